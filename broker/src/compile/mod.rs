@@ -1,0 +1,3 @@
+//! From a resolved policy to what the kernel is given.
+
+mod filter;

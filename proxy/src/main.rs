@@ -1,0 +1,4 @@
+//! landstrip-proxy
+fn main() {
+    println!("landstrip-proxy {}", env!("CARGO_PKG_VERSION"));
+}
