@@ -68,7 +68,7 @@ pub(super) const ROWS: &[Row] = &[
     row(
         &[inotify_init, inotify_init1, inotify_add_watch, inotify_rm_watch],
         Allow,
-        "tells that something changed, not its content",
+        "tells names and that something changed, not content",
     ),
     row(
         &[
