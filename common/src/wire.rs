@@ -7,12 +7,13 @@
 
 use core::fmt::{self, Write};
 
-/// Largest plan in bytes; a program search path of a few thousand entries still fits, and the
+/// Largest message in bytes; a program search path of a few thousand entries still fits, and the
 /// kernel's default limit for a packet (net.core.wmem_default, 208 KiB) is well above it.
-pub const PLAN_MAX: usize = 64 * 1024;
+pub const MESSAGE_MAX: usize = 64 * 1024;
 
 const PLAN_MAGIC: u32 = u32::from_ne_bytes(*b"LSP1");
-const PLAN_HEADER: usize = 16;
+const PLAN_HEADER: usize = 12;
+const FILTER_MAGIC: u32 = u32::from_ne_bytes(*b"LSF1");
 
 /// Bytes of one `struct sock_filter`.
 pub const INSTRUCTION_SIZE: usize = 8;
@@ -26,28 +27,68 @@ pub enum WireError {
     Malformed,
     /// Bytes left over.
     Trailing,
-    /// The message does not fit [`PLAN_MAX`] or a count its field.
+    /// The message does not fit [`MESSAGE_MAX`] or a count its field.
     TooLarge,
 }
 
-/// Broker to child, with the Landlock ruleset as its one descriptor: what to become.
+/// Broker to child, first and without a descriptor: the filter, so that the child installs it while
+/// the broker still compiles the ruleset.
+///
+/// ```text
+/// offset 0   u32  magic "LSF1"
+///        4   8 bytes an instruction, at least one
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Filter<'a> {
+    /// The instructions as the kernel lays them out.
+    pub program: &'a [u8],
+}
+
+impl<'a> Filter<'a> {
+    /// Decodes a packet.
+    ///
+    /// # Errors
+    /// Returns the [`WireError`] that names what is wrong.
+    pub fn decode(packet: &'a [u8]) -> Result<Self, WireError> {
+        let (magic, program) = packet.split_first_chunk().ok_or(WireError::Truncated)?;
+        if u32::from_ne_bytes(*magic) != FILTER_MAGIC {
+            return Err(WireError::Malformed);
+        }
+        if program.is_empty() || !program.len().is_multiple_of(INSTRUCTION_SIZE) {
+            return Err(WireError::Truncated);
+        }
+        Ok(Self { program })
+    }
+
+    /// Encodes the message into `buffer` and returns its length.
+    ///
+    /// # Errors
+    /// Returns [`WireError::TooLarge`] if it does not fit, [`WireError::Malformed`] for a program
+    /// that is not whole instructions.
+    pub fn encode(&self, buffer: &mut [u8]) -> Result<usize, WireError> {
+        if self.program.is_empty() || !self.program.len().is_multiple_of(INSTRUCTION_SIZE) {
+            return Err(WireError::Malformed);
+        }
+        let mut out = Encoder::new(buffer);
+        out.put(&FILTER_MAGIC.to_ne_bytes())?;
+        out.put(self.program)?;
+        Ok(out.length)
+    }
+}
+
+/// Broker to child, second, with the Landlock ruleset as its one descriptor: what to become.
 ///
 /// ```text
 /// offset 0   u32  magic "LSP1"
 ///        4   u32  index in argv of the tool, at least 1
-///        8   u16  number of filter instructions
-///       10   u16  number of candidate paths, at least 1
-///       12   u16  number of environment changes
-///       14   u16  zero
-///       16   8 bytes an instruction, aligned for the kernel if the buffer is
-///       ...  the paths, then the changes, each ended by NUL
+///        8   u16  number of candidate paths, at least 1
+///       10   u16  number of environment changes
+///       12   the paths, then the changes, each ended by NUL
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Plan<'a> {
     /// Index in the launcher's argv of the tool's name; its arguments follow.
     pub argv_index: usize,
-    /// The filter program.
-    pub filter: &'a [u8],
     /// Paths to try in order, as execvp(3) does.
     pub paths: Strings<'a>,
     /// `NAME=VALUE` to set, `NAME` alone to remove.
@@ -105,43 +146,35 @@ impl<'a> Plan<'a> {
             u32::from_ne_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
         };
         let argv_index = usize::try_from(word(4)).map_err(|_| WireError::Malformed)?;
-        if word(0) != PLAN_MAGIC || argv_index == 0 || short(10) == 0 || short(14) != 0 {
+        if word(0) != PLAN_MAGIC || argv_index == 0 || short(8) == 0 {
             return Err(WireError::Malformed);
         }
-        let (filter, rest) =
-            rest.split_at_checked(short(8) * INSTRUCTION_SIZE).ok_or(WireError::Truncated)?;
-        let (paths, rest) = Strings::split_off(short(10), rest)?;
-        let (environment, rest) = Strings::split_off(short(12), rest)?;
+        let (paths, rest) = Strings::split_off(short(8), rest)?;
+        let (environment, rest) = Strings::split_off(short(10), rest)?;
         if !rest.is_empty() {
             return Err(WireError::Trailing);
         }
-        Ok(Self { argv_index, filter, paths, environment })
+        Ok(Self { argv_index, paths, environment })
     }
 
     /// Encodes a plan into `buffer` and returns its length. The strings come without NUL.
     ///
     /// # Errors
     /// Returns [`WireError::TooLarge`] if it does not fit, [`WireError::Malformed`] for an empty
-    /// string, one with a NUL inside, or a filter that is not whole instructions.
+    /// string or one with a NUL inside.
     pub fn encode(
         buffer: &mut [u8],
         argv_index: usize,
-        filter: &[u8],
         paths: &[&[u8]],
         environment: &[&[u8]],
     ) -> Result<usize, WireError> {
-        if !filter.len().is_multiple_of(INSTRUCTION_SIZE) {
-            return Err(WireError::Malformed);
-        }
-        let limit = buffer.len().min(PLAN_MAX);
-        let mut out = Encoder { buffer: &mut buffer[..limit], length: 0 };
+        let mut out = Encoder::new(buffer);
         let short = |n: usize| u16::try_from(n).map_err(|_| WireError::TooLarge);
         out.put(&PLAN_MAGIC.to_ne_bytes())?;
         out.put(&u32::try_from(argv_index).map_err(|_| WireError::TooLarge)?.to_ne_bytes())?;
-        for count in [filter.len() / INSTRUCTION_SIZE, paths.len(), environment.len(), 0] {
+        for count in [paths.len(), environment.len()] {
             out.put(&short(count)?.to_ne_bytes())?;
         }
-        out.put(filter)?;
         for string in paths.iter().chain(environment) {
             if string.is_empty() || string.contains(&0) {
                 return Err(WireError::Malformed);
@@ -158,7 +191,12 @@ struct Encoder<'a> {
     length: usize,
 }
 
-impl Encoder<'_> {
+impl<'a> Encoder<'a> {
+    fn new(buffer: &'a mut [u8]) -> Self {
+        let limit = buffer.len().min(MESSAGE_MAX);
+        Self { buffer: &mut buffer[..limit], length: 0 }
+    }
+
     fn put(&mut self, bytes: &[u8]) -> Result<(), WireError> {
         let end = self.length + bytes.len();
         self.buffer.get_mut(self.length..end).ok_or(WireError::TooLarge)?.copy_from_slice(bytes);
@@ -191,7 +229,7 @@ pub enum Step {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// Domain and filter are in force; the tool is executed next.
+    /// The filter is in force; the plan can come.
     Listening,
     /// Nothing of the tool ran, and nothing will.
     Failed(Step, i32),
@@ -297,10 +335,10 @@ mod tests {
     use std::{string::String, vec, vec::Vec};
 
     fn encoded() -> Vec<u8> {
-        let mut buffer = vec![0; PLAN_MAX];
+        let mut buffer = vec![0; MESSAGE_MAX];
         let paths: [&[u8]; 2] = [b"/bin/true", b"/usr/bin/true"];
         let changes: [&[u8]; 2] = [b"TMPDIR=/tmp/x", b"NO_PROXY"];
-        let length = Plan::encode(&mut buffer, 3, &[7; 16], &paths, &changes).unwrap();
+        let length = Plan::encode(&mut buffer, 3, &paths, &changes).unwrap();
         buffer.truncate(length);
         buffer
     }
@@ -309,7 +347,7 @@ mod tests {
     fn a_plan_survives_the_wire() {
         let packet = encoded();
         let plan = Plan::decode(&packet).unwrap();
-        assert_eq!((plan.argv_index, plan.filter), (3, &[7; 16][..]));
+        assert_eq!(plan.argv_index, 3);
         assert_eq!(
             plan.paths.iter().collect::<Vec<_>>(),
             [&b"/bin/true\0"[..], b"/usr/bin/true\0"]
@@ -333,16 +371,30 @@ mod tests {
 
     #[test]
     fn a_plan_that_is_too_large_or_has_bad_strings_is_not_encoded() {
-        let mut buffer = vec![0; PLAN_MAX];
-        let long = vec![b'x'; PLAN_MAX];
+        let mut buffer = vec![0; MESSAGE_MAX];
+        let long = vec![b'x'; MESSAGE_MAX];
         for (paths, expected) in [
             (&[&long[..]][..], WireError::TooLarge),
             (&[&b""[..]], WireError::Malformed),
             (&[&b"a\0b"[..]], WireError::Malformed),
         ] {
-            assert_eq!(Plan::encode(&mut buffer, 1, &[], paths, &[]), Err(expected));
+            assert_eq!(Plan::encode(&mut buffer, 1, paths, &[]), Err(expected));
         }
-        assert_eq!(Plan::encode(&mut buffer, 1, &[0; 7], &[b"/x"], &[]), Err(WireError::Malformed));
+    }
+
+    #[test]
+    fn a_filter_survives_the_wire_whole_or_not_at_all() {
+        let mut buffer = vec![0; MESSAGE_MAX];
+        let program = [7; 16];
+        let length = Filter { program: &program }.encode(&mut buffer).unwrap();
+        assert_eq!(Filter::decode(&buffer[..length]).unwrap().program, program);
+        for length in 0..length {
+            assert!(length == 12 || Filter::decode(&buffer[..length]).is_err(), "{length}");
+        }
+        assert!(Filter { program: &[0; 7] }.encode(&mut buffer).is_err());
+        assert!(Filter { program: &[] }.encode(&mut buffer).is_err());
+        assert!(Filter { program: &vec![0; MESSAGE_MAX] }.encode(&mut buffer).is_err());
+        assert!(Plan::decode(&buffer[..length]).is_err());
     }
 
     #[test]

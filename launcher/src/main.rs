@@ -84,7 +84,7 @@ fn control_sockets() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok((above_stdio(ours)?, above_stdio(theirs)?))
 }
 
-/// Waits for the plan, confines itself, executes the tool; tells the broker what went wrong.
+/// Confines itself as the broker says and executes the tool; tells the broker what went wrong.
 fn become_command(arguments: &Arguments, control: &OwnedFd, broker: process::Pid) -> ! {
     // The broker may have died before the death signal was set: then the parent is another.
     let orphan = process::set_parent_process_death_signal(Some(process::Signal::KILL)).is_err()
@@ -92,39 +92,38 @@ fn become_command(arguments: &Arguments, control: &OwnedFd, broker: process::Pid
     if orphan {
         sys::exit(exit::FAILED)
     }
-    let failure = match plan::receive(control) {
-        // The broker ended without a plan: it has said why, and nothing is to run.
-        Ok(None) => sys::exit(exit::FAILED),
-        Ok(Some((plan, ruleset))) => {
-            let Err(failure) = confine_and_execute(arguments, control, &plan, ruleset);
-            failure
-        }
-        Err(errno) => (Step::Plan, errno),
-    };
-    let failed = Progress::Failed(failure.0, failure.1.raw_os_error());
-    // Nobody is left to tell if the broker does not listen.
-    let _ = plan::tell(control, failed, None);
+    if let Err((step, errno)) = confine_and_execute(arguments, control) {
+        // Nobody is left to tell if the broker does not listen.
+        let _ = plan::tell(control, Progress::Failed(step, errno.raw_os_error()), None);
+    }
     sys::exit(exit::FAILED)
 }
 
-fn confine_and_execute(
-    arguments: &Arguments,
-    control: &OwnedFd,
-    plan: &Plan<'static>,
-    ruleset: OwnedFd,
-) -> Result<core::convert::Infallible, (Step, Errno)> {
-    let environment =
-        arguments.environment(plan.environment).map_err(|e| (Step::Environment, e))?;
-    confine::restrict(ruleset).map_err(|e| (Step::Restrict, e))?;
-    let listener = confine::install_filter(plan.filter).map_err(|e| (Step::Filter, e))?;
-    plan::tell(control, Progress::Listening, Some(&listener)).map_err(|e| (Step::Filter, e))?;
+/// Returns if the tool cannot be executed; without an error if the broker closed its end, which has
+/// said why then.
+fn confine_and_execute(arguments: &Arguments, control: &OwnedFd) -> Result<(), (Step, Errno)> {
+    let packet = plan::packet();
+    let Some(filter) = plan::receive_filter(control, packet).map_err(at(Step::Plan))? else {
+        return Ok(());
+    };
+    let listener = confine::install_filter(filter.program).map_err(at(Step::Filter))?;
+    plan::tell(control, Progress::Listening, Some(&listener)).map_err(at(Step::Filter))?;
     drop(listener);
-    sys::close_on_exec_from(3).map_err(|e| (Step::Execute, e))?;
-    Err((Step::Execute, execute(arguments, plan, environment)))
+    let Some((plan, ruleset)) = plan::receive_plan(control, packet).map_err(at(Step::Plan))? else {
+        return Ok(());
+    };
+    let environment = arguments.environment(plan.environment).map_err(at(Step::Environment))?;
+    confine::restrict(ruleset).map_err(at(Step::Restrict))?;
+    sys::close_on_exec_from(3).map_err(at(Step::Execute))?;
+    Err((Step::Execute, execute(arguments, &plan, environment)))
+}
+
+fn at(step: Step) -> impl Fn(Errno) -> (Step, Errno) {
+    move |errno| (step, errno)
 }
 
 /// Tries the candidates as execvp(3) does; returns why none could be executed.
-fn execute(arguments: &Arguments, plan: &Plan<'static>, environment: start::Vector) -> Errno {
+fn execute(arguments: &Arguments, plan: &Plan<'_>, environment: start::Vector) -> Errno {
     let mut result = Errno::NOENT;
     for path in plan.paths.iter().filter_map(|path| CStr::from_bytes_with_nul(path).ok()) {
         let mut errno = sys::execve(path, arguments.from(plan.argv_index), environment);

@@ -1,6 +1,6 @@
-//! The child's end of the control socket: receive the plan, tell the progress.
+//! The child's end of the control socket: receive filter and plan, tell the progress.
 
-use common::wire::{PLAN_MAX, Plan, Progress};
+use common::wire::{Filter, MESSAGE_MAX, Plan, Progress};
 use core::mem::MaybeUninit;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::{self, Errno, IoSlice, IoSliceMut};
@@ -9,39 +9,64 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags,
 };
 
-/// Waits for the plan and its ruleset; `None` if the broker closed its end without one.
+/// Room for one message.
+pub(crate) type Packet = [u8; MESSAGE_MAX];
+
+/// Waits for the filter; `None` if the broker closed its end instead.
 ///
 /// # Errors
-/// Returns [`Errno::BADMSG`] for a message that is not a plan with exactly one descriptor, else what
-/// recvmsg(2) returns.
-pub(crate) fn receive(control: &OwnedFd) -> io::Result<Option<(Plan<'static>, OwnedFd)>> {
-    let buffer = packet_buffer();
+/// Returns [`Errno::BADMSG`] for another message, else what recvmsg(2) returns.
+pub(crate) fn receive_filter<'a>(
+    control: &OwnedFd,
+    packet: &'a mut Packet,
+) -> io::Result<Option<Filter<'a>>> {
+    match receive(control, packet)? {
+        (0, None) => Ok(None),
+        (length, None) => Filter::decode(&packet[..length]).map(Some).map_err(|_| Errno::BADMSG),
+        (_, Some(_)) => Err(Errno::BADMSG),
+    }
+}
+
+/// Waits for the plan and its ruleset; `None` if the broker closed its end instead.
+///
+/// # Errors
+/// As [`receive_filter`].
+pub(crate) fn receive_plan<'a>(
+    control: &OwnedFd,
+    packet: &'a mut Packet,
+) -> io::Result<Option<(Plan<'a>, OwnedFd)>> {
+    match receive(control, packet)? {
+        (0, None) => Ok(None),
+        (length, Some(ruleset)) => {
+            let plan = Plan::decode(&packet[..length]).map_err(|_| Errno::BADMSG)?;
+            Ok(Some((plan, ruleset)))
+        }
+        (_, None) => Err(Errno::BADMSG),
+    }
+}
+
+/// One packet and the descriptor that came with it.
+fn receive(control: &OwnedFd, packet: &mut Packet) -> io::Result<(usize, Option<OwnedFd>)> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-    let message = retry(|| {
-        net::recvmsg(
-            control,
-            &mut [IoSliceMut::new(buffer)],
-            &mut ancillary,
-            RecvFlags::CMSG_CLOEXEC,
-        )
+    let message = io::retry_on_intr(|| {
+        let mut slices = [IoSliceMut::new(packet)];
+        net::recvmsg(control, &mut slices, &mut ancillary, RecvFlags::CMSG_CLOEXEC)
     })?;
-    if message.bytes == 0 {
-        return Ok(None);
-    }
-    let mut descriptors = ancillary.drain().filter_map(|message| match message {
-        RecvAncillaryMessage::ScmRights(fds) => Some(fds),
-        _ => None,
-    });
-    let mut descriptors = descriptors.by_ref().flatten();
-    let (Some(ruleset), None) = (descriptors.next(), descriptors.next()) else {
-        return Err(Errno::BADMSG);
-    };
     if message.flags.intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC) {
         return Err(Errno::BADMSG);
     }
-    let plan = Plan::decode(&buffer[..message.bytes]).map_err(|_| Errno::BADMSG)?;
-    Ok(Some((plan, ruleset)))
+    let mut descriptors = ancillary
+        .drain()
+        .filter_map(|message| match message {
+            RecvAncillaryMessage::ScmRights(descriptors) => Some(descriptors),
+            _ => None,
+        })
+        .flatten();
+    match (descriptors.next(), descriptors.next()) {
+        (descriptor, None) => Ok((message.bytes, descriptor)),
+        (_, Some(_)) => Err(Errno::BADMSG),
+    }
 }
 
 /// Sends `progress`, with the listener when there is one.
@@ -60,20 +85,18 @@ pub(crate) fn tell(
         return Err(Errno::MSGSIZE);
     }
     let packet = progress.encode();
-    retry(|| net::sendmsg(control, &[IoSlice::new(&packet)], &mut ancillary, SendFlags::NOSIGNAL))?;
+    io::retry_on_intr(|| {
+        net::sendmsg(control, &[IoSlice::new(&packet)], &mut ancillary, SendFlags::NOSIGNAL)
+    })?;
     Ok(())
 }
 
-fn retry<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
-    io::retry_on_intr(&mut call)
-}
-
-/// The one buffer for the plan, which lives until the tool is executed. In .bss, so that the
-/// pages that stay unused cost nothing.
+/// The one buffer for messages. It lies in .bss, so that the pages that stay unused cost nothing.
 #[allow(unsafe_code)]
-fn packet_buffer() -> &'static mut [u8] {
-    static mut BUFFER: [u8; PLAN_MAX] = [0; PLAN_MAX];
-    let buffer = &raw mut BUFFER;
-    // SAFETY: there is one thread, and `receive` runs once, so that no other reference exists.
-    unsafe { &mut *buffer }
+pub(crate) fn packet() -> &'static mut Packet {
+    static mut PACKET: Packet = [0; MESSAGE_MAX];
+    let packet = &raw mut PACKET;
+    // SAFETY: there is one thread, and `confine_and_execute` calls this once in the life of the
+    // process, so that no other reference exists.
+    unsafe { &mut *packet }
 }

@@ -96,11 +96,12 @@ impl Arguments {
         self.from(index.saturating_sub(1))
     }
 
-    /// The environment with `changes` made: the caller's own array if there is none.
+    /// The environment with `changes` made, which it points to: the caller's own array if there is
+    /// none.
     ///
     /// # Errors
     /// Returns [`Errno::NOMEM`] if there is no memory for the new array.
-    pub(crate) fn environment(&self, changes: Strings<'static>) -> io::Result<Vector> {
+    pub(crate) fn environment(&self, changes: Strings<'_>) -> io::Result<Vector> {
         if changes.is_empty() {
             return Ok(self.envp);
         }
@@ -121,11 +122,12 @@ impl Arguments {
         let set = changes
             .iter()
             .filter(|change| change.contains(&b'='))
-            .filter_map(|change| CStr::from_bytes_with_nul(change).ok());
-        for (index, variable) in kept.chain(set).enumerate() {
+            .filter_map(|change| CStr::from_bytes_with_nul(change).ok())
+            .map(CStr::as_ptr);
+        for (index, variable) in kept.map(CStr::as_ptr).chain(set).enumerate() {
             // SAFETY: there is a slot for every old variable, every change and the null, which the
             // zeroed memory already holds.
-            unsafe { new.set(index, variable.as_ptr()) };
+            unsafe { new.set(index, variable) };
         }
         Ok(new)
     }

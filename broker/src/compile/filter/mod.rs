@@ -40,6 +40,11 @@ pub(crate) fn compile(options: &Options) -> Result<Vec<Instruction>, Error> {
     program::build(table::ROWS, options)
 }
 
+/// The program as the bytes that travel to the child.
+pub(crate) fn encode(program: &[Instruction]) -> Vec<u8> {
+    program.iter().flat_map(|instruction| instruction.to_bytes()).collect()
+}
+
 /// Every system call that is known, grouped by what happens to it.
 pub(crate) fn table() -> &'static [Row] {
     table::ROWS
