@@ -6,7 +6,6 @@
 
 use crate::notify::listener::Notification;
 use crate::notify::target::AT_FDCWD;
-use common::trap::FileOperation;
 use nix::libc;
 use rustix::fs::{AtFlags, OFlags};
 use rustix::io::Errno;
@@ -268,16 +267,6 @@ fn set_xattr(n: &Notification) -> RawChange {
     RawChange::SetXattr(n.arguments[1], n.arguments[2], n.arguments[3], n.unsigned(4))
 }
 
-impl Effect {
-    /// Whether content or a listing is read or something is changed.
-    pub(crate) fn operation(self) -> FileOperation {
-        match self {
-            Self::Open(flags) if !writes(flags) => FileOperation::Read,
-            _ => FileOperation::Write,
-        }
-    }
-}
-
 /// Whether an open with these flags may change something.
 pub(crate) fn writes(flags: OFlags) -> bool {
     let access = flags & OFlags::RWMODE;
@@ -344,15 +333,15 @@ mod tests {
     #[test]
     fn an_open_for_reading_is_no_write() {
         for (flags, expected) in [
-            (OFlags::RDONLY, FileOperation::Read),
-            (OFlags::RDONLY | OFlags::DIRECTORY, FileOperation::Read),
-            (OFlags::WRONLY, FileOperation::Write),
-            (OFlags::RDWR, FileOperation::Write),
-            (OFlags::CREATE, FileOperation::Write),
-            (OFlags::TRUNC, FileOperation::Write),
-            (OFlags::TMPFILE, FileOperation::Write),
+            (OFlags::RDONLY, false),
+            (OFlags::RDONLY | OFlags::DIRECTORY, false),
+            (OFlags::WRONLY, true),
+            (OFlags::RDWR, true),
+            (OFlags::CREATE, true),
+            (OFlags::TRUNC, true),
+            (OFlags::TMPFILE, true),
         ] {
-            assert_eq!(Effect::Open(flags).operation(), expected, "{flags:?}");
+            assert_eq!(writes(flags), expected, "{flags:?}");
         }
     }
 

@@ -74,6 +74,15 @@ impl Environment {
         let value = self.variables.get(OsStr::new(name))?;
         (!value.is_empty()).then_some(value)
     }
+
+    /// Where the user's own policy is looked for: the XDG base directory specification, by which a
+    /// relative path is invalid and ignored.
+    pub(crate) fn policy_directory(&self) -> Option<PathBuf> {
+        let named = self.variable("XDG_CONFIG_HOME").map(PathBuf::from);
+        let fallback = self.home.as_ref().map(|home| home.join(".config"));
+        let config = named.filter(|path| path.is_absolute()).or(fallback)?;
+        Some(config.join("landstrip"))
+    }
 }
 
 /// Finds, reads and merges the policy files.
@@ -171,15 +180,10 @@ impl Merged {
 
 /// The user's policy file, if there is one. A broken link in its place is one that cannot be read.
 fn default_file(environment: &Environment) -> Result<Option<PathBuf>, PolicyError> {
-    let named = environment.variable("XDG_CONFIG_HOME").map(PathBuf::from);
-    let fallback = environment.home.as_ref().map(|home| home.join(".config"));
-    // The XDG base directory specification: a relative path is invalid and ignored.
-    let Some(config) = named.filter(|path| path.is_absolute()).or(fallback) else {
-        return Ok(None);
-    };
+    let Some(directory) = environment.policy_directory() else { return Ok(None) };
     let mut found = Vec::new();
     for name in ["policy.json", "policy.yaml", "policy.yml"] {
-        let path = config.join("landstrip").join(name);
+        let path = directory.join(name);
         match path.symlink_metadata() {
             Ok(_) => found.push(path),
             Err(error) => match error.kind() {

@@ -20,6 +20,8 @@ use crate::cli::Options;
 /// The policy in force, resolved against the file system and the environment as they were at launch.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Policy {
+    /// No policy file was found: the built-in default, which comes with a private TMPDIR.
+    pub(crate) built_in: bool,
     pub(crate) files: Files,
     pub(crate) network: Network,
     /// The canonical paths of the policy files in force, and of the symbolic links that led to them. The caller
@@ -101,7 +103,7 @@ impl Policy {
         let cwd = locate(&environment.cwd)
             .map_err(|error| PolicyError::in_file(&environment.cwd, error.to_string()))?;
         let files = Files { allow_write: vec![cwd.path], ..Files::default() };
-        Ok(Policy { files, ..Policy::default() })
+        Ok(Policy { built_in: true, files, ..Policy::default() })
     }
 }
 
@@ -124,6 +126,7 @@ fn resolve(raw: RawPolicy, environment: &Environment) -> Result<Policy, PolicyEr
     };
     let network = resolver.network(&raw.network, paths(&grants.sockets))?;
     Ok(Policy {
+        built_in: false,
         files,
         network,
         sources: Vec::new(),
