@@ -40,8 +40,8 @@ pub(crate) fn run(op: &str, args: &[&str]) -> bool {
             mark(fd)?;
             linkat_fd(fd, to)
         }),
-        ("fd-reopen", [path]) => open(path, libc::O_RDONLY).and_then(|fd| reopen(fd)),
-        ("opath-reopen", [path]) => open(path, libc::O_PATH).and_then(|fd| reopen(fd)),
+        ("fd-reopen", [path]) => open(path, libc::O_RDONLY).and_then(reopen),
+        ("opath-reopen", [path]) => open(path, libc::O_PATH).and_then(reopen),
         ("dirfd", [dir, name]) => {
             open(dir, libc::O_RDONLY | libc::O_DIRECTORY).and_then(|fd| beside(fd, name))
         }
@@ -73,7 +73,7 @@ pub(crate) fn run(op: &str, args: &[&str]) -> bool {
         }),
         ("exec", [path]) => exec(path, false),
         ("exec-fd", [path]) => exec(path, true),
-        ("flock", [path]) => open(path, libc::O_RDWR).and_then(|fd| lock(fd)),
+        ("flock", [path]) => open(path, libc::O_RDWR).and_then(lock),
         ("chroot", [path]) => with(path, |p| call(libc::SYS_chroot, &[p])),
         ("stdio-reopen", [path]) => open(path, libc::O_WRONLY),
         _ => return false,

@@ -18,8 +18,8 @@ pub(crate) fn run(op: &str, args: &[&str]) -> bool {
     let zeroes = [0u64; 32];
     let block = addr(&zeroes);
     match (op, args) {
-        ("tiocsti", [rest @ ..]) => terminal(TIOCSTI, rest.contains(&"--upper"), op),
-        ("tioclinux", [rest @ ..]) => terminal(TIOCLINUX, rest.contains(&"--upper"), op),
+        ("tiocsti", rest) => terminal(TIOCSTI, rest.contains(&"--upper"), op),
+        ("tioclinux", rest) => terminal(TIOCLINUX, rest.contains(&"--upper"), op),
         ("unshare", [flag]) => say(op, in_child(|| call(libc::SYS_unshare, &[number(flag)]))),
         ("clone-ns", [flag]) => say(op, clone_with(number(flag))),
         ("clone3-user", []) => say(op, clone3(0x1000_0000)),

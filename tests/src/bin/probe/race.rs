@@ -135,7 +135,7 @@ fn open(path: usize, flags: i32) -> sys::Result {
 }
 
 fn race_open(allowed: &str, denied: &str, tries: usize) {
-    flip(allowed, denied, tries, |path| overwrite(path));
+    flip(allowed, denied, tries, overwrite);
 }
 
 /// Overwrites the file at `path` with `pwned`.
