@@ -1,1 +1,45 @@
-//! tests
+//! The fixture of the tests: one sandbox a test, in a world of its own, judged from outside.
+//!
+//! ```ignore
+//! let sandbox = Sandbox::new().allow_write(".");
+//! sandbox.run(["touch", "made"]).succeeds();
+//! assert!(sandbox.path("work/made").exists());
+//! ```
+//!
+//! [`Sandbox`] owns the world and runs commands inside and outside; [`Outcome`] is what came of
+//! one. [`TcpPeer`], [`UnixPeer`], [`Victim`] and [`Snapshot`] tell what really happened, whatever
+//! the command says. The attacks themselves are the program `probe` in `src/bin`.
+
+mod outcome;
+mod peers;
+mod programs;
+mod sandbox;
+mod snapshot;
+mod terminal;
+mod user;
+mod victim;
+mod world;
+
+pub use outcome::Outcome;
+pub use peers::{FullBacklog, TcpPeer, UnixPeer, free_port};
+pub use programs::{Programs, programs};
+pub use sandbox::{Running, Sandbox};
+pub use snapshot::Snapshot;
+pub use terminal::Terminal;
+pub use user::{User, for_each_user};
+pub use victim::Victim;
+pub use world::World;
+
+use std::time::{Duration, Instant};
+
+/// Waits until `condition` holds; false after ten seconds without.
+pub fn eventually(mut condition: impl FnMut() -> bool) -> bool {
+    let end = Instant::now() + Duration::from_secs(10);
+    while Instant::now() < end {
+        if condition() {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    condition()
+}

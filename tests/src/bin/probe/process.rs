@@ -1,0 +1,204 @@
+//! Other processes: signals, limits, scheduling, tracing, memory, descriptors; and our own misuse.
+
+use crate::file::open;
+use crate::sys::{self, Result, addr, addr_mut, call};
+use crate::{number, say, tell};
+use std::time::{Duration, Instant};
+
+pub(crate) fn run(op: &str, args: &[&str]) -> bool {
+    match (op, args) {
+        ("kill", [pid, signal]) => {
+            say(op, call(libc::SYS_kill, &[signed(pid), number(signal)]));
+        }
+        ("tgkill", [pid, signal]) => {
+            say(op, call(libc::SYS_tgkill, &[number(pid), number(pid), number(signal)]));
+        }
+        ("sigqueue", [pid, signal]) => {
+            let mut info = [0u8; 128];
+            info[8..12].copy_from_slice(&(-1i32).to_ne_bytes());
+            let at = addr_mut(&mut info);
+            say(op, call(libc::SYS_rt_sigqueueinfo, &[number(pid), number(signal), at]));
+        }
+        ("pidfd-signal", [pid, signal]) => say(
+            op,
+            call(libc::SYS_pidfd_open, &[number(pid), 0])
+                .and_then(|fd| call(libc::SYS_pidfd_send_signal, &[fd, number(signal), 0, 0])),
+        ),
+        ("sigio", [pid, signal]) => say(op, sigio(number(pid), number(signal))),
+        ("prlimit", [pid]) => {
+            // RLIMIT_CORE to 0: lowering needs no privilege.
+            let limit = [0u64, 0];
+            say(op, call(libc::SYS_prlimit64, &[number(pid), 4, addr(&limit), 0]));
+        }
+        ("setpriority", [pid]) => say(op, call(libc::SYS_setpriority, &[0, number(pid), 7])),
+        ("setpriority-user", []) => {
+            let uid = call(libc::SYS_getuid, &[]).unwrap_or(0);
+            say(op, call(libc::SYS_setpriority, &[2, uid, 7]));
+        }
+        ("ioprio", [pid]) => {
+            // Best effort, lowest.
+            say(op, call(libc::SYS_ioprio_set, &[1, number(pid), 2 << 13 | 7]));
+        }
+        ("sched", [pid]) => sched(number(pid)),
+        ("ptrace", [pid]) => {
+            say("ptrace-attach", call(libc::SYS_ptrace, &[16, number(pid), 0, 0]));
+            say("ptrace-seize", call(libc::SYS_ptrace, &[0x4206, number(pid), 0, 0]));
+        }
+        ("vmread", [pid, address]) => vm(number(pid), number(address)),
+        ("pidfd-getfd", [pid]) => say(
+            op,
+            call(libc::SYS_pidfd_open, &[number(pid), 0])
+                .and_then(|fd| call(libc::SYS_pidfd_getfd, &[fd, 0, 0])),
+        ),
+        ("proc-open", [pid, what]) => {
+            let flags = if *what == "mem" { libc::O_RDWR } else { libc::O_RDONLY };
+            let tail = if *what == "fd" { "fd/0" } else { what };
+            say(&format!("proc-{what}"), open(&format!("/proc/{pid}/{tail}"), flags));
+        }
+        ("fds", []) => fds(),
+        ("daemon", [path]) => daemon(path),
+        ("fork-bomb", [count]) => fork_bomb(number(count)),
+        ("fd-exhaust", []) => fd_exhaust(),
+        ("ids", []) => {
+            for (name, nr) in [("pid", libc::SYS_getpid), ("ppid", libc::SYS_getppid)] {
+                tell(name, &call(nr, &[]).unwrap_or(0).to_string());
+            }
+        }
+        ("sleep", [ms]) => std::thread::sleep(Duration::from_millis(number(ms) as u64)),
+        ("crash", [signal]) => {
+            let pid = call(libc::SYS_getpid, &[]).unwrap_or(0);
+            say(op, call(libc::SYS_kill, &[pid, number(signal)]));
+        }
+        ("undumpable", []) => {
+            say(op, call(libc::SYS_prctl, &[libc::PR_SET_DUMPABLE as usize, 0, 0, 0, 0]));
+        }
+        ("setuid", [uid]) => {
+            say("setgid", call(libc::SYS_setgid, &[number(uid)]));
+            say(op, call(libc::SYS_setuid, &[number(uid)]));
+        }
+        ("orphans", [count]) => {
+            // Children that end at once, never waited for by their parent.
+            for _ in 0..number(count) {
+                if sys::fork() == Ok(0) {
+                    if sys::fork() == Ok(0) {
+                        sys::exit(0);
+                    }
+                    sys::exit(0);
+                }
+            }
+        }
+        _ => return false,
+    }
+    true
+}
+
+/// A pid that may be negative.
+fn signed(text: &str) -> usize {
+    text.parse::<i64>().unwrap_or_else(|_| crate::usage("not a pid")) as usize
+}
+
+/// Has the kernel send the signal: F_SETOWN to the process, then readiness of a pipe.
+fn sigio(pid: usize, signal: usize) -> Result {
+    let mut ends = [0i32; 2];
+    call(libc::SYS_pipe, &[addr_mut(&mut ends)])?;
+    let read = ends[0] as usize;
+    call(libc::SYS_fcntl, &[read, libc::F_SETOWN as usize, pid])?;
+    call(libc::SYS_fcntl, &[read, 10, signal])?;
+    let flags = (libc::O_ASYNC | libc::O_NONBLOCK) as usize;
+    call(libc::SYS_fcntl, &[read, libc::F_SETFL as usize, flags])?;
+    call(libc::SYS_write, &[ends[1] as usize, addr(b"x"), 1])
+}
+
+fn sched(pid: usize) {
+    let one_cpu = [1u64];
+    say("sched-affinity", call(libc::SYS_sched_setaffinity, &[pid, 8, addr(&one_cpu)]));
+    let priority = [0i32];
+    let batch = libc::SCHED_BATCH as usize;
+    say("sched-scheduler", call(libc::SYS_sched_setscheduler, &[pid, batch, addr(&priority)]));
+    say("sched-param", call(libc::SYS_sched_setparam, &[pid, addr(&priority)]));
+    // struct sched_attr: size 48, SCHED_IDLE.
+    let attr = [48u32, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    say("sched-attr", call(libc::SYS_sched_setattr, &[pid, addr(&attr), 0]));
+}
+
+fn vm(pid: usize, address: usize) {
+    let mut buffer = [0u8; 8];
+    let local = [addr_mut(&mut buffer), 8];
+    let remote = [address, 8];
+    let args = [pid, addr(&local), 1, addr(&remote), 1, 0];
+    say("vmread", call(libc::SYS_process_vm_readv, &args));
+    say("vmwrite", call(libc::SYS_process_vm_writev, &args));
+}
+
+/// The open descriptors with what they are.
+fn fds() {
+    let mut found: Vec<(usize, String)> = Vec::new();
+    for fd in 0..4096usize {
+        if let Ok(target) = std::fs::read_link(format!("/proc/self/fd/{fd}")) {
+            found.push((fd, target.to_string_lossy().into_owned()));
+        }
+    }
+    for (fd, target) in found {
+        tell(&format!("fd{fd}"), &target);
+    }
+}
+
+/// Leaves a daemon that appends to `path` every 50 ms for at most 20 s.
+fn daemon(path: &str) {
+    if sys::fork() == Ok(0) {
+        let _ = call(libc::SYS_setsid, &[]);
+        if sys::fork() == Ok(0) {
+            for fd in 0..3 {
+                let _ = call(libc::SYS_close, &[fd]);
+            }
+            for signal in 1..=64 {
+                // SIG_IGN for all that can be ignored.
+                let action = [1usize, 0, 0, 0];
+                let _ = call(libc::SYS_rt_sigaction, &[signal, addr(&action), 0, 8]);
+            }
+            let end = Instant::now() + Duration::from_secs(20);
+            while Instant::now() < end {
+                if let Ok(fd) = open(path, libc::O_WRONLY | libc::O_CREAT | libc::O_APPEND) {
+                    let _ = call(libc::SYS_write, &[fd, addr(b"."), 1]);
+                    let _ = call(libc::SYS_close, &[fd]);
+                }
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            sys::exit(0);
+        }
+        sys::exit(0);
+    }
+    std::thread::sleep(Duration::from_millis(200));
+    say("daemon", Ok(0));
+}
+
+/// Forks until `count` children sleep or the kernel refuses; all end with the sandbox.
+fn fork_bomb(count: usize) {
+    let mut made = 0;
+    for _ in 0..count {
+        match sys::fork() {
+            Ok(0) => {
+                std::thread::sleep(Duration::from_secs(20));
+                sys::exit(0);
+            }
+            Ok(_) => made += 1,
+            Err(_) => break,
+        }
+    }
+    tell("forked", &made.to_string());
+}
+
+/// Opens until the limit, then shows that mediated calls still give an orderly error.
+fn fd_exhaust() {
+    let mut count = 0;
+    let last = loop {
+        match open("/dev/null", libc::O_RDONLY) {
+            Ok(_) => count += 1,
+            Err(errno) => break errno,
+        }
+    };
+    tell("opened", &count.to_string());
+    tell("limit", &sys::name(last));
+    let _ = call(libc::SYS_close, &[(count + 2).min(3)]);
+    say("after", open("/dev/null", libc::O_RDONLY));
+}

@@ -1,0 +1,183 @@
+//! Races: one thread makes a call while others rewrite its arguments.
+//!
+//! The memory raced over is a static made of atomics, so that only the kernel and the broker see
+//! torn values.
+
+use crate::net::{connect, socket};
+use crate::sys::{self, addr, call};
+use crate::{number, tell};
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering::Relaxed};
+
+/// A sockaddr_in as eight halves: family, port, address, padding.
+static ADDRESS: [AtomicU16; 8] = [const { AtomicU16::new(0) }; 8];
+/// A path of at most 511 bytes.
+static PATH: [AtomicU64; 64] = [const { AtomicU64::new(0) }; 64];
+static STOP: AtomicBool = AtomicBool::new(false);
+
+pub(crate) fn run(op: &str, args: &[&str]) -> bool {
+    match (op, args) {
+        ("race-connect", [what, good, bad, tries]) => {
+            race_connect(what, number(good) as u16, number(bad) as u16, number(tries));
+        }
+        ("race-open", [allowed, denied, tries]) => race_open(allowed, denied, number(tries)),
+        ("race-read", [allowed, denied, tries]) => race_read(allowed, denied, number(tries)),
+        ("race-chmod", [allowed, denied, tries]) => race_chmod(allowed, denied, number(tries)),
+        ("race-swap", [one, two, path, tries]) => race_swap(one, two, path, number(tries)),
+        _ => return false,
+    }
+    true
+}
+
+/// `what`: port, family, address or fd. 127.0.0.1:good is allowed, :bad is not.
+fn race_connect(what: &str, good: u16, bad: u16, tries: usize) {
+    let loopback = |last: u8| u16::from_ne_bytes([0, last]);
+    ADDRESS[0].store(libc::AF_INET as u16, Relaxed);
+    ADDRESS[1].store(good.to_be(), Relaxed);
+    ADDRESS[2].store(u16::from_ne_bytes([127, 0]), Relaxed);
+    ADDRESS[3].store(loopback(1), Relaxed);
+    let flips: Vec<(usize, u16, u16)> = match what {
+        "port" => vec![(1, good.to_be(), bad.to_be())],
+        "family" => {
+            vec![(0, libc::AF_INET as u16, libc::AF_UNSPEC as u16), (1, good.to_be(), bad.to_be())]
+        }
+        "address" => vec![(3, loopback(1), loopback(2)), (1, good.to_be(), bad.to_be())],
+        "fd" => vec![(1, good.to_be(), bad.to_be())],
+        _ => crate::usage("port, family, address or fd"),
+    };
+    let mut threads = Vec::new();
+    for (index, one, two) in flips {
+        threads.push(std::thread::spawn(move || {
+            while !STOP.load(Relaxed) {
+                ADDRESS[index].store(two, Relaxed);
+                std::hint::spin_loop();
+                ADDRESS[index].store(one, Relaxed);
+            }
+        }));
+    }
+    const SWAPPED: usize = 200;
+    if what == "fd" {
+        threads.push(std::thread::spawn(|| {
+            while !STOP.load(Relaxed) {
+                for family in [libc::AF_UNIX, libc::AF_INET6, libc::AF_INET] {
+                    if let Ok(fd) = socket(family as usize, libc::SOCK_STREAM as usize, 0) {
+                        let _ = call(libc::SYS_dup2, &[fd, SWAPPED]);
+                        let _ = call(libc::SYS_close, &[fd]);
+                    }
+                }
+            }
+        }));
+    }
+    let mut connected = 0;
+    for _ in 0..tries {
+        let Ok(fd) = socket(libc::AF_INET as usize, libc::SOCK_STREAM as usize, 0) else {
+            continue;
+        };
+        // Reset on close: 100 000 connections must not use up the port range.
+        let linger = [1i32, 0];
+        let (level, option) = (libc::SOL_SOCKET as usize, libc::SO_LINGER as usize);
+        let _ = call(libc::SYS_setsockopt, &[fd, level, option, addr(&linger), 8]);
+        let used = if what == "fd" { SWAPPED } else { fd };
+        if call(libc::SYS_connect, &[used, addr(&ADDRESS), 16]).is_ok() {
+            connected += 1;
+        }
+        let _ = call(libc::SYS_close, &[fd]);
+    }
+    STOP.store(true, Relaxed);
+    for thread in threads {
+        let _ = thread.join();
+    }
+    // The twin that must work whatever the race did before.
+    ADDRESS[0].store(libc::AF_INET as u16, Relaxed);
+    ADDRESS[1].store(good.to_be(), Relaxed);
+    ADDRESS[3].store(loopback(1), Relaxed);
+    let address: Vec<u8> = ADDRESS.iter().flat_map(|a| a.load(Relaxed).to_ne_bytes()).collect();
+    let last = socket(libc::AF_INET as usize, libc::SOCK_STREAM as usize, 0)
+        .and_then(|fd| connect(fd, &address));
+    tell("connected", &connected.to_string());
+    crate::say("after", last);
+}
+
+/// Writes `path` into the raced memory, word by word.
+fn store(words: &[u64]) {
+    for (slot, word) in PATH.iter().zip(words) {
+        slot.store(*word, Relaxed);
+    }
+}
+
+fn words(path: &str) -> Vec<u64> {
+    let mut bytes = path.as_bytes().to_vec();
+    bytes.resize(bytes.len() / 8 * 8 + 8, 0);
+    bytes.chunks(8).map(|c| u64::from_ne_bytes(c.try_into().unwrap_or_default())).collect()
+}
+
+/// Runs `attempt` on the raced path `tries` times while another thread flips it.
+fn flip(allowed: &str, denied: &str, tries: usize, mut attempt: impl FnMut(usize) -> bool) {
+    let (one, two) = (words(allowed), words(denied));
+    if one.len().max(two.len()) > PATH.len() {
+        crate::usage("path too long");
+    }
+    store(&one);
+    let flipper = std::thread::spawn(move || {
+        while !STOP.load(Relaxed) {
+            store(&two);
+            std::hint::spin_loop();
+            store(&one);
+        }
+    });
+    let done = (0..tries).filter(|_| attempt(addr(&PATH))).count();
+    STOP.store(true, Relaxed);
+    let _ = flipper.join();
+    tell("succeeded", &done.to_string());
+}
+
+fn open(path: usize, flags: i32) -> sys::Result {
+    call(libc::SYS_openat, &[libc::AT_FDCWD as usize, path, flags as usize, 0o600])
+}
+
+fn race_open(allowed: &str, denied: &str, tries: usize) {
+    flip(allowed, denied, tries, overwrite);
+}
+
+/// Overwrites the file at `path` with `pwned`.
+fn overwrite(path: usize) -> bool {
+    let Ok(fd) = open(path, libc::O_WRONLY) else { return false };
+    let _ = call(libc::SYS_pwrite64, &[fd, addr(b"pwned"), 5, 0]);
+    let _ = call(libc::SYS_close, &[fd]);
+    true
+}
+
+/// Counts how often the denied file's first byte ('S') was read.
+fn race_read(allowed: &str, denied: &str, tries: usize) {
+    let mut leaked = 0;
+    flip(allowed, denied, tries, |path| {
+        let Ok(fd) = open(path, libc::O_RDONLY) else { return false };
+        let mut byte = [0u8; 1];
+        let _ = call(libc::SYS_read, &[fd, sys::addr_mut(&mut byte), 1]);
+        let _ = call(libc::SYS_close, &[fd]);
+        leaked += usize::from(byte[0] == b'S');
+        true
+    });
+    tell("leaked", &leaked.to_string());
+}
+
+fn race_chmod(allowed: &str, denied: &str, tries: usize) {
+    flip(allowed, denied, tries, |path| call(libc::SYS_chmod, &[path, 0o777]).is_ok());
+}
+
+/// Exchanges the entries `one` and `two` (a symlink to a denied place and an allowed file, say)
+/// while the main thread overwrites `path`.
+fn race_swap(one: &str, two: &str, path: &str, tries: usize) {
+    let (one, two) = (sys::cstr(one), sys::cstr(two));
+    let swapper = std::thread::spawn(move || {
+        let at = libc::AT_FDCWD as usize;
+        while !STOP.load(Relaxed) {
+            let (one, two) = (addr(one.as_c_str()), addr(two.as_c_str()));
+            let _ = call(libc::SYS_renameat2, &[at, one, at, two, libc::RENAME_EXCHANGE as usize]);
+        }
+    });
+    let path = sys::cstr(path);
+    let done = (0..tries).filter(|_| overwrite(addr(path.as_c_str()))).count();
+    STOP.store(true, Relaxed);
+    let _ = swapper.join();
+    tell("succeeded", &done.to_string());
+}

@@ -1,0 +1,79 @@
+//! The files of one test: a directory of its own that is removed with it.
+//!
+//! `work` is the command's working directory, `outside` a place that it may not change, `home` its
+//! home. The policy and the captured traps lie beside them.
+
+use crate::user::User;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A test's directory.
+#[derive(Debug)]
+pub struct World {
+    root: PathBuf,
+    user: User,
+}
+
+impl World {
+    /// Makes a world whose directories belong to `user`.
+    pub fn new(user: User) -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let base = std::env::temp_dir().canonicalize().expect("temporary directory");
+        let pid = std::process::id();
+        let root = loop {
+            let number = COUNT.fetch_add(1, Ordering::Relaxed);
+            let root = base.join(format!("landstrip-world-{pid}-{number}"));
+            match fs::create_dir(&root) {
+                Ok(()) => break root,
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+                Err(error) => panic!("{}: {error}", root.display()),
+            }
+        };
+        fs::set_permissions(&root, fs::Permissions::from_mode(0o755)).expect("mode of the world");
+        user.give(&root);
+        let world = Self { root, user };
+        for name in ["work", "outside", "home"] {
+            world.dir(name);
+        }
+        world
+    }
+
+    /// An absolute path below the world.
+    pub fn path(&self, name: impl AsRef<Path>) -> PathBuf {
+        self.root.join(name)
+    }
+
+    /// Makes a directory (its parent exists) that belongs to the user.
+    pub fn dir(&self, name: impl AsRef<Path>) -> PathBuf {
+        let path = self.path(name);
+        fs::create_dir(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("directory mode");
+        self.user.give(&path);
+        path
+    }
+
+    /// Writes a file that belongs to the user, mode 0644.
+    pub fn file(&self, name: impl AsRef<Path>, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path(name);
+        fs::write(&path, content).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).expect("file mode");
+        self.user.give(&path);
+        path
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        // A failed test may have left directories without write permission.
+        if fs::remove_dir_all(&self.root).is_err() {
+            let _ = std::process::Command::new("chmod")
+                .args(["-R", "u+rwX"])
+                .arg(&self.root)
+                .stderr(std::process::Stdio::null())
+                .status();
+            let _ = fs::remove_dir_all(&self.root);
+        }
+    }
+}

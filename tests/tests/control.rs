@@ -1,0 +1,177 @@
+//! Control: nothing inside turns the sandbox off or steers the next one (attacks C1 to C3).
+
+use std::os::unix::ffi::OsStringExt;
+use tests::{Sandbox, Snapshot, User, for_each_user, programs};
+
+#[test]
+fn the_policy_in_force_is_not_writable_from_inside() {
+    for_each_user(|user| {
+        // The whole world is allowed, and so would be the policy beside the work directory.
+        let sandbox = Sandbox::of(user).allow_write("..");
+        sandbox.command_line();
+        let policy = sandbox.name("policy.json");
+        let before = Snapshot::of(&policy);
+        let attack = format!(
+            "file append {policy} + file truncate {policy} + file unlink {policy} \
+             + file rename {policy} moved + meta chmod {policy}"
+        );
+        sandbox.probe(&attack).all_refused();
+        assert!(std::fs::read_to_string(&policy).unwrap().contains("allowWrite"));
+        sandbox.probe("file creat made").allowed("file-creat");
+        drop(before);
+    });
+}
+
+#[test]
+fn the_programs_are_not_writable_from_inside() {
+    let dir = &programs().dir;
+    let before = Snapshot::of(dir);
+    let sandbox = Sandbox::new().allow_write("/tmp").allow_write(dir);
+    let text = dir.display();
+    let attack = format!(
+        "file append {text}/landstrip + file unlink {text}/landstrip-broker \
+         + file rename {text}/landstrip-proxy {text}/x + file open-trunc {text}/landstrip-broker \
+         + meta chmod {text}/landstrip"
+    );
+    sandbox.probe(&attack).all_refused();
+    before.unchanged();
+}
+
+#[test]
+fn helpers_are_not_found_through_path_or_the_working_directory() {
+    let sandbox = Sandbox::new();
+    for name in ["landstrip-broker", "landstrip-proxy"] {
+        use std::os::unix::fs::PermissionsExt;
+        let fake = sandbox.file(format!("work/{name}"), "#!/bin/sh\necho fake\n");
+        std::fs::set_permissions(fake, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let path = format!("{}:/usr/bin:/bin", sandbox.name("work"));
+    let sandbox = sandbox.env("PATH", path);
+    let outcome = sandbox.run(["echo", "real"]);
+    outcome.succeeds();
+    assert_eq!(outcome.stdout, "real\n");
+}
+
+#[test]
+fn a_launcher_without_its_broker_runs_nothing() {
+    let sandbox = Sandbox::new();
+    let alone = sandbox.dir("alone").join("landstrip");
+    std::fs::copy(programs().landstrip(), &alone).unwrap();
+    let words = [
+        alone.into_os_string(),
+        "-p".into(),
+        sandbox.file("policy.json", "{}").into(),
+        "--".into(),
+        "touch".into(),
+        "made".into(),
+    ];
+    let outcome = sandbox.run_outside(words);
+    outcome.exits(125);
+    assert!(!sandbox.path("work/made").exists());
+}
+
+#[test]
+fn a_policy_file_in_the_working_directory_is_not_taken() {
+    let sandbox = Sandbox::new().without_policy();
+    let allow = r#"{"filesystem":{"allowWrite":["/"]},"network":{"allowNetwork":true}}"#;
+    for name in ["policy.json", ".landstrip.json", "landstrip.json", "landstrip.yaml"] {
+        sandbox.file(format!("work/{name}"), allow);
+    }
+    sandbox.probe("socket 2 2 0").refused("socket");
+}
+
+#[test]
+fn the_users_policy_is_taken_and_the_variable_comes_first() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).without_policy();
+        sandbox.dir("home/.config");
+        sandbox.dir("home/.config/landstrip");
+        let open = r#"{"network":{"allowNetwork":true}}"#;
+        sandbox.file("home/.config/landstrip/policy.json", open);
+        sandbox.probe("socket 2 2 0").allowed("socket");
+        let strict = sandbox.file("strict.json", r#"{"filesystem":{}}"#);
+        let sandbox = sandbox.env("LANDSTRIP_POLICY", strict);
+        sandbox.probe("socket 2 2 0").refused("socket");
+    });
+}
+
+#[test]
+fn variables_do_not_weaken_the_sandbox() {
+    let names = [
+        "LANDSTRIP_DISABLE",
+        "LANDSTRIP_DEBUG",
+        "LD_PRELOAD",
+        "LD_LIBRARY_PATH",
+        "SANDBOX",
+        "NO_SANDBOX",
+        "LANDSTRIP_BROKER",
+        "GCONV_PATH",
+        "RUST_LOG",
+        "RUST_BACKTRACE",
+    ];
+    let mut sandbox = Sandbox::new();
+    for name in names {
+        let value = sandbox.name("work/evil");
+        sandbox = sandbox.env(name, value);
+    }
+    let before = Snapshot::of(sandbox.path("outside"));
+    sandbox.probe(format!("file creat {}", sandbox.name("outside/x"))).all_refused();
+    before.unchanged();
+}
+
+#[test]
+fn a_sandbox_inside_a_sandbox_is_enforced_or_refused_never_weaker() {
+    let outer = Sandbox::new().allow_write(".");
+    let inner = outer.file("inner.json", r#"{"filesystem":{"allowWrite":["/"]}}"#);
+    let landstrip = programs().landstrip();
+    let out = outer.name("outside/made");
+    let words = [
+        landstrip.into_os_string(),
+        "-p".into(),
+        inner.into(),
+        "--".into(),
+        "sh".into(),
+        "-c".into(),
+        format!("echo x > {out}").into(),
+    ];
+    let outcome = outer.run(words);
+    assert_ne!(outcome.status, Some(0), "{outcome:#?}");
+    assert!(!outer.path("outside/made").exists());
+}
+
+#[test]
+fn hostile_names_give_one_valid_line_each() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).trap();
+        let outside = sandbox.path("outside");
+        let names: [&[u8]; 6] = [
+            b"esc\x1b[31m",
+            b"new\nline",
+            b"quo\"te",
+            b"back\\slash",
+            b"bad\xff\xfeutf",
+            b"tab\tand\rreturn",
+        ];
+        for name in names {
+            let mut path = outside.clone().into_os_string().into_vec();
+            path.push(b'/');
+            path.extend_from_slice(name);
+            let path = std::ffi::OsString::from_vec(path);
+            let before = sandbox.read("trap").lines().count();
+            let outcome = sandbox.run(["mkdir".into(), path]);
+            outcome.fails();
+            // Every line has parsed, or the fixture would have panicked.
+            assert!(outcome.traps.len() > before, "no report for {name:?}: {outcome:#?}");
+            let raw = sandbox.read("trap");
+            assert!(!raw.contains('\x1b'), "an escape sequence reached the report");
+        }
+    });
+}
+
+#[test]
+fn a_command_name_with_control_characters_gives_one_valid_line() {
+    let sandbox = Sandbox::of(User::Caller);
+    let outcome = sandbox.run(["/nonexistent/\x1b[31m\n\"x"]);
+    outcome.is_error(127, "Launch", "nonexistent");
+    assert!(!outcome.stderr.contains('\x1b'));
+}

@@ -1,0 +1,299 @@
+//! From start to end: exit status, signals, the terminal, and what is left afterwards (nothing).
+
+use nix::sys::signal::Signal;
+use std::fs;
+use std::time::{Duration, Instant};
+use tests::{Sandbox, Terminal, eventually, for_each_user};
+
+#[test]
+fn the_exit_status_is_the_commands_own() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        for status in [0, 1, 2, 42, 125, 126, 127, 255] {
+            let outcome = sandbox.sh(&format!("exit {status}"));
+            outcome.exits(status);
+            assert!(outcome.reports.is_empty(), "{outcome:#?}");
+        }
+    });
+}
+
+#[test]
+fn a_signal_that_ends_the_command_gives_128_plus_its_number() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        for signal in [1, 2, 3, 6, 9, 11, 13, 15, 34] {
+            sandbox.probe(format!("crash {signal}")).exits(128 + signal);
+        }
+    });
+}
+
+#[test]
+fn a_missing_command_gives_127_and_a_line() {
+    let sandbox = Sandbox::new();
+    sandbox.run(["/nonexistent/tool"]).is_error(127, "Launch", "/nonexistent/tool");
+    sandbox.run(["no-such-tool-in-path"]).is_error(127, "Launch", "no-such-tool-in-path");
+}
+
+#[test]
+fn a_command_that_cannot_be_executed_gives_126_and_a_line() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).deny_read("../outside/tool");
+        sandbox.file("work/plain", "no program");
+        sandbox.run(["./plain"]).is_error(126, "Launch", "plain");
+        sandbox.run(["/"]).is_error(126, "Launch", "/");
+        fs::copy("/bin/true", sandbox.path("outside/tool")).unwrap();
+        sandbox.run([sandbox.name("outside/tool")]).is_error(126, "Launch", "tool");
+        sandbox.run_outside([sandbox.name("outside/tool")]).succeeds();
+    });
+}
+
+#[test]
+fn an_interpreter_that_is_missing_is_told_as_execve_tells_it() {
+    use std::os::unix::fs::PermissionsExt;
+    let sandbox = Sandbox::new();
+    let script = sandbox.file("work/script", "#!/nonexistent/interpreter\n");
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    let outcome = sandbox.run(["./script"]);
+    outcome.is_error(127, "Launch", "script");
+}
+
+#[test]
+fn the_command_is_found_in_path_and_gets_its_arguments() {
+    let sandbox = Sandbox::new().env("KEPT", "value");
+    let outcome = sandbox.run(["sh", "-c", "echo \"$0|$1|$2|$KEPT|$PWD\"", "a b", "--", "-p"]);
+    outcome.succeeds();
+    assert_eq!(outcome.stdout, format!("a b|--|-p|value|{}\n", sandbox.name("work")));
+}
+
+#[test]
+fn standard_streams_are_the_callers() {
+    let sandbox = Sandbox::new().input("one\ntwo\n");
+    let outcome = sandbox.sh("cat; echo err >&2");
+    outcome.succeeds();
+    assert_eq!((outcome.stdout.as_str(), outcome.stderr.as_str()), ("one\ntwo\n", "err\n"));
+}
+
+#[test]
+fn closed_standard_streams_harm_nobody() {
+    let sandbox = Sandbox::new().allow_write(".");
+    for closed in ["0<&-", "1>&-", "2>&-", "0<&- 1>&- 2>&-"] {
+        let mut words = vec!["sh".into(), "-c".into(), format!("exec \"$@\" {closed}").into()];
+        words.push("sh".into());
+        words.extend(sandbox.command_line());
+        words.extend(["--", "sh", "-c", "true > made; exit 7"].map(Into::into));
+        sandbox.run_outside(words).exits(7);
+        assert_eq!(sandbox.read("work/made"), "", "{closed}");
+    }
+}
+
+#[test]
+fn signals_are_forwarded_to_the_command() {
+    for_each_user(|user| {
+        for signal in [
+            Signal::SIGTERM,
+            Signal::SIGINT,
+            Signal::SIGHUP,
+            Signal::SIGQUIT,
+            Signal::SIGUSR1,
+            Signal::SIGUSR2,
+            Signal::SIGWINCH,
+        ] {
+            let sandbox = Sandbox::of(user);
+            let name = signal.as_str().trim_start_matches("SIG");
+            let script = format!(
+                "trap 'echo got; exit 9' {name}; echo ready; \
+                                  while :; do sleep 0.02; done"
+            );
+            let mut running = sandbox.spawn(["sh", "-c", &script]);
+            running.expect("ready");
+            running.signal(signal);
+            let outcome = running.wait();
+            outcome.exits(9);
+            assert_eq!(outcome.stdout, "ready\ngot\n", "{signal}");
+        }
+    });
+}
+
+#[test]
+fn a_forwarded_signal_ends_a_command_that_does_not_handle_it() {
+    for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGUSR1] {
+        let sandbox = Sandbox::new();
+        let mut running = sandbox.spawn(["sh", "-c", "echo ready; exec sleep 20"]);
+        running.expect("ready");
+        std::thread::sleep(Duration::from_millis(50));
+        running.signal(signal);
+        running.wait().exits(128 + signal as i32);
+    }
+}
+
+#[test]
+fn stop_and_continue_reach_the_command() {
+    let sandbox = Sandbox::new().allow_write(".");
+    let script = "echo ready; while :; do echo x >> beat; sleep 0.02; done";
+    let mut running = sandbox.spawn(["sh", "-c", script]);
+    running.expect("ready");
+    let beats = || sandbox.read("work/beat").len();
+    assert!(eventually(|| beats() > 4));
+    running.signal(Signal::SIGTSTP);
+    let state = format!("/proc/{}/stat", running.pid());
+    let stopped = || fs::read_to_string(&state).is_ok_and(|stat| stat.contains(") T "));
+    assert!(eventually(stopped), "landstrip stops with the command");
+    std::thread::sleep(Duration::from_millis(100));
+    let before = beats();
+    std::thread::sleep(Duration::from_millis(200));
+    assert_eq!(before, beats(), "the command runs on");
+    running.signal(Signal::SIGCONT);
+    assert!(eventually(|| beats() > before + 4), "the command does not continue");
+    running.signal(Signal::SIGTERM);
+    running.wait().exits(143);
+}
+
+#[test]
+fn ctrl_c_interrupts_the_command() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        let mut terminal = Terminal::of(&sandbox);
+        terminal.type_in("$L -- sh -c 'echo rea\"\"dy; sleep 20'\n");
+        terminal.expect("\nready");
+        std::thread::sleep(Duration::from_millis(100));
+        terminal.type_in("\x03");
+        terminal.expect("$ ");
+        terminal.type_in("echo status=$?\n");
+        terminal.expect("\nstatus=130");
+    });
+}
+
+#[test]
+fn ctrl_c_is_delivered_once() {
+    let sandbox = Sandbox::new();
+    let mut terminal = Terminal::of(&sandbox);
+    let program = "import signal,time,sys\nn=[0]\n\
+                   signal.signal(2,lambda *a: n.__setitem__(0,n[0]+1))\nprint('rea'+'dy',flush=True)\n\
+                   end=time.time()+1\nwhile time.time()<end: time.sleep(0.05)\nprint('count='+str(n[0]))\n";
+    sandbox.file("work/count.py", program);
+    terminal.type_in("$L -- python3 count.py\n");
+    terminal.expect("\nready");
+    terminal.type_in("\x03");
+    terminal.expect("count=1");
+}
+
+#[test]
+fn ctrl_z_stops_the_job_and_fg_continues_it() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        let mut terminal = Terminal::of(&sandbox);
+        terminal.type_in("$L -- sh -c 'echo rea\"\"dy; sleep 1; echo fin\"\"ished; exit 5'\n");
+        terminal.expect("\nready");
+        std::thread::sleep(Duration::from_millis(100));
+        terminal.type_in("\x1a");
+        terminal.expect("Stopped");
+        terminal.expect("$ ");
+        terminal.type_in("echo al\"\"ive\n");
+        terminal.expect("\nalive");
+        terminal.type_in("fg\n");
+        terminal.expect("\nfinished");
+        terminal.expect("$ ");
+        terminal.type_in("echo status=$?\n");
+        terminal.expect("\nstatus=5");
+    });
+}
+
+#[test]
+fn the_terminal_is_the_commands() {
+    let sandbox = Sandbox::new();
+    let mut terminal = Terminal::of(&sandbox);
+    terminal.type_in("$L -- sh -c 'test -t 0 && read x < /dev/tty && echo got=$x && stty size'\n");
+    std::thread::sleep(Duration::from_millis(300));
+    terminal.type_in("typed\n");
+    terminal.expect("\ngot=typed");
+    terminal.expect("$ ");
+}
+
+#[test]
+fn daemons_end_with_the_command() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_write(".");
+        let attack = format!("daemon {}", sandbox.name("work/beat"));
+        sandbox.probe(&attack).allowed("daemon");
+        let size = sandbox.read("work/beat").len();
+        assert!(size > 0, "the daemon ran");
+        std::thread::sleep(Duration::from_millis(300));
+        assert_eq!(sandbox.read("work/beat").len(), size, "the daemon outlived the command");
+    });
+}
+
+#[test]
+fn background_jobs_do_not_delay_the_end() {
+    let sandbox = Sandbox::new();
+    let start = Instant::now();
+    sandbox.sh("(trap '' TERM HUP INT; sleep 20) & exit 3").exits(3);
+    assert!(start.elapsed() < Duration::from_secs(5));
+}
+
+#[test]
+fn a_signalled_sandbox_leaves_no_daemon() {
+    let sandbox = Sandbox::new().allow_write(".");
+    let attack = format!("daemon {} + sleep 20000", sandbox.name("work/beat"));
+    let mut running = sandbox.spawn(Sandbox::probe_words(&attack));
+    running.expect("daemon=OK");
+    running.signal(Signal::SIGTERM);
+    running.wait().exits(143);
+    let size = sandbox.read("work/beat").len();
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!(sandbox.read("work/beat").len(), size, "the daemon outlived the command");
+}
+
+#[test]
+fn orphans_are_reaped_while_the_command_runs() {
+    let sandbox = Sandbox::new();
+    let mut running =
+        sandbox.spawn(Sandbox::probe_words("orphans 20 + socketpair stream + sleep 1500"));
+    running.expect("socketpair=OK");
+    let pid = running.pid();
+    let children = format!("/proc/{pid}/task/{pid}/children");
+    // Only the command itself stays below the broker, and perhaps the proxy.
+    let few = || fs::read_to_string(&children).is_ok_and(|c| c.split_whitespace().count() <= 2);
+    assert!(eventually(few), "zombies: {:?}", fs::read_to_string(&children));
+    running.wait().succeeds();
+}
+
+#[test]
+fn the_command_ends_when_its_caller_stops_reading() {
+    let sandbox = Sandbox::new();
+    let mut words = vec!["sh".into(), "-c".into(), "\"$@\" | head -n 1".into(), "sh".into()];
+    words.extend(sandbox.command_line());
+    words.extend(["--", "yes"].map(Into::into));
+    let outcome = sandbox.run_outside(words);
+    assert_eq!(outcome.stdout, "y\n");
+}
+
+#[test]
+fn nothing_is_left_in_the_temporary_directory() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).without_policy();
+        let tmp = sandbox.dir("tmp");
+        let sandbox = sandbox.env("TMPDIR", &tmp);
+        let script = "echo x > \"$TMPDIR/file\" && mkdir \"$TMPDIR/dir\" && echo $TMPDIR && chmod 0 \"$TMPDIR/dir\"";
+        let outcome = sandbox.sh(script);
+        outcome.succeeds();
+        assert_ne!(outcome.stdout.trim(), tmp.to_str().unwrap(), "a private TMPDIR");
+        assert!(!fs::exists(outcome.stdout.trim()).unwrap(), "it is removed");
+        assert_eq!(fs::read_dir(&tmp).unwrap().count(), 0);
+    });
+}
+
+#[test]
+fn many_sandboxes_run_beside_each_other() {
+    let threads: Vec<_> = (0..16)
+        .map(|n| {
+            std::thread::spawn(move || {
+                let sandbox = Sandbox::new().allow_write(".");
+                sandbox.sh(&format!("echo {n} > mine; exit {n}")).exits(n);
+                assert_eq!(sandbox.read("work/mine"), format!("{n}\n"));
+            })
+        })
+        .collect();
+    for thread in threads {
+        thread.join().unwrap();
+    }
+}

@@ -1,0 +1,340 @@
+//! Processes and the kernel: others are out of reach, and so is what could lift the sandbox
+//! (attacks P1 to P9).
+
+use nix::sys::signal::Signal;
+use std::time::Duration;
+use tests::{Sandbox, Terminal, User, Victim, eventually, for_each_user};
+
+/// Every way to bother a process; `@` stands for its pid.
+const BOTHER: &str = "kill @ 0 + kill @ 15 + tgkill @ 15 + sigqueue @ 15 + pidfd-signal @ 15 \
+    + prlimit @ + setpriority @ + ioprio @ + sched @ + ptrace @ + pidfd-getfd @ \
+    + proc-open @ mem + proc-open @ environ + proc-open @ fd";
+
+#[test]
+fn processes_outside_are_out_of_reach() {
+    for_each_user(|user| {
+        let mut victim = Victim::of(user);
+        let sandbox = Sandbox::of(user);
+        let attack = BOTHER.replace('@', &victim.pid().to_string());
+        let attack = format!("{attack} + vmread {} {}", victim.pid(), victim.address());
+        sandbox.probe(&attack).all_refused();
+        assert!(victim.untouched());
+        let lasting = format!("prlimit {0} + setpriority {0} + sched {0}", victim.pid());
+        sandbox.probe_outside(&lasting).all_allowed();
+        assert!(!victim.untouched(), "the witness sees what the twin did");
+        sandbox.probe_outside(format!("kill {} 15", victim.pid())).allowed("kill");
+        assert!(eventually(|| !victim.alive()));
+    });
+}
+
+#[test]
+fn files_of_processes_outside_do_not_lead_out() {
+    for_each_user(|user| {
+        let victim = Victim::of(user);
+        let sandbox = Sandbox::of(user).allow_write(".");
+        let file = sandbox.file("outside/file", "kept");
+        let path = format!("/proc/{}/root{}", victim.pid(), file.display());
+        sandbox.probe(format!("file write {path} + file creat {path}")).all_refused();
+        assert_eq!(sandbox.read("outside/file"), "kept");
+        sandbox.probe_outside(format!("file write {path}")).allowed("file-write");
+    });
+}
+
+#[test]
+fn signals_to_everyone_stay_inside() {
+    for_each_user(|user| {
+        let mut victim = Victim::of(user);
+        let sandbox = Sandbox::of(user);
+        let outcome = sandbox.sh("sleep 20 & kill -9 -1; wait; echo survived");
+        assert!(victim.untouched(), "kill(-1) left the sandbox: {outcome:#?}");
+    });
+}
+
+#[test]
+fn kernel_sent_signals_stay_inside() {
+    let mut victim = Victim::of(User::Caller);
+    let sandbox = Sandbox::new();
+    sandbox.probe(format!("sigio {} 9", victim.pid())).succeeds();
+    std::thread::sleep(Duration::from_millis(100));
+    assert!(victim.untouched());
+}
+
+#[test]
+fn priorities_of_the_whole_user_do_not_change() {
+    let mut victim = Victim::of(User::Caller);
+    Sandbox::new().probe("setpriority-user").refused("setpriority-user");
+    assert!(victim.untouched());
+}
+
+#[test]
+fn own_processes_can_be_signalled_limited_and_scheduled() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        let script = "ulimit -c 0 && nice -n 5 true && sleep 20 & p=$!; \
+                      sleep 0.1; kill -TERM $p; wait $p; echo $?";
+        let outcome = sandbox.sh(script);
+        outcome.succeeds();
+        assert_eq!(outcome.stdout, "143\n");
+        sandbox.probe("setpriority 0 + prlimit 0 + sched 0").all_allowed();
+    });
+}
+
+#[test]
+fn own_children_can_be_traced_for_debugging() {
+    let sandbox = Sandbox::new();
+    let probe = tests::programs().probe().into_os_string().into_string().unwrap();
+    let script = "sleep 5 & sleep 0.1; \"$0\" ptrace $!; kill -9 $!";
+    let inside = sandbox.run(["sh", "-c", script, &probe]);
+    let outside = sandbox.run_outside(["sh", "-c", script, &probe]);
+    assert_eq!(inside.result("ptrace-attach"), outside.result("ptrace-attach"));
+}
+
+#[test]
+fn the_broker_is_out_of_reach() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_write(".").http_proxy_port(9);
+        // The command's parent is the broker.
+        let probe = tests::programs().probe().into_os_string().into_string().unwrap();
+        let attack = BOTHER.replace('@', "$PPID");
+        let script = format!("\"$0\" {attack}; \"$0\" proc-open $PPID root; echo $PPID");
+        let outcome = sandbox.run(["sh", "-c", &script, &probe]);
+        let broker = outcome.stdout.lines().last().unwrap().parse::<u32>().unwrap();
+        assert!(broker > 1);
+        outcome.succeeds();
+        let lines = outcome.results().filter(|(name, _)| *name != "proc-root");
+        for (name, _) in lines {
+            outcome.refused(name);
+        }
+    });
+}
+
+#[test]
+fn the_broker_is_the_process_that_the_caller_started() {
+    let sandbox = Sandbox::new();
+    let mut running = sandbox.spawn(Sandbox::probe_words("ids + sleep 300"));
+    running.expect("ppid=");
+    let pid = running.pid();
+    let outcome = running.wait();
+    assert_eq!(outcome.result("ppid"), pid.to_string());
+}
+
+#[test]
+fn a_killed_broker_takes_the_command_along() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_write(".");
+        let attack = format!("daemon {} + sleep 20000", sandbox.name("work/beat"));
+        let mut running = sandbox.spawn(Sandbox::probe_words(&attack));
+        running.expect("daemon=OK");
+        let command = child_of(running.pid()).expect("the command below the broker");
+        running.signal(Signal::SIGKILL);
+        let outcome = running.wait();
+        assert_eq!(outcome.signal, Some(9));
+        assert!(eventually(|| !std::fs::exists(format!("/proc/{command}")).unwrap()));
+        // Granted paths stay usable for survivors, but nothing that needs the broker is given.
+    });
+}
+
+/// The first child of a process.
+fn child_of(pid: u32) -> Option<u32> {
+    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).ok()?;
+    children.split_whitespace().next()?.parse().ok()
+}
+
+#[test]
+fn a_fork_bomb_ends_with_the_command() {
+    let sandbox = Sandbox::unprivileged();
+    let outcome = sandbox.probe("fork-bomb 300");
+    outcome.succeeds();
+    assert_eq!(outcome.result("forked"), "300");
+}
+
+#[test]
+fn a_command_without_descriptors_gets_orderly_errors() {
+    let sandbox = Sandbox::new();
+    let script = "ulimit -n 64; exec \"$0\" fd-exhaust";
+    let probe = tests::programs().probe().into_os_string().into_string().unwrap();
+    let outcome = sandbox.run(["sh", "-c", script, &probe]);
+    outcome.succeeds().allowed("after");
+    assert_eq!(outcome.result("limit"), "EMFILE");
+}
+
+#[test]
+fn many_threads_of_refused_calls_do_not_stall_the_broker() {
+    let sandbox = Sandbox::new();
+    let script = "for i in 1 2 3 4 5 6 7 8; do \"$0\" race-connect port 1 2 3000 > /dev/null & \
+                  done; wait; \"$0\" socketpair stream";
+    let probe = tests::programs().probe().into_os_string().into_string().unwrap();
+    sandbox.run(["sh", "-c", script, &probe]).allowed("socketpair");
+}
+
+#[test]
+fn an_unreadable_target_is_refused_not_obeyed() {
+    let peer = tests::TcpPeer::new();
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        let attack = format!("undumpable + connect4 127.0.0.1 {}", peer.port());
+        sandbox.probe(&attack).allowed("undumpable").refused("connect4");
+    });
+    peer.untouched();
+}
+
+#[test]
+fn a_process_that_changed_its_user_is_refused_not_helped() {
+    let sandbox = Sandbox::new().allow_write(".");
+    if !sandbox.user().is_root() {
+        return;
+    }
+    let peer = tests::TcpPeer::new();
+    sandbox.file("work/file", "Secret");
+    let attack = format!("setuid 65534 + connect4 127.0.0.1 {} + meta chmod file", peer.port());
+    let outcome = sandbox.probe(&attack);
+    outcome.refused("connect4").refused("meta-chmod");
+    peer.untouched();
+}
+
+#[test]
+fn nothing_is_typed_into_the_terminal() {
+    let sandbox = Sandbox::new();
+    let probe = tests::programs().probe();
+    let mut terminal = Terminal::of(&sandbox);
+    let attacks = ["tiocsti", "tiocsti --upper", "tioclinux", "tioclinux --upper"];
+    for attack in attacks {
+        terminal.type_in(&format!("$L -- {} {attack}\n", probe.display()));
+        terminal.expect(&format!("{}=E", attack.split(' ').next().unwrap()));
+        terminal.expect("$ ");
+    }
+    terminal.type_in("echo alive\n");
+    terminal.expect("\nalive");
+    assert!(!terminal.all().contains('#'), "a character was pushed: {}", terminal.all());
+}
+
+#[test]
+fn namespaces_and_mounts_are_refused() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        let mut attacks: Vec<String> = Vec::new();
+        // time, mount, cgroup, uts, ipc, user, pid and network namespaces.
+        for flag in [
+            "0x80",
+            "0x20000",
+            "0x2000000",
+            "0x4000000",
+            "0x8000000",
+            "0x10000000",
+            "0x20000000",
+            "0x40000000",
+            "0x30000000",
+        ] {
+            attacks.push(format!("unshare {flag}"));
+            if flag != "0x80" {
+                attacks.push(format!("clone-ns {flag}"));
+            }
+        }
+        let rest = "clone3-user + setns + chroot + pivot-root + mount + umount + fsopen \
+                    + open-tree + move-mount + mount-setattr";
+        attacks.push(rest.to_owned());
+        sandbox.probe(attacks.join(" + ")).all_refused();
+        if user.is_root() {
+            sandbox.probe_outside("unshare 0x4000000 + chroot + clone3-user").all_allowed();
+        }
+    });
+}
+
+#[test]
+fn threads_and_children_work_without_clone3() {
+    let sandbox = Sandbox::new().allow_write(".");
+    sandbox
+        .run([
+            "python3",
+            "-c",
+            "import threading,subprocess as s; \
+        t=threading.Thread(target=lambda: s.check_call(['true'])); t.start(); t.join()",
+        ])
+        .succeeds();
+}
+
+#[test]
+fn no_listener_of_its_own_is_installed() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        sandbox.probe("seccomp-listener").refused("seccomp-listener");
+        sandbox.probe("seccomp-filter").allowed("seccomp-filter");
+        sandbox.probe_outside("seccomp-listener").allowed("seccomp-listener");
+    });
+}
+
+#[test]
+fn kernel_interfaces_beyond_a_command_are_refused() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        let attack = "io-uring + io-uring-enter + bpf + perf + userfaultfd + keyctl + add-key \
+                      + shmget + msgget + semget + mq-open + kexec + init-module + swapon + acct \
+                      + quotactl";
+        sandbox.probe(attack).all_refused();
+        sandbox.probe_outside("keyctl + shmget + msgget + semget + mq-open").all_allowed();
+    });
+}
+
+#[test]
+fn other_entries_kill_the_process() {
+    let sandbox = Sandbox::new();
+    let sigsys = 128 + 31;
+    for attack in ["int80", "x32"] {
+        sandbox.probe(attack).exits(sigsys);
+    }
+    assert_ne!(sandbox.probe_outside("int80").result("int80"), "0");
+}
+
+#[test]
+fn unknown_system_calls_do_not_exist() {
+    let sandbox = Sandbox::new();
+    for number in ["1000", "600", "5000", "0x3fffffff"] {
+        let outcome = sandbox.probe(format!("syscall {number}"));
+        assert_eq!(outcome.result(&format!("syscall-{number}")), "ENOSYS");
+    }
+}
+
+#[test]
+fn no_system_call_with_senseless_arguments_ends_the_broker() {
+    let sandbox = Sandbox::new().timeout(Duration::from_secs(120));
+    // Not those that end, stop or never return to the caller: pause, exit, fork and their like.
+    let left_out = [15, 34, 56, 57, 58, 60, 61, 128, 130, 231, 219, 247, 435];
+    let attack: Vec<String> =
+        (0..480).filter(|n| !left_out.contains(n)).map(|n| format!("syscall {n}")).collect();
+    let outcome = sandbox.probe(format!("{} + socketpair stream", attack.join(" + ")));
+    outcome.succeeds().allowed("socketpair");
+}
+
+#[test]
+fn only_the_standard_descriptors_are_inherited() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        let secret = sandbox.file("outside/secret", "Secret");
+        let mut words = vec!["sh".into(), "-c".into()];
+        words.push("exec 5<\"$0\" 9>&1 200<\"$0\"; exec \"$@\"".into());
+        words.push(secret.into_os_string());
+        let twin: Vec<_> = words.iter().cloned().chain(Sandbox::probe_words("fds")).collect();
+        let outside = sandbox.run_outside(twin);
+        assert!(outside.results().any(|(name, _)| name == "fd200"));
+        words.extend(sandbox.command_line());
+        words.extend(Sandbox::probe_words("fds"));
+        let inside = sandbox.run_outside(words);
+        let names: Vec<&str> = inside.results().map(|(name, _)| name).collect();
+        assert_eq!(names, ["fd0", "fd1", "fd2"], "{inside:#?}");
+    });
+}
+
+#[test]
+fn the_trap_descriptor_is_not_inherited() {
+    let sandbox = Sandbox::new().trap();
+    let outcome = sandbox.probe("fds");
+    let names: Vec<&str> = outcome.results().map(|(name, _)| name).collect();
+    assert_eq!(names, ["fd0", "fd1", "fd2"]);
+}
+
+#[test]
+fn privileges_are_not_regained_through_setuid_programs() {
+    let sandbox = Sandbox::unprivileged();
+    let outcome = sandbox.run(["sh", "-c", "grep NoNewPrivs /proc/self/status"]);
+    assert_eq!(outcome.stdout.trim(), "NoNewPrivs:\t1");
+}

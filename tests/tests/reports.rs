@@ -1,0 +1,164 @@
+//! Reports: one JSON line a denial, at the end or at once, and no noise.
+
+use serde_json::Value;
+use tests::{Outcome, Sandbox, for_each_user};
+
+/// Whether a Filesystem report names this operation and path.
+fn names(reports: &[Value], operation: &str, path: &str) -> bool {
+    let wanted = |report: &Value| {
+        report.get("Filesystem").is_some_and(|r| r[0] == operation && r[1] == path)
+    };
+    reports.iter().any(wanted)
+}
+
+#[test]
+fn a_refused_write_is_reported_when_the_command_has_ended() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_write(".");
+        let path = sandbox.name("outside/made");
+        let outcome =
+            sandbox.sh(&format!("echo x > {path}; echo x > {path}; echo after >&2; true"));
+        outcome.succeeds();
+        assert!(names(&outcome.reports, "write", &path), "{outcome:#?}");
+        let same =
+            outcome.reports_of("Filesystem").iter().filter(|r| r[1] == path.as_str()).count();
+        assert_eq!(same, 1, "once each: {outcome:#?}");
+        let first = outcome.stderr.find("{\"").unwrap();
+        assert!(outcome.stderr.find("after").unwrap() < first, "at the end: {outcome:#?}");
+    });
+}
+
+#[test]
+fn every_kind_of_refused_write_is_reported() {
+    let sandbox = Sandbox::new().allow_write(".").trap();
+    sandbox.file("outside/file", "kept");
+    sandbox.dir("outside/empty");
+    sandbox.file("work/mine", "mine!");
+    let out = sandbox.name("outside");
+    for (attack, target) in [
+        ("file write @/file", "file"),
+        ("file creat @/new1", "new1"),
+        ("file mkdir @/new2", "new2"),
+        ("file unlink @/file", "file"),
+        ("file rmdir @/empty", "empty"),
+        ("file rename mine @/new3", "new3"),
+        ("file link mine @/new4", "new4"),
+        ("file symlink mine @/new5", "new5"),
+        ("file truncate @/file", "file"),
+        ("file mkfifo @/new6", "new6"),
+        ("meta chmod @/file", "file"),
+        ("meta utimensat @/file", "file"),
+        ("meta setxattr @/file", "file"),
+    ] {
+        let _ = std::fs::remove_file(sandbox.path("trap"));
+        let outcome = sandbox.probe(attack.replace('@', &out));
+        outcome.all_refused();
+        let path = format!("{out}/{target}");
+        assert!(names(&outcome.traps, "write", &path), "{attack}: {outcome:#?}");
+    }
+}
+
+#[test]
+fn refused_reads_are_reported_only_if_the_command_failed() {
+    let sandbox = Sandbox::new().deny_read("../outside/secret");
+    let path = sandbox.name("outside/secret");
+    sandbox.file("outside/secret", "Secret");
+    let failed = sandbox.sh(&format!("cat {path}; exit 3"));
+    failed.exits(3);
+    assert!(names(&failed.reports, "read", &path), "{failed:#?}");
+    let fine = sandbox.sh(&format!("cat {path}; true"));
+    fine.succeeds();
+    assert!(fine.reports.is_empty(), "{fine:#?}");
+}
+
+#[test]
+fn a_trap_descriptor_gets_all_denials_at_once_and_standard_error_none() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).deny_read("../outside/secret").trap();
+        sandbox.file("outside/secret", "Secret");
+        let (secret, made) = (sandbox.name("outside/secret"), sandbox.name("outside/made"));
+        let script =
+            format!("cat {secret} 2>/dev/null; mkdir {made} 2>/dev/null; echo ready; sleep 1");
+        let mut running = sandbox.spawn(["sh", "-c", &script]);
+        running.expect("ready");
+        let early = sandbox.read("trap");
+        assert!(early.contains(&secret) && early.contains(&made), "at once: {early}");
+        let outcome = running.wait();
+        outcome.succeeds();
+        assert!(names(&outcome.traps, "read", &secret));
+        assert!(names(&outcome.traps, "write", &made));
+        assert_eq!(outcome.stderr, "");
+    });
+}
+
+#[test]
+fn a_trap_descriptor_that_nobody_reads_changes_nothing() {
+    let sandbox = Sandbox::new();
+    let out = sandbox.name("outside");
+    // The pipe's reader sleeps; 20 000 lines would fill it many times.
+    let script = r#"out=$0; { "$@" 3>&1 >/dev/null; echo "status=$?" >&2; } | sleep 2"#;
+    let mut words = vec!["bash".into(), "-c".into(), script.into(), out.clone().into()];
+    words.extend(sandbox.command_line());
+    words.extend(["--trap-fd", "3", "--", "sh", "-c"].map(Into::into));
+    let attack = format!(
+        "i=0; while [ $i -lt 2000 ]; do echo x 2>/dev/null > {out}/f$i; \
+                          i=$((i+1)); done; exit 6"
+    );
+    words.push(attack.into());
+    let outcome = sandbox.run_outside(words);
+    assert!(outcome.stderr.contains("status=6"), "{outcome:#?}");
+    assert_eq!(std::fs::read_dir(sandbox.path("outside")).unwrap().count(), 0);
+}
+
+#[test]
+fn a_closed_trap_reader_changes_nothing() {
+    let sandbox = Sandbox::new();
+    let script = r#"{ "$@" 3>&1 >/dev/null; echo "status=$?" >&2; } | true"#;
+    let mut words = vec!["bash".into(), "-c".into(), script.into(), "bash".into()];
+    words.extend(sandbox.command_line());
+    let attack = format!("sleep 0.2; mkdir {}/d 2>/dev/null; exit 6", sandbox.name("outside"));
+    words.extend(["--trap-fd", "3", "--", "sh", "-c", &attack].map(Into::into));
+    let outcome = sandbox.run_outside(words);
+    assert!(outcome.stderr.contains("status=6"), "{outcome:#?}");
+}
+
+#[test]
+fn a_flood_of_denials_is_cut_at_64_lines_and_counted() {
+    let sandbox = Sandbox::new();
+    let out = sandbox.name("outside");
+    let script = format!(
+        "i=0; while [ $i -lt 200 ]; do mkdir {out}/d$i 2>/dev/null; \
+                          i=$((i+1)); done; exit 1"
+    );
+    let outcome = sandbox.sh(&script);
+    outcome.exits(1);
+    assert_eq!(outcome.reports_of("Filesystem").len(), 64, "{outcome:#?}");
+    assert_eq!(outcome.reports.len(), 65);
+    assert!(outcome.reports[64].to_string().contains("136"), "{}", outcome.reports[64]);
+}
+
+#[test]
+fn what_tools_probe_on_their_own_is_not_reported() {
+    let quiet = |outcome: &Outcome| assert!(outcome.reports.is_empty(), "{outcome:#?}");
+    let sandbox = Sandbox::new().allow_write(".");
+    sandbox.file("work/module.py", "x = 1\n");
+    quiet(sandbox.sh("true; ls / > /dev/null; test -w /etc; which sh > /dev/null").succeeds());
+    quiet(sandbox.run(["python3", "-c", "import json, module"]).succeeds());
+    quiet(&sandbox.sh("ls /nonexistent 2>/dev/null"));
+    quiet(sandbox.sh("git init -q . && git status > /dev/null").succeeds());
+}
+
+#[test]
+fn refused_network_is_reported() {
+    let sandbox = Sandbox::new().trap();
+    let outcome = sandbox.probe("socket 2 2 0 + bind4 127.0.0.1 5 + listen-unbound");
+    outcome.all_refused();
+    let lines = outcome.traps.iter().filter(|trap| trap.get("Network").is_some()).count();
+    assert_eq!(lines, 3, "{outcome:#?}");
+    let bind = outcome
+        .traps
+        .iter()
+        .filter_map(|trap| trap.get("Network"))
+        .any(|trap| trap[0] == "bind" && trap[1] == "127.0.0.1:5");
+    assert!(bind, "{outcome:#?}");
+}

@@ -1,0 +1,111 @@
+//! Unix sockets: refused by path and by name unless allowed (attacks U1 and U2).
+
+use tests::{Sandbox, UnixPeer, User, for_each_user};
+
+const KINDS: [&str; 2] = ["stream", "seqpacket"];
+
+#[test]
+fn pathname_sockets_are_not_reached_by_any_route() {
+    for_each_user(|user| {
+        for kind in KINDS {
+            let sandbox = Sandbox::of(user).allow_write(".");
+            let path = sandbox.path("outside/socket");
+            let peer = UnixPeer::at(&path, kind);
+            std::os::unix::fs::symlink(&path, sandbox.path("work/link")).unwrap();
+            let (path, outside) = (sandbox.name("outside/socket"), sandbox.name("outside"));
+            for attack in [
+                format!("unix-connect {path} {kind}"),
+                format!("unix-connect link {kind}"),
+                format!("unix-connect ../outside/socket {kind}"),
+                format!("unix-connect /proc/self/root{path} {kind}"),
+                format!("unix-connect /proc/self/cwd/../outside/socket {kind}"),
+            ] {
+                sandbox.probe(&attack).refused("unix-connect");
+                assert_eq!(peer.connections(), 0, "{attack}");
+                sandbox.probe_outside(&attack).allowed("unix-connect");
+            }
+            assert_eq!(peer.connections(), 5);
+            let after_chdir = format!("chdir {outside} + unix-connect socket {kind}");
+            sandbox.probe(&after_chdir).refused("unix-connect");
+            assert_eq!(peer.connections(), 5);
+            sandbox.probe_outside(&after_chdir).allowed("unix-connect");
+        }
+    });
+}
+
+#[test]
+fn a_socket_inside_a_writable_directory_is_refused_too() {
+    let sandbox = Sandbox::new().allow_write(".");
+    let peer = UnixPeer::at(sandbox.path("work/socket"), "stream");
+    sandbox.probe("unix-connect socket stream").refused("unix-connect");
+    assert_eq!(peer.connections(), 0);
+}
+
+#[test]
+fn datagram_sockets_are_refused() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_write(".");
+        let peer = UnixPeer::at(sandbox.path("outside/socket"), "dgram");
+        let path = sandbox.name("outside/socket");
+        let attack = format!("unix-sendto {path} + unix-connect {path} dgram");
+        sandbox.probe(&attack).all_refused();
+        assert_eq!(peer.connections(), 0);
+        sandbox.probe_outside(&attack).all_allowed();
+        peer.reached();
+    });
+}
+
+#[test]
+fn binding_a_path_or_a_name_is_refused() {
+    let sandbox = Sandbox::new().allow_write(".");
+    sandbox.probe("unix-bind socket stream + unix-autobind").all_refused();
+    assert!(!sandbox.path("work/socket").exists());
+    sandbox.probe_outside("unix-bind socket stream + unix-autobind").all_allowed();
+    assert!(sandbox.path("work/socket").exists());
+}
+
+#[test]
+fn abstract_names_outside_are_not_reached() {
+    for_each_user(|user| {
+        for kind in KINDS {
+            let name = format!("landstrip-{kind}-{}-{user:?}", std::process::id());
+            let nul = format!("{name}\0tail");
+            let (peer, strange) = (UnixPeer::named(&name, kind), UnixPeer::named(&nul, kind));
+            let sandbox = Sandbox::of(user);
+            let attack = format!("unix-abstract {name} {kind} + unix-abstract {name}%0tail {kind}");
+            sandbox.probe(&attack).all_refused();
+            assert_eq!(peer.connections() + strange.connections(), 0);
+            sandbox.probe_outside(&attack).all_allowed();
+            peer.reached();
+            strange.reached();
+        }
+    });
+}
+
+#[test]
+fn unnamed_pairs_work() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        sandbox.probe("socketpair stream + socketpair seqpacket").all_allowed();
+    });
+}
+
+#[test]
+fn allow_network_keeps_unix_sockets_refused() {
+    let sandbox = Sandbox::new().allow_network();
+    let peer = UnixPeer::at(sandbox.path("outside/socket"), "stream");
+    let path = sandbox.name("outside/socket");
+    sandbox.probe(format!("unix-connect {path} stream")).refused("unix-connect");
+    assert_eq!(peer.connections(), 0);
+}
+
+#[test]
+fn a_refused_socket_is_reported_with_its_path() {
+    let sandbox = Sandbox::of(User::Caller).trap();
+    let _peer = UnixPeer::at(sandbox.path("outside/socket"), "stream");
+    let path = sandbox.name("outside/socket");
+    let outcome = sandbox.probe(format!("unix-connect {path} stream"));
+    let found = outcome.traps.iter().filter_map(|trap| trap.get("Network"));
+    let found = found.into_iter().any(|trap| trap[0] == "connect" && trap[1] == path.as_str());
+    assert!(found, "{outcome:#?}");
+}
