@@ -710,7 +710,7 @@ mod tests {
         f.variables.push(("HTTP_PROXY", "http://127.0.0.1:3128".to_owned()));
         let policy = Policy::load(&Options::default(), &f.environment()).unwrap();
         let files = Files { allow_write: vec![f.dir.path("work")], ..Files::default() };
-        assert_eq!(policy, Policy { files, ..Policy::default() });
+        assert_eq!(policy, Policy { built_in: true, files, ..Policy::default() });
     }
 
     #[test]
