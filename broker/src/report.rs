@@ -232,7 +232,6 @@ fn is_writable(descriptor: &OwnedFd) -> bool {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
     use std::io::Read;

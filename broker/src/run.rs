@@ -60,10 +60,8 @@ pub(crate) fn until_end(
                 Some(Err(errno)) => return Err(Failure::system("control socket", errno)),
             }
         }
-        if ready.notification {
-            if let Some(server) = &mut server {
-                server.serve(traps).map_err(|errno| Failure::system("notification", errno))?;
-            }
+        if let (true, Some(server)) = (ready.notification, &mut server) {
+            server.serve(traps).map_err(|errno| Failure::system("notification", errno))?;
         }
         if ready.sandbox_empty {
             server = None;

@@ -319,7 +319,7 @@ impl Builder {
 /// rule for them (EBADFD).
 fn is_anonymous(stream: BorrowedFd<'_>) -> bool {
     const PIPEFS_MAGIC: i64 = 0x5049_5045;
-    fs::fstatfs(stream).is_ok_and(|stat| i64::try_from(stat.f_type) == Ok(PIPEFS_MAGIC))
+    fs::fstatfs(stream).is_ok_and(|stat| stat.f_type == PIPEFS_MAGIC)
 }
 
 fn open(parent: BorrowedFd<'_>, name: &std::ffi::CStr) -> io::Result<OwnedFd> {

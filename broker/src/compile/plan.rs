@@ -66,7 +66,6 @@ pub(crate) fn encode(
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

@@ -103,7 +103,8 @@ mod tests {
 
     #[test]
     fn the_last_component_is_split_off() {
-        let cases: [(&[u8], Option<(&[u8], &str)>); 9] = [
+        type Case<'a> = (&'a [u8], Option<(&'a [u8], &'a str)>);
+        let cases: [Case<'_>; 9] = [
             (b"a", Some((b"", "a"))),
             (b"a/b", Some((b"a/", "b"))),
             (b"/a", Some((b"/", "a"))),

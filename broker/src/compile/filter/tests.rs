@@ -553,3 +553,25 @@ fn contradictory_and_unreviewed_rows_are_errors() {
     assert_eq!(build(&table, &CLOSED), Err(Error::Duplicate("call")));
     assert_eq!(build(&long_table(472), &CLOSED), Err(Error::Unreviewed("call")));
 }
+
+/// The table as documentation. Run with `LANDSTRIP_WRITE_TABLE=1` to write it anew.
+#[test]
+fn the_documented_table_is_the_one_in_force() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("man/system-calls.md");
+    let options = Options { allow_network: false, report_reads: false };
+    let mut text = "# System calls\n\n\
+        What the filter does with each system call of x86-64 when neither `network.allowNetwork` nor\n\
+        `filesystem.denyRead` is set. Generated from the table that the filter is built from; what is\n\
+        not listed is refused with ENOSYS.\n\n\
+        | call | number | what happens | why |\n|---|---|---|---|\n"
+        .to_owned();
+    for entry in describe(&options) {
+        let (call, what, why) = (entry.call, entry.what, entry.why);
+        text.push_str(&format!("| {} | {} | {what} | {why} |\n", call.name, call.number));
+    }
+    if std::env::var_os("LANDSTRIP_WRITE_TABLE").is_some() {
+        std::fs::write(&path, &text).unwrap();
+    }
+    let documented = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(documented == text, "run this test once with LANDSTRIP_WRITE_TABLE=1");
+}
