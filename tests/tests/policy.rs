@@ -152,7 +152,7 @@ fn several_files_merge_in_order() {
     let sandbox = Sandbox::new();
     let peer = TcpPeer::new();
     let port = peer.port();
-    let one = format!(r#"{{"filesystem":{{"allowWrite":["a"]}},"network":{{"httpProxyPort":1}}}}"#);
+    let one = r#"{"filesystem":{"allowWrite":["a"]},"network":{"httpProxyPort":1}}"#;
     let two = format!(
         "filesystem:\n  allowWrite: |\n    a\n    b\n  denyWrite: [b/no]\nnetwork:\n  httpProxyPort: {port}\n"
     );
