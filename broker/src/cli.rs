@@ -1,1 +1,312 @@
-//! The command line, as the contract and landstrip(1) describe it.
+//! The command line, as the contract and landstrip(1) describe it. Pure: it opens nothing and prints nothing.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::os::fd::RawFd;
+use std::path::PathBuf;
+
+use lexopt::Arg;
+
+use crate::policy::nearest::nearest;
+
+/// What `--help` prints.
+pub(crate) const HELP: &str = "\
+Usage: landstrip [OPTIONS] [--] TOOL [ARG...]
+
+Run TOOL in a sandbox that confines its files and its network.
+
+Options:
+  -p, --policy FILE    policy file; repeat to merge in order; \"-\" reads standard input
+      --format FMT     json or yaml, for every policy; default: by extension
+                       (.json .yaml .yml), else JSON
+      --trap-fd FD     write denials as JSON lines to this descriptor (3 or higher, open)
+      --check          parse, merge, resolve and compile the policy, say what is wrong,
+                       run nothing
+      --explain        print what would be enforced (not available in this version)
+      --doctor         say what this kernel and host allow (not available in this version)
+      --debug          log decisions to standard error
+  -h, --help           print this help
+  -V, --version        print the version
+
+Without -p: $LANDSTRIP_POLICY, else $XDG_CONFIG_HOME/landstrip/policy.{json,yaml}, else read
+everything, write the working directory and a private TMPDIR, no network.
+
+Exit status: that of TOOL, 128+N if signal N ended it, 2 usage, 125 landstrip failed,
+126 TOOL cannot be executed, 127 TOOL not found.
+";
+
+/// Every long option, to suggest the nearest one.
+const LONG_OPTIONS: [&str; 9] = [
+    "--policy",
+    "--format",
+    "--trap-fd",
+    "--check",
+    "--explain",
+    "--doctor",
+    "--debug",
+    "--help",
+    "--version",
+];
+
+/// What the command line asks for.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Command {
+    /// Print [`HELP`].
+    Help,
+    /// Print the version.
+    Version,
+    /// Check the policy and run nothing; a tool, if given, is ignored.
+    Check(Options),
+    /// Run the tool that stands at this index of the whole argument vector, `argv[0]` counted.
+    Run(Options, usize),
+}
+
+/// The options before the tool.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Options {
+    /// The policies to merge, in order.
+    pub(crate) policies: Vec<PolicySource>,
+    /// The format of every policy, if told.
+    pub(crate) format: Option<Format>,
+    /// The descriptor for denials, 3 or higher. Whether it is open is not known here.
+    pub(crate) trap_fd: Option<RawFd>,
+    /// Log decisions to standard error.
+    pub(crate) debug: bool,
+}
+
+/// Where a policy is read from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum PolicySource {
+    /// A file, relative to the working directory.
+    File(PathBuf),
+    /// Standard input, written `-`.
+    Stdin,
+}
+
+/// The format of a policy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Format {
+    /// RFC 8259.
+    Json,
+    /// YAML 1.2.
+    Yaml,
+}
+
+/// A command line that cannot be followed: one line that names the word at fault.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct UsageError(String);
+
+impl fmt::Display for UsageError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for UsageError {}
+
+/// Parses the arguments that follow `argv[0]`. Everything from the tool on is left alone.
+///
+/// # Errors
+/// Returns [`UsageError`] for an unknown or repeated option, a bad value, or a missing tool.
+pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, UsageError> {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let argv_length = arguments.len() + 1;
+    let mut parser = lexopt::Parser::from_args(arguments);
+    let mut options = Options::default();
+    let mut check = false;
+    let mut tool = None;
+
+    while let Some(argument) = parser.next().map_err(unusable)? {
+        match argument {
+            Arg::Short('h') | Arg::Long("help") => return Ok(Command::Help),
+            Arg::Short('V') | Arg::Long("version") => return Ok(Command::Version),
+            Arg::Short('p') | Arg::Long("policy") => {
+                let value = parser.value().map_err(unusable)?;
+                add_policy(&mut options.policies, value)?;
+            }
+            Arg::Long("format") => {
+                options.format = Some(format(&parser.value().map_err(unusable)?)?);
+            }
+            Arg::Long("trap-fd") => {
+                options.trap_fd = Some(trap_fd(&parser.value().map_err(unusable)?)?);
+            }
+            Arg::Long("check") => check = true,
+            Arg::Long("debug") => options.debug = true,
+            Arg::Long(word @ ("explain" | "doctor")) => {
+                return Err(UsageError(format!("--{word} is not available in this version")));
+            }
+            Arg::Value(_) => {
+                let after_tool = parser.raw_args().map_err(unusable)?.as_slice().len();
+                tool = Some(argv_length - after_tool - 1);
+                break;
+            }
+            Arg::Short(letter) => return Err(unknown_option(&format!("-{letter}"))),
+            Arg::Long(word) => return Err(unknown_option(&format!("--{word}"))),
+        }
+    }
+
+    match tool {
+        _ if check => Ok(Command::Check(options)),
+        Some(index) => Ok(Command::Run(options, index)),
+        None => Err(UsageError("no tool to run: landstrip [OPTIONS] [--] TOOL [ARG...]".into())),
+    }
+}
+
+fn add_policy(policies: &mut Vec<PolicySource>, value: OsString) -> Result<(), UsageError> {
+    if value.is_empty() {
+        return Err(UsageError("--policy needs a file, found an empty word".into()));
+    }
+    if value != "-" {
+        policies.push(PolicySource::File(value.into()));
+        return Ok(());
+    }
+    if policies.contains(&PolicySource::Stdin) {
+        return Err(UsageError("--policy - given twice: standard input can be read once".into()));
+    }
+    policies.push(PolicySource::Stdin);
+    Ok(())
+}
+
+fn format(value: &OsString) -> Result<Format, UsageError> {
+    match value.to_str() {
+        Some("json") => Ok(Format::Json),
+        Some("yaml") => Ok(Format::Yaml),
+        _ => Err(UsageError(format!(
+            "--format must be json or yaml, found '{}'",
+            value.to_string_lossy()
+        ))),
+    }
+}
+
+fn trap_fd(value: &OsString) -> Result<RawFd, UsageError> {
+    let digits = value.to_str().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
+    // 0, 1 and 2 are the tool's own.
+    match digits.and_then(|text| text.parse::<RawFd>().ok()) {
+        Some(fd) if fd >= 3 => Ok(fd),
+        _ => Err(UsageError(format!(
+            "--trap-fd must be a descriptor number of 3 or higher, found '{}'",
+            value.to_string_lossy()
+        ))),
+    }
+}
+
+fn unknown_option(option: &str) -> UsageError {
+    match nearest(option, LONG_OPTIONS) {
+        Some(near) => UsageError(format!("unknown option '{option}', did you mean '{near}'?")),
+        None => UsageError(format!("unknown option '{option}'")),
+    }
+}
+
+fn unusable(error: lexopt::Error) -> UsageError {
+    match error {
+        lexopt::Error::MissingValue { option: Some(option) } => {
+            UsageError(format!("option '{option}' needs a value"))
+        }
+        lexopt::Error::UnexpectedValue { option, value } => UsageError(format!(
+            "option '{option}' takes no value, found '{}'",
+            value.to_string_lossy()
+        )),
+        lexopt::Error::UnexpectedOption(option) => unknown_option(&option),
+        other => UsageError(other.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::os::unix::ffi::OsStringExt;
+
+    use super::*;
+
+    fn parse_words(words: &[&str]) -> Result<Command, UsageError> {
+        parse(words.iter().map(OsString::from))
+    }
+
+    fn file(path: &str) -> PolicySource {
+        PolicySource::File(path.into())
+    }
+
+    #[test]
+    fn the_tool_is_the_first_word_that_is_no_option() {
+        let two = || vec![file("a"), file("b")];
+        for (words, policies, index) in [
+            (&["true"][..], vec![], 1),
+            (&["--", "true"], vec![], 2),
+            (&["--", "--help"], vec![], 2),
+            (&["--", "--"], vec![], 2),
+            (&["-"], vec![], 1),
+            (&["", "x"], vec![], 1),
+            (&["-p", "a", "-p", "b", "tool", "-p", "c", "--", "d"], two(), 5),
+            (&["-pa", "--policy=b", "--", "tool", "--bogus"], two(), 4),
+            (&["-p=a", "--policy", "b", "tool", "--check"], two(), 4),
+            (&["--policy", "--", "tool"], vec![file("--")], 3),
+            (&["-p-", "--debug", "tool"], vec![PolicySource::Stdin], 3),
+        ] {
+            match parse_words(words) {
+                Ok(Command::Run(options, found)) => {
+                    assert_eq!((options.policies, found), (policies, index), "{words:?}");
+                }
+                other => unreachable!("{words:?}: {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn options_are_read_and_the_last_of_two_wins() {
+        let words =
+            ["--format=yaml", "--format", "json", "--trap-fd=3", "--trap-fd", "9", "--debug", "x"];
+        let options =
+            Options { policies: vec![], format: Some(Format::Json), trap_fd: Some(9), debug: true };
+        assert_eq!(parse_words(&words), Ok(Command::Run(options, 8)));
+    }
+
+    #[test]
+    fn check_needs_no_tool_and_ignores_one() {
+        assert_eq!(parse_words(&["--check"]), Ok(Command::Check(Options::default())));
+        assert_eq!(parse_words(&["--check", "tool"]), Ok(Command::Check(Options::default())));
+        assert_eq!(parse_words(&["-h"]), Ok(Command::Help));
+        assert_eq!(parse_words(&["--debug", "--version"]), Ok(Command::Version));
+        assert_eq!(parse_words(&["-V", "--bogus"]), Ok(Command::Version));
+    }
+
+    #[test]
+    fn what_cannot_be_followed_is_named() {
+        for (words, expected) in [
+            (&[][..], "no tool to run"),
+            (&["--"], "no tool to run"),
+            (&["-p", "a"], "no tool to run"),
+            (&["--bogus", "x"], "unknown option '--bogus'"),
+            (&["--polcy", "x"], "unknown option '--polcy', did you mean '--policy'?"),
+            (&["-x", "x"], "unknown option '-x'"),
+            (&["-p"], "option '-p' needs a value"),
+            (&["--policy"], "option '--policy' needs a value"),
+            (&["-p", "", "x"], "--policy needs a file"),
+            (&["-p", "-", "-p-", "x"], "given twice"),
+            (&["--check=1", "x"], "option '--check' takes no value, found '1'"),
+            (&["--format", "toml", "x"], "json or yaml, found 'toml'"),
+            (&["--trap-fd", "2", "x"], "3 or higher, found '2'"),
+            (&["--trap-fd", "-1", "x"], "3 or higher, found '-1'"),
+            (&["--trap-fd", "+4", "x"], "3 or higher, found '+4'"),
+            (&["--trap-fd", "99999999999", "x"], "3 or higher"),
+            (&["--trap-fd=", "x"], "3 or higher, found ''"),
+            (&["--explain", "x"], "--explain is not available in this version"),
+            (&["--doctor"], "--doctor is not available in this version"),
+        ] {
+            let error = parse_words(words).unwrap_err().to_string();
+            assert!(error.contains(expected), "{words:?}: {error}");
+            assert!(!error.contains('\n'), "{words:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn words_of_the_tool_may_be_any_bytes() {
+        let odd = OsString::from_vec(vec![b'-', 0xff, b'\n']);
+        let words = vec!["-p".into(), odd.clone(), odd.clone(), odd.clone()];
+        // The third word is an option of ours, and no known one.
+        assert!(parse(words).is_err());
+        let words = vec!["-p".into(), odd.clone(), "--".into(), odd.clone(), odd.clone()];
+        let options =
+            Options { policies: vec![PolicySource::File(odd.into())], ..Options::default() };
+        assert_eq!(parse(words), Ok(Command::Run(options, 4)));
+    }
+}

@@ -1,3 +1,5 @@
 //! From a resolved policy to what the kernel is given.
 
-mod filter;
+pub(crate) mod filter;
+pub(crate) mod grants;
+pub(crate) mod plan;

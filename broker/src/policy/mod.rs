@@ -1,1 +1,17 @@
-//! From policy files to a resolved [`Policy`].
+//! From policy files to a resolved [`Policy`](resolve::Policy): text, tree, merged fields, rules. Data walks one way.
+
+pub(crate) mod document;
+pub(crate) mod domains;
+pub(crate) mod error;
+pub(crate) mod expand;
+pub(crate) mod load;
+pub(crate) mod locate;
+pub(crate) mod nearest;
+pub(crate) mod pattern;
+pub(crate) mod proxy;
+pub(crate) mod resolve;
+pub(crate) mod rules;
+pub(crate) mod schema;
+
+#[cfg(test)]
+mod test_directory;

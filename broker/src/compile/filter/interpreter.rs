@@ -1,0 +1,47 @@
+//! Runs a filter as the kernel's classic BPF interpreter would (kernel/seccomp.c, net/core/filter.c), for
+//! the instructions that we emit and no others.
+
+use super::program::Instruction;
+
+/// `struct seccomp_data`.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Call {
+    pub(super) number: u32,
+    pub(super) arch: u32,
+    pub(super) args: [u64; 6],
+}
+
+impl Call {
+    /// The 32-bit word at an offset; the instruction pointer, which no filter of ours may look at, is no word.
+    fn word(&self, offset: u32) -> Option<u32> {
+        match offset {
+            0 => Some(self.number),
+            4 => Some(self.arch),
+            16..64 if offset.is_multiple_of(4) => {
+                let arg = self.args.get(usize::try_from((offset - 16) / 8).ok()?)?;
+                let half = if offset.is_multiple_of(8) { arg & 0xffff_ffff } else { arg >> 32 };
+                u32::try_from(half).ok()
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The return value of the program, or why the kernel would not have taken it.
+pub(super) fn run(program: &[Instruction], call: &Call) -> Result<u32, String> {
+    let mut accumulator = 0;
+    let mut at = 0;
+    loop {
+        let &Instruction { code, jt, jf, k } = program.get(at).ok_or("runs past the end")?;
+        at += 1;
+        match code {
+            0x20 => accumulator = call.word(k).ok_or_else(|| format!("loads offset {k}"))?,
+            0x54 => accumulator &= k,
+            0x05 => at += usize::try_from(k).map_err(|_| "jumps too far")?,
+            0x15 => at += usize::from(if accumulator == k { jt } else { jf }),
+            0x35 => at += usize::from(if accumulator >= k { jt } else { jf }),
+            0x06 => return Ok(k),
+            other => return Err(format!("unknown code {other:#x}")),
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! What a row of the table is made of: calls, verdicts, and conditions on arguments.
+//!
+//! A filter sees registers, never memory: a condition speaks of numbers and of null pointers only.
+
+use std::fmt;
+
+use super::Options;
+
+/// A system call of this architecture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Syscall {
+    /// As in the kernel's table.
+    pub name: &'static str,
+    /// What the command puts into the register.
+    pub number: u32,
+}
+
+/// What the kernel does with a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// The kernel executes it; Landlock may still refuse.
+    Allow,
+    /// The broker is asked, and answers by refusing, performing or continuing.
+    Notify,
+    /// It fails at once.
+    Deny(Errno),
+    /// The whole process dies of SIGSYS.
+    Kill,
+}
+
+/// The errors that the filter gives by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u16)]
+#[expect(clippy::upper_case_acronyms, reason = "the names of errno(3)")]
+pub(crate) enum Errno {
+    /// Forbidden here; asking otherwise will not help.
+    EPERM = 1,
+    /// As on a kernel that lacks it: callers fall back to what they did before it existed.
+    ENOSYS = 38,
+    /// As where the protocol lacks it.
+    EOPNOTSUPP = 95,
+}
+
+/// An argument register, with the name that the manual page gives it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Arg(pub u8, pub &'static str);
+
+/// One condition on one argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Test {
+    /// For `int` and flags: of the low 32 bits, those in the mask equal one of the values. The kernel
+    /// ignores the upper half of such a register, so must we: garbage there changes nothing.
+    Low { arg: Arg, mask: u32, values: &'static [u32] },
+    /// For pointers: all 64 bits are zero.
+    Null { arg: Arg },
+}
+
+/// When a case is part of the filter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum When {
+    Always,
+    NetworkAllowed,
+    ReadsNotReported,
+}
+
+/// A verdict for the arguments that pass all tests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Case {
+    pub when: When,
+    pub all: &'static [Test],
+    pub then: Verdict,
+}
+
+/// Calls that are treated alike, for one reason. The first case that holds decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Row {
+    pub calls: &'static [Syscall],
+    pub cases: &'static [Case],
+    pub otherwise: Verdict,
+    pub why: &'static str,
+}
+
+impl Row {
+    /// The cases that these options leave, and the verdict when none of them holds. An empty case list
+    /// means that the arguments do not matter.
+    pub(super) fn resolve(&self, options: &Options) -> (Vec<Case>, Verdict) {
+        let mut cases = Vec::new();
+        for case in self.cases.iter().filter(|case| case.when.holds(options)) {
+            if case.all.is_empty() {
+                return (cases, case.then);
+            }
+            cases.push(*case);
+        }
+        (cases, self.otherwise)
+    }
+}
+
+impl When {
+    fn holds(self, options: &Options) -> bool {
+        match self {
+            When::Always => true,
+            When::NetworkAllowed => options.allow_network,
+            When::ReadsNotReported => !options.report_reads,
+        }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Verdict::Allow => f.write_str("allowed"),
+            Verdict::Notify => f.write_str("the broker decides"),
+            Verdict::Deny(errno) => write!(f, "refused with {errno:?}"),
+            Verdict::Kill => f.write_str("the process is killed"),
+        }
+    }
+}
+
+impl fmt::Display for Test {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Test::Null { arg } => write!(f, "{} is null", arg.1),
+            Test::Low { arg, mask, values } => {
+                f.write_str(arg.1)?;
+                if mask != u32::MAX {
+                    write!(f, " & {mask:#x}")?;
+                }
+                for (position, value) in values.iter().enumerate() {
+                    write!(f, "{} {value:#x}", if position == 0 { " is" } else { " or" })?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.then)?;
+        for (position, test) in self.all.iter().enumerate() {
+            write!(f, " {} {test}", if position == 0 { "if" } else { "and" })?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,555 @@
+//! The program against expectations written by hand, by number: nothing here is derived from the table.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot run has failed")]
+
+use super::interpreter::{Call, run};
+use super::program::{Error, build};
+use super::rule::{Arg, Case, Row, Syscall, Test, Verdict, When};
+use super::{Instruction, Options, compile, describe, syscalls, table};
+
+const X86_64: u32 = 0xc000_003e;
+const I386: u32 = 0x4000_0003;
+
+const ALLOW: u32 = 0x7fff_0000;
+const NOTIFY: u32 = 0x7fc0_0000;
+const KILL: u32 = 0x8000_0000;
+const EPERM: u32 = 0x0005_0001;
+const ENOSYS: u32 = 0x0005_0026;
+const EOPNOTSUPP: u32 = 0x0005_005f;
+
+const GARBAGE: u64 = 0xdead_beef_0000_0000;
+
+fn all_options() -> impl Iterator<Item = Options> {
+    [(false, false), (false, true), (true, false), (true, true)]
+        .into_iter()
+        .map(|(allow_network, report_reads)| Options { allow_network, report_reads })
+}
+
+const CLOSED: Options = Options { allow_network: false, report_reads: false };
+const OPEN: Options = Options { allow_network: true, report_reads: false };
+
+struct Filter(Vec<Instruction>);
+
+impl Filter {
+    fn new(options: Options) -> Self {
+        Filter(compile(&options).unwrap())
+    }
+
+    fn verdict(&self, number: u32, args: [u64; 6]) -> u32 {
+        run(&self.0, &Call { number, arch: X86_64, args }).unwrap()
+    }
+
+    /// The verdict, which must not depend on the upper halves of `int` arguments.
+    fn int_verdict(&self, number: u32, args: [u64; 6]) -> u32 {
+        let plain = self.verdict(number, args);
+        assert_eq!(
+            plain,
+            self.verdict(number, args.map(|arg| arg | GARBAGE)),
+            "{number} {args:x?}"
+        );
+        plain
+    }
+}
+
+// What happens to each number whatever its arguments are.
+
+#[rustfmt::skip]
+const ALLOWED: &[(u32, u32)] = &[
+    (0, 1), (3, 15), (17, 28), (32, 40), (43, 43), (45, 45), (47, 48), (51, 52), (55, 55), (57, 63), (72, 75),
+    (77, 81), (89, 89), (95, 102), (104, 131), (135, 135), (137, 138), (140, 140), (143, 143), (145, 152),
+    (157, 158), (160, 160), (162, 162), (186, 187), (191, 196), (200, 202), (204, 204), (206, 210), (213, 213),
+    (216, 219), (221, 226), (228, 234), (237, 239), (247, 247), (252, 255), (262, 262), (267, 267), (269, 271),
+    (273, 278), (281, 297), (299, 299), (306, 306), (309, 312), (315, 315), (318, 319), (322, 322), (324, 334),
+    (424, 424), (434, 434), (436, 436), (438, 441), (444, 451), (453, 456), (459, 459), (461, 462), (464, 465),
+    (468, 468),
+];
+
+#[rustfmt::skip]
+const NOTIFIED: &[u32] = &[
+    42, 49, // connect bind
+    76, 82, 83, 84, 85, 86, 87, 88, // truncate rename mkdir rmdir creat link unlink symlink
+    90, 91, 92, 93, 94, // chmod fchmod chown fchown lchown
+    132, 133, // utime mknod
+    188, 189, 190, 197, 198, 199, // setxattr.. removexattr..
+    235, // utimes
+    258, 259, 260, 261, 263, 264, 265, 266, 268, // mkdirat mknodat fchownat futimesat unlinkat renameat.. fchmodat
+    280, 316, // utimensat renameat2
+    437, 452, 463, 466, 469, // openat2 fchmodat2 setxattrat removexattrat file_setattr
+];
+
+#[rustfmt::skip]
+const REFUSED_EPERM: &[u32] = &[
+    103, 153, 155, 159, 161, 163, 164, 165, 166, 167, 168, 169, 170, 171, 172, 173, 175, 176, 179,
+    227, 246, 298, 300, 301, 303, 304, 305, 308, 313, 320, 321, 323,
+    428, 429, 430, 431, 432, 433, 442, 443, 460, 467,
+];
+
+#[rustfmt::skip]
+const REFUSED_ENOSYS: &[u32] = &[
+    29, 30, 31, 64, 65, 66, 67, 68, 69, 70, 71, 220, // System V IPC
+    134, 136, 139, 154, 156, 174, 177, 178, 180, 181, 182, 183, 184, 185, 205, 211, 212, 214, 215, 236,
+    240, 241, 242, 243, 244, 245, 248, 249, 250, // mq_*, keyrings
+    425, 426, 427, 435, 457, 458, 470, // io_uring, clone3, statmount listmount listns
+];
+
+/// The arguments decide; each has a test of its own below.
+#[rustfmt::skip]
+const JUDGED: &[u32] = &[
+    2, 16, 41, 44, 46, 50, 53, 54, 56, 141, 142, 144, 203, 251, 256, 257, 272, 279, 302, 307, 314, 317,
+];
+
+fn allowed(number: u32) -> bool {
+    ALLOWED.iter().any(|&(first, last)| (first..=last).contains(&number))
+}
+
+#[test]
+fn every_number_has_exactly_the_expected_fate() {
+    let arguments = [[0; 6], [u64::MAX; 6], [1, 2, 3, 4, 5, 6], [GARBAGE; 6]];
+    for options in all_options() {
+        let filter = Filter::new(options);
+        for number in 0..=1023 {
+            let lists = [
+                allowed(number),
+                NOTIFIED.contains(&number),
+                REFUSED_EPERM.contains(&number),
+                REFUSED_ENOSYS.contains(&number),
+                JUDGED.contains(&number),
+                (335..=423).contains(&number) || number > 470,
+            ];
+            assert_eq!(lists.iter().filter(|&&listed| listed).count(), 1, "{number} {lists:?}");
+            let expected = match lists {
+                [true, ..] => ALLOW,
+                [_, true, ..] => NOTIFY,
+                [_, _, true, ..] => EPERM,
+                [_, _, _, _, true, _] => continue,
+                _ => ENOSYS,
+            };
+            for args in arguments {
+                assert_eq!(
+                    filter.verdict(number, args),
+                    expected,
+                    "{number} {options:?} {args:x?}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn other_architectures_and_x32_are_killed() {
+    for options in all_options() {
+        let Filter(program) = Filter::new(options);
+        for number in (0..=1023).flat_map(|number| [number, number | 0x4000_0000]).chain([u32::MAX])
+        {
+            for args in [[0; 6], [u64::MAX; 6]] {
+                let foreign = run(&program, &Call { number, arch: I386, args });
+                assert_eq!(foreign, Ok(KILL), "i386 {number:#x}");
+                if number & 0xc000_0000 == 0x4000_0000 {
+                    let x32 = run(&program, &Call { number, arch: X86_64, args });
+                    assert_eq!(x32, Ok(KILL), "x32 {number:#x}");
+                }
+            }
+        }
+        for arch in [0, X86_64 ^ 1, X86_64 & !0x8000_0000, X86_64 & !0x4000_0000, 0xc000_00b7] {
+            assert_eq!(
+                run(&program, &Call { number: 0, arch, args: [0; 6] }),
+                Ok(KILL),
+                "{arch:#x}"
+            );
+        }
+    }
+}
+
+#[test]
+fn numbers_that_no_abi_has_do_not_exist() {
+    for options in all_options() {
+        let filter = Filter::new(options);
+        for number in [
+            471,
+            511,
+            512,
+            547,
+            1024,
+            0x3fff_ffff,
+            0x8000_0000,
+            0xc000_0000,
+            u32::MAX - 1,
+            u32::MAX,
+        ] {
+            assert_eq!(filter.verdict(number, [0; 6]), ENOSYS, "{number:#x}");
+        }
+    }
+}
+
+#[test]
+fn socket_allows_streams_and_route_queries_only() {
+    let protocols = [0, 1, 6, 17, 132, 136, 255, 256, 262, 0xffff_ffff];
+    for options in all_options() {
+        let filter = Filter::new(options);
+        for domain in 0..=50 {
+            for kind in 0..=15 {
+                for protocol in protocols {
+                    for flags in [0, 0x800, 0x80000, 0x80800] {
+                        let free = match (domain, kind, protocol) {
+                            (1, 1 | 5, 0 | 1) => true,
+                            (2 | 10, 1, 0 | 6) => true,
+                            (2 | 10, _, _) => options.allow_network,
+                            (16, 2 | 3, 0) => true,
+                            _ => false,
+                        };
+                        let expected = if free { ALLOW } else { NOTIFY };
+                        let args = [domain, kind | flags, protocol, 0, 0, 0];
+                        assert_eq!(filter.int_verdict(41, args), expected, "{options:?} {args:?}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn socketpair_allows_connected_unix_pairs_only() {
+    for options in all_options() {
+        let filter = Filter::new(options);
+        for domain in 0..=50 {
+            for kind in 0..=15 {
+                for protocol in [0, 1, 6, 17] {
+                    for flags in [0, 0x800, 0x80000, 0x80800] {
+                        let free = domain == 1 && (kind == 1 || kind == 5) && protocol <= 1;
+                        let expected = if free { ALLOW } else { NOTIFY };
+                        let args = [domain, kind | flags, protocol, 0x7fff_0000_1234, 0, 0];
+                        assert_eq!(filter.int_verdict(53, args), expected, "{args:?}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn fast_open_is_refused_where_the_network_is() {
+    for (number, flags) in [(44, 3), (46, 2), (307, 3)] {
+        for bit in 0..32 {
+            let mut args = [7; 6];
+            args[flags] = 1 << bit | 0x4000;
+            let expected = if bit == 29 { EOPNOTSUPP } else { ALLOW };
+            assert_eq!(
+                Filter::new(CLOSED).int_verdict(number, args),
+                expected,
+                "{number} bit {bit}"
+            );
+            assert_eq!(Filter::new(OPEN).int_verdict(number, args), ALLOW, "{number} bit {bit}");
+        }
+    }
+}
+
+#[test]
+fn listen_is_judged_where_the_network_is() {
+    assert_eq!(Filter::new(CLOSED).int_verdict(50, [3, 128, 0, 0, 0, 0]), NOTIFY);
+    assert_eq!(Filter::new(OPEN).int_verdict(50, [3, 128, 0, 0, 0, 0]), ALLOW);
+}
+
+#[test]
+fn source_routes_cannot_be_set() {
+    for level in [0, 1, 6, 17, 41, 255, 270] {
+        for option in 0..=255 {
+            let args = [3, level, option, 0, 0, 0];
+            let refused =
+                matches!((level, option), (0, 4) | (1, 25 | 62) | (41, 6 | 54 | 55 | 57 | 59));
+            let expected = if refused { EPERM } else { ALLOW };
+            assert_eq!(Filter::new(CLOSED).int_verdict(54, args), expected, "{args:?}");
+            assert_eq!(Filter::new(OPEN).int_verdict(54, args), ALLOW, "{args:?}");
+        }
+    }
+}
+
+#[test]
+fn ioctls_cannot_type_or_change_files() {
+    // TIOCSTI TIOCLINUX TIOCSETD; SETFLAGS SETVERSION and their 32-bit twins; EXT4 SETVERSION, MOVE_EXT,
+    // RESIZE_FS, SWAP_BOOT; encryption policy (which the header calls a read), keys; verity; FSSETXATTR,
+    // FIFREEZE, FITHAW, FITRIM, XFS shutdown (a read too); Btrfs subvolumes and snapshots, label, defrag;
+    // FAT attributes; F2FS; OCFS2 reflink, which takes paths; bcachefs subvolumes; CIFS; Ceph; ZFS.
+    let refused = [
+        0x5412,
+        0x541c,
+        0x5423,
+        0x4008_6602,
+        0x4004_6602,
+        0x4008_7602,
+        0x4004_7602,
+        0x4004_6604,
+        0xc028_660f,
+        0x4008_6610,
+        0x6611,
+        0x800c_6613,
+        0x4010_6614,
+        0xc050_6617,
+        0xc040_6618,
+        0xc040_6619,
+        0x4080_6685,
+        0x401c_5820,
+        0xc004_5877,
+        0xc004_5878,
+        0xc018_5879,
+        0x8004_587d,
+        0x5000_9401,
+        0x5000_940e,
+        0x5000_9417,
+        0x5000_9418,
+        0x5000_940f,
+        0x5000_943f,
+        0x4008_941a,
+        0xc0c8_9425,
+        0x5000_9402,
+        0x4008_9413,
+        0x4100_9432,
+        0x4004_7211,
+        0xf501,
+        0x4018_6f04,
+        0x4020_bc10,
+        0x4004_cf03,
+        0x4010_9702,
+        0x4008_8302,
+    ];
+    // TCGETS TCSETS TIOCGWINSZ TIOCSPGRP FIONREAD FIONBIO FIOCLEX, SIOCGIFCONF SIOCGIFFLAGS, FIBMAP FIGETBSZ,
+    // GETFLAGS GETVERSION FSGETXATTR FIEMAP MEASURE_VERITY GETFSLABEL, reflink and dedupe, pty and VFAT queries.
+    let free = [
+        0x5401,
+        0x5402,
+        0x5413,
+        0x5410,
+        0x541b,
+        0x5421,
+        0x5451,
+        0x8912,
+        0x8913,
+        1,
+        2,
+        0x8008_6601,
+        0x8008_7601,
+        0x8008_6603,
+        0x801c_581f,
+        0xc020_660b,
+        0xc004_6686,
+        0x8100_9431,
+        0x4004_9409,
+        0x4020_940d,
+        0xc018_9436,
+        0x8004_5430,
+        0x5441,
+        0x8004_7213,
+        0,
+    ];
+    for options in all_options() {
+        let filter = Filter::new(options);
+        for command in refused {
+            assert_eq!(filter.int_verdict(16, [1, command, 7, 0, 0, 0]), EPERM, "{command:#x}");
+        }
+        for command in free {
+            assert_eq!(filter.int_verdict(16, [1, command, 7, 0, 0, 0]), ALLOW, "{command:#x}");
+        }
+    }
+}
+
+#[test]
+fn opens_are_notified_when_they_write_or_reads_are_reported() {
+    const O_PATH: u64 = 0o10_000_000;
+    for options in all_options() {
+        let filter = Filter::new(options);
+        for (number, position) in [(2, 1), (257, 2)] {
+            for access in 0..4 {
+                for bit in 2..64 {
+                    for path in [0, O_PATH] {
+                        let flags: u64 = access | 1 << bit | path;
+                        let low = flags & 0xffff_ffff;
+                        let writes = access != 0 || low & (0o100 | 0o1000 | 0o20_000_000) != 0;
+                        let expected = if low & O_PATH == 0 && (writes || options.report_reads) {
+                            NOTIFY
+                        } else {
+                            ALLOW
+                        };
+                        let mut args = [1, 2, 3, 4, 5, 6];
+                        args[position] = flags;
+                        assert_eq!(
+                            filter.int_verdict(number, args),
+                            expected,
+                            "{flags:#o} {options:?}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn namespaces_cannot_be_made() {
+    for options in all_options() {
+        let filter = Filter::new(options);
+        for bit in 0..32 {
+            let flags = 1 << bit;
+            // CLONE_NEWNS; NEWCGROUP to NEWNET
+            let namespace = bit == 17 || (25..=30).contains(&bit);
+            let expected = if namespace { EPERM } else { ALLOW };
+            assert_eq!(
+                filter.int_verdict(56, [flags | 17, 0, 0, 0, 0, 0]),
+                expected,
+                "clone {flags:#x}"
+            );
+            // unshare takes VM FS FILES SIGHAND, THREAD, SYSVSEM
+            let free = matches!(bit, 8..=11 | 16 | 18);
+            let expected = if free { ALLOW } else { EPERM };
+            assert_eq!(
+                filter.int_verdict(272, [flags, 0, 0, 0, 0, 0]),
+                expected,
+                "unshare {flags:#x}"
+            );
+        }
+        // What glibc passes for a thread, posix_spawn and fork.
+        for flags in [0x3d_0f00, 0x4111, 0x0120_0011] {
+            assert_eq!(filter.int_verdict(56, [flags, 0, 0, 0, 0, 0]), ALLOW, "clone {flags:#x}");
+        }
+        assert_eq!(filter.int_verdict(272, [0, 0, 0, 0, 0, 0]), ALLOW);
+    }
+}
+
+#[test]
+fn no_second_listener() {
+    for options in all_options() {
+        let filter = Filter::new(options);
+        for operation in 0..=4 {
+            for flags in 0..=0x7f {
+                let expected = if flags & 8 == 0 { ALLOW } else { EPERM };
+                assert_eq!(filter.int_verdict(317, [operation, flags, 0, 0, 0, 0]), expected);
+            }
+        }
+    }
+}
+
+#[test]
+fn other_processes_are_the_brokers_business() {
+    for options in all_options() {
+        let filter = Filter::new(options);
+        for pid in [0, 1, 2, 4711, 0xffff_ffff] {
+            let own = if pid == 0 { ALLOW } else { NOTIFY };
+            for number in [142, 144, 203, 314] {
+                assert_eq!(filter.int_verdict(number, [pid, 1, 2, 3, 4, 5]), own, "{number} {pid}");
+            }
+            for number in [256, 279] {
+                let own = if pid == 0 { ALLOW } else { EPERM };
+                assert_eq!(filter.int_verdict(number, [pid, 1, 2, 3, 4, 5]), own, "{number} {pid}");
+            }
+            for which in 0..=4 {
+                let setpriority = if (which, pid) == (0, 0) { ALLOW } else { NOTIFY };
+                assert_eq!(filter.int_verdict(141, [which, pid, 5, 0, 0, 0]), setpriority);
+                let ioprio_set = if (which, pid) == (1, 0) { ALLOW } else { NOTIFY };
+                assert_eq!(filter.int_verdict(251, [which, pid, 5, 0, 0, 0]), ioprio_set);
+            }
+            // The pointer counts in full: a limit beyond 4 GiB with zeros below is no null pointer.
+            for limit in [0, 1, 0x1_0000_0000, 0x7fff_ffff_0000_0000, u64::MAX] {
+                for garbage in [0, GARBAGE] {
+                    let expected = if pid == 0 || limit == 0 { ALLOW } else { NOTIFY };
+                    let args = [pid | garbage, 7 | garbage, limit, 1, 0, 0];
+                    assert_eq!(filter.verdict(302, args), expected, "{args:x?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_listener_can_be_handed_over() {
+    // sendmsg, close, execve and exit_group are what the launcher does after the filter is in force.
+    for options in all_options() {
+        let filter = Filter::new(options);
+        for (number, args) in
+            [(46, [5, 1, 0x4000, 0, 0, 0]), (3, [5; 6]), (59, [5; 6]), (231, [5; 6])]
+        {
+            assert_eq!(filter.verdict(number, args), ALLOW, "{number}");
+        }
+    }
+}
+
+#[test]
+fn the_table_names_every_call_once_with_a_reason() {
+    let mut numbers: Vec<_> =
+        table().iter().flat_map(|row| row.calls).map(|call| (call.number, call.name)).collect();
+    numbers.sort_unstable();
+    let all: Vec<_> = syscalls::ALL.iter().map(|call| (call.number, call.name)).collect();
+    assert_eq!(numbers, all);
+    assert!(all.iter().map(|&(number, _)| number).eq((0..=334).chain(424..=470)));
+    for row in table() {
+        assert!((10..=120).contains(&row.why.len()), "{}", row.why);
+    }
+}
+
+#[test]
+fn the_table_can_be_read() {
+    let text = |name: &str, options: Options| {
+        let entry = describe(&options).find(|entry| entry.call.name == name).unwrap();
+        (entry.call.number, entry.what)
+    };
+    assert_eq!(describe(&CLOSED).count(), 382);
+    assert_eq!(text("read", CLOSED), (0, "allowed".into()));
+    assert_eq!(text("listen", CLOSED), (50, "the broker decides".into()));
+    assert_eq!(text("listen", OPEN), (50, "allowed".into()));
+    assert_eq!(
+        text("socketpair", CLOSED).1,
+        "allowed if domain is 0x1 and type & 0xf is 0x1 or 0x5 and protocol is 0x0 or 0x1; else the broker decides"
+    );
+}
+
+#[test]
+fn program_is_short_and_shaped_as_the_kernel_wants_it() {
+    for options in all_options() {
+        let Filter(program) = Filter::new(options);
+        assert!(program.len() < 300, "{}", program.len());
+        assert_eq!(program.last().map(|last| last.code), Some(0x06));
+        let first = Instruction { code: 0x20, jt: 0, jf: 0, k: 4 };
+        assert_eq!(program[0], first);
+        assert_eq!(first.to_bytes(), [0x20, 0, 0, 0, 4, 0, 0, 0]);
+    }
+}
+
+/// A table with one row a number, which allows the call when its first argument is the number.
+fn long_table(count: u32) -> Vec<Row> {
+    let row = |number| {
+        let values: &[u32] = Vec::leak(vec![number]);
+        let all: &[Test] =
+            Vec::leak(vec![Test::Low { arg: Arg(0, "number"), mask: u32::MAX, values }]);
+        Row {
+            calls: Vec::leak(vec![Syscall { name: "call", number }]),
+            cases: Vec::leak(vec![Case { when: When::Always, all, then: Verdict::Allow }]),
+            otherwise: Verdict::Notify,
+            why: "a test",
+        }
+    };
+    (0..count).map(row).collect()
+}
+
+#[test]
+fn programs_longer_than_a_comparison_can_jump_are_right() {
+    let program = Filter(build(&long_table(400), &CLOSED).unwrap());
+    assert!(program.0.len() > 3 * 255);
+    for number in 0..471 {
+        for arg in [0, number, number + 1, 399, 470] {
+            let expected = match number {
+                400.. => ENOSYS,
+                _ if arg == number => ALLOW,
+                _ => NOTIFY,
+            };
+            assert_eq!(
+                program.int_verdict(number, [arg.into(), 0, 0, 0, 0, 0]),
+                expected,
+                "{number} {arg}"
+            );
+        }
+    }
+}
+
+#[test]
+fn contradictory_and_unreviewed_rows_are_errors() {
+    let table = [long_table(3), long_table(1)].concat();
+    assert_eq!(build(&table, &CLOSED), Err(Error::Duplicate("call")));
+    assert_eq!(build(&long_table(472), &CLOSED), Err(Error::Unreviewed("call")));
+}

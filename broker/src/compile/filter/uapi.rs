@@ -1,0 +1,96 @@
+//! Kernel constants that the table compares arguments with; the same on every architecture. Each group
+//! names the header of the kernel it is from.
+
+// include/linux/socket.h, include/uapi/linux/in.h, include/uapi/linux/netlink.h
+pub(super) const AF_UNIX: u32 = 1;
+pub(super) const AF_INET: u32 = 2;
+pub(super) const AF_INET6: u32 = 10;
+pub(super) const AF_NETLINK: u32 = 16;
+pub(super) const SOCK_STREAM: u32 = 1;
+pub(super) const SOCK_DGRAM: u32 = 2;
+pub(super) const SOCK_RAW: u32 = 3;
+pub(super) const SOCK_SEQPACKET: u32 = 5;
+/// The rest of `type` is SOCK_NONBLOCK and SOCK_CLOEXEC, or EINVAL.
+pub(super) const SOCK_TYPE_MASK: u32 = 0xf;
+/// The family's own default, which is TCP for a stream of AF_INET and AF_INET6.
+pub(super) const PROTOCOL_DEFAULT: u32 = 0;
+pub(super) const IPPROTO_TCP: u32 = 6;
+/// unix(7) takes its own family number as a protocol too.
+pub(super) const PF_UNIX: u32 = AF_UNIX;
+pub(super) const NETLINK_ROUTE: u32 = 0;
+pub(super) const MSG_FASTOPEN: u32 = 0x2000_0000;
+
+// include/uapi/asm-generic/socket.h, include/uapi/linux/in.h, include/uapi/linux/in6.h
+pub(super) const SOL_IP: u32 = 0;
+pub(super) const SOL_SOCKET: u32 = 1;
+pub(super) const SOL_IPV6: u32 = 41;
+pub(super) const IP_OPTIONS: u32 = 4;
+pub(super) const SO_BINDTODEVICE: u32 = 25;
+pub(super) const SO_BINDTOIFINDEX: u32 = 62;
+pub(super) const IPV6_2292PKTOPTIONS: u32 = 6;
+pub(super) const IPV6_HOPOPTS: u32 = 54;
+pub(super) const IPV6_RTHDRDSTOPTS: u32 = 55;
+pub(super) const IPV6_RTHDR: u32 = 57;
+pub(super) const IPV6_DSTOPTS: u32 = 59;
+
+// include/uapi/asm-generic/fcntl.h
+pub(super) const O_ACCMODE: u32 = 0o3;
+pub(super) const O_CREAT: u32 = 0o100;
+pub(super) const O_TRUNC: u32 = 0o1000;
+pub(super) const O_PATH: u32 = 0o10_000_000;
+pub(super) const O_TMPFILE_BIT: u32 = 0o20_000_000;
+
+// include/uapi/linux/sched.h
+pub(super) const CLONE_VM: u32 = 0x0000_0100;
+pub(super) const CLONE_FS: u32 = 0x0000_0200;
+pub(super) const CLONE_FILES: u32 = 0x0000_0400;
+pub(super) const CLONE_SIGHAND: u32 = 0x0000_0800;
+pub(super) const CLONE_THREAD: u32 = 0x0001_0000;
+pub(super) const CLONE_NEWNS: u32 = 0x0002_0000;
+pub(super) const CLONE_SYSVSEM: u32 = 0x0004_0000;
+pub(super) const CLONE_NEWCGROUP: u32 = 0x0200_0000;
+pub(super) const CLONE_NEWUTS: u32 = 0x0400_0000;
+pub(super) const CLONE_NEWIPC: u32 = 0x0800_0000;
+pub(super) const CLONE_NEWUSER: u32 = 0x1000_0000;
+pub(super) const CLONE_NEWPID: u32 = 0x2000_0000;
+pub(super) const CLONE_NEWNET: u32 = 0x4000_0000;
+
+// include/uapi/linux/seccomp.h, include/uapi/linux/resource.h, include/uapi/linux/ioprio.h
+pub(super) const SECCOMP_FILTER_FLAG_NEW_LISTENER: u32 = 8;
+pub(super) const PRIO_PROCESS: u32 = 0;
+pub(super) const IOPRIO_WHO_PROCESS: u32 = 1;
+
+// include/uapi/asm-generic/ioctls.h
+pub(super) const TIOCSTI: u32 = 0x5412;
+pub(super) const TIOCLINUX: u32 = 0x541c;
+pub(super) const TIOCSETD: u32 = 0x5423;
+
+// include/uapi/linux/fs.h, fiemap.h, fsverity.h, msdos_fs.h; fs/ext4/ext4.h
+pub(super) const FS_IOC_GETFLAGS: u32 = 0x8008_6601;
+pub(super) const FS_IOC_GETVERSION: u32 = 0x8008_7601;
+pub(super) const EXT4_IOC_GETVERSION: u32 = 0x8008_6603;
+pub(super) const FS_IOC_FIEMAP: u32 = 0xc020_660b;
+pub(super) const FS_IOC_MEASURE_VERITY: u32 = 0xc004_6686;
+pub(super) const FS_IOC_FSGETXATTR: u32 = 0x801c_581f;
+pub(super) const FS_IOC_GETFSLABEL: u32 = 0x8100_9431;
+pub(super) const FICLONE: u32 = 0x4004_9409;
+pub(super) const FICLONERANGE: u32 = 0x4020_940d;
+pub(super) const FIDEDUPERANGE: u32 = 0xc018_9436;
+pub(super) const FAT_IOCTL_SET_ATTRIBUTES: u32 = 0x4004_7211;
+
+/// The byte of an ioctl command that names whose it is (Documentation/userspace-api/ioctl/ioctl-number.rst).
+pub(super) const IOC_TYPE_MASK: u32 = 0xff00;
+/// ext2 to ext4, fscrypt, fsverity, Lustre; FS_IOC_SETFLAGS.
+pub(super) const IOC_EXT: u32 = 0x66 << 8;
+/// FS_IOC_SETVERSION.
+pub(super) const IOC_VERSION: u32 = 0x76 << 8;
+/// XFS; FS_IOC_FSSETXATTR, FIFREEZE, FITRIM.
+pub(super) const IOC_XFS: u32 = 0x58 << 8;
+pub(super) const IOC_OCFS2: u32 = 0x6f << 8;
+pub(super) const IOC_ZFS: u32 = 0x83 << 8;
+/// Btrfs; FICLONE, FIDEDUPERANGE, FS_IOC_SETFSLABEL.
+pub(super) const IOC_BTRFS: u32 = 0x94 << 8;
+pub(super) const IOC_CEPH: u32 = 0x97 << 8;
+pub(super) const IOC_BCACHEFS: u32 = 0xbc << 8;
+pub(super) const IOC_CIFS: u32 = 0xcf << 8;
+pub(super) const IOC_F2FS: u32 = 0xf5 << 8;

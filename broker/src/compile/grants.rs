@@ -1,0 +1,367 @@
+//! The Landlock ruleset: what remains of the allowed trees when the denied paths are subtracted.
+//!
+//! A subtree in which no rule can change the verdict is one Landlock rule. A directory on the way to
+//! a denied path gets none, since a Landlock rule holds for all beneath; its other entries are granted
+//! one by one. So the cost follows what is denied, not the size of the tree. What is granted is the
+//! object that was opened here: another at the same path later is another object. Source: landlock(7).
+
+use crate::notify::observe::Identity;
+use crate::policy::resolve::Files;
+use crate::policy::rules::{Cursor, Names, Rules};
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset,
+    RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, Scope,
+};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{self, Dir, FileType, Mode, OFlags};
+use rustix::io::{self, Errno};
+use std::collections::HashSet;
+use std::ffi::CString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+/// The oldest kernel that can enforce every policy: before ABI 6 (Linux 6.12) nothing keeps the
+/// command from signalling processes outside.
+const REQUIRED: ABI = ABI::V6;
+
+/// Devices that are usable under every policy.
+const DEVICES: [&str; 7] =
+    ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx"];
+/// Where the terminals live; those of other users are protected by their owner.
+const TERMINALS: &str = "/dev/pts";
+
+/// Why there is no ruleset.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum GrantError {
+    /// The kernel cannot enforce what every policy needs.
+    #[error(
+        "this kernel cannot confine the command: Landlock ABI 6 (Linux 6.12, enabled at boot) is needed: {0}"
+    )]
+    Kernel(#[source] RulesetError),
+    /// A rule was refused.
+    #[error("cannot grant access to {path}: {source}")]
+    Rule {
+        /// What should have been granted.
+        path: PathBuf,
+        /// Why not.
+        source: RulesetError,
+    },
+    /// A directory on the way could not be looked through.
+    #[error("cannot look through {path}: {source}")]
+    Walk {
+        /// The directory.
+        path: PathBuf,
+        /// Why not.
+        source: Errno,
+    },
+}
+
+/// The compiled file rules.
+#[derive(Debug)]
+pub(crate) struct Grants {
+    /// The ruleset, for the command to enter.
+    pub(crate) ruleset: OwnedFd,
+    /// Directories on the way to a path that may not be written.
+    pub(crate) frozen: HashSet<PathBuf>,
+    /// Directories on the way to a path that may not be read.
+    pub(crate) unlistable: HashSet<PathBuf>,
+    /// Allowed paths that do not exist.
+    pub(crate) missing: Vec<PathBuf>,
+    /// Objects that are usable whatever the rules say.
+    pub(crate) always: HashSet<Identity>,
+}
+
+/// Compiles `files` into a ruleset; `restrict_network` also takes TCP away.
+///
+/// # Errors
+/// Returns the [`GrantError`] that names the path.
+pub(crate) fn compile(
+    files: &Files,
+    rules: &Rules,
+    restrict_network: bool,
+) -> Result<Grants, GrantError> {
+    let mut builder = Builder {
+        ruleset: create(restrict_network).map_err(GrantError::Kernel)?,
+        always: HashSet::new(),
+    };
+    let root =
+        open(fs::CWD, c"/").map_err(|source| GrantError::Walk { path: "/".into(), source })?;
+    let root = Rc::new(root);
+    let unlistable = builder.grant(Kind::Read, rules, Rc::clone(&root))?;
+    let frozen = builder.grant(Kind::Write, rules, root)?;
+    builder.grant_devices()?;
+    builder.grant_standard_streams()?;
+    let missing = files.allow_write.iter().filter(|path| !path.exists()).cloned().collect();
+    let ruleset: Option<OwnedFd> = builder.ruleset.into();
+    let ruleset = ruleset
+        .ok_or_else(|| GrantError::Walk { path: "the ruleset".into(), source: Errno::OPNOTSUPP })?;
+    Ok(Grants { ruleset, frozen, unlistable, missing, always: builder.always })
+}
+
+fn create(restrict_network: bool) -> Result<RulesetCreated, RulesetError> {
+    let mut ruleset = Ruleset::default()
+        .set_compatibility(CompatLevel::HardRequirement)
+        .handle_access(AccessFs::from_all(REQUIRED))?
+        .scope(Scope::Signal | Scope::AbstractUnixSocket)?;
+    if restrict_network {
+        // Nothing is granted: the broker makes the permitted connections itself.
+        ruleset = ruleset.handle_access(AccessNet::from_all(REQUIRED))?;
+    }
+    ruleset.create()
+}
+
+/// Which of the two verdicts is granted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Read,
+    Write,
+}
+
+impl Kind {
+    /// What the verdict means to Landlock. What can be read can be executed. Device nodes are never
+    /// made: one for a disk would undo every other rule.
+    fn access(self) -> BitFlags<AccessFs> {
+        match self {
+            Self::Read => AccessFs::ReadFile | AccessFs::ReadDir | AccessFs::Execute,
+            Self::Write => {
+                AccessFs::WriteFile
+                    | AccessFs::Truncate
+                    | AccessFs::RemoveDir
+                    | AccessFs::RemoveFile
+                    | AccessFs::MakeDir
+                    | AccessFs::MakeReg
+                    | AccessFs::MakeSym
+                    | AccessFs::MakeFifo
+                    | AccessFs::MakeSock
+                    | AccessFs::Refer
+            }
+        }
+    }
+
+    fn allowed(self, cursor: &Cursor) -> bool {
+        match self {
+            Self::Read => cursor.access().read,
+            Self::Write => cursor.access().write,
+        }
+    }
+
+    fn settled(self, cursor: &Cursor) -> bool {
+        match self {
+            Self::Read => cursor.read_settled(),
+            Self::Write => cursor.write_settled(),
+        }
+    }
+
+    fn names(self, cursor: &Cursor) -> Names {
+        match self {
+            Self::Read => cursor.read_names(),
+            Self::Write => cursor.write_names(),
+        }
+    }
+}
+
+/// An entry that is still to be looked at.
+struct Pending {
+    parent: Rc<OwnedFd>,
+    name: CString,
+    cursor: Cursor,
+    path: PathBuf,
+}
+
+struct Builder {
+    ruleset: RulesetCreated,
+    always: HashSet<Identity>,
+}
+
+impl Builder {
+    /// Grants `kind` wherever `rules` allow it; returns the directories on the way to a denied path.
+    fn grant(
+        &mut self,
+        kind: Kind,
+        rules: &Rules,
+        root: Rc<OwnedFd>,
+    ) -> Result<HashSet<PathBuf>, GrantError> {
+        let mut on_the_way = HashSet::new();
+        // A stack of its own: a tree may be deeper than the thread's stack.
+        let mut pending = Vec::new();
+        self.visit(kind, rules, root, "/".into(), rules.root(), &mut pending, &mut on_the_way)?;
+        while let Some(Pending { parent, name, cursor, path }) = pending.pop() {
+            let object = match open(parent.as_fd(), &name) {
+                Ok(object) => Rc::new(object),
+                // Gone since, or not ours to enter: then it is not granted.
+                Err(Errno::NOENT | Errno::ACCESS | Errno::PERM) => continue,
+                Err(source) => return Err(GrantError::Walk { path, source }),
+            };
+            self.visit(kind, rules, object, path, cursor, &mut pending, &mut on_the_way)?;
+        }
+        Ok(on_the_way)
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn visit(
+        &mut self,
+        kind: Kind,
+        rules: &Rules,
+        object: Rc<OwnedFd>,
+        path: PathBuf,
+        cursor: Cursor,
+        pending: &mut Vec<Pending>,
+        on_the_way: &mut HashSet<PathBuf>,
+    ) -> Result<(), GrantError> {
+        let allowed = kind.allowed(&cursor);
+        if kind.settled(&cursor) {
+            return if allowed { self.add(object.as_fd(), kind.access(), &path) } else { Ok(()) };
+        }
+        let walk_error = |source| GrantError::Walk { path: path.clone(), source };
+        let stat = fs::fstat(&object).map_err(walk_error)?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
+            // Nothing lies beneath, whatever the rules would say of it.
+            return if allowed { self.add(object.as_fd(), kind.access(), &path) } else { Ok(()) };
+        }
+        if allowed {
+            on_the_way.insert(path.clone());
+        }
+        let names = match kind.names(&cursor) {
+            Names::Exactly(names) if !allowed => names,
+            _ => match entries(&object) {
+                Ok(names) => names,
+                Err(Errno::ACCESS | Errno::PERM) => Vec::new(),
+                Err(source) => return Err(walk_error(source)),
+            },
+        };
+        for name in names {
+            let next = rules.enter(&cursor, &name);
+            if kind.settled(&next) && !kind.allowed(&next) {
+                continue;
+            }
+            let path = path.join(std::ffi::OsStr::from_bytes(&name));
+            let Ok(name) = CString::new(name) else { continue };
+            pending.push(Pending { parent: Rc::clone(&object), name, cursor: next, path });
+        }
+        Ok(())
+    }
+
+    fn add(
+        &mut self,
+        object: BorrowedFd<'_>,
+        access: BitFlags<AccessFs>,
+        path: &Path,
+    ) -> Result<(), GrantError> {
+        let stat = fs::fstat(object)
+            .map_err(|source| GrantError::Walk { path: path.to_owned(), source })?;
+        // The kernel takes no directory rights for anything else.
+        let access = match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Directory => access,
+            _ => access & AccessFs::from_file(REQUIRED),
+        };
+        let rule = PathBeneath::new(object, access);
+        (&mut self.ruleset)
+            .add_rule(rule)
+            .map(drop)
+            .map_err(|source| GrantError::Rule { path: path.to_owned(), source })
+    }
+
+    fn grant_devices(&mut self) -> Result<(), GrantError> {
+        let access =
+            AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev | AccessFs::Truncate;
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        for device in DEVICES {
+            // A container may lack some.
+            let Ok(object) = fs::open(device, flags, Mode::empty()) else { continue };
+            self.grant_always(object.as_fd(), access, Path::new(device), |kind| {
+                kind == FileType::CharacterDevice
+            })?;
+        }
+        if let Ok(terminals) = fs::open(TERMINALS, flags | OFlags::DIRECTORY, Mode::empty()) {
+            self.add(terminals.as_fd(), access | AccessFs::ReadDir, Path::new(TERMINALS))?;
+        }
+        Ok(())
+    }
+
+    /// What the command holds as standard stream it can open again with the same access.
+    fn grant_standard_streams(&mut self) -> Result<(), GrantError> {
+        let streams =
+            [std::io::stdin().as_fd(), std::io::stdout().as_fd(), std::io::stderr().as_fd()]
+                .map(|stream| stream.try_clone_to_owned());
+        for (number, stream) in streams.into_iter().enumerate() {
+            let Ok(stream) = stream else { continue };
+            let Ok(mode) = fs::fcntl_getfl(&stream) else { continue };
+            let mut access = BitFlags::from(AccessFs::IoctlDev);
+            if mode & OFlags::RWMODE != OFlags::WRONLY {
+                access |= AccessFs::ReadFile;
+            }
+            if mode & OFlags::RWMODE != OFlags::RDONLY {
+                access |= AccessFs::WriteFile | AccessFs::Truncate;
+            }
+            if mode.contains(OFlags::PATH) || fs::fstatfs(&stream).is_ok_and(|s| is_anonymous(&s)) {
+                continue;
+            }
+            let path = PathBuf::from(format!("/proc/self/fd/{number}"));
+            self.grant_always(stream.as_fd(), access, &path, |kind| {
+                matches!(kind, FileType::RegularFile | FileType::CharacterDevice | FileType::Fifo)
+            })?;
+        }
+        Ok(())
+    }
+
+    fn grant_always(
+        &mut self,
+        object: BorrowedFd<'_>,
+        access: BitFlags<AccessFs>,
+        path: &Path,
+        is_fit: impl Fn(FileType) -> bool,
+    ) -> Result<(), GrantError> {
+        let Ok(stat) = fs::fstat(object) else { return Ok(()) };
+        let linked = stat.st_nlink > 0;
+        if linked && is_fit(FileType::from_raw_mode(stat.st_mode)) {
+            self.add(object, access, path)?;
+            self.always.insert((stat.st_dev, stat.st_ino));
+        }
+        Ok(())
+    }
+}
+
+/// Pipes and memory files live on mounts that are visible to nobody: Landlock does not restrict
+/// them and takes no rule for them (EBADFD).
+fn is_anonymous(file_system: &fs::StatFs) -> bool {
+    const PIPEFS_MAGIC: i64 = 0x5049_5045;
+    i64::try_from(file_system.f_type) == Ok(PIPEFS_MAGIC)
+}
+
+fn open(parent: BorrowedFd<'_>, name: &std::ffi::CStr) -> io::Result<OwnedFd> {
+    fs::openat(parent, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
+}
+
+/// The names in a directory, without `.` and `..`, and without symbolic links: access follows those
+/// to what they name.
+fn entries(directory: &OwnedFd) -> io::Result<Vec<Vec<u8>>> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let directory = fs::openat(directory, c".", flags, Mode::empty())?;
+    let mut names = Vec::new();
+    for entry in Dir::new(directory)? {
+        let entry = entry?;
+        let name = entry.file_name().to_bytes();
+        if name != b"." && name != b".." && entry.file_type() != FileType::Symlink {
+            names.push(name.to_vec());
+        }
+    }
+    Ok(names)
+}
+
+/// Every block device, for root: reading a disk as a whole reads what is denied on it.
+pub(crate) fn block_devices() -> Vec<PathBuf> {
+    let Ok(devices) = fs::open("/dev", OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) else {
+        return Vec::new();
+    };
+    let names = entries(&devices).unwrap_or_default();
+    names
+        .into_iter()
+        .map(std::ffi::OsString::from_vec)
+        .filter(|name| {
+            fs::statat(&devices, name, fs::AtFlags::SYMLINK_NOFOLLOW)
+                .is_ok_and(|s| FileType::from_raw_mode(s.st_mode) == FileType::BlockDevice)
+        })
+        .map(|name| Path::new("/dev").join(name))
+        .collect()
+}

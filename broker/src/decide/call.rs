@@ -1,0 +1,374 @@
+//! What a notified system call asks for, read off its number and registers alone.
+//!
+//! Pointers stay addresses here: whoever follows one decides what it may be trusted for. Argument
+//! positions are those of the manual page of each call (section 2); architectures differ in the
+//! numbers, which come from `libc`.
+
+use crate::notify::listener::Notification;
+use crate::notify::target::AT_FDCWD;
+use nix::libc;
+use rustix::fs::{AtFlags, OFlags};
+use rustix::io::Errno;
+use std::os::fd::RawFd;
+
+/// A notified system call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Call {
+    /// connect or bind: descriptor, address, length.
+    Address(AddressUse, RawFd, u64, u32),
+    /// listen on a descriptor.
+    Listen(RawFd),
+    /// socket or socketpair with this family, type and protocol, which the filter does not allow.
+    Socket(i32, i32, i32),
+    /// A call on files that Landlock decides: looked at for the report only.
+    File(FileCall),
+    /// A change of metadata, which Landlock does not know.
+    Metadata(MetadataCall),
+    /// A change of limits, priority or scheduling of the process or thread with this id.
+    Process(i32),
+    /// The same of a process group or a user.
+    ProcessGroup,
+    /// Nothing that the filter should notify.
+    Unknown,
+}
+
+/// Which of the two calls with an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AddressUse {
+    /// connect(2)
+    Connect,
+    /// bind(2)
+    Bind,
+}
+
+/// A call on one or two paths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FileCall {
+    /// The paths.
+    pub(crate) places: [Option<Place>; 2],
+}
+
+/// A path argument and what is done to what it names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// Directory descriptor that a relative path starts from.
+    pub(crate) directory: RawFd,
+    /// Address of the path.
+    pub(crate) path: u64,
+    /// What is done.
+    pub(crate) effect: Effect,
+}
+
+/// What is done to a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Effect {
+    /// Opened with these flags.
+    Open(OFlags),
+    /// Opened with the flags of the `open_how` at this address.
+    OpenHow(u64),
+    /// Content changed.
+    Change,
+    /// Linked to from elsewhere, which gives it a second name.
+    Link,
+    /// An entry is made where none is.
+    Create,
+    /// An entry is removed or replaced.
+    Remove,
+    /// An entry is put in place, over another if there is one.
+    Replace,
+}
+
+/// A change of metadata.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct MetadataCall {
+    /// What is changed.
+    pub(crate) subject: Subject,
+    /// How.
+    pub(crate) change: RawChange,
+}
+
+/// How the object is named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Subject {
+    /// By a path; an empty one names `directory` itself if `empty`.
+    Path { directory: RawFd, path: u64, follow: bool, empty: bool },
+    /// By a descriptor.
+    Descriptor(RawFd),
+    /// Not at all: the flags are wrong.
+    Invalid,
+}
+
+/// The new value, or where it lies in the target's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RawChange {
+    /// Permission bits.
+    Mode(u32),
+    /// User and group; all ones leaves one as it is.
+    Owner(u32, u32),
+    /// Two `struct timespec` at the address, now if it is null.
+    Timespec(u64),
+    /// Two `struct timeval`.
+    Timeval(u64),
+    /// A `struct utimbuf`.
+    Utimbuf(u64),
+    /// Extended attribute: name, value, size, flags.
+    SetXattr(u64, u64, u64, u32),
+    /// Extended attribute: name.
+    RemoveXattr(u64),
+}
+
+const FOLLOW: AtFlags = AtFlags::empty();
+
+impl Call {
+    /// Reads the call off `notification`.
+    pub(crate) fn decode(notification: &Notification) -> Self {
+        let n = notification;
+        let address = |index: usize| n.arguments[index];
+        let file = |places| Self::File(FileCall { places });
+        let one = |directory, path, effect| file([Some(Place { directory, path, effect }), None]);
+        let two = |a, b| file([Some(a), Some(b)]);
+        let place = |directory, path, effect| Place { directory, path, effect };
+        let open = |flags: u32| Effect::Open(OFlags::from_bits_retain(flags));
+        let metadata = |subject, change| Self::Metadata(MetadataCall { subject, change });
+        let path =
+            |directory, path, follow| Subject::Path { directory, path, follow, empty: false };
+        let at = |directory: usize, flags: u32| at_subject(n, directory, flags);
+
+        match i64::from(n.number) {
+            libc::SYS_connect => {
+                Self::Address(AddressUse::Connect, n.int(0), address(1), n.unsigned(2))
+            }
+            libc::SYS_bind => Self::Address(AddressUse::Bind, n.int(0), address(1), n.unsigned(2)),
+            libc::SYS_listen => Self::Listen(n.int(0)),
+            libc::SYS_socket | libc::SYS_socketpair => Self::Socket(n.int(0), n.int(1), n.int(2)),
+
+            libc::SYS_open => one(AT_FDCWD, address(0), open(n.unsigned(1))),
+            libc::SYS_openat => one(n.int(0), address(1), open(n.unsigned(2))),
+            libc::SYS_openat2 => one(n.int(0), address(1), Effect::OpenHow(address(2))),
+            libc::SYS_creat => one(
+                AT_FDCWD,
+                address(0),
+                Effect::Open(OFlags::CREATE | OFlags::WRONLY | OFlags::TRUNC),
+            ),
+            libc::SYS_truncate => one(AT_FDCWD, address(0), Effect::Change),
+            libc::SYS_mkdir | libc::SYS_mknod => one(AT_FDCWD, address(0), Effect::Create),
+            libc::SYS_mkdirat | libc::SYS_mknodat => one(n.int(0), address(1), Effect::Create),
+            libc::SYS_rmdir | libc::SYS_unlink => one(AT_FDCWD, address(0), Effect::Remove),
+            libc::SYS_unlinkat => one(n.int(0), address(1), Effect::Remove),
+            libc::SYS_symlink => one(AT_FDCWD, address(1), Effect::Create),
+            libc::SYS_symlinkat => one(n.int(1), address(2), Effect::Create),
+            libc::SYS_link => two(
+                place(AT_FDCWD, address(0), Effect::Link),
+                place(AT_FDCWD, address(1), Effect::Create),
+            ),
+            libc::SYS_linkat => two(
+                place(n.int(0), address(1), Effect::Link),
+                place(n.int(2), address(3), Effect::Create),
+            ),
+            libc::SYS_rename => two(
+                place(AT_FDCWD, address(0), Effect::Remove),
+                place(AT_FDCWD, address(1), Effect::Replace),
+            ),
+            libc::SYS_renameat | libc::SYS_renameat2 => two(
+                place(n.int(0), address(1), Effect::Remove),
+                place(n.int(2), address(3), Effect::Replace),
+            ),
+
+            libc::SYS_chmod => {
+                metadata(path(AT_FDCWD, address(0), true), RawChange::Mode(n.unsigned(1)))
+            }
+            libc::SYS_fchmod => {
+                metadata(Subject::Descriptor(n.int(0)), RawChange::Mode(n.unsigned(1)))
+            }
+            libc::SYS_fchmodat => metadata(at(0, FOLLOW.bits()), RawChange::Mode(n.unsigned(2))),
+            libc::SYS_fchmodat2 => metadata(at(0, n.unsigned(3)), RawChange::Mode(n.unsigned(2))),
+            libc::SYS_chown => {
+                let owner = RawChange::Owner(n.unsigned(1), n.unsigned(2));
+                metadata(path(AT_FDCWD, address(0), true), owner)
+            }
+            libc::SYS_lchown => {
+                let owner = RawChange::Owner(n.unsigned(1), n.unsigned(2));
+                metadata(path(AT_FDCWD, address(0), false), owner)
+            }
+            libc::SYS_fchown => {
+                let owner = RawChange::Owner(n.unsigned(1), n.unsigned(2));
+                metadata(Subject::Descriptor(n.int(0)), owner)
+            }
+            libc::SYS_fchownat => {
+                let owner = RawChange::Owner(n.unsigned(2), n.unsigned(3));
+                metadata(at(0, n.unsigned(4)), owner)
+            }
+            libc::SYS_utime => {
+                metadata(path(AT_FDCWD, address(0), true), RawChange::Utimbuf(address(1)))
+            }
+            libc::SYS_utimes => {
+                metadata(path(AT_FDCWD, address(0), true), RawChange::Timeval(address(1)))
+            }
+            // A null path means the descriptor itself (utimensat(2), notes).
+            libc::SYS_futimesat | libc::SYS_utimensat if address(1) == 0 => {
+                let change = times(n);
+                metadata(Subject::Descriptor(n.int(0)), change)
+            }
+            libc::SYS_futimesat => metadata(at(0, FOLLOW.bits()), times(n)),
+            libc::SYS_utimensat => metadata(at(0, n.unsigned(3)), times(n)),
+            libc::SYS_setxattr => metadata(path(AT_FDCWD, address(0), true), set_xattr(n)),
+            libc::SYS_lsetxattr => metadata(path(AT_FDCWD, address(0), false), set_xattr(n)),
+            libc::SYS_fsetxattr => metadata(Subject::Descriptor(n.int(0)), set_xattr(n)),
+            libc::SYS_removexattr => {
+                metadata(path(AT_FDCWD, address(0), true), RawChange::RemoveXattr(address(1)))
+            }
+            libc::SYS_lremovexattr => {
+                metadata(path(AT_FDCWD, address(0), false), RawChange::RemoveXattr(address(1)))
+            }
+            libc::SYS_fremovexattr => {
+                metadata(Subject::Descriptor(n.int(0)), RawChange::RemoveXattr(address(1)))
+            }
+
+            libc::SYS_prlimit64
+            | libc::SYS_sched_setaffinity
+            | libc::SYS_sched_setscheduler
+            | libc::SYS_sched_setparam
+            | libc::SYS_sched_setattr => Self::Process(n.int(0)),
+            libc::SYS_setpriority if n.int(0) == libc::PRIO_PROCESS.cast_signed() => {
+                Self::Process(n.int(1))
+            }
+            libc::SYS_ioprio_set if n.int(0) == IOPRIO_WHO_PROCESS => Self::Process(n.int(1)),
+            libc::SYS_setpriority | libc::SYS_ioprio_set => Self::ProcessGroup,
+            _ => Self::Unknown,
+        }
+    }
+}
+
+/// linux/ioprio.h
+const IOPRIO_WHO_PROCESS: i32 = 1;
+
+fn at_subject(n: &Notification, directory: usize, flags: u32) -> Subject {
+    let flags = AtFlags::from_bits_retain(flags);
+    if !(AtFlags::SYMLINK_NOFOLLOW | AtFlags::EMPTY_PATH).contains(flags) {
+        return Subject::Invalid;
+    }
+    Subject::Path {
+        directory: n.int(directory),
+        path: n.arguments[directory + 1],
+        follow: !flags.contains(AtFlags::SYMLINK_NOFOLLOW),
+        empty: flags.contains(AtFlags::EMPTY_PATH),
+    }
+}
+
+fn times(n: &Notification) -> RawChange {
+    if i64::from(n.number) == libc::SYS_futimesat {
+        RawChange::Timeval(n.arguments[2])
+    } else {
+        RawChange::Timespec(n.arguments[2])
+    }
+}
+
+fn set_xattr(n: &Notification) -> RawChange {
+    RawChange::SetXattr(n.arguments[1], n.arguments[2], n.arguments[3], n.unsigned(4))
+}
+
+/// Whether an open with these flags may change something.
+pub(crate) fn writes(flags: OFlags) -> bool {
+    let access = flags & OFlags::RWMODE;
+    access != OFlags::RDONLY
+        || flags.intersects(OFlags::CREATE | OFlags::TRUNC)
+        || flags.contains(OFlags::TMPFILE)
+}
+
+/// Sockets that are refused, and why in the terms of errno: what a program gets that asks a kernel
+/// without the family, or without permission for one that exists everywhere.
+pub(crate) fn refused_socket(family: i32) -> Errno {
+    match family {
+        libc::AF_UNIX | libc::AF_INET | libc::AF_INET6 => Errno::ACCESS,
+        _ => Errno::AFNOSUPPORT,
+    }
+}
+
+/// How a report names a socket that was refused.
+pub(crate) fn describe_socket(family: i32, kind: i32, protocol: i32) -> Vec<u8> {
+    let family = match family {
+        libc::AF_UNIX => "unix".to_owned(),
+        libc::AF_INET => "inet".to_owned(),
+        libc::AF_INET6 => "inet6".to_owned(),
+        libc::AF_NETLINK => "netlink".to_owned(),
+        libc::AF_PACKET => "packet".to_owned(),
+        libc::AF_VSOCK => "vsock".to_owned(),
+        libc::AF_ALG => "alg".to_owned(),
+        other => format!("family {other}"),
+    };
+    let kind = match kind & 0xf {
+        libc::SOCK_STREAM => "stream".to_owned(),
+        libc::SOCK_DGRAM => "datagram".to_owned(),
+        libc::SOCK_RAW => "raw".to_owned(),
+        libc::SOCK_SEQPACKET => "seqpacket".to_owned(),
+        other => format!("type {other}"),
+    };
+    format!("{family} {kind} protocol {protocol}").into_bytes()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use rustix::process::Pid;
+
+    fn decode(number: i64, arguments: [u64; 6]) -> Call {
+        Call::decode(&Notification {
+            id: 1,
+            thread: Pid::from_raw(1).unwrap(),
+            number: i32::try_from(number).unwrap(),
+            arguments,
+        })
+    }
+
+    #[test]
+    fn upper_halves_of_int_arguments_are_ignored() {
+        let garbage = 0xdead_beef_0000_0000;
+        let call = decode(libc::SYS_fchmod, [garbage | 5, garbage | 0o644, 0, 0, 0, 0]);
+        let expected =
+            MetadataCall { subject: Subject::Descriptor(5), change: RawChange::Mode(0o644) };
+        assert_eq!(call, Call::Metadata(expected));
+    }
+
+    #[test]
+    fn an_open_for_reading_is_no_write() {
+        for (flags, expected) in [
+            (OFlags::RDONLY, false),
+            (OFlags::RDONLY | OFlags::DIRECTORY, false),
+            (OFlags::WRONLY, true),
+            (OFlags::RDWR, true),
+            (OFlags::CREATE, true),
+            (OFlags::TRUNC, true),
+            (OFlags::TMPFILE, true),
+        ] {
+            assert_eq!(writes(flags), expected, "{flags:?}");
+        }
+    }
+
+    #[test]
+    fn both_names_of_a_rename_are_looked_at() {
+        let Call::File(FileCall { places: [Some(old), Some(new)] }) =
+            decode(libc::SYS_renameat2, [3, 0x10, 4, 0x20, 2, 0])
+        else {
+            unreachable!("renameat2 has two places")
+        };
+        assert_eq!((old.directory, old.path, old.effect), (3, 0x10, Effect::Remove));
+        assert_eq!((new.directory, new.path, new.effect), (4, 0x20, Effect::Replace));
+    }
+
+    #[test]
+    fn unknown_flags_of_metadata_calls_name_nothing() {
+        for number in [libc::SYS_fchmodat2, libc::SYS_utimensat] {
+            let call = decode(number, [0, 1, 2, 0x800, 0, 0]);
+            assert!(matches!(call, Call::Metadata(MetadataCall { subject: Subject::Invalid, .. })));
+        }
+    }
+
+    #[test]
+    fn a_null_path_of_utimensat_means_the_descriptor() {
+        let call = decode(libc::SYS_utimensat, [7, 0, 0x30, 0, 0, 0]);
+        let expected =
+            MetadataCall { subject: Subject::Descriptor(7), change: RawChange::Timespec(0x30) };
+        assert_eq!(call, Call::Metadata(expected));
+    }
+}

@@ -1,0 +1,4 @@
+//! Pure verdicts over what was copied from the target: no system call, no state.
+
+pub(crate) mod address;
+pub(crate) mod call;

@@ -1,0 +1,102 @@
+//! Why landstrip gave up: one line of JSON and an exit status each.
+
+use crate::cli::UsageError;
+use crate::compile::grants::GrantError;
+use crate::policy::error::PolicyError;
+use common::exit;
+use common::trap::Trap;
+use common::wire::Step;
+use rustix::io::Errno;
+use std::borrow::Cow;
+
+/// A failure of landstrip itself, before or while the command ran.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The command line is wrong.
+    Usage(String),
+    /// The policy cannot be used.
+    Policy(PolicyError),
+    /// The tool cannot be executed.
+    Launch(Vec<u8>, Errno),
+    /// The platform or a system call does not let us.
+    Internal(&'static str, String),
+}
+
+impl Failure {
+    /// A failed system call.
+    pub(crate) fn system(step: &'static str, errno: Errno) -> Self {
+        Self::Internal(step, errno.to_string())
+    }
+
+    /// Something that was started could not be ended.
+    pub(crate) fn left_behind() -> Self {
+        let message = "a process of the command does not end: it waits inside the kernel";
+        Self::Internal("teardown", message.to_owned())
+    }
+
+    /// A failed step of the child.
+    pub(crate) fn launch(tool: &[u8], step: Step, errno: Errno) -> Self {
+        match step {
+            Step::Execute => Self::Launch(tool.to_vec(), errno),
+            _ => Self::Internal("platform", crate::run::explain(step, errno)),
+        }
+    }
+
+    /// The exit status that tells of it.
+    pub(crate) fn status(&self) -> i32 {
+        match self {
+            Self::Usage(_) => exit::USAGE,
+            Self::Policy(_) | Self::Internal(..) => exit::FAILED,
+            Self::Launch(_, Errno::NOENT) => exit::NOT_FOUND,
+            Self::Launch(..) => exit::CANNOT_EXECUTE,
+        }
+    }
+
+    /// Prints it on standard error.
+    pub(crate) fn print(&self) {
+        match self {
+            Self::Usage(message) => crate::report::print(&Trap::Usage(message.as_bytes())),
+            Self::Policy(error) => {
+                let pairs = error.report();
+                let pairs: Vec<(&str, &[u8])> =
+                    pairs.iter().map(|(key, value)| (*key, value.as_bytes())).collect();
+                crate::report::print(&Trap::Internal(&pairs));
+            }
+            Self::Launch(tool, errno) => {
+                let message = strerror(*errno);
+                crate::report::print(&Trap::Launch(tool, message.as_bytes()));
+            }
+            Self::Internal(source, message) => {
+                let pairs = [("source", source.as_bytes()), ("message", message.as_bytes())];
+                crate::report::print(&Trap::Internal(&pairs));
+            }
+        }
+    }
+}
+
+/// The text of `errno` without Rust's `(os error N)`.
+fn strerror(errno: Errno) -> Cow<'static, str> {
+    let text = std::io::Error::from(errno).to_string();
+    match text.find(" (os error") {
+        Some(end) => Cow::Owned(text[..end].to_owned()),
+        None => Cow::Owned(text),
+    }
+}
+
+impl From<UsageError> for Failure {
+    fn from(error: UsageError) -> Self {
+        Self::Usage(error.to_string())
+    }
+}
+
+impl From<PolicyError> for Failure {
+    fn from(error: PolicyError) -> Self {
+        Self::Policy(error)
+    }
+}
+
+impl From<GrantError> for Failure {
+    fn from(error: GrantError) -> Self {
+        Self::Internal("platform", error.to_string())
+    }
+}

@@ -1,0 +1,147 @@
+//! The listener: receive a notification, answer it (seccomp_unotify(2)).
+//!
+//! The rule of the design is a property of the types here: the system call is let through only with
+//! a [`Backstop`], which names what decides its outcome instead of the memory that was looked at.
+
+#![allow(unsafe_code)]
+
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::{self, Errno};
+use rustix::ioctl::{self, IntegerSetter, Opcode, Setter, Updater, opcode};
+use rustix::process::Pid;
+
+/// `struct seccomp_notif` with `struct seccomp_data` (linux/seccomp.h).
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+struct RawNotification {
+    id: u64,
+    pid: u32,
+    flags: u32,
+    number: i32,
+    architecture: u32,
+    instruction_pointer: u64,
+    arguments: [u64; 6],
+}
+
+/// `struct seccomp_notif_resp`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+struct RawAnswer {
+    id: u64,
+    value: i64,
+    error: i32,
+    flags: u32,
+}
+
+// The size is part of the number: a kernel with larger structures refuses it instead of
+// writing past ours.
+const RECEIVE: Opcode = opcode::read_write::<RawNotification>(b'!', 0);
+const SEND: Opcode = opcode::read_write::<RawAnswer>(b'!', 1);
+const ID_VALID: Opcode = opcode::write::<u64>(b'!', 2);
+const SET_FLAGS: Opcode = opcode::write::<u64>(b'!', 4);
+
+const FLAG_CONTINUE: u32 = 1;
+const SYNC_WAKE_UP: usize = 1;
+
+/// A notified system call: the registers of the target at its entry.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Notification {
+    /// Names the call to the kernel while it waits.
+    pub(crate) id: u64,
+    /// The target's thread (not its process).
+    pub(crate) thread: Pid,
+    /// Number of the system call.
+    pub(crate) number: i32,
+    /// Its arguments as they are in the registers, which nothing can change while it waits.
+    pub(crate) arguments: [u64; 6],
+}
+
+impl Notification {
+    /// An `int` argument: the kernel ignores the upper half of the register.
+    pub(crate) fn int(&self, index: usize) -> i32 {
+        self.unsigned(index).cast_signed()
+    }
+
+    /// An `unsigned int` argument.
+    #[allow(clippy::cast_possible_truncation)] // as the kernel does
+    pub(crate) fn unsigned(&self, index: usize) -> u32 {
+        self.arguments[index] as u32
+    }
+}
+
+/// What decides the outcome of a call that is let through, so that memory which changes after the
+/// broker looked gains nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Backstop {
+    /// The target's Landlock domain: the broker looked only to report.
+    Landlock,
+    /// Only registers were judged, and nothing can change those.
+    Registers,
+}
+
+/// The descriptor of the filter's listener.
+#[derive(Debug)]
+pub(crate) struct Listener(OwnedFd);
+
+impl Listener {
+    /// Takes the descriptor over. Wakes the target on the broker's own CPU where the kernel can
+    /// (Linux 6.6), which is several times faster.
+    pub(crate) fn new(descriptor: OwnedFd) -> Self {
+        // SAFETY: SET_FLAGS takes an integer.
+        let request = unsafe { IntegerSetter::<SET_FLAGS>::new_usize(SYNC_WAKE_UP) };
+        // SAFETY: the request matches the operation. Its failure only costs time.
+        let _ = unsafe { ioctl::ioctl(&descriptor, request) };
+        Self(descriptor)
+    }
+
+    /// The next notification, or `None` if its target died first.
+    ///
+    /// # Errors
+    /// Returns what ioctl(2) returns.
+    pub(crate) fn receive(&self) -> io::Result<Option<Notification>> {
+        let mut raw = RawNotification::default();
+        // SAFETY: RECEIVE reads and writes one zeroed structure of this type.
+        let request = unsafe { Updater::<RECEIVE, RawNotification>::new(&mut raw) };
+        // SAFETY: the request matches the operation.
+        match unsafe { ioctl::ioctl(&self.0, request) } {
+            Ok(()) => {}
+            Err(Errno::NOENT | Errno::INTR) => return Ok(None),
+            Err(errno) => return Err(errno),
+        }
+        let thread = i32::try_from(raw.pid).ok().and_then(Pid::from_raw).ok_or(Errno::SRCH)?;
+        Ok(Some(Notification { id: raw.id, thread, number: raw.number, arguments: raw.arguments }))
+    }
+
+    /// Whether the target still waits. Only then did what was read under its thread id before belong
+    /// to it: the id of a dead thread can be another's.
+    pub(crate) fn is_waiting(&self, id: u64) -> bool {
+        // SAFETY: ID_VALID reads one u64.
+        let request = unsafe { Setter::<ID_VALID, u64>::new(id) };
+        // SAFETY: the request matches the operation.
+        unsafe { ioctl::ioctl(&self.0, request) }.is_ok()
+    }
+
+    /// Lets the call through. Returns whether the target was still there.
+    pub(crate) fn let_through(&self, id: u64, _because: Backstop) -> bool {
+        self.send(RawAnswer { id, value: 0, error: 0, flags: FLAG_CONTINUE })
+    }
+
+    /// Makes the call return `result`. Returns whether the target was still there.
+    pub(crate) fn complete(&self, id: u64, result: io::Result<()>) -> bool {
+        let error = result.err().map_or(0, |errno| -errno.raw_os_error());
+        self.send(RawAnswer { id, value: 0, error, flags: 0 })
+    }
+
+    fn send(&self, mut answer: RawAnswer) -> bool {
+        // SAFETY: SEND reads one structure of this type.
+        let request = unsafe { Updater::<SEND, RawAnswer>::new(&mut answer) };
+        // SAFETY: the request matches the operation. ENOENT says that the target died meanwhile.
+        unsafe { ioctl::ioctl(&self.0, request) }.is_ok()
+    }
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}

@@ -1,0 +1,152 @@
+//! Looks at file calls that Landlock decides, so that what it refuses can be reported.
+//!
+//! Nothing here changes an outcome: the arguments are copied before the call is let through and
+//! judged afterwards, while the target runs on. A target that changes them meanwhile deceives the
+//! report and nothing else. What would have failed without the sandbox as well is not reported.
+
+use super::target::Target;
+use crate::decide::call::{Effect, FileCall, Place, writes};
+use crate::perform::path;
+use crate::policy::rules::Rules;
+use common::trap::FileOperation;
+use rustix::fd::OwnedFd;
+use rustix::fs::{self, Access, FileType, OFlags};
+use rustix::io::{self, Errno};
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+/// Device and inode number: the object behind a path.
+pub(crate) type Identity = (u64, u64);
+
+/// What a report is judged by.
+#[derive(Debug)]
+pub(crate) struct View {
+    /// The policy's rules for files.
+    pub(crate) rules: Rules,
+    /// Directories on the way to a path that may not be written: they take no new entries.
+    pub(crate) frozen: HashSet<PathBuf>,
+    /// Usable whatever the rules say: standard devices, standard streams.
+    pub(crate) always: HashSet<Identity>,
+}
+
+/// A refused operation.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Denial {
+    pub(crate) operation: FileOperation,
+    pub(crate) path: PathBuf,
+}
+
+/// A path argument as it was when the call was made.
+#[derive(Debug)]
+pub(crate) struct Look {
+    base: Option<OwnedFd>,
+    path: Vec<u8>,
+    effect: Effect,
+}
+
+/// Copies what `call` names. What cannot be copied, the call itself will stumble over.
+pub(crate) fn look(target: Target, call: &FileCall) -> Vec<Look> {
+    call.places.iter().flatten().filter_map(|place| copy(target, place).ok()).collect()
+}
+
+fn copy(target: Target, place: &Place) -> io::Result<Look> {
+    let path = target.read_path(place.path)?;
+    let effect = match place.effect {
+        Effect::OpenHow(address) => {
+            // The flags are the first word of struct open_how (openat2(2)).
+            let mut flags = [0; 8];
+            target.read(address, &mut flags)?;
+            let flags = u32::try_from(u64::from_ne_bytes(flags)).map_err(|_| Errno::INVAL)?;
+            Effect::Open(OFlags::from_bits_retain(flags))
+        }
+        other => other,
+    };
+    Ok(Look { base: path::base(target, place.directory, &path)?, path, effect })
+}
+
+impl Look {
+    /// Whether the rules refuse it although the file system would have permitted it.
+    pub(crate) fn judge(&self, view: &View) -> Option<Denial> {
+        match self.effect {
+            Effect::Open(flags) if flags.contains(OFlags::PATH) => None,
+            Effect::Open(flags) => self.judge_open(flags, view),
+            Effect::Change => self.judge_open(OFlags::WRONLY, view),
+            Effect::Link => {
+                let object = path::walk(self.base.as_ref(), &self.path, false).ok()?;
+                judge_object(&object, FileOperation::Write, Access::EXISTS, view)
+            }
+            Effect::Create => self.judge_entry(view, |exists| !exists),
+            Effect::Remove => self.judge_entry(view, |exists| exists),
+            Effect::Replace => self.judge_entry(view, |_| true),
+            Effect::OpenHow(_) => None,
+        }
+    }
+
+    fn judge_open(&self, flags: OFlags, view: &View) -> Option<Denial> {
+        let exclusive = flags.contains(OFlags::CREATE | OFlags::EXCL);
+        let follow = !exclusive && !flags.contains(OFlags::NOFOLLOW);
+        match path::walk(self.base.as_ref(), &self.path, follow) {
+            Ok(_) if exclusive => None,
+            Ok(object) => {
+                let write = writes(flags)
+                    .then(|| judge_object(&object, FileOperation::Write, Access::WRITE_OK, view));
+                let read = (flags & OFlags::RWMODE != OFlags::WRONLY)
+                    .then(|| judge_object(&object, FileOperation::Read, Access::READ_OK, view));
+                write.flatten().or(read.flatten())
+            }
+            Err(Errno::NOENT) if flags.contains(OFlags::CREATE) => {
+                self.judge_entry(view, |exists| !exists)
+            }
+            Err(_) => None,
+        }
+    }
+
+    /// Judges a change of a directory entry; `possible` says whether the call could succeed with
+    /// an entry that exists or not.
+    fn judge_entry(&self, view: &View, possible: impl Fn(bool) -> bool) -> Option<Denial> {
+        let (directory, name) = path::split(&self.path)?;
+        let directory = if directory.is_empty() { b"." } else { directory };
+        let parent = path::walk(self.base.as_ref(), directory, true).ok()?;
+        let exists = fs::statat(&parent, name, fs::AtFlags::SYMLINK_NOFOLLOW).is_ok();
+        let parent_path = path::name_of(&parent).ok()?;
+        let path = parent_path.join(name);
+        let denied = !view.rules.access(&path).write || view.frozen.contains(&parent_path);
+        let permitted = may(&parent, Access::WRITE_OK | Access::EXEC_OK);
+        (denied && possible(exists) && permitted)
+            .then(|| Denial { operation: FileOperation::Write, path: as_written(&path) })
+    }
+}
+
+fn judge_object(
+    object: &OwnedFd,
+    operation: FileOperation,
+    native: Access,
+    view: &View,
+) -> Option<Denial> {
+    let name = path::name_of(object).ok()?;
+    let stat = fs::fstat(object).ok()?;
+    let is_directory = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
+    let access = view.rules.access(&name);
+    let allowed = match operation {
+        FileOperation::Read => access.read,
+        FileOperation::Write => access.write,
+    };
+    let exempt = !name.is_absolute() // a pipe or a socket
+        || name.starts_with("/dev/pts")
+        || view.always.contains(&(stat.st_dev, stat.st_ino))
+        || is_directory && operation == FileOperation::Write;
+    (!allowed && !exempt && may(object, native))
+        .then(|| Denial { operation, path: as_written(&name) })
+}
+
+/// Whether the broker, which has the target's credentials, could do `access` outside.
+fn may(object: &OwnedFd, access: Access) -> bool {
+    fs::access(path::own_link(object), access).is_ok()
+}
+
+/// The broker walked the path, so that `/proc/self` led to itself.
+fn as_written(path: &Path) -> PathBuf {
+    let own = format!("/proc/{}", std::process::id());
+    path.strip_prefix(&own)
+        .map_or_else(|_| path.to_owned(), |rest| Path::new("/proc/self").join(rest))
+}

@@ -1,0 +1,188 @@
+//! The target of a notification: its memory, its descriptors, its credentials.
+//!
+//! Everything here is read under the target's thread id while it waits; what comes of it counts only
+//! after [`Listener::is_waiting`](super::listener::Listener::is_waiting) was asked afterwards.
+//! Sources: process_vm_readv(2), proc(5), pidfd_getfd(2).
+
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{self, Mode, OFlags};
+use rustix::io::{self, Errno};
+use rustix::process::{self, Pid, PidfdFlags, PidfdGetfdFlags};
+use std::io::{IoSliceMut, Read};
+use std::os::fd::RawFd;
+
+/// Longest path that the kernel takes, with its NUL.
+const PATH_MAX: usize = 4096;
+/// Smallest page of any architecture: reads are cut at its multiples, for a read that touches an
+/// unmapped page returns nothing of the mapped ones beside it.
+const PAGE: u64 = 4096;
+
+/// A thread that waits for an answer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Target {
+    thread: Pid,
+}
+
+/// What decides what a process may do to files: user, groups and capabilities, as the kernel
+/// prints them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Credentials(Vec<Vec<u8>>);
+
+impl Target {
+    pub(crate) fn new(thread: Pid) -> Self {
+        Self { thread }
+    }
+
+    pub(crate) fn thread(&self) -> Pid {
+        self.thread
+    }
+
+    /// Copies `buffer.len()` bytes at `address`.
+    ///
+    /// # Errors
+    /// Returns [`Errno::FAULT`] if not all of it is mapped, [`Errno::PERM`] if the target's memory is
+    /// not readable to us (an executable without read permission, PR_SET_DUMPABLE).
+    pub(crate) fn read(&self, address: u64, buffer: &mut [u8]) -> io::Result<()> {
+        let wanted = buffer.len();
+        if self.read_some(address, buffer)? == wanted { Ok(()) } else { Err(Errno::FAULT) }
+    }
+
+    fn read_some(&self, address: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let base = usize::try_from(address).map_err(|_| Errno::FAULT)?;
+        let length = buffer.len();
+        if length == 0 {
+            return Ok(0);
+        }
+        let remote = [nix::sys::uio::RemoteIoVec { base, len: length }];
+        let thread = nix::unistd::Pid::from_raw(self.thread.as_raw_nonzero().get());
+        nix::sys::uio::process_vm_readv(thread, &mut [IoSliceMut::new(buffer)], &remote)
+            .map_err(|e| Errno::from_raw_os_error(e as i32))
+    }
+
+    /// Copies the path at `address`, without its NUL.
+    ///
+    /// # Errors
+    /// Returns [`Errno::NAMETOOLONG`] if no NUL ends it within PATH_MAX, else as [`Target::read`].
+    pub(crate) fn read_path(&self, address: u64) -> io::Result<Vec<u8>> {
+        // Most paths are short: one small read, then the rest page by page.
+        self.read_string(address, PATH_MAX, Errno::NAMETOOLONG)
+    }
+
+    /// Copies the string at `address`, without its NUL; `limit` counts the NUL.
+    ///
+    /// # Errors
+    /// Returns `too_long` if no NUL ends it within `limit`, else as [`Target::read`].
+    pub(crate) fn read_string(
+        &self,
+        address: u64,
+        limit: usize,
+        too_long: Errno,
+    ) -> io::Result<Vec<u8>> {
+        const FIRST: usize = 256;
+        let mut string = Vec::new();
+        while string.len() < limit {
+            let done = string.len();
+            let at = address.checked_add(done as u64).ok_or(Errno::FAULT)?;
+            let to_page_end = usize::try_from(PAGE - at % PAGE).map_err(|_| Errno::FAULT)?;
+            let size = if done == 0 { FIRST } else { PATH_MAX };
+            let size = size.min(to_page_end).min(limit - done);
+            string.resize(done + size, 0);
+            self.read(at, &mut string[done..])?;
+            if let Some(end) = string[done..].iter().position(|&byte| byte == 0) {
+                string.truncate(done + end);
+                return Ok(string);
+            }
+        }
+        Err(too_long)
+    }
+
+    /// The working directory, or what the descriptor `number` refers to: opened with O_PATH,
+    /// so that nothing happens to it, and no right comes with it.
+    ///
+    /// # Errors
+    /// Returns [`Errno::BADF`] if the target has no such descriptor.
+    pub(crate) fn directory(&self, number: RawFd) -> io::Result<OwnedFd> {
+        if number == AT_FDCWD { self.open_link("cwd") } else { self.descriptor(number) }
+    }
+
+    /// What the descriptor `number` refers to, with O_PATH.
+    ///
+    /// # Errors
+    /// Returns [`Errno::BADF`] if the target has no such descriptor.
+    pub(crate) fn descriptor(&self, number: RawFd) -> io::Result<OwnedFd> {
+        if number < 0 {
+            return Err(Errno::BADF);
+        }
+        self.open_link(&format!("fd/{number}"))
+    }
+
+    fn open_link(&self, name: &str) -> io::Result<OwnedFd> {
+        let path = format!("/proc/{}/{name}", self.thread.as_raw_nonzero());
+        fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
+            .map_err(|errno| if errno == Errno::NOENT { Errno::BADF } else { errno })
+    }
+
+    /// Whether descriptor `number` was itself opened with O_PATH.
+    pub(crate) fn is_path_only(&self, number: RawFd) -> bool {
+        let path = format!("/proc/{}/fdinfo/{number}", self.thread.as_raw_nonzero());
+        let Ok(text) = std::fs::read_to_string(path) else { return false };
+        text.lines()
+            .find_map(|line| line.strip_prefix("flags:"))
+            .and_then(|flags| u32::from_str_radix(flags.trim(), 8).ok())
+            .is_some_and(|flags| OFlags::from_bits_retain(flags).contains(OFlags::PATH))
+    }
+
+    /// A duplicate of descriptor `number`: the same open file description.
+    ///
+    /// # Errors
+    /// Returns [`Errno::BADF`] if the target has no such descriptor, [`Errno::PERM`] if it may
+    /// not be traced.
+    pub(crate) fn duplicate(&self, number: RawFd) -> io::Result<OwnedFd> {
+        // PIDFD_THREAD (Linux 6.9): a thread may have a descriptor table of its own.
+        const PIDFD_THREAD: PidfdFlags = PidfdFlags::from_bits_retain(0o200);
+        let pidfd = process::pidfd_open(self.thread, PIDFD_THREAD)?;
+        process::pidfd_getfd(pidfd.as_fd(), number, PidfdGetfdFlags::empty())
+    }
+
+    /// The target's credentials.
+    ///
+    /// # Errors
+    /// Returns what reading proc(5) returns.
+    pub(crate) fn credentials(&self) -> io::Result<Credentials> {
+        Credentials::read(&format!("/proc/{}/status", self.thread.as_raw_nonzero()))
+    }
+
+    /// Whether `id` is a thread of the target's own process.
+    pub(crate) fn has_thread(&self, id: i32) -> bool {
+        id > 0
+            && std::fs::exists(format!("/proc/{}/task/{id}", self.thread.as_raw_nonzero()))
+                .unwrap_or(false)
+    }
+}
+
+/// The current directory as a directory descriptor argument (fcntl.h).
+pub(crate) const AT_FDCWD: RawFd = -100;
+
+impl Credentials {
+    /// The broker's own.
+    ///
+    /// # Errors
+    /// Returns what reading proc(5) returns.
+    pub(crate) fn own() -> io::Result<Self> {
+        Self::read("/proc/self/status")
+    }
+
+    fn read(path: &str) -> io::Result<Self> {
+        let mut text = Vec::with_capacity(2048);
+        std::fs::File::open(path)
+            .and_then(|mut file| file.read_to_end(&mut text))
+            .map_err(|e| Errno::from_io_error(&e).unwrap_or(Errno::IO))?;
+        let deciding = [&b"Uid:"[..], b"Gid:", b"Groups:", b"CapPrm:", b"CapEff:", b"NoNewPrivs:"];
+        let lines: Vec<Vec<u8>> = text
+            .split(|&byte| byte == b'\n')
+            .filter(|line| deciding.iter().any(|name| line.starts_with(name)))
+            .map(<[u8]>::to_vec)
+            .collect();
+        if lines.len() == deciding.len() { Ok(Self(lines)) } else { Err(Errno::IO) }
+    }
+}

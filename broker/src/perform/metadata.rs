@@ -1,0 +1,137 @@
+//! Metadata: chmod, chown, utime and xattr families, which Landlock does not know.
+//!
+//! The broker copies the arguments, opens the object with O_PATH, decides on the object that it
+//! holds, and makes the change on that. What happens to the target's memory, descriptors or the
+//! path afterwards changes nothing. The change is made with the broker's credentials, which must be
+//! the target's. Sources: chmod(2), chown(2), utimensat(2), setxattr(2).
+
+use super::path;
+use crate::decide::call::{MetadataCall, RawChange, Subject};
+use crate::notify::target::Target;
+use rustix::fd::OwnedFd;
+use rustix::fs::{self, AtFlags, Gid, Mode, Timespec, Timestamps, Uid, XattrFlags};
+use rustix::io::{self, Errno};
+
+/// Longest name and largest value of an extended attribute (linux/limits.h).
+const XATTR_NAME_MAX: usize = 255;
+const XATTR_SIZE_MAX: u64 = 65536;
+
+/// A change with all its values copied.
+#[derive(Debug)]
+pub(crate) enum Change {
+    Mode(Mode),
+    Owner(Option<Uid>, Option<Gid>),
+    Times(Timestamps),
+    SetXattr(Vec<u8>, Vec<u8>, XattrFlags),
+    RemoveXattr(Vec<u8>),
+}
+
+/// An object and the change that is asked for.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    pub(crate) object: OwnedFd,
+    change: Change,
+}
+
+/// Copies the arguments and opens the object.
+///
+/// # Errors
+/// Returns what the call itself would return for such arguments.
+pub(crate) fn prepare(target: Target, call: &MetadataCall) -> io::Result<Prepared> {
+    let object = match call.subject {
+        Subject::Invalid => return Err(Errno::INVAL),
+        Subject::Descriptor(number) => {
+            let object = target.descriptor(number)?;
+            if target.is_path_only(number) {
+                return Err(Errno::BADF);
+            }
+            object
+        }
+        Subject::Path { directory, path, follow, empty } => {
+            let path = target.read_path(path)?;
+            path::resolve(target, directory, &path, follow, empty)?
+        }
+    };
+    Ok(Prepared { object, change: copy(target, call.change)? })
+}
+
+fn copy(target: Target, change: RawChange) -> io::Result<Change> {
+    Ok(match change {
+        RawChange::Mode(mode) => Change::Mode(Mode::from_bits_retain(mode & 0o7777)),
+        RawChange::Owner(user, group) => Change::Owner(
+            (user != u32::MAX).then(|| Uid::from_raw(user)),
+            (group != u32::MAX).then(|| Gid::from_raw(group)),
+        ),
+        RawChange::Timespec(0) | RawChange::Timeval(0) | RawChange::Utimbuf(0) => {
+            let now = Timespec { tv_sec: 0, tv_nsec: fs::UTIME_NOW };
+            Change::Times(Timestamps { last_access: now, last_modification: now })
+        }
+        RawChange::Timespec(address) => {
+            let [a, b, c, d] = words(target, address)?;
+            times([a, c], [b, d])
+        }
+        RawChange::Timeval(address) => {
+            let [a, b, c, d] = words(target, address)?;
+            if !(0..1_000_000).contains(&b) || !(0..1_000_000).contains(&d) {
+                return Err(Errno::INVAL);
+            }
+            times([a, c], [b * 1000, d * 1000])
+        }
+        RawChange::Utimbuf(address) => {
+            let [access, modification] = words(target, address)?;
+            times([access, modification], [0, 0])
+        }
+        RawChange::SetXattr(name, value, size, flags) => {
+            let name = xattr_name(target, name)?;
+            if size > XATTR_SIZE_MAX {
+                return Err(Errno::TOOBIG);
+            }
+            let mut bytes = vec![0; usize::try_from(size).map_err(|_| Errno::TOOBIG)?];
+            target.read(value, &mut bytes)?;
+            Change::SetXattr(name, bytes, XattrFlags::from_bits_retain(flags))
+        }
+        RawChange::RemoveXattr(name) => Change::RemoveXattr(xattr_name(target, name)?),
+    })
+}
+
+fn xattr_name(target: Target, address: u64) -> io::Result<Vec<u8>> {
+    let name = target.read_string(address, XATTR_NAME_MAX + 1, Errno::RANGE)?;
+    if name.is_empty() { Err(Errno::RANGE) } else { Ok(name) }
+}
+
+/// `N` consecutive 64-bit words, as time structures are on 64-bit architectures.
+fn words<const N: usize>(target: Target, address: u64) -> io::Result<[i64; N]> {
+    let mut bytes = vec![0; N * 8];
+    target.read(address, &mut bytes)?;
+    let mut words = [0; N];
+    for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(8)) {
+        *word = bytes.try_into().map(i64::from_ne_bytes).map_err(|_| Errno::FAULT)?;
+    }
+    Ok(words)
+}
+
+fn times(seconds: [i64; 2], nanoseconds: [i64; 2]) -> Change {
+    let [access, modification] =
+        [0, 1].map(|i| Timespec { tv_sec: seconds[i], tv_nsec: nanoseconds[i] });
+    Change::Times(Timestamps { last_access: access, last_modification: modification })
+}
+
+impl Prepared {
+    /// Makes the change on the object that is held.
+    ///
+    /// # Errors
+    /// Returns what the kernel returns.
+    pub(crate) fn perform(&self) -> io::Result<()> {
+        // The magic link names exactly the object of the descriptor, a symbolic link too.
+        let link = path::own_link(&self.object);
+        match &self.change {
+            Change::Mode(mode) => fs::chmod(link, *mode),
+            Change::Owner(user, group) => {
+                fs::chownat(&self.object, "", *user, *group, AtFlags::EMPTY_PATH)
+            }
+            Change::Times(times) => fs::utimensat(&self.object, "", times, AtFlags::EMPTY_PATH),
+            Change::SetXattr(name, value, flags) => fs::setxattr(link, &name[..], value, *flags),
+            Change::RemoveXattr(name) => fs::removexattr(link, &name[..]),
+        }
+    }
+}

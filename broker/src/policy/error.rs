@@ -1,0 +1,128 @@
+//! What is wrong with a policy, and where: one error, one line that a user can act on.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A policy that cannot be used. Nothing runs.
+///
+/// Displayed, it is one line in which control characters are escaped: paths and keys may hold any.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) struct PolicyError {
+    /// The policy file at fault; `<stdin>` for standard input, none if no file is.
+    pub(crate) file: Option<PathBuf>,
+    /// The line in that file, counted from 1.
+    pub(crate) line: Option<u64>,
+    /// The field at fault, such as `filesystem.allowWrite[2]`.
+    pub(crate) field: Option<String>,
+    /// What is wrong.
+    pub(crate) message: String,
+}
+
+impl PolicyError {
+    /// An error that concerns no file, such as a missing HOME.
+    pub(crate) fn general(message: impl Into<String>) -> PolicyError {
+        PolicyError { file: None, line: None, field: None, message: message.into() }
+    }
+
+    /// An error that concerns a file as a whole.
+    pub(crate) fn in_file(file: &Path, message: impl Into<String>) -> PolicyError {
+        PolicyError { file: Some(file.to_owned()), ..PolicyError::general(message) }
+    }
+
+    /// The key/value pairs of the `Internal` report; what is not known is left out.
+    pub(crate) fn report(&self) -> Vec<(&'static str, String)> {
+        let mut pairs = vec![("source", "policy".to_owned())];
+        if let Some(file) = &self.file {
+            pairs.push(("file", file.to_string_lossy().into_owned()));
+        }
+        if let Some(line) = self.line {
+            pairs.push(("line", line.to_string()));
+        }
+        if let Some(field) = &self.field {
+            pairs.push(("field", field.clone()));
+        }
+        pairs.push(("message", self.message.clone()));
+        pairs
+    }
+}
+
+impl fmt::Display for PolicyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let file = self.file.as_ref().map(|file| format!("{}:", file.display()));
+        let line = self.line.map(|line| format!("{line}:"));
+        let place = [file, line].into_iter().flatten().collect::<String>();
+        let parts = [Some(place), self.field.as_ref().map(|field| format!("{field}:"))];
+        let parts = parts.into_iter().flatten().filter(|part| !part.is_empty());
+        for part in parts {
+            write_escaped(f, &part)?;
+            f.write_str(" ")?;
+        }
+        write_escaped(f, &self.message)
+    }
+}
+
+fn write_escaped(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
+    for character in text.chars() {
+        if character.is_control() {
+            write!(f, "{}", character.escape_default())?;
+        } else {
+            write!(f, "{character}")?;
+        }
+    }
+    Ok(())
+}
+
+/// Where a value of the policy was written, kept until it is resolved so that every error can name it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Origin {
+    /// The policy file.
+    pub(crate) file: Arc<Path>,
+    /// The line, counted from 1.
+    pub(crate) line: u64,
+    /// The field path.
+    pub(crate) field: String,
+}
+
+impl Origin {
+    /// The error that says `message` about this place.
+    pub(crate) fn error(&self, message: impl Into<String>) -> PolicyError {
+        PolicyError {
+            file: Some(self.file.to_path_buf()),
+            line: Some(self.line),
+            field: (!self.field.is_empty()).then(|| self.field.clone()),
+            message: message.into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_read_from_the_place_to_the_reason() {
+        let origin = Origin {
+            file: Path::new("/p.json").into(),
+            line: 3,
+            field: "filesystem.denyRead[1]".to_owned(),
+        };
+        let error = origin.error("empty path");
+        assert_eq!(error.to_string(), "/p.json:3: filesystem.denyRead[1]: empty path");
+        assert_eq!(
+            error.report(),
+            [
+                ("source", "policy".to_owned()),
+                ("file", "/p.json".to_owned()),
+                ("line", "3".to_owned()),
+                ("field", "filesystem.denyRead[1]".to_owned()),
+                ("message", "empty path".to_owned()),
+            ]
+        );
+        let error = PolicyError::in_file(Path::new("/a\x1b[31m\nb"), "gone");
+        assert_eq!(error.to_string(), "/a\\u{1b}[31m\\nb: gone");
+        let error = PolicyError::in_file(Path::new("/q"), "is a directory");
+        assert_eq!(error.to_string(), "/q: is a directory");
+        assert_eq!(PolicyError::general("no HOME").report().len(), 2);
+    }
+}

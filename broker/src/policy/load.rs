@@ -1,0 +1,422 @@
+//! Which policy files are in force, and what they say together. It reads those files and nothing else.
+//!
+//! A policy is never looked for in the working directory: the command may have written it in an earlier run.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+
+use super::error::PolicyError;
+use super::locate::locate;
+use super::schema::RawPolicy;
+use crate::cli::{Format, Options, PolicySource};
+
+/// The largest policy that is read, in bytes. A real one has a few hundred.
+const MAX_SIZE: u64 = 1 << 20;
+
+/// The name of standard input in errors.
+const STDIN: &str = "<stdin>";
+
+/// What of the process a policy depends on.
+#[derive(Debug, Clone)]
+pub(crate) struct Environment {
+    /// The user's home: HOME if that is an absolute path.
+    pub(crate) home: Option<PathBuf>,
+    /// The working directory at launch, absolute.
+    pub(crate) cwd: PathBuf,
+    /// The environment variables.
+    pub(crate) variables: BTreeMap<OsString, OsString>,
+}
+
+/// What was found.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Loaded {
+    /// No policy file: the built-in default is in force.
+    BuiltIn,
+    /// These files.
+    Files {
+        /// All of them merged.
+        policy: RawPolicy,
+        /// Their canonical paths, and those of the symbolic links that led to them.
+        sources: Vec<PathBuf>,
+    },
+}
+
+impl Environment {
+    /// The environment of this process.
+    ///
+    /// # Errors
+    /// Returns a [`PolicyError`] if the working directory is gone or cannot be named.
+    pub(crate) fn of_process() -> Result<Environment, PolicyError> {
+        let cwd = std::env::current_dir().map_err(|error| {
+            PolicyError::general(format!("cannot name the working directory: {error}"))
+        })?;
+        Ok(Environment::new(cwd, std::env::vars_os()))
+    }
+
+    /// An environment of these variables.
+    pub(crate) fn new(
+        cwd: PathBuf,
+        variables: impl IntoIterator<Item = (OsString, OsString)>,
+    ) -> Environment {
+        let variables: BTreeMap<_, _> = variables.into_iter().collect();
+        let home = variables.get(OsStr::new("HOME")).map(PathBuf::from);
+        Environment { home: home.filter(|home| home.is_absolute()), cwd, variables }
+    }
+
+    /// The value of a variable, unless it is unset or empty.
+    pub(crate) fn variable(&self, name: &str) -> Option<&OsStr> {
+        let value = self.variables.get(OsStr::new(name))?;
+        (!value.is_empty()).then_some(value)
+    }
+
+    /// Where the user's own policy is looked for: the XDG base directory specification, by which a
+    /// relative path is invalid and ignored.
+    pub(crate) fn policy_directory(&self) -> Option<PathBuf> {
+        let named = self.variable("XDG_CONFIG_HOME").map(PathBuf::from);
+        let fallback = self.home.as_ref().map(|home| home.join(".config"));
+        let config = named.filter(|path| path.is_absolute()).or(fallback)?;
+        Some(config.join("landstrip"))
+    }
+}
+
+/// Finds, reads and merges the policy files.
+///
+/// # Errors
+/// Returns the first [`PolicyError`]: a file that cannot be read, is too large, or is no policy. Only that
+/// there is no default file at all is no error.
+pub(crate) fn load(options: &Options, environment: &Environment) -> Result<Loaded, PolicyError> {
+    let mut merged = Merged::default();
+    if !options.policies.is_empty() {
+        for source in &options.policies {
+            match source {
+                PolicySource::File(path) => {
+                    merged.add_file(&environment.cwd.join(path), Trust::Named, options.format)?;
+                }
+                PolicySource::Stdin => merged.add_stdin(options.format)?,
+            }
+        }
+    } else if let Some(path) = environment.variable("LANDSTRIP_POLICY") {
+        let path = Path::new(path);
+        // A relative one would pick up whatever the working directory holds.
+        if !path.is_absolute() {
+            let message = "LANDSTRIP_POLICY must be an absolute path";
+            return Err(PolicyError::in_file(path, message));
+        }
+        merged.add_file(path, Trust::Found, options.format)?;
+    } else if let Some(path) = default_file(environment)? {
+        merged.add_file(&path, Trust::Found, options.format)?;
+    } else {
+        return Ok(Loaded::BuiltIn);
+    }
+    Ok(Loaded::Files { policy: merged.policy, sources: merged.sources })
+}
+
+/// How a file came to be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Trust {
+    /// The user named it for this run; it may be a pipe, as in `-p <(generate)`.
+    Named,
+    /// It was found; only a regular file is read, so that no pipe or device can make the launch hang.
+    Found,
+}
+
+#[derive(Default)]
+struct Merged {
+    policy: RawPolicy,
+    sources: Vec<PathBuf>,
+}
+
+impl Merged {
+    fn add_file(
+        &mut self,
+        path: &Path,
+        trust: Trust,
+        format: Option<Format>,
+    ) -> Result<(), PolicyError> {
+        let (bytes, regular) = read_file(path, trust)
+            .map_err(|error| PolicyError::in_file(path, format!("cannot read policy: {error}")))?;
+        let format = format.unwrap_or_else(|| format_of(path));
+        self.policy.merge(RawPolicy::parse(&bytes, format, path)?);
+        if regular {
+            self.add_source(path)?;
+        }
+        Ok(())
+    }
+
+    fn add_stdin(&mut self, format: Option<Format>) -> Result<(), PolicyError> {
+        let file = Path::new(STDIN);
+        let bytes = read_limited(io::stdin().lock())
+            .map_err(|error| PolicyError::in_file(file, format!("cannot read policy: {error}")))?;
+        self.policy.merge(RawPolicy::parse(&bytes, format.unwrap_or(Format::Json), file)?);
+        // `-p - < policy.json`: the file is in force like one that was named.
+        let stdin = Path::new("/proc/self/fd/0");
+        if stdin.metadata().is_ok_and(|metadata| metadata.is_file())
+            && let Ok(path) = stdin.read_link()
+            && path.is_file()
+        {
+            self.add_source(&path)?;
+        }
+        Ok(())
+    }
+
+    fn add_source(&mut self, path: &Path) -> Result<(), PolicyError> {
+        let located = locate(path).map_err(|e| PolicyError::in_file(path, e.to_string()))?;
+        for path in located.links.into_iter().map(|link| link.path).chain([located.path]) {
+            // The links behind `/dev/stdin` and `/dev/fd` are not the policy's.
+            let of_system = path.starts_with("/proc") || path.parent() == Some(Path::new("/dev"));
+            if !of_system && !self.sources.contains(&path) {
+                self.sources.push(path);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The user's policy file, if there is one. A broken link in its place is one that cannot be read.
+fn default_file(environment: &Environment) -> Result<Option<PathBuf>, PolicyError> {
+    let Some(directory) = environment.policy_directory() else { return Ok(None) };
+    let mut found = Vec::new();
+    for name in ["policy.json", "policy.yaml", "policy.yml"] {
+        let path = directory.join(name);
+        match path.symlink_metadata() {
+            Ok(_) => found.push(path),
+            Err(error) => match error.kind() {
+                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {}
+                _ => {
+                    let message = format!("cannot look for a policy: {error}");
+                    return Err(PolicyError::in_file(&path, message));
+                }
+            },
+        }
+    }
+    if let [first, second, ..] = &found[..] {
+        let message = format!("there is also {}; keep one of them", second.display());
+        return Err(PolicyError::in_file(first, message));
+    }
+    Ok(found.pop())
+}
+
+fn format_of(path: &Path) -> Format {
+    match path.extension().and_then(OsStr::to_str) {
+        Some(extension)
+            if extension.eq_ignore_ascii_case("yaml") || extension.eq_ignore_ascii_case("yml") =>
+        {
+            Format::Yaml
+        }
+        _ => Format::Json,
+    }
+}
+
+/// Reads a file, and tells whether it is a regular one.
+fn read_file(path: &Path, trust: Trust) -> io::Result<(Vec<u8>, bool)> {
+    let readable = |kind: std::fs::FileType| {
+        let pipe_or_terminal = kind.is_fifo() || kind.is_char_device();
+        kind.is_file() || (trust == Trust::Named && pipe_or_terminal)
+    };
+    let refused = || io::Error::other("it is not a regular file");
+    // Before it is opened, since opening a device can have effects of its own.
+    let kind = path.metadata()?.file_type();
+    if kind.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    if !readable(kind) {
+        return Err(refused());
+    }
+    let mut flags = OFlags::NOCTTY;
+    if trust == Trust::Found {
+        // A pipe put in its place meanwhile must not block.
+        flags |= OFlags::NONBLOCK;
+    }
+    let file = File::options().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
+    let kind = file.metadata()?.file_type();
+    if !readable(kind) {
+        return Err(refused());
+    }
+    Ok((read_limited(file)?, kind.is_file()))
+}
+
+fn read_limited(source: impl Read) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    source.take(MAX_SIZE + 1).read_to_end(&mut bytes)?;
+    if u64::try_from(bytes.len()).is_ok_and(|size| size > MAX_SIZE) {
+        return Err(io::Error::other("it is larger than 1 MiB"));
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::os::unix::fs::symlink;
+
+    use super::super::test_directory::TestDirectory;
+    use super::*;
+
+    fn environment(dir: &TestDirectory, variables: &[(&str, &str)]) -> Environment {
+        let home = dir.directory("home");
+        let pairs = variables.iter().map(|(name, value)| (name.into(), value.into()));
+        let home = [("HOME".into(), home.into_os_string())];
+        Environment::new(dir.directory("work"), home.into_iter().chain(pairs))
+    }
+
+    fn named(paths: &[&str]) -> Options {
+        let file = |path: &&str| PolicySource::File(PathBuf::from(path));
+        Options { policies: paths.iter().map(file).collect(), ..Options::default() }
+    }
+
+    fn writes(loaded: &Loaded) -> Vec<&str> {
+        match loaded {
+            Loaded::BuiltIn => vec!["built in"],
+            Loaded::Files { policy, .. } => {
+                policy.filesystem.allow_write.iter().map(|item| item.text.as_str()).collect()
+            }
+        }
+    }
+
+    fn policy(path: &str) -> String {
+        format!("{{\"filesystem\":{{\"allowWrite\":[\"{path}\"]}}}}")
+    }
+
+    #[test]
+    fn the_first_place_that_holds_a_policy_counts() {
+        let dir = TestDirectory::new();
+        let variable = dir.file("v.json", &policy("variable"));
+        let variable = variable.to_str().unwrap();
+        dir.file("work/policy.json", &policy("work"));
+        dir.file("work/p.json", &policy("named"));
+        let config = dir.directory("config");
+        let config = config.to_str().unwrap();
+        let all = [("LANDSTRIP_POLICY", variable), ("XDG_CONFIG_HOME", config)];
+
+        let load = |options: &Options, variables: &[(&str, &str)]| {
+            writes(&load(options, &environment(&dir, variables)).unwrap()).join(",")
+        };
+        assert_eq!(load(&named(&[]), &[]), "built in");
+        assert_eq!(load(&named(&[]), &[("LANDSTRIP_POLICY", "")]), "built in");
+        dir.file("home/.config/landstrip/policy.yaml", "filesystem: {allowWrite: home}");
+        assert_eq!(load(&named(&[]), &[]), "home");
+        assert_eq!(load(&named(&[]), &[("XDG_CONFIG_HOME", "relative")]), "home");
+        assert_eq!(load(&named(&[]), &all[1..]), "built in");
+        dir.file("config/landstrip/policy.json", &policy("config"));
+        assert_eq!(load(&named(&[]), &all[1..]), "config");
+        assert_eq!(load(&named(&[]), &all), "variable");
+        assert_eq!(load(&named(&["p.json"]), &all), "named");
+    }
+
+    #[test]
+    fn several_files_merge_in_order_and_each_is_a_source() {
+        let dir = TestDirectory::new();
+        dir.file("work/a.json", &policy("a"));
+        dir.file("work/b.yml", "filesystem: {allowWrite: [b, a]}");
+        symlink("a.json", dir.path("work/link")).unwrap();
+        let loaded = load(&named(&["b.yml", "link"]), &environment(&dir, &[])).unwrap();
+        assert_eq!(writes(&loaded), ["b", "a"]);
+        let Loaded::Files { sources, .. } = loaded else { unreachable!() };
+        let expected = ["work/b.yml", "work/link", "work/a.json"].map(|path| dir.path(path));
+        assert_eq!(sources, expected);
+    }
+
+    #[test]
+    fn the_format_is_told_or_follows_the_extension() {
+        let dir = TestDirectory::new();
+        for (path, content, format, good) in [
+            ("a.json", "{}", None, true),
+            ("b.yaml", "network:", None, true),
+            ("c.YML", "network:", None, true),
+            ("d", "{}", None, true),
+            ("e", "network:", None, false),
+            ("f", "network:", Some(Format::Yaml), true),
+            ("g.yaml", "network:", Some(Format::Json), false),
+            ("h.json", "network:", Some(Format::Yaml), true),
+        ] {
+            dir.file(&format!("work/{path}"), content);
+            let options = Options { format, ..named(&[path]) };
+            assert_eq!(load(&options, &environment(&dir, &[])).is_ok(), good, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_policy_that_cannot_be_read_is_never_skipped() {
+        let dir = TestDirectory::new();
+        dir.directory("work/d.json");
+        dir.file("work/empty.json", "");
+        dir.file("work/large.json", &" ".repeat((1 << 20) + 1));
+        dir.file("work/fits.json", &format!("{{}}{}", " ".repeat((1 << 20) - 2)));
+        symlink("gone", dir.path("work/broken.json")).unwrap();
+        let none = environment(&dir, &[]);
+        for (path, expected) in [
+            ("gone.json", "No such file"),
+            ("broken.json", "No such file"),
+            ("d.json", "directory"),
+            ("empty.json", "the policy is empty"),
+            ("large.json", "larger than 1 MiB"),
+            ("/dev/null", "the policy is empty"),
+            ("/dev/zero", "larger than 1 MiB"),
+        ] {
+            let error = load(&named(&[path]), &none).unwrap_err();
+            assert_eq!(error.file, Some(none.cwd.join(path)), "{path}");
+            assert!(error.message.contains(expected), "{path}: {error}");
+        }
+        assert!(load(&named(&["fits.json"]), &none).is_ok());
+
+        for (value, expected) in [
+            ("/dev/zero", "not a regular file"),
+            ("/nonexistent/policy", "No such file"),
+            ("policy.json", "absolute path"),
+        ] {
+            let environment = environment(&dir, &[("LANDSTRIP_POLICY", value)]);
+            let error = load(&named(&[]), &environment).unwrap_err();
+            assert!(error.message.contains(expected), "{value}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_default_file_that_is_there_must_be_usable() {
+        let dir = TestDirectory::new();
+        let none = environment(&dir, &[]);
+        dir.directory("home/.config/landstrip");
+        let policy = dir.path("home/.config/landstrip/policy.json");
+        symlink("gone", &policy).unwrap();
+        assert!(load(&named(&[]), &none).is_err());
+        std::fs::remove_file(&policy).unwrap();
+        std::fs::create_dir(&policy).unwrap();
+        assert!(load(&named(&[]), &none).is_err());
+        std::fs::remove_dir(&policy).unwrap();
+        assert_eq!(load(&named(&[]), &none), Ok(Loaded::BuiltIn));
+        dir.file("home/.config/landstrip/policy.json", "{}");
+        dir.file("home/.config/landstrip/policy.yaml", "{}");
+        let error = load(&named(&[]), &none).unwrap_err();
+        assert!(error.message.contains("policy.yaml; keep one"), "{error}");
+    }
+
+    #[test]
+    fn a_pipe_is_read_when_named() {
+        use std::io::Write;
+        use std::os::fd::AsRawFd;
+        let dir = TestDirectory::new();
+        let (reader, mut writer) = io::pipe().unwrap();
+        writer.write_all(policy("piped").as_bytes()).unwrap();
+        drop(writer);
+        let path = format!("/dev/fd/{}", reader.as_raw_fd());
+        let loaded = load(&named(&[&path]), &environment(&dir, &[])).unwrap();
+        assert_eq!(writes(&loaded), ["piped"]);
+        let Loaded::Files { sources, .. } = loaded else { unreachable!() };
+        assert_eq!(sources, [PathBuf::new(); 0]);
+    }
+
+    #[test]
+    fn without_a_home_there_is_no_default_file() {
+        for home in [None, Some(""), Some("relative")] {
+            let variables = home.map(|home| ("HOME".into(), home.into()));
+            let environment = Environment::new("/".into(), variables);
+            assert_eq!(environment.home, None);
+            assert_eq!(load(&named(&[]), &environment), Ok(Loaded::BuiltIn));
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! Where a path leads: realpath(3), except that what is missing is no error and every symbolic link on the way
+//! is remembered. It reads the file system and changes nothing.
+
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+/// The kernel follows as many links in one path (path_resolution(7)).
+const MAX_LINKS: usize = 40;
+/// `PATH_MAX`, with the NUL.
+const MAX_LENGTH: usize = 4096;
+
+/// Where an absolute path leads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Located {
+    /// The canonical path. What does not exist is appended to its nearest existing ancestor.
+    pub(crate) path: PathBuf,
+    /// The links followed, in order.
+    pub(crate) links: Vec<Link>,
+    /// The path goes through `/proc/self`: it means another thing to each process that uses it.
+    pub(crate) of_process: bool,
+}
+
+/// A symbolic link on the way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Link {
+    /// The canonical path of the link itself.
+    pub(crate) path: PathBuf,
+    /// It is what the path names, not a directory on the way to that.
+    pub(crate) last: bool,
+}
+
+/// A path that leads nowhere.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum LocateError {
+    /// More links than the kernel would follow.
+    #[error("too many levels of symbolic links at {}", .0.display())]
+    LinkLoop(PathBuf),
+    /// Longer than the kernel takes.
+    #[error("the path is longer than {} bytes", MAX_LENGTH - 1)]
+    TooLong,
+    /// A directory entry or a link cannot be read.
+    #[error("cannot read {}: {source}", .path.display())]
+    Unreadable {
+        /// The entry or link.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// Follows `absolute` component by component. An unsearchable directory hides what is in it from the command
+/// too, so what lies inside counts as missing.
+///
+/// # Errors
+/// Returns [`LocateError`] for a loop of links, a path too long, or an error of the file system.
+pub(crate) fn locate(absolute: &Path) -> Result<Located, LocateError> {
+    let mut located = Located { path: PathBuf::from("/"), links: Vec::new(), of_process: false };
+    if absolute.as_os_str().len() >= MAX_LENGTH {
+        return Err(LocateError::TooLong);
+    }
+    let mut rest = steps(absolute);
+    while let Some(step) = rest.pop_front() {
+        let name = match step {
+            Step::Root => {
+                located.path = PathBuf::from("/");
+                continue;
+            }
+            Step::Up => {
+                located.path.pop();
+                continue;
+            }
+            Step::Into(name) => name,
+        };
+        located.path.push(name);
+        if located.path.as_os_str().len() >= MAX_LENGTH {
+            return Err(LocateError::TooLong);
+        }
+        let Some(target) = link_target(&located.path)? else { continue };
+        located.of_process |= is_process_link(&located.path);
+        located.links.push(Link { path: located.path.clone(), last: rest.is_empty() });
+        if located.links.len() > MAX_LINKS {
+            return Err(LocateError::LinkLoop(located.path));
+        }
+        located.path.pop();
+        for step in steps(&target).into_iter().rev() {
+            rest.push_front(step);
+        }
+    }
+    Ok(located)
+}
+
+enum Step {
+    Root,
+    Up,
+    Into(OsString),
+}
+
+fn steps(path: &Path) -> VecDeque<Step> {
+    let step = |component| match component {
+        Component::RootDir => Some(Step::Root),
+        Component::ParentDir => Some(Step::Up),
+        Component::Normal(name) => Some(Step::Into(name.to_owned())),
+        Component::CurDir | Component::Prefix(_) => None,
+    };
+    path.components().filter_map(step).collect()
+}
+
+fn link_target(path: &Path) -> Result<Option<PathBuf>, LocateError> {
+    let unreadable = |source: io::Error| LocateError::Unreadable { path: path.to_owned(), source };
+    match path.symlink_metadata() {
+        Ok(metadata) if metadata.is_symlink() => path.read_link().map(Some).map_err(unreadable),
+        Ok(_) => Ok(None),
+        Err(error) => match error.kind() {
+            io::ErrorKind::NotFound
+            | io::ErrorKind::NotADirectory
+            | io::ErrorKind::PermissionDenied => Ok(None),
+            io::ErrorKind::InvalidFilename => Err(LocateError::TooLong),
+            _ => Err(unreadable(error)),
+        },
+    }
+}
+
+fn is_process_link(path: &Path) -> bool {
+    path == Path::new("/proc/self") || path == Path::new("/proc/thread-self")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::os::unix::fs::symlink;
+
+    use super::super::test_directory::TestDirectory;
+    use super::*;
+
+    #[test]
+    fn existing_paths_lead_where_the_kernel_says() {
+        let dir = TestDirectory::new();
+        dir.directory("a/b");
+        dir.file("a/b/f", "");
+        symlink("a/b", dir.path("l")).unwrap();
+        symlink("../../l/f", dir.path("a/b/g")).unwrap();
+        symlink(dir.path("a"), dir.path("abs")).unwrap();
+        for path in ["a/b/f", "l", "l/f", "l/..", "l/../b/./g", "abs/b/g", ".", "a/", "l/"] {
+            let path = dir.path(path);
+            let located = locate(&path).unwrap();
+            assert_eq!(located.path, path.canonicalize().unwrap(), "{}", path.display());
+            assert!(!located.of_process);
+        }
+        assert_eq!(locate(Path::new("/../..")).unwrap().path, Path::new("/"));
+    }
+
+    #[test]
+    fn missing_parts_are_appended_to_what_exists() {
+        let dir = TestDirectory::new();
+        dir.directory("a");
+        dir.file("f", "");
+        symlink("a", dir.path("l")).unwrap();
+        symlink("a/gone", dir.path("broken")).unwrap();
+        for (path, expected) in [
+            ("a/x/y", "a/x/y"),
+            ("l/x", "a/x"),
+            ("l/x/../y", "a/y"),
+            ("x/../a", "a"),
+            ("x/../l/z", "a/z"),
+            ("broken", "a/gone"),
+            ("broken/x", "a/gone/x"),
+            ("f/x", "f/x"),
+        ] {
+            assert_eq!(locate(&dir.path(path)).unwrap().path, dir.path(expected), "{path}");
+        }
+    }
+
+    #[test]
+    fn links_on_the_way_are_told_from_the_last_ones() {
+        let dir = TestDirectory::new();
+        dir.directory("real");
+        dir.file("real/f", "");
+        symlink("real", dir.path("way")).unwrap();
+        symlink("second", dir.path("first")).unwrap();
+        symlink("way/f", dir.path("second")).unwrap();
+        let links = |path: &str| {
+            let located = locate(&dir.path(path)).unwrap();
+            let name = |path: &Path| path.file_name().unwrap().to_str().unwrap().to_owned();
+            let links = located.links.iter().map(|link| (name(&link.path), link.last));
+            links.collect::<Vec<_>>()
+        };
+        assert_eq!(links("real/f"), []);
+        assert_eq!(links("way/f"), [("way".to_owned(), false)]);
+        assert_eq!(links("way"), [("way".to_owned(), true)]);
+        assert_eq!(
+            links("first"),
+            [("first".to_owned(), true), ("second".to_owned(), true), ("way".to_owned(), false)]
+        );
+    }
+
+    #[test]
+    fn loops_and_endless_paths_are_errors() {
+        let dir = TestDirectory::new();
+        symlink("two", dir.path("one")).unwrap();
+        symlink("one", dir.path("two")).unwrap();
+        symlink("self/self", dir.path("self")).unwrap();
+        for path in ["one", "one/x", "self"] {
+            let error = locate(&dir.path(path)).unwrap_err();
+            assert!(matches!(error, LocateError::LinkLoop(_)), "{path}: {error}");
+        }
+        for path in
+            [format!("/{}", "x".repeat(4095)), "/x".repeat(2048), format!("/{}", "x".repeat(300))]
+        {
+            let error = locate(Path::new(&path)).unwrap_err();
+            assert!(matches!(error, LocateError::TooLong), "{error}");
+        }
+    }
+
+    #[test]
+    fn paths_of_the_process_are_recognised() {
+        for path in ["/proc/self/environ", "/proc/thread-self", "/dev/fd/0", "/dev/stdin"] {
+            assert!(locate(Path::new(path)).unwrap().of_process, "{path}");
+        }
+        assert!(!locate(Path::new("/proc/1/environ")).unwrap().of_process);
+    }
+}

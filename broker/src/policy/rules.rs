@@ -1,0 +1,396 @@
+//! The one matcher for files: what the traversal that builds Landlock rules asks, and what a verdict on a
+//! single path asks. Pure: it sees names, never the file system.
+//!
+//! Going down component by component, reads start open: `denyRead` closes a path with all beneath, `allowRead`
+//! opens it again, and on the same path allow wins. Writes start closed: `allowWrite` opens a path with all
+//! beneath, and `denyWrite` closes it for good.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component as PathComponent, Path, PathBuf};
+use std::sync::Arc;
+
+use super::pattern::{Component, Pattern};
+use super::resolve::Files;
+
+/// The file rules of a policy.
+#[derive(Debug, Clone)]
+pub(crate) struct Rules {
+    read: Arc<RuleSet>,
+    write: Arc<RuleSet>,
+}
+
+/// What may be done with a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Access {
+    /// It may be read.
+    pub(crate) read: bool,
+    /// It may be written.
+    pub(crate) write: bool,
+}
+
+impl Access {
+    const NONE: Access = Access { read: false, write: false };
+}
+
+/// What is known at one path: the verdicts, and the rules that may still change them further inside.
+#[derive(Debug, Clone)]
+pub(crate) struct Cursor {
+    read: Progress,
+    write: Progress,
+}
+
+/// The names inside a directory that a rule may single out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Names {
+    /// Only these, sorted, none twice.
+    Exactly(Vec<Vec<u8>>),
+    /// Any: a glob is live.
+    Any,
+}
+
+#[derive(Debug, Clone)]
+struct RuleSet {
+    rules: Vec<Rule>,
+    order: Order,
+}
+
+#[derive(Debug, Clone)]
+struct Rule {
+    effect: Effect,
+    pattern: Pattern,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Effect {
+    Allow,
+    Deny,
+}
+
+/// How rules of one kind of access combine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Order {
+    /// Reads: open at first, the innermost rule counts, allow wins on the same path.
+    InnermostCounts,
+    /// Writes: closed at first, a denial is final.
+    DenyIsFinal,
+}
+
+/// The state of one [`RuleSet`] at one path. Once nothing can change the verdict further inside, `live` is empty.
+#[derive(Debug, Clone)]
+struct Progress {
+    set: Arc<RuleSet>,
+    open: bool,
+    live: Vec<State>,
+}
+
+/// A rule, by index, and how many of its components are matched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct State {
+    rule: usize,
+    position: usize,
+}
+
+impl Rules {
+    /// The rules of a resolved policy.
+    pub(crate) fn new(files: &Files) -> Rules {
+        let allow =
+            |path: &PathBuf| Rule { effect: Effect::Allow, pattern: Pattern::literal(path) };
+        let deny = |pattern: &Pattern| Rule { effect: Effect::Deny, pattern: pattern.clone() };
+        let read = files.allow_read.iter().map(allow).chain(files.deny_read.iter().map(deny));
+        let write = files.allow_write.iter().map(allow).chain(files.deny_write.iter().map(deny));
+        Rules {
+            read: Arc::new(RuleSet { rules: read.collect(), order: Order::InnermostCounts }),
+            write: Arc::new(RuleSet { rules: write.collect(), order: Order::DenyIsFinal }),
+        }
+    }
+
+    /// The cursor at `/`.
+    pub(crate) fn root(&self) -> Cursor {
+        Cursor { read: Progress::at_root(&self.read), write: Progress::at_root(&self.write) }
+    }
+
+    /// The cursor at the entry `name` of the directory that `cursor` stands at.
+    pub(crate) fn enter(&self, cursor: &Cursor, name: &[u8]) -> Cursor {
+        Cursor { read: cursor.read.enter(name), write: cursor.write.enter(name) }
+    }
+
+    /// The verdict on a canonical absolute path. One that is relative or holds `..` is not canonical, so that
+    /// nothing is known of it: it gets no access.
+    pub(crate) fn access(&self, absolute: &Path) -> Access {
+        if !absolute.is_absolute() {
+            return Access::NONE;
+        }
+        let mut cursor = self.root();
+        for component in absolute.components() {
+            match component {
+                PathComponent::Normal(name) => {
+                    // No early end once settled: a `..` may still follow.
+                    if !(cursor.read_settled() && cursor.write_settled()) {
+                        cursor = self.enter(&cursor, name.as_bytes());
+                    }
+                }
+                PathComponent::ParentDir => return Access::NONE,
+                _ => {}
+            }
+        }
+        cursor.access()
+    }
+}
+
+impl Cursor {
+    /// The verdict on the path the cursor stands at.
+    pub(crate) fn access(&self) -> Access {
+        Access { read: self.read.open, write: self.write.open }
+    }
+
+    /// Whether no rule further inside can change the verdict on reads.
+    pub(crate) fn read_settled(&self) -> bool {
+        self.read.live.is_empty()
+    }
+
+    /// Whether no rule further inside can change the verdict on writes.
+    pub(crate) fn write_settled(&self) -> bool {
+        self.write.live.is_empty()
+    }
+
+    /// The names inside that could lead to another verdict on reads.
+    pub(crate) fn read_names(&self) -> Names {
+        self.read.names()
+    }
+
+    /// The names inside that could lead to another verdict on writes.
+    pub(crate) fn write_names(&self) -> Names {
+        self.write.names()
+    }
+}
+
+impl Progress {
+    fn at_root(set: &Arc<RuleSet>) -> Progress {
+        let mut reached = Vec::new();
+        for (rule, Rule { pattern, .. }) in set.rules.iter().enumerate() {
+            pattern.start(|position| reached.push(State { rule, position }));
+        }
+        Progress::judge(set, set.order == Order::InnermostCounts, reached)
+    }
+
+    fn enter(&self, name: &[u8]) -> Progress {
+        let mut reached: Vec<State> = Vec::with_capacity(self.live.len());
+        // States of one rule stand together: only they can be reached twice.
+        let mut rule_begin = 0;
+        for State { rule, position } in &self.live {
+            if reached.get(rule_begin).is_some_and(|first| first.rule != *rule) {
+                rule_begin = reached.len();
+            }
+            self.set.rules[*rule].pattern.advance(*position, name, |position| {
+                let state = State { rule: *rule, position };
+                if !reached[rule_begin..].contains(&state) {
+                    reached.push(state);
+                }
+            });
+        }
+        Progress::judge(&self.set, self.open, reached)
+    }
+
+    /// Applies the rules that end here to the inherited verdict, and drops those that cannot matter any more.
+    fn judge(set: &Arc<RuleSet>, inherited: bool, mut reached: Vec<State>) -> Progress {
+        let (mut allowed, mut denied) = (false, false);
+        reached.retain(|state| {
+            let Rule { effect, pattern } = &set.rules[state.rule];
+            let ends = state.position == pattern.length();
+            allowed |= ends && *effect == Effect::Allow;
+            denied |= ends && *effect == Effect::Deny;
+            !ends
+        });
+        let effect = |state: &State| set.rules[state.rule].effect;
+        let open = match set.order {
+            Order::InnermostCounts => allowed || (inherited && !denied),
+            Order::DenyIsFinal => (inherited || allowed) && !denied,
+        };
+        let denied_for_good = denied && set.order == Order::DenyIsFinal;
+        if denied_for_good || !reached.iter().any(|state| effect(state).changes(open)) {
+            reached.clear();
+        }
+        // Inside what is open for writing, opening it again means nothing.
+        if open && set.order == Order::DenyIsFinal {
+            reached.retain(|state| effect(state) == Effect::Deny);
+        }
+        Progress { set: Arc::clone(set), open, live: reached }
+    }
+
+    fn names(&self) -> Names {
+        let mut names = Vec::new();
+        for state in &self.live {
+            let Rule { effect, pattern } = &self.set.rules[state.rule];
+            if !effect.changes(self.open) {
+                continue;
+            }
+            match pattern.component(state.position) {
+                Some(Component::Literal(name)) => names.push(name.clone()),
+                Some(_) => return Names::Any,
+                None => {}
+            }
+        }
+        names.sort();
+        names.dedup();
+        Names::Exactly(names)
+    }
+}
+
+impl Effect {
+    /// Whether a rule of this effect can turn the verdict `open`; only such a rule can start a change.
+    fn changes(self, open: bool) -> bool {
+        open == (self == Effect::Deny)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    /// The pattern of an absolute path with globs, none of them in front of a symbolic link.
+    fn pattern(text: &str) -> Pattern {
+        let parts = text.split('/').filter(|part| !part.is_empty());
+        let components = parts.map(|part| Component::parse(part.as_bytes()).unwrap());
+        Pattern::new(Path::new("/"), components.collect())
+    }
+
+    fn rules(write: &[&str], deny_write: &[&str], deny_read: &[&str], read: &[&str]) -> Rules {
+        Rules::new(&Files {
+            allow_write: write.iter().map(PathBuf::from).collect(),
+            deny_write: deny_write.iter().map(|text| pattern(text)).collect(),
+            deny_read: deny_read.iter().map(|text| pattern(text)).collect(),
+            allow_read: read.iter().map(PathBuf::from).collect(),
+        })
+    }
+
+    fn cursor(rules: &Rules, path: &str) -> Cursor {
+        path.split('/')
+            .filter(|name| !name.is_empty())
+            .fold(rules.root(), |cursor, name| rules.enter(&cursor, name.as_bytes()))
+    }
+
+    fn exactly(names: &[&str]) -> Names {
+        Names::Exactly(names.iter().map(|name| name.as_bytes().to_vec()).collect())
+    }
+
+    #[test]
+    fn reads_follow_the_innermost_rule_and_allow_wins_on_the_same_path() {
+        let rules = rules(
+            &[],
+            &[],
+            &["/h", "/h/a/b", "/h/same", "/e/*.key"],
+            &["/h/a", "/h/same", "/e/ok.key"],
+        );
+        for (path, readable) in [
+            ("/", true),
+            ("/hh", true),
+            ("/h", false),
+            ("/h/x/y", false),
+            ("/h/a", true),
+            ("/h/a/x", true),
+            ("/h/a/b", false),
+            ("/h/a/b/c", false),
+            ("/h/same", true),
+            ("/h/same/x", true),
+            ("/e/x.key", false),
+            ("/e/.key", false),
+            ("/e/ok.key", true),
+            ("/e/x.key/y", false),
+            ("/e/d/x.key", true),
+        ] {
+            assert_eq!(rules.access(Path::new(path)).read, readable, "{path}");
+            assert_eq!(cursor(&rules, path).access().read, readable, "{path}");
+        }
+    }
+
+    #[test]
+    fn writes_are_closed_until_allowed_and_denials_are_final() {
+        let rules = rules(&["/r", "/r/no/yes", "/t/x"], &["/r/no", "/r/**/.env", "/t"], &[], &[]);
+        for (path, writable) in [
+            ("/", false),
+            ("/r", true),
+            ("/r/a/b", true),
+            ("/rr", false),
+            ("/r/no", false),
+            ("/r/no/yes", false),
+            ("/r/.env", false),
+            ("/r/a/b/.env", false),
+            ("/r/a/.env/x", false),
+            ("/r/a/.envx", true),
+            ("/t", false),
+            ("/t/x", false),
+        ] {
+            assert_eq!(rules.access(Path::new(path)).write, writable, "{path}");
+        }
+    }
+
+    #[test]
+    fn the_root_itself_can_be_named() {
+        let all = rules(&["/"], &["/etc"], &["/"], &["/usr"]);
+        assert_eq!(all.access(Path::new("/")), Access { read: false, write: true });
+        assert_eq!(all.access(Path::new("/usr/bin")), Access { read: true, write: true });
+        assert_eq!(all.access(Path::new("/etc/x")), Access { read: false, write: false });
+        let all = rules(&["/"], &["/**"], &["/**"], &[]);
+        assert_eq!(all.access(Path::new("/x")), Access::NONE);
+    }
+
+    #[test]
+    fn a_path_that_is_not_canonical_gets_nothing() {
+        let rules = rules(&["/r"], &[], &[], &[]);
+        for path in ["r", "", "/r/../etc", "/r/x/..", "../r"] {
+            assert_eq!(rules.access(Path::new(path)), Access::NONE, "{path}");
+        }
+        assert!(rules.access(Path::new("/r//x/")).write);
+    }
+
+    #[test]
+    fn a_verdict_is_settled_exactly_where_no_rule_can_change_it() {
+        let rules = rules(
+            &["/r", "/w/a"],
+            &["/r/d", "/w/a/b", "/elsewhere/x"],
+            &["/s", "/r/k/*.pem"],
+            &["/s/a", "/open/a"],
+        );
+        // path, read settled, names for reads, write settled, names for writes
+        for (path, read, read_names, write, write_names) in [
+            ("/", false, exactly(&["r", "s"]), false, exactly(&["r", "w"])),
+            ("/r", false, exactly(&["k"]), false, exactly(&["d"])),
+            ("/r/k", false, Names::Any, true, exactly(&[])),
+            ("/r/k/x", true, exactly(&[]), true, exactly(&[])),
+            ("/r/d", true, exactly(&[]), true, exactly(&[])),
+            ("/s", false, exactly(&["a"]), true, exactly(&[])),
+            ("/s/a", true, exactly(&[]), true, exactly(&[])),
+            ("/s/b", true, exactly(&[]), true, exactly(&[])),
+            ("/w", true, exactly(&[]), false, exactly(&["a"])),
+            ("/w/a", true, exactly(&[]), false, exactly(&["b"])),
+            ("/w/a/b", true, exactly(&[]), true, exactly(&[])),
+            ("/elsewhere", true, exactly(&[]), true, exactly(&[])),
+            ("/open", true, exactly(&[]), true, exactly(&[])),
+        ] {
+            let cursor = cursor(&rules, path);
+            assert_eq!(cursor.read_settled(), read, "reads at {path}");
+            assert_eq!(cursor.read_names(), read_names, "reads at {path}");
+            assert_eq!(cursor.write_settled(), write, "writes at {path}");
+            assert_eq!(cursor.write_names(), write_names, "writes at {path}");
+        }
+    }
+
+    #[test]
+    fn a_deny_glob_stays_live_below_and_only_within_what_is_open() {
+        let rules = rules(&["/r"], &["/**/.env"], &[], &[]);
+        assert_eq!(rules.root().write_names(), exactly(&["r"]));
+        assert!(cursor(&rules, "/other").write_settled());
+        assert_eq!(cursor(&rules, "/r/a/b").write_names(), Names::Any);
+        assert!(cursor(&rules, "/r/a/.env").write_settled());
+    }
+
+    #[test]
+    fn states_stay_few_under_repeated_any_depth() {
+        let rules = rules(&["/"], &["/**/a/**/a/**/a/**/a/**/b"], &[], &[]);
+        let deep = "/a".repeat(1000);
+        assert!(rules.access(Path::new(&deep)).write);
+        assert!(cursor(&rules, &deep).write.live.len() <= 10);
+        assert!(!rules.access(Path::new(&format!("{deep}/b/x"))).write);
+    }
+}

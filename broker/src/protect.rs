@@ -1,0 +1,36 @@
+//! What the command may never write, whatever the policy says: the policy itself and the programs
+//! that enforce it. Otherwise one run could take the next one's sandbox away.
+
+use crate::policy::load::Environment;
+use crate::policy::resolve::Policy;
+use std::path::{Path, PathBuf};
+
+/// Adds the implicit denials to `policy`.
+pub(crate) fn protect(policy: &mut Policy, environment: &Environment) {
+    let mut protected = policy.sources.clone();
+    protected.extend(environment.policy_directory());
+    protected.extend(programs());
+    for path in protected {
+        policy.files.deny_write_path(&path);
+    }
+    // With CAP_DAC_OVERRIDE or as root, a disk read as a whole shows what is denied on it.
+    if !policy.files.deny_read.is_empty() && rustix::process::geteuid().is_root() {
+        for device in crate::compile::grants::block_devices() {
+            policy.files.deny_read_path(&device);
+        }
+    }
+}
+
+/// landstrip, landstrip-broker and landstrip-proxy, in either layout (see `execute_broker` of the
+/// launcher).
+fn programs() -> Vec<PathBuf> {
+    let Ok(own) = std::fs::read_link("/proc/self/exe") else { return Vec::new() };
+    let Some(directory) = own.parent() else { return Vec::new() };
+    let mut programs = vec![own.clone(), directory.join("landstrip-proxy")];
+    programs.push(directory.join("landstrip"));
+    if directory.ends_with("libexec/landstrip") {
+        let prefix = directory.parent().and_then(Path::parent);
+        programs.extend(prefix.map(|prefix| prefix.join("bin/landstrip")));
+    }
+    programs
+}

@@ -1,0 +1,173 @@
+//! From the options to a running sandbox: load, protect, compile, launch, serve.
+
+use crate::cli::Options;
+use crate::compile::{filter, grants, plan};
+use crate::control::Control;
+use crate::decide::address::AddressRules;
+use crate::failure::Failure;
+use crate::notify::observe::View;
+use crate::policy::load::Environment;
+use crate::policy::resolve::{Network, Policy};
+use crate::policy::rules::Rules;
+use crate::protect;
+use crate::report::{Stream, Traps};
+use crate::run;
+use crate::scratch::Scratch;
+use crate::supervise::{Family, Signals};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::io::Errno;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+/// A policy compiled for this kernel.
+#[derive(Debug)]
+pub(crate) struct Sandbox {
+    ruleset: OwnedFd,
+    addresses: AddressRules,
+    view: View,
+    traps: Traps,
+    /// What `--check` says.
+    notes: Vec<String>,
+    /// Removed when this is dropped, after everything in the sandbox has ended.
+    scratch: Option<Scratch>,
+}
+
+impl Sandbox {
+    /// Loads and compiles what `options` name. The filter goes to `child`, if there is one, as soon
+    /// as it is known: installing it takes as long as compiling the rest.
+    ///
+    /// # Errors
+    /// Returns the [`Failure`] of the first step that cannot be done: nothing has run then.
+    pub(crate) fn compile(options: &Options, child: Option<&Control>) -> Result<Self, Failure> {
+        let stream = options.trap_fd.map(Stream::take_over).transpose()?;
+        let environment = Environment::of_process()?;
+        let mut policy = Policy::load(options, &environment)?;
+        refuse_what_is_not_built(&policy.network)?;
+
+        let allow_network = policy.network.allow_network;
+        let report_reads = !policy.files.deny_read.is_empty();
+        let filter = filter::compile(&filter::Options { allow_network, report_reads })
+            .map_err(|error| Failure::Internal("filter", error.to_string()))?;
+        if let Some(child) = child {
+            let packet = plan::encode_filter(&filter::encode(&filter))
+                .map_err(|_| Failure::Internal("filter", "it is too long".to_owned()))?;
+            child.send(&packet, None).map_err(|errno| Failure::system("send the filter", errno))?;
+        }
+
+        let scratch = policy.built_in.then(|| make_scratch(&mut policy)).transpose()?;
+        protect::protect(&mut policy, &environment);
+        let rules = Rules::new(&policy.files);
+        let grants = grants::compile(&policy.files, &rules, !allow_network)?;
+        let ports = [policy.network.http_proxy_port, policy.network.socks_proxy_port];
+        Ok(Self {
+            notes: notes(&policy, &grants),
+            ruleset: grants.ruleset,
+            addresses: AddressRules {
+                allow_network,
+                loopback_ports: ports.into_iter().flatten().collect(),
+            },
+            view: View { rules, frozen: grants.frozen, always: grants.always },
+            traps: Traps::new(stream, options.debug),
+            scratch,
+        })
+    }
+
+    /// What is worth knowing before a run, a line each.
+    pub(crate) fn check(&self) -> String {
+        self.notes.iter().map(|note| format!("{note}\n")).collect::<String>()
+            + "the policy can be enforced\n"
+    }
+
+    /// Has the child execute the tool, `arguments[tool]`, and serves it until it has ended.
+    ///
+    /// # Errors
+    /// Returns the [`Failure`] because of which the tool did not run or had to be ended.
+    pub(crate) fn run(
+        &mut self,
+        arguments: &[OsString],
+        tool: usize,
+        control: Control,
+        signals: &Signals,
+        family: &mut Family,
+    ) -> Result<i32, Failure> {
+        let name = arguments.get(tool).cloned().unwrap_or_default();
+        let candidates = plan::candidates(&name, std::env::var_os("PATH").as_deref());
+        if candidates.is_empty() {
+            return Err(Failure::Launch(name.as_bytes().to_vec(), Errno::NOENT));
+        }
+        let temporary = self.scratch.as_ref().map(|scratch| scratch.path().as_os_str());
+        let environment: Vec<plan::Variable<'_>> =
+            temporary.map(|path| ("TMPDIR", Some(path))).into_iter().collect();
+        let packet = plan::encode(tool, &candidates, &environment)
+            .map_err(|_| Failure::Internal("plan", "PATH is too long".to_owned()))?;
+        control
+            .send(&packet, Some(self.ruleset.as_fd()))
+            .map_err(|errno| Failure::system("send the plan", errno))?;
+        let judges = run::Judges { addresses: &self.addresses, view: &self.view };
+        run::until_end(control, signals, family, &judges, &mut self.traps, name.as_bytes())
+    }
+
+    /// Prints the collected denials of a command that ended with `status`.
+    pub(crate) fn report(&self, status: i32) {
+        self.traps.print(status != 0);
+    }
+}
+
+/// Fields that ask for what this version does not do. To run without would surprise; to run with
+/// less protection is out of the question.
+fn refuse_what_is_not_built(network: &Network) -> Result<(), Failure> {
+    let asked = [
+        ("network.allowedDomains", !network.allowed_domains.is_empty()),
+        ("network.deniedDomains", !network.denied_domains.is_empty()),
+        ("network.allowLocalBinding", network.allow_local_binding),
+        ("network.allowUnixSockets", !network.allow_unix_sockets.is_empty()),
+        ("network.allowAllUnixSockets", network.allow_all_unix_sockets),
+    ];
+    match asked.iter().find(|(_, is_asked)| *is_asked) {
+        None => Ok(()),
+        Some((field, _)) => Err(Failure::Internal(
+            "policy",
+            format!("{field} is not available in this version: remove it from the policy"),
+        )),
+    }
+}
+
+fn make_scratch(policy: &mut Policy) -> Result<Scratch, Failure> {
+    let parent = std::env::temp_dir();
+    // Landlock rules and reports go by canonical paths.
+    let parent = std::fs::canonicalize(&parent)
+        .map_err(|error| Failure::Internal("TMPDIR", format!("{}: {error}", parent.display())))?;
+    let scratch = Scratch::create(&parent)
+        .map_err(|errno| Failure::Internal("TMPDIR", format!("{}: {errno}", parent.display())))?;
+    policy.files.allow_write.push(scratch.path().to_owned());
+    Ok(scratch)
+}
+
+fn notes(policy: &Policy, grants: &grants::Grants) -> Vec<String> {
+    fn each<'a>(
+        notes: &mut Vec<String>,
+        paths: impl IntoIterator<Item = &'a PathBuf>,
+        note: impl Fn(std::path::Display<'_>) -> String,
+    ) {
+        let mut paths: Vec<_> = paths.into_iter().collect();
+        paths.sort();
+        notes.extend(paths.into_iter().map(|path| note(path.display())));
+    }
+    let mut notes: Vec<String> = policy
+        .ignored_keys
+        .iter()
+        .map(|key| format!("ignored: {key} has no meaning here"))
+        .collect();
+    notes.extend(policy.warnings.iter().map(|warning| format!("warning: {warning}")));
+    each(&mut notes, &grants.missing, |path| {
+        format!("warning: {path} does not exist and cannot be created by the command")
+    });
+    each(&mut notes, &grants.frozen, |path| {
+        format!("note: {path} takes no new entries: something in it must not be written")
+    });
+    each(&mut notes, &grants.unlistable, |path| {
+        format!("note: {path} cannot be listed: something in it must not be read")
+    });
+    notes
+}

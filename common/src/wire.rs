@@ -1,0 +1,437 @@
+//! The messages between launcher and broker.
+//!
+//! They travel over an inherited `SOCK_SEQPACKET` socket pair, one message a packet, in the byte
+//! order of the machine: both ends are one build on one machine. Unknown types, other sizes,
+//! trailing bytes and unexpected descriptors are fatal to the receiver. End of file is a message too:
+//! to the child it says that nothing is to run, to the broker that the tool has been executed.
+
+use core::fmt::{self, Write};
+
+/// Largest message in bytes; a program search path of a few thousand entries still fits, and the
+/// kernel's default limit for a packet (net.core.wmem_default, 208 KiB) is well above it.
+pub const MESSAGE_MAX: usize = 64 * 1024;
+
+const PLAN_MAGIC: u32 = u32::from_ne_bytes(*b"LSP1");
+const PLAN_HEADER: usize = 12;
+const FILTER_MAGIC: u32 = u32::from_ne_bytes(*b"LSF1");
+
+/// Bytes of one `struct sock_filter`.
+pub const INSTRUCTION_SIZE: usize = 8;
+
+/// A message that its receiver cannot accept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WireError {
+    /// Shorter than its header or than what the header announces.
+    Truncated,
+    /// Wrong magic number, type or text.
+    Malformed,
+    /// Bytes left over.
+    Trailing,
+    /// The message does not fit [`MESSAGE_MAX`] or a count its field.
+    TooLarge,
+}
+
+/// Broker to child, first and without a descriptor: the filter, so that the child installs it while
+/// the broker still compiles the ruleset.
+///
+/// ```text
+/// offset 0   u32  magic "LSF1"
+///        4   8 bytes an instruction, at least one
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Filter<'a> {
+    /// The instructions as the kernel lays them out.
+    pub program: &'a [u8],
+}
+
+impl<'a> Filter<'a> {
+    /// Decodes a packet.
+    ///
+    /// # Errors
+    /// Returns the [`WireError`] that names what is wrong.
+    pub fn decode(packet: &'a [u8]) -> Result<Self, WireError> {
+        let (magic, program) = packet.split_first_chunk().ok_or(WireError::Truncated)?;
+        if u32::from_ne_bytes(*magic) != FILTER_MAGIC {
+            return Err(WireError::Malformed);
+        }
+        if program.is_empty() || !program.len().is_multiple_of(INSTRUCTION_SIZE) {
+            return Err(WireError::Truncated);
+        }
+        Ok(Self { program })
+    }
+
+    /// Encodes the message into `buffer` and returns its length.
+    ///
+    /// # Errors
+    /// Returns [`WireError::TooLarge`] if it does not fit, [`WireError::Malformed`] for a program
+    /// that is not whole instructions.
+    pub fn encode(&self, buffer: &mut [u8]) -> Result<usize, WireError> {
+        if self.program.is_empty() || !self.program.len().is_multiple_of(INSTRUCTION_SIZE) {
+            return Err(WireError::Malformed);
+        }
+        let mut out = Encoder::new(buffer);
+        out.put(&FILTER_MAGIC.to_ne_bytes())?;
+        out.put(self.program)?;
+        Ok(out.length)
+    }
+}
+
+/// Broker to child, second, with the Landlock ruleset as its one descriptor: what to become.
+///
+/// ```text
+/// offset 0   u32  magic "LSP1"
+///        4   u32  index in argv of the tool, at least 1
+///        8   u16  number of candidate paths, at least 1
+///       10   u16  number of environment changes
+///       12   the paths, then the changes, each ended by NUL
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Plan<'a> {
+    /// Index in the launcher's argv of the tool's name; its arguments follow.
+    pub argv_index: usize,
+    /// Paths to try in order, as execvp(3) does.
+    pub paths: Strings<'a>,
+    /// `NAME=VALUE` to set, `NAME` alone to remove.
+    pub environment: Strings<'a>,
+}
+
+/// A sequence of NUL-terminated strings in one buffer.
+#[derive(Clone, Copy, Debug)]
+pub struct Strings<'a> {
+    count: usize,
+    bytes: &'a [u8],
+}
+
+impl<'a> Strings<'a> {
+    /// Takes the first `count` strings off `bytes`.
+    fn split_off(count: usize, bytes: &'a [u8]) -> Result<(Self, &'a [u8]), WireError> {
+        let mut end = 0;
+        for _ in 0..count {
+            let length = bytes[end..].iter().position(|&b| b == 0).ok_or(WireError::Truncated)?;
+            if length == 0 {
+                return Err(WireError::Malformed);
+            }
+            end += length + 1;
+        }
+        Ok((Self { count, bytes: &bytes[..end] }, &bytes[end..]))
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Each string with its terminating NUL.
+    pub fn iter(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        self.bytes.split_inclusive(|&b| b == 0)
+    }
+}
+
+impl<'a> Plan<'a> {
+    /// Decodes a packet.
+    ///
+    /// # Errors
+    /// Returns the [`WireError`] that names what is wrong.
+    pub fn decode(packet: &'a [u8]) -> Result<Self, WireError> {
+        let (header, rest) = packet.split_at_checked(PLAN_HEADER).ok_or(WireError::Truncated)?;
+        let short = |at: usize| usize::from(u16::from_ne_bytes([header[at], header[at + 1]]));
+        let word = |at: usize| {
+            u32::from_ne_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
+        };
+        let argv_index = usize::try_from(word(4)).map_err(|_| WireError::Malformed)?;
+        if word(0) != PLAN_MAGIC || argv_index == 0 || short(8) == 0 {
+            return Err(WireError::Malformed);
+        }
+        let (paths, rest) = Strings::split_off(short(8), rest)?;
+        let (environment, rest) = Strings::split_off(short(10), rest)?;
+        if !rest.is_empty() {
+            return Err(WireError::Trailing);
+        }
+        Ok(Self { argv_index, paths, environment })
+    }
+
+    /// Encodes a plan into `buffer` and returns its length. The strings come without NUL.
+    ///
+    /// # Errors
+    /// Returns [`WireError::TooLarge`] if it does not fit, [`WireError::Malformed`] for an empty
+    /// string or one with a NUL inside.
+    pub fn encode(
+        buffer: &mut [u8],
+        argv_index: usize,
+        paths: &[&[u8]],
+        environment: &[&[u8]],
+    ) -> Result<usize, WireError> {
+        let mut out = Encoder::new(buffer);
+        let short = |n: usize| u16::try_from(n).map_err(|_| WireError::TooLarge);
+        out.put(&PLAN_MAGIC.to_ne_bytes())?;
+        out.put(&u32::try_from(argv_index).map_err(|_| WireError::TooLarge)?.to_ne_bytes())?;
+        for count in [paths.len(), environment.len()] {
+            out.put(&short(count)?.to_ne_bytes())?;
+        }
+        for string in paths.iter().chain(environment) {
+            if string.is_empty() || string.contains(&0) {
+                return Err(WireError::Malformed);
+            }
+            out.put(string)?;
+            out.put(&[0])?;
+        }
+        Ok(out.length)
+    }
+}
+
+struct Encoder<'a> {
+    buffer: &'a mut [u8],
+    length: usize,
+}
+
+impl<'a> Encoder<'a> {
+    fn new(buffer: &'a mut [u8]) -> Self {
+        let limit = buffer.len().min(MESSAGE_MAX);
+        Self { buffer: &mut buffer[..limit], length: 0 }
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> Result<(), WireError> {
+        let end = self.length + bytes.len();
+        self.buffer.get_mut(self.length..end).ok_or(WireError::TooLarge)?.copy_from_slice(bytes);
+        self.length = end;
+        Ok(())
+    }
+}
+
+/// The step of the child that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// The plan could not be received or understood.
+    Plan,
+    /// landlock_restrict_self(2) refused.
+    Restrict,
+    /// seccomp(2) refused the filter.
+    Filter,
+    /// The new environment could not be built.
+    Environment,
+    /// execve(2) refused every candidate.
+    Execute,
+}
+
+/// Child to broker: how far it got. `Listening` carries the listener as its one descriptor.
+///
+/// ```text
+/// offset 0   u8   0 listening, else the step that failed
+///        1   3 bytes zero
+///        4   i32  errno, 0 when listening
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// The filter is in force; the plan can come.
+    Listening,
+    /// Nothing of the tool ran, and nothing will.
+    Failed(Step, i32),
+}
+
+impl Progress {
+    /// Bytes of the message.
+    pub const SIZE: usize = 8;
+
+    /// Encodes the message.
+    #[must_use]
+    pub fn encode(self) -> [u8; Self::SIZE] {
+        let (tag, errno) = match self {
+            Self::Listening => (0, 0),
+            Self::Failed(Step::Plan, errno) => (1, errno),
+            Self::Failed(Step::Restrict, errno) => (2, errno),
+            Self::Failed(Step::Filter, errno) => (3, errno),
+            Self::Failed(Step::Environment, errno) => (4, errno),
+            Self::Failed(Step::Execute, errno) => (5, errno),
+        };
+        let [a, b, c, d] = i32::to_ne_bytes(errno);
+        [tag, 0, 0, 0, a, b, c, d]
+    }
+
+    /// Decodes a packet.
+    ///
+    /// # Errors
+    /// Returns the [`WireError`] that names what is wrong.
+    pub fn decode(packet: &[u8]) -> Result<Self, WireError> {
+        let &[tag, x, y, z, a, b, c, d] = packet else {
+            return Err(if packet.len() < Self::SIZE {
+                WireError::Truncated
+            } else {
+                WireError::Trailing
+            });
+        };
+        let errno = i32::from_ne_bytes([a, b, c, d]);
+        let step = match (tag, [x, y, z]) {
+            (0, [0, 0, 0]) if errno == 0 => return Ok(Self::Listening),
+            (1, [0, 0, 0]) => Step::Plan,
+            (2, [0, 0, 0]) => Step::Restrict,
+            (3, [0, 0, 0]) => Step::Filter,
+            (4, [0, 0, 0]) => Step::Environment,
+            (5, [0, 0, 0]) => Step::Execute,
+            _ => return Err(WireError::Malformed),
+        };
+        Ok(Self::Failed(step, errno))
+    }
+}
+
+/// Launcher to broker, as the broker's argv[0]: `landstrip-broker:CONTROL:CHILD:SCOPE`.
+///
+/// It replaces one pointer of the launcher's own argument vector, so that the vector needs no copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Handover {
+    /// Descriptor of the broker's end of the socket pair.
+    pub control: i32,
+    /// Process that waits for the plan.
+    pub child: i32,
+    /// 0 if the signal scope (D0) is in force, else the errno that refused it.
+    pub scope_errno: i32,
+}
+
+impl Handover {
+    const PREFIX: &'static str = "landstrip-broker";
+
+    /// Writes the text form, without NUL.
+    ///
+    /// # Errors
+    /// What `out` returns.
+    pub fn write(&self, out: &mut impl Write) -> fmt::Result {
+        write!(out, "{}:{}:{}:{}", Self::PREFIX, self.control, self.child, self.scope_errno)
+    }
+
+    /// Parses the text form.
+    ///
+    /// # Errors
+    /// Returns [`WireError::Malformed`] for anything that [`Handover::write`] does not write.
+    pub fn parse(text: &str) -> Result<Self, WireError> {
+        let mut fields = text.split(':');
+        if fields.next() != Some(Self::PREFIX) {
+            return Err(WireError::Malformed);
+        }
+        let mut number = || -> Result<i32, WireError> {
+            fields
+                .next()
+                .and_then(|f| f.parse().ok())
+                .filter(|&n| n >= 0)
+                .ok_or(WireError::Malformed)
+        };
+        let handover = Self { control: number()?, child: number()?, scope_errno: number()? };
+        if fields.next().is_some() || handover.control < 3 || handover.child < 2 {
+            return Err(WireError::Malformed);
+        }
+        Ok(handover)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use std::{string::String, vec, vec::Vec};
+
+    fn encoded() -> Vec<u8> {
+        let mut buffer = vec![0; MESSAGE_MAX];
+        let paths: [&[u8]; 2] = [b"/bin/true", b"/usr/bin/true"];
+        let changes: [&[u8]; 2] = [b"TMPDIR=/tmp/x", b"NO_PROXY"];
+        let length = Plan::encode(&mut buffer, 3, &paths, &changes).unwrap();
+        buffer.truncate(length);
+        buffer
+    }
+
+    #[test]
+    fn a_plan_survives_the_wire() {
+        let packet = encoded();
+        let plan = Plan::decode(&packet).unwrap();
+        assert_eq!(plan.argv_index, 3);
+        assert_eq!(
+            plan.paths.iter().collect::<Vec<_>>(),
+            [&b"/bin/true\0"[..], b"/usr/bin/true\0"]
+        );
+        assert_eq!(
+            plan.environment.iter().collect::<Vec<_>>(),
+            [&b"TMPDIR=/tmp/x\0"[..], b"NO_PROXY\0"]
+        );
+    }
+
+    #[test]
+    fn every_cut_and_every_extra_byte_is_refused() {
+        let packet = encoded();
+        for length in 0..packet.len() {
+            assert!(Plan::decode(&packet[..length]).is_err(), "{length}");
+        }
+        let mut longer = packet.clone();
+        longer.push(0);
+        assert_eq!(Plan::decode(&longer).unwrap_err(), WireError::Trailing);
+    }
+
+    #[test]
+    fn a_plan_that_is_too_large_or_has_bad_strings_is_not_encoded() {
+        let mut buffer = vec![0; MESSAGE_MAX];
+        let long = vec![b'x'; MESSAGE_MAX];
+        for (paths, expected) in [
+            (&[&long[..]][..], WireError::TooLarge),
+            (&[&b""[..]], WireError::Malformed),
+            (&[&b"a\0b"[..]], WireError::Malformed),
+        ] {
+            assert_eq!(Plan::encode(&mut buffer, 1, paths, &[]), Err(expected));
+        }
+    }
+
+    #[test]
+    fn a_filter_survives_the_wire_whole_or_not_at_all() {
+        let mut buffer = vec![0; MESSAGE_MAX];
+        let program = [7; 16];
+        let length = Filter { program: &program }.encode(&mut buffer).unwrap();
+        assert_eq!(Filter::decode(&buffer[..length]).unwrap().program, program);
+        for length in 0..length {
+            assert!(length == 12 || Filter::decode(&buffer[..length]).is_err(), "{length}");
+        }
+        assert!(Filter { program: &[0; 7] }.encode(&mut buffer).is_err());
+        assert!(Filter { program: &[] }.encode(&mut buffer).is_err());
+        assert!(Filter { program: &vec![0; MESSAGE_MAX] }.encode(&mut buffer).is_err());
+        assert!(Plan::decode(&buffer[..length]).is_err());
+    }
+
+    #[test]
+    fn progress_survives_the_wire_and_nothing_else_passes() {
+        for progress in [
+            Progress::Listening,
+            Progress::Failed(Step::Plan, 5),
+            Progress::Failed(Step::Restrict, 1),
+            Progress::Failed(Step::Filter, 16),
+            Progress::Failed(Step::Environment, 12),
+            Progress::Failed(Step::Execute, 2),
+        ] {
+            assert_eq!(Progress::decode(&progress.encode()), Ok(progress));
+        }
+        for packet in
+            [&[][..], &[0; 7], &[0; 9], &[6, 0, 0, 0, 0, 0, 0, 0], &[1, 1, 0, 0, 0, 0, 0, 0]]
+        {
+            assert!(Progress::decode(packet).is_err(), "{packet:?}");
+        }
+    }
+
+    #[test]
+    fn handover_survives_and_other_names_are_refused() {
+        let handover = Handover { control: 3, child: 42, scope_errno: 0 };
+        let mut text = String::new();
+        handover.write(&mut text).unwrap();
+        assert_eq!(Handover::parse(&text), Ok(handover));
+        for text in [
+            "landstrip-broker",
+            "landstrip-broker:2:42:0",
+            "landstrip-broker:3:1:0",
+            "landstrip-broker:3:42",
+            "landstrip-broker:3:42:0:0",
+            "landstrip-broker:3:-4:0",
+            "landstrip:3:42:0",
+        ] {
+            assert_eq!(Handover::parse(text), Err(WireError::Malformed), "{text}");
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! What confines the command, in the order in which it is applied.
+//!
+//! Capabilities and the signal scope D0 hold for launcher, broker and command alike; the ruleset D1
+//! and the filter for the command only. Sources: capabilities(7), landlock(7), seccomp(2).
+
+use crate::sys;
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::io;
+use rustix::thread::{self, CapabilitySet};
+
+/// What root keeps: power over the user's files, processes and low ports.
+///
+/// The others are power over the machine. Some of it no Landlock rule or filter row can take back
+/// (route sockets with NET_ADMIN, /proc/kcore with SYS_RAWIO, device nodes with MKNOD). The broker
+/// gives them up too: it acts for the command and must not have more rights than it.
+const KEPT: CapabilitySet = CapabilitySet::CHOWN
+    .union(CapabilitySet::DAC_OVERRIDE)
+    .union(CapabilitySet::DAC_READ_SEARCH)
+    .union(CapabilitySet::FOWNER)
+    .union(CapabilitySet::FSETID)
+    .union(CapabilitySet::KILL)
+    .union(CapabilitySet::SETGID)
+    .union(CapabilitySet::SETUID)
+    .union(CapabilitySet::SETFCAP)
+    .union(CapabilitySet::NET_BIND_SERVICE)
+    .union(CapabilitySet::IPC_LOCK);
+
+/// Gives up the capabilities outside [`KEPT`], for good: no_new_privs keeps execve(2) from
+/// restoring them even for root.
+///
+/// # Errors
+/// Returns what capset(2) returns.
+pub(crate) fn drop_capabilities() -> io::Result<()> {
+    let mut sets = thread::capabilities(None)?;
+    if sets.permitted.is_empty() {
+        return Ok(());
+    }
+    sets.permitted &= KEPT;
+    sets.effective &= KEPT;
+    sets.inheritable &= KEPT;
+    thread::set_capabilities(None, sets)
+}
+
+/// Enters D0, a domain that only scopes signals (Landlock ABI 6, Linux 6.12). It confines the
+/// broker's kill(-1) to what it started; the command's own domain nests inside.
+///
+/// # Errors
+/// Returns the errno of the kernel that cannot; the broker decides what follows from it.
+pub(crate) fn scope_signals() -> io::Result<()> {
+    const LANDLOCK_SCOPE_SIGNAL: u64 = 1 << 1;
+    let attr = sys::RulesetAttr {
+        handled_access_fs: 0,
+        handled_access_net: 0,
+        scoped: LANDLOCK_SCOPE_SIGNAL,
+    };
+    restrict(sys::landlock_create_ruleset(&attr)?)
+}
+
+/// Enters the domain of `ruleset`.
+///
+/// # Errors
+/// Returns what landlock_restrict_self(2) returns.
+pub(crate) fn restrict(ruleset: OwnedFd) -> io::Result<()> {
+    sys::landlock_restrict_self(ruleset.as_fd())
+}
+
+/// Installs the filter and returns its listener.
+///
+/// # Errors
+/// Returns what seccomp(2) returns.
+pub(crate) fn install_filter(program: &[u8]) -> io::Result<OwnedFd> {
+    sys::seccomp_listener(program)
+}

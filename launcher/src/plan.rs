@@ -1,0 +1,102 @@
+//! The child's end of the control socket: receive filter and plan, tell the progress.
+
+use common::wire::{Filter, MESSAGE_MAX, Plan, Progress};
+use core::mem::MaybeUninit;
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::io::{self, Errno, IoSlice, IoSliceMut};
+use rustix::net::{
+    self, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags,
+};
+
+/// Room for one message.
+pub(crate) type Packet = [u8; MESSAGE_MAX];
+
+/// Waits for the filter; `None` if the broker closed its end instead.
+///
+/// # Errors
+/// Returns [`Errno::BADMSG`] for another message, else what recvmsg(2) returns.
+pub(crate) fn receive_filter<'a>(
+    control: &OwnedFd,
+    packet: &'a mut Packet,
+) -> io::Result<Option<Filter<'a>>> {
+    match receive(control, packet)? {
+        (0, None) => Ok(None),
+        (length, None) => Filter::decode(&packet[..length]).map(Some).map_err(|_| Errno::BADMSG),
+        (_, Some(_)) => Err(Errno::BADMSG),
+    }
+}
+
+/// Waits for the plan and its ruleset; `None` if the broker closed its end instead.
+///
+/// # Errors
+/// As [`receive_filter`].
+pub(crate) fn receive_plan<'a>(
+    control: &OwnedFd,
+    packet: &'a mut Packet,
+) -> io::Result<Option<(Plan<'a>, OwnedFd)>> {
+    match receive(control, packet)? {
+        (0, None) => Ok(None),
+        (length, Some(ruleset)) => {
+            let plan = Plan::decode(&packet[..length]).map_err(|_| Errno::BADMSG)?;
+            Ok(Some((plan, ruleset)))
+        }
+        (_, None) => Err(Errno::BADMSG),
+    }
+}
+
+/// One packet and the descriptor that came with it.
+fn receive(control: &OwnedFd, packet: &mut Packet) -> io::Result<(usize, Option<OwnedFd>)> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let message = io::retry_on_intr(|| {
+        let mut slices = [IoSliceMut::new(packet)];
+        net::recvmsg(control, &mut slices, &mut ancillary, RecvFlags::CMSG_CLOEXEC)
+    })?;
+    if message.flags.intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC) {
+        return Err(Errno::BADMSG);
+    }
+    let mut descriptors = ancillary
+        .drain()
+        .filter_map(|message| match message {
+            RecvAncillaryMessage::ScmRights(descriptors) => Some(descriptors),
+            _ => None,
+        })
+        .flatten();
+    match (descriptors.next(), descriptors.next()) {
+        (descriptor, None) => Ok((message.bytes, descriptor)),
+        (_, Some(_)) => Err(Errno::BADMSG),
+    }
+}
+
+/// Sends `progress`, with the listener when there is one.
+///
+/// # Errors
+/// Returns what sendmsg(2) returns.
+pub(crate) fn tell(
+    control: &OwnedFd,
+    progress: Progress,
+    listener: Option<&OwnedFd>,
+) -> io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    let descriptors = [listener.map_or(control.as_fd(), OwnedFd::as_fd)];
+    if listener.is_some() && !ancillary.push(SendAncillaryMessage::ScmRights(&descriptors)) {
+        return Err(Errno::MSGSIZE);
+    }
+    let packet = progress.encode();
+    io::retry_on_intr(|| {
+        net::sendmsg(control, &[IoSlice::new(&packet)], &mut ancillary, SendFlags::NOSIGNAL)
+    })?;
+    Ok(())
+}
+
+/// The one buffer for messages. It lies in .bss, so that the pages that stay unused cost nothing.
+#[allow(unsafe_code)]
+pub(crate) fn packet() -> &'static mut Packet {
+    static mut PACKET: Packet = [0; MESSAGE_MAX];
+    let packet = &raw mut PACKET;
+    // SAFETY: there is one thread, and `confine_and_execute` calls this once in the life of the
+    // process, so that no other reference exists.
+    unsafe { &mut *packet }
+}

@@ -1,0 +1,168 @@
+//! The system calls that rustix does not offer as stable interfaces, and the entry point.
+//!
+//! The only assembly of the launcher, and all that depends on the architecture.
+
+#![allow(unsafe_code)]
+
+use crate::start::{Arguments, Vector};
+use core::arch::{asm, naked_asm};
+use core::ffi::CStr;
+use rustix::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use rustix::io::{self, Errno};
+
+#[cfg(not(target_arch = "x86_64"))]
+compile_error!("landstrip knows the system calls of x86-64 only");
+
+const CLONE: usize = 56;
+const EXECVE: usize = 59;
+const EXIT_GROUP: usize = 231;
+const SECCOMP: usize = 317;
+const CLOSE_RANGE: usize = 436;
+const LANDLOCK_CREATE_RULESET: usize = 444;
+const LANDLOCK_RESTRICT_SELF: usize = 446;
+
+/// Where the kernel starts: the stack holds argc, argv, envp (System V ABI, AMD64 supplement 3.4.1).
+#[unsafe(naked)]
+#[unsafe(no_mangle)]
+extern "C" fn _start() -> ! {
+    naked_asm!("xor ebp, ebp", "mov rdi, rsp", "and rsp, -16", "call {entry}", "ud2", entry = sym entry)
+}
+
+extern "C" fn entry(stack: *mut usize) -> ! {
+    // SAFETY: `_start` passes the initial stack pointer, once, before anything else runs.
+    let arguments = unsafe { Arguments::from_stack(stack) };
+    exit(crate::run(&arguments))
+}
+
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
+    exit(common::exit::FAILED)
+}
+
+/// The unwinder's hook, which unoptimised code of `core` refers to. Panics abort, so nothing calls it.
+#[unsafe(no_mangle)]
+extern "C" fn rust_eh_personality() {}
+
+/// Makes the system call `number`.
+///
+/// # Safety
+/// The arguments must be what that call expects of its caller, pointers above all.
+unsafe fn syscall(number: usize, arguments: [usize; 5]) -> Result<usize, Errno> {
+    let [a, b, c, d, e] = arguments;
+    let result: isize;
+    // SAFETY: the kernel clobbers rcx and r11 only (syscall(2)); the rest is the caller's contract.
+    unsafe {
+        asm!("syscall", inlateout("rax") number => result, in("rdi") a, in("rsi") b, in("rdx") c,
+             in("r10") d, in("r8") e, lateout("rcx") _, lateout("r11") _, options(nostack));
+    }
+    usize::try_from(result).map_err(|_| {
+        // The kernel returns -4095 to -1 as errors, which fit an i32.
+        Errno::from_raw_os_error(i32::try_from(result.unsigned_abs()).unwrap_or(i32::MAX))
+    })
+}
+
+/// exit_group(2).
+pub(crate) fn exit(status: i32) -> ! {
+    loop {
+        // SAFETY: takes an integer and does not return.
+        let _ = unsafe { syscall(EXIT_GROUP, [status.cast_unsigned() as usize, 0, 0, 0, 0]) };
+    }
+}
+
+/// fork(2): `None` in the child, its process id in the parent.
+///
+/// # Errors
+/// Returns [`Errno::AGAIN`] or [`Errno::NOMEM`].
+pub(crate) fn fork() -> io::Result<Option<i32>> {
+    const SIGCHLD: usize = 17;
+    // SAFETY: without CLONE_VM both sides have their own memory and stack, and there is one thread.
+    let child = unsafe { syscall(CLONE, [SIGCHLD, 0, 0, 0, 0]) }?;
+    Ok(i32::try_from(child).ok().filter(|&pid| pid != 0))
+}
+
+/// execve(2). Returns only if it failed.
+pub(crate) fn execve(path: &CStr, argv: Vector, envp: Vector) -> Errno {
+    let pointers = [path.as_ptr() as usize, argv.address(), envp.address(), 0, 0];
+    // SAFETY: `path` ends with NUL and a `Vector` is a null-terminated array of such strings.
+    match unsafe { syscall(EXECVE, pointers) } {
+        Err(errno) => errno,
+        Ok(_) => Errno::NOSYS,
+    }
+}
+
+/// close_range(2) with CLOSE_RANGE_CLOEXEC (Linux 5.11): what the command must not inherit closes
+/// when it is executed, so that the control socket can still carry a failure.
+///
+/// # Errors
+/// Returns what the kernel returns.
+pub(crate) fn close_on_exec_from(first: u32) -> io::Result<()> {
+    const CLOSE_RANGE_CLOEXEC: usize = 4;
+    let range = [first as usize, u32::MAX as usize, CLOSE_RANGE_CLOEXEC, 0, 0];
+    // SAFETY: takes integers; no descriptor is closed under its owner.
+    unsafe { syscall(CLOSE_RANGE, range) }.map(drop)
+}
+
+/// `struct landlock_ruleset_attr` as of ABI 6 (linux/landlock.h).
+#[repr(C)]
+pub(crate) struct RulesetAttr {
+    pub(crate) handled_access_fs: u64,
+    pub(crate) handled_access_net: u64,
+    pub(crate) scoped: u64,
+}
+
+/// landlock_create_ruleset(2).
+///
+/// # Errors
+/// Returns [`Errno::NOSYS`] or [`Errno::OPNOTSUPP`] without Landlock, [`Errno::TOOBIG`] or
+/// [`Errno::INVAL`] if the kernel does not know a field that is set.
+pub(crate) fn landlock_create_ruleset(attr: &RulesetAttr) -> io::Result<OwnedFd> {
+    let arguments = [core::ptr::from_ref(attr) as usize, size_of::<RulesetAttr>(), 0, 0, 0];
+    // SAFETY: the pointer and the size are those of a live attribute structure.
+    let fd = unsafe { syscall(LANDLOCK_CREATE_RULESET, arguments) }?;
+    Ok(own(fd))
+}
+
+/// landlock_restrict_self(2).
+///
+/// # Errors
+/// Returns [`Errno::PERM`] without no_new_privs, [`Errno::TOOBIG`] beyond 16 layers.
+pub(crate) fn landlock_restrict_self(ruleset: BorrowedFd<'_>) -> io::Result<()> {
+    let fd = ruleset.as_raw_fd().cast_unsigned() as usize;
+    // SAFETY: takes integers.
+    unsafe { syscall(LANDLOCK_RESTRICT_SELF, [fd, 0, 0, 0, 0]) }.map(drop)
+}
+
+/// `struct sock_fprog` (linux/filter.h).
+#[repr(C)]
+struct FilterProgram {
+    length: u16,
+    filter: *const u8,
+}
+
+/// seccomp(2), SECCOMP_SET_MODE_FILTER with a listener (Linux 5.0). Non-fatal signals wait until a
+/// received notification is answered (WAIT_KILLABLE_RECV, Linux 5.19).
+///
+/// # Errors
+/// Returns [`Errno::BUSY`] if a listener exists already, [`Errno::INVAL`] for a bad program or a
+/// flag that the kernel does not know.
+pub(crate) fn seccomp_listener(program: &[u8]) -> io::Result<OwnedFd> {
+    const SET_MODE_FILTER: usize = 1;
+    const NEW_LISTENER: usize = 1 << 3;
+    const WAIT_KILLABLE_RECV: usize = 1 << 5;
+    let length = u16::try_from(program.len() / common::wire::INSTRUCTION_SIZE);
+    let program =
+        FilterProgram { length: length.map_err(|_| Errno::INVAL)?, filter: program.as_ptr() };
+    let pointer = core::ptr::from_ref(&program) as usize;
+    let arguments = [SET_MODE_FILTER, NEW_LISTENER | WAIT_KILLABLE_RECV, pointer, 0, 0];
+    // SAFETY: the program points to `length` instructions that outlive the call; the kernel copies
+    // them byte by byte, so that alignment does not matter.
+    let fd = unsafe { syscall(SECCOMP, arguments) }?;
+    Ok(own(fd))
+}
+
+fn own(fd: usize) -> OwnedFd {
+    // Descriptors are below RLIMIT_NOFILE, which is at most 2^30 (fs.nr_open).
+    let fd = i32::try_from(fd).unwrap_or(i32::MAX);
+    // SAFETY: the kernel just returned it and nothing else holds it.
+    unsafe { OwnedFd::from_raw_fd(fd) }
+}
