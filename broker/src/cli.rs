@@ -98,7 +98,11 @@ pub(crate) struct UsageError(String);
 
 impl fmt::Display for UsageError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        // The word at fault may hold anything; the message stays one line.
+        self.0.chars().try_for_each(|character| match character.is_control() {
+            true => write!(f, "{}", character.escape_default()),
+            false => write!(f, "{character}"),
+        })
     }
 }
 
@@ -308,5 +312,32 @@ mod tests {
         let options =
             Options { policies: vec![PolicySource::File(odd.into())], ..Options::default() };
         assert_eq!(parse(words), Ok(Command::Run(options, 4)));
+    }
+
+    #[test]
+    fn any_words_give_a_command_or_one_line() {
+        let words =
+            ["-p", "-", "--", "--policy", "--format=json", "--trap-fd", "3", "--check", "-h"];
+        let odd = ["--explain", "-px", "--bo\ngus", "-\u{e9}", "", "true", "--trap-fd=", "-V-"];
+        let all: Vec<&str> = words.into_iter().chain(odd).collect();
+        let mut seed = 0x5eed_u64;
+        for _ in 0..20_000 {
+            let mut line = Vec::new();
+            for _ in 0..seed % 7 {
+                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                line.push(all[usize::try_from(seed >> 33).unwrap() % all.len()]);
+            }
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(seed >> 33 | 1);
+            match parse_words(&line) {
+                Ok(Command::Run(_, index)) => {
+                    // The tool is no option, unless `--` said so.
+                    let tool = line[index - 1];
+                    let said = line[..index - 1].contains(&"--");
+                    assert!(said || tool == "-" || !tool.starts_with('-'), "{line:?}");
+                }
+                Ok(_) => {}
+                Err(error) => assert!(!error.to_string().contains('\n'), "{line:?}: {error}"),
+            }
+        }
     }
 }

@@ -67,7 +67,12 @@ impl Sandbox {
                 allow_network,
                 loopback_ports: ports.into_iter().flatten().collect(),
             },
-            view: View { rules, frozen: grants.frozen, always: grants.always },
+            view: View {
+                rules,
+                frozen: grants.frozen,
+                unlistable: grants.unlistable,
+                always: grants.always,
+            },
             traps: Traps::new(stream, options.debug),
             scratch,
         })
@@ -167,7 +172,7 @@ fn notes(policy: &Policy, grants: &grants::Grants) -> Vec<String> {
         format!("note: {path} takes no new entries: something in it must not be written")
     });
     each(&mut notes, &grants.unlistable, |path| {
-        format!("note: {path} cannot be listed: something in it must not be read")
+        format!("note: what is new in {path} cannot be read: something in it must not be read")
     });
     notes
 }

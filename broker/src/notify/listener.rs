@@ -5,7 +5,8 @@
 
 #![allow(unsafe_code)]
 
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use rustix::fs::OFlags;
 use rustix::io::{self, Errno};
 use rustix::ioctl::{self, IntegerSetter, Opcode, Setter, Updater, opcode};
 use rustix::process::Pid;
@@ -33,14 +34,28 @@ struct RawAnswer {
     flags: u32,
 }
 
+/// `struct seccomp_notif_addfd`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+struct RawDescriptor {
+    id: u64,
+    flags: u32,
+    source: u32,
+    number: u32,
+    number_flags: u32,
+}
+
 // The size is part of the number: a kernel with larger structures refuses it instead of
 // writing past ours.
 const RECEIVE: Opcode = opcode::read_write::<RawNotification>(b'!', 0);
 const SEND: Opcode = opcode::read_write::<RawAnswer>(b'!', 1);
 const ID_VALID: Opcode = opcode::write::<u64>(b'!', 2);
+const ADD_DESCRIPTOR: Opcode = opcode::write::<RawDescriptor>(b'!', 3);
 const SET_FLAGS: Opcode = opcode::write::<u64>(b'!', 4);
 
 const FLAG_CONTINUE: u32 = 1;
+/// The new descriptor's number is the answer (Linux 5.14).
+const FLAG_SEND: u32 = 1 << 1;
 const SYNC_WAKE_UP: usize = 1;
 
 /// A notified system call: the registers of the target at its entry.
@@ -130,6 +145,29 @@ impl Listener {
     pub(crate) fn complete(&self, id: u64, result: io::Result<()>) -> bool {
         let error = result.err().map_or(0, |errno| -errno.raw_os_error());
         self.send(RawAnswer { id, value: 0, error, flags: 0 })
+    }
+
+    /// Puts a duplicate of `descriptor` into the target, the number of which the call returns.
+    ///
+    /// # Errors
+    /// Returns [`Errno::MFILE`] if the target may have no more; the call is still to be answered then.
+    pub(crate) fn hand_over(
+        &self,
+        id: u64,
+        descriptor: BorrowedFd<'_>,
+        close_on_exec: bool,
+    ) -> io::Result<()> {
+        let descriptor = RawDescriptor {
+            id,
+            flags: FLAG_SEND,
+            source: descriptor.as_raw_fd().cast_unsigned(),
+            number: 0,
+            number_flags: if close_on_exec { OFlags::CLOEXEC.bits() } else { 0 },
+        };
+        // SAFETY: ADD_DESCRIPTOR reads one structure of this type.
+        let request = unsafe { Setter::<ADD_DESCRIPTOR, RawDescriptor>::new(descriptor) };
+        // SAFETY: the request matches the operation.
+        unsafe { ioctl::ioctl(&self.0, request) }
     }
 
     fn send(&self, mut answer: RawAnswer) -> bool {

@@ -10,7 +10,7 @@ use crate::perform::path;
 use crate::policy::rules::Rules;
 use common::trap::FileOperation;
 use rustix::fd::OwnedFd;
-use rustix::fs::{self, Access, FileType, OFlags};
+use rustix::fs::{self, Access, FileType, Mode, OFlags};
 use rustix::io::{self, Errno};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -25,6 +25,9 @@ pub(crate) struct View {
     pub(crate) rules: Rules,
     /// Directories on the way to a path that may not be written: they take no new entries.
     pub(crate) frozen: HashSet<PathBuf>,
+    /// Directories on the way to a path that may not be read: they may be listed, but a Landlock
+    /// rule for that would hold for all beneath.
+    pub(crate) unlistable: HashSet<PathBuf>,
     /// Usable whatever the rules say: standard devices, standard streams.
     pub(crate) always: HashSet<Identity>,
 }
@@ -64,7 +67,46 @@ fn copy(target: Target, place: &Place) -> io::Result<Look> {
     Ok(Look { base: path::base(target, place.directory, &path)?, path, effect })
 }
 
+/// A directory that may be listed, and how it is to be opened.
+#[derive(Debug)]
+pub(crate) struct Listing {
+    object: OwnedFd,
+    flags: OFlags,
+}
+
+impl Listing {
+    /// Opens the directory that is held.
+    ///
+    /// # Errors
+    /// Returns what open(2) returns.
+    pub(crate) fn open(&self) -> io::Result<OwnedFd> {
+        // O_NOFOLLOW was heeded on the way here, and would refuse the magic link.
+        let flags = (self.flags - OFlags::NOFOLLOW) | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        fs::open(path::own_link(&self.object), flags, Mode::empty())
+    }
+
+    /// Whether the target asked for close-on-exec.
+    pub(crate) fn close_on_exec(&self) -> bool {
+        self.flags.contains(OFlags::CLOEXEC)
+    }
+}
+
 impl Look {
+    /// The directory to list, if this opens one for reading that Landlock does not grant but the
+    /// rules do.
+    pub(crate) fn listing(&self, view: &View) -> Option<Listing> {
+        let Effect::Open(flags) = self.effect else { return None };
+        if view.unlistable.is_empty() || writes(flags) || flags.contains(OFlags::PATH) {
+            return None;
+        }
+        let follow = !flags.contains(OFlags::NOFOLLOW);
+        let object = path::walk(self.base.as_ref(), &self.path, follow).ok()?;
+        let name = path::name_of(&object).ok()?;
+        let stat = fs::fstat(&object).ok()?;
+        let is_directory = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
+        (is_directory && view.unlistable.contains(&name)).then_some(Listing { object, flags })
+    }
+
     /// Whether the rules refuse it although the file system would have permitted it.
     pub(crate) fn judge(&self, view: &View) -> Option<Denial> {
         match self.effect {

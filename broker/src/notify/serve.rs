@@ -5,16 +5,16 @@
 
 use super::connecting::Connecting;
 use super::listener::{Backstop, Listener, Notification};
-use super::observe::{self, View};
+use super::observe::{self, Listing, Look, View};
 use super::target::{AT_FDCWD, Credentials, Target};
 use crate::decide::address::{AddressRules, Endpoint};
-use crate::decide::call::{self, AddressUse, Call, FileCall, MetadataCall};
+use crate::decide::call::{self, AddressUse, Call, MetadataCall};
 use crate::perform::metadata;
 use crate::perform::path;
 use crate::perform::socket::{Address, Socket};
 use crate::report::{Denial, Traps};
 use common::trap::{FileOperation, NetworkOperation};
-use rustix::fd::OwnedFd;
+use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs;
 use rustix::io::{self, Errno};
 use std::cell::OnceCell;
@@ -76,7 +76,13 @@ impl<'a> Server<'a> {
         let target = Target::new(notification.thread);
         let id = notification.id;
         match Call::decode(&notification) {
-            Call::File(call) => self.observe(id, target, &call, traps),
+            Call::File(call) => {
+                let looks = observe::look(target, &call);
+                match looks.iter().find_map(|look| look.listing(self.view)) {
+                    Some(listing) => self.list(id, target, &listing),
+                    None => self.observe(id, &looks, traps),
+                }
+            }
             // The argument is a register, and the id of a thread of the caller's own process cannot
             // become another's while the caller waits: its process lives, and a thread id is only
             // reused after all others were.
@@ -93,14 +99,27 @@ impl<'a> Server<'a> {
     }
 
     /// Lets a file call through to Landlock, then looks what became of it.
-    fn observe(&self, id: u64, target: Target, call: &FileCall, traps: &mut Traps) {
-        let looks = observe::look(target, call);
+    fn observe(&self, id: u64, looks: &[Look], traps: &mut Traps) {
         // Landlock decides: a path that changes after the copy changes the report at most. If the
         // answer is taken, the target waited until now, so that what was copied was its own.
         if self.listener.let_through(id, Backstop::Landlock) {
             for denial in looks.iter().filter_map(|look| look.judge(self.view)) {
                 traps.report(Denial::file(denial.operation, &denial.path), "file rules");
             }
+        }
+    }
+
+    /// Opens a directory for the target, which gets the descriptor.
+    fn list(&self, id: u64, target: Target, listing: &Listing) {
+        let opened = self.same_credentials_as(target).and_then(|same| {
+            // Only now is it certain that the path was the target's.
+            if same && self.listener.is_waiting(id) { listing.open() } else { Err(Errno::ACCESS) }
+        });
+        let result = opened.and_then(|directory| {
+            self.listener.hand_over(id, directory.as_fd(), listing.close_on_exec())
+        });
+        if result.is_err() {
+            self.listener.complete(id, result);
         }
     }
 
