@@ -72,7 +72,7 @@ fn cargo_builds_a_crate_without_dependencies() {
     let rustup = get("RUSTUP_HOME", ".rustup");
     let real = get("CARGO_HOME", ".cargo");
     let path = format!("{real}/bin:/usr/local/bin:/usr/bin:/bin");
-    let script = "set -e; mkdir crate crate/src cargo; export CARGO_HOME=$PWD/cargo; cd crate; \
+    let script = "set -e; mkdir crate crate/src cargo tmp; export CARGO_HOME=$PWD/cargo TMPDIR=$PWD/tmp; cd crate; \
         printf '[package]\\nname = \"made\"\\nedition = \"2024\"\\n[workspace]\\n' > Cargo.toml; \
         printf 'fn main() { println!(\"built\"); }\\n#[test] fn t() {}\\n' > src/main.rs; \
         cargo build --offline -q; find target -name made -type f -perm -100 -exec {} \\; | head -n 1; \
