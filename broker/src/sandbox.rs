@@ -27,8 +27,7 @@ pub(crate) struct Sandbox {
     addresses: AddressRules,
     view: View,
     traps: Traps,
-    /// What `--check` says.
-    notes: Vec<String>,
+    policy: Policy,
     /// Removed when this is dropped, after everything in the sandbox has ended.
     scratch: Option<Scratch>,
 }
@@ -58,10 +57,9 @@ impl Sandbox {
         let scratch = policy.built_in.then(|| make_scratch(&mut policy)).transpose()?;
         protect::protect(&mut policy, &environment);
         let rules = Rules::new(&policy.files);
-        let grants = grants::compile(&policy.files, &rules, !allow_network)?;
+        let grants = grants::compile(&rules, !allow_network)?;
         let ports = [policy.network.http_proxy_port, policy.network.socks_proxy_port];
         Ok(Self {
-            notes: notes(&policy, &grants),
             ruleset: grants.ruleset,
             addresses: AddressRules {
                 allow_network,
@@ -74,14 +72,29 @@ impl Sandbox {
                 always: grants.always,
             },
             traps: Traps::new(stream, options.debug),
+            policy,
             scratch,
         })
     }
 
     /// What is worth knowing before a run, a line each.
     pub(crate) fn check(&self) -> String {
-        self.notes.iter().map(|note| format!("{note}\n")).collect::<String>()
-            + "the policy can be enforced\n"
+        let mut lines: Vec<String> = Vec::new();
+        let ignored = self.policy.ignored_keys.iter();
+        lines.extend(ignored.map(|key| format!("ignored: {key} has no meaning here")));
+        lines.extend(self.policy.warnings.iter().map(|warning| format!("warning: {warning}")));
+        let missing = self.policy.files.allow_write.iter().filter(|path| !path.exists());
+        lines.extend(sorted(missing).map(|path| {
+            format!("warning: {path} does not exist and cannot be created by the command")
+        }));
+        lines.extend(sorted(&self.view.frozen).map(|path| {
+            format!("note: {path} takes no new entries: something in it must not be written")
+        }));
+        lines.extend(sorted(&self.view.unlistable).map(|path| {
+            format!("note: what is new in {path} cannot be read: something in it must not be read")
+        }));
+        lines.push("the policy can be enforced\n".to_owned());
+        lines.join("\n")
     }
 
     /// Has the child execute the tool, `arguments[tool]`, and serves it until it has ended.
@@ -149,30 +162,10 @@ fn make_scratch(policy: &mut Policy) -> Result<Scratch, Failure> {
     Ok(scratch)
 }
 
-fn notes(policy: &Policy, grants: &grants::Grants) -> Vec<String> {
-    fn each<'a>(
-        notes: &mut Vec<String>,
-        paths: impl IntoIterator<Item = &'a PathBuf>,
-        note: impl Fn(std::path::Display<'_>) -> String,
-    ) {
-        let mut paths: Vec<_> = paths.into_iter().collect();
-        paths.sort();
-        notes.extend(paths.into_iter().map(|path| note(path.display())));
-    }
-    let mut notes: Vec<String> = policy
-        .ignored_keys
-        .iter()
-        .map(|key| format!("ignored: {key} has no meaning here"))
-        .collect();
-    notes.extend(policy.warnings.iter().map(|warning| format!("warning: {warning}")));
-    each(&mut notes, &grants.missing, |path| {
-        format!("warning: {path} does not exist and cannot be created by the command")
-    });
-    each(&mut notes, &grants.frozen, |path| {
-        format!("note: {path} takes no new entries: something in it must not be written")
-    });
-    each(&mut notes, &grants.unlistable, |path| {
-        format!("note: what is new in {path} cannot be read: something in it must not be read")
-    });
-    notes
+fn sorted<'a>(
+    paths: impl IntoIterator<Item = &'a PathBuf>,
+) -> impl Iterator<Item = std::path::Display<'a>> {
+    let mut paths: Vec<_> = paths.into_iter().collect();
+    paths.sort();
+    paths.into_iter().map(|path| path.display())
 }

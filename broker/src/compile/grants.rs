@@ -6,7 +6,6 @@
 //! object that was opened here: another at the same path later is another object. Source: landlock(7).
 
 use crate::notify::observe::Identity;
-use crate::policy::resolve::Files;
 use crate::policy::rules::{Cursor, Names, Rules};
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset,
@@ -66,21 +65,15 @@ pub(crate) struct Grants {
     pub(crate) frozen: HashSet<PathBuf>,
     /// Directories on the way to a path that may not be read.
     pub(crate) unlistable: HashSet<PathBuf>,
-    /// Allowed paths that do not exist.
-    pub(crate) missing: Vec<PathBuf>,
     /// Objects that are usable whatever the rules say.
     pub(crate) always: HashSet<Identity>,
 }
 
-/// Compiles `files` into a ruleset; `restrict_network` also takes TCP away.
+/// Compiles `rules` into a ruleset; `restrict_network` also takes TCP away.
 ///
 /// # Errors
 /// Returns the [`GrantError`] that names the path.
-pub(crate) fn compile(
-    files: &Files,
-    rules: &Rules,
-    restrict_network: bool,
-) -> Result<Grants, GrantError> {
+pub(crate) fn compile(rules: &Rules, restrict_network: bool) -> Result<Grants, GrantError> {
     let mut builder = Builder {
         ruleset: create(restrict_network).map_err(GrantError::Kernel)?,
         always: HashSet::new(),
@@ -92,11 +85,10 @@ pub(crate) fn compile(
     let frozen = builder.grant(Kind::Write, rules, root)?;
     builder.grant_devices()?;
     builder.grant_standard_streams()?;
-    let missing = files.allow_write.iter().filter(|path| !path.exists()).cloned().collect();
     let ruleset: Option<OwnedFd> = builder.ruleset.into();
     let ruleset = ruleset
         .ok_or_else(|| GrantError::Walk { path: "the ruleset".into(), source: Errno::OPNOTSUPP })?;
-    Ok(Grants { ruleset, frozen, unlistable, missing, always: builder.always })
+    Ok(Grants { ruleset, frozen, unlistable, always: builder.always })
 }
 
 fn create(restrict_network: bool) -> Result<RulesetCreated, RulesetError> {
@@ -281,12 +273,14 @@ impl Builder {
 
     /// What the command holds as standard stream it can open again with the same access.
     fn grant_standard_streams(&mut self) -> Result<(), GrantError> {
-        let streams =
-            [std::io::stdin().as_fd(), std::io::stdout().as_fd(), std::io::stderr().as_fd()]
-                .map(|stream| stream.try_clone_to_owned());
-        for (number, stream) in streams.into_iter().enumerate() {
-            let Ok(stream) = stream else { continue };
-            let Ok(mode) = fs::fcntl_getfl(&stream) else { continue };
+        let (stdin, stdout, stderr) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
+        let streams = [
+            ("/dev/stdin", stdin.as_fd()),
+            ("/dev/stdout", stdout.as_fd()),
+            ("/dev/stderr", stderr.as_fd()),
+        ];
+        for (path, stream) in streams {
+            let Ok(mode) = fs::fcntl_getfl(stream) else { continue };
             let mut access = BitFlags::from(AccessFs::IoctlDev);
             if mode & OFlags::RWMODE != OFlags::WRONLY {
                 access |= AccessFs::ReadFile;
@@ -294,11 +288,10 @@ impl Builder {
             if mode & OFlags::RWMODE != OFlags::RDONLY {
                 access |= AccessFs::WriteFile | AccessFs::Truncate;
             }
-            if mode.contains(OFlags::PATH) || fs::fstatfs(&stream).is_ok_and(|s| is_anonymous(&s)) {
+            if mode.contains(OFlags::PATH) || is_anonymous(stream) {
                 continue;
             }
-            let path = PathBuf::from(format!("/proc/self/fd/{number}"));
-            self.grant_always(stream.as_fd(), access, &path, |kind| {
+            self.grant_always(stream, access, Path::new(path), |kind| {
                 matches!(kind, FileType::RegularFile | FileType::CharacterDevice | FileType::Fifo)
             })?;
         }
@@ -322,11 +315,11 @@ impl Builder {
     }
 }
 
-/// Pipes and memory files live on mounts that are visible to nobody: Landlock does not restrict
-/// them and takes no rule for them (EBADFD).
-fn is_anonymous(file_system: &fs::StatFs) -> bool {
+/// Pipes live on a mount that is visible to nobody: Landlock does not restrict them and takes no
+/// rule for them (EBADFD).
+fn is_anonymous(stream: BorrowedFd<'_>) -> bool {
     const PIPEFS_MAGIC: i64 = 0x5049_5045;
-    i64::try_from(file_system.f_type) == Ok(PIPEFS_MAGIC)
+    fs::fstatfs(stream).is_ok_and(|stat| i64::try_from(stat.f_type) == Ok(PIPEFS_MAGIC))
 }
 
 fn open(parent: BorrowedFd<'_>, name: &std::ffi::CStr) -> io::Result<OwnedFd> {

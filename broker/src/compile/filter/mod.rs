@@ -20,7 +20,8 @@ mod kernel_tests;
 mod tests;
 
 pub(crate) use program::{Error, Instruction};
-pub(crate) use rule::{Row, Syscall};
+#[cfg(test)]
+use rule::Syscall;
 
 /// What of the policy changes the filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,12 +46,8 @@ pub(crate) fn encode(program: &[Instruction]) -> Vec<u8> {
     program.iter().flat_map(|instruction| instruction.to_bytes()).collect()
 }
 
-/// Every system call that is known, grouped by what happens to it.
-pub(crate) fn table() -> &'static [Row] {
-    table::ROWS
-}
-
 /// One line of the documentation.
+#[cfg(test)]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     /// The call.
@@ -62,9 +59,10 @@ pub(crate) struct Entry {
 }
 
 /// The whole table in words, by system call number.
+#[cfg(test)]
 pub(crate) fn describe(options: &Options) -> impl Iterator<Item = Entry> {
     let mut entries = Vec::new();
-    for row in table() {
+    for row in table::ROWS {
         let (cases, otherwise) = row.resolve(options);
         let mut what = String::new();
         for case in &cases {

@@ -83,8 +83,9 @@ pub(super) const RET_ALLOW: u32 = 0x7fff_0000;
 
 /// The program for a table.
 pub(super) fn build(table: &[Row], options: &Options) -> Result<Vec<Instruction>, Error> {
-    let mut program = Backwards::default();
-    let search = program.search(&ranges(table, options)?)?;
+    let (fates, ranges) = ranges(table, options)?;
+    let mut program = Backwards { decided: vec![None; fates.len()], fates, ..Backwards::default() };
+    let search = program.search(&ranges)?;
     program.fall_to(search)?;
     program.push(LD_W_ABS, NUMBER);
     let known = program.position();
@@ -107,54 +108,47 @@ struct Fate {
     otherwise: Verdict,
 }
 
-impl Fate {
-    fn always(verdict: Verdict) -> Self {
-        Fate { cases: Vec::new(), otherwise: verdict }
-    }
-}
-
-/// Numbers from `first` to the next range's first that share a fate.
-#[derive(Clone)]
+/// Numbers from `first` to the next range's first that share a fate, which is named by its index.
+#[derive(Clone, Copy)]
 struct Range {
     first: u32,
-    fate: Fate,
+    fate: usize,
 }
 
-/// All 32-bit numbers, ascending and without gaps: what the table names, and ENOSYS for the rest.
-fn ranges(table: &[Row], options: &Options) -> Result<Vec<Range>, Error> {
-    let mut named: Vec<(u32, &'static str, &Row)> = Vec::new();
+/// All 32-bit numbers, ascending and without gaps: what the table names, and ENOSYS for the rest. The
+/// fates are all different, so that comparing their indices is comparing them.
+fn ranges(table: &[Row], options: &Options) -> Result<(Vec<Fate>, Vec<Range>), Error> {
+    let mut fates = Vec::new();
+    let mut index_of = |fate: Fate| {
+        fates.iter().position(|known| *known == fate).unwrap_or_else(|| {
+            fates.push(fate);
+            fates.len() - 1
+        })
+    };
+    let unknown = index_of(Fate { cases: Vec::new(), otherwise: Verdict::Deny(Errno::ENOSYS) });
+    let killed = index_of(Fate { cases: Vec::new(), otherwise: Verdict::Kill });
+
+    let mut named = [None; NEWEST as usize + 1];
     for row in table {
-        named.extend(row.calls.iter().map(|call| (call.number, call.name, row)));
-    }
-    named.sort_by_key(|(number, ..)| *number);
-
-    let unknown = Fate::always(Verdict::Deny(Errno::ENOSYS));
-    let mut ranges = Vec::new();
-    let mut next = 0;
-    for (number, name, row) in named {
-        if number > NEWEST {
-            return Err(Error::Unreviewed(name));
-        }
-        if number < next {
-            return Err(Error::Duplicate(name));
-        }
-        if number > next {
-            push(&mut ranges, next, unknown.clone());
-        }
         let (cases, otherwise) = row.resolve(options);
-        push(&mut ranges, number, Fate { cases, otherwise });
-        next = number + 1;
+        let fate = index_of(Fate { cases, otherwise });
+        for call in row.calls {
+            let slot = named.get_mut(call.number as usize).ok_or(Error::Unreviewed(call.name))?;
+            if slot.replace(fate).is_some() {
+                return Err(Error::Duplicate(call.name));
+            }
+        }
     }
-    push(&mut ranges, next, unknown.clone());
-    push(&mut ranges, *FOREIGN.start(), Fate::always(Verdict::Kill));
-    push(&mut ranges, FOREIGN.end() + 1, unknown);
-    Ok(ranges)
-}
 
-fn push(ranges: &mut Vec<Range>, first: u32, fate: Fate) {
-    if ranges.last().is_none_or(|last| last.fate != fate) {
-        ranges.push(Range { first, fate });
+    let known = (0..).zip(named).map(|(number, fate)| (number, fate.unwrap_or(unknown)));
+    let beyond = [(NEWEST + 1, unknown), (*FOREIGN.start(), killed), (FOREIGN.end() + 1, unknown)];
+    let mut ranges: Vec<Range> = Vec::new();
+    for (first, fate) in known.chain(beyond) {
+        if ranges.last().is_none_or(|last| last.fate != fate) {
+            ranges.push(Range { first, fate });
+        }
     }
+    Ok((fates, ranges))
 }
 
 /// Where a range of one number stands between two that fare alike.
@@ -171,13 +165,15 @@ fn odd_one(ranges: &[Range]) -> Option<usize> {
 struct Backwards {
     code: Vec<Instruction>,
     verdicts: Vec<(Verdict, usize)>,
-    fates: Vec<(Fate, usize)>,
+    fates: Vec<Fate>,
+    /// Where each fate that looks at arguments is decided.
+    decided: Vec<Option<usize>>,
 }
 
 impl Backwards {
     /// Finds the fate of the number in the accumulator, among at least one range; returns where that starts.
     fn search(&mut self, ranges: &[Range]) -> Result<usize, Error> {
-        let [first, .., last] = ranges else { return self.decide(&ranges[0].fate) };
+        let [first, .., last] = ranges else { return self.decide(ranges[0].fate) };
         // A number whose neighbours fare alike is compared once instead of twice, where few others pay
         // for the comparison.
         if weight(last.first) - weight(first.first) <= NARROW
@@ -185,7 +181,7 @@ impl Backwards {
         {
             let others = [&ranges[..odd], &ranges[odd + 2..]].concat();
             let other = self.search(&others)?;
-            let hit = self.decide(&ranges[odd].fate)?;
+            let hit = self.decide(ranges[odd].fate)?;
             return self.compare(JMP_JEQ_K, ranges[odd].first, hit, other);
         }
         let half = weight(first.first).midpoint(weight(last.first));
@@ -198,22 +194,23 @@ impl Backwards {
     }
 
     /// Where the fate is decided, perhaps by looking at arguments.
-    fn decide(&mut self, fate: &Fate) -> Result<usize, Error> {
-        if fate.cases.is_empty() {
-            return Ok(self.verdict(fate.otherwise));
+    fn decide(&mut self, index: usize) -> Result<usize, Error> {
+        let Fate { cases, otherwise } = self.fates[index].clone();
+        if cases.is_empty() {
+            return Ok(self.verdict(otherwise));
         }
-        if let Some((_, position)) = self.fates.iter().find(|(known, _)| known == fate) {
-            return Ok(*position);
+        if let Some(position) = self.decided[index] {
+            return Ok(position);
         }
-        let mut next = self.verdict(fate.otherwise);
-        for case in fate.cases.iter().rev() {
+        let mut next = self.verdict(otherwise);
+        for case in cases.iter().rev() {
             let mut hit = self.verdict(case.then);
             for test in case.all.iter().rev() {
                 hit = self.check(test, hit, next)?;
             }
             next = hit;
         }
-        self.fates.push((fate.clone(), next));
+        self.decided[index] = Some(next);
         Ok(next)
     }
 
