@@ -65,11 +65,14 @@ impl Outcome {
         self
     }
 
-    /// Asserts that the command itself failed, with a status that is not landstrip's own.
+    /// Asserts that the command itself failed, not landstrip.
     #[track_caller]
     pub fn fails(&self) -> &Self {
         let status = self.status.unwrap_or_else(|| panic!("killed: {self:#?}"));
-        assert!(![0, 2, 101, 125, 126, 127, 134].contains(&status), "{self:#?}");
+        assert!(![0, 101, 134].contains(&status), "{self:#?}");
+        for kind in ["Usage", "Internal", "Launch"] {
+            assert!(self.reports_of(kind).is_empty(), "landstrip failed: {self:#?}");
+        }
         self
     }
 

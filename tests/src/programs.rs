@@ -57,15 +57,21 @@ fn build() -> PathBuf {
     let built = test.ancestors().nth(2).expect("test executable in a target directory");
     let target = built.ancestors().nth(2).expect("target directory above the triple");
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("workspace directory");
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = Command::new(cargo);
-    command.current_dir(workspace).args(["build", "--workspace", "--bins", "--quiet"]);
-    command.arg("--target-dir").arg(target);
-    if built.file_name().is_some_and(|name| name == "release") {
-        command.arg("--release");
+    // The launcher by itself: Cargo unifies features over what it builds at once, and it would get
+    // the standard library of the others' dependencies.
+    let others = ["landstrip-broker", "landstrip-proxy", "tests"];
+    for packages in [&["landstrip"][..], &others] {
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let mut command = Command::new(cargo);
+        command.current_dir(workspace).args(["build", "--bins", "--quiet", "--target-dir"]);
+        command.arg(target);
+        command.args(packages.iter().flat_map(|package| ["-p", package]));
+        if built.file_name().is_some_and(|name| name == "release") {
+            command.arg("--release");
+        }
+        let status = command.status().expect("cargo starts");
+        assert!(status.success(), "the programs under test do not build: {command:?}");
     }
-    let status = command.status().expect("cargo starts");
-    assert!(status.success(), "the programs under test do not build: {command:?}");
     for name in NAMES {
         let program = built.join(name);
         assert!(program.exists(), "cargo build made no {}", program.display());

@@ -19,7 +19,7 @@ fn processes_outside_are_out_of_reach() {
         let attack = format!("{attack} + vmread {} {}", victim.pid(), victim.address());
         sandbox.probe(&attack).all_refused();
         assert!(victim.untouched());
-        let lasting = format!("prlimit {0} + setpriority {0} + sched {0}", victim.pid());
+        let lasting = format!("sched {0} + prlimit {0} + setpriority {0}", victim.pid());
         sandbox.probe_outside(&lasting).all_allowed();
         assert!(!victim.untouched(), "the witness sees what the twin did");
         sandbox.probe_outside(format!("kill {} 15", victim.pid())).allowed("kill");
@@ -75,7 +75,7 @@ fn own_processes_can_be_signalled_limited_and_scheduled() {
         let outcome = sandbox.sh(script);
         outcome.succeeds();
         assert_eq!(outcome.stdout, "143\n");
-        sandbox.probe("setpriority 0 + prlimit 0 + sched 0").all_allowed();
+        sandbox.probe("sched 0 + prlimit 0 + setpriority 0").all_allowed();
     });
 }
 
@@ -310,7 +310,7 @@ fn only_the_standard_descriptors_are_inherited() {
     for_each_user(|user| {
         let sandbox = Sandbox::of(user);
         let secret = sandbox.file("outside/secret", "Secret");
-        let mut words = vec!["sh".into(), "-c".into()];
+        let mut words = vec!["bash".into(), "-c".into()];
         words.push("exec 5<\"$0\" 9>&1 200<\"$0\"; exec \"$@\"".into());
         words.push(secret.into_os_string());
         let twin: Vec<_> = words.iter().cloned().chain(Sandbox::probe_words("fds")).collect();

@@ -45,7 +45,8 @@ fn usage(message: &str) -> ! {
 }
 
 fn main() {
-    let args: Vec<String> = std::env::args().skip(1).collect();
+    let args = std::env::args_os().skip(1);
+    let args: Vec<String> = args.map(|word| word.to_string_lossy().into_owned()).collect();
     for words in args.split(|word| word == "+") {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let Some((op, rest)) = words.split_first() else { usage("an operation is missing") };

@@ -1,0 +1,523 @@
+//! The command line and the policy: what is accepted, what is refused, and with which words.
+
+use serde_json::Value;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::process::ExitStatusExt;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+use tests::{Outcome, Sandbox, TcpPeer, programs};
+
+/// Runs `touch made` under a policy text and returns what came of it, and whether it ran.
+fn touch(policy: &str) -> (Outcome, bool) {
+    let sandbox = Sandbox::new().policy_json(policy);
+    let outcome = sandbox.run(["touch", "made"]);
+    let made = sandbox.path("work/made").exists();
+    (outcome, made)
+}
+
+#[track_caller]
+fn refused(policy: &str, words: &[&str]) {
+    let (outcome, made) = touch(policy);
+    assert!(!made, "the tool ran: {policy}");
+    for word in words {
+        outcome.is_error(125, "Internal", word);
+    }
+}
+
+#[test]
+fn wrong_options_are_usage_errors_and_run_nothing() {
+    let sandbox = Sandbox::new();
+    for args in [
+        &["--bogus", "--", "touch", "made"][..],
+        &["-z", "touch", "made"],
+        &["--policy"],
+        &["-p"],
+        &["--format", "toml", "--", "touch", "made"],
+        &["--trap-fd", "2", "--", "touch", "made"],
+        &["--trap-fd", "77", "--", "touch", "made"],
+        &["--trap-fd", "x", "--", "touch", "made"],
+        &["--trap-fd=-1", "--", "touch", "made"],
+        &["--trap-fd=99999999999999999999", "--", "touch", "made"],
+        &["--check=yes", "--", "touch", "made"],
+        &[],
+        &["--"],
+    ] {
+        sandbox.landstrip(args.iter().copied()).is_error(2, "Usage", "");
+        assert!(!sandbox.path("work/made").exists(), "{args:?}");
+    }
+    sandbox.landstrip(["--bogus"]).is_error(2, "Usage", "--bogus");
+}
+
+#[test]
+fn help_and_version_are_printed() {
+    let sandbox = Sandbox::new();
+    for option in ["-h", "--help"] {
+        let outcome = sandbox.landstrip([option]);
+        outcome.succeeds();
+        assert!(outcome.stdout.contains("--policy"), "{outcome:#?}");
+    }
+    for option in ["-V", "--version"] {
+        let outcome = sandbox.landstrip([option]);
+        outcome.succeeds();
+        assert!(outcome.stdout.starts_with("landstrip "), "{outcome:#?}");
+    }
+}
+
+#[test]
+fn every_spelling_of_an_option_works() {
+    let sandbox = Sandbox::new();
+    let policy = sandbox.file("open.json", r#"{"filesystem":{"allowWrite":["."]}}"#);
+    let policy = policy.to_str().unwrap();
+    for spelling in [
+        vec!["-p".to_owned(), policy.to_owned()],
+        vec![format!("-p{policy}")],
+        vec!["--policy".to_owned(), policy.to_owned()],
+        vec![format!("--policy={policy}")],
+        vec!["--policy".to_owned(), policy.to_owned(), "--format=json".to_owned()],
+    ] {
+        let with_dashes: Vec<String> =
+            spelling.iter().cloned().chain(["--", "touch", "made"].map(str::to_owned)).collect();
+        sandbox.landstrip(with_dashes).succeeds();
+        std::fs::remove_file(sandbox.path("work/made")).unwrap();
+        let without: Vec<String> =
+            spelling.iter().cloned().chain(["touch", "made"].map(str::to_owned)).collect();
+        sandbox.landstrip(without).succeeds();
+        std::fs::remove_file(sandbox.path("work/made")).unwrap();
+    }
+}
+
+#[test]
+fn options_after_the_tool_are_the_tools() {
+    let sandbox = Sandbox::new();
+    let policy = sandbox.name("open.json");
+    sandbox.file("open.json", "{}");
+    let outcome = sandbox.landstrip(["-p", &policy, "echo", "-p", "--bogus", "--version"]);
+    outcome.succeeds();
+    assert_eq!(outcome.stdout, "-p --bogus --version\n");
+}
+
+#[test]
+fn a_policy_can_come_on_standard_input() {
+    let sandbox = Sandbox::new().input(r#"{"filesystem":{"allowWrite":["."]}}"#);
+    sandbox.landstrip(["-p", "-", "--", "touch", "made"]).succeeds();
+    assert!(sandbox.path("work/made").exists());
+    let sandbox = Sandbox::new().input("filesystem:\n  allowWrite: [.]\n");
+    sandbox.landstrip(["-p", "-", "--format", "yaml", "--", "touch", "made"]).succeeds();
+    assert!(sandbox.path("work/made").exists());
+}
+
+#[test]
+fn json_and_yaml_say_the_same() {
+    for (name, text) in [
+        ("p.json", "{\"filesystem\":{\"allowWrite\":[\".\"],\"denyWrite\":[\"a/no\"]}}"),
+        ("p.yaml", "filesystem:\n  allowWrite:\n    - .\n  denyWrite: [\"a/no\"]\n"),
+        ("p.yml", "{filesystem: {allowWrite: '.', denyWrite: 'a/no'}}\n"),
+    ] {
+        let sandbox = Sandbox::new();
+        sandbox.dir("work/a");
+        sandbox.dir("work/b");
+        let policy = sandbox.file(name, text);
+        let run = |file: &str| {
+            sandbox.landstrip([
+                "-p".into(),
+                policy.clone().into_os_string(),
+                "touch".into(),
+                file.into(),
+            ])
+        };
+        run("b/yes").succeeds();
+        run("a/no").fails();
+        assert!(!sandbox.path("work/a/no").exists(), "{name}");
+    }
+}
+
+#[test]
+fn a_list_may_be_one_string_with_a_path_a_line() {
+    let policy = r#"{"filesystem":{"allowWrite":"\n  a  \n\n\tb\n"}}"#;
+    let sandbox = Sandbox::new().policy_json(policy);
+    sandbox.dir("work/a");
+    sandbox.dir("work/b");
+    sandbox.sh("touch a/x b/x").succeeds();
+    sandbox.sh("touch c").fails();
+}
+
+#[test]
+fn null_lists_are_empty() {
+    let (outcome, made) = touch(r#"{"filesystem":{"allowWrite":null},"network":null}"#);
+    outcome.fails();
+    assert!(!made);
+}
+
+#[test]
+fn several_files_merge_in_order() {
+    let sandbox = Sandbox::new();
+    let peer = TcpPeer::new();
+    let port = peer.port();
+    let one = r#"{"filesystem":{"allowWrite":["a"]},"network":{"httpProxyPort":1}}"#;
+    let two = format!(
+        "filesystem:\n  allowWrite: |\n    a\n    b\n  denyWrite: [b/no]\nnetwork:\n  httpProxyPort: {port}\n"
+    );
+    let one = sandbox.file("one.json", one).into_os_string();
+    let two = sandbox.file("two.yaml", two).into_os_string();
+    sandbox.dir("work/a");
+    sandbox.dir("work/b");
+    sandbox.file("work/b/no", "kept");
+    let run = |words: Vec<OsString>| {
+        let mut line = vec!["-p".into(), one.clone(), "-p".into(), two.clone(), "--".into()];
+        line.extend(words);
+        sandbox.landstrip(line)
+    };
+    run(["touch", "a/x"].map(Into::into).to_vec()).succeeds();
+    run(["sh", "-c", "echo x > b/no"].map(Into::into).to_vec()).fails();
+    assert_eq!(sandbox.read("work/b/no"), "kept");
+    run(Sandbox::probe_words(&format!("connect4 127.0.0.1 {port}"))).allowed("connect4");
+    peer.reached();
+}
+
+#[test]
+fn a_misspelt_key_is_refused_and_the_nearest_named() {
+    refused(r#"{"filesystem":{"denyWirte":["x"]}}"#, &["denyWirte", "denyWrite"]);
+    refused(r#"{"filesystem":{"denyreads":["x"]}}"#, &["denyreads", "denyRead"]);
+    refused(r#"{"filesytem":{}}"#, &["filesytem", "filesystem"]);
+    refused(r#"{"network":{"allowedDomain":["x"]}}"#, &["allowedDomain", "allowedDomains"]);
+    refused("{\"network\":{\n\"httpProxyport\":1}}", &["httpProxyport", "httpProxyPort"]);
+}
+
+#[test]
+fn a_wrong_value_is_named_with_file_line_and_field() {
+    refused(
+        "{\n\"filesystem\":{\n\"allowWrite\": 5}}",
+        &["policy.json", "3", "filesystem.allowWrite"],
+    );
+    refused(r#"{"filesystem":{"allowWrite":[1]}}"#, &["allowWrite"]);
+    refused(r#"{"filesystem":{"denyWrite":[""]}}"#, &["denyWrite"]);
+    refused(r#"{"filesystem":{"denyWrite":["~someone/x"]}}"#, &["denyWrite", "~"]);
+    refused(r#"{"filesystem":[]}"#, &["filesystem"]);
+    refused(r#"{"network":{"allowNetwork":"yes"}}"#, &["allowNetwork"]);
+    refused(r#"{"network":{"allowNetwork":1}}"#, &["allowNetwork"]);
+    for port in ["0", "65536", "-1", "1.5", "\"80\"", "1e2", "99999999999999999999"] {
+        refused(&format!(r#"{{"network":{{"httpProxyPort":{port}}}}}"#), &["httpProxyPort"]);
+    }
+}
+
+#[test]
+fn what_is_no_policy_is_refused() {
+    for text in [
+        "",
+        " ",
+        "{",
+        "[]",
+        "5",
+        "\"x\"",
+        "{}{}",
+        "{\"filesystem\":{}",
+        "\u{0}",
+        "{}\u{0}",
+        "{\"filesystem\":{\"denyWrite\":[\"a\"],\"denyWrite\":[]}}",
+    ] {
+        refused(text, &["policy"]);
+    }
+}
+
+#[test]
+fn a_missing_or_unreadable_policy_is_refused() {
+    let sandbox = Sandbox::new();
+    for name in ["/nonexistent/policy.json", "/", "/dev/null/x"] {
+        sandbox.landstrip(["-p", name, "--", "touch", "made"]).is_error(125, "Internal", name);
+    }
+    assert!(!sandbox.path("work/made").exists());
+    let sandbox = Sandbox::new().without_policy().env("LANDSTRIP_POLICY", "/nonexistent/p.json");
+    sandbox.run(["true"]).is_error(125, "Internal", "/nonexistent/p.json");
+}
+
+#[test]
+fn keys_of_other_platforms_are_accepted() {
+    let (outcome, made) = touch(
+        r#"{"filesystem":{"allowWrite":["."]},"ignoreViolations":{},"enableWeakerNestedSandbox":true,
+            "mandatoryDenySearchDepth":3,"allowPty":true}"#,
+    );
+    outcome.succeeds();
+    assert!(made);
+}
+
+#[test]
+fn check_says_what_is_wrong_and_runs_nothing() {
+    let sandbox = Sandbox::new().allow_write(".").options(["--check"]);
+    sandbox.run(["touch", "made"]).succeeds();
+    assert!(!sandbox.path("work/made").exists());
+    let sandbox = Sandbox::new().policy_json(r#"{"filesytem":{}}"#).options(["--check"]);
+    let outcome = sandbox.run(["touch", "made"]);
+    outcome.exits(125);
+    assert!(outcome.stderr.contains("filesytem"));
+}
+
+#[test]
+fn without_a_policy_the_working_directory_and_a_private_tmpdir_are_writable() {
+    tests::for_each_user(|user| {
+        let sandbox = Sandbox::of(user).without_policy();
+        sandbox.sh("touch made && touch $TMPDIR/made && cat /etc/passwd > /dev/null").succeeds();
+        assert!(sandbox.path("work/made").exists());
+        sandbox.run(["touch".to_owned(), sandbox.name("outside/made")]).fails();
+        sandbox.probe("socket 2 2 0").refused("socket");
+    });
+}
+
+#[test]
+fn paths_are_relative_to_the_working_directory_and_tilde_is_home() {
+    let sandbox = Sandbox::new().allow_write("sub/../open").allow_write("~/data");
+    sandbox.dir("work/open");
+    sandbox.dir("home/data");
+    sandbox.sh("touch open/x ~/data/x").succeeds();
+    sandbox.sh("touch ~/x").fails();
+    sandbox.sh("touch x").fails();
+}
+
+#[test]
+fn globs_hold_in_all_lists() {
+    let sandbox = Sandbox::new()
+        .allow_write("out-*")
+        .deny_write("out-a/**/*.lock")
+        .deny_read("secrets/[ab]?.key");
+    for dir in ["work/out-a", "work/out-b", "work/out-a/deep", "work/secrets"] {
+        sandbox.dir(dir);
+    }
+    sandbox.file("work/out-a/deep/x.lock", "kept");
+    sandbox.file("work/secrets/a1.key", "Secret");
+    sandbox.file("work/secrets/c1.key", "open");
+    sandbox.sh("touch out-b/x && cat secrets/c1.key").succeeds();
+    sandbox.sh("cat secrets/a1.key").fails();
+    sandbox.sh("echo x > out-a/deep/x.lock").fails();
+    sandbox.sh("rm out-a/deep/x.lock").fails();
+    assert_eq!(sandbox.read("work/out-a/deep/x.lock"), "kept");
+    sandbox.sh("touch out-a/deep/y.lock").fails();
+    sandbox.sh("touch other").fails();
+}
+
+/// xorshift64*: the mutations are the same in every run.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % end.max(1)
+    }
+
+    fn pick<'a>(&mut self, words: &[&'a [u8]]) -> &'a [u8] {
+        words[self.below(words.len())]
+    }
+}
+
+/// What is worth inserting into a policy.
+const TOKENS: [&[u8]; 32] = [
+    b"{",
+    b"}",
+    b"[",
+    b"]",
+    b"\"",
+    b",",
+    b":",
+    b"null",
+    b"true",
+    b"-1",
+    b"1e999",
+    b"\\u0000",
+    b"\\ud800",
+    b"\xff",
+    b"\n",
+    b"\0",
+    b"\"filesystem\"",
+    b"\"network\"",
+    b"\"allowWrite\"",
+    b"\"denyWrite\"",
+    b"\"protected\"",
+    b"[[[[[[[[",
+    b"/",
+    b"..",
+    b"~",
+    b"*",
+    b"?",
+    b"[!a",
+    b"\x1b",
+    b"99999999999999999999",
+    b"&a [*a]",
+    b"\xe2\x80\xae",
+];
+
+/// Changes a text in one to four places.
+fn mutate(text: &mut Vec<u8>, random: &mut Random, tokens: &[&[u8]]) {
+    for _ in 0..=random.below(4) {
+        let at = random.below(text.len() + 1);
+        let end = (at + random.below(12)).min(text.len());
+        match random.below(6) {
+            0 => drop(text.splice(at..at, random.pick(tokens).iter().copied())),
+            1 => drop(text.splice(at..end, random.pick(tokens).iter().copied())),
+            2 => drop(text.drain(at..end)),
+            3 => {
+                let copy = text[at..end].to_vec();
+                let to = random.below(text.len() + 1);
+                drop(text.splice(to..to, copy));
+            }
+            4 if at < text.len() => text[at] ^= 1 << random.below(8),
+            _ if random.below(8) == 0 => text.truncate(at),
+            _ => {}
+        }
+    }
+}
+
+/// Runs the launcher with few threads and files, thousands of times.
+fn run_quickly(sandbox: &Sandbox, args: &[OsString]) -> (Option<i32>, String, String) {
+    let mut command = std::process::Command::new(programs().landstrip());
+    command.args(args).current_dir(sandbox.path("work")).env_clear();
+    command.env("PATH", "/usr/bin:/bin").env("HOME", sandbox.path("home"));
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let end = Instant::now() + Duration::from_secs(30);
+    let status = loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            break status;
+        }
+        if Instant::now() > end {
+            let _ = child.kill();
+            panic!("hangs: {args:?}");
+        }
+        std::thread::sleep(Duration::from_micros(300));
+    };
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(status.signal(), None, "{args:?}: {output:?}");
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    (status.code(), text(output.stdout), text(output.stderr))
+}
+
+/// What holds whatever was given: no panic, and an error of landstrip is one line, and nothing ran.
+fn orderly(status: Option<i32>, stdout: &str, stderr: &str, given: &str) -> bool {
+    let ran = stdout.contains("file-creat=");
+    assert!(!matches!(status, None | Some(101 | 134 | 139)), "{given}: {stderr}");
+    assert!(!stderr.contains("panicked"), "{given}: {stderr}");
+    if matches!(status, Some(2 | 125)) {
+        assert!(!ran, "the tool ran although landstrip failed: {given}");
+        let line: Value = serde_json::from_str(stderr.trim_end())
+            .unwrap_or_else(|error| panic!("{given}: {error}: {stderr}"));
+        let kind = if status == Some(2) { "Usage" } else { "Internal" };
+        assert!(line.get(kind).is_some(), "{given}: {stderr}");
+    }
+    ran
+}
+
+/// Whether a policy text, read strictly by another parser, protects `protected` from writes.
+fn protects(text: &[u8]) -> bool {
+    let Ok(policy) = serde_json::from_slice::<Value>(text) else { return false };
+    let list = |key: &str| match &policy["filesystem"][key] {
+        Value::Array(entries) => entries.clone(),
+        Value::String(lines) => lines.lines().map(|l| Value::from(l.trim())).collect(),
+        _ => Vec::new(),
+    };
+    list("denyWrite").contains(&Value::from("protected")) || list("allowWrite").is_empty()
+}
+
+#[test]
+fn mutated_policies_give_an_orderly_error_or_full_protection() {
+    let sandbox = Sandbox::new();
+    let valid =
+        br#"{"filesystem":{"allowWrite":[".","../outside"],"denyWrite":["protected","*.key"],
+        "denyRead":["secret"],"allowRead":["secret/open"]},
+        "network":{"allowNetwork":false,"httpProxyPort":3128,"allowUnixSockets":[]}}"#;
+    let yaml =
+        b"filesystem:\n  allowWrite: [., ../outside]\n  denyWrite: |\n    protected\n    *.key\n\
+        network:\n  httpProxyPort: 3128\n  allowedDomains: []\n";
+    sandbox.dir("work/secret");
+    let words = Sandbox::probe_words("file creat marker + file write protected");
+    let mut random = Random(0x1a2d_57e1_9000_0001);
+    let (mut accepted, mut refused) = (0, 0);
+    for round in 0..7000 {
+        let is_json = round % 3 != 0;
+        let mut text = if is_json { valid.to_vec() } else { yaml.to_vec() };
+        mutate(&mut text, &mut random, &TOKENS);
+        sandbox.file("work/protected", "kept");
+        let policy = sandbox.file(if is_json { "m.json" } else { "m.yaml" }, &text);
+        let mut args: Vec<OsString> = vec!["-p".into(), policy.into(), "--".into()];
+        args.extend(words.iter().cloned());
+        let given = format!("round {round}: {}", String::from_utf8_lossy(&text));
+        let (status, stdout, stderr) = run_quickly(&sandbox, &args);
+        if orderly(status, &stdout, &stderr, &given) {
+            accepted += 1;
+        } else {
+            refused += 1;
+        }
+        if is_json && protects(&text) {
+            assert_eq!(sandbox.read("work/protected"), "kept", "{given}");
+        }
+    }
+    println!("{accepted} accepted, {refused} refused");
+    assert!(accepted > 100 && refused > 100, "{accepted} accepted, {refused} refused");
+}
+
+#[test]
+fn mutated_command_lines_give_an_orderly_error_or_run_the_tool() {
+    let sandbox = Sandbox::new();
+    let policy = sandbox.file("open.json", r#"{"filesystem":{"allowWrite":["."]}}"#);
+    let tokens: [&[u8]; 20] = [
+        b"-p",
+        b"--policy",
+        b"--policy=",
+        b"--format",
+        b"json",
+        b"yaml",
+        b"--format=json",
+        b"--trap-fd",
+        b"3",
+        b"--trap-fd=1",
+        b"--check",
+        b"--debug",
+        b"--",
+        b"-",
+        b"",
+        b"=",
+        b"--version",
+        b"-hV",
+        b"\xff\xfe",
+        b"\x1b]0;x\x07\n",
+    ];
+    let mut random = Random(0x1a2d_57e1_9000_0002);
+    for round in 0..3000 {
+        let mut args: Vec<OsString> =
+            vec!["-p".into(), policy.clone().into(), "--format".into(), "json".into(), "--".into()];
+        args.extend(Sandbox::probe_words("file creat marker"));
+        for _ in 0..=random.below(3) {
+            let at = random.below(args.len());
+            match random.below(5) {
+                0 => drop(args.remove(at)),
+                1 => args.insert(at, OsString::from_vec(random.pick(&tokens).to_vec())),
+                2 => args[at] = OsString::from_vec(random.pick(&tokens).to_vec()),
+                3 => {
+                    let other = random.below(args.len());
+                    args.swap(at, other);
+                }
+                _ => {
+                    let mut word = args[at].clone().into_vec();
+                    mutate(&mut word, &mut random, &tokens);
+                    word.retain(|byte| *byte != 0);
+                    args[at] = OsString::from_vec(word);
+                }
+            }
+            if args.is_empty() {
+                break;
+            }
+        }
+        let given = format!("round {round}: {args:?}");
+        let (status, stdout, stderr) = run_quickly(&sandbox, &args);
+        orderly(status, &stdout, &stderr, &given);
+    }
+}
+
+#[test]
+fn the_example_policy_is_valid() {
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/policy.json");
+    let text = std::fs::read_to_string(example).unwrap();
+    let sandbox = Sandbox::new().policy_json(text);
+    sandbox.sh("cat /etc/passwd > /dev/null").succeeds();
+    sandbox.run(["touch", "made"]).succeeds();
+    sandbox.probe("socket 2 2 0").refused("socket");
+}
