@@ -7,7 +7,6 @@ use common::exit;
 use common::trap::Trap;
 use common::wire::Step;
 use rustix::io::Errno;
-use std::borrow::Cow;
 
 /// A failure of landstrip itself, before or while the command ran.
 #[derive(Debug)]
@@ -25,7 +24,7 @@ pub(crate) enum Failure {
 impl Failure {
     /// A failed system call.
     pub(crate) fn system(step: &'static str, errno: Errno) -> Self {
-        Self::Internal(step, errno.to_string())
+        Self::Internal(step, strerror(errno))
     }
 
     /// Something that was started could not be ended.
@@ -75,12 +74,10 @@ impl Failure {
 }
 
 /// The text of `errno` without Rust's `(os error N)`.
-fn strerror(errno: Errno) -> Cow<'static, str> {
-    let text = std::io::Error::from(errno).to_string();
-    match text.find(" (os error") {
-        Some(end) => Cow::Owned(text[..end].to_owned()),
-        None => Cow::Owned(text),
-    }
+pub(crate) fn strerror(errno: Errno) -> String {
+    let mut text = std::io::Error::from(errno).to_string();
+    text.truncate(text.find(" (os error").unwrap_or(text.len()));
+    text
 }
 
 impl From<UsageError> for Failure {

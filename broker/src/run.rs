@@ -138,10 +138,10 @@ fn wait(
 pub(crate) fn explain(step: Step, errno: Errno) -> String {
     let reason = match (step, errno) {
         (Step::Filter, Errno::BUSY) => {
-            "a seccomp listener exists already, as inside another landstrip or on WSL2"
+            "a seccomp listener exists already, as on WSL2 or under another supervisor"
         }
         (Step::Filter, Errno::PERM) => {
-            "the surrounding sandbox does not let a listener be installed"
+            "the surrounding sandbox, such as another landstrip, lets no listener be installed"
         }
         (Step::Filter, Errno::INVAL | Errno::NOSYS) => {
             "this kernel lacks seccomp user notification (Linux 5.19 is needed)"
@@ -153,5 +153,5 @@ pub(crate) fn explain(step: Step, errno: Errno) -> String {
         (Step::Environment, _) => "there is no memory for the environment",
         (Step::Execute, _) => "the tool could not be executed",
     };
-    format!("{reason}: {errno}")
+    format!("{reason}: {}", crate::failure::strerror(errno))
 }

@@ -280,7 +280,7 @@ impl Progress {
     }
 }
 
-/// Launcher to broker, as the broker's argv[0]: `landstrip-broker:CONTROL:CHILD:SCOPE`.
+/// Launcher to broker, as the broker's own name: `landstrip-broker:CONTROL:CHILD:SCOPE`.
 ///
 /// It replaces one pointer of the launcher's own argument vector, so that the vector needs no copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
