@@ -22,12 +22,13 @@ fn the_policy_in_force_is_not_writable_from_inside() {
 
 #[test]
 fn the_programs_are_not_writable_from_inside() {
+    // Not by opening: a program that another test runs is busy (ETXTBSY) with or without us.
     let dir = &programs().dir;
     let before = Snapshot::of(dir);
     let sandbox = Sandbox::new().allow_write("/tmp").allow_write(dir);
     let text = dir.display();
     let attack = format!(
-        "file append {text}/landstrip + file unlink {text}/landstrip-broker \
+        "file unlink {text}/landstrip-broker \
          + file rename {text}/landstrip-proxy {text}/x \
          + meta chmod {text}/landstrip"
     );
