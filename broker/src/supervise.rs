@@ -61,7 +61,9 @@ impl Signals {
         const SI_KERNEL: i32 = 0x80;
         while let Some(info) = self.0.read_signal().map_err(errno)? {
             let number = info.ssi_signo.cast_signed();
-            if number == libc::SIGCHLD || info.ssi_code == SI_KERNEL {
+            // SIGPIPE is our own when the reader of the traps has gone.
+            let own = info.ssi_pid == std::process::id();
+            if number == libc::SIGCHLD || info.ssi_code == SI_KERNEL || own {
                 continue;
             }
             if let Some(command) = command {

@@ -5,6 +5,7 @@
 
 use crate::sys;
 use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{self, Mode, OFlags};
 use rustix::io;
 use rustix::thread::{self, CapabilitySet};
 
@@ -44,16 +45,23 @@ pub(crate) fn drop_capabilities() -> io::Result<()> {
 /// Enters D0, a domain that only scopes signals (Landlock ABI 6, Linux 6.12). It confines the
 /// broker's kill(-1) to what it started; the command's own domain nests inside.
 ///
+/// A domain that does not allow moving and linking between directories denies it, even if it
+/// handles no file access (landlock(7), LANDLOCK_ACCESS_FS_REFER), and so would take it from the
+/// command's domain too: it is allowed here everywhere.
+///
 /// # Errors
 /// Returns the errno of the kernel that cannot; the broker decides what follows from it.
 pub(crate) fn scope_signals() -> io::Result<()> {
+    const LANDLOCK_ACCESS_FS_REFER: u64 = 1 << 13;
     const LANDLOCK_SCOPE_SIGNAL: u64 = 1 << 1;
-    let attr = sys::RulesetAttr {
-        handled_access_fs: 0,
+    let ruleset = sys::landlock_create_ruleset(&sys::RulesetAttr {
+        handled_access_fs: LANDLOCK_ACCESS_FS_REFER,
         handled_access_net: 0,
         scoped: LANDLOCK_SCOPE_SIGNAL,
-    };
-    restrict(sys::landlock_create_ruleset(&attr)?)
+    })?;
+    let root = fs::open(c"/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+    sys::landlock_allow_beneath(ruleset.as_fd(), root.as_fd(), LANDLOCK_ACCESS_FS_REFER)?;
+    restrict(ruleset)
 }
 
 /// Enters the domain of `ruleset`.

@@ -19,6 +19,7 @@ const EXIT_GROUP: usize = 231;
 const SECCOMP: usize = 317;
 const CLOSE_RANGE: usize = 436;
 const LANDLOCK_CREATE_RULESET: usize = 444;
+const LANDLOCK_ADD_RULE: usize = 445;
 const LANDLOCK_RESTRICT_SELF: usize = 446;
 
 /// Where the kernel starts: the stack holds argc, argv, envp (System V ABI, AMD64 supplement 3.4.1).
@@ -120,6 +121,30 @@ pub(crate) fn landlock_create_ruleset(attr: &RulesetAttr) -> io::Result<OwnedFd>
     // SAFETY: the pointer and the size are those of a live attribute structure.
     let fd = unsafe { syscall(LANDLOCK_CREATE_RULESET, arguments) }?;
     Ok(own(fd))
+}
+
+/// `struct landlock_path_beneath_attr` (linux/landlock.h).
+#[repr(C, packed)]
+struct PathBeneathAttr {
+    allowed_access: u64,
+    parent_fd: i32,
+}
+
+/// landlock_add_rule(2): allows `access` beneath the directory `parent`.
+///
+/// # Errors
+/// Returns [`Errno::INVAL`] if the ruleset does not handle `access`.
+pub(crate) fn landlock_allow_beneath(
+    ruleset: BorrowedFd<'_>,
+    parent: BorrowedFd<'_>,
+    access: u64,
+) -> io::Result<()> {
+    const RULE_PATH_BENEATH: usize = 1;
+    let attr = PathBeneathAttr { allowed_access: access, parent_fd: parent.as_raw_fd() };
+    let fd = ruleset.as_raw_fd().cast_unsigned() as usize;
+    let pointer = core::ptr::from_ref(&attr) as usize;
+    // SAFETY: the pointer is to a live rule of the type that the second argument names.
+    unsafe { syscall(LANDLOCK_ADD_RULE, [fd, RULE_PATH_BENEATH, pointer, 0, 0]) }.map(drop)
 }
 
 /// landlock_restrict_self(2).

@@ -138,6 +138,9 @@ impl Target {
     /// Returns [`Errno::BADF`] if the target has no such descriptor, [`Errno::PERM`] if it may
     /// not be traced.
     pub(crate) fn duplicate(&self, number: RawFd) -> io::Result<OwnedFd> {
+        if number < 0 {
+            return Err(Errno::BADF);
+        }
         // PIDFD_THREAD (Linux 6.9): a thread may have a descriptor table of its own.
         const PIDFD_THREAD: PidfdFlags = PidfdFlags::from_bits_retain(0o200);
         let pidfd = process::pidfd_open(self.thread, PIDFD_THREAD)?;
