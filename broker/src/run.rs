@@ -14,9 +14,9 @@ use common::wire::Step;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::AsFd;
 use rustix::io::Errno;
-use rustix::process::WaitStatus;
+use rustix::process::{self, Resource, Rlimit, WaitStatus};
 
-/// How often connects are looked after whose targets may be gone.
+/// How often connects are looked after whose targets may be gone or whose time is up.
 const SWEEP_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 500_000_000 };
 
 /// What the notifications are judged by.
@@ -40,6 +40,7 @@ pub(crate) fn until_end(
     traps: &mut Traps,
     tool: &[u8],
 ) -> Result<i32, Failure> {
+    raise_descriptor_limit();
     let mut control = Some(control);
     let mut server: Option<Server<'_>> = None;
     loop {
@@ -65,7 +66,7 @@ pub(crate) fn until_end(
         }
         if ready.sandbox_empty {
             server = None;
-        } else if let Some(server) = &server {
+        } else if let Some(server) = server.as_mut().filter(|_| ready.connect) {
             server.sweep();
         }
         if ready.signal {
@@ -86,6 +87,13 @@ pub(crate) fn until_end(
     }
 }
 
+/// Each connect under way takes a descriptor. The command was forked before and keeps its limit.
+fn raise_descriptor_limit() {
+    let limit = process::getrlimit(Resource::Nofile);
+    // Without it fewer connects can be under way at once.
+    let _ = process::setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+}
+
 fn exit_status(status: WaitStatus) -> i32 {
     match (status.exit_status(), status.terminating_signal()) {
         (Some(code), _) => code,
@@ -101,6 +109,8 @@ struct Ready {
     control: bool,
     notification: bool,
     sandbox_empty: bool,
+    /// A connect is decided, or it is time to look after them.
+    connect: bool,
 }
 
 fn wait(
@@ -117,12 +127,15 @@ fn wait(
         fds.push(PollFd::from_borrowed_fd(server.listener().as_fd(), PollFlags::IN));
         fds.len() - 1
     });
-    let limit = server.filter(|server| server.has_pending()).map(|_| &SWEEP_INTERVAL);
-    match poll(&mut fds, limit) {
-        Ok(_) => {}
+    let connects_from = fds.len();
+    let connecting = server.map(Server::connecting).filter(|connecting| !connecting.is_empty());
+    fds.extend(connecting.into_iter().flat_map(|connecting| connecting.poll_fds()));
+    let limit = connecting.map(|_| &SWEEP_INTERVAL);
+    let count = match poll(&mut fds, limit) {
+        Ok(count) => count,
         Err(Errno::INTR) => return Ok(Ready::default()),
         Err(errno) => return Err(errno),
-    }
+    };
     let events = |at: Option<usize>| at.map_or(PollFlags::empty(), |at| fds[at].revents());
     let listener = events(listener_at);
     Ok(Ready {
@@ -131,6 +144,7 @@ fn wait(
         notification: listener.contains(PollFlags::IN),
         // No task has the filter any more (seccomp_unotify(2)).
         sandbox_empty: listener.intersects(PollFlags::HUP | PollFlags::ERR),
+        connect: count == 0 || fds[connects_from..].iter().any(|fd| !fd.revents().is_empty()),
     })
 }
 

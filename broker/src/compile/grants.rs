@@ -15,7 +15,7 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, Dir, FileType, Mode, OFlags};
 use rustix::io::{self, Errno};
 use std::collections::HashSet;
-use std::ffi::CString;
+use std::ffi::{CString, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -153,12 +153,22 @@ impl Kind {
     }
 }
 
-/// An entry that is still to be looked at.
+/// An object that is still to be looked at.
 struct Pending {
     parent: Rc<OwnedFd>,
     name: CString,
-    cursor: Cursor,
+    /// What the directory said of it, if it did.
+    file_type: FileType,
     path: PathBuf,
+    cursor: Cursor,
+}
+
+/// An object that is held.
+struct Visited {
+    object: Rc<OwnedFd>,
+    is_directory: bool,
+    path: PathBuf,
+    cursor: Cursor,
 }
 
 struct Builder {
@@ -177,81 +187,42 @@ impl Builder {
         let mut on_the_way = HashSet::new();
         // A stack of its own: a tree may be deeper than the thread's stack.
         let mut pending = Vec::new();
-        self.visit(kind, rules, root, "/".into(), rules.root(), &mut pending, &mut on_the_way)?;
-        while let Some(Pending { parent, name, cursor, path }) = pending.pop() {
-            let object = match open(parent.as_fd(), &name) {
-                Ok(object) => Rc::new(object),
-                // Gone since, or not ours to enter: then it is not granted.
-                Err(Errno::NOENT | Errno::ACCESS | Errno::PERM) => continue,
-                Err(source) => return Err(GrantError::Walk { path, source }),
-            };
-            self.visit(kind, rules, object, path, cursor, &mut pending, &mut on_the_way)?;
+        let cursor = rules.root();
+        let mut next = Some(Visited { object: root, is_directory: true, path: "/".into(), cursor });
+        while let Some(visited) = next {
+            let allowed = kind.allowed(&visited.cursor);
+            // Nothing lies beneath a file, whatever the rules would say of it.
+            if kind.settled(&visited.cursor) || !visited.is_directory {
+                if allowed {
+                    let access = kind.access();
+                    self.add(visited.object.as_fd(), visited.is_directory, access, &visited.path)?;
+                }
+            } else {
+                visited.look_through(kind, rules, &mut pending)?;
+                if allowed {
+                    on_the_way.insert(visited.path);
+                }
+            }
+            next = Pending::hold_next(&mut pending)?;
         }
         Ok(on_the_way)
-    }
-
-    #[allow(clippy::too_many_arguments)]
-    fn visit(
-        &mut self,
-        kind: Kind,
-        rules: &Rules,
-        object: Rc<OwnedFd>,
-        path: PathBuf,
-        cursor: Cursor,
-        pending: &mut Vec<Pending>,
-        on_the_way: &mut HashSet<PathBuf>,
-    ) -> Result<(), GrantError> {
-        let allowed = kind.allowed(&cursor);
-        if kind.settled(&cursor) {
-            return if allowed { self.add(object.as_fd(), kind.access(), &path) } else { Ok(()) };
-        }
-        let walk_error = |source| GrantError::Walk { path: path.clone(), source };
-        let stat = fs::fstat(&object).map_err(walk_error)?;
-        if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
-            // Nothing lies beneath, whatever the rules would say of it.
-            return if allowed { self.add(object.as_fd(), kind.access(), &path) } else { Ok(()) };
-        }
-        if allowed {
-            on_the_way.insert(path.clone());
-        }
-        let names = match kind.names(&cursor) {
-            Names::Exactly(names) if !allowed => names,
-            _ => match entries(&object) {
-                Ok(names) => names,
-                Err(Errno::ACCESS | Errno::PERM) => Vec::new(),
-                Err(source) => return Err(walk_error(source)),
-            },
-        };
-        for name in names {
-            let next = rules.enter(&cursor, &name);
-            if kind.settled(&next) && !kind.allowed(&next) {
-                continue;
-            }
-            let path = path.join(std::ffi::OsStr::from_bytes(&name));
-            let Ok(name) = CString::new(name) else { continue };
-            pending.push(Pending { parent: Rc::clone(&object), name, cursor: next, path });
-        }
-        Ok(())
     }
 
     fn add(
         &mut self,
         object: BorrowedFd<'_>,
+        is_directory: bool,
         access: BitFlags<AccessFs>,
         path: &Path,
     ) -> Result<(), GrantError> {
-        let stat = fs::fstat(object)
-            .map_err(|source| GrantError::Walk { path: path.to_owned(), source })?;
         // The kernel takes no directory rights for anything else.
-        let access = match FileType::from_raw_mode(stat.st_mode) {
-            FileType::Directory => access,
-            _ => access & AccessFs::from_file(REQUIRED),
-        };
-        let rule = PathBeneath::new(object, access);
-        (&mut self.ruleset)
-            .add_rule(rule)
-            .map(drop)
-            .map_err(|source| GrantError::Rule { path: path.to_owned(), source })
+        let access = if is_directory { access } else { access & AccessFs::from_file(REQUIRED) };
+        match (&mut self.ruleset).add_rule(PathBeneath::new(object, access)) {
+            Ok(_) => Ok(()),
+            // A file took the place of a directory since that was listed: then it is not granted.
+            Err(_) if is_directory && !is_directory_now(object) => Ok(()),
+            Err(source) => Err(GrantError::Rule { path: path.to_owned(), source }),
+        }
     }
 
     fn grant_devices(&mut self) -> Result<(), GrantError> {
@@ -266,7 +237,8 @@ impl Builder {
             })?;
         }
         if let Ok(terminals) = fs::open(TERMINALS, flags | OFlags::DIRECTORY, Mode::empty()) {
-            self.add(terminals.as_fd(), access | AccessFs::ReadDir, Path::new(TERMINALS))?;
+            let access = access | AccessFs::ReadDir;
+            self.add(terminals.as_fd(), true, access, Path::new(TERMINALS))?;
         }
         Ok(())
     }
@@ -308,11 +280,68 @@ impl Builder {
         let Ok(stat) = fs::fstat(object) else { return Ok(()) };
         let linked = stat.st_nlink > 0;
         if linked && is_fit(FileType::from_raw_mode(stat.st_mode)) {
-            self.add(object, access, path)?;
+            self.add(object, false, access, path)?;
             self.always.insert((stat.st_dev, stat.st_ino));
         }
         Ok(())
     }
+}
+
+impl Pending {
+    /// Opens the next one; those that are gone, or not ours to enter, are not granted.
+    fn hold_next(pending: &mut Vec<Self>) -> Result<Option<Visited>, GrantError> {
+        while let Some(Self { parent, name, file_type, path, cursor }) = pending.pop() {
+            let object = match open(parent.as_fd(), &name) {
+                Ok(object) => object,
+                Err(Errno::NOENT | Errno::ACCESS | Errno::PERM) => continue,
+                Err(source) => return Err(GrantError::Walk { path, source }),
+            };
+            let is_directory = match file_type {
+                FileType::Unknown => is_directory_now(object.as_fd()),
+                known => known == FileType::Directory,
+            };
+            return Ok(Some(Visited { object: Rc::new(object), is_directory, path, cursor }));
+        }
+        Ok(None)
+    }
+}
+
+impl Visited {
+    /// Adds what is in this directory to `pending`, but for what is denied with all beneath.
+    fn look_through(
+        &self,
+        kind: Kind,
+        rules: &Rules,
+        pending: &mut Vec<Pending>,
+    ) -> Result<(), GrantError> {
+        let entries = match kind.names(&self.cursor) {
+            Names::Exactly(names) if !kind.allowed(&self.cursor) => {
+                names.into_iter().map(|name| (name, FileType::Unknown)).collect()
+            }
+            _ => match entries(&self.object) {
+                Ok(entries) => entries,
+                Err(Errno::ACCESS | Errno::PERM) => Vec::new(),
+                Err(source) => {
+                    return Err(GrantError::Walk { path: self.path.clone(), source });
+                }
+            },
+        };
+        for (name, file_type) in entries {
+            let cursor = rules.enter(&self.cursor, &name);
+            if kind.settled(&cursor) && !kind.allowed(&cursor) {
+                continue;
+            }
+            let path = self.path.join(std::ffi::OsStr::from_bytes(&name));
+            let Ok(name) = CString::new(name) else { continue };
+            let parent = Rc::clone(&self.object);
+            pending.push(Pending { parent, name, file_type, path, cursor });
+        }
+        Ok(())
+    }
+}
+
+fn is_directory_now(object: BorrowedFd<'_>) -> bool {
+    fs::fstat(object).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory)
 }
 
 /// Pipes live on a mount that is visible to nobody: Landlock does not restrict them and takes no
@@ -326,35 +355,31 @@ fn open(parent: BorrowedFd<'_>, name: &std::ffi::CStr) -> io::Result<OwnedFd> {
     fs::openat(parent, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
 }
 
-/// The names in a directory, without `.` and `..`, and without symbolic links: access follows those
+/// What is in a directory, without `.` and `..`, and without symbolic links: access follows those
 /// to what they name.
-fn entries(directory: &OwnedFd) -> io::Result<Vec<Vec<u8>>> {
+fn entries(directory: &OwnedFd) -> io::Result<Vec<(Vec<u8>, FileType)>> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let directory = fs::openat(directory, c".", flags, Mode::empty())?;
-    let mut names = Vec::new();
+    let mut entries = Vec::new();
     for entry in Dir::new(directory)? {
         let entry = entry?;
         let name = entry.file_name().to_bytes();
         if name != b"." && name != b".." && entry.file_type() != FileType::Symlink {
-            names.push(name.to_vec());
+            entries.push((name.to_vec(), entry.file_type()));
         }
     }
-    Ok(names)
+    Ok(entries)
 }
 
 /// Every block device, for root: reading a disk as a whole reads what is denied on it.
 pub(crate) fn block_devices() -> Vec<PathBuf> {
-    let Ok(devices) = fs::open("/dev", OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) else {
-        return Vec::new();
-    };
-    let names = entries(&devices).unwrap_or_default();
-    names
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let devices = fs::open("/dev", flags, Mode::empty());
+    devices
+        .and_then(|devices| entries(&devices))
+        .unwrap_or_default()
         .into_iter()
-        .map(std::ffi::OsString::from_vec)
-        .filter(|name| {
-            fs::statat(&devices, name, fs::AtFlags::SYMLINK_NOFOLLOW)
-                .is_ok_and(|s| FileType::from_raw_mode(s.st_mode) == FileType::BlockDevice)
-        })
-        .map(|name| Path::new("/dev").join(name))
+        .filter(|(_, file_type)| *file_type == FileType::BlockDevice)
+        .map(|(name, _)| Path::new("/dev").join(OsString::from_vec(name)))
         .collect()
 }

@@ -1,81 +1,73 @@
-//! Blocking connects: each waits on a thread of its own, never in the loop.
+//! Connects that take time: the loop polls them, and nothing waits for one.
 //!
-//! A target that dies leaves its connect behind. [`Connecting::sweep`] finds those and shuts the
-//! socket down, which ends the call.
+//! A connect on a blocking socket is made without blocking and finished when the socket is writable,
+//! as connect(2) describes for EINPROGRESS. The target waits for the answer meanwhile, as it would
+//! have waited in the call. If it dies, [`Connecting::sweep`] lets go of its connect.
 
 use super::listener::Listener;
-use crate::decide::call::AddressUse;
-use crate::perform::socket::{Address, Socket};
+use crate::perform::socket::Socket;
+use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
-use rustix::net::{self, Shutdown};
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
-/// Most connects that wait at the same time; each costs a thread that sleeps in the kernel.
-const WAITING_MAX: usize = 1024;
-/// Stack of such a thread: it makes two system calls.
-const STACK: usize = 64 * 1024;
+/// Most connects that are under way at the same time; each holds a descriptor of the broker.
+const WAITING_MAX: usize = 4096;
 
-/// The connects that are under way, by notification.
+/// A connect that is under way.
+#[derive(Debug)]
+struct Pending {
+    id: u64,
+    socket: Socket,
+    /// When SO_SNDTIMEO ends the wait (socket(7)).
+    deadline: Option<Instant>,
+}
+
+/// The connects that are under way.
 #[derive(Debug, Default)]
 pub(crate) struct Connecting {
-    sockets: Arc<Mutex<HashMap<u64, Arc<Socket>>>>,
+    pending: Vec<Pending>,
 }
 
 impl Connecting {
-    /// Connects `socket` on a thread, which then answers notification `id`.
+    /// Waits for `socket` to be connected on behalf of notification `id`.
     ///
     /// # Errors
-    /// Returns [`Errno::AGAIN`] if too many wait already or no thread can be started; then the
-    /// notification is still to be answered.
-    pub(crate) fn start(
-        &self,
-        listener: &Arc<Listener>,
-        id: u64,
-        socket: Socket,
-        address: Address,
-    ) -> Result<(), Errno> {
-        let socket = Arc::new(socket);
-        {
-            let mut sockets = lock(&self.sockets);
-            if sockets.len() >= WAITING_MAX {
-                return Err(Errno::AGAIN);
-            }
-            sockets.insert(id, Arc::clone(&socket));
+    /// Returns [`Errno::AGAIN`] if too many are under way; the call is still to be answered then.
+    pub(crate) fn add(&mut self, id: u64, socket: Socket) -> Result<(), Errno> {
+        if self.pending.len() >= WAITING_MAX {
+            return Err(Errno::AGAIN);
         }
-        let sockets = Arc::clone(&self.sockets);
-        let listener = Arc::clone(listener);
-        let connect = move || {
-            let result = socket.perform(AddressUse::Connect, &address);
-            lock(&sockets).remove(&id);
-            listener.complete(id, result);
-        };
-        match std::thread::Builder::new().stack_size(STACK).spawn(connect) {
-            Ok(_) => Ok(()),
-            Err(_) => {
-                lock(&self.sockets).remove(&id);
-                Err(Errno::AGAIN)
-            }
-        }
+        let deadline = socket.send_timeout()?.map(|timeout| Instant::now() + timeout);
+        self.pending.push(Pending { id, socket, deadline });
+        Ok(())
     }
 
     /// Whether none is under way.
     pub(crate) fn is_empty(&self) -> bool {
-        lock(&self.sockets).is_empty()
+        self.pending.is_empty()
     }
 
-    /// Ends the connects whose targets are gone.
-    pub(crate) fn sweep(&self, listener: &Listener) {
-        for (&id, socket) in lock(&self.sockets).iter() {
-            if !listener.is_waiting(id) {
-                // It may have connected just now; then the target's own descriptor is gone too.
-                let _ = net::shutdown(socket.as_ref(), Shutdown::Both);
+    /// What to poll for.
+    pub(crate) fn poll_fds(&self) -> impl Iterator<Item = PollFd<'_>> {
+        self.pending.iter().map(|pending| PollFd::new(&pending.socket, PollFlags::OUT))
+    }
+
+    /// Answers those that are decided, and lets go of those whose targets are gone.
+    pub(crate) fn sweep(&mut self, listener: &Listener) {
+        let now = Instant::now();
+        self.pending.retain_mut(|pending| {
+            if let Some(result) = pending.socket.outcome() {
+                let result =
+                    result.and_then(|()| pending.socket.put_in_place(listener, pending.id));
+                listener.complete(pending.id, result);
+                return false;
             }
-        }
+            if pending.deadline.is_some_and(|deadline| deadline <= now) {
+                // What the call returns when SO_SNDTIMEO runs out; the connect itself goes on.
+                listener.complete(pending.id, Err(Errno::INPROGRESS));
+                return false;
+            }
+            listener.is_waiting(pending.id)
+        });
     }
-}
-
-/// A thread that panicked took nothing with it that the map depends on.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

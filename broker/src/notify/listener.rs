@@ -5,7 +5,7 @@
 
 #![allow(unsafe_code)]
 
-use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use rustix::fs::OFlags;
 use rustix::io::{self, Errno};
 use rustix::ioctl::{self, IntegerSetter, Opcode, Setter, Updater, opcode};
@@ -56,6 +56,8 @@ const SET_FLAGS: Opcode = opcode::write::<u64>(b'!', 4);
 const FLAG_CONTINUE: u32 = 1;
 /// The new descriptor's number is the answer (Linux 5.14).
 const FLAG_SEND: u32 = 1 << 1;
+/// The number of the new descriptor is given.
+const FLAG_SET_NUMBER: u32 = 1 << 0;
 const SYNC_WAKE_UP: usize = 1;
 
 /// A notified system call: the registers of the target at its entry.
@@ -157,13 +159,35 @@ impl Listener {
         descriptor: BorrowedFd<'_>,
         close_on_exec: bool,
     ) -> io::Result<()> {
-        let descriptor = RawDescriptor {
-            id,
-            flags: FLAG_SEND,
-            source: descriptor.as_raw_fd().cast_unsigned(),
-            number: 0,
-            number_flags: if close_on_exec { OFlags::CLOEXEC.bits() } else { 0 },
-        };
+        self.add_descriptor(id, descriptor, FLAG_SEND, 0, close_on_exec)
+    }
+
+    /// Puts a duplicate of `descriptor` in the place of the target's descriptor `number`, as dup2(2)
+    /// would. The call is still to be answered.
+    ///
+    /// # Errors
+    /// Returns [`Errno::NOENT`] if the target is gone.
+    pub(crate) fn replace(
+        &self,
+        id: u64,
+        descriptor: BorrowedFd<'_>,
+        number: RawFd,
+        close_on_exec: bool,
+    ) -> io::Result<()> {
+        self.add_descriptor(id, descriptor, FLAG_SET_NUMBER, number.cast_unsigned(), close_on_exec)
+    }
+
+    fn add_descriptor(
+        &self,
+        id: u64,
+        descriptor: BorrowedFd<'_>,
+        flags: u32,
+        number: u32,
+        close_on_exec: bool,
+    ) -> io::Result<()> {
+        let number_flags = if close_on_exec { OFlags::CLOEXEC.bits() } else { 0 };
+        let source = descriptor.as_raw_fd().cast_unsigned();
+        let descriptor = RawDescriptor { id, flags, source, number, number_flags };
         // SAFETY: ADD_DESCRIPTOR reads one structure of this type.
         let request = unsafe { Setter::<ADD_DESCRIPTOR, RawDescriptor>::new(descriptor) };
         // SAFETY: the request matches the operation.

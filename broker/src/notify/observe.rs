@@ -96,7 +96,8 @@ impl Look {
     /// rules do.
     pub(crate) fn listing(&self, view: &View) -> Option<Listing> {
         let Effect::Open(flags) = self.effect else { return None };
-        if view.unlistable.is_empty() || writes(flags) || flags.contains(OFlags::PATH) {
+        if writes(flags) || flags.contains(OFlags::PATH) || !self.may_name_one_of(&view.unlistable)
+        {
             return None;
         }
         let follow = !flags.contains(OFlags::NOFOLLOW);
@@ -107,6 +108,19 @@ impl Look {
         (is_directory && view.unlistable.contains(&name)).then_some(Listing { object, flags })
     }
 
+    /// Whether the last component is the name of one of `directories`: spares a path walk for every
+    /// file that is read. Links with another name are not recognised; what they lead to is refused
+    /// by Landlock.
+    fn may_name_one_of(&self, directories: &HashSet<PathBuf>) -> bool {
+        if directories.is_empty() {
+            return false;
+        }
+        match path::split(&self.path) {
+            Some((_, name)) => directories.iter().any(|path| path.file_name() == Some(name)),
+            None => true,
+        }
+    }
+
     /// Whether the rules refuse it although the file system would have permitted it.
     pub(crate) fn judge(&self, view: &View) -> Option<Denial> {
         match self.effect {
@@ -115,7 +129,7 @@ impl Look {
             Effect::Change => self.judge_open(OFlags::WRONLY, view),
             Effect::Link => {
                 let object = path::walk(self.base.as_ref(), &self.path, false).ok()?;
-                judge_object(&object, FileOperation::Write, Access::EXISTS, view)
+                judge_object(&object, Wanted { read: false, write: true }, view)
             }
             Effect::Create => self.judge_entry(view, |exists| !exists),
             Effect::Remove => self.judge_entry(view, |exists| exists),
@@ -130,11 +144,9 @@ impl Look {
         match path::walk(self.base.as_ref(), &self.path, follow) {
             Ok(_) if exclusive => None,
             Ok(object) => {
-                let write = writes(flags)
-                    .then(|| judge_object(&object, FileOperation::Write, Access::WRITE_OK, view));
-                let read = (flags & OFlags::RWMODE != OFlags::WRONLY)
-                    .then(|| judge_object(&object, FileOperation::Read, Access::READ_OK, view));
-                write.flatten().or(read.flatten())
+                let wanted =
+                    Wanted { read: flags & OFlags::RWMODE != OFlags::WRONLY, write: writes(flags) };
+                judge_object(&object, wanted, view)
             }
             Err(Errno::NOENT) if flags.contains(OFlags::CREATE) => {
                 self.judge_entry(view, |exists| !exists)
@@ -149,36 +161,44 @@ impl Look {
         let (directory, name) = path::split(&self.path)?;
         let directory = if directory.is_empty() { b"." } else { directory };
         let parent = path::walk(self.base.as_ref(), directory, true).ok()?;
-        let exists = fs::statat(&parent, name, fs::AtFlags::SYMLINK_NOFOLLOW).is_ok();
         let parent_path = path::name_of(&parent).ok()?;
         let path = parent_path.join(name);
-        let denied = !view.rules.access(&path).write || view.frozen.contains(&parent_path);
-        let permitted = may(&parent, Access::WRITE_OK | Access::EXEC_OK);
-        (denied && possible(exists) && permitted)
+        if view.rules.access(&path).write && !view.frozen.contains(&parent_path) {
+            return None;
+        }
+        let exists = fs::statat(&parent, name, fs::AtFlags::SYMLINK_NOFOLLOW).is_ok();
+        (possible(exists) && may(&parent, Access::WRITE_OK | Access::EXEC_OK))
             .then(|| Denial { operation: FileOperation::Write, path: as_written(&path) })
     }
 }
 
-fn judge_object(
-    object: &OwnedFd,
-    operation: FileOperation,
-    native: Access,
-    view: &View,
-) -> Option<Denial> {
+/// What an open asks for.
+#[derive(Clone, Copy, Debug)]
+struct Wanted {
+    read: bool,
+    write: bool,
+}
+
+fn judge_object(object: &OwnedFd, wanted: Wanted, view: &View) -> Option<Denial> {
     let name = path::name_of(object).ok()?;
-    let stat = fs::fstat(object).ok()?;
-    let is_directory = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
     let access = view.rules.access(&name);
-    let allowed = match operation {
-        FileOperation::Read => access.read,
-        FileOperation::Write => access.write,
-    };
-    let exempt = !name.is_absolute() // a pipe or a socket
-        || name.starts_with("/dev/pts")
-        || view.always.contains(&(stat.st_dev, stat.st_ino))
-        || is_directory && operation == FileOperation::Write;
-    (!allowed && !exempt && may(object, native))
-        .then(|| Denial { operation, path: as_written(&name) })
+    let denied = Wanted { read: wanted.read && !access.read, write: wanted.write && !access.write };
+    // Most calls are permitted, and end here. What has no path is a pipe or a socket.
+    if !(denied.read || denied.write) || !name.is_absolute() || name.starts_with("/dev/pts") {
+        return None;
+    }
+    let stat = fs::fstat(object).ok()?;
+    if view.always.contains(&(stat.st_dev, stat.st_ino)) {
+        return None;
+    }
+    let is_directory = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
+    if denied.write && !is_directory && may(object, Access::WRITE_OK) {
+        Some(Denial { operation: FileOperation::Write, path: as_written(&name) })
+    } else if denied.read && may(object, Access::READ_OK) {
+        Some(Denial { operation: FileOperation::Read, path: as_written(&name) })
+    } else {
+        None
+    }
 }
 
 /// Whether the broker, which has the target's credentials, could do `access` outside.

@@ -20,12 +20,11 @@ use rustix::io::{self, Errno};
 use std::cell::OnceCell;
 use std::os::fd::RawFd;
 use std::path::Path;
-use std::sync::Arc;
 
 /// Answers the notifications of one listener.
 #[derive(Debug)]
 pub(crate) struct Server<'a> {
-    listener: Arc<Listener>,
+    listener: Listener,
     addresses: &'a AddressRules,
     view: &'a View,
     connecting: Connecting,
@@ -37,7 +36,7 @@ pub(crate) struct Server<'a> {
 enum Ending {
     /// Now, with this result.
     Now(io::Result<()>),
-    /// Another thread answers.
+    /// When the connect is decided.
     Later,
 }
 
@@ -45,7 +44,7 @@ impl<'a> Server<'a> {
     /// Serves `listener` by these rules.
     pub(crate) fn new(listener: OwnedFd, addresses: &'a AddressRules, view: &'a View) -> Self {
         Self {
-            listener: Arc::new(Listener::new(listener)),
+            listener: Listener::new(listener),
             addresses,
             view,
             connecting: Connecting::default(),
@@ -57,14 +56,16 @@ impl<'a> Server<'a> {
         &self.listener
     }
 
-    /// Whether [`Server::sweep`] has something to look after.
-    pub(crate) fn has_pending(&self) -> bool {
-        !self.connecting.is_empty()
+    /// The connects that are under way.
+    pub(crate) fn connecting(&self) -> &Connecting {
+        &self.connecting
     }
 
-    /// Ends what is done for targets that are gone.
-    pub(crate) fn sweep(&self) {
-        self.connecting.sweep(&self.listener);
+    /// Answers the connects that are decided.
+    pub(crate) fn sweep(&mut self) {
+        if !self.connecting.is_empty() {
+            self.connecting.sweep(&self.listener);
+        }
     }
 
     /// Receives and answers one notification.
@@ -124,7 +125,7 @@ impl<'a> Server<'a> {
     }
 
     fn perform(
-        &self,
+        &mut self,
         notification: &Notification,
         target: Target,
         call: &Call,
@@ -161,7 +162,7 @@ impl<'a> Server<'a> {
     }
 
     fn address(
-        &self,
+        &mut self,
         id: u64,
         target: Target,
         kind: AddressUse,
@@ -184,31 +185,32 @@ impl<'a> Server<'a> {
             }
             return Err(errno);
         }
-        let socket = match Socket::take(target, socket, self.addresses.allow_network) {
-            Ok(socket) => socket,
-            Err(errno) => {
-                traps.log(&format!("cannot act on the socket for {endpoint:?}: {errno}"));
-                return Err(errno);
-            }
-        };
+        let socket =
+            Socket::take(target, socket, self.addresses.allow_network).or_else(|errno| {
+                traps.log(&format!("cannot duplicate the socket for {endpoint:?}: {errno}"));
+                match (errno, kind) {
+                    (Errno::PERM, AddressUse::Connect) => Socket::replace(target, socket),
+                    _ => Err(errno),
+                }
+            })?;
         // Only now is it certain that memory and socket were those of the target.
         if !self.listener.is_waiting(id) {
             return Err(Errno::SRCH);
         }
-        // Binding a low port is a right: it must be the target's own.
-        if kind == AddressUse::Bind && !self.same_credentials_as(target)? {
-            return Err(Errno::ACCESS);
+        match kind {
+            // Binding a low port is a right: it must be the target's own.
+            AddressUse::Bind if !self.same_credentials_as(target)? => Err(Errno::ACCESS),
+            AddressUse::Bind => Ok(Ending::Now(socket.bind(&address))),
+            AddressUse::Connect => match socket.connect(&address) {
+                Ok(false) => self.connecting.add(id, socket).map(|()| Ending::Later),
+                // In the target's own hands from now on, connected or not.
+                result @ (Ok(true) | Err(Errno::INPROGRESS)) => {
+                    socket.put_in_place(&self.listener, id)?;
+                    Ok(Ending::Now(result.map(drop)))
+                }
+                Err(errno) => Err(errno),
+            },
         }
-        let waits = kind == AddressUse::Connect
-            && matches!(endpoint, Endpoint::Internet(_))
-            && !socket.is_nonblocking()?;
-        if waits {
-            return self
-                .connecting
-                .start(&self.listener, id, socket, address)
-                .map(|()| Ending::Later);
-        }
-        Ok(Ending::Now(socket.perform(kind, &address)))
     }
 
     fn metadata(

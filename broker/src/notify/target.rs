@@ -8,7 +8,7 @@ use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{self, Mode, OFlags};
 use rustix::io::{self, Errno};
 use rustix::process::{self, Pid, PidfdFlags, PidfdGetfdFlags};
-use std::io::{IoSliceMut, Read};
+use std::io::IoSliceMut;
 use std::os::fd::RawFd;
 
 /// Longest path that the kernel takes, with its NUL.
@@ -122,14 +122,38 @@ impl Target {
             .map_err(|errno| if errno == Errno::NOENT { Errno::BADF } else { errno })
     }
 
-    /// Whether descriptor `number` was itself opened with O_PATH.
-    pub(crate) fn is_path_only(&self, number: RawFd) -> bool {
+    /// The flags of descriptor `number` and of what it refers to, as open(2) takes them.
+    ///
+    /// # Errors
+    /// Returns [`Errno::BADF`] if the target has no such descriptor.
+    pub(crate) fn descriptor_flags(&self, number: RawFd) -> io::Result<OFlags> {
         let path = format!("/proc/{}/fdinfo/{number}", self.thread.as_raw_nonzero());
-        let Ok(text) = std::fs::read_to_string(path) else { return false };
-        text.lines()
-            .find_map(|line| line.strip_prefix("flags:"))
+        let text = read_file(&path).map_err(|_| Errno::BADF)?;
+        text.split(|&byte| byte == b'\n')
+            .find_map(|line| line.strip_prefix(b"flags:"))
+            .and_then(|flags| str::from_utf8(flags).ok())
             .and_then(|flags| u32::from_str_radix(flags.trim(), 8).ok())
-            .is_some_and(|flags| OFlags::from_bits_retain(flags).contains(OFlags::PATH))
+            .map(OFlags::from_bits_retain)
+            .ok_or(Errno::BADF)
+    }
+
+    /// The kernel's name for the protocol of the socket at descriptor `number`, such as `TCPv6`
+    /// (net/socket.c, system.sockprotoname).
+    ///
+    /// # Errors
+    /// Returns [`Errno::BADF`] if the target has no such descriptor, [`Errno::NOTSOCK`] if it is not
+    /// a socket.
+    pub(crate) fn socket_protocol(&self, number: RawFd) -> io::Result<Vec<u8>> {
+        let path = format!("/proc/{}/fd/{number}", self.thread.as_raw_nonzero());
+        let mut name = [0; 64];
+        match fs::getxattr(path, "system.sockprotoname", &mut name) {
+            Ok(length) => {
+                let name = &name[..length];
+                Ok(name.strip_suffix(b"\0").unwrap_or(name).to_vec())
+            }
+            Err(Errno::NOENT) => Err(Errno::BADF),
+            Err(_) => Err(Errno::NOTSOCK),
+        }
     }
 
     /// A duplicate of descriptor `number`: the same open file description.
@@ -163,6 +187,16 @@ impl Target {
     }
 }
 
+/// A small file of proc(5): one open, and a read until there is nothing more.
+fn read_file(path: &str) -> io::Result<Vec<u8>> {
+    let file = fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+    let mut text = Vec::with_capacity(4096);
+    while io::read(&file, rustix::buffer::spare_capacity(&mut text))? > 0 {
+        text.reserve(1024);
+    }
+    Ok(text)
+}
+
 /// The current directory as a directory descriptor argument (fcntl.h).
 pub(crate) const AT_FDCWD: RawFd = -100;
 
@@ -176,10 +210,7 @@ impl Credentials {
     }
 
     fn read(path: &str) -> io::Result<Self> {
-        let mut text = Vec::with_capacity(2048);
-        std::fs::File::open(path)
-            .and_then(|mut file| file.read_to_end(&mut text))
-            .map_err(|e| Errno::from_io_error(&e).unwrap_or(Errno::IO))?;
+        let text = read_file(path)?;
         let deciding = [&b"Uid:"[..], b"Gid:", b"Groups:", b"CapPrm:", b"CapEff:", b"NoNewPrivs:"];
         let lines: Vec<Vec<u8>> = text
             .split(|&byte| byte == b'\n')

@@ -8,14 +8,17 @@
 #![allow(unsafe_code)] // to pass an address of any family to the kernel as it was copied
 
 use crate::decide::address::{ADDRESS_MAX, Endpoint};
-use crate::decide::call::AddressUse;
+use crate::notify::listener::Listener;
 use crate::notify::target::Target;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, OFlags};
 use rustix::io::{self, Errno};
 use rustix::net::addr::{SocketAddrArg, SocketAddrLen, SocketAddrOpaque};
-use rustix::net::{self, AddressFamily, SocketType, ipproto, sockopt};
+use rustix::net::sockopt::Timeout;
+use rustix::net::{self, AddressFamily, SocketFlags, SocketType, ipproto, sockopt};
 use std::os::fd::RawFd;
+use std::time::Duration;
 
 /// The broker's own copy of an address argument, in the length that the target gave.
 #[derive(Debug)]
@@ -54,9 +57,22 @@ unsafe impl SocketAddrArg for Address {
     }
 }
 
-/// A duplicate of a socket of the target.
+/// A socket that stands for one of the target's.
 #[derive(Debug)]
-pub(crate) struct Socket(OwnedFd);
+pub(crate) struct Socket {
+    descriptor: OwnedFd,
+    /// The target waits in connect(2).
+    blocking: bool,
+    /// Where to put the socket: it is the broker's own, not a duplicate.
+    replaces: Option<Place>,
+}
+
+/// A descriptor of the target and its flag.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    number: RawFd,
+    close_on_exec: bool,
+}
 
 impl Socket {
     /// Takes the socket at descriptor `number`. Without `allow_network` only what the filter lets the
@@ -79,31 +95,107 @@ impl Socket {
             AddressFamily::NETLINK => sockopt::socket_protocol(&socket)?.is_none(),
             _ => false,
         };
-        if known { Ok(Self(socket)) } else { Err(Errno::ACCESS) }
-    }
-
-    /// Whether connect(2) returns at once.
-    ///
-    /// # Errors
-    /// Returns what fcntl(2) returns.
-    pub(crate) fn is_nonblocking(&self) -> io::Result<bool> {
-        Ok(fs::fcntl_getfl(&self.0)?.contains(OFlags::NONBLOCK))
-    }
-
-    /// Makes the call with `address`.
-    ///
-    /// # Errors
-    /// Returns what the kernel returns.
-    pub(crate) fn perform(&self, call: AddressUse, address: &Address) -> io::Result<()> {
-        match call {
-            AddressUse::Connect => net::connect(&self.0, address),
-            AddressUse::Bind => net::bind(&self.0, address),
+        let blocking = !fs::fcntl_getfl(&socket)?.contains(OFlags::NONBLOCK);
+        if known {
+            Ok(Self { descriptor: socket, blocking, replaces: None })
+        } else {
+            Err(Errno::ACCESS)
         }
+    }
+
+    /// Makes a TCP socket to put in the place of the one at descriptor `number`, where the platform
+    /// refuses pidfd_getfd(2), as Docker's default seccomp profile does. Flags of the descriptor
+    /// carry over; socket options and other descriptors of the same socket do not.
+    ///
+    /// # Errors
+    /// Returns [`Errno::BADF`] and [`Errno::NOTSOCK`] as the call does, [`Errno::ACCESS`] if the
+    /// socket there is not a TCP one.
+    pub(crate) fn replace(target: Target, number: RawFd) -> io::Result<Self> {
+        let family = match target.socket_protocol(number)?.as_slice() {
+            b"TCP" => AddressFamily::INET,
+            b"TCPv6" => AddressFamily::INET6,
+            _ => return Err(Errno::ACCESS),
+        };
+        let flags = target.descriptor_flags(number)?;
+        let blocking = !flags.contains(OFlags::NONBLOCK);
+        let mode = if blocking { SocketFlags::empty() } else { SocketFlags::NONBLOCK };
+        let descriptor = net::socket_with(
+            family,
+            SocketType::STREAM,
+            mode | SocketFlags::CLOEXEC,
+            Some(ipproto::TCP),
+        )?;
+        let place = Place { number, close_on_exec: flags.contains(OFlags::CLOEXEC) };
+        Ok(Self { descriptor, blocking, replaces: Some(place) })
+    }
+
+    /// bind(2) to `address`.
+    ///
+    /// # Errors
+    /// Returns what the kernel returns; [`Errno::PERM`] if the socket is not the target's own.
+    pub(crate) fn bind(&self, address: &Address) -> io::Result<()> {
+        match self.replaces {
+            None => net::bind(&self.descriptor, address),
+            Some(_) => Err(Errno::PERM),
+        }
+    }
+
+    /// connect(2) to `address`, without waiting. Returns whether it is decided.
+    ///
+    /// The flag is the open file description's, so that other descriptors of the socket, in the
+    /// target too, do not block either for the length of one system call.
+    ///
+    /// # Errors
+    /// Returns what the kernel returns; [`Errno::INPROGRESS`] if the target does not wait itself.
+    pub(crate) fn connect(&self, address: &Address) -> io::Result<bool> {
+        if !self.blocking {
+            return net::connect(&self.descriptor, address).map(|()| true);
+        }
+        let flags = fs::fcntl_getfl(&self.descriptor)?;
+        fs::fcntl_setfl(&self.descriptor, flags | OFlags::NONBLOCK)?;
+        let result = net::connect(&self.descriptor, address);
+        fs::fcntl_setfl(&self.descriptor, flags - OFlags::NONBLOCK)?;
+        match result {
+            Ok(()) => Ok(true),
+            // On loopback the handshake is usually complete by now.
+            Err(Errno::INPROGRESS | Errno::ALREADY) => {
+                self.outcome().map_or(Ok(false), |result| result.map(|()| true))
+            }
+            Err(errno) => Err(errno),
+        }
+    }
+
+    /// How the connect ended, if it has.
+    pub(crate) fn outcome(&self) -> Option<io::Result<()>> {
+        let mut fds = [PollFd::new(&self.descriptor, PollFlags::OUT)];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        match poll(&mut fds, Some(&now)) {
+            Ok(0) => None,
+            Ok(_) => Some(sockopt::socket_error(&self.descriptor).and_then(|result| result)),
+            Err(errno) => Some(Err(errno)),
+        }
+    }
+
+    /// SO_SNDTIMEO, if one is set (socket(7)).
+    ///
+    /// # Errors
+    /// Returns what getsockopt(2) returns.
+    pub(crate) fn send_timeout(&self) -> io::Result<Option<Duration>> {
+        sockopt::socket_timeout(&self.descriptor, Timeout::Send)
+    }
+
+    /// Puts a socket of the broker's own in the place of the target's. A duplicate needs nothing.
+    ///
+    /// # Errors
+    /// Returns what the ioctl returns.
+    pub(crate) fn put_in_place(&self, listener: &Listener, id: u64) -> io::Result<()> {
+        let Some(Place { number, close_on_exec }) = self.replaces else { return Ok(()) };
+        listener.replace(id, self.descriptor.as_fd(), number, close_on_exec)
     }
 }
 
 impl AsFd for Socket {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        self.descriptor.as_fd()
     }
 }
