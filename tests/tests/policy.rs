@@ -516,11 +516,19 @@ fn mutated_command_lines_give_an_orderly_error_or_run_the_tool() {
 }
 
 #[test]
-fn the_example_policy_is_valid() {
-    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/policy.json");
-    let text = std::fs::read_to_string(example).unwrap();
-    let sandbox = Sandbox::new().policy_json(text);
-    sandbox.sh("cat /etc/passwd > /dev/null").succeeds();
-    sandbox.run(["touch", "made"]).succeeds();
-    sandbox.probe("socket 2 2 0").refused("socket");
+fn the_example_policies_are_valid() {
+    for name in ["policy.json", "policy.yaml"] {
+        let example = format!("{}/examples/{name}", env!("CARGO_MANIFEST_DIR"));
+        let text = std::fs::read_to_string(example).unwrap();
+        let sandbox = Sandbox::new();
+        let policy = sandbox.file(name, text);
+        let run = |command: &str| {
+            let policy = policy.clone().into_os_string();
+            sandbox.landstrip(["-p".into(), policy, "sh".into(), "-c".into(), command.into()])
+        };
+        run("cat /etc/passwd > /dev/null && touch made").succeeds();
+        run("touch ../not-made").fails();
+        assert!(sandbox.path("work/made").exists(), "{name}");
+        assert!(!sandbox.path("not-made").exists(), "{name}");
+    }
 }
