@@ -39,10 +39,11 @@ impl Control {
         Ok(Self(control))
     }
 
-    /// Sends the filter without, the plan with the ruleset.
+    /// Sends the filter without, the plan with the ruleset. If the child is gone, what it said
+    /// last is still to be received.
     ///
     /// # Errors
-    /// Returns [`Errno::PIPE`] if the child is gone, else what sendmsg(2) returns.
+    /// Returns what sendmsg(2) returns.
     pub(crate) fn send(&self, packet: &[u8], ruleset: Option<BorrowedFd<'_>>) -> io::Result<()> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
@@ -51,9 +52,13 @@ impl Control {
         {
             return Err(Errno::MSGSIZE);
         }
-        let flags = SendFlags::NOSIGNAL;
-        io::retry_on_intr(|| net::sendmsg(&self.0, &[IoSlice::new(packet)], &mut ancillary, flags))
-            .map(drop)
+        let sent = io::retry_on_intr(|| {
+            net::sendmsg(&self.0, &[IoSlice::new(packet)], &mut ancillary, SendFlags::NOSIGNAL)
+        });
+        match sent {
+            Ok(_) | Err(Errno::PIPE) => Ok(()),
+            Err(errno) => Err(errno),
+        }
     }
 
     /// Receives one message.
@@ -64,14 +69,17 @@ impl Control {
         let mut packet = [0; Progress::SIZE + 1];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
         let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-        let received = io::retry_on_intr(|| {
-            let mut slices = [IoSliceMut::new(&mut packet)];
-            net::recvmsg(&self.0, &mut slices, &mut ancillary, RecvFlags::CMSG_CLOEXEC)
-        });
-        let received = match received {
-            Err(Errno::CONNRESET) => return Ok(Message::Closed),
-            other => other?,
+        let mut receive = || {
+            io::retry_on_intr(|| {
+                let mut slices = [IoSliceMut::new(&mut packet)];
+                net::recvmsg(&self.0, &mut slices, &mut ancillary, RecvFlags::CMSG_CLOEXEC)
+            })
         };
+        let received = match receive() {
+            // The child ended before it read the plan. What it said before follows.
+            Err(Errno::CONNRESET) => receive(),
+            other => other,
+        }?;
         let mut descriptors: Vec<OwnedFd> = ancillary
             .drain()
             .filter_map(|message| match message {

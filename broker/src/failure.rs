@@ -33,6 +33,11 @@ impl Failure {
         Self::Internal("teardown", message.to_owned())
     }
 
+    /// The child ended without a word.
+    pub(crate) fn died() -> Self {
+        Self::Internal("launch", "the process that was to run the tool was killed".to_owned())
+    }
+
     /// A failed step of the child.
     pub(crate) fn launch(tool: &[u8], step: Step, errno: Errno) -> Self {
         match step {

@@ -43,13 +43,15 @@ pub(crate) fn until_end(
     raise_descriptor_limit();
     let mut control = Some(control);
     let mut server: Option<Server<'_>> = None;
+    let mut confined = false;
     loop {
         let ready = wait(signals, control.as_ref(), server.as_ref())
             .map_err(|errno| Failure::system("poll", errno))?;
         if ready.control {
             match control.as_ref().map(Control::receive) {
-                Some(Ok(Message::Listening(listener))) if server.is_none() => {
+                Some(Ok(Message::Listening(listener))) if !confined => {
                     server = Some(Server::new(listener, judges.addresses, judges.view));
+                    confined = true;
                 }
                 Some(Ok(Message::Listening(_))) => {
                     return Err(Failure::system("second listener", Errno::BADMSG));
@@ -80,6 +82,9 @@ pub(crate) fn until_end(
                     control.as_ref().map(Control::receive)
                 {
                     return Err(Failure::launch(tool, step, errno));
+                }
+                if !confined {
+                    return Err(Failure::died());
                 }
                 return Ok(exit_status(status));
             }

@@ -138,6 +138,45 @@ fn a_sandbox_inside_a_sandbox_is_enforced_or_refused_never_weaker() {
     assert!(!outer.path("outside/made").exists());
 }
 
+/// Runs landstrip where one system call fails with `errno`, as on a kernel that lacks it.
+fn landstrip_without(number: u32, errno: i32) -> (Sandbox, tests::Outcome) {
+    let sandbox = Sandbox::new().allow_write(".");
+    let mut words = vec![
+        programs().probe().into_os_string(),
+        "without".into(),
+        number.to_string().into(),
+        errno.to_string().into(),
+    ];
+    words.extend(sandbox.command_line());
+    words.extend(["touch".into(), "made".into()]);
+    let outcome = sandbox.run_outside(words);
+    (sandbox, outcome)
+}
+
+#[test]
+fn a_kernel_that_cannot_confine_runs_nothing_and_the_reason_is_said() {
+    let [enosys, einval, eopnotsupp, ebusy, eperm] = [38, 22, 95, 16, 1];
+    let [landlock_create, landlock_add, landlock_restrict, seccomp] = [444, 445, 446, 317];
+    for (number, errno, word) in [
+        (landlock_create, enosys, "Landlock"),
+        (landlock_create, eopnotsupp, "Landlock"),
+        (landlock_add, enosys, "grant"),
+        (landlock_restrict, enosys, "Landlock"),
+        (seccomp, einval, "user notification"),
+        (seccomp, enosys, "user notification"),
+        (seccomp, ebusy, "listener exists"),
+        (seccomp, eperm, "listener"),
+    ] {
+        let (sandbox, outcome) = landstrip_without(number, errno);
+        outcome.is_error(125, "Internal", word);
+        assert!(!sandbox.path("work/made").exists(), "{outcome:#?}");
+    }
+    // The twin: a call that nobody needs.
+    let (sandbox, outcome) = landstrip_without(9999, enosys);
+    outcome.succeeds();
+    assert!(sandbox.path("work/made").exists());
+}
+
 #[test]
 fn hostile_names_give_one_valid_line_each() {
     for_each_user(|user| {

@@ -3,6 +3,7 @@
 use crate::file::open;
 use crate::sys::{self, addr, addr_mut, call, cstr};
 use crate::{number, say, tell};
+use std::os::unix::process::CommandExt;
 
 const TIOCSTI: usize = 0x5412;
 const TIOCLINUX: usize = 0x541c;
@@ -38,6 +39,12 @@ pub(crate) fn run(op: &str, args: &[&str]) -> bool {
         ("mount-setattr", []) => say(op, call(442, &[0, root, 0, block, 32])),
         ("seccomp-listener", []) => say(op, seccomp(NEW_LISTENER)),
         ("seccomp-filter", []) => say(op, seccomp(0)),
+        ("without", [number_, errno, program, rest @ ..]) => {
+            say(op, deny(number(number_), number(errno)));
+            // Returns only if it failed.
+            let error = std::process::Command::new(program).args(rest).exec();
+            tell("exec", &error.to_string());
+        }
         ("landlock", []) => {
             // LANDLOCK_CREATE_RULESET_VERSION.
             say(op, call(444, &[0, 0, 1]));
@@ -145,4 +152,19 @@ fn seccomp(flags: usize) -> sys::Result {
     let program = [0x7fff_0000_0000_0006u64];
     let header = [1usize, addr(&program)];
     call(libc::SYS_seccomp, &[1, flags, addr(&header)])
+}
+
+/// Makes the kernel seem to lack system call `number`: it fails with `errno` from now on.
+fn deny(number: usize, errno: usize) -> sys::Result {
+    let _ = call(libc::SYS_prctl, &[libc::PR_SET_NO_NEW_PRIVS as usize, 1, 0, 0, 0]);
+    // Load the number; equal: return the errno; else allow. Each is code, jt, jf, k.
+    let number = number as u64;
+    let program = [
+        0x0020u64,
+        number << 32 | 1 << 24 | 0x0015,
+        (0x0005_0000 | errno as u64) << 32 | 0x0006,
+        0x7fff_0000_0000_0006,
+    ];
+    let header = [4usize, addr(&program)];
+    call(libc::SYS_seccomp, &[1, 0, addr(&header)])
 }
