@@ -3,10 +3,9 @@
 //! Nothing here blocks but poll(2).
 
 use crate::control::{Control, Message};
-use crate::decide::address::AddressRules;
 use crate::failure::Failure;
-use crate::notify::observe::View;
-use crate::notify::serve::Server;
+use crate::notify::connecting::Connecting;
+use crate::notify::serve::{Judges, Server};
 use crate::report::Traps;
 use crate::supervise::{Family, Signals};
 use common::exit;
@@ -15,18 +14,6 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::AsFd;
 use rustix::io::Errno;
 use rustix::process::{self, Resource, Rlimit, WaitStatus};
-
-/// How often connects are looked after whose targets may be gone or whose time is up.
-const SWEEP_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 500_000_000 };
-
-/// What the notifications are judged by.
-#[derive(Debug)]
-pub(crate) struct Judges<'a> {
-    /// Socket addresses.
-    pub(crate) addresses: &'a AddressRules,
-    /// File rules, for metadata and reports.
-    pub(crate) view: &'a View,
-}
 
 /// Serves the command until it has ended; returns its exit status as landstrip's own.
 ///
@@ -50,7 +37,7 @@ pub(crate) fn until_end(
         if ready.control {
             match control.as_ref().map(Control::receive) {
                 Some(Ok(Message::Listening(listener))) if !confined => {
-                    server = Some(Server::new(listener, judges.addresses, judges.view));
+                    server = Some(Server::new(listener, judges));
                     confined = true;
                 }
                 Some(Ok(Message::Listening(_))) => {
@@ -135,12 +122,13 @@ fn wait(
     let connects_from = fds.len();
     let connecting = server.map(Server::connecting).filter(|connecting| !connecting.is_empty());
     fds.extend(connecting.into_iter().flat_map(|connecting| connecting.poll_fds()));
-    let limit = connecting.map(|_| &SWEEP_INTERVAL);
-    let count = match poll(&mut fds, limit) {
-        Ok(count) => count,
+    let limit = connecting.and_then(Connecting::poll_limit);
+    let limit = limit.and_then(|limit| Timespec::try_from(limit).ok());
+    match poll(&mut fds, limit.as_ref()) {
+        Ok(_) => {}
         Err(Errno::INTR) => return Ok(Ready::default()),
         Err(errno) => return Err(errno),
-    };
+    }
     let events = |at: Option<usize>| at.map_or(PollFlags::empty(), |at| fds[at].revents());
     let listener = events(listener_at);
     Ok(Ready {
@@ -149,7 +137,8 @@ fn wait(
         notification: listener.contains(PollFlags::IN),
         // No task has the filter any more (seccomp_unotify(2)).
         sandbox_empty: listener.intersects(PollFlags::HUP | PollFlags::ERR),
-        connect: count == 0 || fds[connects_from..].iter().any(|fd| !fd.revents().is_empty()),
+        connect: connecting.is_some_and(Connecting::is_due)
+            || fds[connects_from..].iter().any(|fd| !fd.revents().is_empty()),
     })
 }
 

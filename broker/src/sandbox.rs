@@ -3,9 +3,10 @@
 use crate::cli::Options;
 use crate::compile::{filter, grants, plan};
 use crate::control::Control;
-use crate::decide::address::AddressRules;
+use crate::decide::address::{AddressRules, UnixRules};
 use crate::failure::Failure;
 use crate::notify::observe::View;
+use crate::notify::serve::Judges;
 use crate::policy::load::Environment;
 use crate::policy::resolve::{Network, Policy};
 use crate::policy::rules::Rules;
@@ -46,7 +47,13 @@ impl Sandbox {
 
         let allow_network = policy.network.allow_network;
         let report_reads = !policy.files.deny_read.is_empty();
-        let filter = filter::compile(&filter::Options { allow_network, report_reads })
+        let filter_options = filter::Options {
+            allow_network,
+            report_reads,
+            local_binding: policy.network.allow_local_binding,
+            all_unix_sockets: policy.network.allow_all_unix_sockets,
+        };
+        let filter = filter::compile(&filter_options)
             .map_err(|error| Failure::Internal("filter", error.to_string()))?;
         if let Some(child) = child {
             let packet = plan::encode_filter(&filter::encode(&filter))
@@ -64,6 +71,11 @@ impl Sandbox {
             addresses: AddressRules {
                 allow_network,
                 loopback_ports: ports.into_iter().flatten().collect(),
+                local_binding: policy.network.allow_local_binding,
+                unix: UnixRules {
+                    all: policy.network.allow_all_unix_sockets,
+                    paths: policy.network.allow_unix_sockets.clone(),
+                },
             },
             view: View {
                 rules,
@@ -122,7 +134,8 @@ impl Sandbox {
         control
             .send(&packet, Some(self.ruleset.as_fd()))
             .map_err(|errno| Failure::system("send the plan", errno))?;
-        let judges = run::Judges { addresses: &self.addresses, view: &self.view };
+        let judges =
+            Judges { addresses: &self.addresses, view: &self.view, ruleset: self.ruleset.as_fd() };
         run::until_end(control, signals, family, &judges, &mut self.traps, name.as_bytes())
     }
 
@@ -138,9 +151,6 @@ fn refuse_what_is_not_built(network: &Network) -> Result<(), Failure> {
     let asked = [
         ("network.allowedDomains", !network.allowed_domains.is_empty()),
         ("network.deniedDomains", !network.denied_domains.is_empty()),
-        ("network.allowLocalBinding", network.allow_local_binding),
-        ("network.allowUnixSockets", !network.allow_unix_sockets.is_empty()),
-        ("network.allowAllUnixSockets", network.allow_all_unix_sockets),
     ];
     match asked.iter().find(|(_, is_asked)| *is_asked) {
         None => Ok(()),

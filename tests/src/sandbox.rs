@@ -119,6 +119,19 @@ impl Sandbox {
         self.network("socksProxyPort", json!(port))
     }
 
+    /// network.allowLocalBinding.
+    pub fn allow_local_binding(self) -> Self {
+        self.network("allowLocalBinding", json!(true))
+    }
+
+    /// network.allowUnixSockets; relative paths start in `work`.
+    pub fn allow_unix_socket(mut self, path: impl AsRef<Path>) -> Self {
+        let text = path.as_ref().to_str().expect("policy paths are text");
+        let list = self.network.entry("allowUnixSockets").or_insert_with(|| json!([]));
+        list.as_array_mut().expect("a list").push(json!(text));
+        self
+    }
+
     /// network.allowAllUnixSockets.
     pub fn allow_all_unix_sockets(self) -> Self {
         self.network("allowAllUnixSockets", json!(true))

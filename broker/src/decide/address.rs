@@ -5,6 +5,7 @@
 
 use rustix::io::Errno;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::{Path, PathBuf};
 
 const AF_UNSPEC: u16 = 0;
 const AF_UNIX: u16 = 1;
@@ -12,6 +13,8 @@ const AF_INET: u16 = 2;
 const AF_INET6: u16 = 10;
 const AF_NETLINK: u16 = 16;
 
+/// `sizeof(struct sockaddr_un)` (unix(7)).
+const UNIX_ADDRESS_MAX: usize = 110;
 /// `sizeof(struct sockaddr_storage)`: a longer address is refused by the kernel.
 pub(crate) const ADDRESS_MAX: usize = 128;
 
@@ -59,6 +62,7 @@ impl Endpoint {
                 Ok(Self::Internet((Ipv6Addr::from(address), port).into()))
             }
             AF_INET | AF_INET6 => Err(Errno::INVAL),
+            AF_UNIX if bytes.len() > UNIX_ADDRESS_MAX => Err(Errno::INVAL),
             AF_UNIX => Ok(match rest {
                 [] => Self::UnixUnnamed,
                 [0, name @ ..] => Self::UnixAbstract(name.to_vec()),
@@ -93,43 +97,117 @@ pub(crate) struct AddressRules {
     pub(crate) allow_network: bool,
     /// Ports on loopback addresses that may be connected to.
     pub(crate) loopback_ports: Vec<u16>,
+    /// TCP may be bound on loopback addresses, and connected to where the sandbox itself listens.
+    pub(crate) local_binding: bool,
+    /// Pathname sockets.
+    pub(crate) unix: UnixRules,
+}
+
+/// Which pathname sockets may be connected to and bound.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct UnixRules {
+    /// Every one.
+    pub(crate) all: bool,
+    /// These, by canonical path, and what is in the directories among them.
+    pub(crate) paths: Vec<PathBuf>,
+}
+
+/// What becomes of a call with an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// It is performed with this address.
+    Perform,
+    /// connect: only if the sandbox itself listens on this loopback address.
+    OwnPort(SocketAddr),
+    /// bind: to a loopback address in the place of the unspecified one.
+    Narrow,
+    /// What the path leads to decides.
+    ByPath,
+    /// It fails with EACCES.
+    Refuse,
 }
 
 impl AddressRules {
     /// Whether a socket may be connected to `endpoint`.
-    ///
-    /// # Errors
-    /// Returns the errno that the target gets.
-    pub(crate) fn connect(&self, endpoint: &Endpoint) -> Result<(), Errno> {
+    pub(crate) fn connect(&self, endpoint: &Endpoint) -> Verdict {
         match endpoint {
-            Endpoint::Internet(_) if self.allow_network => Ok(()),
-            Endpoint::Internet(address)
-                if is_loopback(address.ip()) && self.loopback_ports.contains(&address.port()) =>
-            {
-                Ok(())
+            Endpoint::Internet(_) if self.allow_network => Verdict::Perform,
+            Endpoint::Internet(address) if is_loopback(address.ip()) => {
+                if self.loopback_ports.contains(&address.port()) {
+                    Verdict::Perform
+                } else if self.local_binding {
+                    Verdict::OwnPort(canonical(*address))
+                } else {
+                    Verdict::Refuse
+                }
             }
             // Dissolving an association reaches nobody; route queries have no peer but the kernel.
-            Endpoint::Unspecified | Endpoint::Netlink => Ok(()),
-            _ => Err(Errno::ACCESS),
+            Endpoint::Unspecified | Endpoint::Netlink => Verdict::Perform,
+            Endpoint::UnixPath(_) if self.unix.any() => Verdict::ByPath,
+            _ => Verdict::Refuse,
         }
     }
 
     /// Whether a socket may be bound to `endpoint`.
-    ///
-    /// # Errors
-    /// Returns the errno that the target gets.
-    pub(crate) fn bind(&self, endpoint: &Endpoint) -> Result<(), Errno> {
+    pub(crate) fn bind(&self, endpoint: &Endpoint) -> Verdict {
         match endpoint {
-            Endpoint::Internet(_) | Endpoint::Unspecified if self.allow_network => Ok(()),
-            Endpoint::Netlink => Ok(()),
-            _ => Err(Errno::ACCESS),
+            Endpoint::Internet(_) | Endpoint::Unspecified if self.allow_network => Verdict::Perform,
+            Endpoint::Internet(address) if self.local_binding => {
+                let ip = address.ip().to_canonical();
+                if is_loopback(ip) {
+                    Verdict::Perform
+                } else if ip.is_unspecified() {
+                    // What servers bind by default: python3 -m http.server 0.0.0.0, node, Go and
+                    // Java `::` for both families. They mean to be reached, and are, from here.
+                    Verdict::Narrow
+                } else {
+                    Verdict::Refuse
+                }
+            }
+            Endpoint::Netlink => Verdict::Perform,
+            Endpoint::UnixPath(_) if self.unix.any() => Verdict::ByPath,
+            _ => Verdict::Refuse,
         }
     }
 }
 
+impl UnixRules {
+    /// Whether any pathname socket may be used.
+    pub(crate) fn any(&self) -> bool {
+        self.all || !self.paths.is_empty()
+    }
+
+    /// Whether the socket with this canonical path may be used.
+    pub(crate) fn permit(&self, path: &Path) -> bool {
+        self.all || path.is_absolute() && self.paths.iter().any(|listed| path.starts_with(listed))
+    }
+}
+
+/// The bytes of `bytes`, a `sockaddr` of the internet, with a loopback address in the place of its
+/// own. A socket for both families gets the IPv4 one: most clients of such servers use it, and those
+/// that try ::1 first go on to it.
+pub(crate) fn narrowed(mut bytes: Vec<u8>, only_v6: bool) -> Vec<u8> {
+    let v4 = Ipv4Addr::LOCALHOST;
+    let v6 = if only_v6 { Ipv6Addr::LOCALHOST } else { v4.to_ipv6_mapped() };
+    let is_v4 = bytes.first_chunk().is_some_and(|&family| u16::from_ne_bytes(family) == AF_INET);
+    if is_v4 {
+        if let Some(part) = bytes.get_mut(4..8) {
+            part.copy_from_slice(&v4.octets());
+        }
+    } else if let Some(part) = bytes.get_mut(8..24) {
+        part.copy_from_slice(&v6.octets());
+    }
+    bytes
+}
+
+/// The same address without the two ways to write an IPv4 one.
+pub(crate) fn canonical(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}
+
 /// 127.0.0.0/8, ::1, and the IPv4 ones mapped into IPv6. The unspecified addresses, which the kernel
 /// takes for loopback in connect(2), are not among them.
-fn is_loopback(address: IpAddr) -> bool {
+pub(crate) fn is_loopback(address: IpAddr) -> bool {
     address.to_canonical().is_loopback()
 }
 
@@ -160,28 +238,28 @@ mod tests {
 
     #[test]
     fn only_the_permitted_ports_on_loopback_are_reached() {
-        let rules = AddressRules { allow_network: false, loopback_ports: vec![3128] };
-        let refused = Err(Errno::ACCESS);
+        let rules = AddressRules { loopback_ports: vec![3128], ..AddressRules::default() };
+        use Verdict::{Perform, Refuse};
         let cases = [
-            (inet([127, 0, 0, 1], 3128), Ok(())),
-            (inet([127, 255, 255, 254], 3128), Ok(())),
-            (inet6("::1", 3128), Ok(())),
-            (inet6("::ffff:127.0.0.1", 3128), Ok(())),
-            (inet([127, 0, 0, 1], 3129), refused),
-            (inet([0, 0, 0, 0], 3128), refused),
-            (inet([10, 0, 0, 1], 3128), refused),
-            (inet([128, 0, 0, 1], 3128), refused),
-            (inet6("::", 3128), refused),
-            (inet6("::ffff:0.0.0.0", 3128), refused),
-            (inet6("::ffff:10.0.0.1", 3128), refused),
+            (inet([127, 0, 0, 1], 3128), Perform),
+            (inet([127, 255, 255, 254], 3128), Perform),
+            (inet6("::1", 3128), Perform),
+            (inet6("::ffff:127.0.0.1", 3128), Perform),
+            (inet([127, 0, 0, 1], 3129), Refuse),
+            (inet([0, 0, 0, 0], 3128), Refuse),
+            (inet([10, 0, 0, 1], 3128), Refuse),
+            (inet([128, 0, 0, 1], 3128), Refuse),
+            (inet6("::", 3128), Refuse),
+            (inet6("::ffff:0.0.0.0", 3128), Refuse),
+            (inet6("::ffff:10.0.0.1", 3128), Refuse),
             // IPv4-compatible, not mapped: another address family in disguise.
-            (inet6("::127.0.0.1", 3128), refused),
-            (inet6("64:ff9b::7f00:1", 3128), refused),
-            (unix(b"/run/docker.sock\0"), refused),
-            (unix(b"\0abstract"), refused),
-            (unix(b""), refused),
-            (vec![40, 0, 0, 0], refused),
-            (vec![0, 0], Ok(())),
+            (inet6("::127.0.0.1", 3128), Refuse),
+            (inet6("64:ff9b::7f00:1", 3128), Refuse),
+            (unix(b"/run/docker.sock\0"), Refuse),
+            (unix(b"\0abstract"), Refuse),
+            (unix(b""), Refuse),
+            (vec![40, 0, 0, 0], Refuse),
+            (vec![0, 0], Perform),
         ];
         for (bytes, expected) in cases {
             let endpoint = Endpoint::parse(&bytes).unwrap();
@@ -193,20 +271,105 @@ mod tests {
     fn nothing_is_bound_by_default_but_route_sockets() {
         let rules = AddressRules::default();
         for bytes in [inet([127, 0, 0, 1], 0), inet6("::1", 80), unix(b"/tmp/x\0"), vec![0, 0]] {
-            assert_eq!(rules.bind(&Endpoint::parse(&bytes).unwrap()), Err(Errno::ACCESS));
+            assert_eq!(rules.bind(&Endpoint::parse(&bytes).unwrap()), Verdict::Refuse);
         }
-        assert_eq!(rules.bind(&Endpoint::Netlink), Ok(()));
+        assert_eq!(rules.bind(&Endpoint::Netlink), Verdict::Perform);
     }
 
     #[test]
     fn open_networking_still_refuses_unix_sockets() {
-        let rules = AddressRules { allow_network: true, loopback_ports: vec![] };
-        assert_eq!(rules.connect(&Endpoint::parse(&inet([10, 0, 0, 1], 80)).unwrap()), Ok(()));
-        assert_eq!(rules.bind(&Endpoint::parse(&inet([0, 0, 0, 0], 80)).unwrap()), Ok(()));
+        let rules = AddressRules { allow_network: true, ..AddressRules::default() };
+        assert_eq!(
+            rules.connect(&Endpoint::parse(&inet([10, 0, 0, 1], 80)).unwrap()),
+            Verdict::Perform
+        );
+        assert_eq!(
+            rules.bind(&Endpoint::parse(&inet([0, 0, 0, 0], 80)).unwrap()),
+            Verdict::Perform
+        );
         for name in [&b"/x"[..], b"\0x", b""] {
             let endpoint = Endpoint::parse(&unix(name)).unwrap();
-            assert_eq!(rules.connect(&endpoint), Err(Errno::ACCESS));
-            assert_eq!(rules.bind(&endpoint), Err(Errno::ACCESS));
+            assert_eq!(rules.connect(&endpoint), Verdict::Refuse);
+            assert_eq!(rules.bind(&endpoint), Verdict::Refuse);
+        }
+    }
+
+    #[test]
+    fn local_binding_reaches_and_serves_loopback_only() {
+        let rules = AddressRules {
+            local_binding: true,
+            loopback_ports: vec![3128],
+            ..AddressRules::default()
+        };
+        use Verdict::{Narrow, OwnPort, Perform, Refuse};
+        let own = |text: &str| OwnPort(text.parse().unwrap());
+        let cases = [
+            (inet([127, 0, 0, 1], 80), own("127.0.0.1:80"), Perform),
+            (inet([127, 0, 0, 2], 80), own("127.0.0.2:80"), Perform),
+            (inet6("::1", 80), own("[::1]:80"), Perform),
+            (inet6("::ffff:127.0.0.1", 80), own("127.0.0.1:80"), Perform),
+            (inet([127, 0, 0, 1], 3128), Perform, Perform),
+            (inet([0, 0, 0, 0], 80), Refuse, Narrow),
+            (inet6("::", 80), Refuse, Narrow),
+            (inet6("::ffff:0.0.0.0", 80), Refuse, Narrow),
+            (inet([10, 0, 0, 1], 80), Refuse, Refuse),
+            (inet([255, 255, 255, 255], 80), Refuse, Refuse),
+            (inet6("fe80::1", 80), Refuse, Refuse),
+            (inet6("::127.0.0.1", 80), Refuse, Refuse),
+            (unix(b"/x\0"), Refuse, Refuse),
+        ];
+        for (bytes, connect, bind) in cases {
+            let endpoint = Endpoint::parse(&bytes).unwrap();
+            assert_eq!((rules.connect(&endpoint), rules.bind(&endpoint)), (connect, bind));
+        }
+        assert_eq!(rules.bind(&Endpoint::Unspecified), Refuse, "an old spelling of 0.0.0.0");
+    }
+
+    #[test]
+    fn wildcards_are_narrowed_to_loopback_with_their_port() {
+        for (bytes, only_v6, expected) in [
+            (inet([0, 0, 0, 0], 80), false, "127.0.0.1:80"),
+            (inet([0, 0, 0, 0], 80), true, "127.0.0.1:80"),
+            (inet6("::", 80), false, "[::ffff:127.0.0.1]:80"),
+            (inet6("::", 80), true, "[::1]:80"),
+            (inet6("::ffff:0.0.0.0", 80), false, "[::ffff:127.0.0.1]:80"),
+        ] {
+            let endpoint = Endpoint::parse(&narrowed(bytes, only_v6)).unwrap();
+            assert_eq!(endpoint, Endpoint::Internet(expected.parse().unwrap()));
+        }
+    }
+
+    #[test]
+    fn listed_sockets_and_those_in_listed_directories_are_permitted() {
+        let paths = ["/run/a.sock", "/run/dir"].map(PathBuf::from).to_vec();
+        let rules = UnixRules { all: false, paths };
+        for (path, expected) in [
+            ("/run/a.sock", true),
+            ("/run/dir/b", true),
+            ("/run/dir/deep/b", true),
+            ("/run/dir", true),
+            ("/run/a.sock2", false),
+            ("/run/a.sock (deleted)", false),
+            ("/run/directory", false),
+            ("/run", false),
+            ("socket:[1]", false),
+        ] {
+            assert_eq!(rules.permit(Path::new(path)), expected, "{path}");
+        }
+        assert!(UnixRules { all: true, paths: vec![] }.permit(Path::new("/anything")));
+        assert!(!UnixRules::default().any());
+    }
+
+    #[test]
+    fn names_without_a_path_are_refused_where_all_unix_sockets_are_allowed() {
+        let unix_rules = UnixRules { all: true, paths: vec![] };
+        let rules = AddressRules { unix: unix_rules, ..AddressRules::default() };
+        for (name, expected) in
+            [(&b"/x\0"[..], Verdict::ByPath), (b"\0x", Verdict::Refuse), (b"", Verdict::Refuse)]
+        {
+            let endpoint = Endpoint::parse(&unix(name)).unwrap();
+            assert_eq!(rules.connect(&endpoint), expected);
+            assert_eq!(rules.bind(&endpoint), expected);
         }
     }
 

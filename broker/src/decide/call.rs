@@ -16,8 +16,12 @@ use std::os::fd::RawFd;
 pub(crate) enum Call {
     /// connect or bind: descriptor, address, length.
     Address(AddressUse, RawFd, u64, u32),
-    /// listen on a descriptor.
-    Listen(RawFd),
+    /// listen on a descriptor: backlog.
+    Listen(RawFd, i32),
+    /// shutdown of a descriptor: how.
+    Shutdown(RawFd, i32),
+    /// socketpair of Unix datagram sockets: type with its flags, where the two numbers go.
+    DatagramPair(i32, u64),
     /// socket or socketpair with this family, type and protocol, which the filter does not allow.
     Socket(i32, i32, i32),
     /// A call on files that Landlock decides: looked at for the report only.
@@ -139,7 +143,16 @@ impl Call {
                 Self::Address(AddressUse::Connect, n.int(0), address(1), n.unsigned(2))
             }
             libc::SYS_bind => Self::Address(AddressUse::Bind, n.int(0), address(1), n.unsigned(2)),
-            libc::SYS_listen => Self::Listen(n.int(0)),
+            libc::SYS_listen => Self::Listen(n.int(0), n.int(1)),
+            libc::SYS_shutdown => Self::Shutdown(n.int(0), n.int(1)),
+            libc::SYS_socketpair
+                if n.int(0) == libc::AF_UNIX
+                    && [libc::SOCK_DGRAM, libc::SOCK_RAW]
+                        .contains(&(n.int(1) & SOCK_TYPE_MASK))
+                    && [0, libc::PF_UNIX].contains(&n.int(2)) =>
+            {
+                Self::DatagramPair(n.int(1), address(3))
+            }
             libc::SYS_socket | libc::SYS_socketpair => Self::Socket(n.int(0), n.int(1), n.int(2)),
 
             libc::SYS_open => one(AT_FDCWD, address(0), open(n.unsigned(1))),
@@ -239,6 +252,8 @@ impl Call {
     }
 }
 
+/// The rest of a socket's type are flags (socket(2)).
+const SOCK_TYPE_MASK: i32 = 0xf;
 /// linux/ioprio.h
 const IOPRIO_WHO_PROCESS: i32 = 1;
 
@@ -296,7 +311,7 @@ pub(crate) fn describe_socket(family: i32, kind: i32, protocol: i32) -> Vec<u8> 
         libc::AF_ALG => "alg".to_owned(),
         other => format!("family {other}"),
     };
-    let kind = match kind & 0xf {
+    let kind = match kind & SOCK_TYPE_MASK {
         libc::SOCK_STREAM => "stream".to_owned(),
         libc::SOCK_DGRAM => "datagram".to_owned(),
         libc::SOCK_RAW => "raw".to_owned(),
@@ -325,8 +340,14 @@ mod tests {
     fn every_call_that_the_filter_notifies_is_known_here() {
         // Newer than what programs need; without them they use the calls that are known.
         let refused = ["setxattrat", "removexattrat", "file_setattr"];
-        for (allow_network, report_reads) in [(false, false), (true, false), (false, true)] {
-            let options = filter::Options { allow_network, report_reads };
+        let closed = filter::Options::default();
+        for options in [
+            closed,
+            filter::Options { allow_network: true, ..closed },
+            filter::Options { report_reads: true, ..closed },
+            filter::Options { local_binding: true, ..closed },
+            filter::Options { all_unix_sockets: true, ..closed },
+        ] {
             for entry in filter::describe(&options).filter(|e| e.what.contains("the broker")) {
                 let known = decode(i64::from(entry.call.number), [0; 6]) != Call::Unknown;
                 assert_eq!(known, !refused.contains(&entry.call.name), "{}", entry.call.name);

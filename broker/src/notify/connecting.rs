@@ -1,44 +1,81 @@
 //! Connects that take time: the loop polls them, and nothing waits for one.
 //!
 //! A connect on a blocking socket is made without blocking and finished when the socket is writable,
-//! as connect(2) describes for EINPROGRESS. The target waits for the answer meanwhile, as it would
-//! have waited in the call. If it dies, [`Connecting::sweep`] lets go of its connect.
+//! as connect(2) describes for EINPROGRESS; one to a Unix socket with a full queue, of which nothing
+//! tells when it has room, is tried again after a while. The target waits for the answer meanwhile,
+//! as it would have waited in the call. If it dies, [`Connecting::sweep`] lets go of its connect.
 
 use super::listener::Listener;
-use crate::perform::socket::Socket;
+use crate::perform::local_ports::Held;
+use crate::perform::socket::{Progress, Socket};
+use crate::perform::unix::Peer;
 use rustix::event::{PollFd, PollFlags};
-use rustix::io::Errno;
-use std::time::Instant;
+use rustix::io::{self, Errno};
+use std::time::{Duration, Instant};
 
 /// Most connects that are under way at the same time; each holds a descriptor of the broker.
 const WAITING_MAX: usize = 4096;
+/// How often connects are looked after whose targets may be gone or whose time is up.
+const SWEEP_INTERVAL: Duration = Duration::from_millis(500);
+/// How long a full queue is left alone, and how much longer for each that is: many waiting connects
+/// must not take the loop's time.
+const RETRY_INTERVAL: Duration = Duration::from_millis(5);
+const RETRY_INTERVAL_EACH: Duration = Duration::from_micros(200);
 
 /// A connect that is under way.
 #[derive(Debug)]
 struct Pending {
-    id: u64,
+    /// The notification to answer; none if the target does not wait.
+    id: Option<u64>,
     socket: Socket,
     /// When SO_SNDTIMEO ends the wait (socket(7)).
     deadline: Option<Instant>,
+    peer: Waiting,
+}
+
+/// What a connect waits for.
+#[derive(Debug)]
+pub(crate) enum Waiting {
+    /// The answer of whoever has the address.
+    Anyone,
+    /// The answer of a listening socket of the sandbox, which keeps its address until then.
+    Own(Held),
+    /// Room in the queue of a Unix socket.
+    Queue(Peer),
 }
 
 /// The connects that are under way.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Connecting {
     pending: Vec<Pending>,
+    next_sweep: Instant,
+}
+
+impl Default for Connecting {
+    fn default() -> Self {
+        Self { pending: Vec::new(), next_sweep: Instant::now() }
+    }
 }
 
 impl Connecting {
-    /// Waits for `socket` to be connected on behalf of notification `id`.
+    /// Waits for `socket` to be connected, on behalf of notification `id` if there is one.
     ///
     /// # Errors
     /// Returns [`Errno::AGAIN`] if too many are under way; the call is still to be answered then.
-    pub(crate) fn add(&mut self, id: u64, socket: Socket) -> Result<(), Errno> {
+    pub(crate) fn add(
+        &mut self,
+        id: Option<u64>,
+        socket: Socket,
+        peer: Waiting,
+    ) -> Result<(), Errno> {
         if self.pending.len() >= WAITING_MAX {
+            socket.give_up();
             return Err(Errno::AGAIN);
         }
-        let deadline = socket.send_timeout()?.map(|timeout| Instant::now() + timeout);
-        self.pending.push(Pending { id, socket, deadline });
+        let now = Instant::now();
+        let deadline = socket.send_timeout()?.map(|timeout| now + timeout);
+        self.pending.push(Pending { id, socket, deadline, peer });
+        self.next_sweep = self.next_sweep.min(now + self.interval());
         Ok(())
     }
 
@@ -49,25 +86,82 @@ impl Connecting {
 
     /// What to poll for.
     pub(crate) fn poll_fds(&self) -> impl Iterator<Item = PollFd<'_>> {
-        self.pending.iter().map(|pending| PollFd::new(&pending.socket, PollFlags::OUT))
+        let polled = self.pending.iter().filter(|pending| !pending.peer.is_queue());
+        polled.map(|pending| PollFd::new(&pending.socket, PollFlags::OUT))
+    }
+
+    /// How long to poll; nothing if none is under way.
+    pub(crate) fn poll_limit(&self) -> Option<Duration> {
+        (!self.is_empty()).then(|| self.next_sweep.saturating_duration_since(Instant::now()))
+    }
+
+    /// Whether it is time for [`Connecting::sweep`], however busy the loop is otherwise.
+    pub(crate) fn is_due(&self) -> bool {
+        !self.is_empty() && self.next_sweep <= Instant::now()
+    }
+
+    fn interval(&self) -> Duration {
+        let queued = self.pending.iter().filter(|pending| pending.peer.is_queue()).count();
+        match u32::try_from(queued) {
+            Ok(0) | Err(_) => SWEEP_INTERVAL,
+            Ok(queued) => (RETRY_INTERVAL + RETRY_INTERVAL_EACH * queued).min(SWEEP_INTERVAL),
+        }
     }
 
     /// Answers those that are decided, and lets go of those whose targets are gone.
     pub(crate) fn sweep(&mut self, listener: &Listener) {
         let now = Instant::now();
         self.pending.retain_mut(|pending| {
-            if let Some(result) = pending.socket.outcome() {
-                let result =
-                    result.and_then(|()| pending.socket.put_in_place(listener, pending.id));
-                listener.complete(pending.id, result);
-                return false;
-            }
-            if pending.deadline.is_some_and(|deadline| deadline <= now) {
-                // What the call returns when SO_SNDTIMEO runs out; the connect itself goes on.
-                listener.complete(pending.id, Err(Errno::INPROGRESS));
-                return false;
-            }
-            listener.is_waiting(pending.id)
+            let result = match pending.outcome() {
+                Some(result) => result,
+                None if pending.deadline.is_some_and(|deadline| deadline <= now) => {
+                    // What the call returns when SO_SNDTIMEO runs out; over TCP the connect goes on.
+                    let queue = pending.peer.is_queue();
+                    Err(if queue { Errno::AGAIN } else { Errno::INPROGRESS })
+                }
+                None => return pending.id.is_none_or(|id| listener.is_waiting(id)),
+            };
+            let Some(id) = pending.id else { return false };
+            let result = result.and_then(|()| pending.socket.put_in_place(listener, id));
+            listener.complete(id, result);
+            // The target has its answer; what goes on must still reach the sandbox's own socket.
+            pending.id = None;
+            pending.deadline = None;
+            result == Err(Errno::INPROGRESS) && matches!(pending.peer, Waiting::Own(_))
         });
+        self.next_sweep = now + self.interval();
+    }
+
+    /// Ends the connects to the sandbox's own listening socket with this cookie, which is about to
+    /// give its address up: what is sent again later would reach whoever takes it.
+    pub(crate) fn end_for(&mut self, cookie: u64, listener: &Listener) {
+        self.pending.retain(|pending| {
+            if !matches!(&pending.peer, Waiting::Own(held) if held.is(cookie)) {
+                return true;
+            }
+            pending.socket.give_up();
+            if let Some(id) = pending.id {
+                listener.complete(id, Err(Errno::CONNREFUSED));
+            }
+            false
+        });
+    }
+}
+
+impl Waiting {
+    fn is_queue(&self) -> bool {
+        matches!(self, Self::Queue(_))
+    }
+}
+
+impl Pending {
+    /// How the connect ended, if it has.
+    fn outcome(&self) -> Option<io::Result<()>> {
+        let Waiting::Queue(peer) = &self.peer else { return self.socket.outcome() };
+        match self.socket.connect(&peer.address()) {
+            Ok(Progress::Connected) => Some(Ok(())),
+            Ok(_) | Err(Errno::AGAIN) => None,
+            Err(errno) => Some(Err(errno)),
+        }
     }
 }

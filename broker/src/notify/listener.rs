@@ -8,7 +8,7 @@
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use rustix::fs::OFlags;
 use rustix::io::{self, Errno};
-use rustix::ioctl::{self, IntegerSetter, Opcode, Setter, Updater, opcode};
+use rustix::ioctl::{self, IntegerSetter, Ioctl, IoctlOutput, Opcode, Setter, Updater, opcode};
 use rustix::process::Pid;
 
 /// `struct seccomp_notif` with `struct seccomp_data` (linux/seccomp.h).
@@ -96,6 +96,30 @@ pub(crate) enum Backstop {
     Registers,
 }
 
+/// ADD_DESCRIPTOR, whose result is the number of the new descriptor.
+struct AddDescriptor(RawDescriptor);
+
+// SAFETY: ADD_DESCRIPTOR reads one structure of this type, to which the pointer leads.
+unsafe impl Ioctl for AddDescriptor {
+    type Output = RawFd;
+    const IS_MUTATING: bool = false;
+
+    fn opcode(&self) -> Opcode {
+        ADD_DESCRIPTOR
+    }
+
+    fn as_ptr(&mut self) -> *mut std::ffi::c_void {
+        std::ptr::from_mut(&mut self.0).cast()
+    }
+
+    unsafe fn output_from_ptr(
+        out: IoctlOutput,
+        _: *mut std::ffi::c_void,
+    ) -> io::Result<Self::Output> {
+        Ok(out)
+    }
+}
+
 /// The descriptor of the filter's listener.
 #[derive(Debug)]
 pub(crate) struct Listener(OwnedFd);
@@ -159,7 +183,21 @@ impl Listener {
         descriptor: BorrowedFd<'_>,
         close_on_exec: bool,
     ) -> io::Result<()> {
-        self.add_descriptor(id, descriptor, FLAG_SEND, 0, close_on_exec)
+        self.add_descriptor(id, descriptor, FLAG_SEND, 0, close_on_exec).map(drop)
+    }
+
+    /// Puts a duplicate of `descriptor` into the target and returns its number there. The call is
+    /// still to be answered.
+    ///
+    /// # Errors
+    /// As [`Listener::hand_over`].
+    pub(crate) fn give(
+        &self,
+        id: u64,
+        descriptor: BorrowedFd<'_>,
+        close_on_exec: bool,
+    ) -> io::Result<RawFd> {
+        self.add_descriptor(id, descriptor, 0, 0, close_on_exec)
     }
 
     /// Puts a duplicate of `descriptor` in the place of the target's descriptor `number`, as dup2(2)
@@ -174,7 +212,8 @@ impl Listener {
         number: RawFd,
         close_on_exec: bool,
     ) -> io::Result<()> {
-        self.add_descriptor(id, descriptor, FLAG_SET_NUMBER, number.cast_unsigned(), close_on_exec)
+        let number = number.cast_unsigned();
+        self.add_descriptor(id, descriptor, FLAG_SET_NUMBER, number, close_on_exec).map(drop)
     }
 
     fn add_descriptor(
@@ -184,12 +223,11 @@ impl Listener {
         flags: u32,
         number: u32,
         close_on_exec: bool,
-    ) -> io::Result<()> {
+    ) -> io::Result<RawFd> {
         let number_flags = if close_on_exec { OFlags::CLOEXEC.bits() } else { 0 };
         let source = descriptor.as_raw_fd().cast_unsigned();
         let descriptor = RawDescriptor { id, flags, source, number, number_flags };
-        // SAFETY: ADD_DESCRIPTOR reads one structure of this type.
-        let request = unsafe { Setter::<ADD_DESCRIPTOR, RawDescriptor>::new(descriptor) };
+        let request = AddDescriptor(descriptor);
         // SAFETY: the request matches the operation.
         unsafe { ioctl::ioctl(&self.0, request) }
     }

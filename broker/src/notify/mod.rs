@@ -4,4 +4,5 @@ pub(crate) mod connecting;
 pub(crate) mod listener;
 pub(crate) mod observe;
 pub(crate) mod serve;
+mod sockets;
 pub(crate) mod target;

@@ -6,48 +6,71 @@
 use super::connecting::Connecting;
 use super::listener::{Backstop, Listener, Notification};
 use super::observe::{self, Listing, Look, View};
-use super::target::{AT_FDCWD, Credentials, Target};
-use crate::decide::address::{AddressRules, Endpoint};
-use crate::decide::call::{self, AddressUse, Call, MetadataCall};
+use super::target::{Credentials, Target};
+use crate::decide::address::AddressRules;
+use crate::decide::call::{self, Call, MetadataCall};
+use crate::perform::local_ports::LocalPorts;
 use crate::perform::metadata;
 use crate::perform::path;
-use crate::perform::socket::{Address, Socket};
 use crate::report::{Denial, Traps};
 use common::trap::{FileOperation, NetworkOperation};
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs;
 use rustix::io::{self, Errno};
 use std::cell::OnceCell;
-use std::os::fd::RawFd;
 use std::path::Path;
+
+/// What the notifications are judged by.
+#[derive(Debug)]
+pub(crate) struct Judges<'a> {
+    /// Socket addresses.
+    pub(crate) addresses: &'a AddressRules,
+    /// File rules, for metadata and reports.
+    pub(crate) view: &'a View,
+    /// The command's Landlock domain.
+    pub(crate) ruleset: BorrowedFd<'a>,
+}
 
 /// Answers the notifications of one listener.
 #[derive(Debug)]
 pub(crate) struct Server<'a> {
-    listener: Listener,
-    addresses: &'a AddressRules,
-    view: &'a View,
-    connecting: Connecting,
+    pub(super) listener: Listener,
+    pub(super) addresses: &'a AddressRules,
+    pub(super) view: &'a View,
+    /// The command's Landlock domain, for what the broker does within it.
+    pub(super) ruleset: BorrowedFd<'a>,
+    pub(super) connecting: Connecting,
+    /// The loopback ports that the sandbox listens on.
+    pub(super) ports: LocalPorts,
     /// The broker's own credentials, read when first needed.
     credentials: OnceCell<Credentials>,
 }
 
 /// How a call that the broker judged by memory ends: there is no way to let it through.
-enum Ending {
+pub(super) enum Ending {
     /// Now, with this result.
     Now(io::Result<()>),
     /// When the connect is decided.
     Later,
 }
 
+impl Ending {
+    /// The call has been performed.
+    pub(super) fn now((): ()) -> Self {
+        Self::Now(Ok(()))
+    }
+}
+
 impl<'a> Server<'a> {
-    /// Serves `listener` by these rules.
-    pub(crate) fn new(listener: OwnedFd, addresses: &'a AddressRules, view: &'a View) -> Self {
+    /// Serves `listener` by the rules of `judges`.
+    pub(crate) fn new(listener: OwnedFd, judges: &Judges<'a>) -> Self {
         Self {
             listener: Listener::new(listener),
-            addresses,
-            view,
+            addresses: judges.addresses,
+            view: judges.view,
+            ruleset: judges.ruleset,
             connecting: Connecting::default(),
+            ports: LocalPorts::default(),
             credentials: OnceCell::new(),
         }
     }
@@ -139,10 +162,12 @@ impl<'a> Server<'a> {
                     Err(errno) => Ending::Now(Err(errno)),
                 }
             }
-            Call::Listen(socket) => {
-                let name = local_name(target, socket);
-                traps.report(Denial::Network(NetworkOperation::Bind, name), "listen");
-                Ending::Now(Err(Errno::ACCESS))
+            Call::Listen(socket, backlog) => {
+                Ending::Now(self.listen(id, target, (socket, backlog), traps))
+            }
+            Call::Shutdown(socket, how) => Ending::Now(self.shutdown(id, target, (socket, how))),
+            Call::DatagramPair(kind, numbers) => {
+                Ending::Now(self.pair(id, target, (kind, numbers)))
             }
             Call::Socket(family, kind, protocol) => {
                 let name = call::describe_socket(family, kind, protocol);
@@ -158,58 +183,6 @@ impl<'a> Server<'a> {
                 traps.log(&format!("refused: unexpected system call {}", notification.number));
                 Ending::Now(Err(Errno::NOSYS))
             }
-        }
-    }
-
-    fn address(
-        &mut self,
-        id: u64,
-        target: Target,
-        kind: AddressUse,
-        (socket, address, length): (RawFd, u64, u32),
-        traps: &mut Traps,
-    ) -> io::Result<Ending> {
-        let address = Address::copy(target, address, length)?;
-        let endpoint = address.endpoint()?;
-        let (operation, verdict) = match kind {
-            AddressUse::Connect => (NetworkOperation::Connect, self.addresses.connect(&endpoint)),
-            AddressUse::Bind => (NetworkOperation::Bind, self.addresses.bind(&endpoint)),
-        };
-        if let Err(errno) = verdict {
-            if let (AddressUse::Connect, Endpoint::UnixPath(name)) = (kind, &endpoint) {
-                // Nobody listens there: looking for a name service daemon is not worth a report.
-                path::resolve(target, AT_FDCWD, name, true, false)?;
-            }
-            if self.listener.is_waiting(id) {
-                traps.report(Denial::Network(operation, endpoint.describe()), "address rules");
-            }
-            return Err(errno);
-        }
-        let socket =
-            Socket::take(target, socket, self.addresses.allow_network).or_else(|errno| {
-                traps.log(&format!("cannot duplicate the socket for {endpoint:?}: {errno}"));
-                match (errno, kind) {
-                    (Errno::PERM, AddressUse::Connect) => Socket::replace(target, socket),
-                    _ => Err(errno),
-                }
-            })?;
-        // Only now is it certain that memory and socket were those of the target.
-        if !self.listener.is_waiting(id) {
-            return Err(Errno::SRCH);
-        }
-        match kind {
-            // Binding a low port is a right: it must be the target's own.
-            AddressUse::Bind if !self.same_credentials_as(target)? => Err(Errno::ACCESS),
-            AddressUse::Bind => Ok(Ending::Now(socket.bind(&address))),
-            AddressUse::Connect => match socket.connect(&address) {
-                Ok(false) => self.connecting.add(id, socket).map(|()| Ending::Later),
-                // In the target's own hands from now on, connected or not.
-                result @ (Ok(true) | Err(Errno::INPROGRESS)) => {
-                    socket.put_in_place(&self.listener, id)?;
-                    Ok(Ending::Now(result.map(drop)))
-                }
-                Err(errno) => Err(errno),
-            },
         }
     }
 
@@ -262,7 +235,7 @@ impl<'a> Server<'a> {
     }
 
     /// Whether the target has exactly the broker's rights, so that acting for it gives it no more.
-    fn same_credentials_as(&self, target: Target) -> io::Result<bool> {
+    pub(super) fn same_credentials_as(&self, target: Target) -> io::Result<bool> {
         let own = match self.credentials.get() {
             Some(own) => own,
             None => {
@@ -272,13 +245,4 @@ impl<'a> Server<'a> {
         };
         Ok(target.credentials()? == *own)
     }
-}
-
-/// The local address of a socket, for the report of a refused listen.
-fn local_name(target: Target, socket: RawFd) -> Vec<u8> {
-    let address = target
-        .duplicate(socket)
-        .and_then(|socket| rustix::net::getsockname(&socket))
-        .and_then(std::net::SocketAddr::try_from);
-    address.map_or_else(|_| b"socket".to_vec(), |address| address.to_string().into_bytes())
 }

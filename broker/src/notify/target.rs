@@ -171,6 +171,29 @@ impl Target {
         process::pidfd_getfd(pidfd.as_fd(), number, PidfdGetfdFlags::empty())
     }
 
+    /// The permission bits that the target leaves out of what it creates (umask(2)).
+    ///
+    /// # Errors
+    /// Returns what reading proc(5) returns.
+    pub(crate) fn umask(&self) -> io::Result<Mode> {
+        let text = read_file(&format!("/proc/{}/status", self.thread.as_raw_nonzero()))?;
+        text.split(|&byte| byte == b'\n')
+            .find_map(|line| line.strip_prefix(b"Umask:"))
+            .and_then(|mask| str::from_utf8(mask).ok())
+            .and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok())
+            .map(Mode::from_bits_truncate)
+            .ok_or(Errno::IO)
+    }
+
+    /// The target's memory, for [`Memory::write`].
+    ///
+    /// # Errors
+    /// Returns what open(2) returns; [`Errno::ACCESS`] if the target may not be traced.
+    pub(crate) fn memory(&self) -> io::Result<Memory> {
+        let path = format!("/proc/{}/mem", self.thread.as_raw_nonzero());
+        fs::open(path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty()).map(Memory)
+    }
+
     /// The target's credentials.
     ///
     /// # Errors
@@ -184,6 +207,23 @@ impl Target {
         id > 0
             && std::fs::exists(format!("/proc/{}/task/{id}", self.thread.as_raw_nonzero()))
                 .unwrap_or(false)
+    }
+}
+
+/// The memory of one process: held, so that it cannot become another's when the process dies.
+#[derive(Debug)]
+pub(crate) struct Memory(OwnedFd);
+
+impl Memory {
+    /// Writes `bytes` at `address`.
+    ///
+    /// # Errors
+    /// Returns [`Errno::FAULT`] if not all of it is mapped.
+    pub(crate) fn write(&self, address: u64, bytes: &[u8]) -> io::Result<()> {
+        match io::pwrite(&self.0, bytes, address) {
+            Ok(length) if length == bytes.len() => Ok(()),
+            Ok(_) | Err(_) => Err(Errno::FAULT),
+        }
     }
 }
 

@@ -5,7 +5,7 @@
 //! own directory (openat2(2)); magic links, which would mean the broker's descriptors instead of
 //! the target's, are refused by it, but for the spellings of a descriptor that C libraries use.
 
-use crate::notify::target::Target;
+use crate::notify::target::{AT_FDCWD, Target};
 use rustix::fd::{AsFd, AsRawFd, OwnedFd};
 use rustix::fs::{self, Mode, OFlags, ResolveFlags};
 use rustix::io::{self, Errno};
@@ -31,8 +31,51 @@ pub(crate) fn resolve(
     if let Some(number) = descriptor_of(target, path).filter(|_| follow) {
         return target.descriptor(number);
     }
-    let base = if path.starts_with(b"/") { None } else { Some(target.directory(directory)?) };
+    let (base, path) = match start(target, path)? {
+        (None, path) if !path.starts_with(b"/") => (Some(target.directory(directory)?), path),
+        start => start,
+    };
     walk(base.as_ref(), path, follow)
+}
+
+/// Takes off the front of `path` what means the target's own working directory or a directory that
+/// it holds: the broker would find its own there. Programs reach long socket paths this way.
+///
+/// # Errors
+/// Returns [`Errno::BADF`] if the target has no such descriptor.
+pub(crate) fn start(target: Target, path: &[u8]) -> io::Result<(Option<OwnedFd>, &[u8])> {
+    let own = |rest: &'_ [u8]| -> bool {
+        match rest {
+            b"self" | b"thread-self" => true,
+            number => str::from_utf8(number)
+                .ok()
+                .and_then(|number| number.parse().ok())
+                .is_some_and(|id| target.has_thread(id)),
+        }
+    };
+    let mut parts = path.splitn(6, |&byte| byte == b'/').skip(1);
+    let mut next = || parts.next().unwrap_or_default();
+    let (base, taken) = match (next(), next(), next(), next()) {
+        (b"proc", who, b"cwd", _) if own(who) => (target.directory(AT_FDCWD)?, 4),
+        (b"proc", who, b"fd", number) if own(who) => match descriptor_number(number) {
+            Some(number) => (target.descriptor(number)?, 5),
+            None => return Ok((None, path)),
+        },
+        (b"dev", b"fd", number, _) => match descriptor_number(number) {
+            Some(number) => (target.descriptor(number)?, 4),
+            None => return Ok((None, path)),
+        },
+        _ => return Ok((None, path)),
+    };
+    // Only directories go on, and only with something to go on to.
+    let rest = path.splitn(taken + 1, |&byte| byte == b'/').nth(taken).unwrap_or_default();
+    let rest = rest.iter().position(|&byte| byte != b'/').map_or(&b""[..], |at| &rest[at..]);
+    Ok(if rest.is_empty() { (None, path) } else { (Some(base), rest) })
+}
+
+fn descriptor_number(text: &[u8]) -> Option<RawFd> {
+    let text = str::from_utf8(text).ok()?;
+    if text.bytes().all(|byte| byte.is_ascii_digit()) { text.parse().ok() } else { None }
 }
 
 /// Opens `path` relative to `base`, or absolute without one.
@@ -61,8 +104,7 @@ fn descriptor_of(target: Target, path: &[u8]) -> Option<RawFd> {
     ["/proc/self/fd/", "/proc/thread-self/fd/", "/dev/fd/", &thread]
         .iter()
         .find_map(|prefix| path.strip_prefix(prefix))
-        .filter(|number| number.bytes().all(|b| b.is_ascii_digit()))
-        .and_then(|number| number.parse().ok())
+        .and_then(|number| descriptor_number(number.as_bytes()))
 }
 
 /// The path of an object as the kernel knows it, if it has one: not so for pipes and sockets. A

@@ -1,5 +1,5 @@
-//! connect and bind, done on a duplicate of the target's socket with the broker's own copy of the
-//! address: connect(2), bind(2), pidfd_getfd(2).
+//! connect, bind, listen and shutdown, done on a duplicate of the target's socket with the broker's own copy of the
+//! address: connect(2), bind(2), listen(2), shutdown(2), pidfd_getfd(2).
 //!
 //! The target may meanwhile rewrite its memory or put another descriptor in the place of the socket:
 //! the address was judged as copied here, and is permitted for any socket that passes
@@ -7,7 +7,7 @@
 
 #![allow(unsafe_code)] // to pass an address of any family to the kernel as it was copied
 
-use crate::decide::address::{ADDRESS_MAX, Endpoint};
+use crate::decide::address::{self, ADDRESS_MAX, AddressRules, Endpoint};
 use crate::notify::listener::Listener;
 use crate::notify::target::Target;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -17,6 +17,7 @@ use rustix::io::{self, Errno};
 use rustix::net::addr::{SocketAddrArg, SocketAddrLen, SocketAddrOpaque};
 use rustix::net::sockopt::Timeout;
 use rustix::net::{self, AddressFamily, SocketFlags, SocketType, ipproto, sockopt};
+use std::net::SocketAddr;
 use std::os::fd::RawFd;
 use std::time::Duration;
 
@@ -35,6 +36,24 @@ impl Address {
         let mut bytes = vec![0; length.ok_or(Errno::INVAL)?];
         target.read(address, &mut bytes)?;
         Ok(Self(bytes))
+    }
+
+    /// The address of a pathname socket.
+    pub(crate) fn of_path(path: &[u8]) -> Self {
+        let mut bytes = AddressFamily::UNIX.as_raw().to_ne_bytes().to_vec();
+        bytes.extend_from_slice(path);
+        // The longest path there can be has none.
+        if path.len() < SUN_PATH_MAX {
+            bytes.push(0);
+        }
+        Self(bytes)
+    }
+
+    /// The unspecified address with a port of the kernel's choice.
+    fn unspecified(family: AddressFamily) -> Self {
+        let mut bytes = vec![0; if family == AddressFamily::INET { 16 } else { 28 }];
+        bytes[..2].copy_from_slice(&family.as_raw().to_ne_bytes());
+        Self(bytes)
     }
 
     /// What it names.
@@ -57,10 +76,25 @@ unsafe impl SocketAddrArg for Address {
     }
 }
 
+/// `sizeof(sun_path)` (unix(7)).
+const SUN_PATH_MAX: usize = 108;
+
+/// How far a connect has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// It is done.
+    Connected,
+    /// The peer is to answer: the socket is writable once it is decided.
+    Handshake,
+    /// The queue of the listening Unix socket is full: to be tried again.
+    Queue,
+}
+
 /// A socket that stands for one of the target's.
 #[derive(Debug)]
 pub(crate) struct Socket {
     descriptor: OwnedFd,
+    family: AddressFamily,
     /// The target waits in connect(2).
     blocking: bool,
     /// Where to put the socket: it is the broker's own, not a duplicate.
@@ -75,29 +109,33 @@ struct Place {
 }
 
 impl Socket {
-    /// Takes the socket at descriptor `number`. Without `allow_network` only what the filter lets the
-    /// command create is acted on: descriptors that it inherited may be anything.
+    /// Takes the socket at descriptor `number`. Only what the filter lets the command create under
+    /// these rules is acted on: descriptors that it inherited may be anything.
     ///
     /// # Errors
     /// Returns [`Errno::BADF`] and [`Errno::NOTSOCK`] as the call does, [`Errno::ACCESS`] for
     /// another kind of socket, [`Errno::PERM`] if the target may not be traced.
-    pub(crate) fn take(target: Target, number: RawFd, allow_network: bool) -> io::Result<Self> {
+    pub(crate) fn take(target: Target, number: RawFd, rules: &AddressRules) -> io::Result<Self> {
         let socket = target.duplicate(number)?;
         let family = sockopt::socket_domain(&socket)?;
         let kind = sockopt::socket_type(&socket)?;
         let known = match family {
             AddressFamily::INET | AddressFamily::INET6 => {
-                allow_network
+                rules.allow_network
                     || kind == SocketType::STREAM
                         && sockopt::socket_protocol(&socket)? == Some(ipproto::TCP)
             }
             // NETLINK_ROUTE is protocol 0.
             AddressFamily::NETLINK => sockopt::socket_protocol(&socket)?.is_none(),
+            AddressFamily::UNIX => {
+                let connected = [SocketType::STREAM, SocketType::SEQPACKET].contains(&kind);
+                connected && rules.unix.any() || rules.unix.all && kind == SocketType::DGRAM
+            }
             _ => false,
         };
         let blocking = !fs::fcntl_getfl(&socket)?.contains(OFlags::NONBLOCK);
         if known {
-            Ok(Self { descriptor: socket, blocking, replaces: None })
+            Ok(Self { descriptor: socket, family, blocking, replaces: None })
         } else {
             Err(Errno::ACCESS)
         }
@@ -126,7 +164,7 @@ impl Socket {
             Some(ipproto::TCP),
         )?;
         let place = Place { number, close_on_exec: flags.contains(OFlags::CLOEXEC) };
-        Ok(Self { descriptor, blocking, replaces: Some(place) })
+        Ok(Self { descriptor, family, blocking, replaces: Some(place) })
     }
 
     /// bind(2) to `address`.
@@ -140,27 +178,89 @@ impl Socket {
         }
     }
 
-    /// connect(2) to `address`, without waiting. Returns whether it is decided.
+    /// bind(2) to a loopback address in the place of the unspecified one in `address`.
+    ///
+    /// # Errors
+    /// As [`Socket::bind`].
+    pub(crate) fn bind_narrowed(&self, address: &Address) -> io::Result<()> {
+        // The target may change the option meanwhile: either way it is a loopback address.
+        let only_v6 = self.family == AddressFamily::INET6 && sockopt::ipv6_v6only(self)?;
+        self.bind(&Address(address::narrowed(address.0.clone(), only_v6)))
+    }
+
+    /// listen(2) on a Unix socket, or on a TCP one that is bound to a loopback address; one that is
+    /// not bound yet gets one, where listen(2) by itself would take the unspecified address.
+    ///
+    /// Nothing but the broker binds a socket of the target's, so that what is seen here stays.
+    ///
+    /// # Errors
+    /// Returns [`Errno::ACCESS`] for another address, else what the kernel returns.
+    pub(crate) fn listen(&self, backlog: i32) -> io::Result<()> {
+        if self.is_internet() {
+            if self.local_address()?.port() == 0 {
+                self.bind_narrowed(&Address::unspecified(self.family))?;
+            }
+            if !address::is_loopback(self.local_address()?.ip()) {
+                return Err(Errno::ACCESS);
+            }
+        }
+        net::listen(&self.descriptor, backlog)
+    }
+
+    /// Whether it is a socket of the internet.
+    pub(crate) fn is_internet(&self) -> bool {
+        [AddressFamily::INET, AddressFamily::INET6].contains(&self.family)
+    }
+
+    /// Whether it is a Unix socket.
+    pub(crate) fn is_unix(&self) -> bool {
+        self.family == AddressFamily::UNIX
+    }
+
+    /// The address that it is bound to.
+    ///
+    /// # Errors
+    /// Returns what getsockname(2) returns; [`Errno::AFNOSUPPORT`] if it is not of the internet.
+    pub(crate) fn local_address(&self) -> io::Result<SocketAddr> {
+        SocketAddr::try_from(net::getsockname(&self.descriptor)?)
+    }
+
+    /// The cookie of a socket that listens (SO_ACCEPTCONN, SO_COOKIE).
+    pub(crate) fn listening_cookie(socket: impl AsFd) -> Option<u64> {
+        let listens = sockopt::socket_acceptconn(&socket).unwrap_or(false);
+        listens.then(|| sockopt::socket_cookie(&socket).ok())?
+    }
+
+    /// Ends a connect that is under way.
+    pub(crate) fn give_up(&self) {
+        // It fails only if there is none.
+        let _ = net::connect_unspec(&self.descriptor);
+    }
+
+    /// connect(2) to `address`, without waiting.
     ///
     /// The flag is the open file description's, so that other descriptors of the socket, in the
     /// target too, do not block either for the length of one system call.
     ///
     /// # Errors
-    /// Returns what the kernel returns; [`Errno::INPROGRESS`] if the target does not wait itself.
-    pub(crate) fn connect(&self, address: &Address) -> io::Result<bool> {
+    /// Returns what the kernel returns; [`Errno::INPROGRESS`] and, from a Unix socket,
+    /// [`Errno::AGAIN`] if the target does not wait itself.
+    pub(crate) fn connect(&self, address: &Address) -> io::Result<Progress> {
         if !self.blocking {
-            return net::connect(&self.descriptor, address).map(|()| true);
+            return net::connect(&self.descriptor, address).map(|()| Progress::Connected);
         }
         let flags = fs::fcntl_getfl(&self.descriptor)?;
         fs::fcntl_setfl(&self.descriptor, flags | OFlags::NONBLOCK)?;
         let result = net::connect(&self.descriptor, address);
         fs::fcntl_setfl(&self.descriptor, flags - OFlags::NONBLOCK)?;
         match result {
-            Ok(()) => Ok(true),
+            Ok(()) => Ok(Progress::Connected),
             // On loopback the handshake is usually complete by now.
             Err(Errno::INPROGRESS | Errno::ALREADY) => {
-                self.outcome().map_or(Ok(false), |result| result.map(|()| true))
+                let outcome = self.outcome();
+                outcome.map_or(Ok(Progress::Handshake), |o| o.map(|()| Progress::Connected))
             }
+            Err(Errno::AGAIN) if self.is_unix() => Ok(Progress::Queue),
             Err(errno) => Err(errno),
         }
     }

@@ -93,7 +93,7 @@ fn the_kernel_takes_the_program_and_obeys_it() {
     let at_cwd = u64::from_ne_bytes(i64::from(libc::AT_FDCWD).to_ne_bytes());
     let newuser = 0x1000_0000;
     for report_reads in [false, true] {
-        let options = Options { allow_network: false, report_reads };
+        let options = Options { report_reads, ..Options::default() };
         // Without a listener a notified call gets ENOSYS.
         let reading = if report_reads { ENOSYS } else { i64::from(-libc::ENOENT) };
         let results = under_filter(
@@ -152,7 +152,7 @@ fn the_kernel_takes_the_program_and_obeys_it() {
 
 #[test]
 fn x32_calls_kill_in_the_kernel_too() {
-    let instructions = compile(&Options { allow_network: true, report_reads: false }).unwrap();
+    let instructions = compile(&Options { allow_network: true, ..Options::default() }).unwrap();
     let program = Program {
         length: instructions.len().try_into().unwrap(),
         instructions: instructions.as_ptr(),
@@ -188,7 +188,7 @@ fn a_path_descriptor_voids_other_flags() {
 #[ignore = "a measurement: run with --ignored --nocapture"]
 fn time_to_install() {
     let trivial = vec![Instruction { code: RET_K, jt: 0, jf: 0, k: RET_ALLOW }];
-    let full = compile(&Options { allow_network: false, report_reads: false }).unwrap();
+    let full = compile(&Options::default()).unwrap();
     for (name, instructions) in [("allow all", trivial), ("filter", full)] {
         let program = Program {
             length: instructions.len().try_into().unwrap(),

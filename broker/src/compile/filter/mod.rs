@@ -24,12 +24,16 @@ pub(crate) use program::{Error, Instruction};
 use rule::Syscall;
 
 /// What of the policy changes the filter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Options {
     /// IP networking is not restricted.
     pub allow_network: bool,
     /// Something is denied for reading: opens for reading are notified too.
     pub report_reads: bool,
+    /// TCP may be bound on loopback addresses.
+    pub local_binding: bool,
+    /// Unix sockets are not judged by path.
+    pub all_unix_sockets: bool,
 }
 
 /// The program for these options, ready for `SECCOMP_SET_MODE_FILTER`.

@@ -37,6 +37,8 @@ pub(crate) enum Errno {
     EPERM = 1,
     /// As on a kernel that lacks it: callers fall back to what they did before it existed.
     ENOSYS = 38,
+    /// As on a kernel that lacks the option.
+    ENOPROTOOPT = 92,
     /// As where the protocol lacks it.
     EOPNOTSUPP = 95,
 }
@@ -60,6 +62,8 @@ pub(crate) enum Test {
 pub(crate) enum When {
     Always,
     NetworkAllowed,
+    LocalBinding,
+    AllUnixSockets,
     ReadsNotReported,
 }
 
@@ -100,6 +104,8 @@ impl When {
         match self {
             When::Always => true,
             When::NetworkAllowed => options.allow_network,
+            When::LocalBinding => options.local_binding && !options.allow_network,
+            When::AllUnixSockets => options.all_unix_sockets,
             When::ReadsNotReported => !options.report_reads,
         }
     }

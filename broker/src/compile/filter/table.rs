@@ -4,7 +4,7 @@
 //! broker's, never the filter's: other threads write to that memory. And whatever is allowed is either
 //! confined by Landlock, or touches nothing but the caller and what it already holds.
 
-use super::rule::Errno::{ENOSYS, EOPNOTSUPP, EPERM};
+use super::rule::Errno::{ENOPROTOOPT, ENOSYS, EOPNOTSUPP, EPERM};
 use super::rule::Verdict::{Allow, Deny, Notify};
 use super::rule::{Arg, Case, Row, Syscall, Test, Verdict, When};
 use super::syscalls::*;
@@ -135,8 +135,7 @@ pub(super) const ROWS: &[Row] = &[
     row(&[process_mrelease], Allow, "frees the memory of a process that is already being killed"),
     row(
         &[
-            accept, accept4, recvfrom, recvmsg, recvmmsg, shutdown, getsockname, getpeername,
-            getsockopt,
+            accept, accept4, recvfrom, recvmsg, recvmmsg, getsockname, getpeername, getsockopt,
         ],
         Allow,
         "works on a socket whose making, binding and connecting was judged",
@@ -222,6 +221,7 @@ pub(super) const ROWS: &[Row] = &[
         &[socket],
         &[
             case(UNIX_STREAM, Allow),
+            when(When::AllUnixSockets, UNIX_DATAGRAM, Allow),
             when(When::NetworkAllowed, &[is(DOMAIN, &[AF_INET, AF_INET6])], Allow),
             case(
                 &[
@@ -245,9 +245,9 @@ pub(super) const ROWS: &[Row] = &[
     ),
     judge(
         &[socketpair],
-        &[case(UNIX_STREAM, Allow)],
+        &[case(UNIX_STREAM, Allow), when(When::AllUnixSockets, UNIX_DATAGRAM, Allow)],
         Notify,
-        "unnamed pairs reach nobody, but a datagram one can send to any Unix socket by name",
+        "a datagram socket can send to any Unix socket by name: the broker makes a seqpacket pair instead",
     ),
     row(
         &[connect, bind],
@@ -258,7 +258,17 @@ pub(super) const ROWS: &[Row] = &[
         &[listen],
         &[when(When::NetworkAllowed, &[], Allow)],
         Notify,
-        "without a bind it would listen on every address; with one, the bind was judged",
+        "without a bind it would listen on every address; the broker remembers the port",
+    ),
+    judge(
+        &[shutdown],
+        &[
+            case(&[is(Arg(1, "how"), &[SHUT_WR])], Allow),
+            when(When::LocalBinding, &[], Notify),
+        ],
+        Allow,
+        "gives up a port that is listened on, so that another program can take it: never while the \
+         broker connects to it",
     ),
     judge(
         &[sendto],
@@ -305,13 +315,18 @@ pub(super) const ROWS: &[Row] = &[
                 ],
                 Deny(EPERM),
             ),
+            when(
+                When::LocalBinding,
+                &[is(LEVEL, &[SOL_SOCKET]), is(OPTION, &[SO_REUSEPORT])],
+                Deny(ENOPROTOOPT),
+            ),
             case(
                 &[is(LEVEL, &[SOL_SOCKET]), is(OPTION, &[SO_BINDTODEVICE, SO_BINDTOIFINDEX])],
                 Deny(EPERM),
             ),
         ],
         Allow,
-        "source routes and interface choice send packets elsewhere than the address that connect was judged by",
+        "a shared port, a source route or another interface leads elsewhere than the address that was judged",
     ),
     // Other processes: what Landlock does not confine.
     judge(
@@ -456,6 +471,13 @@ const UNSHARE_HARMLESS: u32 =
 const UNIX_STREAM: &[Test] = &[
     is(DOMAIN, &[AF_UNIX]),
     masked(TYPE, SOCK_TYPE_MASK, &[SOCK_STREAM, SOCK_SEQPACKET]),
+    is(PROTOCOL, &[PROTOCOL_DEFAULT, PF_UNIX]),
+];
+
+/// Unix sockets that send without being connected.
+const UNIX_DATAGRAM: &[Test] = &[
+    is(DOMAIN, &[AF_UNIX]),
+    masked(TYPE, SOCK_TYPE_MASK, &[SOCK_DGRAM]),
     is(PROTOCOL, &[PROTOCOL_DEFAULT, PF_UNIX]),
 ];
 

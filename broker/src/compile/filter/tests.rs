@@ -15,6 +15,7 @@ const NOTIFY: u32 = 0x7fc0_0000;
 const KILL: u32 = 0x8000_0000;
 const EPERM: u32 = 0x0005_0001;
 const ENOSYS: u32 = 0x0005_0026;
+const ENOPROTOOPT: u32 = 0x0005_005c;
 const EOPNOTSUPP: u32 = 0x0005_005f;
 
 const GARBAGE: u64 = 0xdead_beef_0000_0000;
@@ -22,11 +23,17 @@ const GARBAGE: u64 = 0xdead_beef_0000_0000;
 fn all_options() -> impl Iterator<Item = Options> {
     [(false, false), (false, true), (true, false), (true, true)]
         .into_iter()
-        .map(|(allow_network, report_reads)| Options { allow_network, report_reads })
+        .map(|(allow_network, report_reads)| Options { allow_network, report_reads, ..CLOSED })
 }
 
-const CLOSED: Options = Options { allow_network: false, report_reads: false };
-const OPEN: Options = Options { allow_network: true, report_reads: false };
+const CLOSED: Options = Options {
+    allow_network: false,
+    report_reads: false,
+    local_binding: false,
+    all_unix_sockets: false,
+};
+const OPEN: Options = Options { allow_network: true, ..CLOSED };
+const LOCAL: Options = Options { local_binding: true, ..CLOSED };
 
 struct Filter(Vec<Instruction>);
 
@@ -247,6 +254,38 @@ fn fast_open_is_refused_where_the_network_is() {
 fn listen_is_judged_where_the_network_is() {
     assert_eq!(Filter::new(CLOSED).int_verdict(50, [3, 128, 0, 0, 0, 0]), NOTIFY);
     assert_eq!(Filter::new(OPEN).int_verdict(50, [3, 128, 0, 0, 0, 0]), ALLOW);
+}
+
+#[test]
+fn a_port_is_not_shared_with_other_programs() {
+    let share = [3, 1, 15, 0x7fff_0000_1234, 4, 0];
+    assert_eq!(Filter::new(LOCAL).int_verdict(54, share), ENOPROTOOPT);
+    assert_eq!(Filter::new(LOCAL).int_verdict(54, [3, 1, 2, 0x7fff_0000_1234, 4, 0]), ALLOW);
+    // Where nothing can be bound, or everything may be, it means nothing.
+    assert_eq!(Filter::new(CLOSED).int_verdict(54, share), ALLOW);
+    let open = Options { allow_network: true, ..LOCAL };
+    assert_eq!(Filter::new(open).int_verdict(54, share), ALLOW);
+}
+
+#[test]
+fn giving_up_a_port_is_judged_where_ports_are_bound() {
+    for (how, expected) in [(0, NOTIFY), (1, ALLOW), (2, NOTIFY), (3, NOTIFY)] {
+        assert_eq!(Filter::new(LOCAL).int_verdict(48, [3, how, 0, 0, 0, 0]), expected);
+        assert_eq!(Filter::new(CLOSED).int_verdict(48, [3, how, 0, 0, 0, 0]), ALLOW);
+        let open = Options { allow_network: true, ..LOCAL };
+        assert_eq!(Filter::new(open).int_verdict(48, [3, how, 0, 0, 0, 0]), ALLOW);
+    }
+}
+
+#[test]
+fn datagram_sockets_are_free_only_where_all_unix_sockets_are() {
+    let all = Options { all_unix_sockets: true, ..CLOSED };
+    for number in [41, 53] {
+        let args = [1, 2 | 0x80800, 0, 0, 0, 0];
+        assert_eq!(Filter::new(all).int_verdict(number, args), ALLOW);
+        assert_eq!(Filter::new(CLOSED).int_verdict(number, args), NOTIFY);
+        assert_eq!(Filter::new(all).int_verdict(number, [2, 2, 0, 0, 0, 0]), NOTIFY);
+    }
 }
 
 #[test]
@@ -558,7 +597,7 @@ fn contradictory_and_unreviewed_rows_are_errors() {
 #[test]
 fn the_documented_table_is_the_one_in_force() {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("man/system-calls.md");
-    let options = Options { allow_network: false, report_reads: false };
+    let options = CLOSED;
     let mut text = "# System calls\n\n\
         What the filter does with each system call of x86-64 when neither `network.allowNetwork` nor\n\
         `filesystem.denyRead` is set. Generated from the table that the filter is built from; what is\n\

@@ -25,6 +25,7 @@ pub(super) const SOL_IP: u32 = 0;
 pub(super) const SOL_SOCKET: u32 = 1;
 pub(super) const SOL_IPV6: u32 = 41;
 pub(super) const IP_OPTIONS: u32 = 4;
+pub(super) const SO_REUSEPORT: u32 = 15;
 pub(super) const SO_BINDTODEVICE: u32 = 25;
 pub(super) const SO_BINDTOIFINDEX: u32 = 62;
 pub(super) const IPV6_2292PKTOPTIONS: u32 = 6;
@@ -94,3 +95,6 @@ pub(super) const IOC_CEPH: u32 = 0x97 << 8;
 pub(super) const IOC_BCACHEFS: u32 = 0xbc << 8;
 pub(super) const IOC_CIFS: u32 = 0xcf << 8;
 pub(super) const IOC_F2FS: u32 = 0xf5 << 8;
+
+/// shutdown(2): no more sending, which leaves a listening socket alone.
+pub(super) const SHUT_WR: u32 = 1;

@@ -19,6 +19,7 @@ pub(crate) fn run(op: &str, args: &[&str]) -> bool {
         ("race-connect", [what, good, bad, tries]) => {
             race_connect(what, number(good) as u16, number(bad) as u16, number(tries));
         }
+        ("race-own-port", [port, tries]) => race_own_port(number(port) as u16, number(tries)),
         ("race-open", [allowed, denied, tries]) => race_open(allowed, denied, number(tries)),
         ("race-read", [allowed, denied, tries]) => race_read(allowed, denied, number(tries)),
         ("race-chmod", [allowed, denied, tries]) => race_chmod(allowed, denied, number(tries)),
@@ -95,6 +96,74 @@ fn race_connect(what: &str, good: u16, bad: u16, tries: usize) {
         .and_then(|fd| connect(fd, &address));
     tell("connected", &connected.to_string());
     crate::say("after", last);
+}
+
+/// Listens on the port and gives it up again and again, in each way there is, while other threads
+/// connect to it `tries` times: whoever takes the port meanwhile must not be reached.
+fn race_own_port(port: u16, tries: usize) {
+    let address = crate::net::v4("127.0.0.1", &port.to_string());
+    let bound = move |kind: usize| {
+        let fd = socket(libc::AF_INET as usize, libc::SOCK_STREAM as usize | kind, 0)?;
+        let on = 1i32;
+        let (level, option) = (libc::SOL_SOCKET as usize, libc::SO_REUSEADDR as usize);
+        let _ = call(libc::SYS_setsockopt, &[fd, level, option, addr(&on), 4]);
+        Ok::<_, i32>(fd)
+    };
+    let there = address.clone();
+    let server = std::thread::spawn(move || {
+        let mut round = 0;
+        while !STOP.load(Relaxed) {
+            let Ok(fd) = bound(0) else { continue };
+            if call(libc::SYS_bind, &[fd, addr(&there[..]), there.len()]).is_ok()
+                && call(libc::SYS_listen, &[fd, round % 3]).is_ok()
+            {
+                round += 1;
+                std::thread::sleep(std::time::Duration::from_micros(50 * (round as u64 % 5)));
+                match round % 4 {
+                    0 => drop(call(libc::SYS_shutdown, &[fd, 2])),
+                    1 => drop(call(libc::SYS_shutdown, &[fd, 0])),
+                    2 => drop(call(libc::SYS_connect, &[fd, addr(&[0u8; 16]), 16])),
+                    _ => {}
+                }
+            }
+            let _ = call(libc::SYS_close, &[fd]);
+        }
+    });
+    let clients = [0, libc::SOCK_NONBLOCK as usize].map(|kind| {
+        let there = address.clone();
+        std::thread::spawn(move || {
+            let mut connected = 0;
+            for _ in 0..tries / 2 {
+                let Ok(fd) = bound(kind) else { continue };
+                let (level, linger) = (libc::SOL_SOCKET as usize, [1i32, 0]);
+                let option = libc::SO_LINGER as usize;
+                let _ = call(libc::SYS_setsockopt, &[fd, level, option, addr(&linger), 8]);
+                let limit = [0i64, 20_000];
+                let option = libc::SO_SNDTIMEO as usize;
+                let _ = call(libc::SYS_setsockopt, &[fd, level, option, addr(&limit), 16]);
+                connected += usize::from(connect(fd, &there).is_ok());
+                let _ = call(libc::SYS_sendto, &[fd, addr(b"reached"), 7, 0x4040, 0, 0]);
+                let _ = call(libc::SYS_close, &[fd]);
+            }
+            connected
+        })
+    });
+    let connected: usize = clients.into_iter().filter_map(|c| c.join().ok()).sum();
+    STOP.store(true, Relaxed);
+    let _ = server.join();
+    tell("connected", &connected.to_string());
+    tell("after-race", "end");
+    // The twin that must work whatever the race did before: whoever holds the port lets go of it.
+    let last = (0..1000).find_map(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+        let fd = bound(0).ok()?;
+        call(libc::SYS_bind, &[fd, addr(&address[..]), address.len()]).ok()?;
+        call(libc::SYS_listen, &[fd, 8]).ok()?;
+        let client = bound(0).ok()?;
+        connect(client, &address).ok()
+    });
+    crate::say("after", last.ok_or(libc::EADDRINUSE));
+    tell("end", "end");
 }
 
 /// Writes `path` into the raced memory, word by word.

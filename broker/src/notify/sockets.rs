@@ -1,0 +1,292 @@
+//! Calls on sockets: connect, bind, listen, shutdown, and pairs.
+//!
+//! All are performed on a duplicate of the target's socket, with the broker's own copy of the
+//! address, or refused. The broker serves one notification at a time, so that nothing else binds,
+//! connects or makes listen a socket of the sandbox between two steps here.
+
+use super::connecting::Waiting;
+use super::serve::{Ending, Server};
+use super::target::Target;
+use crate::decide::address::{Endpoint, Verdict};
+use crate::decide::call::AddressUse;
+use crate::perform::local_ports::{self, Held};
+use crate::perform::socket::{Address, Progress, Socket};
+use crate::perform::unix::{Peer, Place};
+use crate::report::{Denial, Traps};
+use common::trap::NetworkOperation;
+use rustix::fd::AsFd;
+use rustix::io::{self, Errno};
+use rustix::net::{self, AddressFamily, Shutdown, SocketFlags, SocketType};
+use std::net::SocketAddr;
+use std::os::fd::RawFd;
+use std::os::unix::ffi::OsStrExt;
+
+/// What a permitted address leads to.
+enum Goal {
+    /// Whoever has the address.
+    Address,
+    /// A loopback address in the place of the unspecified one.
+    Narrowed,
+    /// This socket, which the sandbox listens on.
+    Own(Held),
+    /// This pathname socket.
+    Peer(Peer),
+    /// A new pathname socket.
+    Place(Place),
+}
+
+impl Server<'_> {
+    /// connect or bind.
+    pub(super) fn address(
+        &mut self,
+        id: u64,
+        target: Target,
+        kind: AddressUse,
+        (number, address, length): (RawFd, u64, u32),
+        traps: &mut Traps,
+    ) -> io::Result<Ending> {
+        let address = Address::copy(target, address, length)?;
+        let endpoint = address.endpoint()?;
+        let goal = self.judge(id, target, kind, &endpoint, traps)?;
+        let socket = self.take(target, number, kind, &endpoint, traps)?;
+        // Only now is it certain that memory and socket were those of the target.
+        if !self.listener.is_waiting(id) {
+            return Err(Errno::SRCH);
+        }
+        // Binding a low port and passing a directory are rights: they must be the target's own.
+        let needs_rights = kind == AddressUse::Bind || matches!(goal, Goal::Peer(_));
+        if needs_rights && !self.same_credentials_as(target)? {
+            traps.log("refused: a socket address for a target with other credentials");
+            return Err(Errno::ACCESS);
+        }
+        match (kind, goal) {
+            (AddressUse::Bind, Goal::Place(place)) => {
+                place.bind(&socket, self.ruleset).map(Ending::now)
+            }
+            (AddressUse::Bind, Goal::Narrowed) => socket.bind_narrowed(&address).map(Ending::now),
+            (AddressUse::Bind, _) => socket.bind(&address).map(Ending::now),
+            (AddressUse::Connect, Goal::Peer(peer)) => {
+                let address = peer.address();
+                self.connect(id, socket, &address, Waiting::Queue(peer))
+            }
+            (AddressUse::Connect, Goal::Own(held)) => {
+                self.connect(id, socket, &address, Waiting::Own(held))
+            }
+            (AddressUse::Connect, _) => {
+                if endpoint == Endpoint::Unspecified {
+                    // It also ends listening.
+                    self.before_port_is_given_up(&socket);
+                }
+                self.connect(id, socket, &address, Waiting::Anyone)
+            }
+        }
+    }
+
+    fn connect(
+        &mut self,
+        id: u64,
+        socket: Socket,
+        address: &Address,
+        peer: Waiting,
+    ) -> io::Result<Ending> {
+        match socket.connect(address) {
+            Ok(Progress::Connected) => {
+                socket.put_in_place(&self.listener, id)?;
+                Ok(Ending::Now(Ok(())))
+            }
+            Ok(Progress::Handshake | Progress::Queue) => {
+                self.connecting.add(Some(id), socket, peer).map(|()| Ending::Later)
+            }
+            // In the target's own hands from now on. But as long as it is not decided, the
+            // sandbox's own socket must stay where it is.
+            Err(Errno::INPROGRESS) => {
+                socket.put_in_place(&self.listener, id)?;
+                if matches!(peer, Waiting::Own(_)) {
+                    self.connecting.add(None, socket, peer)?;
+                }
+                Err(Errno::INPROGRESS)
+            }
+            Err(errno) => Err(errno),
+        }
+    }
+
+    /// Judges the address, and follows it to what it names where that is what decides.
+    fn judge(
+        &mut self,
+        id: u64,
+        target: Target,
+        kind: AddressUse,
+        endpoint: &Endpoint,
+        traps: &mut Traps,
+    ) -> io::Result<Goal> {
+        let (operation, verdict) = match kind {
+            AddressUse::Connect => (NetworkOperation::Connect, self.addresses.connect(endpoint)),
+            AddressUse::Bind => (NetworkOperation::Bind, self.addresses.bind(endpoint)),
+        };
+        let mut name = endpoint.describe();
+        let mut reason = "address rules";
+        match (verdict, endpoint) {
+            (Verdict::Perform, _) => return Ok(Goal::Address),
+            (Verdict::Narrow, _) => return Ok(Goal::Narrowed),
+            (Verdict::OwnPort(address), _) => match self.own_port(address) {
+                Ok(held) => return Ok(Goal::Own(held)),
+                // Nobody listens there: a client that waits for its server tries again.
+                Err(Errno::CONNREFUSED) => return Err(Errno::CONNREFUSED),
+                Err(_) => reason = "another program listens there",
+            },
+            (Verdict::ByPath | Verdict::Refuse, Endpoint::UnixPath(path))
+                if kind == AddressUse::Connect =>
+            {
+                // Where nobody listens, looking for a name service daemon is not worth a report.
+                let peer = Peer::resolve(target, path)?;
+                if verdict == Verdict::ByPath && self.addresses.unix.permit(peer.name()) {
+                    return Ok(Goal::Peer(peer));
+                }
+                name = peer.name().as_os_str().as_bytes().to_vec();
+            }
+            (Verdict::ByPath, Endpoint::UnixPath(path)) => {
+                let place = Place::resolve(target, path)?;
+                let listed = self.addresses.unix.permit(place.name());
+                let writable = self.view.rules.access(place.name()).write
+                    && !self.view.frozen.contains(place.directory());
+                match (listed, writable) {
+                    (true, true) => return Ok(Goal::Place(place)),
+                    (true, false) => reason = "the path may not be written",
+                    (false, _) => {}
+                }
+                name = place.name().as_os_str().as_bytes().to_vec();
+            }
+            (Verdict::ByPath | Verdict::Refuse, _) => {}
+        }
+        if self.listener.is_waiting(id) {
+            traps.report(Denial::Network(operation, name), reason);
+        }
+        Err(Errno::ACCESS)
+    }
+
+    /// The socket of the sandbox that listens on `address`.
+    fn own_port(&mut self, address: SocketAddr) -> io::Result<Held> {
+        match self.ports.hold(address) {
+            Some(held) => Ok(held),
+            None if local_ports::anybody_listens(address.port()) => Err(Errno::ACCESS),
+            None => Err(Errno::CONNREFUSED),
+        }
+    }
+
+    /// The target's socket, or one in its place where the platform refuses to duplicate it.
+    fn take(
+        &self,
+        target: Target,
+        number: RawFd,
+        kind: AddressUse,
+        endpoint: &Endpoint,
+        traps: &Traps,
+    ) -> io::Result<Socket> {
+        Socket::take(target, number, self.addresses).or_else(|errno| {
+            traps.log(&format!("cannot duplicate the socket for {endpoint:?}: {errno}"));
+            match (errno, kind) {
+                (Errno::PERM, AddressUse::Connect) => Socket::replace(target, number),
+                _ => Err(errno),
+            }
+        })
+    }
+
+    /// listen.
+    pub(super) fn listen(
+        &mut self,
+        id: u64,
+        target: Target,
+        (number, backlog): (RawFd, i32),
+        traps: &mut Traps,
+    ) -> io::Result<()> {
+        let rules = self.addresses;
+        let socket = if rules.local_binding || rules.unix.any() {
+            Socket::take(target, number, rules).map(Some)?
+        } else {
+            None
+        };
+        if !self.listener.is_waiting(id) {
+            return Err(Errno::SRCH);
+        }
+        let Some(socket) = socket.filter(|socket| socket.is_unix() || rules.local_binding) else {
+            let name = local_name(target, number);
+            traps.report(Denial::Network(NetworkOperation::Bind, name), "listen");
+            return Err(Errno::ACCESS);
+        };
+        socket.listen(backlog)?;
+        if socket.is_internet() {
+            self.ports.add(target, number, &socket)?;
+        }
+        Ok(())
+    }
+
+    /// shutdown, of which the filter notifies what can end listening.
+    pub(super) fn shutdown(
+        &mut self,
+        id: u64,
+        target: Target,
+        (number, how): (RawFd, i32),
+    ) -> io::Result<()> {
+        let how = match how {
+            0 => Shutdown::Read,
+            2 => Shutdown::Both,
+            _ => return Err(Errno::INVAL),
+        };
+        let socket = target.duplicate(number)?;
+        if !self.listener.is_waiting(id) {
+            return Err(Errno::SRCH);
+        }
+        if let Some(cookie) = Socket::listening_cookie(&socket) {
+            self.connecting.end_for(cookie, &self.listener);
+        }
+        net::shutdown(&socket, how)
+    }
+
+    fn before_port_is_given_up(&mut self, socket: &Socket) {
+        if let Some(cookie) = Socket::listening_cookie(socket) {
+            self.connecting.end_for(cookie, &self.listener);
+        }
+    }
+
+    /// socketpair of datagram sockets: the target gets a pair of seqpacket ones. They keep messages
+    /// apart too, but ignore addresses, where a datagram socket sends to any it is told.
+    ///
+    /// # Errors
+    /// Returns what making, handing over and writing the numbers returns.
+    pub(super) fn pair(
+        &self,
+        id: u64,
+        target: Target,
+        (kind, numbers): (i32, u64),
+    ) -> io::Result<()> {
+        let flags = SocketFlags::from_bits_retain(kind.cast_unsigned() & !0xf);
+        if !(SocketFlags::CLOEXEC | SocketFlags::NONBLOCK).contains(flags) {
+            return Err(Errno::INVAL);
+        }
+        let memory = target.memory()?;
+        let ours = flags | SocketFlags::CLOEXEC;
+        let (one, two) = net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, ours, None)?;
+        // Only now is it certain that the memory is the target's.
+        if !self.listener.is_waiting(id) {
+            return Err(Errno::SRCH);
+        }
+        // Before anything is handed over: what is, cannot be taken back.
+        memory.write(numbers, &[0xff; 8])?;
+        let close_on_exec = flags.contains(SocketFlags::CLOEXEC);
+        let mut written = Vec::with_capacity(8);
+        for socket in [&one, &two] {
+            let number = self.listener.give(id, socket.as_fd(), close_on_exec)?;
+            written.extend(number.to_ne_bytes());
+        }
+        memory.write(numbers, &written)
+    }
+}
+
+/// The local address of a socket, for the report of a refused listen.
+fn local_name(target: Target, socket: RawFd) -> Vec<u8> {
+    let address = target
+        .duplicate(socket)
+        .and_then(|socket| net::getsockname(&socket))
+        .and_then(SocketAddr::try_from);
+    address.map_or_else(|_| b"socket".to_vec(), |address| address.to_string().into_bytes())
+}

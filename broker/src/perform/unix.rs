@@ -1,0 +1,130 @@
+//! Pathname sockets: from a path of the target to the socket it names, and a new one in its place.
+//!
+//! Sources: unix(7), and unix_bind_bsd and unix_find_bsd in net/unix/af_unix.c.
+
+#![allow(unsafe_code)] // for system calls of a single thread
+
+use crate::notify::target::{AT_FDCWD, Target};
+use crate::perform::path;
+use crate::perform::socket::{Address, Socket};
+use nix::libc;
+use rustix::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use rustix::fs::Mode;
+use rustix::io::{self, Errno};
+use rustix::process;
+use std::path::{Path, PathBuf};
+
+/// The object that a path names, held so that it stays the one that was judged.
+#[derive(Debug)]
+pub(crate) struct Peer {
+    object: OwnedFd,
+    name: PathBuf,
+}
+
+impl Peer {
+    /// Follows `path` as connect(2) does for the target.
+    ///
+    /// # Errors
+    /// As [`path::resolve`].
+    pub(crate) fn resolve(target: Target, path: &[u8]) -> io::Result<Self> {
+        let object = path::resolve(target, AT_FDCWD, path, true, false)?;
+        let name = path::name_of(&object)?;
+        Ok(Self { object, name })
+    }
+
+    /// Its canonical path.
+    pub(crate) fn name(&self) -> &Path {
+        &self.name
+    }
+
+    /// An address that leads to exactly this object, whatever becomes of its names.
+    pub(crate) fn address(&self) -> Address {
+        Address::of_path(path::own_link(&self.object).as_bytes())
+    }
+}
+
+/// Where a new socket goes.
+#[derive(Debug)]
+pub(crate) struct Place {
+    /// What the path starts from.
+    base: OwnedFd,
+    /// The path from there, as the target gets it back from getsockname(2).
+    path: Vec<u8>,
+    directory: PathBuf,
+    name: PathBuf,
+    umask: Mode,
+}
+
+impl Place {
+    /// Follows `path` as bind(2) does for the target.
+    ///
+    /// # Errors
+    /// As [`path::walk`]; [`Errno::ADDRINUSE`] for a path without a last component to create.
+    pub(crate) fn resolve(target: Target, path: &[u8]) -> io::Result<Self> {
+        let (base, rest) = path::start(target, path)?;
+        let base = base.map_or_else(|| target.directory(AT_FDCWD), Ok)?;
+        let (parent, last) = path::split(rest).ok_or(Errno::ADDRINUSE)?;
+        let parent = if parent.is_empty() { b"." } else { parent };
+        let from = (!parent.starts_with(b"/")).then_some(&base);
+        let directory = path::name_of(&path::walk(from, parent, true)?)?;
+        let name = directory.join(last);
+        let umask = target.umask()?;
+        Ok(Self { base, path: rest.to_vec(), directory, name, umask })
+    }
+
+    /// The canonical path that the socket gets.
+    pub(crate) fn name(&self) -> &Path {
+        &self.name
+    }
+
+    /// The directory that it goes into.
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Binds `socket` to the path, under `ruleset`.
+    ///
+    /// The kernel follows the path once more, and another thread may have put a symbolic link into it
+    /// since it was judged. Naming the directory by a descriptor would not help: getsockname(2) gives
+    /// the target the path that was bound, and servers tell it to their clients. So this is done by
+    /// a thread that has entered the command's own Landlock domain: wherever the path leads by then,
+    /// the socket is only made where the command may make one. That it can be another such place than
+    /// the judged one gains nothing, since the command may also move it there.
+    ///
+    /// The thread has a working directory and a umask of its own, those of the target.
+    ///
+    /// # Errors
+    /// Returns what bind(2) returns, and [`Errno::ACCESS`] if the thread cannot be confined.
+    pub(crate) fn bind(&self, socket: &Socket, ruleset: BorrowedFd<'_>) -> io::Result<()> {
+        let address = Address::of_path(&self.path);
+        std::thread::scope(|scope| {
+            let thread = std::thread::Builder::new().spawn_scoped(scope, || {
+                leave_shared_directory()?;
+                process::fchdir(&self.base)?;
+                process::umask(self.umask);
+                restrict(ruleset)?;
+                socket.bind(&address)
+            });
+            let result = thread.map_err(|_| Errno::AGAIN)?.join();
+            result.unwrap_or(Err(Errno::ACCESS))
+        })
+    }
+}
+
+/// Gives the calling thread a working directory and a umask of its own.
+fn leave_shared_directory() -> io::Result<()> {
+    // SAFETY: takes an integer; nothing else of the thread is taken apart.
+    done(i64::from(unsafe { libc::unshare(libc::CLONE_FS) }))
+}
+
+/// Puts the calling thread, and no other, under `ruleset` (landlock_restrict_self(2)); the launcher
+/// has set no_new_privs.
+fn restrict(ruleset: BorrowedFd<'_>) -> io::Result<()> {
+    let number = libc::SYS_landlock_restrict_self;
+    // SAFETY: takes a descriptor and flags.
+    done(unsafe { libc::syscall(number, ruleset.as_raw_fd(), 0) })
+}
+
+fn done(result: i64) -> io::Result<()> {
+    if result == 0 { Ok(()) } else { Err(Errno::ACCESS) }
+}

@@ -1,0 +1,408 @@
+//! allowLocalBinding: servers on loopback, and connects to those of the sandbox alone (attacks N3 to N5).
+//!
+//! Every test that refuses listens outside and asks the listener what came.
+
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::time::Duration;
+use tests::{Sandbox, TcpPeer, User, eventually, for_each_user, free_port};
+
+/// Python with `serve(family, host)`, which listens and says where, and `reach(address)`.
+const PYTHON: &str = "
+import os, socket, sys, threading, time
+def serve(family, host, port=0, only6=None, bind=True):
+    s = socket.socket(family)
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if only6 is not None: s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, only6)
+    if bind: s.bind((host, port))
+    s.listen(16)
+    return s
+def reach(address, family=socket.AF_INET):
+    c = socket.socket(family)
+    c.settimeout(5)
+    try:
+        c.connect(address)
+        return 'reached'
+    except OSError as e:
+        return type(e).__name__
+    finally:
+        c.close()
+def say(*words): print(*words, flush=True)
+def line(): return sys.stdin.readline().strip()
+";
+
+fn python(script: &str) -> [String; 3] {
+    ["python3".into(), "-c".into(), format!("{PYTHON}{script}")]
+}
+
+/// The addresses that sockets of this host listen on with `port`.
+fn listening_on(port: u16) -> Vec<IpAddr> {
+    let mut found = Vec::new();
+    for table in ["/proc/net/tcp", "/proc/net/tcp6"] {
+        for line in std::fs::read_to_string(table).unwrap().lines().skip(1) {
+            let words: Vec<&str> = line.split_ascii_whitespace().collect();
+            let (ip, hex) = words[1].rsplit_once(':').unwrap();
+            if words[3] != "0A" || u16::from_str_radix(hex, 16).unwrap() != port {
+                continue;
+            }
+            let bytes: Vec<u8> = (0..ip.len() / 8)
+                .flat_map(|i| u32::from_str_radix(&ip[i * 8..i * 8 + 8], 16).unwrap().to_ne_bytes())
+                .collect();
+            found.push(match <[u8; 4]>::try_from(&bytes[..]) {
+                Ok(four) => IpAddr::from(four),
+                Err(_) => IpAddr::from(<[u8; 16]>::try_from(&bytes[..]).unwrap()),
+            });
+        }
+    }
+    found
+}
+
+#[test]
+fn servers_listen_on_loopback_however_they_bind() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_local_binding();
+        for (how, client) in [
+            ("socket.AF_INET, '127.0.0.1'", "127.0.0.1"),
+            ("socket.AF_INET, '127.0.0.77'", "127.0.0.77"),
+            ("socket.AF_INET, '0.0.0.0'", "127.0.0.1"),
+            ("socket.AF_INET, ''", "127.0.0.1"),
+            ("socket.AF_INET, '', bind=False", "127.0.0.1"),
+            ("socket.AF_INET6, '::1'", "::1"),
+            ("socket.AF_INET6, '::', only6=1", "::1"),
+            ("socket.AF_INET6, '::', only6=0", "127.0.0.1"),
+            ("socket.AF_INET6, '::ffff:127.0.0.1', only6=0", "127.0.0.1"),
+            ("socket.AF_INET6, '::ffff:0.0.0.0', only6=0", "127.0.0.1"),
+            ("socket.AF_INET6, '', only6=0, bind=False", "127.0.0.1"),
+        ] {
+            let script = format!(
+                "s = serve({how}); port = s.getsockname()[1]; say('port', port, '.')
+family = socket.AF_INET6 if ':' in '{client}' else socket.AF_INET
+say(reach(('{client}', port), family)); s.accept(); s.accept(); say('done')"
+            );
+            let mut running = sandbox.spawn(python(&script));
+            running.expect(" .\n");
+            let port = running.stdout().split(' ').nth(1).unwrap().parse().unwrap();
+            let found = listening_on(port);
+            assert!(!found.is_empty(), "{how} does not listen");
+            for ip in found {
+                assert!(ip.to_canonical().is_loopback(), "{how} listens on {ip}");
+            }
+            running.expect("reached");
+            TcpStream::connect((client, port)).unwrap();
+            running.wait().succeeds();
+        }
+    });
+}
+
+#[test]
+fn addresses_of_the_host_are_not_bound() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_local_binding().trap();
+        let attacks = "bind4 192.0.2.1 0 + bind4 255.255.255.255 0 + bind6 fe80::1 0 \
+                       + bind6 2001:db8::1 0 + bind6 ::ffff:192.0.2.1 0";
+        let outcome = sandbox.probe(attacks);
+        outcome.all_refused();
+        assert_eq!(outcome.traps.len(), 5, "{outcome:#?}");
+        sandbox.probe("bind4 127.0.0.1 0 + bind6 ::1 0 + listen-unbound").all_allowed();
+    });
+}
+
+#[test]
+fn other_programs_of_this_host_are_not_reached() {
+    for_each_user(|user| {
+        let port = free_port();
+        let peers = [TcpPeer::at("127.0.0.1", port), TcpPeer::at("::1", port)];
+        let sandbox = Sandbox::of(user).allow_local_binding().trap();
+        let attacks = [
+            format!("connect4 127.0.0.1 {port}"),
+            format!("connect4 127.0.0.1 {port} --nonblock"),
+            format!("connect4 0.0.0.0 {port}"),
+            format!("connect6 ::1 {port}"),
+            format!("connect-mapped 127.0.0.1 {port}"),
+        ];
+        for attack in &attacks {
+            let outcome = sandbox.probe(attack);
+            outcome.all_refused();
+            assert_eq!(outcome.traps.len(), 1, "{outcome:#?}");
+        }
+        peers.iter().for_each(TcpPeer::untouched);
+        sandbox.probe_outside(&attacks[0]).all_allowed();
+        sandbox.probe_outside(&attacks[3]).all_allowed();
+    });
+}
+
+#[test]
+fn a_port_of_another_address_is_not_the_sandbox_s_own() {
+    // The sandbox listens on 127.0.0.2 and ::1, another program with the same port on 127.0.0.1.
+    let port = free_port();
+    let peer = TcpPeer::at("127.0.0.1", port);
+    let sandbox = Sandbox::new().allow_local_binding();
+    let script = format!(
+        "a = serve(socket.AF_INET, '127.0.0.2', {port})
+b = serve(socket.AF_INET6, '::1', {port}, only6=1)
+say(reach(('127.0.0.1', {port})), reach(('::ffff:127.0.0.1', {port}), socket.AF_INET6))
+say(reach(('127.0.0.2', {port})), reach(('::1', {port}), socket.AF_INET6))"
+    );
+    let outcome = sandbox.run(python(&script));
+    assert_eq!(
+        outcome.stdout, "PermissionError PermissionError\nreached reached\n",
+        "{outcome:#?}"
+    );
+    peer.untouched();
+}
+
+#[test]
+fn a_closed_port_is_free_and_whoever_takes_it_is_not_reached() {
+    let endings = [
+        "s.close()",
+        "s.shutdown(socket.SHUT_RDWR); s.close()",
+        "s.shutdown(socket.SHUT_RD); s.close()",
+    ];
+    for ending in endings {
+        let port = free_port();
+        let sandbox = Sandbox::new().allow_local_binding();
+        let script = format!(
+            "s = serve(socket.AF_INET, '127.0.0.1', {port})
+say(reach(('127.0.0.1', {port}))); {ending}; say(reach(('127.0.0.1', {port}))); say('closed')
+while not os.path.exists('taken'): time.sleep(0.01)
+say(reach(('127.0.0.1', {port})), 'last')"
+        );
+        let mut running = sandbox.spawn(python(&script));
+        running.expect("closed");
+        let peer = TcpPeer::at("127.0.0.1", port);
+        sandbox.file("work/taken", "");
+        running.expect("last");
+        let outcome = running.wait();
+        let expected = "reached\nConnectionRefusedError\nclosed\nPermissionError last\n";
+        assert_eq!(outcome.stdout, expected, "{ending}: {outcome:#?}");
+        peer.untouched();
+    }
+}
+
+#[test]
+fn a_server_is_reached_wherever_its_socket_has_gone() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_local_binding();
+        let address = "('127.0.0.1', s.getsockname()[1])";
+        for script in [
+            // A thread that made it listen, and is gone.
+            "s = socket.socket(); s.bind(('127.0.0.1', 0))
+t = threading.Thread(target=lambda: s.listen(4)); t.start(); t.join()",
+            // A daemon: its parent is gone.
+            "s = serve(socket.AF_INET, '127.0.0.1')
+if os.fork(): time.sleep(0.2); os._exit(0)
+time.sleep(0.5)",
+            // Another number.
+            "s = serve(socket.AF_INET, '127.0.0.1')
+t = socket.socket(fileno=os.dup(s.fileno())); s.close(); s = t",
+            // Another process, over a socket.
+            "a, b = socket.socketpair(); s = serve(socket.AF_INET, '127.0.0.1')
+if os.fork() == 0:
+    _, fds, _, _ = socket.recv_fds(b, 1, 1); time.sleep(2); os._exit(0)
+b.close(); socket.send_fds(a, [b'x'], [s.fileno()]); port = s.getsockname()[1]; time.sleep(0.2)
+class S: getsockname = lambda self: ('', port)
+s.close(); s = S()",
+        ] {
+            // The daemon's output tells how it ended, not the parent's status.
+            let script = format!("{script}\nfor i in range(3): say(reach({address}))\nsay('end')");
+            let mut running = sandbox.spawn(
+                ["sh", "-c", "\"$@\"; sleep 1", "sh"]
+                    .into_iter()
+                    .map(String::from)
+                    .chain(python(&script)),
+            );
+            running.expect("end");
+            let outcome = running.wait();
+            assert_eq!(
+                outcome.stdout, "reached\nreached\nreached\nend\n",
+                "{script}: {outcome:#?}"
+            );
+        }
+    });
+}
+
+#[test]
+fn ports_are_not_shared() {
+    let sandbox = Sandbox::new().allow_local_binding();
+    let script = "s = socket.socket()
+try: s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1); say('shared')
+except OSError as e: say(e.errno)";
+    assert_eq!(sandbox.run(python(script)).stdout, "92\n");
+    assert_eq!(sandbox.run_outside(python(script)).stdout, "shared\n");
+}
+
+#[test]
+fn a_connect_that_waits_does_not_go_on_to_whoever_takes_the_port() {
+    // The sandbox's own server is full. A SYN is sent again after a second: by then the server has
+    // given its port up, and somebody else listens there.
+    for (ending, blocking) in [
+        ("s.close()", true),
+        ("s.close()", false),
+        ("s.shutdown(socket.SHUT_RDWR)", false),
+        ("s.shutdown(socket.SHUT_RDWR)", true),
+    ] {
+        let port = free_port();
+        let sandbox = Sandbox::new().allow_local_binding();
+        let script = format!(
+            "s = serve(socket.AF_INET, '127.0.0.1', {port}); s.listen(0); cs = []
+def one():
+    c = socket.socket(); cs.append(c)
+    if not {blocking}: c.setblocking(False)
+    try: c.connect(('127.0.0.1', {port}))
+    except OSError as e: pass
+    try: c.send(b'reached')
+    except OSError as e: pass
+for i in range(6): threading.Thread(target=one, daemon=True).start()
+time.sleep(0.3); {ending}; say('closed'); end = time.time() + 4
+while time.time() < end:
+    for c in cs:
+        try: c.send(b'reached', socket.MSG_DONTWAIT)
+        except OSError: pass
+    time.sleep(0.01)
+say('end'); os._exit(0)"
+        );
+        let mut running = sandbox.spawn(python(&script));
+        running.expect("closed");
+        // While a connect waits for it, the port is still the sandbox's.
+        let mut peer = None;
+        let end = std::time::Instant::now() + Duration::from_secs(3);
+        while std::time::Instant::now() < end && peer.is_none() {
+            let address: SocketAddr = format!("127.0.0.1:{port}").parse().unwrap();
+            peer = reusing(&address);
+        }
+        running.expect("end");
+        if let Some(listener) = peer {
+            listener.set_nonblocking(true).unwrap();
+            assert!(listener.accept().is_err(), "{ending} {blocking}: someone came");
+        }
+        running.wait().succeeds();
+    }
+}
+
+/// Listens with SO_REUSEADDR, if nobody else does.
+fn reusing(address: &SocketAddr) -> Option<TcpListener> {
+    // std sets the option.
+    TcpListener::bind(address).ok()
+}
+
+#[test]
+fn taking_the_port_during_connects_never_brings_one() {
+    let port = free_port();
+    let limit = Duration::from_secs(120);
+    let sandbox = Sandbox::new().allow_local_binding().timeout(limit);
+    let mut running = sandbox.spawn(Sandbox::probe_words(&format!("race-own-port {port} 100000")));
+    let address: SocketAddr = format!("127.0.0.1:{port}").parse().unwrap();
+    let (mut taken, mut came) = (0, 0);
+    while !running.stdout().contains("after-race") {
+        if let Some(listener) = reusing(&address) {
+            taken += 1;
+            listener.set_nonblocking(true).unwrap();
+            std::thread::sleep(Duration::from_micros(100));
+            while listener.accept().is_ok() {
+                came += 1;
+            }
+        }
+    }
+    running.expect("end");
+    let outcome = running.wait();
+    println!("taken {taken} times: {}", outcome.stdout);
+    assert_eq!(came, 0, "the listener outside was reached: {outcome:#?}");
+    assert!(taken > 0, "the port was never free");
+    outcome.allowed("after");
+    assert_ne!(outcome.result("connected"), "0");
+}
+
+#[test]
+fn ten_thousand_connects_from_a_hundred_threads_succeed() {
+    let sandbox = Sandbox::new().allow_local_binding().timeout(Duration::from_secs(120));
+    let script = "s = serve(socket.AF_INET, '127.0.0.1'); s.listen(4096); port = s.getsockname()[1]
+def accept():
+    while True: s.accept()[0].close()
+threading.Thread(target=accept, daemon=True).start()
+reach(('127.0.0.1', port)); say('start'); line()
+results = []
+def one():
+    for i in range(100): results.append(reach(('127.0.0.1', port)))
+ts = [threading.Thread(target=one) for _ in range(100)]
+[t.start() for t in ts]; [t.join() for t in ts]
+say(len(results), set(results)); say('stop'); line(); os._exit(0)";
+    let script = script.replace("line()", "time.sleep(1.5)");
+    let mut running = sandbox.spawn(python(&script));
+    let broker = format!("/proc/{}", running.pid());
+    let descriptors = || std::fs::read_dir(format!("{broker}/fd")).unwrap().count();
+    running.expect("start");
+    let before = descriptors();
+    assert!(
+        eventually(|| running.stdout().contains("stop"))
+            || eventually(|| running.stdout().contains("stop"))
+    );
+    let memory = std::fs::read_to_string(format!("{broker}/status")).unwrap();
+    let resident: u64 = memory
+        .lines()
+        .find_map(|l| l.strip_prefix("VmRSS:"))
+        .unwrap()
+        .trim()
+        .split(' ')
+        .next()
+        .unwrap()
+        .parse()
+        .unwrap();
+    assert!(resident < 32 * 1024, "{resident} KiB");
+    assert_eq!(descriptors(), before);
+    let outcome = running.wait();
+    assert!(outcome.stdout.contains("10000 {'reached'}"), "{outcome:#?}");
+}
+
+#[test]
+fn python_s_file_server_serves_curl() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_local_binding();
+        sandbox.file("work/page", "served");
+        let port = free_port();
+        let script = format!(
+            "python3 -m http.server {port} >/dev/null 2>&1 & \
+             curl -s --retry 20 --retry-connrefused --retry-delay 1 http://127.0.0.1:{port}/page; \
+             curl -s http://localhost:{port}/page; kill $!"
+        );
+        assert_eq!(sandbox.sh(&script).stdout, "servedserved");
+    });
+}
+
+#[test]
+fn node_s_servers_and_clusters_are_reached() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_local_binding();
+        let net = "const net = require('net');
+const s = net.createServer(c => c.end('served')).listen(0, () => {
+  for (const host of ['127.0.0.1', 'localhost'])
+    net.connect(s.address().port, host).on('data', d => console.log(String(d))).on('error', e => console.log(e.code));
+  setTimeout(() => process.exit(), 500);
+});";
+        assert_eq!(sandbox.run(["node", "-e", net]).stdout, "served\nserved\n");
+        let cluster = "const cluster = require('cluster'), http = require('http');
+if (cluster.isPrimary) {
+  for (let i = 0; i < 2; i++) cluster.fork();
+  let n = 0;
+  cluster.on('listening', (w, a) => { if (++n < 2) return;
+    let m = 0;
+    for (let i = 0; i < 4; i++) http.get({ port: a.port, host: '127.0.0.1', agent: false }, r => {
+      r.on('data', d => console.log(String(d))); r.on('end', () => { if (++m == 4) process.exit(); }); })
+      .on('error', e => { console.log(e.code); process.exit(1); });
+  });
+} else http.createServer((q, r) => r.end('served')).listen(0);";
+        sandbox.file("work/cluster.js", cluster);
+        let outcome = sandbox.run(["node", "cluster.js"]);
+        assert_eq!(outcome.stdout, "served\n".repeat(4), "{outcome:#?}");
+    });
+}
+
+#[test]
+fn java_style_and_go_style_servers_are_reached() {
+    // Both bind `::` on a socket for both families; Go also tries what the host can do first.
+    let sandbox = Sandbox::of(User::Caller).allow_local_binding();
+    let script = "
+for host in ('::1', '::ffff:127.0.0.1'): serve(socket.AF_INET6, host, only6=(host == '::1') * 1).close()
+s = serve(socket.AF_INET6, '::', only6=0); say(s.getsockname()[0])
+port = s.getsockname()[1]
+say(socket.create_connection(('localhost', port)) and 'reached')";
+    assert_eq!(sandbox.run(python(script)).stdout, "::ffff:127.0.0.1\nreached\n");
+}
