@@ -109,6 +109,13 @@ impl Outcome {
         self
     }
 
+    /// Asserts that the probe's call `name` failed with this errno.
+    #[track_caller]
+    pub fn refused_with(&self, name: &str, errno: &str) -> &Self {
+        assert_eq!(self.result(name), errno, "{name}: {self:#?}");
+        self
+    }
+
     /// Asserts that all calls of the probe were refused.
     #[track_caller]
     pub fn all_refused(&self) -> &Self {

@@ -87,7 +87,7 @@ impl<'a> Server<'a> {
     /// Answers the connects that are decided.
     pub(crate) fn sweep(&mut self) {
         if !self.connecting.is_empty() {
-            self.connecting.sweep(&self.listener);
+            self.connecting.sweep(&self.listener, &mut self.ports);
         }
     }
 

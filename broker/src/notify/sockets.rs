@@ -4,7 +4,7 @@
 //! address, or refused. The broker serves one notification at a time, so that nothing else binds,
 //! connects or makes listen a socket of the sandbox between two steps here.
 
-use super::connecting::Waiting;
+use super::connecting::{Caller, Waiting};
 use super::serve::{Ending, Server};
 use super::target::Target;
 use crate::decide::address::{Endpoint, Verdict};
@@ -67,24 +67,24 @@ impl Server<'_> {
             (AddressUse::Bind, _) => socket.bind(&address).map(Ending::now),
             (AddressUse::Connect, Goal::Peer(peer)) => {
                 let address = peer.address();
-                self.connect(id, socket, &address, Waiting::Queue(peer))
+                self.connect((id, target, number), socket, &address, Waiting::Queue(peer))
             }
             (AddressUse::Connect, Goal::Own(held)) => {
-                self.connect(id, socket, &address, Waiting::Own(held))
+                self.connect((id, target, number), socket, &address, Waiting::Own(held))
             }
             (AddressUse::Connect, _) => {
                 if endpoint == Endpoint::Unspecified {
                     // It also ends listening.
                     self.before_port_is_given_up(&socket);
                 }
-                self.connect(id, socket, &address, Waiting::Anyone)
+                self.connect((id, target, number), socket, &address, Waiting::Anyone)
             }
         }
     }
 
     fn connect(
         &mut self,
-        id: u64,
+        (id, target, number): (u64, Target, RawFd),
         socket: Socket,
         address: &Address,
         peer: Waiting,
@@ -95,14 +95,14 @@ impl Server<'_> {
                 Ok(Ending::Now(Ok(())))
             }
             Ok(Progress::Handshake | Progress::Queue) => {
-                self.connecting.add(Some(id), socket, peer).map(|()| Ending::Later)
+                self.connecting.add(Caller::Waits(id), socket, peer).map(|()| Ending::Later)
             }
             // In the target's own hands from now on. But as long as it is not decided, the
             // sandbox's own socket must stay where it is.
             Err(Errno::INPROGRESS) => {
                 socket.put_in_place(&self.listener, id)?;
                 if matches!(peer, Waiting::Own(_)) {
-                    self.connecting.add(None, socket, peer)?;
+                    self.connecting.add(Caller::GoesOn(target, number), socket, peer)?;
                 }
                 Err(Errno::INPROGRESS)
             }
@@ -168,7 +168,7 @@ impl Server<'_> {
     fn own_port(&mut self, address: SocketAddr) -> io::Result<Held> {
         match self.ports.hold(address) {
             Some(held) => Ok(held),
-            None if local_ports::anybody_listens(address.port()) => Err(Errno::ACCESS),
+            None if local_ports::anybody_listens(address) => Err(Errno::ACCESS),
             None => Err(Errno::CONNREFUSED),
         }
     }

@@ -8,7 +8,7 @@
 //! close, shutdown(2) and connect(2) to AF_UNSPEC, is the broker's to perform. Held only for that
 //! long, so that a port is free again when the sandbox closes it.
 //!
-//! Sources: tcp(7), socket(7), inet_csk_get_port in net/ipv4/inet_connection_sock.c.
+//! Sources: tcp(7), socket(7), sock_diag(7), inet_csk_get_port in net/ipv4/inet_connection_sock.c.
 
 use crate::decide::address::canonical;
 use crate::notify::target::Target;
@@ -16,10 +16,12 @@ use crate::perform::socket::Socket;
 use rustix::fd::OwnedFd;
 use rustix::fs;
 use rustix::io;
-use rustix::net::sockopt;
+use rustix::net::{
+    self, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, sockopt,
+};
 use rustix::process::Pid;
 use std::collections::VecDeque;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::RawFd;
 
 /// Most ports that are known at a time; the oldest is forgotten for another.
@@ -48,14 +50,20 @@ struct Listening {
 /// A listening socket of the sandbox that cannot be closed as long as this lives.
 #[derive(Debug)]
 pub(crate) struct Held {
+    address: SocketAddr,
     cookie: u64,
     _socket: OwnedFd,
 }
 
 impl Held {
-    /// Whether it is the socket with this cookie.
-    pub(crate) fn is(&self, cookie: u64) -> bool {
-        self.cookie == cookie
+    /// The address that it listens on.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Its cookie.
+    pub(crate) fn cookie(&self) -> u64 {
+        self.cookie
     }
 }
 
@@ -95,7 +103,7 @@ impl Listening {
         let socket = at_holder.filter(|socket| self.is(socket)).or_else(|| self.search())?;
         // Listening until the broker ends it.
         let listens = sockopt::socket_acceptconn(&socket).unwrap_or(false);
-        listens.then(|| Held { cookie: self.cookie, _socket: socket })
+        listens.then(|| Held { address: self.address, cookie: self.cookie, _socket: socket })
     }
 
     fn is(&self, socket: &OwnedFd) -> bool {
@@ -151,28 +159,53 @@ fn children(process: i32) -> Vec<i32> {
         .collect()
 }
 
-/// Whether anybody listens on `port`, on any address: a refused connect is worth a report then.
+/// Whether anybody listens where a connect to `address` would arrive: refusing that is worth a report.
+/// Nothing rests on the answer but the report and the error.
 ///
-/// The kernel lists listening sockets first (proc(5)), so that the rest need not be read.
-pub(crate) fn anybody_listens(port: u16) -> bool {
-    use std::io::BufRead;
-    ["/proc/net/tcp", "/proc/net/tcp6"].iter().any(|table| {
-        let Ok(file) = std::fs::File::open(table) else { return false };
-        std::io::BufReader::new(file)
-            .lines()
-            .skip(1)
-            .map_while(Result::ok)
-            .map_while(|line| listening_port(&line))
-            .any(|listening| listening == port)
-    })
+/// Asked by sock_diag(7), about that one address: reading /proc/net/tcp takes milliseconds, for it
+/// lists all connections of the host.
+pub(crate) fn anybody_listens(address: SocketAddr) -> bool {
+    // Without an answer the report is made.
+    ask(address).unwrap_or(true)
 }
 
-/// The port of a line of /proc/net/tcp, if it is a listening socket's.
-fn listening_port(line: &str) -> Option<u16> {
-    let mut words = line.split_ascii_whitespace().skip(1);
-    let (_, port) = words.next()?.rsplit_once(':')?;
-    let state = words.nth(1)?;
-    (state == "0A").then(|| u16::from_str_radix(port, 16).ok())?
+/// `SOCK_DIAG_BY_FAMILY` (linux/sock_diag.h).
+const SOCK_DIAG_BY_FAMILY: u16 = 20;
+/// `struct nlmsghdr` (netlink(7)).
+const HEADER_LENGTH: usize = 16;
+
+fn ask(address: SocketAddr) -> io::Result<bool> {
+    let (flags, protocol) = (SocketFlags::CLOEXEC, netlink::SOCK_DIAG);
+    let socket = net::socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, Some(protocol))?;
+    net::send(&socket, &question(address), SendFlags::empty())?;
+    let mut answer = [0; 1024];
+    let (length, _) = net::recv(&socket, &mut answer[..], RecvFlags::DONTWAIT)?;
+    let kind = answer[..length].get(4..6).and_then(|bytes| bytes.try_into().ok());
+    // What is not there is told by an error message.
+    Ok(kind.map(u16::from_ne_bytes) == Some(SOCK_DIAG_BY_FAMILY))
+}
+
+/// `struct inet_diag_req_v2` after its header: the socket that has this address as its own.
+fn question(address: SocketAddr) -> Vec<u8> {
+    let (family, mut ip) = match address.ip() {
+        IpAddr::V4(ip) => (AddressFamily::INET, ip.octets().to_vec()),
+        IpAddr::V6(ip) => (AddressFamily::INET6, ip.octets().to_vec()),
+    };
+    ip.resize(16, 0);
+    let mut body = vec![u8::try_from(family.as_raw()).unwrap_or(0), 6, 0, 0];
+    body.extend(u32::MAX.to_ne_bytes()); // in any state
+    body.extend(address.port().to_be_bytes());
+    body.extend([0; 2]);
+    body.extend(ip);
+    body.extend([0; 16 + 4]); // no peer, no interface
+    body.extend([0xff; 8]); // no cookie
+    let length = u32::try_from(HEADER_LENGTH + body.len()).unwrap_or(0);
+    let mut message = length.to_ne_bytes().to_vec();
+    message.extend(SOCK_DIAG_BY_FAMILY.to_ne_bytes());
+    message.extend(1_u16.to_ne_bytes()); // NLM_F_REQUEST
+    message.extend([0; 8]);
+    message.extend(body);
+    message
 }
 
 #[cfg(test)]
@@ -180,21 +213,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn listening_sockets_are_told_from_others() {
-        let line = "   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000";
-        assert_eq!(listening_port(line), Some(8080));
-        let six = "   1: 00000000000000000000000001000000:0050 0:0 0A 00000000:00000000";
-        assert_eq!(listening_port(six), Some(80));
-        assert_eq!(listening_port(&line.replace("0A", "01")), None);
-        assert_eq!(listening_port(""), None);
-    }
-
-    #[test]
-    fn a_listener_of_this_host_is_seen() {
+    fn listeners_of_this_host_are_seen_where_they_are() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
-        assert!(anybody_listens(port));
+        let there = listener.local_addr().unwrap();
+        assert!(anybody_listens(there));
+        for ip in ["127.0.0.2", "::1"] {
+            let elsewhere = SocketAddr::new(ip.parse().unwrap(), there.port());
+            assert!(!anybody_listens(elsewhere), "{elsewhere}");
+        }
         drop(listener);
-        assert!(!anybody_listens(port));
+        assert!(!anybody_listens(there));
     }
 }

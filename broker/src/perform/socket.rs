@@ -231,6 +231,12 @@ impl Socket {
         listens.then(|| sockopt::socket_cookie(&socket).ok())?
     }
 
+    /// Whether `other` is the same socket.
+    pub(crate) fn is(&self, other: &OwnedFd) -> bool {
+        let own = sockopt::socket_cookie(&self.descriptor);
+        own.is_ok() && own == sockopt::socket_cookie(other)
+    }
+
     /// Ends a connect that is under way.
     pub(crate) fn give_up(&self) {
         // It fails only if there is none.

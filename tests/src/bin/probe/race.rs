@@ -20,6 +20,18 @@ pub(crate) fn run(op: &str, args: &[&str]) -> bool {
             race_connect(what, number(good) as u16, number(bad) as u16, number(tries));
         }
         ("race-own-port", [port, tries]) => race_own_port(number(port) as u16, number(tries)),
+        ("race-unix", [allowed, denied, tries]) => {
+            let (allowed, denied) = (unix_text(allowed), unix_text(denied));
+            flip(&allowed, &denied, number(tries), |address| reach_unix(address, 110));
+        }
+        ("race-unix-swap", [one, two, path, tries]) => {
+            let address = unix_text(path);
+            swap(one, two, number(tries), || reach_unix(addr(&address[..]), address.len()));
+        }
+        ("race-unix-bind", [one, two, path, tries]) => {
+            let address = unix_text(path);
+            swap(one, two, number(tries), || bind_unix(path, &address));
+        }
         ("race-open", [allowed, denied, tries]) => race_open(allowed, denied, number(tries)),
         ("race-read", [allowed, denied, tries]) => race_read(allowed, denied, number(tries)),
         ("race-chmod", [allowed, denied, tries]) => race_chmod(allowed, denied, number(tries)),
@@ -118,27 +130,29 @@ fn race_own_port(port: u16, tries: usize) {
                 && call(libc::SYS_listen, &[fd, round % 3]).is_ok()
             {
                 round += 1;
-                std::thread::sleep(std::time::Duration::from_micros(50 * (round as u64 % 5)));
-                match round % 4 {
-                    0 => drop(call(libc::SYS_shutdown, &[fd, 2])),
-                    1 => drop(call(libc::SYS_shutdown, &[fd, 0])),
-                    2 => drop(call(libc::SYS_connect, &[fd, addr(&[0u8; 16]), 16])),
-                    _ => {}
-                }
+                std::thread::sleep(std::time::Duration::from_micros(300 * (round as u64 % 5)));
+                let _ = match round % 4 {
+                    0 => call(libc::SYS_shutdown, &[fd, 2]),
+                    1 => call(libc::SYS_shutdown, &[fd, 0]),
+                    2 => call(libc::SYS_connect, &[fd, addr(&[0u8; 16]), 16]),
+                    _ => Ok(0),
+                };
             }
             let _ = call(libc::SYS_close, &[fd]);
         }
     });
-    let clients = [0, libc::SOCK_NONBLOCK as usize].map(|kind| {
+    // One that waits takes its time.
+    let slow = tries / 100;
+    let clients = [(0, slow), (libc::SOCK_NONBLOCK as usize, tries - slow)].map(|(kind, tries)| {
         let there = address.clone();
         std::thread::spawn(move || {
             let mut connected = 0;
-            for _ in 0..tries / 2 {
+            for _ in 0..tries {
                 let Ok(fd) = bound(kind) else { continue };
                 let (level, linger) = (libc::SOL_SOCKET as usize, [1i32, 0]);
                 let option = libc::SO_LINGER as usize;
                 let _ = call(libc::SYS_setsockopt, &[fd, level, option, addr(&linger), 8]);
-                let limit = [0i64, 20_000];
+                let limit = [0i64, 5_000];
                 let option = libc::SO_SNDTIMEO as usize;
                 let _ = call(libc::SYS_setsockopt, &[fd, level, option, addr(&limit), 16]);
                 connected += usize::from(connect(fd, &there).is_ok());
@@ -154,15 +168,23 @@ fn race_own_port(port: u16, tries: usize) {
     tell("connected", &connected.to_string());
     tell("after-race", "end");
     // The twin that must work whatever the race did before: whoever holds the port lets go of it.
-    let last = (0..1000).find_map(|_| {
+    let server = || {
+        let fd = bound(0)?;
+        call(libc::SYS_bind, &[fd, addr(&address[..]), address.len()])
+            .and_then(|_| call(libc::SYS_listen, &[fd, 8]))
+            .inspect_err(|_| {
+                let _ = call(libc::SYS_close, &[fd]);
+            })
+    };
+    let mut last = server();
+    for _ in 0..1000 {
+        if last.is_ok() {
+            break;
+        }
         std::thread::sleep(std::time::Duration::from_millis(5));
-        let fd = bound(0).ok()?;
-        call(libc::SYS_bind, &[fd, addr(&address[..]), address.len()]).ok()?;
-        call(libc::SYS_listen, &[fd, 8]).ok()?;
-        let client = bound(0).ok()?;
-        connect(client, &address).ok()
-    });
-    crate::say("after", last.ok_or(libc::EADDRINUSE));
+        last = server();
+    }
+    crate::say("after", last.and_then(|_| bound(0)).and_then(|fd| connect(fd, &address)));
     tell("end", "end");
 }
 
@@ -233,9 +255,41 @@ fn race_chmod(allowed: &str, denied: &str, tries: usize) {
     flip(allowed, denied, tries, |path| call(libc::SYS_chmod, &[path, 0o777]).is_ok());
 }
 
-/// Exchanges the entries `one` and `two` (a symlink to a denied place and an allowed file, say)
-/// while the main thread overwrites `path`.
+/// The address of a pathname socket as text, family and all.
+fn unix_text(path: &str) -> String {
+    format!("\u{1}\0{path}")
+}
+
+/// Connects to the pathname socket whose address of `length` bytes stands at `address`.
+fn reach_unix(address: usize, length: usize) -> bool {
+    let Ok(fd) = socket(libc::AF_UNIX as usize, libc::SOCK_STREAM as usize, 0) else {
+        return false;
+    };
+    let done = call(libc::SYS_connect, &[fd, address, length]).is_ok();
+    let _ = call(libc::SYS_sendto, &[fd, addr(b"reached"), 7, 0x4040, 0, 0]);
+    let _ = call(libc::SYS_close, &[fd]);
+    done
+}
+
+/// Binds `path`, and removes it where it went.
+fn bind_unix(path: &str, address: &str) -> bool {
+    let Ok(fd) = socket(libc::AF_UNIX as usize, libc::SOCK_STREAM as usize, 0) else {
+        return false;
+    };
+    let done = call(libc::SYS_bind, &[fd, addr(address), address.len()]).is_ok();
+    let _ = call(libc::SYS_close, &[fd]);
+    let _ = call(libc::SYS_unlink, &[addr(sys::cstr(path).as_c_str())]);
+    done
+}
+
 fn race_swap(one: &str, two: &str, path: &str, tries: usize) {
+    let path = sys::cstr(path);
+    swap(one, two, tries, || overwrite(addr(path.as_c_str())));
+}
+
+/// Exchanges the entries `one` and `two` (a symlink to a denied place and an allowed file, say)
+/// while the main thread makes its `tries`.
+fn swap(one: &str, two: &str, tries: usize, attempt: impl Fn() -> bool) {
     let (one, two) = (sys::cstr(one), sys::cstr(two));
     let swapper = std::thread::spawn(move || {
         let at = libc::AT_FDCWD as usize;
@@ -244,8 +298,7 @@ fn race_swap(one: &str, two: &str, path: &str, tries: usize) {
             let _ = call(libc::SYS_renameat2, &[at, one, at, two, libc::RENAME_EXCHANGE as usize]);
         }
     });
-    let path = sys::cstr(path);
-    let done = (0..tries).filter(|_| overwrite(addr(path.as_c_str()))).count();
+    let done = (0..tries).filter(|_| attempt()).count();
     STOP.store(true, Relaxed);
     let _ = swapper.join();
     tell("succeeded", &done.to_string());

@@ -1,0 +1,356 @@
+//! allowUnixSockets and allowAllUnixSockets: what is listed is reached, by whatever path (attacks U1
+//! and U2).
+
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::time::{Duration, Instant};
+use tests::{Sandbox, UnixPeer, User, eventually, for_each_user};
+
+const KINDS: [&str; 2] = ["stream", "seqpacket"];
+
+/// A world with one listed socket and one that is not, `outside/good` and `outside/bad`.
+fn world(user: User, kind: &str) -> (Sandbox, UnixPeer, UnixPeer) {
+    let sandbox = Sandbox::of(user).allow_write(".");
+    let path = sandbox.path("outside/good");
+    let sandbox = sandbox.allow_unix_socket(path);
+    let good = UnixPeer::at(sandbox.path("outside/good"), kind);
+    let bad = UnixPeer::at(sandbox.path("outside/bad"), kind);
+    (sandbox, good, bad)
+}
+
+fn python(script: &str) -> [String; 3] {
+    ["python3".into(), "-c".into(), format!("import os, socket, sys, time, threading\n{script}")]
+}
+
+#[test]
+fn a_listed_socket_is_reached_by_every_path_and_no_other_is() {
+    for_each_user(|user| {
+        for kind in KINDS {
+            let (sandbox, good, bad) = world(user, kind);
+            for name in ["good", "bad"] {
+                symlink(
+                    sandbox.path("outside").join(name),
+                    sandbox.path(format!("work/to-{name}")),
+                )
+                .unwrap();
+            }
+            let outside = sandbox.name("outside");
+            for (name, permitted) in [("good", true), ("bad", false)] {
+                for attack in [
+                    format!("unix-connect {outside}/{name} {kind}"),
+                    format!("unix-connect to-{name} {kind}"),
+                    format!("unix-connect ../outside/{name} {kind}"),
+                    format!("unix-connect ../outside/../outside/./{name} {kind}"),
+                    format!("unix-connect /proc/self/cwd/../outside/{name} {kind}"),
+                    format!("unix-connect /proc/thread-self/cwd/to-{name} {kind}"),
+                ] {
+                    let outcome = sandbox.probe(&attack);
+                    match permitted {
+                        true => outcome.allowed("unix-connect"),
+                        false => outcome.refused("unix-connect"),
+                    };
+                    sandbox.probe_outside(&attack).allowed("unix-connect");
+                }
+                let attack = format!("chdir {outside} + unix-connect {name} {kind}");
+                let outcome = sandbox.probe(&attack);
+                assert_eq!(outcome.result("unix-connect") == "OK", permitted, "{outcome:#?}");
+            }
+            assert_eq!((good.connections(), bad.connections()), (13, 6));
+        }
+    });
+}
+
+#[test]
+fn a_long_path_is_reached_through_a_directory_descriptor() {
+    for_each_user(|user| {
+        let deep = format!("outside/{}", ["long-name-of-a-directory"; 8].join("/"));
+        let sandbox = Sandbox::of(user);
+        let listed = sandbox.path(format!("{deep}/good"));
+        let sandbox = sandbox.allow_unix_socket(listed);
+        sandbox.dir(&deep);
+        // The peers bind a short path, and are moved.
+        let (good, bad) = (
+            UnixPeer::at(sandbox.path("work/good"), "stream"),
+            UnixPeer::at(sandbox.path("work/bad"), "stream"),
+        );
+        for name in ["good", "bad"] {
+            let to = sandbox.path(&deep).join(name);
+            std::fs::rename(sandbox.path(format!("work/{name}")), to).unwrap();
+        }
+        let script = format!(
+            "d = os.open('{}', os.O_PATH)
+for where in (f'/proc/self/fd/{{d}}', f'/dev/fd/{{d}}', f'/proc/{{os.getpid()}}/fd/{{d}}'):
+    for name in ('good', 'bad'):
+        s = socket.socket(socket.AF_UNIX)
+        try: s.connect(f'{{where}}/{{name}}'); s.send(b'reached'); print(name)
+        except OSError as e: print(type(e).__name__)",
+            sandbox.name(&deep)
+        );
+        assert_eq!(sandbox.run(python(&script)).stdout, "good\nPermissionError\n".repeat(3));
+        assert_eq!((good.connections(), bad.connections()), (3, 0));
+    });
+}
+
+#[test]
+fn a_listed_directory_stands_for_what_is_in_it() {
+    let sandbox = Sandbox::new().allow_unix_socket("../outside");
+    std::fs::create_dir_all(sandbox.path("elsewhere/deep")).unwrap();
+    sandbox.dir("outside/deep");
+    let good = UnixPeer::at(sandbox.path("outside/deep/socket"), "stream");
+    let bad = UnixPeer::at(sandbox.path("elsewhere/socket"), "stream");
+    symlink(sandbox.path("elsewhere/socket"), sandbox.path("outside/link")).unwrap();
+    symlink(sandbox.path("elsewhere"), sandbox.path("outside/way")).unwrap();
+    sandbox.probe("unix-connect ../outside/deep/socket stream").all_allowed();
+    for name in ["link", "way/socket", "../elsewhere/socket"] {
+        sandbox.probe(format!("unix-connect ../outside/{name} stream")).all_refused();
+    }
+    good.reached();
+    assert_eq!(bad.connections(), 0);
+}
+
+#[test]
+fn a_socket_is_bound_where_it_is_listed_and_writable() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_write(".");
+        let sandbox = sandbox.allow_unix_socket("run").allow_unix_socket("../outside");
+        sandbox.dir("work/run");
+        for (path, expected) in [
+            ("run/socket", "OK"),
+            ("elsewhere", "PermissionError"),
+            ("../outside/socket", "PermissionError"),
+            ("run/../elsewhere", "PermissionError"),
+            ("run/none/socket", "FileNotFoundError"),
+        ] {
+            let script = format!(
+                "os.umask(0o027); s = socket.socket(socket.AF_UNIX)
+try: s.bind('{path}'); s.listen(); print('OK', s.getsockname())
+except OSError as e: print(type(e).__name__)"
+            );
+            let outcome = sandbox.run(python(&script));
+            let expected =
+                if expected == "OK" { format!("OK {path}\n") } else { format!("{expected}\n") };
+            assert_eq!(outcome.stdout, expected, "{path}: {outcome:#?}");
+            assert_eq!(sandbox.path(format!("work/{path}")).exists(), expected.starts_with("OK"));
+        }
+        let mode = sandbox.path("work/run/socket").metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o750, "the umask of the command");
+        sandbox.probe("unix-bind run/socket stream").refused_with("unix-bind", "EADDRINUSE");
+    });
+}
+
+#[test]
+fn a_protected_directory_takes_no_socket() {
+    let sandbox = Sandbox::new().allow_write(".").deny_write("run/kept").allow_unix_socket(".");
+    sandbox.file("work/run/kept", "");
+    sandbox.dir("work/free");
+    sandbox.probe("unix-bind run/socket stream").all_refused();
+    sandbox.probe("unix-bind free/socket stream").all_allowed();
+}
+
+#[test]
+fn servers_of_the_sandbox_are_reached_from_inside_and_outside() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_write(".").allow_unix_socket(".");
+        let script =
+            "s = socket.socket(socket.AF_UNIX); s.bind(os.path.abspath('socket')); s.listen()
+print(s.getsockname() == os.path.abspath('socket'))
+c = socket.socket(socket.AF_UNIX); c.connect('socket'); p = s.accept()[0]
+p.send(b'inside'); print(c.recv(9), c.getpeername() == s.getsockname(), flush=True)
+print(s.accept()[0].recv(9))";
+        let mut running = sandbox.spawn(python(script));
+        running.expect("inside");
+        let probe = sandbox.probe_outside("unix-connect socket stream");
+        probe.all_allowed();
+        assert_eq!(running.wait().stdout, "True\nb'inside' True\nb'reached'\n");
+    });
+}
+
+#[test]
+fn abstract_names_are_refused_even_where_all_unix_sockets_are_allowed() {
+    for_each_user(|user| {
+        for kind in ["stream", "seqpacket", "dgram"] {
+            let name = format!("landstrip-all-{kind}-{}-{user:?}", std::process::id());
+            let peer = UnixPeer::named(&name, kind);
+            let sandbox = Sandbox::of(user).allow_all_unix_sockets();
+            sandbox.probe(format!("unix-abstract {name} {kind}")).all_refused();
+            let script = format!(
+                "s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+try: s.sendto(b'reached', '\\0{name}'); print('sent')
+except OSError as e: print(type(e).__name__)"
+            );
+            assert_ne!(sandbox.run(python(&script)).stdout, "sent\n");
+            sandbox.probe("unix-autobind").all_refused();
+            assert_eq!(peer.connections(), 0);
+            sandbox.probe_outside(format!("unix-abstract {name} {kind}")).all_allowed();
+        }
+    });
+}
+
+#[test]
+fn all_unix_sockets_with_a_path_are_reached_where_that_is_allowed() {
+    for_each_user(|user| {
+        for kind in ["stream", "seqpacket", "dgram"] {
+            let sandbox = Sandbox::of(user).allow_write(".").allow_all_unix_sockets();
+            let peer = UnixPeer::at(sandbox.path("outside/socket"), kind);
+            sandbox.probe(format!("unix-connect ../outside/socket {kind}")).all_allowed();
+            peer.reached();
+            sandbox.probe(format!("unix-bind made {kind}")).all_allowed();
+            sandbox.probe(format!("unix-bind ../outside/made {kind}")).all_refused();
+            assert!(!sandbox.path("outside/made").exists());
+        }
+        let sandbox = Sandbox::of(user).allow_all_unix_sockets();
+        let peer = UnixPeer::at(sandbox.path("outside/socket"), "dgram");
+        sandbox.probe("unix-sendto ../outside/socket").all_allowed();
+        peer.reached();
+    });
+}
+
+#[test]
+fn datagram_pairs_work_and_reach_nobody_else() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        let peer = UnixPeer::at(sandbox.path("outside/socket"), "dgram");
+        sandbox.probe("socketpair dgram").all_allowed();
+        let script = "a, b = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+print(os.get_inheritable(a.fileno()), a.fileno() != b.fileno())
+a.send(b'one'); a.send(b'two'); print(b.recv(99), b.recv(99))
+for send in (lambda: b.sendto(b'reached', '../outside/socket'),
+             lambda: b.sendmsg([b'reached'], [], 0, '../outside/socket')):
+    try: send()
+    except OSError as e: print(type(e).__name__)
+    try: print(a.recv(99, socket.MSG_DONTWAIT))
+    except OSError as e: print(type(e).__name__)
+try: b.connect('../outside/socket')
+except OSError as e: print(type(e).__name__)";
+        let outcome = sandbox.run(python(script));
+        let expected = "False True\nb'one' b'two'\nb'reached'\nb'reached'\nPermissionError\n";
+        assert_eq!(outcome.stdout, expected, "{outcome:#?}");
+        assert_eq!(peer.connections(), 0);
+        sandbox.probe_outside("unix-sendto ../outside/socket").all_allowed();
+        peer.reached();
+    });
+}
+
+#[test]
+fn datagram_sockets_stay_refused_where_paths_are_listed() {
+    let (sandbox, good, _) = world(User::Caller, "dgram");
+    sandbox.probe("unix-sendto ../outside/good + unix-connect ../outside/good dgram").all_refused();
+    assert_eq!(good.connections(), 0);
+}
+
+#[test]
+fn a_full_queue_delays_no_other_connect_and_is_waited_for() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_write(".").allow_unix_socket(".");
+        let script = "
+def server(name, queue):
+    s = socket.socket(socket.AF_UNIX); s.bind(name); s.listen(queue); return s
+def client(name):
+    c = socket.socket(socket.AF_UNIX); c.connect(name); return c
+stuck = server('stuck', 0); first = client('stuck')
+quick = server('quick', 128)
+waiting = []
+ts = [threading.Thread(target=lambda: waiting.append(client('stuck'))) for _ in range(4)]
+[t.start() for t in ts]; time.sleep(0.2); print(len(waiting))
+n = socket.socket(socket.AF_UNIX); n.setblocking(False)
+try: n.connect('stuck')
+except BlockingIOError: print('again')
+t = time.time()
+for i in range(1000): client('quick').close(); quick.accept()[0].close()
+print(time.time() - t < 3)
+for i in range(5): stuck.accept()
+[t.join() for t in ts]; print(len(waiting))";
+        let outcome = sandbox.run(python(script));
+        assert_eq!(outcome.stdout, "0\nagain\nTrue\n4\n", "{outcome:#?}");
+    });
+}
+
+#[test]
+fn rewriting_the_path_during_connect_reaches_nobody() {
+    let (sandbox, good, bad) = world(User::Caller, "stream");
+    let sandbox = sandbox.timeout(Duration::from_secs(120));
+    let (one, two) = (sandbox.name("outside/good"), sandbox.name("outside/bad"));
+    let outcome = sandbox.probe(format!("race-unix {one} {two} 50000"));
+    assert_ne!(outcome.succeeds().result("succeeded"), "0", "{outcome:#?}");
+    assert_eq!(bad.connections(), 0);
+    good.reached();
+}
+
+#[test]
+fn swapping_a_link_during_connect_reaches_nobody() {
+    let (sandbox, good, bad) = world(User::Caller, "stream");
+    let sandbox = sandbox.timeout(Duration::from_secs(120));
+    symlink(sandbox.path("outside/good"), sandbox.path("work/one")).unwrap();
+    symlink(sandbox.path("outside/bad"), sandbox.path("work/two")).unwrap();
+    let outcome = sandbox.probe("race-unix-swap one two one 50000");
+    assert_ne!(outcome.succeeds().result("succeeded"), "0", "{outcome:#?}");
+    assert_eq!(bad.connections(), 0);
+    good.reached();
+}
+
+#[test]
+fn swapping_the_directory_during_bind_makes_no_socket_outside() {
+    let sandbox = Sandbox::new().allow_write(".").allow_unix_socket(".");
+    let sandbox = sandbox.timeout(Duration::from_secs(120));
+    sandbox.dir("work/one");
+    symlink(sandbox.path("outside"), sandbox.path("work/two")).unwrap();
+    let outcome = sandbox.probe("race-unix-bind one two one/socket 5000");
+    assert_ne!(outcome.succeeds().result("succeeded"), "0", "{outcome:#?}");
+    assert!(!sandbox.path("outside/socket").exists());
+}
+
+#[test]
+fn an_agent_is_reached_only_if_its_socket_is_listed() {
+    let outside = Sandbox::new();
+    let agent = outside.run_outside(["sh", "-c", "ssh-agent -a agent"]);
+    agent.succeeds();
+    let pid = agent.stdout.split("SSH_AGENT_PID=").nth(1).unwrap();
+    let pid: String = pid.chars().take_while(char::is_ascii_digit).collect();
+    let path = outside.name("work/agent");
+    let refused = Sandbox::new().env("SSH_AUTH_SOCK", &path).run(["ssh-add", "-l"]);
+    let permitted =
+        Sandbox::new().allow_unix_socket(&path).env("SSH_AUTH_SOCK", &path).run(["ssh-add", "-l"]);
+    outside.run_outside(["kill", &pid]).succeeds();
+    assert_eq!(refused.status, Some(2), "{refused:#?}");
+    let reports = refused.reports_of("Network");
+    assert_eq!(reports, [&serde_json::json!(["connect", path, "seccomp"])]);
+    // It answers that it has no keys.
+    assert_eq!(permitted.status, Some(1), "{permitted:#?}");
+}
+
+#[test]
+fn python_s_multiprocessing_works() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_write(".").allow_unix_socket(".");
+        let sandbox = sandbox.env("TMPDIR", ".").timeout(Duration::from_secs(60));
+        sandbox.file(
+            "work/m.py",
+            "import multiprocessing as m
+def square(x): return x * x
+if __name__ == '__main__':
+    for how in ('fork', 'spawn', 'forkserver'):
+        with m.get_context(how).Pool(2) as pool: print(sum(pool.map(square, range(10))))
+    with m.Manager() as manager: d = manager.dict(); d['x'] = 1; print(d.copy())
+",
+        );
+        let outcome = sandbox.run(["python3", "m.py"]);
+        assert_eq!(outcome.stdout, "285\n285\n285\n{'x': 1}\n", "{outcome:#?}");
+    });
+}
+
+#[test]
+fn a_database_serves_over_a_listed_socket() {
+    if std::process::Command::new("redis-server").arg("-v").output().is_err() {
+        println!("skipped: redis-server is not installed");
+        return;
+    }
+    let sandbox = Sandbox::new().allow_write(".").allow_unix_socket("redis");
+    let script = "redis-server --port 0 --unixsocket redis --save '' >log 2>&1 & \
+        for i in $(seq 50); do redis-cli -s redis ping >/dev/null 2>&1 && break; sleep 0.1; done; \
+        redis-cli -s redis set a b; redis-cli -s redis get a; redis-cli -s redis shutdown nosave; wait";
+    let start = Instant::now();
+    assert_eq!(sandbox.sh(script).stdout, "OK\nb\n", "{}", sandbox.read("work/log"));
+    assert!(eventually(|| start.elapsed() < Duration::from_secs(20)));
+    // A server outside, reached from inside.
+    let refused = Sandbox::new().sh("redis-cli -s /nonexistent ping");
+    assert_ne!(refused.stdout, "PONG\n");
+}
