@@ -231,6 +231,16 @@ except OSError as e: say(e.errno)";
 }
 
 #[test]
+fn connects_are_not_put_off() {
+    let sandbox = Sandbox::new().allow_local_binding();
+    let script = "s = socket.socket()
+try: s.setsockopt(socket.IPPROTO_TCP, 30, 1); say('put off')
+except OSError as e: say(e.errno)";
+    assert_eq!(sandbox.run(python(script)).stdout, "92\n");
+    assert_eq!(sandbox.run_outside(python(script)).stdout, "put off\n");
+}
+
+#[test]
 fn a_connect_that_waits_does_not_go_on_to_whoever_takes_the_port() {
     // The sandbox's own server is full. A SYN is sent again after a second: by then the server has
     // given its port up, and somebody else listens there.

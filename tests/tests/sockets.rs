@@ -2,8 +2,8 @@
 //! and U2).
 
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::time::{Duration, Instant};
-use tests::{Sandbox, UnixPeer, User, eventually, for_each_user};
+use std::time::Duration;
+use tests::{Sandbox, UnixPeer, User, for_each_user};
 
 const KINDS: [&str; 2] = ["stream", "seqpacket"];
 
@@ -66,7 +66,7 @@ fn a_long_path_is_reached_through_a_directory_descriptor() {
         let sandbox = Sandbox::of(user);
         let listed = sandbox.path(format!("{deep}/good"));
         let sandbox = sandbox.allow_unix_socket(listed);
-        sandbox.dir(&deep);
+        std::fs::create_dir_all(sandbox.path(&deep)).unwrap();
         // The peers bind a short path, and are moved.
         let (good, bad) = (
             UnixPeer::at(sandbox.path("work/good"), "stream"),
@@ -140,6 +140,7 @@ except OSError as e: print(type(e).__name__)"
 #[test]
 fn a_protected_directory_takes_no_socket() {
     let sandbox = Sandbox::new().allow_write(".").deny_write("run/kept").allow_unix_socket(".");
+    sandbox.dir("work/run");
     sandbox.file("work/run/kept", "");
     sandbox.dir("work/free");
     sandbox.probe("unix-bind run/socket stream").all_refused();
@@ -320,8 +321,9 @@ fn an_agent_is_reached_only_if_its_socket_is_listed() {
 #[test]
 fn python_s_multiprocessing_works() {
     for_each_user(|user| {
-        let sandbox = Sandbox::of(user).allow_write(".").allow_unix_socket(".");
-        let sandbox = sandbox.env("TMPDIR", ".").timeout(Duration::from_secs(60));
+        let sandbox = Sandbox::of(user).allow_write(".").allow_write("/dev/shm");
+        let sandbox =
+            sandbox.allow_unix_socket(".").env("TMPDIR", ".").timeout(Duration::from_secs(60));
         sandbox.file(
             "work/m.py",
             "import multiprocessing as m
@@ -347,10 +349,5 @@ fn a_database_serves_over_a_listed_socket() {
     let script = "redis-server --port 0 --unixsocket redis --save '' >log 2>&1 & \
         for i in $(seq 50); do redis-cli -s redis ping >/dev/null 2>&1 && break; sleep 0.1; done; \
         redis-cli -s redis set a b; redis-cli -s redis get a; redis-cli -s redis shutdown nosave; wait";
-    let start = Instant::now();
     assert_eq!(sandbox.sh(script).stdout, "OK\nb\n", "{}", sandbox.read("work/log"));
-    assert!(eventually(|| start.elapsed() < Duration::from_secs(20)));
-    // A server outside, reached from inside.
-    let refused = Sandbox::new().sh("redis-cli -s /nonexistent ping");
-    assert_ne!(refused.stdout, "PONG\n");
 }

@@ -251,6 +251,8 @@ impl Server<'_> {
     /// socketpair of datagram sockets: the target gets a pair of seqpacket ones. They keep messages
     /// apart too, but ignore addresses, where a datagram socket sends to any it is told.
     ///
+    /// If the target may have only one more descriptor, it keeps the one that it got first.
+    ///
     /// # Errors
     /// Returns what making, handing over and writing the numbers returns.
     pub(super) fn pair(

@@ -5,7 +5,8 @@
 //! the cookie that it had when the broker made it listen (SO_COOKIE, unique until reboot), and held
 //! while the connect is under way. As long as it is held and listens, no other socket can be bound
 //! to the address: the filter refuses SO_REUSEPORT, and what ends listening other than the last
-//! close, shutdown(2) and connect(2) to AF_UNSPEC, is the broker's to perform. Held only for that
+//! close, shutdown(2) and connect(2) to AF_UNSPEC, is the broker's to perform. Nor is a connect put
+//! off until later: the filter refuses TCP_FASTOPEN_CONNECT. Held only for that
 //! long, so that a port is free again when the sandbox closes it.
 //!
 //! Sources: tcp(7), socket(7), sock_diag(7), inet_csk_get_port in net/ipv4/inet_connection_sock.c.

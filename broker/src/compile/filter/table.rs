@@ -320,6 +320,12 @@ pub(super) const ROWS: &[Row] = &[
                 &[is(LEVEL, &[SOL_SOCKET]), is(OPTION, &[SO_REUSEPORT])],
                 Deny(ENOPROTOOPT),
             ),
+            // A connect put off until the first write would find whoever has the port by then.
+            when(
+                When::LocalBinding,
+                &[is(LEVEL, &[IPPROTO_TCP]), is(OPTION, &[TCP_FASTOPEN_CONNECT])],
+                Deny(ENOPROTOOPT),
+            ),
             case(
                 &[is(LEVEL, &[SOL_SOCKET]), is(OPTION, &[SO_BINDTODEVICE, SO_BINDTOIFINDEX])],
                 Deny(EPERM),

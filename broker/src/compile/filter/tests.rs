@@ -261,6 +261,9 @@ fn a_port_is_not_shared_with_other_programs() {
     let share = [3, 1, 15, 0x7fff_0000_1234, 4, 0];
     assert_eq!(Filter::new(LOCAL).int_verdict(54, share), ENOPROTOOPT);
     assert_eq!(Filter::new(LOCAL).int_verdict(54, [3, 1, 2, 0x7fff_0000_1234, 4, 0]), ALLOW);
+    let put_off = [3, 6, 30, 0x7fff_0000_1234, 4, 0];
+    assert_eq!(Filter::new(LOCAL).int_verdict(54, put_off), ENOPROTOOPT);
+    assert_eq!(Filter::new(CLOSED).int_verdict(54, put_off), ALLOW);
     // Where nothing can be bound, or everything may be, it means nothing.
     assert_eq!(Filter::new(CLOSED).int_verdict(54, share), ALLOW);
     let open = Options { allow_network: true, ..LOCAL };

@@ -26,6 +26,7 @@ pub(super) const SOL_SOCKET: u32 = 1;
 pub(super) const SOL_IPV6: u32 = 41;
 pub(super) const IP_OPTIONS: u32 = 4;
 pub(super) const SO_REUSEPORT: u32 = 15;
+pub(super) const TCP_FASTOPEN_CONNECT: u32 = 30;
 pub(super) const SO_BINDTODEVICE: u32 = 25;
 pub(super) const SO_BINDTOIFINDEX: u32 = 62;
 pub(super) const IPV6_2292PKTOPTIONS: u32 = 6;
