@@ -121,6 +121,25 @@ fn the_sandbox_works_in_a_default_container() {
 }
 
 #[test]
+fn unix_sockets_are_judged_in_a_default_container() {
+    let container = Container::new("unix");
+    if !runc_works(&container) {
+        return;
+    }
+    let policy = r#"{"network":{"allowUnixSockets":["/work/good"]}}"#;
+    container.world.file("root/etc/policy.json", policy);
+    let good = tests::UnixPeer::at(container.world.path("work/good"), "stream");
+    let bad = tests::UnixPeer::at(container.world.path("work/bad"), "stream");
+    let attack = "probe unix-connect good stream + socketpair dgram; probe unix-connect bad stream";
+    let landstrip = ["/bin/landstrip", "-p", "/etc/policy.json", "sh", "-c", attack];
+    let output = container.run(&landstrip);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(text, "unix-connect=OK\nsocketpair=OK\nunix-connect=EACCES\n", "{output:?}");
+    good.reached();
+    assert_eq!(bad.connections(), 0);
+}
+
+#[test]
 fn connects_to_the_proxy_port_work_in_a_default_container() {
     let container = Container::new("connect");
     if !runc_works(&container) {

@@ -174,7 +174,7 @@ impl Connecting {
             }
         }
         for (cookie, address) in held {
-            if !ports.hold(address).is_some_and(|own| own.cookie() == cookie) {
+            if ports.hold(address).is_none_or(|own| own.cookie() != cookie) {
                 self.end_for(cookie, listener);
             }
         }

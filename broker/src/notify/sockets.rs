@@ -180,12 +180,19 @@ impl Server<'_> {
         number: RawFd,
         kind: AddressUse,
         endpoint: &Endpoint,
-        traps: &Traps,
+        traps: &mut Traps,
     ) -> io::Result<Socket> {
         Socket::take(target, number, self.addresses).or_else(|errno| {
             traps.log(&format!("cannot duplicate the socket for {endpoint:?}: {errno}"));
             match (errno, kind) {
-                (Errno::PERM, AddressUse::Connect) => Socket::replace(target, number),
+                (Errno::PERM, AddressUse::Connect) => {
+                    Socket::replace(target, number, self.addresses)
+                }
+                (Errno::PERM, AddressUse::Bind) => {
+                    let denial = Denial::Network(NetworkOperation::Bind, endpoint.describe());
+                    traps.report(denial, "the platform refuses to duplicate descriptors");
+                    Err(errno)
+                }
                 _ => Err(errno),
             }
         })

@@ -141,28 +141,25 @@ impl Socket {
         }
     }
 
-    /// Makes a TCP socket to put in the place of the one at descriptor `number`, where the platform
+    /// Makes a TCP or, where `rules` have any, Unix stream socket to put in the place of the one at descriptor `number`, where the platform
     /// refuses pidfd_getfd(2), as Docker's default seccomp profile does. Flags of the descriptor
     /// carry over; socket options and other descriptors of the same socket do not.
     ///
     /// # Errors
     /// Returns [`Errno::BADF`] and [`Errno::NOTSOCK`] as the call does, [`Errno::ACCESS`] if the
-    /// socket there is not a TCP one.
-    pub(crate) fn replace(target: Target, number: RawFd) -> io::Result<Self> {
-        let family = match target.socket_protocol(number)?.as_slice() {
-            b"TCP" => AddressFamily::INET,
-            b"TCPv6" => AddressFamily::INET6,
+    /// socket there is of another kind.
+    pub(crate) fn replace(target: Target, number: RawFd, rules: &AddressRules) -> io::Result<Self> {
+        let (family, protocol) = match target.socket_protocol(number)?.as_slice() {
+            b"TCP" => (AddressFamily::INET, Some(ipproto::TCP)),
+            b"TCPv6" => (AddressFamily::INET6, Some(ipproto::TCP)),
+            b"UNIX-STREAM" if rules.unix.any() => (AddressFamily::UNIX, None),
             _ => return Err(Errno::ACCESS),
         };
         let flags = target.descriptor_flags(number)?;
         let blocking = !flags.contains(OFlags::NONBLOCK);
         let mode = if blocking { SocketFlags::empty() } else { SocketFlags::NONBLOCK };
-        let descriptor = net::socket_with(
-            family,
-            SocketType::STREAM,
-            mode | SocketFlags::CLOEXEC,
-            Some(ipproto::TCP),
-        )?;
+        let descriptor =
+            net::socket_with(family, SocketType::STREAM, mode | SocketFlags::CLOEXEC, protocol)?;
         let place = Place { number, close_on_exec: flags.contains(OFlags::CLOEXEC) };
         Ok(Self { descriptor, family, blocking, replaces: Some(place) })
     }
