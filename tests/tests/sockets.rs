@@ -266,6 +266,35 @@ for i in range(5): stuck.accept()
 }
 
 #[test]
+fn clients_that_die_while_they_wait_leave_nothing_behind() {
+    let sandbox = Sandbox::new().allow_write(".").allow_unix_socket(".");
+    let sandbox = sandbox.allow_local_binding();
+    let script = "
+import signal
+u = socket.socket(socket.AF_UNIX); u.bind('full'); u.listen(0)
+t = socket.socket(); t.bind(('127.0.0.1', 0)); t.listen(0)
+def client(s, address):
+    s.connect(address); time.sleep(99)
+def fork(*args):
+    pid = os.fork()
+    if pid == 0: client(*args); os._exit(0)
+    return pid
+pids = [fork(socket.socket(socket.AF_UNIX), 'full') for _ in range(20)]
+pids += [fork(socket.socket(), t.getsockname()) for _ in range(20)]
+time.sleep(1); print('waiting', flush=True); time.sleep(1)
+for pid in pids: os.kill(pid, signal.SIGKILL); os.waitpid(pid, 0)
+t.close(); u.close(); print('dead', flush=True); time.sleep(2)";
+    let mut running = sandbox.spawn(python(script));
+    let broker = format!("/proc/{}/fd", running.pid());
+    let descriptors = || std::fs::read_dir(&broker).map_or(0, Iterator::count);
+    running.expect("waiting");
+    assert!(descriptors() > 40, "{}", descriptors());
+    running.expect("dead");
+    assert!(tests::eventually(|| descriptors() < 15), "{}", descriptors());
+    running.wait().succeeds();
+}
+
+#[test]
 fn rewriting_the_path_during_connect_reaches_nobody() {
     let (sandbox, good, bad) = world(User::Caller, "stream");
     let sandbox = sandbox.timeout(Duration::from_secs(120));
