@@ -6,6 +6,7 @@ use crate::control::Control;
 use crate::decide::address::AddressRules;
 use crate::failure::Failure;
 use crate::notify::observe::View;
+use crate::notify::serve::Judges;
 use crate::policy::load::Environment;
 use crate::policy::resolve::{Network, Policy};
 use crate::policy::rules::Rules;
@@ -19,14 +20,14 @@ use rustix::io::Errno;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// A policy compiled for this kernel.
 #[derive(Debug)]
 pub(crate) struct Sandbox {
     ruleset: OwnedFd,
-    addresses: AddressRules,
-    view: View,
-    traps: Traps,
+    judges: Arc<Judges>,
+    traps: Arc<Traps>,
     policy: Policy,
     /// Removed when this is dropped, after everything in the sandbox has ended.
     scratch: Option<Scratch>,
@@ -61,17 +62,19 @@ impl Sandbox {
         let ports = [policy.network.http_proxy_port, policy.network.socks_proxy_port];
         Ok(Self {
             ruleset: grants.ruleset,
-            addresses: AddressRules {
-                allow_network,
-                loopback_ports: ports.into_iter().flatten().collect(),
-            },
-            view: View {
-                rules,
-                frozen: grants.frozen,
-                unlistable: grants.unlistable,
-                always: grants.always,
-            },
-            traps: Traps::new(stream, options.debug),
+            judges: Arc::new(Judges {
+                addresses: AddressRules {
+                    allow_network,
+                    loopback_ports: ports.into_iter().flatten().collect(),
+                },
+                view: View {
+                    rules,
+                    frozen: grants.frozen,
+                    unlistable: grants.unlistable,
+                    always: grants.always,
+                },
+            }),
+            traps: Arc::new(Traps::new(stream, options.debug)),
             policy,
             scratch,
         })
@@ -87,10 +90,10 @@ impl Sandbox {
         lines.extend(sorted(missing).map(|path| {
             format!("warning: {path} does not exist and cannot be created by the command")
         }));
-        lines.extend(sorted(&self.view.frozen).map(|path| {
+        lines.extend(sorted(&self.judges.view.frozen).map(|path| {
             format!("note: {path} takes no new entries: something in it must not be written")
         }));
-        lines.extend(sorted(&self.view.unlistable).map(|path| {
+        lines.extend(sorted(&self.judges.view.unlistable).map(|path| {
             format!("note: what is new in {path} cannot be read: something in it must not be read")
         }));
         lines.push("the policy can be enforced\n".to_owned());
@@ -102,7 +105,7 @@ impl Sandbox {
     /// # Errors
     /// Returns the [`Failure`] because of which the tool did not run or had to be ended.
     pub(crate) fn run(
-        &mut self,
+        &self,
         arguments: &[OsString],
         tool: usize,
         control: Control,
@@ -122,8 +125,7 @@ impl Sandbox {
         control
             .send(&packet, Some(self.ruleset.as_fd()))
             .map_err(|errno| Failure::system("send the plan", errno))?;
-        let judges = run::Judges { addresses: &self.addresses, view: &self.view };
-        run::until_end(control, signals, family, &judges, &mut self.traps, name.as_bytes())
+        run::until_end(control, signals, family, &self.judges, &self.traps, name.as_bytes())
     }
 
     /// Prints the collected denials of a command that ended with `status`.

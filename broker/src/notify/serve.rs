@@ -3,12 +3,12 @@
 //! seccomp_unotify(2) explains the races that the order of steps here avoids: copy, check that the
 //! target still waits, decide on the copy, perform on the copy, answer.
 
-use super::connecting::Connecting;
 use super::listener::{Backstop, Listener, Notification};
 use super::observe::{self, Listing, Look, View};
 use super::target::{AT_FDCWD, Credentials, Target};
 use crate::decide::address::{AddressRules, Endpoint};
 use crate::decide::call::{self, AddressUse, Call, MetadataCall};
+use crate::failure::Failure;
 use crate::perform::metadata;
 use crate::perform::path;
 use crate::perform::socket::{Address, Socket};
@@ -17,71 +17,111 @@ use common::trap::{FileOperation, NetworkOperation};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs;
 use rustix::io::{self, Errno};
-use std::cell::OnceCell;
 use std::os::fd::RawFd;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
-/// Answers the notifications of one listener.
+/// What notifications are judged by.
 #[derive(Debug)]
-pub(crate) struct Server<'a> {
+pub(crate) struct Judges {
+    /// Socket addresses.
+    pub(crate) addresses: AddressRules,
+    /// File rules, for metadata and reports.
+    pub(crate) view: View,
+}
+
+/// Answers the notifications of one listener, on as many threads as calls are under way: any of
+/// them can have to wait, for a peer, a lock of the target's making or a slow file system, and
+/// must not delay the others.
+#[derive(Debug)]
+pub(crate) struct Server {
     listener: Listener,
-    addresses: &'a AddressRules,
-    view: &'a View,
-    connecting: Connecting,
+    judges: Arc<Judges>,
+    traps: Arc<Traps>,
     /// The broker's own credentials, read when first needed.
-    credentials: OnceCell<Credentials>,
+    credentials: OnceLock<Credentials>,
+    /// Threads that there are, and those that wait for a notification.
+    threads: AtomicUsize,
+    waiting: AtomicUsize,
 }
 
-/// How a call that the broker judged by memory ends: there is no way to let it through.
-enum Ending {
-    /// Now, with this result.
-    Now(io::Result<()>),
-    /// When the connect is decided.
-    Later,
-}
+/// Most threads; each can have to wait for a peer. More calls than that wait for a thread.
+const THREADS_MAX: usize = 1024;
+/// Threads that stay when there is nothing to do.
+const THREADS_KEPT: usize = 8;
+/// Stack of a thread: paths and socket addresses are on the heap.
+const STACK: usize = 256 * 1024;
 
-impl<'a> Server<'a> {
-    /// Serves `listener` by these rules.
-    pub(crate) fn new(listener: OwnedFd, addresses: &'a AddressRules, view: &'a View) -> Self {
-        Self {
+impl Server {
+    /// Serves `listener` by these rules, once [`Server::add_thread`] was called.
+    pub(crate) fn new(listener: OwnedFd, judges: Arc<Judges>, traps: Arc<Traps>) -> Arc<Self> {
+        Arc::new(Self {
             listener: Listener::new(listener),
-            addresses,
-            view,
-            connecting: Connecting::default(),
-            credentials: OnceCell::new(),
-        }
+            judges,
+            traps,
+            credentials: OnceLock::new(),
+            threads: AtomicUsize::new(0),
+            waiting: AtomicUsize::new(0),
+        })
     }
 
     pub(crate) fn listener(&self) -> &Listener {
         &self.listener
     }
 
-    /// The connects that are under way.
-    pub(crate) fn connecting(&self) -> &Connecting {
-        &self.connecting
-    }
-
-    /// Answers the connects that are decided.
-    pub(crate) fn sweep(&mut self) {
-        if !self.connecting.is_empty() {
-            self.connecting.sweep(&self.listener);
-        }
-    }
-
-    /// Receives and answers one notification.
+    /// Starts a thread that answers notifications.
     ///
     /// # Errors
-    /// Returns what receiving it returns: without the listener nothing can be served.
-    pub(crate) fn serve(&mut self, traps: &mut Traps) -> io::Result<()> {
-        let Some(notification) = self.listener.receive()? else { return Ok(()) };
+    /// Returns [`Errno::AGAIN`] if there are too many or the system has no more.
+    pub(crate) fn add_thread(self: &Arc<Self>) -> io::Result<()> {
+        if self.threads.fetch_add(1, Ordering::Relaxed) >= THREADS_MAX {
+            self.threads.fetch_sub(1, Ordering::Relaxed);
+            return Err(Errno::AGAIN);
+        }
+        let server = Arc::clone(self);
+        let builder = std::thread::Builder::new().stack_size(STACK);
+        builder.spawn(move || server.answer_all()).map(drop).map_err(|_| {
+            self.threads.fetch_sub(1, Ordering::Relaxed);
+            Errno::AGAIN
+        })
+    }
+
+    /// Receives and answers until the sandbox is empty or enough other threads wait.
+    fn answer_all(self: Arc<Self>) {
+        loop {
+            let waiting = self.waiting.fetch_add(1, Ordering::Relaxed);
+            let received = if waiting < THREADS_KEPT { self.listener.receive() } else { Ok(None) };
+            let others = self.waiting.fetch_sub(1, Ordering::Relaxed) - 1;
+            match received {
+                Ok(Some(notification)) => {
+                    if others == 0 {
+                        // Without another thread the next call waits for this one.
+                        let _ = self.add_thread();
+                    }
+                    self.answer(&notification);
+                }
+                Ok(None) if waiting >= THREADS_KEPT || self.listener.is_orphaned() => break,
+                Ok(None) => {}
+                Err(errno) => {
+                    // Nothing can be served any more: the command ends with the broker.
+                    Failure::system("notification", errno).print();
+                    std::process::exit(common::exit::FAILED);
+                }
+            }
+        }
+        self.threads.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    fn answer(&self, notification: &Notification) {
         let target = Target::new(notification.thread);
         let id = notification.id;
-        match Call::decode(&notification) {
+        match Call::decode(notification) {
             Call::File(call) => {
                 let looks = observe::look(target, &call);
-                match looks.iter().find_map(|look| look.listing(self.view)) {
+                match looks.iter().find_map(|look| look.listing(&self.judges.view)) {
                     Some(listing) => self.list(id, target, &listing),
-                    None => self.observe(id, &looks, traps),
+                    None => self.observe(id, &looks),
                 }
             }
             // The argument is a register, and the id of a thread of the caller's own process cannot
@@ -91,21 +131,18 @@ impl<'a> Server<'a> {
                 self.listener.let_through(id, Backstop::Registers);
             }
             other => {
-                if let Ending::Now(result) = self.perform(&notification, target, &other, traps) {
-                    self.listener.complete(id, result);
-                }
+                self.listener.complete(id, self.perform(notification, target, &other));
             }
         }
-        Ok(())
     }
 
     /// Lets a file call through to Landlock, then looks what became of it.
-    fn observe(&self, id: u64, looks: &[Look], traps: &mut Traps) {
+    fn observe(&self, id: u64, looks: &[Look]) {
         // Landlock decides: a path that changes after the copy changes the report at most. If the
         // answer is taken, the target waited until now, so that what was copied was its own.
         if self.listener.let_through(id, Backstop::Landlock) {
-            for denial in looks.iter().filter_map(|look| look.judge(self.view)) {
-                traps.report(Denial::file(denial.operation, &denial.path), "file rules");
+            for denial in looks.iter().filter_map(|look| look.judge(&self.judges.view)) {
+                self.traps.report(Denial::file(denial.operation, &denial.path), "file rules");
             }
         }
     }
@@ -124,56 +161,49 @@ impl<'a> Server<'a> {
         }
     }
 
-    fn perform(
-        &mut self,
-        notification: &Notification,
-        target: Target,
-        call: &Call,
-        traps: &mut Traps,
-    ) -> Ending {
+    /// Performs or refuses a call that was judged by memory: there is no way to let it through.
+    fn perform(&self, notification: &Notification, target: Target, call: &Call) -> io::Result<()> {
         let id = notification.id;
         match *call {
             Call::Address(kind, socket, address, length) => {
-                match self.address(id, target, kind, (socket, address, length), traps) {
-                    Ok(ending) => ending,
-                    Err(errno) => Ending::Now(Err(errno)),
-                }
+                self.address(id, target, kind, (socket, address, length))
             }
             Call::Listen(socket) => {
                 let name = local_name(target, socket);
-                traps.report(Denial::Network(NetworkOperation::Bind, name), "listen");
-                Ending::Now(Err(Errno::ACCESS))
+                self.traps.report(Denial::Network(NetworkOperation::Bind, name), "listen");
+                Err(Errno::ACCESS)
             }
             Call::Socket(family, kind, protocol) => {
                 let name = call::describe_socket(family, kind, protocol);
-                traps.report(Denial::Network(NetworkOperation::Connect, name), "socket family");
-                Ending::Now(Err(call::refused_socket(family)))
+                self.traps
+                    .report(Denial::Network(NetworkOperation::Connect, name), "socket family");
+                Err(call::refused_socket(family))
             }
-            Call::Metadata(call) => Ending::Now(self.metadata(id, target, &call, traps)),
+            Call::Metadata(call) => self.metadata(id, target, &call),
             Call::Process(_) | Call::ProcessGroup => {
-                traps.log("refused: limits or scheduling of another process");
-                Ending::Now(Err(Errno::PERM))
+                self.traps.log("refused: limits or scheduling of another process");
+                Err(Errno::PERM)
             }
             Call::File(_) | Call::Unknown => {
-                traps.log(&format!("refused: unexpected system call {}", notification.number));
-                Ending::Now(Err(Errno::NOSYS))
+                self.traps.log(&format!("refused: unexpected system call {}", notification.number));
+                Err(Errno::NOSYS)
             }
         }
     }
 
     fn address(
-        &mut self,
+        &self,
         id: u64,
         target: Target,
         kind: AddressUse,
         (socket, address, length): (RawFd, u64, u32),
-        traps: &mut Traps,
-    ) -> io::Result<Ending> {
+    ) -> io::Result<()> {
+        let rules = &self.judges.addresses;
         let address = Address::copy(target, address, length)?;
         let endpoint = address.endpoint()?;
         let (operation, verdict) = match kind {
-            AddressUse::Connect => (NetworkOperation::Connect, self.addresses.connect(&endpoint)),
-            AddressUse::Bind => (NetworkOperation::Bind, self.addresses.bind(&endpoint)),
+            AddressUse::Connect => (NetworkOperation::Connect, rules.connect(&endpoint)),
+            AddressUse::Bind => (NetworkOperation::Bind, rules.bind(&endpoint)),
         };
         if let Err(errno) = verdict {
             if let (AddressUse::Connect, Endpoint::UnixPath(name)) = (kind, &endpoint) {
@@ -181,59 +211,55 @@ impl<'a> Server<'a> {
                 path::resolve(target, AT_FDCWD, name, true, false)?;
             }
             if self.listener.is_waiting(id) {
-                traps.report(Denial::Network(operation, endpoint.describe()), "address rules");
+                let denial = Denial::Network(operation, endpoint.describe());
+                self.traps.report(denial, "address rules");
             }
             return Err(errno);
         }
-        let socket =
-            Socket::take(target, socket, self.addresses.allow_network).or_else(|errno| {
-                traps.log(&format!("cannot duplicate the socket for {endpoint:?}: {errno}"));
-                match (errno, kind) {
-                    (Errno::PERM, AddressUse::Connect) => Socket::replace(target, socket),
-                    _ => Err(errno),
-                }
-            })?;
-        // Only now is it certain that memory and socket were those of the target.
+        let socket = Socket::take(target, socket, rules.allow_network).or_else(|errno| {
+            self.traps.log(&format!("cannot duplicate the socket for {endpoint:?}: {errno}"));
+            match (errno, kind) {
+                (Errno::PERM, AddressUse::Connect) => Socket::replace(target, socket),
+                _ => Err(errno),
+            }
+        })?;
+        // Binding a low port is a right: it must be the target's own.
+        if kind == AddressUse::Bind && !self.same_credentials_as(target)? {
+            return Err(Errno::ACCESS);
+        }
+        // Only now is it certain that all this was the target's.
         if !self.listener.is_waiting(id) {
             return Err(Errno::SRCH);
         }
         match kind {
-            // Binding a low port is a right: it must be the target's own.
-            AddressUse::Bind if !self.same_credentials_as(target)? => Err(Errno::ACCESS),
-            AddressUse::Bind => Ok(Ending::Now(socket.bind(&address))),
-            AddressUse::Connect => match socket.connect(&address) {
-                Ok(false) => self.connecting.add(id, socket).map(|()| Ending::Later),
-                // In the target's own hands from now on, connected or not.
-                result @ (Ok(true) | Err(Errno::INPROGRESS)) => {
+            AddressUse::Bind => socket.bind(&address),
+            AddressUse::Connect => {
+                let result = socket.connect(&address, || self.listener.is_waiting(id));
+                if matches!(result, Ok(()) | Err(Errno::INPROGRESS)) {
+                    // In the target's own hands from now on, connected or not.
                     socket.put_in_place(&self.listener, id)?;
-                    Ok(Ending::Now(result.map(drop)))
                 }
-                Err(errno) => Err(errno),
-            },
+                result
+            }
         }
     }
 
-    fn metadata(
-        &self,
-        id: u64,
-        target: Target,
-        call: &MetadataCall,
-        traps: &mut Traps,
-    ) -> io::Result<()> {
+    fn metadata(&self, id: u64, target: Target, call: &MetadataCall) -> io::Result<()> {
         let prepared = metadata::prepare(target, call)?;
-        // Only now is it certain that memory and object were those of the target.
+        let same_rights = self.same_credentials_as(target)?;
+        // Only now is it certain that all this was the target's.
         if !self.listener.is_waiting(id) {
             return Err(Errno::SRCH);
         }
-        let Some(name) = self.metadata_refused(&prepared.object)? else {
-            if !self.same_credentials_as(target)? {
-                traps.log("refused: metadata for a target with other credentials");
-                return Err(Errno::PERM);
-            }
-            return prepared.perform();
-        };
-        traps.report(Denial::file(FileOperation::Write, &name), "metadata");
-        Err(Errno::ACCESS)
+        if let Some(name) = self.metadata_refused(&prepared.object)? {
+            self.traps.report(Denial::file(FileOperation::Write, &name), "metadata");
+            return Err(Errno::ACCESS);
+        }
+        if !same_rights {
+            self.traps.log("refused: metadata for a target with other credentials");
+            return Err(Errno::PERM);
+        }
+        prepared.perform()
     }
 
     /// The path of `object` if the rules do not let it be changed.
@@ -244,7 +270,7 @@ impl<'a> Server<'a> {
     fn metadata_refused(&self, object: &OwnedFd) -> io::Result<Option<std::path::PathBuf>> {
         let name = path::name_of(object)?;
         let Ok(text) = std::str::from_utf8(name.as_os_str().as_encoded_bytes()) else {
-            return Ok((!self.view.rules.access(&name).write).then_some(name));
+            return Ok((!self.judges.view.rules.access(&name).write).then_some(name));
         };
         // What never had a path belongs to those who hold it.
         let nameless = ["pipe:[", "socket:[", "anon_inode:"];
@@ -256,9 +282,9 @@ impl<'a> Server<'a> {
                 return Ok(None);
             }
             let former = Path::new(text.strip_suffix(" (deleted)").unwrap_or(text));
-            return Ok((!self.view.rules.access(former).write).then_some(name));
+            return Ok((!self.judges.view.rules.access(former).write).then_some(name));
         }
-        Ok((!name.is_absolute() || !self.view.rules.access(&name).write).then_some(name))
+        Ok((!name.is_absolute() || !self.judges.view.rules.access(&name).write).then_some(name))
     }
 
     /// Whether the target has exactly the broker's rights, so that acting for it gives it no more.
