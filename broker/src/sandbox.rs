@@ -5,7 +5,7 @@ use crate::compile::{filter, grants, plan};
 use crate::control::Control;
 use crate::decide::address::AddressRules;
 use crate::failure::Failure;
-use crate::notify::observe::View;
+use crate::notify::observe::{self, Identity, View};
 use crate::notify::serve::Judges;
 use crate::policy::load::Environment;
 use crate::policy::resolve::{Network, Policy};
@@ -72,6 +72,7 @@ impl Sandbox {
                     frozen: grants.frozen,
                     unlistable: grants.unlistable,
                     always: grants.always,
+                    writable_roots: roots(&policy.files.allow_write),
                 },
             }),
             traps: Arc::new(Traps::new(stream, options.debug)),
@@ -162,6 +163,12 @@ fn make_scratch(policy: &mut Policy) -> Result<Scratch, Failure> {
         .map_err(|errno| Failure::Internal("TMPDIR", format!("{}: {errno}", parent.display())))?;
     policy.files.allow_write.push(scratch.path().to_owned());
     Ok(scratch)
+}
+
+/// The objects that the allowed paths are now; a path that is missing is none.
+fn roots(paths: &[PathBuf]) -> Vec<(PathBuf, Identity)> {
+    let with_identity = |path: &PathBuf| Some((path.clone(), observe::identity_of(path)?));
+    paths.iter().filter_map(with_identity).collect()
 }
 
 fn sorted<'a>(

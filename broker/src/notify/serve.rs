@@ -17,8 +17,10 @@ use common::trap::{FileOperation, NetworkOperation};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs;
 use rustix::io::{self, Errno};
+use std::ffi::OsStr;
 use std::os::fd::RawFd;
-use std::path::Path;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -267,24 +269,27 @@ impl Server {
     /// The object is held, so that its identity cannot change any more. Its name can: by then it was
     /// in a place that the command may write, and is only moved to another such place, because
     /// Landlock does not let it be moved out.
-    fn metadata_refused(&self, object: &OwnedFd) -> io::Result<Option<std::path::PathBuf>> {
+    fn metadata_refused(&self, object: &OwnedFd) -> io::Result<Option<PathBuf>> {
+        let view = &self.judges.view;
         let name = path::name_of(object)?;
-        let Ok(text) = std::str::from_utf8(name.as_os_str().as_encoded_bytes()) else {
-            return Ok((!self.judges.view.rules.access(&name).write).then_some(name));
-        };
+        let text = name.as_os_str().as_bytes();
         // What never had a path belongs to those who hold it.
-        let nameless = ["pipe:[", "socket:[", "anon_inode:"];
+        let nameless: [&[u8]; 3] = [b"pipe:[", b"socket:[", b"anon_inode:"];
         if nameless.iter().any(|prefix| text.starts_with(prefix)) {
             return Ok(None);
         }
-        if fs::fstat(object)?.st_nlink == 0 {
-            if text.starts_with("/memfd:") {
-                return Ok(None);
-            }
-            let former = Path::new(text.strip_suffix(" (deleted)").unwrap_or(text));
-            return Ok((!self.judges.view.rules.access(former).write).then_some(name));
+        let stat = fs::fstat(object)?;
+        if observe::identity_of(&name) == Some((stat.st_dev, stat.st_ino)) {
+            return Ok((!view.is_writable(&name)).then_some(name));
         }
-        Ok((!name.is_absolute() || !self.judges.view.rules.access(&name).write).then_some(name))
+        if stat.st_nlink == 0 && text.starts_with(b"/memfd:") {
+            return Ok(None);
+        }
+        // Removed under this name. It may have others, and the suffix may belong to the name.
+        let former = text.strip_suffix(b" (deleted)").unwrap_or(text);
+        let writable =
+            view.is_writable(&name) && view.is_writable(Path::new(OsStr::from_bytes(former)));
+        Ok((!writable).then_some(name))
     }
 
     /// Whether the target has exactly the broker's rights, so that acting for it gives it no more.
