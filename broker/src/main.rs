@@ -85,7 +85,7 @@ fn obey(
         Command::Version => Ok(Outcome::Said(format!("landstrip {}\n", env!("CARGO_PKG_VERSION")))),
         Command::Check(options) => Ok(Outcome::Said(Sandbox::compile(&options, None)?.check())),
         Command::Run(options, tool) => {
-            let mut sandbox = Box::new(Sandbox::compile(&options, Some(&control))?);
+            let sandbox = Box::new(Sandbox::compile(&options, Some(&control))?);
             let status = sandbox.run(arguments, tool, control, signals, family)?;
             Ok(Outcome::Ran(sandbox, status))
         }

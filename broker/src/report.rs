@@ -14,6 +14,7 @@ use std::collections::HashSet;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Most lines that are printed at the end.
 const LINES_MAX: usize = 64;
@@ -52,10 +53,10 @@ impl Denial {
     }
 }
 
-/// Where denials go.
+/// Where denials go; shared by the threads that answer notifications.
 #[derive(Debug)]
 pub(crate) struct Traps {
-    sink: Sink,
+    sink: Mutex<Sink>,
     debug: bool,
 }
 
@@ -74,15 +75,15 @@ impl Traps {
             || Sink::Collected { seen: HashSet::new(), order: Vec::new(), uncounted: 0 },
             Sink::Stream,
         );
-        Self { sink, debug }
+        Self { sink: Mutex::new(sink), debug }
     }
 
     /// Reports one denial; `reason` is for --debug.
-    pub(crate) fn report(&mut self, denial: Denial, reason: &str) {
+    pub(crate) fn report(&self, denial: Denial, reason: &str) {
         if self.debug {
             self.log(&format!("refused ({reason}): {}", line(&denial.trap()).trim_end()));
         }
-        match &mut self.sink {
+        match &mut *self.sink() {
             Sink::Stream(stream) => stream.write(line(&denial.trap()).as_bytes()),
             Sink::Collected { seen, order, uncounted } => {
                 if denial.is_probe() || seen.contains(&denial) {
@@ -107,7 +108,8 @@ impl Traps {
 
     /// Prints what was collected: writes always, the rest only if the command failed.
     pub(crate) fn print(&self, failed: bool) {
-        let Sink::Collected { order, uncounted, .. } = &self.sink else { return };
+        let sink = self.sink();
+        let Sink::Collected { order, uncounted, .. } = &*sink else { return };
         let shown: Vec<_> = order.iter().filter(|denial| failed || denial.is_write()).collect();
         let mut text = String::new();
         for denial in shown.iter().take(LINES_MAX) {
@@ -122,6 +124,12 @@ impl Traps {
         if !text.is_empty() {
             let _ = std::io::stderr().write_all(text.as_bytes());
         }
+    }
+
+    /// Held while one denial is added or written, so that lines stay whole; never while waiting.
+    fn sink(&self) -> MutexGuard<'_, Sink> {
+        // A thread that panicked left at worst a line without its end.
+        self.sink.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -243,7 +251,7 @@ mod tests {
     #[test]
     fn a_full_pipe_drops_whole_lines_and_never_blocks() {
         let (reader, writer) = rustix::pipe::pipe().unwrap();
-        let mut traps = Traps::new(Some(Stream::new(writer).unwrap()), false);
+        let traps = Traps::new(Some(Stream::new(writer).unwrap()), false);
         let long = "x".repeat(3000);
         for index in 0..100 {
             traps.report(denial(&format!("/{index}/{long}")), "test");
@@ -260,11 +268,12 @@ mod tests {
 
     #[test]
     fn each_denial_is_collected_once_and_probes_not_at_all() {
-        let mut traps = Traps::new(None, false);
+        let traps = Traps::new(None, false);
         for path in ["/a", "/a", "/b", "/lib/__pycache__/x.pyc", "/lib/__pycache__"] {
             traps.report(denial(path), "test");
         }
-        let Sink::Collected { order, .. } = &traps.sink else { unreachable!("collects") };
+        let sink = traps.sink();
+        let Sink::Collected { order, .. } = &*sink else { unreachable!("collects") };
         assert_eq!(*order, [denial("/a"), denial("/b")]);
     }
 }

@@ -37,7 +37,7 @@ pub(crate) fn until_end(
     signals: &Signals,
     family: &mut Family,
     judges: &Judges<'_>,
-    traps: &mut Traps,
+    traps: &Traps,
     tool: &[u8],
 ) -> Result<i32, Failure> {
     raise_descriptor_limit();

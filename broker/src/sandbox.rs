@@ -102,7 +102,7 @@ impl Sandbox {
     /// # Errors
     /// Returns the [`Failure`] because of which the tool did not run or had to be ended.
     pub(crate) fn run(
-        &mut self,
+        &self,
         arguments: &[OsString],
         tool: usize,
         control: Control,
@@ -123,7 +123,7 @@ impl Sandbox {
             .send(&packet, Some(self.ruleset.as_fd()))
             .map_err(|errno| Failure::system("send the plan", errno))?;
         let judges = run::Judges { addresses: &self.addresses, view: &self.view };
-        run::until_end(control, signals, family, &judges, &mut self.traps, name.as_bytes())
+        run::until_end(control, signals, family, &judges, &self.traps, name.as_bytes())
     }
 
     /// Prints the collected denials of a command that ended with `status`.

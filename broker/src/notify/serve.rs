@@ -72,7 +72,7 @@ impl<'a> Server<'a> {
     ///
     /// # Errors
     /// Returns what receiving it returns: without the listener nothing can be served.
-    pub(crate) fn serve(&mut self, traps: &mut Traps) -> io::Result<()> {
+    pub(crate) fn serve(&mut self, traps: &Traps) -> io::Result<()> {
         let Some(notification) = self.listener.receive()? else { return Ok(()) };
         let target = Target::new(notification.thread);
         let id = notification.id;
@@ -100,7 +100,7 @@ impl<'a> Server<'a> {
     }
 
     /// Lets a file call through to Landlock, then looks what became of it.
-    fn observe(&self, id: u64, looks: &[Look], traps: &mut Traps) {
+    fn observe(&self, id: u64, looks: &[Look], traps: &Traps) {
         // Landlock decides: a path that changes after the copy changes the report at most. If the
         // answer is taken, the target waited until now, so that what was copied was its own.
         if self.listener.let_through(id, Backstop::Landlock) {
@@ -129,7 +129,7 @@ impl<'a> Server<'a> {
         notification: &Notification,
         target: Target,
         call: &Call,
-        traps: &mut Traps,
+        traps: &Traps,
     ) -> Ending {
         let id = notification.id;
         match *call {
@@ -167,7 +167,7 @@ impl<'a> Server<'a> {
         target: Target,
         kind: AddressUse,
         (socket, address, length): (RawFd, u64, u32),
-        traps: &mut Traps,
+        traps: &Traps,
     ) -> io::Result<Ending> {
         let address = Address::copy(target, address, length)?;
         let endpoint = address.endpoint()?;
@@ -218,7 +218,7 @@ impl<'a> Server<'a> {
         id: u64,
         target: Target,
         call: &MetadataCall,
-        traps: &mut Traps,
+        traps: &Traps,
     ) -> io::Result<()> {
         let prepared = metadata::prepare(target, call)?;
         // Only now is it certain that memory and object were those of the target.
