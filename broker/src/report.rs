@@ -14,12 +14,17 @@ use std::collections::HashSet;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 /// Most lines that are printed at the end.
 const LINES_MAX: usize = 64;
 /// Most distinct denials that are remembered; more are only counted.
 const REMEMBERED_MAX: usize = 4096;
+
+/// How long the end of a run waits for reports of calls that were let through last.
+const SETTLE_LIMIT: Duration = Duration::from_secs(1);
 
 /// A refused operation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -53,11 +58,23 @@ impl Denial {
     }
 }
 
-/// Where denials go.
+/// Where denials go; shared by the threads that answer notifications.
 #[derive(Debug)]
 pub(crate) struct Traps {
     sink: Mutex<Sink>,
     debug: bool,
+    /// Calls that were let through and are still looked at.
+    undecided: AtomicUsize,
+}
+
+/// While this lives, a denial may still be reported.
+#[derive(Debug)]
+pub(crate) struct Undecided<'a>(&'a AtomicUsize);
+
+impl Drop for Undecided<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Release);
+    }
 }
 
 #[derive(Debug)]
@@ -75,7 +92,21 @@ impl Traps {
             || Sink::Collected { seen: HashSet::new(), order: Vec::new(), uncounted: 0 },
             Sink::Stream,
         );
-        Self { sink: Mutex::new(sink), debug }
+        Self { sink: Mutex::new(sink), debug, undecided: AtomicUsize::new(0) }
+    }
+
+    /// Says that a denial may follow of a call that is about to be let through.
+    pub(crate) fn undecided(&self) -> Undecided<'_> {
+        self.undecided.fetch_add(1, Ordering::Relaxed);
+        Undecided(&self.undecided)
+    }
+
+    /// Waits for the denials that are still to come, though not for a file system that hangs.
+    fn settle(&self) {
+        let deadline = Instant::now() + SETTLE_LIMIT;
+        while self.undecided.load(Ordering::Acquire) > 0 && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_micros(50));
+        }
     }
 
     /// Reports one denial; `reason` is for --debug.
@@ -99,11 +130,6 @@ impl Traps {
         }
     }
 
-    /// A thread that panicked took nothing with it that the sink depends on.
-    fn sink(&self) -> MutexGuard<'_, Sink> {
-        self.sink.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Logs `message` if --debug was given.
     pub(crate) fn log(&self, message: &str) {
         if self.debug {
@@ -111,8 +137,9 @@ impl Traps {
         }
     }
 
-    /// Prints what was collected: writes always, the rest only if the command failed.
+    /// Ends the reports. Prints what was collected: writes always, the rest only if the command failed.
     pub(crate) fn print(&self, failed: bool) {
+        self.settle();
         let sink = self.sink();
         let Sink::Collected { order, uncounted, .. } = &*sink else { return };
         let shown: Vec<_> = order.iter().filter(|denial| failed || denial.is_write()).collect();
@@ -129,6 +156,12 @@ impl Traps {
         if !text.is_empty() {
             let _ = std::io::stderr().write_all(text.as_bytes());
         }
+    }
+
+    /// Held while one denial is added or written, so that lines stay whole; never while waiting.
+    fn sink(&self) -> MutexGuard<'_, Sink> {
+        // A thread that panicked left at worst a line without its end.
+        self.sink.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -140,6 +140,8 @@ impl Server {
 
     /// Lets a file call through to Landlock, then looks what became of it.
     fn observe(&self, id: u64, looks: &[Look]) {
+        // The command may have ended before this has.
+        let _undecided = self.traps.undecided();
         // Landlock decides: a path that changes after the copy changes the report at most. If the
         // answer is taken, the target waited until now, so that what was copied was its own.
         if self.listener.let_through(id, Backstop::Landlock) {
