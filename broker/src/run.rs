@@ -54,7 +54,7 @@ pub(crate) fn until_end(
         {
             // From the first notification on, threads receive; many commands never cause one.
             raise_descriptor_limit();
-            server.add_thread().map_err(|errno| Failure::system("thread", errno))?;
+            server.start().map_err(|errno| Failure::system("thread", errno))?;
         }
         if ready.sandbox_empty {
             server = None;

@@ -239,6 +239,14 @@ impl Call {
     }
 }
 
+impl Call {
+    /// Whether answering it can take long: a connect waits for a peer, and a change of metadata for
+    /// the inode's lock, which a long write holds.
+    pub(crate) fn can_wait(&self) -> bool {
+        matches!(self, Self::Address(..) | Self::Metadata(_))
+    }
+}
+
 /// linux/ioprio.h
 const IOPRIO_WHO_PROCESS: i32 = 1;
 

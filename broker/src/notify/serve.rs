@@ -21,8 +21,7 @@ use std::ffi::OsStr;
 use std::os::fd::RawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// What notifications are judged by.
 #[derive(Debug)]
@@ -33,9 +32,12 @@ pub(crate) struct Judges {
     pub(crate) view: View,
 }
 
-/// Answers the notifications of one listener, on as many threads as calls are under way: any of
-/// them can have to wait, for a peer, a lock of the target's making or a slow file system, and
-/// must not delay the others.
+/// Answers the notifications of one listener.
+///
+/// One thread at a time, the receiver, takes notifications. What can have to wait, for a peer or for
+/// a lock of the target's making, it answers only after another thread has taken its place, so that
+/// no call delays another. The other threads are parked: waiting for notifications too, all of them
+/// would be woken for each.
 #[derive(Debug)]
 pub(crate) struct Server {
     listener: Listener,
@@ -43,28 +45,36 @@ pub(crate) struct Server {
     traps: Arc<Traps>,
     /// The broker's own credentials, read when first needed.
     credentials: OnceLock<Credentials>,
-    /// Threads that there are, and those that wait for a notification.
-    threads: AtomicUsize,
-    waiting: AtomicUsize,
+    crew: Mutex<Crew>,
+    /// Wakes a parked thread when there is no receiver.
+    vacancy: Condvar,
+}
+
+/// The threads of a [`Server`].
+#[derive(Debug, Default)]
+struct Crew {
+    threads: usize,
+    parked: usize,
+    has_receiver: bool,
 }
 
 /// Most threads; each can have to wait for a peer. More calls than that wait for a thread.
 const THREADS_MAX: usize = 1024;
 /// Threads that stay when there is nothing to do.
-const THREADS_KEPT: usize = 8;
+const PARKED_MAX: usize = 8;
 /// Stack of a thread: paths and socket addresses are on the heap.
 const STACK: usize = 256 * 1024;
 
 impl Server {
-    /// Serves `listener` by these rules, once [`Server::add_thread`] was called.
+    /// Serves `listener` by these rules, once [`Server::start`] was called.
     pub(crate) fn new(listener: OwnedFd, judges: Arc<Judges>, traps: Arc<Traps>) -> Arc<Self> {
         Arc::new(Self {
             listener: Listener::new(listener),
             judges,
             traps,
             credentials: OnceLock::new(),
-            threads: AtomicUsize::new(0),
-            waiting: AtomicUsize::new(0),
+            crew: Mutex::default(),
+            vacancy: Condvar::new(),
         })
     }
 
@@ -72,55 +82,89 @@ impl Server {
         &self.listener
     }
 
-    /// Starts a thread that answers notifications.
+    /// Starts the first thread.
     ///
     /// # Errors
-    /// Returns [`Errno::AGAIN`] if there are too many or the system has no more.
-    pub(crate) fn add_thread(self: &Arc<Self>) -> io::Result<()> {
-        if self.threads.fetch_add(1, Ordering::Relaxed) >= THREADS_MAX {
-            self.threads.fetch_sub(1, Ordering::Relaxed);
+    /// Returns [`Errno::AGAIN`] if the system has no more.
+    pub(crate) fn start(self: &Arc<Self>) -> io::Result<()> {
+        self.add_thread(&mut self.crew())
+    }
+
+    fn add_thread(self: &Arc<Self>, crew: &mut Crew) -> io::Result<()> {
+        if crew.threads >= THREADS_MAX {
             return Err(Errno::AGAIN);
         }
         let server = Arc::clone(self);
         let builder = std::thread::Builder::new().stack_size(STACK);
-        builder.spawn(move || server.answer_all()).map(drop).map_err(|_| {
-            self.threads.fetch_sub(1, Ordering::Relaxed);
-            Errno::AGAIN
-        })
+        builder.spawn(move || server.work()).map_err(|_| Errno::AGAIN)?;
+        crew.threads += 1;
+        Ok(())
     }
 
-    /// Receives and answers until the sandbox is empty or enough other threads wait.
-    fn answer_all(self: Arc<Self>) {
-        loop {
-            let waiting = self.waiting.fetch_add(1, Ordering::Relaxed);
-            let received = if waiting < THREADS_KEPT { self.listener.receive() } else { Ok(None) };
-            let others = self.waiting.fetch_sub(1, Ordering::Relaxed) - 1;
-            match received {
-                Ok(Some(notification)) => {
-                    if others == 0 {
-                        // Without another thread the next call waits for this one.
-                        let _ = self.add_thread();
+    /// The life of a thread: parked, receiver, busy with a call that can wait, parked again.
+    fn work(self: Arc<Self>) {
+        while self.take_vacancy() {
+            loop {
+                match self.listener.receive() {
+                    Ok(Some(notification)) => {
+                        let call = Call::decode(&notification);
+                        if call.can_wait() {
+                            self.leave_vacancy();
+                            self.answer(&notification, &call);
+                            break;
+                        }
+                        self.answer(&notification, &call);
                     }
-                    self.answer(&notification);
-                }
-                Ok(None) if waiting >= THREADS_KEPT || self.listener.is_orphaned() => break,
-                Ok(None) => {}
-                Err(errno) => {
-                    // Nothing can be served any more: the command ends with the broker.
-                    Failure::system("notification", errno).print();
-                    std::process::exit(common::exit::FAILED);
+                    Ok(None) if self.listener.is_orphaned() => return,
+                    Ok(None) => {}
+                    Err(errno) => {
+                        // Nothing can be served any more: the command ends with the broker.
+                        Failure::system("notification", errno).print();
+                        std::process::exit(common::exit::FAILED);
+                    }
                 }
             }
         }
-        self.threads.fetch_sub(1, Ordering::Relaxed);
     }
 
-    fn answer(&self, notification: &Notification) {
+    /// Parks until there is no receiver, to become it. Returns false if enough threads are parked.
+    fn take_vacancy(&self) -> bool {
+        let mut crew = self.crew();
+        if crew.has_receiver && crew.parked >= PARKED_MAX {
+            crew.threads -= 1;
+            return false;
+        }
+        crew.parked += 1;
+        while crew.has_receiver {
+            crew = self.vacancy.wait(crew).unwrap_or_else(PoisonError::into_inner);
+        }
+        crew.parked -= 1;
+        crew.has_receiver = true;
+        true
+    }
+
+    /// Has another thread receive. If there is none to be had, calls wait for this one.
+    fn leave_vacancy(self: &Arc<Self>) {
+        let mut crew = self.crew();
+        crew.has_receiver = false;
+        if crew.parked > 0 {
+            self.vacancy.notify_one();
+        } else {
+            let _ = self.add_thread(&mut crew);
+        }
+    }
+
+    fn crew(&self) -> MutexGuard<'_, Crew> {
+        // Its numbers are whole whenever the lock is free.
+        self.crew.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn answer(&self, notification: &Notification, call: &Call) {
         let target = Target::new(notification.thread);
         let id = notification.id;
-        match Call::decode(notification) {
+        match call {
             Call::File(call) => {
-                let looks = observe::look(target, &call);
+                let looks = observe::look(target, call);
                 match looks.iter().find_map(|look| look.listing(&self.judges.view)) {
                     Some(listing) => self.list(id, target, &listing),
                     None => self.observe(id, &looks),
@@ -129,11 +173,11 @@ impl Server {
             // The argument is a register, and the id of a thread of the caller's own process cannot
             // become another's while the caller waits: its process lives, and a thread id is only
             // reused after all others were.
-            Call::Process(process) if process == 0 || target.has_thread(process) => {
+            &Call::Process(process) if process == 0 || target.has_thread(process) => {
                 self.listener.let_through(id, Backstop::Registers);
             }
             other => {
-                self.listener.complete(id, self.perform(notification, target, &other));
+                self.listener.complete(id, self.perform(notification, target, other));
             }
         }
     }
