@@ -111,6 +111,23 @@ fn a_trap_descriptor_that_nobody_reads_changes_nothing() {
 }
 
 #[test]
+fn a_trap_descriptor_may_be_a_pipe_that_another_user_made() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        let made = sandbox.name("outside/made");
+        // Standard output is a pipe that the test itself made.
+        let mut words = vec!["sh".into(), "-c".into(), r#"exec "$@" 3>&1"#.into(), "sh".into()];
+        words.extend(sandbox.command_line());
+        let attack = format!("mkdir {made} 2>/dev/null; exit 6");
+        words.extend(["--trap-fd", "3", "--", "sh", "-c", &attack].map(Into::into));
+        let outcome = sandbox.run_outside(words);
+        outcome.exits(6);
+        assert!(outcome.stdout.contains(&made), "{outcome:#?}");
+        assert_eq!(outcome.stderr, "");
+    });
+}
+
+#[test]
 fn a_closed_trap_reader_changes_nothing() {
     let sandbox = Sandbox::new();
     let script = r#"{ "$@" 3>&1 >/dev/null; echo "status=$?" >&2; } | true"#;
