@@ -62,7 +62,8 @@ impl Denial {
 #[derive(Debug)]
 pub(crate) struct Traps {
     sink: Mutex<Sink>,
-    debug: bool,
+    /// Standard error, if --debug was given.
+    debug: Option<Mutex<Stream>>,
 }
 
 #[derive(Debug)]
@@ -80,12 +81,14 @@ impl Traps {
             || Sink::Collected { seen: HashSet::new(), order: Vec::new(), uncounted: 0 },
             Sink::Stream,
         );
-        Self { sink: Mutex::new(sink), debug }
+        // A closed standard error is the caller's choice.
+        let debug = debug.then(|| Stream::of_standard_error().ok()).flatten();
+        Self { sink: Mutex::new(sink), debug: debug.map(Mutex::new) }
     }
 
     /// Reports one denial; `reason` is for --debug.
     pub(crate) fn report(&self, denial: Denial, reason: &str) {
-        if self.debug {
+        if self.debug.is_some() {
             self.log(&format!("refused ({reason}): {}", line(&denial.trap()).trim_end()));
         }
         match &mut *self.sink() {
@@ -104,10 +107,10 @@ impl Traps {
         }
     }
 
-    /// Logs `message` if --debug was given.
+    /// Logs `message` if --debug was given and standard error takes it now.
     pub(crate) fn log(&self, message: &str) {
-        if self.debug {
-            let _ = writeln!(std::io::stderr(), "landstrip: {message}");
+        if let Some(stream) = &self.debug {
+            lock(stream).write(format!("landstrip: {message}\n").as_bytes());
         }
     }
 
@@ -131,11 +134,15 @@ impl Traps {
         }
     }
 
-    /// Held while one denial is added or written, so that lines stay whole; never while waiting.
     fn sink(&self) -> MutexGuard<'_, Sink> {
-        // A thread that panicked left at worst a line without its end.
-        self.sink.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.sink)
     }
+}
+
+/// Held while one line is added or written, so that lines stay whole; never while waiting.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // A thread that panicked left at worst a line without its end.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Prints a trap of landstrip's own on standard error.
@@ -186,6 +193,12 @@ impl Stream {
         }
         let descriptor = io::fcntl_dupfd_cloexec(descriptor, 3).map_err(|_| unusable())?;
         Self::new(descriptor).map_err(|_| unusable())
+    }
+
+    /// # Errors
+    /// Returns what fcntl(2) returns if standard error is closed.
+    fn of_standard_error() -> io::Result<Self> {
+        Self::new(io::fcntl_dupfd_cloexec(std::io::stderr(), 3)?)
     }
 
     /// Uses the caller's descriptor. A pipe is opened anew, because O_NONBLOCK on the caller's
