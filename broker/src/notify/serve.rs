@@ -17,6 +17,7 @@ use common::trap::{FileOperation, NetworkOperation};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs;
 use rustix::io::{self, Errno};
+use rustix::process;
 use std::cell::OnceCell;
 use std::os::fd::RawFd;
 use std::path::Path;
@@ -90,6 +91,13 @@ impl<'a> Server<'a> {
             Call::Process(process) if process == 0 || target.has_thread(process) => {
                 self.listener.let_through(id, Backstop::Registers);
             }
+            // The broker must not become a tracer: its tracee stops at every signal until it is
+            // continued. A target that gets the broker as its parent only after this look stops
+            // nobody but itself, and SIGKILL ends it like all others; the command cannot, whose
+            // parent the broker always was.
+            Call::TraceMe if target.parent().is_ok_and(|parent| parent != process::getpid()) => {
+                self.listener.let_through(id, Backstop::Registers);
+            }
             other => {
                 if let Ending::Now(result) = self.perform(&notification, target, &other, traps) {
                     self.listener.complete(id, result);
@@ -152,6 +160,10 @@ impl<'a> Server<'a> {
             Call::Metadata(call) => Ending::Now(self.metadata(id, target, &call, traps)),
             Call::Process(_) | Call::ProcessGroup => {
                 traps.log("refused: limits or scheduling of another process");
+                Ending::Now(Err(Errno::PERM))
+            }
+            Call::TraceMe => {
+                traps.log("refused: the broker traces nobody");
                 Ending::Now(Err(Errno::PERM))
             }
             Call::File(_) | Call::Unknown => {

@@ -126,11 +126,16 @@ pub(super) const ROWS: &[Row] = &[
     ),
     row(
         &[
-            ptrace, process_vm_readv, process_vm_writev, pidfd_getfd, kcmp, process_madvise,
-            get_robust_list,
+            process_vm_readv, process_vm_writev, pidfd_getfd, kcmp, process_madvise, get_robust_list,
         ],
         Allow,
         "needs ptrace access, which Landlock confines to the sandbox",
+    ),
+    judge(
+        &[ptrace],
+        &[case(&[is(Arg(0, "op"), &[PTRACE_TRACEME])], Notify)],
+        Allow,
+        "Landlock confines it to the sandbox, but lets a parent outside be made the tracer",
     ),
     row(&[process_mrelease], Allow, "frees the memory of a process that is already being killed"),
     row(

@@ -55,10 +55,11 @@ pub(super) const CLONE_NEWUSER: u32 = 0x1000_0000;
 pub(super) const CLONE_NEWPID: u32 = 0x2000_0000;
 pub(super) const CLONE_NEWNET: u32 = 0x4000_0000;
 
-// include/uapi/linux/seccomp.h, include/uapi/linux/resource.h, include/uapi/linux/ioprio.h
+// include/uapi/linux/seccomp.h, resource.h, ioprio.h, ptrace.h
 pub(super) const SECCOMP_FILTER_FLAG_NEW_LISTENER: u32 = 8;
 pub(super) const PRIO_PROCESS: u32 = 0;
 pub(super) const IOPRIO_WHO_PROCESS: u32 = 1;
+pub(super) const PTRACE_TRACEME: u32 = 0;
 
 // include/uapi/asm-generic/ioctls.h
 pub(super) const TIOCSTI: u32 = 0x5412;
