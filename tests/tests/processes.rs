@@ -2,6 +2,7 @@
 //! (attacks P1 to P9).
 
 use nix::sys::signal::Signal;
+use std::os::unix::fs::OpenOptionsExt;
 use std::time::Duration;
 use tests::{Sandbox, Terminal, User, Victim, eventually, for_each_user};
 
@@ -98,6 +99,30 @@ fn the_broker_does_not_become_a_tracer() {
         outcome.succeeds().refused("traceme").allowed("crash");
         sandbox.probe("trace-child").allowed("trace-child");
         sandbox.probe_outside("trace-child").allowed("trace-child");
+    });
+}
+
+#[test]
+fn a_lease_does_not_hold_up_writers_outside() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        let file = sandbox.file("outside/file", "kept");
+        let (path, directory) = (sandbox.name("outside/file"), sandbox.name("outside"));
+        let attack = format!("file lease {path} + file notify {directory}");
+        let own = format!("file fcntl-own {path}");
+        sandbox.probe(&own).all_allowed();
+        sandbox.probe_outside(format!("{attack} + {own}")).all_allowed();
+        sandbox.probe(&attack).all_refused();
+
+        let words = Sandbox::probe_words(&format!("file lease {path} + sleep 2000"));
+        let mut running = sandbox.spawn(words);
+        running.expect("file-lease=");
+        // EWOULDBLOCK if a lease is to be broken first (open(2)).
+        let flags = nix::libc::O_NONBLOCK;
+        let open = std::fs::OpenOptions::new().write(true).custom_flags(flags).open(&file);
+        assert!(open.is_ok(), "{open:?}");
+        running.signal(Signal::SIGTERM);
+        running.wait().exits(143);
     });
 }
 

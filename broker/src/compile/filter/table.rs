@@ -30,9 +30,15 @@ pub(super) const ROWS: &[Row] = &[
     ),
     row(&[sync, syncfs], Allow, "writes caches back, changes no content"),
     row(
-        &[close, close_range, dup, dup2, dup3, fcntl, flock, pipe, pipe2],
+        &[close, close_range, dup, dup2, dup3, flock, pipe, pipe2],
         Allow,
-        "manages the caller's own descriptors; Landlock confines F_SETOWN signals",
+        "manages the caller's own descriptors",
+    ),
+    judge(
+        &[fcntl],
+        &[case(&[is(Arg(1, "op"), &[F_SETLEASE, F_NOTIFY, F_SETDELEG])], Deny(EPERM))],
+        Allow,
+        "a lease or watch on a file opened for reading holds up others; Landlock confines F_SETOWN signals",
     ),
     row(
         &[

@@ -40,6 +40,12 @@ pub(super) const O_TRUNC: u32 = 0o1000;
 pub(super) const O_PATH: u32 = 0o10_000_000;
 pub(super) const O_TMPFILE_BIT: u32 = 0o20_000_000;
 
+// include/uapi/linux/fcntl.h
+pub(super) const F_SETLEASE: u32 = 1024;
+pub(super) const F_NOTIFY: u32 = 1026;
+/// Since Linux 6.19: a lease that directories have too.
+pub(super) const F_SETDELEG: u32 = 1040;
+
 // include/uapi/linux/sched.h
 pub(super) const CLONE_VM: u32 = 0x0000_0100;
 pub(super) const CLONE_FS: u32 = 0x0000_0200;
