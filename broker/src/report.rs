@@ -331,11 +331,11 @@ mod tests {
         let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
         let master = fs::open("/dev/ptmx", flags, Mode::empty()).unwrap();
         let unlocked = 0i32;
-        // SAFETY: TIOCSPTLCK reads the integer; TIOCGPTPEER takes the flags of open(2).
-        let terminal = unsafe {
-            assert_eq!(libc::ioctl(master.as_raw_fd(), libc::TIOCSPTLCK, &unlocked), 0);
-            libc::ioctl(master.as_raw_fd(), libc::TIOCGPTPEER, flags.bits())
-        };
+        let number = master.as_raw_fd();
+        // SAFETY: TIOCSPTLCK reads the integer.
+        assert_eq!(unsafe { libc::ioctl(number, libc::TIOCSPTLCK, &unlocked) }, 0);
+        // SAFETY: TIOCGPTPEER takes the flags of open(2).
+        let terminal = unsafe { libc::ioctl(number, libc::TIOCGPTPEER, flags.bits()) };
         assert!(terminal >= 0);
         // SAFETY: just opened, and nobody else's.
         let terminal = unsafe { OwnedFd::from_raw_fd(terminal) };
