@@ -63,7 +63,7 @@ pub(crate) fn until_end(
             signals
                 .forward(family.command())
                 .map_err(|errno| Failure::system("signalfd", errno))?;
-            let status = family.reap().map_err(|errno| Failure::system("waitpid", errno))?;
+            let status = family.reap(signals).map_err(|errno| Failure::system("waitpid", errno))?;
             if let Some(status) = status {
                 // What it said before it died comes first.
                 if let Some(Ok(Message::Failed(step, errno))) =

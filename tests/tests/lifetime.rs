@@ -149,6 +149,45 @@ fn stop_and_continue_reach_the_command() {
 }
 
 #[test]
+fn a_child_that_stops_and_continues_the_command_does_not_stop_landstrip() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).timeout(Duration::from_secs(10));
+        for signal in ["STOP", "TSTP", "TTIN"] {
+            let script = format!(
+                "echo ready; \
+                 (sleep 0.2; kill -{signal} $$; sleep 0.3; grep State /proc/$$/status; \
+                  sleep 0.2; kill -CONT $$) & \
+                 wait; echo finished; exit 5"
+            );
+            let mut running = sandbox.spawn(["sh", "-c", &script]);
+            running.expect("T (stopped)");
+            let state = fs::read_to_string(format!("/proc/{}/stat", running.pid())).unwrap();
+            assert!(!state.contains(") T "), "stopped alone: {state}");
+            let outcome = running.wait();
+            outcome.exits(5);
+            assert!(outcome.stdout.ends_with("finished\n"), "{outcome:#?}");
+        }
+    });
+}
+
+#[test]
+fn a_stop_is_mirrored_whichever_comes_first() {
+    let sandbox = Sandbox::new().timeout(Duration::from_secs(10));
+    // It is stopped already when landstrip is told to stop.
+    let script = "echo ready; (sleep 0.1; kill -STOP $$) & wait; wait; exit 5";
+    let mut running = sandbox.spawn(["sh", "-c", script]);
+    running.expect("ready");
+    let state = format!("/proc/{}/stat", running.pid());
+    let stopped = || fs::read_to_string(&state).is_ok_and(|stat| stat.contains(") T "));
+    std::thread::sleep(Duration::from_millis(400));
+    assert!(!stopped(), "stopped without being told");
+    running.signal(Signal::SIGTSTP);
+    assert!(eventually(stopped), "landstrip stops with the command");
+    running.signal(Signal::SIGCONT);
+    running.wait().exits(5);
+}
+
+#[test]
 fn ctrl_c_interrupts_the_command() {
     for_each_user(|user| {
         let sandbox = Sandbox::of(user);
@@ -190,6 +229,23 @@ fn ctrl_z_stops_the_job_and_fg_continues_it() {
         terminal.expect("$ ");
         terminal.type_in("echo al\"\"ive\n");
         terminal.expect("\nalive");
+        terminal.type_in("fg\n");
+        terminal.expect("\nfinished");
+        terminal.expect("$ ");
+        terminal.type_in("echo status=$?\n");
+        terminal.expect("\nstatus=5");
+    });
+}
+
+#[test]
+fn a_command_that_stops_its_own_group_gives_the_terminal_back() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        let mut terminal = Terminal::of(&sandbox);
+        // As an editor does that reads Ctrl-Z as a key.
+        terminal.type_in("$L -- sh -c 'kill -TSTP 0; echo fin\"\"ished; exit 5'\n");
+        terminal.expect("Stopped");
+        terminal.expect("$ ");
         terminal.type_in("fg\n");
         terminal.expect("\nfinished");
         terminal.expect("$ ");

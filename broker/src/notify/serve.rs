@@ -17,6 +17,7 @@ use common::trap::{FileOperation, NetworkOperation};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs;
 use rustix::io::{self, Errno};
+use rustix::process;
 use std::ffi::OsStr;
 use std::os::fd::RawFd;
 use std::os::unix::ffi::OsStrExt;
@@ -176,6 +177,13 @@ impl Server {
             &Call::Process(process) if process == 0 || target.has_thread(process) => {
                 self.listener.let_through(id, Backstop::Registers);
             }
+            // The broker must not become a tracer: its tracee stops at every signal until it is
+            // continued. A target that gets the broker as its parent only after this look stops
+            // nobody but itself, and SIGKILL ends it like all others; the command cannot, whose
+            // parent the broker always was.
+            Call::TraceMe if target.parent().is_ok_and(|parent| parent != process::getpid()) => {
+                self.listener.let_through(id, Backstop::Registers);
+            }
             other => {
                 self.listener.complete(id, self.perform(notification, target, other));
             }
@@ -230,6 +238,10 @@ impl Server {
             Call::Metadata(call) => self.metadata(id, target, &call),
             Call::Process(_) | Call::ProcessGroup => {
                 self.traps.log("refused: limits or scheduling of another process");
+                Err(Errno::PERM)
+            }
+            Call::TraceMe => {
+                self.traps.log("refused: the broker traces nobody");
                 Err(Errno::PERM)
             }
             Call::File(_) | Call::Unknown => {
