@@ -168,7 +168,7 @@ impl Family {
     ///
     /// The terminal tells both to stop, in either order: what the command did is remembered, and
     /// looked at anew when the broker's own signal comes.
-    fn stop_with_command(&self, signals: &Signals) -> io::Result<()> {
+    fn stop_with_command(&mut self, signals: &Signals) -> io::Result<()> {
         let Some(signal) = self.stopped_by.filter(|_| self.status.is_none()) else {
             return Ok(());
         };
@@ -177,6 +177,9 @@ impl Family {
         let by_itself = signal != libc::SIGSTOP && is_job_in_foreground();
         if signals.told_to_stop.swap(false, Ordering::Relaxed) || by_itself {
             send(process::getpid().as_raw_nonzero().get(), libc::SIGSTOP)?;
+            // What continued the broker continues the command too, or is forwarded to it. wait(2)
+            // may not tell any more: a process that exits has forgotten that it was continued.
+            self.stopped_by = None;
         }
         Ok(())
     }
