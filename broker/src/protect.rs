@@ -1,17 +1,24 @@
 //! What the command may never write, whatever the policy says: the policy itself and the programs
 //! that enforce it. Otherwise one run could take the next one's sandbox away.
 
-use crate::policy::load::Environment;
+use crate::failure::Failure;
+use crate::policy::load::{Environment, trail};
 use crate::policy::resolve::Policy;
 use std::path::{Path, PathBuf};
 
-/// Adds the implicit denials to `policy`.
-pub(crate) fn protect(policy: &mut Policy, environment: &Environment) {
+/// Adds the implicit denials to `policy`. They cost something only where `allowWrite` reaches.
+///
+/// # Errors
+/// Returns the [`Failure`] that names what cannot be protected.
+pub(crate) fn protect(policy: &mut Policy, environment: &Environment) -> Result<(), Failure> {
     let mut protected = policy.sources.clone();
-    protected.extend(environment.policy_directory());
-    protected.extend(programs());
-    for path in protected {
-        policy.files.deny_write_path(&path);
+    // Also where no policy is now, or another one is in force: the next run may look there, and a
+    // link that the command could replace would lead it elsewhere.
+    for path in environment.policy_places().iter().chain(&programs()) {
+        protected.extend(trail(path)?);
+    }
+    for path in &protected {
+        policy.files.deny_write_path(path);
     }
     // With CAP_DAC_OVERRIDE or as root, a disk read as a whole shows what is denied on it.
     if !policy.files.deny_read.is_empty() && rustix::process::geteuid().is_root() {
@@ -19,6 +26,7 @@ pub(crate) fn protect(policy: &mut Policy, environment: &Environment) {
             policy.files.deny_read_path(&device);
         }
     }
+    Ok(())
 }
 
 /// landstrip, landstrip-broker and landstrip-proxy, in either layout (see `execute_broker` of the

@@ -21,6 +21,65 @@ fn the_policy_in_force_is_not_writable_from_inside() {
 }
 
 #[test]
+fn the_next_policy_is_not_writable_through_a_link_to_its_directory() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_write("~");
+        sandbox.dir("home/dotfiles");
+        sandbox.dir("home/dotfiles/config");
+        sandbox.dir("home/dotfiles/config/other");
+        let made = sandbox.sh_outside("ln -s dotfiles/config ~/.config");
+        made.succeeds();
+        for script in [
+            "mkdir ~/.config/landstrip",
+            "mkdir ~/dotfiles/config/landstrip",
+            "mv ~/.config ~/old && mkdir -p ~/.config/landstrip",
+            "mv ~/dotfiles ~/old && mkdir -p ~/dotfiles/config/landstrip",
+            "mkdir -p ~/new/landstrip && ln -sfn ../new ~/.config",
+        ] {
+            sandbox.sh(script).fails();
+            assert!(!sandbox.path("home/.config/landstrip").exists(), "{script}");
+        }
+        sandbox.sh("echo x > ~/.config/other/made").succeeds();
+        assert_eq!(sandbox.read("home/dotfiles/config/other/made"), "x\n");
+    });
+}
+
+#[test]
+fn the_next_policy_is_not_writable_where_it_is_not_looked_for_now() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_write("..");
+        for dir in ["config", "home/.config", "home/.config/landstrip", "policies", "links"] {
+            sandbox.dir(dir);
+        }
+        sandbox.file("home/real.json", "{}");
+        sandbox.file("policies/named.json", "{}");
+        let links = "ln -s ../../real.json ~/.config/landstrip/policy.json \
+                     && ln -s ../policies/named.json ../links/named";
+        sandbox.sh_outside(links).succeeds();
+        let (config, named) = (sandbox.path("config"), sandbox.path("links/named"));
+        let sandbox = sandbox.env("XDG_CONFIG_HOME", config).env("LANDSTRIP_POLICY", named);
+        for script in [
+            "mkdir ../config/landstrip",
+            "echo x > ~/.config/landstrip/policy.yaml",
+            "echo x > ~/.config/landstrip/policy.json",
+            "echo x > ~/real.json",
+            "mv ~/.config/landstrip ~/.config/x",
+            "echo x > ../links/named",
+            "echo x > ../policies/named.json",
+            "echo x > new && mv new ../policies/named.json",
+            "ln -sfn ../work/made ../links/named",
+        ] {
+            sandbox.sh(script).fails();
+        }
+        assert_eq!(sandbox.read("home/real.json"), "{}");
+        assert_eq!(sandbox.read("links/named"), "{}");
+        assert!(!sandbox.path("config/landstrip").exists());
+        sandbox.sh("echo x > made").succeeds();
+        assert_eq!(sandbox.read("work/made"), "x\n");
+    });
+}
+
+#[test]
 fn the_programs_are_not_writable_from_inside() {
     // Not by opening: a program that another test runs is busy (ETXTBSY) with or without us.
     let dir = &programs().dir;
