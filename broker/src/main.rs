@@ -8,6 +8,7 @@ mod compile;
 mod control;
 mod decide;
 mod failure;
+mod hard_links;
 mod notify;
 mod perform;
 mod policy;

@@ -1,7 +1,9 @@
 //! What the command may never write, whatever the policy says: the policy itself and the programs
-//! that enforce it. Otherwise one run could take the next one's sandbox away.
+//! that enforce it, or one run could take the next one's sandbox away; and what of the system
+//! undoes every rule.
 
 use crate::failure::Failure;
+use crate::hard_links::other_names;
 use crate::policy::load::{Environment, trail};
 use crate::policy::resolve::Policy;
 use std::path::{Path, PathBuf};
@@ -17,7 +19,12 @@ pub(crate) fn protect(policy: &mut Policy, environment: &Environment) -> Result<
     for path in environment.policy_places().iter().chain(&programs()) {
         protected.extend(trail(path)?);
     }
-    for path in &protected {
+    let others = other_names(&protected, &policy.files.allow_write).map_err(|error| {
+        let message = "a policy or a program of landstrip has several names (hard links), and";
+        let advice = "install landstrip by copying (cp, install)";
+        Failure::Internal("protect", format!("{message} {error}; {advice}"))
+    })?;
+    for path in protected.iter().chain(&others) {
         policy.files.deny_write_path(path);
     }
     // With CAP_DAC_OVERRIDE or as root, a disk read as a whole shows what is denied on it.

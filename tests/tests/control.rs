@@ -96,6 +96,64 @@ fn the_programs_are_not_writable_from_inside() {
 }
 
 #[test]
+fn the_programs_are_not_writable_through_their_other_names() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_write("..");
+        let bin = linked_programs(&sandbox);
+        // Not the broker's: it runs, and so is busy (ETXTBSY) with or without us.
+        for name in ["deps/landstrip-1", "deps/deeper/proxy"] {
+            let size = || sandbox.path("bin").join(name).metadata().unwrap().len();
+            let before = size();
+            run_linked(&sandbox, &format!("echo >> {bin}/{name}")).fails();
+            assert_eq!(size(), before, "{name} was written");
+        }
+        run_linked(&sandbox, &format!("echo x > {bin}/deps/twin/made")).succeeds();
+        assert_eq!(sandbox.read("bin/deps/twin/made"), "x\n");
+    });
+}
+
+#[test]
+fn programs_whose_other_names_are_hidden_run_nothing() {
+    use std::os::unix::fs::PermissionsExt;
+    let sandbox = Sandbox::unprivileged().allow_write("..");
+    linked_programs(&sandbox);
+    let mode = |mode| {
+        let hiding = sandbox.path("bin/deps/deeper");
+        std::fs::set_permissions(hiding, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    mode(0);
+    run_linked(&sandbox, "echo x > made").is_error(125, "Internal", "copying");
+    assert!(!sandbox.path("work/made").exists());
+    mode(0o755);
+    run_linked(&sandbox, "echo x > made").succeeds();
+}
+
+/// Installs the programs as Cargo does: each has a second name in another directory.
+fn linked_programs(sandbox: &Sandbox) -> String {
+    for dir in ["bin", "bin/deps", "bin/deps/deeper", "bin/deps/twin"] {
+        sandbox.dir(dir);
+    }
+    // By a process of its own: what another thread starts meanwhile would hold a program that is
+    // being written (ETXTBSY).
+    let script = format!(
+        "cd ../bin && cp {0}/landstrip {0}/landstrip-broker {0}/landstrip-proxy . \
+         && ln landstrip deps/landstrip-1 && ln landstrip-broker deps/landstrip-broker-1 \
+         && ln landstrip-proxy deps/deeper/proxy",
+        programs().dir.display()
+    );
+    sandbox.sh_outside(&script).succeeds();
+    sandbox.name("bin")
+}
+
+/// Runs a shell script in a sandbox of those programs.
+fn run_linked(sandbox: &Sandbox, script: &str) -> tests::Outcome {
+    let mut words = sandbox.command_line();
+    words[0] = sandbox.path("bin/landstrip").into();
+    words.extend(["--", "sh", "-c", script].map(Into::into));
+    sandbox.run_outside(words)
+}
+
+#[test]
 fn helpers_are_not_found_through_path_or_the_working_directory() {
     let sandbox = Sandbox::new();
     for name in ["landstrip-broker", "landstrip-proxy"] {
