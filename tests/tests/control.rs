@@ -154,6 +154,82 @@ fn run_linked(sandbox: &Sandbox, script: &str) -> tests::Outcome {
 }
 
 #[test]
+fn a_policy_that_allows_everything_does_not_allow_the_kernels_controls() {
+    // Opened without a byte written, which changes nothing where it is allowed.
+    let open = "{ : >> /proc/sys/kernel/core_pattern; }";
+    let sandbox = Sandbox::new().allow_write("/");
+    if sandbox.sh_outside(open).status != Some(0) {
+        return; // Not root, or a container whose /proc/sys is read-only.
+    }
+    sandbox.sh(open).fails();
+    sandbox.sh("{ : >> /sys/kernel/mm/transparent_hugepage/enabled; }").fails();
+    sandbox.sh("echo x > made && echo x > ../outside/made && : > /dev/null").succeeds();
+    assert_eq!(sandbox.read("outside/made"), "x\n");
+    // Named, it is the user's choice.
+    Sandbox::new().allow_write("/proc/sys/kernel").sh(open).succeeds();
+}
+
+/// A block device (the first loop device) that is nobody's; only root can make one.
+struct Disk(String);
+
+impl Disk {
+    fn new(name: &str) -> Option<Self> {
+        let path = format!("/dev/landstrip-{name}-{}", std::process::id());
+        let made = Sandbox::new().sh_outside(&format!(
+            "mknod -m 600 {path} b 7 0 && chown 65534 {path} && : < {path} || {{ rm -f {path}; false; }}"
+        ));
+        (made.status == Some(0)).then_some(Self(path))
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+#[test]
+fn a_policy_that_allows_all_devices_does_not_allow_disks() {
+    let Some(disk) = Disk::new("write") else { return };
+    let open = format!("{{ : >> {}; }}", disk.0);
+    for_each_user(|user| {
+        for allowed in ["/", "/dev"] {
+            let sandbox = Sandbox::of(user).allow_write(allowed);
+            sandbox.sh_outside(&open).succeeds();
+            sandbox.sh(&open).fails();
+            sandbox.sh("f=/dev/shm/landstrip-$$ && echo x > $f && rm $f").succeeds();
+        }
+    });
+}
+
+#[test]
+fn a_disk_that_the_user_may_read_does_not_show_what_is_denied() {
+    let Some(disk) = Disk::new("read") else { return };
+    let open = format!("{{ : < {}; }}", disk.0);
+    for_each_user(|user| {
+        Sandbox::of(user).sh(&open).succeeds();
+        Sandbox::of(user).deny_read("../outside").sh(&open).fails();
+    });
+}
+
+#[test]
+fn without_a_policy_the_root_directory_is_refused() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).without_policy();
+        let words = |directory: &str| {
+            let mut words = vec!["env".into(), "-C".into(), directory.into()];
+            words.extend(sandbox.command_line());
+            words.extend(["--", "sh", "-c", "echo ran"].map(Into::into));
+            words
+        };
+        let outcome = sandbox.run_outside(words("/"));
+        outcome.is_error(125, "Internal", "name a policy with -p");
+        assert_eq!(outcome.stdout, "");
+        sandbox.run_outside(words(&sandbox.name("work"))).succeeds();
+    });
+}
+
+#[test]
 fn helpers_are_not_found_through_path_or_the_working_directory() {
     let sandbox = Sandbox::new();
     for name in ["landstrip-broker", "landstrip-proxy"] {
