@@ -56,7 +56,7 @@ impl Sandbox {
         }
 
         let scratch = policy.built_in.then(|| make_scratch(&mut policy)).transpose()?;
-        protect::protect(&mut policy, &environment);
+        protect::protect(&mut policy, &environment)?;
         let rules = Rules::new(&policy.files);
         let grants = grants::compile(&rules, !allow_network)?;
         let ports = [policy.network.http_proxy_port, policy.network.socks_proxy_port];
