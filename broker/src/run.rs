@@ -1,19 +1,19 @@
 //! The loop: child, signals and notifications, until the command has ended.
 //!
-//! Nothing here blocks but poll(2).
+//! Nothing here blocks but poll(2). Notifications are answered by threads of their own.
 
 use crate::control::{Control, Message};
 use crate::failure::Failure;
-use crate::notify::connecting::Connecting;
 use crate::notify::serve::{Judges, Server};
 use crate::report::Traps;
 use crate::supervise::{Family, Signals};
 use common::exit;
 use common::wire::Step;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fd::AsFd;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fd::{AsFd, BorrowedFd};
 use rustix::io::Errno;
 use rustix::process::{self, Resource, Rlimit, WaitStatus};
+use std::sync::Arc;
 
 /// Serves the command until it has ended; returns its exit status as landstrip's own.
 ///
@@ -23,21 +23,20 @@ pub(crate) fn until_end(
     control: Control,
     signals: &Signals,
     family: &mut Family,
-    judges: &Judges<'_>,
-    traps: &mut Traps,
+    judges: &Arc<Judges>,
+    traps: &Arc<Traps>,
     tool: &[u8],
 ) -> Result<i32, Failure> {
-    raise_descriptor_limit();
     let mut control = Some(control);
-    let mut server: Option<Server<'_>> = None;
+    let mut server = None;
     let mut confined = false;
     loop {
-        let ready = wait(signals, control.as_ref(), server.as_ref())
+        let ready = wait(signals, control.as_ref(), server.as_deref())
             .map_err(|errno| Failure::system("poll", errno))?;
         if ready.control {
             match control.as_ref().map(Control::receive) {
                 Some(Ok(Message::Listening(listener))) if !confined => {
-                    server = Some(Server::new(listener, judges));
+                    server = Some(Server::new(listener, Arc::clone(judges), Arc::clone(traps)));
                     confined = true;
                 }
                 Some(Ok(Message::Listening(_))) => {
@@ -50,19 +49,21 @@ pub(crate) fn until_end(
                 Some(Err(errno)) => return Err(Failure::system("control socket", errno)),
             }
         }
-        if let (true, Some(server)) = (ready.notification, &mut server) {
-            server.serve(traps).map_err(|errno| Failure::system("notification", errno))?;
+        if ready.notification
+            && let Some(server) = server.take()
+        {
+            // From the first notification on, threads receive; many commands never cause one.
+            raise_descriptor_limit();
+            server.start().map_err(|errno| Failure::system("thread", errno))?;
         }
         if ready.sandbox_empty {
             server = None;
-        } else if let Some(server) = server.as_mut().filter(|_| ready.connect) {
-            server.sweep();
         }
         if ready.signal {
             signals
                 .forward(family.command())
                 .map_err(|errno| Failure::system("signalfd", errno))?;
-            let status = family.reap().map_err(|errno| Failure::system("waitpid", errno))?;
+            let status = family.reap(signals).map_err(|errno| Failure::system("waitpid", errno))?;
             if let Some(status) = status {
                 // What it said before it died comes first.
                 if let Some(Ok(Message::Failed(step, errno))) =
@@ -79,10 +80,10 @@ pub(crate) fn until_end(
     }
 }
 
-/// Each connect under way takes a descriptor. The command was forked before and keeps its limit.
+/// Each call under way takes descriptors. The command was forked before and keeps its limit.
 fn raise_descriptor_limit() {
     let limit = process::getrlimit(Resource::Nofile);
-    // Without it fewer connects can be under way at once.
+    // Without it fewer calls can be under way at once.
     let _ = process::setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
@@ -100,45 +101,35 @@ struct Ready {
     signal: bool,
     control: bool,
     notification: bool,
+    /// No task has the filter any more (seccomp_unotify(2)).
     sandbox_empty: bool,
-    /// A connect is decided, or it is time to look after them.
-    connect: bool,
 }
 
-fn wait(
-    signals: &Signals,
-    control: Option<&Control>,
-    server: Option<&Server<'_>>,
+fn wait<'a>(
+    signals: &'a Signals,
+    control: Option<&'a Control>,
+    server: Option<&'a Server>,
 ) -> rustix::io::Result<Ready> {
     let mut fds = vec![PollFd::new(signals, PollFlags::IN)];
-    let control_at = control.map(|control| {
-        fds.push(PollFd::new(control, PollFlags::IN));
-        fds.len() - 1
-    });
-    let listener_at = server.map(|server| {
-        fds.push(PollFd::from_borrowed_fd(server.listener().as_fd(), PollFlags::IN));
-        fds.len() - 1
-    });
-    let connects_from = fds.len();
-    let connecting = server.map(Server::connecting).filter(|connecting| !connecting.is_empty());
-    fds.extend(connecting.into_iter().flat_map(|connecting| connecting.poll_fds()));
-    let limit = connecting.and_then(Connecting::poll_limit);
-    let limit = limit.and_then(|limit| Timespec::try_from(limit).ok());
-    match poll(&mut fds, limit.as_ref()) {
+    let mut add = |fd: Option<BorrowedFd<'a>>| {
+        fd.map(|fd| {
+            fds.push(PollFd::from_borrowed_fd(fd, PollFlags::IN));
+            fds.len() - 1
+        })
+    };
+    let control = add(control.map(AsFd::as_fd));
+    let listener = add(server.map(|server| server.listener().as_fd()));
+    match poll(&mut fds, None) {
         Ok(_) => {}
         Err(Errno::INTR) => return Ok(Ready::default()),
         Err(errno) => return Err(errno),
     }
     let events = |at: Option<usize>| at.map_or(PollFlags::empty(), |at| fds[at].revents());
-    let listener = events(listener_at);
     Ok(Ready {
         signal: !events(Some(0)).is_empty(),
-        control: !events(control_at).is_empty(),
-        notification: listener.contains(PollFlags::IN),
-        // No task has the filter any more (seccomp_unotify(2)).
-        sandbox_empty: listener.intersects(PollFlags::HUP | PollFlags::ERR),
-        connect: connecting.is_some_and(Connecting::is_due)
-            || fds[connects_from..].iter().any(|fd| !fd.revents().is_empty()),
+        control: !events(control).is_empty(),
+        notification: events(listener).contains(PollFlags::IN),
+        sandbox_empty: events(listener).intersects(PollFlags::HUP | PollFlags::ERR),
     })
 }
 

@@ -5,7 +5,7 @@ use crate::compile::{filter, grants, plan};
 use crate::control::Control;
 use crate::decide::address::{AddressRules, UnixRules};
 use crate::failure::Failure;
-use crate::notify::observe::View;
+use crate::notify::observe::{self, Identity, View};
 use crate::notify::serve::Judges;
 use crate::policy::load::Environment;
 use crate::policy::resolve::{Network, Policy};
@@ -15,19 +15,18 @@ use crate::report::{Stream, Traps};
 use crate::run;
 use crate::scratch::Scratch;
 use crate::supervise::{Family, Signals};
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::AsFd;
 use rustix::io::Errno;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// A policy compiled for this kernel.
 #[derive(Debug)]
 pub(crate) struct Sandbox {
-    ruleset: OwnedFd,
-    addresses: AddressRules,
-    view: View,
-    traps: Traps,
+    judges: Arc<Judges>,
+    traps: Arc<Traps>,
     policy: Policy,
     /// Removed when this is dropped, after everything in the sandbox has ended.
     scratch: Option<Scratch>,
@@ -62,28 +61,31 @@ impl Sandbox {
         }
 
         let scratch = policy.built_in.then(|| make_scratch(&mut policy)).transpose()?;
-        protect::protect(&mut policy, &environment);
+        protect::protect(&mut policy, &environment)?;
         let rules = Rules::new(&policy.files);
         let grants = grants::compile(&rules, !allow_network)?;
         let ports = [policy.network.http_proxy_port, policy.network.socks_proxy_port];
         Ok(Self {
-            ruleset: grants.ruleset,
-            addresses: AddressRules {
-                allow_network,
-                loopback_ports: ports.into_iter().flatten().collect(),
-                local_binding: policy.network.allow_local_binding,
-                unix: UnixRules {
-                    all: policy.network.allow_all_unix_sockets,
-                    paths: policy.network.allow_unix_sockets.clone(),
+            judges: Arc::new(Judges {
+                addresses: AddressRules {
+                    allow_network,
+                    loopback_ports: ports.into_iter().flatten().collect(),
+                    local_binding: policy.network.allow_local_binding,
+                    unix: UnixRules {
+                        all: policy.network.allow_all_unix_sockets,
+                        paths: policy.network.allow_unix_sockets.clone(),
+                    },
                 },
-            },
-            view: View {
-                rules,
-                frozen: grants.frozen,
-                unlistable: grants.unlistable,
-                always: grants.always,
-            },
-            traps: Traps::new(stream, options.debug),
+                view: View {
+                    rules,
+                    frozen: grants.frozen,
+                    unlistable: grants.unlistable,
+                    always: grants.always,
+                    writable_roots: roots(&policy.files.allow_write),
+                },
+                ruleset: grants.ruleset,
+            }),
+            traps: Arc::new(Traps::new(stream, options.debug)),
             policy,
             scratch,
         })
@@ -99,10 +101,10 @@ impl Sandbox {
         lines.extend(sorted(missing).map(|path| {
             format!("warning: {path} does not exist and cannot be created by the command")
         }));
-        lines.extend(sorted(&self.view.frozen).map(|path| {
+        lines.extend(sorted(&self.judges.view.frozen).map(|path| {
             format!("note: {path} takes no new entries: something in it must not be written")
         }));
-        lines.extend(sorted(&self.view.unlistable).map(|path| {
+        lines.extend(sorted(&self.judges.view.unlistable).map(|path| {
             format!("note: what is new in {path} cannot be read: something in it must not be read")
         }));
         lines.push("the policy can be enforced\n".to_owned());
@@ -114,7 +116,7 @@ impl Sandbox {
     /// # Errors
     /// Returns the [`Failure`] because of which the tool did not run or had to be ended.
     pub(crate) fn run(
-        &mut self,
+        &self,
         arguments: &[OsString],
         tool: usize,
         control: Control,
@@ -132,11 +134,9 @@ impl Sandbox {
         let packet = plan::encode(tool, &candidates, &environment)
             .map_err(|_| Failure::Internal("plan", "PATH is too long".to_owned()))?;
         control
-            .send(&packet, Some(self.ruleset.as_fd()))
+            .send(&packet, Some(self.judges.ruleset.as_fd()))
             .map_err(|errno| Failure::system("send the plan", errno))?;
-        let judges =
-            Judges { addresses: &self.addresses, view: &self.view, ruleset: self.ruleset.as_fd() };
-        run::until_end(control, signals, family, &judges, &mut self.traps, name.as_bytes())
+        run::until_end(control, signals, family, &self.judges, &self.traps, name.as_bytes())
     }
 
     /// Prints the collected denials of a command that ended with `status`.
@@ -170,6 +170,12 @@ fn make_scratch(policy: &mut Policy) -> Result<Scratch, Failure> {
         .map_err(|errno| Failure::Internal("TMPDIR", format!("{}: {errno}", parent.display())))?;
     policy.files.allow_write.push(scratch.path().to_owned());
     Ok(scratch)
+}
+
+/// The objects that the allowed paths are now; a path that is missing is none.
+fn roots(paths: &[PathBuf]) -> Vec<(PathBuf, Identity)> {
+    let with_identity = |path: &PathBuf| Some((path.clone(), observe::identity_of(path)?));
+    paths.iter().filter_map(with_identity).collect()
 }
 
 fn sorted<'a>(

@@ -32,6 +32,8 @@ pub(crate) enum Call {
     Process(i32),
     /// The same of a process group or a user.
     ProcessGroup,
+    /// ptrace(PTRACE_TRACEME): the parent becomes the tracer.
+    TraceMe,
     /// Nothing that the filter should notify.
     Unknown,
 }
@@ -247,6 +249,7 @@ impl Call {
             }
             libc::SYS_ioprio_set if n.int(0) == IOPRIO_WHO_PROCESS => Self::Process(n.int(1)),
             libc::SYS_setpriority | libc::SYS_ioprio_set => Self::ProcessGroup,
+            libc::SYS_ptrace if n.unsigned(0) == libc::PTRACE_TRACEME => Self::TraceMe,
             _ => Self::Unknown,
         }
     }
@@ -254,6 +257,19 @@ impl Call {
 
 /// The rest of a socket's type are flags (socket(2)).
 const SOCK_TYPE_MASK: i32 = 0xf;
+
+impl Call {
+    /// Whether answering it can take long: a connect waits for a peer, what ends or starts
+    /// listening for connects that are being made, and a change of metadata for the inode's lock,
+    /// which a long write holds.
+    pub(crate) fn can_wait(&self) -> bool {
+        matches!(
+            self,
+            Self::Address(..) | Self::Listen(..) | Self::Shutdown(..) | Self::Metadata(_)
+        )
+    }
+}
+
 /// linux/ioprio.h
 const IOPRIO_WHO_PROCESS: i32 = 1;
 

@@ -1,18 +1,17 @@
 //! Calls on sockets: connect, bind, listen, shutdown, and pairs.
 //!
 //! All are performed on a duplicate of the target's socket, with the broker's own copy of the
-//! address, or refused. The broker serves one notification at a time, so that nothing else binds,
-//! connects or makes listen a socket of the sandbox between two steps here.
+//! address, or refused. What makes a socket of the internet listen, starts a connect to the sandbox's
+//! own, or ends its listening, is done by one thread at a time, which has the lock on the ports.
 
-use super::connecting::{Caller, Waiting};
-use super::serve::{Ending, Server};
+use super::serve::Server;
 use super::target::Target;
 use crate::decide::address::{Endpoint, Verdict};
 use crate::decide::call::AddressUse;
-use crate::perform::local_ports::{self, Held};
+use crate::perform::local_ports::{self, Held, LocalPorts};
 use crate::perform::socket::{Address, Progress, Socket};
 use crate::perform::unix::{Peer, Place};
-use crate::report::{Denial, Traps};
+use crate::report::Denial;
 use common::trap::NetworkOperation;
 use rustix::fd::AsFd;
 use rustix::io::{self, Errno};
@@ -20,6 +19,7 @@ use rustix::net::{self, AddressFamily, Shutdown, SocketFlags, SocketType};
 use std::net::SocketAddr;
 use std::os::fd::RawFd;
 use std::os::unix::ffi::OsStrExt;
+use std::sync::{Arc, MutexGuard, PoisonError};
 
 /// What a permitted address leads to.
 enum Goal {
@@ -35,20 +35,19 @@ enum Goal {
     Place(Place),
 }
 
-impl Server<'_> {
+impl Server {
     /// connect or bind.
     pub(super) fn address(
-        &mut self,
+        &self,
         id: u64,
         target: Target,
         kind: AddressUse,
         (number, address, length): (RawFd, u64, u32),
-        traps: &mut Traps,
-    ) -> io::Result<Ending> {
+    ) -> io::Result<()> {
         let address = Address::copy(target, address, length)?;
         let endpoint = address.endpoint()?;
-        let goal = self.judge(id, target, kind, &endpoint, traps)?;
-        let socket = self.take(target, number, kind, &endpoint, traps)?;
+        let goal = self.judge(id, target, kind, &endpoint)?;
+        let socket = self.take(target, number, kind, &endpoint)?;
         // Only now is it certain that memory and socket were those of the target.
         if !self.listener.is_waiting(id) {
             return Err(Errno::SRCH);
@@ -56,72 +55,101 @@ impl Server<'_> {
         // Binding a low port and passing a directory are rights: they must be the target's own.
         let needs_rights = kind == AddressUse::Bind || matches!(goal, Goal::Peer(_));
         if needs_rights && !self.same_credentials_as(target)? {
-            traps.log("refused: a socket address for a target with other credentials");
+            self.traps.log("refused: a socket address for a target with other credentials");
             return Err(Errno::ACCESS);
         }
         match (kind, goal) {
             (AddressUse::Bind, Goal::Place(place)) => {
-                place.bind(&socket, self.ruleset).map(Ending::now)
+                place.bind(&socket, self.judges.ruleset.as_fd())
             }
-            (AddressUse::Bind, Goal::Narrowed) => socket.bind_narrowed(&address).map(Ending::now),
-            (AddressUse::Bind, _) => socket.bind(&address).map(Ending::now),
-            (AddressUse::Connect, Goal::Peer(peer)) => {
-                let address = peer.address();
-                self.connect((id, target, number), socket, &address, Waiting::Queue(peer))
-            }
+            (AddressUse::Bind, Goal::Narrowed) => socket.bind_narrowed(&address),
+            (AddressUse::Bind, _) => socket.bind(&address),
             (AddressUse::Connect, Goal::Own(held)) => {
-                self.connect((id, target, number), socket, &address, Waiting::Own(held))
+                self.connect_own((id, target, number), socket, &address, &held)
             }
-            (AddressUse::Connect, _) => {
-                if endpoint == Endpoint::Unspecified {
-                    // It also ends listening.
-                    self.before_port_is_given_up(&socket);
+            (AddressUse::Connect, goal) => {
+                let leads_to = match &goal {
+                    Goal::Peer(peer) => peer.address(),
+                    _ => address,
+                };
+                // Dissolving an association ends listening too.
+                let _ports = (endpoint == Endpoint::Unspecified).then(|| {
+                    let mut ports = self.ports();
+                    ports.before_given_up(&socket);
+                    ports
+                });
+                let result = socket.connect(&leads_to, || self.listener.is_waiting(id));
+                if matches!(result, Ok(()) | Err(Errno::INPROGRESS)) {
+                    // In the target's own hands from now on, connected or not.
+                    socket.put_in_place(&self.listener, id)?;
                 }
-                self.connect((id, target, number), socket, &address, Waiting::Anyone)
+                result
             }
         }
     }
 
-    fn connect(
-        &mut self,
+    /// Connects to a listening socket of the sandbox, and to nothing else: from the first packet
+    /// until it is decided that socket is held, and ends listening only after the connect has ended.
+    fn connect_own(
+        &self,
         (id, target, number): (u64, Target, RawFd),
         socket: Socket,
         address: &Address,
-        peer: Waiting,
-    ) -> io::Result<Ending> {
-        match socket.connect(address) {
-            Ok(Progress::Connected) => {
-                socket.put_in_place(&self.listener, id)?;
-                Ok(Ending::Now(Ok(())))
+        held: &Held,
+    ) -> io::Result<()> {
+        let socket = Arc::new(socket);
+        let started = self.ports().start(held, &socket, address);
+        let ended = match started {
+            Ok(Progress::Connected) => return socket.put_in_place(&self.listener, id),
+            Ok(_) => {
+                // Given up by the sandbox, it is to be free.
+                socket.wait(|| self.listener.is_waiting(id) && self.ports().has(held))
             }
-            Ok(Progress::Handshake | Progress::Queue) => {
-                self.connecting.add(Caller::Waits(id), socket, peer).map(|()| Ending::Later)
-            }
-            // In the target's own hands from now on. But as long as it is not decided, the
-            // sandbox's own socket must stay where it is.
             Err(Errno::INPROGRESS) => {
                 socket.put_in_place(&self.listener, id)?;
-                if matches!(peer, Waiting::Own(_)) {
-                    self.connecting.add(Caller::GoesOn(target, number), socket, peer)?;
+                if socket.is_decided() {
+                    // What is held is let go of before the target goes on.
+                    self.ports().finish(&socket, true);
+                    return started.map(drop);
                 }
-                Err(Errno::INPROGRESS)
+                // The target goes on, and this thread looks after the connect. The answer that
+                // follows this one finds nobody.
+                self.listener.complete(id, Err(Errno::INPROGRESS));
+                let is_there = || target.duplicate(number).is_ok_and(|there| socket.is(&there));
+                socket.wait(|| is_there() && self.ports().has(held))
             }
-            Err(errno) => Err(errno),
+            Err(errno) => return Err(errno),
+        };
+        // Nobody would look after it any more.
+        let wanted = !matches!(ended, Err(Errno::INTR | Errno::INPROGRESS));
+        let was_ours = self.ports().finish(&socket, wanted);
+        match ended {
+            Err(Errno::INPROGRESS) => ended,
+            Err(Errno::INTR) => Err(Errno::CONNREFUSED),
+            _ if !was_ours => Err(Errno::CONNREFUSED),
+            Ok(()) if started.is_ok() => socket.put_in_place(&self.listener, id),
+            ended => ended,
         }
+    }
+
+    fn ports(&self) -> MutexGuard<'_, LocalPorts> {
+        // What it knows is compared with the kernel's truth whenever it is used.
+        self.ports.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Judges the address, and follows it to what it names where that is what decides.
     fn judge(
-        &mut self,
+        &self,
         id: u64,
         target: Target,
         kind: AddressUse,
         endpoint: &Endpoint,
-        traps: &mut Traps,
     ) -> io::Result<Goal> {
         let (operation, verdict) = match kind {
-            AddressUse::Connect => (NetworkOperation::Connect, self.addresses.connect(endpoint)),
-            AddressUse::Bind => (NetworkOperation::Bind, self.addresses.bind(endpoint)),
+            AddressUse::Connect => {
+                (NetworkOperation::Connect, self.judges.addresses.connect(endpoint))
+            }
+            AddressUse::Bind => (NetworkOperation::Bind, self.judges.addresses.bind(endpoint)),
         };
         let mut name = endpoint.describe();
         let mut reason = "address rules";
@@ -139,16 +167,16 @@ impl Server<'_> {
             {
                 // Where nobody listens, looking for a name service daemon is not worth a report.
                 let peer = Peer::resolve(target, path)?;
-                if verdict == Verdict::ByPath && self.addresses.unix.permit(peer.name()) {
+                if verdict == Verdict::ByPath && self.judges.addresses.unix.permit(peer.name()) {
                     return Ok(Goal::Peer(peer));
                 }
                 name = peer.name().as_os_str().as_bytes().to_vec();
             }
             (Verdict::ByPath, Endpoint::UnixPath(path)) => {
                 let place = Place::resolve(target, path)?;
-                let listed = self.addresses.unix.permit(place.name());
-                let writable = self.view.rules.access(place.name()).write
-                    && !self.view.frozen.contains(place.directory());
+                let listed = self.judges.addresses.unix.permit(place.name());
+                let writable = self.judges.view.rules.access(place.name()).write
+                    && !self.judges.view.frozen.contains(place.directory());
                 match (listed, writable) {
                     (true, true) => return Ok(Goal::Place(place)),
                     (true, false) => reason = "the path may not be written",
@@ -159,14 +187,15 @@ impl Server<'_> {
             (Verdict::ByPath | Verdict::Refuse, _) => {}
         }
         if self.listener.is_waiting(id) {
-            traps.report(Denial::Network(operation, name), reason);
+            self.traps.report(Denial::Network(operation, name), reason);
         }
         Err(Errno::ACCESS)
     }
 
     /// The socket of the sandbox that listens on `address`.
-    fn own_port(&mut self, address: SocketAddr) -> io::Result<Held> {
-        match self.ports.hold(address) {
+    fn own_port(&self, address: SocketAddr) -> io::Result<Held> {
+        let held = self.ports().hold(address);
+        match held {
             Some(held) => Ok(held),
             None if local_ports::anybody_listens(address) => Err(Errno::ACCESS),
             None => Err(Errno::CONNREFUSED),
@@ -180,17 +209,16 @@ impl Server<'_> {
         number: RawFd,
         kind: AddressUse,
         endpoint: &Endpoint,
-        traps: &mut Traps,
     ) -> io::Result<Socket> {
-        Socket::take(target, number, self.addresses).or_else(|errno| {
-            traps.log(&format!("cannot duplicate the socket for {endpoint:?}: {errno}"));
+        Socket::take(target, number, &self.judges.addresses).or_else(|errno| {
+            self.traps.log(&format!("cannot duplicate the socket for {endpoint:?}: {errno}"));
             match (errno, kind) {
                 (Errno::PERM, AddressUse::Connect) => {
-                    Socket::replace(target, number, self.addresses)
+                    Socket::replace(target, number, &self.judges.addresses)
                 }
                 (Errno::PERM, AddressUse::Bind) => {
                     let denial = Denial::Network(NetworkOperation::Bind, endpoint.describe());
-                    traps.report(denial, "the platform refuses to duplicate descriptors");
+                    self.traps.report(denial, "the platform refuses to duplicate descriptors");
                     Err(errno)
                 }
                 _ => Err(errno),
@@ -200,13 +228,12 @@ impl Server<'_> {
 
     /// listen.
     pub(super) fn listen(
-        &mut self,
+        &self,
         id: u64,
         target: Target,
         (number, backlog): (RawFd, i32),
-        traps: &mut Traps,
     ) -> io::Result<()> {
-        let rules = self.addresses;
+        let rules = &self.judges.addresses;
         let socket = if rules.local_binding || rules.unix.any() {
             Socket::take(target, number, rules).map(Some)?
         } else {
@@ -217,19 +244,20 @@ impl Server<'_> {
         }
         let Some(socket) = socket.filter(|socket| socket.is_unix() || rules.local_binding) else {
             let name = local_name(target, number);
-            traps.report(Denial::Network(NetworkOperation::Bind, name), "listen");
+            self.traps.report(Denial::Network(NetworkOperation::Bind, name), "listen");
             return Err(Errno::ACCESS);
         };
+        let mut ports = self.ports();
         socket.listen(backlog)?;
         if socket.is_internet() {
-            self.ports.add(target, number, &socket)?;
+            ports.add(target, number, &socket)?;
         }
         Ok(())
     }
 
     /// shutdown, of which the filter notifies what can end listening.
     pub(super) fn shutdown(
-        &mut self,
+        &self,
         id: u64,
         target: Target,
         (number, how): (RawFd, i32),
@@ -243,16 +271,9 @@ impl Server<'_> {
         if !self.listener.is_waiting(id) {
             return Err(Errno::SRCH);
         }
-        if let Some(cookie) = Socket::listening_cookie(&socket) {
-            self.connecting.end_for(cookie, &self.listener);
-        }
+        let mut ports = self.ports();
+        ports.before_given_up(&socket);
         net::shutdown(&socket, how)
-    }
-
-    fn before_port_is_given_up(&mut self, socket: &Socket) {
-        if let Some(cookie) = Socket::listening_cookie(socket) {
-            self.connecting.end_for(cookie, &self.listener);
-        }
     }
 
     /// socketpair of datagram sockets: the target gets a pair of seqpacket ones. They keep messages

@@ -13,10 +13,10 @@
 
 use crate::decide::address::canonical;
 use crate::notify::target::Target;
-use crate::perform::socket::Socket;
-use rustix::fd::OwnedFd;
+use crate::perform::socket::{Address, Progress, Socket};
+use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs;
-use rustix::io;
+use rustix::io::{self, Errno};
 use rustix::net::{
     self, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, sockopt,
 };
@@ -24,18 +24,34 @@ use rustix::process::Pid;
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::RawFd;
+use std::sync::Arc;
 
 /// Most ports that are known at a time; the oldest is forgotten for another.
 const PORTS_MAX: usize = 4096;
+/// Most connects under way that no target waits for: each takes a thread.
+const UNATTENDED_MAX: usize = 128;
 /// Most processes, and descriptors of them, that are looked at to find a socket whose holder has
 /// gone, as happens when a server becomes a daemon.
 const PROCESSES_MAX: usize = 1024;
 const DESCRIPTORS_MAX: usize = 16_384;
 
-/// What the broker made listen.
+/// What the broker made listen, and the connects to that which are under way.
+///
+/// Whoever makes a socket listen, starts a connect to one, or ends its listening, has this to itself
+/// meanwhile.
 #[derive(Debug, Default)]
 pub(crate) struct LocalPorts {
     known: VecDeque<Listening>,
+    under_way: Vec<UnderWay>,
+}
+
+/// A connect whose first packet may be sent again: it must find nobody but the sandbox's own socket.
+#[derive(Debug)]
+struct UnderWay {
+    cookie: u64,
+    socket: Arc<Socket>,
+    /// The target has its answer, and does not wait.
+    unattended: bool,
 }
 
 #[derive(Debug)]
@@ -53,19 +69,7 @@ struct Listening {
 pub(crate) struct Held {
     address: SocketAddr,
     cookie: u64,
-    _socket: OwnedFd,
-}
-
-impl Held {
-    /// The address that it listens on.
-    pub(crate) fn address(&self) -> SocketAddr {
-        self.address
-    }
-
-    /// Its cookie.
-    pub(crate) fn cookie(&self) -> u64 {
-        self.cookie
-    }
+    socket: OwnedFd,
 }
 
 impl LocalPorts {
@@ -86,6 +90,64 @@ impl LocalPorts {
         Ok(())
     }
 
+    /// Starts a connect of `socket` to what is held. Returns whether it is under way, to be ended by
+    /// [`LocalPorts::finish`].
+    ///
+    /// # Errors
+    /// As [`Socket::start`]; [`Errno::CONNREFUSED`] if it does not listen any more, or too many that
+    /// nobody waits for are under way.
+    pub(crate) fn start(
+        &mut self,
+        held: &Held,
+        socket: &Arc<Socket>,
+        address: &Address,
+    ) -> io::Result<Progress> {
+        if Socket::listening_cookie(&held.socket) != Some(held.cookie) {
+            return Err(Errno::CONNREFUSED);
+        }
+        let result = socket.start(address);
+        let unattended = result == Err(Errno::INPROGRESS);
+        if unattended
+            && self.under_way.iter().filter(|one| one.unattended).count() >= UNATTENDED_MAX
+        {
+            socket.give_up();
+            return Err(Errno::CONNREFUSED);
+        }
+        if unattended || result == Ok(Progress::Handshake) {
+            let (cookie, socket) = (held.cookie, Arc::clone(socket));
+            self.under_way.push(UnderWay { cookie, socket, unattended });
+        }
+        result
+    }
+
+    /// Forgets a connect that is decided, or ends it if it is not `wanted` any more. Returns false if
+    /// it was ended before.
+    pub(crate) fn finish(&mut self, socket: &Arc<Socket>, wanted: bool) -> bool {
+        let before = self.under_way.len();
+        self.under_way.retain(|one| !Arc::ptr_eq(&one.socket, socket));
+        if !wanted {
+            socket.give_up();
+        }
+        self.under_way.len() < before
+    }
+
+    /// Ends the connects to `listening`, if it does listen: it is about to give its address up, and
+    /// what they send again would reach whoever takes it.
+    pub(crate) fn before_given_up(&mut self, listening: impl AsFd) {
+        let Some(cookie) = Socket::listening_cookie(listening) else { return };
+        self.under_way.retain(|one| {
+            if one.cookie == cookie {
+                one.socket.give_up();
+            }
+            one.cookie != cookie
+        });
+    }
+
+    /// Whether the sandbox itself still has what is held.
+    pub(crate) fn has(&mut self, held: &Held) -> bool {
+        self.hold(held.address).is_some_and(|own| own.cookie == held.cookie)
+    }
+
     /// The socket of the sandbox that listens on `address`, a canonical one, if there is one.
     pub(crate) fn hold(&mut self, address: SocketAddr) -> Option<Held> {
         let at = self.known.iter().position(|known| known.address == address)?;
@@ -104,7 +166,7 @@ impl Listening {
         let socket = at_holder.filter(|socket| self.is(socket)).or_else(|| self.search())?;
         // Listening until the broker ends it.
         let listens = sockopt::socket_acceptconn(&socket).unwrap_or(false);
-        listens.then(|| Held { address: self.address, cookie: self.cookie, _socket: socket })
+        listens.then(|| Held { address: self.address, cookie: self.cookie, socket })
     }
 
     fn is(&self, socket: &OwnedFd) -> bool {

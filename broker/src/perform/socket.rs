@@ -19,7 +19,7 @@ use rustix::net::sockopt::Timeout;
 use rustix::net::{self, AddressFamily, SocketFlags, SocketType, ipproto, sockopt};
 use std::net::SocketAddr;
 use std::os::fd::RawFd;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The broker's own copy of an address argument, in the length that the target gave.
 #[derive(Debug)]
@@ -100,6 +100,12 @@ pub(crate) struct Socket {
     /// Where to put the socket: it is the broker's own, not a duplicate.
     replaces: Option<Place>,
 }
+
+/// How often a wait looks whether it is still wanted.
+const LOOK_INTERVAL: Duration = Duration::from_millis(500);
+/// How long a full queue is left alone at first, and at most.
+const QUEUE_PAUSE: Duration = Duration::from_millis(2);
+const QUEUE_PAUSE_MAX: Duration = Duration::from_millis(50);
 
 /// A descriptor of the target and its flag.
 #[derive(Clone, Copy, Debug)]
@@ -242,13 +248,13 @@ impl Socket {
 
     /// connect(2) to `address`, without waiting.
     ///
-    /// The flag is the open file description's, so that other descriptors of the socket, in the
-    /// target too, do not block either for the length of one system call.
+    /// The flag that says so is shared with the target: if that changes it at the wrong moment, this
+    /// blocks after all, on a thread that nothing but connects like this one depends on.
     ///
     /// # Errors
     /// Returns what the kernel returns; [`Errno::INPROGRESS`] and, from a Unix socket,
     /// [`Errno::AGAIN`] if the target does not wait itself.
-    pub(crate) fn connect(&self, address: &Address) -> io::Result<Progress> {
+    pub(crate) fn start(&self, address: &Address) -> io::Result<Progress> {
         if !self.blocking {
             return net::connect(&self.descriptor, address).map(|()| Progress::Connected);
         }
@@ -258,33 +264,76 @@ impl Socket {
         fs::fcntl_setfl(&self.descriptor, flags - OFlags::NONBLOCK)?;
         match result {
             Ok(()) => Ok(Progress::Connected),
-            // On loopback the handshake is usually complete by now.
-            Err(Errno::INPROGRESS | Errno::ALREADY) => {
-                let outcome = self.outcome();
-                outcome.map_or(Ok(Progress::Handshake), |o| o.map(|()| Progress::Connected))
-            }
+            Err(Errno::INPROGRESS | Errno::ALREADY) => Ok(Progress::Handshake),
             Err(Errno::AGAIN) if self.is_unix() => Ok(Progress::Queue),
             Err(errno) => Err(errno),
         }
     }
 
-    /// How the connect ended, if it has.
-    pub(crate) fn outcome(&self) -> Option<io::Result<()>> {
-        let mut fds = [PollFd::new(&self.descriptor, PollFlags::OUT)];
-        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-        match poll(&mut fds, Some(&now)) {
-            Ok(0) => None,
-            Ok(_) => Some(sockopt::socket_error(&self.descriptor).and_then(|result| result)),
-            Err(errno) => Some(Err(errno)),
+    /// connect(2) to `address`. A target that waits in its call is waited for as long as `wanted`
+    /// says that it is still there.
+    ///
+    /// # Errors
+    /// As [`Socket::start`] and [`Socket::wait`].
+    pub(crate) fn connect(&self, address: &Address, wanted: impl Fn() -> bool) -> io::Result<()> {
+        let deadline = self.deadline()?;
+        let mut pause = QUEUE_PAUSE;
+        loop {
+            match self.start(address)? {
+                Progress::Connected => return Ok(()),
+                Progress::Handshake => return self.wait(wanted),
+                // Nothing tells when the queue has room again.
+                Progress::Queue => {
+                    if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+                        return Err(Errno::AGAIN);
+                    }
+                    if !wanted() {
+                        return Err(Errno::INTR);
+                    }
+                    std::thread::sleep(pause);
+                    pause = (pause * 2).min(QUEUE_PAUSE_MAX);
+                }
+            }
         }
     }
 
-    /// SO_SNDTIMEO, if one is set (socket(7)).
+    /// Waits until a connect that is under way is decided (connect(2), EINPROGRESS). The wait is a
+    /// poll instead of a blocking connect, so that it ends with the target.
     ///
     /// # Errors
-    /// Returns what getsockopt(2) returns.
-    pub(crate) fn send_timeout(&self) -> io::Result<Option<Duration>> {
-        sockopt::socket_timeout(&self.descriptor, Timeout::Send)
+    /// Returns what SO_ERROR says; [`Errno::INPROGRESS`] when the target's SO_SNDTIMEO has run out
+    /// (socket(7)), [`Errno::INTR`] if it is not `wanted` any more.
+    pub(crate) fn wait(&self, wanted: impl Fn() -> bool) -> io::Result<()> {
+        let deadline = if self.blocking { self.deadline()? } else { None };
+        loop {
+            let mut fds = [PollFd::new(&self.descriptor, PollFlags::OUT)];
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            let limit = left.unwrap_or(LOOK_INTERVAL).min(LOOK_INTERVAL);
+            match poll(&mut fds, Timespec::try_from(limit).ok().as_ref()) {
+                Ok(0) | Err(Errno::INTR) => {}
+                Ok(_) => return sockopt::socket_error(&self.descriptor)?,
+                Err(errno) => return Err(errno),
+            }
+            if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+                return Err(Errno::INPROGRESS);
+            }
+            if !wanted() {
+                return Err(Errno::INTR);
+            }
+        }
+    }
+
+    /// Whether a connect that is under way is decided; on loopback it usually is by now, or at once.
+    pub(crate) fn is_decided(&self) -> bool {
+        let soon = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
+        let mut fds = [PollFd::new(&self.descriptor, PollFlags::OUT)];
+        poll(&mut fds, Some(&soon)).is_ok_and(|count| count > 0)
+    }
+
+    /// When SO_SNDTIMEO ends a wait that starts now, if one is set (socket(7)).
+    fn deadline(&self) -> io::Result<Option<Instant>> {
+        let limit = sockopt::socket_timeout(&self.descriptor, Timeout::Send)?;
+        Ok(limit.map(|limit| Instant::now() + limit))
     }
 
     /// Puts a socket of the broker's own in the place of the target's. A duplicate needs nothing.
