@@ -12,6 +12,7 @@ mod notify;
 mod perform;
 mod policy;
 mod protect;
+mod proxy;
 mod report;
 mod run;
 mod sandbox;

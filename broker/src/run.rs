@@ -7,6 +7,7 @@ use crate::decide::address::AddressRules;
 use crate::failure::Failure;
 use crate::notify::observe::View;
 use crate::notify::serve::Server;
+use crate::proxy::Proxy;
 use crate::report::Traps;
 use crate::supervise::{Family, Signals};
 use common::exit;
@@ -26,6 +27,8 @@ pub(crate) struct Judges<'a> {
     pub(crate) addresses: &'a AddressRules,
     /// File rules, for metadata and reports.
     pub(crate) view: &'a View,
+    /// What filters domains.
+    pub(crate) proxy: Option<&'a Proxy>,
 }
 
 /// Serves the command until it has ended; returns its exit status as landstrip's own.
@@ -45,12 +48,12 @@ pub(crate) fn until_end(
     let mut server: Option<Server<'_>> = None;
     let mut confined = false;
     loop {
-        let ready = wait(signals, control.as_ref(), server.as_ref())
+        let ready = wait(signals, control.as_ref(), server.as_ref(), judges.proxy)
             .map_err(|errno| Failure::system("poll", errno))?;
         if ready.control {
             match control.as_ref().map(Control::receive) {
                 Some(Ok(Message::Listening(listener))) if !confined => {
-                    server = Some(Server::new(listener, judges.addresses, judges.view));
+                    server = Some(Server::new(listener, judges));
                     confined = true;
                 }
                 Some(Ok(Message::Listening(_))) => {
@@ -65,6 +68,9 @@ pub(crate) fn until_end(
         }
         if let (true, Some(server)) = (ready.notification, &mut server) {
             server.serve(traps).map_err(|errno| Failure::system("notification", errno))?;
+        }
+        if let Some(proxy) = judges.proxy.filter(|_| ready.proxy) {
+            proxy.attend(traps);
         }
         if ready.sandbox_empty {
             server = None;
@@ -85,6 +91,10 @@ pub(crate) fn until_end(
                 }
                 if !confined {
                     return Err(Failure::died());
+                }
+                if let Some(proxy) = judges.proxy {
+                    // What it refused, it reported before the command knew.
+                    proxy.attend(traps);
                 }
                 return Ok(exit_status(status));
             }
@@ -114,6 +124,8 @@ struct Ready {
     control: bool,
     notification: bool,
     sandbox_empty: bool,
+    /// The proxy has something to say or to hear.
+    proxy: bool,
     /// A connect is decided, or it is time to look after them.
     connect: bool,
 }
@@ -122,7 +134,9 @@ fn wait(
     signals: &Signals,
     control: Option<&Control>,
     server: Option<&Server<'_>>,
+    proxy: Option<&Proxy>,
 ) -> rustix::io::Result<Ready> {
+    let proxy = proxy.map(Proxy::watch);
     let mut fds = vec![PollFd::new(signals, PollFlags::IN)];
     let control_at = control.map(|control| {
         fds.push(PollFd::new(control, PollFlags::IN));
@@ -130,6 +144,10 @@ fn wait(
     });
     let listener_at = server.map(|server| {
         fds.push(PollFd::from_borrowed_fd(server.listener().as_fd(), PollFlags::IN));
+        fds.len() - 1
+    });
+    let proxy_at = proxy.as_ref().and_then(|proxy| proxy.poll_fd()).map(|fd| {
+        fds.push(fd);
         fds.len() - 1
     });
     let connects_from = fds.len();
@@ -148,6 +166,7 @@ fn wait(
         control: !events(control_at).is_empty(),
         notification: listener.contains(PollFlags::IN),
         // No task has the filter any more (seccomp_unotify(2)).
+        proxy: !events(proxy_at).is_empty(),
         sandbox_empty: listener.intersects(PollFlags::HUP | PollFlags::ERR),
         connect: count == 0 || fds[connects_from..].iter().any(|fd| !fd.revents().is_empty()),
     })

@@ -10,6 +10,7 @@ use crate::policy::load::Environment;
 use crate::policy::resolve::{Network, Policy};
 use crate::policy::rules::Rules;
 use crate::protect;
+use crate::proxy::{self, Proxy};
 use crate::report::{Stream, Traps};
 use crate::run;
 use crate::scratch::Scratch;
@@ -28,6 +29,8 @@ pub(crate) struct Sandbox {
     view: View,
     traps: Traps,
     policy: Policy,
+    /// If the policy names domains and a command is to run.
+    proxy: Option<Proxy>,
     /// Removed when this is dropped, after everything in the sandbox has ended.
     scratch: Option<Scratch>,
 }
@@ -43,6 +46,12 @@ impl Sandbox {
         let environment = Environment::of_process()?;
         let mut policy = Policy::load(options, &environment)?;
         refuse_what_is_not_built(&policy.network)?;
+
+        let proxy = match (proxy::is_wanted(&policy.network), child) {
+            (false, _) => None,
+            (true, Some(_)) => Some(Proxy::prepare(&policy.network)?),
+            (true, None) => proxy::check(&policy.network).map(|_| None)?,
+        };
 
         let allow_network = policy.network.allow_network;
         let report_reads = !policy.files.deny_read.is_empty();
@@ -63,7 +72,12 @@ impl Sandbox {
             ruleset: grants.ruleset,
             addresses: AddressRules {
                 allow_network,
-                loopback_ports: ports.into_iter().flatten().collect(),
+                // With domains these ports are landstrip's own, on one address only.
+                loopback_ports: match proxy {
+                    None => ports.into_iter().flatten().collect(),
+                    Some(_) => Vec::new(),
+                },
+                proxies: proxy.as_ref().map(Proxy::addresses).unwrap_or_default(),
             },
             view: View {
                 rules,
@@ -73,6 +87,7 @@ impl Sandbox {
             },
             traps: Traps::new(stream, options.debug),
             policy,
+            proxy,
             scratch,
         })
     }
@@ -115,14 +130,19 @@ impl Sandbox {
             return Err(Failure::Launch(name.as_bytes().to_vec(), Errno::NOENT));
         }
         let temporary = self.scratch.as_ref().map(|scratch| scratch.path().as_os_str());
-        let environment: Vec<plan::Variable<'_>> =
-            temporary.map(|path| ("TMPDIR", Some(path))).into_iter().collect();
+        let proxies = self.proxy.as_ref().map(Proxy::environment).unwrap_or_default();
+        let mut environment = proxy::borrow(&proxies);
+        environment.extend(temporary.map(|path| ("TMPDIR", Some(path))));
         let packet = plan::encode(tool, &candidates, &environment)
             .map_err(|_| Failure::Internal("plan", "PATH is too long".to_owned()))?;
         control
             .send(&packet, Some(self.ruleset.as_fd()))
             .map_err(|errno| Failure::system("send the plan", errno))?;
-        let judges = run::Judges { addresses: &self.addresses, view: &self.view };
+        let judges = run::Judges {
+            addresses: &self.addresses,
+            view: &self.view,
+            proxy: self.proxy.as_ref(),
+        };
         run::until_end(control, signals, family, &judges, &mut self.traps, name.as_bytes())
     }
 
@@ -136,8 +156,6 @@ impl Sandbox {
 /// less protection is out of the question.
 fn refuse_what_is_not_built(network: &Network) -> Result<(), Failure> {
     let asked = [
-        ("network.allowedDomains", !network.allowed_domains.is_empty()),
-        ("network.deniedDomains", !network.denied_domains.is_empty()),
         ("network.allowLocalBinding", network.allow_local_binding),
         ("network.allowUnixSockets", !network.allow_unix_sockets.is_empty()),
         ("network.allowAllUnixSockets", network.allow_all_unix_sockets),

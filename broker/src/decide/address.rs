@@ -93,6 +93,8 @@ pub(crate) struct AddressRules {
     pub(crate) allow_network: bool,
     /// Ports on loopback addresses that may be connected to.
     pub(crate) loopback_ports: Vec<u16>,
+    /// Where landstrip's own proxies listen.
+    pub(crate) proxies: Vec<SocketAddr>,
 }
 
 impl AddressRules {
@@ -105,6 +107,11 @@ impl AddressRules {
             Endpoint::Internet(_) if self.allow_network => Ok(()),
             Endpoint::Internet(address)
                 if is_loopback(address.ip()) && self.loopback_ports.contains(&address.port()) =>
+            {
+                Ok(())
+            }
+            Endpoint::Internet(address)
+                if self.proxies.contains(&(address.ip().to_canonical(), address.port()).into()) =>
             {
                 Ok(())
             }
@@ -160,7 +167,8 @@ mod tests {
 
     #[test]
     fn only_the_permitted_ports_on_loopback_are_reached() {
-        let rules = AddressRules { allow_network: false, loopback_ports: vec![3128] };
+        let rules =
+            AddressRules { allow_network: false, loopback_ports: vec![3128], ..Default::default() };
         let refused = Err(Errno::ACCESS);
         let cases = [
             (inet([127, 0, 0, 1], 3128), Ok(())),
@@ -200,7 +208,7 @@ mod tests {
 
     #[test]
     fn open_networking_still_refuses_unix_sockets() {
-        let rules = AddressRules { allow_network: true, loopback_ports: vec![] };
+        let rules = AddressRules { allow_network: true, ..Default::default() };
         assert_eq!(rules.connect(&Endpoint::parse(&inet([10, 0, 0, 1], 80)).unwrap()), Ok(()));
         assert_eq!(rules.bind(&Endpoint::parse(&inet([0, 0, 0, 0], 80)).unwrap()), Ok(()));
         for name in [&b"/x"[..], b"\0x", b""] {

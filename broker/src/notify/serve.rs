@@ -12,7 +12,9 @@ use crate::decide::call::{self, AddressUse, Call, MetadataCall};
 use crate::perform::metadata;
 use crate::perform::path;
 use crate::perform::socket::{Address, Socket};
+use crate::proxy::Proxy;
 use crate::report::{Denial, Traps};
+use crate::run::Judges;
 use common::trap::{FileOperation, NetworkOperation};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs;
@@ -27,6 +29,7 @@ pub(crate) struct Server<'a> {
     listener: Listener,
     addresses: &'a AddressRules,
     view: &'a View,
+    proxy: Option<&'a Proxy>,
     connecting: Connecting,
     /// The broker's own credentials, read when first needed.
     credentials: OnceCell<Credentials>,
@@ -42,11 +45,12 @@ enum Ending {
 
 impl<'a> Server<'a> {
     /// Serves `listener` by these rules.
-    pub(crate) fn new(listener: OwnedFd, addresses: &'a AddressRules, view: &'a View) -> Self {
+    pub(crate) fn new(listener: OwnedFd, judges: &Judges<'a>) -> Self {
         Self {
             listener: Listener::new(listener),
-            addresses,
-            view,
+            addresses: judges.addresses,
+            view: judges.view,
+            proxy: judges.proxy,
             connecting: Connecting::default(),
             credentials: OnceCell::new(),
         }
@@ -201,7 +205,7 @@ impl<'a> Server<'a> {
             // Binding a low port is a right: it must be the target's own.
             AddressUse::Bind if !self.same_credentials_as(target)? => Err(Errno::ACCESS),
             AddressUse::Bind => Ok(Ending::Now(socket.bind(&address))),
-            AddressUse::Connect => match socket.connect(&address) {
+            AddressUse::Connect => match self.connect(&socket, &address, &endpoint, traps) {
                 Ok(false) => self.connecting.add(id, socket).map(|()| Ending::Later),
                 // In the target's own hands from now on, connected or not.
                 result @ (Ok(true) | Err(Errno::INPROGRESS)) => {
@@ -210,6 +214,24 @@ impl<'a> Server<'a> {
                 }
                 Err(errno) => Err(errno),
             },
+        }
+    }
+
+    /// Connects without waiting, and tells the proxy of what comes to it.
+    fn connect(
+        &self,
+        socket: &Socket,
+        address: &Address,
+        endpoint: &Endpoint,
+        traps: &Traps,
+    ) -> io::Result<bool> {
+        let result = socket.connect(address);
+        match (result, self.proxy) {
+            (Ok(_) | Err(Errno::INPROGRESS), Some(proxy)) => {
+                proxy.admit(endpoint, socket, traps)?;
+                result
+            }
+            (result, _) => result,
         }
     }
 
