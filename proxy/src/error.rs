@@ -98,11 +98,11 @@ impl DialError {
 pub(crate) enum ResolveError {
     /// There is no such name.
     #[error("there is no such name")]
-    NoName,
+    Missing,
     /// The name exists but has no address.
     #[error("the name has no address")]
-    NoAddress,
+    Addressless,
     /// No name server gave a usable answer.
     #[error("no name server answered")]
-    NoAnswer,
+    Silence,
 }

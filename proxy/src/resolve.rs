@@ -69,15 +69,15 @@ impl Resolver {
         }
         .unwrap_or_else(|_| {
             six.abort();
-            Ok(Err(ResolveError::NoAnswer))
+            Ok(Err(ResolveError::Silence))
         })
-        .unwrap_or(Err(ResolveError::NoAnswer));
+        .unwrap_or(Err(ResolveError::Silence));
         let addresses: Vec<IpAddr> =
             interleave(six.clone().unwrap_or_default(), four.clone().unwrap_or_default());
         match (four, six) {
             _ if !addresses.is_empty() => Ok(addresses),
             (Err(error), _) | (_, Err(error)) => Err(error),
-            _ => Err(ResolveError::NoAddress),
+            _ => Err(ResolveError::Addressless),
         }
     }
 }
@@ -102,12 +102,12 @@ async fn ask_all(servers: &Servers, name: &str, kind: Kind) -> Result<Vec<IpAddr
             let asked = timeout(servers.timeout, ask(server, name, kind)).await;
             match asked {
                 Ok(Ok(Answer::Addresses(addresses))) => return Ok(addresses),
-                Ok(Ok(Answer::NoName)) => return Err(ResolveError::NoName),
+                Ok(Ok(Answer::NoName)) => return Err(ResolveError::Missing),
                 Ok(Ok(Answer::Failed | Answer::Truncated) | Err(_)) | Err(_) => {}
             }
         }
     }
-    Err(ResolveError::NoAnswer)
+    Err(ResolveError::Silence)
 }
 
 /// Asks one server over UDP, and over TCP if the answer does not fit.
