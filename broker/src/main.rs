@@ -8,11 +8,13 @@ mod compile;
 mod control;
 mod decide;
 mod failure;
+mod hard_links;
 mod notify;
 mod perform;
 mod policy;
 mod protect;
 mod proxy;
+mod removal;
 mod report;
 mod run;
 mod sandbox;
@@ -86,7 +88,7 @@ fn obey(
         Command::Version => Ok(Outcome::Said(format!("landstrip {}\n", env!("CARGO_PKG_VERSION")))),
         Command::Check(options) => Ok(Outcome::Said(Sandbox::compile(&options, None)?.check())),
         Command::Run(options, tool) => {
-            let mut sandbox = Box::new(Sandbox::compile(&options, Some(&control))?);
+            let sandbox = Box::new(Sandbox::compile(&options, Some(&control))?);
             let status = sandbox.run(arguments, tool, control, signals, family)?;
             Ok(Outcome::Ran(sandbox, status))
         }

@@ -1,22 +1,68 @@
 //! What the command may never write, whatever the policy says: the policy itself and the programs
-//! that enforce it. Otherwise one run could take the next one's sandbox away.
+//! that enforce it, or one run could take the next one's sandbox away; and what of the system
+//! undoes every rule.
 
-use crate::policy::load::Environment;
+use crate::compile::grants::block_devices;
+use crate::failure::Failure;
+use crate::hard_links::other_names;
+use crate::policy::load::{Environment, trail};
 use crate::policy::resolve::Policy;
+use rustix::fs::Access;
 use std::path::{Path, PathBuf};
 
-/// Adds the implicit denials to `policy`.
-pub(crate) fn protect(policy: &mut Policy, environment: &Environment) {
+/// Adds the implicit denials to `policy`. They cost something only where `allowWrite` reaches.
+///
+/// # Errors
+/// Returns the [`Failure`] that names what cannot be protected.
+pub(crate) fn protect(policy: &mut Policy, environment: &Environment) -> Result<(), Failure> {
     let mut protected = policy.sources.clone();
-    protected.extend(environment.policy_directory());
-    protected.extend(programs());
-    for path in protected {
-        policy.files.deny_write_path(&path);
+    // Also where no policy is now, or another one is in force: the next run may look there, and a
+    // link that the command could replace would lead it elsewhere.
+    for path in environment.policy_places().iter().chain(&programs()) {
+        protected.extend(trail(path)?);
     }
-    // With CAP_DAC_OVERRIDE or as root, a disk read as a whole shows what is denied on it.
-    if !policy.files.deny_read.is_empty() && rustix::process::geteuid().is_root() {
-        for device in crate::compile::grants::block_devices() {
-            policy.files.deny_read_path(&device);
+    let others = other_names(&protected, &policy.files.allow_write).map_err(|error| {
+        let message = "a policy or a program of landstrip has several names (hard links), and";
+        let advice = "install landstrip by copying (cp, install)";
+        Failure::Internal("protect", format!("{message} {error}; {advice}"))
+    })?;
+    for path in protected.iter().chain(&others) {
+        policy.files.deny_write_path(path);
+    }
+    protect_system(policy);
+    Ok(())
+}
+
+/// Keeps what allows "/" or "/dev" from allowing the kernel's own controls (/proc/sys/kernel/core_pattern
+/// runs programs outside) and whole disks, which hold what is denied on them.
+fn protect_system(policy: &mut Policy) {
+    let files = &mut policy.files;
+    for tree in ["/proc", "/sys"].map(Path::new) {
+        // Who names a path inside means it: nobody does so by accident.
+        let chosen = |path: &PathBuf| path != tree && path.starts_with(tree);
+        if files.allow_write.iter().any(chosen) {
+            continue;
+        }
+        if files.allow_write.iter().any(|path| path == tree) {
+            let tree = tree.display();
+            policy.warnings.push(format!("{tree} stays unwritable; name what is meant inside it"));
+        }
+        files.deny_write_path(tree);
+    }
+    let covers_devices = |path: &PathBuf| Path::new("/dev").starts_with(path);
+    let covers_devices = files.allow_write.iter().any(covers_devices);
+    let denies_read = !files.deny_read.is_empty();
+    if !covers_devices && !denies_read {
+        return;
+    }
+    // Whose disks they are depends on more than the user: groups, modes, capabilities.
+    let usable = |device: &Path, access| rustix::fs::access(device, access).is_ok();
+    for device in block_devices() {
+        if covers_devices && usable(&device, Access::WRITE_OK) {
+            files.deny_write_path(&device);
+        }
+        if denies_read && usable(&device, Access::READ_OK) {
+            files.deny_read_path(&device);
         }
     }
 }

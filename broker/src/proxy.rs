@@ -3,7 +3,8 @@
 //! The ports are bound at launch, so that the command's environment can name them; the program is
 //! started on the first connection, so that a command without network does not pay for it. Every
 //! connection of the sandbox is made by the broker, which tells the proxy its local address: the
-//! proxy serves no other. Nothing here waits for the proxy.
+//! proxy serves no other. Threads that answer notifications call in here, and the main thread, which never
+//! waits for the proxy.
 
 use crate::compile::plan::Variable;
 use crate::decide::address::Endpoint;
@@ -12,23 +13,22 @@ use crate::policy::resolve::Network;
 use crate::report::{Denial, Traps};
 use common::proxy::{Admit, Refused, SETUP_MAX, Setup};
 use common::wire::WireError;
-use rustix::event::{PollFd, PollFlags};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::{self, Errno, IoSlice};
 use rustix::net::{
     self, AddressFamily, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
-    SocketFlags, SocketType,
+    SocketFlags, SocketType, sockopt, sockopt::Timeout,
 };
-use std::cell::{Ref, RefCell};
-use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::mem::MaybeUninit;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-/// Most admissions that the proxy has not taken yet; more connections than that are closed by it.
-const QUEUE_MAX: usize = 8192;
+/// How long a thread may wait for a proxy that takes no admissions.
+const ADMISSION_TIMEOUT: Duration = Duration::from_secs(10);
 /// Most refusals that are taken at a time, so that the proxy cannot keep the broker busy.
 const REFUSALS_MAX: usize = 256;
 
@@ -39,7 +39,7 @@ pub(crate) struct Proxy {
     http: Port,
     socks: Port,
     setup: Vec<u8>,
-    running: RefCell<Option<Running>>,
+    link: Mutex<Link>,
 }
 
 #[derive(Debug)]
@@ -48,11 +48,23 @@ struct Port {
     number: u16,
 }
 
-/// The started program.
+/// The control socket's two ends.
 #[derive(Debug)]
-struct Running {
-    control: OwnedFd,
-    queue: VecDeque<[u8; Admit::SIZE]>,
+struct Link {
+    /// Made at launch, so that the main thread can poll it before there is a proxy.
+    control: Arc<OwnedFd>,
+    /// The proxy's end, until it is started.
+    theirs: Option<OwnedFd>,
+}
+
+impl Link {
+    fn new() -> io::Result<Self> {
+        let flags = SocketFlags::CLOEXEC;
+        let (control, theirs) =
+            net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
+        sockopt::set_socket_timeout(&control, Timeout::Send, Some(ADMISSION_TIMEOUT))?;
+        Ok(Self { control: Arc::new(control), theirs: Some(theirs) })
+    }
 }
 
 /// Whether the policy calls for the proxy.
@@ -105,7 +117,7 @@ impl Proxy {
             http: Port::bind(network.http_proxy_port, "httpProxyPort")?,
             socks: Port::bind(network.socks_proxy_port, "socksProxyPort")?,
             setup,
-            running: RefCell::new(None),
+            link: Mutex::new(Link::new().map_err(|errno| Failure::system("proxy", errno))?),
         })
     }
 
@@ -133,23 +145,31 @@ impl Proxy {
         }
         let local = net::getsockname(socket).and_then(SocketAddr::try_from).map(canonical);
         let Ok(SocketAddr::V4(local)) = local else { return Err(Errno::CONNREFUSED) };
-        let mut running = self.running.borrow_mut();
-        let started = match running.take() {
-            Some(started) => started,
-            None => self.start().map_err(|error| {
-                traps.log(&format!("{} cannot be started: {error}", self.program.display()));
-                let message = format!("{} cannot be started: {error}", self.program.display());
-                Failure::Internal("proxy", message).print();
-                Errno::CONNREFUSED
-            })?,
+        let control = {
+            let mut link = self.link();
+            if let Some(theirs) = link.theirs.take() {
+                self.start(&link.control, theirs).map_err(|error| {
+                    let program = self.program.display();
+                    let message = format!("{program} cannot be started: {error}");
+                    Failure::Internal("proxy", message).print();
+                    Errno::CONNREFUSED
+                })?;
+            }
+            Arc::clone(&link.control)
         };
-        running.insert(started).admit(local)
+        let packet = Admit(local).encode();
+        let sent = io::retry_on_intr(|| net::send(&control, &packet, SendFlags::NOSIGNAL));
+        sent.map(drop).map_err(|errno| {
+            traps.log(&format!("the proxy takes no connection: {errno}"));
+            Errno::CONNREFUSED
+        })
     }
 
-    fn start(&self) -> std::io::Result<Running> {
-        let flags = SocketFlags::CLOEXEC;
-        let (control, theirs) =
-            net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
+    fn link(&self) -> MutexGuard<'_, Link> {
+        self.link.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn start(&self, control: &OwnedFd, theirs: OwnedFd) -> std::io::Result<()> {
         let sockets = [self.http.listener.as_fd(), self.socks.listener.as_fd()];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
@@ -157,37 +177,37 @@ impl Proxy {
             return Err(Errno::MSGSIZE.into());
         }
         let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-        net::sendmsg(&control, &[IoSlice::new(&self.setup)], &mut ancillary, flags)?;
+        net::sendmsg(control, &[IoSlice::new(&self.setup)], &mut ancillary, flags)?;
         // The standard library gives the child an empty signal mask. It is reaped with all others.
         Command::new(&self.program)
             .env_clear()
             .current_dir(Path::new("/"))
             .stdin(Stdio::from(theirs))
             .stdout(Stdio::null())
-            .spawn()?;
-        Ok(Running { control, queue: VecDeque::new() })
+            .spawn()
+            .map(drop)
     }
 
-    /// What to poll for.
-    pub(crate) fn watch(&self) -> Watch<'_> {
-        Watch(self.running.borrow())
+    /// What to poll for: the proxy's words, and its end.
+    pub(crate) fn control(&self) -> Arc<OwnedFd> {
+        Arc::clone(&self.link().control)
     }
 
-    /// Takes what the proxy says, and says what it was too busy to take. If it has ended, the next
-    /// connection starts another.
-    pub(crate) fn attend(&self, traps: &mut Traps) {
-        let mut running = self.running.borrow_mut();
-        let lives = running
-            .as_mut()
-            .is_none_or(|running| running.flush().is_ok() && running.receive(traps).is_ok());
-        if !lives {
+    /// Takes what the proxy says. If it has ended, the next connection starts another.
+    ///
+    /// # Errors
+    /// Returns what socketpair(2) returns.
+    pub(crate) fn attend(&self, traps: &Traps) -> io::Result<()> {
+        let control = self.control();
+        if receive(&control, traps).is_err() {
             traps.log("the proxy has ended");
-            *running = None;
+            *self.link() = Link::new()?;
             // Those that it has not taken would wait for ever.
             for port in [&self.http, &self.socks] {
                 while port.listener.accept().is_ok() {}
             }
         }
+        Ok(())
     }
 
     /// The command's environment: the proxies in the words of the common tools.
@@ -219,61 +239,24 @@ impl Port {
     }
 }
 
-impl Running {
-    fn admit(&mut self, local: SocketAddrV4) -> io::Result<()> {
-        if self.queue.len() >= QUEUE_MAX {
-            return Err(Errno::CONNREFUSED);
-        }
-        self.queue.push_back(Admit(local).encode());
-        // An end of the proxy is seen by `attend`.
-        let _ = self.flush();
-        Ok(())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        while let Some(packet) = self.queue.front() {
-            match net::send(&self.control, packet, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
-                Ok(_) => drop(self.queue.pop_front()),
-                Err(Errno::AGAIN) => break,
-                Err(Errno::INTR) => {}
-                Err(errno) => return Err(errno),
+/// Reports what the proxy refused; an error says that it has ended, or has to.
+fn receive(control: &OwnedFd, traps: &Traps) -> io::Result<()> {
+    for _ in 0..REFUSALS_MAX {
+        let mut packet = [0; Refused::MAX + 1];
+        match net::recv(control, &mut packet, RecvFlags::DONTWAIT) {
+            Ok((0, _)) => return Err(Errno::PIPE),
+            Ok((length, _)) => {
+                let refused = Refused::decode(&packet[..length]).map_err(|_| Errno::BADMSG)?;
+                let port = format!(":{}", refused.port);
+                let target = [refused.host, port.as_bytes()].concat();
+                traps.report(Denial::Domain(target), "domain rules");
             }
+            Err(Errno::AGAIN) => break,
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno),
         }
-        Ok(())
     }
-
-    fn receive(&self, traps: &mut Traps) -> io::Result<()> {
-        for _ in 0..REFUSALS_MAX {
-            let mut packet = [0; Refused::MAX + 1];
-            match net::recv(&self.control, &mut packet, RecvFlags::DONTWAIT) {
-                Ok((0, _)) => return Err(Errno::PIPE),
-                Ok((length, _)) => {
-                    let refused = Refused::decode(&packet[..length]).map_err(|_| Errno::BADMSG)?;
-                    let port = format!(":{}", refused.port);
-                    let target = [refused.host, port.as_bytes()].concat();
-                    traps.report(Denial::Domain(target), "domain rules");
-                }
-                Err(Errno::AGAIN) => break,
-                Err(Errno::INTR) => {}
-                Err(errno) => return Err(errno),
-            }
-        }
-        Ok(())
-    }
-}
-
-/// The state of the proxy while it is polled for.
-#[derive(Debug)]
-pub(crate) struct Watch<'a>(Ref<'a, Option<Running>>);
-
-impl Watch<'_> {
-    /// The control socket, while the proxy runs.
-    pub(crate) fn poll_fd(&self) -> Option<PollFd<'_>> {
-        self.0.as_ref().map(|running| {
-            let out = if running.queue.is_empty() { PollFlags::empty() } else { PollFlags::OUT };
-            PollFd::from_borrowed_fd(running.control.as_fd(), PollFlags::IN | out)
-        })
-    }
+    Ok(())
 }
 
 /// An IPv4 address in the disguise of an IPv6 one reaches the same socket.

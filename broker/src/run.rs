@@ -1,35 +1,20 @@
 //! The loop: child, signals and notifications, until the command has ended.
 //!
-//! Nothing here blocks but poll(2).
+//! Nothing here blocks but poll(2). Notifications are answered by threads of their own.
 
 use crate::control::{Control, Message};
-use crate::decide::address::AddressRules;
 use crate::failure::Failure;
-use crate::notify::observe::View;
-use crate::notify::serve::Server;
+use crate::notify::serve::{Judges, Server};
 use crate::proxy::Proxy;
 use crate::report::Traps;
 use crate::supervise::{Family, Signals};
 use common::exit;
 use common::wire::Step;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fd::AsFd;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::process::{self, Resource, Rlimit, WaitStatus};
-
-/// How often connects are looked after whose targets may be gone or whose time is up.
-const SWEEP_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 500_000_000 };
-
-/// What the notifications are judged by.
-#[derive(Debug)]
-pub(crate) struct Judges<'a> {
-    /// Socket addresses.
-    pub(crate) addresses: &'a AddressRules,
-    /// File rules, for metadata and reports.
-    pub(crate) view: &'a View,
-    /// What filters domains.
-    pub(crate) proxy: Option<&'a Proxy>,
-}
+use std::sync::Arc;
 
 /// Serves the command until it has ended; returns its exit status as landstrip's own.
 ///
@@ -39,21 +24,21 @@ pub(crate) fn until_end(
     control: Control,
     signals: &Signals,
     family: &mut Family,
-    judges: &Judges<'_>,
-    traps: &mut Traps,
+    judges: &Arc<Judges>,
+    traps: &Arc<Traps>,
     tool: &[u8],
 ) -> Result<i32, Failure> {
-    raise_descriptor_limit();
     let mut control = Some(control);
-    let mut server: Option<Server<'_>> = None;
+    let mut server = None;
     let mut confined = false;
     loop {
-        let ready = wait(signals, control.as_ref(), server.as_ref(), judges.proxy)
+        let proxy = judges.proxy.as_ref().map(Proxy::control);
+        let ready = wait(signals, control.as_ref(), server.as_deref(), proxy.as_deref())
             .map_err(|errno| Failure::system("poll", errno))?;
         if ready.control {
             match control.as_ref().map(Control::receive) {
                 Some(Ok(Message::Listening(listener))) if !confined => {
-                    server = Some(Server::new(listener, judges));
+                    server = Some(Server::new(listener, Arc::clone(judges), Arc::clone(traps)));
                     confined = true;
                 }
                 Some(Ok(Message::Listening(_))) => {
@@ -66,22 +51,24 @@ pub(crate) fn until_end(
                 Some(Err(errno)) => return Err(Failure::system("control socket", errno)),
             }
         }
-        if let (true, Some(server)) = (ready.notification, &mut server) {
-            server.serve(traps).map_err(|errno| Failure::system("notification", errno))?;
+        if let Some(proxy) = judges.proxy.as_ref().filter(|_| ready.proxy) {
+            proxy.attend(traps).map_err(|errno| Failure::system("proxy", errno))?;
         }
-        if let Some(proxy) = judges.proxy.filter(|_| ready.proxy) {
-            proxy.attend(traps);
+        if ready.notification
+            && let Some(server) = server.take()
+        {
+            // From the first notification on, threads receive; many commands never cause one.
+            raise_descriptor_limit();
+            server.start().map_err(|errno| Failure::system("thread", errno))?;
         }
         if ready.sandbox_empty {
             server = None;
-        } else if let Some(server) = server.as_mut().filter(|_| ready.connect) {
-            server.sweep();
         }
         if ready.signal {
             signals
                 .forward(family.command())
                 .map_err(|errno| Failure::system("signalfd", errno))?;
-            let status = family.reap().map_err(|errno| Failure::system("waitpid", errno))?;
+            let status = family.reap(signals).map_err(|errno| Failure::system("waitpid", errno))?;
             if let Some(status) = status {
                 // What it said before it died comes first.
                 if let Some(Ok(Message::Failed(step, errno))) =
@@ -92,9 +79,9 @@ pub(crate) fn until_end(
                 if !confined {
                     return Err(Failure::died());
                 }
-                if let Some(proxy) = judges.proxy {
+                if let Some(proxy) = &judges.proxy {
                     // What it refused, it reported before the command knew.
-                    proxy.attend(traps);
+                    proxy.attend(traps).map_err(|errno| Failure::system("proxy", errno))?;
                 }
                 return Ok(exit_status(status));
             }
@@ -102,10 +89,10 @@ pub(crate) fn until_end(
     }
 }
 
-/// Each connect under way takes a descriptor. The command was forked before and keeps its limit.
+/// Each call under way takes descriptors. The command was forked before and keeps its limit.
 fn raise_descriptor_limit() {
     let limit = process::getrlimit(Resource::Nofile);
-    // Without it fewer connects can be under way at once.
+    // Without it fewer calls can be under way at once.
     let _ = process::setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
@@ -123,52 +110,40 @@ struct Ready {
     signal: bool,
     control: bool,
     notification: bool,
+    /// No task has the filter any more (seccomp_unotify(2)).
     sandbox_empty: bool,
-    /// The proxy has something to say or to hear.
+    /// The proxy has something to say, or has ended.
     proxy: bool,
-    /// A connect is decided, or it is time to look after them.
-    connect: bool,
 }
 
-fn wait(
-    signals: &Signals,
-    control: Option<&Control>,
-    server: Option<&Server<'_>>,
-    proxy: Option<&Proxy>,
+fn wait<'a>(
+    signals: &'a Signals,
+    control: Option<&'a Control>,
+    server: Option<&'a Server>,
+    proxy: Option<&'a OwnedFd>,
 ) -> rustix::io::Result<Ready> {
-    let proxy = proxy.map(Proxy::watch);
     let mut fds = vec![PollFd::new(signals, PollFlags::IN)];
-    let control_at = control.map(|control| {
-        fds.push(PollFd::new(control, PollFlags::IN));
-        fds.len() - 1
-    });
-    let listener_at = server.map(|server| {
-        fds.push(PollFd::from_borrowed_fd(server.listener().as_fd(), PollFlags::IN));
-        fds.len() - 1
-    });
-    let proxy_at = proxy.as_ref().and_then(|proxy| proxy.poll_fd()).map(|fd| {
-        fds.push(fd);
-        fds.len() - 1
-    });
-    let connects_from = fds.len();
-    let connecting = server.map(Server::connecting).filter(|connecting| !connecting.is_empty());
-    fds.extend(connecting.into_iter().flat_map(|connecting| connecting.poll_fds()));
-    let limit = connecting.map(|_| &SWEEP_INTERVAL);
-    let count = match poll(&mut fds, limit) {
-        Ok(count) => count,
+    let mut add = |fd: Option<BorrowedFd<'a>>| {
+        fd.map(|fd| {
+            fds.push(PollFd::from_borrowed_fd(fd, PollFlags::IN));
+            fds.len() - 1
+        })
+    };
+    let control = add(control.map(AsFd::as_fd));
+    let listener = add(server.map(|server| server.listener().as_fd()));
+    let proxy = add(proxy.map(AsFd::as_fd));
+    match poll(&mut fds, None) {
+        Ok(_) => {}
         Err(Errno::INTR) => return Ok(Ready::default()),
         Err(errno) => return Err(errno),
-    };
+    }
     let events = |at: Option<usize>| at.map_or(PollFlags::empty(), |at| fds[at].revents());
-    let listener = events(listener_at);
     Ok(Ready {
         signal: !events(Some(0)).is_empty(),
-        control: !events(control_at).is_empty(),
-        notification: listener.contains(PollFlags::IN),
-        // No task has the filter any more (seccomp_unotify(2)).
-        proxy: !events(proxy_at).is_empty(),
-        sandbox_empty: listener.intersects(PollFlags::HUP | PollFlags::ERR),
-        connect: count == 0 || fds[connects_from..].iter().any(|fd| !fd.revents().is_empty()),
+        control: !events(control).is_empty(),
+        notification: events(listener).contains(PollFlags::IN),
+        sandbox_empty: events(listener).intersects(PollFlags::HUP | PollFlags::ERR),
+        proxy: !events(proxy).is_empty(),
     })
 }
 

@@ -5,7 +5,8 @@ use crate::compile::{filter, grants, plan};
 use crate::control::Control;
 use crate::decide::address::AddressRules;
 use crate::failure::Failure;
-use crate::notify::observe::View;
+use crate::notify::observe::{self, Identity, View};
+use crate::notify::serve::Judges;
 use crate::policy::load::Environment;
 use crate::policy::resolve::{Network, Policy};
 use crate::policy::rules::Rules;
@@ -20,17 +21,15 @@ use rustix::io::Errno;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// A policy compiled for this kernel.
 #[derive(Debug)]
 pub(crate) struct Sandbox {
     ruleset: OwnedFd,
-    addresses: AddressRules,
-    view: View,
-    traps: Traps,
+    judges: Arc<Judges>,
+    traps: Arc<Traps>,
     policy: Policy,
-    /// If the policy names domains and a command is to run.
-    proxy: Option<Proxy>,
     /// Removed when this is dropped, after everything in the sandbox has ended.
     scratch: Option<Scratch>,
 }
@@ -64,30 +63,33 @@ impl Sandbox {
         }
 
         let scratch = policy.built_in.then(|| make_scratch(&mut policy)).transpose()?;
-        protect::protect(&mut policy, &environment);
+        protect::protect(&mut policy, &environment)?;
         let rules = Rules::new(&policy.files);
         let grants = grants::compile(&rules, !allow_network)?;
         let ports = [policy.network.http_proxy_port, policy.network.socks_proxy_port];
         Ok(Self {
             ruleset: grants.ruleset,
-            addresses: AddressRules {
-                allow_network,
-                // With domains these ports are landstrip's own, on one address only.
-                loopback_ports: match proxy {
-                    None => ports.into_iter().flatten().collect(),
-                    Some(_) => Vec::new(),
+            judges: Arc::new(Judges {
+                addresses: AddressRules {
+                    allow_network,
+                    // With domains these ports are landstrip's own, on one address only.
+                    loopback_ports: match proxy {
+                        None => ports.into_iter().flatten().collect(),
+                        Some(_) => Vec::new(),
+                    },
+                    proxies: proxy.as_ref().map(Proxy::addresses).unwrap_or_default(),
                 },
-                proxies: proxy.as_ref().map(Proxy::addresses).unwrap_or_default(),
-            },
-            view: View {
-                rules,
-                frozen: grants.frozen,
-                unlistable: grants.unlistable,
-                always: grants.always,
-            },
-            traps: Traps::new(stream, options.debug),
+                proxy,
+                view: View {
+                    rules,
+                    frozen: grants.frozen,
+                    unlistable: grants.unlistable,
+                    always: grants.always,
+                    writable_roots: roots(&policy.files.allow_write),
+                },
+            }),
+            traps: Arc::new(Traps::new(stream, options.debug)),
             policy,
-            proxy,
             scratch,
         })
     }
@@ -102,10 +104,10 @@ impl Sandbox {
         lines.extend(sorted(missing).map(|path| {
             format!("warning: {path} does not exist and cannot be created by the command")
         }));
-        lines.extend(sorted(&self.view.frozen).map(|path| {
+        lines.extend(sorted(&self.judges.view.frozen).map(|path| {
             format!("note: {path} takes no new entries: something in it must not be written")
         }));
-        lines.extend(sorted(&self.view.unlistable).map(|path| {
+        lines.extend(sorted(&self.judges.view.unlistable).map(|path| {
             format!("note: what is new in {path} cannot be read: something in it must not be read")
         }));
         lines.push("the policy can be enforced\n".to_owned());
@@ -117,7 +119,7 @@ impl Sandbox {
     /// # Errors
     /// Returns the [`Failure`] because of which the tool did not run or had to be ended.
     pub(crate) fn run(
-        &mut self,
+        &self,
         arguments: &[OsString],
         tool: usize,
         control: Control,
@@ -130,7 +132,7 @@ impl Sandbox {
             return Err(Failure::Launch(name.as_bytes().to_vec(), Errno::NOENT));
         }
         let temporary = self.scratch.as_ref().map(|scratch| scratch.path().as_os_str());
-        let proxies = self.proxy.as_ref().map(Proxy::environment).unwrap_or_default();
+        let proxies = self.judges.proxy.as_ref().map(Proxy::environment).unwrap_or_default();
         let mut environment = proxy::borrow(&proxies);
         environment.extend(temporary.map(|path| ("TMPDIR", Some(path))));
         let packet = plan::encode(tool, &candidates, &environment)
@@ -138,12 +140,7 @@ impl Sandbox {
         control
             .send(&packet, Some(self.ruleset.as_fd()))
             .map_err(|errno| Failure::system("send the plan", errno))?;
-        let judges = run::Judges {
-            addresses: &self.addresses,
-            view: &self.view,
-            proxy: self.proxy.as_ref(),
-        };
-        run::until_end(control, signals, family, &judges, &mut self.traps, name.as_bytes())
+        run::until_end(control, signals, family, &self.judges, &self.traps, name.as_bytes())
     }
 
     /// Prints the collected denials of a command that ended with `status`.
@@ -178,6 +175,12 @@ fn make_scratch(policy: &mut Policy) -> Result<Scratch, Failure> {
         .map_err(|errno| Failure::Internal("TMPDIR", format!("{}: {errno}", parent.display())))?;
     policy.files.allow_write.push(scratch.path().to_owned());
     Ok(scratch)
+}
+
+/// The objects that the allowed paths are now; a path that is missing is none.
+fn roots(paths: &[PathBuf]) -> Vec<(PathBuf, Identity)> {
+    let with_identity = |path: &PathBuf| Some((path.clone(), observe::identity_of(path)?));
+    paths.iter().filter_map(with_identity).collect()
 }
 
 fn sorted<'a>(

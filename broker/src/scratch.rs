@@ -1,60 +1,129 @@
 //! The private TMPDIR of the built-in policy: made for the run, removed after it.
+//!
+//! While a run lasts it holds a lock (flock(2)) on its directory. The lock of a run that was killed
+//! is gone, and by that a later run knows what to remove.
 
-use rustix::fs::{self, AtFlags, Mode};
-use rustix::io;
-use std::os::unix::fs::MetadataExt;
+use crate::failure::{Failure, strerror};
+use crate::notify::observe::{Identity, identity_of};
+use crate::removal;
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{self, AtFlags, Dir, FlockOperation, Mode, OFlags};
+use rustix::io::{self, Errno};
 use std::path::{Path, PathBuf};
+
+/// How directories of runs are called, before 16 hexadecimal digits.
+const PREFIX: &str = "landstrip-";
+/// Another run may take a directory for a stale one between its creation and its lock.
+const ATTEMPTS: usize = 8;
+/// What a launch spends on the directories of killed runs at most: entries of the parent looked
+/// at, directories tried, and entries removed, in all some tens of milliseconds.
+const STALE_SEEN_MAX: usize = 1024;
+const STALE_TRIED_MAX: usize = 4;
+const STALE_REMOVED_MAX: usize = 10_000;
 
 /// A directory that is removed with all it holds when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Scratch {
-    path: PathBuf,
-    identity: (u64, u64),
-}
+pub(crate) struct Scratch(Held);
 
 impl Scratch {
-    /// Makes the directory in `parent`, for this user alone.
+    /// Makes the directory in `parent`, for this user alone, and removes what killed runs left there.
     ///
     /// # Errors
-    /// Returns what getrandom(2), mkdir(2) or stat(2) returns.
+    /// Returns what getrandom(2), mkdir(2) or open(2) returns.
     pub(crate) fn create(parent: &Path) -> io::Result<Self> {
-        let mut random = [0; 8];
-        rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
-        let path = parent.join(format!("landstrip-{:016x}", u64::from_ne_bytes(random)));
-        // Fails if anything has that name, a symbolic link too.
-        fs::mkdir(&path, Mode::RWXU)?;
-        let stat = fs::statat(fs::CWD, &path, AtFlags::SYMLINK_NOFOLLOW)?;
-        Ok(Self { path, identity: (stat.st_dev, stat.st_ino) })
+        remove_stale(parent);
+        for _ in 0..ATTEMPTS {
+            let mut random = [0; 8];
+            rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
+            let path = parent.join(format!("{PREFIX}{:016x}", u64::from_ne_bytes(random)));
+            // Fails if anything has that name, a symbolic link too.
+            fs::mkdir(&path, Mode::RWXU)?;
+            let held = match Held::open(path) {
+                Err(Errno::NOENT) => continue,
+                held => held?,
+            };
+            // Where there are no locks, no other run gets one either.
+            if held.lock() != Err(Errno::WOULDBLOCK) && held.is_in_place() {
+                return Ok(Self(held));
+            }
+        }
+        Err(Errno::AGAIN)
     }
 
     pub(crate) fn path(&self) -> &Path {
-        &self.path
+        &self.0.path
     }
 }
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // Removed only if it is still the one that was made. The removal does not follow symbolic
-        // links, and nothing of the command runs any more.
-        let same = std::fs::symlink_metadata(&self.path)
-            .is_ok_and(|found| (found.dev(), found.ino()) == self.identity);
-        if same && std::fs::remove_dir_all(&self.path).is_err() {
-            make_removable(&self.path, DEPTH_MAX);
-            let _ = std::fs::remove_dir_all(&self.path);
+        // Nothing of the command runs any more. What it moved elsewhere is not ours to remove.
+        let mut no_limit = usize::MAX;
+        if let Err(errno) = self.0.remove(&mut no_limit) {
+            let path = self.path().display();
+            let message = format!("cannot remove all of {path}: {}", strerror(errno));
+            Failure::Internal("TMPDIR", message).print();
         }
     }
 }
 
-/// How deep directories are made removable again; deeper ones were not made by a tool.
-const DEPTH_MAX: usize = 64;
+/// A directory of a run, held open. The command was forked before and does not get the descriptor.
+#[derive(Debug)]
+struct Held {
+    path: PathBuf,
+    directory: OwnedFd,
+    identity: Identity,
+}
 
-/// Gives the owner back what the command may have taken from directories (Go's module cache is
-/// read-only, for instance): without it their entries cannot be removed.
-fn make_removable(directory: &Path, depth: usize) {
-    let _ = fs::chmod(directory, Mode::RWXU);
-    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
-        if depth > 0 && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            make_removable(&entry.path(), depth - 1);
-        }
+impl Held {
+    fn open(path: PathBuf) -> io::Result<Self> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let directory = fs::open(&path, flags, Mode::empty())?;
+        let identity = removal::identity(&directory)?;
+        Ok(Self { path, directory, identity })
     }
+
+    /// Takes the lock, for as long as this lives.
+    fn lock(&self) -> io::Result<()> {
+        fs::flock(&self.directory, FlockOperation::NonBlockingLockExclusive)
+    }
+
+    fn is_in_place(&self) -> bool {
+        identity_of(&self.path) == Some(self.identity)
+    }
+
+    fn remove(&self, left: &mut usize) -> io::Result<()> {
+        if !self.is_in_place() {
+            return Ok(());
+        }
+        removal::empty(self.directory.as_fd(), left)?;
+        fs::unlinkat(fs::CWD, &self.path, AtFlags::REMOVEDIR)
+    }
+}
+
+/// Removes some of the directories that killed runs of this user left in `parent`.
+fn remove_stale(parent: &Path) {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let entries = fs::open(parent, flags, Mode::empty()).and_then(Dir::new);
+    let names = entries.into_iter().flatten().take(STALE_SEEN_MAX).flatten();
+    let names = names.filter_map(|entry| entry.file_name().to_str().ok().map(str::to_owned));
+    let candidates = names.filter(|name| is_of_run(name)).map(|name| parent.join(name));
+    let own = |held: &Held| {
+        let owner = fs::fstat(&held.directory).map(|stat| stat.st_uid);
+        owner == Ok(rustix::process::geteuid().as_raw())
+    };
+    // Those of runs that go on cost a failed lock each, and do not count.
+    let stale = candidates
+        .filter_map(|path| Held::open(path).ok())
+        .filter(|held| own(held) && held.lock().is_ok());
+    let mut left = STALE_REMOVED_MAX;
+    for held in stale.take(STALE_TRIED_MAX) {
+        // What is too much for one launch, the next ones go on with.
+        let _ = held.remove(&mut left);
+    }
+}
+
+fn is_of_run(name: &str) -> bool {
+    let digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    name.strip_prefix(PREFIX).is_some_and(|hex| hex.len() == 16 && hex.bytes().all(digit))
 }

@@ -12,6 +12,7 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::io::{self, Errno};
 use rustix::process::{self, Pid, WaitOptions, WaitStatus};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// How long processes that were killed may take to go: only an uninterruptible wait in the
@@ -31,7 +32,11 @@ const FAULTS: [Signal; 7] = [
 
 /// Signals arrive here instead of ending the broker.
 #[derive(Debug)]
-pub(crate) struct Signals(SignalFd);
+pub(crate) struct Signals {
+    descriptor: SignalFd,
+    /// The broker was told to stop, and since then neither stopped nor was told to continue.
+    told_to_stop: AtomicBool,
+}
 
 impl Signals {
     /// Blocks the signals and opens the descriptor. The command was forked before and keeps the
@@ -49,7 +54,8 @@ impl Signals {
         unsafe { signal::signal(Signal::SIGCHLD, SigHandler::SigDfl) }.map_err(errno)?;
         signal::sigprocmask(SigmaskHow::SIG_BLOCK, Some(&set), None).map_err(errno)?;
         let flags = SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC;
-        SignalFd::with_flags(&set, flags).map(Self).map_err(errno)
+        let descriptor = SignalFd::with_flags(&set, flags).map_err(errno)?;
+        Ok(Self { descriptor, told_to_stop: AtomicBool::new(false) })
     }
 
     /// Passes on to `command` what was sent to the broker alone. What the terminal sends, it sends
@@ -59,10 +65,17 @@ impl Signals {
     /// Returns what reading the descriptor returns.
     pub(crate) fn forward(&self, command: Option<Pid>) -> io::Result<()> {
         const SI_KERNEL: i32 = 0x80;
-        while let Some(info) = self.0.read_signal().map_err(errno)? {
+        while let Some(info) = self.descriptor.read_signal().map_err(errno)? {
             let number = info.ssi_signo.cast_signed();
             // SIGPIPE is our own when the reader of the traps has gone.
             let own = info.ssi_pid == std::process::id();
+            match number {
+                libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU => {
+                    self.told_to_stop.store(true, Ordering::Relaxed);
+                }
+                libc::SIGCONT => self.told_to_stop.store(false, Ordering::Relaxed),
+                _ => {}
+            }
             if number == libc::SIGCHLD || info.ssi_code == SI_KERNEL || own {
                 continue;
             }
@@ -77,7 +90,7 @@ impl Signals {
 
 impl AsFd for Signals {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        self.descriptor.as_fd()
     }
 }
 
@@ -103,6 +116,8 @@ pub(crate) struct Family {
     command: Pid,
     /// The signal scope D0 is in force, as the launcher saw.
     scoped: bool,
+    /// The signal that the command is stopped by.
+    stopped_by: Option<i32>,
     status: Option<WaitStatus>,
 }
 
@@ -114,7 +129,7 @@ impl Family {
     pub(crate) fn adopt(handover: &Handover) -> io::Result<Self> {
         process::set_child_subreaper(Some(process::getpid()))?;
         let command = Pid::from_raw(handover.child).ok_or(Errno::SRCH)?;
-        Ok(Self { command, scoped: handover.scope_errno == 0, status: None })
+        Ok(Self { command, scoped: handover.scope_errno == 0, stopped_by: None, status: None })
     }
 
     /// The command while it is not reaped: a process to signal.
@@ -122,28 +137,51 @@ impl Family {
         self.status.is_none().then_some(self.command)
     }
 
-    /// Reaps what has ended; returns the command's status once it is known. Stops with the command,
-    /// so that the shell sees its job stopped, and goes on when the shell continues both.
+    /// Reaps what has ended; returns the command's status once it is known. Call it after
+    /// [`Signals::forward`]: it stops with the command, so that the shell sees its job stopped, and
+    /// goes on when the shell continues both.
     ///
     /// # Errors
     /// Returns what waitpid(2) returns.
-    pub(crate) fn reap(&mut self) -> io::Result<Option<WaitStatus>> {
-        let options = WaitOptions::NOHANG | WaitOptions::UNTRACED;
+    pub(crate) fn reap(&mut self, signals: &Signals) -> io::Result<Option<WaitStatus>> {
+        let options = WaitOptions::NOHANG | WaitOptions::UNTRACED | WaitOptions::CONTINUED;
         loop {
             match process::wait(options) {
                 Ok(Some((pid, status))) if pid == self.command => {
-                    if status.stopped() {
-                        send(process::getpid().as_raw_nonzero().get(), libc::SIGSTOP)?;
+                    if status.stopped() || status.continued() {
+                        self.stopped_by = status.stopping_signal();
                     } else {
                         self.status = Some(status);
                     }
                 }
-                Ok(Some(_)) => {}
-                Ok(None) | Err(Errno::CHILD) => return Ok(self.status),
-                Err(Errno::INTR) => {}
+                Ok(Some(_)) | Err(Errno::INTR) => {}
+                Ok(None) | Err(Errno::CHILD) => break,
                 Err(errno) => return Err(errno),
             }
         }
+        self.stop_with_command(signals)?;
+        Ok(self.status)
+    }
+
+    /// Stops if the command is stopped and the broker is meant as well. A process of the sandbox can
+    /// stop the command and continue it, but not the broker, which would sleep for ever.
+    ///
+    /// The terminal tells both to stop, in either order: what the command did is remembered, and
+    /// looked at anew when the broker's own signal comes.
+    fn stop_with_command(&mut self, signals: &Signals) -> io::Result<()> {
+        let Some(signal) = self.stopped_by.filter(|_| self.status.is_none()) else {
+            return Ok(());
+        };
+        // An editor that reads the keyboard itself stops its process group for its user, but cannot
+        // signal the broker. If that was a trick, the user sees a stopped job and continues it.
+        let by_itself = signal != libc::SIGSTOP && is_job_in_foreground();
+        if signals.told_to_stop.swap(false, Ordering::Relaxed) || by_itself {
+            send(process::getpid().as_raw_nonzero().get(), libc::SIGSTOP)?;
+            // What continued the broker continues the command too, or is forwarded to it. wait(2)
+            // may not tell any more: a process that exits has forgotten that it was continued.
+            self.stopped_by = None;
+        }
+        Ok(())
     }
 
     /// Ends everything that is left. Returns whether nothing is.
@@ -186,6 +224,15 @@ impl Family {
     }
 }
 
+/// Whether a shell waits at the terminal for this process group.
+fn is_job_in_foreground() -> bool {
+    use rustix::fs::{self, Mode, OFlags};
+    let flags = OFlags::RDONLY | OFlags::NOCTTY | OFlags::CLOEXEC;
+    fs::open("/dev/tty", flags, Mode::empty())
+        .and_then(rustix::termios::tcgetpgrp)
+        .is_ok_and(|group| group == process::getpgrp())
+}
+
 /// Whether a signal reaches the caller, which lies outside: then the scope is not in force, and
 /// kill(-1) would end everything the user runs.
 fn can_signal_parent() -> bool {
@@ -194,11 +241,15 @@ fn can_signal_parent() -> bool {
 
 /// The broker's children: what it adopted and what it started.
 fn children() -> Vec<Pid> {
-    let own = std::process::id();
-    std::fs::read_to_string(format!("/proc/self/task/{own}/children"))
-        .unwrap_or_default()
-        .split_ascii_whitespace()
-        .filter_map(|pid| pid.parse().ok().and_then(Pid::from_raw))
+    // Each thread has its own: the proxy is started by one that answers notifications.
+    let threads = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let lists = threads.map(|thread| std::fs::read_to_string(thread.path().join("children")));
+    lists
+        .flat_map(|list| {
+            let pids = list.unwrap_or_default();
+            let pids = pids.split_ascii_whitespace();
+            pids.filter_map(|pid| pid.parse().ok().and_then(Pid::from_raw)).collect::<Vec<_>>()
+        })
         .collect()
 }
 

@@ -12,7 +12,6 @@ use core::fmt::{self, Write};
 pub const MESSAGE_MAX: usize = 64 * 1024;
 
 const PLAN_MAGIC: u32 = u32::from_ne_bytes(*b"LSP1");
-const PLAN_HEADER: usize = 12;
 const FILTER_MAGIC: u32 = u32::from_ne_bytes(*b"LSF1");
 
 /// Bytes of one `struct sock_filter`.
@@ -135,12 +134,15 @@ impl<'a> Strings<'a> {
 }
 
 impl<'a> Plan<'a> {
+    /// Bytes before the strings.
+    pub const HEADER: usize = 12;
+
     /// Decodes a packet.
     ///
     /// # Errors
     /// Returns the [`WireError`] that names what is wrong.
     pub fn decode(packet: &'a [u8]) -> Result<Self, WireError> {
-        let (header, rest) = packet.split_at_checked(PLAN_HEADER).ok_or(WireError::Truncated)?;
+        let (header, rest) = packet.split_at_checked(Self::HEADER).ok_or(WireError::Truncated)?;
         let short = |at: usize| usize::from(u16::from_ne_bytes([header[at], header[at + 1]]));
         let word = |at: usize| {
             u32::from_ne_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])

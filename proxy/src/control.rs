@@ -6,7 +6,6 @@ use common::proxy::{Admit, Refused, SETUP_MAX, Setup};
 use rustix::fd::OwnedFd;
 use rustix::io::{self, Errno, IoSliceMut};
 use rustix::net::{self, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags};
-use rustix::process::{self, Signal};
 use std::collections::HashSet;
 use std::mem::MaybeUninit;
 use std::net::{SocketAddrV4, TcpListener};
@@ -34,14 +33,6 @@ pub(crate) struct Listeners {
 /// The socket that the broker leaves as standard input.
 #[derive(Debug)]
 pub(crate) struct Control(OwnedFd);
-
-/// Has the kernel end this process when the broker ends, whatever it is doing.
-///
-/// # Errors
-/// Returns [`ProxyError::Control`] if prctl(2) refuses.
-pub(crate) fn end_with_the_broker() -> Result<(), ProxyError> {
-    process::set_parent_process_death_signal(Some(Signal::KILL)).map_err(ProxyError::Control)
-}
 
 impl Control {
     /// Takes over standard input.

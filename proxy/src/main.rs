@@ -52,7 +52,6 @@ fn main() -> ExitCode {
 
 /// Serves the sandbox until the broker has gone.
 fn serve() -> Result<(), ProxyError> {
-    control::end_with_the_broker()?;
     let control = Control::take_over()?;
     let setup = control.receive_setup()?;
     let resolver = Resolver::load();

@@ -21,6 +21,65 @@ fn the_policy_in_force_is_not_writable_from_inside() {
 }
 
 #[test]
+fn the_next_policy_is_not_writable_through_a_link_to_its_directory() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_write("~");
+        sandbox.dir("home/dotfiles");
+        sandbox.dir("home/dotfiles/config");
+        sandbox.dir("home/dotfiles/config/other");
+        let made = sandbox.sh_outside("ln -s dotfiles/config ~/.config");
+        made.succeeds();
+        for script in [
+            "mkdir ~/.config/landstrip",
+            "mkdir ~/dotfiles/config/landstrip",
+            "mv ~/.config ~/old && mkdir -p ~/.config/landstrip",
+            "mv ~/dotfiles ~/old && mkdir -p ~/dotfiles/config/landstrip",
+            "mkdir -p ~/new/landstrip && ln -sfn ../new ~/.config",
+        ] {
+            sandbox.sh(script).fails();
+            assert!(!sandbox.path("home/.config/landstrip").exists(), "{script}");
+        }
+        sandbox.sh("echo x > ~/.config/other/made").succeeds();
+        assert_eq!(sandbox.read("home/dotfiles/config/other/made"), "x\n");
+    });
+}
+
+#[test]
+fn the_next_policy_is_not_writable_where_it_is_not_looked_for_now() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_write("..");
+        for dir in ["config", "home/.config", "home/.config/landstrip", "policies", "links"] {
+            sandbox.dir(dir);
+        }
+        sandbox.file("home/real.json", "{}");
+        sandbox.file("policies/named.json", "{}");
+        let links = "ln -s ../../real.json ~/.config/landstrip/policy.json \
+                     && ln -s ../policies/named.json ../links/named";
+        sandbox.sh_outside(links).succeeds();
+        let (config, named) = (sandbox.path("config"), sandbox.path("links/named"));
+        let sandbox = sandbox.env("XDG_CONFIG_HOME", config).env("LANDSTRIP_POLICY", named);
+        for script in [
+            "mkdir ../config/landstrip",
+            "echo x > ~/.config/landstrip/policy.yaml",
+            "echo x > ~/.config/landstrip/policy.json",
+            "echo x > ~/real.json",
+            "mv ~/.config/landstrip ~/.config/x",
+            "echo x > ../links/named",
+            "echo x > ../policies/named.json",
+            "echo x > new && mv new ../policies/named.json",
+            "ln -sfn ../work/made ../links/named",
+        ] {
+            sandbox.sh(script).fails();
+        }
+        assert_eq!(sandbox.read("home/real.json"), "{}");
+        assert_eq!(sandbox.read("links/named"), "{}");
+        assert!(!sandbox.path("config/landstrip").exists());
+        sandbox.sh("echo x > made").succeeds();
+        assert_eq!(sandbox.read("work/made"), "x\n");
+    });
+}
+
+#[test]
 fn the_programs_are_not_writable_from_inside() {
     // Not by opening: a program that another test runs is busy (ETXTBSY) with or without us.
     let dir = &programs().dir;
@@ -34,6 +93,140 @@ fn the_programs_are_not_writable_from_inside() {
     );
     sandbox.probe(&attack).all_refused();
     before.unchanged();
+}
+
+#[test]
+fn the_programs_are_not_writable_through_their_other_names() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_write("..");
+        let bin = linked_programs(&sandbox);
+        // Not the broker's: it runs, and so is busy (ETXTBSY) with or without us.
+        for name in ["deps/landstrip-1", "deps/deeper/proxy"] {
+            let size = || sandbox.path("bin").join(name).metadata().unwrap().len();
+            let before = size();
+            run_linked(&sandbox, &format!("echo >> {bin}/{name}")).fails();
+            assert_eq!(size(), before, "{name} was written");
+        }
+        run_linked(&sandbox, &format!("echo x > {bin}/deps/twin/made")).succeeds();
+        assert_eq!(sandbox.read("bin/deps/twin/made"), "x\n");
+    });
+}
+
+#[test]
+fn programs_whose_other_names_are_hidden_run_nothing() {
+    use std::os::unix::fs::PermissionsExt;
+    let sandbox = Sandbox::unprivileged().allow_write("..");
+    linked_programs(&sandbox);
+    let mode = |mode| {
+        let hiding = sandbox.path("bin/deps/deeper");
+        std::fs::set_permissions(hiding, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    mode(0);
+    run_linked(&sandbox, "echo x > made").is_error(125, "Internal", "copying");
+    assert!(!sandbox.path("work/made").exists());
+    mode(0o755);
+    run_linked(&sandbox, "echo x > made").succeeds();
+}
+
+/// Installs the programs as Cargo does: each has a second name in another directory.
+fn linked_programs(sandbox: &Sandbox) -> String {
+    for dir in ["bin", "bin/deps", "bin/deps/deeper", "bin/deps/twin"] {
+        sandbox.dir(dir);
+    }
+    // By a process of its own: what another thread starts meanwhile would hold a program that is
+    // being written (ETXTBSY).
+    let script = format!(
+        "cd ../bin && cp {0}/landstrip {0}/landstrip-broker {0}/landstrip-proxy . \
+         && ln landstrip deps/landstrip-1 && ln landstrip-broker deps/landstrip-broker-1 \
+         && ln landstrip-proxy deps/deeper/proxy",
+        programs().dir.display()
+    );
+    sandbox.sh_outside(&script).succeeds();
+    sandbox.name("bin")
+}
+
+/// Runs a shell script in a sandbox of those programs.
+fn run_linked(sandbox: &Sandbox, script: &str) -> tests::Outcome {
+    let mut words = sandbox.command_line();
+    words[0] = sandbox.path("bin/landstrip").into();
+    words.extend(["--", "sh", "-c", script].map(Into::into));
+    sandbox.run_outside(words)
+}
+
+#[test]
+fn a_policy_that_allows_everything_does_not_allow_the_kernels_controls() {
+    // Opened without a byte written, which changes nothing where it is allowed.
+    let open = "{ : >> /proc/sys/kernel/core_pattern; }";
+    let sandbox = Sandbox::new().allow_write("/");
+    if sandbox.sh_outside(open).status != Some(0) {
+        return; // Not root, or a container whose /proc/sys is read-only.
+    }
+    sandbox.sh(open).fails();
+    sandbox.sh("{ : >> /sys/kernel/mm/transparent_hugepage/enabled; }").fails();
+    sandbox.sh("echo x > made && echo x > ../outside/made && : > /dev/null").succeeds();
+    assert_eq!(sandbox.read("outside/made"), "x\n");
+    // Named, it is the user's choice.
+    Sandbox::new().allow_write("/proc/sys/kernel").sh(open).succeeds();
+}
+
+/// A block device (the first loop device) that is nobody's; only root can make one.
+struct Disk(String);
+
+impl Disk {
+    fn new(name: &str) -> Option<Self> {
+        let path = format!("/dev/landstrip-{name}-{}", std::process::id());
+        let made = Sandbox::new().sh_outside(&format!(
+            "mknod -m 600 {path} b 7 0 && chown 65534 {path} && : < {path} || {{ rm -f {path}; false; }}"
+        ));
+        (made.status == Some(0)).then_some(Self(path))
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+#[test]
+fn a_policy_that_allows_all_devices_does_not_allow_disks() {
+    let Some(disk) = Disk::new("write") else { return };
+    let open = format!("{{ : >> {}; }}", disk.0);
+    for_each_user(|user| {
+        for allowed in ["/", "/dev"] {
+            let sandbox = Sandbox::of(user).allow_write(allowed);
+            sandbox.sh_outside(&open).succeeds();
+            sandbox.sh(&open).fails();
+            sandbox.sh("f=/dev/shm/landstrip-$$ && echo x > $f && rm $f").succeeds();
+        }
+    });
+}
+
+#[test]
+fn a_disk_that_the_user_may_read_does_not_show_what_is_denied() {
+    let Some(disk) = Disk::new("read") else { return };
+    let open = format!("{{ : < {}; }}", disk.0);
+    for_each_user(|user| {
+        Sandbox::of(user).sh(&open).succeeds();
+        Sandbox::of(user).deny_read("../outside").sh(&open).fails();
+    });
+}
+
+#[test]
+fn without_a_policy_the_root_directory_is_refused() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).without_policy();
+        let words = |directory: &str| {
+            let mut words = vec!["env".into(), "-C".into(), directory.into()];
+            words.extend(sandbox.command_line());
+            words.extend(["--", "sh", "-c", "echo ran"].map(Into::into));
+            words
+        };
+        let outcome = sandbox.run_outside(words("/"));
+        outcome.is_error(125, "Internal", "name a policy with -p");
+        assert_eq!(outcome.stdout, "");
+        sandbox.run_outside(words(&sandbox.name("work"))).succeeds();
+    });
 }
 
 #[test]

@@ -223,8 +223,46 @@ fn a_racing_path_does_not_read_a_denied_file() {
     let outcome = sandbox.probe(format!("race-read {inside} {outside} 50000"));
     outcome.succeeds();
     assert_eq!(outcome.result("leaked"), "0");
-    let twin = sandbox.probe_outside(format!("race-read {inside} {outside} 5000"));
+    let twin = sandbox.probe_outside(format!("race-read {inside} {outside} 500000"));
     assert_ne!(twin.result("leaked"), "0", "the race is not one");
+}
+
+#[test]
+fn what_may_not_be_read_cannot_be_renamed_for_the_next_run() {
+    let sandbox = Sandbox::new().allow_write(".").deny_read(".env").deny_read("a/secret");
+    sandbox.file("work/.env", "TOPSECRET");
+    sandbox.dir("work/a");
+    sandbox.file("work/a/secret", "TOPSECRET");
+    sandbox.dir("work/b");
+    sandbox.file("work/b/plain", "plain");
+    sandbox.sh("mv .env notes; mv a c; mv a/secret a/notes; ln .env b/link; true").succeeds();
+    for gone in ["work/notes", "work/c", "work/a/notes", "work/b/link"] {
+        assert!(!sandbox.path(gone).exists(), "{gone}");
+    }
+    assert!(sandbox.path("work/.env").exists() && sandbox.path("work/a/secret").exists());
+    sandbox.sh("mv b/plain b/renamed && cat b/renamed").succeeds();
+}
+
+#[test]
+fn metadata_of_another_object_at_an_allowed_path_is_not_changed() {
+    let sandbox = Sandbox::new().allow_write(".").allow_write("../snap");
+    sandbox.dir("snap");
+    sandbox.file("snap/mine", "mine");
+    let mut running = sandbox.spawn([
+        "sh",
+        "-c",
+        "chmod 755 ../snap/mine && echo first; while [ ! -e go ]; do sleep 0.02; done; \
+         chmod 777 ../snap/f; echo second",
+    ]);
+    running.expect("first");
+    std::fs::rename(sandbox.path("snap"), sandbox.path("old")).unwrap();
+    sandbox.dir("snap");
+    let foreign = sandbox.file("snap/f", "foreign");
+    let before = Snapshot::of(sandbox.path("snap"));
+    sandbox.file("work/go", "");
+    running.expect("second");
+    before.unchanged();
+    assert!(foreign.exists());
 }
 
 /// A project with protected files: `work/.env`, `work/keys` and, not existing, `work/.absent`.

@@ -3,7 +3,7 @@
 use nix::sys::signal::Signal;
 use std::fs;
 use std::time::{Duration, Instant};
-use tests::{Sandbox, Terminal, eventually, for_each_user};
+use tests::{Sandbox, Snapshot, Terminal, User, eventually, for_each_user};
 
 #[test]
 fn the_exit_status_is_the_commands_own() {
@@ -149,6 +149,45 @@ fn stop_and_continue_reach_the_command() {
 }
 
 #[test]
+fn a_child_that_stops_and_continues_the_command_does_not_stop_landstrip() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).timeout(Duration::from_secs(10));
+        for signal in ["STOP", "TSTP", "TTIN"] {
+            let script = format!(
+                "echo ready; \
+                 (sleep 0.2; kill -{signal} $$; sleep 0.3; grep State /proc/$$/status; \
+                  sleep 0.2; kill -CONT $$) & \
+                 wait; echo finished; exit 5"
+            );
+            let mut running = sandbox.spawn(["sh", "-c", &script]);
+            running.expect("T (stopped)");
+            let state = fs::read_to_string(format!("/proc/{}/stat", running.pid())).unwrap();
+            assert!(!state.contains(") T "), "stopped alone: {state}");
+            let outcome = running.wait();
+            outcome.exits(5);
+            assert!(outcome.stdout.ends_with("finished\n"), "{outcome:#?}");
+        }
+    });
+}
+
+#[test]
+fn a_stop_is_mirrored_whichever_comes_first() {
+    let sandbox = Sandbox::new().timeout(Duration::from_secs(10));
+    // It is stopped already when landstrip is told to stop.
+    let script = "echo ready; (sleep 0.1; kill -STOP $$) & wait; wait; exit 5";
+    let mut running = sandbox.spawn(["sh", "-c", script]);
+    running.expect("ready");
+    let state = format!("/proc/{}/stat", running.pid());
+    let stopped = || fs::read_to_string(&state).is_ok_and(|stat| stat.contains(") T "));
+    std::thread::sleep(Duration::from_millis(400));
+    assert!(!stopped(), "stopped without being told");
+    running.signal(Signal::SIGTSTP);
+    assert!(eventually(stopped), "landstrip stops with the command");
+    running.signal(Signal::SIGCONT);
+    running.wait().exits(5);
+}
+
+#[test]
 fn ctrl_c_interrupts_the_command() {
     for_each_user(|user| {
         let sandbox = Sandbox::of(user);
@@ -190,6 +229,23 @@ fn ctrl_z_stops_the_job_and_fg_continues_it() {
         terminal.expect("$ ");
         terminal.type_in("echo al\"\"ive\n");
         terminal.expect("\nalive");
+        terminal.type_in("fg\n");
+        terminal.expect("\nfinished");
+        terminal.expect("$ ");
+        terminal.type_in("echo status=$?\n");
+        terminal.expect("\nstatus=5");
+    });
+}
+
+#[test]
+fn a_command_that_stops_its_own_group_gives_the_terminal_back() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        let mut terminal = Terminal::of(&sandbox);
+        // As an editor does that reads Ctrl-Z as a key.
+        terminal.type_in("$L -- sh -c 'kill -TSTP 0; echo fin\"\"ished; exit 5'\n");
+        terminal.expect("Stopped");
+        terminal.expect("$ ");
         terminal.type_in("fg\n");
         terminal.expect("\nfinished");
         terminal.expect("$ ");
@@ -280,6 +336,123 @@ fn nothing_is_left_in_the_temporary_directory() {
         assert!(!fs::exists(outcome.stdout.trim()).unwrap(), "it is removed");
         assert_eq!(fs::read_dir(&tmp).unwrap().count(), 0);
     });
+}
+
+/// A sandbox without a policy whose private TMPDIR is made in `tmp`.
+fn with_temporary_directory(user: User) -> Sandbox {
+    let sandbox = Sandbox::of(user).without_policy();
+    let tmp = sandbox.dir("tmp");
+    sandbox.env("TMPDIR", tmp)
+}
+
+fn left_in_tmp(sandbox: &Sandbox) -> Vec<String> {
+    let entries = fs::read_dir(sandbox.path("tmp")).unwrap();
+    let name = |entry: std::io::Result<fs::DirEntry>| entry.unwrap().file_name();
+    let mut names: Vec<_> = entries.map(|e| name(e).into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn whatever_the_command_makes_of_its_temporary_directory_is_removed() {
+    let in_python =
+        |body: &str| format!("python3 -c 'import os\nos.chdir(os.environ[\"TMPDIR\"])\n{body}'");
+    let deep =
+        in_python("for i in range(5000): os.mkdir(\"d\"); os.chdir(\"d\")\nopen(\"f\",\"w\")");
+    let wide = in_python(
+        "for i in range(10000): open(str(i),\"w\")\nfor i in range(500): os.makedirs(f\"d{i}/e\")",
+    );
+    let closed = "cd $TMPDIR && mkdir -p a/b/c/d && touch a/b/c/f && chmod 0 a/b/c/d && chmod 0 a/b/c \
+                  && chmod 0 a/b && chmod 0 a && chmod 0 .";
+    let links = "cd $TMPDIR && ln -s $HOME/../outside o && mkdir d && ln -s $HOME/../outside d/o \
+                 && ln -s $HOME/../outside/kept f && ln -s / d/root && chmod 500 d";
+    for_each_user(|user| {
+        for script in [deep.as_str(), &wide, closed, links] {
+            let sandbox = with_temporary_directory(user);
+            sandbox.file("outside/kept", "kept");
+            let before = Snapshot::of(sandbox.path("outside"));
+            // With few descriptors and a small stack, for landstrip too.
+            let limits = "ulimit -n 64; ulimit -s 256; exec \"$@\"";
+            let mut words = vec!["sh".into(), "-c".into(), limits.into(), "sh".into()];
+            words.extend(sandbox.command_line());
+            words.extend(["--", "sh", "-c", &format!("{script} && exit 3")].map(Into::into));
+            let outcome = sandbox.run_outside(words);
+            outcome.exits(3);
+            assert!(outcome.reports.is_empty(), "{outcome:#?}");
+            assert_eq!(left_in_tmp(&sandbox), [""; 0], "{script}");
+            before.unchanged();
+        }
+    });
+}
+
+#[test]
+fn a_temporary_directory_that_cannot_be_removed_is_told_and_changes_no_status() {
+    if !User::Caller.is_root() {
+        return;
+    }
+    let sandbox = with_temporary_directory(User::Nobody);
+    let script = "echo in=$TMPDIR; until test -e $TMPDIR/foreign; do sleep 0.02; done; exit 7";
+    let mut running = sandbox.spawn(["sh", "-c", script]);
+    running.expect("\n");
+    let path = running.stdout().trim().trim_start_matches("in=").to_owned();
+    // Somebody else's directory, with something in it.
+    fs::create_dir_all(format!("{path}/foreign.new/inner")).unwrap();
+    fs::write(format!("{path}/removed"), "").unwrap();
+    fs::rename(format!("{path}/foreign.new"), format!("{path}/foreign")).unwrap();
+    let outcome = running.wait();
+    outcome.is_error(7, "Internal", "TMPDIR");
+    assert!(outcome.stderr.contains(&path), "{outcome:#?}");
+    assert!(!fs::exists(format!("{path}/removed")).unwrap(), "the rest is removed");
+}
+
+#[test]
+fn the_temporary_directory_of_a_killed_run_is_removed_by_a_later_one() {
+    for_each_user(|user| {
+        let sandbox = with_temporary_directory(user);
+        let start = || {
+            let mut running =
+                sandbox.spawn(["sh", "-c", "touch $TMPDIR/f; echo $TMPDIR; exec sleep 20"]);
+            running.expect("\n");
+            let path = running.stdout().trim().to_owned();
+            (running, path)
+        };
+        let (killed, stale) = start();
+        let (going_on, in_use) = start();
+        assert!(fs::exists(&stale).unwrap(), "a run in progress keeps its directory");
+        killed.signal(Signal::SIGKILL);
+        assert_eq!(killed.wait().signal, Some(9));
+        sandbox.dir("tmp/landstrip-x");
+        sandbox.dir("tmp/landstrip-0123456789abcdeg");
+        sandbox.dir("outside/landstrip-0123456789abcdef");
+        let link = sandbox.path("tmp/landstrip-0123456789abcdef");
+        std::os::unix::fs::symlink("../outside/landstrip-0123456789abcdef", link).unwrap();
+        // The command does not hold the lock: only the standard streams are open in it.
+        let outcome = sandbox.sh("ls /proc/$$/fd; echo /proc/$$/fd/*");
+        outcome.succeeds();
+        assert!(outcome.stdout.starts_with("0\n1\n2\n/"), "{outcome:#?}");
+        assert!(!fs::exists(&stale).unwrap(), "the stale one is left");
+        assert!(fs::exists(format!("{in_use}/f")).unwrap(), "one in use was removed");
+        assert!(sandbox.path("outside/landstrip-0123456789abcdef").exists());
+        going_on.signal(Signal::SIGTERM);
+        going_on.wait().exits(143);
+        assert_eq!(
+            left_in_tmp(&sandbox),
+            ["landstrip-0123456789abcdef", "landstrip-0123456789abcdeg", "landstrip-x"]
+        );
+    });
+}
+
+#[test]
+fn the_temporary_directory_of_another_user_is_left() {
+    if !User::Caller.is_root() {
+        return;
+    }
+    let sandbox = with_temporary_directory(User::Nobody);
+    let foreign = sandbox.path("tmp/landstrip-0123456789abcdef");
+    fs::create_dir(&foreign).unwrap();
+    sandbox.dir("tmp/landstrip-0123456789abcdee");
+    sandbox.sh("true").succeeds();
+    assert_eq!(left_in_tmp(&sandbox), ["landstrip-0123456789abcdef"]);
 }
 
 #[test]

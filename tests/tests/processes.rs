@@ -2,6 +2,7 @@
 //! (attacks P1 to P9).
 
 use nix::sys::signal::Signal;
+use std::os::unix::fs::OpenOptionsExt;
 use std::time::Duration;
 use tests::{Sandbox, Terminal, User, Victim, eventually, for_each_user};
 
@@ -87,6 +88,42 @@ fn own_children_can_be_traced_for_debugging() {
     let inside = sandbox.run(["sh", "-c", script, &probe]);
     let outside = sandbox.run_outside(["sh", "-c", script, &probe]);
     assert_eq!(inside.result("ptrace-attach"), outside.result("ptrace-attach"));
+}
+
+#[test]
+fn the_broker_does_not_become_a_tracer() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).timeout(Duration::from_secs(10));
+        // A tracee would stop at the signal, and nobody continues it.
+        let outcome = sandbox.probe("traceme + crash 28 + sleep 100");
+        outcome.succeeds().refused("traceme").allowed("crash");
+        sandbox.probe("trace-child").allowed("trace-child");
+        sandbox.probe_outside("trace-child").allowed("trace-child");
+    });
+}
+
+#[test]
+fn a_lease_does_not_hold_up_writers_outside() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        let file = sandbox.file("outside/file", "kept");
+        let (path, directory) = (sandbox.name("outside/file"), sandbox.name("outside"));
+        let attack = format!("file lease {path} + file notify {directory}");
+        let own = format!("file fcntl-own {path}");
+        sandbox.probe(&own).all_allowed();
+        sandbox.probe_outside(format!("{attack} + {own}")).all_allowed();
+        sandbox.probe(&attack).all_refused();
+
+        let words = Sandbox::probe_words(&format!("file lease {path} + sleep 2000"));
+        let mut running = sandbox.spawn(words);
+        running.expect("file-lease=");
+        // EWOULDBLOCK if a lease is to be broken first (open(2)).
+        let flags = nix::libc::O_NONBLOCK;
+        let open = std::fs::OpenOptions::new().write(true).custom_flags(flags).open(&file);
+        assert!(open.is_ok(), "{open:?}");
+        running.signal(Signal::SIGTERM);
+        running.wait().exits(143);
+    });
 }
 
 #[test]

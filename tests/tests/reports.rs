@@ -111,6 +111,42 @@ fn a_trap_descriptor_that_nobody_reads_changes_nothing() {
 }
 
 #[test]
+fn debug_output_that_nobody_reads_changes_nothing() {
+    let sandbox = Sandbox::new();
+    let out = sandbox.name("outside");
+    // The pipe's reader sleeps; 2000 lines would fill it several times.
+    let script = r#"exec 3>&1; "$@" 2>&1 >&3 3>&- | { sleep 6; echo awake; grep -c refused; }"#;
+    let mut words = vec!["bash".into(), "-c".into(), script.into(), "bash".into()];
+    words.extend(sandbox.command_line());
+    let attack = format!(
+        "i=0; while [ $i -lt 2000 ]; do echo x 2>/dev/null > {out}/f$i; \
+                          i=$((i+1)); done; echo done"
+    );
+    words.extend(["--debug", "--", "sh", "-c", &attack].map(Into::into));
+    let outcome = sandbox.run_outside(words);
+    let lines: Vec<_> = outcome.stdout.lines().collect();
+    assert_eq!((lines.len(), lines[0], lines[1]), (3, "done", "awake"), "{outcome:#?}");
+    assert!(lines[2].parse::<u32>().unwrap() > 100, "what fits is there: {outcome:#?}");
+}
+
+#[test]
+fn a_trap_descriptor_may_be_a_pipe_that_another_user_made() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        let made = sandbox.name("outside/made");
+        // Standard output is a pipe that the test itself made.
+        let mut words = vec!["sh".into(), "-c".into(), r#"exec "$@" 3>&1"#.into(), "sh".into()];
+        words.extend(sandbox.command_line());
+        let attack = format!("mkdir {made} 2>/dev/null; exit 6");
+        words.extend(["--trap-fd", "3", "--", "sh", "-c", &attack].map(Into::into));
+        let outcome = sandbox.run_outside(words);
+        outcome.exits(6);
+        assert!(outcome.stdout.contains(&made), "{outcome:#?}");
+        assert_eq!(outcome.stderr, "");
+    });
+}
+
+#[test]
 fn a_closed_trap_reader_changes_nothing() {
     let sandbox = Sandbox::new();
     let script = r#"{ "$@" 3>&1 >/dev/null; echo "status=$?" >&2; } | true"#;

@@ -59,7 +59,9 @@ pub(crate) fn encode(
         })
         .collect();
     let changes: Vec<&[u8]> = changes.iter().map(Vec::as_slice).collect();
-    let mut packet = vec![0; MESSAGE_MAX];
+    // No more than is needed: each page of it that is cleared costs launch time.
+    let size = paths.iter().chain(&changes).map(|string| string.len() + 1).sum::<usize>();
+    let mut packet = vec![0; MESSAGE_MAX.min(Plan::HEADER + size)];
     let length = Plan::encode(&mut packet, argv_index, &paths, &changes)?;
     packet.truncate(length);
     Ok(packet)

@@ -28,6 +28,8 @@ pub(crate) enum Call {
     Process(i32),
     /// The same of a process group or a user.
     ProcessGroup,
+    /// ptrace(PTRACE_TRACEME): the parent becomes the tracer.
+    TraceMe,
     /// Nothing that the filter should notify.
     Unknown,
 }
@@ -234,8 +236,17 @@ impl Call {
             }
             libc::SYS_ioprio_set if n.int(0) == IOPRIO_WHO_PROCESS => Self::Process(n.int(1)),
             libc::SYS_setpriority | libc::SYS_ioprio_set => Self::ProcessGroup,
+            libc::SYS_ptrace if n.unsigned(0) == libc::PTRACE_TRACEME => Self::TraceMe,
             _ => Self::Unknown,
         }
+    }
+}
+
+impl Call {
+    /// Whether answering it can take long: a connect waits for a peer, and a change of metadata for
+    /// the inode's lock, which a long write holds.
+    pub(crate) fn can_wait(&self) -> bool {
+        matches!(self, Self::Address(..) | Self::Metadata(_))
     }
 }
 

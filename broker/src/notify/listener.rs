@@ -5,6 +5,7 @@
 
 #![allow(unsafe_code)]
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use rustix::fs::OFlags;
 use rustix::io::{self, Errno};
@@ -136,6 +137,13 @@ impl Listener {
         let request = unsafe { Setter::<ID_VALID, u64>::new(id) };
         // SAFETY: the request matches the operation.
         unsafe { ioctl::ioctl(&self.0, request) }.is_ok()
+    }
+
+    /// Whether no task has the filter any more.
+    pub(crate) fn is_orphaned(&self) -> bool {
+        let mut fds = [PollFd::new(&self.0, PollFlags::empty())];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        poll(&mut fds, Some(&now)).is_ok_and(|count| count > 0)
     }
 
     /// Lets the call through. Returns whether the target was still there.

@@ -1,6 +1,5 @@
 //! Notifications of the seccomp filter: received, judged, answered (seccomp_unotify(2)).
 
-pub(crate) mod connecting;
 pub(crate) mod listener;
 pub(crate) mod observe;
 pub(crate) mod serve;

@@ -30,6 +30,25 @@ pub(crate) struct View {
     pub(crate) unlistable: HashSet<PathBuf>,
     /// Usable whatever the rules say: standard devices, standard streams.
     pub(crate) always: HashSet<Identity>,
+    /// The allowed paths, and the objects that they were at launch.
+    pub(crate) writable_roots: Vec<(PathBuf, Identity)>,
+}
+
+impl View {
+    /// Whether what is named `path` may be changed. The rules go by paths, access by the objects that
+    /// were there at launch: another directory at an allowed path is not the one that was allowed.
+    pub(crate) fn is_writable(&self, path: &Path) -> bool {
+        self.rules.access(path).write
+            && self.writable_roots.iter().any(|(root, identity)| {
+                path.starts_with(root) && identity_of(root).is_some_and(|now| now == *identity)
+            })
+    }
+}
+
+/// The object that `path` names now.
+pub(crate) fn identity_of(path: &Path) -> Option<Identity> {
+    let stat = fs::statat(fs::CWD, path, fs::AtFlags::SYMLINK_NOFOLLOW).ok()?;
+    Some((stat.st_dev, stat.st_ino))
 }
 
 /// A refused operation.

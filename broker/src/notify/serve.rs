@@ -3,113 +3,205 @@
 //! seccomp_unotify(2) explains the races that the order of steps here avoids: copy, check that the
 //! target still waits, decide on the copy, perform on the copy, answer.
 
-use super::connecting::Connecting;
 use super::listener::{Backstop, Listener, Notification};
 use super::observe::{self, Listing, Look, View};
 use super::target::{AT_FDCWD, Credentials, Target};
 use crate::decide::address::{AddressRules, Endpoint};
 use crate::decide::call::{self, AddressUse, Call, MetadataCall};
+use crate::failure::Failure;
 use crate::perform::metadata;
 use crate::perform::path;
 use crate::perform::socket::{Address, Socket};
 use crate::proxy::Proxy;
 use crate::report::{Denial, Traps};
-use crate::run::Judges;
 use common::trap::{FileOperation, NetworkOperation};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs;
 use rustix::io::{self, Errno};
-use std::cell::OnceCell;
+use rustix::process;
+use std::ffi::OsStr;
 use std::os::fd::RawFd;
-use std::path::Path;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// What notifications are judged by.
+#[derive(Debug)]
+pub(crate) struct Judges {
+    /// Socket addresses.
+    pub(crate) addresses: AddressRules,
+    /// File rules, for metadata and reports.
+    pub(crate) view: View,
+    /// What filters domains.
+    pub(crate) proxy: Option<Proxy>,
+}
 
 /// Answers the notifications of one listener.
+///
+/// One thread at a time, the receiver, takes notifications. What can have to wait, for a peer or for
+/// a lock of the target's making, it answers only after another thread has taken its place, so that
+/// no call delays another. The other threads are parked: waiting for notifications too, all of them
+/// would be woken for each.
 #[derive(Debug)]
-pub(crate) struct Server<'a> {
+pub(crate) struct Server {
     listener: Listener,
-    addresses: &'a AddressRules,
-    view: &'a View,
-    proxy: Option<&'a Proxy>,
-    connecting: Connecting,
+    judges: Arc<Judges>,
+    traps: Arc<Traps>,
     /// The broker's own credentials, read when first needed.
-    credentials: OnceCell<Credentials>,
+    credentials: OnceLock<Credentials>,
+    crew: Mutex<Crew>,
+    /// Wakes a parked thread when there is no receiver.
+    vacancy: Condvar,
 }
 
-/// How a call that the broker judged by memory ends: there is no way to let it through.
-enum Ending {
-    /// Now, with this result.
-    Now(io::Result<()>),
-    /// When the connect is decided.
-    Later,
+/// The threads of a [`Server`].
+#[derive(Debug, Default)]
+struct Crew {
+    threads: usize,
+    parked: usize,
+    has_receiver: bool,
 }
 
-impl<'a> Server<'a> {
-    /// Serves `listener` by these rules.
-    pub(crate) fn new(listener: OwnedFd, judges: &Judges<'a>) -> Self {
-        Self {
+/// Most threads; each can have to wait for a peer. More calls than that wait for a thread.
+const THREADS_MAX: usize = 1024;
+/// Threads that stay when there is nothing to do.
+const PARKED_MAX: usize = 8;
+/// Stack of a thread: paths and socket addresses are on the heap.
+const STACK: usize = 256 * 1024;
+
+impl Server {
+    /// Serves `listener` by these rules, once [`Server::start`] was called.
+    pub(crate) fn new(listener: OwnedFd, judges: Arc<Judges>, traps: Arc<Traps>) -> Arc<Self> {
+        Arc::new(Self {
             listener: Listener::new(listener),
-            addresses: judges.addresses,
-            view: judges.view,
-            proxy: judges.proxy,
-            connecting: Connecting::default(),
-            credentials: OnceCell::new(),
-        }
+            judges,
+            traps,
+            credentials: OnceLock::new(),
+            crew: Mutex::default(),
+            vacancy: Condvar::new(),
+        })
     }
 
     pub(crate) fn listener(&self) -> &Listener {
         &self.listener
     }
 
-    /// The connects that are under way.
-    pub(crate) fn connecting(&self) -> &Connecting {
-        &self.connecting
+    /// Starts the first thread.
+    ///
+    /// # Errors
+    /// Returns [`Errno::AGAIN`] if the system has no more.
+    pub(crate) fn start(self: &Arc<Self>) -> io::Result<()> {
+        self.add_thread(&mut self.crew())
     }
 
-    /// Answers the connects that are decided.
-    pub(crate) fn sweep(&mut self) {
-        if !self.connecting.is_empty() {
-            self.connecting.sweep(&self.listener);
+    fn add_thread(self: &Arc<Self>, crew: &mut Crew) -> io::Result<()> {
+        if crew.threads >= THREADS_MAX {
+            return Err(Errno::AGAIN);
+        }
+        let server = Arc::clone(self);
+        let builder = std::thread::Builder::new().stack_size(STACK);
+        builder.spawn(move || server.work()).map_err(|_| Errno::AGAIN)?;
+        crew.threads += 1;
+        Ok(())
+    }
+
+    /// The life of a thread: parked, receiver, busy with a call that can wait, parked again.
+    fn work(self: Arc<Self>) {
+        while self.take_vacancy() {
+            loop {
+                match self.listener.receive() {
+                    Ok(Some(notification)) => {
+                        let call = Call::decode(&notification);
+                        if call.can_wait() {
+                            self.leave_vacancy();
+                            self.answer(&notification, &call);
+                            break;
+                        }
+                        self.answer(&notification, &call);
+                    }
+                    Ok(None) if self.listener.is_orphaned() => return,
+                    Ok(None) => {}
+                    Err(errno) => {
+                        // Nothing can be served any more: the command ends with the broker.
+                        Failure::system("notification", errno).print();
+                        std::process::exit(common::exit::FAILED);
+                    }
+                }
+            }
         }
     }
 
-    /// Receives and answers one notification.
-    ///
-    /// # Errors
-    /// Returns what receiving it returns: without the listener nothing can be served.
-    pub(crate) fn serve(&mut self, traps: &mut Traps) -> io::Result<()> {
-        let Some(notification) = self.listener.receive()? else { return Ok(()) };
+    /// Parks until there is no receiver, to become it. Returns false if enough threads are parked.
+    fn take_vacancy(&self) -> bool {
+        let mut crew = self.crew();
+        if crew.has_receiver && crew.parked >= PARKED_MAX {
+            crew.threads -= 1;
+            return false;
+        }
+        crew.parked += 1;
+        while crew.has_receiver {
+            crew = self.vacancy.wait(crew).unwrap_or_else(PoisonError::into_inner);
+        }
+        crew.parked -= 1;
+        crew.has_receiver = true;
+        true
+    }
+
+    /// Has another thread receive. If there is none to be had, calls wait for this one.
+    fn leave_vacancy(self: &Arc<Self>) {
+        let mut crew = self.crew();
+        crew.has_receiver = false;
+        if crew.parked > 0 {
+            self.vacancy.notify_one();
+        } else {
+            let _ = self.add_thread(&mut crew);
+        }
+    }
+
+    fn crew(&self) -> MutexGuard<'_, Crew> {
+        // Its numbers are whole whenever the lock is free.
+        self.crew.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn answer(&self, notification: &Notification, call: &Call) {
         let target = Target::new(notification.thread);
         let id = notification.id;
-        match Call::decode(&notification) {
+        match call {
             Call::File(call) => {
-                let looks = observe::look(target, &call);
-                match looks.iter().find_map(|look| look.listing(self.view)) {
+                let looks = observe::look(target, call);
+                match looks.iter().find_map(|look| look.listing(&self.judges.view)) {
                     Some(listing) => self.list(id, target, &listing),
-                    None => self.observe(id, &looks, traps),
+                    None => self.observe(id, &looks),
                 }
             }
             // The argument is a register, and the id of a thread of the caller's own process cannot
             // become another's while the caller waits: its process lives, and a thread id is only
             // reused after all others were.
-            Call::Process(process) if process == 0 || target.has_thread(process) => {
+            &Call::Process(process) if process == 0 || target.has_thread(process) => {
+                self.listener.let_through(id, Backstop::Registers);
+            }
+            // The broker must not become a tracer: its tracee stops at every signal until it is
+            // continued. A target that gets the broker as its parent only after this look stops
+            // nobody but itself, and SIGKILL ends it like all others; the command cannot, whose
+            // parent the broker always was.
+            Call::TraceMe if target.parent().is_ok_and(|parent| parent != process::getpid()) => {
                 self.listener.let_through(id, Backstop::Registers);
             }
             other => {
-                if let Ending::Now(result) = self.perform(&notification, target, &other, traps) {
-                    self.listener.complete(id, result);
-                }
+                self.listener.complete(id, self.perform(notification, target, other));
             }
         }
-        Ok(())
     }
 
     /// Lets a file call through to Landlock, then looks what became of it.
-    fn observe(&self, id: u64, looks: &[Look], traps: &mut Traps) {
+    fn observe(&self, id: u64, looks: &[Look]) {
+        // The command may have ended before this has.
+        let _undecided = self.traps.undecided();
         // Landlock decides: a path that changes after the copy changes the report at most. If the
         // answer is taken, the target waited until now, so that what was copied was its own.
         if self.listener.let_through(id, Backstop::Landlock) {
-            for denial in looks.iter().filter_map(|look| look.judge(self.view)) {
-                traps.report(Denial::file(denial.operation, &denial.path), "file rules");
+            for denial in looks.iter().filter_map(|look| look.judge(&self.judges.view)) {
+                self.traps.report(Denial::file(denial.operation, &denial.path), "file rules");
             }
         }
     }
@@ -128,56 +220,53 @@ impl<'a> Server<'a> {
         }
     }
 
-    fn perform(
-        &mut self,
-        notification: &Notification,
-        target: Target,
-        call: &Call,
-        traps: &mut Traps,
-    ) -> Ending {
+    /// Performs or refuses a call that was judged by memory: there is no way to let it through.
+    fn perform(&self, notification: &Notification, target: Target, call: &Call) -> io::Result<()> {
         let id = notification.id;
         match *call {
             Call::Address(kind, socket, address, length) => {
-                match self.address(id, target, kind, (socket, address, length), traps) {
-                    Ok(ending) => ending,
-                    Err(errno) => Ending::Now(Err(errno)),
-                }
+                self.address(id, target, kind, (socket, address, length))
             }
             Call::Listen(socket) => {
                 let name = local_name(target, socket);
-                traps.report(Denial::Network(NetworkOperation::Bind, name), "listen");
-                Ending::Now(Err(Errno::ACCESS))
+                self.traps.report(Denial::Network(NetworkOperation::Bind, name), "listen");
+                Err(Errno::ACCESS)
             }
             Call::Socket(family, kind, protocol) => {
                 let name = call::describe_socket(family, kind, protocol);
-                traps.report(Denial::Network(NetworkOperation::Connect, name), "socket family");
-                Ending::Now(Err(call::refused_socket(family)))
+                self.traps
+                    .report(Denial::Network(NetworkOperation::Connect, name), "socket family");
+                Err(call::refused_socket(family))
             }
-            Call::Metadata(call) => Ending::Now(self.metadata(id, target, &call, traps)),
+            Call::Metadata(call) => self.metadata(id, target, &call),
             Call::Process(_) | Call::ProcessGroup => {
-                traps.log("refused: limits or scheduling of another process");
-                Ending::Now(Err(Errno::PERM))
+                self.traps.log("refused: limits or scheduling of another process");
+                Err(Errno::PERM)
+            }
+            Call::TraceMe => {
+                self.traps.log("refused: the broker traces nobody");
+                Err(Errno::PERM)
             }
             Call::File(_) | Call::Unknown => {
-                traps.log(&format!("refused: unexpected system call {}", notification.number));
-                Ending::Now(Err(Errno::NOSYS))
+                self.traps.log(&format!("refused: unexpected system call {}", notification.number));
+                Err(Errno::NOSYS)
             }
         }
     }
 
     fn address(
-        &mut self,
+        &self,
         id: u64,
         target: Target,
         kind: AddressUse,
         (socket, address, length): (RawFd, u64, u32),
-        traps: &mut Traps,
-    ) -> io::Result<Ending> {
+    ) -> io::Result<()> {
+        let rules = &self.judges.addresses;
         let address = Address::copy(target, address, length)?;
         let endpoint = address.endpoint()?;
         let (operation, verdict) = match kind {
-            AddressUse::Connect => (NetworkOperation::Connect, self.addresses.connect(&endpoint)),
-            AddressUse::Bind => (NetworkOperation::Bind, self.addresses.bind(&endpoint)),
+            AddressUse::Connect => (NetworkOperation::Connect, rules.connect(&endpoint)),
+            AddressUse::Bind => (NetworkOperation::Bind, rules.bind(&endpoint)),
         };
         if let Err(errno) = verdict {
             if let (AddressUse::Connect, Endpoint::UnixPath(name)) = (kind, &endpoint) {
@@ -185,77 +274,58 @@ impl<'a> Server<'a> {
                 path::resolve(target, AT_FDCWD, name, true, false)?;
             }
             if self.listener.is_waiting(id) {
-                traps.report(Denial::Network(operation, endpoint.describe()), "address rules");
+                let denial = Denial::Network(operation, endpoint.describe());
+                self.traps.report(denial, "address rules");
             }
             return Err(errno);
         }
-        let socket =
-            Socket::take(target, socket, self.addresses.allow_network).or_else(|errno| {
-                traps.log(&format!("cannot duplicate the socket for {endpoint:?}: {errno}"));
-                match (errno, kind) {
-                    (Errno::PERM, AddressUse::Connect) => Socket::replace(target, socket),
-                    _ => Err(errno),
-                }
-            })?;
-        // Only now is it certain that memory and socket were those of the target.
+        let socket = Socket::take(target, socket, rules.allow_network).or_else(|errno| {
+            self.traps.log(&format!("cannot duplicate the socket for {endpoint:?}: {errno}"));
+            match (errno, kind) {
+                (Errno::PERM, AddressUse::Connect) => Socket::replace(target, socket),
+                _ => Err(errno),
+            }
+        })?;
+        // Binding a low port is a right: it must be the target's own.
+        if kind == AddressUse::Bind && !self.same_credentials_as(target)? {
+            return Err(Errno::ACCESS);
+        }
+        // Only now is it certain that all this was the target's.
         if !self.listener.is_waiting(id) {
             return Err(Errno::SRCH);
         }
         match kind {
-            // Binding a low port is a right: it must be the target's own.
-            AddressUse::Bind if !self.same_credentials_as(target)? => Err(Errno::ACCESS),
-            AddressUse::Bind => Ok(Ending::Now(socket.bind(&address))),
-            AddressUse::Connect => match self.connect(&socket, &address, &endpoint, traps) {
-                Ok(false) => self.connecting.add(id, socket).map(|()| Ending::Later),
-                // In the target's own hands from now on, connected or not.
-                result @ (Ok(true) | Err(Errno::INPROGRESS)) => {
+            AddressUse::Bind => socket.bind(&address),
+            AddressUse::Connect => {
+                let result = socket.connect(&address, || self.listener.is_waiting(id));
+                if matches!(result, Ok(()) | Err(Errno::INPROGRESS)) {
+                    if let Some(proxy) = &self.judges.proxy {
+                        proxy.admit(&endpoint, &socket, &self.traps)?;
+                    }
+                    // In the target's own hands from now on, connected or not.
                     socket.put_in_place(&self.listener, id)?;
-                    Ok(Ending::Now(result.map(drop)))
                 }
-                Err(errno) => Err(errno),
-            },
-        }
-    }
-
-    /// Connects without waiting, and tells the proxy of what comes to it.
-    fn connect(
-        &self,
-        socket: &Socket,
-        address: &Address,
-        endpoint: &Endpoint,
-        traps: &Traps,
-    ) -> io::Result<bool> {
-        let result = socket.connect(address);
-        match (result, self.proxy) {
-            (Ok(_) | Err(Errno::INPROGRESS), Some(proxy)) => {
-                proxy.admit(endpoint, socket, traps)?;
                 result
             }
-            (result, _) => result,
         }
     }
 
-    fn metadata(
-        &self,
-        id: u64,
-        target: Target,
-        call: &MetadataCall,
-        traps: &mut Traps,
-    ) -> io::Result<()> {
+    fn metadata(&self, id: u64, target: Target, call: &MetadataCall) -> io::Result<()> {
         let prepared = metadata::prepare(target, call)?;
-        // Only now is it certain that memory and object were those of the target.
+        let same_rights = self.same_credentials_as(target)?;
+        // Only now is it certain that all this was the target's.
         if !self.listener.is_waiting(id) {
             return Err(Errno::SRCH);
         }
-        let Some(name) = self.metadata_refused(&prepared.object)? else {
-            if !self.same_credentials_as(target)? {
-                traps.log("refused: metadata for a target with other credentials");
-                return Err(Errno::PERM);
-            }
-            return prepared.perform();
-        };
-        traps.report(Denial::file(FileOperation::Write, &name), "metadata");
-        Err(Errno::ACCESS)
+        if let Some(name) = self.metadata_refused(&prepared.object)? {
+            self.traps.report(Denial::file(FileOperation::Write, &name), "metadata");
+            return Err(Errno::ACCESS);
+        }
+        if !same_rights {
+            self.traps.log("refused: metadata for a target with other credentials");
+            return Err(Errno::PERM);
+        }
+        prepared.perform()
     }
 
     /// The path of `object` if the rules do not let it be changed.
@@ -263,24 +333,27 @@ impl<'a> Server<'a> {
     /// The object is held, so that its identity cannot change any more. Its name can: by then it was
     /// in a place that the command may write, and is only moved to another such place, because
     /// Landlock does not let it be moved out.
-    fn metadata_refused(&self, object: &OwnedFd) -> io::Result<Option<std::path::PathBuf>> {
+    fn metadata_refused(&self, object: &OwnedFd) -> io::Result<Option<PathBuf>> {
+        let view = &self.judges.view;
         let name = path::name_of(object)?;
-        let Ok(text) = std::str::from_utf8(name.as_os_str().as_encoded_bytes()) else {
-            return Ok((!self.view.rules.access(&name).write).then_some(name));
-        };
+        let text = name.as_os_str().as_bytes();
         // What never had a path belongs to those who hold it.
-        let nameless = ["pipe:[", "socket:[", "anon_inode:"];
+        let nameless: [&[u8]; 3] = [b"pipe:[", b"socket:[", b"anon_inode:"];
         if nameless.iter().any(|prefix| text.starts_with(prefix)) {
             return Ok(None);
         }
-        if fs::fstat(object)?.st_nlink == 0 {
-            if text.starts_with("/memfd:") {
-                return Ok(None);
-            }
-            let former = Path::new(text.strip_suffix(" (deleted)").unwrap_or(text));
-            return Ok((!self.view.rules.access(former).write).then_some(name));
+        let stat = fs::fstat(object)?;
+        if observe::identity_of(&name) == Some((stat.st_dev, stat.st_ino)) {
+            return Ok((!view.is_writable(&name)).then_some(name));
         }
-        Ok((!name.is_absolute() || !self.view.rules.access(&name).write).then_some(name))
+        if stat.st_nlink == 0 && text.starts_with(b"/memfd:") {
+            return Ok(None);
+        }
+        // Removed under this name. It may have others, and the suffix may belong to the name.
+        let former = text.strip_suffix(b" (deleted)").unwrap_or(text);
+        let writable =
+            view.is_writable(&name) && view.is_writable(Path::new(OsStr::from_bytes(former)));
+        Ok((!writable).then_some(name))
     }
 
     /// Whether the target has exactly the broker's rights, so that acting for it gives it no more.

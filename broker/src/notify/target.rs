@@ -179,6 +179,20 @@ impl Target {
         Credentials::read(&format!("/proc/{}/status", self.thread.as_raw_nonzero()))
     }
 
+    /// The process that is the target's parent.
+    ///
+    /// # Errors
+    /// Returns what reading proc(5) returns.
+    pub(crate) fn parent(&self) -> io::Result<Pid> {
+        let text = read_file(&format!("/proc/{}/status", self.thread.as_raw_nonzero()))?;
+        text.split(|&byte| byte == b'\n')
+            .find_map(|line| line.strip_prefix(b"PPid:"))
+            .and_then(|id| str::from_utf8(id).ok())
+            .and_then(|id| id.trim().parse().ok())
+            .and_then(Pid::from_raw)
+            .ok_or(Errno::SRCH)
+    }
+
     /// Whether `id` is a thread of the target's own process.
     pub(crate) fn has_thread(&self, id: i32) -> bool {
         id > 0

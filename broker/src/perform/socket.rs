@@ -18,7 +18,7 @@ use rustix::net::addr::{SocketAddrArg, SocketAddrLen, SocketAddrOpaque};
 use rustix::net::sockopt::Timeout;
 use rustix::net::{self, AddressFamily, SocketFlags, SocketType, ipproto, sockopt};
 use std::os::fd::RawFd;
-use std::time::Duration;
+use std::time::Instant;
 
 /// The broker's own copy of an address argument, in the length that the target gave.
 #[derive(Debug)]
@@ -66,6 +66,9 @@ pub(crate) struct Socket {
     /// Where to put the socket: it is the broker's own, not a duplicate.
     replaces: Option<Place>,
 }
+
+/// How often a wait looks whether it is still wanted.
+const LOOK_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 500_000_000 };
 
 /// A descriptor of the target and its flag.
 #[derive(Clone, Copy, Debug)]
@@ -140,48 +143,48 @@ impl Socket {
         }
     }
 
-    /// connect(2) to `address`, without waiting. Returns whether it is decided.
+    /// connect(2) to `address`. A target that waits in its call is waited for as long as `wanted`
+    /// says that it is still there.
     ///
-    /// The flag is the open file description's, so that other descriptors of the socket, in the
-    /// target too, do not block either for the length of one system call.
+    /// The wait is a poll instead of a blocking connect, so that it ends with the target. The flag
+    /// that says so is shared with the target: if that changes it at the wrong moment, this blocks
+    /// after all, on a thread that nothing else depends on.
     ///
     /// # Errors
-    /// Returns what the kernel returns; [`Errno::INPROGRESS`] if the target does not wait itself.
-    pub(crate) fn connect(&self, address: &Address) -> io::Result<bool> {
+    /// Returns what the kernel returns; [`Errno::INPROGRESS`] if the target does not wait itself, or
+    /// when its SO_SNDTIMEO has run out (socket(7)).
+    pub(crate) fn connect(&self, address: &Address, wanted: impl Fn() -> bool) -> io::Result<()> {
         if !self.blocking {
-            return net::connect(&self.descriptor, address).map(|()| true);
+            return net::connect(&self.descriptor, address);
         }
         let flags = fs::fcntl_getfl(&self.descriptor)?;
         fs::fcntl_setfl(&self.descriptor, flags | OFlags::NONBLOCK)?;
         let result = net::connect(&self.descriptor, address);
         fs::fcntl_setfl(&self.descriptor, flags - OFlags::NONBLOCK)?;
         match result {
-            Ok(()) => Ok(true),
-            // On loopback the handshake is usually complete by now.
-            Err(Errno::INPROGRESS | Errno::ALREADY) => {
-                self.outcome().map_or(Ok(false), |result| result.map(|()| true))
+            Err(Errno::INPROGRESS | Errno::ALREADY) => self.wait(wanted),
+            decided => decided,
+        }
+    }
+
+    /// Waits until a connect that is under way is decided (connect(2), EINPROGRESS).
+    fn wait(&self, wanted: impl Fn() -> bool) -> io::Result<()> {
+        let limit = sockopt::socket_timeout(&self.descriptor, Timeout::Send)?;
+        let deadline = limit.map(|limit| Instant::now() + limit);
+        loop {
+            let mut fds = [PollFd::new(&self.descriptor, PollFlags::OUT)];
+            match poll(&mut fds, Some(&LOOK_INTERVAL)) {
+                Ok(0) | Err(Errno::INTR) => {}
+                Ok(_) => return sockopt::socket_error(&self.descriptor)?,
+                Err(errno) => return Err(errno),
             }
-            Err(errno) => Err(errno),
+            if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+                return Err(Errno::INPROGRESS);
+            }
+            if !wanted() {
+                return Err(Errno::INTR);
+            }
         }
-    }
-
-    /// How the connect ended, if it has.
-    pub(crate) fn outcome(&self) -> Option<io::Result<()>> {
-        let mut fds = [PollFd::new(&self.descriptor, PollFlags::OUT)];
-        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-        match poll(&mut fds, Some(&now)) {
-            Ok(0) => None,
-            Ok(_) => Some(sockopt::socket_error(&self.descriptor).and_then(|result| result)),
-            Err(errno) => Some(Err(errno)),
-        }
-    }
-
-    /// SO_SNDTIMEO, if one is set (socket(7)).
-    ///
-    /// # Errors
-    /// Returns what getsockopt(2) returns.
-    pub(crate) fn send_timeout(&self) -> io::Result<Option<Duration>> {
-        sockopt::socket_timeout(&self.descriptor, Timeout::Send)
     }
 
     /// Puts a socket of the broker's own in the place of the target's. A duplicate needs nothing.

@@ -19,6 +19,9 @@ use crate::cli::{Format, Options, PolicySource};
 /// The largest policy that is read, in bytes. A real one has a few hundred.
 const MAX_SIZE: u64 = 1 << 20;
 
+/// What the user's own policy is called.
+const DEFAULT_NAMES: [&str; 3] = ["policy.json", "policy.yaml", "policy.yml"];
+
 /// The name of standard input in errors.
 const STDIN: &str = "<stdin>";
 
@@ -77,12 +80,45 @@ impl Environment {
 
     /// Where the user's own policy is looked for: the XDG base directory specification, by which a
     /// relative path is invalid and ignored.
-    pub(crate) fn policy_directory(&self) -> Option<PathBuf> {
+    fn policy_directory(&self) -> Option<PathBuf> {
+        self.policy_directories().next()
+    }
+
+    /// Where it is looked for now, and where it would be if XDG_CONFIG_HOME were not set.
+    fn policy_directories(&self) -> impl Iterator<Item = PathBuf> {
         let named = self.variable("XDG_CONFIG_HOME").map(PathBuf::from);
         let fallback = self.home.as_ref().map(|home| home.join(".config"));
-        let config = named.filter(|path| path.is_absolute()).or(fallback)?;
-        Some(config.join("landstrip"))
+        let configs = named.filter(|path| path.is_absolute()).into_iter().chain(fallback);
+        configs.map(|config| config.join("landstrip"))
     }
+
+    /// Every path at which a run of this user may find a policy without being told, whatever is in
+    /// force now and whether anything is there.
+    pub(crate) fn policy_places(&self) -> Vec<PathBuf> {
+        let mut places = Vec::new();
+        for directory in self.policy_directories() {
+            places.extend(DEFAULT_NAMES.map(|name| directory.join(name)));
+            places.push(directory);
+        }
+        let named = self.variable("LANDSTRIP_POLICY").map(PathBuf::from);
+        places.extend(named.filter(|path| path.is_absolute()));
+        places
+    }
+}
+
+/// What decides what is found at `path`: the symbolic links that are followed, and where they lead.
+///
+/// # Errors
+/// Returns a [`PolicyError`] if it leads nowhere.
+pub(crate) fn trail(path: &Path) -> Result<Vec<PathBuf>, PolicyError> {
+    let located = locate(path).map_err(|e| PolicyError::in_file(path, e.to_string()))?;
+    let mut trail: Vec<_> = located.links.into_iter().map(|link| link.path).collect();
+    trail.push(located.path);
+    // The links behind `/dev/stdin` and `/dev/fd` are not the policy's.
+    let of_system =
+        |path: &Path| path.starts_with("/proc") || path.parent() == Some(Path::new("/dev"));
+    trail.retain(|path| !of_system(path));
+    Ok(trail)
 }
 
 /// Finds, reads and merges the policy files.
@@ -166,11 +202,8 @@ impl Merged {
     }
 
     fn add_source(&mut self, path: &Path) -> Result<(), PolicyError> {
-        let located = locate(path).map_err(|e| PolicyError::in_file(path, e.to_string()))?;
-        for path in located.links.into_iter().map(|link| link.path).chain([located.path]) {
-            // The links behind `/dev/stdin` and `/dev/fd` are not the policy's.
-            let of_system = path.starts_with("/proc") || path.parent() == Some(Path::new("/dev"));
-            if !of_system && !self.sources.contains(&path) {
+        for path in trail(path)? {
+            if !self.sources.contains(&path) {
                 self.sources.push(path);
             }
         }
@@ -182,7 +215,7 @@ impl Merged {
 fn default_file(environment: &Environment) -> Result<Option<PathBuf>, PolicyError> {
     let Some(directory) = environment.policy_directory() else { return Ok(None) };
     let mut found = Vec::new();
-    for name in ["policy.json", "policy.yaml", "policy.yml"] {
+    for name in DEFAULT_NAMES {
         let path = directory.join(name);
         match path.symlink_metadata() {
             Ok(_) => found.push(path),

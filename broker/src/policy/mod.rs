@@ -14,4 +14,4 @@ pub(crate) mod rules;
 pub(crate) mod schema;
 
 #[cfg(test)]
-mod test_directory;
+pub(crate) mod test_directory;

@@ -104,6 +104,11 @@ impl Policy {
     fn built_in(environment: &Environment) -> Result<Policy, PolicyError> {
         let cwd = locate(&environment.cwd)
             .map_err(|error| PolicyError::in_file(&environment.cwd, error.to_string()))?;
+        if cwd.path == Path::new("/") {
+            let message = "without a policy the working directory may be written, and that is /: \
+                           start in another one, or name a policy with -p";
+            return Err(PolicyError::general(message));
+        }
         let files = Files { allow_write: vec![cwd.path], ..Files::default() };
         Ok(Policy { built_in: true, files, ..Policy::default() })
     }

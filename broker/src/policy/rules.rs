@@ -4,6 +4,10 @@
 //! Going down component by component, reads start open: `denyRead` closes a path with all beneath, `allowRead`
 //! opens it again, and on the same path allow wins. Writes start closed: `allowWrite` opens a path with all
 //! beneath, and `denyWrite` closes it for good.
+//!
+//! What reads are ruled by must also keep its name: a file that is renamed away from a `denyRead` path can be
+//! read by the next run. So the paths of both read lists count for writes too: they change no verdict, but the
+//! directories that lead to them are not settled, and take no changes of entries.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component as PathComponent, Path, PathBuf};
@@ -63,6 +67,8 @@ struct Rule {
 enum Effect {
     Allow,
     Deny,
+    /// The path must keep its name.
+    Keep,
 }
 
 /// How rules of one kind of access combine.
@@ -96,7 +102,11 @@ impl Rules {
             |path: &PathBuf| Rule { effect: Effect::Allow, pattern: Pattern::literal(path) };
         let deny = |pattern: &Pattern| Rule { effect: Effect::Deny, pattern: pattern.clone() };
         let read = files.allow_read.iter().map(allow).chain(files.deny_read.iter().map(deny));
+        let keep = |pattern: Pattern| Rule { effect: Effect::Keep, pattern };
+        let kept = files.allow_read.iter().map(|path| Pattern::literal(path));
+        let kept = kept.chain(files.deny_read.iter().cloned()).map(keep);
         let write = files.allow_write.iter().map(allow).chain(files.deny_write.iter().map(deny));
+        let write = write.chain(kept);
         let read = Arc::new(RuleSet { rules: read.collect(), order: Order::InnermostCounts });
         let write = Arc::new(RuleSet { rules: write.collect(), order: Order::DenyIsFinal });
         let root = Cursor { read: Progress::at_root(&read), write: Progress::at_root(&write) };
@@ -206,7 +216,7 @@ impl Progress {
         }
         // Inside what is open for writing, opening it again means nothing.
         if open && set.order == Order::DenyIsFinal {
-            reached.retain(|state| effect(state) == Effect::Deny);
+            reached.retain(|state| effect(state) != Effect::Allow);
         }
         Progress { set: Arc::clone(set), open, live: reached }
     }
@@ -231,9 +241,10 @@ impl Progress {
 }
 
 impl Effect {
-    /// Whether a rule of this effect can turn the verdict `open`; only such a rule can start a change.
+    /// Whether a rule of this effect matters where the verdict is `open`: it can turn it, or keep a
+    /// path that could otherwise be changed.
     fn changes(self, open: bool) -> bool {
-        open == (self == Effect::Deny)
+        open == (self != Effect::Allow)
     }
 }
 
@@ -349,8 +360,9 @@ mod tests {
         // path, read settled, names for reads, write settled, names for writes
         for (path, read, read_names, write, write_names) in [
             ("/", false, exactly(&["r", "s"]), false, exactly(&["r", "w"])),
-            ("/r", false, exactly(&["k"]), false, exactly(&["d"])),
-            ("/r/k", false, Names::Any, true, exactly(&[])),
+            // What reads are ruled by keeps its name.
+            ("/r", false, exactly(&["k"]), false, exactly(&["d", "k"])),
+            ("/r/k", false, Names::Any, false, Names::Any),
             ("/r/k/x", true, exactly(&[]), true, exactly(&[])),
             ("/r/d", true, exactly(&[]), true, exactly(&[])),
             ("/s", false, exactly(&["a"]), true, exactly(&[])),

@@ -30,9 +30,15 @@ pub(super) const ROWS: &[Row] = &[
     ),
     row(&[sync, syncfs], Allow, "writes caches back, changes no content"),
     row(
-        &[close, close_range, dup, dup2, dup3, fcntl, flock, pipe, pipe2],
+        &[close, close_range, dup, dup2, dup3, flock, pipe, pipe2],
         Allow,
-        "manages the caller's own descriptors; Landlock confines F_SETOWN signals",
+        "manages the caller's own descriptors",
+    ),
+    judge(
+        &[fcntl],
+        &[case(&[is(Arg(1, "op"), &[F_SETLEASE, F_NOTIFY, F_SETDELEG])], Deny(EPERM))],
+        Allow,
+        "a lease or watch on a file opened for reading holds up others; Landlock confines F_SETOWN signals",
     ),
     row(
         &[
@@ -126,11 +132,16 @@ pub(super) const ROWS: &[Row] = &[
     ),
     row(
         &[
-            ptrace, process_vm_readv, process_vm_writev, pidfd_getfd, kcmp, process_madvise,
-            get_robust_list,
+            process_vm_readv, process_vm_writev, pidfd_getfd, kcmp, process_madvise, get_robust_list,
         ],
         Allow,
         "needs ptrace access, which Landlock confines to the sandbox",
+    ),
+    judge(
+        &[ptrace],
+        &[case(&[is(Arg(0, "op"), &[PTRACE_TRACEME])], Notify)],
+        Allow,
+        "Landlock confines it to the sandbox, but lets a parent outside be made the tracer",
     ),
     row(&[process_mrelease], Allow, "frees the memory of a process that is already being killed"),
     row(

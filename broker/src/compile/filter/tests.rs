@@ -55,8 +55,8 @@ impl Filter {
 
 #[rustfmt::skip]
 const ALLOWED: &[(u32, u32)] = &[
-    (0, 1), (3, 15), (17, 28), (32, 40), (43, 43), (45, 45), (47, 48), (51, 52), (55, 55), (57, 63), (72, 75),
-    (77, 81), (89, 89), (95, 102), (104, 131), (135, 135), (137, 138), (140, 140), (143, 143), (145, 152),
+    (0, 1), (3, 15), (17, 28), (32, 40), (43, 43), (45, 45), (47, 48), (51, 52), (55, 55), (57, 63), (73, 75),
+    (77, 81), (89, 89), (95, 100), (102, 102), (104, 131), (135, 135), (137, 138), (140, 140), (143, 143), (145, 152),
     (157, 158), (160, 160), (162, 162), (186, 187), (191, 196), (200, 202), (204, 204), (206, 210), (213, 213),
     (216, 219), (221, 226), (228, 234), (237, 239), (247, 247), (252, 255), (262, 262), (267, 267), (269, 271),
     (273, 278), (281, 297), (299, 299), (306, 306), (309, 312), (315, 315), (318, 319), (322, 322), (324, 334),
@@ -95,7 +95,7 @@ const REFUSED_ENOSYS: &[u32] = &[
 /// The arguments decide; each has a test of its own below.
 #[rustfmt::skip]
 const JUDGED: &[u32] = &[
-    2, 16, 41, 44, 46, 50, 53, 54, 56, 141, 142, 144, 203, 251, 256, 257, 272, 279, 302, 307, 314, 317,
+    2, 16, 41, 44, 46, 50, 53, 54, 56, 72, 101, 141, 142, 144, 203, 251, 256, 257, 272, 279, 302, 307, 314, 317,
 ];
 
 fn allowed(number: u32) -> bool {
@@ -453,6 +453,31 @@ fn other_processes_are_the_brokers_business() {
                     assert_eq!(filter.verdict(302, args), expected, "{args:x?}");
                 }
             }
+        }
+    }
+}
+
+#[test]
+fn no_leases_or_watches_on_files_of_others() {
+    for options in all_options() {
+        let filter = Filter::new(options);
+        // DUPFD to OFD_SETLKW; SETLEASE to ADD_SEALS, GET_RW_HINT and on.
+        for command in (0..=40).chain(1020..=1060) {
+            let refused = matches!(command, 1024 | 1026 | 1040);
+            let expected = if refused { EPERM } else { ALLOW };
+            assert_eq!(filter.int_verdict(72, [3, command, 1, 0, 0, 0]), expected, "{command}");
+        }
+    }
+}
+
+#[test]
+fn whoever_wants_to_be_traced_asks_the_broker() {
+    for options in all_options() {
+        let filter = Filter::new(options);
+        // PEEKTEXT to SYSCALL, GETREGS, SETOPTIONS and on, SEIZE, INTERRUPT.
+        for request in (0..=33).chain(0x4200..=0x4210) {
+            let expected = if request == 0 { NOTIFY } else { ALLOW };
+            assert_eq!(filter.int_verdict(101, [request, 7, 0, 0, 0, 0]), expected, "{request}");
         }
     }
 }

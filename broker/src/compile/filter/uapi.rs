@@ -40,6 +40,12 @@ pub(super) const O_TRUNC: u32 = 0o1000;
 pub(super) const O_PATH: u32 = 0o10_000_000;
 pub(super) const O_TMPFILE_BIT: u32 = 0o20_000_000;
 
+// include/uapi/linux/fcntl.h
+pub(super) const F_SETLEASE: u32 = 1024;
+pub(super) const F_NOTIFY: u32 = 1026;
+/// Since Linux 6.19: a lease that directories have too.
+pub(super) const F_SETDELEG: u32 = 1040;
+
 // include/uapi/linux/sched.h
 pub(super) const CLONE_VM: u32 = 0x0000_0100;
 pub(super) const CLONE_FS: u32 = 0x0000_0200;
@@ -55,10 +61,11 @@ pub(super) const CLONE_NEWUSER: u32 = 0x1000_0000;
 pub(super) const CLONE_NEWPID: u32 = 0x2000_0000;
 pub(super) const CLONE_NEWNET: u32 = 0x4000_0000;
 
-// include/uapi/linux/seccomp.h, include/uapi/linux/resource.h, include/uapi/linux/ioprio.h
+// include/uapi/linux/seccomp.h, resource.h, ioprio.h, ptrace.h
 pub(super) const SECCOMP_FILTER_FLAG_NEW_LISTENER: u32 = 8;
 pub(super) const PRIO_PROCESS: u32 = 0;
 pub(super) const IOPRIO_WHO_PROCESS: u32 = 1;
+pub(super) const PTRACE_TRACEME: u32 = 0;
 
 // include/uapi/asm-generic/ioctls.h
 pub(super) const TIOCSTI: u32 = 0x5412;

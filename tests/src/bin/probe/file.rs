@@ -4,6 +4,8 @@ use crate::sys::{self, Result, addr, addr_mut, call, cstr};
 use crate::{say, tell};
 
 const AT: usize = libc::AT_FDCWD as usize;
+/// linux/fcntl.h; libc lacks it.
+const DN_CREATE: usize = 4;
 const MARK: &[u8] = b"pwned";
 
 pub(crate) fn run(op: &str, args: &[&str]) -> bool {
@@ -74,6 +76,16 @@ pub(crate) fn run(op: &str, args: &[&str]) -> bool {
         ("exec", [path]) => exec(path, false),
         ("exec-fd", [path]) => exec(path, true),
         ("flock", [path]) => open(path, libc::O_RDWR).and_then(lock),
+        ("lease", [path]) => open(path, libc::O_RDONLY)
+            .and_then(|fd| fcntl(fd, libc::F_SETLEASE, libc::F_RDLCK as usize)),
+        ("notify", [path]) => {
+            open(path, libc::O_RDONLY).and_then(|fd| fcntl(fd, libc::F_NOTIFY, DN_CREATE))
+        }
+        ("fcntl-own", [path]) => open(path, libc::O_RDONLY).and_then(|fd| {
+            fcntl(fd, libc::F_DUPFD_CLOEXEC, 9)?;
+            fcntl(fd, libc::F_SETFD, 1)?;
+            fcntl(fd, libc::F_GETLEASE, 0)
+        }),
         ("chroot", [path]) => with(path, |p| call(libc::SYS_chroot, &[p])),
         ("stdio-reopen", [path]) => open(path, libc::O_WRONLY),
         _ => return false,
@@ -200,6 +212,10 @@ fn exec(path: &str, by_fd: bool) -> Result {
         255 => Err(libc::ENOEXEC),
         _ => Ok(0),
     }
+}
+
+fn fcntl(fd: usize, command: i32, value: usize) -> Result {
+    call(libc::SYS_fcntl, &[fd, command as usize, value])
 }
 
 /// A flock and an open-file-description lock.

@@ -44,6 +44,8 @@ pub(crate) fn run(op: &str, args: &[&str]) -> bool {
             say("ptrace-attach", call(libc::SYS_ptrace, &[16, number(pid), 0, 0]));
             say("ptrace-seize", call(libc::SYS_ptrace, &[0x4206, number(pid), 0, 0]));
         }
+        ("traceme", []) => say(op, call(libc::SYS_ptrace, &[0, 0, 0, 0])),
+        ("trace-child", []) => say(op, trace_child()),
         ("vmread", [pid, address]) => vm(number(pid), number(address)),
         ("pidfd-getfd", [pid]) => say(
             op,
@@ -107,6 +109,26 @@ fn sigio(pid: usize, signal: usize) -> Result {
     let flags = (libc::O_ASYNC | libc::O_NONBLOCK) as usize;
     call(libc::SYS_fcntl, &[read, libc::F_SETFL as usize, flags])?;
     call(libc::SYS_write, &[ends[1] as usize, addr(b"x"), 1])
+}
+
+/// Debugs a child as gdb and strace do: it asks to be traced, stops, and is continued to its end.
+fn trace_child() -> Result {
+    let child = sys::fork()?;
+    if child == 0 {
+        let traced = call(libc::SYS_ptrace, &[0, 0, 0, 0]);
+        let pid = call(libc::SYS_getpid, &[]).unwrap_or(0);
+        // A signal that is ignored by default: only a tracee stops.
+        let _ = call(libc::SYS_kill, &[pid, libc::SIGWINCH as usize]);
+        sys::exit(usize::from(traced.is_err()));
+    }
+    let mut status = 0i32;
+    call(libc::SYS_wait4, &[child, addr_mut(&mut status), 0, 0])?;
+    if status != (libc::SIGWINCH << 8 | 0x7f) {
+        return Err(libc::EPERM);
+    }
+    call(libc::SYS_ptrace, &[libc::PTRACE_CONT as usize, child, 0, 0])?;
+    call(libc::SYS_wait4, &[child, addr_mut(&mut status), 0, 0])?;
+    if status == 0 { Ok(0) } else { Err(libc::EIO) }
 }
 
 fn sched(pid: usize) {
