@@ -13,6 +13,7 @@ mod notify;
 mod perform;
 mod policy;
 mod protect;
+mod proxy;
 mod removal;
 mod report;
 mod run;

@@ -38,6 +38,8 @@ pub(crate) enum Denial {
     File(FileOperation, Vec<u8>),
     /// On a socket: `address:port` or path.
     Network(NetworkOperation, Vec<u8>),
+    /// By the proxy: `host:port`.
+    Domain(Vec<u8>),
 }
 
 impl Denial {
@@ -46,6 +48,9 @@ impl Denial {
             Self::File(operation, path) => Trap::Filesystem(*operation, path, Mechanism::Seccomp),
             Self::Network(operation, target) => {
                 Trap::Network(*operation, target, Mechanism::Seccomp)
+            }
+            Self::Domain(target) => {
+                Trap::Network(NetworkOperation::Connect, target, Mechanism::Proxy)
             }
         }
     }

@@ -5,12 +5,13 @@
 use crate::control::{Control, Message};
 use crate::failure::Failure;
 use crate::notify::serve::{Judges, Server};
+use crate::proxy::Proxy;
 use crate::report::Traps;
 use crate::supervise::{Family, Signals};
 use common::exit;
 use common::wire::Step;
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::fd::{AsFd, BorrowedFd};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::process::{self, Resource, Rlimit, WaitStatus};
 use std::sync::Arc;
@@ -31,7 +32,8 @@ pub(crate) fn until_end(
     let mut server = None;
     let mut confined = false;
     loop {
-        let ready = wait(signals, control.as_ref(), server.as_deref())
+        let proxy = judges.proxy.as_ref().map(Proxy::control);
+        let ready = wait(signals, control.as_ref(), server.as_deref(), proxy.as_deref())
             .map_err(|errno| Failure::system("poll", errno))?;
         if ready.control {
             match control.as_ref().map(Control::receive) {
@@ -48,6 +50,9 @@ pub(crate) fn until_end(
                 Some(Ok(Message::Closed)) | None => control = None,
                 Some(Err(errno)) => return Err(Failure::system("control socket", errno)),
             }
+        }
+        if let Some(proxy) = judges.proxy.as_ref().filter(|_| ready.proxy) {
+            proxy.attend(traps).map_err(|errno| Failure::system("proxy", errno))?;
         }
         if ready.notification
             && let Some(server) = server.take()
@@ -73,6 +78,10 @@ pub(crate) fn until_end(
                 }
                 if !confined {
                     return Err(Failure::died());
+                }
+                if let Some(proxy) = &judges.proxy {
+                    // What it refused, it reported before the command knew.
+                    proxy.attend(traps).map_err(|errno| Failure::system("proxy", errno))?;
                 }
                 return Ok(exit_status(status));
             }
@@ -103,12 +112,15 @@ struct Ready {
     notification: bool,
     /// No task has the filter any more (seccomp_unotify(2)).
     sandbox_empty: bool,
+    /// The proxy has something to say, or has ended.
+    proxy: bool,
 }
 
 fn wait<'a>(
     signals: &'a Signals,
     control: Option<&'a Control>,
     server: Option<&'a Server>,
+    proxy: Option<&'a OwnedFd>,
 ) -> rustix::io::Result<Ready> {
     let mut fds = vec![PollFd::new(signals, PollFlags::IN)];
     let mut add = |fd: Option<BorrowedFd<'a>>| {
@@ -119,6 +131,7 @@ fn wait<'a>(
     };
     let control = add(control.map(AsFd::as_fd));
     let listener = add(server.map(|server| server.listener().as_fd()));
+    let proxy = add(proxy.map(AsFd::as_fd));
     match poll(&mut fds, None) {
         Ok(_) => {}
         Err(Errno::INTR) => return Ok(Ready::default()),
@@ -130,6 +143,7 @@ fn wait<'a>(
         control: !events(control).is_empty(),
         notification: events(listener).contains(PollFlags::IN),
         sandbox_empty: events(listener).intersects(PollFlags::HUP | PollFlags::ERR),
+        proxy: !events(proxy).is_empty(),
     })
 }
 

@@ -8,9 +8,10 @@ use crate::failure::Failure;
 use crate::notify::observe::{self, Identity, View};
 use crate::notify::serve::Judges;
 use crate::policy::load::Environment;
-use crate::policy::resolve::{Network, Policy};
+use crate::policy::resolve::Policy;
 use crate::policy::rules::Rules;
 use crate::protect;
+use crate::proxy::{self, Proxy};
 use crate::report::{Stream, Traps};
 use crate::run;
 use crate::scratch::Scratch;
@@ -42,7 +43,12 @@ impl Sandbox {
         let stream = options.trap_fd.map(Stream::take_over).transpose()?;
         let environment = Environment::of_process()?;
         let mut policy = Policy::load(options, &environment)?;
-        refuse_what_is_not_built(&policy.network)?;
+
+        let proxy = match (proxy::is_wanted(&policy.network), child) {
+            (false, _) => None,
+            (true, Some(_)) => Some(Proxy::prepare(&policy.network)?),
+            (true, None) => proxy::check(&policy.network).map(|_| None)?,
+        };
 
         let allow_network = policy.network.allow_network;
         let report_reads = !policy.files.deny_read.is_empty();
@@ -69,13 +75,19 @@ impl Sandbox {
             judges: Arc::new(Judges {
                 addresses: AddressRules {
                     allow_network,
-                    loopback_ports: ports.into_iter().flatten().collect(),
+                    // With domains these ports are landstrip's own, on one address only.
+                    loopback_ports: match proxy {
+                        None => ports.into_iter().flatten().collect(),
+                        Some(_) => Vec::new(),
+                    },
+                    proxies: proxy.as_ref().map(Proxy::addresses).unwrap_or_default(),
                     local_binding: policy.network.allow_local_binding,
                     unix: UnixRules {
                         all: policy.network.allow_all_unix_sockets,
                         paths: policy.network.allow_unix_sockets.clone(),
                     },
                 },
+                proxy,
                 view: View {
                     rules,
                     frozen: grants.frozen,
@@ -129,8 +141,9 @@ impl Sandbox {
             return Err(Failure::Launch(name.as_bytes().to_vec(), Errno::NOENT));
         }
         let temporary = self.scratch.as_ref().map(|scratch| scratch.path().as_os_str());
-        let environment: Vec<plan::Variable<'_>> =
-            temporary.map(|path| ("TMPDIR", Some(path))).into_iter().collect();
+        let proxies = self.judges.proxy.as_ref().map(Proxy::environment).unwrap_or_default();
+        let mut environment = proxy::borrow(&proxies);
+        environment.extend(temporary.map(|path| ("TMPDIR", Some(path))));
         let packet = plan::encode(tool, &candidates, &environment)
             .map_err(|_| Failure::Internal("plan", "PATH is too long".to_owned()))?;
         control
@@ -142,22 +155,6 @@ impl Sandbox {
     /// Prints the collected denials of a command that ended with `status`.
     pub(crate) fn report(&self, status: i32) {
         self.traps.print(status != 0);
-    }
-}
-
-/// Fields that ask for what this version does not do. To run without would surprise; to run with
-/// less protection is out of the question.
-fn refuse_what_is_not_built(network: &Network) -> Result<(), Failure> {
-    let asked = [
-        ("network.allowedDomains", !network.allowed_domains.is_empty()),
-        ("network.deniedDomains", !network.denied_domains.is_empty()),
-    ];
-    match asked.iter().find(|(_, is_asked)| *is_asked) {
-        None => Ok(()),
-        Some((field, _)) => Err(Failure::Internal(
-            "policy",
-            format!("{field} is not available in this version: remove it from the policy"),
-        )),
     }
 }
 

@@ -241,11 +241,15 @@ fn can_signal_parent() -> bool {
 
 /// The broker's children: what it adopted and what it started.
 fn children() -> Vec<Pid> {
-    let own = std::process::id();
-    std::fs::read_to_string(format!("/proc/self/task/{own}/children"))
-        .unwrap_or_default()
-        .split_ascii_whitespace()
-        .filter_map(|pid| pid.parse().ok().and_then(Pid::from_raw))
+    // Each thread has its own: the proxy is started by one that answers notifications.
+    let threads = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let lists = threads.map(|thread| std::fs::read_to_string(thread.path().join("children")));
+    lists
+        .flat_map(|list| {
+            let pids = list.unwrap_or_default();
+            let pids = pids.split_ascii_whitespace();
+            pids.filter_map(|pid| pid.parse().ok().and_then(Pid::from_raw)).collect::<Vec<_>>()
+        })
         .collect()
 }
 

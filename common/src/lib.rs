@@ -7,6 +7,8 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+pub mod domain;
 pub mod exit;
+pub mod proxy;
 pub mod trap;
 pub mod wire;

@@ -71,7 +71,7 @@ impl<'a> Filter<'a> {
         let mut out = Encoder::new(buffer);
         out.put(&FILTER_MAGIC.to_ne_bytes())?;
         out.put(self.program)?;
-        Ok(out.length)
+        Ok(out.length())
     }
 }
 
@@ -103,7 +103,7 @@ pub struct Strings<'a> {
 
 impl<'a> Strings<'a> {
     /// Takes the first `count` strings off `bytes`.
-    fn split_off(count: usize, bytes: &'a [u8]) -> Result<(Self, &'a [u8]), WireError> {
+    pub(crate) fn split_off(count: usize, bytes: &'a [u8]) -> Result<(Self, &'a [u8]), WireError> {
         let mut end = 0;
         for _ in 0..count {
             let length = bytes[end..].iter().position(|&b| b == 0).ok_or(WireError::Truncated)?;
@@ -178,32 +178,42 @@ impl<'a> Plan<'a> {
             out.put(&short(count)?.to_ne_bytes())?;
         }
         for string in paths.iter().chain(environment) {
-            if string.is_empty() || string.contains(&0) {
-                return Err(WireError::Malformed);
-            }
-            out.put(string)?;
-            out.put(&[0])?;
+            out.put_string(string)?;
         }
-        Ok(out.length)
+        Ok(out.length())
     }
 }
 
-struct Encoder<'a> {
+/// Writes a message into what the caller gives.
+pub(crate) struct Encoder<'a> {
     buffer: &'a mut [u8],
     length: usize,
 }
 
 impl<'a> Encoder<'a> {
-    fn new(buffer: &'a mut [u8]) -> Self {
+    pub(crate) fn new(buffer: &'a mut [u8]) -> Self {
         let limit = buffer.len().min(MESSAGE_MAX);
         Self { buffer: &mut buffer[..limit], length: 0 }
     }
 
-    fn put(&mut self, bytes: &[u8]) -> Result<(), WireError> {
+    pub(crate) fn put(&mut self, bytes: &[u8]) -> Result<(), WireError> {
         let end = self.length + bytes.len();
         self.buffer.get_mut(self.length..end).ok_or(WireError::TooLarge)?.copy_from_slice(bytes);
         self.length = end;
         Ok(())
+    }
+
+    /// Puts a string and the NUL that ends it.
+    pub(crate) fn put_string(&mut self, string: &[u8]) -> Result<(), WireError> {
+        if string.is_empty() || string.contains(&0) {
+            return Err(WireError::Malformed);
+        }
+        self.put(string)?;
+        self.put(&[0])
+    }
+
+    pub(crate) fn length(&self) -> usize {
+        self.length
     }
 }
 

@@ -1,11 +1,76 @@
-//! The filtering proxy. This version has none: it tells its own version, and the broker refuses
-//! policies that name domains.
+//! The filtering proxy: HTTP and SOCKS5 for one sandbox, to the hosts that its policy names.
+//!
+//! The broker starts it on the sandbox's first connection, with a control socket as standard input,
+//! and gives it its rules and its listening sockets over that. It reads no policy and has no
+//! options; it ends with the broker. `--connect` is another program in the same file: a client of
+//! the proxy, for ssh's ProxyCommand inside of the sandbox.
 
 #![forbid(unsafe_code)]
 
+mod address;
+mod client;
+mod confine;
+mod control;
+mod destination;
+mod dial;
+mod dns;
+mod error;
+mod files;
+mod gate;
+mod http;
+mod resolve;
+mod rules;
+mod socks;
+mod tls;
+mod tunnel;
+
+use common::trap::Trap;
+use control::Control;
+use error::ProxyError;
+use gate::Proxy;
+use resolve::Resolver;
+use std::io::Write;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    println!("landstrip-proxy {}", env!("CARGO_PKG_VERSION"));
-    ExitCode::SUCCESS
+    let arguments: Vec<String> =
+        std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let result = match words[..] {
+        [] => serve(),
+        ["--connect", proxy, host, port] => client::relay(proxy, host, port),
+        _ => Err(ProxyError::Usage),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            tell(&error);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Serves the sandbox until the broker has gone.
+fn serve() -> Result<(), ProxyError> {
+    let control = Control::take_over()?;
+    let setup = control.receive_setup()?;
+    let resolver = Resolver::load();
+    confine::confine()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(ProxyError::Runtime)?;
+    runtime.block_on(async {
+        gate::serve(setup.listeners, Proxy::new(setup.rules, resolver, control)?).await
+    })
+}
+
+/// Says why it gave up, in one line of JSON as all of landstrip's programs do.
+fn tell(error: &ProxyError) {
+    let message = error.to_string();
+    let mut line = String::new();
+    let pairs = [("source", &b"proxy"[..]), ("message", message.as_bytes())];
+    let _ = Trap::Internal(&pairs).write_line(&mut line);
+    // A closed standard error leaves only the exit status to tell.
+    let _ = std::io::stderr().write_all(line.as_bytes());
 }

@@ -10,6 +10,7 @@
 //! one. [`TcpPeer`], [`UnixPeer`], [`Victim`] and [`Snapshot`] tell what really happened, whatever
 //! the command says. The attacks themselves are the program `probe` in `src/bin`.
 
+mod origin;
 mod outcome;
 mod peers;
 mod programs;
@@ -20,6 +21,7 @@ mod user;
 mod victim;
 mod world;
 
+pub use origin::{NameServer, Origin, echo_server, flood_server};
 pub use outcome::Outcome;
 pub use peers::{FullBacklog, TcpPeer, UnixPeer, free_port};
 pub use programs::{Programs, programs};

@@ -132,6 +132,16 @@ impl Sandbox {
         self
     }
 
+    /// network.allowedDomains.
+    pub fn allow_domains<const N: usize>(self, domains: [&str; N]) -> Self {
+        self.network("allowedDomains", json!(domains.as_slice()))
+    }
+
+    /// network.deniedDomains.
+    pub fn deny_domains<const N: usize>(self, domains: [&str; N]) -> Self {
+        self.network("deniedDomains", json!(domains.as_slice()))
+    }
+
     /// network.allowAllUnixSockets.
     pub fn allow_all_unix_sockets(self) -> Self {
         self.network("allowAllUnixSockets", json!(true))

@@ -97,6 +97,8 @@ pub(crate) struct AddressRules {
     pub(crate) allow_network: bool,
     /// Ports on loopback addresses that may be connected to.
     pub(crate) loopback_ports: Vec<u16>,
+    /// Where landstrip's own proxies listen.
+    pub(crate) proxies: Vec<SocketAddr>,
     /// TCP may be bound on loopback addresses, and connected to where the sandbox itself listens.
     pub(crate) local_binding: bool,
     /// Pathname sockets.
@@ -132,6 +134,11 @@ impl AddressRules {
     pub(crate) fn connect(&self, endpoint: &Endpoint) -> Verdict {
         match endpoint {
             Endpoint::Internet(_) if self.allow_network => Verdict::Perform,
+            Endpoint::Internet(address)
+                if self.proxies.contains(&(address.ip().to_canonical(), address.port()).into()) =>
+            {
+                Verdict::Perform
+            }
             Endpoint::Internet(address) if is_loopback(address.ip()) => {
                 if self.loopback_ports.contains(&address.port()) {
                     Verdict::Perform

@@ -12,6 +12,7 @@ use crate::failure::Failure;
 use crate::perform::local_ports::LocalPorts;
 use crate::perform::metadata;
 use crate::perform::path;
+use crate::proxy::Proxy;
 use crate::report::{Denial, Traps};
 use common::trap::{FileOperation, NetworkOperation};
 use rustix::fd::{AsFd, OwnedFd};
@@ -32,6 +33,8 @@ pub(crate) struct Judges {
     pub(crate) view: View,
     /// The command's Landlock domain, for what the broker does within it.
     pub(crate) ruleset: OwnedFd,
+    /// What filters domains.
+    pub(crate) proxy: Option<Proxy>,
 }
 
 /// Answers the notifications of one listener.

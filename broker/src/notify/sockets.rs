@@ -48,15 +48,15 @@ impl Server {
         let endpoint = address.endpoint()?;
         let goal = self.judge(id, target, kind, &endpoint)?;
         let socket = self.take(target, number, kind, &endpoint)?;
-        // Only now is it certain that memory and socket were those of the target.
-        if !self.listener.is_waiting(id) {
-            return Err(Errno::SRCH);
-        }
         // Binding a low port and passing a directory are rights: they must be the target's own.
         let needs_rights = kind == AddressUse::Bind || matches!(goal, Goal::Peer(_));
         if needs_rights && !self.same_credentials_as(target)? {
             self.traps.log("refused: a socket address for a target with other credentials");
             return Err(Errno::ACCESS);
+        }
+        // Only now is it certain that all this was the target's.
+        if !self.listener.is_waiting(id) {
+            return Err(Errno::SRCH);
         }
         match (kind, goal) {
             (AddressUse::Bind, Goal::Place(place)) => {
@@ -80,6 +80,9 @@ impl Server {
                 });
                 let result = socket.connect(&leads_to, || self.listener.is_waiting(id));
                 if matches!(result, Ok(()) | Err(Errno::INPROGRESS)) {
+                    if let Some(proxy) = &self.judges.proxy {
+                        proxy.admit(&endpoint, &socket, &self.traps)?;
+                    }
                     // In the target's own hands from now on, connected or not.
                     socket.put_in_place(&self.listener, id)?;
                 }

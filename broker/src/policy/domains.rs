@@ -1,7 +1,8 @@
-//! Whether an item of `allowedDomains` or `deniedDomains` is a domain rule at all. Pure; the matching itself is
-//! the proxy's.
+//! Whether an item of `allowedDomains`, `deniedDomains` or `privateDomains` is a domain rule at all. Pure; the
+//! proxy parses it with the same code.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
+use common::domain::{NAME_MAX, Pattern};
+use std::net::Ipv6Addr;
 
 /// Checks `example.com`, `*.example.com`, an IP address (IPv6 in brackets), each with an optional `:port`.
 ///
@@ -19,55 +20,12 @@ pub(crate) fn check(text: &str) -> Result<(), String> {
                     network.allowNetwork lifts all restrictions"
             .to_owned());
     }
-    let (host, port) = match text.strip_prefix('[') {
-        Some(bracketed) => {
-            let (address, rest) = bracketed.split_once(']').ok_or("'[' is not closed")?;
-            if address.parse::<Ipv6Addr>().is_err() {
-                return Err(format!("'{address}' is no IPv6 address"));
-            }
-            match rest.strip_prefix(':') {
-                Some(port) => (None, Some(port)),
-                None if rest.is_empty() => (None, None),
-                None => return Err(format!("'{text}' has something after ']'")),
-            }
-        }
-        None if text.parse::<Ipv6Addr>().is_ok() => {
-            return Err(format!("write the IPv6 address in brackets: '[{text}]'"));
-        }
-        None => match text.split_once(':') {
-            Some((host, port)) => (Some(host), Some(port)),
-            None => (Some(text), None),
-        },
-    };
-    if let Some(port) = port
-        && !port.parse::<u16>().is_ok_and(|number| number > 0 && port.bytes().all(|b| b != b'+'))
-    {
-        return Err(format!("'{port}' is no port from 1 to 65535"));
+    if text.parse::<Ipv6Addr>().is_ok() {
+        return Err(format!("write the IPv6 address in brackets: '[{text}]'"));
     }
-    host.map_or(Ok(()), check_name)
-}
-
-fn check_name(host: &str) -> Result<(), String> {
-    if host.parse::<Ipv4Addr>().is_ok() {
-        return Ok(());
-    }
-    let name = host.strip_prefix("*.").unwrap_or(host);
-    if name.contains('*') {
-        return Err(format!("'{host}': '*' is possible only as '*.' at the beginning"));
-    }
-    if !name.is_ascii() {
-        return Err(format!("'{host}': write an international name in its ASCII form (xn--...)"));
-    }
-    let name = name.strip_suffix('.').unwrap_or(name);
-    let label_is_valid = |label: &str| {
-        !label.is_empty()
-            && label.len() <= 63
-            && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
-    };
-    if name.len() > 253 || !name.split('.').all(label_is_valid) {
-        return Err(format!("'{host}' is no domain name"));
-    }
-    Ok(())
+    Pattern::parse(text, &mut [0; NAME_MAX])
+        .map(drop)
+        .map_err(|error| format!("'{text}' is no domain rule: {error}"))
 }
 
 #[cfg(test)]
@@ -104,14 +62,17 @@ mod tests {
             ("a b", "no domain name"),
             ("a..b", "no domain name"),
             (".a", "no domain name"),
-            ("*.", "no domain name"),
-            ("a:", "no port"),
-            ("a:0", "no port"),
-            ("a:+1", "no port"),
-            ("a:65536", "no port"),
-            ("[::1", "not closed"),
+            ("*.", "empty"),
+            ("a:", "from 1 to 65535"),
+            ("a:0", "from 1 to 65535"),
+            ("a:+1", "from 1 to 65535"),
+            ("a:65536", "from 1 to 65535"),
+            ("[::1", "brackets"),
             ("[x]", "no IPv6"),
-            ("[::1]x", "after ']'"),
+            ("127.1", "four decimal"),
+            ("0x7f.0.0.1", "four decimal"),
+            ("[::ffff:1.2.3.4]", "IPv4"),
+            ("[::1]x", "brackets"),
             ("::1", "in brackets"),
             ("münchen.de", "xn--"),
         ] {

@@ -52,6 +52,8 @@ pub(crate) struct Network {
     pub(crate) allow_network: bool,
     pub(crate) allowed_domains: Vec<String>,
     pub(crate) denied_domains: Vec<String>,
+    /// Names that may have private addresses.
+    pub(crate) private_domains: Vec<String>,
     /// The policy's port, else that of a loopback HTTP_PROXY.
     pub(crate) http_proxy_port: Option<u16>,
     /// The policy's port, else that of a loopback SOCKS_PROXY.
@@ -381,6 +383,7 @@ impl Resolver<'_> {
             allow_network: raw.allow_network.unwrap_or(false),
             allowed_domains: checked_domains(&raw.allowed_domains)?,
             denied_domains: checked_domains(&raw.denied_domains)?,
+            private_domains: checked_domains(&raw.private_domains)?,
             http_proxy_port: raw.http_proxy_port.or(http),
             socks_proxy_port: raw.socks_proxy_port.or(socks),
             http_upstream,

@@ -37,6 +37,7 @@ pub(crate) struct RawNetwork {
     pub(crate) allow_network: Option<bool>,
     pub(crate) allowed_domains: Vec<Item>,
     pub(crate) denied_domains: Vec<Item>,
+    pub(crate) private_domains: Vec<Item>,
     pub(crate) http_proxy_port: Option<u16>,
     pub(crate) socks_proxy_port: Option<u16>,
     pub(crate) allow_local_binding: Option<bool>,
@@ -61,6 +62,7 @@ const OBJECTS: [(&str, &[&str]); 3] = [
             "allowNetwork",
             "allowedDomains",
             "deniedDomains",
+            "privateDomains",
             "httpProxyPort",
             "socksProxyPort",
             "allowLocalBinding",
@@ -160,6 +162,7 @@ impl RawPolicy {
         let (network, more) = (&mut self.network, later.network);
         unite(&mut network.allowed_domains, more.allowed_domains);
         unite(&mut network.denied_domains, more.denied_domains);
+        unite(&mut network.private_domains, more.private_domains);
         unite(&mut network.allow_unix_sockets, more.allow_unix_sockets);
         network.allow_network = more.allow_network.or(network.allow_network);
         network.http_proxy_port = more.http_proxy_port.or(network.http_proxy_port);
@@ -225,6 +228,7 @@ impl Reader {
             match entry.key.as_str() {
                 "allowedDomains" => fields.allowed_domains = self.list(entry.node, &field)?,
                 "deniedDomains" => fields.denied_domains = self.list(entry.node, &field)?,
+                "privateDomains" => fields.private_domains = self.list(entry.node, &field)?,
                 "allowUnixSockets" => fields.allow_unix_sockets = self.list(entry.node, &field)?,
                 "allowNetwork" => fields.allow_network = self.boolean(&entry.node, &field)?,
                 "allowLocalBinding" => {

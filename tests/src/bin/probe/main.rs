@@ -9,6 +9,7 @@ mod kernel;
 mod meta;
 mod net;
 mod process;
+mod proxy;
 mod race;
 mod sys;
 
@@ -55,7 +56,8 @@ fn main() {
             || file::run(op, rest)
             || meta::run(op, rest)
             || process::run(op, rest)
-            || kernel::run(op, rest);
+            || kernel::run(op, rest)
+            || proxy::run(op, rest);
         if !known {
             usage(&format!("unknown operation or wrong arguments: {}", words.join(" ")));
         }

@@ -1,0 +1,202 @@
+//! Messages between the broker and the proxy: one packet each over a SOCK_SEQPACKET pair, which is
+//! the proxy's standard input.
+//!
+//! Integers are native-endian, as in [`crate::wire`]. A message of another type, too short or too
+//! long, ends the proxy; the broker drops it. End of file ends the proxy: the broker has gone.
+
+use crate::wire::{Encoder, MESSAGE_MAX, Strings, WireError};
+use core::net::{Ipv4Addr, SocketAddrV4};
+
+const SETUP_MAGIC: u32 = u32::from_ne_bytes(*b"LSX1");
+const SETUP_HEADER: usize = 10;
+const ADMIT: u8 = 1;
+const REFUSED: u8 = 2;
+
+/// Broker to proxy, first, with the listening sockets for HTTP and for SOCKS as its descriptors.
+///
+/// ```text
+/// offset 0   u32  magic "LSX1"
+///        4   u16  number of allowed domains
+///        6   u16  number of denied domains
+///        8   u16  number of domains that may have private addresses
+///       10   the three lists, each string ended by NUL
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Setup<'a> {
+    /// Patterns of what may be reached.
+    pub allowed: Strings<'a>,
+    /// Patterns of what may not, whatever allows it.
+    pub denied: Strings<'a>,
+    /// Patterns of what may have private addresses.
+    pub private: Strings<'a>,
+}
+
+impl<'a> Setup<'a> {
+    /// Decodes a packet.
+    ///
+    /// # Errors
+    /// Returns the [`WireError`] that names what is wrong.
+    pub fn decode(packet: &'a [u8]) -> Result<Self, WireError> {
+        let (header, rest) = packet.split_at_checked(SETUP_HEADER).ok_or(WireError::Truncated)?;
+        let (magic, counts) = header.split_first_chunk().ok_or(WireError::Truncated)?;
+        if u32::from_ne_bytes(*magic) != SETUP_MAGIC {
+            return Err(WireError::Malformed);
+        }
+        let count = |at: usize| usize::from(u16::from_ne_bytes([counts[at], counts[at + 1]]));
+        let (allowed, rest) = Strings::split_off(count(0), rest)?;
+        let (denied, rest) = Strings::split_off(count(2), rest)?;
+        let (private, rest) = Strings::split_off(count(4), rest)?;
+        if !rest.is_empty() {
+            return Err(WireError::Trailing);
+        }
+        Ok(Self { allowed, denied, private })
+    }
+
+    /// Encodes the message into `buffer` and returns its length. The strings come without NUL.
+    ///
+    /// # Errors
+    /// Returns [`WireError::TooLarge`] if it does not fit, [`WireError::Malformed`] for an empty
+    /// string or one with a NUL inside.
+    pub fn encode<S: AsRef<[u8]>>(buffer: &mut [u8], lists: [&[S]; 3]) -> Result<usize, WireError> {
+        let mut out = Encoder::new(buffer);
+        out.put(&SETUP_MAGIC.to_ne_bytes())?;
+        for list in lists {
+            let count = u16::try_from(list.len()).map_err(|_| WireError::TooLarge)?;
+            out.put(&count.to_ne_bytes())?;
+        }
+        for string in lists.into_iter().flatten() {
+            out.put_string(string.as_ref())?;
+        }
+        Ok(out.length())
+    }
+}
+
+/// Largest message to the proxy.
+pub const SETUP_MAX: usize = MESSAGE_MAX;
+
+/// Broker to proxy: the connection from this address is the sandbox's.
+///
+/// ```text
+/// offset 0   u8   1
+///        1   1 byte zero
+///        2   u16  port
+///        4   4 bytes IPv4 address
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Admit(pub SocketAddrV4);
+
+impl Admit {
+    /// Bytes of the message.
+    pub const SIZE: usize = 8;
+
+    /// Encodes the message.
+    #[must_use]
+    pub fn encode(self) -> [u8; Self::SIZE] {
+        let ([p, q], [a, b, c, d]) = (self.0.port().to_ne_bytes(), self.0.ip().octets());
+        [ADMIT, 0, p, q, a, b, c, d]
+    }
+
+    /// Decodes a packet.
+    ///
+    /// # Errors
+    /// Returns [`WireError::Malformed`] for anything else.
+    pub fn decode(packet: &[u8]) -> Result<Self, WireError> {
+        match *packet {
+            [ADMIT, 0, p, q, a, b, c, d] => {
+                let port = u16::from_ne_bytes([p, q]);
+                Ok(Self(SocketAddrV4::new(Ipv4Addr::new(a, b, c, d), port)))
+            }
+            _ => Err(WireError::Malformed),
+        }
+    }
+}
+
+/// Proxy to broker: this host and port was refused.
+///
+/// ```text
+/// offset 0   u8   2
+///        1   1 byte zero
+///        2   u16  port
+///        4   the host as the request named it, 1 to 256 bytes
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refused<'a> {
+    /// The host; any bytes.
+    pub host: &'a [u8],
+    /// The port.
+    pub port: u16,
+}
+
+impl<'a> Refused<'a> {
+    /// Longest host that is reported; a longer one is cut.
+    pub const HOST_MAX: usize = 256;
+    /// Largest message.
+    pub const MAX: usize = 4 + Self::HOST_MAX;
+
+    /// Encodes the message into `buffer` and returns its length.
+    ///
+    /// # Errors
+    /// Returns [`WireError::TooLarge`] if it does not fit.
+    pub fn encode(&self, buffer: &mut [u8]) -> Result<usize, WireError> {
+        let mut out = Encoder::new(buffer);
+        out.put(&[REFUSED, 0])?;
+        out.put(&self.port.to_ne_bytes())?;
+        out.put(&self.host[..self.host.len().min(Self::HOST_MAX)])?;
+        Ok(out.length())
+    }
+
+    /// Decodes a packet.
+    ///
+    /// # Errors
+    /// Returns [`WireError::Malformed`] for anything else.
+    pub fn decode(packet: &'a [u8]) -> Result<Self, WireError> {
+        match packet {
+            [REFUSED, 0, p, q, host @ ..] if (1..=Self::HOST_MAX).contains(&host.len()) => {
+                Ok(Self { host, port: u16::from_ne_bytes([*p, *q]) })
+            }
+            _ => Err(WireError::Malformed),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use std::{vec, vec::Vec};
+
+    #[test]
+    fn a_setup_survives_the_wire_whole_or_not_at_all() {
+        let mut buffer = vec![0; SETUP_MAX];
+        let lists: [&[&str]; 3] = [&["a.example", "*.b.example:443"], &["c.example"], &[]];
+        let length = Setup::encode(&mut buffer, lists).unwrap();
+        let setup = Setup::decode(&buffer[..length]).unwrap();
+        let allowed: Vec<_> = setup.allowed.iter().collect();
+        assert_eq!(allowed, [&b"a.example\0"[..], b"*.b.example:443\0"]);
+        assert_eq!(setup.denied.iter().collect::<Vec<_>>(), [&b"c.example\0"[..]]);
+        assert!(setup.private.is_empty());
+        for length in 0..length {
+            assert!(Setup::decode(&buffer[..length]).is_err(), "{length}");
+        }
+        assert_eq!(Setup::decode(&buffer[..=length]).unwrap_err(), WireError::Trailing);
+        assert_eq!(Setup::encode(&mut buffer, [&[""], &[], &[]]), Err(WireError::Malformed));
+        let long = "x".repeat(SETUP_MAX);
+        assert_eq!(Setup::encode(&mut buffer, [&[long], &[], &[]]), Err(WireError::TooLarge));
+    }
+
+    #[test]
+    fn later_messages_survive_the_wire_and_nothing_else_passes() {
+        let admit = Admit("127.0.0.1:40000".parse().unwrap());
+        assert_eq!(Admit::decode(&admit.encode()), Ok(admit));
+        let mut buffer = [0; Refused::MAX];
+        let refused = Refused { host: b"example.com", port: 443 };
+        let length = refused.encode(&mut buffer).unwrap();
+        assert_eq!(Refused::decode(&buffer[..length]), Ok(refused));
+        for packet in [&[][..], &[1; 8], &[1, 0, 0, 0, 0, 0, 0], &[2, 0, 0, 0], &[0; 9]] {
+            assert!(Admit::decode(packet).is_err(), "{packet:?}");
+            assert!(Refused::decode(packet).is_err(), "{packet:?}");
+        }
+        let long = Refused { host: &[b'x'; 300], port: 1 }.encode(&mut buffer).unwrap();
+        assert_eq!(Refused::decode(&buffer[..long]).unwrap().host.len(), 256);
+    }
+}

@@ -1,0 +1,137 @@
+//! The control socket to the broker: the setup comes in, then admissions; refusals go out.
+
+use crate::error::ProxyError;
+use crate::rules::Rules;
+use common::proxy::{Admit, Refused, SETUP_MAX, Setup};
+use rustix::fd::OwnedFd;
+use rustix::io::{self, Errno, IoSliceMut};
+use rustix::net::{self, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags};
+use std::collections::HashSet;
+use std::mem::MaybeUninit;
+use std::net::{SocketAddrV4, TcpListener};
+use std::os::fd::AsFd;
+use std::sync::Mutex;
+use tokio::net::UnixDatagram;
+
+/// Most refusals that are remembered so that each is reported once.
+const REMEMBERED_MAX: usize = 4096;
+
+/// What the broker sends first.
+#[derive(Debug)]
+pub(crate) struct FromBroker {
+    pub(crate) rules: Rules,
+    pub(crate) listeners: Listeners,
+}
+
+/// The sockets that the sandbox's clients connect to.
+#[derive(Debug)]
+pub(crate) struct Listeners {
+    pub(crate) http: TcpListener,
+    pub(crate) socks: TcpListener,
+}
+
+/// The socket that the broker leaves as standard input.
+#[derive(Debug)]
+pub(crate) struct Control(OwnedFd);
+
+impl Control {
+    /// Takes over standard input.
+    ///
+    /// # Errors
+    /// Returns [`ProxyError::Control`] if there is none.
+    pub(crate) fn take_over() -> Result<Self, ProxyError> {
+        let socket = io::fcntl_dupfd_cloexec(std::io::stdin().as_fd(), 3);
+        socket.map(Self).map_err(ProxyError::Control)
+    }
+
+    /// Waits for the setup.
+    ///
+    /// # Errors
+    /// Returns [`ProxyError::Usage`] for a standard input that is no socket, [`ProxyError::Message`]
+    /// for anything but the message with its two descriptors.
+    pub(crate) fn receive_setup(&self) -> Result<FromBroker, ProxyError> {
+        let mut packet = vec![0; SETUP_MAX + 1];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+        let mut slices = [IoSliceMut::new(&mut packet)];
+        let received = net::recvmsg(&self.0, &mut slices, &mut ancillary, RecvFlags::CMSG_CLOEXEC)
+            .map_err(|errno| match errno {
+                Errno::NOTSOCK => ProxyError::Usage,
+                errno => ProxyError::Control(errno),
+            })?;
+        let mut sockets = ancillary
+            .drain()
+            .filter_map(|message| match message {
+                RecvAncillaryMessage::ScmRights(descriptors) => Some(descriptors),
+                _ => None,
+            })
+            .flatten();
+        let cut = received.flags.intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC);
+        let (http, socks) = (sockets.next(), sockets.next());
+        match (http, socks, sockets.next()) {
+            (Some(http), Some(socks), None) if !cut => {
+                let setup =
+                    Setup::decode(&packet[..received.bytes]).map_err(|_| ProxyError::Message)?;
+                let listeners = Listeners { http: http.into(), socks: socks.into() };
+                Ok(FromBroker { rules: Rules::parse(&setup)?, listeners })
+            }
+            _ => Err(ProxyError::Message),
+        }
+    }
+
+    /// The same socket for what follows.
+    ///
+    /// # Errors
+    /// Returns [`ProxyError::Runtime`] if tokio cannot watch it.
+    pub(crate) fn into_broker(self) -> Result<Broker, ProxyError> {
+        // Of another type, but recv(2) and send(2) keep the bounds of messages for this one too.
+        let socket = std::os::unix::net::UnixDatagram::from(self.0);
+        let watched =
+            socket.set_nonblocking(true).and_then(|()| tokio::net::UnixDatagram::from_std(socket));
+        Ok(Broker { socket: watched.map_err(ProxyError::Runtime)?, reported: Mutex::default() })
+    }
+}
+
+/// The broker, as the serving proxy sees it.
+#[derive(Debug)]
+pub(crate) struct Broker {
+    socket: UnixDatagram,
+    reported: Mutex<HashSet<(String, u16)>>,
+}
+
+impl Broker {
+    /// Waits for the next connection that is the sandbox's; `None` when the broker has gone.
+    ///
+    /// # Errors
+    /// Returns [`ProxyError::Message`] for any other message.
+    pub(crate) async fn next_admission(&self) -> Result<Option<SocketAddrV4>, ProxyError> {
+        let mut packet = [0; Admit::SIZE + 1];
+        match self.socket.recv(&mut packet).await {
+            Ok(0) => Ok(None),
+            Ok(length) => match Admit::decode(&packet[..length]) {
+                Ok(Admit(address)) => Ok(Some(address)),
+                Err(_) => Err(ProxyError::Message),
+            },
+            // It ended with messages unread.
+            Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => Ok(None),
+            Err(error) => Err(ProxyError::Runtime(error)),
+        }
+    }
+
+    /// Tells of a refusal, once for each host and port. One that the broker is too busy to take is
+    /// dropped: enforcement never waits for a reader.
+    pub(crate) fn report(&self, host: &str, port: u16) {
+        {
+            let Ok(mut reported) = self.reported.lock() else { return };
+            if reported.len() >= REMEMBERED_MAX || !reported.insert((host.to_owned(), port)) {
+                return;
+            }
+        }
+        let mut packet = [0; Refused::MAX];
+        // An empty host is in no message.
+        let host = if host.is_empty() { b"\"\"" } else { host.as_bytes() };
+        if let Ok(length) = (Refused { host, port }).encode(&mut packet) {
+            let _ = self.socket.try_send(&packet[..length]);
+        }
+    }
+}

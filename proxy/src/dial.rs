@@ -1,0 +1,148 @@
+//! Reaching a permitted destination: judged, resolved once, its addresses judged, one of them
+//! dialled.
+//!
+//! What is refused is never looked up, so that nothing leaves by DNS. What is dialled is the
+//! address that was judged, so that an answer that changes between two look-ups gains nothing.
+
+use crate::address::{Class, classify};
+use crate::destination::{Destination, OwnedHost};
+use crate::error::DialError;
+use crate::gate::Proxy;
+use crate::rules::Verdict;
+use rustix::io::Errno;
+use std::io;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::time::Duration;
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+/// How long all of it may take.
+const DIAL_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long an address has before the next is tried beside it (RFC 8305 section 5).
+const NEXT_ADDRESS_DELAY: Duration = Duration::from_millis(250);
+
+impl Proxy {
+    /// Connects to `destination` if the rules permit it; reports if they do not.
+    ///
+    /// # Errors
+    /// Returns the [`DialError`] that says why there is no connection.
+    pub(crate) async fn dial(&self, destination: &Destination) -> Result<TcpStream, DialError> {
+        let dialled = timeout(DIAL_TIMEOUT, self.dial_unbounded(destination)).await;
+        let result = dialled.unwrap_or_else(|_| Err(DialError::Timeout(destination.to_string())));
+        if result.as_ref().is_err_and(DialError::is_refusal) {
+            self.report(&destination.host.to_string(), destination.port);
+        }
+        result
+    }
+
+    async fn dial_unbounded(&self, destination: &Destination) -> Result<TcpStream, DialError> {
+        let addresses = self.permitted_addresses(destination).await?;
+        let stream = race(addresses)
+            .await
+            .map_err(|error| DialError::Connect(destination.to_string(), error))?;
+        // Small packets at once, as the client has sent them. Failure costs only time.
+        let _ = stream.set_nodelay(true);
+        keep_alive(&stream);
+        Ok(stream)
+    }
+
+    async fn permitted_addresses(
+        &self,
+        destination: &Destination,
+    ) -> Result<Vec<SocketAddr>, DialError> {
+        let Destination { host, port } = destination;
+        let (name, port) = (host.to_string(), *port);
+        match self.rules.judge(&host.borrow(), port) {
+            Verdict::Allowed => {}
+            Verdict::Denied => return Err(DialError::Denied { host: name, port }),
+            Verdict::NotListed => return Err(DialError::NotListed { host: name, port }),
+        }
+        let addresses = match host {
+            OwnedHost::Address(address) => vec![*address],
+            OwnedHost::Name(host) => self
+                .resolver
+                .resolve(host)
+                .await
+                .map_err(|error| DialError::Resolve(name.clone(), error))?,
+        };
+        let mut refused = None;
+        let mut permitted = Vec::new();
+        for address in addresses.into_iter().map(|address| address.to_canonical()) {
+            let class = class_here(address);
+            if self.rules.permits(&host.borrow(), address, class, port) {
+                permitted.push(SocketAddr::new(address, port));
+            } else {
+                refused.get_or_insert((address, class));
+            }
+        }
+        match refused {
+            Some((address, class)) if permitted.is_empty() => {
+                Err(DialError::Address { host: name, address, class })
+            }
+            _ => Ok(permitted),
+        }
+    }
+}
+
+/// What `address` is on this host.
+fn class_here(address: IpAddr) -> Class {
+    match classify(address) {
+        class @ (Class::Public | Class::Private) => {
+            if is_own(address) {
+                Class::Own
+            } else {
+                class
+            }
+        }
+        class => class,
+    }
+}
+
+/// Whether an interface of this host has `address`: only then can a socket be bound to it (ip(7)),
+/// and always as of now. Where net.ipv4.ip_nonlocal_bind is set, every address looks like one of
+/// this host's and is refused. A UDP socket: the proxy may not bind TCP ones.
+fn is_own(address: IpAddr) -> bool {
+    match UdpSocket::bind((address, 0)) {
+        Ok(_) => true,
+        Err(error) => {
+            let foreign = [Errno::ADDRNOTAVAIL, Errno::AFNOSUPPORT].map(Errno::raw_os_error);
+            !error.raw_os_error().is_some_and(|number| foreign.contains(&number))
+        }
+    }
+}
+
+/// Connects to the first of `addresses` that answers (happy eyeballs, RFC 8305).
+async fn race(addresses: Vec<SocketAddr>) -> io::Result<TcpStream> {
+    let mut waiting = addresses.into_iter();
+    let mut attempts = JoinSet::new();
+    let mut last = io::Error::from(io::ErrorKind::HostUnreachable);
+    loop {
+        match waiting.next() {
+            Some(address) => drop(attempts.spawn(TcpStream::connect(address))),
+            None if attempts.is_empty() => return Err(last),
+            None => {}
+        }
+        let ended = if waiting.len() > 0 {
+            timeout(NEXT_ADDRESS_DELAY, attempts.join_next()).await
+        } else {
+            Ok(attempts.join_next().await)
+        };
+        match ended {
+            Ok(Some(Ok(Ok(stream)))) => return Ok(stream),
+            Ok(Some(Ok(Err(error)))) => last = error,
+            // Late: the next one is tried beside it.
+            Ok(Some(Err(_)) | None) | Err(_) => {}
+        }
+    }
+}
+
+/// A peer that has vanished without a word is noticed within minutes; a quiet one is not bothered.
+/// Tunnels have no other idle limit: ssh and long polls may be silent for hours.
+fn keep_alive(stream: &TcpStream) {
+    use rustix::net::sockopt;
+    let _ = sockopt::set_socket_keepalive(stream, true);
+    let _ = sockopt::set_tcp_keepidle(stream, Duration::from_secs(60));
+    let _ = sockopt::set_tcp_keepintvl(stream, Duration::from_secs(20));
+    let _ = sockopt::set_tcp_keepcnt(stream, 6);
+}

@@ -1,0 +1,108 @@
+//! Why the proxy gave up, and why it did not do what a client asked.
+
+use crate::address::Class;
+use common::domain::HostError;
+use rustix::io::Errno;
+use std::io;
+use std::net::IpAddr;
+use thiserror::Error;
+
+/// The proxy cannot serve, or its client mode cannot connect.
+#[derive(Debug, Error)]
+pub(crate) enum ProxyError {
+    /// Started by hand.
+    #[error("landstrip-proxy is started by landstrip, or as: --connect PROXY-PORT HOST PORT")]
+    Usage,
+    /// A step on the control socket failed.
+    #[error("control socket: {0}")]
+    Control(Errno),
+    /// The broker sent what it never sends.
+    #[error("control socket: unexpected message")]
+    Message,
+    /// A rule that the broker should not have let pass.
+    #[error("rule '{0}' cannot be used")]
+    Rule(String),
+    /// The proxy does not run without its own confinement.
+    #[error("cannot confine itself: {0}")]
+    Confine(String),
+    /// tokio could not start, or a listening socket cannot be used.
+    #[error("cannot serve: {0}")]
+    Runtime(io::Error),
+    /// Client mode: the proxy said no, or was not there.
+    #[error("cannot connect to {0}: {1}")]
+    Client(String, String),
+}
+
+/// Why a destination was not reached.
+#[derive(Debug, Error)]
+pub(crate) enum DialError {
+    /// The host is spelled as no rule can name it.
+    #[error("'{0}' is no host that a rule can name: {1}")]
+    Spelling(String, HostError),
+    /// No rule allows it: what to add.
+    #[error(
+        "{host}:{port} is not in network.allowedDomains; to allow it, add \"{host}:{port}\" \
+             or \"{host}\" there"
+    )]
+    NotListed {
+        /// As a rule would name it.
+        host: String,
+        /// Its port.
+        port: u16,
+    },
+    /// A rule of deniedDomains matches.
+    #[error("{host}:{port} is denied by network.deniedDomains, which wins over allowedDomains")]
+    Denied {
+        /// As a rule would name it.
+        host: String,
+        /// Its port.
+        port: u16,
+    },
+    /// All of its addresses are refused: one of them, and why.
+    #[error("{host} has the address {address}, which is refused: {class}; to allow it, {}",
+            class.remedy(*address, host))]
+    Address {
+        /// As a rule would name it.
+        host: String,
+        /// The first of its addresses.
+        address: IpAddr,
+        /// What is wrong with it.
+        class: Class,
+    },
+    /// The name has no address, or no name server answered.
+    #[error("{0} cannot be resolved: {1}")]
+    Resolve(String, ResolveError),
+    /// Nobody answered in time.
+    #[error("{0} did not answer in time")]
+    Timeout(String),
+    /// The connection was refused or is impossible.
+    #[error("cannot connect to {0}: {1}")]
+    Connect(String, io::Error),
+}
+
+impl DialError {
+    /// Whether it is the policy that said no.
+    pub(crate) fn is_refusal(&self) -> bool {
+        matches!(
+            self,
+            Self::Spelling(..)
+                | Self::NotListed { .. }
+                | Self::Denied { .. }
+                | Self::Address { .. }
+        )
+    }
+}
+
+/// Why a name has no addresses.
+#[derive(Debug, Error, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ResolveError {
+    /// There is no such name.
+    #[error("there is no such name")]
+    Missing,
+    /// The name exists but has no address.
+    #[error("the name has no address")]
+    Addressless,
+    /// No name server gave a usable answer.
+    #[error("no name server answered")]
+    Silence,
+}
