@@ -592,3 +592,10 @@ fn random_bytes_neither_break_the_proxy_nor_get_through() {
     }
     assert_eq!(origin.requests().len(), 2, "only the permitted requests arrived");
 }
+
+#[test]
+fn an_upstream_proxy_is_refused_and_nothing_runs() {
+    let sandbox = sandbox_for(&[1]).env("HTTP_PROXY", "http://proxy.example:3128");
+    sandbox.run(["true"]).is_error(125, "Internal", "HTTP_PROXY");
+    sandbox_for(&[1]).run(["true"]).succeeds();
+}
