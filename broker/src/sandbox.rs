@@ -149,6 +149,10 @@ impl Sandbox {
         control
             .send(&packet, Some(self.judges.ruleset.as_fd()))
             .map_err(|errno| Failure::system("send the plan", errno))?;
+        // While the child executes the tool, which need not wait for this.
+        if let Some(scratch) = &self.scratch {
+            scratch.remove_stale_ones();
+        }
         run::until_end(control, signals, family, &self.judges, &self.traps, name.as_bytes())
     }
 

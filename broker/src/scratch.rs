@@ -26,12 +26,11 @@ const STALE_REMOVED_MAX: usize = 10_000;
 pub(crate) struct Scratch(Held);
 
 impl Scratch {
-    /// Makes the directory in `parent`, for this user alone, and removes what killed runs left there.
+    /// Makes the directory in `parent`, for this user alone.
     ///
     /// # Errors
     /// Returns what getrandom(2), mkdir(2) or open(2) returns.
     pub(crate) fn create(parent: &Path) -> io::Result<Self> {
-        remove_stale(parent);
         for _ in 0..ATTEMPTS {
             let mut random = [0; 8];
             rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
@@ -52,6 +51,13 @@ impl Scratch {
 
     pub(crate) fn path(&self) -> &Path {
         &self.0.path
+    }
+
+    /// Removes some of what killed runs of this user left beside the directory.
+    pub(crate) fn remove_stale_ones(&self) {
+        if let Some(parent) = self.path().parent() {
+            remove_stale(parent);
+        }
     }
 }
 
