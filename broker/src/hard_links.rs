@@ -1,7 +1,7 @@
 //! The other names of files. Rules go by path, but a file with several names (hard links, link(2))
 //! is written through any of them. It looks at directories and changes nothing.
 
-use crate::notify::observe::Identity;
+use crate::notify::observe::{Identity, identity};
 use crate::perform::path::own_link;
 use rustix::fd::OwnedFd;
 use rustix::fs::{self, Access, AtFlags, Dir, FileType, Mode, OFlags, Stat};
@@ -174,10 +174,6 @@ fn open(path: &Path) -> Result<Option<(OwnedFd, Stat)>, SearchError> {
 
 fn stat(path: &Path) -> Option<Stat> {
     fs::statat(fs::CWD, path, AtFlags::SYMLINK_NOFOLLOW).ok()
-}
-
-fn identity(stat: &Stat) -> Identity {
-    (stat.st_dev, stat.st_ino)
 }
 
 /// Every mount point of this mount namespace (proc_pid_mountinfo(5)).

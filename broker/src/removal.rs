@@ -3,7 +3,7 @@
 //! It goes down by openat(2) and up by "..", so that depth costs neither stack nor descriptors (two
 //! are held at a time). It follows no symbolic link and stays on one device.
 
-use crate::notify::observe::Identity;
+use crate::notify::observe::{self, Identity};
 use crate::perform::path::own_link;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, AtFlags, Dir, FileType, Mode, OFlags};
@@ -127,6 +127,5 @@ fn enter(parent: BorrowedFd<'_>, name: &std::ffi::CStr, device: u64) -> io::Resu
 }
 
 pub(crate) fn identity(object: impl AsFd) -> io::Result<Identity> {
-    let stat = fs::fstat(object)?;
-    Ok((stat.st_dev, stat.st_ino))
+    Ok(observe::identity(&fs::fstat(object)?))
 }

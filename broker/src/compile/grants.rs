@@ -5,7 +5,7 @@
 //! one by one. So the cost follows what is denied, not the size of the tree. What is granted is the
 //! object that was opened here: another at the same path later is another object. Source: landlock(7).
 
-use crate::notify::observe::Identity;
+use crate::notify::observe::{self, Identity};
 use crate::policy::rules::{Cursor, Names, Rules};
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset,
@@ -281,7 +281,7 @@ impl Builder {
         let linked = stat.st_nlink > 0;
         if linked && is_fit(FileType::from_raw_mode(stat.st_mode)) {
             self.add(object, false, access, path)?;
-            self.always.insert((stat.st_dev, stat.st_ino));
+            self.always.insert(observe::identity(&stat));
         }
         Ok(())
     }

@@ -47,8 +47,12 @@ impl View {
 
 /// The object that `path` names now.
 pub(crate) fn identity_of(path: &Path) -> Option<Identity> {
-    let stat = fs::statat(fs::CWD, path, fs::AtFlags::SYMLINK_NOFOLLOW).ok()?;
-    Some((stat.st_dev, stat.st_ino))
+    fs::statat(fs::CWD, path, fs::AtFlags::SYMLINK_NOFOLLOW).ok().as_ref().map(identity)
+}
+
+/// The object that `stat` was read of.
+pub(crate) fn identity(stat: &fs::Stat) -> Identity {
+    (stat.st_dev, stat.st_ino)
 }
 
 /// A refused operation.
@@ -207,7 +211,7 @@ fn judge_object(object: &OwnedFd, wanted: Wanted, view: &View) -> Option<Denial>
         return None;
     }
     let stat = fs::fstat(object).ok()?;
-    if view.always.contains(&(stat.st_dev, stat.st_ino)) {
+    if view.always.contains(&identity(&stat)) {
         return None;
     }
     let is_directory = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;

@@ -289,7 +289,7 @@ impl Server {
             return Ok(None);
         }
         let stat = fs::fstat(object)?;
-        if observe::identity_of(&name) == Some((stat.st_dev, stat.st_ino)) {
+        if observe::identity_of(&name) == Some(observe::identity(&stat)) {
             return Ok((!view.is_writable(&name)).then_some(name));
         }
         if stat.st_nlink == 0 && text.starts_with(b"/memfd:") {
