@@ -5,7 +5,6 @@ use crate::compile::{filter, grants, plan};
 use crate::control::Control;
 use crate::decide::address::{AddressRules, UnixRules};
 use crate::failure::Failure;
-use crate::notify::observe::{self, Identity, View};
 use crate::notify::serve::Judges;
 use crate::policy::load::Environment;
 use crate::policy::resolve::Policy;
@@ -16,6 +15,7 @@ use crate::report::{Stream, Traps};
 use crate::run;
 use crate::scratch::Scratch;
 use crate::supervise::{Family, Signals};
+use crate::view::{self, Identity, View};
 use rustix::fd::AsFd;
 use rustix::io::Errno;
 use std::ffi::OsString;
@@ -70,6 +70,8 @@ impl Sandbox {
         protect::protect(&mut policy, &environment)?;
         let rules = Rules::new(&policy.files);
         let grants = grants::compile(&rules, !allow_network)?;
+        let roots = roots(&policy.files.allow_write);
+        let missing_roots = roots.iter().any(|(_, at_launch)| at_launch.is_none());
         let ports = [policy.network.http_proxy_port, policy.network.socks_proxy_port];
         Ok(Self {
             judges: Arc::new(Judges {
@@ -90,10 +92,11 @@ impl Sandbox {
                 proxy,
                 view: View {
                     rules,
-                    frozen: grants.frozen,
+                    brokers_writes: grants.brokers_writes || missing_roots,
+                    granted: grants.granted,
                     unlistable: grants.unlistable,
                     always: grants.always,
-                    writable_roots: roots(&policy.files.allow_write),
+                    roots,
                 },
                 ruleset: grants.ruleset,
             }),
@@ -109,13 +112,6 @@ impl Sandbox {
         let ignored = self.policy.ignored_keys.iter();
         lines.extend(ignored.map(|key| format!("ignored: {key} has no meaning here")));
         lines.extend(self.policy.warnings.iter().map(|warning| format!("warning: {warning}")));
-        let missing = self.policy.files.allow_write.iter().filter(|path| !path.exists());
-        lines.extend(sorted(missing).map(|path| {
-            format!("warning: {path} does not exist and cannot be created by the command")
-        }));
-        lines.extend(sorted(&self.judges.view.frozen).map(|path| {
-            format!("note: {path} takes no new entries: something in it must not be written")
-        }));
         lines.extend(sorted(&self.judges.view.unlistable).map(|path| {
             format!("note: what is new in {path} cannot be read: something in it must not be read")
         }));
@@ -173,10 +169,9 @@ fn make_scratch(policy: &mut Policy) -> Result<Scratch, Failure> {
     Ok(scratch)
 }
 
-/// The objects that the allowed paths are now; a path that is missing is none.
-fn roots(paths: &[PathBuf]) -> Vec<(PathBuf, Identity)> {
-    let with_identity = |path: &PathBuf| Some((path.clone(), observe::identity_of(path)?));
-    paths.iter().filter_map(with_identity).collect()
+/// The objects that the allowed paths are now.
+fn roots(paths: &[PathBuf]) -> Vec<(PathBuf, Option<Identity>)> {
+    paths.iter().map(|path| (path.clone(), view::identity_of(path))).collect()
 }
 
 fn sorted<'a>(

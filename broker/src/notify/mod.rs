@@ -1,5 +1,6 @@
 //! Notifications of the seccomp filter: received, judged, answered (seccomp_unotify(2)).
 
+mod files;
 pub(crate) mod listener;
 pub(crate) mod observe;
 pub(crate) mod serve;

@@ -5,55 +5,15 @@
 //! report and nothing else. What would have failed without the sandbox as well is not reported.
 
 use super::target::Target;
-use crate::decide::call::{Effect, FileCall, Place, writes};
+use crate::decide::call::{FileCall, Spot, writes};
 use crate::perform::path;
-use crate::policy::rules::Rules;
+use crate::view::{View, identity};
 use common::trap::FileOperation;
 use rustix::fd::OwnedFd;
 use rustix::fs::{self, Access, FileType, Mode, OFlags};
 use rustix::io::{self, Errno};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-
-/// Device and inode number: the object behind a path.
-pub(crate) type Identity = (u64, u64);
-
-/// What a report is judged by.
-#[derive(Debug)]
-pub(crate) struct View {
-    /// The policy's rules for files.
-    pub(crate) rules: Rules,
-    /// Directories on the way to a path that may not be written: they take no new entries.
-    pub(crate) frozen: HashSet<PathBuf>,
-    /// Directories on the way to a path that may not be read: they may be listed, but a Landlock
-    /// rule for that would hold for all beneath.
-    pub(crate) unlistable: HashSet<PathBuf>,
-    /// Usable whatever the rules say: standard devices, standard streams.
-    pub(crate) always: HashSet<Identity>,
-    /// The allowed paths, and the objects that they were at launch.
-    pub(crate) writable_roots: Vec<(PathBuf, Identity)>,
-}
-
-impl View {
-    /// Whether what is named `path` may be changed. The rules go by paths, access by the objects that
-    /// were there at launch: another directory at an allowed path is not the one that was allowed.
-    pub(crate) fn is_writable(&self, path: &Path) -> bool {
-        self.rules.access(path).write
-            && self.writable_roots.iter().any(|(root, identity)| {
-                path.starts_with(root) && identity_of(root).is_some_and(|now| now == *identity)
-            })
-    }
-}
-
-/// The object that `path` names now.
-pub(crate) fn identity_of(path: &Path) -> Option<Identity> {
-    fs::statat(fs::CWD, path, fs::AtFlags::SYMLINK_NOFOLLOW).ok().as_ref().map(identity)
-}
-
-/// The object that `stat` was read of.
-pub(crate) fn identity(stat: &fs::Stat) -> Identity {
-    (stat.st_dev, stat.st_ino)
-}
 
 /// A refused operation.
 #[derive(Debug, PartialEq, Eq)]
@@ -62,7 +22,7 @@ pub(crate) struct Denial {
     pub(crate) path: PathBuf,
 }
 
-/// A path argument as it was when the call was made.
+/// A path argument as it was when the call was made, and what is done to what it names.
 #[derive(Debug)]
 pub(crate) struct Look {
     base: Option<OwnedFd>,
@@ -70,24 +30,45 @@ pub(crate) struct Look {
     effect: Effect,
 }
 
-/// Copies what `call` names. What cannot be copied, the call itself will stumble over.
-pub(crate) fn look(target: Target, call: &FileCall) -> Vec<Look> {
-    call.places.iter().flatten().filter_map(|place| copy(target, place).ok()).collect()
+/// What is done to a path.
+#[derive(Clone, Copy, Debug)]
+enum Effect {
+    /// Opened with these flags.
+    Open(OFlags),
+    /// Linked to from elsewhere, which gives it a second name.
+    Link,
+    /// An entry is made where none is.
+    Create,
+    /// An entry is removed or replaced.
+    Remove,
+    /// An entry is put in place, over another if there is one.
+    Replace,
 }
 
-fn copy(target: Target, place: &Place) -> io::Result<Look> {
-    let path = target.read_path(place.path)?;
-    let effect = match place.effect {
-        Effect::OpenHow(address) => {
+/// Copies what `call` names. What cannot be copied, the call itself will stumble over.
+pub(crate) fn look(target: Target, call: &FileCall) -> Vec<Look> {
+    let effects = match *call {
+        FileCall::Open(_, how) => [Some(Effect::Open(how.flags)), None],
+        FileCall::OpenBy(_, address, _) => {
             // The flags are the first word of struct open_how (openat2(2)).
             let mut flags = [0; 8];
-            target.read(address, &mut flags)?;
-            let flags = u32::try_from(u64::from_ne_bytes(flags)).map_err(|_| Errno::INVAL)?;
-            Effect::Open(OFlags::from_bits_retain(flags))
+            let flags = target.read(address, &mut flags).map(|()| u64::from_ne_bytes(flags));
+            let flags = flags.ok().and_then(|flags| u32::try_from(flags).ok());
+            [flags.map(|flags| Effect::Open(OFlags::from_bits_retain(flags))), None]
         }
-        other => other,
+        FileCall::Truncate(..) => [Some(Effect::Open(OFlags::WRONLY)), None],
+        FileCall::Create(..) => [Some(Effect::Create), None],
+        FileCall::Remove(..) => [Some(Effect::Remove), None],
+        FileCall::Rename(..) => [Some(Effect::Remove), Some(Effect::Replace)],
+        FileCall::Link(..) => [Some(Effect::Link), Some(Effect::Create)],
     };
-    Ok(Look { base: path::base(target, place.directory, &path)?, path, effect })
+    let places = call.spots().zip(effects);
+    places.filter_map(|(spot, effect)| copy(target, spot, effect?).ok()).collect()
+}
+
+fn copy(target: Target, spot: Spot, effect: Effect) -> io::Result<Look> {
+    let path = target.read_path(spot.path)?;
+    Ok(Look { base: path::base(target, spot.directory, &path)?, path, effect })
 }
 
 /// A directory that may be listed, and how it is to be opened.
@@ -149,7 +130,6 @@ impl Look {
         match self.effect {
             Effect::Open(flags) if flags.contains(OFlags::PATH) => None,
             Effect::Open(flags) => self.judge_open(flags, view),
-            Effect::Change => self.judge_open(OFlags::WRONLY, view),
             Effect::Link => {
                 let object = path::walk(self.base.as_ref(), &self.path, false).ok()?;
                 judge_object(&object, Wanted { read: false, write: true }, view)
@@ -157,7 +137,6 @@ impl Look {
             Effect::Create => self.judge_entry(view, |exists| !exists),
             Effect::Remove => self.judge_entry(view, |exists| exists),
             Effect::Replace => self.judge_entry(view, |_| true),
-            Effect::OpenHow(_) => None,
         }
     }
 
@@ -184,11 +163,11 @@ impl Look {
         let (directory, name) = path::split(&self.path)?;
         let directory = if directory.is_empty() { b"." } else { directory };
         let parent = path::walk(self.base.as_ref(), directory, true).ok()?;
-        let parent_path = path::name_of(&parent).ok()?;
-        let path = parent_path.join(name);
-        if view.rules.access(&path).write && !view.frozen.contains(&parent_path) {
+        let directory = path::name_of(&parent).ok()?;
+        if view.may_change(&directory, name) {
             return None;
         }
+        let path = directory.join(name);
         let exists = fs::statat(&parent, name, fs::AtFlags::SYMLINK_NOFOLLOW).is_ok();
         (possible(exists) && may(&parent, Access::WRITE_OK | Access::EXEC_OK))
             .then(|| Denial { operation: FileOperation::Write, path: as_written(&path) })

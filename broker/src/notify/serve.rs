@@ -4,8 +4,8 @@
 //! target still waits, decide on the copy, perform on the copy, answer.
 
 use super::listener::{Backstop, Listener, Notification};
-use super::observe::{self, Listing, Look, View};
-use super::target::{Credentials, Target};
+use super::observe::{self, Listing, Look};
+use super::target::{Credentials, Status, Target};
 use crate::decide::address::AddressRules;
 use crate::decide::call::{self, Call, MetadataCall};
 use crate::failure::Failure;
@@ -14,11 +14,13 @@ use crate::perform::metadata;
 use crate::perform::path;
 use crate::proxy::Proxy;
 use crate::report::{Denial, Traps};
+use crate::view::{self, View};
 use common::trap::{FileOperation, NetworkOperation};
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs;
+use rustix::fs::{self, Mode};
 use rustix::io::{self, Errno};
 use rustix::process;
+use std::cell::Cell;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -65,6 +67,22 @@ struct Crew {
     has_receiver: bool,
 }
 
+/// A thread's turn as receiver, which it passes on before it does what can have to wait.
+#[derive(Debug)]
+pub(super) struct Turn<'a> {
+    server: &'a Arc<Server>,
+    over: Cell<bool>,
+}
+
+impl Turn<'_> {
+    /// Has another thread receive. If there is none to be had, calls wait for this one.
+    pub(super) fn pass_on(&self) {
+        if !self.over.replace(true) {
+            self.server.leave_vacancy();
+        }
+    }
+}
+
 /// Most threads; each can have to wait for a peer. More calls than that wait for a thread.
 const THREADS_MAX: usize = 1024;
 /// Threads that stay when there is nothing to do.
@@ -95,6 +113,8 @@ impl Server {
     /// # Errors
     /// Returns [`Errno::AGAIN`] if the system has no more.
     pub(crate) fn start(self: &Arc<Self>) -> io::Result<()> {
+        // What is made for a target has the target's umask, which is computed.
+        process::umask(Mode::empty());
         self.add_thread(&mut self.crew())
     }
 
@@ -112,16 +132,15 @@ impl Server {
     /// The life of a thread: parked, receiver, busy with a call that can wait, parked again.
     fn work(self: Arc<Self>) {
         while self.take_vacancy() {
-            loop {
+            let turn = Turn { server: &self, over: Cell::new(false) };
+            while !turn.over.get() {
                 match self.listener.receive() {
                     Ok(Some(notification)) => {
                         let call = Call::decode(&notification);
                         if call.can_wait() {
-                            self.leave_vacancy();
-                            self.answer(&notification, &call);
-                            break;
+                            turn.pass_on();
                         }
-                        self.answer(&notification, &call);
+                        self.answer(&notification, &call, &turn);
                     }
                     Ok(None) if self.listener.is_orphaned() => return,
                     Ok(None) => {}
@@ -151,7 +170,6 @@ impl Server {
         true
     }
 
-    /// Has another thread receive. If there is none to be had, calls wait for this one.
     fn leave_vacancy(self: &Arc<Self>) {
         let mut crew = self.crew();
         crew.has_receiver = false;
@@ -167,10 +185,11 @@ impl Server {
         self.crew.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn answer(&self, notification: &Notification, call: &Call) {
+    fn answer(&self, notification: &Notification, call: &Call, turn: &Turn<'_>) {
         let target = Target::new(notification.thread);
         let id = notification.id;
         match call {
+            Call::File(call) if self.broker(id, target, call, turn) => {}
             Call::File(call) => {
                 let looks = observe::look(target, call);
                 match looks.iter().find_map(|look| look.listing(&self.judges.view)) {
@@ -289,7 +308,7 @@ impl Server {
             return Ok(None);
         }
         let stat = fs::fstat(object)?;
-        if observe::identity_of(&name) == Some(observe::identity(&stat)) {
+        if view::identity_of(&name) == Some(view::identity(&stat)) {
             return Ok((!view.is_writable(&name)).then_some(name));
         }
         if stat.st_nlink == 0 && text.starts_with(b"/memfd:") {
@@ -304,13 +323,17 @@ impl Server {
 
     /// Whether the target has exactly the broker's rights, so that acting for it gives it no more.
     pub(super) fn same_credentials_as(&self, target: Target) -> io::Result<bool> {
+        self.is_like_own(&target.status()?.credentials)
+    }
+
+    pub(super) fn is_like_own(&self, credentials: &Credentials) -> io::Result<bool> {
         let own = match self.credentials.get() {
             Some(own) => own,
             None => {
-                let own = Credentials::own()?;
+                let own = Status::own()?.credentials;
                 self.credentials.get_or_init(|| own)
             }
         };
-        Ok(target.credentials()? == *own)
+        Ok(credentials == own)
     }
 }

@@ -1,0 +1,344 @@
+//! Calls on files: most are let through to Landlock; what the rules allow beyond what Landlock was
+//! told at launch, the broker does.
+//!
+//! Each is prepared (paths followed, objects and directories held, verdict on their names), and
+//! performed only when the target still waits: by then it is certain that the arguments were its own.
+//! What cannot be prepared is let through: the kernel stumbles over it too, and Landlock grants
+//! nothing there.
+
+use super::serve::{Server, Turn};
+use super::target::{Status, Target};
+use crate::decide::call::{Creation, FileCall, OpenHow, Spot, writes};
+use crate::perform::entry::{self, Entry};
+use crate::perform::open::{self, Goal};
+use crate::perform::path;
+use crate::report::Denial;
+use crate::view::{self, Decider, View};
+use common::trap::FileOperation;
+use nix::libc;
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags};
+use rustix::io::{self, Errno};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// A change that the rules allow and Landlock does not, with all that it needs held.
+#[derive(Debug)]
+pub(super) enum Task {
+    Open(OwnedFd, FileType, OpenHow),
+    CreateFile(Entry, OpenHow),
+    MakeDirectory(Entry, u32),
+    MakeNode(Entry, FileType, u32),
+    MakeSymlink(Entry, Vec<u8>),
+    Remove(Entry, AtFlags),
+    Rename(Entry, Entry, RenameFlags),
+    Link(OwnedFd, Entry),
+    Truncate(OwnedFd, i64),
+    /// Not done, because it would carry a rule's object out of reach of the rule: the errno, and the
+    /// path to report.
+    Refuse(Errno, Option<PathBuf>),
+}
+
+/// What a performed call returns.
+pub(super) enum Done {
+    Nothing,
+    Opened { file: OwnedFd, close_on_exec: bool, created: Option<Entry> },
+}
+
+impl Task {
+    /// Whether it can have to wait for an inode's lock, which a long write holds, or for the other
+    /// end of a FIFO.
+    pub(super) fn can_wait(&self) -> bool {
+        match self {
+            Self::Open(_, kind, how) => {
+                *kind == FileType::Fifo || how.flags.contains(OFlags::TRUNC)
+            }
+            Self::Remove(..) | Self::Rename(..) | Self::Link(..) | Self::Truncate(..) => true,
+            Self::CreateFile(..)
+            | Self::MakeDirectory(..)
+            | Self::MakeNode(..)
+            | Self::MakeSymlink(..)
+            | Self::Refuse(..) => false,
+        }
+    }
+
+    fn perform(self, umask: Mode, is_waited_for: impl Fn() -> bool) -> io::Result<Done> {
+        let nothing = |()| Done::Nothing;
+        let opened = |file, how: OpenHow, created| Done::Opened {
+            file,
+            close_on_exec: how.flags.contains(OFlags::CLOEXEC),
+            created,
+        };
+        match self {
+            Self::Open(object, FileType::Fifo, how) => {
+                open::open_fifo(&object, &how, is_waited_for).map(|file| opened(file, how, None))
+            }
+            Self::Open(object, _, how) => {
+                open::open(&object, &how, umask).map(|file| opened(file, how, None))
+            }
+            Self::CreateFile(entry, how) => {
+                open::create(&entry, &how, umask).map(|file| opened(file, how, Some(entry)))
+            }
+            Self::MakeDirectory(entry, mode) => {
+                entry.make_directory(entry.mode(mode, umask)).map(nothing)
+            }
+            Self::MakeNode(entry, file_type, mode) => {
+                entry.make_node(file_type, entry.mode(mode, umask)).map(nothing)
+            }
+            Self::MakeSymlink(entry, text) => entry.make_symlink(&text).map(nothing),
+            Self::Remove(entry, flags) => entry.remove(flags).map(nothing),
+            Self::Rename(old, new, flags) => old.rename_to(&new, flags).map(nothing),
+            Self::Link(object, entry) => entry.link_to(&object).map(nothing),
+            Self::Truncate(object, length) => entry::truncate(&object, length).map(nothing),
+            Self::Refuse(errno, _) => Err(errno),
+        }
+    }
+}
+
+impl Server {
+    /// Does the call if it is the broker's to do. Returns whether it was answered.
+    pub(super) fn broker(&self, id: u64, target: Target, call: &FileCall, turn: &Turn<'_>) -> bool {
+        if !self.judges.view.brokers_writes {
+            return false;
+        }
+        // A file that another thread creates or removes meanwhile turns one kind of task into another.
+        for _ in 0..RETRIES {
+            let Ok(Some(task)) = prepare(&self.judges.view, target, call) else { return false };
+            let creates = matches!(&task, Task::CreateFile(_, how)
+                if !how.flags.contains(OFlags::EXCL));
+            if task.can_wait() {
+                turn.pass_on();
+            }
+            let result = self.perform_task(id, target, task);
+            if creates && matches!(result, Err(Errno::EXIST)) {
+                continue;
+            }
+            self.answer_task(id, result);
+            return true;
+        }
+        self.listener.complete(id, Err(Errno::AGAIN));
+        true
+    }
+
+    fn perform_task(&self, id: u64, target: Target, task: Task) -> io::Result<Done> {
+        let Status { credentials, umask } = target.status()?;
+        if !self.is_like_own(&credentials)? {
+            self.traps.log("refused: a file for a target with other credentials");
+            return Err(Errno::ACCESS);
+        }
+        // Only now is it certain that all this was the target's.
+        if !self.listener.is_waiting(id) {
+            return Err(Errno::SRCH);
+        }
+        if let Task::Refuse(_, Some(path)) = &task {
+            self.traps.report(Denial::file(FileOperation::Write, path), "it would escape a rule");
+        }
+        task.perform(umask, || self.listener.is_waiting(id))
+    }
+
+    fn answer_task(&self, id: u64, result: io::Result<Done>) {
+        let result = match result {
+            Ok(Done::Nothing) => Ok(()),
+            Ok(Done::Opened { file, close_on_exec, created }) => {
+                match self.listener.hand_over(id, file.as_fd(), close_on_exec) {
+                    Ok(()) => return,
+                    Err(errno) => {
+                        // The kernel takes the number of the descriptor first, and makes nothing then.
+                        if let Some(entry) = created.filter(|_| errno == Errno::MFILE) {
+                            let _ = entry.remove(AtFlags::empty());
+                        }
+                        Err(errno)
+                    }
+                }
+            }
+            Err(errno) => Err(errno),
+        };
+        self.listener.complete(id, result);
+    }
+}
+
+/// How often a call is prepared again because of what other threads do.
+const RETRIES: usize = 16;
+
+/// Follows the paths of `call` and decides. `None`, or an error, leaves it to Landlock.
+fn prepare(view: &View, target: Target, call: &FileCall) -> io::Result<Option<Task>> {
+    match *call {
+        FileCall::Open(spot, how) => prepare_open(view, target, spot, how),
+        FileCall::OpenBy(spot, address, size) => {
+            prepare_open(view, target, spot, copy_how(target, address, size)?)
+        }
+        FileCall::Truncate(spot, length) => {
+            let path = target.read_path(spot.path)?;
+            let object = path::resolve(target, spot.directory, &path, true, false)?;
+            Ok(is_content_ours(view, &object)?.then_some(Task::Truncate(object, length)))
+        }
+        FileCall::Create(spot, creation) => prepare_creation(view, target, spot, creation),
+        FileCall::Remove(spot, flags) => {
+            let entry = Entry::resolve(target, spot)?;
+            Ok(is_ours(view, &entry).then_some(Task::Remove(entry, flags)))
+        }
+        FileCall::Rename(old, new, flags) => {
+            let old = Entry::resolve(target, old)?;
+            Ok(prepare_rename(view, old, Entry::resolve(target, new)?, flags))
+        }
+        FileCall::Link(old, new, flags) => prepare_link(view, target, old, new, flags),
+    }
+}
+
+fn is_ours(view: &View, entry: &Entry) -> bool {
+    view.entry(entry.directory(), entry.name()) == Decider::Broker
+}
+
+/// Whether writing to an object that is held is the broker's to do. Devices are Landlock's, which
+/// also restricts what may be asked of them once they are open.
+fn is_content_ours(view: &View, object: &OwnedFd) -> io::Result<bool> {
+    let name = path::name_of(object)?;
+    Ok(name.is_absolute() && view.content(&name) == Decider::Broker)
+}
+
+fn prepare_open(view: &View, target: Target, spot: Spot, how: OpenHow) -> io::Result<Option<Task>> {
+    let invalid = how.flags.contains(OFlags::CREATE | OFlags::DIRECTORY);
+    if !writes(how.flags) || how.flags.contains(OFlags::PATH) || invalid {
+        return Ok(None);
+    }
+    match open::resolve(target, spot, &how)? {
+        Goal::New(entry) => Ok(is_ours(view, &entry).then_some(Task::CreateFile(entry, how))),
+        Goal::Object(object, FileType::Directory) if how.flags.contains(OFlags::TMPFILE) => {
+            // It has no name yet; a link gives it one, and is judged then.
+            let directory = path::name_of(&object)?;
+            let ours = view.entry(&directory, OsStr::new("#")) == Decider::Broker;
+            Ok(ours.then_some(Task::Open(object, FileType::Directory, how)))
+        }
+        Goal::Object(
+            _,
+            FileType::Directory | FileType::CharacterDevice | FileType::BlockDevice,
+        ) => Ok(None),
+        Goal::Object(object, kind) => {
+            Ok(is_content_ours(view, &object)?.then_some(Task::Open(object, kind, how)))
+        }
+    }
+}
+
+/// Copies a `struct open_how`.
+fn copy_how(target: Target, address: u64, size: u64) -> io::Result<OpenHow> {
+    // What is longer or stranger than what is known here, the kernel may know or refuse.
+    if size != 24 {
+        return Err(Errno::TOOBIG);
+    }
+    let mut bytes = [0; 24];
+    target.read(address, &mut bytes)?;
+    let word = |at: usize| {
+        let mut word = [0; 8];
+        word.copy_from_slice(&bytes[at..at + 8]);
+        u64::from_ne_bytes(word)
+    };
+    let flags = u32::try_from(word(0)).ok().and_then(OFlags::from_bits).ok_or(Errno::INVAL)?;
+    let mode = u32::try_from(word(8)).map_err(|_| Errno::INVAL)?;
+    let makes = flags.contains(OFlags::CREATE) || flags.contains(OFlags::TMPFILE);
+    if mode & !0o7777 != 0 || mode != 0 && !makes {
+        return Err(Errno::INVAL);
+    }
+    let resolve = ResolveFlags::from_bits(word(16)).ok_or(Errno::INVAL)?;
+    Ok(OpenHow { flags, mode, resolve })
+}
+
+fn prepare_creation(
+    view: &View,
+    target: Target,
+    spot: Spot,
+    creation: Creation,
+) -> io::Result<Option<Task>> {
+    let entry = Entry::resolve(target, spot)?;
+    let leads_on =
+        matches!(creation, Creation::Directory(_)) && view.leads_to_missing(&entry.path());
+    if !leads_on && !is_ours(view, &entry) {
+        return Ok(None);
+    }
+    Ok(match creation {
+        Creation::Directory(mode) => Some(Task::MakeDirectory(entry, mode)),
+        Creation::Symlink(text) => Some(Task::MakeSymlink(entry, target.read_path(text)?)),
+        Creation::Node(mode, _) => {
+            let kind = match mode & libc::S_IFMT {
+                0 | libc::S_IFREG => FileType::RegularFile,
+                libc::S_IFIFO => FileType::Fifo,
+                libc::S_IFSOCK => FileType::Socket,
+                // Devices are not made, whatever the rules allow.
+                _ => return Ok(None),
+            };
+            Some(Task::MakeNode(entry, kind, mode & !libc::S_IFMT))
+        }
+    })
+}
+
+fn prepare_rename(view: &View, old: Entry, new: Entry, flags: RenameFlags) -> Option<Task> {
+    if !is_ours(view, &old) && !is_ours(view, &new) {
+        return None;
+    }
+    let from = view.entry_cursor(old.directory(), old.name())?;
+    let to = view.entry_cursor(new.directory(), new.name())?;
+    // All that is beneath must be judged as before. What is not said of a file is said all the same:
+    // another thread can put a directory in its place. Programs copy then, entry by entry, as
+    // between file systems.
+    if from.same_zone(&to) {
+        return Some(Task::Rename(old, new, flags));
+    }
+    let holder = [&old, &new].into_iter().find(|entry| holds_denied(view, &entry.path()));
+    Some(match holder {
+        Some(entry) => Task::Refuse(Errno::ACCESS, Some(entry.path())),
+        None => Task::Refuse(Errno::XDEV, None),
+    })
+}
+
+/// Whether something is beneath `path` that a rule wants to stay where it is. What a glob wants
+/// there is not looked for.
+fn holds_denied(view: &View, path: &Path) -> bool {
+    let Some(cursor) = view.rules.cursor(path) else { return false };
+    let mut pending = vec![(path.to_owned(), cursor)];
+    while let Some((path, cursor)) = pending.pop() {
+        for name in cursor.written_names() {
+            let inner = path.join(OsStr::from_bytes(name));
+            if view::identity_of(&inner).is_none() {
+                continue;
+            }
+            let cursor = view.rules.enter(&cursor, name);
+            if !cursor.entry_may_change() {
+                return true;
+            }
+            pending.push((inner, cursor));
+        }
+    }
+    false
+}
+
+fn prepare_link(
+    view: &View,
+    target: Target,
+    old: Spot,
+    new: Spot,
+    flags: AtFlags,
+) -> io::Result<Option<Task>> {
+    if !(AtFlags::SYMLINK_FOLLOW | AtFlags::EMPTY_PATH).contains(flags) {
+        return Ok(None);
+    }
+    let entry = Entry::resolve(target, new)?;
+    let path = target.read_path(old.path)?;
+    let follow = flags.contains(AtFlags::SYMLINK_FOLLOW);
+    let empty = flags.contains(AtFlags::EMPTY_PATH);
+    let object = path::resolve(target, old.directory, &path, follow, empty)?;
+    let stat = fs::fstat(&object)?;
+    let name = path::name_of(&object)?;
+    // A file without a name (O_TMPFILE) has that of its directory in front.
+    let nameless = stat.st_nlink == 0;
+    let (Some(directory), Some(last)) = (name.parent(), name.file_name()) else { return Ok(None) };
+    let Some(from) = view.entry_cursor(directory, last) else { return Ok(None) };
+    let source_ours = view.entry(directory, last) == Decider::Broker;
+    if !source_ours && !is_ours(view, &entry) {
+        return Ok(None);
+    }
+    let Some(to) = view.entry_cursor(entry.directory(), entry.name()) else { return Ok(None) };
+    if !nameless && to.access().read && !from.access().read {
+        return Ok(Some(Task::Refuse(Errno::ACCESS, Some(name))));
+    }
+    Ok(Some(Task::Link(object, entry)))
+}
