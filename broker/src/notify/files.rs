@@ -122,7 +122,7 @@ impl Server {
     }
 
     fn perform_task(&self, id: u64, target: Target, task: Task) -> io::Result<Done> {
-        let Status { credentials, umask } = target.status()?;
+        let Status { credentials, umask, .. } = target.status()?;
         if !self.is_like_own(&credentials)? {
             self.traps.log("refused: a file for a target with other credentials");
             return Err(Errno::ACCESS);

@@ -34,6 +34,8 @@ pub(crate) struct Status {
     pub(crate) credentials: Credentials,
     /// The permission bits left out of what the thread creates (umask(2)).
     pub(crate) umask: Mode,
+    /// Its process.
+    pub(crate) process: i32,
 }
 
 impl Target {
@@ -210,6 +212,14 @@ impl Target {
             .ok_or(Errno::SRCH)
     }
 
+    /// The id of the target's process.
+    ///
+    /// # Errors
+    /// Returns what reading proc(5) returns.
+    pub(crate) fn process(&self) -> io::Result<i32> {
+        self.status().map(|status| status.process)
+    }
+
     /// Whether `id` is a thread of the target's own process.
     pub(crate) fn has_thread(&self, id: i32) -> bool {
         id > 0
@@ -262,18 +272,22 @@ impl Status {
         let deciding = [&b"Uid:"[..], b"Gid:", b"Groups:", b"CapPrm:", b"CapEff:", b"NoNewPrivs:"];
         let mut credentials = Vec::with_capacity(deciding.len());
         let mut umask = None;
+        let mut process = None;
         for line in text.split(|&byte| byte == b'\n') {
             if deciding.iter().any(|name| line.starts_with(name)) {
                 credentials.push(line.to_vec());
             } else if let Some(mask) = line.strip_prefix(b"Umask:") {
                 let mask = str::from_utf8(mask).ok();
                 umask = mask.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok());
+            } else if let Some(id) = line.strip_prefix(b"Tgid:") {
+                process = str::from_utf8(id).ok().and_then(|id| id.trim().parse().ok());
             }
         }
-        match umask {
-            Some(umask) if credentials.len() == deciding.len() => Ok(Self {
+        match umask.zip(process) {
+            Some((umask, process)) if credentials.len() == deciding.len() => Ok(Self {
                 credentials: Credentials(credentials),
                 umask: Mode::from_bits_truncate(umask),
+                process,
             }),
             _ => Err(Errno::IO),
         }

@@ -12,7 +12,7 @@ use crate::decide::call::Spot;
 use crate::notify::target::Target;
 use nix::libc;
 use rustix::fd::OwnedFd;
-use rustix::fs::{self, AtFlags, FileType, Mode, RenameFlags};
+use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, RenameFlags};
 use rustix::io::{self, Errno};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -35,18 +35,22 @@ impl Entry {
     pub(crate) fn resolve(target: Target, spot: Spot) -> io::Result<Self> {
         let path = target.read_path(spot.path)?;
         let base = path::base(target, spot.directory, &path)?;
-        let (start, rest) = path::start(target, &path)?;
-        Self::walk(start.or(base).as_ref(), rest)
+        Self::resolve_from(target, base.as_ref(), &path)
     }
 
-    /// Follows `path` from `base` up to its last component.
+    /// The same from a directory that is held already; none is needed for an absolute path.
     ///
     /// # Errors
     /// As [`Entry::resolve`].
-    pub(crate) fn walk(base: Option<&OwnedFd>, path: &[u8]) -> io::Result<Self> {
+    pub(crate) fn resolve_from(
+        target: Target,
+        base: Option<&OwnedFd>,
+        path: &[u8],
+    ) -> io::Result<Self> {
         let (above, _) = path::split(path).ok_or(Errno::INVAL)?;
         let last = path[above.len()..].to_vec();
-        let parent = path::walk(base, if above.is_empty() { b"." } else { above }, true)?;
+        let above = if above.is_empty() { b"." } else { above };
+        let parent = path::resolve_from(target, base, above, true)?;
         let directory = path::name_of(&parent)?;
         Ok(Self { parent, directory, last })
     }
@@ -75,6 +79,17 @@ impl Entry {
     /// Its canonical path.
     pub(crate) fn path(&self) -> PathBuf {
         self.directory.join(self.name())
+    }
+
+    /// Holds what is there, and says what it is.
+    ///
+    /// # Errors
+    /// Returns what open(2) returns; [`Errno::NOTDIR`] if a slash follows what is no directory.
+    pub(crate) fn hold(&self) -> io::Result<(OwnedFd, FileType)> {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let object = fs::openat(&self.parent, &self.last[..], flags, Mode::empty())?;
+        let kind = path::kind_of(&object)?;
+        Ok((object, kind))
     }
 
     /// The permission bits that what is made here gets. The broker's own umask is empty: where a

@@ -10,3 +10,4 @@ pub(crate) mod open;
 pub(crate) mod path;
 pub(crate) mod socket;
 pub(crate) mod unix;
+mod walk;

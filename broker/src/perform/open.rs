@@ -37,21 +37,30 @@ pub(crate) fn resolve(target: Target, spot: Spot, how: &OpenHow) -> io::Result<G
     if !how.resolve.is_empty() {
         return resolve_within(target, spot, &path, how);
     }
-    match path::resolve(target, spot.directory, &path, follow, false) {
-        Err(Errno::NOENT) if creates => {}
-        found => return found.and_then(Goal::of),
+    if path.is_empty() {
+        return Err(Errno::NOENT);
     }
     let base = path::base(target, spot.directory, &path)?;
-    let (start, rest) = path::start(target, &path)?;
-    let mut entry = Entry::walk(start.or(base).as_ref(), rest)?;
-    // A symbolic link that leads nowhere: what it names is made.
+    if !creates || path::split(&path).is_none() {
+        return path::resolve_from(target, base.as_ref(), &path, follow).and_then(Goal::of);
+    }
+    let mut entry = Entry::resolve_from(target, base.as_ref(), &path)?;
     for _ in 0..LINKS_MAX {
-        let text = match fs::readlinkat(entry.parent(), entry.name(), Vec::new()) {
-            Ok(text) if follow => text.into_bytes(),
-            _ => return Ok(Goal::New(entry)),
+        let (object, kind) = match entry.hold() {
+            Err(Errno::NOENT) => return Ok(Goal::New(entry)),
+            found => found?,
         };
+        if kind != FileType::Symlink || !follow {
+            return Ok(Goal::Object(object, kind));
+        }
+        // It may lead nowhere: what it names is made then.
+        let text = fs::readlinkat(&object, c"", Vec::new())?.into_bytes();
         let base = (!text.starts_with(b"/")).then(|| entry.parent());
-        entry = Entry::walk(base, &text)?;
+        if path::split(&text).is_none() || path::is_on_proc(&object)? {
+            return path::resolve_from(target, Some(entry.parent()), entry.last(), true)
+                .and_then(Goal::of);
+        }
+        entry = Entry::resolve_from(target, base, &text)?;
     }
     Err(Errno::LOOP)
 }
@@ -66,8 +75,8 @@ fn resolve_within(target: Target, spot: Spot, path: &[u8], how: &OpenHow) -> io:
 
 impl Goal {
     fn of(object: OwnedFd) -> io::Result<Self> {
-        let stat = fs::fstat(&object)?;
-        Ok(Self::Object(object, FileType::from_raw_mode(stat.st_mode)))
+        let kind = path::kind_of(&object)?;
+        Ok(Self::Object(object, kind))
     }
 }
 

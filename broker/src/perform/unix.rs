@@ -64,7 +64,8 @@ impl Place {
         let (base, rest) = path::start(target, path)?;
         let base = base.map_or_else(|| target.directory(AT_FDCWD), Ok)?;
         path::split(rest).ok_or(Errno::ADDRINUSE)?;
-        let entry = Entry::walk((!rest.starts_with(b"/")).then_some(&base), rest)?;
+        let from = (!rest.starts_with(b"/")).then_some(&base);
+        let entry = Entry::resolve_from(target, from, rest)?;
         let umask = target.status()?.umask;
         Ok(Self { base, path: rest.to_vec(), entry, umask })
     }
