@@ -24,13 +24,22 @@ pub(crate) struct View {
     pub(crate) granted: HashMap<PathBuf, Identity>,
     /// Whether the rules let more be written than is granted.
     pub(crate) brokers_writes: bool,
+    /// Whether Landlock lets more be read than the rules do, so that the broker judges.
+    pub(crate) brokers_reads: bool,
     /// Directories on the way to a path that may not be read: they may be listed, but a Landlock
     /// rule for that would hold for all beneath.
     pub(crate) unlistable: HashSet<PathBuf>,
-    /// Usable whatever the rules say: standard devices, standard streams.
-    pub(crate) always: HashSet<Identity>,
+    /// Usable whatever the rules say, and for what: standard devices, standard streams.
+    pub(crate) always: HashMap<Identity, Wanted>,
     /// The allowed paths, and the objects that they were at launch, if they were there.
     pub(crate) roots: Vec<(PathBuf, Option<Identity>)>,
+}
+
+/// What an open asks for, or a rule gives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    pub(crate) read: bool,
+    pub(crate) write: bool,
 }
 
 /// Who decides about a change.
@@ -47,6 +56,13 @@ impl View {
     /// were there at launch: another directory at an allowed path is not the one that was allowed.
     pub(crate) fn is_writable(&self, path: &Path) -> bool {
         self.rules.access(path).write && self.is_rooted(path)
+    }
+
+    /// Whether the object that `stat` was read of is usable for what is wanted, whatever the rules say.
+    pub(crate) fn is_always_usable(&self, stat: &fs::Stat, wanted: Wanted) -> bool {
+        self.always
+            .get(&identity(stat))
+            .is_some_and(|usable| (usable.read || !wanted.read) && (usable.write || !wanted.write))
     }
 
     fn is_rooted(&self, path: &Path) -> bool {

@@ -6,22 +6,23 @@
 //! What cannot be prepared is let through: the kernel stumbles over it too, and Landlock grants
 //! nothing there.
 
+use super::opens::{self, Source};
 use super::serve::{Server, Turn};
 use super::target::{Status, Target};
-use crate::decide::call::{Creation, FileCall, OpenHow, Spot, writes};
+use crate::decide::call::{Creation, FileCall, OpenHow, Spot};
 use crate::perform::entry::{self, Entry};
-use crate::perform::open::{self, Goal};
+use crate::perform::open;
 use crate::perform::path;
 use crate::report::Denial;
 use crate::view::{self, Decider, View};
 use common::trap::FileOperation;
 use nix::libc;
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags};
+use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, RenameFlags};
 use rustix::io::{self, Errno};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// A change that the rules allow and Landlock does not, with all that it needs held.
 #[derive(Debug)]
@@ -35,9 +36,8 @@ pub(super) enum Task {
     Rename(Entry, Entry, RenameFlags),
     Link(OwnedFd, Entry),
     Truncate(OwnedFd, i64),
-    /// Not done, because it would carry a rule's object out of reach of the rule: the errno, and the
-    /// path to report.
-    Refuse(Errno, Option<PathBuf>),
+    /// Not done; with what there is to report.
+    Refuse(Errno, Option<Denial>),
 }
 
 /// What a performed call returns.
@@ -99,12 +99,20 @@ impl Task {
 impl Server {
     /// Does the call if it is the broker's to do. Returns whether it was answered.
     pub(super) fn broker(&self, id: u64, target: Target, call: &FileCall, turn: &Turn<'_>) -> bool {
-        if !self.judges.view.brokers_writes {
+        let view = &self.judges.view;
+        let must_answer = view.brokers_reads && opens::may_read(call);
+        if !view.brokers_writes && !must_answer {
             return false;
         }
         // A file that another thread creates or removes meanwhile turns one kind of task into another.
         for _ in 0..RETRIES {
-            let Ok(Some(task)) = prepare(&self.judges.view, target, call) else { return false };
+            let task = match prepare(view, target, call) {
+                Ok(Some(task)) => task,
+                // Landlock would let what is denied be read.
+                Ok(None) if must_answer => Task::Refuse(Errno::ACCESS, None),
+                Err(errno) if must_answer => Task::Refuse(errno, None),
+                Ok(None) | Err(_) => return false,
+            };
             let creates = matches!(&task, Task::CreateFile(_, how)
                 if !how.flags.contains(OFlags::EXCL));
             if task.can_wait() {
@@ -131,8 +139,8 @@ impl Server {
         if !self.listener.is_waiting(id) {
             return Err(Errno::SRCH);
         }
-        if let Task::Refuse(_, Some(path)) = &task {
-            self.traps.report(Denial::file(FileOperation::Write, path), "it would escape a rule");
+        if let Task::Refuse(_, Some(denial)) = &task {
+            self.traps.report(denial.clone(), "file rules");
         }
         task.perform(umask, || self.listener.is_waiting(id))
     }
@@ -164,9 +172,10 @@ const RETRIES: usize = 16;
 /// Follows the paths of `call` and decides. `None`, or an error, leaves it to Landlock.
 fn prepare(view: &View, target: Target, call: &FileCall) -> io::Result<Option<Task>> {
     match *call {
-        FileCall::Open(spot, how) => prepare_open(view, target, spot, how),
+        FileCall::Open(spot, how) => opens::prepare(view, target, spot, how, Source::Registers),
         FileCall::OpenBy(spot, address, size) => {
-            prepare_open(view, target, spot, copy_how(target, address, size)?)
+            let how = opens::copy_how(target, address, size)?;
+            opens::prepare(view, target, spot, how, Source::Memory)
         }
         FileCall::Truncate(spot, length) => {
             let path = target.read_path(spot.path)?;
@@ -186,61 +195,16 @@ fn prepare(view: &View, target: Target, call: &FileCall) -> io::Result<Option<Ta
     }
 }
 
-fn is_ours(view: &View, entry: &Entry) -> bool {
+pub(super) fn is_ours(view: &View, entry: &Entry) -> bool {
     view.entry(entry.directory(), entry.name()) == Decider::Broker
 }
 
 /// Whether writing to an object that is held is the broker's to do. Devices are Landlock's, which
 /// also restricts what may be asked of them once they are open.
-fn is_content_ours(view: &View, object: &OwnedFd) -> io::Result<bool> {
+pub(super) fn is_content_ours(view: &View, object: &OwnedFd) -> io::Result<bool> {
     let name = path::name_of(object)?;
-    Ok(name.is_absolute() && view.content(&name) == Decider::Broker)
-}
-
-fn prepare_open(view: &View, target: Target, spot: Spot, how: OpenHow) -> io::Result<Option<Task>> {
-    let invalid = how.flags.contains(OFlags::CREATE | OFlags::DIRECTORY);
-    if !writes(how.flags) || how.flags.contains(OFlags::PATH) || invalid {
-        return Ok(None);
-    }
-    match open::resolve(target, spot, &how)? {
-        Goal::New(entry) => Ok(is_ours(view, &entry).then_some(Task::CreateFile(entry, how))),
-        Goal::Object(object, FileType::Directory) if how.flags.contains(OFlags::TMPFILE) => {
-            // It has no name yet; a link gives it one, and is judged then.
-            let directory = path::name_of(&object)?;
-            let ours = view.entry(&directory, OsStr::new("#")) == Decider::Broker;
-            Ok(ours.then_some(Task::Open(object, FileType::Directory, how)))
-        }
-        Goal::Object(
-            _,
-            FileType::Directory | FileType::CharacterDevice | FileType::BlockDevice,
-        ) => Ok(None),
-        Goal::Object(object, kind) => {
-            Ok(is_content_ours(view, &object)?.then_some(Task::Open(object, kind, how)))
-        }
-    }
-}
-
-/// Copies a `struct open_how`.
-fn copy_how(target: Target, address: u64, size: u64) -> io::Result<OpenHow> {
-    // What is longer or stranger than what is known here, the kernel may know or refuse.
-    if size != 24 {
-        return Err(Errno::TOOBIG);
-    }
-    let mut bytes = [0; 24];
-    target.read(address, &mut bytes)?;
-    let word = |at: usize| {
-        let mut word = [0; 8];
-        word.copy_from_slice(&bytes[at..at + 8]);
-        u64::from_ne_bytes(word)
-    };
-    let flags = u32::try_from(word(0)).ok().and_then(OFlags::from_bits).ok_or(Errno::INVAL)?;
-    let mode = u32::try_from(word(8)).map_err(|_| Errno::INVAL)?;
-    let makes = flags.contains(OFlags::CREATE) || flags.contains(OFlags::TMPFILE);
-    if mode & !0o7777 != 0 || mode != 0 && !makes {
-        return Err(Errno::INVAL);
-    }
-    let resolve = ResolveFlags::from_bits(word(16)).ok_or(Errno::INVAL)?;
-    Ok(OpenHow { flags, mode, resolve })
+    // What proc(5) holds is about who opens it.
+    Ok(name.is_absolute() && !path::is_on_proc(object)? && view.content(&name) == Decider::Broker)
 }
 
 fn prepare_creation(
@@ -285,9 +249,14 @@ fn prepare_rename(view: &View, old: Entry, new: Entry, flags: RenameFlags) -> Op
     }
     let holder = [&old, &new].into_iter().find(|entry| holds_denied(view, &entry.path()));
     Some(match holder {
-        Some(entry) => Task::Refuse(Errno::ACCESS, Some(entry.path())),
+        // What is denied would escape its rule.
+        Some(entry) => refuse_write(&entry.path()),
         None => Task::Refuse(Errno::XDEV, None),
     })
+}
+
+pub(super) fn refuse_write(path: &Path) -> Task {
+    Task::Refuse(Errno::ACCESS, Some(Denial::file(FileOperation::Write, path)))
 }
 
 /// Whether something is beneath `path` that a rule wants to stay where it is. What a glob wants
@@ -338,7 +307,7 @@ fn prepare_link(
     }
     let Some(to) = view.entry_cursor(entry.directory(), entry.name()) else { return Ok(None) };
     if !nameless && to.access().read && !from.access().read {
-        return Ok(Some(Task::Refuse(Errno::ACCESS, Some(name))));
+        return Ok(Some(refuse_write(&name)));
     }
     Ok(Some(Task::Link(object, entry)))
 }

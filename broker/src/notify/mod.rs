@@ -3,6 +3,7 @@
 mod files;
 pub(crate) mod listener;
 pub(crate) mod observe;
+mod opens;
 pub(crate) mod serve;
 mod sockets;
 pub(crate) mod target;

@@ -7,7 +7,7 @@
 use super::target::Target;
 use crate::decide::call::{FileCall, Spot, writes};
 use crate::perform::path;
-use crate::view::{View, identity};
+use crate::view::{View, Wanted};
 use common::trap::FileOperation;
 use rustix::fd::OwnedFd;
 use rustix::fs::{self, Access, FileType, Mode, OFlags};
@@ -174,13 +174,6 @@ impl Look {
     }
 }
 
-/// What an open asks for.
-#[derive(Clone, Copy, Debug)]
-struct Wanted {
-    read: bool,
-    write: bool,
-}
-
 fn judge_object(object: &OwnedFd, wanted: Wanted, view: &View) -> Option<Denial> {
     let name = path::name_of(object).ok()?;
     let access = view.rules.access(&name);
@@ -190,7 +183,7 @@ fn judge_object(object: &OwnedFd, wanted: Wanted, view: &View) -> Option<Denial>
         return None;
     }
     let stat = fs::fstat(object).ok()?;
-    if view.always.contains(&identity(&stat)) {
+    if view.is_always_usable(&stat, denied) {
         return None;
     }
     let is_directory = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;

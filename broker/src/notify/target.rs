@@ -220,6 +220,23 @@ impl Target {
         self.status().map(|status| status.process)
     }
 
+    /// The device number of the target's controlling terminal, major and minor; 0 if it has none.
+    ///
+    /// # Errors
+    /// Returns what reading proc(5) returns.
+    pub(crate) fn terminal(&self) -> io::Result<(u32, u32)> {
+        let text = read_file(&format!("/proc/{}/stat", self.thread.as_raw_nonzero()))?;
+        // The second field is a name in parentheses, which may hold anything (proc_pid_stat(5)).
+        let end = text.iter().rposition(|&byte| byte == b')').ok_or(Errno::IO)?;
+        text[end..]
+            .split(|&byte| byte == b' ')
+            .nth(5)
+            .and_then(|number| str::from_utf8(number).ok())
+            .and_then(|number| number.parse().ok())
+            .map(|number: u64| (fs::major(number), fs::minor(number)))
+            .ok_or(Errno::IO)
+    }
+
     /// Whether `id` is a thread of the target's own process.
     pub(crate) fn has_thread(&self, id: i32) -> bool {
         id > 0
