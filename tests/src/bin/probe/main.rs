@@ -5,6 +5,7 @@
 //! the tests judge, and take the truth from outside. Outside the sandbox it is the allowed twin.
 
 mod calls;
+mod carve;
 mod file;
 mod kernel;
 mod meta;
@@ -57,6 +58,7 @@ fn main() {
             || file::run(op, rest)
             || meta::run(op, rest)
             || calls::run(op, rest)
+            || carve::run(op, rest)
             || process::run(op, rest)
             || kernel::run(op, rest)
             || proxy::run(op, rest);
