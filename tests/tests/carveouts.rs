@@ -6,6 +6,7 @@ use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tests::{Outcome, Running, Sandbox, Snapshot, User, for_each_user};
 
@@ -639,6 +640,13 @@ fn raced(user: User, name: &str, second: &str) -> Sandbox {
     sandbox
 }
 
+/// Held by a race: several at once would only slow each other down.
+static TURN: Mutex<()> = Mutex::new(());
+
+fn my_turn() -> MutexGuard<'static, ()> {
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// How many calls of a race had an effect.
 fn succeeded(outcome: &Outcome) -> usize {
     outcome.succeeds();
@@ -647,10 +655,11 @@ fn succeeded(outcome: &Outcome) -> usize {
 
 #[test]
 fn a_racing_directory_does_not_lead_to_a_denied_file() {
+    let _turn = my_turn();
     for_each_user(|user| {
         let sandbox = raced(user, ".env", "secret");
         let before = Snapshot::of(sandbox.path("work/secret/.env"));
-        let outcome = sandbox.probe("race-entries link mine mine/.env 20000");
+        let outcome = sandbox.probe("race-entries link mine mine/.env 8000");
         before.unchanged();
         assert!(succeeded(&outcome) > 0, "{outcome:#?}");
     });
@@ -658,11 +667,12 @@ fn a_racing_directory_does_not_lead_to_a_denied_file() {
 
 #[test]
 fn a_racing_directory_does_not_lead_outside() {
+    let _turn = my_turn();
     for_each_user(|user| {
         let sandbox = raced(user, "file", "../outside");
         sandbox.file("outside/file", "Secret");
         let before = Snapshot::of(sandbox.path("outside"));
-        let outcome = sandbox.probe("race-entries link mine mine/file 20000");
+        let outcome = sandbox.probe("race-entries link mine mine/file 8000");
         before.unchanged();
         assert!(succeeded(&outcome) > 0, "{outcome:#?}");
     });
@@ -670,11 +680,12 @@ fn a_racing_directory_does_not_lead_outside() {
 
 #[test]
 fn a_racing_link_does_not_lead_to_a_denied_file() {
+    let _turn = my_turn();
     for_each_user(|user| {
         let sandbox = raced(user, "file", "secret/.env");
         sandbox.file("work/plain/file", "mine!");
         let before = Snapshot::of(sandbox.path("work/secret/.env"));
-        let outcome = sandbox.probe("race-entries link plain/file plain/file 20000");
+        let outcome = sandbox.probe("race-entries link plain/file plain/file 8000");
         before.unchanged();
         assert!(succeeded(&outcome) > 0, "{outcome:#?}");
     });
@@ -682,10 +693,11 @@ fn a_racing_link_does_not_lead_to_a_denied_file() {
 
 #[test]
 fn a_racing_path_does_not_lead_to_a_denied_file() {
+    let _turn = my_turn();
     let sandbox = carved(User::Caller).timeout(LONG);
     let before = Snapshot::of(sandbox.path("work/secret/.env"));
     for attack in ["race-open secret/twin secret/.env", "race-chmod secret/twin secret/.env"] {
-        let outcome = sandbox.probe(format!("{attack} 20000"));
+        let outcome = sandbox.probe(format!("{attack} 12000"));
         before.unchanged();
         assert!(succeeded(&outcome) > 0, "{outcome:#?}");
     }
@@ -693,28 +705,30 @@ fn a_racing_path_does_not_lead_to_a_denied_file() {
 
 #[test]
 fn a_racing_directory_does_not_show_what_may_not_be_read() {
+    let _turn = my_turn();
     let sandbox = unreadable(User::Caller).timeout(LONG);
     sandbox.file("work/mine", "mine!");
     sandbox.file("work/keys/key", "Secret");
     symlink("keys/key", sandbox.path("work/link")).unwrap();
-    for attack in ["race-read mine keys/key 20000", "race-read-entries link mine mine 20000"] {
+    for attack in ["race-read mine keys/key 12000", "race-read-entries link mine mine 12000"] {
         let outcome = sandbox.probe(attack);
         assert_eq!(outcome.result("leaked"), "0");
         assert!(succeeded(&outcome) > 0, "{outcome:#?}");
     }
-    let twin = sandbox.probe_outside("race-read-entries link mine mine 20000");
+    let twin = sandbox.probe_outside("race-read-entries link mine mine 12000");
     assert_ne!(twin.result("leaked"), "0", "the race is not one");
 }
 
 #[test]
 fn a_directory_and_a_file_in_it_do_not_become_a_denied_name_together() {
+    let _turn = my_turn();
     let sandbox = Sandbox::new().allow_write(".").deny_write("**/no/bad").timeout(LONG);
-    let outcome = sandbox.probe("race-into-name 2000");
+    let outcome = sandbox.probe("race-into-name 1000");
     outcome.succeeds();
     let (made, moved) = (outcome.result("made"), outcome.result("moved"));
     assert!(made != "0" && moved != "0", "{outcome:#?}");
     let found = named(&sandbox.path("work"), "bad");
     let found: Vec<_> =
         found.iter().filter(|path| path.parent().unwrap().ends_with("no")).collect();
-    assert!(found.is_empty(), "{} of 2000, made {made}, moved {moved}", found.len());
+    assert!(found.is_empty(), "{} of 1000, made {made}, moved {moved}", found.len());
 }

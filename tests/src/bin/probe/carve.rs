@@ -33,9 +33,12 @@ fn detour(what: &str, args: &[&str]) -> Option<Result> {
         ("chroot", [dir, name]) => {
             at(dir, libc::SYS_chroot).and_then(|_| write(&format!("/{name}")))
         }
-        ("thread-cwd", [dir, name]) => std::thread::scope(|scope| {
-            let made = scope.spawn(|| at(dir, libc::SYS_chdir).and_then(|_| write(name)));
-            made.join().unwrap_or(Err(0))
+        // Threads share their working directory: in a process of their own.
+        ("thread-cwd", [dir, name]) => child(|| {
+            std::thread::scope(|scope| {
+                let made = scope.spawn(|| at(dir, libc::SYS_chdir).and_then(|_| write(name)));
+                made.join().unwrap_or(Err(libc::EIO))
+            })
         }),
         ("child-cwd", [dir, name]) => child(|| at(dir, libc::SYS_chdir).and_then(|_| write(name))),
         ("tmpfile-empty", [dir, to]) => tmpfile(dir, to),
