@@ -59,11 +59,11 @@ struct Difference {
 fn compare(user: User, names: Names, lines: &[String], in_thread: bool) -> Option<Difference> {
     let (inner, outer) = (sandbox(user, names), sandbox(user, names));
     let text = lines.join("\n");
-    let denied: Vec<_> = PRESENT
-        .iter()
-        .filter(|_| names != Names::Plain)
-        .map(|name| Snapshot::of(inner.path("work").join(name)))
-        .collect();
+    let denied = || -> Vec<_> {
+        let present = PRESENT.iter().filter(|_| names != Names::Plain);
+        present.map(|name| (name, content(&inner.path("work").join(name)))).collect()
+    };
+    let before = denied();
     let outside = Snapshot::of(inner.path("outside"));
 
     let (script, copy) = (inner.file("script", &text), outer.file("script", &text));
@@ -76,7 +76,12 @@ fn compare(user: User, names: Names, lines: &[String], in_thread: bool) -> Optio
     let mirrored = outer.probe_outside(mirror);
     mirrored.succeeds();
 
-    if let Some(what) = denied.iter().chain([&outside]).find_map(Snapshot::change) {
+    let now = denied();
+    if before != now {
+        let what = format!("the denied\n    {before:?}\n    became\n    {now:?}");
+        return Some(Difference { what, line: None });
+    }
+    if let Some(what) = outside.change() {
         return Some(Difference { what, line: None });
     }
     if names == Names::Denied && lines.len() == LENGTH {
@@ -98,6 +103,13 @@ fn compare(user: User, names: Names, lines: &[String], in_thread: bool) -> Optio
         let what = format!("file {name}\n    inside:  {found:?}\n    outside: {wanted:?}");
         Difference { what, line: None }
     })
+}
+
+/// Which file stands at `path`, and what is in it. Not how many names it has: one that no rule denies
+/// may be removed, and reading it changes its times.
+fn content(path: &Path) -> String {
+    let found = fs::symlink_metadata(path).map(|found| (found.ino(), found.mode(), found.uid()));
+    format!("{:?} {:?}", found.ok(), fs::read(path).ok())
 }
 
 /// All files below `root`, with what two trees made alike have in common.
@@ -128,12 +140,12 @@ fn shape(root: &Path) -> BTreeMap<String, String> {
     found
 }
 
-/// The shortest script that the search finds with a difference at its last line.
+/// The shortest script that the search finds with a difference.
 fn shorten(user: User, names: Names, mut lines: Vec<String>, in_thread: bool) -> Vec<String> {
     let mut attempts = ATTEMPTS;
     let mut chunk = lines.len().div_ceil(2);
     while chunk > 0 && attempts > 0 {
-        let mut end = lines.len().saturating_sub(1);
+        let mut end = lines.len();
         while end > 0 && attempts > 0 {
             let start = end.saturating_sub(chunk);
             let fewer = [&lines[..start], &lines[end..]].concat();
@@ -142,7 +154,7 @@ fn shorten(user: User, names: Names, mut lines: Vec<String>, in_thread: bool) ->
                 Some(Difference { line, .. }) => {
                     lines = fewer;
                     lines.truncate(line.map_or(lines.len(), |line| line + 1));
-                    end = start.min(lines.len().saturating_sub(1));
+                    end = start.min(lines.len());
                 }
                 None => end = start,
             }
