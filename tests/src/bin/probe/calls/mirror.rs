@@ -182,7 +182,10 @@ fn names(calls: &Calls, line: &Line<'_>) -> Vec<PathBuf> {
 fn follows(line: &Line<'_>) -> bool {
     match line.call.name {
         "linkat" => line.words.last().is_some_and(|flags| number(flags) & 0x400 != 0),
-        "truncate" | "chmod" | "fchmodat" | "fchmodat2" | "utimensat" => true,
+        "fchmodat2" | "utimensat" => {
+            line.words.last().is_none_or(|flags| number(flags) & 0x100 == 0)
+        }
+        "truncate" | "chmod" | "fchmodat" => true,
         _ => line.open_flags().is_some_and(|flags| {
             let exclusive = libc::O_CREAT | libc::O_EXCL;
             flags & libc::O_NOFOLLOW == 0 && flags & exclusive != exclusive
