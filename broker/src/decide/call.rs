@@ -32,6 +32,8 @@ pub(crate) enum Call {
     Process(i32),
     /// The same of a process group or a user.
     ProcessGroup,
+    /// A change of the caller's own credentials, or of those that what it executes gets.
+    Credentials,
     /// ptrace(PTRACE_TRACEME): the parent becomes the tracer.
     TraceMe,
     /// Nothing that the filter should notify.
@@ -281,6 +283,17 @@ impl Call {
             }
             libc::SYS_ioprio_set if n.int(0) == IOPRIO_WHO_PROCESS => Self::Process(n.int(1)),
             libc::SYS_setpriority | libc::SYS_ioprio_set => Self::ProcessGroup,
+            libc::SYS_setuid
+            | libc::SYS_setgid
+            | libc::SYS_setreuid
+            | libc::SYS_setregid
+            | libc::SYS_setresuid
+            | libc::SYS_setresgid
+            | libc::SYS_setfsuid
+            | libc::SYS_setfsgid
+            | libc::SYS_setgroups
+            | libc::SYS_capset
+            | libc::SYS_prctl => Self::Credentials,
             libc::SYS_ptrace if n.unsigned(0) == libc::PTRACE_TRACEME => Self::TraceMe,
             _ => Self::Unknown,
         }
@@ -291,14 +304,9 @@ impl Call {
 const SOCK_TYPE_MASK: i32 = 0xf;
 
 impl Call {
-    /// Whether answering it can take long: a connect waits for a peer, what ends or starts
-    /// listening for connects that are being made, and a change of metadata for the inode's lock,
-    /// which a long write holds.
+    /// Whether answering it waits for a peer, or for connects that are being made.
     pub(crate) fn can_wait(&self) -> bool {
-        matches!(
-            self,
-            Self::Address(..) | Self::Listen(..) | Self::Shutdown(..) | Self::Metadata(_)
-        )
+        matches!(self, Self::Address(..) | Self::Listen(..) | Self::Shutdown(..))
     }
 }
 

@@ -7,8 +7,8 @@
 //! nothing there.
 
 use super::opens::{self, Source};
-use super::serve::{Server, Turn};
-use super::target::{Status, Target};
+use super::serve::Server;
+use super::target::Target;
 use crate::decide::call::{Creation, FileCall, OpenHow, Spot};
 use crate::perform::entry::{self, Entry};
 use crate::perform::open;
@@ -47,19 +47,12 @@ pub(super) enum Done {
 }
 
 impl Task {
-    /// Whether it can have to wait for an inode's lock, which a long write holds, or for the other
-    /// end of a FIFO.
-    pub(super) fn can_wait(&self) -> bool {
+    /// Whether it makes something, which is subject to the target's umask.
+    fn creates(&self) -> bool {
         match self {
-            Self::Open(_, kind, how) => {
-                *kind == FileType::Fifo || how.flags.contains(OFlags::TRUNC)
-            }
-            Self::Remove(..) | Self::Rename(..) | Self::Link(..) | Self::Truncate(..) => true,
-            Self::CreateFile(..)
-            | Self::MakeDirectory(..)
-            | Self::MakeNode(..)
-            | Self::MakeSymlink(..)
-            | Self::Refuse(..) => false,
+            Self::CreateFile(..) | Self::MakeDirectory(..) | Self::MakeNode(..) => true,
+            Self::Open(_, _, how) => how.flags.contains(OFlags::TMPFILE),
+            _ => false,
         }
     }
 
@@ -98,7 +91,7 @@ impl Task {
 
 impl Server {
     /// Does the call if it is the broker's to do. Returns whether it was answered.
-    pub(super) fn broker(&self, id: u64, target: Target, call: &FileCall, turn: &Turn<'_>) -> bool {
+    pub(super) fn broker(&self, id: u64, target: Target, call: &FileCall) -> bool {
         let view = &self.judges.view;
         let must_answer = view.brokers_reads && opens::may_read(call);
         if !view.brokers_writes && !must_answer {
@@ -115,9 +108,6 @@ impl Server {
             };
             let creates = matches!(&task, Task::CreateFile(_, how)
                 if !how.flags.contains(OFlags::EXCL));
-            if task.can_wait() {
-                turn.pass_on();
-            }
             let result = self.perform_task(id, target, task);
             if creates && matches!(result, Err(Errno::EXIST)) {
                 continue;
@@ -130,8 +120,8 @@ impl Server {
     }
 
     fn perform_task(&self, id: u64, target: Target, task: Task) -> io::Result<Done> {
-        let Status { credentials, umask, .. } = target.status()?;
-        if !self.is_like_own(&credentials)? {
+        let umask = if task.creates() { target.status()?.umask } else { Mode::empty() };
+        if !self.same_credentials_as(target)? {
             self.traps.log("refused: a file for a target with other credentials");
             return Err(Errno::ACCESS);
         }

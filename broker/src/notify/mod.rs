@@ -7,3 +7,4 @@ mod opens;
 pub(crate) mod serve;
 mod sockets;
 pub(crate) mod target;
+mod watch;
