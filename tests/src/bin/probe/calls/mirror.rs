@@ -89,9 +89,10 @@ impl Rules {
             return None;
         }
         let names = names(calls, line);
-        let is_outside = |name: &PathBuf| {
-            !name.starts_with(&self.root) || (line.call.removes && *name == self.root)
-        };
+        // The entry that names the tree lies outside of it.
+        let is_of_entry = line.call.removes || line.call.name.starts_with("link");
+        let is_outside =
+            |name: &PathBuf| !name.starts_with(&self.root) || (is_of_entry && *name == self.root);
         if names.iter().any(is_outside) {
             return Some("outside");
         }
