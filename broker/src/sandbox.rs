@@ -7,7 +7,8 @@ use crate::decide::address::{AddressRules, UnixRules};
 use crate::failure::Failure;
 use crate::notify::serve::Judges;
 use crate::policy::load::Environment;
-use crate::policy::resolve::Policy;
+use crate::policy::pattern::Pattern;
+use crate::policy::resolve::{Files, Policy};
 use crate::policy::rules::Rules;
 use crate::protect;
 use crate::proxy::{self, Proxy};
@@ -15,9 +16,11 @@ use crate::report::{Stream, Traps};
 use crate::run;
 use crate::scratch::Scratch;
 use crate::supervise::{Family, Signals};
-use crate::view::{self, Identity, View};
+use crate::view::{self, Identity, View, Wanted};
 use rustix::fd::AsFd;
+use rustix::fs::{self, AtFlags, FileType};
 use rustix::io::Errno;
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -97,6 +100,7 @@ impl Sandbox {
                     brokers_reads: grants.brokers_reads,
                     unlistable: grants.unlistable,
                     always: grants.always,
+                    denied: denied_files(&policy.files),
                     roots,
                 },
                 ruleset: grants.ruleset,
@@ -173,6 +177,24 @@ fn make_scratch(policy: &mut Policy) -> Result<Scratch, Failure> {
 /// The objects that the allowed paths are now.
 fn roots(paths: &[PathBuf]) -> Vec<(PathBuf, Option<Identity>)> {
     paths.iter().map(|path| (path.clone(), view::identity_of(path))).collect()
+}
+
+/// The files that the deny lists name.
+fn denied_files(files: &Files) -> HashMap<Identity, Wanted> {
+    let mut denied: HashMap<Identity, Wanted> = HashMap::new();
+    let mut add = |patterns: &[Pattern], what: Wanted| {
+        for path in patterns.iter().filter_map(Pattern::as_path) {
+            let Ok(stat) = fs::statat(fs::CWD, &path, AtFlags::SYMLINK_NOFOLLOW) else { continue };
+            if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile {
+                let known = denied.entry(view::identity(&stat)).or_default();
+                known.read |= what.read;
+                known.write |= what.write;
+            }
+        }
+    };
+    add(&files.deny_write, Wanted { read: false, write: true });
+    add(&files.deny_read, Wanted { read: true, write: false });
+    denied
 }
 
 fn sorted<'a>(

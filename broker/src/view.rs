@@ -31,6 +31,9 @@ pub(crate) struct View {
     pub(crate) unlistable: HashSet<PathBuf>,
     /// Usable whatever the rules say, and for what: standard devices, standard streams.
     pub(crate) always: HashMap<Identity, Wanted>,
+    /// The files that a rule names, and what is denied of them: by another name (hard links, link(2))
+    /// it is the same file.
+    pub(crate) denied: HashMap<Identity, Wanted>,
     /// The allowed paths, and the objects that they were at launch, if they were there.
     pub(crate) roots: Vec<(PathBuf, Option<Identity>)>,
 }
@@ -56,6 +59,13 @@ impl View {
     /// were there at launch: another directory at an allowed path is not the one that was allowed.
     pub(crate) fn is_writable(&self, path: &Path) -> bool {
         self.rules.access(path).write && self.is_rooted(path)
+    }
+
+    /// Whether a rule denies what is wanted of the object that `stat` was read of, whatever its name.
+    pub(crate) fn denies_object(&self, stat: &fs::Stat, wanted: Wanted) -> bool {
+        self.denied
+            .get(&identity(stat))
+            .is_some_and(|denied| denied.read && wanted.read || denied.write && wanted.write)
     }
 
     /// Whether the object that `stat` was read of is usable for what is wanted, whatever the rules say.

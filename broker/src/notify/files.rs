@@ -13,12 +13,13 @@ use crate::decide::call::{Creation, FileCall, OpenHow, Spot};
 use crate::perform::entry::{self, Entry};
 use crate::perform::open;
 use crate::perform::path;
+use crate::policy::rules::Names;
 use crate::report::Denial;
-use crate::view::{self, Decider, View};
+use crate::view::{self, Decider, View, Wanted};
 use common::trap::FileOperation;
 use nix::libc;
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, RenameFlags};
+use rustix::fs::{self, AtFlags, Dir, FileType, Mode, OFlags, RenameFlags};
 use rustix::io::{self, Errno};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -43,7 +44,7 @@ pub(super) enum Task {
 /// What a performed call returns.
 pub(super) enum Done {
     Nothing,
-    Opened { file: OwnedFd, close_on_exec: bool, created: Option<Entry> },
+    Opened { file: OwnedFd, how: OpenHow, created: Option<Entry> },
 }
 
 impl Task {
@@ -58,11 +59,7 @@ impl Task {
 
     fn perform(self, umask: Mode, is_waited_for: impl Fn() -> bool) -> io::Result<Done> {
         let nothing = |()| Done::Nothing;
-        let opened = |file, how: OpenHow, created| Done::Opened {
-            file,
-            close_on_exec: how.flags.contains(OFlags::CLOEXEC),
-            created,
-        };
+        let opened = |file, how, created| Done::Opened { file, how, created };
         match self {
             Self::Open(object, FileType::Fifo, how) => {
                 open::open_fifo(&object, &how, is_waited_for).map(|file| opened(file, how, None))
@@ -136,23 +133,34 @@ impl Server {
     }
 
     fn answer_task(&self, id: u64, result: io::Result<Done>) {
-        let result = match result {
-            Ok(Done::Nothing) => Ok(()),
-            Ok(Done::Opened { file, close_on_exec, created }) => {
-                match self.listener.hand_over(id, file.as_fd(), close_on_exec) {
-                    Ok(()) => return,
-                    Err(errno) => {
-                        // The kernel takes the number of the descriptor first, and makes nothing then.
-                        if let Some(entry) = created.filter(|_| errno == Errno::MFILE) {
-                            let _ = entry.remove(AtFlags::empty());
-                        }
-                        Err(errno)
-                    }
-                }
+        let (file, how, created) = match result {
+            Ok(Done::Opened { file, how, created }) => (file, how, created),
+            Ok(Done::Nothing) => {
+                self.listener.complete(id, Ok(()));
+                return;
             }
-            Err(errno) => Err(errno),
+            Err(errno) => {
+                self.listener.complete(id, Err(errno));
+                return;
+            }
         };
-        self.listener.complete(id, result);
+        let close_on_exec = how.flags.contains(OFlags::CLOEXEC);
+        let result = if how.flags & OFlags::RWMODE == OFlags::RDONLY {
+            self.listener.hand_over(id, file.as_fd(), close_on_exec).map(|()| None)
+        } else {
+            // The target may close and execute it at once, which fails as long as anyone has it open
+            // for writing (ETXTBSY): the broker must not have it any more when the target goes on.
+            let number = self.listener.give(id, file.as_fd(), close_on_exec);
+            drop(file);
+            number.map(Some)
+        };
+        // The kernel takes the number of the descriptor first, and makes nothing if it cannot.
+        if let (Err(Errno::MFILE), Some(entry)) = (&result, created) {
+            let _ = entry.remove(AtFlags::empty());
+        }
+        if let Some(result) = result.transpose() {
+            self.listener.complete_with(id, result);
+        }
     }
 }
 
@@ -194,7 +202,11 @@ pub(super) fn is_ours(view: &View, entry: &Entry) -> bool {
 pub(super) fn is_content_ours(view: &View, object: &OwnedFd) -> io::Result<bool> {
     let name = path::name_of(object)?;
     // What proc(5) holds is about who opens it.
-    Ok(name.is_absolute() && !path::is_on_proc(object)? && view.content(&name) == Decider::Broker)
+    if !name.is_absolute() || path::is_on_proc(object)? {
+        return Ok(false);
+    }
+    let denied = view.denies_object(&fs::fstat(object)?, Wanted { read: false, write: true });
+    Ok(!denied && view.content(&name) == Decider::Broker)
 }
 
 fn prepare_creation(
@@ -211,6 +223,7 @@ fn prepare_creation(
     }
     Ok(match creation {
         Creation::Directory(mode) => Some(Task::MakeDirectory(entry, mode)),
+        Creation::Symlink(_) if leads_to_denied(view, &entry) => Some(refuse_write(&entry.path())),
         Creation::Symlink(text) => Some(Task::MakeSymlink(entry, target.read_path(text)?)),
         Creation::Node(mode, _) => {
             let kind = match mode & libc::S_IFMT {
@@ -233,41 +246,80 @@ fn prepare_rename(view: &View, old: Entry, new: Entry, flags: RenameFlags) -> Op
     let to = view.entry_cursor(new.directory(), new.name())?;
     // All that is beneath must be judged as before. What is not said of a file is said all the same:
     // another thread can put a directory in its place. Programs copy then, entry by entry, as
-    // between file systems.
-    if from.same_zone(&to) {
-        return Some(Task::Rename(old, new, flags));
+    // between file systems. What is denied must not be carried away either: nothing that holds it
+    // moves, so that no other thread can put it there after the look.
+    let same_zone = from.same_zone(&to);
+    for entry in [&old, &new] {
+        match holds_denied(view, &entry.path()) {
+            Held::Nothing => {}
+            Held::Denied => return Some(refuse_write(&entry.path())),
+            Held::Unknown => return Some(Task::Refuse(Errno::XDEV, None)),
+        }
     }
-    let holder = [&old, &new].into_iter().find(|entry| holds_denied(view, &entry.path()));
-    Some(match holder {
-        // What is denied would escape its rule.
-        Some(entry) => refuse_write(&entry.path()),
-        None => Task::Refuse(Errno::XDEV, None),
-    })
+    Some(if same_zone { Task::Rename(old, new, flags) } else { Task::Refuse(Errno::XDEV, None) })
 }
 
 pub(super) fn refuse_write(path: &Path) -> Task {
     Task::Refuse(Errno::ACCESS, Some(Denial::file(FileOperation::Write, path)))
 }
 
-/// Whether something is beneath `path` that a rule wants to stay where it is. What a glob wants
-/// there is not looked for.
-fn holds_denied(view: &View, path: &Path) -> bool {
-    let Some(cursor) = view.rules.cursor(path) else { return false };
+/// Whether a rule names something beneath the entry, so that a symbolic link in its place would make
+/// that something else, or make it exist.
+fn leads_to_denied(view: &View, entry: &Entry) -> bool {
+    view.rules.cursor(&entry.path()).is_some_and(|cursor| cursor.leads_on())
+}
+
+/// What a rule wants to stay where it is, beneath a directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Held {
+    Nothing,
+    Denied,
+    /// There is too much to look at.
+    Unknown,
+}
+
+/// Looks for what is beneath `path` that a rule wants to stay where it is.
+fn holds_denied(view: &View, path: &Path) -> Held {
+    /// Most entries that are looked at: a few milliseconds' worth.
+    const LOOKED_AT_MAX: usize = 10_000;
+    let Some(cursor) = view.rules.cursor(path) else { return Held::Nothing };
+    let mut looked_at = 0;
     let mut pending = vec![(path.to_owned(), cursor)];
     while let Some((path, cursor)) = pending.pop() {
-        for name in cursor.written_names() {
-            let inner = path.join(OsStr::from_bytes(name));
-            if view::identity_of(&inner).is_none() {
-                continue;
-            }
-            let cursor = view.rules.enter(&cursor, name);
-            if !cursor.entry_may_change() {
-                return true;
+        if cursor.write_settled() {
+            continue;
+        }
+        let names = match cursor.write_names() {
+            Names::Exactly(names) => names,
+            Names::Any => match names_in(&path) {
+                Ok(names) => names,
+                // No directory, or one that the target cannot look into either.
+                Err(Errno::NOTDIR | Errno::NOENT | Errno::LOOP | Errno::ACCESS) => continue,
+                Err(_) => return Held::Unknown,
+            },
+        };
+        looked_at += names.len();
+        if looked_at > LOOKED_AT_MAX {
+            return Held::Unknown;
+        }
+        for name in names {
+            let inner = path.join(OsStr::from_bytes(&name));
+            let cursor = view.rules.enter(&cursor, &name);
+            if !cursor.entry_may_change() && view::identity_of(&inner).is_some() {
+                return Held::Denied;
             }
             pending.push((inner, cursor));
         }
     }
-    false
+    Held::Nothing
+}
+
+fn names_in(directory: &Path) -> io::Result<Vec<Vec<u8>>> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let directory = fs::open(directory, flags, Mode::empty())?;
+    let names = Dir::new(directory)?.map(|entry| Ok(entry?.file_name().to_bytes().to_vec()));
+    let names: io::Result<Vec<_>> = names.collect();
+    Ok(names?.into_iter().filter(|name| name != b"." && name != b"..").collect())
 }
 
 fn prepare_link(
@@ -296,8 +348,14 @@ fn prepare_link(
         return Ok(None);
     }
     let Some(to) = view.entry_cursor(entry.directory(), entry.name()) else { return Ok(None) };
-    if !nameless && to.access().read && !from.access().read {
+    let stays_unreadable = nameless || from.access().read || !to.access().read;
+    let denied = view.denies_object(&stat, Wanted { read: to.access().read, write: true });
+    if !stays_unreadable || denied {
         return Ok(Some(refuse_write(&name)));
+    }
+    let is_symlink = FileType::from_raw_mode(stat.st_mode) == FileType::Symlink;
+    if is_symlink && leads_to_denied(view, &entry) {
+        return Ok(Some(refuse_write(&entry.path())));
     }
     Ok(Some(Task::Link(object, entry)))
 }

@@ -25,6 +25,7 @@ pub(crate) struct Denial {
 /// A path argument as it was when the call was made, and what is done to what it names.
 #[derive(Debug)]
 pub(crate) struct Look {
+    target: Target,
     base: Option<OwnedFd>,
     path: Vec<u8>,
     effect: Effect,
@@ -68,7 +69,7 @@ pub(crate) fn look(target: Target, call: &FileCall) -> Vec<Look> {
 
 fn copy(target: Target, spot: Spot, effect: Effect) -> io::Result<Look> {
     let path = target.read_path(spot.path)?;
-    Ok(Look { base: path::base(target, spot.directory, &path)?, path, effect })
+    Ok(Look { target, base: path::base(target, spot.directory, &path)?, path, effect })
 }
 
 /// A directory that may be listed, and how it is to be opened.
@@ -105,11 +106,15 @@ impl Look {
             return None;
         }
         let follow = !flags.contains(OFlags::NOFOLLOW);
-        let object = path::walk(self.base.as_ref(), &self.path, follow).ok()?;
+        let object = self.follow(&self.path, follow).ok()?;
         let name = path::name_of(&object).ok()?;
         let stat = fs::fstat(&object).ok()?;
         let is_directory = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
         (is_directory && view.unlistable.contains(&name)).then_some(Listing { object, flags })
+    }
+
+    fn follow(&self, path: &[u8], follow: bool) -> io::Result<OwnedFd> {
+        path::resolve_from(self.target, self.base.as_ref(), path, follow)
     }
 
     /// Whether the last component is the name of one of `directories`: spares a path walk for every
@@ -127,11 +132,16 @@ impl Look {
 
     /// Whether the rules refuse it although the file system would have permitted it.
     pub(crate) fn judge(&self, view: &View) -> Option<Denial> {
+        let denial = self.judge_effect(view)?;
+        Some(Denial { path: self.as_written(denial.path), ..denial })
+    }
+
+    fn judge_effect(&self, view: &View) -> Option<Denial> {
         match self.effect {
             Effect::Open(flags) if flags.contains(OFlags::PATH) => None,
             Effect::Open(flags) => self.judge_open(flags, view),
             Effect::Link => {
-                let object = path::walk(self.base.as_ref(), &self.path, false).ok()?;
+                let object = self.follow(&self.path, false).ok()?;
                 judge_object(&object, Wanted { read: false, write: true }, view)
             }
             Effect::Create => self.judge_entry(view, |exists| !exists),
@@ -140,10 +150,20 @@ impl Look {
         }
     }
 
+    /// What is the target's own in proc(5) has a path that holds for every process.
+    fn as_written(&self, path: PathBuf) -> PathBuf {
+        match path::proc_owner(&path) {
+            Some(owner) if self.target.has_thread(owner) => {
+                Path::new("/proc/self").join(path.iter().skip(3).collect::<PathBuf>())
+            }
+            _ => path,
+        }
+    }
+
     fn judge_open(&self, flags: OFlags, view: &View) -> Option<Denial> {
         let exclusive = flags.contains(OFlags::CREATE | OFlags::EXCL);
         let follow = !exclusive && !flags.contains(OFlags::NOFOLLOW);
-        match path::walk(self.base.as_ref(), &self.path, follow) {
+        match self.follow(&self.path, follow) {
             Ok(_) if exclusive => None,
             Ok(object) => {
                 let wanted =
@@ -162,7 +182,7 @@ impl Look {
     fn judge_entry(&self, view: &View, possible: impl Fn(bool) -> bool) -> Option<Denial> {
         let (directory, name) = path::split(&self.path)?;
         let directory = if directory.is_empty() { b"." } else { directory };
-        let parent = path::walk(self.base.as_ref(), directory, true).ok()?;
+        let parent = self.follow(directory, true).ok()?;
         let directory = path::name_of(&parent).ok()?;
         if view.may_change(&directory, name) {
             return None;
@@ -170,7 +190,7 @@ impl Look {
         let path = directory.join(name);
         let exists = fs::statat(&parent, name, fs::AtFlags::SYMLINK_NOFOLLOW).is_ok();
         (possible(exists) && may(&parent, Access::WRITE_OK | Access::EXEC_OK))
-            .then(|| Denial { operation: FileOperation::Write, path: as_written(&path) })
+            .then_some(Denial { operation: FileOperation::Write, path })
     }
 }
 
@@ -188,9 +208,9 @@ fn judge_object(object: &OwnedFd, wanted: Wanted, view: &View) -> Option<Denial>
     }
     let is_directory = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
     if denied.write && !is_directory && may(object, Access::WRITE_OK) {
-        Some(Denial { operation: FileOperation::Write, path: as_written(&name) })
+        Some(Denial { operation: FileOperation::Write, path: name.clone() })
     } else if denied.read && may(object, Access::READ_OK) {
-        Some(Denial { operation: FileOperation::Read, path: as_written(&name) })
+        Some(Denial { operation: FileOperation::Read, path: name.clone() })
     } else {
         None
     }
@@ -199,11 +219,4 @@ fn judge_object(object: &OwnedFd, wanted: Wanted, view: &View) -> Option<Denial>
 /// Whether the broker, which has the target's credentials, could do `access` outside.
 fn may(object: &OwnedFd, access: Access) -> bool {
     fs::access(path::own_link(object), access).is_ok()
-}
-
-/// The broker walked the path, so that `/proc/self` led to itself.
-fn as_written(path: &Path) -> PathBuf {
-    let own = format!("/proc/{}", std::process::id());
-    path.strip_prefix(&own)
-        .map_or_else(|_| path.to_owned(), |rest| Path::new("/proc/self").join(rest))
 }

@@ -190,6 +190,9 @@ fn is_permitted(
     if view.is_always_usable(&stat, wanted) {
         return Ok(true);
     }
+    if view.denies_object(&stat, wanted) {
+        return Ok(false);
+    }
     if !name.is_absolute() {
         // Pipes, namespaces and the like, such as `pipe:[4711]`, have no path: only a descriptor that the
         // target holds, or its own process, leads to them.
@@ -222,8 +225,7 @@ fn is_permitted(
 /// What is to be reported, if it is the rules that refuse: what the file system refuses as well is not.
 fn denial(view: &View, object: &OwnedFd, name: &Path, wanted: Wanted) -> Option<Denial> {
     let may = |access| fs::access(path::own_link(object), access).is_ok();
-    let access = view.rules.access(name);
-    if wanted.write && !access.write && may(Access::WRITE_OK) {
+    if wanted.write && !view.is_writable(name) && may(Access::WRITE_OK) {
         Some(Denial::file(FileOperation::Write, name))
     } else if may(Access::READ_OK) {
         Some(Denial::file(FileOperation::Read, name))

@@ -15,7 +15,7 @@ use crate::perform::metadata;
 use crate::perform::path;
 use crate::proxy::Proxy;
 use crate::report::{Denial, Traps};
-use crate::view::{self, View};
+use crate::view::{self, View, Wanted};
 use common::trap::{FileOperation, NetworkOperation};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{self, Mode};
@@ -348,6 +348,9 @@ impl Server {
             return Ok(None);
         }
         let stat = fs::fstat(object)?;
+        if view.denies_object(&stat, Wanted { read: false, write: true }) {
+            return Ok(Some(name));
+        }
         if view::identity_of(&name) == Some(view::identity(&stat)) {
             return Ok((!view.is_writable(&name)).then_some(name));
         }

@@ -143,6 +143,6 @@ pub(crate) fn open_fifo(
 /// # Errors
 /// Returns what open(2) with O_EXCL returns.
 pub(crate) fn create(entry: &Entry, how: &OpenHow, umask: Mode) -> io::Result<OwnedFd> {
-    let flags = how.flags | OFlags::EXCL | OFlags::NOFOLLOW | OURS;
+    let flags = how.flags | OFlags::EXCL | OURS;
     fs::openat(entry.parent(), entry.last(), flags, entry.mode(how.mode, umask))
 }

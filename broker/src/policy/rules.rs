@@ -90,6 +90,8 @@ struct Progress {
     open: bool,
     /// A rule that ends here wants the entry to stay as it is.
     kept: bool,
+    /// A rule that singles out something beneath names this entry.
+    leads_on: bool,
     live: Vec<State>,
 }
 
@@ -172,6 +174,11 @@ impl Cursor {
         self.write.open && !self.write.kept
     }
 
+    /// Whether a rule names this entry on the way to what it keeps from being changed beneath.
+    pub(crate) fn leads_on(&self) -> bool {
+        self.write.leads_on
+    }
+
     /// Whether all beneath is judged alike at both places, so that what moves from one to the other
     /// keeps its verdict. The states for writes hold those for reads.
     pub(crate) fn same_zone(&self, other: &Cursor) -> bool {
@@ -185,14 +192,6 @@ impl Cursor {
     /// not end before the tree does.
     pub(crate) fn any_depth(&self) -> bool {
         self.write.any_depth() || self.read.any_depth()
-    }
-
-    /// The names inside that a rule for writes spells out.
-    pub(crate) fn written_names(&self) -> impl Iterator<Item = &[u8]> {
-        self.write.next_components().filter_map(|component| match component {
-            Component::Literal(name) => Some(name.as_slice()),
-            _ => None,
-        })
     }
 
     /// The names inside that could lead to another verdict on reads.
@@ -219,18 +218,22 @@ impl Progress {
         let mut reached: Vec<State> = Vec::with_capacity(self.live.len());
         // States of one rule stand together: only they can be reached twice.
         let mut rule_begin = 0;
+        let mut leads_on = false;
         for State { rule, position } in &self.live {
             if reached.get(rule_begin).is_some_and(|first| first.rule != *rule) {
                 rule_begin = reached.len();
             }
-            self.set.rules[*rule].pattern.advance(*position, name, |position| {
+            let Rule { effect, pattern } = &self.set.rules[*rule];
+            let by_name = pattern.component(*position) != Some(&Component::AnyDepth);
+            pattern.advance(*position, name, |position| {
                 let state = State { rule: *rule, position };
                 if !reached[rule_begin..].contains(&state) {
                     reached.push(state);
                 }
+                leads_on |= by_name && position < pattern.length() && effect.changes(true);
             });
         }
-        Progress::judge(&self.set, self.open, reached)
+        Progress { leads_on, ..Progress::judge(&self.set, self.open, reached) }
     }
 
     /// Applies the rules that end here to the inherited verdict, and drops those that cannot matter any more.
@@ -257,7 +260,7 @@ impl Progress {
         if open && set.order == Order::DenyIsFinal {
             reached.retain(|state| effect(state) != Effect::Allow);
         }
-        Progress { set: Arc::clone(set), open, kept, live: reached }
+        Progress { set: Arc::clone(set), open, kept, leads_on: false, live: reached }
     }
 
     fn holds_all_of(&self, other: &Progress) -> bool {
@@ -437,6 +440,57 @@ mod tests {
         assert!(cursor(&rules, "/other").write_settled());
         assert_eq!(cursor(&rules, "/r/a/b").write_names(), Names::Any);
         assert!(cursor(&rules, "/r/a/.env").write_settled());
+    }
+
+    #[test]
+    fn only_what_a_rule_names_on_the_way_leads_on() {
+        let rules =
+            rules(&["/r"], &["/r/.git/hooks/x", "/r/**/no/bad", "/r/*/at"], &["/r/k/key"], &[]);
+        for (path, expected) in [
+            ("/r/.git", true),
+            ("/r/.git/hooks", true),
+            ("/r/.git/hooks/x", false),
+            ("/r/.git/other", false),
+            ("/r/any", true),
+            ("/r/any/at", false),
+            ("/r/any/other", false),
+            ("/r/any/other/no", true),
+            ("/r/any/other/no/bad", false),
+            ("/r/k", true),
+        ] {
+            assert_eq!(cursor(&rules, path).leads_on(), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn what_moves_within_a_zone_keeps_its_verdict() {
+        let rules = rules(&["/r"], &["/r/**/*.pem", "/r/a/b"], &["/r/s"], &[]);
+        for (one, other, expected) in [
+            ("/r/x", "/r/y/z", true),
+            ("/r/x", "/r/a", false),
+            ("/r/x", "/r/a/x", true),
+            ("/r/x", "/r/s/x", false),
+            ("/r/s/x", "/r/s/y", true),
+            ("/r/x", "/other", false),
+        ] {
+            let (one_at, other_at) = (cursor(&rules, one), cursor(&rules, other));
+            assert_eq!(one_at.same_zone(&other_at), expected, "{one} {other}");
+            assert_eq!(other_at.same_zone(&one_at), expected, "{other} {one}");
+        }
+    }
+
+    #[test]
+    fn what_reads_are_ruled_by_keeps_its_entry() {
+        let rules = rules(&["/r"], &["/r/d"], &["/r/s"], &["/r/s/open"]);
+        for (path, expected) in [
+            ("/r/x", true),
+            ("/r/s", false),
+            ("/r/s/x", true),
+            ("/r/s/open", false),
+            ("/r/d", false),
+        ] {
+            assert_eq!(cursor(&rules, path).entry_may_change(), expected, "{path}");
+        }
     }
 
     #[test]
