@@ -177,13 +177,13 @@ fn same(names: Names, default: std::ops::Range<u64>) {
         for seed in seeds(default.clone()) {
             let mut lines = script(seed, names, LENGTH);
             let in_thread = seed % 3 == 1;
-            let Some(Difference { line, .. }) = compare(user, names, &lines, in_thread) else {
+            let Some(Difference { line, what }) = compare(user, names, &lines, in_thread) else {
                 continue;
             };
             lines.truncate(line.map_or(lines.len(), |line| line + 1));
             let lines = shorten(user, names, lines, in_thread);
-            let what = compare(user, names, &lines, in_thread).map(|difference| difference.what);
-            let what = what.unwrap_or_else(|| "not seen again".to_owned());
+            let again = compare(user, names, &lines, in_thread).map(|difference| difference.what);
+            let what = again.unwrap_or_else(|| format!("once, and not again:\n  {what}"));
             let (lines, thread) = (lines.join("\n"), if in_thread { ", in a thread" } else { "" });
             found.push(format!("seed {seed}, {names:?}, {user:?}{thread}\n{lines}\n  {what}\n"));
         }

@@ -89,9 +89,10 @@ impl Rules {
             return None;
         }
         let names = names(calls, line);
-        let is_outside = |name: &PathBuf| {
-            !name.starts_with(&self.root) || (line.call.removes && *name == self.root)
-        };
+        // The entry that names the tree lies outside of it.
+        let is_of_entry = line.call.removes || line.call.name.starts_with("link");
+        let is_outside =
+            |name: &PathBuf| !name.starts_with(&self.root) || (is_of_entry && *name == self.root);
         if names.iter().any(is_outside) {
             return Some("outside");
         }
@@ -182,7 +183,10 @@ fn names(calls: &Calls, line: &Line<'_>) -> Vec<PathBuf> {
 fn follows(line: &Line<'_>) -> bool {
     match line.call.name {
         "linkat" => line.words.last().is_some_and(|flags| number(flags) & 0x400 != 0),
-        "truncate" | "chmod" | "fchmodat" | "fchmodat2" | "utimensat" => true,
+        "fchmodat2" | "utimensat" => {
+            line.words.last().is_none_or(|flags| number(flags) & 0x100 == 0)
+        }
+        "truncate" | "chmod" | "fchmodat" => true,
         _ => line.open_flags().is_some_and(|flags| {
             let exclusive = libc::O_CREAT | libc::O_EXCL;
             flags & libc::O_NOFOLLOW == 0 && flags & exclusive != exclusive

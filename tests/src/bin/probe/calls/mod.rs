@@ -204,7 +204,9 @@ impl Calls {
         };
         if let Some((Kind::New, word)) = line.arguments().next() {
             self.slots[slot(word)] = Some(value);
+            // O_NOFOLLOW says how the path was followed, and nothing about the open file.
             let flags = call(libc::SYS_fcntl, &[value, libc::F_GETFL as usize]).unwrap_or(0);
+            let flags = flags & !(libc::O_NOFOLLOW as usize);
             let cloexec = call(libc::SYS_fcntl, &[value, libc::F_GETFD as usize]).unwrap_or(9);
             let empty = sys::cstr("");
             let empty = addr(empty.as_c_str());
@@ -426,9 +428,11 @@ impl Stat {
     }
 
     fn text(&self) -> String {
-        let Self { links, owner, group, .. } = self;
-        // How large a directory is depends on its past; a link to `@` on where the tree stands.
+        let Self { owner, group, .. } = self;
+        // How large a directory is depends on its past, and on others if it is not in the tree; the
+        // size of a link to `@` on where the tree stands.
         let size = if self.kind() == libc::S_IFREG { self.size } else { 0 };
+        let links = if self.kind() == libc::S_IFDIR { 0 } else { self.links };
         format!("{:06o}/{links}/{owner}:{group}/{size}", self.mode)
     }
 }
