@@ -120,6 +120,11 @@ impl Sandbox {
         lines.extend(sorted(&self.judges.view.unlistable).map(|path| {
             format!("note: what is new in {path} cannot be read: something in it must not be read")
         }));
+        if self.judges.view.brokers_reads {
+            let text = "note: the broker opens every file that is read: something may not be read \
+                        inside what may be written";
+            lines.push(text.to_owned());
+        }
         lines.push("the policy can be enforced\n".to_owned());
         lines.join("\n")
     }

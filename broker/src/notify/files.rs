@@ -223,7 +223,10 @@ fn prepare_creation(
     }
     Ok(match creation {
         Creation::Directory(mode) => Some(Task::MakeDirectory(entry, mode)),
-        Creation::Symlink(_) if leads_to_denied(view, &entry) => Some(refuse_write(&entry.path())),
+        Creation::Symlink(_) if leads_to_denied(view, &entry) => Some(match entry.hold() {
+            Err(Errno::NOENT) => refuse_write(&entry.path()),
+            found => Task::Refuse(found.err().unwrap_or(Errno::EXIST), None),
+        }),
         Creation::Symlink(text) => Some(Task::MakeSymlink(entry, target.read_path(text)?)),
         Creation::Node(mode, _) => {
             let kind = match mode & libc::S_IFMT {

@@ -10,7 +10,7 @@ use crate::perform::path;
 use crate::view::{View, Wanted};
 use common::trap::FileOperation;
 use rustix::fd::OwnedFd;
-use rustix::fs::{self, Access, FileType, Mode, OFlags};
+use rustix::fs::{self, Access, AtFlags, FileType, Mode, OFlags};
 use rustix::io::{self, Errno};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -36,8 +36,8 @@ pub(crate) struct Look {
 enum Effect {
     /// Opened with these flags.
     Open(OFlags),
-    /// Linked to from elsewhere, which gives it a second name.
-    Link,
+    /// Linked to from elsewhere, with these flags of linkat(2), which gives it a second name.
+    Link(AtFlags),
     /// An entry is made where none is.
     Create,
     /// An entry is removed or replaced.
@@ -61,7 +61,7 @@ pub(crate) fn look(target: Target, call: &FileCall) -> Vec<Look> {
         FileCall::Create(..) => [Some(Effect::Create), None],
         FileCall::Remove(..) => [Some(Effect::Remove), None],
         FileCall::Rename(..) => [Some(Effect::Remove), Some(Effect::Replace)],
-        FileCall::Link(..) => [Some(Effect::Link), Some(Effect::Create)],
+        FileCall::Link(_, _, flags) => [Some(Effect::Link(flags)), Some(Effect::Create)],
     };
     let places = call.spots().zip(effects);
     places.filter_map(|(spot, effect)| copy(target, spot, effect?).ok()).collect()
@@ -140,9 +140,14 @@ impl Look {
         match self.effect {
             Effect::Open(flags) if flags.contains(OFlags::PATH) => None,
             Effect::Open(flags) => self.judge_open(flags, view),
-            Effect::Link => {
-                let object = self.follow(&self.path, false).ok()?;
-                judge_object(&object, Wanted { read: false, write: true }, view)
+            Effect::Link(flags) => {
+                let follow = flags.contains(AtFlags::SYMLINK_FOLLOW);
+                let followed = || self.follow(&self.path, follow).ok();
+                let object = match &self.base {
+                    Some(base) if self.path.is_empty() => base.try_clone().ok(),
+                    _ => followed(),
+                };
+                judge_object(&object?, Wanted { read: false, write: true }, view)
             }
             Effect::Create => self.judge_entry(view, |exists| !exists),
             Effect::Remove => self.judge_entry(view, |exists| exists),
@@ -188,7 +193,7 @@ impl Look {
             return None;
         }
         let path = directory.join(name);
-        let exists = fs::statat(&parent, name, fs::AtFlags::SYMLINK_NOFOLLOW).is_ok();
+        let exists = fs::statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW).is_ok();
         (possible(exists) && may(&parent, Access::WRITE_OK | Access::EXEC_OK))
             .then_some(Denial { operation: FileOperation::Write, path })
     }

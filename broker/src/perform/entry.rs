@@ -50,7 +50,14 @@ impl Entry {
         let (above, _) = path::split(path).ok_or(Errno::INVAL)?;
         let last = path[above.len()..].to_vec();
         let above = if above.is_empty() { b"." } else { above };
-        let parent = path::resolve_from(target, base, above, true)?;
+        Self::of(path::resolve_from(target, base, above, true)?, last)
+    }
+
+    /// The entry of a directory that is held; slashes may follow the name.
+    ///
+    /// # Errors
+    /// Returns what readlink(2) returns of the directory's name.
+    pub(crate) fn of(parent: OwnedFd, last: Vec<u8>) -> io::Result<Self> {
         let directory = path::name_of(&parent)?;
         Ok(Self { parent, directory, last })
     }

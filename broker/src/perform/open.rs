@@ -65,12 +65,29 @@ pub(crate) fn resolve(target: Target, spot: Spot, how: &OpenHow) -> io::Result<G
     Err(Errno::LOOP)
 }
 
-/// With RESOLVE_ flags the whole path is the kernel's to follow: only what exists is found.
+/// With RESOLVE_ flags the path is the kernel's to follow. A symbolic link that leads nowhere is not
+/// followed to where a file could be made.
 fn resolve_within(target: Target, spot: Spot, path: &[u8], how: &OpenHow) -> io::Result<Goal> {
     let base = target.directory(spot.directory)?;
-    let flags = OFlags::PATH | OFlags::CLOEXEC | (how.flags & OFlags::NOFOLLOW);
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
     let resolve = how.resolve | ResolveFlags::NO_MAGICLINKS;
-    fs::openat2(base, path, flags, Mode::empty(), resolve).and_then(Goal::of)
+    let exclusive = how.flags.contains(OFlags::CREATE | OFlags::EXCL);
+    let nofollow = if exclusive { OFlags::NOFOLLOW } else { how.flags & OFlags::NOFOLLOW };
+    match fs::openat2(&base, path, flags | nofollow, Mode::empty(), resolve) {
+        Err(Errno::NOENT) if how.flags.contains(OFlags::CREATE) => {
+            let (above, _) = path::split(path).ok_or(Errno::NOENT)?;
+            let last = path[above.len()..].to_vec();
+            let above = if above.is_empty() { b"." } else { above };
+            let parent =
+                fs::openat2(&base, above, flags | OFlags::DIRECTORY, Mode::empty(), resolve)?;
+            let entry = Entry::of(parent, last)?;
+            match entry.hold() {
+                Err(Errno::NOENT) => Ok(Goal::New(entry)),
+                _ => Err(Errno::ACCESS),
+            }
+        }
+        found => found.and_then(Goal::of),
+    }
 }
 
 impl Goal {
