@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::OFlags;
 
 use super::error::PolicyError;
-use super::locate::locate;
+use super::locate::{LocateError, Located, locate, locate_in};
 use super::schema::RawPolicy;
 use crate::cli::{Format, Options, PolicySource};
 
@@ -92,17 +92,25 @@ impl Environment {
         configs.map(|config| config.join("landstrip"))
     }
 
-    /// Every path at which a run of this user may find a policy without being told, whatever is in
-    /// force now and whether anything is there.
-    pub(crate) fn policy_places(&self) -> Vec<PathBuf> {
-        let mut places = Vec::new();
+    /// What decides which policy a run of this user finds without being told, whatever is in force
+    /// now and whether anything is there: the [`trail`] of each place.
+    ///
+    /// # Errors
+    /// Returns a [`PolicyError`] if a place leads nowhere.
+    pub(crate) fn policy_trails(&self) -> Result<Vec<PathBuf>, PolicyError> {
+        let mut trails = Vec::new();
         for directory in self.policy_directories() {
-            places.extend(DEFAULT_NAMES.map(|name| directory.join(name)));
-            places.push(directory);
+            let located = located(locate(&directory), &directory)?;
+            for name in DEFAULT_NAMES {
+                trails.extend(trail_in(&located.path, name)?);
+            }
+            trails.extend(trail_of(located));
         }
-        let named = self.variable("LANDSTRIP_POLICY").map(PathBuf::from);
-        places.extend(named.filter(|path| path.is_absolute()));
-        places
+        let named = self.variable("LANDSTRIP_POLICY").map(Path::new);
+        if let Some(path) = named.filter(|path| path.is_absolute()) {
+            trails.extend(trail(path)?);
+        }
+        Ok(trails)
     }
 }
 
@@ -110,15 +118,30 @@ impl Environment {
 ///
 /// # Errors
 /// Returns a [`PolicyError`] if it leads nowhere.
-pub(crate) fn trail(path: &Path) -> Result<Vec<PathBuf>, PolicyError> {
-    let located = locate(path).map_err(|e| PolicyError::in_file(path, e.to_string()))?;
+fn trail(path: &Path) -> Result<Vec<PathBuf>, PolicyError> {
+    located(locate(path), path).map(trail_of)
+}
+
+/// As [`trail`], for what `name` means in `directory`: a canonical path, which is not followed again.
+///
+/// # Errors
+/// As [`trail`].
+pub(crate) fn trail_in(directory: &Path, name: &str) -> Result<Vec<PathBuf>, PolicyError> {
+    located(locate_in(directory, Path::new(name)), &directory.join(name)).map(trail_of)
+}
+
+fn trail_of(located: Located) -> Vec<PathBuf> {
     let mut trail: Vec<_> = located.links.into_iter().map(|link| link.path).collect();
     trail.push(located.path);
     // The links behind `/dev/stdin` and `/dev/fd` are not the policy's.
     let of_system =
         |path: &Path| path.starts_with("/proc") || path.parent() == Some(Path::new("/dev"));
     trail.retain(|path| !of_system(path));
-    Ok(trail)
+    trail
+}
+
+fn located(result: Result<Located, LocateError>, path: &Path) -> Result<Located, PolicyError> {
+    result.map_err(|error| PolicyError::in_file(path, error.to_string()))
 }
 
 /// Finds, reads and merges the policy files.
