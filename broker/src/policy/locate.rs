@@ -64,8 +64,7 @@ pub(crate) fn locate(absolute: &Path) -> Result<Located, LocateError> {
 /// # Errors
 /// As [`locate`].
 pub(crate) fn locate_in(directory: &Path, path: &Path) -> Result<Located, LocateError> {
-    let mut located =
-        Located { path: directory.to_owned(), links: Vec::new(), of_process: false };
+    let mut located = Located { path: directory.to_owned(), links: Vec::new(), of_process: false };
     if path.as_os_str().len() >= MAX_LENGTH {
         return Err(LocateError::TooLong);
     }
