@@ -2,6 +2,7 @@
 //!
 //! A policy is never looked for in the working directory: the command may have written it in an earlier run.
 
+#[cfg(test)]
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -32,8 +33,27 @@ pub(crate) struct Environment {
     pub(crate) home: Option<PathBuf>,
     /// The working directory at launch, absolute.
     pub(crate) cwd: PathBuf,
-    /// The environment variables.
-    pub(crate) variables: BTreeMap<OsString, OsString>,
+    variables: Variables,
+}
+
+/// Where environment variables are looked up.
+#[derive(Debug, Clone)]
+enum Variables {
+    /// In this process's own.
+    OfProcess,
+    /// In these.
+    #[cfg(test)]
+    Given(BTreeMap<OsString, OsString>),
+}
+
+impl Variables {
+    fn get(&self, name: &str) -> Option<OsString> {
+        match self {
+            Self::OfProcess => std::env::var_os(name),
+            #[cfg(test)]
+            Self::Given(variables) => variables.get(OsStr::new(name)).cloned(),
+        }
+    }
 }
 
 /// What was found.
@@ -59,23 +79,26 @@ impl Environment {
         let cwd = std::env::current_dir().map_err(|error| {
             PolicyError::general(format!("cannot name the working directory: {error}"))
         })?;
-        Ok(Environment::new(cwd, std::env::vars_os()))
+        Ok(Environment::of(cwd, Variables::OfProcess))
     }
 
     /// An environment of these variables.
+    #[cfg(test)]
     pub(crate) fn new(
         cwd: PathBuf,
         variables: impl IntoIterator<Item = (OsString, OsString)>,
     ) -> Environment {
-        let variables: BTreeMap<_, _> = variables.into_iter().collect();
-        let home = variables.get(OsStr::new("HOME")).map(PathBuf::from);
+        Environment::of(cwd, Variables::Given(variables.into_iter().collect()))
+    }
+
+    fn of(cwd: PathBuf, variables: Variables) -> Environment {
+        let home = variables.get("HOME").map(PathBuf::from);
         Environment { home: home.filter(|home| home.is_absolute()), cwd, variables }
     }
 
     /// The value of a variable, unless it is unset or empty.
-    pub(crate) fn variable(&self, name: &str) -> Option<&OsStr> {
-        let value = self.variables.get(OsStr::new(name))?;
-        (!value.is_empty()).then_some(value)
+    pub(crate) fn variable(&self, name: &str) -> Option<OsString> {
+        self.variables.get(name).filter(|value| !value.is_empty())
     }
 
     /// Where the user's own policy is looked for: the XDG base directory specification, by which a
@@ -106,9 +129,9 @@ impl Environment {
             }
             trails.extend(trail_of(located));
         }
-        let named = self.variable("LANDSTRIP_POLICY").map(Path::new);
+        let named = self.variable("LANDSTRIP_POLICY").map(PathBuf::from);
         if let Some(path) = named.filter(|path| path.is_absolute()) {
-            trails.extend(trail(path)?);
+            trails.extend(trail(&path)?);
         }
         Ok(trails)
     }
@@ -161,7 +184,7 @@ pub(crate) fn load(options: &Options, environment: &Environment) -> Result<Loade
             }
         }
     } else if let Some(path) = environment.variable("LANDSTRIP_POLICY") {
-        let path = Path::new(path);
+        let path = Path::new(&path);
         // A relative one would pick up whatever the working directory holds.
         if !path.is_absolute() {
             let message = "LANDSTRIP_POLICY must be an absolute path";
