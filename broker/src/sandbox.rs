@@ -150,11 +150,9 @@ impl Sandbox {
         control
             .send(&packet, Some(self.judges.ruleset.as_fd()))
             .map_err(|errno| Failure::system("send the plan", errno))?;
-        // While the child executes the tool, which need not wait for this.
-        if let Some(scratch) = &self.scratch {
-            scratch.remove_stale_ones();
-        }
-        run::until_end(control, signals, family, &self.judges, &self.traps, name.as_bytes())
+        let chore = self.scratch.as_ref().map(|scratch| || scratch.remove_stale_ones());
+        let tool = name.as_bytes();
+        run::until_end(control, signals, family, &self.judges, &self.traps, tool, chore)
     }
 
     /// Prints the collected denials of a command that ended with `status`.
