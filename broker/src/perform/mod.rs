@@ -3,6 +3,7 @@
 //! Nothing here returns a way to let the call through: what is judged by memory is performed or
 //! refused.
 
+mod apart;
 pub(crate) mod local_ports;
 pub(crate) mod metadata;
 pub(crate) mod path;
