@@ -167,3 +167,97 @@ fn connects_to_the_proxy_port_work_in_a_default_container() {
         "{output:?}"
     );
 }
+
+#[test]
+fn servers_are_bound_and_reached_in_a_default_container() {
+    let container = Container::new("serve");
+    if !runc_works(&container) {
+        return;
+    }
+    container.world.file("root/etc/policy.json", r#"{"network":{"allowLocalBinding":true}}"#);
+    container.world.file("work/page", "served");
+    for applet in ["httpd", "wget", "netstat", "kill", "grep", "mv"] {
+        std::os::unix::fs::symlink("busybox", container.world.path("root/bin").join(applet))
+            .unwrap();
+    }
+    // Inside: a server that binds all addresses, a client, the address it really has, and another
+    // server of this host.
+    let fetch = "for i in 1 2 3 4 5 6 7 8 9; do wget -q -O - http://127.0.0.1:$P/page && break; \
+                 sleep 0.2; done 2>/dev/null";
+    let inside = format!(
+        "httpd -f -p 8080 & P=8080; {fetch}; P=8081; wget -O - http://127.0.0.1:8081/page 2>&1 | \
+         grep -o -i 'permission denied'; sleep 2; kill %1"
+    );
+    container.world.file("work/inside", inside);
+    let script = format!(
+        "httpd -f -p 127.0.0.1:8081 & /bin/landstrip -p /etc/policy.json sh inside & sleep 1; \
+         P=8080; {fetch}; P=8081; {fetch}; netstat -ltn | grep -o '[0-9a-f:.]*:808[01] '; wait %2"
+    );
+    let output = container.run(&["sh", "-c", &script]);
+    let mut lines: Vec<String> =
+        String::from_utf8_lossy(&output.stdout).lines().map(|l| l.trim().to_owned()).collect();
+    lines.sort();
+    // The page comes three times without an end of line; busybox may bind either family.
+    let text = lines.join("\n");
+    assert_eq!(text.matches("served").count(), 3, "{output:?}");
+    assert_eq!(text.to_lowercase().matches("permission denied").count(), 1, "{output:?}");
+    assert!(text.contains("127.0.0.1:8080") && !text.contains(":::8080"), "{output:?}");
+}
+
+#[test]
+fn ports_are_the_sandbox_s_own_and_free_again_in_a_default_container() {
+    let container = Container::new("ports");
+    if !runc_works(&container) {
+        return;
+    }
+    container.world.file("root/etc/policy.json", r#"{"network":{"allowLocalBinding":true}}"#);
+    let attack = "probe own-server 127.0.0.1 4000 + own-server 0.0.0.0 4000 \
+                  + own-server 127.0.0.1 0 + listen-unbound + bind4 192.0.2.1 0 \
+                  + bind6 ::1 4000 + bind6 :: 4001 + bind4 127.0.0.1 4002 + netlink-bind";
+    let landstrip = ["/bin/landstrip", "-p", "/etc/policy.json", "sh", "-c", attack];
+    let output = container.run(&landstrip);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let own = "own-server=OK\nown-server-closed=ECONNREFUSED\n";
+    let expected = format!(
+        "{}listen-unbound=OK\nbind4=EACCES\nbind6=OK\nbind6=OK\nbind4=OK\nnetlink-bind=OK\n",
+        own.repeat(3)
+    );
+    assert_eq!(text, expected, "{output:?}");
+    // Without the permission none of it works, and it is said why.
+    container.world.file("root/etc/policy.json", "{}");
+    let output = container.run(&landstrip);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(!text.replace("netlink-bind=OK", "").contains("=OK"), "{output:?}");
+    let twin = container.run(&["sh", "-c", attack]);
+    assert!(twin.status.success(), "{twin:?}");
+}
+
+#[test]
+fn unix_sockets_are_bound_in_a_default_container() {
+    let container = Container::new("bind");
+    if !runc_works(&container) {
+        return;
+    }
+    let policy = r#"{"filesystem":{"allowWrite":["/work/run"]},
+        "network":{"allowUnixSockets":["/work/run","/work/other"]}}"#;
+    container.world.file("root/etc/policy.json", policy);
+    container.world.dir("work/run");
+    container.world.dir("work/other");
+    let attack = "umask 027; probe unix-bind run/a stream + unix-connect run/a stream \
+                  + unix-bind other/a stream + unix-bind b stream + unix-bind run/c seqpacket; \
+                  exit 1";
+    let output = container.run(&["/bin/landstrip", "-p", "/etc/policy.json", "sh", "-c", attack]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let expected = "unix-bind=OK\nunix-connect=OK\nunix-bind=EACCES\nunix-bind=EACCES\n\
+                    unix-bind=EACCES\n";
+    assert_eq!(text, expected, "{output:?}");
+    use std::os::unix::fs::PermissionsExt;
+    let mode = container.world.path("work/run/a").metadata().unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o750, "the umask of the command");
+    assert!(!container.world.path("work/other/a").exists());
+    // Each refusal is reported, also that of a kind that cannot be bound here.
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    for path in ["/work/other/a", "/work/b", "run/c"] {
+        assert!(errors.contains(path), "{path} is not reported: {output:?}");
+    }
+}

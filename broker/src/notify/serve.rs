@@ -12,6 +12,7 @@ use crate::failure::Failure;
 use crate::perform::local_ports::LocalPorts;
 use crate::perform::metadata;
 use crate::perform::path;
+use crate::perform::stand_ins::StandIns;
 use crate::proxy::Proxy;
 use crate::report::{Denial, Traps};
 use common::trap::{FileOperation, NetworkOperation};
@@ -50,6 +51,8 @@ pub(crate) struct Server {
     pub(super) traps: Arc<Traps>,
     /// The loopback ports that the sandbox listens on.
     pub(super) ports: Mutex<LocalPorts>,
+    /// The sockets that the broker has put in the place of the sandbox's.
+    pub(super) stand_ins: Arc<StandIns>,
     /// The broker's own credentials, read when first needed.
     credentials: OnceLock<Credentials>,
     crew: Mutex<Crew>,
@@ -80,6 +83,7 @@ impl Server {
             judges,
             traps,
             ports: Mutex::default(),
+            stand_ins: Arc::default(),
             credentials: OnceLock::new(),
             crew: Mutex::default(),
             vacancy: Condvar::new(),

@@ -47,7 +47,11 @@ impl Server {
         let address = Address::copy(target, address, length)?;
         let endpoint = address.endpoint()?;
         let goal = self.judge(id, target, kind, &endpoint)?;
-        let socket = self.take(target, number, kind, &endpoint)?;
+        let operation = match kind {
+            AddressUse::Connect => NetworkOperation::Connect,
+            AddressUse::Bind => NetworkOperation::Bind,
+        };
+        let socket = self.take(target, number, operation, || endpoint.describe())?;
         // Binding a low port and passing a directory are rights: they must be the target's own.
         let needs_rights = kind == AddressUse::Bind || matches!(goal, Goal::Peer(_));
         if needs_rights && !self.same_credentials_as(target)? {
@@ -59,11 +63,19 @@ impl Server {
             return Err(Errno::SRCH);
         }
         match (kind, goal) {
-            (AddressUse::Bind, Goal::Place(place)) => {
-                place.bind(&socket, self.judges.ruleset.as_fd())
+            (AddressUse::Bind, goal) => {
+                let bind = || match &goal {
+                    Goal::Place(place) => place.bind(&socket, self.judges.ruleset.as_fd()),
+                    Goal::Narrowed => socket.bind_narrowed(&address),
+                    _ => socket.bind(&address),
+                };
+                bind().or_else(|errno| match errno {
+                    // Perhaps by one that the sandbox has closed just now.
+                    Errno::ADDRINUSE if self.stand_ins.let_go() => bind(),
+                    _ => Err(errno),
+                })?;
+                self.put_in_place(id, target, number, &socket)
             }
-            (AddressUse::Bind, Goal::Narrowed) => socket.bind_narrowed(&address),
-            (AddressUse::Bind, _) => socket.bind(&address),
             (AddressUse::Connect, Goal::Own(held)) => {
                 self.connect_own((id, target, number), socket, &address, &held)
             }
@@ -106,7 +118,7 @@ impl Server {
             Ok(Progress::Connected) => return socket.put_in_place(&self.listener, id),
             Ok(_) => {
                 // Given up by the sandbox, it is to be free.
-                socket.wait(|| self.listener.is_waiting(id) && self.ports().has(held))
+                socket.wait(|| self.listener.is_waiting(id) && self.has(held))
             }
             Err(Errno::INPROGRESS) => {
                 socket.put_in_place(&self.listener, id)?;
@@ -118,8 +130,7 @@ impl Server {
                 // The target goes on, and this thread looks after the connect. The answer that
                 // follows this one finds nobody.
                 self.listener.complete(id, Err(Errno::INPROGRESS));
-                let is_there = || target.duplicate(number).is_ok_and(|there| socket.is(&there));
-                socket.wait(|| is_there() && self.ports().has(held))
+                socket.wait(|| socket.is_at(target, number) && self.has(held))
             }
             Err(errno) => return Err(errno),
         };
@@ -138,6 +149,25 @@ impl Server {
     fn ports(&self) -> MutexGuard<'_, LocalPorts> {
         // What it knows is compared with the kernel's truth whenever it is used.
         self.ports.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn has(&self, held: &Held) -> bool {
+        self.ports().has(held, &self.stand_ins)
+    }
+
+    /// Gives the target a socket of the broker's own that is bound, for good.
+    fn put_in_place(
+        &self,
+        id: u64,
+        target: Target,
+        number: RawFd,
+        socket: &Socket,
+    ) -> io::Result<()> {
+        if !socket.is_stand_in() {
+            return Ok(());
+        }
+        socket.put_in_place(&self.listener, id)?;
+        self.stand_ins.keep(target, number, socket)
     }
 
     /// Judges the address, and follows it to what it names where that is what decides.
@@ -197,36 +227,39 @@ impl Server {
 
     /// The socket of the sandbox that listens on `address`.
     fn own_port(&self, address: SocketAddr) -> io::Result<Held> {
-        let held = self.ports().hold(address);
-        match held {
-            Some(held) => Ok(held),
-            None if local_ports::anybody_listens(address) => Err(Errno::ACCESS),
-            None => Err(Errno::CONNREFUSED),
+        let held = self.ports().hold(address, &self.stand_ins);
+        if let Some(held) = held {
+            return Ok(held);
+        }
+        let anybody_listens = || local_ports::anybody_listens(address);
+        // Unless that is what the sandbox has closed just now.
+        if anybody_listens() && (!self.stand_ins.let_go() || anybody_listens()) {
+            Err(Errno::ACCESS)
+        } else {
+            Err(Errno::CONNREFUSED)
         }
     }
 
-    /// The target's socket, or one in its place where the platform refuses to duplicate it.
+    /// The target's socket, or one in its place where the platform refuses to duplicate it. `name` is
+    /// what a report says of it.
     fn take(
         &self,
         target: Target,
         number: RawFd,
-        kind: AddressUse,
-        endpoint: &Endpoint,
+        operation: NetworkOperation,
+        name: impl Fn() -> Vec<u8>,
     ) -> io::Result<Socket> {
-        Socket::take(target, number, &self.judges.addresses).or_else(|errno| {
-            self.traps.log(&format!("cannot duplicate the socket for {endpoint:?}: {errno}"));
-            match (errno, kind) {
-                (Errno::PERM, AddressUse::Connect) => {
-                    Socket::replace(target, number, &self.judges.addresses)
+        let rules = &self.judges.addresses;
+        match self.stand_ins.duplicate(target, number) {
+            Ok(socket) => Socket::of(socket, rules),
+            Err(Errno::PERM) => Socket::replace(target, number, rules).inspect_err(|errno| {
+                if *errno == Errno::ACCESS {
+                    let denial = Denial::Network(operation, name());
+                    self.traps.report(denial, "the platform refuses to duplicate such a socket");
                 }
-                (Errno::PERM, AddressUse::Bind) => {
-                    let denial = Denial::Network(NetworkOperation::Bind, endpoint.describe());
-                    self.traps.report(denial, "the platform refuses to duplicate descriptors");
-                    Err(errno)
-                }
-                _ => Err(errno),
-            }
-        })
+            }),
+            Err(errno) => Err(errno),
+        }
     }
 
     /// listen.
@@ -238,7 +271,7 @@ impl Server {
     ) -> io::Result<()> {
         let rules = &self.judges.addresses;
         let socket = if rules.local_binding || rules.unix.any() {
-            Socket::take(target, number, rules).map(Some)?
+            Some(self.take(target, number, NetworkOperation::Bind, || b"socket".to_vec())?)
         } else {
             None
         };
@@ -252,6 +285,7 @@ impl Server {
         };
         let mut ports = self.ports();
         socket.listen(backlog)?;
+        self.put_in_place(id, target, number, &socket)?;
         if socket.is_internet() {
             ports.add(target, number, &socket)?;
         }
@@ -270,7 +304,7 @@ impl Server {
             2 => Shutdown::Both,
             _ => return Err(Errno::INVAL),
         };
-        let socket = target.duplicate(number)?;
+        let socket = self.stand_ins.duplicate(target, number)?;
         if !self.listener.is_waiting(id) {
             return Err(Errno::SRCH);
         }

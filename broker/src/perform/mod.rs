@@ -4,8 +4,10 @@
 //! refused.
 
 mod apart;
+mod holders;
 pub(crate) mod local_ports;
 pub(crate) mod metadata;
 pub(crate) mod path;
 pub(crate) mod socket;
+pub(crate) mod stand_ins;
 pub(crate) mod unix;

@@ -3,13 +3,14 @@
 //!
 //! The target may meanwhile rewrite its memory or put another descriptor in the place of the socket:
 //! the address was judged as copied here, and is permitted for any socket that passes
-//! [`Socket::take`].
+//! [`Socket::of`].
 
 #![allow(unsafe_code)] // to pass an address of any family to the kernel as it was copied
 
 use crate::decide::address::{self, ADDRESS_MAX, AddressRules, Endpoint};
 use crate::notify::listener::Listener;
 use crate::notify::target::Target;
+use crate::perform::holders;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, OFlags};
@@ -114,15 +115,43 @@ struct Place {
     close_on_exec: bool,
 }
 
+/// What distinguishes sockets when they are made (socket(2)).
+struct Kind {
+    family: AddressFamily,
+    of: SocketType,
+    protocol: Option<net::Protocol>,
+}
+
+impl Kind {
+    /// The kind with this name of its protocol, if it is one that can be told by that and that the
+    /// command can have under `rules`.
+    fn named(name: &[u8], rules: &AddressRules) -> Option<Self> {
+        use AddressFamily as F;
+        use SocketType as T;
+        let (family, of, protocol) = match name {
+            b"TCP" => (F::INET, T::STREAM, Some(ipproto::TCP)),
+            b"TCPv6" => (F::INET6, T::STREAM, Some(ipproto::TCP)),
+            b"MPTCP" if rules.allow_network => (F::INET, T::STREAM, Some(ipproto::MPTCP)),
+            b"MPTCPv6" if rules.allow_network => (F::INET6, T::STREAM, Some(ipproto::MPTCP)),
+            b"UDP" if rules.allow_network => (F::INET, T::DGRAM, Some(ipproto::UDP)),
+            b"UDPv6" if rules.allow_network => (F::INET6, T::DGRAM, Some(ipproto::UDP)),
+            // NETLINK_ROUTE is protocol 0.
+            b"NETLINK" => (F::NETLINK, T::RAW, None),
+            // Seqpacket sockets have the name of datagram ones.
+            b"UNIX-STREAM" if rules.unix.any() => (F::UNIX, T::STREAM, None),
+            _ => return None,
+        };
+        Some(Self { family, of, protocol })
+    }
+}
+
 impl Socket {
-    /// Takes the socket at descriptor `number`. Only what the filter lets the command create under
+    /// Takes over a duplicate of the target's. Only what the filter lets the command create under
     /// these rules is acted on: descriptors that it inherited may be anything.
     ///
     /// # Errors
-    /// Returns [`Errno::BADF`] and [`Errno::NOTSOCK`] as the call does, [`Errno::ACCESS`] for
-    /// another kind of socket, [`Errno::PERM`] if the target may not be traced.
-    pub(crate) fn take(target: Target, number: RawFd, rules: &AddressRules) -> io::Result<Self> {
-        let socket = target.duplicate(number)?;
+    /// Returns [`Errno::NOTSOCK`] as the call does, [`Errno::ACCESS`] for another kind of socket.
+    pub(crate) fn of(socket: OwnedFd, rules: &AddressRules) -> io::Result<Self> {
         let family = sockopt::socket_domain(&socket)?;
         let kind = sockopt::socket_type(&socket)?;
         let known = match family {
@@ -147,7 +176,7 @@ impl Socket {
         }
     }
 
-    /// Makes a TCP or, where `rules` have any, Unix stream socket to put in the place of the one at descriptor `number`, where the platform
+    /// Makes a socket to put in the place of the one at descriptor `number`, where the platform
     /// refuses pidfd_getfd(2), as Docker's default seccomp profile does. Flags of the descriptor
     /// carry over; socket options and other descriptors of the same socket do not.
     ///
@@ -155,30 +184,26 @@ impl Socket {
     /// Returns [`Errno::BADF`] and [`Errno::NOTSOCK`] as the call does, [`Errno::ACCESS`] if the
     /// socket there is of another kind.
     pub(crate) fn replace(target: Target, number: RawFd, rules: &AddressRules) -> io::Result<Self> {
-        let (family, protocol) = match target.socket_protocol(number)?.as_slice() {
-            b"TCP" => (AddressFamily::INET, Some(ipproto::TCP)),
-            b"TCPv6" => (AddressFamily::INET6, Some(ipproto::TCP)),
-            b"UNIX-STREAM" if rules.unix.any() => (AddressFamily::UNIX, None),
-            _ => return Err(Errno::ACCESS),
-        };
+        let kind = Kind::named(&target.socket_protocol(number)?, rules).ok_or(Errno::ACCESS)?;
         let flags = target.descriptor_flags(number)?;
         let blocking = !flags.contains(OFlags::NONBLOCK);
         let mode = if blocking { SocketFlags::empty() } else { SocketFlags::NONBLOCK };
-        let descriptor =
-            net::socket_with(family, SocketType::STREAM, mode | SocketFlags::CLOEXEC, protocol)?;
+        let mode = mode | SocketFlags::CLOEXEC;
+        let descriptor = net::socket_with(kind.family, kind.of, mode, kind.protocol)?;
+        if kind.family != AddressFamily::UNIX && kind.of == SocketType::STREAM {
+            // What servers set before they bind, and what cannot be seen any more.
+            sockopt::set_socket_reuseaddr(&descriptor, true)?;
+        }
         let place = Place { number, close_on_exec: flags.contains(OFlags::CLOEXEC) };
-        Ok(Self { descriptor, family, blocking, replaces: Some(place) })
+        Ok(Self { descriptor, family: kind.family, blocking, replaces: Some(place) })
     }
 
     /// bind(2) to `address`.
     ///
     /// # Errors
-    /// Returns what the kernel returns; [`Errno::PERM`] if the socket is not the target's own.
+    /// Returns what the kernel returns.
     pub(crate) fn bind(&self, address: &Address) -> io::Result<()> {
-        match self.replaces {
-            None => net::bind(&self.descriptor, address),
-            Some(_) => Err(Errno::PERM),
-        }
+        net::bind(&self.descriptor, address)
     }
 
     /// bind(2) to a loopback address in the place of the unspecified one in `address`.
@@ -234,10 +259,10 @@ impl Socket {
         listens.then(|| sockopt::socket_cookie(&socket).ok())?
     }
 
-    /// Whether `other` is the same socket.
-    pub(crate) fn is(&self, other: &OwnedFd) -> bool {
-        let own = sockopt::socket_cookie(&self.descriptor);
-        own.is_ok() && own == sockopt::socket_cookie(other)
+    /// Whether `target` still has it as its descriptor `number`.
+    pub(crate) fn is_at(&self, target: Target, number: RawFd) -> bool {
+        let own = fs::fstat(&self.descriptor).map(|stat| stat.st_ino);
+        own.is_ok() && own.ok() == holders::socket_at(target.thread(), number)
     }
 
     /// Ends a connect that is under way.
@@ -334,6 +359,11 @@ impl Socket {
     fn deadline(&self) -> io::Result<Option<Instant>> {
         let limit = sockopt::socket_timeout(&self.descriptor, Timeout::Send)?;
         Ok(limit.map(|limit| Instant::now() + limit))
+    }
+
+    /// Whether it is the broker's own, to be put in the place of the target's.
+    pub(crate) fn is_stand_in(&self) -> bool {
+        self.replaces.is_some()
     }
 
     /// Puts a socket of the broker's own in the place of the target's. A duplicate needs nothing.
