@@ -24,9 +24,13 @@ pub(crate) struct Target {
 }
 
 /// What decides what a process may do to files: user, groups and capabilities, as the kernel
-/// prints them.
+/// prints them; and how many filters it has. One that has more than the command started with is in
+/// a sandbox of its own, the rules of which, Landlock's too, the broker does not know.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Credentials(Vec<Vec<u8>>);
+pub(crate) struct Credentials {
+    lines: Vec<Vec<u8>>,
+    filters: u32,
+}
 
 impl Target {
     pub(crate) fn new(thread: Pid) -> Self {
@@ -255,12 +259,13 @@ fn read_file(path: &str) -> io::Result<Vec<u8>> {
 pub(crate) const AT_FDCWD: RawFd = -100;
 
 impl Credentials {
-    /// The broker's own.
+    /// The broker's own, with the command's filter besides.
     ///
     /// # Errors
     /// Returns what reading proc(5) returns.
     pub(crate) fn own() -> io::Result<Self> {
-        Self::read("/proc/self/status")
+        let own = Self::read("/proc/self/status")?;
+        Ok(Self { filters: own.filters + 1, ..own })
     }
 
     fn read(path: &str) -> io::Result<Self> {
@@ -271,6 +276,13 @@ impl Credentials {
             .filter(|line| deciding.iter().any(|name| line.starts_with(name)))
             .map(<[u8]>::to_vec)
             .collect();
-        if lines.len() == deciding.len() { Ok(Self(lines)) } else { Err(Errno::IO) }
+        let filters = text
+            .split(|&byte| byte == b'\n')
+            .find_map(|line| line.strip_prefix(b"Seccomp_filters:"))
+            .and_then(|count| str::from_utf8(count).ok()?.trim().parse().ok());
+        match filters {
+            Some(filters) if lines.len() == deciding.len() => Ok(Self { lines, filters }),
+            _ => Err(Errno::IO),
+        }
     }
 }
