@@ -57,11 +57,15 @@ impl Sandbox {
             report_reads,
             local_binding: policy.network.allow_local_binding,
             all_unix_sockets: policy.network.allow_all_unix_sockets,
+            alone: false,
         };
-        let filter = filter::compile(&filter_options)
-            .map_err(|error| Failure::Internal("filter", error.to_string()))?;
+        let filter = compile_filter(&filter_options)?;
         if let Some(child) = child {
-            let packet = plan::encode_filter(&filter::encode(&filter))
+            let alone = match needs_no_broker(&policy) {
+                true => compile_filter(&filter::Options { alone: true, ..filter_options })?,
+                false => Vec::new(),
+            };
+            let packet = plan::encode_filter(&filter, &alone)
                 .map_err(|_| Failure::Internal("filter", "it is too long".to_owned()))?;
             child.send(&packet, None).map_err(|errno| Failure::system("send the filter", errno))?;
         }
@@ -160,6 +164,28 @@ impl Sandbox {
     pub(crate) fn report(&self, status: i32) {
         self.traps.print(status != 0);
     }
+}
+
+fn compile_filter(options: &filter::Options) -> Result<Vec<u8>, Failure> {
+    let program = filter::compile(options);
+    let program = program.map_err(|error| Failure::Internal("filter", error.to_string()))?;
+    Ok(filter::encode(&program))
+}
+
+/// Whether Landlock, and a filter that refuses all that the broker would have to judge, give the
+/// command everything that the policy does. What may be written may have its metadata changed, which
+/// Landlock does not know; a directory on the way to what may not be read is listed by the broker;
+/// and it alone can tell one socket address from another.
+fn needs_no_broker(policy: &Policy) -> bool {
+    let (files, network) = (&policy.files, &policy.network);
+    let ports = [network.http_proxy_port, network.socks_proxy_port];
+    let uses_network = network.allow_network
+        || network.allow_local_binding
+        || network.allow_all_unix_sockets
+        || !network.allow_unix_sockets.is_empty()
+        || ports.iter().any(Option::is_some)
+        || proxy::is_wanted(network);
+    files.allow_write.is_empty() && files.deny_read.is_empty() && !uses_network
 }
 
 fn make_scratch(policy: &mut Policy) -> Result<Scratch, Failure> {

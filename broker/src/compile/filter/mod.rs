@@ -34,6 +34,8 @@ pub(crate) struct Options {
     pub local_binding: bool,
     /// Unix sockets are not judged by path.
     pub all_unix_sockets: bool,
+    /// There is no listener: nothing is notified.
+    pub alone: bool,
 }
 
 /// The program for these options, ready for `SECCOMP_SET_MODE_FILTER`.

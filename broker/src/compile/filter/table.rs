@@ -4,7 +4,7 @@
 //! broker's, never the filter's: other threads write to that memory. And whatever is allowed is either
 //! confined by Landlock, or touches nothing but the caller and what it already holds.
 
-use super::rule::Errno::{ENOPROTOOPT, ENOSYS, EOPNOTSUPP, EPERM};
+use super::rule::Errno::{EACCES, ENOPROTOOPT, ENOSYS, EOPNOTSUPP, EPERM};
 use super::rule::Verdict::{Allow, Deny, Notify};
 use super::rule::{Arg, Case, Row, Syscall, Test, Verdict, When};
 use super::syscalls::*;
@@ -165,7 +165,8 @@ pub(super) const ROWS: &[Row] = &[
         ],
         Notify,
         "opening for writing or creating; a path descriptor gives no access, O_PATH voids other flags",
-    ),
+    )
+    .alone(Allow),
     judge(
         &[openat],
         &[
@@ -174,8 +175,9 @@ pub(super) const ROWS: &[Row] = &[
         ],
         Notify,
         "opening for writing or creating; a path descriptor gives no access, O_PATH voids other flags",
-    ),
-    row(&[openat2], Notify, "its flags are in memory"),
+    )
+    .alone(Allow),
+    row(&[openat2], Notify, "its flags are in memory").alone(Allow),
     row(
         &[
             creat, truncate, mkdir, mkdirat, mknod, mknodat, rmdir, unlink, unlinkat, rename,
@@ -183,7 +185,8 @@ pub(super) const ROWS: &[Row] = &[
         ],
         Notify,
         "changes files by path: Landlock decides, a refusal is reported",
-    ),
+    )
+    .alone(Allow),
     row(
         &[
             chmod, fchmod, fchmodat, fchmodat2, chown, fchown, lchown, fchownat, utime, utimes,
@@ -253,7 +256,8 @@ pub(super) const ROWS: &[Row] = &[
         ],
         Notify,
         "Landlock judges TCP only; other families and protocols are refused and reported",
-    ),
+    )
+    .alone(Deny(EACCES)),
     judge(
         &[socketpair],
         &[case(UNIX_STREAM, Allow), when(When::AllUnixSockets, UNIX_DATAGRAM, Allow)],
@@ -264,13 +268,15 @@ pub(super) const ROWS: &[Row] = &[
         &[connect, bind],
         Notify,
         "the address is in memory: the broker judges and uses its own copy",
-    ),
+    )
+    .alone(Deny(EACCES)),
     judge(
         &[listen],
         &[when(When::NetworkAllowed, &[], Allow)],
         Notify,
         "without a bind it would listen on every address; the broker remembers the port",
-    ),
+    )
+    .alone(Deny(EACCES)),
     judge(
         &[shutdown],
         &[
@@ -516,7 +522,8 @@ const fn judge(
     otherwise: Verdict,
     why: &'static str,
 ) -> Row {
-    Row { calls, cases, otherwise, why }
+    // Without a broker to judge what a pointer leads to, nothing is let through.
+    Row { calls, cases, otherwise, alone: Deny(EPERM), why }
 }
 
 const fn case(all: &'static [Test], then: Verdict) -> Case {

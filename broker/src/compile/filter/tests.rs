@@ -14,6 +14,7 @@ const ALLOW: u32 = 0x7fff_0000;
 const NOTIFY: u32 = 0x7fc0_0000;
 const KILL: u32 = 0x8000_0000;
 const EPERM: u32 = 0x0005_0001;
+const EACCES: u32 = 0x0005_000d;
 const ENOSYS: u32 = 0x0005_0026;
 const ENOPROTOOPT: u32 = 0x0005_005c;
 const EOPNOTSUPP: u32 = 0x0005_005f;
@@ -31,6 +32,7 @@ const CLOSED: Options = Options {
     report_reads: false,
     local_binding: false,
     all_unix_sockets: false,
+    alone: false,
 };
 const OPEN: Options = Options { allow_network: true, ..CLOSED };
 const LOCAL: Options = Options { local_binding: true, ..CLOSED };
@@ -138,6 +140,29 @@ fn every_number_has_exactly_the_expected_fate() {
                     "{number} {options:?} {args:x?}"
                 );
             }
+        }
+    }
+}
+
+#[test]
+fn without_a_listener_only_what_landlock_decides_is_let_through() {
+    let (asked, alone) = (Filter::new(CLOSED), Filter::new(Options { alone: true, ..CLOSED }));
+    // open openat openat2 truncate rename mkdir rmdir creat link unlink symlink, and their newer
+    // forms; mknod mknodat; socket connect bind listen.
+    let files =
+        [2, 257, 437, 76, 82, 83, 84, 85, 86, 87, 88, 258, 259, 263, 264, 265, 266, 316, 133];
+    let sockets = [41, 42, 49, 50];
+    for number in 0..=1023 {
+        for args in [[0; 6], [u64::MAX; 6], [1, 2, 3, 4, 5, 6], [1; 6], [9; 6], [0, 9, 9, 9, 9, 9]]
+        {
+            let (before, now) = (asked.verdict(number, args), alone.verdict(number, args));
+            let expected = match before {
+                NOTIFY if files.contains(&number) => ALLOW,
+                NOTIFY if sockets.contains(&number) => EACCES,
+                NOTIFY => EPERM,
+                other => other,
+            };
+            assert_eq!(now, expected, "{number} {args:x?}");
         }
     }
 }
@@ -588,6 +613,7 @@ fn long_table(count: u32) -> Vec<Row> {
             calls: Vec::leak(vec![Syscall { name: "call", number }]),
             cases: Vec::leak(vec![Case { when: When::Always, all, then: Verdict::Allow }]),
             otherwise: Verdict::Notify,
+            alone: Verdict::Kill,
             why: "a test",
         }
     };
