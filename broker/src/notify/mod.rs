@@ -3,5 +3,6 @@
 pub(crate) mod listener;
 pub(crate) mod observe;
 pub(crate) mod serve;
+pub(crate) mod signals;
 mod sockets;
 pub(crate) mod target;

@@ -5,6 +5,7 @@
 //! own, or ends its listening, is done by one thread at a time, which has the lock on the ports.
 
 use super::serve::Server;
+use super::signals::{RESTART, is_signalled};
 use super::target::Target;
 use crate::decide::address::{Endpoint, Verdict};
 use crate::decide::call::AddressUse;
@@ -90,8 +91,9 @@ impl Server {
                     ports.before_given_up(&socket);
                     ports
                 });
-                let result = socket.connect(&leads_to, || self.listener.is_waiting(id));
-                if matches!(result, Ok(()) | Err(Errno::INPROGRESS)) {
+                let result = socket.connect(&leads_to, || self.look_after(id, target));
+                let goes_on = Err(Errno::INPROGRESS);
+                if [Ok(()), goes_on, Err(RESTART), Err(Errno::INTR)].contains(&result) {
                     if let Some(proxy) = &self.judges.proxy {
                         proxy.admit(&endpoint, &socket, &self.traps)?;
                     }
@@ -114,35 +116,53 @@ impl Server {
     ) -> io::Result<()> {
         let socket = Arc::new(socket);
         let started = self.ports().start(held, &socket, address);
-        let ended = match started {
+        let answer = match started {
             Ok(Progress::Connected) => return socket.put_in_place(&self.listener, id),
             Ok(_) => {
                 // Given up by the sandbox, it is to be free.
-                socket.wait(|| self.listener.is_waiting(id) && self.has(held))
-            }
-            Err(Errno::INPROGRESS) => {
-                socket.put_in_place(&self.listener, id)?;
-                if socket.is_decided() {
-                    // What is held is let go of before the target goes on.
-                    self.ports().finish(&socket, true);
-                    return started.map(drop);
+                let ended = socket.wait(|| self.look_after(id, target).and(self.has(held)));
+                if !matches!(ended, Err(RESTART | Errno::INTR)) {
+                    // Nobody would look after it any more.
+                    let was_ours = self.ports().finish(&socket, ended.is_ok());
+                    return match ended {
+                        Ok(()) if was_ours => {
+                            socket.outcome().and_then(|()| socket.put_in_place(&self.listener, id))
+                        }
+                        Err(Errno::INPROGRESS) => ended,
+                        _ => Err(Errno::CONNREFUSED),
+                    };
                 }
-                // The target goes on, and this thread looks after the connect. The answer that
-                // follows this one finds nobody.
-                self.listener.complete(id, Err(Errno::INPROGRESS));
-                socket.wait(|| socket.is_at(target, number) && self.has(held))
+                if !self.ports().leave_unattended(&socket) {
+                    self.ports().finish(&socket, false);
+                    return Err(Errno::CONNREFUSED);
+                }
+                ended
             }
+            Err(Errno::INPROGRESS) => Err(Errno::INPROGRESS),
             Err(errno) => return Err(errno),
         };
-        // Nobody would look after it any more.
-        let wanted = !matches!(ended, Err(Errno::INTR | Errno::INPROGRESS));
-        let was_ours = self.ports().finish(&socket, wanted);
-        match ended {
-            Err(Errno::INPROGRESS) => ended,
-            Err(Errno::INTR) => Err(Errno::CONNREFUSED),
-            _ if !was_ours => Err(Errno::CONNREFUSED),
-            Ok(()) if started.is_ok() => socket.put_in_place(&self.listener, id),
-            ended => ended,
+        let placed = socket.put_in_place(&self.listener, id);
+        if placed.is_err() || socket.is_decided() {
+            // What is held is let go of before the target goes on.
+            self.ports().finish(&socket, placed.is_ok());
+            return placed.and(answer);
+        }
+        // The target goes on, and this thread looks after the connect. The answer that follows this
+        // one finds nobody.
+        self.listener.complete(id, answer);
+        let is_there = || if socket.is_at(target, number) { Ok(()) } else { Err(Errno::BADF) };
+        let ended = socket.wait(|| is_there().and(self.has(held)));
+        self.ports().finish(&socket, ended.is_ok());
+        Ok(())
+    }
+
+    /// Whether the target still waits for a peer: it can be gone, or have got a signal.
+    fn look_after(&self, id: u64, target: Target) -> io::Result<()> {
+        let signalled = is_signalled(target);
+        match self.listener.is_waiting(id) {
+            true if signalled => Err(RESTART),
+            true => Ok(()),
+            false => Err(Errno::SRCH),
         }
     }
 
@@ -151,8 +171,10 @@ impl Server {
         self.ports.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn has(&self, held: &Held) -> bool {
-        self.ports().has(held, &self.stand_ins)
+    /// Whether the sandbox still has what is held.
+    fn has(&self, held: &Held) -> io::Result<()> {
+        let has = self.ports().has(held, &self.stand_ins);
+        if has { Ok(()) } else { Err(Errno::CONNREFUSED) }
     }
 
     /// Gives the target a socket of the broker's own that is bound, for good.

@@ -106,9 +106,7 @@ impl LocalPorts {
         }
         let result = socket.start(address);
         let unattended = result == Err(Errno::INPROGRESS);
-        if unattended
-            && self.under_way.iter().filter(|one| one.unattended).count() >= UNATTENDED_MAX
-        {
+        if unattended && self.too_many_unattended() {
             socket.give_up();
             return Err(Errno::CONNREFUSED);
         }
@@ -117,6 +115,20 @@ impl LocalPorts {
             self.under_way.push(UnderWay { cookie, socket, unattended });
         }
         result
+    }
+
+    /// Says that a signal has taken the target out of its wait for this connect, which goes on.
+    /// Returns whether it may.
+    pub(crate) fn leave_unattended(&mut self, socket: &Arc<Socket>) -> bool {
+        if self.too_many_unattended() {
+            return false;
+        }
+        let one = self.under_way.iter_mut().find(|one| Arc::ptr_eq(&one.socket, socket));
+        one.map(|one| one.unattended = true).is_some()
+    }
+
+    fn too_many_unattended(&self) -> bool {
+        self.under_way.iter().filter(|one| one.unattended).count() >= UNATTENDED_MAX
     }
 
     /// Forgets a connect that is decided, or ends it if it is not `wanted` any more. Returns false if

@@ -9,6 +9,7 @@
 
 use crate::decide::address::{self, ADDRESS_MAX, AddressRules, Endpoint};
 use crate::notify::listener::Listener;
+use crate::notify::signals::RESTART;
 use crate::notify::target::Target;
 use crate::perform::holders;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -103,7 +104,7 @@ pub(crate) struct Socket {
 }
 
 /// How often a wait looks whether it is still wanted.
-const LOOK_INTERVAL: Duration = Duration::from_millis(500);
+const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 /// How long a full queue is left alone at first, and at most.
 const QUEUE_PAUSE: Duration = Duration::from_millis(2);
 const QUEUE_PAUSE_MAX: Duration = Duration::from_millis(50);
@@ -295,26 +296,31 @@ impl Socket {
         }
     }
 
-    /// connect(2) to `address`. A target that waits in its call is waited for as long as `wanted`
-    /// says that it is still there.
+    /// connect(2) to `address`. A target that waits in its call is waited for as long as `look` finds
+    /// no reason to end that.
     ///
     /// # Errors
     /// As [`Socket::start`] and [`Socket::wait`].
-    pub(crate) fn connect(&self, address: &Address, wanted: impl Fn() -> bool) -> io::Result<()> {
+    pub(crate) fn connect(
+        &self,
+        address: &Address,
+        look: impl Fn() -> io::Result<()>,
+    ) -> io::Result<()> {
         let deadline = self.deadline()?;
         let mut pause = QUEUE_PAUSE;
         loop {
             match self.start(address)? {
                 Progress::Connected => return Ok(()),
-                Progress::Handshake => return self.wait(wanted),
+                Progress::Handshake => {
+                    self.wait(look)?;
+                    return self.outcome();
+                }
                 // Nothing tells when the queue has room again.
                 Progress::Queue => {
                     if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
                         return Err(Errno::AGAIN);
                     }
-                    if !wanted() {
-                        return Err(Errno::INTR);
-                    }
+                    look().map_err(|errno| interrupted(errno, deadline))?;
                     std::thread::sleep(pause);
                     pause = (pause * 2).min(QUEUE_PAUSE_MAX);
                 }
@@ -323,12 +329,12 @@ impl Socket {
     }
 
     /// Waits until a connect that is under way is decided (connect(2), EINPROGRESS). The wait is a
-    /// poll instead of a blocking connect, so that it ends with the target.
+    /// poll instead of a blocking connect, so that it can be ended.
     ///
     /// # Errors
-    /// Returns what SO_ERROR says; [`Errno::INPROGRESS`] when the target's SO_SNDTIMEO has run out
-    /// (socket(7)), [`Errno::INTR`] if it is not `wanted` any more.
-    pub(crate) fn wait(&self, wanted: impl Fn() -> bool) -> io::Result<()> {
+    /// Returns [`Errno::INPROGRESS`] when the target's SO_SNDTIMEO has run out (socket(7)), and what
+    /// `look` returns.
+    pub(crate) fn wait(&self, look: impl Fn() -> io::Result<()>) -> io::Result<()> {
         let deadline = if self.blocking { self.deadline()? } else { None };
         loop {
             let mut fds = [PollFd::new(&self.descriptor, PollFlags::OUT)];
@@ -336,16 +342,22 @@ impl Socket {
             let limit = left.unwrap_or(LOOK_INTERVAL).min(LOOK_INTERVAL);
             match poll(&mut fds, Timespec::try_from(limit).ok().as_ref()) {
                 Ok(0) | Err(Errno::INTR) => {}
-                Ok(_) => return sockopt::socket_error(&self.descriptor)?,
+                Ok(_) => return Ok(()),
                 Err(errno) => return Err(errno),
             }
             if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
                 return Err(Errno::INPROGRESS);
             }
-            if !wanted() {
-                return Err(Errno::INTR);
-            }
+            look().map_err(|errno| interrupted(errno, deadline))?;
         }
+    }
+
+    /// How a connect was decided. It can be asked once, so only by who tells the target.
+    ///
+    /// # Errors
+    /// Returns what SO_ERROR says.
+    pub(crate) fn outcome(&self) -> io::Result<()> {
+        sockopt::socket_error(&self.descriptor)?
     }
 
     /// Whether a connect that is under way is decided; on loopback it usually is by now, or at once.
@@ -374,6 +386,11 @@ impl Socket {
         let Some(Place { number, close_on_exec }) = self.replaces else { return Ok(()) };
         listener.replace(id, self.descriptor.as_fd(), number, close_on_exec)
     }
+}
+
+/// With SO_SNDTIMEO a call is not made again after a signal (signal(7)).
+fn interrupted(errno: Errno, deadline: Option<Instant>) -> Errno {
+    if errno == RESTART && deadline.is_some() { Errno::INTR } else { errno }
 }
 
 impl AsFd for Socket {
