@@ -12,6 +12,7 @@ use tests::{User, World, programs};
 struct Container {
     world: World,
     name: String,
+    has_usr: bool,
 }
 
 impl Container {
@@ -29,12 +30,29 @@ impl Container {
         for applet in ["sh", "cat", "touch", "mkdir", "ls", "true", "sleep", "tar", "chmod"] {
             std::os::unix::fs::symlink("busybox", world.path("root/bin").join(applet)).unwrap();
         }
-        Self { world, name: format!("landstrip-{}-{name}", std::process::id()) }
+        Self { world, name: format!("landstrip-{}-{name}", std::process::id()), has_usr: false }
+    }
+
+    /// Makes the programs of the host usable too, below /usr.
+    fn with_programs_of_the_host(mut self) -> Self {
+        self.world.dir("root/usr");
+        for name in ["lib", "lib64"] {
+            let link = self.world.path("root").join(name);
+            std::os::unix::fs::symlink(format!("usr/{name}"), link).unwrap();
+        }
+        self.has_usr = true;
+        self
     }
 
     fn run(&self, args: &[&str]) -> Output {
         let work = self.world.path("work");
-        let config = config(args, &work);
+        let mut config = config(args, &work);
+        if self.has_usr {
+            let options = ["rbind", "ro"];
+            let usr = json!({ "destination": "/usr", "type": "bind", "source": "/usr",
+                "options": options });
+            config["mounts"].as_array_mut().expect("mounts").push(usr);
+        }
         self.world.file("config.json", config.to_string());
         let state = self.world.path("state");
         let mut command = Command::new("timeout");
@@ -69,6 +87,8 @@ fn config(args: &[&str], work: &Path) -> Value {
             { "destination": "/proc", "type": "proc", "source": "proc" },
             { "destination": "/dev", "type": "tmpfs", "source": "tmpfs",
               "options": ["nosuid", "mode=755", "size=64k"] },
+            { "destination": "/dev/shm", "type": "tmpfs", "source": "shm",
+              "options": ["nosuid", "mode=1777", "size=1m"] },
             { "destination": "/work", "type": "bind", "source": work,
               "options": ["bind", "rw"] }
         ],
@@ -260,4 +280,76 @@ fn unix_sockets_are_bound_in_a_default_container() {
     for path in ["/work/other/a", "/work/b", "run/c"] {
         assert!(errors.contains(path), "{path} is not reported: {output:?}");
     }
+}
+
+#[test]
+fn node_and_python_serve_in_a_default_container() {
+    let container = Container::new("tools").with_programs_of_the_host();
+    if !runc_works(&container) {
+        return;
+    }
+    let policy = r#"{"filesystem":{"allowWrite":["/work/in","/dev/shm"]},
+        "network":{"allowLocalBinding":true,"allowUnixSockets":["/work/in"]}}"#;
+    container.world.dir("work/in");
+    container.world.file("root/etc/policy.json", policy);
+    container.world.file("root/etc/hosts", "127.0.0.1 localhost\n");
+    container.world.file(
+        "work/in/net.js",
+        "const net = require('net');
+const s = net.createServer(c => c.end('served')).listen(0, () => {
+  for (const to of [{ port: s.address().port }, { port: s.address().port, host: '127.0.0.1' }])
+    net.connect(to).on('data', d => console.log(String(d))).on('error', e => console.log(e.code));
+  const u = net.createServer(c => c.end('by path')).listen('socket', () =>
+    net.connect('socket').on('data', d => { console.log(String(d)); u.close(); s.close(); }));
+});",
+    );
+    container.world.file(
+        "work/in/cluster.js",
+        "const cluster = require('cluster'), http = require('http');
+if (cluster.isPrimary) {
+  for (let i = 0; i < 2; i++) cluster.fork();
+  let n = 0;
+  cluster.on('listening', (w, a) => { if (++n < 2) return;
+    let m = 0;
+    for (let i = 0; i < 4; i++) http.get({ port: a.port, host: '127.0.0.1', agent: false }, r => {
+      r.on('data', d => console.log(String(d))); r.on('end', () => { if (++m == 4) process.exit(); }); })
+      .on('error', e => { console.log(e.code); process.exit(1); });
+  });
+} else http.createServer((q, r) => r.end('served')).listen(0);",
+    );
+    container.world.file(
+        "work/in/m.py",
+        "import asyncio, multiprocessing as m, os, socketserver, tempfile, threading, urllib.request
+from http.server import HTTPServer, SimpleHTTPRequestHandler as Handler
+tempfile.tempdir = '/work/in'
+def square(x): return x * x
+async def echo():
+    async def serve(reader, writer): writer.write(await reader.read(9)); writer.close()
+    server = await asyncio.start_server(serve, port=0)
+    for s in server.sockets[:1]:
+        reader, writer = await asyncio.open_connection(*s.getsockname()[:2])
+        writer.write(b'async'); writer.write_eof(); print(await reader.read())
+if __name__ == '__main__':
+    for how in ('fork', 'spawn'):
+        with m.get_context(how).Pool(2) as pool: print(sum(pool.map(square, range(10))))
+    with m.Manager() as manager: d = manager.dict(); d['x'] = 1; print(d.copy())
+    Handler.log_message = lambda *_: None
+    for again in range(3):
+        server = HTTPServer(('', 8000), Handler)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        print(len(urllib.request.urlopen('http://127.0.0.1:8000/net.js').read()) > 100)
+        server.shutdown(); server.server_close()
+    asyncio.run(echo())
+",
+    );
+    let script =
+        "cd in; /usr/bin/node net.js | sort; /usr/bin/node cluster.js; /usr/bin/python3 m.py";
+    let expected = format!(
+        "by path\nserved\nserved\n{}285\n285\n{{'x': 1}}\nTrue\nTrue\nTrue\nb'async'\n",
+        "served\n".repeat(4)
+    );
+    std::os::unix::fs::symlink("busybox", container.world.path("root/bin/sort")).unwrap();
+    let landstrip = ["/bin/landstrip", "-p", "/etc/policy.json", "sh", "-c", script];
+    let output = container.run(&landstrip);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), expected, "{output:?}");
 }
