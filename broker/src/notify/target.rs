@@ -146,7 +146,7 @@ impl Target {
     ///
     /// # Errors
     /// Returns [`Errno::BADF`] if the target has no such descriptor, [`Errno::NOTSOCK`] if it is not
-    /// a socket.
+    /// a socket, [`Errno::PERM`] if the target may not be traced.
     pub(crate) fn socket_protocol(&self, number: RawFd) -> io::Result<Vec<u8>> {
         let path = format!("/proc/{}/fd/{number}", self.thread.as_raw_nonzero());
         let mut name = [0; 64];
@@ -156,6 +156,7 @@ impl Target {
                 Ok(name.strip_suffix(b"\0").unwrap_or(name).to_vec())
             }
             Err(Errno::NOENT) => Err(Errno::BADF),
+            Err(Errno::ACCESS) => Err(Errno::PERM),
             Err(_) => Err(Errno::NOTSOCK),
         }
     }
