@@ -113,6 +113,9 @@ impl StandIns {
         let (Some(held), Some(later)) = (held_sockets(), held_sockets()) else { return false };
         let before = kept.len();
         kept.retain_mut(|one| {
+            if !lost(one) {
+                return true;
+            }
             let holder = later.get(&one.inode).or_else(|| held.get(&one.inode));
             if let Some(&holder) = holder {
                 (one.holder, one.number) = holder;
