@@ -196,22 +196,22 @@ fn servers_are_bound_and_reached_in_a_default_container() {
     }
     container.world.file("root/etc/policy.json", r#"{"network":{"allowLocalBinding":true}}"#);
     container.world.file("work/page", "served");
-    for applet in ["httpd", "wget", "netstat", "kill", "grep", "mv"] {
+    for applet in ["httpd", "wget", "netstat", "grep", "seq"] {
         std::os::unix::fs::symlink("busybox", container.world.path("root/bin").join(applet))
             .unwrap();
     }
-    // Inside: a server that binds all addresses, a client, the address it really has, and another
-    // server of this host.
-    let fetch = "for i in 1 2 3 4 5 6 7 8 9; do wget -q -O - http://127.0.0.1:$P/page && break; \
-                 sleep 0.2; done 2>/dev/null";
+    // Inside: a server that binds all addresses, a client, and another server of this host.
+    let fetch = "for i in $(seq 99); do wget -q -O - http://127.0.0.1:$P/page && break; \
+                 sleep 0.1; done 2>/dev/null";
     let inside = format!(
-        "httpd -f -p 8080 & P=8080; {fetch}; P=8081; wget -O - http://127.0.0.1:8081/page 2>&1 | \
-         grep -o -i 'permission denied'; sleep 2; kill %1"
+        "httpd -f -p 8080 & P=8080; {fetch}; wget -O - http://127.0.0.1:8081/page 2>&1 | \
+         grep -o -i 'permission denied'; while [ ! -e stop ]; do sleep 0.1; done"
     );
     container.world.file("work/inside", inside);
     let script = format!(
-        "httpd -f -p 127.0.0.1:8081 & /bin/landstrip -p /etc/policy.json sh inside & sleep 1; \
-         P=8080; {fetch}; P=8081; {fetch}; netstat -ltn | grep -o '[0-9a-f:.]*:808[01] '; wait %2"
+        "httpd -f -p 127.0.0.1:8081 & P=8081; {fetch}; \
+         /bin/landstrip -p /etc/policy.json sh inside & P=8080; {fetch}; \
+         netstat -ltn | grep -o '[0-9a-f:.]*:808[01] '; touch stop; wait %2"
     );
     let output = container.run(&["sh", "-c", &script]);
     let mut lines: Vec<String> =
@@ -296,11 +296,13 @@ fn node_and_python_serve_in_a_default_container() {
     container.world.file(
         "work/in/net.js",
         "const net = require('net');
+let left = 3;
+const say = d => { console.log(String(d)); if (--left == 0) process.exit(); };
 const s = net.createServer(c => c.end('served')).listen(0, () => {
   for (const to of [{ port: s.address().port }, { port: s.address().port, host: '127.0.0.1' }])
-    net.connect(to).on('data', d => console.log(String(d))).on('error', e => console.log(e.code));
+    net.connect(to).on('data', say).on('error', e => say(e.code));
   const u = net.createServer(c => c.end('by path')).listen('socket', () =>
-    net.connect('socket').on('data', d => { console.log(String(d)); u.close(); s.close(); }));
+    net.connect('socket').on('data', say).on('error', e => say(e.code)));
 });",
     );
     container.world.file(
