@@ -20,6 +20,7 @@ mod run;
 mod sandbox;
 mod scratch;
 mod supervise;
+mod view;
 
 use cli::Command;
 use common::wire::Handover;

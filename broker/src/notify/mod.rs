@@ -1,8 +1,11 @@
 //! Notifications of the seccomp filter: received, judged, answered (seccomp_unotify(2)).
 
+mod files;
 pub(crate) mod listener;
 pub(crate) mod observe;
+mod opens;
 pub(crate) mod serve;
 pub(crate) mod signals;
 mod sockets;
 pub(crate) mod target;
+mod watch;

@@ -101,12 +101,23 @@ pub(super) const ROWS: &[Row] = &[
             setuid, setgid, setreuid, setregid, setresuid, setresgid, setfsuid, setfsgid, setgroups,
             capset,
         ],
+        Notify,
+        "the kernel's rules hold, and no_new_privs is set; the broker acts only for those with its own credentials",
+    )
+    .alone(Allow),
+    judge(
+        &[prctl],
+        &[case(
+            &[is(Arg(0, "op"), &[PR_CAPBSET_DROP, PR_SET_SECUREBITS, PR_CAP_AMBIENT, PR_SET_SECCOMP])],
+            Notify,
+        )],
         Allow,
-        "the kernel's rules for credentials hold, and no_new_privs is set",
-    ),
+        "changes the caller or its children only; what capabilities and filters they have, the broker must know",
+    )
+    .alone(Allow),
     row(
         &[
-            setpgid, setsid, setrlimit, prctl, arch_prctl, personality, set_tid_address,
+            setpgid, setsid, setrlimit, arch_prctl, personality, set_tid_address,
             set_robust_list, rseq, restart_syscall,
         ],
         Allow,
@@ -385,10 +396,12 @@ pub(super) const ROWS: &[Row] = &[
     // The sandbox itself, and what would be a way out of it.
     judge(
         &[seccomp],
-        &[case(&[lacks(Arg(1, "flags"), SECCOMP_FILTER_FLAG_NEW_LISTENER)], Allow)],
+        &[case(&[lacks(Arg(1, "flags"), SECCOMP_FILTER_FLAG_NEW_LISTENER)], Notify)],
         Deny(EPERM),
-        "with a listener of its own it could answer for the broker; other filters only restrict",
-    ),
+        "with a listener of its own it could answer for the broker; other filters only restrict, but the \
+         broker must know of them",
+    )
+    .alone(Allow),
     judge(
         &[clone],
         &[case(&[lacks(Arg(0, "flags"), CLONE_NAMESPACES)], Allow)],

@@ -65,8 +65,8 @@ impl Filter {
 #[rustfmt::skip]
 const ALLOWED: &[(u32, u32)] = &[
     (0, 1), (3, 15), (17, 28), (32, 40), (43, 43), (45, 45), (47, 48), (51, 52), (55, 55), (57, 63), (73, 75),
-    (77, 81), (89, 89), (95, 100), (102, 102), (104, 131), (135, 135), (137, 138), (140, 140), (143, 143), (145, 152),
-    (157, 158), (160, 160), (162, 162), (186, 187), (191, 196), (200, 202), (204, 204), (206, 210), (213, 213),
+    (77, 81), (89, 89), (95, 100), (102, 102), (104, 104), (107, 112), (115, 115), (118, 118), (120, 121), (124, 125), (127, 131), (135, 135), (137, 138), (140, 140), (143, 143), (145, 152),
+    (158, 158), (160, 160), (162, 162), (186, 187), (191, 196), (200, 202), (204, 204), (206, 210), (213, 213),
     (216, 219), (221, 226), (228, 234), (237, 239), (247, 247), (252, 255), (262, 262), (267, 267), (269, 271),
     (273, 278), (281, 297), (299, 299), (306, 306), (309, 312), (315, 315), (318, 319), (322, 322), (324, 334),
     (424, 424), (434, 434), (436, 436), (438, 441), (444, 451), (453, 456), (459, 459), (461, 462), (464, 465),
@@ -78,6 +78,7 @@ const NOTIFIED: &[u32] = &[
     42, 49, // connect bind
     76, 82, 83, 84, 85, 86, 87, 88, // truncate rename mkdir rmdir creat link unlink symlink
     90, 91, 92, 93, 94, // chmod fchmod chown fchown lchown
+    105, 106, 113, 114, 116, 117, 119, 122, 123, 126, // setuid .. setfsgid capset
     132, 133, // utime mknod
     188, 189, 190, 197, 198, 199, // setxattr.. removexattr..
     235, // utimes
@@ -104,7 +105,7 @@ const REFUSED_ENOSYS: &[u32] = &[
 /// The arguments decide; each has a test of its own below.
 #[rustfmt::skip]
 const JUDGED: &[u32] = &[
-    2, 16, 41, 44, 46, 50, 53, 54, 56, 72, 101, 141, 142, 144, 203, 251, 256, 257, 272, 279, 302, 307, 314, 317,
+    2, 16, 41, 44, 46, 50, 53, 54, 56, 72, 101, 141, 142, 144, 157, 203, 251, 256, 257, 272, 279, 302, 307, 314, 317,
 ];
 
 fn allowed(number: u32) -> bool {
@@ -152,12 +153,14 @@ fn without_a_listener_only_what_landlock_decides_is_let_through() {
     let files =
         [2, 257, 437, 76, 82, 83, 84, 85, 86, 87, 88, 258, 259, 263, 264, 265, 266, 316, 133];
     let sockets = [41, 42, 49, 50];
+    // setuid.. capset, prctl, seccomp: the broker only wants to know.
+    let own = [105, 106, 113, 114, 116, 117, 119, 122, 123, 126, 157, 317];
     for number in 0..=1023 {
         for args in [[0; 6], [u64::MAX; 6], [1, 2, 3, 4, 5, 6], [1; 6], [9; 6], [0, 9, 9, 9, 9, 9]]
         {
             let (before, now) = (asked.verdict(number, args), alone.verdict(number, args));
             let expected = match before {
-                NOTIFY if files.contains(&number) => ALLOW,
+                NOTIFY if files.contains(&number) || own.contains(&number) => ALLOW,
                 NOTIFY if sockets.contains(&number) => EACCES,
                 NOTIFY => EPERM,
                 other => other,
@@ -486,7 +489,7 @@ fn no_second_listener() {
         let filter = Filter::new(options);
         for operation in 0..=4 {
             for flags in 0..=0x7f {
-                let expected = if flags & 8 == 0 { ALLOW } else { EPERM };
+                let expected = if flags & 8 == 0 { NOTIFY } else { EPERM };
                 assert_eq!(filter.int_verdict(317, [operation, flags, 0, 0, 0, 0]), expected);
             }
         }
@@ -559,6 +562,23 @@ fn the_listener_can_be_handed_over() {
         {
             assert_eq!(filter.verdict(number, args), ALLOW, "{number}");
         }
+    }
+}
+
+#[test]
+fn prctl_is_free_but_for_what_changes_capabilities_and_filters() {
+    let filter = Filter::new(CLOSED);
+    for (operation, expected) in [
+        (22, NOTIFY),
+        (24, NOTIFY),
+        (28, NOTIFY),
+        (47, NOTIFY),
+        (1, ALLOW),
+        (4, ALLOW),
+        (15, ALLOW),
+        (38, ALLOW),
+    ] {
+        assert_eq!(filter.int_verdict(157, [operation, 0, 0, 0, 0, 0]), expected, "{operation}");
     }
 }
 
