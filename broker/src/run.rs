@@ -53,7 +53,12 @@ pub(crate) fn until_end(
                     server = Some(Server::new(listener, Arc::clone(judges), Arc::clone(traps)));
                     confined = true;
                 }
-                Some(Ok(Message::Listening(_))) => {
+                // Sent a filter for that: the policy asks for nothing that the broker must do.
+                Some(Ok(Message::Alone)) if !confined => {
+                    traps.log("no seccomp listener is to be had: no denial can be reported");
+                    confined = true;
+                }
+                Some(Ok(Message::Listening(_) | Message::Alone)) => {
                     return Err(Failure::system("second listener", Errno::BADMSG));
                 }
                 Some(Ok(Message::Failed(step, errno))) => {
@@ -183,5 +188,12 @@ pub(crate) fn explain(step: Step, errno: Errno) -> String {
         (Step::Environment, _) => "there is no memory for the environment",
         (Step::Execute, _) => "the tool could not be executed",
     };
-    format!("{reason}: {}", crate::failure::strerror(errno))
+    let advice = match (step, errno) {
+        (Step::Filter, Errno::BUSY | Errno::PERM) => {
+            ", and without one only a policy can be enforced that allows no writing and no network \
+             and denies no reading"
+        }
+        _ => "",
+    };
+    format!("{reason}{advice}: {}", crate::failure::strerror(errno))
 }

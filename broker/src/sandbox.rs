@@ -59,13 +59,18 @@ impl Sandbox {
 
         let allow_network = policy.network.allow_network;
         if let Some(child) = child {
-            let filter = filters::filter(Options {
+            let options = Options {
                 allow_network,
                 report_reads: !policy.files.deny_read.is_empty(),
                 local_binding: policy.network.allow_local_binding,
                 all_unix_sockets: policy.network.allow_all_unix_sockets,
-            });
-            let packet = plan::encode_filter(filter)
+                alone: false,
+            };
+            let alone = match needs_no_broker(&policy) {
+                true => filters::filter(Options { alone: true, ..options }),
+                false => &[],
+            };
+            let packet = plan::encode_filter(filters::filter(options), alone)
                 .map_err(|_| Failure::Internal("filter", "it is too long".to_owned()))?;
             child.send(&packet, None).map_err(|errno| Failure::system("send the filter", errno))?;
         }
@@ -165,6 +170,22 @@ impl Sandbox {
     pub(crate) fn report(&self, status: i32) {
         self.traps.print(status != 0);
     }
+}
+
+/// Whether Landlock, and a filter that refuses all that the broker would have to judge, give the
+/// command everything that the policy does. What may be written may have its metadata changed, which
+/// Landlock does not know; a directory on the way to what may not be read is listed by the broker;
+/// and it alone can tell one socket address from another.
+fn needs_no_broker(policy: &Policy) -> bool {
+    let (files, network) = (&policy.files, &policy.network);
+    let ports = [network.http_proxy_port, network.socks_proxy_port];
+    let uses_network = network.allow_network
+        || network.allow_local_binding
+        || network.allow_all_unix_sockets
+        || !network.allow_unix_sockets.is_empty()
+        || ports.iter().any(Option::is_some)
+        || proxy::is_wanted(network);
+    files.allow_write.is_empty() && files.deny_read.is_empty() && !uses_network
 }
 
 fn make_scratch(policy: &mut Policy) -> Result<Scratch, Failure> {

@@ -105,8 +105,9 @@ fn confine_and_execute(arguments: &Arguments, control: &OwnedFd) -> Result<(), (
     let Some(filter) = plan::receive_filter(control, packet).map_err(at(Step::Plan))? else {
         return Ok(());
     };
-    let listener = confine::install_filter(filter.program).map_err(at(Step::Filter))?;
-    plan::tell(control, Progress::Listening, Some(&listener)).map_err(at(Step::Filter))?;
+    let listener = confine::install_filter(&filter).map_err(at(Step::Filter))?;
+    let progress = if listener.is_some() { Progress::Listening } else { Progress::Alone };
+    plan::tell(control, progress, listener.as_ref()).map_err(at(Step::Filter))?;
     drop(listener);
     let Some((plan, ruleset)) = plan::receive_plan(control, packet).map_err(at(Step::Plan))? else {
         return Ok(());

@@ -225,18 +225,29 @@ struct FilterProgram {
 /// Returns [`Errno::BUSY`] if a listener exists already, [`Errno::INVAL`] for a bad program or a
 /// flag that the kernel does not know.
 pub(crate) fn seccomp_listener(program: &[u8]) -> io::Result<OwnedFd> {
-    const SET_MODE_FILTER: usize = 1;
     const NEW_LISTENER: usize = 1 << 3;
     const WAIT_KILLABLE_RECV: usize = 1 << 5;
+    seccomp(program, NEW_LISTENER | WAIT_KILLABLE_RECV).map(own)
+}
+
+/// seccomp(2), SECCOMP_SET_MODE_FILTER without a listener.
+///
+/// # Errors
+/// Returns [`Errno::INVAL`] for a bad program.
+pub(crate) fn seccomp_filter(program: &[u8]) -> io::Result<()> {
+    seccomp(program, 0).map(drop)
+}
+
+fn seccomp(program: &[u8], flags: usize) -> io::Result<usize> {
+    const SET_MODE_FILTER: usize = 1;
     let length = u16::try_from(program.len() / common::wire::INSTRUCTION_SIZE);
     let program =
         FilterProgram { length: length.map_err(|_| Errno::INVAL)?, filter: program.as_ptr() };
     let pointer = core::ptr::from_ref(&program) as usize;
-    let arguments = [SET_MODE_FILTER, NEW_LISTENER | WAIT_KILLABLE_RECV, pointer, 0, 0];
+    let arguments = [SET_MODE_FILTER, flags, pointer, 0, 0];
     // SAFETY: the program points to `length` instructions that outlive the call; the kernel copies
     // them byte by byte, so that alignment does not matter.
-    let fd = unsafe { syscall(SECCOMP, arguments) }?;
-    Ok(own(fd))
+    unsafe { syscall(SECCOMP, arguments) }
 }
 
 fn own(fd: usize) -> OwnedFd {

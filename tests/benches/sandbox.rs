@@ -15,6 +15,9 @@
 //! No harness such as criterion: sandboxed and plain samples must alternate, so that what else the
 //! machine does meets both alike, and one that measures closure after closure cannot do that.
 
+#[path = "sandbox/sockets.rs"]
+mod sockets;
+
 use landlock::{
     ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, NetPort, Ruleset, RulesetAttr,
     RulesetCreatedAttr, Scope, path_beneath_rules,
@@ -55,6 +58,7 @@ fn main() -> ExitCode {
         Some(first) if first == LANDLOCK_WORKER => {
             Ground::of_worker(&arguments).and_then(|g| restrict(&g).and_then(|()| work(&g)))
         }
+        Some(first) if first == sockets::WORKER => sockets::work(&arguments),
         _ if arguments.iter().any(|argument| argument == "--bench") => measure(&arguments),
         // `cargo test --benches`: that it builds is all that a test can say.
         _ => Ok(()),
@@ -82,6 +86,7 @@ fn measure(arguments: &[OsString]) -> Outcome<()> {
     println!("medians of {ROUNDS} samples taken in turn; {cpus} CPUs, load {load} at the start\n");
     measure_launch(&programs, &ground)?;
     let busy = measure_calls(&programs, &ground, &listener)?;
+    sockets::measure(&programs, &ground)?;
     measure_memory(&programs, &ground, &busy)
 }
 
