@@ -20,6 +20,7 @@ mod run;
 mod sandbox;
 mod scratch;
 mod supervise;
+mod upstream;
 
 use cli::Command;
 use common::wire::Handover;

@@ -9,8 +9,10 @@
 use crate::compile::plan::Variable;
 use crate::decide::address::Endpoint;
 use crate::failure::Failure;
+use crate::policy::proxy::{CallerProxies, CallerProxy};
 use crate::policy::resolve::Network;
 use crate::report::{Denial, Traps};
+use crate::upstream;
 use common::proxy::{Admit, Refused, SETUP_MAX, Setup};
 use common::wire::WireError;
 use rustix::fd::{AsFd, OwnedFd};
@@ -19,7 +21,8 @@ use rustix::net::{
     self, AddressFamily, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
     SocketFlags, SocketType, sockopt, sockopt::Timeout,
 };
-use std::ffi::OsString;
+use std::borrow::Cow;
+use std::ffi::{OsStr, OsString};
 use std::mem::MaybeUninit;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -39,6 +42,7 @@ pub(crate) struct Proxy {
     http: Port,
     socks: Port,
     setup: Vec<u8>,
+    callers: CallerProxies,
     link: Mutex<Link>,
 }
 
@@ -73,25 +77,30 @@ pub(crate) fn is_wanted(network: &Network) -> bool {
     !network.allow_network && domains.iter().any(|list| !list.is_empty())
 }
 
-/// Checks what can be checked without binding ports; returns the proxy's first message.
+/// Checks what can be checked without binding ports.
 ///
 /// # Errors
 /// Returns [`Failure::Internal`] for what the proxy cannot do.
-pub(crate) fn check(network: &Network) -> Result<Vec<u8>, Failure> {
-    for (variable, upstream) in
-        [("HTTP_PROXY", &network.http_upstream), ("SOCKS_PROXY", &network.socks_upstream)]
-    {
-        if upstream.is_some() {
-            let message = format!(
-                "{variable} names a proxy on another host: with network.allowedDomains this \
-                 version connects directly only; unset {variable} if that is possible here"
-            );
-            return Err(Failure::Internal("proxy", message));
-        }
-    }
-    let lists = [&network.allowed_domains, &network.denied_domains, &network.private_domains];
+pub(crate) fn check(network: &Network) -> Result<(), Failure> {
+    let own = upstream::own_ports(network, &upstream::is_served);
+    setup(network, own).map(drop)
+}
+
+/// The proxy's first message.
+fn setup(network: &Network, own: [Option<u16>; 2]) -> Result<Vec<u8>, Failure> {
+    let upstreams = upstream::choose(network, own, &upstream::is_served)?;
+    let url = |caller: Option<&CallerProxy>| caller.map(|caller| caller.url.clone());
+    let lists = [
+        network.allowed_domains.clone(),
+        network.denied_domains.clone(),
+        network.private_domains.clone(),
+        Vec::from_iter(url(upstreams.requests)),
+        Vec::from_iter(url(upstreams.tunnels)),
+        Vec::from_iter(network.callers.direct.clone()),
+    ];
     let mut packet = vec![0; SETUP_MAX];
-    let length = Setup::encode(&mut packet, lists.map(Vec::as_slice)).map_err(|error| {
+    let lists = lists.each_ref().map(Vec::as_slice);
+    let length = Setup::encode(&mut packet, lists).map_err(|error| {
         let message = match error {
             WireError::TooLarge => "there are too many domains: 64 KiB of them can be filtered",
             _ => "a domain cannot be passed on",
@@ -108,15 +117,18 @@ impl Proxy {
     /// # Errors
     /// As [`check`], and [`Failure::Internal`] if a port cannot be bound.
     pub(crate) fn prepare(network: &Network) -> Result<Self, Failure> {
-        let setup = check(network)?;
         let own = std::fs::read_link("/proc/self/exe")
             .map_err(|error| Failure::Internal("proxy", format!("/proc/self/exe: {error}")))?;
+        let [http, socks] = upstream::own_ports(network, &upstream::is_served);
+        let http = Port::bind(http, "httpProxyPort")?;
+        let socks = Port::bind(socks, "socksProxyPort")?;
         Ok(Self {
             // Beside the broker, never through PATH or a working directory.
             program: own.with_file_name("landstrip-proxy"),
-            http: Port::bind(network.http_proxy_port, "httpProxyPort")?,
-            socks: Port::bind(network.socks_proxy_port, "socksProxyPort")?,
-            setup,
+            setup: setup(network, [Some(http.number), Some(socks.number)])?,
+            http,
+            socks,
+            callers: network.callers.clone(),
             link: Mutex::new(Link::new().map_err(|errno| Failure::system("proxy", errno))?),
         })
     }
@@ -210,10 +222,17 @@ impl Proxy {
         Ok(())
     }
 
-    /// The command's environment: the proxies in the words of the common tools.
-    pub(crate) fn environment(&self) -> Vec<(&'static str, Option<OsString>)> {
-        let inherited = |name: &str| std::env::var_os(name);
-        environment(self.http.number, self.socks.number, &self.program, &inherited)
+    /// The command's environment: the proxies in the words of the common tools, and no password of
+    /// the caller's.
+    pub(crate) fn environment(&self) -> Vec<Change> {
+        let betrayers = upstream::betrayers(&self.callers, std::env::vars_os());
+        let inherited = |name: &str| {
+            std::env::var_os(name).filter(|_| !betrayers.iter().any(|betrayer| betrayer == name))
+        };
+        let set = environment(self.http.number, self.socks.number, &self.program, &inherited);
+        // What is removed and set as well is set.
+        let removed = betrayers.iter().map(|name| (name.clone().into(), None));
+        removed.chain(set).collect()
     }
 }
 
@@ -264,9 +283,12 @@ fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(IpAddr::to_canonical(&address.ip()), address.port())
 }
 
+/// A variable to set or to remove.
+pub(crate) type Change = (Cow<'static, OsStr>, Option<OsString>);
+
 /// Borrows an environment for the plan.
-pub(crate) fn borrow<'a>(changes: &'a [(&'static str, Option<OsString>)]) -> Vec<Variable<'a>> {
-    changes.iter().map(|(name, value)| (*name, value.as_deref())).collect()
+pub(crate) fn borrow(changes: &[Change]) -> Vec<Variable<'_>> {
+    changes.iter().map(|(name, value)| (&**name, value.as_deref())).collect()
 }
 
 /// The variables to set and to remove.
@@ -278,7 +300,7 @@ fn environment(
     socks: u16,
     program: &Path,
     inherited: &dyn Fn(&str) -> Option<OsString>,
-) -> Vec<(&'static str, Option<OsString>)> {
+) -> Vec<Change> {
     const HTTP: [&str; 12] = [
         "HTTP_PROXY",
         "http_proxy",
@@ -319,7 +341,7 @@ fn environment(
          -Dhttps.proxyPort={http} -Dhttp.nonProxyHosts="
     ));
     changes.push(("JAVA_TOOL_OPTIONS", Some(java)));
-    changes
+    changes.into_iter().map(|(name, value)| (OsStr::new(name).into(), value)).collect()
 }
 
 /// `ProxyCommand=...` in quotes for the shell that git starts; inside, ssh replaces `%` words and
@@ -340,7 +362,10 @@ mod tests {
         };
         environment(3128, 1080, Path::new("/opt/it's/landstrip-proxy"), &find)
             .into_iter()
-            .map(|(name, value)| (name.to_owned(), value.map(|v| v.into_string().unwrap())))
+            .map(|(name, value)| (name.into_owned(), value))
+            .map(|(name, value)| {
+                (name.into_string().unwrap(), value.map(|v| v.into_string().unwrap()))
+            })
             .collect()
     }
 

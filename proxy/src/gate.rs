@@ -8,6 +8,7 @@ use crate::control::{Broker, Control, Listeners};
 use crate::error::ProxyError;
 use crate::resolve::Resolver;
 use crate::rules::Rules;
+use crate::upstream::Upstreams;
 use crate::{http, socks};
 use rustix::process::{Resource, getrlimit};
 use std::collections::HashMap;
@@ -30,6 +31,7 @@ const STRANGERS_MAX: usize = 1024;
 pub(crate) struct Proxy {
     pub(crate) rules: Rules,
     pub(crate) resolver: Resolver,
+    pub(crate) upstreams: Upstreams,
     broker: Broker,
     admissions: Mutex<Admissions>,
 }
@@ -45,10 +47,11 @@ impl Proxy {
     pub(crate) fn new(
         rules: Rules,
         resolver: Resolver,
+        upstreams: Upstreams,
         control: Control,
     ) -> Result<Arc<Self>, ProxyError> {
         let broker = control.into_broker()?;
-        Ok(Arc::new(Self { rules, resolver, broker, admissions: Mutex::default() }))
+        Ok(Arc::new(Self { rules, resolver, upstreams, broker, admissions: Mutex::default() }))
     }
 
     /// Reports a refused host and port to the broker.

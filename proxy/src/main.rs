@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod bypass;
 mod client;
 mod confine;
 mod control;
@@ -23,6 +24,7 @@ mod rules;
 mod socks;
 mod tls;
 mod tunnel;
+mod upstream;
 
 use common::trap::Trap;
 use control::Control;
@@ -55,13 +57,14 @@ fn serve() -> Result<(), ProxyError> {
     let control = Control::take_over()?;
     let setup = control.receive_setup()?;
     let resolver = Resolver::load();
-    confine::confine()?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(ProxyError::Runtime)?;
+    confine::confine()?;
     runtime.block_on(async {
-        gate::serve(setup.listeners, Proxy::new(setup.rules, resolver, control)?).await
+        let proxy = Proxy::new(setup.rules, resolver, setup.upstreams, control)?;
+        gate::serve(setup.listeners, proxy).await
     })
 }
 

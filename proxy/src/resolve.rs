@@ -57,7 +57,7 @@ impl Resolver {
             return Ok(listed);
         }
         // RFC 6761 section 6.3: never asked for.
-        if name == "localhost" || name.ends_with(".localhost") {
+        if is_localhost(name) {
             return Ok(vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()]);
         }
         let (servers, owned) = (self.servers.clone(), name.to_owned());
@@ -80,6 +80,11 @@ impl Resolver {
             _ => Err(ResolveError::Addressless),
         }
     }
+}
+
+/// Whether `name` means this host, whoever is asked.
+pub(crate) fn is_localhost(name: &str) -> bool {
+    name == "localhost" || name.ends_with(".localhost")
 }
 
 /// One of each in turn, as RFC 8305 orders them.
