@@ -17,6 +17,7 @@ mod dial;
 mod dns;
 mod error;
 mod files;
+mod filter;
 mod gate;
 mod http;
 mod resolve;
@@ -62,6 +63,7 @@ fn serve() -> Result<(), ProxyError> {
         .build()
         .map_err(ProxyError::Runtime)?;
     confine::confine()?;
+    filter::install()?;
     runtime.block_on(async {
         let proxy = Proxy::new(setup.rules, resolver, setup.upstreams, control)?;
         gate::serve(setup.listeners, proxy).await

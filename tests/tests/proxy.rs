@@ -36,6 +36,15 @@ fn children(pid: u32) -> Vec<u32> {
     lists.iter().flat_map(|list| list.split_whitespace()).map(|pid| pid.parse().unwrap()).collect()
 }
 
+/// The proxy of a broker that has started it.
+fn proxy_of(broker: u32) -> u32 {
+    let is_proxy = |pid: &u32| {
+        let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        name.starts_with("landstrip-proxy")
+    };
+    children(broker).into_iter().find(is_proxy).expect("a running proxy")
+}
+
 #[test]
 fn permitted_name_is_reached_by_every_protocol_and_another_is_not() {
     for_each_user(|user| {
@@ -355,6 +364,10 @@ fn a_command_that_never_connects_starts_no_proxy() {
     let mut running = sandbox.spawn(["sh", "-c", &attack]);
     running.expect("up");
     assert_eq!(children(running.pid()).len(), 2);
+    let proxy = proxy_of(running.pid());
+    let status = fs::read_to_string(format!("/proc/{proxy}/status")).unwrap();
+    assert!(status.contains("\nSeccomp:\t2\n"), "it has no filter: {status}");
+    assert!(status.contains("\nNoNewPrivs:\t1\n"), "{status}");
     running.wait().succeeds();
 }
 
