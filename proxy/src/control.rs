@@ -46,6 +46,12 @@ impl Control {
         socket.map(Self).map_err(ProxyError::Control)
     }
 
+    /// One that is not standard input.
+    #[cfg(test)]
+    pub(crate) fn of(socket: OwnedFd) -> Self {
+        Self(socket)
+    }
+
     /// Waits for the setup.
     ///
     /// # Errors

@@ -15,6 +15,7 @@ use std::collections::HashMap;
 use std::net::{SocketAddr, SocketAddrV4, TcpListener};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::time::timeout;
@@ -35,6 +36,11 @@ pub(crate) struct Proxy {
     broker: Broker,
     admissions: Mutex<Admissions>,
 }
+
+/// What a client is connected by: a TCP socket, in tests also memory.
+pub(crate) trait Client: AsyncRead + AsyncWrite + Unpin + Send + 'static {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Client for S {}
 
 /// Held as long as a connection is served.
 pub(crate) type Slot = Arc<OwnedSemaphorePermit>;

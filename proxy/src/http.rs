@@ -6,7 +6,7 @@
 
 use crate::destination::{AuthorityError, Destination};
 use crate::error::{DialError, UpstreamError};
-use crate::gate::{Proxy, Slot};
+use crate::gate::{Client, Proxy, Slot};
 use crate::tunnel;
 use crate::upstream::Upstream;
 use bytes::Bytes;
@@ -20,7 +20,6 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 /// How long a client may take for the head of a request, and be idle between two.
@@ -52,10 +51,10 @@ impl From<DialError> for Failure {
 }
 
 /// Serves one connection.
-pub(crate) async fn serve(stream: TcpStream, proxy: Arc<Proxy>, slot: Slot) {
+pub(crate) async fn serve<S: Client>(stream: S, proxy: Arc<Proxy>, slot: Slot) {
     let service = service_fn(|request| {
         let (proxy, slot) = (Arc::clone(&proxy), Arc::clone(&slot));
-        async move { Ok::<_, Infallible>(answer(request, proxy, slot).await) }
+        async move { Ok::<_, Infallible>(answer::<S>(request, proxy, slot).await) }
     });
     // What goes wrong is the client's doing, and hyper has told it.
     let _ = hyper::server::conn::http1::Builder::new()
@@ -67,16 +66,20 @@ pub(crate) async fn serve(stream: TcpStream, proxy: Arc<Proxy>, slot: Slot) {
         .await;
 }
 
-async fn answer(request: Request<Incoming>, proxy: Arc<Proxy>, slot: Slot) -> Response<Body> {
+async fn answer<S: Client>(
+    request: Request<Incoming>,
+    proxy: Arc<Proxy>,
+    slot: Slot,
+) -> Response<Body> {
     let answered = if request.method() == Method::CONNECT {
-        connect(request, proxy, slot).await
+        connect::<S>(request, proxy, slot).await
     } else {
         forward(request, &proxy, slot).await
     };
     answered.unwrap_or_else(|failure| failure.response())
 }
 
-async fn connect(
+async fn connect<S: Client>(
     request: Request<Incoming>,
     proxy: Arc<Proxy>,
     slot: Slot,
@@ -87,7 +90,7 @@ async fn connect(
     let host = proxy.dial(&destination).await?;
     tokio::spawn(async move {
         if let Ok(upgraded) = hyper::upgrade::on(request).await {
-            match upgraded.downcast::<TokioIo<TcpStream>>() {
+            match upgraded.downcast::<TokioIo<S>>() {
                 Ok(parts) => {
                     let (client, early) = (parts.io.into_inner(), parts.read_buf.to_vec());
                     tunnel::relay(&proxy, &destination, client, early, host).await;

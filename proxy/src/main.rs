@@ -18,6 +18,8 @@ mod dns;
 mod error;
 mod files;
 mod filter;
+#[cfg(test)]
+mod fuzz;
 mod gate;
 mod http;
 mod resolve;

@@ -35,10 +35,12 @@ impl Resolver {
             let bytes = std::fs::read(path).unwrap_or_default();
             String::from_utf8_lossy(&bytes).into_owned()
         };
-        Self {
-            hosts: files::hosts(&read("/etc/hosts")),
-            servers: files::servers(&read("/etc/resolv.conf")),
-        }
+        Self::of(&read("/etc/hosts"), &read("/etc/resolv.conf"))
+    }
+
+    /// What these texts say.
+    pub(crate) fn of(hosts: &str, resolv_conf: &str) -> Self {
+        Self { hosts: files::hosts(hosts), servers: files::servers(resolv_conf) }
     }
 
     /// The addresses of `name`, which is in its one spelling and permitted: the question itself

@@ -559,14 +559,36 @@ fn two_hundred_megabytes_pass_through_one_tunnel() {
 fn random_bytes_neither_break_the_proxy_nor_get_through() {
     let origin = Origin::new("hello");
     let port = origin.port();
-    let good = get(&format!("good.localhost:{port}"));
+    let good = encode(get(&format!("good.localhost:{port}")));
     let sandbox = sandbox_for(&[port]).timeout(Duration::from_secs(90));
-    for protocol in ["http", "socks"] {
-        let attack = format!("storm {protocol} 5 {port} + raw http {}", encode(&good));
-        let outcome = sandbox.probe(attack);
-        assert!(outcome.result("storm").parse::<usize>().unwrap() > 100, "{outcome:#?}");
-        answers(&outcome, OK);
-        assert!(!outcome.stderr.contains("panicked"), "{outcome:#?}");
-    }
+    let script = format!(
+        "wait_for() {{ echo at $1; while [ ! -e $1 ]; do sleep 0.05; done; }}; set -e; \
+         {probe} storm http 1 1; {probe} raw http {good}; wait_for first; \
+         {probe} storm http 3 {port}; {probe} storm socks 3 {port}; wait_for second; \
+         {probe} raw http {good}",
+        probe = programs().probe().display()
+    );
+    let mut running = sandbox.spawn(["sh", "-c", &script]);
+    let mut usage_at = |name: &str| {
+        running.expect(&format!("at {name}"));
+        let proxy = proxy_of(running.pid());
+        // Connections that the storm has just closed end in their own time.
+        let descriptors = || fs::read_dir(format!("/proc/{proxy}/fd")).unwrap().count();
+        let idle = || descriptors() <= 16;
+        assert!(eventually(idle), "{} descriptors are left", descriptors());
+        let status = fs::read_to_string(format!("/proc/{proxy}/status")).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        let memory: usize = line.trim().trim_end_matches(" kB").parse().unwrap();
+        sandbox.file(format!("work/{name}"), "");
+        (proxy, memory)
+    };
+    let (before, after) = (usage_at("first"), usage_at("second"));
+    assert_eq!(before.0, after.0, "another proxy was started");
+    assert!(after.1 <= before.1 + 4096, "memory: {} KiB, then {}", before.1, after.1);
+    let outcome = running.wait();
+    let storms = outcome.results().filter(|(name, _)| *name == "storm");
+    assert!(storms.map(|(_, count)| count.parse::<usize>().unwrap()).all(|count| count > 100));
+    assert_eq!(outcome.results().filter(|(_, answer)| answer.starts_with(OK)).count(), 2);
+    assert!(!outcome.stderr.contains("panicked"), "{outcome:#?}");
     assert_eq!(origin.requests().len(), 2, "only the permitted requests arrived");
 }
