@@ -114,7 +114,7 @@ fn check_request(bytes: &[u8], port: u16) {
     assert!(!head.replace("\r\n", "").contains(['\r', '\n', '\0']), "{text:?}");
 }
 
-fn proxy(port: u16) -> Arc<Proxy> {
+pub(crate) fn proxy(port: u16) -> Arc<Proxy> {
     let allowed = [format!("good.test:{port}"), format!("127.0.0.1:{port}")];
     let mut packet = vec![0; SETUP_MAX];
     let lists = [&allowed[..], &[], &[], &[], &[], &[]];

@@ -143,6 +143,8 @@ async fn forward(
 
     let upgrade = requested_upgrade(response.headers());
     strip_hop_by_hop(response.headers_mut());
+    // RFC 9110 section 6.2: its own, not the host's. hyper sees to what the client can take.
+    *response.version_mut() = Version::HTTP_11;
     if response.status() == StatusCode::SWITCHING_PROTOCOLS {
         let (Some(client_side), Some(protocol)) = (client_side, upgrade) else {
             return Err(Failure::Host(format!("{destination}: it switched protocols unasked")));

@@ -22,6 +22,8 @@ mod filter;
 mod fuzz;
 mod gate;
 mod http;
+#[cfg(test)]
+mod limits;
 mod resolve;
 mod rules;
 mod socks;

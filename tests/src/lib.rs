@@ -23,7 +23,7 @@ mod user;
 mod victim;
 mod world;
 
-pub use origin::{NameServer, Origin, echo_server, flood_server};
+pub use origin::{NameServer, Origin, answering_server, echo_server, flood_server};
 pub use outcome::Outcome;
 pub use peers::{FullBacklog, TcpPeer, UnixPeer, free_port};
 pub use programs::{Programs, programs};
