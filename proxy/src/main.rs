@@ -43,10 +43,10 @@ fn main() -> ExitCode {
     let arguments: Vec<String> =
         std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let result = match words[..] {
-        [] => serve(),
-        ["--connect", proxy, host, port] => client::relay(proxy, host, port),
-        _ => Err(ProxyError::Usage),
+    let (result, tell): (_, fn(&ProxyError)) = match words[..] {
+        [] => (serve(), tell_in_json),
+        ["--connect", proxy, host, port] => (client::relay(proxy, host, port), tell),
+        _ => (Err(ProxyError::Usage), tell),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -55,6 +55,12 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// For somebody inside of the sandbox, who must not take it for a failure of landstrip.
+fn tell(error: &ProxyError) {
+    // A closed standard error leaves only the exit status to tell.
+    let _ = writeln!(std::io::stderr(), "landstrip-proxy: {error}");
 }
 
 /// Serves the sandbox until the broker has gone.
@@ -75,11 +81,10 @@ fn serve() -> Result<(), ProxyError> {
 }
 
 /// Says why it gave up, in one line of JSON as all of landstrip's programs do.
-fn tell(error: &ProxyError) {
+fn tell_in_json(error: &ProxyError) {
     let message = error.to_string();
     let mut line = String::new();
     let pairs = [("source", &b"proxy"[..]), ("message", message.as_bytes())];
     let _ = Trap::Internal(&pairs).write_line(&mut line);
-    // A closed standard error leaves only the exit status to tell.
     let _ = std::io::stderr().write_all(line.as_bytes());
 }
