@@ -43,6 +43,8 @@ pub(crate) struct Proxy {
     socks: Port,
     setup: Vec<u8>,
     callers: CallerProxies,
+    /// What the command reaches without the proxy.
+    direct: Vec<&'static str>,
     link: Mutex<Link>,
 }
 
@@ -129,6 +131,7 @@ impl Proxy {
             http,
             socks,
             callers: network.callers.clone(),
+            direct: direct(network),
             link: Mutex::new(Link::new().map_err(|errno| Failure::system("proxy", errno))?),
         })
     }
@@ -229,7 +232,8 @@ impl Proxy {
         let inherited = |name: &str| {
             std::env::var_os(name).filter(|_| !betrayers.iter().any(|betrayer| betrayer == name))
         };
-        let set = environment(self.http.number, self.socks.number, &self.program, &inherited);
+        let ports = [self.http.number, self.socks.number];
+        let set = environment(ports, &self.program, &self.direct, &inherited);
         // What is removed and set as well is set.
         let removed = betrayers.iter().map(|name| (name.clone().into(), None));
         removed.chain(set).collect()
@@ -283,6 +287,19 @@ fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(IpAddr::to_canonical(&address.ip()), address.port())
 }
 
+/// The hosts that the command reaches itself, where it may run servers: there the proxy refuses what
+/// no rule names. What a rule names is reached through the proxy.
+fn direct(network: &Network) -> Vec<&'static str> {
+    let is_named = |host: &str| {
+        network.allowed_domains.iter().any(|rule| {
+            let (named, _) = common::domain::split_port(rule);
+            named.trim_matches(['[', ']']).eq_ignore_ascii_case(host)
+        })
+    };
+    let hosts = ["localhost", "127.0.0.1", "::1"].into_iter();
+    hosts.filter(|host| network.allow_local_binding && !is_named(host)).collect()
+}
+
 /// A variable to set or to remove.
 pub(crate) type Change = (Cow<'static, OsStr>, Option<OsString>);
 
@@ -296,9 +313,9 @@ pub(crate) fn borrow(changes: &[Change]) -> Vec<Variable<'_>> {
 /// ALL_PROXY names the HTTP proxy: CONNECT carries every protocol over TCP as well, and clients
 /// that know no SOCKS fail over such a URL instead of ignoring it (Python's httpx, for one).
 fn environment(
-    http: u16,
-    socks: u16,
+    [http, socks]: [u16; 2],
     program: &Path,
+    direct: &[&str],
     inherited: &dyn Fn(&str) -> Option<OsString>,
 ) -> Vec<Change> {
     const HTTP: [&str; 12] = [
@@ -316,15 +333,15 @@ fn environment(
         "CARGO_HTTP_PROXY",
     ];
     const SOCKS: [&str; 2] = ["SOCKS_PROXY", "socks_proxy"];
-    // Hosts to reach directly: there are none.
-    const REMOVED: [&str; 3] = ["NO_PROXY", "no_proxy", "npm_config_noproxy"];
+    const DIRECT: [&str; 3] = ["NO_PROXY", "no_proxy", "npm_config_noproxy"];
 
     let http_url = OsString::from(format!("http://127.0.0.1:{http}"));
     let socks_url = OsString::from(format!("socks5h://127.0.0.1:{socks}"));
     let mut changes: Vec<(&'static str, Option<OsString>)> = Vec::new();
     changes.extend(HTTP.map(|name| (name, Some(http_url.clone()))));
     changes.extend(SOCKS.map(|name| (name, Some(socks_url.clone()))));
-    changes.extend(REMOVED.map(|name| (name, None)));
+    let list = (!direct.is_empty()).then(|| OsString::from(direct.join(",")));
+    changes.extend(DIRECT.map(|name| (name, list.clone())));
     changes.push(("NODE_USE_ENV_PROXY", Some("1".into())));
 
     let mut ssh = inherited("GIT_SSH_COMMAND").unwrap_or_else(|| "ssh".into());
@@ -338,7 +355,8 @@ fn environment(
     }
     java.push(format!(
         "-Dhttp.proxyHost=127.0.0.1 -Dhttp.proxyPort={http} -Dhttps.proxyHost=127.0.0.1 \
-         -Dhttps.proxyPort={http} -Dhttp.nonProxyHosts="
+         -Dhttps.proxyPort={http} -Dhttp.nonProxyHosts={}",
+        direct.join("|").replace("::1", "[::1]")
     ));
     changes.push(("JAVA_TOOL_OPTIONS", Some(java)));
     changes.into_iter().map(|(name, value)| (OsStr::new(name).into(), value)).collect()
@@ -356,11 +374,11 @@ fn ssh_option(program: &Path, socks: u16) -> OsString {
 mod tests {
     use super::*;
 
-    fn variables(inherited: &[(&str, &str)]) -> Vec<(String, Option<String>)> {
+    fn variables(direct: &[&str], inherited: &[(&str, &str)]) -> Vec<(String, Option<String>)> {
         let find = |name: &str| {
             inherited.iter().find(|(key, _)| *key == name).map(|(_, value)| OsString::from(value))
         };
-        environment(3128, 1080, Path::new("/opt/it's/landstrip-proxy"), &find)
+        environment([3128, 1080], Path::new("/opt/it's/landstrip-proxy"), direct, &find)
             .into_iter()
             .map(|(name, value)| (name.into_owned(), value))
             .map(|(name, value)| {
@@ -372,7 +390,7 @@ mod tests {
     #[test]
     fn every_tool_is_told_in_its_own_words() {
         let variables =
-            variables(&[("JAVA_TOOL_OPTIONS", "-Xmx1g"), ("GIT_SSH_COMMAND", "ssh -v")]);
+            variables(&[], &[("JAVA_TOOL_OPTIONS", "-Xmx1g"), ("GIT_SSH_COMMAND", "ssh -v")]);
         let value = |name: &str| {
             let found = variables.iter().find(|(key, _)| key == name);
             found.unwrap_or_else(|| panic!("{name} is not changed")).1.clone()
@@ -384,6 +402,24 @@ mod tests {
         assert_eq!(value("NO_PROXY"), None);
         assert!(value("JAVA_TOOL_OPTIONS").unwrap().starts_with("-Xmx1g -Dhttp.proxyHost="));
         assert!(value("GIT_SSH_COMMAND").unwrap().starts_with("ssh -v -o 'ProxyCommand="));
+    }
+
+    #[test]
+    fn servers_of_the_command_are_reached_directly_unless_a_rule_names_them() {
+        let of = |allow_local_binding, rules: &[&str]| {
+            let allowed_domains = rules.iter().map(|rule| (*rule).to_owned()).collect();
+            direct(&Network { allow_local_binding, allowed_domains, ..Network::default() })
+        };
+        assert_eq!(of(false, &["a.test"]), [""; 0]);
+        assert_eq!(of(true, &["a.test"]), ["localhost", "127.0.0.1", "::1"]);
+        assert_eq!(of(true, &["LocalHost:80", "[::1]:80"]), ["127.0.0.1"]);
+        let variables = variables(&["localhost", "::1"], &[]);
+        let value = |name: &str| {
+            variables.iter().find(|(key, _)| key == name).and_then(|(_, value)| value.clone())
+        };
+        assert_eq!(value("no_proxy").as_deref(), Some("localhost,::1"));
+        let java = value("JAVA_TOOL_OPTIONS").unwrap();
+        assert!(java.ends_with(" -Dhttp.nonProxyHosts=localhost|[::1]"), "{java}");
     }
 
     #[test]

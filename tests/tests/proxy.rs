@@ -592,3 +592,30 @@ fn random_bytes_neither_break_the_proxy_nor_get_through() {
     assert!(!outcome.stderr.contains("panicked"), "{outcome:#?}");
     assert_eq!(origin.requests().len(), 2, "only the permitted requests arrived");
 }
+
+#[test]
+fn servers_of_the_command_are_reached_without_the_proxy() {
+    let script = "import http.server, os, subprocess, threading\n\
+        os.mkdir('site'); open('site/file', 'w').write('own')\n\
+        os.chdir('site')\n\
+        server = http.server.HTTPServer(('127.0.0.1', 0), http.server.SimpleHTTPRequestHandler)\n\
+        threading.Thread(target=server.serve_forever, daemon=True).start()\n\
+        for host in ('127.0.0.1', 'localhost'):\n\
+        \x20url = f'http://{host}:{server.server_address[1]}/file'\n\
+        \x20print(subprocess.run(['curl', '-sS', url], capture_output=True).stdout.decode())\n";
+    let sandbox =
+        Sandbox::new().allow_write(".").allow_local_binding().allow_domains(["good.localhost"]);
+    let outcome = sandbox.run(["python3", "-c", script]);
+    assert_eq!(outcome.stdout, "own\nown\n", "{outcome:#?}");
+    let foreign = Origin::new("hello");
+    let url = format!("http://127.0.0.1:{}/", foreign.port());
+    sandbox.run(["curl", "-sSf", &url]).fails();
+    assert_eq!(foreign.requests(), [""; 0]);
+    // A rule for it leads there through the proxy.
+    let sandbox = sandbox.policy_json(
+        serde_json::json!({ "network": { "allowLocalBinding": true,
+            "allowedDomains": [format!("127.0.0.1:{}", foreign.port())] } })
+        .to_string(),
+    );
+    assert_eq!(sandbox.run(["curl", "-sSf", &url]).stdout, "hello");
+}
