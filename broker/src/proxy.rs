@@ -79,13 +79,21 @@ pub(crate) fn is_wanted(network: &Network) -> bool {
     !network.allow_network && domains.iter().any(|list| !list.is_empty())
 }
 
-/// Checks what can be checked without binding ports.
+/// Checks what can be checked without binding ports; returns what is worth knowing.
 ///
 /// # Errors
 /// Returns [`Failure::Internal`] for what the proxy cannot do.
-pub(crate) fn check(network: &Network) -> Result<(), Failure> {
+pub(crate) fn check(network: &Network) -> Result<Option<String>, Failure> {
     let own = upstream::own_ports(network, &upstream::is_served);
-    setup(network, own).map(drop)
+    setup(network, own)?;
+    let upstreams = upstream::choose(network, own, &upstream::is_served)?;
+    let chosen = [upstreams.requests, upstreams.tunnels].into_iter().flatten();
+    let mut names: Vec<_> = chosen.map(|caller| caller.variable).collect();
+    names.dedup();
+    Ok((!names.is_empty()).then(|| {
+        let names = names.join(" and ");
+        format!("permitted hosts are reached, and resolved, through the proxy that {names} names")
+    }))
 }
 
 /// The proxy's first message.

@@ -47,7 +47,10 @@ impl Sandbox {
         let proxy = match (proxy::is_wanted(&policy.network), child) {
             (false, _) => None,
             (true, Some(_)) => Some(Proxy::prepare(&policy.network)?),
-            (true, None) => proxy::check(&policy.network).map(|()| None)?,
+            (true, None) => {
+                policy.warnings.extend(proxy::check(&policy.network)?);
+                None
+            }
         };
 
         let allow_network = policy.network.allow_network;

@@ -262,6 +262,17 @@ fn an_upstream_that_cannot_be_used_safely_is_an_error_and_nothing_runs() {
 }
 
 #[test]
+fn a_check_says_that_there_is_an_upstream() {
+    let check = |sandbox: Sandbox| sandbox.options(["--check"]).run(["true"]);
+    let outcome = check(sandbox().env("HTTPS_PROXY", format!("http://{CREDENTIALS}@proxy.test:1")));
+    let line = "through the proxy that HTTPS_PROXY names";
+    outcome.succeeds();
+    assert!(outcome.stdout.contains(line), "{outcome:#?}");
+    tells_no_secret(&outcome);
+    assert!(!check(sandbox()).stdout.contains(line));
+}
+
+#[test]
 fn ssh_and_curl_go_through_the_upstream_without_knowing() {
     let origin = Origin::new("hello");
     let stub = UpstreamStub::new(origin.port(), Mood::Willing);
