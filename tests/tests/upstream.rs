@@ -113,6 +113,31 @@ fn what_means_this_host_is_not_asked_of_the_upstream() {
     assert_eq!(origin.requests().len(), 4);
 }
 
+/// Not on loopback: a variable names it whether or not anything listens there.
+#[test]
+fn an_upstream_on_another_address_is_dialled_though_no_rule_names_it() {
+    // Connecting a datagram socket sends nothing; it shows the address of this host.
+    let socket = std::net::UdpSocket::bind("0.0.0.0:0").unwrap();
+    if socket.connect("192.0.2.1:9").is_err() {
+        eprintln!("SKIPPED: no route from here");
+        return;
+    }
+    let address = socket.local_addr().unwrap().ip();
+    let origin = Origin::new("hello");
+    let stub = UpstreamStub::new(origin.port(), Mood::Willing);
+    let url = format!("http://{CREDENTIALS}@{address}:{}", stub.port());
+    answers(&raw(&sandbox().env("HTTP_PROXY", url), "http", get("good.test:80")), OK);
+    assert!(stub.heads()[0].contains(BASIC), "{:?}", stub.heads());
+    let closed = format!("http://{CREDENTIALS}@{address}:{}", free_port());
+    let outcome = raw(&sandbox().env("HTTP_PROXY", closed), "http", get("good.test:80"));
+    answers(&outcome, UNREACHABLE);
+    assert!(outcome.result("raw").contains("Connection refused"), "{outcome:#?}");
+    tells_no_secret(&outcome);
+    // The command itself cannot go there.
+    let attack = format!("connect4 {address} {}", stub.port());
+    sandbox().probe(attack).refused("connect4");
+}
+
 #[test]
 fn each_variable_is_for_its_own_traffic() {
     let origin = Origin::new("hello");
