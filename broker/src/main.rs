@@ -27,6 +27,7 @@ mod run;
 mod sandbox;
 mod scratch;
 mod supervise;
+mod upstream;
 mod view;
 
 use cli::Command;

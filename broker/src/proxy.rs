@@ -9,8 +9,10 @@
 use crate::compile::plan::Variable;
 use crate::decide::address::Endpoint;
 use crate::failure::Failure;
+use crate::policy::proxy::{CallerProxies, CallerProxy};
 use crate::policy::resolve::Network;
 use crate::report::{Denial, Traps};
+use crate::upstream;
 use common::proxy::{Admit, Refused, SETUP_MAX, Setup};
 use common::wire::WireError;
 use rustix::fd::{AsFd, OwnedFd};
@@ -19,7 +21,8 @@ use rustix::net::{
     self, AddressFamily, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
     SocketFlags, SocketType, sockopt, sockopt::Timeout,
 };
-use std::ffi::OsString;
+use std::borrow::Cow;
+use std::ffi::{OsStr, OsString};
 use std::mem::MaybeUninit;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -39,6 +42,9 @@ pub(crate) struct Proxy {
     http: Port,
     socks: Port,
     setup: Vec<u8>,
+    callers: CallerProxies,
+    /// What the command reaches without the proxy.
+    direct: Vec<&'static str>,
     link: Mutex<Link>,
 }
 
@@ -73,25 +79,38 @@ pub(crate) fn is_wanted(network: &Network) -> bool {
     !network.allow_network && domains.iter().any(|list| !list.is_empty())
 }
 
-/// Checks what can be checked without binding ports; returns the proxy's first message.
+/// Checks what can be checked without binding ports; returns what is worth knowing.
 ///
 /// # Errors
 /// Returns [`Failure::Internal`] for what the proxy cannot do.
-pub(crate) fn check(network: &Network) -> Result<Vec<u8>, Failure> {
-    for (variable, upstream) in
-        [("HTTP_PROXY", &network.http_upstream), ("SOCKS_PROXY", &network.socks_upstream)]
-    {
-        if upstream.is_some() {
-            let message = format!(
-                "{variable} names a proxy on another host: with network.allowedDomains this \
-                 version connects directly only; unset {variable} if that is possible here"
-            );
-            return Err(Failure::Internal("proxy", message));
-        }
-    }
-    let lists = [&network.allowed_domains, &network.denied_domains, &network.private_domains];
+pub(crate) fn check(network: &Network) -> Result<Option<String>, Failure> {
+    let own = upstream::own_ports(network, &upstream::is_served);
+    setup(network, own)?;
+    let upstreams = upstream::choose(network, own, &upstream::is_served)?;
+    let chosen = [upstreams.requests, upstreams.tunnels].into_iter().flatten();
+    let mut names: Vec<_> = chosen.map(|caller| caller.variable).collect();
+    names.dedup();
+    Ok((!names.is_empty()).then(|| {
+        let names = names.join(" and ");
+        format!("permitted hosts are reached, and resolved, through the proxy that {names} names")
+    }))
+}
+
+/// The proxy's first message.
+fn setup(network: &Network, own: [Option<u16>; 2]) -> Result<Vec<u8>, Failure> {
+    let upstreams = upstream::choose(network, own, &upstream::is_served)?;
+    let url = |caller: Option<&CallerProxy>| caller.map(|caller| caller.url.clone());
+    let lists = [
+        network.allowed_domains.clone(),
+        network.denied_domains.clone(),
+        network.private_domains.clone(),
+        Vec::from_iter(url(upstreams.requests)),
+        Vec::from_iter(url(upstreams.tunnels)),
+        Vec::from_iter(network.callers.direct.clone()),
+    ];
     let mut packet = vec![0; SETUP_MAX];
-    let length = Setup::encode(&mut packet, lists.map(Vec::as_slice)).map_err(|error| {
+    let lists = lists.each_ref().map(Vec::as_slice);
+    let length = Setup::encode(&mut packet, lists).map_err(|error| {
         let message = match error {
             WireError::TooLarge => "there are too many domains: 64 KiB of them can be filtered",
             _ => "a domain cannot be passed on",
@@ -108,15 +127,19 @@ impl Proxy {
     /// # Errors
     /// As [`check`], and [`Failure::Internal`] if a port cannot be bound.
     pub(crate) fn prepare(network: &Network) -> Result<Self, Failure> {
-        let setup = check(network)?;
         let own = std::fs::read_link("/proc/self/exe")
             .map_err(|error| Failure::Internal("proxy", format!("/proc/self/exe: {error}")))?;
+        let [http, socks] = upstream::own_ports(network, &upstream::is_served);
+        let http = Port::bind(http, "httpProxyPort")?;
+        let socks = Port::bind(socks, "socksProxyPort")?;
         Ok(Self {
             // Beside the broker, never through PATH or a working directory.
             program: own.with_file_name("landstrip-proxy"),
-            http: Port::bind(network.http_proxy_port, "httpProxyPort")?,
-            socks: Port::bind(network.socks_proxy_port, "socksProxyPort")?,
-            setup,
+            setup: setup(network, [Some(http.number), Some(socks.number)])?,
+            http,
+            socks,
+            callers: network.callers.clone(),
+            direct: direct(network),
             link: Mutex::new(Link::new().map_err(|errno| Failure::system("proxy", errno))?),
         })
     }
@@ -210,10 +233,18 @@ impl Proxy {
         Ok(())
     }
 
-    /// The command's environment: the proxies in the words of the common tools.
-    pub(crate) fn environment(&self) -> Vec<(&'static str, Option<OsString>)> {
-        let inherited = |name: &str| std::env::var_os(name);
-        environment(self.http.number, self.socks.number, &self.program, &inherited)
+    /// The command's environment: the proxies in the words of the common tools, and no password of
+    /// the caller's.
+    pub(crate) fn environment(&self) -> Vec<Change> {
+        let betrayers = upstream::betrayers(&self.callers, std::env::vars_os());
+        let inherited = |name: &str| {
+            std::env::var_os(name).filter(|_| !betrayers.iter().any(|betrayer| betrayer == name))
+        };
+        let ports = [self.http.number, self.socks.number];
+        let set = environment(ports, &self.program, &self.direct, &inherited);
+        // What is removed and set as well is set.
+        let removed = betrayers.iter().map(|name| (name.clone().into(), None));
+        removed.chain(set).collect()
     }
 }
 
@@ -264,9 +295,25 @@ fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(IpAddr::to_canonical(&address.ip()), address.port())
 }
 
+/// The hosts that the command reaches itself, where it may run servers: there the proxy refuses what
+/// no rule names. What a rule names is reached through the proxy.
+fn direct(network: &Network) -> Vec<&'static str> {
+    let is_named = |host: &str| {
+        network.allowed_domains.iter().any(|rule| {
+            let (named, _) = common::domain::split_port(rule);
+            named.trim_matches(['[', ']']).eq_ignore_ascii_case(host)
+        })
+    };
+    let hosts = ["localhost", "127.0.0.1", "::1"].into_iter();
+    hosts.filter(|host| network.allow_local_binding && !is_named(host)).collect()
+}
+
+/// A variable to set or to remove.
+pub(crate) type Change = (Cow<'static, OsStr>, Option<OsString>);
+
 /// Borrows an environment for the plan.
-pub(crate) fn borrow<'a>(changes: &'a [(&'static str, Option<OsString>)]) -> Vec<Variable<'a>> {
-    changes.iter().map(|(name, value)| (*name, value.as_deref())).collect()
+pub(crate) fn borrow(changes: &[Change]) -> Vec<Variable<'_>> {
+    changes.iter().map(|(name, value)| (&**name, value.as_deref())).collect()
 }
 
 /// The variables to set and to remove.
@@ -274,11 +321,11 @@ pub(crate) fn borrow<'a>(changes: &'a [(&'static str, Option<OsString>)]) -> Vec
 /// ALL_PROXY names the HTTP proxy: CONNECT carries every protocol over TCP as well, and clients
 /// that know no SOCKS fail over such a URL instead of ignoring it (Python's httpx, for one).
 fn environment(
-    http: u16,
-    socks: u16,
+    [http, socks]: [u16; 2],
     program: &Path,
+    direct: &[&str],
     inherited: &dyn Fn(&str) -> Option<OsString>,
-) -> Vec<(&'static str, Option<OsString>)> {
+) -> Vec<Change> {
     const HTTP: [&str; 12] = [
         "HTTP_PROXY",
         "http_proxy",
@@ -294,15 +341,15 @@ fn environment(
         "CARGO_HTTP_PROXY",
     ];
     const SOCKS: [&str; 2] = ["SOCKS_PROXY", "socks_proxy"];
-    // Hosts to reach directly: there are none.
-    const REMOVED: [&str; 3] = ["NO_PROXY", "no_proxy", "npm_config_noproxy"];
+    const DIRECT: [&str; 3] = ["NO_PROXY", "no_proxy", "npm_config_noproxy"];
 
     let http_url = OsString::from(format!("http://127.0.0.1:{http}"));
     let socks_url = OsString::from(format!("socks5h://127.0.0.1:{socks}"));
     let mut changes: Vec<(&'static str, Option<OsString>)> = Vec::new();
     changes.extend(HTTP.map(|name| (name, Some(http_url.clone()))));
     changes.extend(SOCKS.map(|name| (name, Some(socks_url.clone()))));
-    changes.extend(REMOVED.map(|name| (name, None)));
+    let list = (!direct.is_empty()).then(|| OsString::from(direct.join(",")));
+    changes.extend(DIRECT.map(|name| (name, list.clone())));
     changes.push(("NODE_USE_ENV_PROXY", Some("1".into())));
 
     let mut ssh = inherited("GIT_SSH_COMMAND").unwrap_or_else(|| "ssh".into());
@@ -316,10 +363,11 @@ fn environment(
     }
     java.push(format!(
         "-Dhttp.proxyHost=127.0.0.1 -Dhttp.proxyPort={http} -Dhttps.proxyHost=127.0.0.1 \
-         -Dhttps.proxyPort={http} -Dhttp.nonProxyHosts="
+         -Dhttps.proxyPort={http} -Dhttp.nonProxyHosts={}",
+        direct.join("|").replace("::1", "[::1]")
     ));
     changes.push(("JAVA_TOOL_OPTIONS", Some(java)));
-    changes
+    changes.into_iter().map(|(name, value)| (OsStr::new(name).into(), value)).collect()
 }
 
 /// `ProxyCommand=...` in quotes for the shell that git starts; inside, ssh replaces `%` words and
@@ -334,20 +382,23 @@ fn ssh_option(program: &Path, socks: u16) -> OsString {
 mod tests {
     use super::*;
 
-    fn variables(inherited: &[(&str, &str)]) -> Vec<(String, Option<String>)> {
+    fn variables(direct: &[&str], inherited: &[(&str, &str)]) -> Vec<(String, Option<String>)> {
         let find = |name: &str| {
             inherited.iter().find(|(key, _)| *key == name).map(|(_, value)| OsString::from(value))
         };
-        environment(3128, 1080, Path::new("/opt/it's/landstrip-proxy"), &find)
+        environment([3128, 1080], Path::new("/opt/it's/landstrip-proxy"), direct, &find)
             .into_iter()
-            .map(|(name, value)| (name.to_owned(), value.map(|v| v.into_string().unwrap())))
+            .map(|(name, value)| (name.into_owned(), value))
+            .map(|(name, value)| {
+                (name.into_string().unwrap(), value.map(|v| v.into_string().unwrap()))
+            })
             .collect()
     }
 
     #[test]
     fn every_tool_is_told_in_its_own_words() {
         let variables =
-            variables(&[("JAVA_TOOL_OPTIONS", "-Xmx1g"), ("GIT_SSH_COMMAND", "ssh -v")]);
+            variables(&[], &[("JAVA_TOOL_OPTIONS", "-Xmx1g"), ("GIT_SSH_COMMAND", "ssh -v")]);
         let value = |name: &str| {
             let found = variables.iter().find(|(key, _)| key == name);
             found.unwrap_or_else(|| panic!("{name} is not changed")).1.clone()
@@ -359,6 +410,24 @@ mod tests {
         assert_eq!(value("NO_PROXY"), None);
         assert!(value("JAVA_TOOL_OPTIONS").unwrap().starts_with("-Xmx1g -Dhttp.proxyHost="));
         assert!(value("GIT_SSH_COMMAND").unwrap().starts_with("ssh -v -o 'ProxyCommand="));
+    }
+
+    #[test]
+    fn servers_of_the_command_are_reached_directly_unless_a_rule_names_them() {
+        let of = |allow_local_binding, rules: &[&str]| {
+            let allowed_domains = rules.iter().map(|rule| (*rule).to_owned()).collect();
+            direct(&Network { allow_local_binding, allowed_domains, ..Network::default() })
+        };
+        assert_eq!(of(false, &["a.test"]), [""; 0]);
+        assert_eq!(of(true, &["a.test"]), ["localhost", "127.0.0.1", "::1"]);
+        assert_eq!(of(true, &["LocalHost:80", "[::1]:80"]), ["127.0.0.1"]);
+        let variables = variables(&["localhost", "::1"], &[]);
+        let value = |name: &str| {
+            variables.iter().find(|(key, _)| key == name).and_then(|(_, value)| value.clone())
+        };
+        assert_eq!(value("no_proxy").as_deref(), Some("localhost,::1"));
+        let java = value("JAVA_TOOL_OPTIONS").unwrap();
+        assert!(java.ends_with(" -Dhttp.nonProxyHosts=localhost|[::1]"), "{java}");
     }
 
     #[test]

@@ -22,7 +22,7 @@ use rustix::fd::AsFd;
 use rustix::fs::{self, AtFlags, FileType};
 use rustix::io::Errno;
 use std::collections::HashMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -54,7 +54,10 @@ impl Sandbox {
         let proxy = match (proxy::is_wanted(&policy.network), child) {
             (false, _) => None,
             (true, Some(_)) => Some(Proxy::prepare(&policy.network)?),
-            (true, None) => proxy::check(&policy.network).map(|_| None)?,
+            (true, None) => {
+                policy.warnings.extend(proxy::check(&policy.network)?);
+                None
+            }
         };
 
         let allow_network = policy.network.allow_network;
@@ -155,7 +158,7 @@ impl Sandbox {
         let temporary = self.scratch.as_ref().map(|scratch| scratch.path().as_os_str());
         let proxies = self.judges.proxy.as_ref().map(Proxy::environment).unwrap_or_default();
         let mut environment = proxy::borrow(&proxies);
-        environment.extend(temporary.map(|path| ("TMPDIR", Some(path))));
+        environment.extend(temporary.map(|path| (OsStr::new("TMPDIR"), Some(path))));
         let packet = plan::encode(tool, &candidates, &environment)
             .map_err(|_| Failure::Internal("plan", "PATH is too long".to_owned()))?;
         control

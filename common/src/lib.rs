@@ -11,4 +11,5 @@ pub mod domain;
 pub mod exit;
 pub mod proxy;
 pub mod trap;
+pub mod upstream;
 pub mod wire;

@@ -7,19 +7,24 @@
 use crate::wire::{Encoder, MESSAGE_MAX, Strings, WireError};
 use core::net::{Ipv4Addr, SocketAddrV4};
 
-const SETUP_MAGIC: u32 = u32::from_ne_bytes(*b"LSX1");
-const SETUP_HEADER: usize = 10;
+const SETUP_MAGIC: u32 = u32::from_ne_bytes(*b"LSX2");
+/// The lists of a [`Setup`].
+pub const LISTS: usize = 6;
+const SETUP_HEADER: usize = 4 + 2 * LISTS;
 const ADMIT: u8 = 1;
 const REFUSED: u8 = 2;
 
 /// Broker to proxy, first, with the listening sockets for HTTP and for SOCKS as its descriptors.
 ///
 /// ```text
-/// offset 0   u32  magic "LSX1"
+/// offset 0   u32  magic "LSX2"
 ///        4   u16  number of allowed domains
 ///        6   u16  number of denied domains
 ///        8   u16  number of domains that may have private addresses
-///       10   the three lists, each string ended by NUL
+///       10   u16  number of upstreams of plain requests, 0 or 1
+///       12   u16  number of upstreams of tunnels, 0 or 1
+///       14   u16  number of lists of hosts without upstream, 0 or 1
+///       16   the six lists, each string ended by NUL
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Setup<'a> {
@@ -29,6 +34,12 @@ pub struct Setup<'a> {
     pub denied: Strings<'a>,
     /// Patterns of what may have private addresses.
     pub private: Strings<'a>,
+    /// The URL of the proxy that plain requests go through.
+    pub requests: Strings<'a>,
+    /// The URL of the proxy that everything else goes through.
+    pub tunnels: Strings<'a>,
+    /// NO_PROXY: what goes through neither.
+    pub direct: Strings<'a>,
 }
 
 impl<'a> Setup<'a> {
@@ -46,10 +57,13 @@ impl<'a> Setup<'a> {
         let (allowed, rest) = Strings::split_off(count(0), rest)?;
         let (denied, rest) = Strings::split_off(count(2), rest)?;
         let (private, rest) = Strings::split_off(count(4), rest)?;
+        let (requests, rest) = Strings::split_off(count(6), rest)?;
+        let (tunnels, rest) = Strings::split_off(count(8), rest)?;
+        let (direct, rest) = Strings::split_off(count(10), rest)?;
         if !rest.is_empty() {
             return Err(WireError::Trailing);
         }
-        Ok(Self { allowed, denied, private })
+        Ok(Self { allowed, denied, private, requests, tunnels, direct })
     }
 
     /// Encodes the message into `buffer` and returns its length. The strings come without NUL.
@@ -57,7 +71,10 @@ impl<'a> Setup<'a> {
     /// # Errors
     /// Returns [`WireError::TooLarge`] if it does not fit, [`WireError::Malformed`] for an empty
     /// string or one with a NUL inside.
-    pub fn encode<S: AsRef<[u8]>>(buffer: &mut [u8], lists: [&[S]; 3]) -> Result<usize, WireError> {
+    pub fn encode<S: AsRef<[u8]>>(
+        buffer: &mut [u8],
+        lists: [&[S]; LISTS],
+    ) -> Result<usize, WireError> {
         let mut out = Encoder::new(buffer);
         out.put(&SETUP_MAGIC.to_ne_bytes())?;
         for list in lists {
@@ -168,20 +185,29 @@ mod tests {
     #[test]
     fn a_setup_survives_the_wire_whole_or_not_at_all() {
         let mut buffer = vec![0; SETUP_MAX];
-        let lists: [&[&str]; 3] = [&["a.example", "*.b.example:443"], &["c.example"], &[]];
+        let lists: [&[&str]; LISTS] =
+            [&["a.example", "*.b.example:443"], &["c.example"], &[], &["http://p"], &[], &["*"]];
         let length = Setup::encode(&mut buffer, lists).unwrap();
         let setup = Setup::decode(&buffer[..length]).unwrap();
         let allowed: Vec<_> = setup.allowed.iter().collect();
         assert_eq!(allowed, [&b"a.example\0"[..], b"*.b.example:443\0"]);
         assert_eq!(setup.denied.iter().collect::<Vec<_>>(), [&b"c.example\0"[..]]);
-        assert!(setup.private.is_empty());
+        assert!(setup.private.is_empty() && setup.tunnels.is_empty());
+        assert_eq!(setup.requests.iter().collect::<Vec<_>>(), [&b"http://p\0"[..]]);
+        assert_eq!(setup.direct.iter().collect::<Vec<_>>(), [&b"*\0"[..]]);
         for length in 0..length {
             assert!(Setup::decode(&buffer[..length]).is_err(), "{length}");
         }
         assert_eq!(Setup::decode(&buffer[..=length]).unwrap_err(), WireError::Trailing);
-        assert_eq!(Setup::encode(&mut buffer, [&[""], &[], &[]]), Err(WireError::Malformed));
+        assert_eq!(
+            Setup::encode(&mut buffer, [&[""], &[], &[], &[], &[], &[]]),
+            Err(WireError::Malformed)
+        );
         let long = "x".repeat(SETUP_MAX);
-        assert_eq!(Setup::encode(&mut buffer, [&[long], &[], &[]]), Err(WireError::TooLarge));
+        assert_eq!(
+            Setup::encode(&mut buffer, [&[long], &[], &[], &[], &[], &[]]),
+            Err(WireError::TooLarge)
+        );
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use crate::error::ProxyError;
 use crate::rules::Rules;
+use crate::upstream::Upstreams;
 use common::proxy::{Admit, Refused, SETUP_MAX, Setup};
 use rustix::fd::OwnedFd;
 use rustix::io::{self, Errno, IoSliceMut};
@@ -20,6 +21,7 @@ const REMEMBERED_MAX: usize = 4096;
 #[derive(Debug)]
 pub(crate) struct FromBroker {
     pub(crate) rules: Rules,
+    pub(crate) upstreams: Upstreams,
     pub(crate) listeners: Listeners,
 }
 
@@ -42,6 +44,12 @@ impl Control {
     pub(crate) fn take_over() -> Result<Self, ProxyError> {
         let socket = io::fcntl_dupfd_cloexec(std::io::stdin().as_fd(), 3);
         socket.map(Self).map_err(ProxyError::Control)
+    }
+
+    /// One that is not standard input.
+    #[cfg(test)]
+    pub(crate) fn of(socket: OwnedFd) -> Self {
+        Self(socket)
     }
 
     /// Waits for the setup.
@@ -73,7 +81,8 @@ impl Control {
                 let setup =
                     Setup::decode(&packet[..received.bytes]).map_err(|_| ProxyError::Message)?;
                 let listeners = Listeners { http: http.into(), socks: socks.into() };
-                Ok(FromBroker { rules: Rules::parse(&setup)?, listeners })
+                let upstreams = Upstreams::parse(&setup)?;
+                Ok(FromBroker { rules: Rules::parse(&setup)?, upstreams, listeners })
             }
             _ => Err(ProxyError::Message),
         }

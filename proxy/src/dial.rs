@@ -3,12 +3,17 @@
 //!
 //! What is refused is never looked up, so that nothing leaves by DNS. What is dialled is the
 //! address that was judged, so that an answer that changes between two look-ups gains nothing.
+//!
+//! Where the caller uses a proxy, that one gets the names of permitted hosts, resolves and dials: only
+//! literals are judged as addresses then. What means this host or its link is not asked of another.
 
 use crate::address::{Class, classify};
 use crate::destination::{Destination, OwnedHost};
-use crate::error::DialError;
+use crate::error::{DialError, UpstreamError};
 use crate::gate::Proxy;
+use crate::resolve;
 use crate::rules::Verdict;
+use crate::upstream::{Purpose, Upstream};
 use rustix::io::Errno;
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -28,44 +33,102 @@ impl Proxy {
     /// # Errors
     /// Returns the [`DialError`] that says why there is no connection.
     pub(crate) async fn dial(&self, destination: &Destination) -> Result<TcpStream, DialError> {
-        let dialled = timeout(DIAL_TIMEOUT, self.dial_unbounded(destination)).await;
-        let result = dialled.unwrap_or_else(|_| Err(DialError::Timeout(destination.to_string())));
+        self.reach(destination, Purpose::Tunnel).await.map(|(stream, _)| stream)
+    }
+
+    /// The same for a plain request, which an upstream can take itself: then the stream is to that.
+    ///
+    /// # Errors
+    /// As [`Self::dial`].
+    pub(crate) async fn dial_for_request(
+        &self,
+        destination: &Destination,
+    ) -> Result<(TcpStream, Option<&Upstream>), DialError> {
+        self.reach(destination, Purpose::Request).await
+    }
+
+    async fn reach(
+        &self,
+        destination: &Destination,
+        purpose: Purpose,
+    ) -> Result<(TcpStream, Option<&Upstream>), DialError> {
+        let reached = timeout(DIAL_TIMEOUT, self.reach_unbounded(destination, purpose)).await;
+        let result = reached.unwrap_or_else(|_| Err(DialError::Timeout(destination.to_string())));
         if result.as_ref().is_err_and(DialError::is_refusal) {
             self.report(&destination.host.to_string(), destination.port);
         }
         result
     }
 
-    async fn dial_unbounded(&self, destination: &Destination) -> Result<TcpStream, DialError> {
-        let addresses = self.permitted_addresses(destination).await?;
-        let stream = race(addresses)
-            .await
-            .map_err(|error| DialError::Connect(destination.to_string(), error))?;
-        // Small packets at once, as the client has sent them. Failure costs only time.
-        let _ = stream.set_nodelay(true);
-        keep_alive(&stream);
-        Ok(stream)
-    }
-
-    async fn permitted_addresses(
+    async fn reach_unbounded(
         &self,
         destination: &Destination,
-    ) -> Result<Vec<SocketAddr>, DialError> {
-        let Destination { host, port } = destination;
+        purpose: Purpose,
+    ) -> Result<(TcpStream, Option<&Upstream>), DialError> {
+        self.judge(destination)?;
+        let upstream = self.upstreams.towards(destination, purpose);
+        let Some(upstream) = upstream.filter(|_| !is_of_this_host(&destination.host)) else {
+            let addresses = self.resolve(destination).await?;
+            let addresses = self.permitted(destination, addresses)?;
+            let stream = connect(addresses)
+                .await
+                .map_err(|error| DialError::Connect(destination.to_string(), error))?;
+            return Ok((stream, None));
+        };
+        if let OwnedHost::Address(address) = destination.host {
+            self.permitted(destination, vec![address])?;
+        }
+        let failed = |error| {
+            let name = Destination { host: upstream.host.clone(), port: upstream.port };
+            DialError::Upstream(destination.to_string(), name.to_string(), error)
+        };
+        let mut stream = self.dial_upstream(upstream).await.map_err(failed)?;
+        if purpose == Purpose::Request && upstream.takes_requests().is_some() {
+            return Ok((stream, Some(upstream)));
+        }
+        upstream.open_tunnel(&mut stream, destination).await.map_err(failed)?;
+        Ok((stream, None))
+    }
+
+    /// The upstream is wherever the caller says: no rule speaks of it.
+    async fn dial_upstream(&self, upstream: &Upstream) -> Result<TcpStream, UpstreamError> {
+        let addresses = match &upstream.host {
+            OwnedHost::Address(address) => vec![*address],
+            OwnedHost::Name(name) => {
+                self.resolver.resolve(name).await.map_err(UpstreamError::Resolve)?
+            }
+        };
+        let addresses = addresses.into_iter().map(|ip| SocketAddr::new(ip, upstream.port));
+        Ok(connect(addresses.collect()).await?)
+    }
+
+    fn judge(&self, Destination { host, port }: &Destination) -> Result<(), DialError> {
         let (name, port) = (host.to_string(), *port);
         match self.rules.judge(&host.borrow(), port) {
-            Verdict::Allowed => {}
-            Verdict::Denied => return Err(DialError::Denied { host: name, port }),
-            Verdict::NotListed => return Err(DialError::NotListed { host: name, port }),
+            Verdict::Allowed => Ok(()),
+            Verdict::Denied => Err(DialError::Denied { host: name, port }),
+            Verdict::NotListed => Err(DialError::NotListed { host: name, port }),
         }
-        let addresses = match host {
-            OwnedHost::Address(address) => vec![*address],
-            OwnedHost::Name(host) => self
+    }
+
+    async fn resolve(&self, destination: &Destination) -> Result<Vec<IpAddr>, DialError> {
+        match &destination.host {
+            OwnedHost::Address(address) => Ok(vec![*address]),
+            OwnedHost::Name(name) => self
                 .resolver
-                .resolve(host)
+                .resolve(name)
                 .await
-                .map_err(|error| DialError::Resolve(name.clone(), error))?,
-        };
+                .map_err(|error| DialError::Resolve(name.clone(), error)),
+        }
+    }
+
+    /// Those of `addresses` that may be dialled.
+    fn permitted(
+        &self,
+        destination: &Destination,
+        addresses: Vec<IpAddr>,
+    ) -> Result<Vec<SocketAddr>, DialError> {
+        let (host, port) = (&destination.host, destination.port);
         let mut refused = None;
         let mut permitted = Vec::new();
         for address in addresses.into_iter().map(|address| address.to_canonical()) {
@@ -78,10 +141,21 @@ impl Proxy {
         }
         match refused {
             Some((address, class)) if permitted.is_empty() => {
-                Err(DialError::Address { host: name, address, class })
+                Err(DialError::Address { host: host.to_string(), address, class })
             }
             _ => Ok(permitted),
         }
+    }
+}
+
+/// Whether what `host` means depends on who asks: it is not for an upstream.
+fn is_of_this_host(host: &OwnedHost) -> bool {
+    match host {
+        OwnedHost::Name(name) => resolve::is_localhost(name),
+        OwnedHost::Address(address) => matches!(
+            class_here(*address),
+            Class::Loopback | Class::Own | Class::LinkLocal | Class::Metadata
+        ),
     }
 }
 
@@ -110,6 +184,14 @@ fn is_own(address: IpAddr) -> bool {
             !error.raw_os_error().is_some_and(|number| foreign.contains(&number))
         }
     }
+}
+
+async fn connect(addresses: Vec<SocketAddr>) -> io::Result<TcpStream> {
+    let stream = race(addresses).await?;
+    // Small packets at once, as the client has sent them. Failure costs only time.
+    let _ = stream.set_nodelay(true);
+    keep_alive(&stream);
+    Ok(stream)
 }
 
 /// Connects to the first of `addresses` that answers (happy eyeballs, RFC 8305).

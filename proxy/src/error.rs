@@ -78,6 +78,29 @@ pub(crate) enum DialError {
     /// The connection was refused or is impossible.
     #[error("cannot connect to {0}: {1}")]
     Connect(String, io::Error),
+    /// The proxy that the caller uses does not lead there.
+    #[error("{0} cannot be reached through the upstream proxy {1}: {2}")]
+    Upstream(String, String, UpstreamError),
+}
+
+/// Why the upstream proxy does not connect.
+#[derive(Debug, Error)]
+pub(crate) enum UpstreamError {
+    /// Its own name.
+    #[error("its name cannot be resolved: {0}")]
+    Resolve(ResolveError),
+    /// It is not there, or broke off.
+    #[error("{0}")]
+    Connection(#[from] io::Error),
+    /// It does not take the user and password, or wants some.
+    #[error("it refuses the user and password, or wants some")]
+    Credentials,
+    /// What it answered: an HTTP status or a SOCKS5 reply.
+    #[error("it answered {0}")]
+    Refused(u16),
+    /// It speaks another protocol.
+    #[error("its answer makes no sense")]
+    Broken,
 }
 
 impl DialError {

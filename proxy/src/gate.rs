@@ -8,12 +8,14 @@ use crate::control::{Broker, Control, Listeners};
 use crate::error::ProxyError;
 use crate::resolve::Resolver;
 use crate::rules::Rules;
+use crate::upstream::Upstreams;
 use crate::{http, socks};
 use rustix::process::{Resource, getrlimit};
 use std::collections::HashMap;
 use std::net::{SocketAddr, SocketAddrV4, TcpListener};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::time::timeout;
@@ -30,9 +32,15 @@ const STRANGERS_MAX: usize = 1024;
 pub(crate) struct Proxy {
     pub(crate) rules: Rules,
     pub(crate) resolver: Resolver,
+    pub(crate) upstreams: Upstreams,
     broker: Broker,
     admissions: Mutex<Admissions>,
 }
+
+/// What a client is connected by: a TCP socket, in tests also memory.
+pub(crate) trait Client: AsyncRead + AsyncWrite + Unpin + Send + 'static {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Client for S {}
 
 /// Held as long as a connection is served.
 pub(crate) type Slot = Arc<OwnedSemaphorePermit>;
@@ -45,10 +53,11 @@ impl Proxy {
     pub(crate) fn new(
         rules: Rules,
         resolver: Resolver,
+        upstreams: Upstreams,
         control: Control,
     ) -> Result<Arc<Self>, ProxyError> {
         let broker = control.into_broker()?;
-        Ok(Arc::new(Self { rules, resolver, broker, admissions: Mutex::default() }))
+        Ok(Arc::new(Self { rules, resolver, upstreams, broker, admissions: Mutex::default() }))
     }
 
     /// Reports a refused host and port to the broker.

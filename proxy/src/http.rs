@@ -5,9 +5,10 @@
 //! URI; its Host field is replaced.
 
 use crate::destination::{AuthorityError, Destination};
-use crate::error::DialError;
-use crate::gate::{Proxy, Slot};
+use crate::error::{DialError, UpstreamError};
+use crate::gate::{Client, Proxy, Slot};
 use crate::tunnel;
+use crate::upstream::Upstream;
 use bytes::Bytes;
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Empty, Full};
@@ -19,7 +20,6 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 /// How long a client may take for the head of a request, and be idle between two.
@@ -38,7 +38,7 @@ enum Failure {
     Bad(&'static str),
     /// The destination was not reached.
     Dial(DialError),
-    /// The host does not speak HTTP, or broke off.
+    /// The host, or the upstream, does not speak HTTP, or broke off.
     Host(String),
     /// The host took too long.
     Slow,
@@ -51,10 +51,10 @@ impl From<DialError> for Failure {
 }
 
 /// Serves one connection.
-pub(crate) async fn serve(stream: TcpStream, proxy: Arc<Proxy>, slot: Slot) {
+pub(crate) async fn serve<S: Client>(stream: S, proxy: Arc<Proxy>, slot: Slot) {
     let service = service_fn(|request| {
         let (proxy, slot) = (Arc::clone(&proxy), Arc::clone(&slot));
-        async move { Ok::<_, Infallible>(answer(request, proxy, slot).await) }
+        async move { Ok::<_, Infallible>(answer::<S>(request, proxy, slot).await) }
     });
     // What goes wrong is the client's doing, and hyper has told it.
     let _ = hyper::server::conn::http1::Builder::new()
@@ -66,16 +66,20 @@ pub(crate) async fn serve(stream: TcpStream, proxy: Arc<Proxy>, slot: Slot) {
         .await;
 }
 
-async fn answer(request: Request<Incoming>, proxy: Arc<Proxy>, slot: Slot) -> Response<Body> {
+async fn answer<S: Client>(
+    request: Request<Incoming>,
+    proxy: Arc<Proxy>,
+    slot: Slot,
+) -> Response<Body> {
     let answered = if request.method() == Method::CONNECT {
-        connect(request, proxy, slot).await
+        connect::<S>(request, proxy, slot).await
     } else {
         forward(request, &proxy, slot).await
     };
     answered.unwrap_or_else(|failure| failure.response())
 }
 
-async fn connect(
+async fn connect<S: Client>(
     request: Request<Incoming>,
     proxy: Arc<Proxy>,
     slot: Slot,
@@ -86,7 +90,7 @@ async fn connect(
     let host = proxy.dial(&destination).await?;
     tokio::spawn(async move {
         if let Ok(upgraded) = hyper::upgrade::on(request).await {
-            match upgraded.downcast::<TokioIo<TcpStream>>() {
+            match upgraded.downcast::<TokioIo<S>>() {
                 Ok(parts) => {
                     let (client, early) = (parts.io.into_inner(), parts.read_buf.to_vec());
                     tunnel::relay(&proxy, &destination, client, early, host).await;
@@ -113,11 +117,14 @@ async fn forward(
         return Err(Failure::Bad("this is a proxy: a request needs an absolute http:// URI"));
     };
     let destination = destination(proxy, authority.as_str(), Some(HTTP_PORT))?;
-    let stream = proxy.dial(&destination).await?;
+    let (stream, upstream) = proxy.dial_for_request(&destination).await?;
 
     let upgrade = requested_upgrade(request.headers());
     let client_side = upgrade.is_some().then(|| hyper::upgrade::on(&mut request));
     rewrite(&mut request, &uri, &destination, upgrade)?;
+    if let Some(authorization) = upstream.and_then(Upstream::takes_requests) {
+        address_upstream(&mut request, authorization)?;
+    }
     let lost = |error: hyper::Error| Failure::Host(format!("{destination}: {error}"));
     let (mut sender, connection) = hyper::client::conn::http1::Builder::new()
         .max_buf_size(BUFFER_MAX)
@@ -130,9 +137,14 @@ async fn forward(
     });
     let sent = timeout(RESPONSE_TIMEOUT, sender.send_request(request)).await;
     let mut response = sent.map_err(|_| Failure::Slow)?.map_err(lost)?;
+    if upstream.is_some() && response.status() == StatusCode::PROXY_AUTHENTICATION_REQUIRED {
+        return Err(Failure::Host(format!("the upstream proxy: {}", UpstreamError::Credentials)));
+    }
 
     let upgrade = requested_upgrade(response.headers());
     strip_hop_by_hop(response.headers_mut());
+    // RFC 9110 section 6.2: its own, not the host's. hyper sees to what the client can take.
+    *response.version_mut() = Version::HTTP_11;
     if response.status() == StatusCode::SWITCHING_PROTOCOLS {
         let (Some(client_side), Some(protocol)) = (client_side, upgrade) else {
             return Err(Failure::Host(format!("{destination}: it switched protocols unasked")));
@@ -218,6 +230,29 @@ fn rewrite(
     Ok(())
 }
 
+/// Makes the request to the host one to the upstream proxy (RFC 9112 section 3.2.2).
+fn address_upstream(
+    request: &mut Request<Incoming>,
+    authorization: Option<&HeaderValue>,
+) -> Result<(), Failure> {
+    if request.method() == Method::TRACE {
+        // It can be answered by the upstream itself, with what it was sent (RFC 9110 section 9.3.8):
+        // the credentials.
+        return Err(Failure::Bad("TRACE does not go through an upstream proxy"));
+    }
+    let host = request.headers().get(header::HOST).and_then(|value| value.to_str().ok());
+    let uri = match (host, request.uri().path()) {
+        (None, _) => return Err(Failure::Bad("the host is none")),
+        (Some(host), "*") => format!("http://{host}"),
+        (Some(host), _) => format!("http://{host}{}", request.uri()),
+    };
+    *request.uri_mut() = uri.parse().map_err(|_| Failure::Bad("the path is none"))?;
+    if let Some(value) = authorization {
+        request.headers_mut().insert(header::PROXY_AUTHORIZATION, value.clone());
+    }
+    Ok(())
+}
+
 /// Removes what is for the next hop only (RFC 9110 section 7.6.1), except what frames the body:
 /// hyper sees to that.
 fn strip_hop_by_hop(headers: &mut HeaderMap) {
@@ -238,6 +273,7 @@ fn strip_hop_by_hop(headers: &mut HeaderMap) {
         header::UPGRADE,
         HeaderName::from_static("keep-alive"),
         HeaderName::from_static("proxy-connection"),
+        HeaderName::from_static("proxy-authentication-info"),
     ];
     for name in named.into_iter().chain(always) {
         headers.remove(name);

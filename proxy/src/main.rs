@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod bypass;
 mod client;
 mod confine;
 mod control;
@@ -16,13 +17,19 @@ mod dial;
 mod dns;
 mod error;
 mod files;
+mod filter;
+#[cfg(test)]
+mod fuzz;
 mod gate;
 mod http;
+#[cfg(test)]
+mod limits;
 mod resolve;
 mod rules;
 mod socks;
 mod tls;
 mod tunnel;
+mod upstream;
 
 use common::trap::Trap;
 use control::Control;
@@ -36,10 +43,10 @@ fn main() -> ExitCode {
     let arguments: Vec<String> =
         std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let result = match words[..] {
-        [] => serve(),
-        ["--connect", proxy, host, port] => client::relay(proxy, host, port),
-        _ => Err(ProxyError::Usage),
+    let (result, tell): (_, fn(&ProxyError)) = match words[..] {
+        [] => (serve(), tell_in_json),
+        ["--connect", proxy, host, port] => (client::relay(proxy, host, port), tell),
+        _ => (Err(ProxyError::Usage), tell),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -50,27 +57,34 @@ fn main() -> ExitCode {
     }
 }
 
+/// For somebody inside of the sandbox, who must not take it for a failure of landstrip.
+fn tell(error: &ProxyError) {
+    // A closed standard error leaves only the exit status to tell.
+    let _ = writeln!(std::io::stderr(), "landstrip-proxy: {error}");
+}
+
 /// Serves the sandbox until the broker has gone.
 fn serve() -> Result<(), ProxyError> {
     let control = Control::take_over()?;
     let setup = control.receive_setup()?;
     let resolver = Resolver::load();
-    confine::confine()?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(ProxyError::Runtime)?;
+    confine::confine()?;
+    filter::install()?;
     runtime.block_on(async {
-        gate::serve(setup.listeners, Proxy::new(setup.rules, resolver, control)?).await
+        let proxy = Proxy::new(setup.rules, resolver, setup.upstreams, control)?;
+        gate::serve(setup.listeners, proxy).await
     })
 }
 
 /// Says why it gave up, in one line of JSON as all of landstrip's programs do.
-fn tell(error: &ProxyError) {
+fn tell_in_json(error: &ProxyError) {
     let message = error.to_string();
     let mut line = String::new();
     let pairs = [("source", &b"proxy"[..]), ("message", message.as_bytes())];
     let _ = Trap::Internal(&pairs).write_line(&mut line);
-    // A closed standard error leaves only the exit status to tell.
     let _ = std::io::stderr().write_all(line.as_bytes());
 }

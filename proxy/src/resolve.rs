@@ -35,10 +35,12 @@ impl Resolver {
             let bytes = std::fs::read(path).unwrap_or_default();
             String::from_utf8_lossy(&bytes).into_owned()
         };
-        Self {
-            hosts: files::hosts(&read("/etc/hosts")),
-            servers: files::servers(&read("/etc/resolv.conf")),
-        }
+        Self::of(&read("/etc/hosts"), &read("/etc/resolv.conf"))
+    }
+
+    /// What these texts say.
+    pub(crate) fn of(hosts: &str, resolv_conf: &str) -> Self {
+        Self { hosts: files::hosts(hosts), servers: files::servers(resolv_conf) }
     }
 
     /// The addresses of `name`, which is in its one spelling and permitted: the question itself
@@ -57,7 +59,7 @@ impl Resolver {
             return Ok(listed);
         }
         // RFC 6761 section 6.3: never asked for.
-        if name == "localhost" || name.ends_with(".localhost") {
+        if is_localhost(name) {
             return Ok(vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()]);
         }
         let (servers, owned) = (self.servers.clone(), name.to_owned());
@@ -80,6 +82,11 @@ impl Resolver {
             _ => Err(ResolveError::Addressless),
         }
     }
+}
+
+/// Whether `name` means this host, whoever is asked.
+pub(crate) fn is_localhost(name: &str) -> bool {
+    name == "localhost" || name.ends_with(".localhost")
 }
 
 /// One of each in turn, as RFC 8305 orders them.

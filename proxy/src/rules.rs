@@ -93,7 +93,7 @@ mod tests {
 
     fn rules(allowed: &[&str], denied: &[&str], private: &[&str]) -> Rules {
         let mut buffer = vec![0; common::proxy::SETUP_MAX];
-        let length = Setup::encode(&mut buffer, [allowed, denied, private]).unwrap();
+        let length = Setup::encode(&mut buffer, [allowed, denied, private, &[], &[], &[]]).unwrap();
         Rules::parse(&Setup::decode(&buffer[..length]).unwrap()).unwrap()
     }
 

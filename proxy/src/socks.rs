@@ -5,14 +5,13 @@
 
 use crate::destination::{Destination, OwnedHost};
 use crate::error::DialError;
-use crate::gate::{Proxy, Slot};
+use crate::gate::{Client, Proxy, Slot};
 use crate::tunnel;
 use common::domain::{Host, HostError};
 use std::io;
 use std::net::IpAddr;
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 
 /// How long a client may take to say what it wants.
@@ -48,7 +47,7 @@ enum Request {
 }
 
 /// Serves one connection.
-pub(crate) async fn serve(mut stream: TcpStream, proxy: &Proxy, slot: Slot) {
+pub(crate) async fn serve<S: Client>(mut stream: S, proxy: &Proxy, slot: Slot) {
     let asked = timeout(HANDSHAKE_TIMEOUT, handshake(&mut stream)).await;
     let Ok(Ok(request)) = asked else { return };
     let destination = match request {
@@ -76,10 +75,7 @@ pub(crate) async fn serve(mut stream: TcpStream, proxy: &Proxy, slot: Slot) {
     drop(slot);
 }
 
-async fn handshake<S>(stream: &mut S) -> io::Result<Request>
-where
-    S: AsyncRead + tokio::io::AsyncWrite + Unpin,
-{
+async fn handshake<S: Client>(stream: &mut S) -> io::Result<Request> {
     match stream.read_u8().await? {
         VERSION => {}
         // Request rejected or failed.

@@ -208,4 +208,25 @@ mod tests {
         assert_eq!(read(b"SSH-2.0-x\r\n"), Hello::Ssh);
         assert_eq!(read(b"SS"), Hello::Incomplete);
     }
+
+    #[test]
+    fn no_bytes_make_the_reader_panic_or_find_a_name_that_is_not_there() {
+        let good = record(&hello(&[&[0, 5, 0, 1, 9][..], &name_extension(b"a.test")].concat()));
+        let mut state = 1_u64;
+        let mut next = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            usize::try_from(state >> 33).unwrap()
+        };
+        for _ in 0..100_000 {
+            let mut stream = good.clone();
+            for _ in 0..=next() % 3 {
+                let at = next() % stream.len();
+                stream[at] = u8::try_from(next() % 256).unwrap();
+            }
+            stream.truncate(next() % (2 * stream.len()));
+            if let Hello::Tls(Some(name)) = read(&stream) {
+                assert!(stream.windows(name.len().max(1)).any(|part| part == name), "{name:?}");
+            }
+        }
+    }
 }

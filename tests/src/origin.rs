@@ -105,6 +105,34 @@ pub fn echo_server() -> u16 {
     })
 }
 
+/// What a server got.
+type Seen = Arc<Mutex<Vec<u8>>>;
+
+/// Answers the head of a request with `words` and sends back what comes after that; returns the
+/// port, and where all that comes is recorded.
+pub fn answering_server(words: &'static str) -> (u16, Seen) {
+    let seen = Seen::default();
+    let record = Arc::clone(&seen);
+    let port = listen(move |mut stream| {
+        let mut buffer = [0; 512];
+        let mut answered = false;
+        while let Ok(length @ 1..) = stream.read(&mut buffer) {
+            let mut seen = record.lock().expect("what was seen");
+            seen.extend_from_slice(&buffer[..length]);
+            let reply = match answered {
+                true => &buffer[..length],
+                false if seen.windows(4).any(|part| part == b"\r\n\r\n") => words.as_bytes(),
+                false => continue,
+            };
+            answered = true;
+            if stream.write_all(reply).is_err() {
+                break;
+            }
+        }
+    });
+    (port, seen)
+}
+
 /// Sends `size` bytes to whoever connects; returns the port.
 pub fn flood_server(size: usize) -> u16 {
     listen(move |mut stream| {
@@ -139,8 +167,8 @@ impl NameServer {
         std::thread::spawn(move || {
             let mut packet = [0; 512];
             while let Ok((length, peer)) = socket.recv_from(&mut packet) {
-                let mut reply = packet[..length].to_vec();
-                let (name, kind) = question(&reply);
+                let query = &packet[..length];
+                let (name, kind) = question(query);
                 let before = {
                     let mut asked = record.lock().expect("questions");
                     let before = asked.iter().filter(|known| **known == name).count();
@@ -149,15 +177,41 @@ impl NameServer {
                     }
                     before
                 };
-                let found = answer(&name, before);
-                reply[2] = 0x81;
-                reply[3] = if found.is_some() { 0x80 } else { 0x83 };
-                if let (Some(address), 1) = (found, kind) {
-                    reply[7] = 1;
-                    reply.extend([0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4]);
-                    reply.extend(address);
-                }
-                let _ = socket.send_to(&reply, peer);
+                let _ = socket.send_to(&reply(query, answer(&name, before)), peer);
+            }
+        });
+        Self { asked }
+    }
+
+    /// The same for one whose answers over UDP are always cut, and complete over TCP.
+    pub fn truncating(
+        address: &str,
+        answer: impl Fn(&str) -> Option<[u8; 4]> + Send + 'static,
+    ) -> Self {
+        let datagrams = UdpSocket::bind((address, 53)).expect("port 53");
+        let listener = TcpListener::bind((address, 53)).expect("port 53");
+        let asked = Arc::new(Mutex::new(Vec::<String>::new()));
+        let record = Arc::clone(&asked);
+        std::thread::spawn(move || {
+            let mut packet = [0; 512];
+            while let Ok((length, peer)) = datagrams.recv_from(&mut packet) {
+                let mut cut = reply(&packet[..length], None);
+                cut[2] |= 0x02;
+                cut[3] = 0x80;
+                let _ = datagrams.send_to(&cut, peer);
+            }
+        });
+        std::thread::spawn(move || {
+            for mut stream in listener.incoming().flatten() {
+                let mut length = [0; 2];
+                stream.read_exact(&mut length).expect("a length");
+                let mut query = vec![0; u16::from_be_bytes(length).into()];
+                stream.read_exact(&mut query).expect("a query");
+                let (name, _) = question(&query);
+                record.lock().expect("questions").push(format!("{name} over TCP"));
+                let reply = reply(&query, answer(&name));
+                let length = u16::try_from(reply.len()).expect("a short reply").to_be_bytes();
+                let _ = stream.write_all(&[&length[..], &reply].concat());
             }
         });
         Self { asked }
@@ -167,6 +221,20 @@ impl NameServer {
     pub fn asked(&self) -> Vec<String> {
         self.asked.lock().expect("questions").clone()
     }
+}
+
+/// The reply to `query`: this address, or that there is no such name.
+fn reply(query: &[u8], found: Option<[u8; 4]>) -> Vec<u8> {
+    let mut reply = query.to_vec();
+    let (_, kind) = question(query);
+    reply[2] = 0x81;
+    reply[3] = if found.is_some() { 0x80 } else { 0x83 };
+    if let (Some(address), 1) = (found, kind) {
+        reply[7] = 1;
+        reply.extend([0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4]);
+        reply.extend(address);
+    }
+    reply
 }
 
 fn question(packet: &[u8]) -> (String, u8) {

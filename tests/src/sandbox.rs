@@ -230,6 +230,14 @@ impl Sandbox {
         self.start(command.into_iter().map(Into::into).collect()).wait()
     }
 
+    /// Starts a command without the sandbox.
+    pub fn spawn_outside<S: Into<OsString>>(
+        &self,
+        command: impl IntoIterator<Item = S>,
+    ) -> Running {
+        self.start(command.into_iter().map(Into::into).collect())
+    }
+
     /// Runs a shell script in the sandbox.
     pub fn sh(&self, script: &str) -> Outcome {
         self.run(["sh", "-c", script])

@@ -355,3 +355,42 @@ if __name__ == '__main__':
     let output = container.run(&landstrip);
     assert_eq!(String::from_utf8_lossy(&output.stdout), expected, "{output:?}");
 }
+
+/// Nothing of the C library's name service is in there: only the two files that Docker writes.
+#[test]
+fn names_are_resolved_in_a_scratch_container() {
+    let container = Container::new("names");
+    if !runc_works(&container) {
+        return;
+    }
+    let policy = r#"{"network":{"allowedDomains":["*.test","127.0.0.1:4000","10.0.0.9"]}}"#;
+    container.world.file("root/etc/policy.json", policy);
+    // No name server: what it does not answer is no longer waited for after a second.
+    container
+        .world
+        .file("root/etc/resolv.conf", "nameserver 127.0.0.1\noptions timeout:1 attempts:1\n");
+    container.world.file("root/etc/hosts", "127.0.0.1 here.test\n10.0.0.8 inside.test\n");
+    let connect = |host: &str| {
+        let request = format!(
+            "raw http {}",
+            tests::raw::encode(tests::raw::connect(&format!("{host}:4000")))
+        );
+        let mut words = vec!["/bin/landstrip", "-p", "/etc/policy.json", "probe"];
+        words.extend(request.split(' '));
+        let output = container.run(&words);
+        (String::from_utf8_lossy(&output.stdout).into_owned(), output)
+    };
+    for (host, status, reason) in [
+        // Found in the file and dialled, where nobody listens.
+        ("here.test", 502, "Connection refused"),
+        // Found in the file, and judged.
+        ("inside.test", 403, "10.0.0.8, which is refused"),
+        // Asked for, in vain.
+        ("elsewhere.test", 502, "no name server answered"),
+        ("here.other", 403, "network.allowedDomains"),
+    ] {
+        let (text, output) = connect(host);
+        assert!(text.starts_with(&format!("raw=HTTP/1.1 {status} ")), "{host}: {output:?}");
+        assert!(text.contains(reason), "{host}: {output:?}");
+    }
+}

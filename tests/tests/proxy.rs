@@ -7,9 +7,12 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
+use tests::raw::{
+    BAD, FORBIDDEN, OK, SOCKS_OK, SOCKS_REFUSED, answers, connect, encode, get, raw, socks,
+};
 use tests::{
-    NameServer, Origin, Outcome, Sandbox, TcpPeer, echo_server, eventually, flood_server,
-    for_each_user, free_port, programs,
+    NameServer, Origin, Sandbox, TcpPeer, echo_server, eventually, flood_server, for_each_user,
+    free_port, programs,
 };
 
 /// A sandbox that may reach `good.localhost` on these ports of 127.0.0.1.
@@ -25,45 +28,22 @@ fn domains(sandbox: Sandbox, ports: &[u16]) -> Sandbox {
     sandbox.policy_json(policy.to_string())
 }
 
-/// Bytes for the probe.
-fn encode(bytes: impl AsRef<[u8]>) -> String {
-    let encode = |&byte: &u8| match byte {
-        b'a'..=b'z' => char::from(byte).to_string(),
-        _ => format!("%{byte:02x}"),
+/// Children of the broker's threads, seen from outside.
+fn children(pid: u32) -> Vec<u32> {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
+    let lists = threads.map(|thread| fs::read_to_string(thread.path().join("children")));
+    let lists: Vec<String> = lists.flatten().collect();
+    lists.iter().flat_map(|list| list.split_whitespace()).map(|pid| pid.parse().unwrap()).collect()
+}
+
+/// The proxy of a broker that has started it.
+fn proxy_of(broker: u32) -> u32 {
+    let is_proxy = |pid: &u32| {
+        let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        name.starts_with("landstrip-proxy")
     };
-    bytes.as_ref().iter().map(encode).collect()
+    children(broker).into_iter().find(is_proxy).expect("a running proxy")
 }
-
-fn raw(sandbox: &Sandbox, protocol: &str, bytes: impl AsRef<[u8]>) -> Outcome {
-    sandbox.probe(format!("raw {protocol} {}", encode(bytes)))
-}
-
-#[track_caller]
-fn answers(outcome: &Outcome, expected: &str) {
-    let answer = outcome.result("raw");
-    assert!(answer.starts_with(expected), "{expected} expected: {outcome:#?}");
-}
-
-fn get(authority: &str) -> String {
-    format!(
-        "GET http://{authority}/path?q HTTP/1.1\r\nHost: {authority}\r\nConnection: close\r\n\r\n"
-    )
-}
-
-fn connect(authority: &str) -> String {
-    format!("CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n\r\n")
-}
-
-fn socks(host: &[u8], port: u16) -> Vec<u8> {
-    let length = u8::try_from(host.len()).unwrap();
-    [&[5, 1, 0, 5, 1, 0, 3, length], host, &port.to_be_bytes()].concat()
-}
-
-const OK: &str = "HTTP/1.1 200";
-const FORBIDDEN: &str = "HTTP/1.1 403";
-const BAD: &str = "HTTP/1.1 400";
-const SOCKS_OK: &str = r"\x05\x00\x05\x00";
-const SOCKS_REFUSED: &str = r"\x05\x00\x05\x02";
 
 #[test]
 fn permitted_name_is_reached_by_every_protocol_and_another_is_not() {
@@ -374,22 +354,20 @@ fn only_the_own_proxy_is_reached_on_its_port() {
 #[test]
 fn a_command_that_never_connects_starts_no_proxy() {
     let sandbox = sandbox_for(&[1]);
-    // Children of the broker's threads, seen from outside.
-    let children = |pid: u32| {
-        let threads = fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
-        let lists = threads.map(|thread| fs::read_to_string(thread.path().join("children")));
-        lists.flatten().map(|list| list.split_whitespace().count()).sum::<usize>()
-    };
     let mut running = sandbox.spawn(["sh", "-c", "echo up; sleep 1"]);
     running.expect("up");
-    assert_eq!(children(running.pid()), 1);
+    assert_eq!(children(running.pid()).len(), 1);
     running.wait().succeeds();
     let probe = programs().probe();
     let attack =
         format!("{} raw http {}; echo up; sleep 1", probe.display(), encode(get("a.test")));
     let mut running = sandbox.spawn(["sh", "-c", &attack]);
     running.expect("up");
-    assert_eq!(children(running.pid()), 2);
+    assert_eq!(children(running.pid()).len(), 2);
+    let proxy = proxy_of(running.pid());
+    let status = fs::read_to_string(format!("/proc/{proxy}/status")).unwrap();
+    assert!(status.contains("\nSeccomp:\t2\n"), "it has no filter: {status}");
+    assert!(status.contains("\nNoNewPrivs:\t1\n"), "{status}");
     running.wait().succeeds();
 }
 
@@ -581,21 +559,63 @@ fn two_hundred_megabytes_pass_through_one_tunnel() {
 fn random_bytes_neither_break_the_proxy_nor_get_through() {
     let origin = Origin::new("hello");
     let port = origin.port();
-    let good = get(&format!("good.localhost:{port}"));
+    let good = encode(get(&format!("good.localhost:{port}")));
     let sandbox = sandbox_for(&[port]).timeout(Duration::from_secs(90));
-    for protocol in ["http", "socks"] {
-        let attack = format!("storm {protocol} 5 {port} + raw http {}", encode(&good));
-        let outcome = sandbox.probe(attack);
-        assert!(outcome.result("storm").parse::<usize>().unwrap() > 100, "{outcome:#?}");
-        answers(&outcome, OK);
-        assert!(!outcome.stderr.contains("panicked"), "{outcome:#?}");
-    }
+    let script = format!(
+        "wait_for() {{ echo at $1; while [ ! -e $1 ]; do sleep 0.05; done; }}; set -e; \
+         {probe} storm http 1 1; {probe} raw http {good}; wait_for first; \
+         {probe} storm http 3 {port}; {probe} storm socks 3 {port}; wait_for second; \
+         {probe} raw http {good}",
+        probe = programs().probe().display()
+    );
+    let mut running = sandbox.spawn(["sh", "-c", &script]);
+    let mut usage_at = |name: &str| {
+        running.expect(&format!("at {name}"));
+        let proxy = proxy_of(running.pid());
+        // Connections that the storm has just closed end in their own time.
+        let descriptors = || fs::read_dir(format!("/proc/{proxy}/fd")).unwrap().count();
+        let idle = || descriptors() <= 16;
+        assert!(eventually(idle), "{} descriptors are left", descriptors());
+        let status = fs::read_to_string(format!("/proc/{proxy}/status")).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        let memory: usize = line.trim().trim_end_matches(" kB").parse().unwrap();
+        sandbox.file(format!("work/{name}"), "");
+        (proxy, memory)
+    };
+    let (before, after) = (usage_at("first"), usage_at("second"));
+    assert_eq!(before.0, after.0, "another proxy was started");
+    assert!(after.1 <= before.1 + 4096, "memory: {} KiB, then {}", before.1, after.1);
+    let outcome = running.wait();
+    let storms = outcome.results().filter(|(name, _)| *name == "storm");
+    assert!(storms.map(|(_, count)| count.parse::<usize>().unwrap()).all(|count| count > 100));
+    assert_eq!(outcome.results().filter(|(_, answer)| answer.starts_with(OK)).count(), 2);
+    assert!(!outcome.stderr.contains("panicked"), "{outcome:#?}");
     assert_eq!(origin.requests().len(), 2, "only the permitted requests arrived");
 }
 
 #[test]
-fn an_upstream_proxy_is_refused_and_nothing_runs() {
-    let sandbox = sandbox_for(&[1]).env("HTTP_PROXY", "http://proxy.example:3128");
-    sandbox.run(["true"]).is_error(125, "Internal", "HTTP_PROXY");
-    sandbox_for(&[1]).run(["true"]).succeeds();
+fn servers_of_the_command_are_reached_without_the_proxy() {
+    let script = "import http.server, os, subprocess, threading\n\
+        os.mkdir('site'); open('site/file', 'w').write('own')\n\
+        os.chdir('site')\n\
+        server = http.server.HTTPServer(('127.0.0.1', 0), http.server.SimpleHTTPRequestHandler)\n\
+        threading.Thread(target=server.serve_forever, daemon=True).start()\n\
+        for host in ('127.0.0.1', 'localhost'):\n\
+        \x20url = f'http://{host}:{server.server_address[1]}/file'\n\
+        \x20print(subprocess.run(['curl', '-sS', url], capture_output=True).stdout.decode())\n";
+    let sandbox =
+        Sandbox::new().allow_write(".").allow_local_binding().allow_domains(["good.localhost"]);
+    let outcome = sandbox.run(["python3", "-c", script]);
+    assert_eq!(outcome.stdout, "own\nown\n", "{outcome:#?}");
+    let foreign = Origin::new("hello");
+    let url = format!("http://127.0.0.1:{}/", foreign.port());
+    sandbox.run(["curl", "-sSf", &url]).fails();
+    assert_eq!(foreign.requests(), [""; 0]);
+    // A rule for it leads there through the proxy.
+    let sandbox = sandbox.policy_json(
+        serde_json::json!({ "network": { "allowLocalBinding": true,
+            "allowedDomains": [format!("127.0.0.1:{}", foreign.port())] } })
+        .to_string(),
+    );
+    assert_eq!(sandbox.run(["curl", "-sSf", &url]).stdout, "hello");
 }

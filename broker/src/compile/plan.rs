@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 const DEFAULT_PATH: &[u8] = b"/bin:/usr/bin";
 
 /// A change of the command's environment: a value to set, or a variable to remove.
-pub(crate) type Variable<'a> = (&'a str, Option<&'a OsStr>);
+pub(crate) type Variable<'a> = (&'a OsStr, Option<&'a OsStr>);
 
 /// The paths at which `tool` may be, in the order in which they are tried. An empty entry of `path`
 /// is the working directory.

@@ -1,61 +1,92 @@
-//! What HTTP_PROXY and SOCKS_PROXY name. Pure.
+//! The proxies that the caller's environment names. Pure.
 
-use std::net::{IpAddr, Ipv6Addr};
+use common::domain::{Host, NAME_MAX};
+use common::upstream::{Protocol, Upstream};
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// The meaning of a proxy variable.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum ProxyVariable {
-    /// A proxy on this host: its port may be connected to.
-    Loopback(u16),
-    /// A proxy elsewhere, as written: landstrip's own proxies go through it.
-    Upstream(String),
-    /// Nothing that can be used, and why.
-    Unusable(&'static str),
+/// All of them, and what goes through none.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(crate) struct CallerProxies {
+    /// HTTP_PROXY.
+    pub(crate) http: Option<CallerProxy>,
+    /// HTTPS_PROXY.
+    pub(crate) https: Option<CallerProxy>,
+    /// ALL_PROXY.
+    pub(crate) all: Option<CallerProxy>,
+    /// SOCKS_PROXY.
+    pub(crate) socks: Option<CallerProxy>,
+    /// NO_PROXY, as written.
+    pub(crate) direct: Option<String>,
 }
 
-/// Reads `[scheme://][user[:password]@]host[:port][/...]`.
-pub(crate) fn interpret(text: &str) -> ProxyVariable {
-    let after_scheme = text.split_once("://").map_or(text, |(_, rest)| rest);
-    let authority = after_scheme.split(['/', '?', '#']).next().unwrap_or_default();
-    let host_and_port = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
-    let (host, port) = match host_and_port.strip_prefix('[') {
-        Some(bracketed) => match bracketed.split_once(']') {
-            Some((host, "")) => (host, None),
-            Some((host, rest)) if rest.starts_with(':') => (host, Some(&rest[1..])),
-            _ => return ProxyVariable::Unusable("it is no URL"),
-        },
-        None => match host_and_port.split_once(':') {
-            Some((host, port)) => (host, Some(port)),
-            None => (host_and_port, None),
-        },
-    };
-    if host.is_empty() {
-        return ProxyVariable::Unusable("it names no host");
-    }
-    // An IPv6 address out of brackets has its colon taken for that of a port, and is refused here.
-    let port = match port.map(str::parse::<u16>) {
-        None => None,
-        Some(Ok(port)) if port > 0 => Some(port),
-        Some(_) => return ProxyVariable::Unusable("its port is no number from 1 to 65535"),
-    };
-    match (is_loopback(host), port) {
-        (true, Some(port)) => ProxyVariable::Loopback(port),
-        (true, None) => ProxyVariable::Unusable("it names no port"),
-        (false, _) => ProxyVariable::Upstream(text.to_owned()),
+/// A proxy that one variable names.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct CallerProxy {
+    /// The variable, as the caller spelled it.
+    pub(crate) variable: &'static str,
+    /// With a scheme; it can contain a password, and so is shown nowhere.
+    pub(crate) url: String,
+    /// Its user, password and host as written, if there is a user.
+    pub(crate) secret: Option<String>,
+    /// Where it is, if it is on this host: then it has a port.
+    pub(crate) loopback: Vec<SocketAddr>,
+    /// Whether landstrip's own proxies speak its protocol.
+    pub(crate) is_spoken: bool,
+}
+
+impl CallerProxies {
+    /// Each that there is.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &CallerProxy> {
+        [&self.http, &self.https, &self.all, &self.socks].into_iter().flatten()
     }
 }
 
-fn is_loopback(host: &str) -> bool {
-    if host.eq_ignore_ascii_case("localhost") {
-        return true;
-    }
-    match host.parse::<IpAddr>() {
-        Ok(IpAddr::V4(address)) => address.is_loopback(),
-        Ok(IpAddr::V6(address)) => {
-            let mapped = address.to_ipv4_mapped();
-            address == Ipv6Addr::LOCALHOST || mapped.is_some_and(|address| address.is_loopback())
+impl CallerProxy {
+    /// Reads the value of `variable`.
+    ///
+    /// # Errors
+    /// Returns why it names no proxy.
+    pub(crate) fn parse(
+        variable: &'static str,
+        text: &str,
+        default: Protocol,
+    ) -> Result<Self, String> {
+        let mut buffer = [0; NAME_MAX];
+        let upstream =
+            Upstream::parse(text, default, &mut buffer).map_err(|error| error.to_string())?;
+        let loopback: Vec<IpAddr> = match upstream.host {
+            _ if !upstream.is_loopback() => Vec::new(),
+            Host::Address(address) => vec![address],
+            Host::Name(_) => vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()],
+        };
+        if !loopback.is_empty() && upstream.port.is_none() {
+            return Err("it names no port".to_owned());
         }
-        Err(_) => false,
+        let port = upstream.port();
+        let url = match text.contains("://") {
+            true => text.to_owned(),
+            false => format!("{}://{text}", default.scheme()),
+        };
+        Ok(Self {
+            variable,
+            secret: upstream.secret.map(str::to_owned),
+            loopback: loopback.into_iter().map(|ip| SocketAddr::new(ip, port)).collect(),
+            is_spoken: upstream.protocol.is_some(),
+            url,
+        })
+    }
+
+    /// Its port, if it is on this host.
+    pub(crate) fn loopback_port(&self) -> Option<u16> {
+        self.loopback.first().map(SocketAddr::port)
+    }
+}
+
+impl fmt::Debug for CallerProxy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Without the URL.
+        f.debug_struct("CallerProxy").field("variable", &self.variable).finish_non_exhaustive()
     }
 }
 
@@ -63,42 +94,36 @@ fn is_loopback(host: &str) -> bool {
 mod tests {
     use super::*;
 
+    fn parse(text: &str) -> Result<CallerProxy, String> {
+        CallerProxy::parse("HTTP_PROXY", text, Protocol::Http)
+    }
+
     #[test]
-    fn loopback_hosts_give_a_port_and_others_an_upstream() {
+    fn loopback_hosts_give_a_port_and_others_none() {
         for (text, port) in [
-            ("http://localhost:3128", 3128),
-            ("http://LOCALHOST:3128/", 3128),
-            ("127.0.0.1:8080", 8080),
-            ("http://127.9.9.9:1/path", 1),
-            ("socks5h://user:p%40ss@[::1]:65535", 65535),
-            ("http://[::ffff:127.0.0.1]:80", 80),
+            ("http://localhost:3128", Some(3128)),
+            ("127.0.0.1:8080", Some(8080)),
+            ("http://127.9.9.9:1/path", Some(1)),
+            ("socks5h://user:p%40ss@[::1]:65535", Some(65535)),
+            ("https://127.0.0.1:1", Some(1)),
+            ("http://proxy.example.com:3128", None),
+            ("http://10.0.0.1", None),
+            ("http://localhost@evil.example:1", None),
         ] {
-            assert_eq!(interpret(text), ProxyVariable::Loopback(port), "{text}");
+            assert_eq!(parse(text).unwrap().loopback_port(), port, "{text}");
         }
-        for text in [
-            "http://proxy.example.com:3128",
-            "proxy:1",
-            "http://10.0.0.1",
-            "http://localhost@evil.example:1",
-            "http://localhost.evil.example:1",
-            "http://[2001:db8::1]:1",
-        ] {
-            assert_eq!(interpret(text), ProxyVariable::Upstream(text.to_owned()), "{text}");
+        for text in ["", "http://", "http://localhost", "localhost:0", "::1", "http://a%@b:1"] {
+            assert!(parse(text).is_err(), "{text}");
         }
-        for text in [
-            "",
-            "http://",
-            ":80",
-            "http://localhost",
-            "localhost:0",
-            "localhost:99999",
-            "localhost:x",
-            "::1",
-            "[::1",
-            "[::1]80",
-            "http://user@",
-        ] {
-            assert!(matches!(interpret(text), ProxyVariable::Unusable(_)), "{text}");
-        }
+    }
+
+    #[test]
+    fn the_url_has_a_scheme_and_is_not_shown() {
+        assert_eq!(parse("proxy:1").unwrap().url, "http://proxy:1");
+        let socks = CallerProxy::parse("SOCKS_PROXY", "u:p@proxy:1", Protocol::Socks5).unwrap();
+        assert_eq!(socks.url, "socks5h://u:p@proxy:1");
+        assert_eq!(socks.secret.as_deref(), Some("u:p@proxy:1"));
+        assert!(!format!("{socks:?}").contains("proxy:1"));
+        assert!(!parse("https://proxy:1").unwrap().is_spoken);
     }
 }

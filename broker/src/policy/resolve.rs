@@ -12,10 +12,11 @@ use super::expand::{self, expand};
 use super::load::{Environment, Loaded, load};
 use super::locate::{Located, locate};
 use super::pattern::{Component, Pattern};
-use super::proxy::{self, ProxyVariable};
+use super::proxy::{CallerProxies, CallerProxy};
 use super::rules::Rules;
 use super::schema::{Item, RawNetwork, RawPolicy};
 use crate::cli::Options;
+use common::upstream::Protocol;
 
 /// The policy in force, resolved against the file system and the environment as they were at launch.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -58,10 +59,8 @@ pub(crate) struct Network {
     pub(crate) http_proxy_port: Option<u16>,
     /// The policy's port, else that of a loopback SOCKS_PROXY.
     pub(crate) socks_proxy_port: Option<u16>,
-    /// HTTP_PROXY as written, if it names another host.
-    pub(crate) http_upstream: Option<String>,
-    /// SOCKS_PROXY as written, if it names another host.
-    pub(crate) socks_upstream: Option<String>,
+    /// The proxies that the caller uses: landstrip's own may have to go through them.
+    pub(crate) callers: CallerProxies,
     pub(crate) allow_local_binding: bool,
     /// Canonical paths of sockets, or of directories of sockets.
     pub(crate) allow_unix_sockets: Vec<PathBuf>,
@@ -377,17 +376,16 @@ impl Resolver<'_> {
         raw: &RawNetwork,
         allow_unix_sockets: Vec<PathBuf>,
     ) -> Result<Network, PolicyError> {
-        let (http, http_upstream) = self.proxy_variable(["HTTP_PROXY", "http_proxy"]);
-        let (socks, socks_upstream) = self.proxy_variable(["SOCKS_PROXY", "socks_proxy"]);
+        let callers = self.caller_proxies();
+        let port_of = |caller: &Option<CallerProxy>| caller.as_ref()?.loopback_port();
         let network = Network {
             allow_network: raw.allow_network.unwrap_or(false),
             allowed_domains: checked_domains(&raw.allowed_domains)?,
             denied_domains: checked_domains(&raw.denied_domains)?,
             private_domains: checked_domains(&raw.private_domains)?,
-            http_proxy_port: raw.http_proxy_port.or(http),
-            socks_proxy_port: raw.socks_proxy_port.or(socks),
-            http_upstream,
-            socks_upstream,
+            http_proxy_port: raw.http_proxy_port.or(port_of(&callers.http)),
+            socks_proxy_port: raw.socks_proxy_port.or(port_of(&callers.socks)),
+            callers,
             allow_local_binding: raw.allow_local_binding.unwrap_or(false),
             allow_unix_sockets,
             allow_all_unix_sockets: raw.allow_all_unix_sockets.unwrap_or(false),
@@ -405,23 +403,28 @@ impl Resolver<'_> {
         Ok(network)
     }
 
-    /// The port and the upstream that the first set one of `names` gives.
-    fn proxy_variable(&mut self, names: [&str; 2]) -> (Option<u16>, Option<String>) {
-        let set = names.into_iter().find_map(|name| {
-            let value = self.environment.variable(name)?;
-            Some((name, value.to_str().map(str::to_owned)))
-        });
-        let Some((name, value)) = set else { return (None, None) };
-        let meaning =
-            value.map_or(ProxyVariable::Unusable("it is not UTF-8"), |v| proxy::interpret(&v));
-        match meaning {
-            ProxyVariable::Loopback(port) => (Some(port), None),
-            ProxyVariable::Upstream(url) => (None, Some(url)),
-            ProxyVariable::Unusable(reason) => {
-                self.warnings.push(format!("{name} ignored: {reason}"));
-                (None, None)
-            }
+    /// What the environment says of proxies; what is no proxy is ignored, with a warning.
+    fn caller_proxies(&mut self) -> CallerProxies {
+        CallerProxies {
+            http: self.caller_proxy(["HTTP_PROXY", "http_proxy"], Protocol::Http),
+            https: self.caller_proxy(["HTTPS_PROXY", "https_proxy"], Protocol::Http),
+            all: self.caller_proxy(["ALL_PROXY", "all_proxy"], Protocol::Http),
+            socks: self.caller_proxy(["SOCKS_PROXY", "socks_proxy"], Protocol::Socks5),
+            direct: ["NO_PROXY", "no_proxy"]
+                .into_iter()
+                .find_map(|name| self.environment.variable(name)?.into_string().ok()),
         }
+    }
+
+    /// The proxy that the first set one of `names` gives.
+    fn caller_proxy(&mut self, names: [&'static str; 2], default: Protocol) -> Option<CallerProxy> {
+        let (name, value) =
+            names.into_iter().find_map(|name| Some((name, self.environment.variable(name)?)))?;
+        let proxy = match value.to_str() {
+            Some(text) => CallerProxy::parse(name, text, default),
+            None => Err("it is not UTF-8".to_owned()),
+        };
+        proxy.map_err(|reason| self.warnings.push(format!("{name} ignored: {reason}"))).ok()
     }
 }
 
@@ -690,14 +693,15 @@ mod tests {
         f.variables.push(("HTTP_PROXY", "http://127.0.0.1:3128".to_owned()));
         f.variables.push(("socks_proxy", "socks5://proxy.example:1080".to_owned()));
         let network = f.resolve("{}").unwrap().network;
-        assert_eq!((network.http_proxy_port, network.http_upstream), (Some(3128), None));
+        assert_eq!(network.http_proxy_port, Some(3128));
         assert_eq!(network.socks_proxy_port, None);
-        assert_eq!(network.socks_upstream.as_deref(), Some("socks5://proxy.example:1080"));
+        let urls: Vec<_> = network.callers.iter().map(|caller| caller.url.as_str()).collect();
+        assert_eq!(urls, ["http://127.0.0.1:3128", "socks5://proxy.example:1080"]);
         let network = f.resolve("network: {httpProxyPort: 1, socksProxyPort: 2}").unwrap().network;
         assert_eq!((network.http_proxy_port, network.socks_proxy_port), (Some(1), Some(2)));
         f.variables.push(("SOCKS_PROXY", "nonsense:port".to_owned()));
         let policy = f.resolve("{}").unwrap();
-        assert_eq!(policy.network.socks_upstream, None);
+        assert_eq!(policy.network.callers.socks, None);
         assert!(policy.warnings[0].contains("SOCKS_PROXY ignored"));
     }
 

@@ -15,8 +15,19 @@ pub(crate) fn run(op: &str, args: &[&str]) -> bool {
             let answer = raw(protocol, bytes).unwrap_or_else(|e| format!("{:?}", e.kind()).into());
             tell(op, &answer.escape_ascii().to_string());
         }
-        ("tunnels", [count, authority]) => tell(op, &tunnels(number(count), authority).to_string()),
-        ("pull", [authority]) => tell(op, &pull(authority).map_or(0, |size| size).to_string()),
+        ("tunnels", [count, authority]) => {
+            tell(op, &echoing(&tunnels(number(count), authority)).to_string());
+        }
+        ("hold", [count, authority]) => {
+            let open = tunnels(number(count), authority);
+            tell(op, &echoing(&open).to_string());
+            thread::sleep(Duration::from_secs(60));
+        }
+        ("pull", [authority]) => {
+            tell(op, &tunnel(authority).and_then(pull).map_or(0, |size| size).to_string());
+        }
+        ("rate", [authority]) => tell(op, &rate(tunnel(authority)).to_string()),
+        ("rate-at", [address]) => tell(op, &rate(TcpStream::connect(address)).to_string()),
         ("storm", [protocol, seconds, seed]) => {
             let seconds = u64::try_from(number(seconds)).expect("a few seconds");
             tell(op, &storm(protocol, seconds, number(seed) as u64).to_string());
@@ -69,14 +80,18 @@ fn tunnel(authority: &str) -> io::Result<TcpStream> {
     if head.starts_with(b"HTTP/1.1 200") { Ok(stream) } else { Err(io::Error::other("refused")) }
 }
 
-/// Opens tunnels to an echo server, all at the same time, and counts those that echo.
-fn tunnels(count: usize, authority: &str) -> usize {
-    let open: Vec<_> = thread::scope(|scope| {
+/// Opens tunnels, all at the same time.
+fn tunnels(count: usize, authority: &str) -> Vec<io::Result<TcpStream>> {
+    thread::scope(|scope| {
         let part =
             |_| scope.spawn(|| (0..count / 8).map(|_| tunnel(authority)).collect::<Vec<_>>());
         let threads: Vec<_> = (0..8).map(part).collect();
         threads.into_iter().flat_map(|thread| thread.join().expect("a client")).collect()
-    });
+    })
+}
+
+/// Counts those that lead to a server that echoes.
+fn echoing(open: &[io::Result<TcpStream>]) -> usize {
     let mut echoed = 0;
     for stream in open.iter().flatten() {
         let mut stream = stream;
@@ -87,9 +102,15 @@ fn tunnels(count: usize, authority: &str) -> usize {
     echoed
 }
 
-/// Reads a tunnel to its end.
-fn pull(authority: &str) -> io::Result<usize> {
-    let mut stream = tunnel(authority)?;
+/// Bytes a second until the end of the stream.
+fn rate(stream: io::Result<TcpStream>) -> f64 {
+    let start = Instant::now();
+    let size = stream.and_then(pull).unwrap_or_default();
+    size as f64 / start.elapsed().as_secs_f64()
+}
+
+/// Reads a stream to its end.
+fn pull(mut stream: TcpStream) -> io::Result<usize> {
     let (mut size, mut buffer) = (0, vec![0; 256 * 1024]);
     loop {
         match stream.read(&mut buffer)? {
