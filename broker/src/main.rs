@@ -21,6 +21,7 @@ mod sandbox;
 mod scratch;
 mod supervise;
 mod upstream;
+mod view;
 
 use cli::Command;
 use common::wire::Handover;

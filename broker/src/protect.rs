@@ -6,6 +6,7 @@ use crate::compile::grants::block_devices;
 use crate::failure::Failure;
 use crate::hard_links::other_names;
 use crate::policy::load::{Environment, trail};
+use crate::policy::pattern::Pattern;
 use crate::policy::resolve::Policy;
 use rustix::fs::Access;
 use std::path::{Path, PathBuf};
@@ -29,7 +30,34 @@ pub(crate) fn protect(policy: &mut Policy, environment: &Environment) -> Result<
     for path in protected.iter().chain(&others) {
         policy.files.deny_write_path(path);
     }
+    deny_other_names(policy)?;
     protect_system(policy);
+    Ok(())
+}
+
+/// Denies the other names (hard links) that files which the policy denies by name have in what may be
+/// written.
+fn deny_other_names(policy: &mut Policy) -> Result<(), Failure> {
+    let Policy { files, warnings, .. } = policy;
+    let named = |patterns: &[Pattern]| patterns.iter().filter_map(Pattern::as_path).collect();
+    let (unwritable, unreadable): (Vec<_>, Vec<_>) =
+        (named(&files.deny_write), named(&files.deny_read));
+    let search = |denied: &[PathBuf]| {
+        other_names(denied, &files.allow_write).map_err(|error| {
+            let message = "a denied file has several names (hard links), and";
+            Failure::Internal("protect", format!("{message} {error}; copy it to have but one"))
+        })
+    };
+    let (unwritable, unreadable) = (search(&unwritable)?, search(&unreadable)?);
+    for path in &unwritable {
+        files.deny_write_path(path);
+    }
+    for path in &unreadable {
+        files.deny_read_path(path);
+    }
+    warnings.extend(unwritable.iter().chain(&unreadable).map(|path| {
+        format!("{} is another name (hard link) of a denied file, and denied too", path.display())
+    }));
     Ok(())
 }
 

@@ -3,8 +3,8 @@
 //! It goes down by openat(2) and up by "..", so that depth costs neither stack nor descriptors (two
 //! are held at a time). It follows no symbolic link and stays on one device.
 
-use crate::notify::observe::{self, Identity};
 use crate::perform::path::own_link;
+use crate::view::{self, Identity};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, AtFlags, Dir, FileType, Mode, OFlags};
 use rustix::io::{self, Errno};
@@ -127,5 +127,5 @@ fn enter(parent: BorrowedFd<'_>, name: &std::ffi::CStr, device: u64) -> io::Resu
 }
 
 pub(crate) fn identity(object: impl AsFd) -> io::Result<Identity> {
-    Ok(observe::identity(&fs::fstat(object)?))
+    Ok(view::identity(&fs::fstat(object)?))
 }

@@ -5,10 +5,10 @@ use crate::compile::{filter, grants, plan};
 use crate::control::Control;
 use crate::decide::address::{AddressRules, UnixRules};
 use crate::failure::Failure;
-use crate::notify::observe::{self, Identity, View};
 use crate::notify::serve::Judges;
 use crate::policy::load::Environment;
-use crate::policy::resolve::Policy;
+use crate::policy::pattern::Pattern;
+use crate::policy::resolve::{Files, Policy};
 use crate::policy::rules::Rules;
 use crate::protect;
 use crate::proxy::{self, Proxy};
@@ -16,8 +16,11 @@ use crate::report::{Stream, Traps};
 use crate::run;
 use crate::scratch::Scratch;
 use crate::supervise::{Family, Signals};
+use crate::view::{self, Identity, View, Wanted};
 use rustix::fd::AsFd;
+use rustix::fs::{self, AtFlags, FileType};
 use rustix::io::Errno;
+use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -73,6 +76,8 @@ impl Sandbox {
         protect::protect(&mut policy, &environment)?;
         let rules = Rules::new(&policy.files);
         let grants = grants::compile(&rules, !allow_network)?;
+        let roots = roots(&policy.files.allow_write);
+        let missing_roots = roots.iter().any(|(_, at_launch)| at_launch.is_none());
         let ports = [policy.network.http_proxy_port, policy.network.socks_proxy_port];
         Ok(Self {
             judges: Arc::new(Judges {
@@ -93,10 +98,13 @@ impl Sandbox {
                 proxy,
                 view: View {
                     rules,
-                    frozen: grants.frozen,
+                    brokers_writes: grants.brokers_writes || missing_roots,
+                    granted: grants.granted,
+                    brokers_reads: grants.brokers_reads,
                     unlistable: grants.unlistable,
                     always: grants.always,
-                    writable_roots: roots(&policy.files.allow_write),
+                    denied: denied_files(&policy.files),
+                    roots,
                 },
                 ruleset: grants.ruleset,
             }),
@@ -112,16 +120,14 @@ impl Sandbox {
         let ignored = self.policy.ignored_keys.iter();
         lines.extend(ignored.map(|key| format!("ignored: {key} has no meaning here")));
         lines.extend(self.policy.warnings.iter().map(|warning| format!("warning: {warning}")));
-        let missing = self.policy.files.allow_write.iter().filter(|path| !path.exists());
-        lines.extend(sorted(missing).map(|path| {
-            format!("warning: {path} does not exist and cannot be created by the command")
-        }));
-        lines.extend(sorted(&self.judges.view.frozen).map(|path| {
-            format!("note: {path} takes no new entries: something in it must not be written")
-        }));
         lines.extend(sorted(&self.judges.view.unlistable).map(|path| {
             format!("note: what is new in {path} cannot be read: something in it must not be read")
         }));
+        if self.judges.view.brokers_reads {
+            let text = "note: the broker opens every file that is read: something may not be read \
+                        inside what may be written";
+            lines.push(text.to_owned());
+        }
         lines.push("the policy can be enforced\n".to_owned());
         lines.join("\n")
     }
@@ -176,10 +182,27 @@ fn make_scratch(policy: &mut Policy) -> Result<Scratch, Failure> {
     Ok(scratch)
 }
 
-/// The objects that the allowed paths are now; a path that is missing is none.
-fn roots(paths: &[PathBuf]) -> Vec<(PathBuf, Identity)> {
-    let with_identity = |path: &PathBuf| Some((path.clone(), observe::identity_of(path)?));
-    paths.iter().filter_map(with_identity).collect()
+/// The objects that the allowed paths are now.
+fn roots(paths: &[PathBuf]) -> Vec<(PathBuf, Option<Identity>)> {
+    paths.iter().map(|path| (path.clone(), view::identity_of(path))).collect()
+}
+
+/// The files that the deny lists name.
+fn denied_files(files: &Files) -> HashMap<Identity, Wanted> {
+    let mut denied: HashMap<Identity, Wanted> = HashMap::new();
+    let mut add = |patterns: &[Pattern], what: Wanted| {
+        for path in patterns.iter().filter_map(Pattern::as_path) {
+            let Ok(stat) = fs::statat(fs::CWD, &path, AtFlags::SYMLINK_NOFOLLOW) else { continue };
+            if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile {
+                let known = denied.entry(view::identity(&stat)).or_default();
+                known.read |= what.read;
+                known.write |= what.write;
+            }
+        }
+    };
+    add(&files.deny_write, Wanted { read: false, write: true });
+    add(&files.deny_read, Wanted { read: true, write: false });
+    denied
 }
 
 fn sorted<'a>(

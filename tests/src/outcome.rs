@@ -104,9 +104,14 @@ impl Outcome {
     /// Asserts that the probe's call `name` was refused, with an errno that means it.
     #[track_caller]
     pub fn refused(&self, name: &str) -> &Self {
-        let result = self.result(name);
-        assert!(REFUSALS.contains(&result), "{name} should be refused, not {result}: {self:#?}");
+        self.is_refusal(name, self.result(name));
         self
+    }
+
+    /// Asserts that a result is one with which a sandbox refuses.
+    #[track_caller]
+    pub fn is_refusal(&self, name: &str, result: &str) {
+        assert!(REFUSALS.contains(&result), "{name} should be refused, not {result}: {self:#?}");
     }
 
     /// Asserts that the probe's call `name` failed with this errno.
@@ -121,8 +126,8 @@ impl Outcome {
     pub fn all_refused(&self) -> &Self {
         self.succeeds();
         assert!(self.results().next().is_some(), "no results: {self:#?}");
-        for (name, _) in self.results() {
-            self.refused(name);
+        for (name, result) in self.results() {
+            self.is_refusal(name, result);
         }
         self
     }
@@ -132,8 +137,9 @@ impl Outcome {
     pub fn all_allowed(&self) -> &Self {
         self.succeeds();
         assert!(self.results().next().is_some(), "no results: {self:#?}");
-        for (name, _) in self.results() {
-            self.allowed(name);
+        // Each, not the first of each name.
+        for (name, result) in self.results() {
+            assert_eq!(result, "OK", "{name} should work: {self:#?}");
         }
         self
     }

@@ -60,17 +60,25 @@ impl Snapshot {
         Self { root, entries }
     }
 
-    /// Asserts that nothing has changed since.
-    #[track_caller]
-    pub fn unchanged(&self) {
+    /// What has changed since, if anything has.
+    pub fn change(&self) -> Option<String> {
         let now = Self::of(&self.root);
         for (path, entry) in &self.entries {
             let found = now.entries.get(path);
-            assert_eq!(Some(entry), found, "{} changed", path.display());
+            if found != Some(entry) {
+                let path = path.display();
+                return Some(format!("{path} changed\n    from {entry:?}\n    to   {found:?}"));
+            }
         }
-        for path in now.entries.keys() {
-            assert!(self.entries.contains_key(path), "{} appeared", path.display());
-        }
+        let new = now.entries.keys().find(|path| !self.entries.contains_key(*path));
+        new.map(|path| format!("{} appeared", path.display()))
+    }
+
+    /// Asserts that nothing has changed since.
+    #[track_caller]
+    pub fn unchanged(&self) {
+        let change = self.change();
+        assert!(change.is_none(), "{}", change.unwrap_or_default());
     }
 }
 

@@ -138,13 +138,21 @@ except OSError as e: print(type(e).__name__)"
 }
 
 #[test]
-fn a_protected_directory_takes_no_socket() {
-    let sandbox = Sandbox::new().allow_write(".").deny_write("run/kept").allow_unix_socket(".");
+fn a_socket_goes_beside_a_protected_path_and_not_in_its_place() {
+    let sandbox = Sandbox::new()
+        .allow_write(".")
+        .deny_write("run/kept")
+        .deny_write("run/missing")
+        .allow_unix_socket(".");
     sandbox.dir("work/run");
     sandbox.file("work/run/kept", "");
-    sandbox.dir("work/free");
-    sandbox.probe("unix-bind run/socket stream").all_refused();
-    sandbox.probe("unix-bind free/socket stream").all_allowed();
+    for name in ["run/kept", "run/missing", "run/missing/socket"] {
+        let denied = sandbox.probe(format!("unix-bind {name} stream"));
+        assert!(!denied.stdout.contains("OK"), "{name}: {denied:#?}");
+    }
+    assert!(!sandbox.path("work/run/missing").exists());
+    sandbox.probe("unix-bind run/socket stream").all_allowed();
+    assert!(sandbox.path("work/run/socket").exists());
 }
 
 #[test]

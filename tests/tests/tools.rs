@@ -2,45 +2,18 @@
 //!
 //! Each script runs twice, in two worlds made alike; its status and output must be the same.
 
-use std::path::Path;
-use std::time::Duration;
 use tests::{Outcome, Sandbox, User, for_each_user};
 
-/// A world with a copy of this repository's sources in `work`.
+/// A world with a copy of this repository's sources in `work`, which may be written.
 fn repository(user: User) -> Sandbox {
-    let sandbox = Sandbox::of(user).allow_write(".").timeout(Duration::from_secs(180));
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-    copy(&sandbox, workspace, Path::new("work"));
-    sandbox
-}
-
-fn copy(sandbox: &Sandbox, from: &Path, to: &Path) {
-    for entry in std::fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        let name = entry.file_name();
-        let (path, target) = (entry.path(), to.join(&name));
-        let kind = entry.file_type().unwrap();
-        if name == "target" || name == ".git" {
-        } else if kind.is_dir() {
-            sandbox.dir(&target);
-            copy(sandbox, &path, &target);
-        } else if kind.is_file() {
-            sandbox.file(&target, std::fs::read(&path).unwrap());
-        }
-    }
+    tests::repository(user).allow_write(".")
 }
 
 /// Runs `script` inside and, in a world of its own, outside, with the variables of `env`.
 #[track_caller]
 fn same_with(user: User, script: &str, env: &[(&str, String)]) -> Outcome {
     let world = || env.iter().fold(repository(user), |s, (name, value)| s.env(*name, value));
-    let (one, two) = (world(), world());
-    let (inside, outside) = (one.sh(script), two.sh_outside(script));
-    let plain = |text: &str, sandbox: &Sandbox| text.replace(&sandbox.name(""), "WORLD/");
-    assert_eq!(outside.status, Some(0), "the twin fails: {outside:#?}");
-    assert_eq!(inside.status, outside.status, "{inside:#?}");
-    assert_eq!(plain(&inside.stdout, &one), plain(&outside.stdout, &two), "{inside:#?}");
-    inside
+    tests::same(&world(), &world(), script)
 }
 
 #[track_caller]

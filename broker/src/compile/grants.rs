@@ -5,8 +5,8 @@
 //! one by one. So the cost follows what is denied, not the size of the tree. What is granted is the
 //! object that was opened here: another at the same path later is another object. Source: landlock(7).
 
-use crate::notify::observe::{self, Identity};
 use crate::policy::rules::{Cursor, Names, Rules};
+use crate::view::{self, Identity, Wanted};
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset,
     RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, Scope,
@@ -14,7 +14,7 @@ use landlock::{
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, Dir, FileType, Mode, OFlags};
 use rustix::io::{self, Errno};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ffi::{CString, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
@@ -61,12 +61,18 @@ pub(crate) enum GrantError {
 pub(crate) struct Grants {
     /// The ruleset, for the command to enter.
     pub(crate) ruleset: OwnedFd,
-    /// Directories on the way to a path that may not be written.
-    pub(crate) frozen: HashSet<PathBuf>,
+    /// What may be written, with all beneath, and the objects for which that was granted.
+    pub(crate) granted: HashMap<PathBuf, Identity>,
+    /// Whether the rules let more be written than was granted: in the directories on the way to a
+    /// path that may not be written, which a Landlock rule would open with all beneath.
+    pub(crate) brokers_writes: bool,
+    /// Whether more may be read than the rules allow: where the command may make files beside what may
+    /// not be read, and where that can be at any depth.
+    pub(crate) brokers_reads: bool,
     /// Directories on the way to a path that may not be read.
     pub(crate) unlistable: HashSet<PathBuf>,
-    /// Objects that are usable whatever the rules say.
-    pub(crate) always: HashSet<Identity>,
+    /// Objects that are usable whatever the rules say, and for what.
+    pub(crate) always: HashMap<Identity, Wanted>,
 }
 
 /// Compiles `rules` into a ruleset; `restrict_network` also takes TCP away.
@@ -76,19 +82,22 @@ pub(crate) struct Grants {
 pub(crate) fn compile(rules: &Rules, restrict_network: bool) -> Result<Grants, GrantError> {
     let mut builder = Builder {
         ruleset: create(restrict_network).map_err(GrantError::Kernel)?,
-        always: HashSet::new(),
+        granted: HashMap::new(),
+        brokers_reads: false,
+        always: HashMap::new(),
     };
     let root =
         open(fs::CWD, c"/").map_err(|source| GrantError::Walk { path: "/".into(), source })?;
     let root = Rc::new(root);
     let unlistable = builder.grant(Kind::Read, rules, Rc::clone(&root))?;
-    let frozen = builder.grant(Kind::Write, rules, root)?;
+    let brokers_writes = !builder.grant(Kind::Write, rules, root)?.is_empty();
     builder.grant_devices()?;
     builder.grant_standard_streams()?;
-    let ruleset: Option<OwnedFd> = builder.ruleset.into();
+    let Builder { ruleset, granted, brokers_reads, always } = builder;
+    let ruleset: Option<OwnedFd> = ruleset.into();
     let ruleset = ruleset
         .ok_or_else(|| GrantError::Walk { path: "the ruleset".into(), source: Errno::OPNOTSUPP })?;
-    Ok(Grants { ruleset, frozen, unlistable, always: builder.always })
+    Ok(Grants { ruleset, granted, brokers_writes, brokers_reads, unlistable, always })
 }
 
 fn create(restrict_network: bool) -> Result<RulesetCreated, RulesetError> {
@@ -173,7 +182,9 @@ struct Visited {
 
 struct Builder {
     ruleset: RulesetCreated,
-    always: HashSet<Identity>,
+    granted: HashMap<PathBuf, Identity>,
+    brokers_reads: bool,
+    always: HashMap<Identity, Wanted>,
 }
 
 impl Builder {
@@ -191,12 +202,28 @@ impl Builder {
         let mut next = Some(Visited { object: root, is_directory: true, path: "/".into(), cursor });
         while let Some(visited) = next {
             let allowed = kind.allowed(&visited.cursor);
+            // Landlock would let what may not be read be moved to where it may.
+            let unreadable = self.brokers_reads && !visited.cursor.access().read;
+            if kind == Kind::Write && allowed && unreadable && visited.is_directory {
+                on_the_way.insert(visited.path);
             // Nothing lies beneath a file, whatever the rules would say of it.
-            if kind.settled(&visited.cursor) || !visited.is_directory {
+            } else if kind.settled(&visited.cursor) || !visited.is_directory {
                 if allowed {
                     let access = kind.access();
                     self.add(visited.object.as_fd(), visited.is_directory, access, &visited.path)?;
+                    if kind == Kind::Write {
+                        let stat = fs::fstat(&visited.object).map_err(|source| {
+                            GrantError::Walk { path: visited.path.clone(), source }
+                        })?;
+                        self.granted.insert(visited.path, view::identity(&stat));
+                    }
                 }
+            } else if kind == Kind::Read && allowed && is_shared(&visited.cursor) {
+                self.add(visited.object.as_fd(), true, kind.access(), &visited.path)?;
+                self.brokers_reads = true;
+            } else if kind == Kind::Write && allowed && visited.cursor.any_depth() {
+                // What a rule singles out can be anywhere beneath: all of it is the broker's.
+                on_the_way.insert(visited.path);
             } else {
                 visited.look_through(kind, rules, &mut pending)?;
                 if allowed {
@@ -281,7 +308,12 @@ impl Builder {
         let linked = stat.st_nlink > 0;
         if linked && is_fit(FileType::from_raw_mode(stat.st_mode)) {
             self.add(object, false, access, path)?;
-            self.always.insert(observe::identity(&stat));
+            let read = access.contains(AccessFs::ReadFile);
+            let write = access.contains(AccessFs::WriteFile);
+            // A stream can be one of the devices.
+            let usable = self.always.entry(view::identity(&stat)).or_default();
+            usable.read |= read;
+            usable.write |= write;
         }
         Ok(())
     }
@@ -338,6 +370,13 @@ impl Visited {
         }
         Ok(())
     }
+}
+
+/// Whether Landlock must let all beneath a directory be read, though some of it may not be: what the
+/// command makes there it must be able to execute, for which it must be able to read it, and rules
+/// cannot be added later. Nor is a tree looked through to its end.
+fn is_shared(cursor: &Cursor) -> bool {
+    cursor.access().write || cursor.any_depth()
 }
 
 fn is_directory_now(object: BorrowedFd<'_>) -> bool {

@@ -7,7 +7,7 @@
 use crate::notify::listener::Notification;
 use crate::notify::target::AT_FDCWD;
 use nix::libc;
-use rustix::fs::{AtFlags, OFlags};
+use rustix::fs::{AtFlags, OFlags, RenameFlags, ResolveFlags};
 use rustix::io::Errno;
 use std::os::fd::RawFd;
 
@@ -24,7 +24,7 @@ pub(crate) enum Call {
     DatagramPair(i32, u64),
     /// socket or socketpair with this family, type and protocol, which the filter does not allow.
     Socket(i32, i32, i32),
-    /// A call on files that Landlock decides: looked at for the report only.
+    /// A call on files by path: Landlock decides, or the broker does it.
     File(FileCall),
     /// A change of metadata, which Landlock does not know.
     Metadata(MetadataCall),
@@ -32,6 +32,8 @@ pub(crate) enum Call {
     Process(i32),
     /// The same of a process group or a user.
     ProcessGroup,
+    /// A change of the caller's own credentials, or of those that what it executes gets.
+    Credentials,
     /// ptrace(PTRACE_TRACEME): the parent becomes the tracer.
     TraceMe,
     /// Nothing that the filter should notify.
@@ -47,41 +49,64 @@ pub(crate) enum AddressUse {
     Bind,
 }
 
-/// A call on one or two paths.
+/// A path argument: the directory descriptor that a relative path starts from, and its address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct FileCall {
-    /// The paths.
-    pub(crate) places: [Option<Place>; 2],
-}
-
-/// A path argument and what is done to what it names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
-    /// Directory descriptor that a relative path starts from.
+pub(crate) struct Spot {
     pub(crate) directory: RawFd,
-    /// Address of the path.
     pub(crate) path: u64,
-    /// What is done.
-    pub(crate) effect: Effect,
 }
 
-/// What is done to a path.
+/// A call on files by path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Effect {
-    /// Opened with these flags.
-    Open(OFlags),
-    /// Opened with the flags of the `open_how` at this address.
-    OpenHow(u64),
-    /// Content changed.
-    Change,
-    /// Linked to from elsewhere, which gives it a second name.
-    Link,
+pub(crate) enum FileCall {
+    /// open, openat, creat.
+    Open(Spot, OpenHow),
+    /// openat2: address and size of its `struct open_how`.
+    OpenBy(Spot, u64, u64),
+    /// truncate to this length.
+    Truncate(Spot, i64),
     /// An entry is made where none is.
-    Create,
-    /// An entry is removed or replaced.
-    Remove,
-    /// An entry is put in place, over another if there is one.
-    Replace,
+    Create(Spot, Creation),
+    /// unlink and rmdir, with the flags of unlinkat.
+    Remove(Spot, AtFlags),
+    /// rename, with the flags of renameat2.
+    Rename(Spot, Spot, RenameFlags),
+    /// link, with the flags of linkat.
+    Link(Spot, Spot, AtFlags),
+}
+
+/// How a file is opened (`struct open_how`, openat2(2)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct OpenHow {
+    pub(crate) flags: OFlags,
+    pub(crate) mode: u32,
+    pub(crate) resolve: ResolveFlags,
+}
+
+/// What kind of entry is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Creation {
+    /// With these permission bits.
+    Directory(u32),
+    /// With this type, these permission bits, and this device number.
+    Node(u32, u64),
+    /// With the text at this address.
+    Symlink(u64),
+}
+
+impl FileCall {
+    /// Its paths.
+    pub(crate) fn spots(&self) -> impl Iterator<Item = Spot> {
+        let (first, second) = match *self {
+            Self::Open(spot, _)
+            | Self::OpenBy(spot, ..)
+            | Self::Truncate(spot, _)
+            | Self::Create(spot, _)
+            | Self::Remove(spot, _) => (spot, None),
+            Self::Rename(old, new, _) | Self::Link(old, new, _) => (old, Some(new)),
+        };
+        std::iter::once(first).chain(second)
+    }
 }
 
 /// A change of metadata.
@@ -130,11 +155,23 @@ impl Call {
     pub(crate) fn decode(notification: &Notification) -> Self {
         let n = notification;
         let address = |index: usize| n.arguments[index];
-        let file = |places| Self::File(FileCall { places });
-        let one = |directory, path, effect| file([Some(Place { directory, path, effect }), None]);
-        let two = |a, b| file([Some(a), Some(b)]);
-        let place = |directory, path, effect| Place { directory, path, effect };
-        let open = |flags: u32| Effect::Open(OFlags::from_bits_retain(flags));
+        let at_cwd = |index| Spot { directory: AT_FDCWD, path: address(index) };
+        let spot = |index| Spot { directory: n.int(index), path: address(index + 1) };
+        let open = |spot, flags: u32, mode| {
+            let flags = OFlags::from_bits_retain(flags);
+            Self::File(FileCall::Open(
+                spot,
+                OpenHow { flags, mode, resolve: ResolveFlags::empty() },
+            ))
+        };
+        let create = |spot, creation| Self::File(FileCall::Create(spot, creation));
+        let remove = |spot, flags| Self::File(FileCall::Remove(spot, flags));
+        let rename = |old, new, flags| {
+            Self::File(FileCall::Rename(old, new, RenameFlags::from_bits_retain(flags)))
+        };
+        let link = |old, new, flags| {
+            Self::File(FileCall::Link(old, new, AtFlags::from_bits_retain(flags)))
+        };
         let metadata = |subject, change| Self::Metadata(MetadataCall { subject, change });
         let path =
             |directory, path, follow| Subject::Path { directory, path, follow, empty: false };
@@ -157,37 +194,34 @@ impl Call {
             }
             libc::SYS_socket | libc::SYS_socketpair => Self::Socket(n.int(0), n.int(1), n.int(2)),
 
-            libc::SYS_open => one(AT_FDCWD, address(0), open(n.unsigned(1))),
-            libc::SYS_openat => one(n.int(0), address(1), open(n.unsigned(2))),
-            libc::SYS_openat2 => one(n.int(0), address(1), Effect::OpenHow(address(2))),
-            libc::SYS_creat => one(
-                AT_FDCWD,
-                address(0),
-                Effect::Open(OFlags::CREATE | OFlags::WRONLY | OFlags::TRUNC),
-            ),
-            libc::SYS_truncate => one(AT_FDCWD, address(0), Effect::Change),
-            libc::SYS_mkdir | libc::SYS_mknod => one(AT_FDCWD, address(0), Effect::Create),
-            libc::SYS_mkdirat | libc::SYS_mknodat => one(n.int(0), address(1), Effect::Create),
-            libc::SYS_rmdir | libc::SYS_unlink => one(AT_FDCWD, address(0), Effect::Remove),
-            libc::SYS_unlinkat => one(n.int(0), address(1), Effect::Remove),
-            libc::SYS_symlink => one(AT_FDCWD, address(1), Effect::Create),
-            libc::SYS_symlinkat => one(n.int(1), address(2), Effect::Create),
-            libc::SYS_link => two(
-                place(AT_FDCWD, address(0), Effect::Link),
-                place(AT_FDCWD, address(1), Effect::Create),
-            ),
-            libc::SYS_linkat => two(
-                place(n.int(0), address(1), Effect::Link),
-                place(n.int(2), address(3), Effect::Create),
-            ),
-            libc::SYS_rename => two(
-                place(AT_FDCWD, address(0), Effect::Remove),
-                place(AT_FDCWD, address(1), Effect::Replace),
-            ),
-            libc::SYS_renameat | libc::SYS_renameat2 => two(
-                place(n.int(0), address(1), Effect::Remove),
-                place(n.int(2), address(3), Effect::Replace),
-            ),
+            libc::SYS_open => open(at_cwd(0), n.unsigned(1), n.unsigned(2)),
+            libc::SYS_openat => open(spot(0), n.unsigned(2), n.unsigned(3)),
+            libc::SYS_openat2 => Self::File(FileCall::OpenBy(spot(0), address(2), address(3))),
+            libc::SYS_creat => {
+                let flags = OFlags::CREATE | OFlags::WRONLY | OFlags::TRUNC;
+                open(at_cwd(0), flags.bits(), n.unsigned(1))
+            }
+            libc::SYS_truncate => {
+                Self::File(FileCall::Truncate(at_cwd(0), address(1).cast_signed()))
+            }
+            libc::SYS_mkdir => create(at_cwd(0), Creation::Directory(n.unsigned(1))),
+            libc::SYS_mkdirat => create(spot(0), Creation::Directory(n.unsigned(2))),
+            libc::SYS_mknod => {
+                create(at_cwd(0), Creation::Node(n.unsigned(1), u64::from(n.unsigned(2))))
+            }
+            libc::SYS_mknodat => {
+                create(spot(0), Creation::Node(n.unsigned(2), u64::from(n.unsigned(3))))
+            }
+            libc::SYS_symlink => create(at_cwd(1), Creation::Symlink(address(0))),
+            libc::SYS_symlinkat => create(spot(1), Creation::Symlink(address(0))),
+            libc::SYS_rmdir => remove(at_cwd(0), AtFlags::REMOVEDIR),
+            libc::SYS_unlink => remove(at_cwd(0), AtFlags::empty()),
+            libc::SYS_unlinkat => remove(spot(0), AtFlags::from_bits_retain(n.unsigned(2))),
+            libc::SYS_link => link(at_cwd(0), at_cwd(1), 0),
+            libc::SYS_linkat => link(spot(0), spot(2), n.unsigned(4)),
+            libc::SYS_rename => rename(at_cwd(0), at_cwd(1), 0),
+            libc::SYS_renameat => rename(spot(0), spot(2), 0),
+            libc::SYS_renameat2 => rename(spot(0), spot(2), n.unsigned(4)),
 
             libc::SYS_chmod => {
                 metadata(path(AT_FDCWD, address(0), true), RawChange::Mode(n.unsigned(1)))
@@ -249,6 +283,17 @@ impl Call {
             }
             libc::SYS_ioprio_set if n.int(0) == IOPRIO_WHO_PROCESS => Self::Process(n.int(1)),
             libc::SYS_setpriority | libc::SYS_ioprio_set => Self::ProcessGroup,
+            libc::SYS_setuid
+            | libc::SYS_setgid
+            | libc::SYS_setreuid
+            | libc::SYS_setregid
+            | libc::SYS_setresuid
+            | libc::SYS_setresgid
+            | libc::SYS_setfsuid
+            | libc::SYS_setfsgid
+            | libc::SYS_setgroups
+            | libc::SYS_capset
+            | libc::SYS_prctl => Self::Credentials,
             libc::SYS_ptrace if n.unsigned(0) == libc::PTRACE_TRACEME => Self::TraceMe,
             _ => Self::Unknown,
         }
@@ -259,14 +304,9 @@ impl Call {
 const SOCK_TYPE_MASK: i32 = 0xf;
 
 impl Call {
-    /// Whether answering it can take long: a connect waits for a peer, what ends or starts
-    /// listening for connects that are being made, and a change of metadata for the inode's lock,
-    /// which a long write holds.
+    /// Whether answering it waits for a peer, or for connects that are being made.
     pub(crate) fn can_wait(&self) -> bool {
-        matches!(
-            self,
-            Self::Address(..) | Self::Listen(..) | Self::Shutdown(..) | Self::Metadata(_)
-        )
+        matches!(self, Self::Address(..) | Self::Listen(..) | Self::Shutdown(..))
     }
 }
 
@@ -396,14 +436,12 @@ mod tests {
     }
 
     #[test]
-    fn both_names_of_a_rename_are_looked_at() {
-        let Call::File(FileCall { places: [Some(old), Some(new)] }) =
-            decode(libc::SYS_renameat2, [3, 0x10, 4, 0x20, 2, 0])
-        else {
-            unreachable!("renameat2 has two places")
-        };
-        assert_eq!((old.directory, old.path, old.effect), (3, 0x10, Effect::Remove));
-        assert_eq!((new.directory, new.path, new.effect), (4, 0x20, Effect::Replace));
+    fn both_names_of_a_rename_are_known() {
+        let call = decode(libc::SYS_renameat2, [3, 0x10, 4, 0x20, 2, 0]);
+        let (old, new) = (Spot { directory: 3, path: 0x10 }, Spot { directory: 4, path: 0x20 });
+        assert_eq!(call, Call::File(FileCall::Rename(old, new, RenameFlags::EXCHANGE)));
+        let Call::File(call) = call else { unreachable!("just compared") };
+        assert_eq!(call.spots().collect::<Vec<_>>(), [old, new]);
     }
 
     #[test]

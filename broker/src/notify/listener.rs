@@ -177,8 +177,16 @@ impl Listener {
 
     /// Makes the call return `result`. Returns whether the target was still there.
     pub(crate) fn complete(&self, id: u64, result: io::Result<()>) -> bool {
-        let error = result.err().map_or(0, |errno| -errno.raw_os_error());
-        self.send(RawAnswer { id, value: 0, error, flags: 0 })
+        self.complete_with(id, result.map(|()| 0))
+    }
+
+    /// Makes the call return the number in `result`. Returns whether the target was still there.
+    pub(crate) fn complete_with(&self, id: u64, result: io::Result<RawFd>) -> bool {
+        let (value, error) = match result {
+            Ok(value) => (i64::from(value), 0),
+            Err(errno) => (0, -errno.raw_os_error()),
+        };
+        self.send(RawAnswer { id, value, error, flags: 0 })
     }
 
     /// Puts a duplicate of `descriptor` into the target, the number of which the call returns.

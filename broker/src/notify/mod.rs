@@ -1,7 +1,10 @@
 //! Notifications of the seccomp filter: received, judged, answered (seccomp_unotify(2)).
 
+mod files;
 pub(crate) mod listener;
 pub(crate) mod observe;
+mod opens;
 pub(crate) mod serve;
 mod sockets;
 pub(crate) mod target;
+mod watch;

@@ -5,55 +5,17 @@
 //! report and nothing else. What would have failed without the sandbox as well is not reported.
 
 use super::target::Target;
-use crate::decide::call::{Effect, FileCall, Place, writes};
+use crate::decide::call::{FileCall, Spot, writes};
+use crate::perform::entry::Entry;
+use crate::perform::open::{self, Goal};
 use crate::perform::path;
-use crate::policy::rules::Rules;
+use crate::view::{View, Wanted};
 use common::trap::FileOperation;
 use rustix::fd::OwnedFd;
-use rustix::fs::{self, Access, FileType, Mode, OFlags};
+use rustix::fs::{self, Access, AtFlags, FileType, Mode, OFlags};
 use rustix::io::{self, Errno};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-
-/// Device and inode number: the object behind a path.
-pub(crate) type Identity = (u64, u64);
-
-/// What a report is judged by.
-#[derive(Debug)]
-pub(crate) struct View {
-    /// The policy's rules for files.
-    pub(crate) rules: Rules,
-    /// Directories on the way to a path that may not be written: they take no new entries.
-    pub(crate) frozen: HashSet<PathBuf>,
-    /// Directories on the way to a path that may not be read: they may be listed, but a Landlock
-    /// rule for that would hold for all beneath.
-    pub(crate) unlistable: HashSet<PathBuf>,
-    /// Usable whatever the rules say: standard devices, standard streams.
-    pub(crate) always: HashSet<Identity>,
-    /// The allowed paths, and the objects that they were at launch.
-    pub(crate) writable_roots: Vec<(PathBuf, Identity)>,
-}
-
-impl View {
-    /// Whether what is named `path` may be changed. The rules go by paths, access by the objects that
-    /// were there at launch: another directory at an allowed path is not the one that was allowed.
-    pub(crate) fn is_writable(&self, path: &Path) -> bool {
-        self.rules.access(path).write
-            && self.writable_roots.iter().any(|(root, identity)| {
-                path.starts_with(root) && identity_of(root).is_some_and(|now| now == *identity)
-            })
-    }
-}
-
-/// The object that `path` names now.
-pub(crate) fn identity_of(path: &Path) -> Option<Identity> {
-    fs::statat(fs::CWD, path, fs::AtFlags::SYMLINK_NOFOLLOW).ok().as_ref().map(identity)
-}
-
-/// The object that `stat` was read of.
-pub(crate) fn identity(stat: &fs::Stat) -> Identity {
-    (stat.st_dev, stat.st_ino)
-}
 
 /// A refused operation.
 #[derive(Debug, PartialEq, Eq)]
@@ -62,32 +24,60 @@ pub(crate) struct Denial {
     pub(crate) path: PathBuf,
 }
 
-/// A path argument as it was when the call was made.
+/// A path argument as it was when the call was made, and what is done to what it names.
 #[derive(Debug)]
 pub(crate) struct Look {
+    target: Target,
     base: Option<OwnedFd>,
     path: Vec<u8>,
     effect: Effect,
 }
 
-/// Copies what `call` names. What cannot be copied, the call itself will stumble over.
-pub(crate) fn look(target: Target, call: &FileCall) -> Vec<Look> {
-    call.places.iter().flatten().filter_map(|place| copy(target, place).ok()).collect()
+/// What is done to a path.
+#[derive(Clone, Copy, Debug)]
+enum Effect {
+    /// Opened with these flags.
+    Open(OFlags),
+    /// Linked to from elsewhere, with these flags of linkat(2), which gives it a second name.
+    Link(AtFlags),
+    /// An entry is made where none is.
+    Create,
+    /// An entry is removed or replaced.
+    Remove,
+    /// An entry is put in place, over another if there is one.
+    Replace,
 }
 
-fn copy(target: Target, place: &Place) -> io::Result<Look> {
-    let path = target.read_path(place.path)?;
-    let effect = match place.effect {
-        Effect::OpenHow(address) => {
+/// Copies what `call` names. What cannot be copied, the call itself will stumble over.
+pub(crate) fn look(target: Target, call: &FileCall) -> Vec<Look> {
+    let effects = match *call {
+        FileCall::Open(_, how) => [Some(Effect::Open(how.flags)), None],
+        FileCall::OpenBy(_, address, _) => {
             // The flags are the first word of struct open_how (openat2(2)).
             let mut flags = [0; 8];
-            target.read(address, &mut flags)?;
-            let flags = u32::try_from(u64::from_ne_bytes(flags)).map_err(|_| Errno::INVAL)?;
-            Effect::Open(OFlags::from_bits_retain(flags))
+            let flags = target.read(address, &mut flags).map(|()| u64::from_ne_bytes(flags));
+            let flags = flags.ok().and_then(|flags| u32::try_from(flags).ok());
+            [flags.map(|flags| Effect::Open(OFlags::from_bits_retain(flags))), None]
         }
-        other => other,
+        FileCall::Truncate(..) => [Some(Effect::Open(OFlags::WRONLY)), None],
+        FileCall::Create(..) => [Some(Effect::Create), None],
+        FileCall::Remove(..) => [Some(Effect::Remove), None],
+        FileCall::Rename(..) => [Some(Effect::Remove), Some(Effect::Replace)],
+        FileCall::Link(_, _, flags) => [Some(Effect::Link(flags)), Some(Effect::Create)],
     };
-    Ok(Look { base: path::base(target, place.directory, &path)?, path, effect })
+    let places = call.spots().zip(effects);
+    places.filter_map(|(spot, effect)| copy(target, spot, effect?).ok()).collect()
+}
+
+fn copy(target: Target, spot: Spot, effect: Effect) -> io::Result<Look> {
+    let path = target.read_path(spot.path)?;
+    let base = path::base(target, spot.directory, &path)?;
+    // What a process has in proc(5) ends with it, perhaps before it is looked at.
+    let ends = [&b"/proc/"[..], b"/dev/fd/"].iter().any(|prefix| path.starts_with(prefix));
+    if ends && let Ok(object) = path::resolve_from(target, None, &path, true) {
+        return Ok(Look { target, base: Some(object), path: Vec::new(), effect });
+    }
+    Ok(Look { target, base, path, effect })
 }
 
 /// A directory that may be listed, and how it is to be opened.
@@ -124,11 +114,20 @@ impl Look {
             return None;
         }
         let follow = !flags.contains(OFlags::NOFOLLOW);
-        let object = path::walk(self.base.as_ref(), &self.path, follow).ok()?;
+        let object = self.follow(&self.path, follow).ok()?;
         let name = path::name_of(&object).ok()?;
         let stat = fs::fstat(&object).ok()?;
         let is_directory = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
         (is_directory && view.unlistable.contains(&name)).then_some(Listing { object, flags })
+    }
+
+    /// Opens what `path` names; what the call is made on itself is held already.
+    fn follow(&self, path: &[u8], follow: bool) -> io::Result<OwnedFd> {
+        if path.is_empty() {
+            let base = self.base.as_ref().ok_or(Errno::NOENT)?;
+            return base.try_clone().map_err(|_| Errno::MFILE);
+        }
+        path::resolve_from(self.target, self.base.as_ref(), path, follow)
     }
 
     /// Whether the last component is the name of one of `directories`: spares a path walk for every
@@ -146,60 +145,63 @@ impl Look {
 
     /// Whether the rules refuse it although the file system would have permitted it.
     pub(crate) fn judge(&self, view: &View) -> Option<Denial> {
+        let denial = self.judge_effect(view)?;
+        Some(Denial { path: self.as_written(denial.path), ..denial })
+    }
+
+    fn judge_effect(&self, view: &View) -> Option<Denial> {
         match self.effect {
             Effect::Open(flags) if flags.contains(OFlags::PATH) => None,
             Effect::Open(flags) => self.judge_open(flags, view),
-            Effect::Change => self.judge_open(OFlags::WRONLY, view),
-            Effect::Link => {
-                let object = path::walk(self.base.as_ref(), &self.path, false).ok()?;
+            Effect::Link(flags) => {
+                let follow = flags.contains(AtFlags::SYMLINK_FOLLOW);
+                let object = self.follow(&self.path, follow).ok()?;
                 judge_object(&object, Wanted { read: false, write: true }, view)
             }
-            Effect::Create => self.judge_entry(view, |exists| !exists),
-            Effect::Remove => self.judge_entry(view, |exists| exists),
-            Effect::Replace => self.judge_entry(view, |_| true),
-            Effect::OpenHow(_) => None,
+            Effect::Create => self.judge_change(view, |exists| !exists),
+            Effect::Remove => self.judge_change(view, |exists| exists),
+            Effect::Replace => self.judge_change(view, |_| true),
+        }
+    }
+
+    /// What is the target's own in proc(5) has a path that holds for every process.
+    fn as_written(&self, path: PathBuf) -> PathBuf {
+        match path::proc_owner(&path) {
+            Some(owner) if self.target.has_thread(owner) => {
+                Path::new("/proc/self").join(path.iter().skip(3).collect::<PathBuf>())
+            }
+            _ => path,
         }
     }
 
     fn judge_open(&self, flags: OFlags, view: &View) -> Option<Denial> {
-        let exclusive = flags.contains(OFlags::CREATE | OFlags::EXCL);
-        let follow = !exclusive && !flags.contains(OFlags::NOFOLLOW);
-        match path::walk(self.base.as_ref(), &self.path, follow) {
-            Ok(_) if exclusive => None,
-            Ok(object) => {
-                let wanted =
-                    Wanted { read: flags & OFlags::RWMODE != OFlags::WRONLY, write: writes(flags) };
-                judge_object(&object, wanted, view)
-            }
-            Err(Errno::NOENT) if flags.contains(OFlags::CREATE) => {
-                self.judge_entry(view, |exists| !exists)
-            }
-            Err(_) => None,
+        let wanted =
+            Wanted { read: flags & OFlags::RWMODE != OFlags::WRONLY, write: writes(flags) };
+        if self.path.is_empty() {
+            return judge_object(self.base.as_ref()?, wanted, view);
+        }
+        match open::resolve_from(self.target, self.base.as_ref(), &self.path, flags).ok()? {
+            Goal::Object(..) if flags.contains(OFlags::CREATE | OFlags::EXCL) => None,
+            Goal::Object(object, _) => judge_object(&object, wanted, view),
+            Goal::New(entry) => judge_entry(&entry, view, |exists| !exists),
         }
     }
 
-    /// Judges a change of a directory entry; `possible` says whether the call could succeed with
-    /// an entry that exists or not.
-    fn judge_entry(&self, view: &View, possible: impl Fn(bool) -> bool) -> Option<Denial> {
-        let (directory, name) = path::split(&self.path)?;
-        let directory = if directory.is_empty() { b"." } else { directory };
-        let parent = path::walk(self.base.as_ref(), directory, true).ok()?;
-        let parent_path = path::name_of(&parent).ok()?;
-        let path = parent_path.join(name);
-        if view.rules.access(&path).write && !view.frozen.contains(&parent_path) {
-            return None;
-        }
-        let exists = fs::statat(&parent, name, fs::AtFlags::SYMLINK_NOFOLLOW).is_ok();
-        (possible(exists) && may(&parent, Access::WRITE_OK | Access::EXEC_OK))
-            .then(|| Denial { operation: FileOperation::Write, path: as_written(&path) })
+    fn judge_change(&self, view: &View, possible: impl Fn(bool) -> bool) -> Option<Denial> {
+        let entry = Entry::resolve_from(self.target, self.base.as_ref(), &self.path).ok()?;
+        judge_entry(&entry, view, possible)
     }
 }
 
-/// What an open asks for.
-#[derive(Clone, Copy, Debug)]
-struct Wanted {
-    read: bool,
-    write: bool,
+/// Judges a change of a directory entry; `possible` says whether the call could succeed with
+/// an entry that exists or not.
+fn judge_entry(entry: &Entry, view: &View, possible: impl Fn(bool) -> bool) -> Option<Denial> {
+    if view.may_change(entry.directory(), entry.name()) {
+        return None;
+    }
+    let exists = entry.hold().is_ok();
+    (possible(exists) && may(entry.parent(), Access::WRITE_OK | Access::EXEC_OK))
+        .then(|| Denial { operation: FileOperation::Write, path: entry.path() })
 }
 
 fn judge_object(object: &OwnedFd, wanted: Wanted, view: &View) -> Option<Denial> {
@@ -211,14 +213,14 @@ fn judge_object(object: &OwnedFd, wanted: Wanted, view: &View) -> Option<Denial>
         return None;
     }
     let stat = fs::fstat(object).ok()?;
-    if view.always.contains(&identity(&stat)) {
+    if view.is_always_usable(&stat, denied) {
         return None;
     }
     let is_directory = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
     if denied.write && !is_directory && may(object, Access::WRITE_OK) {
-        Some(Denial { operation: FileOperation::Write, path: as_written(&name) })
+        Some(Denial { operation: FileOperation::Write, path: name.clone() })
     } else if denied.read && may(object, Access::READ_OK) {
-        Some(Denial { operation: FileOperation::Read, path: as_written(&name) })
+        Some(Denial { operation: FileOperation::Read, path: name.clone() })
     } else {
         None
     }
@@ -227,11 +229,4 @@ fn judge_object(object: &OwnedFd, wanted: Wanted, view: &View) -> Option<Denial>
 /// Whether the broker, which has the target's credentials, could do `access` outside.
 fn may(object: &OwnedFd, access: Access) -> bool {
     fs::access(path::own_link(object), access).is_ok()
-}
-
-/// The broker walked the path, so that `/proc/self` led to itself.
-fn as_written(path: &Path) -> PathBuf {
-    let own = format!("/proc/{}", std::process::id());
-    path.strip_prefix(&own)
-        .map_or_else(|_| path.to_owned(), |rest| Path::new("/proc/self").join(rest))
 }

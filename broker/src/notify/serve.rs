@@ -4,8 +4,9 @@
 //! target still waits, decide on the copy, perform on the copy, answer.
 
 use super::listener::{Backstop, Listener, Notification};
-use super::observe::{self, Listing, Look, View};
-use super::target::{Credentials, Target};
+use super::observe::{self, Listing, Look};
+use super::target::{Credentials, Status, Target};
+use super::watch::Watch;
 use crate::decide::address::AddressRules;
 use crate::decide::call::{self, Call, MetadataCall};
 use crate::failure::Failure;
@@ -14,14 +15,16 @@ use crate::perform::metadata;
 use crate::perform::path;
 use crate::proxy::Proxy;
 use crate::report::{Denial, Traps};
+use crate::view::{self, View, Wanted};
 use common::trap::{FileOperation, NetworkOperation};
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs;
+use rustix::fs::{self, Mode};
 use rustix::io::{self, Errno};
 use rustix::process;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// What notifications are judged by.
@@ -52,9 +55,16 @@ pub(crate) struct Server {
     pub(super) ports: Mutex<LocalPorts>,
     /// The broker's own credentials, read when first needed.
     credentials: OnceLock<Credentials>,
+    /// Whether everything in the sandbox is known to have them: what it started with, and nobody has
+    /// asked the kernel for others since.
+    alike: AtomicBool,
+    /// Whether somebody has.
+    diverged: AtomicBool,
     crew: Mutex<Crew>,
     /// Wakes a parked thread when there is no receiver.
     vacancy: Condvar,
+    /// Ends the turn of a receiver that has to wait unexpectedly.
+    pub(super) watch: Watch,
 }
 
 /// The threads of a [`Server`].
@@ -63,6 +73,37 @@ struct Crew {
     threads: usize,
     parked: usize,
     has_receiver: bool,
+    /// The number of the latest turn.
+    turn: u64,
+}
+
+/// A thread's turn as receiver.
+#[derive(Debug)]
+struct Turn<'a> {
+    server: &'a Arc<Server>,
+    number: u64,
+}
+
+impl Turn<'_> {
+    /// Has another thread receive, before this one does what can have to wait long. If there is none
+    /// to be had, calls wait for this one.
+    fn pass_on(&self) {
+        self.server.leave_vacancy(self.number);
+    }
+
+    /// Does what seldom has to wait: for the lock of an inode or a directory, which a long write or a
+    /// slow file system holds, or for the other end of a FIFO. If it does, another thread receives
+    /// after a moment; to have one wake up each time would cost more than what is done.
+    fn watched(&self, work: impl FnOnce()) {
+        let number = self.server.watch.begin(self.server, self.number);
+        work();
+        self.server.watch.end(number);
+    }
+
+    fn is_over(&self) -> bool {
+        let crew = self.server.crew();
+        crew.turn != self.number || !crew.has_receiver
+    }
 }
 
 /// Most threads; each can have to wait for a peer. More calls than that wait for a thread.
@@ -81,8 +122,11 @@ impl Server {
             traps,
             ports: Mutex::default(),
             credentials: OnceLock::new(),
+            alike: AtomicBool::new(false),
+            diverged: AtomicBool::new(false),
             crew: Mutex::default(),
             vacancy: Condvar::new(),
+            watch: Watch::default(),
         })
     }
 
@@ -95,6 +139,8 @@ impl Server {
     /// # Errors
     /// Returns [`Errno::AGAIN`] if the system has no more.
     pub(crate) fn start(self: &Arc<Self>) -> io::Result<()> {
+        // What is made for a target has the target's umask, which is computed.
+        process::umask(Mode::empty());
         self.add_thread(&mut self.crew())
     }
 
@@ -111,17 +157,18 @@ impl Server {
 
     /// The life of a thread: parked, receiver, busy with a call that can wait, parked again.
     fn work(self: Arc<Self>) {
-        while self.take_vacancy() {
-            loop {
+        while let Some(number) = self.take_vacancy() {
+            let turn = Turn { server: &self, number };
+            while !turn.is_over() {
                 match self.listener.receive() {
                     Ok(Some(notification)) => {
                         let call = Call::decode(&notification);
                         if call.can_wait() {
-                            self.leave_vacancy();
+                            turn.pass_on();
                             self.answer(&notification, &call);
-                            break;
+                        } else {
+                            turn.watched(|| self.answer(&notification, &call));
                         }
-                        self.answer(&notification, &call);
                     }
                     Ok(None) if self.listener.is_orphaned() => return,
                     Ok(None) => {}
@@ -135,12 +182,13 @@ impl Server {
         }
     }
 
-    /// Parks until there is no receiver, to become it. Returns false if enough threads are parked.
-    fn take_vacancy(&self) -> bool {
+    /// Parks until there is no receiver, to become it. Returns the number of the turn; none if enough
+    /// threads are parked.
+    fn take_vacancy(&self) -> Option<u64> {
         let mut crew = self.crew();
         if crew.has_receiver && crew.parked >= PARKED_MAX {
             crew.threads -= 1;
-            return false;
+            return None;
         }
         crew.parked += 1;
         while crew.has_receiver {
@@ -148,12 +196,16 @@ impl Server {
         }
         crew.parked -= 1;
         crew.has_receiver = true;
-        true
+        crew.turn += 1;
+        Some(crew.turn)
     }
 
-    /// Has another thread receive. If there is none to be had, calls wait for this one.
-    fn leave_vacancy(self: &Arc<Self>) {
+    /// Ends turn `number`, unless that is over already.
+    pub(super) fn leave_vacancy(self: &Arc<Self>, number: u64) {
         let mut crew = self.crew();
+        if !crew.has_receiver || crew.turn != number {
+            return;
+        }
         crew.has_receiver = false;
         if crew.parked > 0 {
             self.vacancy.notify_one();
@@ -171,6 +223,7 @@ impl Server {
         let target = Target::new(notification.thread);
         let id = notification.id;
         match call {
+            Call::File(call) if self.broker(id, target, call) => {}
             Call::File(call) => {
                 let looks = observe::look(target, call);
                 match looks.iter().find_map(|look| look.listing(&self.judges.view)) {
@@ -182,6 +235,12 @@ impl Server {
             // become another's while the caller waits: its process lives, and a thread id is only
             // reused after all others were.
             &Call::Process(process) if process == 0 || target.has_thread(process) => {
+                self.listener.let_through(id, Backstop::Registers);
+            }
+            Call::Credentials => {
+                // From now on they are compared each time. The kernel decides on the call, and what
+                // memory holds does not matter here.
+                self.diverged.store(true, Ordering::SeqCst);
                 self.listener.let_through(id, Backstop::Registers);
             }
             // The broker must not become a tracer: its tracee stops at every signal until it is
@@ -249,7 +308,7 @@ impl Server {
                 self.traps.log("refused: the broker traces nobody");
                 Err(Errno::PERM)
             }
-            Call::File(_) | Call::Unknown => {
+            Call::File(_) | Call::Credentials | Call::Unknown => {
                 self.traps.log(&format!("refused: unexpected system call {}", notification.number));
                 Err(Errno::NOSYS)
             }
@@ -289,7 +348,10 @@ impl Server {
             return Ok(None);
         }
         let stat = fs::fstat(object)?;
-        if observe::identity_of(&name) == Some(observe::identity(&stat)) {
+        if view.denies_object(&stat, Wanted { read: false, write: true }) {
+            return Ok(Some(name));
+        }
+        if view::identity_of(&name) == Some(view::identity(&stat)) {
             return Ok((!view.is_writable(&name)).then_some(name));
         }
         if stat.st_nlink == 0 && text.starts_with(b"/memfd:") {
@@ -303,14 +365,25 @@ impl Server {
     }
 
     /// Whether the target has exactly the broker's rights, so that acting for it gives it no more.
+    ///
+    /// With no_new_privs set and no user namespaces, credentials change by the calls that are notified
+    /// for it alone. So they are compared until they were found alike once, which is how the command
+    /// starts, and again once somebody made such a call.
     pub(super) fn same_credentials_as(&self, target: Target) -> io::Result<bool> {
+        if self.alike.load(Ordering::SeqCst) && !self.diverged.load(Ordering::SeqCst) {
+            return Ok(true);
+        }
         let own = match self.credentials.get() {
             Some(own) => own,
             None => {
-                let own = Credentials::own()?;
+                let own = Status::own()?.credentials;
                 self.credentials.get_or_init(|| own)
             }
         };
-        Ok(target.credentials()? == *own)
+        let alike = target.status()?.credentials == *own;
+        if alike {
+            self.alike.store(true, Ordering::SeqCst);
+        }
+        Ok(alike)
     }
 }

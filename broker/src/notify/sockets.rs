@@ -12,13 +12,14 @@ use crate::perform::local_ports::{self, Held, LocalPorts};
 use crate::perform::socket::{Address, Progress, Socket};
 use crate::perform::unix::{Peer, Place};
 use crate::report::Denial;
+use crate::view::Decider;
 use common::trap::NetworkOperation;
 use rustix::fd::AsFd;
 use rustix::io::{self, Errno};
 use rustix::net::{self, AddressFamily, Shutdown, SocketFlags, SocketType};
 use std::net::SocketAddr;
 use std::os::fd::RawFd;
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 /// What a permitted address leads to.
@@ -60,7 +61,12 @@ impl Server {
         }
         match (kind, goal) {
             (AddressUse::Bind, Goal::Place(place)) => {
-                place.bind(&socket, self.judges.ruleset.as_fd())
+                // Where Landlock grants nothing, the directory that was judged is what confines it.
+                let entry = place.entry();
+                match self.judges.view.entry(entry.directory(), entry.name()) {
+                    Decider::Landlock => place.bind(&socket, self.judges.ruleset.as_fd()),
+                    Decider::Broker => place.bind_in_directory(&socket),
+                }
             }
             (AddressUse::Bind, Goal::Narrowed) => socket.bind_narrowed(&address),
             (AddressUse::Bind, _) => socket.bind(&address),
@@ -177,15 +183,16 @@ impl Server {
             }
             (Verdict::ByPath, Endpoint::UnixPath(path)) => {
                 let place = Place::resolve(target, path)?;
-                let listed = self.judges.addresses.unix.permit(place.name());
-                let writable = self.judges.view.rules.access(place.name()).write
-                    && !self.judges.view.frozen.contains(place.directory());
-                match (listed, writable) {
+                let listed = self.judges.addresses.unix.permit(&place.name());
+                match (
+                    listed,
+                    self.judges.view.may_change(place.entry().directory(), place.entry().name()),
+                ) {
                     (true, true) => return Ok(Goal::Place(place)),
                     (true, false) => reason = "the path may not be written",
                     (false, _) => {}
                 }
-                name = place.name().as_os_str().as_bytes().to_vec();
+                name = place.name().into_os_string().into_vec();
             }
             (Verdict::ByPath | Verdict::Refuse, _) => {}
         }

@@ -28,6 +28,16 @@ pub(crate) struct Target {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Credentials(Vec<Vec<u8>>);
 
+/// What the kernel tells of a thread.
+#[derive(Clone, Debug)]
+pub(crate) struct Status {
+    pub(crate) credentials: Credentials,
+    /// The permission bits left out of what the thread creates (umask(2)).
+    pub(crate) umask: Mode,
+    /// Its process.
+    pub(crate) process: i32,
+}
+
 impl Target {
     pub(crate) fn new(thread: Pid) -> Self {
         Self { thread }
@@ -171,20 +181,6 @@ impl Target {
         process::pidfd_getfd(pidfd.as_fd(), number, PidfdGetfdFlags::empty())
     }
 
-    /// The permission bits that the target leaves out of what it creates (umask(2)).
-    ///
-    /// # Errors
-    /// Returns what reading proc(5) returns.
-    pub(crate) fn umask(&self) -> io::Result<Mode> {
-        let text = read_file(&format!("/proc/{}/status", self.thread.as_raw_nonzero()))?;
-        text.split(|&byte| byte == b'\n')
-            .find_map(|line| line.strip_prefix(b"Umask:"))
-            .and_then(|mask| str::from_utf8(mask).ok())
-            .and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok())
-            .map(Mode::from_bits_truncate)
-            .ok_or(Errno::IO)
-    }
-
     /// The target's memory, for [`Memory::write`].
     ///
     /// # Errors
@@ -194,12 +190,12 @@ impl Target {
         fs::open(path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty()).map(Memory)
     }
 
-    /// The target's credentials.
+    /// The target's credentials and umask.
     ///
     /// # Errors
     /// Returns what reading proc(5) returns.
-    pub(crate) fn credentials(&self) -> io::Result<Credentials> {
-        Credentials::read(&format!("/proc/{}/status", self.thread.as_raw_nonzero()))
+    pub(crate) fn status(&self) -> io::Result<Status> {
+        Status::read(&format!("/proc/{}/status", self.thread.as_raw_nonzero()))
     }
 
     /// The process that is the target's parent.
@@ -214,6 +210,31 @@ impl Target {
             .and_then(|id| id.trim().parse().ok())
             .and_then(Pid::from_raw)
             .ok_or(Errno::SRCH)
+    }
+
+    /// The id of the target's process.
+    ///
+    /// # Errors
+    /// Returns what reading proc(5) returns.
+    pub(crate) fn process(&self) -> io::Result<i32> {
+        self.status().map(|status| status.process)
+    }
+
+    /// The device number of the target's controlling terminal, major and minor; 0 if it has none.
+    ///
+    /// # Errors
+    /// Returns what reading proc(5) returns.
+    pub(crate) fn terminal(&self) -> io::Result<(u32, u32)> {
+        let text = read_file(&format!("/proc/{}/stat", self.thread.as_raw_nonzero()))?;
+        // The second field is a name in parentheses, which may hold anything (proc_pid_stat(5)).
+        let end = text.iter().rposition(|&byte| byte == b')').ok_or(Errno::IO)?;
+        text[end..]
+            .split(|&byte| byte == b' ')
+            .nth(5)
+            .and_then(|number| str::from_utf8(number).ok())
+            .and_then(|number| number.parse().ok())
+            .map(|number: u64| (fs::major(number), fs::minor(number)))
+            .ok_or(Errno::IO)
     }
 
     /// Whether `id` is a thread of the target's own process.
@@ -254,7 +275,7 @@ fn read_file(path: &str) -> io::Result<Vec<u8>> {
 /// The current directory as a directory descriptor argument (fcntl.h).
 pub(crate) const AT_FDCWD: RawFd = -100;
 
-impl Credentials {
+impl Status {
     /// The broker's own.
     ///
     /// # Errors
@@ -266,11 +287,26 @@ impl Credentials {
     fn read(path: &str) -> io::Result<Self> {
         let text = read_file(path)?;
         let deciding = [&b"Uid:"[..], b"Gid:", b"Groups:", b"CapPrm:", b"CapEff:", b"NoNewPrivs:"];
-        let lines: Vec<Vec<u8>> = text
-            .split(|&byte| byte == b'\n')
-            .filter(|line| deciding.iter().any(|name| line.starts_with(name)))
-            .map(<[u8]>::to_vec)
-            .collect();
-        if lines.len() == deciding.len() { Ok(Self(lines)) } else { Err(Errno::IO) }
+        let mut credentials = Vec::with_capacity(deciding.len());
+        let mut umask = None;
+        let mut process = None;
+        for line in text.split(|&byte| byte == b'\n') {
+            if deciding.iter().any(|name| line.starts_with(name)) {
+                credentials.push(line.to_vec());
+            } else if let Some(mask) = line.strip_prefix(b"Umask:") {
+                let mask = str::from_utf8(mask).ok();
+                umask = mask.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok());
+            } else if let Some(id) = line.strip_prefix(b"Tgid:") {
+                process = str::from_utf8(id).ok().and_then(|id| id.trim().parse().ok());
+            }
+        }
+        match umask.zip(process) {
+            Some((umask, process)) if credentials.len() == deciding.len() => Ok(Self {
+                credentials: Credentials(credentials),
+                umask: Mode::from_bits_truncate(umask),
+                process,
+            }),
+            _ => Err(Errno::IO),
+        }
     }
 }

@@ -2,22 +2,24 @@
 //!
 //! The target's root directory is the broker's: the filter refuses chroot(2), pivot_root(2) and
 //! mount namespaces, and the command starts with it. The kernel walks the path from the target's
-//! own directory (openat2(2)); magic links, which would mean the broker's descriptors instead of
-//! the target's, are refused by it, but for the spellings of a descriptor that C libraries use.
+//! own directory (openat2(2)). Where the path leads into proc(5), which answers according to who
+//! asks, it is walked here (see `walk`).
 
+use super::walk;
 use crate::notify::target::{AT_FDCWD, Target};
 use rustix::fd::{AsFd, AsRawFd, OwnedFd};
-use rustix::fs::{self, Mode, OFlags, ResolveFlags};
+use rustix::fs::{self, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::{self, Errno};
 use std::ffi::OsStr;
 use std::os::fd::RawFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Opens what `path` names for `target`, with O_PATH: without a right, and without touching it.
 ///
 /// # Errors
-/// Returns what the kernel's path walk returns; [`Errno::ACCESS`] for other magic links.
+/// Returns what the kernel's path walk returns; [`Errno::ACCESS`] for magic links of other
+/// processes.
 pub(crate) fn resolve(
     target: Target,
     directory: RawFd,
@@ -28,14 +30,50 @@ pub(crate) fn resolve(
     if path.is_empty() {
         return if empty { target.directory(directory) } else { Err(Errno::NOENT) };
     }
-    if let Some(number) = descriptor_of(target, path).filter(|_| follow) {
-        return target.descriptor(number);
+    resolve_from(target, base(target, directory, path)?.as_ref(), path, follow)
+}
+
+/// The same from a directory that is held already; none is needed for an absolute path.
+///
+/// # Errors
+/// As [`resolve`].
+pub(crate) fn resolve_from(
+    target: Target,
+    base: Option<&OwnedFd>,
+    path: &[u8],
+    follow: bool,
+) -> io::Result<OwnedFd> {
+    match walk(base, path, follow) {
+        Ok(object) if !is_on_proc(&object)? => Ok(object),
+        // What the broker does not have, the target can: a descriptor of the same number, a right to
+        // what is below its own process.
+        Ok(_) | Err(Errno::LOOP | Errno::NOENT | Errno::ACCESS | Errno::NOTDIR) => {
+            walk::follow(target, base, path, follow)
+        }
+        Err(errno) => Err(errno),
     }
-    let (base, path) = match start(target, path)? {
-        (None, path) if !path.starts_with(b"/") => (Some(target.directory(directory)?), path),
-        start => start,
-    };
-    walk(base.as_ref(), path, follow)
+}
+
+/// What kind of object it is.
+///
+/// # Errors
+/// Returns what fstat(2) returns.
+pub(crate) fn kind_of(object: &OwnedFd) -> io::Result<FileType> {
+    Ok(FileType::from_raw_mode(fs::fstat(object)?.st_mode))
+}
+
+/// Whether `object` is in a proc(5), wherever that is mounted.
+///
+/// # Errors
+/// Returns what fstatfs(2) returns.
+pub(crate) fn is_on_proc(object: &OwnedFd) -> io::Result<bool> {
+    Ok(fs::fstatfs(object)?.f_type == fs::PROC_SUPER_MAGIC)
+}
+
+/// The process or thread that the canonical path `name` in /proc is about.
+pub(crate) fn proc_owner(name: &Path) -> Option<i32> {
+    let inside = name.strip_prefix("/proc").ok()?;
+    inside.iter().next()?.to_str()?.parse().ok()
 }
 
 /// Takes off the front of `path` what means the target's own working directory or a directory that
@@ -78,33 +116,15 @@ fn descriptor_number(text: &[u8]) -> Option<RawFd> {
     if text.bytes().all(|byte| byte.is_ascii_digit()) { text.parse().ok() } else { None }
 }
 
-/// Opens `path` relative to `base`, or absolute without one.
+/// Opens `path` relative to `base`, or absolute without one, as the kernel does for the broker.
 ///
 /// # Errors
-/// As [`resolve`].
+/// Returns what openat2(2) returns; [`Errno::LOOP`] for magic links.
 pub(crate) fn walk(base: Option<&OwnedFd>, path: &[u8], follow: bool) -> io::Result<OwnedFd> {
     let nofollow = if follow { OFlags::empty() } else { OFlags::NOFOLLOW };
     let flags = OFlags::PATH | OFlags::CLOEXEC | nofollow;
     let base = base.map_or(fs::CWD, AsFd::as_fd);
     fs::openat2(base, path, flags, Mode::empty(), ResolveFlags::NO_MAGICLINKS)
-        .map_err(|errno| if errno == Errno::LOOP { Errno::ACCESS } else { errno })
-}
-
-/// The descriptor that `path` spells, as glibc and musl do where the kernel had no call on O_PATH
-/// descriptors, and shells do for standard streams.
-fn descriptor_of(target: Target, path: &[u8]) -> Option<RawFd> {
-    let path = str::from_utf8(path).ok()?;
-    match path {
-        "/dev/stdin" => return Some(0),
-        "/dev/stdout" => return Some(1),
-        "/dev/stderr" => return Some(2),
-        _ => {}
-    }
-    let thread = format!("/proc/{}/fd/", target.thread().as_raw_nonzero());
-    ["/proc/self/fd/", "/proc/thread-self/fd/", "/dev/fd/", &thread]
-        .iter()
-        .find_map(|prefix| path.strip_prefix(prefix))
-        .and_then(|number| descriptor_number(number.as_bytes()))
 }
 
 /// The path of an object as the kernel knows it, if it has one: not so for pipes and sockets. A

@@ -5,6 +5,7 @@
 #![allow(unsafe_code)] // for system calls of a single thread
 
 use crate::notify::target::{AT_FDCWD, Target};
+use crate::perform::entry::Entry;
 use crate::perform::path;
 use crate::perform::socket::{Address, Socket};
 use nix::libc;
@@ -50,8 +51,7 @@ pub(crate) struct Place {
     base: OwnedFd,
     /// The path from there, as the target gets it back from getsockname(2).
     path: Vec<u8>,
-    directory: PathBuf,
-    name: PathBuf,
+    entry: Entry,
     umask: Mode,
 }
 
@@ -63,23 +63,30 @@ impl Place {
     pub(crate) fn resolve(target: Target, path: &[u8]) -> io::Result<Self> {
         let (base, rest) = path::start(target, path)?;
         let base = base.map_or_else(|| target.directory(AT_FDCWD), Ok)?;
-        let (parent, last) = path::split(rest).ok_or(Errno::ADDRINUSE)?;
-        let parent = if parent.is_empty() { b"." } else { parent };
-        let from = (!parent.starts_with(b"/")).then_some(&base);
-        let directory = path::name_of(&path::walk(from, parent, true)?)?;
-        let name = directory.join(last);
-        let umask = target.umask()?;
-        Ok(Self { base, path: rest.to_vec(), directory, name, umask })
+        path::split(rest).ok_or(Errno::ADDRINUSE)?;
+        let from = (!rest.starts_with(b"/")).then_some(&base);
+        let entry = Entry::resolve_from(target, from, rest)?;
+        let umask = target.status()?.umask;
+        Ok(Self { base, path: rest.to_vec(), entry, umask })
     }
 
     /// The canonical path that the socket gets.
-    pub(crate) fn name(&self) -> &Path {
-        &self.name
+    pub(crate) fn name(&self) -> PathBuf {
+        self.entry.path()
     }
 
-    /// The directory that it goes into.
-    pub(crate) fn directory(&self) -> &Path {
-        &self.directory
+    /// The entry that it becomes.
+    pub(crate) fn entry(&self) -> &Entry {
+        &self.entry
+    }
+
+    /// Binds `socket` to the entry of the directory that is held. The target gets the name in that
+    /// directory back from getsockname(2), not the path that it gave.
+    ///
+    /// # Errors
+    /// As [`Place::bind`].
+    pub(crate) fn bind_in_directory(&self, socket: &Socket) -> io::Result<()> {
+        self.bind_from(self.entry.parent(), || socket.bind(&Address::of_path(self.entry.last())))
     }
 
     /// Binds `socket` to the path, under `ruleset`.
@@ -91,19 +98,28 @@ impl Place {
     /// the socket is only made where the command may make one. That it can be another such place than
     /// the judged one gains nothing, since the command may also move it there.
     ///
-    /// The thread has a working directory and a umask of its own, those of the target.
-    ///
     /// # Errors
     /// Returns what bind(2) returns, and [`Errno::ACCESS`] if the thread cannot be confined.
     pub(crate) fn bind(&self, socket: &Socket, ruleset: BorrowedFd<'_>) -> io::Result<()> {
-        let address = Address::of_path(&self.path);
+        self.bind_from(&self.base, || {
+            restrict(ruleset)?;
+            socket.bind(&Address::of_path(&self.path))
+        })
+    }
+
+    /// Has a thread `bind` that has a working directory and a umask of its own, `base` and the
+    /// target's.
+    fn bind_from(
+        &self,
+        base: &OwnedFd,
+        bind: impl FnOnce() -> io::Result<()> + Send,
+    ) -> io::Result<()> {
         std::thread::scope(|scope| {
             let thread = std::thread::Builder::new().spawn_scoped(scope, || {
                 leave_shared_directory()?;
-                process::fchdir(&self.base)?;
+                process::fchdir(base)?;
                 process::umask(self.umask);
-                restrict(ruleset)?;
-                socket.bind(&address)
+                bind()
             });
             let result = thread.map_err(|_| Errno::AGAIN)?.join();
             result.unwrap_or(Err(Errno::ACCESS))

@@ -5,8 +5,9 @@
 //! shell, wildcards match a leading dot: a rule that denies `*` must not miss `.env`. Names are bytes; where
 //! they are UTF-8, `?` and `[...]` match one character, else one byte.
 
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Component as PathComponent, Path};
+use std::path::{Component as PathComponent, Path, PathBuf};
 
 /// An absolute path, component by component. It stands for what it names and, in a rule, all beneath.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -251,6 +252,16 @@ impl Pattern {
             components.pop();
         }
         Pattern { components }
+    }
+
+    /// The path, if it stands for itself only.
+    pub(crate) fn as_path(&self) -> Option<PathBuf> {
+        let mut path = PathBuf::from("/");
+        for component in &self.components {
+            let Component::Literal(name) = component else { return None };
+            path.push(OsStr::from_bytes(name));
+        }
+        Some(path)
     }
 
     /// How many components there are; a position of that value has matched the whole pattern.

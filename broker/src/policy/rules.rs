@@ -6,8 +6,11 @@
 //! beneath, and `denyWrite` closes it for good.
 //!
 //! What reads are ruled by must also keep its name: a file that is renamed away from a `denyRead` path can be
-//! read by the next run. So the paths of both read lists count for writes too: they change no verdict, but the
-//! directories that lead to them are not settled, and take no changes of entries.
+//! read by the next run. So the paths of both read lists count for writes too: content may change there, the
+//! entry may not, and what leads to them is not settled.
+//!
+//! The states that are live in a directory, with the verdict, are its *zone*: they alone decide about all that
+//! is beneath. What moves between directories of one zone keeps its verdict.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component as PathComponent, Path, PathBuf};
@@ -85,6 +88,10 @@ enum Order {
 struct Progress {
     set: Arc<RuleSet>,
     open: bool,
+    /// A rule that ends here wants the entry to stay as it is.
+    kept: bool,
+    /// A rule that singles out something beneath names this entry.
+    leads_on: bool,
     live: Vec<State>,
 }
 
@@ -126,18 +133,23 @@ impl Rules {
     /// The verdict on a canonical absolute path. One that is relative or holds `..` is not canonical, so that
     /// nothing is known of it: it gets no access.
     pub(crate) fn access(&self, absolute: &Path) -> Access {
+        self.cursor(absolute).map_or(Access::NONE, |cursor| cursor.access())
+    }
+
+    /// The cursor at a canonical absolute path; none where nothing is known.
+    pub(crate) fn cursor(&self, absolute: &Path) -> Option<Cursor> {
         if !absolute.is_absolute() {
-            return Access::NONE;
+            return None;
         }
         let mut cursor = self.root.clone();
         for component in absolute.components() {
             match component {
                 PathComponent::Normal(name) => cursor = self.enter(&cursor, name.as_bytes()),
-                PathComponent::ParentDir => return Access::NONE,
+                PathComponent::ParentDir => return None,
                 _ => {}
             }
         }
-        cursor.access()
+        Some(cursor)
     }
 }
 
@@ -155,6 +167,31 @@ impl Cursor {
     /// Whether no rule further inside can change the verdict on writes.
     pub(crate) fn write_settled(&self) -> bool {
         self.write.live.is_empty()
+    }
+
+    /// Whether the entry may be made, removed or replaced, as far as its own name goes.
+    pub(crate) fn entry_may_change(&self) -> bool {
+        self.write.open && !self.write.kept
+    }
+
+    /// Whether a rule names this entry on the way to what it keeps from being changed beneath.
+    pub(crate) fn leads_on(&self) -> bool {
+        self.write.leads_on
+    }
+
+    /// Whether all beneath is judged alike at both places, so that what moves from one to the other
+    /// keeps its verdict. The states for writes hold those for reads.
+    pub(crate) fn same_zone(&self, other: &Cursor) -> bool {
+        self.read.open == other.read.open
+            && self.write.open == other.write.open
+            && self.write.holds_all_of(&other.write)
+            && other.write.holds_all_of(&self.write)
+    }
+
+    /// Whether a rule may single out something at any depth, so that looking through the tree would
+    /// not end before the tree does.
+    pub(crate) fn any_depth(&self) -> bool {
+        self.write.any_depth() || self.read.any_depth()
     }
 
     /// The names inside that could lead to another verdict on reads.
@@ -181,28 +218,33 @@ impl Progress {
         let mut reached: Vec<State> = Vec::with_capacity(self.live.len());
         // States of one rule stand together: only they can be reached twice.
         let mut rule_begin = 0;
+        let mut leads_on = false;
         for State { rule, position } in &self.live {
             if reached.get(rule_begin).is_some_and(|first| first.rule != *rule) {
                 rule_begin = reached.len();
             }
-            self.set.rules[*rule].pattern.advance(*position, name, |position| {
+            let Rule { effect, pattern } = &self.set.rules[*rule];
+            let by_name = pattern.component(*position) != Some(&Component::AnyDepth);
+            pattern.advance(*position, name, |position| {
                 let state = State { rule: *rule, position };
                 if !reached[rule_begin..].contains(&state) {
                     reached.push(state);
                 }
+                leads_on |= by_name && position < pattern.length() && effect.changes(true);
             });
         }
-        Progress::judge(&self.set, self.open, reached)
+        Progress { leads_on, ..Progress::judge(&self.set, self.open, reached) }
     }
 
     /// Applies the rules that end here to the inherited verdict, and drops those that cannot matter any more.
     fn judge(set: &Arc<RuleSet>, inherited: bool, mut reached: Vec<State>) -> Progress {
-        let (mut allowed, mut denied) = (false, false);
+        let (mut allowed, mut denied, mut kept) = (false, false, false);
         reached.retain(|state| {
             let Rule { effect, pattern } = &set.rules[state.rule];
             let ends = state.position == pattern.length();
             allowed |= ends && *effect == Effect::Allow;
             denied |= ends && *effect == Effect::Deny;
+            kept |= ends && *effect == Effect::Keep;
             !ends
         });
         let effect = |state: &State| set.rules[state.rule].effect;
@@ -218,25 +260,34 @@ impl Progress {
         if open && set.order == Order::DenyIsFinal {
             reached.retain(|state| effect(state) != Effect::Allow);
         }
-        Progress { set: Arc::clone(set), open, live: reached }
+        Progress { set: Arc::clone(set), open, kept, leads_on: false, live: reached }
+    }
+
+    fn holds_all_of(&self, other: &Progress) -> bool {
+        other.live.iter().all(|state| self.live.contains(state))
+    }
+
+    fn any_depth(&self) -> bool {
+        self.next_components().any(|component| *component == Component::AnyDepth)
     }
 
     fn names(&self) -> Names {
-        let mut names = Vec::new();
-        for state in &self.live {
-            let Rule { effect, pattern } = &self.set.rules[state.rule];
-            if !effect.changes(self.open) {
-                continue;
-            }
-            match pattern.component(state.position) {
-                Some(Component::Literal(name)) => names.push(name.clone()),
-                Some(_) => return Names::Any,
-                None => {}
-            }
-        }
+        let names = self.next_components().map(|component| match component {
+            Component::Literal(name) => Some(name.clone()),
+            _ => None,
+        });
+        let Some(mut names) = names.collect::<Option<Vec<_>>>() else { return Names::Any };
         names.sort();
         names.dedup();
         Names::Exactly(names)
+    }
+
+    /// What the rules that can change the verdict expect next.
+    fn next_components(&self) -> impl Iterator<Item = &Component> {
+        self.live.iter().filter_map(|state| {
+            let Rule { effect, pattern } = &self.set.rules[state.rule];
+            pattern.component(state.position).filter(|_| effect.changes(self.open))
+        })
     }
 }
 
@@ -389,6 +440,57 @@ mod tests {
         assert!(cursor(&rules, "/other").write_settled());
         assert_eq!(cursor(&rules, "/r/a/b").write_names(), Names::Any);
         assert!(cursor(&rules, "/r/a/.env").write_settled());
+    }
+
+    #[test]
+    fn only_what_a_rule_names_on_the_way_leads_on() {
+        let rules =
+            rules(&["/r"], &["/r/.git/hooks/x", "/r/**/no/bad", "/r/*/at"], &["/r/k/key"], &[]);
+        for (path, expected) in [
+            ("/r/.git", true),
+            ("/r/.git/hooks", true),
+            ("/r/.git/hooks/x", false),
+            ("/r/.git/other", false),
+            ("/r/any", true),
+            ("/r/any/at", false),
+            ("/r/any/other", false),
+            ("/r/any/other/no", true),
+            ("/r/any/other/no/bad", false),
+            ("/r/k", true),
+        ] {
+            assert_eq!(cursor(&rules, path).leads_on(), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn what_moves_within_a_zone_keeps_its_verdict() {
+        let rules = rules(&["/r"], &["/r/**/*.pem", "/r/a/b"], &["/r/s"], &[]);
+        for (one, other, expected) in [
+            ("/r/x", "/r/y/z", true),
+            ("/r/x", "/r/a", false),
+            ("/r/x", "/r/a/x", true),
+            ("/r/x", "/r/s/x", false),
+            ("/r/s/x", "/r/s/y", true),
+            ("/r/x", "/other", false),
+        ] {
+            let (one_at, other_at) = (cursor(&rules, one), cursor(&rules, other));
+            assert_eq!(one_at.same_zone(&other_at), expected, "{one} {other}");
+            assert_eq!(other_at.same_zone(&one_at), expected, "{other} {one}");
+        }
+    }
+
+    #[test]
+    fn what_reads_are_ruled_by_keeps_its_entry() {
+        let rules = rules(&["/r"], &["/r/d"], &["/r/s"], &["/r/s/open"]);
+        for (path, expected) in [
+            ("/r/x", true),
+            ("/r/s", false),
+            ("/r/s/x", true),
+            ("/r/s/open", false),
+            ("/r/d", false),
+        ] {
+            assert_eq!(cursor(&rules, path).entry_may_change(), expected, "{path}");
+        }
     }
 
     #[test]

@@ -101,12 +101,21 @@ pub(super) const ROWS: &[Row] = &[
             setuid, setgid, setreuid, setregid, setresuid, setresgid, setfsuid, setfsgid, setgroups,
             capset,
         ],
+        Notify,
+        "the kernel's rules hold, and no_new_privs is set; the broker acts only for those with its own credentials",
+    ),
+    judge(
+        &[prctl],
+        &[case(
+            &[is(Arg(0, "op"), &[PR_CAPBSET_DROP, PR_SET_SECUREBITS, PR_CAP_AMBIENT])],
+            Notify,
+        )],
         Allow,
-        "the kernel's rules for credentials hold, and no_new_privs is set",
+        "changes the caller or its children only; what capabilities they have, the broker must know",
     ),
     row(
         &[
-            setpgid, setsid, setrlimit, prctl, arch_prctl, personality, set_tid_address,
+            setpgid, setsid, setrlimit, arch_prctl, personality, set_tid_address,
             set_robust_list, rseq, restart_syscall,
         ],
         Allow,

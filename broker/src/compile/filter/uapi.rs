@@ -106,3 +106,8 @@ pub(super) const IOC_F2FS: u32 = 0xf5 << 8;
 
 /// shutdown(2): no more sending, which leaves a listening socket alone.
 pub(super) const SHUT_WR: u32 = 1;
+
+// linux/prctl.h: what changes the capabilities of the caller or of what it executes.
+pub(super) const PR_CAPBSET_DROP: u32 = 24;
+pub(super) const PR_SET_SECUREBITS: u32 = 28;
+pub(super) const PR_CAP_AMBIENT: u32 = 47;

@@ -103,7 +103,7 @@ pub(crate) fn open(path: &str, flags: i32) -> Result {
     with(path, |p| call(libc::SYS_openat, &[AT, p, flags as usize, 0o644]))
 }
 
-fn mark(fd: usize) -> Result {
+pub(crate) fn mark(fd: usize) -> Result {
     call(libc::SYS_write, &[fd, addr(MARK), MARK.len()])
 }
 
@@ -113,7 +113,7 @@ fn openat2(path: &str, flags: i32) -> Result {
     with(path, |p| call(libc::SYS_openat2, &[AT, p, addr(&how), 24]))
 }
 
-fn rename(from: &str, to: &str, flags: usize) -> Result {
+pub(crate) fn rename(from: &str, to: &str, flags: usize) -> Result {
     with(from, |f| with(to, |t| call(libc::SYS_renameat2, &[AT, f, AT, t, flags])))
 }
 

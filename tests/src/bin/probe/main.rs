@@ -4,6 +4,8 @@
 //! `NAME=OK` or `NAME=ERRNO` for each call that matters. It exits with 0 whatever the results:
 //! the tests judge, and take the truth from outside. Outside the sandbox it is the allowed twin.
 
+mod calls;
+mod carve;
 mod file;
 mod kernel;
 mod meta;
@@ -55,6 +57,8 @@ fn main() {
             || race::run(op, rest)
             || file::run(op, rest)
             || meta::run(op, rest)
+            || calls::run(op, rest)
+            || carve::run(op, rest)
             || process::run(op, rest)
             || kernel::run(op, rest)
             || proxy::run(op, rest);

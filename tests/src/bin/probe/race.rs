@@ -6,6 +6,7 @@
 use crate::net::{connect, socket};
 use crate::sys::{self, addr, call};
 use crate::{number, tell};
+use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering::Relaxed};
 
 /// A sockaddr_in as eight halves: family, port, address, padding.
@@ -35,6 +36,9 @@ pub(crate) fn run(op: &str, args: &[&str]) -> bool {
         ("race-open", [allowed, denied, tries]) => race_open(allowed, denied, number(tries)),
         ("race-read", [allowed, denied, tries]) => race_read(allowed, denied, number(tries)),
         ("race-chmod", [allowed, denied, tries]) => race_chmod(allowed, denied, number(tries)),
+        ("race-read-entries", [one, two, path, tries]) => {
+            race_read_entries(one, two, path, number(tries));
+        }
         ("race-swap", [one, two, path, tries]) => race_swap(one, two, path, number(tries)),
         _ => return false,
     }
@@ -240,16 +244,26 @@ fn overwrite(path: usize) -> bool {
 
 /// Counts how often the denied file's first byte ('S') was read.
 fn race_read(allowed: &str, denied: &str, tries: usize) {
-    let mut leaked = 0;
-    flip(allowed, denied, tries, |path| {
-        let Ok(fd) = open(path, libc::O_RDONLY) else { return false };
-        let mut byte = [0u8; 1];
-        let _ = call(libc::SYS_read, &[fd, sys::addr_mut(&mut byte), 1]);
-        let _ = call(libc::SYS_close, &[fd]);
-        leaked += usize::from(byte[0] == b'S');
-        true
-    });
-    tell("leaked", &leaked.to_string());
+    let leaked = Cell::new(0);
+    flip(allowed, denied, tries, |path| leaks(path, &leaked));
+    tell("leaked", &leaked.get().to_string());
+}
+
+/// The same for a path whose entries `one` and `two` are exchanged.
+fn race_read_entries(one: &str, two: &str, path: &str, tries: usize) {
+    let (path, leaked) = (sys::cstr(path), Cell::new(0));
+    swap(one, two, tries, || leaks(addr(path.as_c_str()), &leaked));
+    tell("leaked", &leaked.get().to_string());
+}
+
+/// Reads a byte at `path`, and counts it if it is the denied file's.
+fn leaks(path: usize, leaked: &Cell<usize>) -> bool {
+    let Ok(fd) = open(path, libc::O_RDONLY) else { return false };
+    let mut byte = [0u8; 1];
+    let _ = call(libc::SYS_read, &[fd, sys::addr_mut(&mut byte), 1]);
+    let _ = call(libc::SYS_close, &[fd]);
+    leaked.set(leaked.get() + usize::from(byte[0] == b'S'));
+    true
 }
 
 fn race_chmod(allowed: &str, denied: &str, tries: usize) {

@@ -1,0 +1,370 @@
+//! Calls on files: most are let through to Landlock; what the rules allow beyond what Landlock was
+//! told at launch, the broker does.
+//!
+//! Each is prepared (paths followed, objects and directories held, verdict on their names), and
+//! performed only when the target still waits: by then it is certain that the arguments were its own.
+//! What cannot be prepared is let through: the kernel stumbles over it too, and Landlock grants
+//! nothing there.
+
+use super::opens::{self, Source};
+use super::serve::Server;
+use super::target::Target;
+use crate::decide::call::{Creation, FileCall, OpenHow, Spot};
+use crate::perform::entry::{self, Entry};
+use crate::perform::open;
+use crate::perform::path;
+use crate::policy::rules::Names;
+use crate::report::Denial;
+use crate::view::{self, Decider, View, Wanted};
+use common::trap::FileOperation;
+use nix::libc;
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{self, AtFlags, Dir, FileType, Mode, OFlags, RenameFlags};
+use rustix::io::{self, Errno};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// A change that the rules allow and Landlock does not, with all that it needs held.
+#[derive(Debug)]
+pub(super) enum Task {
+    Open(OwnedFd, FileType, OpenHow),
+    CreateFile(Entry, OpenHow),
+    MakeDirectory(Entry, u32),
+    MakeNode(Entry, FileType, u32),
+    MakeSymlink(Entry, Vec<u8>),
+    Remove(Entry, AtFlags),
+    Rename(Entry, Entry, RenameFlags),
+    Link(OwnedFd, Entry),
+    Truncate(OwnedFd, i64),
+    /// Not done; with what there is to report.
+    Refuse(Errno, Option<Denial>),
+}
+
+/// What a performed call returns.
+pub(super) enum Done {
+    Nothing,
+    Opened { file: OwnedFd, how: OpenHow, created: Option<Entry> },
+}
+
+impl Task {
+    /// Whether it makes something, which is subject to the target's umask.
+    fn creates(&self) -> bool {
+        match self {
+            Self::CreateFile(..) | Self::MakeDirectory(..) | Self::MakeNode(..) => true,
+            Self::Open(_, _, how) => how.flags.contains(OFlags::TMPFILE),
+            _ => false,
+        }
+    }
+
+    fn perform(self, umask: Mode, is_waited_for: impl Fn() -> bool) -> io::Result<Done> {
+        let nothing = |()| Done::Nothing;
+        let opened = |file, how, created| Done::Opened { file, how, created };
+        match self {
+            Self::Open(object, FileType::Fifo, how) => {
+                open::open_fifo(&object, &how, is_waited_for).map(|file| opened(file, how, None))
+            }
+            Self::Open(object, _, how) => {
+                open::open(&object, &how, umask).map(|file| opened(file, how, None))
+            }
+            Self::CreateFile(entry, how) => {
+                open::create(&entry, &how, umask).map(|file| opened(file, how, Some(entry)))
+            }
+            Self::MakeDirectory(entry, mode) => {
+                entry.make_directory(entry.mode(mode, umask)).map(nothing)
+            }
+            Self::MakeNode(entry, file_type, mode) => {
+                entry.make_node(file_type, entry.mode(mode, umask)).map(nothing)
+            }
+            Self::MakeSymlink(entry, text) => entry.make_symlink(&text).map(nothing),
+            Self::Remove(entry, flags) => entry.remove(flags).map(nothing),
+            Self::Rename(old, new, flags) => old.rename_to(&new, flags).map(nothing),
+            Self::Link(object, entry) => entry.link_to(&object).map(nothing),
+            Self::Truncate(object, length) => entry::truncate(&object, length).map(nothing),
+            Self::Refuse(errno, _) => Err(errno),
+        }
+    }
+}
+
+impl Server {
+    /// Does the call if it is the broker's to do. Returns whether it was answered.
+    pub(super) fn broker(&self, id: u64, target: Target, call: &FileCall) -> bool {
+        let view = &self.judges.view;
+        let must_answer = view.brokers_reads && opens::may_read(call);
+        if !view.brokers_writes && !must_answer {
+            return false;
+        }
+        // A file that another thread creates or removes meanwhile turns one kind of task into another.
+        for _ in 0..RETRIES {
+            let task = match prepare(view, target, call) {
+                Ok(Some(task)) => task,
+                // Landlock would let what is denied be read.
+                Ok(None) if must_answer => Task::Refuse(Errno::ACCESS, None),
+                Err(errno) if must_answer => Task::Refuse(errno, None),
+                Ok(None) | Err(_) => return false,
+            };
+            let creates = matches!(&task, Task::CreateFile(_, how)
+                if !how.flags.contains(OFlags::EXCL));
+            let result = self.perform_task(id, target, task);
+            if creates && matches!(result, Err(Errno::EXIST)) {
+                continue;
+            }
+            self.answer_task(id, result);
+            return true;
+        }
+        self.listener.complete(id, Err(Errno::AGAIN));
+        true
+    }
+
+    fn perform_task(&self, id: u64, target: Target, task: Task) -> io::Result<Done> {
+        let umask = if task.creates() { target.status()?.umask } else { Mode::empty() };
+        if !self.same_credentials_as(target)? {
+            self.traps.log("refused: a file for a target with other credentials");
+            return Err(Errno::ACCESS);
+        }
+        // Only now is it certain that all this was the target's.
+        if !self.listener.is_waiting(id) {
+            return Err(Errno::SRCH);
+        }
+        if let Task::Refuse(_, Some(denial)) = &task {
+            self.traps.report(denial.clone(), "file rules");
+        }
+        task.perform(umask, || self.listener.is_waiting(id))
+    }
+
+    fn answer_task(&self, id: u64, result: io::Result<Done>) {
+        let (file, how, created) = match result {
+            Ok(Done::Opened { file, how, created }) => (file, how, created),
+            Ok(Done::Nothing) => {
+                self.listener.complete(id, Ok(()));
+                return;
+            }
+            Err(errno) => {
+                self.listener.complete(id, Err(errno));
+                return;
+            }
+        };
+        let close_on_exec = how.flags.contains(OFlags::CLOEXEC);
+        let result = if how.flags & OFlags::RWMODE == OFlags::RDONLY {
+            self.listener.hand_over(id, file.as_fd(), close_on_exec).map(|()| None)
+        } else {
+            // The target may close and execute it at once, which fails as long as anyone has it open
+            // for writing (ETXTBSY): the broker must not have it any more when the target goes on.
+            let number = self.listener.give(id, file.as_fd(), close_on_exec);
+            drop(file);
+            number.map(Some)
+        };
+        // The kernel takes the number of the descriptor first, and makes nothing if it cannot.
+        if let (Err(Errno::MFILE), Some(entry)) = (&result, created) {
+            let _ = entry.remove(AtFlags::empty());
+        }
+        if let Some(result) = result.transpose() {
+            self.listener.complete_with(id, result);
+        }
+    }
+}
+
+/// How often a call is prepared again because of what other threads do.
+const RETRIES: usize = 16;
+
+/// Follows the paths of `call` and decides. `None`, or an error, leaves it to Landlock.
+fn prepare(view: &View, target: Target, call: &FileCall) -> io::Result<Option<Task>> {
+    match *call {
+        FileCall::Open(spot, how) => opens::prepare(view, target, spot, how, Source::Registers),
+        FileCall::OpenBy(spot, address, size) => {
+            let how = opens::copy_how(target, address, size)?;
+            opens::prepare(view, target, spot, how, Source::Memory)
+        }
+        FileCall::Truncate(spot, length) => {
+            let path = target.read_path(spot.path)?;
+            let object = path::resolve(target, spot.directory, &path, true, false)?;
+            Ok(is_content_ours(view, &object)?.then_some(Task::Truncate(object, length)))
+        }
+        FileCall::Create(spot, creation) => prepare_creation(view, target, spot, creation),
+        FileCall::Remove(spot, flags) => {
+            let entry = Entry::resolve(target, spot)?;
+            Ok(is_ours(view, &entry).then_some(Task::Remove(entry, flags)))
+        }
+        FileCall::Rename(old, new, flags) => {
+            let old = Entry::resolve(target, old)?;
+            Ok(prepare_rename(view, old, Entry::resolve(target, new)?, flags))
+        }
+        FileCall::Link(old, new, flags) => prepare_link(view, target, old, new, flags),
+    }
+}
+
+pub(super) fn is_ours(view: &View, entry: &Entry) -> bool {
+    view.entry(entry.directory(), entry.name()) == Decider::Broker
+}
+
+/// Whether writing to an object that is held is the broker's to do. Devices are Landlock's, which
+/// also restricts what may be asked of them once they are open.
+pub(super) fn is_content_ours(view: &View, object: &OwnedFd) -> io::Result<bool> {
+    let name = path::name_of(object)?;
+    // What proc(5) holds is about who opens it.
+    if !name.is_absolute() || path::is_on_proc(object)? {
+        return Ok(false);
+    }
+    let denied = view.denies_object(&fs::fstat(object)?, Wanted { read: false, write: true });
+    Ok(!denied && view.content(&name) == Decider::Broker)
+}
+
+fn prepare_creation(
+    view: &View,
+    target: Target,
+    spot: Spot,
+    creation: Creation,
+) -> io::Result<Option<Task>> {
+    let entry = Entry::resolve(target, spot)?;
+    let leads_on =
+        matches!(creation, Creation::Directory(_)) && view.leads_to_missing(&entry.path());
+    if !leads_on && !is_ours(view, &entry) {
+        return Ok(None);
+    }
+    Ok(match creation {
+        Creation::Directory(mode) => Some(Task::MakeDirectory(entry, mode)),
+        Creation::Symlink(_) if leads_to_denied(view, &entry) => Some(match entry.hold() {
+            Err(Errno::NOENT) => refuse_write(&entry.path()),
+            found => Task::Refuse(found.err().unwrap_or(Errno::EXIST), None),
+        }),
+        Creation::Symlink(text) => Some(Task::MakeSymlink(entry, target.read_path(text)?)),
+        Creation::Node(mode, _) => {
+            let kind = match mode & libc::S_IFMT {
+                0 | libc::S_IFREG => FileType::RegularFile,
+                libc::S_IFIFO => FileType::Fifo,
+                libc::S_IFSOCK => FileType::Socket,
+                // Devices are not made, whatever the rules allow.
+                _ => return Ok(None),
+            };
+            Some(Task::MakeNode(entry, kind, mode & !libc::S_IFMT))
+        }
+    })
+}
+
+fn prepare_rename(view: &View, old: Entry, new: Entry, flags: RenameFlags) -> Option<Task> {
+    if !is_ours(view, &old) && !is_ours(view, &new) {
+        return None;
+    }
+    let from = view.entry_cursor(old.directory(), old.name())?;
+    let to = view.entry_cursor(new.directory(), new.name())?;
+    // All that is beneath must be judged as before. What is not said of a file is said all the same:
+    // another thread can put a directory in its place. Programs copy then, entry by entry, as
+    // between file systems. What is denied must not be carried away either: nothing that holds it
+    // moves, so that no other thread can put it there after the look.
+    let same_zone = from.same_zone(&to);
+    for entry in [&old, &new] {
+        match holds_denied(view, &entry.path()) {
+            Held::Nothing => {}
+            Held::Denied => return Some(refuse_write(&entry.path())),
+            Held::Unknown => return Some(Task::Refuse(Errno::XDEV, None)),
+        }
+    }
+    Some(if same_zone { Task::Rename(old, new, flags) } else { Task::Refuse(Errno::XDEV, None) })
+}
+
+pub(super) fn refuse_write(path: &Path) -> Task {
+    Task::Refuse(Errno::ACCESS, Some(Denial::file(FileOperation::Write, path)))
+}
+
+/// Whether a rule names something beneath the entry, so that a symbolic link in its place would make
+/// that something else, or make it exist.
+fn leads_to_denied(view: &View, entry: &Entry) -> bool {
+    view.rules.cursor(&entry.path()).is_some_and(|cursor| cursor.leads_on())
+}
+
+/// What a rule wants to stay where it is, beneath a directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Held {
+    Nothing,
+    Denied,
+    /// There is too much to look at.
+    Unknown,
+}
+
+/// Looks for what is beneath `path` that a rule wants to stay where it is.
+fn holds_denied(view: &View, path: &Path) -> Held {
+    /// Most entries that are looked at: a few milliseconds' worth.
+    const LOOKED_AT_MAX: usize = 10_000;
+    let Some(cursor) = view.rules.cursor(path) else { return Held::Nothing };
+    let mut looked_at = 0;
+    let mut pending = vec![(path.to_owned(), cursor)];
+    while let Some((path, cursor)) = pending.pop() {
+        if cursor.write_settled() {
+            continue;
+        }
+        let names = match cursor.write_names() {
+            Names::Exactly(names) => names,
+            Names::Any => match names_in(&path) {
+                Ok(names) => names,
+                // No directory, or one that the target cannot look into either.
+                Err(Errno::NOTDIR | Errno::NOENT | Errno::LOOP | Errno::ACCESS) => continue,
+                Err(_) => return Held::Unknown,
+            },
+        };
+        looked_at += names.len();
+        if looked_at > LOOKED_AT_MAX {
+            return Held::Unknown;
+        }
+        for name in names {
+            let inner = path.join(OsStr::from_bytes(&name));
+            let cursor = view.rules.enter(&cursor, &name);
+            if !cursor.entry_may_change() && view::identity_of(&inner).is_some() {
+                return Held::Denied;
+            }
+            pending.push((inner, cursor));
+        }
+    }
+    Held::Nothing
+}
+
+fn names_in(directory: &Path) -> io::Result<Vec<Vec<u8>>> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let directory = fs::open(directory, flags, Mode::empty())?;
+    let names = Dir::new(directory)?.map(|entry| Ok(entry?.file_name().to_bytes().to_vec()));
+    let names: io::Result<Vec<_>> = names.collect();
+    Ok(names?.into_iter().filter(|name| name != b"." && name != b"..").collect())
+}
+
+fn prepare_link(
+    view: &View,
+    target: Target,
+    old: Spot,
+    new: Spot,
+    flags: AtFlags,
+) -> io::Result<Option<Task>> {
+    if !(AtFlags::SYMLINK_FOLLOW | AtFlags::EMPTY_PATH).contains(flags) {
+        return Ok(None);
+    }
+    let path = target.read_path(old.path)?;
+    let follow = flags.contains(AtFlags::SYMLINK_FOLLOW);
+    // By its descriptor alone a file is linked by who opened it, which can have been the broker.
+    let empty = flags.contains(AtFlags::EMPTY_PATH) && path.is_empty();
+    let object = path::resolve(target, old.directory, &path, follow, empty)?;
+    let entry = match Entry::resolve(target, new) {
+        Err(errno) if empty => return Ok(Some(Task::Refuse(errno, None))),
+        entry => entry?,
+    };
+    let stat = fs::fstat(&object)?;
+    let name = path::name_of(&object)?;
+    // A file without a name (O_TMPFILE) has that of its directory in front.
+    let nameless = stat.st_nlink == 0;
+    let (Some(directory), Some(last)) = (name.parent(), name.file_name()) else { return Ok(None) };
+    let Some(from) = view.entry_cursor(directory, last) else { return Ok(None) };
+    let source_ours = view.entry(directory, last) == Decider::Broker;
+    if !empty && !source_ours && !is_ours(view, &entry) {
+        return Ok(None);
+    }
+    let Some(to) = view.entry_cursor(entry.directory(), entry.name()) else {
+        return Ok(empty.then(|| refuse_write(&entry.path())));
+    };
+    let stays_unreadable = nameless || from.access().read || !to.access().read;
+    let denied = view.denies_object(&stat, Wanted { read: to.access().read, write: true });
+    if !stays_unreadable || denied {
+        return Ok(Some(refuse_write(&name)));
+    }
+    let is_symlink = FileType::from_raw_mode(stat.st_mode) == FileType::Symlink;
+    if is_symlink && leads_to_denied(view, &entry) {
+        return Ok(Some(refuse_write(&entry.path())));
+    }
+    Ok(Some(Task::Link(object, entry)))
+}

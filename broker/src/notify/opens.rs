@@ -1,0 +1,274 @@
+//! Opens: what is the broker's to open, and what it refuses.
+//!
+//! Where something may not be read inside a place in which the command may make files, Landlock lets
+//! all of that place be read: what is made there must be readable and executable, execve(2) needs the
+//! right to read, and no rule can be added later. There the broker is the only judge of reads, so that
+//! every open that can read is its own: none is let through.
+//!
+//! A descriptor that the broker opened carries no restriction of the target's, and some files answer
+//! according to who opens them. So devices are opened only if they are usable always, and of proc(5)
+//! what is the target's own or says nothing that another process keeps to itself.
+
+use super::files::{Task, is_content_ours, is_ours, refuse_write};
+use super::target::Target;
+use crate::decide::call::{FileCall, OpenHow, Spot, writes};
+use crate::perform::open::{self, Goal};
+use crate::perform::path;
+use crate::report::Denial;
+use crate::view::{self, Decider, View, Wanted};
+use common::trap::FileOperation;
+use rustix::fd::OwnedFd;
+use rustix::fs::{self, Access, FileType, OFlags, ResolveFlags};
+use rustix::io::{self, Errno};
+use rustix::process;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// Where the flags come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Source {
+    /// Registers, which nothing can change while the target waits.
+    Registers,
+    /// Memory, which was copied.
+    Memory,
+}
+
+/// Whether the call can open something for reading, as far as registers say.
+pub(super) fn may_read(call: &FileCall) -> bool {
+    match call {
+        FileCall::Open(_, how) => how.flags & OFlags::RWMODE != OFlags::WRONLY,
+        FileCall::OpenBy(..) => true,
+        _ => false,
+    }
+}
+
+/// Copies a `struct open_how` (openat2(2)).
+///
+/// # Errors
+/// Returns what the kernel returns for one that it does not know.
+pub(super) fn copy_how(target: Target, address: u64, size: u64) -> io::Result<OpenHow> {
+    const SIZE: usize = 24;
+    const SIZE_MAX: u64 = 4096;
+    if size > SIZE_MAX {
+        return Err(Errno::TOOBIG);
+    }
+    let mut bytes = vec![0; usize::try_from(size).map_err(|_| Errno::TOOBIG)?];
+    if bytes.len() < SIZE {
+        return Err(Errno::INVAL);
+    }
+    target.read(address, &mut bytes)?;
+    if bytes[SIZE..].iter().any(|&byte| byte != 0) {
+        return Err(Errno::TOOBIG);
+    }
+    let word = |at: usize| {
+        let mut word = [0; 8];
+        word.copy_from_slice(&bytes[at..at + 8]);
+        u64::from_ne_bytes(word)
+    };
+    let flags = u32::try_from(word(0)).ok().and_then(OFlags::from_bits).ok_or(Errno::INVAL)?;
+    let mode = u32::try_from(word(8)).map_err(|_| Errno::INVAL)?;
+    let makes = flags.contains(OFlags::CREATE) || flags.contains(OFlags::TMPFILE);
+    if mode & !0o7777 != 0 || mode != 0 && !makes {
+        return Err(Errno::INVAL);
+    }
+    let resolve = ResolveFlags::from_bits(word(16)).ok_or(Errno::INVAL)?;
+    Ok(OpenHow { flags, mode, resolve })
+}
+
+/// Follows the path and decides. `None` leaves it to Landlock.
+///
+/// # Errors
+/// Returns what the kernel returns for such a path.
+pub(super) fn prepare(
+    view: &View,
+    target: Target,
+    spot: Spot,
+    how: OpenHow,
+    source: Source,
+) -> io::Result<Option<Task>> {
+    if how.flags.contains(OFlags::CREATE | OFlags::DIRECTORY) {
+        return Err(Errno::INVAL);
+    }
+    if view.brokers_reads {
+        prepare_any(view, target, spot, how, source)
+    } else if writes(how.flags) && !how.flags.contains(OFlags::PATH) {
+        prepare_write(view, target, spot, how)
+    } else {
+        Ok(None)
+    }
+}
+
+/// Where Landlock judges reads, and writes to what was there at launch.
+fn prepare_write(
+    view: &View,
+    target: Target,
+    spot: Spot,
+    how: OpenHow,
+) -> io::Result<Option<Task>> {
+    match open::resolve(target, spot, &how)? {
+        Goal::New(entry) => Ok(is_ours(view, &entry).then_some(Task::CreateFile(entry, how))),
+        Goal::Object(object, FileType::Directory) if how.flags.contains(OFlags::TMPFILE) => {
+            // It has no name yet; a link gives it one, and is judged then.
+            let directory = path::name_of(&object)?;
+            let ours = view.entry(&directory, UNNAMED.as_ref()) == Decider::Broker;
+            Ok(ours.then_some(Task::Open(object, FileType::Directory, how)))
+        }
+        // Landlock also restricts what may be asked of a device once it is open.
+        Goal::Object(
+            _,
+            FileType::Directory | FileType::CharacterDevice | FileType::BlockDevice,
+        ) => Ok(None),
+        Goal::Object(object, kind) => {
+            Ok(is_content_ours(view, &object)?.then_some(Task::Open(object, kind, how)))
+        }
+    }
+}
+
+/// As the name of a file without one: no rule singles it out but one that denies all names.
+const UNNAMED: &str = "#";
+
+/// Where the broker judges reads.
+fn prepare_any(
+    view: &View,
+    target: Target,
+    spot: Spot,
+    how: OpenHow,
+    source: Source,
+) -> io::Result<Option<Task>> {
+    // What is opened for writing only, by flags that nothing can change, gives no right to read.
+    let by_landlock =
+        matches!(source, Source::Registers) && how.flags & OFlags::RWMODE == OFlags::WRONLY;
+    if by_landlock {
+        return prepare_write(view, target, spot, how);
+    }
+    let (object, kind) = match open::resolve(target, spot, &how)? {
+        Goal::Object(object, kind) => (object, kind),
+        Goal::New(entry) if view.may_change(entry.directory(), entry.name()) => {
+            return Ok(Some(Task::CreateFile(entry, how)));
+        }
+        Goal::New(entry) => return Ok(Some(refuse_write(&entry.path()))),
+    };
+    if how.flags.contains(OFlags::PATH) {
+        return Ok(Some(Task::Open(object, FileType::Unknown, how)));
+    }
+    let (object, kind) = match kind {
+        FileType::CharacterDevice if is_controlling_terminal(&object)? => {
+            (path::walk(None, own_terminal(target)?.as_os_str().as_bytes(), false)?, kind)
+        }
+        _ => (object, kind),
+    };
+    let name = path::name_of(&object)?;
+    if how.flags.contains(OFlags::TMPFILE) {
+        return Ok(Some(if view.may_change(&name, UNNAMED.as_ref()) {
+            Task::Open(object, kind, how)
+        } else {
+            refuse_write(&name)
+        }));
+    }
+    let wanted = Wanted {
+        read: how.flags & OFlags::RWMODE != OFlags::WRONLY,
+        write: writes(how.flags) && kind != FileType::Directory,
+    };
+    if is_permitted(view, target, &object, kind, &name, wanted)? {
+        // Only a FIFO with a name makes its ends wait for each other.
+        let kind = if name.is_absolute() { kind } else { FileType::Unknown };
+        return Ok(Some(Task::Open(object, kind, how)));
+    }
+    Ok(Some(Task::Refuse(Errno::ACCESS, denial(view, &object, &name, wanted))))
+}
+
+fn is_permitted(
+    view: &View,
+    target: Target,
+    object: &OwnedFd,
+    kind: FileType,
+    name: &Path,
+    wanted: Wanted,
+) -> io::Result<bool> {
+    let stat = fs::fstat(object)?;
+    if view.is_always_usable(&stat, wanted) {
+        return Ok(true);
+    }
+    if view.denies_object(&stat, wanted) {
+        return Ok(false);
+    }
+    if !name.is_absolute() {
+        // Pipes, namespaces and the like, such as `pipe:[4711]`, have no path: only a descriptor that the
+        // target holds, or its own process, leads to them.
+        let text = name.as_os_str().as_bytes();
+        return Ok(
+            !text.contains(&b'/') && (text.ends_with(b"]") || text.starts_with(b"anon_inode:"))
+        );
+    }
+    match kind {
+        FileType::CharacterDevice | FileType::BlockDevice => {
+            return Ok(kind == FileType::CharacterDevice && name.starts_with("/dev/pts"));
+        }
+        _ if path::is_on_proc(object)? => return Ok(!wanted.write && may_see(target, name)),
+        _ => {}
+    }
+    // The suffix of a removed file may belong to the name.
+    let text = name.as_os_str().as_bytes();
+    let former = (stat.st_nlink == 0 || view::identity_of(name) != Some(view::identity(&stat)))
+        .then(|| text.strip_suffix(b" (deleted)"))
+        .flatten();
+    if stat.st_nlink == 0 && text.starts_with(b"/memfd:") {
+        return Ok(true);
+    }
+    let permits = |name: &Path| {
+        (!wanted.read || view.rules.access(name).read) && (!wanted.write || view.is_writable(name))
+    };
+    Ok(permits(name) && former.is_none_or(|former| permits(Path::new(OsStr::from_bytes(former)))))
+}
+
+/// What is to be reported, if it is the rules that refuse: what the file system refuses as well is not.
+fn denial(view: &View, object: &OwnedFd, name: &Path, wanted: Wanted) -> Option<Denial> {
+    let may = |access| fs::access(path::own_link(object), access).is_ok();
+    if wanted.write && !view.is_writable(name) && may(Access::WRITE_OK) {
+        Some(Denial::file(FileOperation::Write, name))
+    } else if may(Access::READ_OK) {
+        Some(Denial::file(FileOperation::Read, name))
+    } else {
+        None
+    }
+}
+
+/// Whether the target may see the file `name` of proc(5). Of other processes it may see what everyone
+/// may: the kernel would ask whether the broker may see more, not whether the target may.
+fn may_see(target: Target, name: &Path) -> bool {
+    const PUBLIC: [&str; 7] = ["cgroup", "cmdline", "comm", "loginuid", "stat", "statm", "status"];
+    let Ok(inside) = name.strip_prefix("/proc") else { return false };
+    match path::proc_owner(name) {
+        None => true,
+        Some(process) if target.has_thread(process) => true,
+        Some(_) => {
+            let file = inside.iter().next_back().and_then(OsStr::to_str);
+            let depth = inside.iter().count();
+            let thread = inside.iter().nth(1) == Some(OsStr::new("task"));
+            match depth {
+                1 => true,
+                2 => thread || file.is_some_and(|file| PUBLIC.contains(&file)),
+                3 => thread,
+                4 => thread && file.is_some_and(|file| PUBLIC.contains(&file)),
+                _ => false,
+            }
+        }
+    }
+}
+
+/// Whether `object` is /dev/tty, which is another terminal for each session (tty(4)).
+fn is_controlling_terminal(object: &OwnedFd) -> io::Result<bool> {
+    Ok(fs::fstat(object)?.st_rdev == fs::makedev(5, 0))
+}
+
+/// The controlling terminal of the target by a path that leads the broker there too.
+fn own_terminal(target: Target) -> io::Result<PathBuf> {
+    if process::getsid(Some(target.thread())) == process::getsid(None) {
+        return Ok("/dev/tty".into());
+    }
+    match target.terminal()? {
+        (136..=143, minor) => Ok(format!("/dev/pts/{minor}").into()),
+        _ => Err(Errno::NXIO),
+    }
+}

@@ -1,0 +1,144 @@
+//! What may be done with a canonical path, and who sees to it: the file rules, and what of them
+//! Landlock was told at launch.
+//!
+//! Landlock's rules hold for the objects that were there at launch. Whatever else the rules allow to
+//! be changed, the broker changes for the command: entries of the directories on the way to a denied
+//! path, and what is made in them later.
+
+use crate::policy::rules::{Cursor, Rules};
+use rustix::fs;
+use std::collections::{HashMap, HashSet};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// Device and inode number: the object behind a path.
+pub(crate) type Identity = (u64, u64);
+
+/// What the file rules mean for the objects of this run.
+#[derive(Debug)]
+pub(crate) struct View {
+    /// The policy's rules for files.
+    pub(crate) rules: Rules,
+    /// What Landlock lets the command write, with all beneath, and the object that it was.
+    pub(crate) granted: HashMap<PathBuf, Identity>,
+    /// Whether the rules let more be written than is granted.
+    pub(crate) brokers_writes: bool,
+    /// Whether Landlock lets more be read than the rules do, so that the broker judges.
+    pub(crate) brokers_reads: bool,
+    /// Directories on the way to a path that may not be read: they may be listed, but a Landlock
+    /// rule for that would hold for all beneath.
+    pub(crate) unlistable: HashSet<PathBuf>,
+    /// Usable whatever the rules say, and for what: standard devices, standard streams.
+    pub(crate) always: HashMap<Identity, Wanted>,
+    /// The files that a rule names, and what is denied of them: by another name (hard links, link(2))
+    /// it is the same file.
+    pub(crate) denied: HashMap<Identity, Wanted>,
+    /// The allowed paths, and the objects that they were at launch, if they were there.
+    pub(crate) roots: Vec<(PathBuf, Option<Identity>)>,
+}
+
+/// What an open asks for, or a rule gives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    pub(crate) read: bool,
+    pub(crate) write: bool,
+}
+
+/// Who decides about a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Decider {
+    /// Landlock: it was granted at launch, or nothing allows it.
+    Landlock,
+    /// The broker: the rules allow it, and Landlock does not.
+    Broker,
+}
+
+impl View {
+    /// Whether what is named `path` may be changed. The rules go by paths, access by the objects that
+    /// were there at launch: another directory at an allowed path is not the one that was allowed.
+    pub(crate) fn is_writable(&self, path: &Path) -> bool {
+        self.rules.access(path).write && self.is_rooted(path)
+    }
+
+    /// Whether a rule denies what is wanted of the object that `stat` was read of, whatever its name.
+    pub(crate) fn denies_object(&self, stat: &fs::Stat, wanted: Wanted) -> bool {
+        self.denied
+            .get(&identity(stat))
+            .is_some_and(|denied| denied.read && wanted.read || denied.write && wanted.write)
+    }
+
+    /// Whether the object that `stat` was read of is usable for what is wanted, whatever the rules say.
+    pub(crate) fn is_always_usable(&self, stat: &fs::Stat, wanted: Wanted) -> bool {
+        self.always
+            .get(&identity(stat))
+            .is_some_and(|usable| (usable.read || !wanted.read) && (usable.write || !wanted.write))
+    }
+
+    fn is_rooted(&self, path: &Path) -> bool {
+        self.roots.iter().any(|(root, at_launch)| {
+            let unchanged = || at_launch.is_none_or(|object| identity_of(root) == Some(object));
+            path.starts_with(root) && unchanged()
+        })
+    }
+
+    /// Whether Landlock lets what is named `path` be written.
+    fn is_granted(&self, path: &Path) -> bool {
+        path.ancestors().any(|tree| {
+            self.granted.get(tree).is_some_and(|object| identity_of(tree) == Some(*object))
+        })
+    }
+
+    /// Who decides about writing to the object that is named `path`.
+    pub(crate) fn content(&self, path: &Path) -> Decider {
+        if self.is_writable(path) && !self.is_granted(path) {
+            Decider::Broker
+        } else {
+            Decider::Landlock
+        }
+    }
+
+    /// Who decides about making, removing or replacing the entry `name` of `directory`.
+    pub(crate) fn entry(&self, directory: &Path, name: &OsStr) -> Decider {
+        if self.may_change(directory, name) && !self.is_granted(directory) {
+            Decider::Broker
+        } else {
+            Decider::Landlock
+        }
+    }
+
+    /// Whether the entry `name` of `directory` may be made, removed or replaced.
+    pub(crate) fn may_change(&self, directory: &Path, name: &OsStr) -> bool {
+        self.entry_cursor(directory, name).is_some()
+    }
+
+    /// Where the entry stands, if it may change.
+    pub(crate) fn entry_cursor(&self, directory: &Path, name: &OsStr) -> Option<Cursor> {
+        let above = self.rules.cursor(directory)?;
+        let cursor = self.rules.enter(&above, name.as_bytes());
+        let path = directory.join(name);
+        // An allowed path that was missing may be made, though what is around it may not change.
+        let is_missing_root =
+            || self.roots.iter().any(|(root, at_launch)| at_launch.is_none() && *root == path);
+        let may_change = cursor.entry_may_change()
+            && (above.access().write || is_missing_root())
+            && self.is_rooted(&path);
+        may_change.then_some(cursor)
+    }
+
+    /// Whether `path` leads to an allowed path that was missing at launch: such directories may be
+    /// made.
+    pub(crate) fn leads_to_missing(&self, path: &Path) -> bool {
+        self.roots.iter().any(|(root, at_launch)| at_launch.is_none() && root.starts_with(path))
+    }
+}
+
+/// The object that `path` names now.
+pub(crate) fn identity_of(path: &Path) -> Option<Identity> {
+    fs::statat(fs::CWD, path, fs::AtFlags::SYMLINK_NOFOLLOW).ok().as_ref().map(identity)
+}
+
+/// The object that `stat` was read of.
+pub(crate) fn identity(stat: &fs::Stat) -> Identity {
+    (stat.st_dev, stat.st_ino)
+}

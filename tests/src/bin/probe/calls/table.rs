@@ -1,0 +1,115 @@
+//! The calls that a script can make, with what their arguments are.
+
+/// What an argument of a call is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Not an argument: the slot that keeps the descriptor.
+    New,
+    /// A path.
+    Path,
+    /// The text of a symbolic link.
+    Target,
+    /// The descriptor that the next path starts at.
+    Directory,
+    /// A descriptor that the call is about.
+    Descriptor,
+    /// A number.
+    Number,
+    /// Bytes, and their number.
+    Content,
+    /// A struct open_how and its size, said as FLAGS:MODE:RESOLVE:SIZE.
+    How,
+    /// [`TIMES`].
+    Times,
+    /// A buffer to write to.
+    Buffer,
+    /// The size of that.
+    Size,
+}
+
+impl Kind {
+    /// Whether a word of the script says it.
+    pub(super) fn has_word(self) -> bool {
+        !matches!(self, Self::Times | Self::Buffer | Self::Size)
+    }
+}
+
+/// A call.
+pub(super) struct Call {
+    pub(super) name: &'static str,
+    pub(super) number: i64,
+    pub(super) kinds: &'static [Kind],
+    /// Whether it changes anything. A call that opens: by its flags.
+    pub(super) changes: bool,
+    /// Whether it takes a name from the directory that it stands in.
+    pub(super) removes: bool,
+}
+
+/// What utimensat sets.
+pub(super) const TIMES: [i64; 4] = [1_000_000_000, 0, 1_200_000_000, 0];
+
+const SYS_FCHMODAT2: i64 = 452;
+
+pub(super) fn find(name: &str) -> Option<&'static Call> {
+    CALLS.iter().find(|call| call.name == name)
+}
+
+const fn reads(name: &'static str, number: i64, kinds: &'static [Kind]) -> Call {
+    Call { name, number, kinds, changes: false, removes: false }
+}
+
+const fn changes(name: &'static str, number: i64, kinds: &'static [Kind]) -> Call {
+    Call { name, number, kinds, changes: true, removes: false }
+}
+
+const fn removes(name: &'static str, number: i64, kinds: &'static [Kind]) -> Call {
+    Call { name, number, kinds, changes: true, removes: true }
+}
+
+use Kind::{
+    Buffer, Content, Descriptor as Fd, Directory as Dir, How, New, Number as Num, Path, Size,
+    Target, Times,
+};
+
+static CALLS: &[Call] = &[
+    changes("open", libc::SYS_open, &[New, Path, Num, Num]),
+    changes("creat", libc::SYS_creat, &[New, Path, Num]),
+    changes("openat", libc::SYS_openat, &[New, Dir, Path, Num, Num]),
+    changes("openat2", libc::SYS_openat2, &[New, Dir, Path, How]),
+    changes("mkdir", libc::SYS_mkdir, &[Path, Num]),
+    changes("mkdirat", libc::SYS_mkdirat, &[Dir, Path, Num]),
+    removes("rmdir", libc::SYS_rmdir, &[Path]),
+    removes("unlink", libc::SYS_unlink, &[Path]),
+    removes("unlinkat", libc::SYS_unlinkat, &[Dir, Path, Num]),
+    removes("rename", libc::SYS_rename, &[Path, Path]),
+    removes("renameat", libc::SYS_renameat, &[Dir, Path, Dir, Path]),
+    removes("renameat2", libc::SYS_renameat2, &[Dir, Path, Dir, Path, Num]),
+    changes("link", libc::SYS_link, &[Path, Path]),
+    changes("linkat", libc::SYS_linkat, &[Dir, Path, Dir, Path, Num]),
+    changes("symlink", libc::SYS_symlink, &[Target, Path]),
+    changes("symlinkat", libc::SYS_symlinkat, &[Target, Dir, Path]),
+    changes("mknod", libc::SYS_mknod, &[Path, Num, Num]),
+    changes("mknodat", libc::SYS_mknodat, &[Dir, Path, Num, Num]),
+    changes("truncate", libc::SYS_truncate, &[Path, Num]),
+    changes("ftruncate", libc::SYS_ftruncate, &[Fd, Num]),
+    changes("chmod", libc::SYS_chmod, &[Path, Num]),
+    changes("fchmod", libc::SYS_fchmod, &[Fd, Num]),
+    changes("fchmodat", libc::SYS_fchmodat, &[Dir, Path, Num]),
+    changes("fchmodat2", SYS_FCHMODAT2, &[Dir, Path, Num, Num]),
+    changes("utimensat", libc::SYS_utimensat, &[Dir, Path, Times, Num]),
+    changes("pwrite64", libc::SYS_pwrite64, &[Fd, Content, Num]),
+    reads("pread64", libc::SYS_pread64, &[Fd, Buffer, Size, Num]),
+    reads("chdir", libc::SYS_chdir, &[Path]),
+    reads("fchdir", libc::SYS_fchdir, &[Fd]),
+    reads("umask", libc::SYS_umask, &[Num]),
+    reads("access", libc::SYS_access, &[Path, Num]),
+    reads("faccessat2", libc::SYS_faccessat2, &[Dir, Path, Num, Num]),
+    reads("stat", libc::SYS_stat, &[Path, Buffer]),
+    reads("lstat", libc::SYS_lstat, &[Path, Buffer]),
+    reads("newfstatat", libc::SYS_newfstatat, &[Dir, Path, Buffer, Num]),
+    reads("readlinkat", libc::SYS_readlinkat, &[Dir, Path, Buffer, Size]),
+    reads("getdents64", libc::SYS_getdents64, &[Fd, Buffer, Size]),
+    reads("getcwd", libc::SYS_getcwd, &[Buffer, Size]),
+    reads("dup", libc::SYS_dup, &[New, Fd]),
+    reads("close", libc::SYS_close, &[Fd]),
+];

@@ -1,0 +1,210 @@
+//! Detours to a name in a directory, and races for one.
+
+use crate::file::{mark, open, rename};
+use crate::sys::{self, Result, addr, addr_mut, call, cstr};
+use crate::{number, say, tell};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+
+const AT: usize = libc::AT_FDCWD as usize;
+/// What may be read of a file.
+const CONTENT: usize = 64;
+
+pub(crate) fn run(op: &str, args: &[&str]) -> bool {
+    if op == "carve" {
+        let Some((what, rest)) = args.split_first() else { return false };
+        let Some(result) = detour(what, rest) else { return false };
+        say(&format!("carve-{what}"), result);
+        return true;
+    }
+    match (op, args) {
+        ("race-entries", [one, two, path, tries]) => race_entries(one, two, path, number(tries)),
+        ("race-into-name", [tries]) => race_into_name(number(tries)),
+        _ => return false,
+    }
+    true
+}
+
+fn detour(what: &str, args: &[&str]) -> Option<Result> {
+    Some(match (what, args) {
+        ("proc-fd", [dir, name]) => below(dir, "/proc/self/fd", name),
+        ("thread-fd", [dir, name]) => below(dir, "/proc/thread-self/fd", name),
+        ("dev-fd", [dir, name]) => below(dir, "/dev/fd", name),
+        ("kept-remade", [dir, away, name]) => kept_remade(dir, away, name),
+        ("chroot", [dir, name]) => {
+            at(dir, libc::SYS_chroot).and_then(|_| write(&format!("/{name}")))
+        }
+        // Threads share their working directory: in a process of their own.
+        ("thread-cwd", [dir, name]) => child(|| {
+            std::thread::scope(|scope| {
+                let made = scope.spawn(|| at(dir, libc::SYS_chdir).and_then(|_| write(name)));
+                made.join().unwrap_or(Err(libc::EIO))
+            })
+        }),
+        ("child-cwd", [dir, name]) => child(|| at(dir, libc::SYS_chdir).and_then(|_| write(name))),
+        ("tmpfile-empty", [dir, to]) => tmpfile(dir, to),
+        ("read", [path]) => read(path),
+        ("opath-read", [path]) => {
+            open(path, libc::O_PATH).and_then(|fd| read(&format!("/proc/self/fd/{fd}")))
+        }
+        ("mmap-read", [path]) => open(path, libc::O_RDONLY).and_then(|fd| {
+            let at = call(libc::SYS_mmap, &[0, 4096, 1, libc::MAP_PRIVATE as usize, fd, 0])?;
+            call(libc::SYS_write, &[2, at, 4])
+        }),
+        ("rdwr-read", [path]) => open(path, libc::O_RDWR).and_then(first_bytes),
+        ("sendfile", [path]) => {
+            open(path, libc::O_RDONLY).and_then(|fd| call(libc::SYS_sendfile, &[2, fd, 0, CONTENT]))
+        }
+        _ => return None,
+    })
+}
+
+fn at(path: &str, nr: i64) -> Result {
+    let path = cstr(path);
+    call(nr, &[addr(path.as_c_str())])
+}
+
+fn write(path: &str) -> Result {
+    open(path, libc::O_WRONLY | libc::O_CREAT).and_then(mark)
+}
+
+fn below(dir: &str, descriptors: &str, name: &str) -> Result {
+    open(dir, libc::O_PATH).and_then(|fd| write(&format!("{descriptors}/{fd}/{name}")))
+}
+
+/// Keeps `dir` open, moves it away, makes it again, and writes through what it kept.
+fn kept_remade(dir: &str, away: &str, name: &str) -> Result {
+    let kept = open(dir, libc::O_RDONLY | libc::O_DIRECTORY)?;
+    rename(dir, away, 0)?;
+    let (path, entry) = (cstr(dir), cstr(name));
+    call(libc::SYS_mkdir, &[addr(path.as_c_str()), 0o755])?;
+    let flags = (libc::O_WRONLY | libc::O_CREAT) as usize;
+    call(libc::SYS_openat, &[kept, addr(entry.as_c_str()), flags, 0o644]).and_then(mark)?;
+    write(&format!("{dir}/{name}"))
+}
+
+/// In a process of its own; its errno is its exit status.
+fn child(attempt: impl FnOnce() -> Result) -> Result {
+    let child = sys::fork()?;
+    if child == 0 {
+        sys::exit(attempt().err().unwrap_or(0) as usize);
+    }
+    let mut status = 0i32;
+    call(libc::SYS_wait4, &[child, addr_mut(&mut status), 0, 0])?;
+    match status >> 8 & 0xff {
+        0 => Ok(0),
+        errno => Err(errno),
+    }
+}
+
+/// O_TMPFILE, linked by its descriptor alone.
+fn tmpfile(dir: &str, to: &str) -> Result {
+    let fd = open(dir, libc::O_TMPFILE | libc::O_RDWR)?;
+    mark(fd)?;
+    let (empty, to) = (cstr(""), cstr(to));
+    let flags = libc::AT_EMPTY_PATH as usize;
+    call(libc::SYS_linkat, &[fd, addr(empty.as_c_str()), AT, addr(to.as_c_str()), flags])
+}
+
+fn read(path: &str) -> Result {
+    open(path, libc::O_RDONLY).and_then(first_bytes)
+}
+
+/// Says on standard error what stands at the start of a file.
+fn first_bytes(fd: usize) -> Result {
+    let mut buffer = [0u8; CONTENT];
+    let size = call(libc::SYS_read, &[fd, addr_mut(&mut buffer), CONTENT])?;
+    eprintln!("{}", String::from_utf8_lossy(&buffer[..size]));
+    Ok(size)
+}
+
+static STOP: AtomicBool = AtomicBool::new(false);
+
+/// One thread exchanges the entries `one` and `two`, of which the directory in `path` is one, while
+/// others do to `path` all that can be done to an entry.
+fn race_entries(one: &str, two: &str, path: &str, tries: usize) {
+    let threads = 3;
+    let done = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        let swapper = scope.spawn(|| {
+            while !STOP.load(Relaxed) {
+                let _ = rename(one, two, libc::RENAME_EXCHANGE as usize);
+            }
+        });
+        let attackers: Vec<_> = (0..threads)
+            .map(|thread| {
+                let done = &done;
+                scope.spawn(move || {
+                    for attempt in 0..tries / threads {
+                        let own = format!("own-{thread}");
+                        done.fetch_add(usize::from(attack(path, &own, attempt).is_ok()), Relaxed);
+                    }
+                })
+            })
+            .collect();
+        for attacker in attackers {
+            let _ = attacker.join();
+        }
+        STOP.store(true, Relaxed);
+        let _ = swapper.join();
+    });
+    tell("succeeded", &done.into_inner().to_string());
+}
+
+fn attack(path: &str, own: &str, attempt: usize) -> Result {
+    let (text, mine) = (cstr(path), cstr(own));
+    let (p, m) = (addr(text.as_c_str()), addr(mine.as_c_str()));
+    let opened = |flags| {
+        let fd = open(path, flags)?;
+        let written = mark(fd);
+        let _ = call(libc::SYS_close, &[fd]);
+        written
+    };
+    let made = |path: &str| {
+        let fd = open(path, libc::O_WRONLY | libc::O_CREAT)?;
+        call(libc::SYS_close, &[fd])
+    };
+    match attempt % 10 {
+        0 | 1 => opened(libc::O_WRONLY),
+        2 => opened(libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC),
+        3 => call(libc::SYS_truncate, &[p, 0]),
+        4 => call(libc::SYS_chmod, &[p, 0o777]),
+        5 => call(libc::SYS_unlink, &[p]),
+        6 => call(libc::SYS_rename, &[p, m]),
+        7 => made(own).and_then(|_| rename(own, path, 0)),
+        8 => {
+            let _ = made(own);
+            call(libc::SYS_link, &[m, p])
+        }
+        _ => rename(own, path, libc::RENAME_EXCHANGE as usize),
+    }
+}
+
+/// A directory gets the name `no` while a file `bad` is made in it: where `**/no/bad` is denied, one of
+/// the two has to fail.
+fn race_into_name(tries: usize) {
+    let (mut moved, mut made) = (0, 0);
+    for attempt in 0..tries {
+        let (from, to) = (format!("from-{attempt}"), format!("to-{attempt}"));
+        for directory in [&from, &to] {
+            let path = cstr(directory);
+            let _ = call(libc::SYS_mkdir, &[addr(path.as_c_str()), 0o755]);
+        }
+        let bad = format!("{from}/bad");
+        let barrier = std::sync::Barrier::new(2);
+        let (is_made, is_moved) = std::thread::scope(|scope| {
+            let maker = scope.spawn(|| {
+                barrier.wait();
+                write(&bad).is_ok()
+            });
+            barrier.wait();
+            let is_moved = rename(&from, &format!("{to}/no"), 0).is_ok();
+            // Where such moves are left to mv(1), which copies, that others work is the twin.
+            let is_moved = is_moved || rename(&from, &format!("{to}/other"), 0).is_ok();
+            (maker.join().unwrap_or(false), is_moved)
+        });
+        made += usize::from(is_made);
+        moved += usize::from(is_moved);
+    }
+    tell("made", &made.to_string());
+    tell("moved", &moved.to_string());
+}

@@ -1,0 +1,742 @@
+//! Deny inside allow: what is denied holds, and all around it works (attacks F1, F3, F4, F6).
+//!
+//! Each attack has a twin, the same calls beside the denied name, that must work.
+
+use serde_json::Value;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tests::{Outcome, Running, Sandbox, Snapshot, User, for_each_user};
+
+/// For races: a machine with much else to do takes its time.
+const LONG: Duration = Duration::from_secs(120);
+
+/// `work` may be written, but for a file, a directory, two paths that do not exist, and a glob.
+fn carved(user: User) -> Sandbox {
+    let sandbox = Sandbox::of(user).allow_write(".").allow_unix_socket(".");
+    let sandbox = ["secret/.env", ".git/hooks", "missing", "deep/er/missing", "**/*.pem"]
+        .iter()
+        .fold(sandbox, |sandbox, rule| sandbox.deny_write(rule));
+    let directories = ["secret", ".git", ".git/hooks", "deep", "deep/er", "src", "free", "plain"];
+    for name in directories {
+        sandbox.dir(format!("work/{name}"));
+    }
+    for name in ["secret/.env", ".git/hooks/pre", "key.pem", "src/cert.pem"] {
+        sandbox.file(format!("work/{name}"), "Secret");
+    }
+    for name in ["secret/twin", ".git/twin", "twin", "src/twin", "plain/x"] {
+        sandbox.file(format!("work/{name}"), "Secret");
+    }
+    for number in 0..MISSING.len().max(8) {
+        sandbox.file(format!("work/free/f{number}"), "mine!");
+        sandbox.dir(format!("work/free/d{number}"));
+    }
+    sandbox
+}
+
+/// Denied files that exist, each with one beside it that is not denied.
+const FILES: [(&str, &str); 4] = [
+    ("secret/.env", "secret/twin"),
+    ("key.pem", "twin"),
+    ("src/cert.pem", "src/twin"),
+    (".git/hooks/pre", ".git/twin"),
+];
+
+/// Every way to change, replace, move or link the file `@`, or to make it writable.
+const TAMPER: &str = "file write @ + file rdwr @ + file append @ + file open-trunc @ \
+    + file read-trunc @ + file creat @ + file open-creat @ + file openat2 @ + file openat2-creat @ \
+    + file mmap-write @ + file copy-range plain/x @ + file splice plain/x @ \
+    + file sendfile plain/x @ + file opath-reopen @ + file fd-reopen @ + file truncate @ \
+    + meta chmod @ + meta fchmod @ + meta fchmodat2 @ + meta chmod-proc-fd @ + meta chown @ \
+    + meta utimensat @ + meta utime @ + meta setxattr @ + meta fsetxattr @ \
+    + file link @ free/hard1 + file linkat-fd @ free/hard2 + file linkat-opath @ free/hard3 \
+    + file exchange free/f0 @ + file exchange @ free/f0 + file rename free/f1 @ + file unlink @ \
+    + file rename free/f2 @ + file rename @ free/away";
+
+/// Every way to make something at `@`, where nothing is. `%` is another number in each.
+const MISSING: [&str; 20] = [
+    "file creat @",
+    "file open-creat @",
+    "file open-excl @",
+    "file openat2-creat @",
+    "file mkdir @",
+    "file symlink src @",
+    "file symlink free/f% @",
+    "file link free/f% @",
+    "file linkat-fd free/f% @",
+    "file linkat-opath free/f% @",
+    "file rename free/f% @",
+    "file rename free/d% @",
+    "file mkfifo @",
+    "file mknod-file @",
+    "file tmpfile free @",
+    "carve tmpfile-empty free @",
+    "unix-bind @ stream",
+    "file creat !",
+    "file open-creat !",
+    "file openat2-creat !",
+];
+
+/// The attacks in one command line; `@` by what `name` says for each number, `!` by a link to it.
+fn at_missing(name: impl Fn(usize) -> String, link: impl Fn(usize) -> String) -> String {
+    let attacks = MISSING.iter().enumerate().map(|(number, attack)| {
+        let attack = attack.replace('%', &number.to_string());
+        attack.replace('@', &name(number)).replace('!', &link(number))
+    });
+    attacks.collect::<Vec<_>>().join(" + ")
+}
+
+fn exists(path: impl AsRef<Path>) -> bool {
+    fs::symlink_metadata(path).is_ok()
+}
+
+/// All below `root` whose name ends with `suffix`.
+fn named(root: &Path, suffix: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(root).unwrap() {
+        let entry = entry.unwrap();
+        if entry.file_name().to_string_lossy().ends_with(suffix) {
+            found.push(entry.path());
+        }
+        if entry.file_type().unwrap().is_dir() {
+            found.extend(named(&entry.path(), suffix));
+        }
+    }
+    found.sort();
+    found
+}
+
+/// Starts a script that says `ready`, and goes on when [`resume`] lets it.
+fn paused(sandbox: &Sandbox, script: &str) -> Running {
+    let script = format!("echo ready; until [ -e ../outside/go ]; do sleep 0.01; done; {script}");
+    let mut running = sandbox.spawn(["sh", "-c", &script]);
+    running.expect("ready");
+    running
+}
+
+fn resume(sandbox: &Sandbox, running: Running) -> Outcome {
+    sandbox.file("outside/go", "");
+    running.wait()
+}
+
+#[test]
+fn a_denied_file_is_not_changed_replaced_moved_or_linked() {
+    for_each_user(|user| {
+        for (denied, twin) in FILES {
+            let sandbox = carved(user);
+            let before = Snapshot::of(sandbox.path("work").join(denied));
+            sandbox.probe(TAMPER.replace('@', denied)).all_refused();
+            before.unchanged();
+            sandbox.probe(TAMPER.replace('@', twin)).all_allowed();
+            assert!(!exists(sandbox.path("work").join(twin)), "the twin is moved away at last");
+            sandbox.probe(format!("file read {denied}")).allowed("file-read");
+        }
+    });
+}
+
+#[test]
+fn a_denied_directory_is_closed_and_its_siblings_are_not() {
+    for_each_user(|user| {
+        let sandbox = carved(user);
+        let before = Snapshot::of(sandbox.path("work/.git/hooks"));
+        let attack = "file creat @/new + file mkdir @/new + file symlink x @/new \
+            + file link free/f0 @/new + file rename free/f0 @/new + file rename free/d0 @/new \
+            + file mkfifo @/new + file tmpfile free @/new + unix-bind @/new stream \
+            + file dirfd @ new + file opath-dirfd @ new + carve proc-fd @ new \
+            + carve dev-fd @ new + carve thread-cwd @ new + file tmpfile @ free/made";
+        let more = " + file exchange free/d1 @ + file rename @ away + file fchdir @ new";
+        sandbox
+            .probe(attack.replace('@', ".git/hooks") + &more.replace('@', ".git/hooks"))
+            .all_refused();
+        before.unchanged();
+        for attack in attack.split(" + ") {
+            let _ = fs::remove_file(sandbox.path("work/plain/new"));
+            let _ = fs::remove_dir_all(sandbox.path("work/plain/new"));
+            sandbox.probe(attack.replace('@', "plain")).all_allowed();
+        }
+        sandbox
+            .probe("file rmdir free/d2 + file exchange free/d1 plain + file rename plain away")
+            .all_allowed();
+        sandbox
+            .probe(
+                "file mkdir .git/refs + file creat .git/HEAD + file rename .git/HEAD .git/refs/x",
+            )
+            .all_allowed();
+    });
+}
+
+#[test]
+fn a_missing_denied_path_is_not_created_in_any_way() {
+    for_each_user(|user| {
+        for (denied, beside) in
+            [("missing", "new"), ("deep/er/missing", "deep/er/new"), ("src/late.pem", "src/late")]
+        {
+            let sandbox = carved(user);
+            let absolute = sandbox.name(format!("work/{denied}"));
+            symlink(&absolute, sandbox.path("work/to-denied")).unwrap();
+            for number in 0..MISSING.len() {
+                let target = sandbox.path(format!("work/{beside}{number}"));
+                symlink(target, sandbox.path(format!("work/free/to{number}"))).unwrap();
+            }
+            let free = Snapshot::of(sandbox.path("work/free/d0"));
+            let attack = at_missing(|_| denied.to_owned(), |_| "to-denied".to_owned());
+            let outcome = sandbox.probe(attack);
+            outcome.succeeds();
+            // ENOENT is what linkat(2) says of a descriptor that the caller did not open itself.
+            for (name, result) in outcome.results() {
+                if (name, result) != ("carve-tmpfile-empty", "ENOENT") {
+                    outcome.is_refusal(name, result);
+                }
+            }
+            assert!(!exists(&absolute), "{denied} was made");
+            free.unchanged();
+            let twin = at_missing(
+                |number| format!("{beside}{number}"),
+                |number| format!("free/to{number}"),
+            );
+            sandbox.probe(twin).all_allowed();
+            for number in 0..MISSING.len() {
+                assert!(exists(sandbox.path(format!("work/{beside}{number}"))), "twin {number}");
+            }
+        }
+    });
+}
+
+#[test]
+fn detours_lead_to_the_same_answer() {
+    for_each_user(|user| {
+        let sandbox = carved(user);
+        let work = sandbox.name("work");
+        symlink("secret", sandbox.path("work/sec")).unwrap();
+        symlink(".", sandbox.path("work/here")).unwrap();
+        symlink(sandbox.path("work/secret/.env"), sandbox.path("work/to-env")).unwrap();
+        symlink(sandbox.path("work/secret/twin"), sandbox.path("work/to-twin")).unwrap();
+        symlink("to-env", sandbox.path("work/to-to-env")).unwrap();
+        symlink("to-twin", sandbox.path("work/to-to-twin")).unwrap();
+        let before = Snapshot::of(sandbox.path("work/secret/.env"));
+        let names = |name: &str, short: &str| {
+            let mut attacks = Vec::new();
+            for path in [
+                format!("{work}/secret/{name}"),
+                format!("./secret//./{name}"),
+                format!("plain/../secret/{name}"),
+                format!("sec/{name}"),
+                format!("here/here/sec/../secret/{name}"),
+                format!("to-{short}"),
+                format!("to-to-{short}"),
+                format!("/proc/self/cwd/secret/{name}"),
+                format!("/proc/thread-self/cwd/sec/{name}"),
+                format!("/proc/self/root{work}/secret/{name}"),
+                format!("/proc/self/task/../cwd/secret/{name}"),
+                format!("/../..{work}/secret/{name}"),
+            ] {
+                attacks
+                    .push(format!("file write {path} + file truncate {path} + meta chmod {path}"));
+                attacks.push(format!(
+                    "file open-creat {path} + file openat2 {path} + file creat {path}"
+                ));
+            }
+            for detour in ["file dirfd", "file opath-dirfd", "carve proc-fd", "carve thread-fd"] {
+                attacks.push(format!("{detour} secret {name}"));
+            }
+            for detour in ["carve dev-fd", "carve child-cwd", "carve thread-cwd", "file fchdir"] {
+                attacks.push(format!("{detour} {work}/secret {name}"));
+            }
+            attacks.join(" + ")
+        };
+        sandbox.probe(names(".env", "env")).all_refused();
+        sandbox.probe(format!("carve chroot {work} secret/.env + carve chroot {work}/secret .env"));
+        before.unchanged();
+        sandbox.probe(names("twin", "twin")).all_allowed();
+    });
+}
+
+#[test]
+fn what_leads_to_a_denied_path_stays_where_it_is() {
+    for_each_user(|user| {
+        let sandbox = carved(user);
+        let before: Vec<_> = ["secret/.env", ".git/hooks", "src/cert.pem"]
+            .map(|name| Snapshot::of(sandbox.path("work").join(name)))
+            .into();
+        let attack = "file rename @ moved + file rename @ free/moved + file exchange @ free \
+            + file exchange free @ + file exchange @ free/f0";
+        for directory in ["secret", ".git", ".git/hooks", "src", "deep", "deep/er"] {
+            sandbox.probe(attack.replace('@', directory)).all_refused();
+            before.iter().for_each(Snapshot::unchanged);
+        }
+        sandbox.probe("file rename plain moved + file exchange moved free/d0 + file rename free/d1 moved2")
+            .all_allowed();
+    });
+}
+
+#[test]
+fn a_parent_that_was_removed_and_made_again_is_as_closed() {
+    for_each_user(|user| {
+        for script in [
+            "rm -rf deep; mkdir -p deep/er; echo x > deep/er/missing; echo x > deep/er/new",
+            "rmdir deep/er; mkdir deep/er; mkdir deep/er/missing; echo x > deep/er/new",
+            "mv deep away; mkdir -p deep/er; echo x > deep/er/missing; echo x > deep/er/new",
+            "mkdir -p made/er; echo x > made/er/missing; rm -rf deep; mv made deep; \
+             [ -d deep/er ] || mkdir -p deep/er; echo x > deep/er/new",
+            "mkdir made; echo x > made/missing; rmdir deep/er; mv made deep/er; \
+             [ -d deep/er ] || mkdir deep/er; echo x > deep/er/new",
+            "mkdir made; echo x > made/missing; mv -T made deep/er; echo x > deep/er/new",
+            "W=$PWD; mkdir made; cd made; mv -T ../made ../deep/er; echo x > missing; echo x > $W/deep/er/new",
+            "ln -s ../free er; rmdir deep/er; mv er deep/er; mkdir -p deep/er; echo x > deep/er/missing; \
+             echo x > deep/er/new",
+            "rm -r deep; mkdir free/er; echo x > free/er/missing; ln -s free deep; mkdir -p deep/er; \
+             echo x > deep/er/new",
+        ] {
+            let sandbox = carved(user);
+            sandbox.sh(script);
+            assert!(!exists(sandbox.path("work/deep/er/missing")), "{script}");
+            assert!(exists(sandbox.path("work/deep/er/new")), "{script}");
+        }
+        let sandbox = carved(user);
+        sandbox.probe(
+            "file mkdir made + file mkdir made/er + file creat made/er/missing \
+             + file exchange made deep + file exchange made/er deep/er",
+        );
+        assert!(!exists(sandbox.path("work/deep/er/missing")));
+        sandbox.probe("file creat deep/er/new").allowed("file-creat");
+        sandbox.probe(
+            "file kept-dirfd free/d0 deep/er missing + carve kept-remade deep/er free/er missing",
+        );
+        assert!(!exists(sandbox.path("work/deep/er/missing")));
+        sandbox.probe("file kept-dirfd free/d1 plain/er missing").allowed("file-kept-dirfd");
+        sandbox.probe("carve kept-remade plain/er free/er missing").allowed("carve-kept-remade");
+        assert!(exists(sandbox.path("work/plain/er/missing")));
+    });
+}
+
+#[test]
+fn a_parent_that_others_removed_and_the_command_made_again_is_as_closed() {
+    for_each_user(|user| {
+        let sandbox = carved(user);
+        let script = "mkdir -p secret deep/er; echo x > secret/.env; mkdir secret/.env; \
+            echo x > deep/er/missing; ln -s free deep/er/missing; mv free/f0 deep/er/missing; \
+            echo x > secret/new && echo x > deep/er/new && mv secret/new secret/newer && rm -r deep/er/new";
+        let running = paused(&sandbox, script);
+        for name in ["work/secret", "work/deep"] {
+            fs::remove_dir_all(sandbox.path(name)).unwrap();
+        }
+        resume(&sandbox, running).succeeds();
+        assert!(!exists(sandbox.path("work/secret/.env")));
+        assert!(!exists(sandbox.path("work/deep/er/missing")));
+        assert!(exists(sandbox.path("work/secret/newer")));
+    });
+}
+
+#[test]
+fn a_denied_file_that_others_replace_stays_denied() {
+    for_each_user(|user| {
+        let sandbox = carved(user);
+        let script = "echo pwned > secret/.env; echo pwned >> key.pem; rm -f secret/.env key.pem; \
+            mv free/f0 secret/.env; chmod 777 key.pem; echo pwned > secret/late; echo x > secret/twin";
+        let running = paused(&sandbox, script);
+        for name in ["secret/.env", "key.pem"] {
+            sandbox.file("outside/new", "Replaced");
+            fs::rename(sandbox.path("outside/new"), sandbox.path("work").join(name)).unwrap();
+        }
+        let before =
+            ["work/secret/.env", "work/key.pem"].map(|name| Snapshot::of(sandbox.path(name)));
+        resume(&sandbox, running).succeeds();
+        before.iter().for_each(Snapshot::unchanged);
+        assert_eq!(sandbox.read("work/secret/.env"), "Replaced");
+        assert_eq!(sandbox.read("work/secret/late"), "pwned\n");
+    });
+}
+
+#[test]
+fn hard_links_made_before_launch_or_by_others_are_denied_too() {
+    for_each_user(|user| {
+        let sandbox = carved(user);
+        let link = |name: &str, to: &str| {
+            fs::hard_link(sandbox.path("work").join(name), sandbox.path("work").join(to)).unwrap();
+        };
+        link("secret/.env", "alias");
+        link("secret/twin", "twin-alias");
+        let checked = sandbox.landstrip(["--check", "-p", &sandbox.name("policy.json")]);
+        drop(checked);
+        let mut words = sandbox.command_line();
+        words.remove(0);
+        words.push("--check".into());
+        let checked = sandbox.landstrip(words);
+        let said = format!("{}{}", checked.stdout, checked.stderr);
+        assert!(said.contains("alias") || said.contains("link"), "--check warns: {checked:#?}");
+
+        let before = Snapshot::of(sandbox.path("work/secret/.env"));
+        let attack = "file write @ + file append @ + file truncate @ + file creat @ + meta chmod @ \
+            + file mmap-write @ + file fd-reopen @ + file opath-reopen @";
+        sandbox.probe(attack.replace('@', "alias")).all_refused();
+        before.unchanged();
+        sandbox.probe(attack.replace('@', "twin-alias")).all_allowed();
+
+        let words = "[ -w late ] && echo x > late; echo x >> late; echo x > late-twin";
+        let running = paused(&sandbox, words);
+        link("secret/.env", "late");
+        link("secret/twin", "late-twin");
+        resume(&sandbox, running);
+        assert_eq!(sandbox.read("work/secret/.env"), "Secret");
+        assert_eq!(sandbox.read("work/secret/twin"), "x\n");
+    });
+}
+
+#[test]
+fn a_glob_holds_for_names_that_come_later() {
+    for_each_user(|user| {
+        let sandbox = carved(user).allow_write("../elsewhere");
+        sandbox.dir("elsewhere");
+        let pems = named(&sandbox.path("work"), ".pem");
+        let before: Vec<_> = pems.iter().map(Snapshot::of).collect();
+        let script = "exec 2>&1; mkdir -p n/n/n; echo x > n/n/n/a.pem; echo x > n/b.pem; \
+            mkdir n/c.pem; ln -s x n/d.pem; ln free/f0 n/e.pem; mv free/f1 n/f.pem; mv free/d0 n/g.pem; \
+            mv -T free/f2 plain.pem; mkfifo n/h.pem; cp free/f3 n/i.pem; touch n/j.pem; \
+            mv key.pem n/key; mv key.pem n/; mv src n/src; cp src/cert.pem n/cert.pem; \
+            mv src/cert.pem src/cert; rm -f key.pem; rm -rf src; mv src/cert.pem key.pem";
+        sandbox.sh(script);
+        assert_eq!(named(&sandbox.path("work"), ".pem"), pems);
+        before.iter().for_each(Snapshot::unchanged);
+        // Made where no rule says anything, moved here as a whole.
+        let script = "mkdir -p ../elsewhere/d/d; echo x > ../elsewhere/d/d/k.pem || exit 9; \
+            echo y > ../elsewhere/d/plain; mv ../elsewhere/d n/d; mv -T ../elsewhere/d n/d2; \
+            mkdir x; mv ../elsewhere n/else; true";
+        sandbox.sh(script).succeeds();
+        sandbox
+            .probe("file exchange ../elsewhere/d x + file exchange x ../elsewhere/d")
+            .all_refused();
+        assert_eq!(named(&sandbox.path("work"), ".pem"), pems);
+        // What the glob does not match.
+        let script = "set -e; mkdir -p m/m/m; echo x > m/m/m/a.PEM; echo x > m/a.pem.txt; mkdir m/pem; \
+            echo x > m/pem/x; mv m/pem m/pems; mv m/m/m/a.PEM m/b; ln m/b m/c; rm -r m; \
+            mkdir ../elsewhere/p; echo x > ../elsewhere/p/q; mv -T ../elsewhere/p p; cat p/q";
+        sandbox.sh(script).succeeds();
+    });
+}
+
+#[test]
+fn what_is_denied_and_missing_is_never_there() {
+    for_each_user(|user| {
+        let sandbox = carved(user);
+        let before = Snapshot::of(sandbox.path("work"));
+        sandbox.run(["true"]).succeeds();
+        sandbox
+            .sh("ls -lAR . >/dev/null; cat secret/.env >/dev/null; ls missing deep/er/missing")
+            .fails();
+        before.unchanged();
+        // Nor after the broker is killed.
+        let mut running = sandbox.spawn(["sh", "-c", "echo ready; sleep 10"]);
+        running.expect("ready");
+        before.unchanged();
+        running.signal(nix::sys::signal::Signal::SIGKILL);
+        drop(running);
+        before.unchanged();
+        sandbox.sh("mkdir n && echo x > n/x && rm -r n").succeeds();
+    });
+}
+
+#[test]
+fn many_fifos_that_wait_hold_up_nothing_else() {
+    for_each_user(|user| {
+        let sandbox = carved(user);
+        let script = "set -e; for i in $(seq 100); do mkfifo p$i; cat p$i > got$i & done; \
+            mkfifo w; (echo late > w) & echo x > free/made; mv free/made made; cat made; \
+            for i in $(seq 100); do echo $i > p$i; done; cat w; wait; cat got* | sort -n | tail -n 1; \
+            timeout 0.2 cat p1 || echo interrupted";
+        let outcome = sandbox.sh(script);
+        outcome.succeeds();
+        assert_eq!(outcome.stdout, "x\nlate\n100\ninterrupted\n");
+    });
+}
+
+/// `work` may be written; a file and a directory in it may not be read.
+fn unreadable(user: User) -> Sandbox {
+    let sandbox =
+        Sandbox::of(user).allow_write(".").deny_read(".env").deny_read("keys").deny_read("~/.ssh");
+    sandbox.file("work/.env", "TOPSECRET");
+    sandbox.dir("work/keys");
+    sandbox.file("work/keys/key", "TOPSECRET");
+    sandbox.file("work/plain", "open");
+    sandbox.dir("home/.ssh");
+    sandbox.file("home/.ssh/id", "TOPSECRET");
+    sandbox.file("home/notes", "open");
+    sandbox
+}
+
+#[test]
+fn beside_what_may_not_be_read_all_works() {
+    for_each_user(|user| {
+        let script = "set -e; ls -A; ls -A ~; cat plain ~/notes; echo 'echo ran' > tool; chmod +x tool; \
+            sh ./tool; mkdir -p d/e; cp /bin/true d/e/t; d/e/t; echo x > d/e/f; mv d/e/f g; ln g h; \
+            cat g h; mv g plain; cat plain; ln -s plain l; cat l; rm h; rm -r d; stat -c %n .env keys; \
+            printf '#!/bin/sh\\necho direct\\n' > direct; chmod 755 direct; ./direct; ls -A; mkfifo p; \
+            (echo piped > p) & cat p; find . -maxdepth 1 | sort";
+        let (one, two) = (unreadable(user), unreadable(user));
+        let (inside, outside) = (one.sh(script), two.sh_outside(script));
+        outside.succeeds();
+        assert_eq!(
+            (inside.status, &inside.stdout),
+            (outside.status, &outside.stdout),
+            "{inside:#?}"
+        );
+    });
+}
+
+#[test]
+fn what_may_not_be_read_is_reached_by_no_name() {
+    for_each_user(|user| {
+        let sandbox = unreadable(user);
+        let work = sandbox.name("work");
+        symlink(".env", sandbox.path("work/to-env")).unwrap();
+        fs::hard_link(sandbox.path("work/.env"), sandbox.path("work/alias")).unwrap();
+        symlink("plain", sandbox.path("work/to-plain")).unwrap();
+        fs::hard_link(sandbox.path("work/plain"), sandbox.path("work/plain-alias")).unwrap();
+        let attacks = |name: &str, link: &str, alias: &str, made: &str| {
+            let mut attacks = Vec::new();
+            for path in [
+                name.to_owned(),
+                format!("{work}/{name}"),
+                format!("/proc/self/cwd/{name}"),
+                format!("/proc/self/root{work}/{name}"),
+                link.to_owned(),
+                alias.to_owned(),
+            ] {
+                attacks.push(format!(
+                    "carve read {path} + carve rdwr-read {path} + carve opath-read {path}"
+                ));
+                attacks.push(format!("carve mmap-read {path} + carve sendfile {path}"));
+                attacks.push(format!("file copy-range {path} {made}"));
+            }
+            attacks.push(format!("file link {name} {made}-1 + file linkat-opath {name} {made}-2"));
+            attacks.push(format!("file rename {name} {made}-3"));
+            attacks.join(" + ")
+        };
+        sandbox.file("work/stolen", "");
+        sandbox.file("work/copy", "");
+        let before = Snapshot::of(sandbox.path("work/.env"));
+        let outcome = sandbox.probe(attacks(".env", "to-env", "alias", "stolen"));
+        outcome.all_refused();
+        let said = format!("{}{}", outcome.stdout, outcome.stderr);
+        assert!(!said.contains("TOP"), "{outcome:#?}");
+        before.unchanged();
+        let attack = format!(
+            "file read keys/key + file list keys + file rename keys got + file rename keys/key got \
+             + file link keys/key got + file exchange keys .git + file read {}",
+            sandbox.name("home/.ssh/id")
+        );
+        sandbox.dir("work/.git");
+        sandbox.probe(attack).all_refused();
+        let script = "mv keys k; cp -r keys k2; cat k/key k2/key; tar cf - . | grep -c TOPSECRET; \
+            mkdir sub; mv .env sub/; cat sub/.env; cat < .env; dd if=.env; sed -n p .env";
+        let outcome = sandbox.sh(script);
+        assert!(
+            !outcome.stdout.contains("TOP") && !outcome.stdout.contains("\n1\n"),
+            "{outcome:#?}"
+        );
+        sandbox.probe(attacks("plain", "to-plain", "plain-alias", "copy")).all_allowed();
+    });
+}
+
+#[test]
+fn what_others_make_or_replace_is_judged_by_its_name() {
+    for_each_user(|user| {
+        let sandbox = unreadable(user);
+        let script = "cat .env keys/new keys/key; cat later; echo x > later; cat later; mkdir later-d/d; \
+            ls later-d";
+        let running = paused(&sandbox, script);
+        sandbox.file("outside/new", "TOPSECRET");
+        fs::rename(sandbox.path("outside/new"), sandbox.path("work/.env")).unwrap();
+        sandbox.file("work/keys/new", "TOPSECRET");
+        sandbox.file("work/later", "made by others\n");
+        sandbox.dir("work/later-d");
+        let outcome = resume(&sandbox, running);
+        assert_eq!(outcome.stdout, "ready\nmade by others\nx\nd\n", "{outcome:#?}");
+    });
+}
+
+/// The paths of the Filesystem reports with this operation.
+fn reported(reports: &[Value], operation: &str) -> Vec<String> {
+    let found = reports.iter().filter_map(|report| report.get("Filesystem"));
+    let mut paths: Vec<String> = found
+        .filter(|report| report[0] == operation)
+        .map(|report| report[1].as_str().unwrap().to_owned())
+        .collect();
+    paths.sort();
+    paths
+}
+
+#[test]
+fn each_refusal_is_reported_once_by_the_path_that_a_policy_would_name() {
+    for_each_user(|user| {
+        let sandbox = carved(user);
+        symlink("secret/.env", sandbox.path("work/to-env")).unwrap();
+        symlink("missing", sandbox.path("work/dangling")).unwrap();
+        let env = sandbox.name("work/secret/.env");
+        for attack in TAMPER.split(" + ").filter(|attack| !attack.contains("linkat-opath")) {
+            let outcome = sandbox.probe(attack.replace('@', "secret/.env"));
+            outcome.all_refused();
+            assert_eq!(
+                reported(&outcome.reports, "write"),
+                [env.as_str()],
+                "{attack}: {outcome:#?}"
+            );
+        }
+        let missing = sandbox.name("work/missing");
+        for attack in MISSING.iter().filter(|attack| !attack.starts_with("unix")) {
+            let attack = attack.replace('@', "missing").replace('!', "dangling").replace('%', "1");
+            let outcome = sandbox.probe(&attack);
+            outcome.all_refused();
+            assert_eq!(
+                reported(&outcome.reports, "write"),
+                [missing.as_str()],
+                "{attack}: {outcome:#?}"
+            );
+        }
+        let work = sandbox.name("work");
+        let all = format!(
+            "file write to-env + file write /proc/self/cwd/secret/.env + file dirfd secret .env \
+             + file write /proc/self/root{work}/secret/.env + file creat dangling + file mkdir missing \
+             + file write ./secret/../secret/.env + carve thread-cwd secret .env"
+        );
+        let outcome = sandbox.probe(all);
+        outcome.all_refused();
+        assert_eq!(reported(&outcome.reports, "write"), [missing, env], "{outcome:#?}");
+        let fine =
+            sandbox.probe("file write secret/twin + file read secret/.env + file mkdir src/d");
+        fine.all_succeeded_without_reports();
+    });
+}
+
+trait Quiet {
+    fn all_succeeded_without_reports(&self);
+}
+
+impl Quiet for Outcome {
+    #[track_caller]
+    fn all_succeeded_without_reports(&self) {
+        self.succeeds();
+        assert!(self.reports.is_empty(), "{self:#?}");
+    }
+}
+
+#[test]
+fn refused_reads_beside_what_is_allowed_are_reported() {
+    for_each_user(|user| {
+        let sandbox = unreadable(user);
+        symlink(".env", sandbox.path("work/to-env")).unwrap();
+        let outcome = sandbox
+            .sh("cat .env; cat to-env; cat /proc/self/cwd/.env; cat keys/key; cat plain; exit 4");
+        outcome.exits(4);
+        let wanted = [sandbox.name("work/.env"), sandbox.name("work/keys/key")];
+        assert_eq!(reported(&outcome.reports, "read"), wanted, "{outcome:#?}");
+        let outcome = sandbox.sh("mv .env stolen; ln .env stolen; exit 4");
+        outcome.exits(4);
+        assert!(!outcome.reports.is_empty(), "{outcome:#?}");
+        assert!(!exists(sandbox.path("work/stolen")));
+    });
+}
+
+/// Two directories with a file `name`, and a symbolic link `link` to the second one.
+fn raced(user: User, name: &str, second: &str) -> Sandbox {
+    let sandbox = carved(user).timeout(LONG);
+    sandbox.dir("work/mine");
+    sandbox.file(format!("work/mine/{name}"), "mine!");
+    symlink(second, sandbox.path("work/link")).unwrap();
+    sandbox
+}
+
+/// Held by a race: several at once would only slow each other down.
+static TURN: Mutex<()> = Mutex::new(());
+
+fn my_turn() -> MutexGuard<'static, ()> {
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// How many calls of a race had an effect.
+fn succeeded(outcome: &Outcome) -> usize {
+    outcome.succeeds();
+    outcome.result("succeeded").parse().unwrap()
+}
+
+#[test]
+fn a_racing_directory_does_not_lead_to_a_denied_file() {
+    let _turn = my_turn();
+    for_each_user(|user| {
+        let sandbox = raced(user, ".env", "secret");
+        let before = Snapshot::of(sandbox.path("work/secret/.env"));
+        let outcome = sandbox.probe("race-entries link mine mine/.env 8000");
+        before.unchanged();
+        assert!(succeeded(&outcome) > 0, "{outcome:#?}");
+    });
+}
+
+#[test]
+fn a_racing_directory_does_not_lead_outside() {
+    let _turn = my_turn();
+    for_each_user(|user| {
+        let sandbox = raced(user, "file", "../outside");
+        sandbox.file("outside/file", "Secret");
+        let before = Snapshot::of(sandbox.path("outside"));
+        let outcome = sandbox.probe("race-entries link mine mine/file 8000");
+        before.unchanged();
+        assert!(succeeded(&outcome) > 0, "{outcome:#?}");
+    });
+}
+
+#[test]
+fn a_racing_link_does_not_lead_to_a_denied_file() {
+    let _turn = my_turn();
+    for_each_user(|user| {
+        let sandbox = raced(user, "file", "secret/.env");
+        sandbox.file("work/plain/file", "mine!");
+        let before = Snapshot::of(sandbox.path("work/secret/.env"));
+        let outcome = sandbox.probe("race-entries link plain/file plain/file 8000");
+        before.unchanged();
+        assert!(succeeded(&outcome) > 0, "{outcome:#?}");
+    });
+}
+
+#[test]
+fn a_racing_path_does_not_lead_to_a_denied_file() {
+    let _turn = my_turn();
+    let sandbox = carved(User::Caller).timeout(LONG);
+    let before = Snapshot::of(sandbox.path("work/secret/.env"));
+    for attack in ["race-open secret/twin secret/.env", "race-chmod secret/twin secret/.env"] {
+        let outcome = sandbox.probe(format!("{attack} 12000"));
+        before.unchanged();
+        assert!(succeeded(&outcome) > 0, "{outcome:#?}");
+    }
+}
+
+#[test]
+fn a_racing_directory_does_not_show_what_may_not_be_read() {
+    let _turn = my_turn();
+    let sandbox = unreadable(User::Caller).timeout(LONG);
+    sandbox.file("work/mine", "mine!");
+    sandbox.file("work/keys/key", "Secret");
+    symlink("keys/key", sandbox.path("work/link")).unwrap();
+    for attack in ["race-read mine keys/key 12000", "race-read-entries link mine mine 12000"] {
+        let outcome = sandbox.probe(attack);
+        assert_eq!(outcome.result("leaked"), "0");
+        assert!(succeeded(&outcome) > 0, "{outcome:#?}");
+    }
+    let twin = sandbox.probe_outside("race-read-entries link mine mine 12000");
+    assert_ne!(twin.result("leaked"), "0", "the race is not one");
+}
+
+#[test]
+fn a_directory_and_a_file_in_it_do_not_become_a_denied_name_together() {
+    let _turn = my_turn();
+    let sandbox = Sandbox::new().allow_write(".").deny_write("**/no/bad").timeout(LONG);
+    let outcome = sandbox.probe("race-into-name 1000");
+    outcome.succeeds();
+    let made = outcome.result("made");
+    let moved = outcome.result("moved");
+    assert!(made != "0", "{outcome:#?}");
+    let found = named(&sandbox.path("work"), "bad");
+    let found: Vec<_> =
+        found.iter().filter(|path| path.parent().unwrap().ends_with("no")).collect();
+    assert!(found.is_empty(), "{} of 1000, made {made}, moved {moved}", found.len());
+}

@@ -1,0 +1,344 @@
+//! Scripts of file calls, made from a seed: the same number, the same script.
+
+/// What the names of a script may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Names {
+    /// None that a policy denies.
+    Plain,
+    /// Those beside denied ones too, in the directories that lead to them.
+    Beside,
+    /// Denied ones, too.
+    Denied,
+}
+
+/// Names of the tree that every script starts in, and of none.
+const PLAIN: [&str; 22] = [
+    "a", "b", "c", "d", "e", "f", "g", "l", "lf", "dangling", "loop", "abs", "up", "p", "r", "z",
+    "n1", "n2", "n3", "KEY.PEM", "f", "a",
+];
+/// Directories among those, or likely to become one.
+const DIRECTORIES: [&str; 10] = ["a", "a/b", "d", "l", "abs/a", "n1", "n2", "d/n1", "c", "lf"];
+/// Names beside denied ones. Never the directory by itself: whether that may go is the policy's.
+const BESIDE: [&str; 9] = [
+    "secret/x",
+    "secret/n1",
+    "secret/n2",
+    "secret/sub/n1",
+    ".git/config",
+    ".git/n1",
+    ".git/HEAD",
+    ".git/refs/n1",
+    "secret/../.git/n2",
+];
+const DENIED: [&str; 16] = [
+    "secret",
+    "secret/.env",
+    "secret/.env/n1",
+    ".git",
+    ".git/hooks",
+    ".git/hooks/pre",
+    ".git/hooks/n1",
+    "missing-denied",
+    "missing-denied/n1",
+    "key.pem",
+    "n1.pem",
+    "a/b/cert.pem",
+    "hard",
+    "a/n2.pem",
+    "to-env",
+    "keys",
+];
+
+const MODES: [&str; 9] =
+    ["0o644", "0o600", "0o755", "0o777", "0o444", "0o0", "0o4755", "0o1777", "0o100644"];
+
+/// A sequence of numbers that depends on its seed alone (splitmix64).
+pub(crate) struct Random(u64);
+
+impl Random {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut word = self.0;
+        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        word ^ (word >> 31)
+    }
+
+    fn below(&mut self, limit: usize) -> usize {
+        (self.next() % limit as u64) as usize
+    }
+
+    /// True in `percent` of 100 cases.
+    fn chance(&mut self, percent: usize) -> bool {
+        self.below(100) < percent
+    }
+
+    fn of<'a>(&mut self, words: &[&'a str]) -> &'a str {
+        words[self.below(words.len())]
+    }
+}
+
+/// `length` lines.
+pub(crate) fn script(seed: u64, names: Names, length: usize) -> Vec<String> {
+    let mut maker = Maker { random: Random::new(seed), names };
+    (0..length).map(|_| maker.line()).collect()
+}
+
+struct Maker {
+    random: Random,
+    names: Names,
+}
+
+impl Maker {
+    fn line(&mut self) -> String {
+        // As often as it is named.
+        const CALLS: &str = "open open open open open openat openat openat openat openat openat2 \
+            openat2 openat2 openat2 creat creat mkdir mkdir mkdir mkdirat mkdirat rmdir rmdir \
+            unlink unlink unlinkat unlinkat rename rename rename rename renameat renameat2 \
+            renameat2 renameat2 renameat2 link link linkat linkat linkat symlink symlink symlinkat \
+            mknod mknod mknodat truncate truncate ftruncate chmod fchmod fchmodat fchmodat2 \
+            utimensat utimensat pwrite64 pwrite64 pwrite64 pread64 pread64 chdir chdir fchdir umask \
+            access access faccessat2 stat stat lstat newfstatat newfstatat readlinkat readlinkat \
+            getdents64 getdents64 getcwd dup close close";
+        let calls: Vec<&str> = CALLS.split_whitespace().collect();
+        let call = self.random.of(&calls);
+        let words = match call {
+            "open" => vec![self.slot(), self.path(), self.open_flags(), self.mode()],
+            "creat" => vec![self.slot(), self.path(), self.mode()],
+            "openat" => {
+                let (at, path) = self.at();
+                vec![self.slot(), at, path, self.open_flags(), self.mode()]
+            }
+            "openat2" => {
+                let (at, path) = self.at();
+                vec![self.slot(), at, path, self.how()]
+            }
+            "mkdir" | "chmod" => vec![self.path(), self.mode()],
+            "mkdirat" | "fchmodat" => self.at_with(Self::mode),
+            "rmdir" | "unlink" | "stat" | "lstat" => vec![self.path()],
+            "unlinkat" => self.at_with(|maker| maker.number(&["0", "0", "512", "512", "1"])),
+            "rename" | "link" => vec![self.path(), self.path()],
+            "renameat" => self.at_twice(""),
+            "renameat2" => {
+                let flags = self.number(&["0", "1", "1", "2", "2", "2", "3", "8"]);
+                self.at_twice(&flags)
+            }
+            // None, AT_SYMLINK_FOLLOW, AT_EMPTY_PATH.
+            "linkat" if self.random.chance(25) => {
+                let (at, to) = self.at();
+                let (from, flags) = match self.random.below(3) {
+                    0 => ("''".to_owned(), "0x1000"),
+                    1 => (format!("/proc/self/fd/{{{}}}", self.random.below(6)), "0x400"),
+                    _ => ("''".to_owned(), "0"),
+                };
+                vec![self.slot(), from, at, to, flags.to_owned()]
+            }
+            "linkat" => {
+                let flags = self.number(&["0", "0x400", "0x1000", "0x1400", "1"]);
+                self.at_twice(&flags)
+            }
+            "symlink" => vec![self.target(), self.path()],
+            "symlinkat" => {
+                let (at, path) = self.at();
+                vec![self.target(), at, path]
+            }
+            "mknod" => vec![self.path(), self.kind(), "0".to_owned()],
+            "mknodat" => {
+                let (at, path) = self.at();
+                vec![at, path, self.kind(), "0".to_owned()]
+            }
+            "truncate" => vec![self.path(), self.size()],
+            "ftruncate" => vec![self.slot(), self.size()],
+            "fchmod" => vec![self.slot(), self.mode()],
+            "fchmodat2" => {
+                let (at, path) = self.at();
+                vec![at, path, self.mode(), self.number(&["0", "0x100", "0x1000", "1"])]
+            }
+            "utimensat" | "newfstatat" => {
+                self.at_with(|maker| maker.number(&["0", "0x100", "0x1000", "1"]))
+            }
+            "pwrite64" => vec![self.slot(), self.number(&["some", "other"]), "0".to_owned()],
+            "pread64" => vec![self.slot(), "0".to_owned()],
+            "chdir" if self.random.chance(40) => vec!["@".to_owned()],
+            "chdir" => vec![self.path()],
+            "fchdir" | "getdents64" | "close" => vec![self.slot()],
+            "umask" => vec![self.number(&["0", "0o22", "0o77", "0o27", "0o777"])],
+            "access" => vec![self.path(), self.number(&["0", "1", "2", "4", "6", "9"])],
+            "faccessat2" => {
+                let (at, path) = self.at();
+                let (mode, flags) = (self.number(&["0", "2", "4"]), self.number(&["0", "0x200"]));
+                vec![at, path, mode, flags]
+            }
+            "readlinkat" => {
+                let (at, path) = self.at();
+                vec![at, path]
+            }
+            "dup" => vec![self.slot(), self.slot()],
+            _ => vec![],
+        };
+        [vec![call.to_owned()], words].concat().join(" ")
+    }
+
+    fn number(&mut self, words: &[&str]) -> String {
+        self.random.of(words).to_owned()
+    }
+
+    fn mode(&mut self) -> String {
+        self.number(&MODES)
+    }
+
+    fn size(&mut self) -> String {
+        self.number(&["0", "3", "5000", "-1"])
+    }
+
+    /// Of a node: a FIFO, a socket, a file, no kind, and what mknod does not make.
+    fn kind(&mut self) -> String {
+        self.number(&["0o10644", "0o10600", "0o140755", "0o100666", "0o644", "0o40755", "0o120777"])
+    }
+
+    fn slot(&mut self) -> String {
+        format!("s{}", self.random.below(6))
+    }
+
+    /// A descriptor, and a path to start there.
+    fn at(&mut self) -> (String, String) {
+        let at = match self.random.below(20) {
+            0 => "closed".to_owned(),
+            1 => "pipe".to_owned(),
+            2..8 => "cwd".to_owned(),
+            _ => self.slot(),
+        };
+        (at, self.path())
+    }
+
+    fn at_with(&mut self, last: impl FnOnce(&mut Self) -> String) -> Vec<String> {
+        let (at, path) = self.at();
+        vec![at, path, last(self)]
+    }
+
+    fn at_twice(&mut self, flags: &str) -> Vec<String> {
+        let ((one, from), (two, to)) = (self.at(), self.at());
+        let mut words = vec![one, from, two, to];
+        words.extend((!flags.is_empty()).then(|| flags.to_owned()));
+        words
+    }
+
+    fn open_flags(&mut self) -> String {
+        let mut flags = match self.random.below(20) {
+            0..8 => libc::O_RDONLY,
+            8..13 => libc::O_WRONLY,
+            13..19 => libc::O_RDWR,
+            _ => libc::O_ACCMODE,
+        };
+        for (flag, percent) in [
+            (libc::O_CREAT, 40),
+            (libc::O_EXCL, 15),
+            (libc::O_TRUNC, 15),
+            (libc::O_APPEND, 10),
+            (libc::O_NOFOLLOW, 10),
+            (libc::O_DIRECTORY, 12),
+            (libc::O_CLOEXEC, 20),
+            (libc::O_NONBLOCK, 15),
+            (libc::O_PATH, 8),
+            (libc::O_TMPFILE, 4),
+            (libc::O_NOATIME, 3),
+            (libc::O_SYNC, 3),
+            (libc::O_DSYNC, 3),
+            (libc::O_NOCTTY, 3),
+            (1 << 30, 1),
+        ] {
+            if self.random.chance(percent) {
+                flags |= flag;
+            }
+        }
+        if flags & libc::O_DIRECTORY != 0 && self.random.chance(60) {
+            flags &= !(libc::O_ACCMODE | libc::O_CREAT);
+        }
+        flags.to_string()
+    }
+
+    fn how(&mut self) -> String {
+        let flags = self.open_flags();
+        let creates = flags.parse::<i32>().unwrap_or(0) & (libc::O_CREAT | 0o20_000_000) != 0;
+        // A mode without a file to make is an error here: rarely wanted.
+        let mode = if creates || self.random.chance(5) { self.mode() } else { "0".to_owned() };
+        // None, no crossing of mounts, no magic links, no links, beneath, in root.
+        let resolve = self.number(&["0", "0", "0", "1", "2", "4", "8", "16", "12", "24", "64"]);
+        let size = self.number(&["24", "24", "24", "24", "24", "24", "48", "16", "0"]);
+        format!("{flags}:{mode}:{resolve}:{size}")
+    }
+
+    fn target(&mut self) -> String {
+        match self.random.below(20) {
+            0 => "''".to_owned(),
+            1 => "!bad".to_owned(),
+            2 => "/proc/self/cwd/n1".to_owned(),
+            _ => self.name(),
+        }
+    }
+
+    /// One of the tree's names, or an entry of one of its directories.
+    fn name(&mut self) -> String {
+        let special = match self.names {
+            Names::Plain => 0,
+            Names::Beside => 30,
+            Names::Denied => 60,
+        };
+        if self.random.chance(special) {
+            let is_denied = self.names == Names::Denied && self.random.chance(60);
+            return self.random.of(if is_denied { &DENIED } else { &BESIDE }).to_owned();
+        }
+        let name = self.random.of(&PLAIN);
+        match self.random.below(100) {
+            0..45 => name.to_owned(),
+            45..88 => format!("{}/{name}", self.random.of(&DIRECTORIES)),
+            88..92 => format!("../{name}"),
+            92..95 => format!("{}/../{name}", self.random.of(&DIRECTORIES)),
+            95..97 => format!("f/{name}"),
+            97..98 => "../outside/file".to_owned(),
+            _ => self.random.of(&[".", "..", "/", "a/.", "a/.."]).to_owned(),
+        }
+    }
+
+    fn path(&mut self) -> String {
+        if self.random.chance(4) {
+            return match self.random.below(10) {
+                0..3 => "''".to_owned(),
+                3 => "!null".to_owned(),
+                4 => "!bad".to_owned(),
+                5 => "!torn:a/n1".to_owned(),
+                6 => "x".repeat(255),
+                7 => "x".repeat(256),
+                8 => "./".repeat(2046) + "n1", // 4094
+                _ => "./".repeat(2047) + "n1", // 4096
+            };
+        }
+        let mut path = self.name();
+        if !path.starts_with('/') {
+            path = match self.random.below(100) {
+                0..10 => format!("@/{path}"),
+                10..13 => format!("./{path}"),
+                13..16 => format!("/proc/self/cwd/{path}"),
+                16..18 => format!("/proc/thread-self/cwd/{path}"),
+                18..21 => format!("/proc/self/fd/{{{}}}/{path}", self.random.below(6)),
+                21..22 => format!("/proc/self/root@/{path}"),
+                22..24 => format!("/proc/self/fd/{{{}}}", self.random.below(6)),
+                24..25 => format!("/dev/fd/{{{}}}", self.random.below(6)),
+                25..27 => path.replace('/', "//"),
+                _ => path,
+            };
+        }
+        match self.random.below(100) {
+            0..6 => path.push('/'),
+            6..8 => path.push_str("/."),
+            8..9 => path.push_str("//"),
+            9..12 => path.insert_str(0, "!edge:"),
+            _ => {}
+        }
+        path
+    }
+}
