@@ -410,10 +410,9 @@ impl Resolver<'_> {
             https: self.caller_proxy(["HTTPS_PROXY", "https_proxy"], Protocol::Http),
             all: self.caller_proxy(["ALL_PROXY", "all_proxy"], Protocol::Http),
             socks: self.caller_proxy(["SOCKS_PROXY", "socks_proxy"], Protocol::Socks5),
-            direct: ["NO_PROXY", "no_proxy"].into_iter().find_map(|name| {
-                let text = self.environment.variable(name)?.to_str()?;
-                Some(text.to_owned())
-            }),
+            direct: ["NO_PROXY", "no_proxy"]
+                .into_iter()
+                .find_map(|name| self.environment.variable(name)?.into_string().ok()),
         }
     }
 
@@ -421,10 +420,10 @@ impl Resolver<'_> {
     fn caller_proxy(&mut self, names: [&'static str; 2], default: Protocol) -> Option<CallerProxy> {
         let (name, value) = names
             .into_iter()
-            .find_map(|name| Some((name, self.environment.variable(name)?.to_str())))?;
+            .find_map(|name| Some((name, self.environment.variable(name)?.into_string())))?;
         let proxy = match value {
-            Some(text) => CallerProxy::parse(name, text, default),
-            None => Err("it is not UTF-8".to_owned()),
+            Ok(text) => CallerProxy::parse(name, &text, default),
+            Err(_) => Err("it is not UTF-8".to_owned()),
         };
         proxy.map_err(|reason| self.warnings.push(format!("{name} ignored: {reason}"))).ok()
     }
