@@ -335,11 +335,15 @@ fn prepare_link(
     if !(AtFlags::SYMLINK_FOLLOW | AtFlags::EMPTY_PATH).contains(flags) {
         return Ok(None);
     }
-    let entry = Entry::resolve(target, new)?;
     let path = target.read_path(old.path)?;
     let follow = flags.contains(AtFlags::SYMLINK_FOLLOW);
-    let empty = flags.contains(AtFlags::EMPTY_PATH);
+    // By its descriptor alone a file is linked by who opened it, which can have been the broker.
+    let empty = flags.contains(AtFlags::EMPTY_PATH) && path.is_empty();
     let object = path::resolve(target, old.directory, &path, follow, empty)?;
+    let entry = match Entry::resolve(target, new) {
+        Err(errno) if empty => return Ok(Some(Task::Refuse(errno, None))),
+        entry => entry?,
+    };
     let stat = fs::fstat(&object)?;
     let name = path::name_of(&object)?;
     // A file without a name (O_TMPFILE) has that of its directory in front.
@@ -347,10 +351,12 @@ fn prepare_link(
     let (Some(directory), Some(last)) = (name.parent(), name.file_name()) else { return Ok(None) };
     let Some(from) = view.entry_cursor(directory, last) else { return Ok(None) };
     let source_ours = view.entry(directory, last) == Decider::Broker;
-    if !source_ours && !is_ours(view, &entry) {
+    if !empty && !source_ours && !is_ours(view, &entry) {
         return Ok(None);
     }
-    let Some(to) = view.entry_cursor(entry.directory(), entry.name()) else { return Ok(None) };
+    let Some(to) = view.entry_cursor(entry.directory(), entry.name()) else {
+        return Ok(empty.then(|| refuse_write(&entry.path())));
+    };
     let stays_unreadable = nameless || from.access().read || !to.access().read;
     let denied = view.denies_object(&stat, Wanted { read: to.access().read, write: true });
     if !stays_unreadable || denied {

@@ -6,6 +6,8 @@
 
 use super::target::Target;
 use crate::decide::call::{FileCall, Spot, writes};
+use crate::perform::entry::Entry;
+use crate::perform::open::{self, Goal};
 use crate::perform::path;
 use crate::view::{View, Wanted};
 use common::trap::FileOperation;
@@ -69,7 +71,13 @@ pub(crate) fn look(target: Target, call: &FileCall) -> Vec<Look> {
 
 fn copy(target: Target, spot: Spot, effect: Effect) -> io::Result<Look> {
     let path = target.read_path(spot.path)?;
-    Ok(Look { target, base: path::base(target, spot.directory, &path)?, path, effect })
+    let base = path::base(target, spot.directory, &path)?;
+    // What a process has in proc(5) ends with it, perhaps before it is looked at.
+    let ends = [&b"/proc/"[..], b"/dev/fd/"].iter().any(|prefix| path.starts_with(prefix));
+    if ends && let Ok(object) = path::resolve_from(target, None, &path, true) {
+        return Ok(Look { target, base: Some(object), path: Vec::new(), effect });
+    }
+    Ok(Look { target, base, path, effect })
 }
 
 /// A directory that may be listed, and how it is to be opened.
@@ -113,7 +121,12 @@ impl Look {
         (is_directory && view.unlistable.contains(&name)).then_some(Listing { object, flags })
     }
 
+    /// Opens what `path` names; what the call is made on itself is held already.
     fn follow(&self, path: &[u8], follow: bool) -> io::Result<OwnedFd> {
+        if path.is_empty() {
+            let base = self.base.as_ref().ok_or(Errno::NOENT)?;
+            return base.try_clone().map_err(|_| Errno::MFILE);
+        }
         path::resolve_from(self.target, self.base.as_ref(), path, follow)
     }
 
@@ -142,16 +155,12 @@ impl Look {
             Effect::Open(flags) => self.judge_open(flags, view),
             Effect::Link(flags) => {
                 let follow = flags.contains(AtFlags::SYMLINK_FOLLOW);
-                let followed = || self.follow(&self.path, follow).ok();
-                let object = match &self.base {
-                    Some(base) if self.path.is_empty() => base.try_clone().ok(),
-                    _ => followed(),
-                };
-                judge_object(&object?, Wanted { read: false, write: true }, view)
+                let object = self.follow(&self.path, follow).ok()?;
+                judge_object(&object, Wanted { read: false, write: true }, view)
             }
-            Effect::Create => self.judge_entry(view, |exists| !exists),
-            Effect::Remove => self.judge_entry(view, |exists| exists),
-            Effect::Replace => self.judge_entry(view, |_| true),
+            Effect::Create => self.judge_change(view, |exists| !exists),
+            Effect::Remove => self.judge_change(view, |exists| exists),
+            Effect::Replace => self.judge_change(view, |_| true),
         }
     }
 
@@ -166,37 +175,33 @@ impl Look {
     }
 
     fn judge_open(&self, flags: OFlags, view: &View) -> Option<Denial> {
-        let exclusive = flags.contains(OFlags::CREATE | OFlags::EXCL);
-        let follow = !exclusive && !flags.contains(OFlags::NOFOLLOW);
-        match self.follow(&self.path, follow) {
-            Ok(_) if exclusive => None,
-            Ok(object) => {
-                let wanted =
-                    Wanted { read: flags & OFlags::RWMODE != OFlags::WRONLY, write: writes(flags) };
-                judge_object(&object, wanted, view)
-            }
-            Err(Errno::NOENT) if flags.contains(OFlags::CREATE) => {
-                self.judge_entry(view, |exists| !exists)
-            }
-            Err(_) => None,
+        let wanted =
+            Wanted { read: flags & OFlags::RWMODE != OFlags::WRONLY, write: writes(flags) };
+        if self.path.is_empty() {
+            return judge_object(self.base.as_ref()?, wanted, view);
+        }
+        match open::resolve_from(self.target, self.base.as_ref(), &self.path, flags).ok()? {
+            Goal::Object(..) if flags.contains(OFlags::CREATE | OFlags::EXCL) => None,
+            Goal::Object(object, _) => judge_object(&object, wanted, view),
+            Goal::New(entry) => judge_entry(&entry, view, |exists| !exists),
         }
     }
 
-    /// Judges a change of a directory entry; `possible` says whether the call could succeed with
-    /// an entry that exists or not.
-    fn judge_entry(&self, view: &View, possible: impl Fn(bool) -> bool) -> Option<Denial> {
-        let (directory, name) = path::split(&self.path)?;
-        let directory = if directory.is_empty() { b"." } else { directory };
-        let parent = self.follow(directory, true).ok()?;
-        let directory = path::name_of(&parent).ok()?;
-        if view.may_change(&directory, name) {
-            return None;
-        }
-        let path = directory.join(name);
-        let exists = fs::statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW).is_ok();
-        (possible(exists) && may(&parent, Access::WRITE_OK | Access::EXEC_OK))
-            .then_some(Denial { operation: FileOperation::Write, path })
+    fn judge_change(&self, view: &View, possible: impl Fn(bool) -> bool) -> Option<Denial> {
+        let entry = Entry::resolve_from(self.target, self.base.as_ref(), &self.path).ok()?;
+        judge_entry(&entry, view, possible)
     }
+}
+
+/// Judges a change of a directory entry; `possible` says whether the call could succeed with
+/// an entry that exists or not.
+fn judge_entry(entry: &Entry, view: &View, possible: impl Fn(bool) -> bool) -> Option<Denial> {
+    if view.may_change(entry.directory(), entry.name()) {
+        return None;
+    }
+    let exists = entry.hold().is_ok();
+    (possible(exists) && may(entry.parent(), Access::WRITE_OK | Access::EXEC_OK))
+        .then(|| Denial { operation: FileOperation::Write, path: entry.path() })
 }
 
 fn judge_object(object: &OwnedFd, wanted: Wanted, view: &View) -> Option<Denial> {

@@ -15,7 +15,7 @@ use crate::decide::call::{FileCall, OpenHow, Spot, writes};
 use crate::perform::open::{self, Goal};
 use crate::perform::path;
 use crate::report::Denial;
-use crate::view::{self, Decider, View, Wanted};
+use crate::view::{Decider, View, Wanted};
 use common::trap::FileOperation;
 use rustix::fd::OwnedFd;
 use rustix::fs::{self, Access, FileType, OFlags, ResolveFlags};
@@ -208,11 +208,9 @@ fn is_permitted(
         _ if path::is_on_proc(object)? => return Ok(!wanted.write && may_see(target, name)),
         _ => {}
     }
-    // The suffix of a removed file may belong to the name.
+    // The suffix of a removed file may belong to the name: both must be permitted.
     let text = name.as_os_str().as_bytes();
-    let former = (stat.st_nlink == 0 || view::identity_of(name) != Some(view::identity(&stat)))
-        .then(|| text.strip_suffix(b" (deleted)"))
-        .flatten();
+    let former = text.strip_suffix(b" (deleted)");
     if stat.st_nlink == 0 && text.starts_with(b"/memfd:") {
         return Ok(true);
     }

@@ -31,20 +31,33 @@ pub(crate) enum Goal {
 /// Returns what the kernel returns for such a path.
 pub(crate) fn resolve(target: Target, spot: Spot, how: &OpenHow) -> io::Result<Goal> {
     let path = target.read_path(spot.path)?;
-    let creates = how.flags.contains(OFlags::CREATE);
-    let exclusive = creates && how.flags.contains(OFlags::EXCL);
-    let follow = !exclusive && !how.flags.contains(OFlags::NOFOLLOW);
     if !how.resolve.is_empty() {
         return resolve_within(target, spot, &path, how);
     }
+    let base = path::base(target, spot.directory, &path)?;
+    resolve_from(target, base.as_ref(), &path, how.flags)
+}
+
+/// The same from a directory that is held already; none is needed for an absolute path.
+///
+/// # Errors
+/// As [`resolve`].
+pub(crate) fn resolve_from(
+    target: Target,
+    base: Option<&OwnedFd>,
+    path: &[u8],
+    flags: OFlags,
+) -> io::Result<Goal> {
+    let creates = flags.contains(OFlags::CREATE);
+    let exclusive = creates && flags.contains(OFlags::EXCL);
+    let follow = !exclusive && !flags.contains(OFlags::NOFOLLOW);
     if path.is_empty() {
         return Err(Errno::NOENT);
     }
-    let base = path::base(target, spot.directory, &path)?;
-    if !creates || path::split(&path).is_none() {
-        return path::resolve_from(target, base.as_ref(), &path, follow).and_then(Goal::of);
+    if !creates || path::split(path).is_none() {
+        return path::resolve_from(target, base, path, follow).and_then(Goal::of);
     }
-    let mut entry = Entry::resolve_from(target, base.as_ref(), &path)?;
+    let mut entry = Entry::resolve_from(target, base, path)?;
     for _ in 0..LINKS_MAX {
         let (object, kind) = match entry.hold() {
             Err(Errno::NOENT) => return Ok(Goal::New(entry)),

@@ -67,7 +67,9 @@ pub(crate) fn kind_of(object: &OwnedFd) -> io::Result<FileType> {
 /// # Errors
 /// Returns what fstatfs(2) returns.
 pub(crate) fn is_on_proc(object: &OwnedFd) -> io::Result<bool> {
-    Ok(fs::fstatfs(object)?.f_type == fs::PROC_SUPER_MAGIC)
+    // What is on a block device is not asked twice.
+    let on_nothing = fs::major(fs::fstat(object)?.st_dev) == 0;
+    Ok(on_nothing && fs::fstatfs(object)?.f_type == fs::PROC_SUPER_MAGIC)
 }
 
 /// The process or thread that the canonical path `name` in /proc is about.
