@@ -16,6 +16,8 @@ use std::mem::MaybeUninit;
 pub(crate) enum Message {
     /// The filter is in force; this is the listener.
     Listening(OwnedFd),
+    /// The filter for where there is no listener is in force.
+    Alone,
     /// It failed and has ended.
     Failed(common::wire::Step, Errno),
     /// It executed the tool, or died.
@@ -98,6 +100,7 @@ impl Control {
             (Ok(Progress::Listening), Some(listener)) if descriptors.is_empty() => {
                 Ok(Message::Listening(listener))
             }
+            (Ok(Progress::Alone), None) => Ok(Message::Alone),
             (Ok(Progress::Failed(step, errno)), None) => {
                 Ok(Message::Failed(step, Errno::from_raw_os_error(errno)))
             }

@@ -69,15 +69,15 @@ impl Search {
             entries_left,
         };
         for file in files {
-            let Some((stat, parent)) = stat(file).zip(file.parent().and_then(stat)) else {
-                continue;
-            };
-            if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile || stat.st_nlink < 2 {
+            let Some(found) = stat(file) else { continue };
+            if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile || found.st_nlink < 2
+            {
                 continue;
             }
+            let Some(parent) = file.parent().and_then(stat) else { continue };
             search.devices.insert(parent.st_dev);
-            if search.files.insert(identity(&stat)) {
-                search.missing += stat.st_nlink;
+            if search.files.insert(identity(&found)) {
+                search.missing += found.st_nlink;
             }
             search.note(&parent, file.file_name().unwrap_or_default());
         }

@@ -5,7 +5,8 @@
 use crate::compile::grants::block_devices;
 use crate::failure::Failure;
 use crate::hard_links::other_names;
-use crate::policy::load::{Environment, trail};
+use crate::policy::error::PolicyError;
+use crate::policy::load::{Environment, trail_in};
 use crate::policy::pattern::Pattern;
 use crate::policy::resolve::Policy;
 use rustix::fs::Access;
@@ -19,9 +20,8 @@ pub(crate) fn protect(policy: &mut Policy, environment: &Environment) -> Result<
     let mut protected = policy.sources.clone();
     // Also where no policy is now, or another one is in force: the next run may look there, and a
     // link that the command could replace would lead it elsewhere.
-    for path in environment.policy_places().iter().chain(&programs()) {
-        protected.extend(trail(path)?);
-    }
+    protected.extend(environment.policy_trails()?);
+    protected.extend(programs()?);
     let others = other_names(&protected, &policy.files.allow_write).map_err(|error| {
         let message = "a policy or a program of landstrip has several names (hard links), and";
         let advice = "install landstrip by copying (cp, install)";
@@ -97,14 +97,17 @@ fn protect_system(policy: &mut Policy) {
 
 /// landstrip, landstrip-broker and landstrip-proxy, in either layout (see `execute_broker` of the
 /// launcher).
-fn programs() -> Vec<PathBuf> {
-    let Ok(own) = std::fs::read_link("/proc/self/exe") else { return Vec::new() };
-    let Some(directory) = own.parent() else { return Vec::new() };
-    let mut programs = vec![own.clone(), directory.join("landstrip-proxy")];
-    programs.push(directory.join("landstrip"));
-    if directory.ends_with("libexec/landstrip") {
-        let prefix = directory.parent().and_then(Path::parent);
-        programs.extend(prefix.map(|prefix| prefix.join("bin/landstrip")));
+fn programs() -> Result<Vec<PathBuf>, PolicyError> {
+    // The kernel's own name for it: a canonical path.
+    let Ok(own) = std::fs::read_link("/proc/self/exe") else { return Ok(Vec::new()) };
+    let Some(directory) = own.parent() else { return Ok(Vec::new()) };
+    let mut programs = trail_in(directory, "landstrip-proxy")?;
+    programs.extend(trail_in(directory, "landstrip")?);
+    if directory.ends_with("libexec/landstrip")
+        && let Some(prefix) = directory.parent().and_then(Path::parent)
+    {
+        programs.extend(trail_in(prefix, "bin/landstrip")?);
     }
-    programs
+    programs.push(own);
+    Ok(programs)
 }

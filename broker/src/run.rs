@@ -10,13 +10,18 @@ use crate::report::Traps;
 use crate::supervise::{Family, Signals};
 use common::exit;
 use common::wire::Step;
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::process::{self, Resource, Rlimit, WaitStatus};
 use std::sync::Arc;
 
-/// Serves the command until it has ended; returns its exit status as landstrip's own.
+/// How long nothing must happen before the broker turns to its own affairs: a command that ends at
+/// once does not wait for them.
+const QUIET: Timespec = Timespec { tv_sec: 0, tv_nsec: 5_000_000 };
+
+/// Serves the command until it has ended; returns its exit status as landstrip's own. `chore` is done
+/// once when there is nothing else to do.
 ///
 /// # Errors
 /// Returns the [`Failure`] of a step of the launch, in which case the tool never ran.
@@ -27,21 +32,33 @@ pub(crate) fn until_end(
     judges: &Arc<Judges>,
     traps: &Arc<Traps>,
     tool: &[u8],
+    mut chore: Option<impl FnOnce()>,
 ) -> Result<i32, Failure> {
     let mut control = Some(control);
     let mut server = None;
     let mut confined = false;
     loop {
         let proxy = judges.proxy.as_ref().map(Proxy::control);
-        let ready = wait(signals, control.as_ref(), server.as_deref(), proxy.as_deref())
+        let limit = chore.as_ref().map(|_| QUIET);
+        let ready = wait(signals, control.as_ref(), server.as_deref(), proxy.as_deref(), limit)
             .map_err(|errno| Failure::system("poll", errno))?;
+        if ready.nothing
+            && let Some(chore) = chore.take()
+        {
+            chore();
+        }
         if ready.control {
             match control.as_ref().map(Control::receive) {
                 Some(Ok(Message::Listening(listener))) if !confined => {
                     server = Some(Server::new(listener, Arc::clone(judges), Arc::clone(traps)));
                     confined = true;
                 }
-                Some(Ok(Message::Listening(_))) => {
+                // Sent a filter for that: the policy asks for nothing that the broker must do.
+                Some(Ok(Message::Alone)) if !confined => {
+                    traps.log("no seccomp listener is to be had: no denial can be reported");
+                    confined = true;
+                }
+                Some(Ok(Message::Listening(_) | Message::Alone)) => {
                     return Err(Failure::system("second listener", Errno::BADMSG));
                 }
                 Some(Ok(Message::Failed(step, errno))) => {
@@ -114,6 +131,8 @@ struct Ready {
     sandbox_empty: bool,
     /// The proxy has something to say, or has ended.
     proxy: bool,
+    /// Time has passed, and that was all.
+    nothing: bool,
 }
 
 fn wait<'a>(
@@ -121,6 +140,7 @@ fn wait<'a>(
     control: Option<&'a Control>,
     server: Option<&'a Server>,
     proxy: Option<&'a OwnedFd>,
+    limit: Option<Timespec>,
 ) -> rustix::io::Result<Ready> {
     let mut fds = vec![PollFd::new(signals, PollFlags::IN)];
     let mut add = |fd: Option<BorrowedFd<'a>>| {
@@ -132,7 +152,8 @@ fn wait<'a>(
     let control = add(control.map(AsFd::as_fd));
     let listener = add(server.map(|server| server.listener().as_fd()));
     let proxy = add(proxy.map(AsFd::as_fd));
-    match poll(&mut fds, None) {
+    match poll(&mut fds, limit.as_ref()) {
+        Ok(0) => return Ok(Ready { nothing: true, ..Ready::default() }),
         Ok(_) => {}
         Err(Errno::INTR) => return Ok(Ready::default()),
         Err(errno) => return Err(errno),
@@ -144,6 +165,7 @@ fn wait<'a>(
         notification: events(listener).contains(PollFlags::IN),
         sandbox_empty: events(listener).intersects(PollFlags::HUP | PollFlags::ERR),
         proxy: !events(proxy).is_empty(),
+        nothing: false,
     })
 }
 
@@ -166,5 +188,12 @@ pub(crate) fn explain(step: Step, errno: Errno) -> String {
         (Step::Environment, _) => "there is no memory for the environment",
         (Step::Execute, _) => "the tool could not be executed",
     };
-    format!("{reason}: {}", crate::failure::strerror(errno))
+    let advice = match (step, errno) {
+        (Step::Filter, Errno::BUSY | Errno::PERM) => {
+            ", and without one only a policy can be enforced that allows no writing and no network \
+             and denies no reading"
+        }
+        _ => "",
+    };
+    format!("{reason}{advice}: {}", crate::failure::strerror(errno))
 }

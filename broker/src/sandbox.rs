@@ -1,7 +1,8 @@
 //! From the options to a running sandbox: load, protect, compile, launch, serve.
 
-use crate::cli::Options;
-use crate::compile::{filter, grants, plan};
+use crate::cli;
+use crate::compile::options::Options;
+use crate::compile::{filters, grants, plan};
 use crate::control::Control;
 use crate::decide::address::{AddressRules, UnixRules};
 use crate::failure::Failure;
@@ -42,7 +43,10 @@ impl Sandbox {
     ///
     /// # Errors
     /// Returns the [`Failure`] of the first step that cannot be done: nothing has run then.
-    pub(crate) fn compile(options: &Options, child: Option<&Control>) -> Result<Self, Failure> {
+    pub(crate) fn compile(
+        options: &cli::Options,
+        child: Option<&Control>,
+    ) -> Result<Self, Failure> {
         let stream = options.trap_fd.map(Stream::take_over).transpose()?;
         let environment = Environment::of_process()?;
         let mut policy = Policy::load(options, &environment)?;
@@ -54,17 +58,19 @@ impl Sandbox {
         };
 
         let allow_network = policy.network.allow_network;
-        let report_reads = !policy.files.deny_read.is_empty();
-        let filter_options = filter::Options {
-            allow_network,
-            report_reads,
-            local_binding: policy.network.allow_local_binding,
-            all_unix_sockets: policy.network.allow_all_unix_sockets,
-        };
-        let filter = filter::compile(&filter_options)
-            .map_err(|error| Failure::Internal("filter", error.to_string()))?;
         if let Some(child) = child {
-            let packet = plan::encode_filter(&filter::encode(&filter))
+            let options = Options {
+                allow_network,
+                report_reads: !policy.files.deny_read.is_empty(),
+                local_binding: policy.network.allow_local_binding,
+                all_unix_sockets: policy.network.allow_all_unix_sockets,
+                alone: false,
+            };
+            let alone = match needs_no_broker(&policy) {
+                true => filters::filter(Options { alone: true, ..options }),
+                false => &[],
+            };
+            let packet = plan::encode_filter(filters::filter(options), alone)
                 .map_err(|_| Failure::Internal("filter", "it is too long".to_owned()))?;
             child.send(&packet, None).map_err(|errno| Failure::system("send the filter", errno))?;
         }
@@ -155,17 +161,31 @@ impl Sandbox {
         control
             .send(&packet, Some(self.judges.ruleset.as_fd()))
             .map_err(|errno| Failure::system("send the plan", errno))?;
-        // While the child executes the tool, which need not wait for this.
-        if let Some(scratch) = &self.scratch {
-            scratch.remove_stale_ones();
-        }
-        run::until_end(control, signals, family, &self.judges, &self.traps, name.as_bytes())
+        let chore = self.scratch.as_ref().map(|scratch| || scratch.remove_stale_ones());
+        let tool = name.as_bytes();
+        run::until_end(control, signals, family, &self.judges, &self.traps, tool, chore)
     }
 
     /// Prints the collected denials of a command that ended with `status`.
     pub(crate) fn report(&self, status: i32) {
         self.traps.print(status != 0);
     }
+}
+
+/// Whether Landlock, and a filter that refuses all that the broker would have to judge, give the
+/// command everything that the policy does. What may be written may have its metadata changed, which
+/// Landlock does not know; a directory on the way to what may not be read is listed by the broker;
+/// and it alone can tell one socket address from another.
+fn needs_no_broker(policy: &Policy) -> bool {
+    let (files, network) = (&policy.files, &policy.network);
+    let ports = [network.http_proxy_port, network.socks_proxy_port];
+    let uses_network = network.allow_network
+        || network.allow_local_binding
+        || network.allow_all_unix_sockets
+        || !network.allow_unix_sockets.is_empty()
+        || ports.iter().any(Option::is_some)
+        || proxy::is_wanted(network);
+    files.allow_write.is_empty() && files.deny_read.is_empty() && !uses_network
 }
 
 fn make_scratch(policy: &mut Policy) -> Result<Scratch, Failure> {

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 const PREFIX: &str = "landstrip-";
 /// Another run may take a directory for a stale one between its creation and its lock.
 const ATTEMPTS: usize = 8;
-/// What a launch spends on the directories of killed runs at most: entries of the parent looked
+/// What a run spends on the directories of killed runs at most: entries of the parent looked
 /// at, directories tried, and entries removed, in all some tens of milliseconds.
 const STALE_SEEN_MAX: usize = 1024;
 const STALE_TRIED_MAX: usize = 4;
@@ -124,7 +124,7 @@ fn remove_stale(parent: &Path) {
         .filter(|held| own(held) && held.lock().is_ok());
     let mut left = STALE_REMOVED_MAX;
     for held in stale.take(STALE_TRIED_MAX) {
-        // What is too much for one launch, the next ones go on with.
+        // What is too much for one run, the next ones go on with.
         let _ = held.remove(&mut left);
     }
 }

@@ -12,7 +12,7 @@ use core::fmt::{self, Write};
 pub const MESSAGE_MAX: usize = 64 * 1024;
 
 const PLAN_MAGIC: u32 = u32::from_ne_bytes(*b"LSP1");
-const FILTER_MAGIC: u32 = u32::from_ne_bytes(*b"LSF1");
+const FILTER_MAGIC: u32 = u32::from_ne_bytes(*b"LSF2");
 
 /// Bytes of one `struct sock_filter`.
 pub const INSTRUCTION_SIZE: usize = 8;
@@ -34,29 +34,41 @@ pub enum WireError {
 /// the broker still compiles the ruleset.
 ///
 /// ```text
-/// offset 0   u32  magic "LSF1"
-///        4   8 bytes an instruction, at least one
+/// offset 0   u32  magic "LSF2"
+///        4   u32  instructions of the first program, at least one
+///        8   8 bytes an instruction; then the second program, which may have none
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Filter<'a> {
     /// The instructions as the kernel lays them out.
     pub program: &'a [u8],
+    /// What is installed where the kernel gives no listener; empty if nothing is to run there.
+    pub alone: &'a [u8],
 }
 
 impl<'a> Filter<'a> {
+    /// Bytes before the programs.
+    pub const HEADER: usize = 8;
+
     /// Decodes a packet.
     ///
     /// # Errors
     /// Returns the [`WireError`] that names what is wrong.
     pub fn decode(packet: &'a [u8]) -> Result<Self, WireError> {
-        let (magic, program) = packet.split_first_chunk().ok_or(WireError::Truncated)?;
+        let (magic, rest) = packet.split_first_chunk().ok_or(WireError::Truncated)?;
         if u32::from_ne_bytes(*magic) != FILTER_MAGIC {
             return Err(WireError::Malformed);
         }
-        if program.is_empty() || !program.len().is_multiple_of(INSTRUCTION_SIZE) {
+        let (count, programs) = rest.split_first_chunk().ok_or(WireError::Truncated)?;
+        let count = usize::try_from(u32::from_ne_bytes(*count)).unwrap_or(usize::MAX);
+        let (program, alone) = count
+            .checked_mul(INSTRUCTION_SIZE)
+            .and_then(|length| programs.split_at_checked(length))
+            .ok_or(WireError::Truncated)?;
+        if program.is_empty() || !alone.len().is_multiple_of(INSTRUCTION_SIZE) {
             return Err(WireError::Truncated);
         }
-        Ok(Self { program })
+        Ok(Self { program, alone })
     }
 
     /// Encodes the message into `buffer` and returns its length.
@@ -65,12 +77,16 @@ impl<'a> Filter<'a> {
     /// Returns [`WireError::TooLarge`] if it does not fit, [`WireError::Malformed`] for a program
     /// that is not whole instructions.
     pub fn encode(&self, buffer: &mut [u8]) -> Result<usize, WireError> {
-        if self.program.is_empty() || !self.program.len().is_multiple_of(INSTRUCTION_SIZE) {
+        let whole = |program: &[u8]| program.len().is_multiple_of(INSTRUCTION_SIZE);
+        if self.program.is_empty() || !whole(self.program) || !whole(self.alone) {
             return Err(WireError::Malformed);
         }
+        let count = u32::try_from(self.program.len() / INSTRUCTION_SIZE);
         let mut out = Encoder::new(buffer);
         out.put(&FILTER_MAGIC.to_ne_bytes())?;
+        out.put(&count.map_err(|_| WireError::TooLarge)?.to_ne_bytes())?;
         out.put(self.program)?;
+        out.put(self.alone)?;
         Ok(out.length())
     }
 }
@@ -235,14 +251,16 @@ pub enum Step {
 /// Child to broker: how far it got. `Listening` carries the listener as its one descriptor.
 ///
 /// ```text
-/// offset 0   u8   0 listening, else the step that failed
+/// offset 0   u8   0 listening, 6 alone, else the step that failed
 ///        1   3 bytes zero
-///        4   i32  errno, 0 when listening
+///        4   i32  errno, 0 when none failed
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// The filter is in force; the plan can come.
     Listening,
+    /// The kernel gives no listener: the other filter is in force.
+    Alone,
     /// Nothing of the tool ran, and nothing will.
     Failed(Step, i32),
 }
@@ -256,6 +274,7 @@ impl Progress {
     pub fn encode(self) -> [u8; Self::SIZE] {
         let (tag, errno) = match self {
             Self::Listening => (0, 0),
+            Self::Alone => (6, 0),
             Self::Failed(Step::Plan, errno) => (1, errno),
             Self::Failed(Step::Restrict, errno) => (2, errno),
             Self::Failed(Step::Filter, errno) => (3, errno),
@@ -281,6 +300,7 @@ impl Progress {
         let errno = i32::from_ne_bytes([a, b, c, d]);
         let step = match (tag, [x, y, z]) {
             (0, [0, 0, 0]) if errno == 0 => return Ok(Self::Listening),
+            (6, [0, 0, 0]) if errno == 0 => return Ok(Self::Alone),
             (1, [0, 0, 0]) => Step::Plan,
             (2, [0, 0, 0]) => Step::Restrict,
             (3, [0, 0, 0]) => Step::Filter,
@@ -397,15 +417,28 @@ mod tests {
     #[test]
     fn a_filter_survives_the_wire_whole_or_not_at_all() {
         let mut buffer = vec![0; MESSAGE_MAX];
-        let program = [7; 16];
-        let length = Filter { program: &program }.encode(&mut buffer).unwrap();
-        assert_eq!(Filter::decode(&buffer[..length]).unwrap().program, program);
-        for length in 0..length {
-            assert!(length == 12 || Filter::decode(&buffer[..length]).is_err(), "{length}");
+        let (program, other) = ([7; 16], [8; 8]);
+        for alone in [&[][..], &other] {
+            let length = Filter { program: &program, alone }.encode(&mut buffer).unwrap();
+            let decoded = Filter::decode(&buffer[..length]).unwrap();
+            assert_eq!((decoded.program, decoded.alone), (&program[..], alone));
+            // Without its last instructions it is another one, of the second program at most.
+            for shorter in (0..length).filter(|shorter| *shorter != 24) {
+                assert!(Filter::decode(&buffer[..shorter]).is_err(), "{shorter}");
+            }
         }
-        assert!(Filter { program: &[0; 7] }.encode(&mut buffer).is_err());
-        assert!(Filter { program: &[] }.encode(&mut buffer).is_err());
-        assert!(Filter { program: &vec![0; MESSAGE_MAX] }.encode(&mut buffer).is_err());
+        let length = 24;
+        let large = vec![0; MESSAGE_MAX];
+        for (program, alone) in
+            [(&[0; 7][..], &[][..]), (&[], &[]), (&large, &[]), (&[0; 8], &[0; 7])]
+        {
+            assert!(Filter { program, alone }.encode(&mut buffer).is_err());
+        }
+        let mut zero = vec![0; 16];
+        zero[..4].copy_from_slice(&FILTER_MAGIC.to_ne_bytes());
+        assert!(Filter::decode(&zero).is_err(), "no first program");
+        zero[4..8].copy_from_slice(&u32::MAX.to_ne_bytes());
+        assert!(Filter::decode(&zero).is_err());
         assert!(Plan::decode(&buffer[..length]).is_err());
     }
 
@@ -413,6 +446,7 @@ mod tests {
     fn progress_survives_the_wire_and_nothing_else_passes() {
         for progress in [
             Progress::Listening,
+            Progress::Alone,
             Progress::Failed(Step::Plan, 5),
             Progress::Failed(Step::Restrict, 1),
             Progress::Failed(Step::Filter, 16),
@@ -421,9 +455,14 @@ mod tests {
         ] {
             assert_eq!(Progress::decode(&progress.encode()), Ok(progress));
         }
-        for packet in
-            [&[][..], &[0; 7], &[0; 9], &[6, 0, 0, 0, 0, 0, 0, 0], &[1, 1, 0, 0, 0, 0, 0, 0]]
-        {
+        for packet in [
+            &[][..],
+            &[0; 7],
+            &[0; 9],
+            &[7, 0, 0, 0, 0, 0, 0, 0],
+            &[6, 0, 0, 0, 1, 0, 0, 0],
+            &[1, 1, 0, 0, 0, 0, 0, 0],
+        ] {
             assert!(Progress::decode(packet).is_err(), "{packet:?}");
         }
     }

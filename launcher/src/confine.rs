@@ -4,9 +4,10 @@
 //! and the filter for the command only. Sources: capabilities(7), landlock(7), seccomp(2).
 
 use crate::sys;
+use common::wire::Filter;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{self, Mode, OFlags};
-use rustix::io;
+use rustix::io::{self, Errno};
 use rustix::thread::{self, CapabilitySet};
 
 /// What root keeps: power over the user's files, processes and low ports.
@@ -72,10 +73,16 @@ pub(crate) fn restrict(ruleset: OwnedFd) -> io::Result<()> {
     sys::landlock_restrict_self(ruleset.as_fd())
 }
 
-/// Installs the filter and returns its listener.
+/// Installs the filter and returns its listener; without one where the kernel gives none, because
+/// one exists already or the surrounding sandbox forbids it, and the broker has a filter for that.
 ///
 /// # Errors
 /// Returns what seccomp(2) returns.
-pub(crate) fn install_filter(program: &[u8]) -> io::Result<OwnedFd> {
-    sys::seccomp_listener(program)
+pub(crate) fn install_filter(filter: &Filter<'_>) -> io::Result<Option<OwnedFd>> {
+    match sys::seccomp_listener(filter.program) {
+        Err(Errno::BUSY | Errno::PERM) if !filter.alone.is_empty() => {
+            sys::seccomp_filter(filter.alone).map(|()| None)
+        }
+        installed => installed.map(Some),
+    }
 }

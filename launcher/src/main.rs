@@ -17,7 +17,7 @@ use common::exit;
 use common::trap::Trap;
 use common::wire::{Handover, Plan, Progress, Step};
 use core::ffi::CStr;
-use rustix::fd::{AsRawFd, OwnedFd};
+use rustix::fd::{AsFd, AsRawFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::{io, net, process, thread};
 
@@ -29,18 +29,25 @@ struct Failure(&'static str, Errno);
 fn run(arguments: &Arguments) -> i32 {
     match launch(arguments) {
         Ok(never) => match never {},
-        Err(Failure(step, errno)) => {
-            let mut number = start::Text::new();
-            let _ =
-                core::fmt::Write::write_fmt(&mut number, format_args!("{}", errno.raw_os_error()));
-            let pairs: [(&str, &[u8]); 3] =
-                [("source", b"launcher"), ("step", step.as_bytes()), ("errno", number.as_bytes())];
-            let mut line = start::Text::new();
-            if Trap::Internal(&pairs).write_line(&mut line).is_ok() {
-                let _ = io::write(start::standard_error(), line.as_bytes());
-            }
+        Err(failure) => {
+            report(&failure);
             exit::FAILED
         }
+    }
+}
+
+/// Says on standard error what failed. Apart, so that a launch that succeeds has no room for these
+/// texts on its stack: every page that is touched takes time.
+#[cold]
+#[inline(never)]
+fn report(Failure(step, errno): &Failure) {
+    let mut number = start::Text::new();
+    let _ = core::fmt::Write::write_fmt(&mut number, format_args!("{}", errno.raw_os_error()));
+    let pairs: [(&str, &[u8]); 3] =
+        [("source", b"launcher"), ("step", step.as_bytes()), ("errno", number.as_bytes())];
+    let mut line = start::Text::new();
+    if Trap::Internal(&pairs).write_line(&mut line).is_ok() {
+        let _ = io::write(start::standard_error(), line.as_bytes());
     }
 }
 
@@ -49,24 +56,16 @@ fn launch(arguments: &Arguments) -> Result<core::convert::Infallible, Failure> {
     confine::drop_capabilities().map_err(|e| Failure("drop capabilities", e))?;
     let scope = confine::scope_signals();
     let (ours, theirs) = control_sockets().map_err(|e| Failure("socketpair", e))?;
-    let broker = process::getpid();
-    match sys::fork().map_err(|e| Failure("fork", e))? {
-        None => {
-            drop(ours);
-            become_command(arguments, &theirs, broker)
-        }
-        Some(child) => {
-            drop(theirs);
-            io::fcntl_setfd(&ours, io::FdFlags::empty())
-                .map_err(|e| Failure("control socket", e))?;
-            let handover = Handover {
-                control: ours.as_raw_fd(),
-                child,
-                scope_errno: scope.err().map_or(0, Errno::raw_os_error),
-            };
-            start::execute_broker(arguments, &handover)
-        }
-    }
+    let child = sys::spawn_command(arguments, ours.as_fd(), theirs.as_fd())
+        .map_err(|e| Failure("clone", e))?;
+    drop(theirs);
+    io::fcntl_setfd(&ours, io::FdFlags::empty()).map_err(|e| Failure("control socket", e))?;
+    let handover = Handover {
+        control: ours.as_raw_fd(),
+        child,
+        scope_errno: scope.err().map_or(0, Errno::raw_os_error),
+    };
+    start::execute_broker(arguments, &handover)
 }
 
 /// The socket pair, away from the standard descriptors: a caller may have closed those, and
@@ -85,10 +84,10 @@ fn control_sockets() -> io::Result<(OwnedFd, OwnedFd)> {
 }
 
 /// Confines itself as the broker says and executes the tool; tells the broker what went wrong.
-fn become_command(arguments: &Arguments, control: &OwnedFd, broker: process::Pid) -> ! {
+fn become_command(arguments: &Arguments, control: &OwnedFd, broker: Option<process::Pid>) -> ! {
     // The broker may have died before the death signal was set: then the parent is another.
     let orphan = process::set_parent_process_death_signal(Some(process::Signal::KILL)).is_err()
-        || process::getppid() != Some(broker);
+        || process::getppid() != broker;
     if orphan {
         sys::exit(exit::FAILED)
     }
@@ -106,8 +105,9 @@ fn confine_and_execute(arguments: &Arguments, control: &OwnedFd) -> Result<(), (
     let Some(filter) = plan::receive_filter(control, packet).map_err(at(Step::Plan))? else {
         return Ok(());
     };
-    let listener = confine::install_filter(filter.program).map_err(at(Step::Filter))?;
-    plan::tell(control, Progress::Listening, Some(&listener)).map_err(at(Step::Filter))?;
+    let listener = confine::install_filter(&filter).map_err(at(Step::Filter))?;
+    let progress = if listener.is_some() { Progress::Listening } else { Progress::Alone };
+    plan::tell(control, progress, listener.as_ref()).map_err(at(Step::Filter))?;
     drop(listener);
     let Some((plan, ruleset)) = plan::receive_plan(control, packet).map_err(at(Step::Plan))? else {
         return Ok(());

@@ -96,7 +96,7 @@ pub(crate) fn tell(
 pub(crate) fn packet() -> &'static mut Packet {
     static mut PACKET: Packet = [0; MESSAGE_MAX];
     let packet = &raw mut PACKET;
-    // SAFETY: there is one thread, and `confine_and_execute` calls this once in the life of the
-    // process, so that no other reference exists.
+    // SAFETY: `confine_and_execute` calls this once in the life of the child, and the launcher, which
+    // may share the memory, never does: no other reference exists.
     unsafe { &mut *packet }
 }

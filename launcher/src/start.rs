@@ -45,7 +45,8 @@ impl Vector {
     unsafe fn set(self, index: usize, string: *const c_char) {
         // SAFETY: the caller keeps `index` within the array.
         let slot = unsafe { self.0.add(index) };
-        // SAFETY: the array is writable memory of this process, and there is one thread.
+        // SAFETY: the array is writable memory, and only one of launcher and child touches this slot
+        // while they share it (see `sys::spawn_command`).
         unsafe { slot.write(string) };
     }
 
@@ -75,6 +76,12 @@ impl Arguments {
         // SAFETY: envp follows argv and its terminating null.
         let envp = unsafe { argv.add(count + 1) };
         Self { count, argv: Vector(argv.cast()), envp: Vector(envp.cast()) }
+    }
+
+    /// What [`Arguments::from_stack`] was given.
+    pub(crate) fn stack(&self) -> *mut usize {
+        // argc lies before argv.
+        self.argv.0.cast::<usize>().wrapping_sub(1)
     }
 
     /// The vector from `index` on: the tool's argv. An index beyond the end gives an empty one.

@@ -7,8 +7,10 @@
 use crate::start::{Arguments, Vector};
 use core::arch::{asm, naked_asm};
 use core::ffi::CStr;
+use core::sync::atomic::{AtomicBool, Ordering};
 use rustix::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use rustix::io::{self, Errno};
+use rustix::process::{self, Pid};
 
 #[cfg(not(target_arch = "x86_64"))]
 compile_error!("landstrip knows the system calls of x86-64 only");
@@ -56,6 +58,11 @@ unsafe fn syscall(number: usize, arguments: [usize; 5]) -> Result<usize, Errno> 
         asm!("syscall", inlateout("rax") number => result, in("rdi") a, in("rsi") b, in("rdx") c,
              in("r10") d, in("r8") e, lateout("rcx") _, lateout("r11") _, options(nostack));
     }
+    outcome(result)
+}
+
+/// What the kernel returned.
+fn outcome(result: isize) -> Result<usize, Errno> {
     usize::try_from(result).map_err(|_| {
         // The kernel returns -4095 to -1 as errors, which fit an i32.
         Errno::from_raw_os_error(i32::try_from(result.unsigned_abs()).unwrap_or(i32::MAX))
@@ -70,15 +77,62 @@ pub(crate) fn exit(status: i32) -> ! {
     }
 }
 
-/// fork(2): `None` in the child, its process id in the parent.
+/// Starts the process that becomes the command, once; returns its id. It gets `ours` to close and
+/// `theirs` to keep, in a descriptor table of its own.
+///
+/// It shares this process's memory until one of the two executes another program, as vfork(2) has
+/// it, but neither waits for the other. Copying that memory, and copying again what both sides write
+/// to, takes as long as all else that is done here. What this process writes from here on is its
+/// stack, and `argv[0]`, which the child may need only when the broker has answered.
 ///
 /// # Errors
-/// Returns [`Errno::AGAIN`] or [`Errno::NOMEM`].
-pub(crate) fn fork() -> io::Result<Option<i32>> {
+/// Returns [`Errno::AGAIN`] or [`Errno::NOMEM`], [`Errno::BUSY`] the second time.
+pub(crate) fn spawn_command(
+    arguments: &Arguments,
+    ours: BorrowedFd<'_>,
+    theirs: BorrowedFd<'_>,
+) -> io::Result<i32> {
+    const CLONE_VM: usize = 0x100;
     const SIGCHLD: usize = 17;
-    // SAFETY: without CLONE_VM both sides have their own memory and stack, and there is one thread.
-    let child = unsafe { syscall(CLONE, [SIGCHLD, 0, 0, 0, 0]) }?;
-    Ok(i32::try_from(child).ok().filter(|&pid| pid != 0))
+    /// Enough for [`crate::become_command`], whose buffers are elsewhere. In .bss, where pages that
+    /// stay unused cost nothing.
+    static mut STACK: [u128; 4096] = [0; 4096];
+    static STARTED: AtomicBool = AtomicBool::new(false);
+    if STARTED.swap(true, Ordering::Relaxed) {
+        return Err(Errno::BUSY);
+    }
+    let top = (&raw mut STACK).wrapping_add(1);
+    let launcher = process::getpid();
+    let result: isize;
+    // SAFETY: for this process it is a system call like any other. The child begins at the end of a
+    // stack that nobody else uses, since this is done once, aligned as a call wants it (System V
+    // ABI), and calls a function that does not return.
+    unsafe {
+        asm!(
+            "syscall", "test rax, rax", "jnz 2f",
+            "xor ebp, ebp", "mov rdi, r12", "mov esi, r13d", "mov edx, r14d", "mov ecx, r15d",
+            "call {command}", "ud2",
+            "2:",
+            inlateout("rax") CLONE => result,
+            in("rdi") CLONE_VM | SIGCHLD, in("rsi") top, in("rdx") 0,
+            in("r10") 0, in("r8") 0,
+            in("r12") arguments.stack(), in("r13") ours.as_raw_fd(), in("r14") theirs.as_raw_fd(),
+            in("r15") launcher.as_raw_nonzero().get(), command = sym command,
+            lateout("rcx") _, lateout("r11") _,
+        );
+    }
+    outcome(result).map(|child| i32::try_from(child).unwrap_or(i32::MAX))
+}
+
+/// Where the child of [`spawn_command`] begins.
+extern "C" fn command(stack: *mut usize, ours: i32, theirs: i32, launcher: i32) -> ! {
+    // SAFETY: the initial stack pointer, which `spawn_command` passes on.
+    let arguments = unsafe { Arguments::from_stack(stack) };
+    // SAFETY: open in this process, which has its own descriptor table and nothing else to own it.
+    drop(unsafe { OwnedFd::from_raw_fd(ours) });
+    // SAFETY: as above.
+    let control = unsafe { OwnedFd::from_raw_fd(theirs) };
+    crate::become_command(&arguments, &control, Pid::from_raw(launcher))
 }
 
 /// execve(2). Returns only if it failed.
@@ -171,18 +225,29 @@ struct FilterProgram {
 /// Returns [`Errno::BUSY`] if a listener exists already, [`Errno::INVAL`] for a bad program or a
 /// flag that the kernel does not know.
 pub(crate) fn seccomp_listener(program: &[u8]) -> io::Result<OwnedFd> {
-    const SET_MODE_FILTER: usize = 1;
     const NEW_LISTENER: usize = 1 << 3;
     const WAIT_KILLABLE_RECV: usize = 1 << 5;
+    seccomp(program, NEW_LISTENER | WAIT_KILLABLE_RECV).map(own)
+}
+
+/// seccomp(2), SECCOMP_SET_MODE_FILTER without a listener.
+///
+/// # Errors
+/// Returns [`Errno::INVAL`] for a bad program.
+pub(crate) fn seccomp_filter(program: &[u8]) -> io::Result<()> {
+    seccomp(program, 0).map(drop)
+}
+
+fn seccomp(program: &[u8], flags: usize) -> io::Result<usize> {
+    const SET_MODE_FILTER: usize = 1;
     let length = u16::try_from(program.len() / common::wire::INSTRUCTION_SIZE);
     let program =
         FilterProgram { length: length.map_err(|_| Errno::INVAL)?, filter: program.as_ptr() };
     let pointer = core::ptr::from_ref(&program) as usize;
-    let arguments = [SET_MODE_FILTER, NEW_LISTENER | WAIT_KILLABLE_RECV, pointer, 0, 0];
+    let arguments = [SET_MODE_FILTER, flags, pointer, 0, 0];
     // SAFETY: the program points to `length` instructions that outlive the call; the kernel copies
     // them byte by byte, so that alignment does not matter.
-    let fd = unsafe { syscall(SECCOMP, arguments) }?;
-    Ok(own(fd))
+    unsafe { syscall(SECCOMP, arguments) }
 }
 
 fn own(fd: usize) -> OwnedFd {

@@ -36,6 +36,14 @@ pub use world::World;
 
 use std::time::{Duration, Instant};
 
+/// How many tries a race gets: `usual`, or what LANDSTRIP_RACE_TRIES says, for a longer look.
+pub fn race_tries(usual: usize) -> usize {
+    match std::env::var("LANDSTRIP_RACE_TRIES") {
+        Ok(tries) => tries.parse().expect("LANDSTRIP_RACE_TRIES is a number"),
+        Err(_) => usual,
+    }
+}
+
 /// Waits until `condition` holds; false after ten seconds without.
 pub fn eventually(mut condition: impl FnMut() -> bool) -> bool {
     let end = Instant::now() + Duration::from_secs(10);

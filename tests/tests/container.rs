@@ -12,6 +12,7 @@ use tests::{User, World, programs};
 struct Container {
     world: World,
     name: String,
+    has_usr: bool,
 }
 
 impl Container {
@@ -29,12 +30,29 @@ impl Container {
         for applet in ["sh", "cat", "touch", "mkdir", "ls", "true", "sleep", "tar", "chmod"] {
             std::os::unix::fs::symlink("busybox", world.path("root/bin").join(applet)).unwrap();
         }
-        Self { world, name: format!("landstrip-{}-{name}", std::process::id()) }
+        Self { world, name: format!("landstrip-{}-{name}", std::process::id()), has_usr: false }
+    }
+
+    /// Makes the programs of the host usable too, below /usr.
+    fn with_programs_of_the_host(mut self) -> Self {
+        self.world.dir("root/usr");
+        for name in ["lib", "lib64"] {
+            let link = self.world.path("root").join(name);
+            std::os::unix::fs::symlink(format!("usr/{name}"), link).unwrap();
+        }
+        self.has_usr = true;
+        self
     }
 
     fn run(&self, args: &[&str]) -> Output {
         let work = self.world.path("work");
-        let config = config(args, &work);
+        let mut config = config(args, &work);
+        if self.has_usr {
+            let options = ["rbind", "ro"];
+            let usr = json!({ "destination": "/usr", "type": "bind", "source": "/usr",
+                "options": options });
+            config["mounts"].as_array_mut().expect("mounts").push(usr);
+        }
         self.world.file("config.json", config.to_string());
         let state = self.world.path("state");
         let mut command = Command::new("timeout");
@@ -69,6 +87,8 @@ fn config(args: &[&str], work: &Path) -> Value {
             { "destination": "/proc", "type": "proc", "source": "proc" },
             { "destination": "/dev", "type": "tmpfs", "source": "tmpfs",
               "options": ["nosuid", "mode=755", "size=64k"] },
+            { "destination": "/dev/shm", "type": "tmpfs", "source": "shm",
+              "options": ["nosuid", "mode=1777", "size=1m"] },
             { "destination": "/work", "type": "bind", "source": work,
               "options": ["bind", "rw"] }
         ],
@@ -166,4 +186,172 @@ fn connects_to_the_proxy_port_work_in_a_default_container() {
         text.ends_with("connect4=EACCES\n") || text.ends_with("connect4=EPERM\n"),
         "{output:?}"
     );
+}
+
+#[test]
+fn servers_are_bound_and_reached_in_a_default_container() {
+    let container = Container::new("serve");
+    if !runc_works(&container) {
+        return;
+    }
+    container.world.file("root/etc/policy.json", r#"{"network":{"allowLocalBinding":true}}"#);
+    container.world.file("work/page", "served");
+    for applet in ["httpd", "wget", "netstat", "grep", "seq"] {
+        std::os::unix::fs::symlink("busybox", container.world.path("root/bin").join(applet))
+            .unwrap();
+    }
+    // Inside: a server that binds all addresses, a client, and another server of this host.
+    let fetch = "for i in $(seq 99); do wget -q -O - http://127.0.0.1:$P/page && break; \
+                 sleep 0.1; done 2>/dev/null";
+    let inside = format!(
+        "httpd -f -p 8080 & P=8080; {fetch}; wget -O - http://127.0.0.1:8081/page 2>&1 | \
+         grep -o -i 'permission denied'; while [ ! -e stop ]; do sleep 0.1; done"
+    );
+    container.world.file("work/inside", inside);
+    let script = format!(
+        "httpd -f -p 127.0.0.1:8081 & P=8081; {fetch}; \
+         /bin/landstrip -p /etc/policy.json sh inside & P=8080; {fetch}; \
+         netstat -ltn | grep -o '[0-9a-f:.]*:808[01] '; touch stop; wait %2"
+    );
+    let output = container.run(&["sh", "-c", &script]);
+    let mut lines: Vec<String> =
+        String::from_utf8_lossy(&output.stdout).lines().map(|l| l.trim().to_owned()).collect();
+    lines.sort();
+    // The page comes three times without an end of line; busybox may bind either family.
+    let text = lines.join("\n");
+    assert_eq!(text.matches("served").count(), 3, "{output:?}");
+    assert_eq!(text.to_lowercase().matches("permission denied").count(), 1, "{output:?}");
+    assert!(text.contains("127.0.0.1:8080") && !text.contains(":::8080"), "{output:?}");
+}
+
+#[test]
+fn ports_are_the_sandbox_s_own_and_free_again_in_a_default_container() {
+    let container = Container::new("ports");
+    if !runc_works(&container) {
+        return;
+    }
+    container.world.file("root/etc/policy.json", r#"{"network":{"allowLocalBinding":true}}"#);
+    let attack = "probe own-server 127.0.0.1 4000 + own-server 0.0.0.0 4000 \
+                  + own-server 127.0.0.1 0 + listen-unbound + bind4 192.0.2.1 0 \
+                  + bind6 ::1 4000 + bind6 :: 4001 + bind4 127.0.0.1 4002 + netlink-bind";
+    let landstrip = ["/bin/landstrip", "-p", "/etc/policy.json", "sh", "-c", attack];
+    let output = container.run(&landstrip);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let own = "own-server=OK\nown-server-closed=ECONNREFUSED\n";
+    let expected = format!(
+        "{}listen-unbound=OK\nbind4=EACCES\nbind6=OK\nbind6=OK\nbind4=OK\nnetlink-bind=OK\n",
+        own.repeat(3)
+    );
+    assert_eq!(text, expected, "{output:?}");
+    // Without the permission none of it works, and it is said why.
+    container.world.file("root/etc/policy.json", "{}");
+    let output = container.run(&landstrip);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(!text.replace("netlink-bind=OK", "").contains("=OK"), "{output:?}");
+    let twin = container.run(&["sh", "-c", attack]);
+    assert!(twin.status.success(), "{twin:?}");
+}
+
+#[test]
+fn unix_sockets_are_bound_in_a_default_container() {
+    let container = Container::new("bind");
+    if !runc_works(&container) {
+        return;
+    }
+    let policy = r#"{"filesystem":{"allowWrite":["/work/run"]},
+        "network":{"allowUnixSockets":["/work/run","/work/other"]}}"#;
+    container.world.file("root/etc/policy.json", policy);
+    container.world.dir("work/run");
+    container.world.dir("work/other");
+    let attack = "umask 027; probe unix-bind run/a stream + unix-connect run/a stream \
+                  + unix-bind other/a stream + unix-bind b stream + unix-bind run/c seqpacket; \
+                  exit 1";
+    let output = container.run(&["/bin/landstrip", "-p", "/etc/policy.json", "sh", "-c", attack]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let expected = "unix-bind=OK\nunix-connect=OK\nunix-bind=EACCES\nunix-bind=EACCES\n\
+                    unix-bind=EACCES\n";
+    assert_eq!(text, expected, "{output:?}");
+    use std::os::unix::fs::PermissionsExt;
+    let mode = container.world.path("work/run/a").metadata().unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o750, "the umask of the command");
+    assert!(!container.world.path("work/other/a").exists());
+    // Each refusal is reported, also that of a kind that cannot be bound here.
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    for path in ["/work/other/a", "/work/b", "run/c"] {
+        assert!(errors.contains(path), "{path} is not reported: {output:?}");
+    }
+}
+
+#[test]
+fn node_and_python_serve_in_a_default_container() {
+    let container = Container::new("tools").with_programs_of_the_host();
+    if !runc_works(&container) {
+        return;
+    }
+    let policy = r#"{"filesystem":{"allowWrite":["/work/in","/dev/shm"]},
+        "network":{"allowLocalBinding":true,"allowUnixSockets":["/work/in"]}}"#;
+    container.world.dir("work/in");
+    container.world.file("root/etc/policy.json", policy);
+    container.world.file("root/etc/hosts", "127.0.0.1 localhost\n");
+    container.world.file(
+        "work/in/net.js",
+        "const net = require('net');
+let left = 3;
+const say = d => { console.log(String(d)); if (--left == 0) process.exit(); };
+const s = net.createServer(c => c.end('served')).listen(0, () => {
+  for (const to of [{ port: s.address().port }, { port: s.address().port, host: '127.0.0.1' }])
+    net.connect(to).on('data', say).on('error', e => say(e.code));
+  const u = net.createServer(c => c.end('by path')).listen('socket', () =>
+    net.connect('socket').on('data', say).on('error', e => say(e.code)));
+});",
+    );
+    container.world.file(
+        "work/in/cluster.js",
+        "const cluster = require('cluster'), http = require('http');
+if (cluster.isPrimary) {
+  for (let i = 0; i < 2; i++) cluster.fork();
+  let n = 0;
+  cluster.on('listening', (w, a) => { if (++n < 2) return;
+    let m = 0;
+    for (let i = 0; i < 4; i++) http.get({ port: a.port, host: '127.0.0.1', agent: false }, r => {
+      r.on('data', d => console.log(String(d))); r.on('end', () => { if (++m == 4) process.exit(); }); })
+      .on('error', e => { console.log(e.code); process.exit(1); });
+  });
+} else http.createServer((q, r) => r.end('served')).listen(0);",
+    );
+    container.world.file(
+        "work/in/m.py",
+        "import asyncio, multiprocessing as m, os, socketserver, tempfile, threading, urllib.request
+from http.server import HTTPServer, SimpleHTTPRequestHandler as Handler
+tempfile.tempdir = '/work/in'
+def square(x): return x * x
+async def echo():
+    async def serve(reader, writer): writer.write(await reader.read(9)); writer.close()
+    server = await asyncio.start_server(serve, port=0)
+    for s in server.sockets[:1]:
+        reader, writer = await asyncio.open_connection(*s.getsockname()[:2])
+        writer.write(b'async'); writer.write_eof(); print(await reader.read())
+if __name__ == '__main__':
+    for how in ('fork', 'spawn'):
+        with m.get_context(how).Pool(2) as pool: print(sum(pool.map(square, range(10))))
+    with m.Manager() as manager: d = manager.dict(); d['x'] = 1; print(d.copy())
+    Handler.log_message = lambda *_: None
+    for again in range(3):
+        server = HTTPServer(('', 8000), Handler)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        print(len(urllib.request.urlopen('http://127.0.0.1:8000/net.js').read()) > 100)
+        server.shutdown(); server.server_close()
+    asyncio.run(echo())
+",
+    );
+    let script =
+        "cd in; /usr/bin/node net.js | sort; /usr/bin/node cluster.js; /usr/bin/python3 m.py";
+    let expected = format!(
+        "by path\nserved\nserved\n{}285\n285\n{{'x': 1}}\nTrue\nTrue\nTrue\nb'async'\n",
+        "served\n".repeat(4)
+    );
+    std::os::unix::fs::symlink("busybox", container.world.path("root/bin/sort")).unwrap();
+    let landstrip = ["/bin/landstrip", "-p", "/etc/policy.json", "sh", "-c", script];
+    let output = container.run(&landstrip);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), expected, "{output:?}");
 }

@@ -405,6 +405,12 @@ fn a_temporary_directory_that_cannot_be_removed_is_told_and_changes_no_status() 
     assert!(!fs::exists(format!("{path}/removed")).unwrap(), "the rest is removed");
 }
 
+/// A script that goes on until `path` is gone, or for so long that it will not go any more: a command
+/// that ends at once leaves what killed runs left.
+fn until_gone(path: &str) -> String {
+    format!("n=0; while [ -e {path} ] && [ $n -lt 1000 ]; do n=$((n + 1)); sleep 0.02; done")
+}
+
 #[test]
 fn the_temporary_directory_of_a_killed_run_is_removed_by_a_later_one() {
     for_each_user(|user| {
@@ -427,7 +433,8 @@ fn the_temporary_directory_of_a_killed_run_is_removed_by_a_later_one() {
         let link = sandbox.path("tmp/landstrip-0123456789abcdef");
         std::os::unix::fs::symlink("../outside/landstrip-0123456789abcdef", link).unwrap();
         // The command does not hold the lock: only the standard streams are open in it.
-        let outcome = sandbox.sh("ls /proc/$$/fd; echo /proc/$$/fd/*");
+        let script = format!("ls /proc/$$/fd; echo /proc/$$/fd/*; {}", until_gone(&stale));
+        let outcome = sandbox.sh(&script);
         outcome.succeeds();
         assert!(outcome.stdout.starts_with("0\n1\n2\n/"), "{outcome:#?}");
         assert!(!fs::exists(&stale).unwrap(), "the stale one is left");
@@ -450,8 +457,8 @@ fn the_temporary_directory_of_another_user_is_left() {
     let sandbox = with_temporary_directory(User::Nobody);
     let foreign = sandbox.path("tmp/landstrip-0123456789abcdef");
     fs::create_dir(&foreign).unwrap();
-    sandbox.dir("tmp/landstrip-0123456789abcdee");
-    sandbox.sh("true").succeeds();
+    let own = sandbox.dir("tmp/landstrip-0123456789abcdee");
+    sandbox.sh(&until_gone(own.to_str().unwrap())).succeeds();
     assert_eq!(left_in_tmp(&sandbox), ["landstrip-0123456789abcdef"]);
 }
 

@@ -384,10 +384,11 @@ fn node_s_servers_and_clusters_are_reached() {
     for_each_user(|user| {
         let sandbox = Sandbox::of(user).allow_local_binding();
         let net = "const net = require('net');
+let left = 2;
+const say = d => { console.log(String(d)); if (--left == 0) process.exit(); };
 const s = net.createServer(c => c.end('served')).listen(0, () => {
   for (const host of ['127.0.0.1', 'localhost'])
-    net.connect(s.address().port, host).on('data', d => console.log(String(d))).on('error', e => console.log(e.code));
-  setTimeout(() => process.exit(), 500);
+    net.connect(s.address().port, host).on('data', say).on('error', e => say(e.code));
 });";
         assert_eq!(sandbox.run(["node", "-e", net]).stdout, "served\nserved\n");
         let cluster = "const cluster = require('cluster'), http = require('http');

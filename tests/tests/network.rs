@@ -2,7 +2,7 @@
 //!
 //! Every test listens outside and asks the listener what came.
 
-use tests::{FullBacklog, Sandbox, TcpPeer, User, for_each_user, free_port};
+use tests::{FullBacklog, Sandbox, TcpPeer, User, for_each_user, free_port, race_tries};
 
 /// A sandbox whose only permitted destination is the caller's proxy, played by `good`.
 fn with_proxy(user: User, good: &TcpPeer) -> Sandbox {
@@ -279,8 +279,9 @@ fn a_stalled_connect_ends_with_the_sandbox() {
     sandbox.run(["sh", "-c", &words, &probe]).succeeds();
 }
 
-/// Runs one kind of race; 100 000 tries over all kinds.
-fn race(what: &str, tries: usize) {
+/// Runs one kind of race.
+fn race(what: &str) {
+    let tries = race_tries(100_000);
     let (good, bad) = (TcpPeer::new(), TcpPeer::new());
     let limit = std::time::Duration::from_secs(120);
     let sandbox = with_proxy(User::Caller, &good).timeout(limit);
@@ -293,22 +294,22 @@ fn race(what: &str, tries: usize) {
 
 #[test]
 fn rewriting_the_port_during_connect_reaches_nobody() {
-    race("port", 40_000);
+    race("port");
 }
 
 #[test]
 fn rewriting_the_family_during_connect_reaches_nobody() {
-    race("family", 20_000);
+    race("family");
 }
 
 #[test]
 fn rewriting_the_address_during_connect_reaches_nobody() {
-    race("address", 20_000);
+    race("address");
 }
 
 #[test]
 fn swapping_the_socket_during_connect_reaches_nobody() {
-    race("fd", 20_000);
+    race("fd");
 }
 
 #[test]

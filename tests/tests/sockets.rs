@@ -3,7 +3,7 @@
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::time::Duration;
-use tests::{Sandbox, UnixPeer, User, for_each_user};
+use tests::{Sandbox, UnixPeer, User, for_each_user, race_tries};
 
 const KINDS: [&str; 2] = ["stream", "seqpacket"];
 
@@ -307,7 +307,7 @@ fn rewriting_the_path_during_connect_reaches_nobody() {
     let (sandbox, good, bad) = world(User::Caller, "stream");
     let sandbox = sandbox.timeout(Duration::from_secs(120));
     let (one, two) = (sandbox.name("outside/good"), sandbox.name("outside/bad"));
-    let outcome = sandbox.probe(format!("race-unix {one} {two} 50000"));
+    let outcome = sandbox.probe(format!("race-unix {one} {two} {}", race_tries(100_000)));
     assert_ne!(outcome.succeeds().result("succeeded"), "0", "{outcome:#?}");
     assert_eq!(bad.connections(), 0);
     good.reached();
@@ -319,7 +319,7 @@ fn swapping_a_link_during_connect_reaches_nobody() {
     let sandbox = sandbox.timeout(Duration::from_secs(120));
     symlink(sandbox.path("outside/good"), sandbox.path("work/one")).unwrap();
     symlink(sandbox.path("outside/bad"), sandbox.path("work/two")).unwrap();
-    let outcome = sandbox.probe("race-unix-swap one two one 50000");
+    let outcome = sandbox.probe(format!("race-unix-swap one two one {}", race_tries(100_000)));
     assert_ne!(outcome.succeeds().result("succeeded"), "0", "{outcome:#?}");
     assert_eq!(bad.connections(), 0);
     good.reached();
@@ -331,7 +331,7 @@ fn swapping_the_directory_during_bind_makes_no_socket_outside() {
     let sandbox = sandbox.timeout(Duration::from_secs(120));
     sandbox.dir("work/one");
     symlink(sandbox.path("outside"), sandbox.path("work/two")).unwrap();
-    let outcome = sandbox.probe("race-unix-bind one two one/socket 5000");
+    let outcome = sandbox.probe(format!("race-unix-bind one two one/socket {}", race_tries(5_000)));
     assert_ne!(outcome.succeeds().result("succeeded"), "0", "{outcome:#?}");
     assert!(!sandbox.path("outside/socket").exists());
 }
@@ -394,4 +394,49 @@ fn a_database_serves_over_a_listed_socket() {
     outside.sh_outside("redis-cli -s redis shutdown nosave");
     assert_eq!(permitted.stdout, "PONG\n", "{permitted:#?}");
     assert_ne!(refused.stdout, "PONG\n", "{refused:#?}");
+}
+
+/// Debian keeps PostgreSQL's programs out of PATH, in a directory a version.
+fn postgresql() -> std::path::PathBuf {
+    let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let mut programs = versions.map(|version| version.path().join("bin"));
+    let found = programs.find(|programs| programs.join("initdb").exists());
+    found.expect("PostgreSQL's server, which .ci/run installs")
+}
+
+#[test]
+fn postgresql_is_reached_over_a_listed_socket() {
+    // It refuses to run as root.
+    let outside = Sandbox::unprivileged().env("PGPASSWORD", "");
+    let programs = postgresql();
+    let (bin, socket) = (programs.display(), outside.name("work/.s.PGSQL.5432"));
+    let limit = Duration::from_secs(120);
+    let start = format!(
+        "{bin}/initdb -D data -A trust -U test -N >log 2>&1 && {bin}/pg_ctl -D data -w -l server.log \
+         -o \"-c listen_addresses= -k $PWD\" start >>log 2>&1"
+    );
+    let outside = outside.timeout(limit);
+    outside.sh_outside(&start).succeeds();
+    let directory = outside.name("work");
+    let query = |sandbox: Sandbox| {
+        // More than one packet, and COPY in both directions.
+        let script = "create table t as select generate_series(1, 20000) as a;
+            \\copy t to 'copied'
+            \\copy t from 'copied'
+            select count(*), sum(a) from t; drop table t";
+        sandbox.file("work/script", script);
+        let words =
+            ["psql", "-X", "-q", "-At", "-h", &directory, "-U", "test", "-f", "script", "postgres"];
+        sandbox.allow_write(".").timeout(limit).run(words)
+    };
+    let permitted = query(Sandbox::unprivileged().allow_unix_socket(&socket));
+    let refused = query(Sandbox::unprivileged());
+    let other = query(Sandbox::unprivileged().allow_unix_socket(format!("{socket}.lock")));
+    outside.sh_outside(&format!("{bin}/pg_ctl -D data -m immediate stop")).succeeds();
+    assert_eq!(permitted.stdout, "40000|400020000\n", "{permitted:#?}");
+    for refused in [refused, other] {
+        assert_eq!((refused.status, refused.stdout.as_str()), (Some(2), ""), "{refused:#?}");
+        let reports = refused.reports_of("Network");
+        assert_eq!(reports, [&serde_json::json!(["connect", socket, "seccomp"])]);
+    }
 }

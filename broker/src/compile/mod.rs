@@ -1,5 +1,9 @@
 //! From a resolved policy to what the kernel is given.
 
+// Compiled by the build script; here for its tests.
+#[cfg(test)]
 pub(crate) mod filter;
+pub(crate) mod filters;
 pub(crate) mod grants;
+pub(crate) mod options;
 pub(crate) mod plan;

@@ -30,13 +30,13 @@ pub(crate) fn candidates(tool: &OsStr, path: Option<&OsStr>) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// Encodes the filter.
+/// Encodes the filter, and the one for where there is no listener, if there is one.
 ///
 /// # Errors
-/// Returns [`WireError::TooLarge`] if it does not fit a message.
-pub(crate) fn encode_filter(program: &[u8]) -> Result<Vec<u8>, WireError> {
-    let mut packet = vec![0; program.len() + 4];
-    let length = Filter { program }.encode(&mut packet)?;
+/// Returns [`WireError::TooLarge`] if they do not fit a message.
+pub(crate) fn encode_filter(program: &[u8], alone: &[u8]) -> Result<Vec<u8>, WireError> {
+    let mut packet = vec![0; program.len() + alone.len() + Filter::HEADER];
+    let length = Filter { program, alone }.encode(&mut packet)?;
     packet.truncate(length);
     Ok(packet)
 }

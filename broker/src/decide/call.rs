@@ -32,7 +32,8 @@ pub(crate) enum Call {
     Process(i32),
     /// The same of a process group or a user.
     ProcessGroup,
-    /// A change of the caller's own credentials, or of those that what it executes gets.
+    /// A change of the caller's own credentials, or of those that what it executes gets; a filter of
+    /// its own.
     Credentials,
     /// ptrace(PTRACE_TRACEME): the parent becomes the tracer.
     TraceMe,
@@ -293,7 +294,8 @@ impl Call {
             | libc::SYS_setfsgid
             | libc::SYS_setgroups
             | libc::SYS_capset
-            | libc::SYS_prctl => Self::Credentials,
+            | libc::SYS_prctl
+            | libc::SYS_seccomp => Self::Credentials,
             libc::SYS_ptrace if n.unsigned(0) == libc::PTRACE_TRACEME => Self::TraceMe,
             _ => Self::Unknown,
         }

@@ -5,6 +5,7 @@ pub(crate) mod listener;
 pub(crate) mod observe;
 mod opens;
 pub(crate) mod serve;
+pub(crate) mod signals;
 mod sockets;
 pub(crate) mod target;
 mod watch;

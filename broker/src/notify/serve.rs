@@ -13,6 +13,7 @@ use crate::failure::Failure;
 use crate::perform::local_ports::LocalPorts;
 use crate::perform::metadata;
 use crate::perform::path;
+use crate::perform::stand_ins::StandIns;
 use crate::proxy::Proxy;
 use crate::report::{Denial, Traps};
 use crate::view::{self, View, Wanted};
@@ -53,6 +54,8 @@ pub(crate) struct Server {
     pub(super) traps: Arc<Traps>,
     /// The loopback ports that the sandbox listens on.
     pub(super) ports: Mutex<LocalPorts>,
+    /// The sockets that the broker has put in the place of the sandbox's.
+    pub(super) stand_ins: Arc<StandIns>,
     /// The broker's own credentials, read when first needed.
     credentials: OnceLock<Credentials>,
     /// Whether everything in the sandbox is known to have them: what it started with, and nobody has
@@ -121,6 +124,7 @@ impl Server {
             judges,
             traps,
             ports: Mutex::default(),
+            stand_ins: Arc::default(),
             credentials: OnceLock::new(),
             alike: AtomicBool::new(false),
             diverged: AtomicBool::new(false),
@@ -366,8 +370,8 @@ impl Server {
 
     /// Whether the target has exactly the broker's rights, so that acting for it gives it no more.
     ///
-    /// With no_new_privs set and no user namespaces, credentials change by the calls that are notified
-    /// for it alone. So they are compared until they were found alike once, which is how the command
+    /// With no_new_privs set and no user namespaces, credentials and the number of filters change by
+    /// the calls that are notified for it alone. So they are compared until they were found alike once, which is how the command
     /// starts, and again once somebody made such a call.
     pub(super) fn same_credentials_as(&self, target: Target) -> io::Result<bool> {
         if self.alike.load(Ordering::SeqCst) && !self.diverged.load(Ordering::SeqCst) {

@@ -5,6 +5,7 @@
 //! own, or ends its listening, is done by one thread at a time, which has the lock on the ports.
 
 use super::serve::Server;
+use super::signals::{RESTART, is_signalled};
 use super::target::Target;
 use crate::decide::address::{Endpoint, Verdict};
 use crate::decide::call::AddressUse;
@@ -48,7 +49,11 @@ impl Server {
         let address = Address::copy(target, address, length)?;
         let endpoint = address.endpoint()?;
         let goal = self.judge(id, target, kind, &endpoint)?;
-        let socket = self.take(target, number, kind, &endpoint)?;
+        let operation = match kind {
+            AddressUse::Connect => NetworkOperation::Connect,
+            AddressUse::Bind => NetworkOperation::Bind,
+        };
+        let socket = self.take(target, number, operation, || endpoint.describe())?;
         // Binding a low port and passing a directory are rights: they must be the target's own.
         let needs_rights = kind == AddressUse::Bind || matches!(goal, Goal::Peer(_));
         if needs_rights && !self.same_credentials_as(target)? {
@@ -60,16 +65,27 @@ impl Server {
             return Err(Errno::SRCH);
         }
         match (kind, goal) {
-            (AddressUse::Bind, Goal::Place(place)) => {
-                // Where Landlock grants nothing, the directory that was judged is what confines it.
-                let entry = place.entry();
-                match self.judges.view.entry(entry.directory(), entry.name()) {
-                    Decider::Landlock => place.bind(&socket, self.judges.ruleset.as_fd()),
-                    Decider::Broker => place.bind_in_directory(&socket),
-                }
+            (AddressUse::Bind, goal) => {
+                let bind = || match &goal {
+                    // Where Landlock grants nothing, the directory that was judged is what confines
+                    // it.
+                    Goal::Place(place) => {
+                        let entry = place.entry();
+                        match self.judges.view.entry(entry.directory(), entry.name()) {
+                            Decider::Landlock => place.bind(&socket, self.judges.ruleset.as_fd()),
+                            Decider::Broker => place.bind_in_directory(&socket),
+                        }
+                    }
+                    Goal::Narrowed => socket.bind_narrowed(&address),
+                    _ => socket.bind(&address),
+                };
+                bind().or_else(|errno| match errno {
+                    // Perhaps by one that the sandbox has closed just now.
+                    Errno::ADDRINUSE if self.stand_ins.let_go() => bind(),
+                    _ => Err(errno),
+                })?;
+                self.put_in_place(id, target, number, &socket)
             }
-            (AddressUse::Bind, Goal::Narrowed) => socket.bind_narrowed(&address),
-            (AddressUse::Bind, _) => socket.bind(&address),
             (AddressUse::Connect, Goal::Own(held)) => {
                 self.connect_own((id, target, number), socket, &address, &held)
             }
@@ -84,8 +100,9 @@ impl Server {
                     ports.before_given_up(&socket);
                     ports
                 });
-                let result = socket.connect(&leads_to, || self.listener.is_waiting(id));
-                if matches!(result, Ok(()) | Err(Errno::INPROGRESS)) {
+                let result = socket.connect(&leads_to, || self.look_after(id, target));
+                let goes_on = Err(Errno::INPROGRESS);
+                if [Ok(()), goes_on, Err(RESTART), Err(Errno::INTR)].contains(&result) {
                     if let Some(proxy) = &self.judges.proxy {
                         proxy.admit(&endpoint, &socket, &self.traps)?;
                     }
@@ -108,42 +125,80 @@ impl Server {
     ) -> io::Result<()> {
         let socket = Arc::new(socket);
         let started = self.ports().start(held, &socket, address);
-        let ended = match started {
+        let answer = match started {
             Ok(Progress::Connected) => return socket.put_in_place(&self.listener, id),
             Ok(_) => {
                 // Given up by the sandbox, it is to be free.
-                socket.wait(|| self.listener.is_waiting(id) && self.ports().has(held))
-            }
-            Err(Errno::INPROGRESS) => {
-                socket.put_in_place(&self.listener, id)?;
-                if socket.is_decided() {
-                    // What is held is let go of before the target goes on.
-                    self.ports().finish(&socket, true);
-                    return started.map(drop);
+                let ended = socket.wait(|| self.look_after(id, target).and(self.has(held)));
+                if !matches!(ended, Err(RESTART | Errno::INTR)) {
+                    // Nobody would look after it any more.
+                    let was_ours = self.ports().finish(&socket, ended.is_ok());
+                    return match ended {
+                        Ok(()) if was_ours => {
+                            socket.outcome().and_then(|()| socket.put_in_place(&self.listener, id))
+                        }
+                        Err(Errno::INPROGRESS) => ended,
+                        _ => Err(Errno::CONNREFUSED),
+                    };
                 }
-                // The target goes on, and this thread looks after the connect. The answer that
-                // follows this one finds nobody.
-                self.listener.complete(id, Err(Errno::INPROGRESS));
-                let is_there = || target.duplicate(number).is_ok_and(|there| socket.is(&there));
-                socket.wait(|| is_there() && self.ports().has(held))
+                if !self.ports().leave_unattended(&socket) {
+                    self.ports().finish(&socket, false);
+                    return Err(Errno::CONNREFUSED);
+                }
+                ended
             }
+            Err(Errno::INPROGRESS) => Err(Errno::INPROGRESS),
             Err(errno) => return Err(errno),
         };
-        // Nobody would look after it any more.
-        let wanted = !matches!(ended, Err(Errno::INTR | Errno::INPROGRESS));
-        let was_ours = self.ports().finish(&socket, wanted);
-        match ended {
-            Err(Errno::INPROGRESS) => ended,
-            Err(Errno::INTR) => Err(Errno::CONNREFUSED),
-            _ if !was_ours => Err(Errno::CONNREFUSED),
-            Ok(()) if started.is_ok() => socket.put_in_place(&self.listener, id),
-            ended => ended,
+        let placed = socket.put_in_place(&self.listener, id);
+        if placed.is_err() || socket.is_decided() {
+            // What is held is let go of before the target goes on.
+            self.ports().finish(&socket, placed.is_ok());
+            return placed.and(answer);
+        }
+        // The target goes on, and this thread looks after the connect. The answer that follows this
+        // one finds nobody.
+        self.listener.complete(id, answer);
+        let is_there = || if socket.is_at(target, number) { Ok(()) } else { Err(Errno::BADF) };
+        let ended = socket.wait(|| is_there().and(self.has(held)));
+        self.ports().finish(&socket, ended.is_ok());
+        Ok(())
+    }
+
+    /// Whether the target still waits for a peer: it can be gone, or have got a signal.
+    fn look_after(&self, id: u64, target: Target) -> io::Result<()> {
+        let signalled = is_signalled(target);
+        match self.listener.is_waiting(id) {
+            true if signalled => Err(RESTART),
+            true => Ok(()),
+            false => Err(Errno::SRCH),
         }
     }
 
     fn ports(&self) -> MutexGuard<'_, LocalPorts> {
         // What it knows is compared with the kernel's truth whenever it is used.
         self.ports.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the sandbox still has what is held.
+    fn has(&self, held: &Held) -> io::Result<()> {
+        let has = self.ports().has(held, &self.stand_ins);
+        if has { Ok(()) } else { Err(Errno::CONNREFUSED) }
+    }
+
+    /// Gives the target a socket of the broker's own that is bound, for good.
+    fn put_in_place(
+        &self,
+        id: u64,
+        target: Target,
+        number: RawFd,
+        socket: &Socket,
+    ) -> io::Result<()> {
+        if !socket.is_stand_in() {
+            return Ok(());
+        }
+        socket.put_in_place(&self.listener, id)?;
+        self.stand_ins.keep(target, number, socket)
     }
 
     /// Judges the address, and follows it to what it names where that is what decides.
@@ -204,36 +259,39 @@ impl Server {
 
     /// The socket of the sandbox that listens on `address`.
     fn own_port(&self, address: SocketAddr) -> io::Result<Held> {
-        let held = self.ports().hold(address);
-        match held {
-            Some(held) => Ok(held),
-            None if local_ports::anybody_listens(address) => Err(Errno::ACCESS),
-            None => Err(Errno::CONNREFUSED),
+        let held = self.ports().hold(address, &self.stand_ins);
+        if let Some(held) = held {
+            return Ok(held);
+        }
+        let anybody_listens = || local_ports::anybody_listens(address);
+        // Unless that is what the sandbox has closed just now.
+        if anybody_listens() && (!self.stand_ins.let_go() || anybody_listens()) {
+            Err(Errno::ACCESS)
+        } else {
+            Err(Errno::CONNREFUSED)
         }
     }
 
-    /// The target's socket, or one in its place where the platform refuses to duplicate it.
+    /// The target's socket, or one in its place where the platform refuses to duplicate it. `name` is
+    /// what a report says of it.
     fn take(
         &self,
         target: Target,
         number: RawFd,
-        kind: AddressUse,
-        endpoint: &Endpoint,
+        operation: NetworkOperation,
+        name: impl Fn() -> Vec<u8>,
     ) -> io::Result<Socket> {
-        Socket::take(target, number, &self.judges.addresses).or_else(|errno| {
-            self.traps.log(&format!("cannot duplicate the socket for {endpoint:?}: {errno}"));
-            match (errno, kind) {
-                (Errno::PERM, AddressUse::Connect) => {
-                    Socket::replace(target, number, &self.judges.addresses)
+        let rules = &self.judges.addresses;
+        match self.stand_ins.duplicate(target, number) {
+            Ok(socket) => Socket::of(socket, rules),
+            Err(Errno::PERM) => Socket::replace(target, number, rules).inspect_err(|errno| {
+                if *errno == Errno::ACCESS {
+                    let denial = Denial::Network(operation, name());
+                    self.traps.report(denial, "the platform refuses to duplicate such a socket");
                 }
-                (Errno::PERM, AddressUse::Bind) => {
-                    let denial = Denial::Network(NetworkOperation::Bind, endpoint.describe());
-                    self.traps.report(denial, "the platform refuses to duplicate descriptors");
-                    Err(errno)
-                }
-                _ => Err(errno),
-            }
-        })
+            }),
+            Err(errno) => Err(errno),
+        }
     }
 
     /// listen.
@@ -245,7 +303,7 @@ impl Server {
     ) -> io::Result<()> {
         let rules = &self.judges.addresses;
         let socket = if rules.local_binding || rules.unix.any() {
-            Socket::take(target, number, rules).map(Some)?
+            Some(self.take(target, number, NetworkOperation::Bind, || b"socket".to_vec())?)
         } else {
             None
         };
@@ -259,6 +317,7 @@ impl Server {
         };
         let mut ports = self.ports();
         socket.listen(backlog)?;
+        self.put_in_place(id, target, number, &socket)?;
         if socket.is_internet() {
             ports.add(target, number, &socket)?;
         }
@@ -277,7 +336,7 @@ impl Server {
             2 => Shutdown::Both,
             _ => return Err(Errno::INVAL),
         };
-        let socket = target.duplicate(number)?;
+        let socket = self.stand_ins.duplicate(target, number)?;
         if !self.listener.is_waiting(id) {
             return Err(Errno::SRCH);
         }

@@ -24,9 +24,13 @@ pub(crate) struct Target {
 }
 
 /// What decides what a process may do to files: user, groups and capabilities, as the kernel
-/// prints them.
+/// prints them; and how many filters it has. One that has more than the command started with is in
+/// a sandbox of its own, the rules of which, Landlock's too, the broker does not know.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Credentials(Vec<Vec<u8>>);
+pub(crate) struct Credentials {
+    lines: Vec<Vec<u8>>,
+    filters: u32,
+}
 
 /// What the kernel tells of a thread.
 #[derive(Clone, Debug)]
@@ -152,7 +156,7 @@ impl Target {
     ///
     /// # Errors
     /// Returns [`Errno::BADF`] if the target has no such descriptor, [`Errno::NOTSOCK`] if it is not
-    /// a socket.
+    /// a socket, [`Errno::PERM`] if the target may not be traced.
     pub(crate) fn socket_protocol(&self, number: RawFd) -> io::Result<Vec<u8>> {
         let path = format!("/proc/{}/fd/{number}", self.thread.as_raw_nonzero());
         let mut name = [0; 64];
@@ -162,6 +166,7 @@ impl Target {
                 Ok(name.strip_suffix(b"\0").unwrap_or(name).to_vec())
             }
             Err(Errno::NOENT) => Err(Errno::BADF),
+            Err(Errno::ACCESS) => Err(Errno::PERM),
             Err(_) => Err(Errno::NOTSOCK),
         }
     }
@@ -276,36 +281,43 @@ fn read_file(path: &str) -> io::Result<Vec<u8>> {
 pub(crate) const AT_FDCWD: RawFd = -100;
 
 impl Status {
-    /// The broker's own.
+    /// The broker's own, with the command's filter besides.
     ///
     /// # Errors
     /// Returns what reading proc(5) returns.
     pub(crate) fn own() -> io::Result<Self> {
-        Self::read("/proc/self/status")
+        let mut own = Self::read("/proc/self/status")?;
+        own.credentials.filters += 1;
+        Ok(own)
     }
 
     fn read(path: &str) -> io::Result<Self> {
         let text = read_file(path)?;
         let deciding = [&b"Uid:"[..], b"Gid:", b"Groups:", b"CapPrm:", b"CapEff:", b"NoNewPrivs:"];
-        let mut credentials = Vec::with_capacity(deciding.len());
+        let mut lines = Vec::with_capacity(deciding.len());
         let mut umask = None;
         let mut process = None;
+        let mut filters = None;
         for line in text.split(|&byte| byte == b'\n') {
             if deciding.iter().any(|name| line.starts_with(name)) {
-                credentials.push(line.to_vec());
+                lines.push(line.to_vec());
             } else if let Some(mask) = line.strip_prefix(b"Umask:") {
                 let mask = str::from_utf8(mask).ok();
                 umask = mask.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok());
             } else if let Some(id) = line.strip_prefix(b"Tgid:") {
                 process = str::from_utf8(id).ok().and_then(|id| id.trim().parse().ok());
+            } else if let Some(count) = line.strip_prefix(b"Seccomp_filters:") {
+                filters = str::from_utf8(count).ok().and_then(|count| count.trim().parse().ok());
             }
         }
-        match umask.zip(process) {
-            Some((umask, process)) if credentials.len() == deciding.len() => Ok(Self {
-                credentials: Credentials(credentials),
-                umask: Mode::from_bits_truncate(umask),
-                process,
-            }),
+        match (umask, process, filters) {
+            (Some(umask), Some(process), Some(filters)) if lines.len() == deciding.len() => {
+                Ok(Self {
+                    credentials: Credentials { lines, filters },
+                    umask: Mode::from_bits_truncate(umask),
+                    process,
+                })
+            }
             _ => Err(Errno::IO),
         }
     }

@@ -13,7 +13,9 @@
 
 use crate::decide::address::canonical;
 use crate::notify::target::Target;
+use crate::perform::holders;
 use crate::perform::socket::{Address, Progress, Socket};
+use crate::perform::stand_ins::StandIns;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs;
 use rustix::io::{self, Errno};
@@ -23,6 +25,7 @@ use rustix::net::{
 use rustix::process::Pid;
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
+use std::ops::ControlFlow;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
@@ -30,10 +33,6 @@ use std::sync::Arc;
 const PORTS_MAX: usize = 4096;
 /// Most connects under way that no target waits for: each takes a thread.
 const UNATTENDED_MAX: usize = 128;
-/// Most processes, and descriptors of them, that are looked at to find a socket whose holder has
-/// gone, as happens when a server becomes a daemon.
-const PROCESSES_MAX: usize = 1024;
-const DESCRIPTORS_MAX: usize = 16_384;
 
 /// What the broker made listen, and the connects to that which are under way.
 ///
@@ -107,9 +106,7 @@ impl LocalPorts {
         }
         let result = socket.start(address);
         let unattended = result == Err(Errno::INPROGRESS);
-        if unattended
-            && self.under_way.iter().filter(|one| one.unattended).count() >= UNATTENDED_MAX
-        {
+        if unattended && self.too_many_unattended() {
             socket.give_up();
             return Err(Errno::CONNREFUSED);
         }
@@ -118,6 +115,20 @@ impl LocalPorts {
             self.under_way.push(UnderWay { cookie, socket, unattended });
         }
         result
+    }
+
+    /// Says that a signal has taken the target out of its wait for this connect, which goes on.
+    /// Returns whether it may.
+    pub(crate) fn leave_unattended(&mut self, socket: &Arc<Socket>) -> bool {
+        if self.too_many_unattended() {
+            return false;
+        }
+        let one = self.under_way.iter_mut().find(|one| Arc::ptr_eq(&one.socket, socket));
+        one.map(|one| one.unattended = true).is_some()
+    }
+
+    fn too_many_unattended(&self) -> bool {
+        self.under_way.iter().filter(|one| one.unattended).count() >= UNATTENDED_MAX
     }
 
     /// Forgets a connect that is decided, or ends it if it is not `wanted` any more. Returns false if
@@ -144,14 +155,14 @@ impl LocalPorts {
     }
 
     /// Whether the sandbox itself still has what is held.
-    pub(crate) fn has(&mut self, held: &Held) -> bool {
-        self.hold(held.address).is_some_and(|own| own.cookie == held.cookie)
+    pub(crate) fn has(&mut self, held: &Held, stand_ins: &StandIns) -> bool {
+        self.hold(held.address, stand_ins).is_some_and(|own| own.cookie == held.cookie)
     }
 
     /// The socket of the sandbox that listens on `address`, a canonical one, if there is one.
-    pub(crate) fn hold(&mut self, address: SocketAddr) -> Option<Held> {
+    pub(crate) fn hold(&mut self, address: SocketAddr, stand_ins: &StandIns) -> Option<Held> {
         let at = self.known.iter().position(|known| known.address == address)?;
-        let held = self.known.get_mut(at)?.hold();
+        let held = self.known.get_mut(at)?.hold(stand_ins);
         if held.is_none() {
             // Closed, or given up. If it is made to listen again, the broker is asked.
             self.known.remove(at);
@@ -161,9 +172,10 @@ impl LocalPorts {
 }
 
 impl Listening {
-    fn hold(&mut self) -> Option<Held> {
-        let at_holder = Target::new(self.holder).duplicate(self.number).ok();
-        let socket = at_holder.filter(|socket| self.is(socket)).or_else(|| self.search())?;
+    fn hold(&mut self, stand_ins: &StandIns) -> Option<Held> {
+        let at_holder = stand_ins.duplicate(Target::new(self.holder), self.number).ok();
+        let socket = at_holder.filter(|socket| self.is(socket));
+        let socket = socket.or_else(|| self.search(stand_ins))?;
         // Listening until the broker ends it.
         let listens = sockopt::socket_acceptconn(&socket).unwrap_or(false);
         listens.then(|| Held { address: self.address, cookie: self.cookie, socket })
@@ -173,53 +185,27 @@ impl Listening {
         sockopt::socket_cookie(socket) == Ok(self.cookie)
     }
 
-    /// Looks through the sandbox's processes: a socket is passed on by fork(2) and over other sockets.
-    fn search(&mut self) -> Option<OwnedFd> {
-        let wanted = format!("socket:[{}]", self.inode);
-        let mut looked_at = 0;
-        for process in descendants() {
-            let Ok(entries) = std::fs::read_dir(format!("/proc/{process}/fd")) else { continue };
-            for entry in entries.flatten() {
-                looked_at += 1;
-                if looked_at > DESCRIPTORS_MAX {
-                    return None;
-                }
-                let is_it = std::fs::read_link(entry.path())
-                    .is_ok_and(|l| l.as_os_str() == wanted.as_str());
-                let number = entry.file_name().to_str().and_then(|name| name.parse().ok());
-                let (true, Some(number)) = (is_it, number) else { continue };
-                let Some(holder) = Pid::from_raw(process) else { continue };
-                let socket = Target::new(holder).duplicate(number).ok();
-                if let Some(socket) = socket.filter(|socket| self.is(socket)) {
-                    (self.holder, self.number) = (holder, number);
-                    return Some(socket);
-                }
+    /// Looks through the sandbox's processes: a socket is passed on by fork(2) and over other
+    /// sockets, and its holder may have gone, as happens when a server becomes a daemon.
+    fn search(&mut self, stand_ins: &StandIns) -> Option<OwnedFd> {
+        let mut found = None;
+        holders::each_socket(|process, number, inode| {
+            if inode != self.inode {
+                return ControlFlow::Continue(());
             }
-        }
-        None
+            let socket = stand_ins.duplicate(Target::new(process), number).ok();
+            match socket.filter(|socket| self.is(socket)) {
+                Some(socket) => {
+                    found = Some((process, number, socket));
+                    ControlFlow::Break(())
+                }
+                None => ControlFlow::Continue(()),
+            }
+        });
+        let (process, number, socket) = found?;
+        (self.holder, self.number) = (process, number);
+        Some(socket)
     }
-}
-
-/// The broker's descendants: everything in the sandbox, since orphans become its children.
-fn descendants() -> Vec<i32> {
-    let mut found = children(std::process::id().cast_signed());
-    let mut next = 0;
-    while next < found.len() && found.len() < PROCESSES_MAX {
-        found.extend(children(found[next]));
-        next += 1;
-    }
-    found
-}
-
-fn children(process: i32) -> Vec<i32> {
-    let Ok(tasks) = std::fs::read_dir(format!("/proc/{process}/task")) else { return Vec::new() };
-    tasks
-        .flatten()
-        .filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok())
-        .flat_map(|text| {
-            text.split_ascii_whitespace().filter_map(|p| p.parse().ok()).collect::<Vec<_>>()
-        })
-        .collect()
 }
 
 /// Whether anybody listens where a connect to `address` would arrive: refusing that is worth a report.

@@ -3,13 +3,15 @@
 //!
 //! The target may meanwhile rewrite its memory or put another descriptor in the place of the socket:
 //! the address was judged as copied here, and is permitted for any socket that passes
-//! [`Socket::take`].
+//! [`Socket::of`].
 
 #![allow(unsafe_code)] // to pass an address of any family to the kernel as it was copied
 
 use crate::decide::address::{self, ADDRESS_MAX, AddressRules, Endpoint};
 use crate::notify::listener::Listener;
+use crate::notify::signals::RESTART;
 use crate::notify::target::Target;
+use crate::perform::holders;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, OFlags};
@@ -102,7 +104,7 @@ pub(crate) struct Socket {
 }
 
 /// How often a wait looks whether it is still wanted.
-const LOOK_INTERVAL: Duration = Duration::from_millis(500);
+const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 /// How long a full queue is left alone at first, and at most.
 const QUEUE_PAUSE: Duration = Duration::from_millis(2);
 const QUEUE_PAUSE_MAX: Duration = Duration::from_millis(50);
@@ -114,15 +116,43 @@ struct Place {
     close_on_exec: bool,
 }
 
+/// What distinguishes sockets when they are made (socket(2)).
+struct Kind {
+    family: AddressFamily,
+    of: SocketType,
+    protocol: Option<net::Protocol>,
+}
+
+impl Kind {
+    /// The kind with this name of its protocol, if it is one that can be told by that and that the
+    /// command can have under `rules`.
+    fn named(name: &[u8], rules: &AddressRules) -> Option<Self> {
+        use AddressFamily as F;
+        use SocketType as T;
+        let (family, of, protocol) = match name {
+            b"TCP" => (F::INET, T::STREAM, Some(ipproto::TCP)),
+            b"TCPv6" => (F::INET6, T::STREAM, Some(ipproto::TCP)),
+            b"MPTCP" if rules.allow_network => (F::INET, T::STREAM, Some(ipproto::MPTCP)),
+            b"MPTCPv6" if rules.allow_network => (F::INET6, T::STREAM, Some(ipproto::MPTCP)),
+            b"UDP" if rules.allow_network => (F::INET, T::DGRAM, Some(ipproto::UDP)),
+            b"UDPv6" if rules.allow_network => (F::INET6, T::DGRAM, Some(ipproto::UDP)),
+            // NETLINK_ROUTE is protocol 0.
+            b"NETLINK" => (F::NETLINK, T::RAW, None),
+            // Seqpacket sockets have the name of datagram ones.
+            b"UNIX-STREAM" if rules.unix.any() => (F::UNIX, T::STREAM, None),
+            _ => return None,
+        };
+        Some(Self { family, of, protocol })
+    }
+}
+
 impl Socket {
-    /// Takes the socket at descriptor `number`. Only what the filter lets the command create under
+    /// Takes over a duplicate of the target's. Only what the filter lets the command create under
     /// these rules is acted on: descriptors that it inherited may be anything.
     ///
     /// # Errors
-    /// Returns [`Errno::BADF`] and [`Errno::NOTSOCK`] as the call does, [`Errno::ACCESS`] for
-    /// another kind of socket, [`Errno::PERM`] if the target may not be traced.
-    pub(crate) fn take(target: Target, number: RawFd, rules: &AddressRules) -> io::Result<Self> {
-        let socket = target.duplicate(number)?;
+    /// Returns [`Errno::NOTSOCK`] as the call does, [`Errno::ACCESS`] for another kind of socket.
+    pub(crate) fn of(socket: OwnedFd, rules: &AddressRules) -> io::Result<Self> {
         let family = sockopt::socket_domain(&socket)?;
         let kind = sockopt::socket_type(&socket)?;
         let known = match family {
@@ -147,7 +177,7 @@ impl Socket {
         }
     }
 
-    /// Makes a TCP or, where `rules` have any, Unix stream socket to put in the place of the one at descriptor `number`, where the platform
+    /// Makes a socket to put in the place of the one at descriptor `number`, where the platform
     /// refuses pidfd_getfd(2), as Docker's default seccomp profile does. Flags of the descriptor
     /// carry over; socket options and other descriptors of the same socket do not.
     ///
@@ -155,30 +185,26 @@ impl Socket {
     /// Returns [`Errno::BADF`] and [`Errno::NOTSOCK`] as the call does, [`Errno::ACCESS`] if the
     /// socket there is of another kind.
     pub(crate) fn replace(target: Target, number: RawFd, rules: &AddressRules) -> io::Result<Self> {
-        let (family, protocol) = match target.socket_protocol(number)?.as_slice() {
-            b"TCP" => (AddressFamily::INET, Some(ipproto::TCP)),
-            b"TCPv6" => (AddressFamily::INET6, Some(ipproto::TCP)),
-            b"UNIX-STREAM" if rules.unix.any() => (AddressFamily::UNIX, None),
-            _ => return Err(Errno::ACCESS),
-        };
+        let kind = Kind::named(&target.socket_protocol(number)?, rules).ok_or(Errno::ACCESS)?;
         let flags = target.descriptor_flags(number)?;
         let blocking = !flags.contains(OFlags::NONBLOCK);
         let mode = if blocking { SocketFlags::empty() } else { SocketFlags::NONBLOCK };
-        let descriptor =
-            net::socket_with(family, SocketType::STREAM, mode | SocketFlags::CLOEXEC, protocol)?;
+        let mode = mode | SocketFlags::CLOEXEC;
+        let descriptor = net::socket_with(kind.family, kind.of, mode, kind.protocol)?;
+        if kind.family != AddressFamily::UNIX && kind.of == SocketType::STREAM {
+            // What servers set before they bind, and what cannot be seen any more.
+            sockopt::set_socket_reuseaddr(&descriptor, true)?;
+        }
         let place = Place { number, close_on_exec: flags.contains(OFlags::CLOEXEC) };
-        Ok(Self { descriptor, family, blocking, replaces: Some(place) })
+        Ok(Self { descriptor, family: kind.family, blocking, replaces: Some(place) })
     }
 
     /// bind(2) to `address`.
     ///
     /// # Errors
-    /// Returns what the kernel returns; [`Errno::PERM`] if the socket is not the target's own.
+    /// Returns what the kernel returns.
     pub(crate) fn bind(&self, address: &Address) -> io::Result<()> {
-        match self.replaces {
-            None => net::bind(&self.descriptor, address),
-            Some(_) => Err(Errno::PERM),
-        }
+        net::bind(&self.descriptor, address)
     }
 
     /// bind(2) to a loopback address in the place of the unspecified one in `address`.
@@ -234,10 +260,10 @@ impl Socket {
         listens.then(|| sockopt::socket_cookie(&socket).ok())?
     }
 
-    /// Whether `other` is the same socket.
-    pub(crate) fn is(&self, other: &OwnedFd) -> bool {
-        let own = sockopt::socket_cookie(&self.descriptor);
-        own.is_ok() && own == sockopt::socket_cookie(other)
+    /// Whether `target` still has it as its descriptor `number`.
+    pub(crate) fn is_at(&self, target: Target, number: RawFd) -> bool {
+        let own = fs::fstat(&self.descriptor).map(|stat| stat.st_ino);
+        own.is_ok() && own.ok() == holders::socket_at(target.thread(), number)
     }
 
     /// Ends a connect that is under way.
@@ -270,26 +296,31 @@ impl Socket {
         }
     }
 
-    /// connect(2) to `address`. A target that waits in its call is waited for as long as `wanted`
-    /// says that it is still there.
+    /// connect(2) to `address`. A target that waits in its call is waited for as long as `look` finds
+    /// no reason to end that.
     ///
     /// # Errors
     /// As [`Socket::start`] and [`Socket::wait`].
-    pub(crate) fn connect(&self, address: &Address, wanted: impl Fn() -> bool) -> io::Result<()> {
+    pub(crate) fn connect(
+        &self,
+        address: &Address,
+        look: impl Fn() -> io::Result<()>,
+    ) -> io::Result<()> {
         let deadline = self.deadline()?;
         let mut pause = QUEUE_PAUSE;
         loop {
             match self.start(address)? {
                 Progress::Connected => return Ok(()),
-                Progress::Handshake => return self.wait(wanted),
+                Progress::Handshake => {
+                    self.wait(look)?;
+                    return self.outcome();
+                }
                 // Nothing tells when the queue has room again.
                 Progress::Queue => {
                     if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
                         return Err(Errno::AGAIN);
                     }
-                    if !wanted() {
-                        return Err(Errno::INTR);
-                    }
+                    look().map_err(|errno| interrupted(errno, deadline))?;
                     std::thread::sleep(pause);
                     pause = (pause * 2).min(QUEUE_PAUSE_MAX);
                 }
@@ -298,12 +329,12 @@ impl Socket {
     }
 
     /// Waits until a connect that is under way is decided (connect(2), EINPROGRESS). The wait is a
-    /// poll instead of a blocking connect, so that it ends with the target.
+    /// poll instead of a blocking connect, so that it can be ended.
     ///
     /// # Errors
-    /// Returns what SO_ERROR says; [`Errno::INPROGRESS`] when the target's SO_SNDTIMEO has run out
-    /// (socket(7)), [`Errno::INTR`] if it is not `wanted` any more.
-    pub(crate) fn wait(&self, wanted: impl Fn() -> bool) -> io::Result<()> {
+    /// Returns [`Errno::INPROGRESS`] when the target's SO_SNDTIMEO has run out (socket(7)), and what
+    /// `look` returns.
+    pub(crate) fn wait(&self, look: impl Fn() -> io::Result<()>) -> io::Result<()> {
         let deadline = if self.blocking { self.deadline()? } else { None };
         loop {
             let mut fds = [PollFd::new(&self.descriptor, PollFlags::OUT)];
@@ -311,16 +342,22 @@ impl Socket {
             let limit = left.unwrap_or(LOOK_INTERVAL).min(LOOK_INTERVAL);
             match poll(&mut fds, Timespec::try_from(limit).ok().as_ref()) {
                 Ok(0) | Err(Errno::INTR) => {}
-                Ok(_) => return sockopt::socket_error(&self.descriptor)?,
+                Ok(_) => return Ok(()),
                 Err(errno) => return Err(errno),
             }
             if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
                 return Err(Errno::INPROGRESS);
             }
-            if !wanted() {
-                return Err(Errno::INTR);
-            }
+            look().map_err(|errno| interrupted(errno, deadline))?;
         }
+    }
+
+    /// How a connect was decided. It can be asked once, so only by who tells the target.
+    ///
+    /// # Errors
+    /// Returns what SO_ERROR says.
+    pub(crate) fn outcome(&self) -> io::Result<()> {
+        sockopt::socket_error(&self.descriptor)?
     }
 
     /// Whether a connect that is under way is decided; on loopback it usually is by now, or at once.
@@ -336,6 +373,11 @@ impl Socket {
         Ok(limit.map(|limit| Instant::now() + limit))
     }
 
+    /// Whether it is the broker's own, to be put in the place of the target's.
+    pub(crate) fn is_stand_in(&self) -> bool {
+        self.replaces.is_some()
+    }
+
     /// Puts a socket of the broker's own in the place of the target's. A duplicate needs nothing.
     ///
     /// # Errors
@@ -344,6 +386,11 @@ impl Socket {
         let Some(Place { number, close_on_exec }) = self.replaces else { return Ok(()) };
         listener.replace(id, self.descriptor.as_fd(), number, close_on_exec)
     }
+}
+
+/// With SO_SNDTIMEO a call is not made again after a signal (signal(7)).
+fn interrupted(errno: Errno, deadline: Option<Instant>) -> Errno {
+    if errno == RESTART && deadline.is_some() { Errno::INTR } else { errno }
 }
 
 impl AsFd for Socket {

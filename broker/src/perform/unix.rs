@@ -2,14 +2,12 @@
 //!
 //! Sources: unix(7), and unix_bind_bsd and unix_find_bsd in net/unix/af_unix.c.
 
-#![allow(unsafe_code)] // for system calls of a single thread
-
 use crate::notify::target::{AT_FDCWD, Target};
+use crate::perform::apart::{apart, restrict};
 use crate::perform::entry::Entry;
 use crate::perform::path;
 use crate::perform::socket::{Address, Socket};
-use nix::libc;
-use rustix::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use rustix::fd::{BorrowedFd, OwnedFd};
 use rustix::fs::Mode;
 use rustix::io::{self, Errno};
 use rustix::process;
@@ -86,7 +84,8 @@ impl Place {
     /// # Errors
     /// As [`Place::bind`].
     pub(crate) fn bind_in_directory(&self, socket: &Socket) -> io::Result<()> {
-        self.bind_from(self.entry.parent(), || socket.bind(&Address::of_path(self.entry.last())))
+        let address = Address::of_path(self.entry.last());
+        self.bind_from(self.entry.parent(), || socket.bind(&address))
     }
 
     /// Binds `socket` to the path, under `ruleset`.
@@ -94,53 +93,27 @@ impl Place {
     /// The kernel follows the path once more, and another thread may have put a symbolic link into it
     /// since it was judged. Naming the directory by a descriptor would not help: getsockname(2) gives
     /// the target the path that was bound, and servers tell it to their clients. So this is done by
-    /// a thread that has entered the command's own Landlock domain: wherever the path leads by then,
+    /// a child that has entered the command's own Landlock domain: wherever the path leads by then,
     /// the socket is only made where the command may make one. That it can be another such place than
     /// the judged one gains nothing, since the command may also move it there.
     ///
     /// # Errors
-    /// Returns what bind(2) returns, and [`Errno::ACCESS`] if the thread cannot be confined.
+    /// Returns what bind(2) returns, and [`Errno::ACCESS`] if the child cannot be confined.
     pub(crate) fn bind(&self, socket: &Socket, ruleset: BorrowedFd<'_>) -> io::Result<()> {
+        let address = Address::of_path(&self.path);
         self.bind_from(&self.base, || {
             restrict(ruleset)?;
-            socket.bind(&Address::of_path(&self.path))
+            socket.bind(&address)
         })
     }
 
-    /// Has a thread `bind` that has a working directory and a umask of its own, `base` and the
+    /// Has a child `bind` that has a working directory and a umask of its own, `base` and the
     /// target's.
-    fn bind_from(
-        &self,
-        base: &OwnedFd,
-        bind: impl FnOnce() -> io::Result<()> + Send,
-    ) -> io::Result<()> {
-        std::thread::scope(|scope| {
-            let thread = std::thread::Builder::new().spawn_scoped(scope, || {
-                leave_shared_directory()?;
-                process::fchdir(base)?;
-                process::umask(self.umask);
-                bind()
-            });
-            let result = thread.map_err(|_| Errno::AGAIN)?.join();
-            result.unwrap_or(Err(Errno::ACCESS))
+    fn bind_from(&self, base: &OwnedFd, bind: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+        apart(|| {
+            process::fchdir(base)?;
+            process::umask(self.umask);
+            bind()
         })
     }
-}
-
-/// Gives the calling thread a working directory and a umask of its own.
-fn leave_shared_directory() -> io::Result<()> {
-    // SAFETY: takes an integer; nothing else of the thread is taken apart.
-    done(i64::from(unsafe { libc::unshare(libc::CLONE_FS) }))
-}
-
-/// Puts the calling thread, and no other, under `ruleset` (landlock_restrict_self(2)); the launcher
-/// has set no_new_privs.
-fn restrict(ruleset: BorrowedFd<'_>) -> io::Result<()> {
-    let number = libc::SYS_landlock_restrict_self;
-    // SAFETY: takes a descriptor and flags.
-    done(unsafe { libc::syscall(number, ruleset.as_raw_fd(), 0) })
-}
-
-fn done(result: i64) -> io::Result<()> {
-    if result == 0 { Ok(()) } else { Err(Errno::ACCESS) }
 }

@@ -2,6 +2,7 @@
 //!
 //! A policy is never looked for in the working directory: the command may have written it in an earlier run.
 
+#[cfg(test)]
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -12,7 +13,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::OFlags;
 
 use super::error::PolicyError;
-use super::locate::locate;
+use super::locate::{LocateError, Located, locate, locate_in};
 use super::schema::RawPolicy;
 use crate::cli::{Format, Options, PolicySource};
 
@@ -32,8 +33,27 @@ pub(crate) struct Environment {
     pub(crate) home: Option<PathBuf>,
     /// The working directory at launch, absolute.
     pub(crate) cwd: PathBuf,
-    /// The environment variables.
-    pub(crate) variables: BTreeMap<OsString, OsString>,
+    variables: Variables,
+}
+
+/// Where environment variables are looked up.
+#[derive(Debug, Clone)]
+enum Variables {
+    /// In this process's own.
+    OfProcess,
+    /// In these.
+    #[cfg(test)]
+    Given(BTreeMap<OsString, OsString>),
+}
+
+impl Variables {
+    fn get(&self, name: &str) -> Option<OsString> {
+        match self {
+            Self::OfProcess => std::env::var_os(name),
+            #[cfg(test)]
+            Self::Given(variables) => variables.get(OsStr::new(name)).cloned(),
+        }
+    }
 }
 
 /// What was found.
@@ -59,23 +79,26 @@ impl Environment {
         let cwd = std::env::current_dir().map_err(|error| {
             PolicyError::general(format!("cannot name the working directory: {error}"))
         })?;
-        Ok(Environment::new(cwd, std::env::vars_os()))
+        Ok(Environment::of(cwd, Variables::OfProcess))
     }
 
     /// An environment of these variables.
+    #[cfg(test)]
     pub(crate) fn new(
         cwd: PathBuf,
         variables: impl IntoIterator<Item = (OsString, OsString)>,
     ) -> Environment {
-        let variables: BTreeMap<_, _> = variables.into_iter().collect();
-        let home = variables.get(OsStr::new("HOME")).map(PathBuf::from);
+        Environment::of(cwd, Variables::Given(variables.into_iter().collect()))
+    }
+
+    fn of(cwd: PathBuf, variables: Variables) -> Environment {
+        let home = variables.get("HOME").map(PathBuf::from);
         Environment { home: home.filter(|home| home.is_absolute()), cwd, variables }
     }
 
     /// The value of a variable, unless it is unset or empty.
-    pub(crate) fn variable(&self, name: &str) -> Option<&OsStr> {
-        let value = self.variables.get(OsStr::new(name))?;
-        (!value.is_empty()).then_some(value)
+    pub(crate) fn variable(&self, name: &str) -> Option<OsString> {
+        self.variables.get(name).filter(|value| !value.is_empty())
     }
 
     /// Where the user's own policy is looked for: the XDG base directory specification, by which a
@@ -92,17 +115,25 @@ impl Environment {
         configs.map(|config| config.join("landstrip"))
     }
 
-    /// Every path at which a run of this user may find a policy without being told, whatever is in
-    /// force now and whether anything is there.
-    pub(crate) fn policy_places(&self) -> Vec<PathBuf> {
-        let mut places = Vec::new();
+    /// What decides which policy a run of this user finds without being told, whatever is in force
+    /// now and whether anything is there: the [`trail`] of each place.
+    ///
+    /// # Errors
+    /// Returns a [`PolicyError`] if a place leads nowhere.
+    pub(crate) fn policy_trails(&self) -> Result<Vec<PathBuf>, PolicyError> {
+        let mut trails = Vec::new();
         for directory in self.policy_directories() {
-            places.extend(DEFAULT_NAMES.map(|name| directory.join(name)));
-            places.push(directory);
+            let located = located(locate(&directory), &directory)?;
+            for name in DEFAULT_NAMES {
+                trails.extend(trail_in(&located.path, name)?);
+            }
+            trails.extend(trail_of(located));
         }
         let named = self.variable("LANDSTRIP_POLICY").map(PathBuf::from);
-        places.extend(named.filter(|path| path.is_absolute()));
-        places
+        if let Some(path) = named.filter(|path| path.is_absolute()) {
+            trails.extend(trail(&path)?);
+        }
+        Ok(trails)
     }
 }
 
@@ -110,15 +141,30 @@ impl Environment {
 ///
 /// # Errors
 /// Returns a [`PolicyError`] if it leads nowhere.
-pub(crate) fn trail(path: &Path) -> Result<Vec<PathBuf>, PolicyError> {
-    let located = locate(path).map_err(|e| PolicyError::in_file(path, e.to_string()))?;
+fn trail(path: &Path) -> Result<Vec<PathBuf>, PolicyError> {
+    located(locate(path), path).map(trail_of)
+}
+
+/// As [`trail`], for what `name` means in `directory`: a canonical path, which is not followed again.
+///
+/// # Errors
+/// As [`trail`].
+pub(crate) fn trail_in(directory: &Path, name: &str) -> Result<Vec<PathBuf>, PolicyError> {
+    located(locate_in(directory, Path::new(name)), &directory.join(name)).map(trail_of)
+}
+
+fn trail_of(located: Located) -> Vec<PathBuf> {
     let mut trail: Vec<_> = located.links.into_iter().map(|link| link.path).collect();
     trail.push(located.path);
     // The links behind `/dev/stdin` and `/dev/fd` are not the policy's.
     let of_system =
         |path: &Path| path.starts_with("/proc") || path.parent() == Some(Path::new("/dev"));
     trail.retain(|path| !of_system(path));
-    Ok(trail)
+    trail
+}
+
+fn located(result: Result<Located, LocateError>, path: &Path) -> Result<Located, PolicyError> {
+    result.map_err(|error| PolicyError::in_file(path, error.to_string()))
 }
 
 /// Finds, reads and merges the policy files.
@@ -138,7 +184,7 @@ pub(crate) fn load(options: &Options, environment: &Environment) -> Result<Loade
             }
         }
     } else if let Some(path) = environment.variable("LANDSTRIP_POLICY") {
-        let path = Path::new(path);
+        let path = Path::new(&path);
         // A relative one would pick up whatever the working directory holds.
         if !path.is_absolute() {
             let message = "LANDSTRIP_POLICY must be an absolute path";

@@ -56,11 +56,19 @@ pub(crate) enum LocateError {
 /// # Errors
 /// Returns [`LocateError`] for a loop of links, a path too long, or an error of the file system.
 pub(crate) fn locate(absolute: &Path) -> Result<Located, LocateError> {
-    let mut located = Located { path: PathBuf::from("/"), links: Vec::new(), of_process: false };
-    if absolute.as_os_str().len() >= MAX_LENGTH {
+    locate_in(Path::new("/"), absolute)
+}
+
+/// As [`locate`], for what `path` names in `directory`: a canonical path, which is not followed again.
+///
+/// # Errors
+/// As [`locate`].
+pub(crate) fn locate_in(directory: &Path, path: &Path) -> Result<Located, LocateError> {
+    let mut located = Located { path: directory.to_owned(), links: Vec::new(), of_process: false };
+    if path.as_os_str().len() >= MAX_LENGTH {
         return Err(LocateError::TooLong);
     }
-    let mut rest = steps(absolute);
+    let mut rest = steps(path);
     while let Some(step) = rest.pop_front() {
         let name = match step {
             Step::Root => {

@@ -132,7 +132,7 @@ fn the_kernel_takes_the_program_and_obeys_it() {
                 EPERM,
                 bad_descriptor,
                 EPERM,
-                i64::from(-libc::EFAULT),
+                ENOSYS,
                 i64::from(-libc::EOPNOTSUPP),
                 bad_descriptor,
                 reading,

@@ -3,6 +3,8 @@
 //!
 //! A call that the table does not name does not exist for the command: it gets ENOSYS. Nothing is allowed
 //! by omission.
+//!
+//! All this happens when the broker is built: see `filters`.
 
 mod program;
 mod rule;
@@ -19,22 +21,10 @@ mod kernel_tests;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use super::options::Options;
 pub(crate) use program::{Error, Instruction};
 #[cfg(test)]
 use rule::Syscall;
-
-/// What of the policy changes the filter.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Options {
-    /// IP networking is not restricted.
-    pub allow_network: bool,
-    /// Something is denied for reading: opens for reading are notified too.
-    pub report_reads: bool,
-    /// TCP may be bound on loopback addresses.
-    pub local_binding: bool,
-    /// Unix sockets are not judged by path.
-    pub all_unix_sockets: bool,
-}
 
 /// The program for these options, ready for `SECCOMP_SET_MODE_FILTER`.
 ///

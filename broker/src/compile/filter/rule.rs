@@ -35,6 +35,8 @@ pub(crate) enum Verdict {
 pub(crate) enum Errno {
     /// Forbidden here; asking otherwise will not help.
     EPERM = 1,
+    /// Forbidden here, as what the broker refuses.
+    EACCES = 13,
     /// As on a kernel that lacks it: callers fall back to what they did before it existed.
     ENOSYS = 38,
     /// As on a kernel that lacks the option.
@@ -81,21 +83,32 @@ pub(crate) struct Row {
     pub calls: &'static [Syscall],
     pub cases: &'static [Case],
     pub otherwise: Verdict,
+    /// What becomes of a call that the broker would decide on, where there is no listener to ask it.
+    pub alone: Verdict,
     pub why: &'static str,
 }
 
 impl Row {
+    /// The same row with what its calls get where no broker can be asked.
+    pub(super) const fn alone(self, verdict: Verdict) -> Self {
+        Self { alone: verdict, ..self }
+    }
+
     /// The cases that these options leave, and the verdict when none of them holds. An empty case list
     /// means that the arguments do not matter.
     pub(super) fn resolve(&self, options: &Options) -> (Vec<Case>, Verdict) {
+        let answered = |verdict| match verdict {
+            Verdict::Notify if options.alone => self.alone,
+            other => other,
+        };
         let mut cases = Vec::new();
         for case in self.cases.iter().filter(|case| case.when.holds(options)) {
             if case.all.is_empty() {
-                return (cases, case.then);
+                return (cases, answered(case.then));
             }
-            cases.push(*case);
+            cases.push(Case { then: answered(case.then), ..*case });
         }
-        (cases, self.otherwise)
+        (cases, answered(self.otherwise))
     }
 }
 

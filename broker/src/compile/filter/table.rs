@@ -4,7 +4,7 @@
 //! broker's, never the filter's: other threads write to that memory. And whatever is allowed is either
 //! confined by Landlock, or touches nothing but the caller and what it already holds.
 
-use super::rule::Errno::{ENOPROTOOPT, ENOSYS, EOPNOTSUPP, EPERM};
+use super::rule::Errno::{EACCES, ENOPROTOOPT, ENOSYS, EOPNOTSUPP, EPERM};
 use super::rule::Verdict::{Allow, Deny, Notify};
 use super::rule::{Arg, Case, Row, Syscall, Test, Verdict, When};
 use super::syscalls::*;
@@ -103,16 +103,18 @@ pub(super) const ROWS: &[Row] = &[
         ],
         Notify,
         "the kernel's rules hold, and no_new_privs is set; the broker acts only for those with its own credentials",
-    ),
+    )
+    .alone(Allow),
     judge(
         &[prctl],
         &[case(
-            &[is(Arg(0, "op"), &[PR_CAPBSET_DROP, PR_SET_SECUREBITS, PR_CAP_AMBIENT])],
+            &[is(Arg(0, "op"), &[PR_CAPBSET_DROP, PR_SET_SECUREBITS, PR_CAP_AMBIENT, PR_SET_SECCOMP])],
             Notify,
         )],
         Allow,
-        "changes the caller or its children only; what capabilities they have, the broker must know",
-    ),
+        "changes the caller or its children only; what capabilities and filters they have, the broker must know",
+    )
+    .alone(Allow),
     row(
         &[
             setpgid, setsid, setrlimit, arch_prctl, personality, set_tid_address,
@@ -174,7 +176,8 @@ pub(super) const ROWS: &[Row] = &[
         ],
         Notify,
         "opening for writing or creating; a path descriptor gives no access, O_PATH voids other flags",
-    ),
+    )
+    .alone(Allow),
     judge(
         &[openat],
         &[
@@ -183,8 +186,9 @@ pub(super) const ROWS: &[Row] = &[
         ],
         Notify,
         "opening for writing or creating; a path descriptor gives no access, O_PATH voids other flags",
-    ),
-    row(&[openat2], Notify, "its flags are in memory"),
+    )
+    .alone(Allow),
+    row(&[openat2], Notify, "its flags are in memory").alone(Allow),
     row(
         &[
             creat, truncate, mkdir, mkdirat, mknod, mknodat, rmdir, unlink, unlinkat, rename,
@@ -192,7 +196,8 @@ pub(super) const ROWS: &[Row] = &[
         ],
         Notify,
         "changes files by path: Landlock decides, a refusal is reported",
-    ),
+    )
+    .alone(Allow),
     row(
         &[
             chmod, fchmod, fchmodat, fchmodat2, chown, fchown, lchown, fchownat, utime, utimes,
@@ -262,7 +267,8 @@ pub(super) const ROWS: &[Row] = &[
         ],
         Notify,
         "Landlock judges TCP only; other families and protocols are refused and reported",
-    ),
+    )
+    .alone(Deny(EACCES)),
     judge(
         &[socketpair],
         &[case(UNIX_STREAM, Allow), when(When::AllUnixSockets, UNIX_DATAGRAM, Allow)],
@@ -273,13 +279,15 @@ pub(super) const ROWS: &[Row] = &[
         &[connect, bind],
         Notify,
         "the address is in memory: the broker judges and uses its own copy",
-    ),
+    )
+    .alone(Deny(EACCES)),
     judge(
         &[listen],
         &[when(When::NetworkAllowed, &[], Allow)],
         Notify,
         "without a bind it would listen on every address; the broker remembers the port",
-    ),
+    )
+    .alone(Deny(EACCES)),
     judge(
         &[shutdown],
         &[
@@ -388,10 +396,12 @@ pub(super) const ROWS: &[Row] = &[
     // The sandbox itself, and what would be a way out of it.
     judge(
         &[seccomp],
-        &[case(&[lacks(Arg(1, "flags"), SECCOMP_FILTER_FLAG_NEW_LISTENER)], Allow)],
+        &[case(&[lacks(Arg(1, "flags"), SECCOMP_FILTER_FLAG_NEW_LISTENER)], Notify)],
         Deny(EPERM),
-        "with a listener of its own it could answer for the broker; other filters only restrict",
-    ),
+        "with a listener of its own it could answer for the broker; other filters only restrict, but the \
+         broker must know of them",
+    )
+    .alone(Allow),
     judge(
         &[clone],
         &[case(&[lacks(Arg(0, "flags"), CLONE_NAMESPACES)], Allow)],
@@ -525,7 +535,8 @@ const fn judge(
     otherwise: Verdict,
     why: &'static str,
 ) -> Row {
-    Row { calls, cases, otherwise, why }
+    // Without a broker to judge what a pointer leads to, nothing is let through.
+    Row { calls, cases, otherwise, alone: Deny(EPERM), why }
 }
 
 const fn case(all: &'static [Test], then: Verdict) -> Case {

@@ -14,6 +14,7 @@ const ALLOW: u32 = 0x7fff_0000;
 const NOTIFY: u32 = 0x7fc0_0000;
 const KILL: u32 = 0x8000_0000;
 const EPERM: u32 = 0x0005_0001;
+const EACCES: u32 = 0x0005_000d;
 const ENOSYS: u32 = 0x0005_0026;
 const ENOPROTOOPT: u32 = 0x0005_005c;
 const EOPNOTSUPP: u32 = 0x0005_005f;
@@ -31,6 +32,7 @@ const CLOSED: Options = Options {
     report_reads: false,
     local_binding: false,
     all_unix_sockets: false,
+    alone: false,
 };
 const OPEN: Options = Options { allow_network: true, ..CLOSED };
 const LOCAL: Options = Options { local_binding: true, ..CLOSED };
@@ -139,6 +141,31 @@ fn every_number_has_exactly_the_expected_fate() {
                     "{number} {options:?} {args:x?}"
                 );
             }
+        }
+    }
+}
+
+#[test]
+fn without_a_listener_only_what_landlock_decides_is_let_through() {
+    let (asked, alone) = (Filter::new(CLOSED), Filter::new(Options { alone: true, ..CLOSED }));
+    // open openat openat2 truncate rename mkdir rmdir creat link unlink symlink, and their newer
+    // forms; mknod mknodat; socket connect bind listen.
+    let files =
+        [2, 257, 437, 76, 82, 83, 84, 85, 86, 87, 88, 258, 259, 263, 264, 265, 266, 316, 133];
+    let sockets = [41, 42, 49, 50];
+    // setuid.. capset, prctl, seccomp: the broker only wants to know.
+    let own = [105, 106, 113, 114, 116, 117, 119, 122, 123, 126, 157, 317];
+    for number in 0..=1023 {
+        for args in [[0; 6], [u64::MAX; 6], [1, 2, 3, 4, 5, 6], [1; 6], [9; 6], [0, 9, 9, 9, 9, 9]]
+        {
+            let (before, now) = (asked.verdict(number, args), alone.verdict(number, args));
+            let expected = match before {
+                NOTIFY if files.contains(&number) || own.contains(&number) => ALLOW,
+                NOTIFY if sockets.contains(&number) => EACCES,
+                NOTIFY => EPERM,
+                other => other,
+            };
+            assert_eq!(now, expected, "{number} {args:x?}");
         }
     }
 }
@@ -462,7 +489,7 @@ fn no_second_listener() {
         let filter = Filter::new(options);
         for operation in 0..=4 {
             for flags in 0..=0x7f {
-                let expected = if flags & 8 == 0 { ALLOW } else { EPERM };
+                let expected = if flags & 8 == 0 { NOTIFY } else { EPERM };
                 assert_eq!(filter.int_verdict(317, [operation, flags, 0, 0, 0, 0]), expected);
             }
         }
@@ -539,11 +566,18 @@ fn the_listener_can_be_handed_over() {
 }
 
 #[test]
-fn prctl_is_free_but_for_what_changes_capabilities() {
+fn prctl_is_free_but_for_what_changes_capabilities_and_filters() {
     let filter = Filter::new(CLOSED);
-    for (operation, expected) in
-        [(24, NOTIFY), (28, NOTIFY), (47, NOTIFY), (1, ALLOW), (4, ALLOW), (15, ALLOW), (38, ALLOW)]
-    {
+    for (operation, expected) in [
+        (22, NOTIFY),
+        (24, NOTIFY),
+        (28, NOTIFY),
+        (47, NOTIFY),
+        (1, ALLOW),
+        (4, ALLOW),
+        (15, ALLOW),
+        (38, ALLOW),
+    ] {
         assert_eq!(filter.int_verdict(157, [operation, 0, 0, 0, 0, 0]), expected, "{operation}");
     }
 }
@@ -599,6 +633,7 @@ fn long_table(count: u32) -> Vec<Row> {
             calls: Vec::leak(vec![Syscall { name: "call", number }]),
             cases: Vec::leak(vec![Case { when: When::Always, all, then: Verdict::Allow }]),
             otherwise: Verdict::Notify,
+            alone: Verdict::Kill,
             why: "a test",
         }
     };

@@ -111,3 +111,4 @@ pub(super) const SHUT_WR: u32 = 1;
 pub(super) const PR_CAPBSET_DROP: u32 = 24;
 pub(super) const PR_SET_SECUREBITS: u32 = 28;
 pub(super) const PR_CAP_AMBIENT: u32 = 47;
+pub(super) const PR_SET_SECCOMP: u32 = 22;

@@ -39,6 +39,16 @@ pub(crate) fn run(op: &str, args: &[&str]) -> bool {
         ("mount-setattr", []) => say(op, call(442, &[0, root, 0, block, 32])),
         ("seccomp-listener", []) => say(op, seccomp(NEW_LISTENER)),
         ("seccomp-filter", []) => say(op, seccomp(0)),
+        ("with-listener", [program, rest @ ..]) => {
+            // Stays open in the program, which must not have another one.
+            let listener = seccomp(NEW_LISTENER);
+            if let Ok(fd) = listener {
+                let _ = call(libc::SYS_fcntl, &[fd, libc::F_SETFD as usize, 0]);
+            }
+            say(op, listener);
+            let error = std::process::Command::new(program).args(rest).exec();
+            tell("exec", &error.to_string());
+        }
         ("without", [number_, errno, program, rest @ ..]) => {
             say(op, deny(number(number_), number(errno)));
             // Returns only if it failed.

@@ -52,6 +52,13 @@ pub(crate) fn run(op: &str, args: &[&str]) -> bool {
         ("bind6", [ip, port]) => {
             say(op, socket(INET6, STREAM, 0).and_then(|fd| bind(fd, &v6(ip, port, 0))));
         }
+        ("own-server", [ip, port]) => own_server(&v4(ip, port)),
+        ("netlink-bind", []) => {
+            let address = (libc::AF_NETLINK as u16).to_ne_bytes();
+            let address = [&address[..], &[0; 10]].concat();
+            let fd = socket(libc::AF_NETLINK as usize, libc::SOCK_RAW as usize, 0);
+            say(op, fd.and_then(|fd| call(libc::SYS_bind, &[fd, addr(&address[..]), 12])));
+        }
         ("unix-connect", [path, kind]) => say(op, unix_connect(&unix_path(path), kind)),
         ("unix-abstract", [name, kind]) => say(op, unix_connect(&unix_abstract(name), kind)),
         ("unix-bind", [path, kind]) => {
@@ -166,6 +173,32 @@ fn reach(fd: usize, address: &[u8]) -> Result {
 
 fn unix_connect(address: &[u8], kind: &str) -> Result {
     socket(UNIX, unix_kind(kind), 0).and_then(|fd| reach(fd, address))
+}
+
+/// Serves one client of its own on `address`, and says what another one gets after the end.
+fn own_server(address: &[u8]) {
+    let served = || {
+        let server = socket(INET, STREAM, 0)?;
+        call(libc::SYS_bind, &[server, addr(address), address.len()])?;
+        listen(server)?;
+        let (mut there, mut length) = ([0u8; 16], 16u32);
+        call(libc::SYS_getsockname, &[server, addr_mut(&mut there), addr_mut(&mut length)])?;
+        let client = socket(INET, STREAM, 0)?;
+        reach(client, &there)?;
+        let accepted = call(libc::SYS_accept, &[server, 0, 0])?;
+        let mut buffer = [0u8; 16];
+        call(libc::SYS_read, &[accepted, addr_mut(&mut buffer), buffer.len()])?;
+        for fd in [accepted, client, server] {
+            call(libc::SYS_close, &[fd])?;
+        }
+        Ok(there)
+    };
+    let there = served();
+    say("own-server", there);
+    if let Ok(there) = there {
+        let late = socket(INET, STREAM, 0).and_then(|client| reach(client, &there));
+        say("own-server-closed", late);
+    }
 }
 
 /// Options: --nonblock, --thread (connect from a thread other than the main one), --len N.

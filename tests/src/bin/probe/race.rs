@@ -7,7 +7,7 @@ use crate::net::{connect, socket};
 use crate::sys::{self, addr, call};
 use crate::{number, tell};
 use std::cell::Cell;
-use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 /// A sockaddr_in as eight halves: family, port, address, padding.
 static ADDRESS: [AtomicU16; 8] = [const { AtomicU16::new(0) }; 8];
@@ -23,15 +23,18 @@ pub(crate) fn run(op: &str, args: &[&str]) -> bool {
         ("race-own-port", [port, tries]) => race_own_port(number(port) as u16, number(tries)),
         ("race-unix", [allowed, denied, tries]) => {
             let (allowed, denied) = (unix_text(allowed), unix_text(denied));
-            flip(&allowed, &denied, number(tries), |address| reach_unix(address, 110));
+            let tries = number(tries);
+            flip(&allowed, &denied, |address| in_threads(tries, || reach_unix(address, 110)));
         }
         ("race-unix-swap", [one, two, path, tries]) => {
             let address = unix_text(path);
-            swap(one, two, number(tries), || reach_unix(addr(&address[..]), address.len()));
+            let tries = number(tries);
+            let attempt = || reach_unix(addr(&address[..]), address.len());
+            swap(one, two, || in_threads(tries, attempt));
         }
         ("race-unix-bind", [one, two, path, tries]) => {
             let address = unix_text(path);
-            swap(one, two, number(tries), || bind_unix(path, &address));
+            swap(one, two, || repeat(number(tries), || bind_unix(path, &address)));
         }
         ("race-open", [allowed, denied, tries]) => race_open(allowed, denied, number(tries)),
         ("race-read", [allowed, denied, tries]) => race_read(allowed, denied, number(tries)),
@@ -84,21 +87,19 @@ fn race_connect(what: &str, good: u16, bad: u16, tries: usize) {
             }
         }));
     }
-    let mut connected = 0;
-    for _ in 0..tries {
+    let connected = in_threads(tries, || {
         let Ok(fd) = socket(libc::AF_INET as usize, libc::SOCK_STREAM as usize, 0) else {
-            continue;
+            return false;
         };
         // Reset on close: 100 000 connections must not use up the port range.
         let linger = [1i32, 0];
         let (level, option) = (libc::SOL_SOCKET as usize, libc::SO_LINGER as usize);
         let _ = call(libc::SYS_setsockopt, &[fd, level, option, addr(&linger), 8]);
         let used = if what == "fd" { SWAPPED } else { fd };
-        if call(libc::SYS_connect, &[used, addr(&ADDRESS), 16]).is_ok() {
-            connected += 1;
-        }
+        let done = call(libc::SYS_connect, &[used, addr(&ADDRESS), 16]).is_ok();
         let _ = call(libc::SYS_close, &[fd]);
-    }
+        done
+    });
     STOP.store(true, Relaxed);
     for thread in threads {
         let _ = thread.join();
@@ -112,6 +113,17 @@ fn race_connect(what: &str, good: u16, bad: u16, tries: usize) {
         .and_then(|fd| connect(fd, &address));
     tell("connected", &connected.to_string());
     crate::say("after", last);
+}
+
+/// Makes the `tries` in three threads at a time; returns how many succeeded.
+fn in_threads(tries: usize, attempt: impl Fn() -> bool + Sync) -> usize {
+    let left = AtomicUsize::new(tries);
+    let one_more = || left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok();
+    std::thread::scope(|scope| {
+        let work = || std::iter::from_fn(|| one_more().then(&attempt)).filter(|done| *done).count();
+        let threads = [(); 3].map(|()| scope.spawn(work));
+        threads.into_iter().filter_map(|thread| thread.join().ok()).sum()
+    })
 }
 
 /// Listens on the port and gives it up again and again, in each way there is, while other threads
@@ -206,8 +218,13 @@ fn words(path: &str) -> Vec<u64> {
     bytes.chunks(8).map(|c| u64::from_ne_bytes(c.try_into().unwrap_or_default())).collect()
 }
 
-/// Runs `attempt` on the raced path `tries` times while another thread flips it.
-fn flip(allowed: &str, denied: &str, tries: usize, mut attempt: impl FnMut(usize) -> bool) {
+/// Makes the `tries` one after the other; returns how many succeeded.
+fn repeat(tries: usize, mut attempt: impl FnMut() -> bool) -> usize {
+    (0..tries).filter(|_| attempt()).count()
+}
+
+/// Runs `attempts`, which count their successes, on the raced path while another thread flips it.
+fn flip(allowed: &str, denied: &str, attempts: impl FnOnce(usize) -> usize) {
     let (one, two) = (words(allowed), words(denied));
     if one.len().max(two.len()) > PATH.len() {
         crate::usage("path too long");
@@ -220,7 +237,7 @@ fn flip(allowed: &str, denied: &str, tries: usize, mut attempt: impl FnMut(usize
             store(&one);
         }
     });
-    let done = (0..tries).filter(|_| attempt(addr(&PATH))).count();
+    let done = attempts(addr(&PATH));
     STOP.store(true, Relaxed);
     let _ = flipper.join();
     tell("succeeded", &done.to_string());
@@ -231,7 +248,7 @@ fn open(path: usize, flags: i32) -> sys::Result {
 }
 
 fn race_open(allowed: &str, denied: &str, tries: usize) {
-    flip(allowed, denied, tries, overwrite);
+    flip(allowed, denied, |path| repeat(tries, || overwrite(path)));
 }
 
 /// Overwrites the file at `path` with `pwned`.
@@ -245,14 +262,14 @@ fn overwrite(path: usize) -> bool {
 /// Counts how often the denied file's first byte ('S') was read.
 fn race_read(allowed: &str, denied: &str, tries: usize) {
     let leaked = Cell::new(0);
-    flip(allowed, denied, tries, |path| leaks(path, &leaked));
+    flip(allowed, denied, |path| repeat(tries, || leaks(path, &leaked)));
     tell("leaked", &leaked.get().to_string());
 }
 
 /// The same for a path whose entries `one` and `two` are exchanged.
 fn race_read_entries(one: &str, two: &str, path: &str, tries: usize) {
     let (path, leaked) = (sys::cstr(path), Cell::new(0));
-    swap(one, two, tries, || leaks(addr(path.as_c_str()), &leaked));
+    swap(one, two, || repeat(tries, || leaks(addr(path.as_c_str()), &leaked)));
     tell("leaked", &leaked.get().to_string());
 }
 
@@ -267,7 +284,8 @@ fn leaks(path: usize, leaked: &Cell<usize>) -> bool {
 }
 
 fn race_chmod(allowed: &str, denied: &str, tries: usize) {
-    flip(allowed, denied, tries, |path| call(libc::SYS_chmod, &[path, 0o777]).is_ok());
+    let chmod = |path| call(libc::SYS_chmod, &[path, 0o777]).is_ok();
+    flip(allowed, denied, |path| repeat(tries, || chmod(path)));
 }
 
 /// The address of a pathname socket as text, family and all.
@@ -299,12 +317,12 @@ fn bind_unix(path: &str, address: &str) -> bool {
 
 fn race_swap(one: &str, two: &str, path: &str, tries: usize) {
     let path = sys::cstr(path);
-    swap(one, two, tries, || overwrite(addr(path.as_c_str())));
+    swap(one, two, || repeat(tries, || overwrite(addr(path.as_c_str()))));
 }
 
 /// Exchanges the entries `one` and `two` (a symlink to a denied place and an allowed file, say)
-/// while the main thread makes its `tries`.
-fn swap(one: &str, two: &str, tries: usize, attempt: impl Fn() -> bool) {
+/// while `attempts`, which count their successes, run.
+fn swap(one: &str, two: &str, attempts: impl FnOnce() -> usize) {
     let (one, two) = (sys::cstr(one), sys::cstr(two));
     let swapper = std::thread::spawn(move || {
         let at = libc::AT_FDCWD as usize;
@@ -313,7 +331,7 @@ fn swap(one: &str, two: &str, tries: usize, attempt: impl Fn() -> bool) {
             let _ = call(libc::SYS_renameat2, &[at, one, at, two, libc::RENAME_EXCHANGE as usize]);
         }
     });
-    let done = (0..tries).filter(|_| attempt()).count();
+    let done = attempts();
     STOP.store(true, Relaxed);
     let _ = swapper.join();
     tell("succeeded", &done.to_string());

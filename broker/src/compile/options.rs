@@ -1,0 +1,44 @@
+//! What of the policy changes the filter.
+
+/// Each set of options has a filter of its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Options {
+    /// IP networking is not restricted.
+    pub allow_network: bool,
+    /// Something is denied for reading: opens for reading are notified too.
+    pub report_reads: bool,
+    /// TCP may be bound on loopback addresses.
+    pub local_binding: bool,
+    /// Unix sockets are not judged by path.
+    pub all_unix_sockets: bool,
+    /// There is no listener: nothing is notified.
+    pub alone: bool,
+}
+
+impl Options {
+    /// How many sets there are.
+    pub(crate) const COUNT: usize = 32;
+
+    /// Every set, in the order of [`Options::index`].
+    #[allow(dead_code, reason = "for the build script and tests")]
+    pub(crate) fn all() -> impl Iterator<Item = Self> {
+        (0..Self::COUNT).map(|index| Self {
+            allow_network: index & 1 != 0,
+            report_reads: index & 2 != 0,
+            local_binding: index & 4 != 0,
+            all_unix_sockets: index & 8 != 0,
+            alone: index & 16 != 0,
+        })
+    }
+
+    /// The number of this set.
+    #[allow(dead_code, reason = "not for the build script")]
+    pub(crate) fn index(self) -> usize {
+        let Self { allow_network, report_reads, local_binding, all_unix_sockets, alone } = self;
+        usize::from(allow_network)
+            | usize::from(report_reads) << 1
+            | usize::from(local_binding) << 2
+            | usize::from(all_unix_sockets) << 3
+            | usize::from(alone) << 4
+    }
+}

@@ -1,0 +1,146 @@
+//! Where the kernel gives no seccomp listener: inside another landstrip, or where another supervisor
+//! has one. What needs no broker runs under the whole of its policy, anything else not at all.
+
+use std::ffi::OsString;
+use tests::{Sandbox, TcpPeer, UnixPeer, for_each_user, programs};
+
+/// `landstrip -p POLICY -- COMMAND...` as words for an outer sandbox.
+fn inner(outer: &Sandbox, policy: &str, command: &[&str]) -> Vec<OsString> {
+    let policy = outer.file("inner.json", policy);
+    let mut words = vec![programs().landstrip().into_os_string()];
+    words.extend(["-p".into(), policy.into(), "--".into()]);
+    words.extend(command.iter().map(OsString::from));
+    words
+}
+
+/// The same after the probe has taken the only listener there can be.
+fn where_a_listener_exists(words: Vec<OsString>) -> Vec<OsString> {
+    let mut all = vec![programs().probe().into_os_string(), "with-listener".into()];
+    all.extend(words);
+    all
+}
+
+/// What a sandbox that allows nothing but reading must refuse, although the outer one permits it.
+fn attacks(outer: &Sandbox, port: u16) -> Vec<String> {
+    let file = outer.name("work/file");
+    let probe = programs().probe().into_os_string().into_string().unwrap();
+    vec![
+        format!("echo x > {file}"),
+        format!("echo x > {file}.new"),
+        format!("rm {file}"),
+        format!("mv {file} {file}.new"),
+        format!("ln {file} {file}.new"),
+        format!("mkdir {file}.new"),
+        format!("chmod 777 {file}"),
+        format!("touch -d 2001-01-01 {file}"),
+        format!("{probe} connect4 127.0.0.1 {port} | grep OK"),
+        format!("{probe} unix-connect {} stream | grep OK", outer.name("outside/socket")),
+        format!("{probe} socket 2 2 0 | grep OK"),
+        format!("{probe} bind4 127.0.0.1 0 | grep OK"),
+        format!("{probe} unix-bind bound stream | grep OK"),
+    ]
+}
+
+#[test]
+fn a_policy_that_only_reads_is_enforced_inside_a_sandbox() {
+    for_each_user(|user| {
+        let peer = TcpPeer::new();
+        let outer = Sandbox::of(user).allow_write(".").http_proxy_port(peer.port());
+        // The broker of the outer one makes and opens files in this directory itself.
+        let outer = outer.deny_write(".env");
+        let outer = outer.allow_unix_socket("../outside").allow_unix_socket(".");
+        let socket = UnixPeer::at(outer.path("outside/socket"), "stream");
+        outer.file("work/file", "kept");
+        let before = tests::Snapshot::of(outer.path("work"));
+        for attack in attacks(&outer, peer.port()) {
+            let outcome = outer.run(inner(&outer, "{}", &["sh", "-c", &attack]));
+            outcome.fails();
+            before.unchanged();
+        }
+        peer.untouched();
+        assert_eq!(socket.connections(), 0);
+        // What it grants works, and the status is the command's.
+        let script = "cat file; ls; sleep 0 | cat; echo x > /dev/null; exit 7";
+        let outcome = outer.run(inner(&outer, "{}", &["sh", "-c", script]));
+        assert_eq!(
+            (outcome.stdout.as_str(), outcome.status),
+            ("keptfile\n", Some(7)),
+            "{outcome:#?}"
+        );
+        // The twins, in the outer sandbox alone.
+        for attack in &attacks(&outer, peer.port())[6..10] {
+            outer.sh(attack).succeeds();
+        }
+        peer.reached();
+        socket.reached();
+    });
+}
+
+#[test]
+fn a_policy_that_only_reads_is_enforced_where_a_listener_exists() {
+    for_each_user(|user| {
+        let peer = TcpPeer::new();
+        let world = Sandbox::of(user);
+        let socket = UnixPeer::at(world.path("outside/socket"), "stream");
+        world.file("work/file", "kept");
+        let before = tests::Snapshot::of(world.path("work"));
+        for attack in attacks(&world, peer.port()) {
+            let words = inner(&world, "{}", &["sh", "-c", &attack]);
+            world.run_outside(where_a_listener_exists(words)).fails();
+            before.unchanged();
+        }
+        peer.untouched();
+        assert_eq!(socket.connections(), 0);
+        let words = inner(&world, "{}", &["sh", "-c", "cat file; exit 7"]);
+        let outcome = world.run_outside(where_a_listener_exists(words));
+        assert!(outcome.stdout.ends_with("kept") && outcome.status == Some(7), "{outcome:#?}");
+        for attack in attacks(&world, peer.port()) {
+            if !attack.contains("mv") && !attack.contains("rm") {
+                world.sh_outside(&attack).succeeds();
+                let _ = std::fs::remove_dir(world.path("work/file.new"));
+                let _ = std::fs::remove_file(world.path("work/file.new"));
+            }
+        }
+        peer.reached();
+        socket.reached();
+    });
+}
+
+#[test]
+fn a_policy_that_asks_for_more_runs_nothing_and_the_reason_is_said() {
+    let outer = Sandbox::new().allow_write(".");
+    for policy in [
+        r#"{"filesystem":{"allowWrite":["."]}}"#,
+        r#"{"filesystem":{"denyRead":["/root"]}}"#,
+        r#"{"network":{"allowNetwork":true}}"#,
+        r#"{"network":{"allowLocalBinding":true}}"#,
+        r#"{"network":{"allowUnixSockets":["/run"]}}"#,
+        r#"{"network":{"allowAllUnixSockets":true}}"#,
+        r#"{"network":{"httpProxyPort":3128}}"#,
+        r#"{"network":{"socksProxyPort":1080}}"#,
+    ] {
+        let words = inner(&outer, policy, &["touch", "made"]);
+        outer.run(words.clone()).is_error(125, "Internal", "surrounding sandbox");
+        let outcome = outer.run_outside(where_a_listener_exists(words));
+        outcome.is_error(125, "Internal", "listener exists");
+        assert!(outcome.stderr.contains("allows no writing"), "{outcome:#?}");
+        assert!(!outer.path("work/made").exists(), "{policy}");
+    }
+}
+
+#[test]
+fn the_broker_does_nothing_for_a_sandbox_of_its_command_s_own() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_write(".").allow_unix_socket(".");
+        sandbox.file("work/file", "");
+        let peer = UnixPeer::at(sandbox.path("work/socket"), "stream");
+        let calls = "unix-bind made stream + unix-connect socket stream + meta chmod file";
+        let outcome = sandbox.probe(format!("seccomp-filter + {calls}"));
+        outcome.allowed("seccomp-filter");
+        for name in ["unix-bind", "unix-connect", "meta-chmod"] {
+            outcome.refused(name);
+        }
+        assert_eq!(peer.connections(), 0);
+        sandbox.probe(calls).all_allowed();
+    });
+}
