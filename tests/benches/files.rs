@@ -131,6 +131,8 @@ impl Ground {
         command.current_dir(directory);
         // What programs keep beside the repository, they may write.
         command.env("TMPDIR", directory.join("tmp")).env("CARGO_HOME", directory.join("tmp"));
+        // Each subject builds in its own directory.
+        command.env_remove("CARGO_TARGET_DIR");
         Ok(command)
     }
 }

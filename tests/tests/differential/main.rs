@@ -9,8 +9,10 @@
 mod generate;
 
 use generate::{Names, script};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs;
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use tests::{Sandbox, Snapshot, User, for_each_user};
@@ -77,7 +79,10 @@ fn compare(user: User, names: Names, lines: &[String], in_thread: bool) -> Optio
     mirrored.succeeds();
 
     let now = denied();
-    if before != now {
+    let is_changed = |(before, now): (&(_, Option<String>), &(_, Option<String>))| {
+        before.1 != now.1 && now.1.is_some()
+    };
+    if before.iter().zip(&now).any(is_changed) {
         let what = format!("the denied\n    {before:?}\n    became\n    {now:?}");
         return Some(Difference { what, line: None });
     }
@@ -91,7 +96,7 @@ fn compare(user: User, names: Names, lines: &[String], in_thread: bool) -> Optio
     for (number, line) in lines.iter().enumerate() {
         let name = number.to_string();
         let (found, wanted) = (inside.result(&name), mirrored.result(&name));
-        if found != wanted {
+        if !is_same(line, found, wanted) {
             let what = format!("{line}\n    inside:  {found}\n    outside: {wanted}");
             return Some(Difference { what, line: Some(number) });
         }
@@ -105,11 +110,30 @@ fn compare(user: User, names: Names, lines: &[String], in_thread: bool) -> Optio
     })
 }
 
-/// Which file stands at `path`, and what is in it. Not how many names it has: one that no rule denies
-/// may be removed, and reading it changes its times.
-fn content(path: &Path) -> String {
-    let found = fs::symlink_metadata(path).map(|found| (found.ino(), found.mode(), found.uid()));
-    format!("{:?} {:?}", found.ok(), fs::read(path).ok())
+/// Whether a result inside is that of outside.
+fn is_same(line: &str, found: &str, wanted: &str) -> bool {
+    let split = |result: &str| -> (String, String) {
+        let (errno, rest) = result.split_once(' ').unwrap_or((result, ""));
+        (errno.to_owned(), rest.to_owned())
+    };
+    let ((inside, one), (outside, two)) = (split(found), split(wanted));
+    // With AT_EMPTY_PATH linkat(2) asks first who opened the descriptor. Where it fails anyway, that
+    // it was the broker may show.
+    let is_link_by_descriptor = line.starts_with("linkat") && line.ends_with("00");
+    found == wanted
+        || (is_link_by_descriptor && inside == "ENOENT" && outside != "OK" && one == two)
+}
+
+/// Which file stands at `path`, and what is in it; `None` if its owner may not look. Not how many names
+/// it has: one that no rule denies may be removed, and reading it changes its times.
+fn content(path: &Path) -> Option<String> {
+    let found = fs::symlink_metadata(path);
+    let is_closed = |error: &io::Error| error.kind() == io::ErrorKind::PermissionDenied;
+    if found.as_ref().is_err_and(is_closed) {
+        return None;
+    }
+    let found = found.map(|found| (found.ino(), found.mode(), found.uid()));
+    Some(format!("{:?} {:?}", found.ok(), fs::read(path).ok()))
 }
 
 /// All files below `root`, with what two trees made alike have in common.
@@ -172,8 +196,8 @@ fn seeds(default: std::ops::Range<u64>) -> std::ops::Range<u64> {
 }
 
 fn same(names: Names, default: std::ops::Range<u64>) {
+    let found = RefCell::new(Vec::new());
     for_each_user(|user| {
-        let mut found = Vec::new();
         for seed in seeds(default.clone()) {
             let mut lines = script(seed, names, LENGTH);
             let in_thread = seed % 3 == 1;
@@ -185,10 +209,12 @@ fn same(names: Names, default: std::ops::Range<u64>) {
             let again = compare(user, names, &lines, in_thread).map(|difference| difference.what);
             let what = again.unwrap_or_else(|| format!("once, and not again:\n  {what}"));
             let (lines, thread) = (lines.join("\n"), if in_thread { ", in a thread" } else { "" });
-            found.push(format!("seed {seed}, {names:?}, {user:?}{thread}\n{lines}\n  {what}\n"));
+            let head = format!("seed {seed}, {names:?}, {user:?}{thread}");
+            found.borrow_mut().push(format!("{head}\n{lines}\n  {what}\n"));
         }
-        assert!(found.is_empty(), "{}", found.join("\n"));
     });
+    let found = found.into_inner();
+    assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
 #[test]

@@ -160,7 +160,13 @@ impl Rules {
     /// A denied object that is not what it was: what a sandbox let happen in its tree.
     fn broken(&self) -> Option<PathBuf> {
         let now = self.find();
-        let is_other = |path: &&PathBuf| now.get(*path) != self.objects.get(*path);
+        // One that cannot be looked at any more, since a directory above was closed, is as it was.
+        let is_hidden = |path: &Path| {
+            let found = fs::symlink_metadata(path);
+            found.is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
+        };
+        let is_other =
+            |path: &&PathBuf| now.get(*path) != self.objects.get(*path) && !is_hidden(path);
         now.keys().chain(self.objects.keys()).find(is_other).cloned()
     }
 }
