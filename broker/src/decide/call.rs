@@ -254,10 +254,14 @@ impl Call {
             libc::SYS_utimes => {
                 metadata(path(AT_FDCWD, address(0), true), RawChange::Timeval(address(1)))
             }
-            // A null path means the descriptor itself (utimensat(2), notes).
-            libc::SYS_futimesat | libc::SYS_utimensat if address(1) == 0 => {
-                let change = times(n);
-                metadata(Subject::Descriptor(n.int(0)), change)
+            // A null path means the descriptor itself (utimensat(2), notes), without flags.
+            libc::SYS_futimesat | libc::SYS_utimensat
+                if address(1) == 0 && n.int(0) != AT_FDCWD =>
+            {
+                let has_flags = i64::from(n.number) == libc::SYS_utimensat && n.unsigned(3) != 0;
+                let subject =
+                    if has_flags { Subject::Invalid } else { Subject::Descriptor(n.int(0)) };
+                metadata(subject, times(n))
             }
             libc::SYS_futimesat => metadata(at(0, FOLLOW.bits()), times(n)),
             libc::SYS_utimensat => metadata(at(0, n.unsigned(3)), times(n)),

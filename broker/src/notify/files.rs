@@ -145,11 +145,12 @@ impl Server {
             }
         };
         let close_on_exec = how.flags.contains(OFlags::CLOEXEC);
-        let result = if how.flags & OFlags::RWMODE == OFlags::RDONLY {
+        let result = if !may_be_executed(&file, &how) {
             self.listener.hand_over(id, file.as_fd(), close_on_exec).map(|()| None)
         } else {
             // The target may close and execute it at once, which fails as long as anyone has it open
             // for writing (ETXTBSY): the broker must not have it any more when the target goes on.
+            // That takes two wake-ups more.
             let number = self.listener.give(id, file.as_fd(), close_on_exec);
             drop(file);
             number.map(Some)
@@ -162,6 +163,15 @@ impl Server {
             self.listener.complete_with(id, result);
         }
     }
+}
+
+/// Whether `file` was opened for writing and can be executed. If it cannot yet, the call that makes it
+/// executable comes to this thread, after it has closed the file.
+fn may_be_executed(file: &OwnedFd, how: &OpenHow) -> bool {
+    let executable = Mode::XUSR | Mode::XGRP | Mode::XOTH;
+    how.flags & OFlags::RWMODE != OFlags::RDONLY
+        && fs::fstat(file)
+            .is_ok_and(|stat| Mode::from_raw_mode(stat.st_mode).intersects(executable))
 }
 
 /// How often a call is prepared again because of what other threads do.
@@ -215,6 +225,11 @@ fn prepare_creation(
     spot: Spot,
     creation: Creation,
 ) -> io::Result<Option<Task>> {
+    // The kernel looks at the text first.
+    let text = match creation {
+        Creation::Symlink(text) => target.read_path(text)?,
+        _ => Vec::new(),
+    };
     let entry = Entry::resolve(target, spot)?;
     let leads_on =
         matches!(creation, Creation::Directory(_)) && view.leads_to_missing(&entry.path());
@@ -223,11 +238,9 @@ fn prepare_creation(
     }
     Ok(match creation {
         Creation::Directory(mode) => Some(Task::MakeDirectory(entry, mode)),
-        Creation::Symlink(_) if leads_to_denied(view, &entry) => Some(match entry.hold() {
-            Err(Errno::NOENT) => refuse_write(&entry.path()),
-            found => Task::Refuse(found.err().unwrap_or(Errno::EXIST), None),
-        }),
-        Creation::Symlink(text) => Some(Task::MakeSymlink(entry, target.read_path(text)?)),
+        Creation::Symlink(_) if text.is_empty() => None,
+        Creation::Symlink(_) if leads_to_denied(view, &entry) => Some(refuse_symlink(&entry)),
+        Creation::Symlink(_) => Some(Task::MakeSymlink(entry, text)),
         Creation::Node(mode, _) => {
             let kind = match mode & libc::S_IFMT {
                 0 | libc::S_IFREG => FileType::RegularFile,
@@ -256,10 +269,24 @@ fn prepare_rename(view: &View, old: Entry, new: Entry, flags: RenameFlags) -> Op
         match holds_denied(view, &entry.path()) {
             Held::Nothing => {}
             Held::Denied => return Some(refuse_write(&entry.path())),
-            Held::Unknown => return Some(Task::Refuse(Errno::XDEV, None)),
+            Held::Unknown => return Some(Task::Refuse(why_not_renamed(&old, &new, flags), None)),
         }
     }
-    Some(if same_zone { Task::Rename(old, new, flags) } else { Task::Refuse(Errno::XDEV, None) })
+    Some(match same_zone {
+        true => Task::Rename(old, new, flags),
+        false => Task::Refuse(why_not_renamed(&old, &new, flags), None),
+    })
+}
+
+/// What the kernel finds wrong before it compares file systems (rename(2)).
+fn why_not_renamed(old: &Entry, new: &Entry, flags: RenameFlags) -> Errno {
+    match (old.hold(), new.hold()) {
+        (Err(errno), _) => errno,
+        (_, Err(Errno::NOENT)) if flags.contains(RenameFlags::EXCHANGE) => Errno::NOENT,
+        (_, Err(errno)) if errno != Errno::NOENT => errno,
+        (_, Ok(_)) if flags.contains(RenameFlags::NOREPLACE) => Errno::EXIST,
+        _ => Errno::XDEV,
+    }
 }
 
 pub(super) fn refuse_write(path: &Path) -> Task {
@@ -270,6 +297,13 @@ pub(super) fn refuse_write(path: &Path) -> Task {
 /// that something else, or make it exist.
 fn leads_to_denied(view: &View, entry: &Entry) -> bool {
     view.rules.cursor(&entry.path()).is_some_and(|cursor| cursor.leads_on())
+}
+
+fn refuse_symlink(entry: &Entry) -> Task {
+    match entry.hold() {
+        Err(Errno::NOENT) => refuse_write(&entry.path()),
+        found => Task::Refuse(found.err().unwrap_or(Errno::EXIST), None),
+    }
 }
 
 /// What a rule wants to stay where it is, beneath a directory.
@@ -364,7 +398,7 @@ fn prepare_link(
     }
     let is_symlink = FileType::from_raw_mode(stat.st_mode) == FileType::Symlink;
     if is_symlink && leads_to_denied(view, &entry) {
-        return Ok(Some(refuse_write(&entry.path())));
+        return Ok(Some(refuse_symlink(&entry)));
     }
     Ok(Some(Task::Link(object, entry)))
 }

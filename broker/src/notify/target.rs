@@ -136,6 +136,19 @@ impl Target {
             .map_err(|errno| if errno == Errno::NOENT { Errno::BADF } else { errno })
     }
 
+    /// Whether descriptor `number` was opened with O_PATH.
+    ///
+    /// # Errors
+    /// Returns [`Errno::BADF`] if the target has no such descriptor.
+    pub(crate) fn is_path_only(&self, number: RawFd) -> io::Result<bool> {
+        let path = format!("/proc/{}/fd/{number}", self.thread.as_raw_nonzero());
+        let link = fs::lstat(path).map_err(|_| Errno::BADF)?;
+        // The link's mode says what the descriptor can do (proc_pid_fd(5)): with O_PATH nothing. But
+        // neither can one that was opened for ioctl(2) alone.
+        Ok(Mode::from_raw_mode(link.st_mode).is_empty()
+            && self.descriptor_flags(number)?.contains(OFlags::PATH))
+    }
+
     /// The flags of descriptor `number` and of what it refers to, as open(2) takes them.
     ///
     /// # Errors

@@ -9,7 +9,7 @@ use super::path;
 use crate::decide::call::{MetadataCall, RawChange, Subject};
 use crate::notify::target::Target;
 use rustix::fd::OwnedFd;
-use rustix::fs::{self, AtFlags, Gid, Mode, OFlags, Timespec, Timestamps, Uid, XattrFlags};
+use rustix::fs::{self, AtFlags, Gid, Mode, Timespec, Timestamps, Uid, XattrFlags};
 use rustix::io::{self, Errno};
 
 /// Longest name and largest value of an extended attribute (linux/limits.h).
@@ -42,7 +42,7 @@ pub(crate) fn prepare(target: Target, call: &MetadataCall) -> io::Result<Prepare
         Subject::Invalid => return Err(Errno::INVAL),
         Subject::Descriptor(number) => {
             let object = target.descriptor(number)?;
-            if target.descriptor_flags(number)?.contains(OFlags::PATH) {
+            if target.is_path_only(number)? {
                 return Err(Errno::BADF);
             }
             object

@@ -34,6 +34,12 @@ pub(crate) fn follow(
     let mut rest = Vec::new();
     push(&mut rest, path);
     while let Some(name) = rest.pop() {
+        if name.is_empty() {
+            if path::kind_of(&here)? != FileType::Directory {
+                return Err(Errno::NOTDIR);
+            }
+            continue;
+        }
         if name == b"." || name == b".." {
             here = hold(here.as_fd(), &name, OFlags::DIRECTORY)?;
             continue;
@@ -66,10 +72,11 @@ enum Link {
     Object(OwnedFd),
 }
 
-/// Puts the components of `path` on top of `rest`. A slash at the end stands for a directory.
+/// Puts the components of `path` on top of `rest`. After a slash at the end an empty one follows: what
+/// is before it must be a directory, which need not be searchable.
 fn push(rest: &mut Vec<Vec<u8>>, path: &[u8]) {
     if path.ends_with(b"/") {
-        rest.push(b".".to_vec());
+        rest.push(Vec::new());
     }
     let names = path.split(|&byte| byte == b'/').filter(|name| !name.is_empty());
     rest.extend(names.rev().map(<[u8]>::to_vec));
