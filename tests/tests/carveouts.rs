@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -739,4 +739,34 @@ fn a_directory_and_a_file_in_it_do_not_become_a_denied_name_together() {
     let found: Vec<_> =
         found.iter().filter(|path| path.parent().unwrap().ends_with("no")).collect();
     assert!(found.is_empty(), "{} of 1000, made {made}, moved {moved}", found.len());
+}
+
+#[test]
+fn who_became_another_user_gets_what_that_user_gets() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("SKIPPED: only root can become another user");
+        return;
+    }
+    let sandbox = Sandbox::new().allow_write(".").deny_write(".git/hooks").deny_read(".env");
+    sandbox.file("work/.env", "TOPSECRET");
+    sandbox.dir("work/.git");
+    sandbox.dir("work/.git/hooks");
+    sandbox.dir("work/closed");
+    sandbox.file("work/closed/file", "of root");
+    fs::set_permissions(sandbox.path("work"), fs::Permissions::from_mode(0o777)).unwrap();
+    fs::set_permissions(sandbox.path("work/closed"), fs::Permissions::from_mode(0o700)).unwrap();
+    // What root may, it still may; the other user makes files of its own and reads what it may.
+    let other = "setpriv --reuid 1234 --regid 1234 --groups 77 sh -c";
+    let script = format!(
+        "cat closed/file; {other} 'cat closed/file; cat .env; echo own > made; cat made; mkdir d; \
+         mv d e; chmod 600 made; chmod 777 closed; ln .env got; rm -r .git; echo x > .git/hooks/x'; \
+         cat .env; cat closed/file"
+    );
+    let outcome = sandbox.sh(&script);
+    assert_eq!(outcome.stdout, "of rootown\nof root", "{outcome:#?}");
+    let made = sandbox.path("work/made").metadata().unwrap();
+    assert_eq!((made.uid(), made.gid(), made.mode() & 0o777), (1234, 1234, 0o600));
+    assert_eq!(sandbox.path("work/e").metadata().unwrap().uid(), 1234);
+    assert_eq!(sandbox.path("work/closed").metadata().unwrap().mode() & 0o777, 0o700);
+    assert!(sandbox.path("work/.git/hooks").exists() && !sandbox.path("work/got").exists());
 }

@@ -94,6 +94,25 @@ impl Server {
         if !view.brokers_writes && !must_answer {
             return false;
         }
+        let done = self
+            .with_rights_of(target, || Ok(self.broker_with_rights(id, target, call, must_answer)));
+        done.unwrap_or_else(|errno| {
+            self.traps.log(&format!("cannot act with the target's rights: {errno}"));
+            if must_answer {
+                self.listener.complete(id, Err(Errno::ACCESS));
+            }
+            must_answer
+        })
+    }
+
+    fn broker_with_rights(
+        &self,
+        id: u64,
+        target: Target,
+        call: &FileCall,
+        must_answer: bool,
+    ) -> bool {
+        let view = &self.judges.view;
         // A file that another thread creates or removes meanwhile turns one kind of task into another.
         for _ in 0..RETRIES {
             let task = match prepare(view, target, call) {
@@ -118,10 +137,6 @@ impl Server {
 
     fn perform_task(&self, id: u64, target: Target, task: Task) -> io::Result<Done> {
         let umask = if task.creates() { target.status()?.umask } else { Mode::empty() };
-        if !self.same_credentials_as(target)? {
-            self.traps.log("refused: a file for a target with other credentials");
-            return Err(Errno::ACCESS);
-        }
         // Only now is it certain that all this was the target's.
         if !self.listener.is_waiting(id) {
             return Err(Errno::SRCH);

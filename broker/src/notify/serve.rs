@@ -13,6 +13,7 @@ use crate::failure::Failure;
 use crate::perform::local_ports::LocalPorts;
 use crate::perform::metadata;
 use crate::perform::path;
+use crate::perform::rights;
 use crate::perform::stand_ins::StandIns;
 use crate::proxy::Proxy;
 use crate::report::{Denial, Traps};
@@ -303,7 +304,9 @@ impl Server {
                     .report(Denial::Network(NetworkOperation::Connect, name), "socket family");
                 Err(call::refused_socket(family))
             }
-            Call::Metadata(call) => self.metadata(id, target, &call),
+            Call::Metadata(call) => {
+                self.with_rights_of(target, || self.metadata(id, target, &call))
+            }
             Call::Process(_) | Call::ProcessGroup => {
                 self.traps.log("refused: limits or scheduling of another process");
                 Err(Errno::PERM)
@@ -321,7 +324,6 @@ impl Server {
 
     fn metadata(&self, id: u64, target: Target, call: &MetadataCall) -> io::Result<()> {
         let prepared = metadata::prepare(target, call)?;
-        let same_rights = self.same_credentials_as(target)?;
         // Only now is it certain that all this was the target's.
         if !self.listener.is_waiting(id) {
             return Err(Errno::SRCH);
@@ -329,10 +331,6 @@ impl Server {
         if let Some(name) = self.metadata_refused(&prepared.object)? {
             self.traps.report(Denial::file(FileOperation::Write, &name), "metadata");
             return Err(Errno::ACCESS);
-        }
-        if !same_rights {
-            self.traps.log("refused: metadata for a target with other credentials");
-            return Err(Errno::PERM);
         }
         prepared.perform()
     }
@@ -366,6 +364,21 @@ impl Server {
         let writable =
             view.is_writable(&name) && view.is_writable(Path::new(OsStr::from_bytes(former)));
         Ok((!writable).then_some(name))
+    }
+
+    /// Does `work` with exactly the target's rights.
+    ///
+    /// # Errors
+    /// Returns what `work` returns; [`Errno::ACCESS`] if the rights cannot be had.
+    pub(super) fn with_rights_of<R: Send>(
+        &self,
+        target: Target,
+        work: impl FnOnce() -> io::Result<R> + Send,
+    ) -> io::Result<R> {
+        if self.same_credentials_as(target)? {
+            return work();
+        }
+        rights::with(&target.status()?.credentials, work)
     }
 
     /// Whether the target has exactly the broker's rights, so that acting for it gives it no more.

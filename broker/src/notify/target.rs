@@ -293,13 +293,37 @@ fn read_file(path: &str) -> io::Result<Vec<u8>> {
 /// The current directory as a directory descriptor argument (fcntl.h).
 pub(crate) const AT_FDCWD: RawFd = -100;
 
+impl Credentials {
+    /// Real, effective, saved and file system id, of the line that begins with `name`.
+    pub(crate) fn ids(&self, name: &str) -> Option<[u32; 4]> {
+        let ids: Option<Vec<u32>> = self.numbers(name)?.map(|number| number.parse().ok()).collect();
+        ids?.try_into().ok()
+    }
+
+    /// The supplementary groups.
+    pub(crate) fn groups(&self) -> Option<Vec<u32>> {
+        self.numbers("Groups:")?.map(|number| number.parse().ok()).collect()
+    }
+
+    /// The permitted and the effective capabilities.
+    pub(crate) fn capabilities(&self) -> Option<(u64, u64)> {
+        let set = |name| u64::from_str_radix(self.numbers(name)?.next()?, 16).ok();
+        Some((set("CapPrm:")?, set("CapEff:")?))
+    }
+
+    fn numbers(&self, name: &str) -> Option<impl Iterator<Item = &str>> {
+        let line = self.lines.iter().find_map(|line| line.strip_prefix(name.as_bytes()))?;
+        Some(str::from_utf8(line).ok()?.split_ascii_whitespace())
+    }
+}
+
 impl Status {
-    /// The broker's own, with the command's filter besides.
+    /// The calling thread's own, with the command's filter besides.
     ///
     /// # Errors
     /// Returns what reading proc(5) returns.
     pub(crate) fn own() -> io::Result<Self> {
-        let mut own = Self::read("/proc/self/status")?;
+        let mut own = Self::read("/proc/thread-self/status")?;
         own.credentials.filters += 1;
         Ok(own)
     }

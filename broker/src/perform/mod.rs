@@ -10,6 +10,7 @@ pub(crate) mod local_ports;
 pub(crate) mod metadata;
 pub(crate) mod open;
 pub(crate) mod path;
+pub(crate) mod rights;
 pub(crate) mod socket;
 pub(crate) mod stand_ins;
 pub(crate) mod unix;
