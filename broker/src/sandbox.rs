@@ -109,7 +109,7 @@ impl Sandbox {
                     brokers_reads: grants.brokers_reads,
                     unlistable: grants.unlistable,
                     always: grants.always,
-                    denied: denied_files(&policy.files),
+                    denied: denied_files(&policy.files)?,
                     roots,
                 },
                 ruleset: grants.ruleset,
@@ -208,21 +208,33 @@ fn roots(paths: &[PathBuf]) -> Vec<(PathBuf, Option<Identity>)> {
 }
 
 /// The files that the deny lists name.
-fn denied_files(files: &Files) -> HashMap<Identity, Wanted> {
+///
+/// # Errors
+/// Returns a [`Failure`] if one of them cannot be looked at.
+fn denied_files(files: &Files) -> Result<HashMap<Identity, Wanted>, Failure> {
     let mut denied: HashMap<Identity, Wanted> = HashMap::new();
     let mut add = |patterns: &[Pattern], what: Wanted| {
         for path in patterns.iter().filter_map(Pattern::as_path) {
-            let Ok(stat) = fs::statat(fs::CWD, &path, AtFlags::SYMLINK_NOFOLLOW) else { continue };
+            let stat = match fs::statat(fs::CWD, &path, AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(stat) => stat,
+                // What this user cannot come at, the command cannot either.
+                Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) => continue,
+                Err(errno) => {
+                    let message = format!("{}: {errno}", path.display());
+                    return Err(Failure::Internal("a denied path", message));
+                }
+            };
             if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile {
                 let known = denied.entry(view::identity(&stat)).or_default();
                 known.read |= what.read;
                 known.write |= what.write;
             }
         }
+        Ok(())
     };
-    add(&files.deny_write, Wanted { read: false, write: true });
-    add(&files.deny_read, Wanted { read: true, write: false });
-    denied
+    add(&files.deny_write, Wanted { read: false, write: true })?;
+    add(&files.deny_read, Wanted { read: true, write: false })?;
+    Ok(denied)
 }
 
 fn sorted<'a>(

@@ -770,3 +770,88 @@ fn who_became_another_user_gets_what_that_user_gets() {
     assert_eq!(sandbox.path("work/closed").metadata().unwrap().mode() & 0o777, 0o700);
     assert!(sandbox.path("work/.git/hooks").exists() && !sandbox.path("work/got").exists());
 }
+
+#[test]
+fn what_a_glob_denied_stays_so_when_others_remove_that_name() {
+    for_each_user(|user| {
+        let sandbox =
+            Sandbox::of(user).allow_write(".").deny_write("**/*.key").deny_read("**/*.sec");
+        for (name, text) in [("a.key", "kept"), ("a.sec", "TOPSECRET"), ("free", "free")] {
+            sandbox.file(format!("work/{name}"), text);
+            let other = sandbox.path(format!("outside/{name}"));
+            fs::hard_link(sandbox.path(format!("work/{name}")), other).unwrap();
+        }
+        let script = "import ctypes, os, time
+held = [os.open('a.key', os.O_RDONLY), os.open('a.sec', os.O_PATH), os.open('free', os.O_RDONLY)]
+print('ready', flush=True)
+while not os.path.exists('../outside/go'): time.sleep(0.01)
+def write(fd): os.write(os.open(f'/proc/self/fd/{fd}', os.O_WRONLY | os.O_TRUNC), b'pwned')
+def link(fd, to):
+    libc, follow = ctypes.CDLL(None, use_errno=True), 0x400
+    if libc.linkat(-100, f'/proc/self/fd/{fd}'.encode(), -100, to.encode(), follow):
+        raise OSError(ctypes.get_errno(), to)
+    print(open(to).read())
+for work in (lambda: write(held[0]), lambda: link(held[0], 'one'), lambda: link(held[1], 'two'),
+             lambda: print(open(f'/proc/self/fd/{held[1]}').read())):
+    try: work(); print('done')
+    except OSError as error: print(error.errno)";
+        let mut running = sandbox.spawn(["python3", "-c", script]);
+        running.expect("ready");
+        for name in ["a.key", "a.sec", "free"] {
+            fs::remove_file(sandbox.path(format!("work/{name}"))).unwrap();
+        }
+        let outcome = resume(&sandbox, running);
+        assert_eq!(outcome.stdout, "ready\n13\n13\n13\n13\n", "{outcome:#?}");
+        assert_eq!(sandbox.read("outside/a.key"), "kept");
+        // The twin: with its name, the same works.
+        let script = "echo x > new; exec 3< new; echo own > /proc/self/fd/3; cat new";
+        assert_eq!(sandbox.sh(script).stdout, "own\n");
+    });
+}
+
+#[test]
+fn a_closed_directory_does_not_carry_a_denied_file_away() {
+    for_each_user(|user| {
+        for rule in ["**/*.key", "*/x.key", "d/x.key"] {
+            let sandbox = Sandbox::of(user).allow_write(".").deny_write(rule);
+            for directory in ["d", "twin"] {
+                let made = format!("mkdir {directory}; echo kept > {directory}/other");
+                sandbox.sh_outside(&made).succeeds();
+            }
+            sandbox.sh_outside("echo kept > d/x.key").succeeds();
+            sandbox
+                .sh("chmod 0 d; python3 -c 'import os; os.rename(\"d\", \"e\")'; chmod 755 d")
+                .succeeds();
+            assert_eq!(sandbox.read("work/d/x.key"), "kept\n", "{rule}");
+            sandbox.sh("mv twin moved").succeeds();
+            assert_eq!(sandbox.read("work/moved/other"), "kept\n", "{rule}");
+        }
+    });
+}
+
+#[test]
+fn no_device_is_made_by_a_rename() {
+    let sandbox = Sandbox::new().allow_write(".").deny_write("denied");
+    sandbox.file("work/file", "");
+    let rename = |flags: u32| {
+        let script = format!(
+            "import ctypes; print(ctypes.CDLL(None).renameat2(-100, b'file', -100, b'moved', {flags}))"
+        );
+        sandbox.run(["python3", "-c", &script]).stdout
+    };
+    assert_eq!(rename(4), "-1\n", "RENAME_WHITEOUT");
+    assert!(exists(sandbox.path("work/file")) && !exists(sandbox.path("work/moved")));
+    assert_eq!(rename(1), "0\n", "RENAME_NOREPLACE");
+    assert!(!exists(sandbox.path("work/file")) && exists(sandbox.path("work/moved")));
+}
+
+#[test]
+fn a_fifo_whose_other_end_may_not_be_opened_does_not_stop_the_rest() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_write(".").deny_read(".env");
+        sandbox.file("work/.env", "TOPSECRET");
+        let script = "mkfifo f; chmod 444 f; for i in 1 2 3 4; do cat f & done; sleep 0.2; \
+            kill -9 $(jobs -p); mkfifo g; (echo through > g &); cat g; echo made > new; cat new";
+        assert_eq!(sandbox.sh(script).stdout, "through\nmade\n");
+    });
+}

@@ -25,7 +25,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// A change that the rules allow and Landlock does not, with all that it needs held.
+/// What the broker does in the place of a call, with all that it needs held.
 #[derive(Debug)]
 pub(super) enum Task {
     Open(OwnedFd, FileType, OpenHow),
@@ -62,7 +62,7 @@ impl Task {
         let opened = |file, how, created| Done::Opened { file, how, created };
         match self {
             Self::Open(object, FileType::Fifo, how) => {
-                open::open_fifo(&object, &how, is_waited_for).map(|file| opened(file, how, None))
+                open::open_fifo(object, how, is_waited_for).map(|file| opened(file, how, None))
             }
             Self::Open(object, _, how) => {
                 open::open(&object, &how, umask).map(|file| opened(file, how, None))
@@ -222,15 +222,19 @@ pub(super) fn is_ours(view: &View, entry: &Entry) -> bool {
     view.entry(entry.directory(), entry.name()) == Decider::Broker
 }
 
-/// Whether writing to an object that is held is the broker's to do. Devices are Landlock's, which
-/// also restricts what may be asked of them once they are open.
+/// Whether writing to an object that is held is the broker's to do. Callers leave devices to Landlock.
 pub(super) fn is_content_ours(view: &View, object: &OwnedFd) -> io::Result<bool> {
     let name = path::name_of(object)?;
     // What proc(5) holds is about who opens it.
     if !name.is_absolute() || path::is_on_proc(object)? {
         return Ok(false);
     }
-    let denied = view.denies_object(&fs::fstat(object)?, Wanted { read: false, write: true });
+    let stat = fs::fstat(object)?;
+    // Removed under this name, which says nothing of it any more: it can have others.
+    if view::identity_of(&name) != Some(view::identity(&stat)) {
+        return Ok(false);
+    }
+    let denied = view.denies_object(&stat, Wanted { read: false, write: true });
     Ok(!denied && view.content(&name) == Decider::Broker)
 }
 
@@ -270,6 +274,10 @@ fn prepare_creation(
 }
 
 fn prepare_rename(view: &View, old: Entry, new: Entry, flags: RenameFlags) -> Option<Task> {
+    // RENAME_WHITEOUT makes a device node.
+    if !(RenameFlags::NOREPLACE | RenameFlags::EXCHANGE).contains(flags) {
+        return None;
+    }
     if !is_ours(view, &old) && !is_ours(view, &new) {
         return None;
     }
@@ -345,8 +353,8 @@ fn holds_denied(view: &View, path: &Path) -> Held {
             Names::Exactly(names) => names,
             Names::Any => match names_in(&path) {
                 Ok(names) => names,
-                // No directory, or one that the target cannot look into either.
-                Err(Errno::NOTDIR | Errno::NOENT | Errno::LOOP | Errno::ACCESS) => continue,
+                Err(Errno::NOTDIR | Errno::NOENT | Errno::LOOP) => continue,
+                // Its owner can close a directory for a while.
                 Err(_) => return Held::Unknown,
             },
         };
@@ -357,10 +365,15 @@ fn holds_denied(view: &View, path: &Path) -> Held {
         for name in names {
             let inner = path.join(OsStr::from_bytes(&name));
             let cursor = view.rules.enter(&cursor, &name);
-            if !cursor.entry_may_change() && view::identity_of(&inner).is_some() {
-                return Held::Denied;
+            if cursor.entry_may_change() {
+                pending.push((inner, cursor));
+                continue;
             }
-            pending.push((inner, cursor));
+            match fs::statat(fs::CWD, &inner, AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(_) => return Held::Denied,
+                Err(Errno::NOENT | Errno::NOTDIR) => {}
+                Err(_) => return Held::Unknown,
+            }
         }
     }
     Held::Nothing
@@ -395,8 +408,12 @@ fn prepare_link(
     };
     let stat = fs::fstat(&object)?;
     let name = path::name_of(&object)?;
-    // A file without a name (O_TMPFILE) has that of its directory in front.
+    // A file without a name (O_TMPFILE) has that of its directory in front. One that was removed under
+    // this name, and has others, could be denied by those.
     let nameless = stat.st_nlink == 0;
+    if !nameless && view::identity_of(&name) != Some(view::identity(&stat)) {
+        return Ok(Some(refuse_write(&name)));
+    }
     let (Some(directory), Some(last)) = (name.parent(), name.file_name()) else { return Ok(None) };
     let Some(from) = view.entry_cursor(directory, last) else { return Ok(None) };
     let source_ours = view.entry(directory, last) == Decider::Broker;

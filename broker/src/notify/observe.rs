@@ -1,8 +1,9 @@
 //! Looks at file calls that Landlock decides, so that what it refuses can be reported.
 //!
-//! Nothing here changes an outcome: the arguments are copied before the call is let through and
-//! judged afterwards, while the target runs on. A target that changes them meanwhile deceives the
-//! report and nothing else. What would have failed without the sandbox as well is not reported.
+//! The arguments are copied before the call is let through and judged afterwards, while the target
+//! runs on. A target that changes them meanwhile deceives the report and nothing else. What would have
+//! failed without the sandbox as well is not reported. Only of a directory that Landlock does not let
+//! be listed, though the rules do, is the outcome made here: it is held, and opened for the target.
 
 use super::target::Target;
 use crate::decide::call::{FileCall, Spot, writes};

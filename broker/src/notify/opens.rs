@@ -223,9 +223,11 @@ fn is_permitted(
 /// What is to be reported, if it is the rules that refuse: what the file system refuses as well is not.
 fn denial(view: &View, object: &OwnedFd, name: &Path, wanted: Wanted) -> Option<Denial> {
     let may = |access| fs::access(path::own_link(object), access).is_ok();
-    if wanted.write && !view.is_writable(name) && may(Access::WRITE_OK) {
+    let stat = fs::fstat(object).ok()?;
+    let by_identity = view.denies_object(&stat, Wanted { read: false, ..wanted });
+    if wanted.write && (by_identity || !view.is_writable(name)) && may(Access::WRITE_OK) {
         Some(Denial::file(FileOperation::Write, name))
-    } else if may(Access::READ_OK) {
+    } else if wanted.read && may(Access::READ_OK) {
         Some(Denial::file(FileOperation::Read, name))
     } else {
         None

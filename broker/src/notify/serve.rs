@@ -1,7 +1,8 @@
 //! The answers: each notification is judged, then performed, refused or let through.
 //!
-//! seccomp_unotify(2) explains the races that the order of steps here avoids: copy, check that the
-//! target still waits, decide on the copy, perform on the copy, answer.
+//! seccomp_unotify(2) explains the races that the order of steps here avoids: copy, hold what the copy
+//! names, decide on that, check that the target still waits (so that the arguments were its own),
+//! perform on what is held, answer.
 
 use super::listener::{Backstop, Listener, Notification};
 use super::observe::{self, Listing, Look};

@@ -2,7 +2,7 @@
 //! write of the target's making. If it takes longer than a moment, another thread takes its turn.
 //!
 //! While there is such work, a thread looks once in that moment; it sleeps when there has been none
-//! for a while. So beginning and ending cost a memory access each.
+//! for a while. So beginning and ending cost some memory accesses each.
 
 use super::serve::Server;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -67,6 +67,8 @@ impl Server {
             let now = watch.work.load(Ordering::SeqCst);
             if now & 1 == 1 && now == before {
                 self.leave_vacancy(watch.turn.load(Ordering::SeqCst));
+                // Another's turn now: of this there is nothing left to watch.
+                watch.end(now);
             }
             idle = if now == before { idle + 1 } else { 0 };
             before = now;

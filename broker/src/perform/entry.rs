@@ -1,5 +1,5 @@
-//! Changes of directory entries and of files by path, where Landlock grants nothing: made by the
-//! broker, for a target with the same rights.
+//! A directory entry: its directory held, its name in it. For the changes that the broker makes, for
+//! sockets that are bound, and for reports.
 //!
 //! The directory is held, and the entry named in it: whatever becomes of the path that the target
 //! gave, the change happens there. It can be moved meanwhile, but only to where the rules say the

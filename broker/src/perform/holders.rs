@@ -23,7 +23,14 @@ pub(crate) fn each_socket(mut look: impl FnMut(Pid, RawFd, u64) -> ControlFlow<(
     let (processes, mut all) = descendants();
     let mut seen = 0;
     for process in processes {
-        let Ok(entries) = std::fs::read_dir(format!("/proc/{process}/fd")) else { continue };
+        let entries = match std::fs::read_dir(format!("/proc/{process}/fd")) {
+            Ok(entries) => entries,
+            Err(error) => {
+                // One that hides them (PR_SET_DUMPABLE) may hold anything; one that has ended, nothing.
+                all &= error.kind() == std::io::ErrorKind::NotFound;
+                continue;
+            }
+        };
         let Some(process) = Pid::from_raw(process) else { continue };
         for entry in entries.flatten() {
             seen += 1;

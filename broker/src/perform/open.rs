@@ -12,6 +12,9 @@ use crate::notify::target::Target;
 use rustix::fd::OwnedFd;
 use rustix::fs::{self, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::{self, Errno};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::time::Duration;
 
 /// Most symbolic links in a path (path_resolution(7)).
 const LINKS_MAX: usize = 40;
@@ -99,6 +102,7 @@ fn resolve_within(target: Target, spot: Spot, path: &[u8], how: &OpenHow) -> io:
                 _ => Err(Errno::ACCESS),
             }
         }
+        Ok(object) if path::is_on_proc(&object)? => Err(Errno::ACCESS), // the broker's own, perhaps
         found => found.and_then(Goal::of),
     }
 }
@@ -134,38 +138,48 @@ pub(crate) fn open(object: &OwnedFd, how: &OpenHow, umask: Mode) -> io::Result<O
 /// Opens a FIFO, which waits for its other end. It is given up when `is_waited_for` no longer holds.
 ///
 /// # Errors
-/// Returns what open(2) returns; [`Errno::INTR`] when it was given up.
+/// Returns what open(2) returns; [`Errno::INTR`] when it was given up; [`Errno::AGAIN`] if too many wait.
 pub(crate) fn open_fifo(
-    object: &OwnedFd,
-    how: &OpenHow,
+    object: OwnedFd,
+    how: OpenHow,
     is_waited_for: impl Fn() -> bool,
 ) -> io::Result<OwnedFd> {
-    const PATIENCE: std::time::Duration = std::time::Duration::from_millis(50);
-    let (sender, opened) = std::sync::mpsc::channel();
-    std::thread::scope(|scope| {
-        let opener = move || {
-            // Nobody listens only if the thread that does has panicked.
-            let _ = sender.send(open(object, how, Mode::empty()));
-        };
-        std::thread::Builder::new().spawn_scoped(scope, opener).map_err(|_| Errno::AGAIN)?;
-        loop {
-            match opened.recv_timeout(PATIENCE) {
-                Ok(result) => return result,
-                Err(_) if is_waited_for() => {}
-                Err(_) => {
-                    // The missing end, for a moment.
-                    let other = if how.flags & OFlags::RWMODE == OFlags::RDONLY {
-                        OFlags::WRONLY
-                    } else {
-                        OFlags::RDONLY
-                    };
-                    let other = other | OFlags::NONBLOCK | OFlags::CLOEXEC;
-                    let _end = fs::open(path::own_link(object), other, Mode::empty());
-                    return opened.recv().map_or(Err(Errno::INTR), |_| Err(Errno::INTR));
-                }
+    const PATIENCE: Duration = Duration::from_millis(50);
+    /// Most threads that wait for the other end of a FIFO; those that were given up among them.
+    const OPENERS_MAX: usize = 256;
+    static OPENERS: AtomicUsize = AtomicUsize::new(0);
+    let link = path::own_link(&object);
+    if OPENERS.fetch_add(1, Ordering::SeqCst) >= OPENERS_MAX {
+        OPENERS.fetch_sub(1, Ordering::SeqCst);
+        return Err(Errno::AGAIN);
+    }
+    let (sender, opened) = mpsc::channel();
+    let opener = move || {
+        // Nobody listens to one that was given up.
+        let _ = sender.send(open(&object, &how, Mode::empty()));
+        OPENERS.fetch_sub(1, Ordering::SeqCst);
+    };
+    if std::thread::Builder::new().stack_size(64 * 1024).spawn(opener).is_err() {
+        OPENERS.fetch_sub(1, Ordering::SeqCst);
+        return Err(Errno::AGAIN);
+    }
+    loop {
+        match opened.recv_timeout(PATIENCE) {
+            Ok(result) => return result,
+            Err(_) if is_waited_for() => {}
+            Err(_) => {
+                // The missing end for a moment, if it may be opened, lets the thread end.
+                let other = match how.flags & OFlags::RWMODE {
+                    OFlags::RDONLY => OFlags::WRONLY,
+                    _ => OFlags::RDONLY,
+                };
+                let other = other | OFlags::NONBLOCK | OFlags::CLOEXEC;
+                let _end = fs::open(link, other, Mode::empty());
+                let _ = opened.recv_timeout(PATIENCE);
+                return Err(Errno::INTR);
             }
         }
-    })
+    }
 }
 
 /// Creates and opens an entry.
