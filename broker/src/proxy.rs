@@ -7,7 +7,7 @@
 //! waits for the proxy.
 
 use crate::compile::plan::Variable;
-use crate::decide::address::Endpoint;
+use crate::decide::address::{Endpoint, canonical};
 use crate::failure::Failure;
 use crate::policy::proxy::{CallerProxies, CallerProxy};
 use crate::policy::resolve::Network;
@@ -24,7 +24,7 @@ use rustix::net::{
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::mem::MaybeUninit;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -288,11 +288,6 @@ fn receive(control: &OwnedFd, traps: &Traps) -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-/// An IPv4 address in the disguise of an IPv6 one reaches the same socket.
-fn canonical(address: SocketAddr) -> SocketAddr {
-    SocketAddr::new(IpAddr::to_canonical(&address.ip()), address.port())
 }
 
 /// The hosts that the command reaches itself, where it may run servers: there the proxy refuses what
