@@ -556,6 +556,17 @@ fn what_others_make_or_replace_is_judged_by_its_name() {
     });
 }
 
+#[test]
+fn what_may_not_be_read_of_proc_is_not_read_beside_brokered_reads() {
+    for_each_user(|user| {
+        let sandbox = unreadable(user).deny_read("/proc/sys/kernel");
+        let outcome = sandbox.sh("cat /proc/sys/kernel/ostype; ls /proc/sys/kernel; cat .env");
+        outcome.fails();
+        assert_eq!(outcome.stdout, "", "{outcome:#?}");
+        sandbox.sh("cat /proc/version /proc/sys/vm/overcommit_memory && ls /proc/sys").succeeds();
+    });
+}
+
 /// The paths of the Filesystem reports with this operation.
 fn reported(reports: &[Value], operation: &str) -> Vec<String> {
     let found = reports.iter().filter_map(|report| report.get("Filesystem"));

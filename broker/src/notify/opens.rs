@@ -205,7 +205,9 @@ fn is_permitted(
         FileType::CharacterDevice | FileType::BlockDevice => {
             return Ok(kind == FileType::CharacterDevice && name.starts_with("/dev/pts"));
         }
-        _ if path::is_on_proc(object)? => return Ok(!wanted.write && may_see(target, name)),
+        _ if path::is_on_proc(object)? => {
+            return Ok(!wanted.write && view.rules.access(name).read && may_see(target, name));
+        }
         _ => {}
     }
     // The suffix of a removed file may belong to the name: both must be permitted.
