@@ -567,6 +567,22 @@ fn what_may_not_be_read_of_proc_is_not_read_beside_brokered_reads() {
     });
 }
 
+#[test]
+fn what_may_only_be_written_is_not_read_by_an_open_for_both() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).deny_read("drop");
+        let sandbox = ["drop", "both"].iter().fold(sandbox, |sandbox, name| {
+            sandbox.dir(format!("work/{name}"));
+            sandbox.file(format!("work/{name}/file"), "TOPSECRET\n");
+            sandbox.allow_write(name).deny_write(format!("{name}/**/*.pem"))
+        });
+        sandbox.probe("carve rdwr-read drop/file + carve read drop/file").all_refused();
+        sandbox.probe("carve rdwr-read both/file + carve read both/file").all_allowed();
+        sandbox.sh("echo more >> drop/file").succeeds();
+        assert_eq!(sandbox.read("work/drop/file"), "TOPSECRET\nmore\n");
+    });
+}
+
 /// The paths of the Filesystem reports with this operation.
 fn reported(reports: &[Value], operation: &str) -> Vec<String> {
     let found = reports.iter().filter_map(|report| report.get("Filesystem"));

@@ -120,9 +120,19 @@ fn prepare_write(
             FileType::Directory | FileType::CharacterDevice | FileType::BlockDevice,
         ) => Ok(None),
         Goal::Object(object, kind) => {
-            Ok(is_content_ours(view, &object)?.then_some(Task::Open(object, kind, how)))
+            let reads = how.flags & OFlags::RWMODE != OFlags::WRONLY;
+            let ours = is_content_ours(view, &object)? && (!reads || may_be_read(view, &object)?);
+            Ok(ours.then_some(Task::Open(object, kind, how)))
         }
     }
+}
+
+/// Whether the rules let an object be read that is opened for writing: what is opened for both is
+/// the broker's only if both are permitted. Else it is Landlock's, which grants neither.
+fn may_be_read(view: &View, object: &OwnedFd) -> io::Result<bool> {
+    let wanted = Wanted { read: true, write: false };
+    Ok(view.rules.access(&path::name_of(object)?).read
+        && !view.denies_object(&fs::fstat(object)?, wanted))
 }
 
 /// As the name of a file without one: no rule singles it out but one that denies all names.
