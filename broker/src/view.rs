@@ -118,12 +118,15 @@ impl View {
         let cursor = self.rules.enter(&above, name.as_bytes());
         let path = directory.join(name);
         // An allowed path that was missing may be made, though what is around it may not change.
-        let is_missing_root =
-            || self.roots.iter().any(|(root, at_launch)| at_launch.is_none() && *root == path);
         let may_change = cursor.entry_may_change()
-            && (above.access().write || is_missing_root())
+            && (above.access().write || self.is_missing_root(&path))
             && self.is_rooted(&path);
         may_change.then_some(cursor)
+    }
+
+    /// Whether `path` is an allowed path that was missing at launch.
+    pub(crate) fn is_missing_root(&self, path: &Path) -> bool {
+        self.roots.iter().any(|(root, at_launch)| at_launch.is_none() && *root == path)
     }
 
     /// Whether `path` leads to an allowed path that was missing at launch: such directories may be

@@ -583,6 +583,32 @@ fn what_may_only_be_written_is_not_read_by_an_open_for_both() {
     });
 }
 
+#[test]
+fn an_allowed_path_that_is_missing_does_not_become_a_link_to_elsewhere() {
+    // The next run would allow what it leads to.
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_write("out").allow_write("src");
+        sandbox.dir("work/src");
+        let is_link = || sandbox.path("work/out").is_symlink();
+        for script in [
+            "ln -s /etc out",
+            "ln -s /etc src/l && mv -T src/l out",
+            "ln -sf /etc src/l; ln -P src/l out",
+        ] {
+            assert!(!exists(sandbox.path("work/out")), "{script}");
+            sandbox.sh(script).fails();
+            assert!(!is_link(), "{script}");
+        }
+        symlink("/etc", sandbox.path("work/src/l2")).unwrap();
+        sandbox.probe("file creat out + file exchange src/l2 out");
+        assert!(sandbox.path("work/out").is_file() && !is_link());
+        fs::remove_file(sandbox.path("work/out")).unwrap();
+        sandbox.file("work/src/free", "");
+        sandbox.sh("mv src/free out && rm out && mkdir out && touch out/made").succeeds();
+        sandbox.sh("cd out && ln -s made link && mv link other && cat other").succeeds();
+    });
+}
+
 /// The paths of the Filesystem reports with this operation.
 fn reported(reports: &[Value], operation: &str) -> Vec<String> {
     let found = reports.iter().filter_map(|report| report.get("Filesystem"));

@@ -258,7 +258,7 @@ fn prepare_creation(
     Ok(match creation {
         Creation::Directory(mode) => Some(Task::MakeDirectory(entry, mode)),
         Creation::Symlink(_) if text.is_empty() => None,
-        Creation::Symlink(_) if leads_to_denied(view, &entry) => Some(refuse_symlink(&entry)),
+        Creation::Symlink(_) if leads_astray(view, &entry) => Some(refuse_symlink(&entry)),
         Creation::Symlink(_) => Some(Task::MakeSymlink(entry, text)),
         Creation::Node(mode, _) => {
             let kind = match mode & libc::S_IFMT {
@@ -295,7 +295,10 @@ fn prepare_rename(view: &View, old: Entry, new: Entry, flags: RenameFlags) -> Op
             Held::Unknown => return Some(Task::Refuse(why_not_renamed(&old, &new, flags), None)),
         }
     }
-    Some(match same_zone {
+    // What moves to an allowed path could be a symbolic link by then.
+    let to_root = view.is_missing_root(&new.path())
+        || flags.contains(RenameFlags::EXCHANGE) && view.is_missing_root(&old.path());
+    Some(match same_zone && !to_root {
         true => Task::Rename(old, new, flags),
         false => Task::Refuse(why_not_renamed(&old, &new, flags), None),
     })
@@ -304,6 +307,7 @@ fn prepare_rename(view: &View, old: Entry, new: Entry, flags: RenameFlags) -> Op
 /// What the kernel finds wrong before it compares file systems (rename(2)).
 fn why_not_renamed(old: &Entry, new: &Entry, flags: RenameFlags) -> Errno {
     match (old.hold(), new.hold()) {
+        (Err(Errno::ACCESS), _) | (_, Err(Errno::ACCESS)) => Errno::ACCESS,
         (Err(errno), _) => errno,
         (_, Err(Errno::NOENT)) if flags.contains(RenameFlags::EXCHANGE) => Errno::NOENT,
         (_, Err(errno)) if errno != Errno::NOENT => errno,
@@ -317,9 +321,11 @@ pub(super) fn refuse_write(path: &Path) -> Task {
 }
 
 /// Whether a rule names something beneath the entry, so that a symbolic link in its place would make
-/// that something else, or make it exist.
-fn leads_to_denied(view: &View, entry: &Entry) -> bool {
-    view.rules.cursor(&entry.path()).is_some_and(|cursor| cursor.leads_on())
+/// that something else, or make it exist; or the entry itself, so that the next run would allow what
+/// the link leads to.
+fn leads_astray(view: &View, entry: &Entry) -> bool {
+    view.is_missing_root(&entry.path())
+        || view.rules.cursor(&entry.path()).is_some_and(|cursor| cursor.leads_on())
 }
 
 fn refuse_symlink(entry: &Entry) -> Task {
@@ -429,7 +435,7 @@ fn prepare_link(
         return Ok(Some(refuse_write(&name)));
     }
     let is_symlink = FileType::from_raw_mode(stat.st_mode) == FileType::Symlink;
-    if is_symlink && leads_to_denied(view, &entry) {
+    if is_symlink && leads_astray(view, &entry) {
         return Ok(Some(refuse_symlink(&entry)));
     }
     Ok(Some(Task::Link(object, entry)))
