@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::policy::proxy::{CallerProxies, CallerProxy};
 use crate::policy::resolve::Network;
 use crate::report::{Denial, Traps};
-use crate::upstream;
+use crate::upstream::{self, Upstreams};
 use common::proxy::{Admit, Refused, SETUP_MAX, Setup};
 use common::wire::WireError;
 use rustix::fd::{AsFd, OwnedFd};
@@ -85,8 +85,8 @@ pub(crate) fn is_wanted(network: &Network) -> bool {
 /// Returns [`Failure::Internal`] for what the proxy cannot do.
 pub(crate) fn check(network: &Network) -> Result<Option<String>, Failure> {
     let own = upstream::own_ports(network, &upstream::is_served);
-    setup(network, own)?;
     let upstreams = upstream::choose(network, own, &upstream::is_served)?;
+    setup(network, &upstreams)?;
     let chosen = [upstreams.requests, upstreams.tunnels].into_iter().flatten();
     let mut names: Vec<_> = chosen.map(|caller| caller.variable).collect();
     names.dedup();
@@ -97,8 +97,7 @@ pub(crate) fn check(network: &Network) -> Result<Option<String>, Failure> {
 }
 
 /// The proxy's first message.
-fn setup(network: &Network, own: [Option<u16>; 2]) -> Result<Vec<u8>, Failure> {
-    let upstreams = upstream::choose(network, own, &upstream::is_served)?;
+fn setup(network: &Network, upstreams: &Upstreams<'_>) -> Result<Vec<u8>, Failure> {
     let url = |caller: Option<&CallerProxy>| caller.map(|caller| caller.url.clone());
     let lists = [
         network.allowed_domains.clone(),
@@ -127,15 +126,17 @@ impl Proxy {
     /// # Errors
     /// As [`check`], and [`Failure::Internal`] if a port cannot be bound.
     pub(crate) fn prepare(network: &Network) -> Result<Self, Failure> {
-        let own = std::fs::read_link("/proc/self/exe")
+        let program = std::fs::read_link("/proc/self/exe")
             .map_err(|error| Failure::Internal("proxy", format!("/proc/self/exe: {error}")))?;
         let [http, socks] = upstream::own_ports(network, &upstream::is_served);
         let http = Port::bind(http, "httpProxyPort")?;
         let socks = Port::bind(socks, "socksProxyPort")?;
+        let own = [Some(http.number), Some(socks.number)];
+        let upstreams = upstream::choose(network, own, &upstream::is_served)?;
         Ok(Self {
             // Beside the broker, never through PATH or a working directory.
-            program: own.with_file_name("landstrip-proxy"),
-            setup: setup(network, [Some(http.number), Some(socks.number)])?,
+            program: program.with_file_name("landstrip-proxy"),
+            setup: setup(network, &upstreams)?,
             http,
             socks,
             callers: network.callers.clone(),

@@ -98,13 +98,17 @@ impl View {
         }
     }
 
-    /// Who decides about making, removing or replacing the entry `name` of `directory`.
-    pub(crate) fn entry(&self, directory: &Path, name: &OsStr) -> Decider {
-        if self.may_change(directory, name) && !self.is_granted(directory) {
-            Decider::Broker
-        } else {
-            Decider::Landlock
-        }
+    /// Where the entry `name` of `directory` stands, and who decides about making, removing or replacing
+    /// it, if it may change.
+    pub(crate) fn entry(&self, directory: &Path, name: &OsStr) -> Option<(Cursor, Decider)> {
+        let cursor = self.entry_cursor(directory, name)?;
+        let granted = self.is_granted(directory);
+        Some((cursor, if granted { Decider::Landlock } else { Decider::Broker }))
+    }
+
+    /// Whether the entry is the broker's to make, remove or replace.
+    pub(crate) fn brokers_entry(&self, directory: &Path, name: &OsStr) -> bool {
+        self.entry(directory, name).is_some_and(|(_, decider)| decider == Decider::Broker)
     }
 
     /// Whether the entry `name` of `directory` may be made, removed or replaced.
@@ -113,7 +117,7 @@ impl View {
     }
 
     /// Where the entry stands, if it may change.
-    pub(crate) fn entry_cursor(&self, directory: &Path, name: &OsStr) -> Option<Cursor> {
+    fn entry_cursor(&self, directory: &Path, name: &OsStr) -> Option<Cursor> {
         let above = self.rules.cursor(directory)?;
         let cursor = self.rules.enter(&above, name.as_bytes());
         let path = directory.join(name);

@@ -203,7 +203,9 @@ fn prepare(view: &View, target: Target, call: &FileCall) -> io::Result<Option<Ta
         FileCall::Truncate(spot, length) => {
             let path = target.read_path(spot.path)?;
             let object = path::resolve(target, spot.directory, &path, true, false)?;
-            Ok(is_content_ours(view, &object)?.then_some(Task::Truncate(object, length)))
+            let wanted = Wanted { read: false, write: true };
+            let ours = is_content_ours(view, &object, wanted)?;
+            Ok(ours.then_some(Task::Truncate(object, length)))
         }
         FileCall::Create(spot, creation) => prepare_creation(view, target, spot, creation),
         FileCall::Remove(spot, flags) => {
@@ -219,11 +221,12 @@ fn prepare(view: &View, target: Target, call: &FileCall) -> io::Result<Option<Ta
 }
 
 pub(super) fn is_ours(view: &View, entry: &Entry) -> bool {
-    view.entry(entry.directory(), entry.name()) == Decider::Broker
+    view.brokers_entry(entry.directory(), entry.name())
 }
 
-/// Whether writing to an object that is held is the broker's to do. Callers leave devices to Landlock.
-pub(super) fn is_content_ours(view: &View, object: &OwnedFd) -> io::Result<bool> {
+/// Whether an object that is held is the broker's to open for writing: what is opened for both, only if
+/// both are permitted. Else it is Landlock's, which grants neither. Callers leave devices to Landlock.
+pub(super) fn is_content_ours(view: &View, object: &OwnedFd, wanted: Wanted) -> io::Result<bool> {
     let name = path::name_of(object)?;
     // What proc(5) holds is about who opens it.
     if !name.is_absolute() || path::is_on_proc(object)? {
@@ -234,8 +237,9 @@ pub(super) fn is_content_ours(view: &View, object: &OwnedFd) -> io::Result<bool>
     if view::identity_of(&name) != Some(view::identity(&stat)) {
         return Ok(false);
     }
-    let denied = view.denies_object(&stat, Wanted { read: false, write: true });
-    Ok(!denied && view.content(&name) == Decider::Broker)
+    Ok(!view.denies_object(&stat, wanted)
+        && (!wanted.read || view.rules.access(&name).read)
+        && view.content(&name) == Decider::Broker)
 }
 
 fn prepare_creation(
@@ -278,11 +282,11 @@ fn prepare_rename(view: &View, old: Entry, new: Entry, flags: RenameFlags) -> Op
     if !(RenameFlags::NOREPLACE | RenameFlags::EXCHANGE).contains(flags) {
         return None;
     }
-    if !is_ours(view, &old) && !is_ours(view, &new) {
+    let (from, from_by) = view.entry(old.directory(), old.name())?;
+    let (to, to_by) = view.entry(new.directory(), new.name())?;
+    if [from_by, to_by] == [Decider::Landlock; 2] {
         return None;
     }
-    let from = view.entry_cursor(old.directory(), old.name())?;
-    let to = view.entry_cursor(new.directory(), new.name())?;
     // All that is beneath must be judged as before. What is not said of a file is said all the same:
     // another thread can put a directory in its place. Programs copy then, entry by entry, as
     // between file systems. What is denied must not be carried away either: nothing that holds it
@@ -421,14 +425,13 @@ fn prepare_link(
         return Ok(Some(refuse_write(&name)));
     }
     let (Some(directory), Some(last)) = (name.parent(), name.file_name()) else { return Ok(None) };
-    let Some(from) = view.entry_cursor(directory, last) else { return Ok(None) };
-    let source_ours = view.entry(directory, last) == Decider::Broker;
-    if !empty && !source_ours && !is_ours(view, &entry) {
-        return Ok(None);
-    }
-    let Some(to) = view.entry_cursor(entry.directory(), entry.name()) else {
+    let Some((from, from_by)) = view.entry(directory, last) else { return Ok(None) };
+    let Some((to, to_by)) = view.entry(entry.directory(), entry.name()) else {
         return Ok(empty.then(|| refuse_write(&entry.path())));
     };
+    if !empty && [from_by, to_by] == [Decider::Landlock; 2] {
+        return Ok(None);
+    }
     let stays_unreadable = nameless || from.access().read || !to.access().read;
     let denied = view.denies_object(&stat, Wanted { read: to.access().read, write: true });
     if !stays_unreadable || denied {

@@ -10,6 +10,7 @@ use crate::decide::call::{FileCall, Spot, writes};
 use crate::perform::entry::Entry;
 use crate::perform::open::{self, Goal};
 use crate::perform::path;
+use crate::report::Denial;
 use crate::view::{View, Wanted};
 use common::trap::FileOperation;
 use rustix::fd::OwnedFd;
@@ -18,12 +19,8 @@ use rustix::io::{self, Errno};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-/// A refused operation.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Denial {
-    pub(crate) operation: FileOperation,
-    pub(crate) path: PathBuf,
-}
+/// A refused operation, and the path of what it was refused on.
+type Refused = (FileOperation, PathBuf);
 
 /// A path argument as it was when the call was made, and what is done to what it names.
 #[derive(Debug)]
@@ -146,11 +143,11 @@ impl Look {
 
     /// Whether the rules refuse it although the file system would have permitted it.
     pub(crate) fn judge(&self, view: &View) -> Option<Denial> {
-        let denial = self.judge_effect(view)?;
-        Some(Denial { path: self.as_written(denial.path), ..denial })
+        let (operation, path) = self.judge_effect(view)?;
+        Some(Denial::file(operation, &self.as_written(path)))
     }
 
-    fn judge_effect(&self, view: &View) -> Option<Denial> {
+    fn judge_effect(&self, view: &View) -> Option<Refused> {
         match self.effect {
             Effect::Open(flags) if flags.contains(OFlags::PATH) => None,
             Effect::Open(flags) => self.judge_open(flags, view),
@@ -175,7 +172,7 @@ impl Look {
         }
     }
 
-    fn judge_open(&self, flags: OFlags, view: &View) -> Option<Denial> {
+    fn judge_open(&self, flags: OFlags, view: &View) -> Option<Refused> {
         let wanted =
             Wanted { read: flags & OFlags::RWMODE != OFlags::WRONLY, write: writes(flags) };
         if self.path.is_empty() {
@@ -188,7 +185,7 @@ impl Look {
         }
     }
 
-    fn judge_change(&self, view: &View, possible: impl Fn(bool) -> bool) -> Option<Denial> {
+    fn judge_change(&self, view: &View, possible: impl Fn(bool) -> bool) -> Option<Refused> {
         let entry = Entry::resolve_from(self.target, self.base.as_ref(), &self.path).ok()?;
         judge_entry(&entry, view, possible)
     }
@@ -196,16 +193,16 @@ impl Look {
 
 /// Judges a change of a directory entry; `possible` says whether the call could succeed with
 /// an entry that exists or not.
-fn judge_entry(entry: &Entry, view: &View, possible: impl Fn(bool) -> bool) -> Option<Denial> {
+fn judge_entry(entry: &Entry, view: &View, possible: impl Fn(bool) -> bool) -> Option<Refused> {
     if view.may_change(entry.directory(), entry.name()) {
         return None;
     }
     let exists = entry.hold().is_ok();
     (possible(exists) && may(entry.parent(), Access::WRITE_OK | Access::EXEC_OK))
-        .then(|| Denial { operation: FileOperation::Write, path: entry.path() })
+        .then(|| (FileOperation::Write, entry.path()))
 }
 
-fn judge_object(object: &OwnedFd, wanted: Wanted, view: &View) -> Option<Denial> {
+fn judge_object(object: &OwnedFd, wanted: Wanted, view: &View) -> Option<Refused> {
     let name = path::name_of(object).ok()?;
     let access = view.rules.access(&name);
     let denied = Wanted { read: wanted.read && !access.read, write: wanted.write && !access.write };
@@ -218,10 +215,16 @@ fn judge_object(object: &OwnedFd, wanted: Wanted, view: &View) -> Option<Denial>
         return None;
     }
     let is_directory = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
-    if denied.write && !is_directory && may(object, Access::WRITE_OK) {
-        Some(Denial { operation: FileOperation::Write, path: name.clone() })
+    let denied = Wanted { write: denied.write && !is_directory, ..denied };
+    worth_reporting(object, denied).map(|operation| (operation, name))
+}
+
+/// Which of what is `denied` is to be reported: what the file system refuses as well is not.
+pub(super) fn worth_reporting(object: &OwnedFd, denied: Wanted) -> Option<FileOperation> {
+    if denied.write && may(object, Access::WRITE_OK) {
+        Some(FileOperation::Write)
     } else if denied.read && may(object, Access::READ_OK) {
-        Some(Denial { operation: FileOperation::Read, path: name.clone() })
+        Some(FileOperation::Read)
     } else {
         None
     }

@@ -10,15 +10,15 @@
 //! what is the target's own or says nothing that another process keeps to itself.
 
 use super::files::{Task, is_content_ours, is_ours, refuse_write};
+use super::observe;
 use super::target::Target;
 use crate::decide::call::{FileCall, OpenHow, Spot, writes};
 use crate::perform::open::{self, Goal};
 use crate::perform::path;
 use crate::report::Denial;
-use crate::view::{Decider, View, Wanted};
-use common::trap::FileOperation;
+use crate::view::{View, Wanted};
 use rustix::fd::OwnedFd;
-use rustix::fs::{self, Access, FileType, OFlags, ResolveFlags};
+use rustix::fs::{self, FileType, OFlags, ResolveFlags};
 use rustix::io::{self, Errno};
 use rustix::process;
 use std::ffi::OsStr;
@@ -111,7 +111,7 @@ fn prepare_write(
         Goal::Object(object, FileType::Directory) if how.flags.contains(OFlags::TMPFILE) => {
             // It has no name yet; a link gives it one, and is judged then.
             let directory = path::name_of(&object)?;
-            let ours = view.entry(&directory, UNNAMED.as_ref()) == Decider::Broker;
+            let ours = view.brokers_entry(&directory, UNNAMED.as_ref());
             Ok(ours.then_some(Task::Open(object, FileType::Directory, how)))
         }
         // Landlock also restricts what may be asked of a device once it is open.
@@ -121,18 +121,11 @@ fn prepare_write(
         ) => Ok(None),
         Goal::Object(object, kind) => {
             let reads = how.flags & OFlags::RWMODE != OFlags::WRONLY;
-            let ours = is_content_ours(view, &object)? && (!reads || may_be_read(view, &object)?);
+            let wanted = Wanted { read: reads, write: true };
+            let ours = is_content_ours(view, &object, wanted)?;
             Ok(ours.then_some(Task::Open(object, kind, how)))
         }
     }
-}
-
-/// Whether the rules let an object be read that is opened for writing: what is opened for both is
-/// the broker's only if both are permitted. Else it is Landlock's, which grants neither.
-fn may_be_read(view: &View, object: &OwnedFd) -> io::Result<bool> {
-    let wanted = Wanted { read: true, write: false };
-    Ok(view.rules.access(&path::name_of(object)?).read
-        && !view.denies_object(&fs::fstat(object)?, wanted))
 }
 
 /// As the name of a file without one: no rule singles it out but one that denies all names.
@@ -232,18 +225,13 @@ fn is_permitted(
     Ok(permits(name) && former.is_none_or(|former| permits(Path::new(OsStr::from_bytes(former)))))
 }
 
-/// What is to be reported, if it is the rules that refuse: what the file system refuses as well is not.
+/// What is to be reported, if it is the rules that refuse.
 fn denial(view: &View, object: &OwnedFd, name: &Path, wanted: Wanted) -> Option<Denial> {
-    let may = |access| fs::access(path::own_link(object), access).is_ok();
     let stat = fs::fstat(object).ok()?;
     let by_identity = view.denies_object(&stat, Wanted { read: false, ..wanted });
-    if wanted.write && (by_identity || !view.is_writable(name)) && may(Access::WRITE_OK) {
-        Some(Denial::file(FileOperation::Write, name))
-    } else if wanted.read && may(Access::READ_OK) {
-        Some(Denial::file(FileOperation::Read, name))
-    } else {
-        None
-    }
+    let write = wanted.write && (by_identity || !view.is_writable(name));
+    let operation = observe::worth_reporting(object, Wanted { write, ..wanted })?;
+    Some(Denial::file(operation, name))
 }
 
 /// Whether the target may see the file `name` of proc(5). Of other processes it may see what everyone

@@ -270,7 +270,7 @@ impl Server {
         // answer is taken, the target waited until now, so that what was copied was its own.
         if self.listener.let_through(id, Backstop::Landlock) {
             for denial in looks.iter().filter_map(|look| look.judge(&self.judges.view)) {
-                self.traps.report(Denial::file(denial.operation, &denial.path), "file rules");
+                self.traps.report(denial, "file rules");
             }
         }
     }
@@ -385,8 +385,8 @@ impl Server {
     /// Whether the target has exactly the broker's rights, so that acting for it gives it no more.
     ///
     /// With no_new_privs set and no user namespaces, credentials and the number of filters change by
-    /// the calls that are notified for it alone. So they are compared until they were found alike once, which is how the command
-    /// starts, and again once somebody made such a call.
+    /// the calls that are notified for it alone. So they are compared until they were found alike
+    /// once, which is how the command starts, and again once somebody made such a call.
     pub(super) fn same_credentials_as(&self, target: Target) -> io::Result<bool> {
         if self.alike.load(Ordering::SeqCst) && !self.diverged.load(Ordering::SeqCst) {
             return Ok(true);

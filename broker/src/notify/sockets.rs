@@ -33,8 +33,8 @@ enum Goal {
     Own(Held),
     /// This pathname socket.
     Peer(Peer),
-    /// A new pathname socket.
-    Place(Place),
+    /// A new pathname socket, and who decides about it.
+    Place(Place, Decider),
 }
 
 impl Server {
@@ -67,15 +67,11 @@ impl Server {
         match (kind, goal) {
             (AddressUse::Bind, goal) => {
                 let bind = || match &goal {
-                    // Where Landlock grants nothing, the directory that was judged is what confines
-                    // it.
-                    Goal::Place(place) => {
-                        let entry = place.entry();
-                        match self.judges.view.entry(entry.directory(), entry.name()) {
-                            Decider::Landlock => place.bind(&socket, self.judges.ruleset.as_fd()),
-                            Decider::Broker => place.bind_in_directory(&socket),
-                        }
+                    Goal::Place(place, Decider::Landlock) => {
+                        place.bind(&socket, self.judges.ruleset.as_fd())
                     }
+                    // Landlock grants nothing: the directory that was judged is what confines it.
+                    Goal::Place(place, Decider::Broker) => place.bind_in_directory(&socket),
                     Goal::Narrowed => socket.bind_narrowed(&address),
                     _ => socket.bind(&address),
                 };
@@ -239,12 +235,10 @@ impl Server {
             (Verdict::ByPath, Endpoint::UnixPath(path)) => {
                 let place = Place::resolve(target, path)?;
                 let listed = self.judges.addresses.unix.permit(&place.name());
-                match (
-                    listed,
-                    self.judges.view.may_change(place.entry().directory(), place.entry().name()),
-                ) {
-                    (true, true) => return Ok(Goal::Place(place)),
-                    (true, false) => reason = "the path may not be written",
+                let entry = place.entry();
+                match (listed, self.judges.view.entry(entry.directory(), entry.name())) {
+                    (true, Some((_, decider))) => return Ok(Goal::Place(place, decider)),
+                    (true, None) => reason = "the path may not be written",
                     (false, _) => {}
                 }
                 name = place.name().into_os_string().into_vec();
