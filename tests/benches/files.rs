@@ -11,14 +11,16 @@
 //! on a busy disk `TMPDIR=/dev/shm` shows the sandbox's share better.
 
 use serde_json::{Value, json};
-use std::error::Error;
+use std::env;
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufRead, BufReader, Write};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
-use std::{env, thread};
+use tests::bench::{
+    Outcome, Worker, built_programs, finish, in_turn, judged, machine, milliseconds_of,
+};
 
 /// Samples of each figure of calls, and of each of programs. Odd: the median is one of them.
 const CALL_ROUNDS: usize = 101;
@@ -31,8 +33,6 @@ const ARCHIVE_FILES: usize = 5_000;
 const TREE_FILES: usize = 100_000;
 const GLOB_BUDGET_MS: f64 = 10.0;
 
-type Outcome<T> = Result<T, Box<dyn Error>>;
-
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = env::args_os().skip(1).collect();
     let outcome = match &arguments[..] {
@@ -41,23 +41,13 @@ fn main() -> ExitCode {
         // `cargo test --benches`: that it builds is all that a test can say.
         _ => Ok(()),
     };
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("benchmark: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    finish(outcome)
 }
 
 fn measure(arguments: &[OsString]) -> Outcome<()> {
-    let asked = arguments.iter().find(|argument| !argument.as_encoded_bytes().starts_with(b"-"));
-    let ground = Ground::create(asked.map(Path::new))?;
-    let load = fs::read_to_string("/proc/loadavg")?;
-    let load = load.split(' ').next().unwrap_or_default();
-    let cpus = thread::available_parallelism()?;
+    let ground = Ground::create(built_programs(arguments)?)?;
     println!("programs: {}", ground.programs.display());
-    println!("medians of samples taken in turn; {cpus} CPUs, load {load} at the start\n");
+    println!("medians of samples taken in turn; {}\n", machine()?);
     heading("calls (µs each)");
     measure_calls(&ground)?;
     heading("programs (ms)");
@@ -79,20 +69,10 @@ impl Drop for Ground {
 }
 
 impl Ground {
-    fn create(asked: Option<&Path>) -> Outcome<Self> {
-        let executable = env::current_exe()?;
-        // TARGET/TRIPLE/release/deps/files-HASH
-        let programs = asked.or_else(|| executable.ancestors().nth(2)).unwrap_or(Path::new("."));
-        for name in ["landstrip", "landstrip-broker"] {
-            let program = programs.join(name);
-            if !program.is_file() {
-                let commands = "cargo build --release && cargo build --release -p landstrip";
-                return Err(format!("there is no {}: run {commands}", program.display()).into());
-            }
-        }
+    fn create(programs: PathBuf) -> Outcome<Self> {
         let name = format!("landstrip-bench-files-{}", std::process::id());
         let root = env::temp_dir().canonicalize()?.join(name);
-        let ground = Self { programs: programs.canonicalize()?, root };
+        let ground = Self { programs, root };
         fs::create_dir(&ground.root)?;
         Ok(ground)
     }
@@ -137,34 +117,13 @@ impl Ground {
     }
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
-}
-
-/// Samples every subject, in turn and back, so that none always follows the same other one.
-fn in_turn<S>(
-    rounds: usize,
-    subjects: &mut [S],
-    mut sample: impl FnMut(&mut S) -> Outcome<f64>,
-) -> Outcome<Vec<f64>> {
-    let mut samples = vec![Vec::with_capacity(rounds); subjects.len()];
-    for round in 0..rounds {
-        for place in 0..subjects.len() {
-            let at = if round % 2 == 0 { place } else { subjects.len() - 1 - place };
-            samples[at].push(sample(&mut subjects[at])?);
-        }
-    }
-    Ok(samples.into_iter().map(median).collect())
-}
-
 fn heading(text: &str) {
     println!("{text:<52}{:>12}{:>12}{:>8}", "no sandbox", "landstrip", "ratio");
 }
 
 fn row(label: &str, none: f64, ours: f64, budget: f64) {
     let ratio = ours / none;
-    let kept = if ratio <= budget { "kept" } else { "EXCEEDED" };
+    let kept = judged(ratio <= budget);
     println!("  {label:<50}{none:>12.2}{ours:>12.2}{ratio:>8.2}  (budget {budget}: {kept})");
 }
 
@@ -224,38 +183,10 @@ fn work(directory: &Path) -> Outcome<()> {
     Ok(())
 }
 
-/// A process that runs the loops.
-struct Worker {
-    process: Child,
-    replies: BufReader<ChildStdout>,
-}
-
-impl Worker {
-    fn start(ground: &Ground, directory: &Path, rules: Option<&Value>) -> Outcome<Self> {
-        let words = [env::current_exe()?.into(), WORKER.into(), directory.into()];
-        let mut command = ground.command(directory, rules, &words)?;
-        let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
-        let replies = process.stdout.take().ok_or("a worker without standard output")?;
-        Ok(Self { process, replies: BufReader::new(replies) })
-    }
-
-    fn sample(&mut self, step: &str, path: &str) -> Outcome<f64> {
-        let requests = self.process.stdin.as_mut().ok_or("a worker without standard input")?;
-        writeln!(requests, "{step}\t{path}")?;
-        let mut reply = String::new();
-        match self.replies.read_line(&mut reply)? {
-            0 => Err(format!("the worker ended: {}", self.process.wait()?).into()),
-            _ => Ok(reply.trim_end().parse()?),
-        }
-    }
-}
-
-impl Drop for Worker {
-    fn drop(&mut self) {
-        // The end of its standard input, which this closes, is the end of the worker.
-        drop(self.process.stdin.take());
-        let _ = self.process.wait();
-    }
+/// Starts a process that runs the loops in `directory`.
+fn start(ground: &Ground, directory: &Path, rules: Option<&Value>) -> Outcome<Worker> {
+    let words = [env::current_exe()?.into(), WORKER.into(), directory.into()];
+    Worker::start(&mut ground.command(directory, rules, &words)?)
 }
 
 fn measure_calls(ground: &Ground) -> Outcome<()> {
@@ -284,10 +215,11 @@ fn measure_calls(ground: &Ground) -> Outcome<()> {
         ("open to read", "granted/file", "the policy for programs", &full, 4.0),
     ] {
         let (one, two) = (ground.directory("none")?, ground.directory("ours")?);
-        let mut workers =
-            [Worker::start(ground, &one, None)?, Worker::start(ground, &two, Some(rules))?];
+        let mut workers = [start(ground, &one, None)?, start(ground, &two, Some(rules))?];
         let label = format!("{step}, {what}");
-        match in_turn(CALL_ROUNDS, &mut workers, |worker| worker.sample(step, path)) {
+        match in_turn(CALL_ROUNDS, &mut workers, |worker| {
+            Ok(worker.ask(&format!("{step}\t{path}"))?.trim_end().parse()?)
+        }) {
             Ok(medians) => row(&label, medians[0], medians[1], budget),
             Err(error) => println!("  {label}: {error}"),
         }
@@ -341,13 +273,7 @@ fn measure_programs(ground: &Ground) -> Outcome<()> {
             let words: Vec<OsString> = words.split(' ').map(OsString::from).collect();
             let mut command = ground.command(directory, *rules, &words)?;
             command.stdout(Stdio::null());
-            let start = Instant::now();
-            let status = command.status()?;
-            let taken = start.elapsed();
-            if !status.success() {
-                return Err(format!("{command:?}: {status}").into());
-            }
-            Ok(taken.as_secs_f64() * 1e3)
+            milliseconds_of(&mut command)
         });
         match medians {
             Ok(medians) => row(label, medians[0], medians[1], budget),
@@ -380,19 +306,13 @@ fn measure_glob(ground: &Ground) -> Outcome<()> {
     ];
     let medians = in_turn(LAUNCH_ROUNDS, &mut commands, |command| {
         command.current_dir(&tree);
-        let start = Instant::now();
-        let status = command.status()?;
-        let taken = start.elapsed();
-        if !status.success() {
-            return Err(format!("{command:?}: {status}").into());
-        }
-        Ok(taken.as_secs_f64() * 1e3)
+        milliseconds_of(command)
     })?;
     let [none, plain, glob, read] = medians[..] else { return Err("four medians".into()) };
     println!("  {:<50}{none:>12.2}{plain:>12.2}", "nothing denied, 100 000 files");
     for (label, ours) in [("denyWrite **/*.pem", glob), ("denyRead **/*.pem", read)] {
         let added = ours - plain;
-        let kept = if added < GLOB_BUDGET_MS { "kept" } else { "EXCEEDED" };
+        let kept = judged(added < GLOB_BUDGET_MS);
         println!(
             "  {label:<50}{none:>12.2}{ours:>12.2}          (+{added:.2} ms, budget {GLOB_BUDGET_MS} ms: {kept})"
         );

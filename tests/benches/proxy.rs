@@ -7,11 +7,11 @@
 //! The programs measured are built by it, in the release profile. It takes about half a minute and
 //! fails for no figure: the budgets are printed beside what was found.
 
-use std::error::Error;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::Duration;
-use std::{env, fs, thread};
+use std::{env, fs};
+use tests::bench::{Outcome, finish, judged, machine};
 use tests::{Running, Sandbox, echo_server, flood_server, programs};
 
 /// Samples of each rate. Odd, so that the median is one of them.
@@ -25,8 +25,6 @@ const RELAY: &str = "--relay";
 const RATE_BUDGET: f64 = 0.8;
 const IDLE_BUDGET_KIB: u64 = 12 * 1024;
 
-type Outcome<T> = Result<T, Box<dyn Error>>;
-
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let outcome = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
@@ -35,20 +33,12 @@ fn main() -> ExitCode {
         // `cargo test --benches`: that it builds is all that a test can say.
         _ => Ok(()),
     };
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("benchmark: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    finish(outcome)
 }
 
 fn measure() -> Outcome<()> {
-    let load = fs::read_to_string("/proc/loadavg")?;
-    let cpus = thread::available_parallelism()?;
     println!("programs: {}", programs().dir.display());
-    println!("{cpus} CPUs, load {}\n", load.split(' ').next().unwrap_or_default());
+    println!("{}\n", machine()?);
     measure_rate()?;
     measure_memory()
 }
@@ -156,8 +146,4 @@ fn memory_of_proxy(running: &Running) -> Outcome<u64> {
         }
     }
     Err("the proxy does not run".into())
-}
-
-fn judged(is_kept: bool) -> &'static str {
-    if is_kept { "kept" } else { "EXCEEDED" }
 }

@@ -23,18 +23,20 @@ use landlock::{
     RulesetCreatedAttr, Scope, path_beneath_rules,
 };
 use serde_json::json;
-use std::error::Error;
 use std::ffi::{OsStr, OsString};
 use std::fmt::Display;
 use std::fs::{self, File, OpenOptions, Permissions};
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::parent_id;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 use std::{env, thread};
+use tests::bench::{
+    Outcome, Worker, built_programs, finish, in_turn, judged, machine, median, milliseconds_of,
+};
 
 /// Samples of each figure. Odd, so that the median is one of them.
 const ROUNDS: usize = 201;
@@ -49,8 +51,6 @@ const LAUNCH_BUDGET_MS: f64 = 1.0;
 const READ_BUDGET: f64 = 1.15;
 const MEMORY_BUDGET_KIB: u64 = 4096;
 
-type Outcome<T> = Result<T, Box<dyn Error>>;
-
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = env::args_os().skip(1).collect();
     let outcome = match arguments.first() {
@@ -63,27 +63,17 @@ fn main() -> ExitCode {
         // `cargo test --benches`: that it builds is all that a test can say.
         _ => Ok(()),
     };
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("benchmark: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    finish(outcome)
 }
 
 fn measure(arguments: &[OsString]) -> Outcome<()> {
-    let asked = arguments.iter().find(|argument| !argument.as_encoded_bytes().starts_with(b"-"));
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let scratch = Scratch::create()?;
-    let programs = Programs::install(asked.map(Path::new), &scratch.0.join("bin"))?;
+    let programs = Programs::install(&built_programs(arguments)?, &scratch.0.join("bin"))?;
     let ground = Ground::create(&scratch.0, listener.local_addr()?.port())?;
     listener.set_nonblocking(true)?;
 
-    let load = fs::read_to_string("/proc/loadavg")?;
-    let load = load.split(' ').next().unwrap_or_default();
-    let cpus = thread::available_parallelism()?;
-    println!("medians of {ROUNDS} samples taken in turn; {cpus} CPUs, load {load} at the start\n");
+    println!("medians of {ROUNDS} samples taken in turn; {}\n", machine()?);
     measure_launch(&programs, &ground)?;
     let busy = measure_calls(&programs, &ground, &listener)?;
     sockets::measure(&programs, &ground)?;
@@ -97,18 +87,10 @@ struct Programs {
 
 impl Programs {
     /// Copies the programs into `directory`, as an installation does.
-    fn install(asked: Option<&Path>, directory: &Path) -> Outcome<Self> {
-        let executable = env::current_exe()?;
-        // TARGET/TRIPLE/release/deps/sandbox-HASH
-        let built = asked.or_else(|| executable.ancestors().nth(2)).unwrap_or(Path::new("."));
+    fn install(built: &Path, directory: &Path) -> Outcome<Self> {
         fs::create_dir(directory)?;
         for name in ["landstrip", "landstrip-broker"] {
-            let program = built.join(name);
-            if !program.is_file() {
-                let commands = "cargo build --release && cargo build --release -p landstrip";
-                return Err(format!("there is no {}: run {commands}", program.display()).into());
-            }
-            fs::copy(program, directory.join(name))?;
+            fs::copy(built.join(name), directory.join(name))?;
         }
         println!("programs: copies of those in {}", built.display());
         Ok(Self { directory: directory.to_owned() })
@@ -222,27 +204,6 @@ impl Drop for Scratch {
     }
 }
 
-/// Samples every subject `ROUNDS` times, in turn and back, so that none always follows the same
-/// other one; returns the medians.
-fn in_turn<S>(
-    subjects: &mut [S],
-    mut sample: impl FnMut(&mut S) -> Outcome<f64>,
-) -> Outcome<Vec<f64>> {
-    let mut samples = vec![Vec::with_capacity(ROUNDS); subjects.len()];
-    for round in 0..ROUNDS {
-        for place in 0..subjects.len() {
-            let at = if round % 2 == 0 { place } else { subjects.len() - 1 - place };
-            samples[at].push(sample(&mut subjects[at])?);
-        }
-    }
-    Ok(samples.into_iter().map(|samples| median(samples, f64::total_cmp)).collect())
-}
-
-fn median<T: Copy>(mut values: Vec<T>, order: impl FnMut(&T, &T) -> std::cmp::Ordering) -> T {
-    values.sort_by(order);
-    values[values.len() / 2]
-}
-
 fn heading(text: &str) {
     let columns = ["no sandbox", "Landlock", "landstrip", "/ none", "/ Landlock"];
     let [none, landlock, ours, to_none, to_landlock] = columns;
@@ -259,10 +220,6 @@ fn row(label: &str, none: f64, landlock: Option<f64>, ours: f64, remark: impl Di
     );
 }
 
-fn judged(is_kept: bool) -> &'static str {
-    if is_kept { "kept" } else { "EXCEEDED" }
-}
-
 fn measure_launch(programs: &Programs, ground: &Ground) -> Outcome<()> {
     let (policy, denials) = (ground.policy(), ground.policy_with_denials());
     let mut plain = Command::new("true");
@@ -273,15 +230,7 @@ fn measure_launch(programs: &Programs, ground: &Ground) -> Outcome<()> {
         programs.sandboxed(ground, Some(&policy), &["true"]),
         programs.sandboxed(ground, Some(&denials), &["true"]),
     ];
-    let medians = in_turn(&mut commands, |command| {
-        let start = Instant::now();
-        let status = command.status()?;
-        let taken = start.elapsed();
-        if !status.success() {
-            return Err(format!("{command:?}: {status}").into());
-        }
-        Ok(taken.as_secs_f64() * 1e3)
-    })?;
+    let medians = in_turn(ROUNDS, &mut commands, milliseconds_of)?;
     let none = medians[0];
     heading("launch of `true` (ms)");
     let labels = ["built-in policy", "policy", "policy with denials"];
@@ -433,41 +382,10 @@ fn restrict(ground: &Ground) -> Outcome<()> {
     Ok(())
 }
 
-/// A process that runs the loops.
-struct Worker {
-    process: Child,
-    replies: BufReader<ChildStdout>,
-}
-
-impl Worker {
-    fn start(command: &mut Command) -> Outcome<Self> {
-        let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
-        let replies = process.stdout.take().ok_or("a worker without standard output")?;
-        Ok(Self { process, replies: BufReader::new(replies) })
-    }
-
-    fn ask(&mut self, line: &str) -> Outcome<String> {
-        let requests = self.process.stdin.as_mut().ok_or("a worker without standard input")?;
-        writeln!(requests, "{line}")?;
-        let mut reply = String::new();
-        match self.replies.read_line(&mut reply)? {
-            0 => Err(format!("the worker ended: {}", self.process.wait()?).into()),
-            _ => Ok(reply),
-        }
-    }
-
-    /// One sample, in microseconds a time.
-    fn sample(&mut self, step: &Step) -> Outcome<f64> {
-        let seconds: f64 = self.ask(step.name)?.trim_end().parse()?;
-        Ok(seconds * 1e6 / f64::from(step.times))
-    }
-}
-
-impl Drop for Worker {
-    fn drop(&mut self) {
-        // The end of its standard input, which this closes, is the end of the worker.
-        let _ = self.process.wait();
-    }
+/// One sample, in microseconds a time.
+fn sample(worker: &mut Worker, step: &Step) -> Outcome<f64> {
+    let seconds: f64 = worker.ask(step.name)?.trim_end().parse()?;
+    Ok(seconds * 1e6 / f64::from(step.times))
 }
 
 /// Returns what the broker took after all that.
@@ -486,8 +404,8 @@ fn measure_calls(
 
     heading("inside (µs each)");
     let measure = |workers: &mut [Worker; 3], step: &Step, label: &str| -> Outcome<()> {
-        let medians = in_turn(workers, |worker| {
-            let sample = worker.sample(step);
+        let medians = in_turn(ROUNDS, workers, |worker| {
+            let sample = sample(worker, step);
             // Only now: a thread that accepts would take turns with the worker on the processor.
             while listener.accept().is_ok() {}
             sample

@@ -10,6 +10,7 @@
 //! one. [`TcpPeer`], [`UnixPeer`], [`Victim`] and [`Snapshot`] tell what really happened, whatever
 //! the command says. The attacks themselves are the program `probe` in `src/bin`.
 
+pub mod bench;
 mod origin;
 mod outcome;
 mod peers;

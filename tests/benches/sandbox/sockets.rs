@@ -1,7 +1,7 @@
 //! What a socket costs: a connect by each way there is, beside one that cannot be made, and a
 //! connection that stands; and what ten thousand connects leave behind in the broker.
 
-use super::{Ground, Memory, Outcome, Programs, Worker, heading, judged, median, row};
+use super::{Ground, Memory, Programs, heading, row};
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketType, sockopt};
 use serde_json::json;
 use std::ffi::OsString;
@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 use tests::FullBacklog;
+use tests::bench::{Outcome, Worker, judged, median};
 
 /// The first argument of a process that runs the loops below.
 pub(super) const WORKER: &str = "--sockets-worker";
