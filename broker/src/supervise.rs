@@ -230,7 +230,8 @@ fn is_job_in_foreground() -> bool {
     let flags = OFlags::RDONLY | OFlags::NOCTTY | OFlags::CLOEXEC;
     fs::open("/dev/tty", flags, Mode::empty())
         .and_then(rustix::termios::tcgetpgrp)
-        .is_ok_and(|group| group == process::getpgrp())
+        // A group from outside this PID namespace has the number 0, which rustix's getpgrp does not know.
+        .is_ok_and(|group| group.as_raw_nonzero().get() == nix::unistd::getpgrp().as_raw())
 }
 
 /// Whether a signal reaches the caller, which lies outside: then the scope is not in force, and

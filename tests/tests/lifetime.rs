@@ -265,6 +265,27 @@ fn the_terminal_is_the_commands() {
     terminal.expect("$ ");
 }
 
+/// As in a container that a session outside was entered from.
+#[test]
+fn a_session_of_another_pid_namespace_has_its_terminal() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("SKIPPED: a PID namespace needs root");
+        return;
+    }
+    let sandbox = Sandbox::new().allow_write(".").deny_read("secret");
+    sandbox.file("work/secret", "TOPSECRET");
+    let mut terminal = Terminal::of(&sandbox);
+    terminal.type_in(
+        "unshare --pid --fork --mount-proc $L -- sh -c 'cat secret; setsid cat /dev/tty; read x < /dev/tty; \
+         echo got=$x'\n",
+    );
+    terminal.expect("secret: Permission denied");
+    terminal.expect("tty: No such device or address");
+    terminal.type_in("typed\n");
+    terminal.expect("\ngot=typed");
+    terminal.expect("$ ");
+}
+
 #[test]
 fn daemons_end_with_the_command() {
     for_each_user(|user| {

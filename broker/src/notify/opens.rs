@@ -17,10 +17,10 @@ use crate::perform::open::{self, Goal};
 use crate::perform::path;
 use crate::report::Denial;
 use crate::view::{View, Wanted};
+use nix::unistd::{Pid, getsid};
 use rustix::fd::OwnedFd;
 use rustix::fs::{self, FileType, OFlags, ResolveFlags};
 use rustix::io::{self, Errno};
-use rustix::process;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -264,7 +264,10 @@ fn is_controlling_terminal(object: &OwnedFd) -> io::Result<bool> {
 
 /// The controlling terminal of the target by a path that leads the broker there too.
 fn own_terminal(target: Target) -> io::Result<PathBuf> {
-    if process::getsid(Some(target.thread())) == process::getsid(None) {
+    // A number of 0 is a session from outside this PID namespace (getsid(2)). There can only be the
+    // one that the broker and so the target were born in, and rustix knows no such number.
+    let session = |pid: i32| getsid(Some(Pid::from_raw(pid)));
+    if session(target.thread().as_raw_nonzero().get()) == session(0) {
         return Ok("/dev/tty".into());
     }
     match target.terminal()? {
