@@ -166,7 +166,12 @@ fn a_killed_broker_takes_the_command_along() {
         running.signal(Signal::SIGKILL);
         let outcome = running.wait();
         assert_eq!(outcome.signal, Some(9));
-        assert!(eventually(|| !std::fs::exists(format!("/proc/{command}")).unwrap()));
+        // Where nobody reaps orphans, a dead process stays in the list (proc_pid_stat(5)).
+        let is_dead = || match std::fs::read_to_string(format!("/proc/{command}/stat")) {
+            Ok(stat) => stat.contains(") Z "),
+            Err(error) => matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ESRCH)),
+        };
+        assert!(eventually(is_dead));
         // Granted paths stay usable for survivors, but nothing that needs the broker is given.
     });
 }
