@@ -11,11 +11,12 @@ use super::serve::Server;
 use super::target::Target;
 use crate::decide::call::{Creation, FileCall, OpenHow, Spot};
 use crate::perform::entry::{self, Entry};
+use crate::perform::object::{Name, Object};
 use crate::perform::open;
 use crate::perform::path;
 use crate::policy::rules::Names;
 use crate::report::Denial;
-use crate::view::{self, Decider, View, Wanted};
+use crate::view::{Decider, View, Wanted};
 use common::trap::FileOperation;
 use nix::libc;
 use rustix::fd::{AsFd, OwnedFd};
@@ -28,15 +29,15 @@ use std::path::Path;
 /// What the broker does in the place of a call, with all that it needs held.
 #[derive(Debug)]
 pub(super) enum Task {
-    Open(OwnedFd, FileType, OpenHow),
+    Open(Object, FileType, OpenHow),
     CreateFile(Entry, OpenHow),
     MakeDirectory(Entry, u32),
     MakeNode(Entry, FileType, u32),
     MakeSymlink(Entry, Vec<u8>),
     Remove(Entry, AtFlags),
     Rename(Entry, Entry, RenameFlags),
-    Link(OwnedFd, Entry),
-    Truncate(OwnedFd, i64),
+    Link(Object, Entry),
+    Truncate(Object, i64),
     /// Not done; with what there is to report.
     Refuse(Errno, Option<Denial>),
 }
@@ -226,18 +227,14 @@ pub(super) fn is_ours(view: &View, entry: &Entry) -> bool {
 
 /// Whether an object that is held is the broker's to open for writing: what is opened for both, only if
 /// both are permitted. Else it is Landlock's, which grants neither. Callers leave devices to Landlock.
-pub(super) fn is_content_ours(view: &View, object: &OwnedFd, wanted: Wanted) -> io::Result<bool> {
-    let name = path::name_of(object)?;
+pub(super) fn is_content_ours(view: &View, object: &Object, wanted: Wanted) -> io::Result<bool> {
     // What proc(5) holds is about who opens it.
-    if !name.is_absolute() || path::is_on_proc(object)? {
+    if object.is_on_proc()? {
         return Ok(false);
     }
-    let stat = fs::fstat(object)?;
-    // Removed under this name, which says nothing of it any more: it can have others.
-    if view::identity_of(&name) != Some(view::identity(&stat)) {
-        return Ok(false);
-    }
-    Ok(!view.denies_object(&stat, wanted)
+    // A former name says nothing of an object any more: it can have others.
+    let Name::Path(name) = object.name()? else { return Ok(false) };
+    Ok(!view.denies_object(object.identity(), wanted)
         && (!wanted.read || view.rules.access(&name).read)
         && view.content(&name) == Decider::Broker)
 }
@@ -416,14 +413,13 @@ fn prepare_link(
         Err(errno) if empty => return Ok(Some(Task::Refuse(errno, None))),
         entry => entry?,
     };
-    let stat = fs::fstat(&object)?;
-    let name = path::name_of(&object)?;
     // A file without a name (O_TMPFILE) has that of its directory in front. One that was removed under
     // this name, and has others, could be denied by those.
-    let nameless = stat.st_nlink == 0;
-    if !nameless && view::identity_of(&name) != Some(view::identity(&stat)) {
-        return Ok(Some(refuse_write(&name)));
-    }
+    let unlinked = object.is_unlinked();
+    let name = match object.name()? {
+        Name::Former(name) if !unlinked => return Ok(Some(refuse_write(&name))),
+        Name::Path(name) | Name::Former(name) | Name::Nameless(name) => name,
+    };
     let (Some(directory), Some(last)) = (name.parent(), name.file_name()) else { return Ok(None) };
     let Some((from, from_by)) = view.entry(directory, last) else { return Ok(None) };
     let Some((to, to_by)) = view.entry(entry.directory(), entry.name()) else {
@@ -432,13 +428,13 @@ fn prepare_link(
     if !empty && [from_by, to_by] == [Decider::Landlock; 2] {
         return Ok(None);
     }
-    let stays_unreadable = nameless || from.access().read || !to.access().read;
-    let denied = view.denies_object(&stat, Wanted { read: to.access().read, write: true });
+    let stays_unreadable = unlinked || from.access().read || !to.access().read;
+    let denied =
+        view.denies_object(object.identity(), Wanted { read: to.access().read, write: true });
     if !stays_unreadable || denied {
         return Ok(Some(refuse_write(&name)));
     }
-    let is_symlink = FileType::from_raw_mode(stat.st_mode) == FileType::Symlink;
-    if is_symlink && leads_astray(view, &entry) {
+    if object.kind() == FileType::Symlink && leads_astray(view, &entry) {
         return Ok(Some(refuse_symlink(&entry)));
     }
     Ok(Some(Task::Link(object, entry)))

@@ -4,6 +4,7 @@ mod files;
 pub(crate) mod listener;
 pub(crate) mod observe;
 mod opens;
+mod pidfds;
 pub(crate) mod serve;
 pub(crate) mod signals;
 mod sockets;

@@ -13,20 +13,18 @@ use crate::decide::call::{self, Call, MetadataCall};
 use crate::failure::Failure;
 use crate::perform::local_ports::LocalPorts;
 use crate::perform::metadata;
-use crate::perform::path;
+use crate::perform::object::Object;
 use crate::perform::rights;
 use crate::perform::stand_ins::StandIns;
 use crate::proxy::Proxy;
 use crate::report::{Denial, Traps};
-use crate::view::{self, View, Wanted};
+use crate::view::{View, Wanted};
 use common::trap::{FileOperation, NetworkOperation};
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{self, Mode};
+use rustix::fs::Mode;
 use rustix::io::{self, Errno};
 use rustix::process;
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -341,30 +339,16 @@ impl Server {
     /// The object is held, so that its identity cannot change any more. Its name can: by then it was
     /// in a place that the command may write, and is only moved to another such place, because
     /// Landlock does not let it be moved out.
-    fn metadata_refused(&self, object: &OwnedFd) -> io::Result<Option<PathBuf>> {
+    fn metadata_refused(&self, object: &Object) -> io::Result<Option<PathBuf>> {
         let view = &self.judges.view;
-        let name = path::name_of(object)?;
-        let text = name.as_os_str().as_bytes();
+        let name = object.name()?;
         // What never had a path belongs to those who hold it.
-        let nameless: [&[u8]; 3] = [b"pipe:[", b"socket:[", b"anon_inode:"];
-        if nameless.iter().any(|prefix| text.starts_with(prefix)) {
+        if name.is_of_its_holders() {
             return Ok(None);
         }
-        let stat = fs::fstat(object)?;
-        if view.denies_object(&stat, Wanted { read: false, write: true }) {
-            return Ok(Some(name));
-        }
-        if view::identity_of(&name) == Some(view::identity(&stat)) {
-            return Ok((!view.is_writable(&name)).then_some(name));
-        }
-        if stat.st_nlink == 0 && text.starts_with(b"/memfd:") {
-            return Ok(None);
-        }
-        // Removed under this name. It may have others, and the suffix may belong to the name.
-        let former = text.strip_suffix(b" (deleted)").unwrap_or(text);
-        let writable =
-            view.is_writable(&name) && view.is_writable(Path::new(OsStr::from_bytes(former)));
-        Ok((!writable).then_some(name))
+        let denied = view.denies_object(object.identity(), Wanted { read: false, write: true });
+        let writable = !denied && name.candidates().all(|path| view.is_writable(path));
+        Ok((!writable).then(|| name.as_path().to_owned()))
     }
 
     /// Does `work` with exactly the target's rights.

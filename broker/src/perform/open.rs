@@ -6,10 +6,11 @@
 //! must be judged for all that the flags allow. Sources: open(2), openat2(2).
 
 use super::entry::{Entry, masked};
+use super::object::Object;
 use super::path;
 use crate::decide::call::{OpenHow, Spot};
 use crate::notify::target::Target;
-use rustix::fd::OwnedFd;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::{self, Errno};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -22,8 +23,8 @@ const LINKS_MAX: usize = 40;
 /// What an open leads to.
 #[derive(Debug)]
 pub(crate) enum Goal {
-    /// An object that is there, and its type.
-    Object(OwnedFd, FileType),
+    /// An object that is there.
+    Object(Object),
     /// An entry that is to be made.
     New(Entry),
 }
@@ -38,7 +39,7 @@ pub(crate) fn resolve(target: Target, spot: Spot, how: &OpenHow) -> io::Result<G
         return resolve_within(target, spot, &path, how);
     }
     let base = path::base(target, spot.directory, &path)?;
-    resolve_from(target, base.as_ref(), &path, how.flags)
+    resolve_from(target, base.as_ref().map(AsFd::as_fd), &path, how.flags)
 }
 
 /// The same from a directory that is held already; none is needed for an absolute path.
@@ -47,7 +48,7 @@ pub(crate) fn resolve(target: Target, spot: Spot, how: &OpenHow) -> io::Result<G
 /// As [`resolve`].
 pub(crate) fn resolve_from(
     target: Target,
-    base: Option<&OwnedFd>,
+    base: Option<BorrowedFd<'_>>,
     path: &[u8],
     flags: OFlags,
 ) -> io::Result<Goal> {
@@ -58,23 +59,23 @@ pub(crate) fn resolve_from(
         return Err(Errno::NOENT);
     }
     if !creates || path::split(path).is_none() {
-        return path::resolve_from(target, base, path, follow).and_then(Goal::of);
+        return path::resolve_from(target, base, path, follow).map(Goal::Object);
     }
     let mut entry = Entry::resolve_from(target, base, path)?;
     for _ in 0..LINKS_MAX {
-        let (object, kind) = match entry.hold() {
+        let object = match entry.hold() {
             Err(Errno::NOENT) => return Ok(Goal::New(entry)),
             found => found?,
         };
-        if kind != FileType::Symlink || !follow {
-            return Ok(Goal::Object(object, kind));
+        if object.kind() != FileType::Symlink || !follow {
+            return Ok(Goal::Object(object));
         }
         // It may lead nowhere: what it names is made then.
         let text = fs::readlinkat(&object, c"", Vec::new())?.into_bytes();
-        let base = (!text.starts_with(b"/")).then(|| entry.parent());
-        if path::split(&text).is_none() || path::is_on_proc(&object)? {
-            return path::resolve_from(target, Some(entry.parent()), entry.last(), true)
-                .and_then(Goal::of);
+        let base = (!text.starts_with(b"/")).then(|| entry.parent().as_fd());
+        if path::split(&text).is_none() || object.is_on_proc()? {
+            return path::resolve_from(target, Some(entry.parent().as_fd()), entry.last(), true)
+                .map(Goal::Object);
         }
         entry = Entry::resolve_from(target, base, &text)?;
     }
@@ -96,21 +97,17 @@ fn resolve_within(target: Target, spot: Spot, path: &[u8], how: &OpenHow) -> io:
             let above = if above.is_empty() { b"." } else { above };
             let parent =
                 fs::openat2(&base, above, flags | OFlags::DIRECTORY, Mode::empty(), resolve)?;
-            let entry = Entry::of(parent, last)?;
+            let entry = Entry::of(Object::of(parent)?, last)?;
             match entry.hold() {
                 Err(Errno::NOENT) => Ok(Goal::New(entry)),
                 _ => Err(Errno::ACCESS),
             }
         }
-        Ok(object) if path::is_on_proc(&object)? => Err(Errno::ACCESS), // the broker's own, perhaps
-        found => found.and_then(Goal::of),
-    }
-}
-
-impl Goal {
-    fn of(object: OwnedFd) -> io::Result<Self> {
-        let kind = path::kind_of(&object)?;
-        Ok(Self::Object(object, kind))
+        found => {
+            let object = Object::of(found?)?;
+            // The broker's own, perhaps.
+            if object.is_on_proc()? { Err(Errno::ACCESS) } else { Ok(Goal::Object(object)) }
+        }
     }
 }
 
@@ -121,7 +118,7 @@ const OURS: OFlags = OFlags::CLOEXEC.union(OFlags::NOCTTY);
 ///
 /// # Errors
 /// Returns what open(2) returns.
-pub(crate) fn open(object: &OwnedFd, how: &OpenHow, umask: Mode) -> io::Result<OwnedFd> {
+pub(crate) fn open(object: &Object, how: &OpenHow, umask: Mode) -> io::Result<OwnedFd> {
     if how.flags.contains(OFlags::CREATE | OFlags::EXCL) {
         return Err(Errno::EXIST);
     }
@@ -132,7 +129,7 @@ pub(crate) fn open(object: &OwnedFd, how: &OpenHow, umask: Mode) -> io::Result<O
     // O_NOFOLLOW was heeded on the way here, and would refuse the magic link. A symbolic link that
     // was not followed cannot be opened through it either (ELOOP).
     let flags = how.flags - (OFlags::CREATE | OFlags::NOFOLLOW);
-    fs::open(path::own_link(object), flags | OURS, mode)
+    object.open(flags | OURS, mode)
 }
 
 /// Opens a FIFO, which waits for its other end. It is given up when `is_waited_for` no longer holds.
@@ -140,7 +137,7 @@ pub(crate) fn open(object: &OwnedFd, how: &OpenHow, umask: Mode) -> io::Result<O
 /// # Errors
 /// Returns what open(2) returns; [`Errno::INTR`] when it was given up; [`Errno::AGAIN`] if too many wait.
 pub(crate) fn open_fifo(
-    object: OwnedFd,
+    object: Object,
     how: OpenHow,
     is_waited_for: impl Fn() -> bool,
 ) -> io::Result<OwnedFd> {
@@ -148,7 +145,7 @@ pub(crate) fn open_fifo(
     /// Most threads that wait for the other end of a FIFO; those that were given up among them.
     const OPENERS_MAX: usize = 256;
     static OPENERS: AtomicUsize = AtomicUsize::new(0);
-    let link = path::own_link(&object);
+    let link = object.link();
     if OPENERS.fetch_add(1, Ordering::SeqCst) >= OPENERS_MAX {
         OPENERS.fetch_sub(1, Ordering::SeqCst);
         return Err(Errno::AGAIN);
