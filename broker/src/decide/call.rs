@@ -32,6 +32,8 @@ pub(crate) enum Call {
     Process(i32),
     /// The same of a process group or a user.
     ProcessGroup,
+    /// A change of the caller's umask.
+    Umask,
     /// A change of the caller's own credentials, or of those that what it executes gets; a filter of
     /// its own.
     Credentials,
@@ -300,6 +302,7 @@ impl Call {
             | libc::SYS_capset
             | libc::SYS_prctl
             | libc::SYS_seccomp => Self::Credentials,
+            libc::SYS_umask => Self::Umask,
             libc::SYS_ptrace if n.unsigned(0) == libc::PTRACE_TRACEME => Self::TraceMe,
             _ => Self::Unknown,
         }

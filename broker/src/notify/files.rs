@@ -137,7 +137,7 @@ impl Server {
     }
 
     fn perform_task(&self, id: u64, target: Target, task: Task) -> io::Result<Done> {
-        let umask = if task.creates() { target.status()?.umask } else { Mode::empty() };
+        let umask = if task.creates() { self.umask_of(target)? } else { Mode::empty() };
         // Only now is it certain that all this was the target's.
         if !self.listener.is_waiting(id) {
             return Err(Errno::SRCH);

@@ -63,6 +63,9 @@ pub(crate) struct Server {
     alike: AtomicBool,
     /// Whether somebody has.
     diverged: AtomicBool,
+    /// The umask that everything in the sandbox has, unless somebody has set another.
+    umask: Mode,
+    umask_set: AtomicBool,
     crew: Mutex<Crew>,
     /// Wakes a parked thread when there is no receiver.
     vacancy: Condvar,
@@ -117,7 +120,8 @@ const PARKED_MAX: usize = 8;
 const STACK: usize = 256 * 1024;
 
 impl Server {
-    /// Serves `listener` by these rules, once [`Server::start`] was called.
+    /// Serves `listener` by these rules, once [`Server::start`] was called. The broker's own umask is
+    /// the command's until then, and empty from now on.
     pub(crate) fn new(listener: OwnedFd, judges: Arc<Judges>, traps: Arc<Traps>) -> Arc<Self> {
         Arc::new(Self {
             listener: Listener::new(listener),
@@ -128,6 +132,9 @@ impl Server {
             credentials: OnceLock::new(),
             alike: AtomicBool::new(false),
             diverged: AtomicBool::new(false),
+            // What is made for a target has the target's umask, which is computed.
+            umask: process::umask(Mode::empty()),
+            umask_set: AtomicBool::new(false),
             crew: Mutex::default(),
             vacancy: Condvar::new(),
             watch: Watch::default(),
@@ -143,8 +150,6 @@ impl Server {
     /// # Errors
     /// Returns [`Errno::AGAIN`] if the system has no more.
     pub(crate) fn start(self: &Arc<Self>) -> io::Result<()> {
-        // What is made for a target has the target's umask, which is computed.
-        process::umask(Mode::empty());
         self.add_thread(&mut self.crew())
     }
 
@@ -241,6 +246,10 @@ impl Server {
             &Call::Process(process) if process == 0 || target.has_thread(process) => {
                 self.listener.let_through(id, Backstop::Registers);
             }
+            Call::Umask => {
+                self.umask_set.store(true, Ordering::SeqCst);
+                self.listener.let_through(id, Backstop::Registers);
+            }
             Call::Credentials => {
                 // From now on they are compared each time. The kernel decides on the call, and what
                 // memory holds does not matter here.
@@ -314,7 +323,7 @@ impl Server {
                 self.traps.log("refused: the broker traces nobody");
                 Err(Errno::PERM)
             }
-            Call::File(_) | Call::Credentials | Call::Unknown => {
+            Call::File(_) | Call::Credentials | Call::Umask | Call::Unknown => {
                 self.traps.log(&format!("refused: unexpected system call {}", notification.number));
                 Err(Errno::NOSYS)
             }
@@ -349,6 +358,18 @@ impl Server {
         let denied = view.denies_object(object.identity(), Wanted { read: false, write: true });
         let writable = !denied && name.candidates().all(|path| view.is_writable(path));
         Ok((!writable).then(|| name.as_path().to_owned()))
+    }
+
+    /// The permission bits left out of what the target makes (umask(2)).
+    ///
+    /// # Errors
+    /// Returns what reading proc(5) returns.
+    pub(super) fn umask_of(&self, target: Target) -> io::Result<Mode> {
+        // Processes have it from their parents, and set it by a call that is notified.
+        match self.umask_set.load(Ordering::SeqCst) {
+            true => Ok(target.status()?.umask),
+            false => Ok(self.umask),
+        }
     }
 
     /// Does `work` with exactly the target's rights.
