@@ -313,9 +313,9 @@ impl Call {
 const SOCK_TYPE_MASK: i32 = 0xf;
 
 impl Call {
-    /// Whether answering it waits for a peer, or for connects that are being made.
+    /// Whether answering it waits for connects that are being made, or starts a process.
     pub(crate) fn can_wait(&self) -> bool {
-        matches!(self, Self::Address(..) | Self::Listen(..) | Self::Shutdown(..))
+        matches!(self, Self::Address(AddressUse::Bind, ..) | Self::Listen(..) | Self::Shutdown(..))
     }
 }
 

@@ -31,6 +31,11 @@ pub(super) fn known(thread: Pid) -> io::Result<Arc<OwnedFd>> {
     Ok(pidfd)
 }
 
+/// Forgets all handles, when there is nothing to do.
+pub(super) fn forget_all() {
+    LATELY.lock().unwrap_or_else(PoisonError::into_inner).clear();
+}
+
 /// Forgets the handle of a thread that has ended.
 pub(super) fn forget(thread: Pid) {
     let mut lately = LATELY.lock().unwrap_or_else(PoisonError::into_inner);

@@ -84,29 +84,30 @@ struct Crew {
 }
 
 /// A thread's turn as receiver.
-#[derive(Debug)]
-struct Turn<'a> {
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Turn<'a> {
     server: &'a Arc<Server>,
     number: u64,
 }
 
 impl Turn<'_> {
-    /// Has another thread receive, before this one does what can have to wait long. If there is none
-    /// to be had, calls wait for this one.
-    fn pass_on(&self) {
+    /// Has another thread receive, before this one does what can have to wait long, unless one does
+    /// already. If there is none to be had, calls wait for this one.
+    pub(super) fn pass_on(self) {
         self.server.leave_vacancy(self.number);
     }
 
     /// Does what seldom has to wait: for the lock of an inode or a directory, which a long write or a
-    /// slow file system holds, or for the other end of a FIFO. If it does, another thread receives
-    /// after a moment; to have one wake up each time would cost more than what is done.
-    fn watched(&self, work: impl FnOnce()) {
+    /// slow file system holds, for the other end of a FIFO, or for a peer although the broker asked
+    /// not to wait. If it does, another thread receives after a moment; to have one wake up each time
+    /// would cost more than what is done.
+    fn watched(self, work: impl FnOnce()) {
         let number = self.server.watch.begin(self.server, self.number);
         work();
         self.server.watch.end(number);
     }
 
-    fn is_over(&self) -> bool {
+    fn is_over(self) -> bool {
         let crew = self.server.crew();
         crew.turn != self.number || !crew.has_receiver
     }
@@ -174,9 +175,9 @@ impl Server {
                         let call = Call::decode(&notification);
                         if call.can_wait() {
                             turn.pass_on();
-                            self.answer(&notification, &call);
+                            self.answer(turn, &notification, &call);
                         } else {
-                            turn.watched(|| self.answer(&notification, &call));
+                            turn.watched(|| self.answer(turn, &notification, &call));
                         }
                     }
                     Ok(None) if self.listener.is_orphaned() => return,
@@ -228,7 +229,7 @@ impl Server {
         self.crew.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn answer(&self, notification: &Notification, call: &Call) {
+    fn answer(&self, turn: Turn<'_>, notification: &Notification, call: &Call) {
         let target = Target::new(notification.thread);
         let id = notification.id;
         match call {
@@ -264,7 +265,7 @@ impl Server {
                 self.listener.let_through(id, Backstop::Registers);
             }
             other => {
-                self.listener.complete(id, self.perform(notification, target, other));
+                self.listener.complete(id, self.perform(turn, notification, other));
             }
         }
     }
@@ -297,11 +298,12 @@ impl Server {
     }
 
     /// Performs or refuses a call that was judged by memory: there is no way to let it through.
-    fn perform(&self, notification: &Notification, target: Target, call: &Call) -> io::Result<()> {
+    fn perform(&self, turn: Turn<'_>, notification: &Notification, call: &Call) -> io::Result<()> {
+        let target = Target::new(notification.thread);
         let id = notification.id;
         match *call {
             Call::Address(kind, socket, address, length) => {
-                self.address(id, target, kind, (socket, address, length))
+                self.address(turn, id, target, kind, (socket, address, length))
             }
             Call::Listen(socket, backlog) => self.listen(id, target, (socket, backlog)),
             Call::Shutdown(socket, how) => self.shutdown(id, target, (socket, how)),
