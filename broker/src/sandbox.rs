@@ -73,9 +73,11 @@ impl Sandbox {
                 true => filters::filter(Options { alone: true, ..options }),
                 false => &[],
             };
-            let packet = plan::encode_filter(filters::filter(options), alone)
+            let packet = plan::encode_filter(false, filters::filter(options), alone)
                 .map_err(|_| Failure::Internal("filter", "it is too long".to_owned()))?;
-            child.send(&packet, None).map_err(|errno| Failure::system("send the filter", errno))?;
+            child
+                .send_filter(&packet)
+                .map_err(|errno| Failure::system("send the filter", errno))?;
         }
 
         let scratch = policy.built_in.then(|| make_scratch(&mut policy)).transpose()?;
@@ -146,7 +148,7 @@ impl Sandbox {
         &self,
         arguments: &[OsString],
         tool: usize,
-        control: Control,
+        mut control: Control,
         signals: &Signals,
         family: &mut Family,
     ) -> Result<i32, Failure> {
@@ -162,7 +164,7 @@ impl Sandbox {
         let packet = plan::encode(tool, &candidates, &environment)
             .map_err(|_| Failure::Internal("plan", "PATH is too long".to_owned()))?;
         control
-            .send(&packet, Some(self.judges.ruleset.as_fd()))
+            .send_plan(packet, self.judges.ruleset.as_fd(), false)
             .map_err(|errno| Failure::system("send the plan", errno))?;
         let chore = self.scratch.as_ref().map(|scratch| || scratch.remove_stale_ones());
         let tool = name.as_bytes();
