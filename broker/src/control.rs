@@ -54,6 +54,19 @@ impl Control {
         Ok(Self { socket, child, withheld: None })
     }
 
+    /// Whether the platform lets the broker take descriptors of the command: Docker's default
+    /// seccomp profile does not.
+    ///
+    /// # Errors
+    /// Returns why it does not.
+    pub(crate) fn can_take_descriptors(&self) -> io::Result<()> {
+        // The right is asked for before the number is looked at, which no descriptor has.
+        match self.take(RawFd::MAX) {
+            Ok(_) | Err(Errno::BADF) => Ok(()),
+            Err(errno) => Err(errno),
+        }
+    }
+
     /// A duplicate of the child's descriptor `number`.
     fn take(&self, number: RawFd) -> io::Result<OwnedFd> {
         let pidfd = process::pidfd_open(self.child, PidfdFlags::empty())?;

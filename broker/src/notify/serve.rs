@@ -84,7 +84,7 @@ struct Crew {
 
 /// A thread's turn as receiver.
 #[derive(Debug)]
-struct Turn<'a> {
+pub(super) struct Turn<'a> {
     server: &'a Arc<Server>,
     number: u64,
 }
@@ -92,7 +92,7 @@ struct Turn<'a> {
 impl Turn<'_> {
     /// Has another thread receive, before this one does what can have to wait long. If there is none
     /// to be had, calls wait for this one.
-    fn pass_on(&self) {
+    pub(super) fn pass_on(&self) {
         self.server.leave_vacancy(self.number);
     }
 
@@ -171,9 +171,9 @@ impl Server {
                         let call = Call::decode(&notification);
                         if call.can_wait() {
                             turn.pass_on();
-                            self.answer(&notification, &call);
+                            self.answer(&turn, &notification, &call);
                         } else {
-                            turn.watched(|| self.answer(&notification, &call));
+                            turn.watched(|| self.answer(&turn, &notification, &call));
                         }
                     }
                     Ok(None) if self.listener.is_orphaned() => return,
@@ -225,7 +225,7 @@ impl Server {
         self.crew.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn answer(&self, notification: &Notification, call: &Call) {
+    fn answer(&self, turn: &Turn<'_>, notification: &Notification, call: &Call) {
         let target = Target::new(notification.thread);
         let id = notification.id;
         match call {
@@ -255,6 +255,10 @@ impl Server {
             // parent the broker always was.
             Call::TraceMe if target.parent().is_ok_and(|parent| parent != process::getpid()) => {
                 self.listener.let_through(id, Backstop::Registers);
+            }
+            &Call::Send(socket, flags, messages) => {
+                let sent = self.send(turn, id, target, (socket, flags, messages));
+                self.listener.complete_with(id, sent);
             }
             other => {
                 self.listener.complete(id, self.perform(notification, target, other));
@@ -316,7 +320,7 @@ impl Server {
                 self.traps.log("refused: the broker traces nobody");
                 Err(Errno::PERM)
             }
-            Call::File(_) | Call::Credentials | Call::Unknown => {
+            Call::File(_) | Call::Send(..) | Call::Credentials | Call::Unknown => {
                 self.traps.log(&format!("refused: unexpected system call {}", notification.number));
                 Err(Errno::NOSYS)
             }
@@ -391,17 +395,19 @@ impl Server {
         if self.alike.load(Ordering::SeqCst) && !self.diverged.load(Ordering::SeqCst) {
             return Ok(true);
         }
-        let own = match self.credentials.get() {
-            Some(own) => own,
-            None => {
-                let own = Status::own()?.credentials;
-                self.credentials.get_or_init(|| own)
-            }
-        };
-        let alike = target.status()?.credentials == *own;
+        let alike = target.status()?.credentials == *self.own_credentials()?;
         if alike {
             self.alike.store(true, Ordering::SeqCst);
         }
         Ok(alike)
+    }
+
+    /// The broker's own credentials, with the filter that the command has.
+    pub(super) fn own_credentials(&self) -> io::Result<&Credentials> {
+        if let Some(own) = self.credentials.get() {
+            return Ok(own);
+        }
+        let own = Status::own()?.credentials;
+        Ok(self.credentials.get_or_init(|| own))
     }
 }

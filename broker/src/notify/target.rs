@@ -4,7 +4,7 @@
 //! after [`Listener::is_waiting`](super::listener::Listener::is_waiting) was asked afterwards.
 //! Sources: process_vm_readv(2), proc(5), pidfd_getfd(2).
 
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::OwnedFd;
 use rustix::fs::{self, Mode, OFlags};
 use rustix::io::{self, Errno};
 use rustix::process::{self, Pid, PidfdFlags, PidfdGetfdFlags};
@@ -67,10 +67,35 @@ impl Target {
         if length == 0 {
             return Ok(0);
         }
-        let remote = [nix::sys::uio::RemoteIoVec { base, len: length }];
+        self.read_vector(&[nix::sys::uio::RemoteIoVec { base, len: length }], buffer)
+    }
+
+    fn read_vector(
+        &self,
+        remote: &[nix::sys::uio::RemoteIoVec],
+        buffer: &mut [u8],
+    ) -> io::Result<usize> {
         let thread = nix::unistd::Pid::from_raw(self.thread.as_raw_nonzero().get());
-        nix::sys::uio::process_vm_readv(thread, &mut [IoSliceMut::new(buffer)], &remote)
+        nix::sys::uio::process_vm_readv(thread, &mut [IoSliceMut::new(buffer)], remote)
             .map_err(|e| Errno::from_raw_os_error(e as i32))
+    }
+
+    /// Copies `parts` one after the other, each by its address and length, into `buffer`, which has
+    /// their length. There are at most 1024 (UIO_MAXIOV).
+    ///
+    /// # Errors
+    /// As [`Target::read`].
+    pub(crate) fn gather(&self, parts: &[(u64, usize)], buffer: &mut [u8]) -> io::Result<()> {
+        let wanted = buffer.len();
+        if wanted == 0 {
+            return Ok(());
+        }
+        let remote = parts.iter().map(|&(at, len)| {
+            let base = usize::try_from(at).map_err(|_| Errno::FAULT)?;
+            Ok(nix::sys::uio::RemoteIoVec { base, len })
+        });
+        let remote = remote.collect::<io::Result<Vec<_>>>()?;
+        if self.read_vector(&remote, buffer)? == wanted { Ok(()) } else { Err(Errno::FAULT) }
     }
 
     /// Copies the path at `address`, without its NUL.
@@ -193,10 +218,17 @@ impl Target {
         if number < 0 {
             return Err(Errno::BADF);
         }
+        process::pidfd_getfd(self.hold()?, number, PidfdGetfdFlags::empty())
+    }
+
+    /// The thread itself, which no other can become.
+    ///
+    /// # Errors
+    /// Returns what pidfd_open(2) returns.
+    pub(crate) fn hold(&self) -> io::Result<OwnedFd> {
         // PIDFD_THREAD (Linux 6.9): a thread may have a descriptor table of its own.
         const PIDFD_THREAD: PidfdFlags = PidfdFlags::from_bits_retain(0o200);
-        let pidfd = process::pidfd_open(self.thread, PIDFD_THREAD)?;
-        process::pidfd_getfd(pidfd.as_fd(), number, PidfdGetfdFlags::empty())
+        process::pidfd_open(self.thread, PIDFD_THREAD)
     }
 
     /// The target's memory, for [`Memory::write`].
@@ -294,6 +326,11 @@ fn read_file(path: &str) -> io::Result<Vec<u8>> {
 pub(crate) const AT_FDCWD: RawFd = -100;
 
 impl Credentials {
+    /// Whether these are the same user, groups and capabilities, whatever filters there are.
+    pub(crate) fn has_rights_of(&self, other: &Self) -> bool {
+        self.lines == other.lines
+    }
+
     /// Real, effective, saved and file system id, of the line that begins with `name`.
     pub(crate) fn ids(&self, name: &str) -> Option<[u32; 4]> {
         let ids: Option<Vec<u32>> = self.numbers(name)?.map(|number| number.parse().ok()).collect();
