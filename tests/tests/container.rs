@@ -160,6 +160,30 @@ fn unix_sockets_are_judged_in_a_default_container() {
 }
 
 #[test]
+fn datagram_sockets_stay_refused_in_a_default_container_which_check_says() {
+    let container = Container::new("datagrams");
+    if !runc_works(&container) {
+        return;
+    }
+    let policy = r#"{"network":{"allowUnixSockets":["/work/good","/work/stream"]}}"#;
+    container.world.file("root/etc/policy.json", policy);
+    let good = tests::UnixPeer::at(container.world.path("work/good"), "dgram");
+    let stream = tests::UnixPeer::at(container.world.path("work/stream"), "stream");
+    let attack = "probe unix-sendto good + unix-connect stream stream; exit 1";
+    let landstrip = ["/bin/landstrip", "-p", "/etc/policy.json"];
+    let output = container.run(&[&landstrip[..], &["sh", "-c", attack]].concat());
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(text, "unix-sendto=EACCES\nunix-connect=OK\n", "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("unix datagram"), "{output:?}");
+    let output = container.run(&[&landstrip[..], &["--check"]].concat());
+    assert!(String::from_utf8_lossy(&output.stdout).contains("pidfd_getfd"), "{output:?}");
+    stream.reached();
+    assert_eq!(good.connections(), 0);
+    container.run(&["probe", "unix-sendto", "good"]);
+    good.reached();
+}
+
+#[test]
 fn connects_to_the_proxy_port_work_in_a_default_container() {
     let container = Container::new("connect");
     if !runc_works(&container) {

@@ -16,6 +16,8 @@ use std::os::fd::RawFd;
 pub(crate) enum Call {
     /// connect or bind: descriptor, address, length.
     Address(AddressUse, RawFd, u64, u32),
+    /// sendto, sendmsg or sendmmsg: descriptor, flags, messages.
+    Send(RawFd, u32, Messages),
     /// listen on a descriptor: backlog.
     Listen(RawFd, i32),
     /// shutdown of a descriptor: how.
@@ -50,6 +52,17 @@ pub(crate) enum AddressUse {
     Connect,
     /// bind(2)
     Bind,
+}
+
+/// What is sent, each where it lies in the target's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Messages {
+    /// sendto: data with its length, address with its length.
+    Data(u64, u64, u64, u32),
+    /// sendmsg: a `struct msghdr`.
+    One(u64),
+    /// sendmmsg: an array of `struct mmsghdr`, with their number.
+    Several(u64, u32),
 }
 
 /// A path argument: the directory descriptor that a relative path starts from, and its address.
@@ -185,6 +198,15 @@ impl Call {
                 Self::Address(AddressUse::Connect, n.int(0), address(1), n.unsigned(2))
             }
             libc::SYS_bind => Self::Address(AddressUse::Bind, n.int(0), address(1), n.unsigned(2)),
+            libc::SYS_sendto => {
+                let data = Messages::Data(address(1), address(2), address(4), n.unsigned(5));
+                Self::Send(n.int(0), n.unsigned(3), data)
+            }
+            libc::SYS_sendmsg => Self::Send(n.int(0), n.unsigned(2), Messages::One(address(1))),
+            libc::SYS_sendmmsg => {
+                let several = Messages::Several(address(1), n.unsigned(2));
+                Self::Send(n.int(0), n.unsigned(3), several)
+            }
             libc::SYS_listen => Self::Listen(n.int(0), n.int(1)),
             libc::SYS_shutdown => Self::Shutdown(n.int(0), n.int(1)),
             libc::SYS_socketpair
@@ -313,7 +335,8 @@ impl Call {
 const SOCK_TYPE_MASK: i32 = 0xf;
 
 impl Call {
-    /// Whether answering it waits for connects that are being made, or starts a process.
+    /// Whether answering it waits for connects that are being made, or starts a process. A connect or a
+    /// message seldom has to wait, which shows when it is made.
     pub(crate) fn can_wait(&self) -> bool {
         matches!(self, Self::Address(AddressUse::Bind, ..) | Self::Listen(..) | Self::Shutdown(..))
     }
@@ -412,6 +435,7 @@ mod tests {
             filter::Options { report_reads: true, ..closed },
             filter::Options { local_binding: true, ..closed },
             filter::Options { all_unix_sockets: true, ..closed },
+            filter::Options { unix_datagrams: true, ..closed },
         ] {
             for entry in filter::describe(&options).filter(|e| e.what.contains("the broker")) {
                 let known = decode(i64::from(entry.call.number), [0; 6]) != Call::Unknown;
@@ -427,6 +451,17 @@ mod tests {
         let expected =
             MetadataCall { subject: Subject::Descriptor(5), change: RawChange::Mode(0o644) };
         assert_eq!(call, Call::Metadata(expected));
+    }
+
+    #[test]
+    fn a_send_has_its_flags_where_the_call_has_them() {
+        for (number, arguments, what) in [
+            (libc::SYS_sendto, [3, 0x10, 5, 0x40, 0x20, 110], Messages::Data(0x10, 5, 0x20, 110)),
+            (libc::SYS_sendmsg, [3, 0x10, 0x40, 1, 2, 3], Messages::One(0x10)),
+            (libc::SYS_sendmmsg, [3, 0x10, 7, 0x40, 1, 2], Messages::Several(0x10, 7)),
+        ] {
+            assert_eq!(decode(number, arguments), Call::Send(3, 0x40, what));
+        }
     }
 
     #[test]

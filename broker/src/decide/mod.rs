@@ -1,4 +1,5 @@
 //! Pure verdicts over what was copied from the target: no system call, no state.
 
 pub(crate) mod address;
+pub(crate) mod ancillary;
 pub(crate) mod call;

@@ -2,6 +2,7 @@
 
 mod files;
 pub(crate) mod listener;
+mod messages;
 pub(crate) mod observe;
 mod opens;
 mod pidfds;

@@ -264,6 +264,10 @@ impl Server {
             Call::TraceMe if target.parent().is_ok_and(|parent| parent != process::getpid()) => {
                 self.listener.let_through(id, Backstop::Registers);
             }
+            &Call::Send(socket, flags, messages) => {
+                let sent = self.send(turn, id, target, (socket, flags, messages));
+                self.listener.complete_with(id, sent);
+            }
             other => {
                 self.listener.complete(id, self.perform(turn, notification, other));
             }
@@ -325,7 +329,7 @@ impl Server {
                 self.traps.log("refused: the broker traces nobody");
                 Err(Errno::PERM)
             }
-            Call::File(_) | Call::Credentials | Call::Umask | Call::Unknown => {
+            Call::File(_) | Call::Send(..) | Call::Credentials | Call::Umask | Call::Unknown => {
                 self.traps.log(&format!("refused: unexpected system call {}", notification.number));
                 Err(Errno::NOSYS)
             }
@@ -398,17 +402,19 @@ impl Server {
         if self.alike.load(Ordering::SeqCst) && !self.diverged.load(Ordering::SeqCst) {
             return Ok(true);
         }
-        let own = match self.credentials.get() {
-            Some(own) => own,
-            None => {
-                let own = Status::own()?.credentials;
-                self.credentials.get_or_init(|| own)
-            }
-        };
-        let alike = target.status()?.credentials == *own;
+        let alike = target.status()?.credentials == *self.own_credentials()?;
         if alike {
             self.alike.store(true, Ordering::SeqCst);
         }
         Ok(alike)
+    }
+
+    /// The broker's own credentials, with the filter that the command has.
+    pub(super) fn own_credentials(&self) -> io::Result<&Credentials> {
+        if let Some(own) = self.credentials.get() {
+            return Ok(own);
+        }
+        let own = Status::own()?.credentials;
+        Ok(self.credentials.get_or_init(|| own))
     }
 }

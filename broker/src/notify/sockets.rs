@@ -24,7 +24,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 /// What a permitted address leads to.
-enum Goal {
+pub(super) enum Goal {
     /// Whoever has the address.
     Address,
     /// A loopback address in the place of the unspecified one.
@@ -165,7 +165,7 @@ impl Server {
     }
 
     /// Whether a peer is still to be waited for: the target can be gone, or have got a signal.
-    fn look_after(&self, turn: Turn<'_>, id: u64, target: Target) -> io::Result<()> {
+    pub(super) fn look_after(&self, turn: Turn<'_>, id: u64, target: Target) -> io::Result<()> {
         turn.pass_on();
         let signalled = is_signalled(target);
         match self.listener.is_waiting(id) {
@@ -202,7 +202,7 @@ impl Server {
     }
 
     /// Judges the address, and follows it to what it names where that is what decides.
-    fn judge(
+    pub(super) fn judge(
         &self,
         id: u64,
         target: Target,

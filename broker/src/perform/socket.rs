@@ -58,6 +58,10 @@ impl Address {
         Self(bytes)
     }
 
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
     /// What it names.
     ///
     /// # Errors
@@ -104,10 +108,10 @@ pub(crate) struct Socket {
 }
 
 /// How often a wait looks whether it is still wanted.
-const LOOK_INTERVAL: Duration = Duration::from_millis(200);
+pub(super) const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 /// How long a full queue is left alone at first, and at most.
-const QUEUE_PAUSE: Duration = Duration::from_millis(2);
-const QUEUE_PAUSE_MAX: Duration = Duration::from_millis(50);
+pub(super) const QUEUE_PAUSE: Duration = Duration::from_millis(2);
+pub(super) const QUEUE_PAUSE_MAX: Duration = Duration::from_millis(50);
 
 /// A descriptor of the target and its flag.
 #[derive(Clone, Copy, Debug)]
@@ -165,7 +169,8 @@ impl Socket {
             AddressFamily::NETLINK => sockopt::socket_protocol(&socket)?.is_none(),
             AddressFamily::UNIX => {
                 let connected = [SocketType::STREAM, SocketType::SEQPACKET].contains(&kind);
-                connected && rules.unix.any() || rules.unix.all && kind == SocketType::DGRAM
+                connected && rules.unix.any()
+                    || rules.unix.any_datagram() && kind == SocketType::DGRAM
             }
             _ => false,
         };
@@ -306,7 +311,7 @@ impl Socket {
         address: &Address,
         look: impl Fn() -> io::Result<()>,
     ) -> io::Result<()> {
-        let deadline = self.deadline()?;
+        let deadline = deadline(&self.descriptor)?;
         let mut pause = QUEUE_PAUSE;
         loop {
             match self.start(address)? {
@@ -335,7 +340,7 @@ impl Socket {
     /// Returns [`Errno::INPROGRESS`] when the target's SO_SNDTIMEO has run out (socket(7)), and what
     /// `look` returns.
     pub(crate) fn wait(&self, look: impl Fn() -> io::Result<()>) -> io::Result<()> {
-        let deadline = if self.blocking { self.deadline()? } else { None };
+        let deadline = if self.blocking { deadline(&self.descriptor)? } else { None };
         // On loopback most connects are decided at once.
         let mut limit = Duration::ZERO;
         loop {
@@ -369,12 +374,6 @@ impl Socket {
         poll(&mut fds, Some(&soon)).is_ok_and(|count| count > 0)
     }
 
-    /// When SO_SNDTIMEO ends a wait that starts now, if one is set (socket(7)).
-    fn deadline(&self) -> io::Result<Option<Instant>> {
-        let limit = sockopt::socket_timeout(&self.descriptor, Timeout::Send)?;
-        Ok(limit.map(|limit| Instant::now() + limit))
-    }
-
     /// Whether it is the broker's own, to be put in the place of the target's.
     pub(crate) fn is_stand_in(&self) -> bool {
         self.replaces.is_some()
@@ -390,8 +389,17 @@ impl Socket {
     }
 }
 
+/// When SO_SNDTIMEO ends a wait that starts now, if one is set (socket(7)).
+///
+/// # Errors
+/// Returns what getsockopt(2) returns.
+pub(super) fn deadline(socket: impl AsFd) -> io::Result<Option<Instant>> {
+    let limit = sockopt::socket_timeout(socket, Timeout::Send)?;
+    Ok(limit.map(|limit| Instant::now() + limit))
+}
+
 /// With SO_SNDTIMEO a call is not made again after a signal (signal(7)).
-fn interrupted(errno: Errno, deadline: Option<Instant>) -> Errno {
+pub(super) fn interrupted(errno: Errno, deadline: Option<Instant>) -> Errno {
     if errno == RESTART && deadline.is_some() { Errno::INTR } else { errno }
 }
 

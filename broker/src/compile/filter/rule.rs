@@ -66,6 +66,8 @@ pub(crate) enum When {
     NetworkAllowed,
     LocalBinding,
     AllUnixSockets,
+    /// Some are listed. Where all Unix sockets may be reached, there is nothing to judge.
+    UnixDatagrams,
     ReadsNotReported,
 }
 
@@ -119,6 +121,7 @@ impl When {
             When::NetworkAllowed => options.allow_network,
             When::LocalBinding => options.local_binding && !options.allow_network,
             When::AllUnixSockets => options.all_unix_sockets,
+            When::UnixDatagrams => options.unix_datagrams && !options.all_unix_sockets,
             When::ReadsNotReported => !options.report_reads,
         }
     }
