@@ -1,122 +1,10 @@
-//! In a container like Docker's: its default seccomp profile, no capabilities, an unprivileged
-//! user, a read-only root with the three programs and a static busybox, and a writable `/work`.
-//!
-//! Skipped, loudly, only where runc cannot start such a container at all.
+//! An image that has nothing but the three programs and a static busybox.
 
-use serde_json::{Value, json};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-use tests::{User, World, programs};
-
-/// A bundle for runc: the root, and the work directory beside it.
-struct Container {
-    world: World,
-    name: String,
-    has_usr: bool,
-}
-
-impl Container {
-    fn new(name: &str) -> Self {
-        let world = World::new(User::Nobody);
-        for dir in ["root", "root/bin", "root/proc", "root/dev", "root/work", "root/etc"] {
-            world.dir(dir);
-        }
-        for program in ["landstrip", "landstrip-broker", "landstrip-proxy", "probe"] {
-            copy(&programs().dir.join(program), &world.path("root/bin").join(program));
-        }
-        let busybox = ["/bin/busybox", "/usr/bin/busybox"].iter().map(Path::new);
-        let busybox = busybox.into_iter().find(|p| p.exists()).expect("busybox-static");
-        copy(busybox, &world.path("root/bin/busybox"));
-        for applet in ["sh", "cat", "touch", "mkdir", "ls", "true", "sleep", "tar", "chmod"] {
-            std::os::unix::fs::symlink("busybox", world.path("root/bin").join(applet)).unwrap();
-        }
-        Self { world, name: format!("landstrip-{}-{name}", std::process::id()), has_usr: false }
-    }
-
-    /// Makes the programs of the host usable too, below /usr.
-    fn with_programs_of_the_host(mut self) -> Self {
-        self.world.dir("root/usr");
-        for name in ["lib", "lib64"] {
-            let link = self.world.path("root").join(name);
-            std::os::unix::fs::symlink(format!("usr/{name}"), link).unwrap();
-        }
-        self.has_usr = true;
-        self
-    }
-
-    fn run(&self, args: &[&str]) -> Output {
-        let work = self.world.path("work");
-        let mut config = config(args, &work);
-        if self.has_usr {
-            let options = ["rbind", "ro"];
-            let usr = json!({ "destination": "/usr", "type": "bind", "source": "/usr",
-                "options": options });
-            config["mounts"].as_array_mut().expect("mounts").push(usr);
-        }
-        self.world.file("config.json", config.to_string());
-        let state = self.world.path("state");
-        let mut command = Command::new("timeout");
-        command.args(["-k", "2", "60", "runc", "--root"]).arg(state);
-        command.args(["run", "--bundle"]).arg(self.world.path("")).arg(&self.name);
-        command.stdin(std::process::Stdio::null());
-        command.output().expect("runc is installed by .ci/run")
-    }
-}
-
-fn copy(from: &Path, to: &PathBuf) {
-    std::fs::copy(from, to).unwrap_or_else(|error| panic!("{}: {error}", from.display()));
-}
-
-/// The runtime configuration that Docker would write, as far as it matters here.
-fn config(args: &[&str], work: &Path) -> Value {
-    let profile = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/docker-seccomp.json");
-    let seccomp: Value =
-        serde_json::from_str(&std::fs::read_to_string(profile).unwrap()).expect("a profile");
-    json!({
-        "ociVersion": "1.0.2",
-        "process": {
-            "user": { "uid": 65534, "gid": 65534 },
-            "args": args,
-            "env": ["PATH=/bin", "HOME=/work"],
-            "cwd": "/work",
-            "noNewPrivileges": false,
-            "capabilities": {}
-        },
-        "root": { "path": "root", "readonly": true },
-        "mounts": [
-            { "destination": "/proc", "type": "proc", "source": "proc" },
-            { "destination": "/dev", "type": "tmpfs", "source": "tmpfs",
-              "options": ["nosuid", "mode=755", "size=64k"] },
-            { "destination": "/dev/shm", "type": "tmpfs", "source": "shm",
-              "options": ["nosuid", "mode=1777", "size=1m"] },
-            { "destination": "/work", "type": "bind", "source": work,
-              "options": ["bind", "rw"] }
-        ],
-        "linux": {
-            "namespaces": [{ "type": "pid" }, { "type": "ipc" }, { "type": "uts" },
-                { "type": "mount" }, { "type": "network" }],
-            "seccomp": seccomp,
-            "maskedPaths": ["/proc/kcore", "/proc/keys", "/proc/timer_list"],
-            "readonlyPaths": ["/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus"]
-        }
-    })
-}
-
-/// Whether runc can start the container without landstrip; says so loudly if not.
-fn runc_works(container: &Container) -> bool {
-    let plain = container.run(&["true"]);
-    if !plain.status.success() {
-        eprintln!("!!\n!! SKIPPED: runc cannot start a container here: {plain:?}\n!!");
-    }
-    plain.status.success()
-}
+use crate::bundle::Container;
 
 #[test]
 fn the_sandbox_works_in_a_default_container() {
-    let container = Container::new("works");
-    if !runc_works(&container) {
-        return;
-    }
+    let Some(container) = Container::scratch("works") else { return };
     let policy = r#"{"filesystem":{"allowWrite":["/work/in"],"denyRead":["/work/secret"]}}"#;
     container.world.file("root/etc/policy.json", policy);
     container.world.dir("work/in");
@@ -142,10 +30,7 @@ fn the_sandbox_works_in_a_default_container() {
 
 #[test]
 fn unix_sockets_are_judged_in_a_default_container() {
-    let container = Container::new("unix");
-    if !runc_works(&container) {
-        return;
-    }
+    let Some(container) = Container::scratch("unix") else { return };
     let policy = r#"{"network":{"allowUnixSockets":["/work/good"]}}"#;
     container.world.file("root/etc/policy.json", policy);
     let good = tests::UnixPeer::at(container.world.path("work/good"), "stream");
@@ -161,10 +46,7 @@ fn unix_sockets_are_judged_in_a_default_container() {
 
 #[test]
 fn connects_to_the_proxy_port_work_in_a_default_container() {
-    let container = Container::new("connect");
-    if !runc_works(&container) {
-        return;
-    }
+    let Some(container) = Container::scratch("connect") else { return };
     container.world.file("root/etc/policy.json", r#"{"network":{"httpProxyPort":4000}}"#);
     // Nobody listens: reached means refused by the peer, not by the sandbox.
     let output = container.run(&[
@@ -190,16 +72,10 @@ fn connects_to_the_proxy_port_work_in_a_default_container() {
 
 #[test]
 fn servers_are_bound_and_reached_in_a_default_container() {
-    let container = Container::new("serve");
-    if !runc_works(&container) {
-        return;
-    }
+    let Some(container) = Container::scratch("serve") else { return };
     container.world.file("root/etc/policy.json", r#"{"network":{"allowLocalBinding":true}}"#);
     container.world.file("work/page", "served");
-    for applet in ["httpd", "wget", "netstat", "grep", "seq"] {
-        std::os::unix::fs::symlink("busybox", container.world.path("root/bin").join(applet))
-            .unwrap();
-    }
+    container.applets(&["httpd", "wget", "netstat", "grep", "seq"]);
     // Inside: a server that binds all addresses, a client, and another server of this host.
     let fetch = "for i in $(seq 99); do wget -q -O - http://127.0.0.1:$P/page && break; \
                  sleep 0.1; done 2>/dev/null";
@@ -226,10 +102,7 @@ fn servers_are_bound_and_reached_in_a_default_container() {
 
 #[test]
 fn ports_are_the_sandbox_s_own_and_free_again_in_a_default_container() {
-    let container = Container::new("ports");
-    if !runc_works(&container) {
-        return;
-    }
+    let Some(container) = Container::scratch("ports") else { return };
     container.world.file("root/etc/policy.json", r#"{"network":{"allowLocalBinding":true}}"#);
     let attack = "probe own-server 127.0.0.1 4000 + own-server 0.0.0.0 4000 \
                   + own-server 127.0.0.1 0 + listen-unbound + bind4 192.0.2.1 0 \
@@ -254,10 +127,7 @@ fn ports_are_the_sandbox_s_own_and_free_again_in_a_default_container() {
 
 #[test]
 fn unix_sockets_are_bound_in_a_default_container() {
-    let container = Container::new("bind");
-    if !runc_works(&container) {
-        return;
-    }
+    let Some(container) = Container::scratch("bind") else { return };
     let policy = r#"{"filesystem":{"allowWrite":["/work/run"]},
         "network":{"allowUnixSockets":["/work/run","/work/other"]}}"#;
     container.world.file("root/etc/policy.json", policy);
@@ -284,10 +154,8 @@ fn unix_sockets_are_bound_in_a_default_container() {
 
 #[test]
 fn node_and_python_serve_in_a_default_container() {
-    let container = Container::new("tools").with_programs_of_the_host();
-    if !runc_works(&container) {
-        return;
-    }
+    let Some(container) = Container::scratch("tools") else { return };
+    let container = container.with_programs_of_this_host();
     let policy = r#"{"filesystem":{"allowWrite":["/work/in","/dev/shm"]},
         "network":{"allowLocalBinding":true,"allowUnixSockets":["/work/in"]}}"#;
     container.world.dir("work/in");
@@ -350,7 +218,7 @@ if __name__ == '__main__':
         "by path\nserved\nserved\n{}285\n285\n{{'x': 1}}\nTrue\nTrue\nTrue\nb'async'\n",
         "served\n".repeat(4)
     );
-    std::os::unix::fs::symlink("busybox", container.world.path("root/bin/sort")).unwrap();
+    container.applets(&["sort"]);
     let landstrip = ["/bin/landstrip", "-p", "/etc/policy.json", "sh", "-c", script];
     let output = container.run(&landstrip);
     assert_eq!(String::from_utf8_lossy(&output.stdout), expected, "{output:?}");
@@ -359,10 +227,7 @@ if __name__ == '__main__':
 /// Nothing of the C library's name service is in there: only the two files that Docker writes.
 #[test]
 fn names_are_resolved_in_a_scratch_container() {
-    let container = Container::new("names");
-    if !runc_works(&container) {
-        return;
-    }
+    let Some(container) = Container::scratch("names") else { return };
     let policy = r#"{"network":{"allowedDomains":["*.test","127.0.0.1:4000","10.0.0.9"]}}"#;
     container.world.file("root/etc/policy.json", policy);
     // No name server: what it does not answer is no longer waited for after a second.

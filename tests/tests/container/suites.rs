@@ -1,0 +1,88 @@
+//! The other suites, run in a container by their own executables: what holds outside holds there.
+//!
+//! Left out are those that say little of the platform (control, policy, nested, protocol, upstream),
+//! that need tools which are installed for one user only (clients, repository, tools), or that take
+//! long without asking more of the kernel than those here (differential, proxy).
+
+use crate::bundle::Container;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, OnceLock};
+use tests::{INSTALLED, programs, test_executables};
+
+/// Tests that cannot work there: the suite, the test, and what of the container is in the way.
+const UNFIT: [(&str, &str, &str); 6] = [
+    ("processes", "keyrings_are_refused", "Docker's profile refuses keyctl to everybody"),
+    (
+        "carveouts",
+        "fchmodat2_is_judged_as_chmod_is",
+        "runc refuses what its libseccomp does not know, before version 2.5.5 fchmodat2",
+    ),
+    (
+        "local",
+        "servers_listen_on_loopback_however_they_bind",
+        "pidfd_getfd is refused: a stand-in does not have the option IPV6_V6ONLY",
+    ),
+    (
+        "signals",
+        "a_handler_interrupts_a_connect_that_goes_on",
+        "pidfd_getfd is refused: a stand-in does not have the option SO_SNDTIMEO",
+    ),
+    (
+        "sockets",
+        "a_listed_socket_is_reached_by_every_path_and_no_other_is",
+        "pidfd_getfd is refused: no stand-in is made for seqpacket sockets",
+    ),
+    (
+        "sockets",
+        "all_unix_sockets_with_a_path_are_reached_where_that_is_allowed",
+        "pidfd_getfd is refused: no stand-in is made for seqpacket and datagram sockets",
+    ),
+];
+
+/// Runs a suite; all its tests but the unfit ones pass.
+fn passes(suite: &str) {
+    // Two cores do not run two suites at once without distorting what takes time.
+    static ONE: Mutex<()> = Mutex::new(());
+    static EXECUTABLES: OnceLock<BTreeMap<String, PathBuf>> = OnceLock::new();
+    let _one = ONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let Some(container) = Container::of_this_host(suite) else { return };
+    let executable = &EXECUTABLES.get_or_init(|| test_executables(SUITES))[suite];
+    let container = container
+        .with(&programs().dir, "/programs")
+        .with(executable.parent().expect("its directory"), "/suites")
+        .env(INSTALLED, "/programs")
+        .seconds(600);
+    let name = executable.file_name().expect("its name").to_str().expect("a name in ASCII");
+    let executable = Path::new("/suites").join(name).into_os_string().into_string().unwrap();
+    // As the first process of the container, the shell collects what the tests leave behind.
+    let mut words = vec!["sh", "-c", "\"$@\"; exit $?", "sh", &executable, "--exact"];
+    let unfit: Vec<_> = UNFIT.iter().filter(|(of, _, _)| *of == suite).collect();
+    words.extend(unfit.iter().flat_map(|(_, test, _)| ["--skip", *test]));
+    let output = container.run(&words);
+    let text = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}\n{text}\n{errors}", output.status);
+    let end = format!("; {} filtered out", unfit.len());
+    let sum = text.lines().find(|line| line.starts_with("test result: ok. ")).expect("a result");
+    assert!(sum.contains(&end) && !sum.contains(" 0 passed"), "{sum}");
+    println!("{sum}");
+}
+
+/// A test for each suite, by its name.
+macro_rules! suites {
+    ($($suite:ident)*) => {
+        const SUITES: &[&str] = &[$(stringify!($suite)),*];
+        $(
+            #[test]
+            fn $suite() {
+                passes(stringify!($suite));
+            }
+        )*
+    };
+}
+
+suites! {
+    sockets unix local network
+    files carveouts processes reports lifetime signals
+}
