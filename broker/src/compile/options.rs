@@ -13,11 +13,13 @@ pub(crate) struct Options {
     pub all_unix_sockets: bool,
     /// There is no listener: nothing is notified.
     pub alone: bool,
+    /// The broker makes the command's sockets.
+    pub makes_sockets: bool,
 }
 
 impl Options {
     /// How many sets there are.
-    pub(crate) const COUNT: usize = 32;
+    pub(crate) const COUNT: usize = 64;
 
     /// Every set, in the order of [`Options::index`].
     #[allow(dead_code, reason = "for the build script and tests")]
@@ -28,17 +30,18 @@ impl Options {
             local_binding: index & 4 != 0,
             all_unix_sockets: index & 8 != 0,
             alone: index & 16 != 0,
+            makes_sockets: index & 32 != 0,
         })
     }
 
     /// The number of this set.
     #[allow(dead_code, reason = "not for the build script")]
     pub(crate) fn index(self) -> usize {
-        let Self { allow_network, report_reads, local_binding, all_unix_sockets, alone } = self;
-        usize::from(allow_network)
-            | usize::from(report_reads) << 1
-            | usize::from(local_binding) << 2
-            | usize::from(all_unix_sockets) << 3
-            | usize::from(alone) << 4
+        usize::from(self.allow_network)
+            | usize::from(self.report_reads) << 1
+            | usize::from(self.local_binding) << 2
+            | usize::from(self.all_unix_sockets) << 3
+            | usize::from(self.alone) << 4
+            | usize::from(self.makes_sockets) << 5
     }
 }

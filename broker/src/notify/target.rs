@@ -263,6 +263,14 @@ impl Target {
     }
 }
 
+/// Whether the platform refuses pidfd_getfd(2) whatever it is asked for, as Docker's default seccomp
+/// profile does.
+pub(crate) fn duplicates_are_refused() -> bool {
+    // No pidfd: the kernel itself says EBADF.
+    let result = process::pidfd_getfd(fs::CWD, 0, PidfdGetfdFlags::empty());
+    result.is_err_and(|errno| errno == Errno::PERM)
+}
+
 /// The memory of one process: held, so that it cannot become another's when the process dies.
 #[derive(Debug)]
 pub(crate) struct Memory(OwnedFd);

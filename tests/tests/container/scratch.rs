@@ -70,6 +70,44 @@ fn connects_to_the_proxy_port_work_in_a_default_container() {
     );
 }
 
+/// The broker does not make it for a process with a filter of its own.
+#[test]
+fn a_socket_that_the_broker_did_not_make_is_replaced_in_a_default_container() {
+    let Some(container) = Container::scratch("replaced") else { return };
+    container.world.file("root/etc/policy.json", r#"{"network":{"httpProxyPort":4000}}"#);
+    let attack = "probe seccomp-filter + connect4 127.0.0.1 4000 + connect4 127.0.0.1 4001";
+    let landstrip = ["/bin/landstrip", "-p", "/etc/policy.json", "sh", "-c", attack];
+    let output = container.run(&landstrip);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(text, "seccomp-filter=OK\nconnect4=ECONNREFUSED\nconnect4=EACCES\n", "{output:?}");
+}
+
+#[test]
+fn a_socket_is_the_one_that_was_made_in_a_default_container() {
+    let Some(container) = Container::scratch("made") else { return };
+    let container = container.with_programs_of_this_host();
+    container.world.file("root/etc/policy.json", r#"{"network":{"allowLocalBinding":true}}"#);
+    container.world.file(
+        "work/made.py",
+        "import select
+from socket import *
+s = socket(); s.bind(('127.0.0.1', 0)); s.listen(4); there = s.getsockname()
+c = socket(); c.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1); c.setsockopt(SOL_SOCKET, SO_KEEPALIVE, 1)
+e = select.epoll(); e.register(c, select.EPOLLOUT); d = c.dup(); c.setblocking(False)
+print(c.connect_ex(there) in (0, 115), [what for _, what in e.poll()] == [select.EPOLLOUT])
+p, address = s.accept(); print(c.connect_ex(there) in (0, 106), address == c.getsockname())
+print(c.getsockopt(IPPROTO_TCP, TCP_NODELAY), c.getsockopt(SOL_SOCKET, SO_KEEPALIVE))
+d.send(b'x'); print(p.recv(9)); c.close(); d.close(); print(p.recv(9))
+",
+    );
+    let expected = "True True\nTrue True\n1 1\nb'x'\nb''\n";
+    let python = ["/usr/bin/python3", "made.py"];
+    for before in [&["/bin/landstrip", "-p", "/etc/policy.json"][..], &[]] {
+        let output = container.run(&[before, &python].concat());
+        assert_eq!(String::from_utf8_lossy(&output.stdout), expected, "{output:?}");
+    }
+}
+
 #[test]
 fn servers_are_bound_and_reached_in_a_default_container() {
     let Some(container) = Container::scratch("serve") else { return };
@@ -104,16 +142,18 @@ fn servers_are_bound_and_reached_in_a_default_container() {
 fn ports_are_the_sandbox_s_own_and_free_again_in_a_default_container() {
     let Some(container) = Container::scratch("ports") else { return };
     container.world.file("root/etc/policy.json", r#"{"network":{"allowLocalBinding":true}}"#);
-    let attack = "probe own-server 127.0.0.1 4000 + own-server 0.0.0.0 4000 \
+    let attack = "probe own-server 127.0.0.1 4000 + own-server 0.0.0.0 4003 \
                   + own-server 127.0.0.1 0 + listen-unbound + bind4 192.0.2.1 0 \
-                  + bind6 ::1 4000 + bind6 :: 4001 + bind4 127.0.0.1 4002 + netlink-bind";
+                  + bind6 ::1 4000 + bind6 :: 4001 + bind4 127.0.0.1 4002 + netlink-bind; \
+                  probe bind4 127.0.0.1 4002 + netlink-bind";
     let landstrip = ["/bin/landstrip", "-p", "/etc/policy.json", "sh", "-c", attack];
     let output = container.run(&landstrip);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let own = "own-server=OK\nown-server-closed=ECONNREFUSED\n";
     let expected = format!(
-        "{}listen-unbound=OK\nbind4=EACCES\nbind6=OK\nbind6=OK\nbind4=OK\nnetlink-bind=OK\n",
-        own.repeat(3)
+        "{}listen-unbound=OK\nbind4=EACCES\nbind6=OK\nbind6=OK\n{}",
+        own.repeat(3),
+        "bind4=OK\nnetlink-bind=OK\n".repeat(2)
     );
     assert_eq!(text, expected, "{output:?}");
     // Without the permission none of it works, and it is said why.
@@ -134,20 +174,19 @@ fn unix_sockets_are_bound_in_a_default_container() {
     container.world.dir("work/run");
     container.world.dir("work/other");
     let attack = "umask 027; probe unix-bind run/a stream + unix-connect run/a stream \
-                  + unix-bind other/a stream + unix-bind b stream + unix-bind run/c seqpacket; \
-                  exit 1";
+                  + unix-bind other/a stream + unix-bind b stream + unix-bind run/c seqpacket \
+                  + unix-connect run/c seqpacket + unix-bind other/c seqpacket; exit 1";
     let output = container.run(&["/bin/landstrip", "-p", "/etc/policy.json", "sh", "-c", attack]);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let expected = "unix-bind=OK\nunix-connect=OK\nunix-bind=EACCES\nunix-bind=EACCES\n\
-                    unix-bind=EACCES\n";
+                    unix-bind=OK\nunix-connect=OK\nunix-bind=EACCES\n";
     assert_eq!(text, expected, "{output:?}");
     use std::os::unix::fs::PermissionsExt;
     let mode = container.world.path("work/run/a").metadata().unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o750, "the umask of the command");
     assert!(!container.world.path("work/other/a").exists());
-    // Each refusal is reported, also that of a kind that cannot be bound here.
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-    for path in ["/work/other/a", "/work/b", "run/c"] {
+    for path in ["/work/other/a", "/work/b", "/work/other/c"] {
         assert!(errors.contains(path), "{path} is not reported: {output:?}");
     }
 }

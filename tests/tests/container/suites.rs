@@ -11,32 +11,12 @@ use std::sync::{Mutex, OnceLock};
 use tests::{INSTALLED, programs, test_executables};
 
 /// Tests that cannot work there: the suite, the test, and what of the container is in the way.
-const UNFIT: [(&str, &str, &str); 6] = [
+const UNFIT: [(&str, &str, &str); 2] = [
     ("processes", "keyrings_are_refused", "Docker's profile refuses keyctl to everybody"),
     (
         "carveouts",
         "fchmodat2_is_judged_as_chmod_is",
         "runc refuses what its libseccomp does not know, before version 2.5.5 fchmodat2",
-    ),
-    (
-        "local",
-        "servers_listen_on_loopback_however_they_bind",
-        "pidfd_getfd is refused: a stand-in does not have the option IPV6_V6ONLY",
-    ),
-    (
-        "signals",
-        "a_handler_interrupts_a_connect_that_goes_on",
-        "pidfd_getfd is refused: a stand-in does not have the option SO_SNDTIMEO",
-    ),
-    (
-        "sockets",
-        "a_listed_socket_is_reached_by_every_path_and_no_other_is",
-        "pidfd_getfd is refused: no stand-in is made for seqpacket sockets",
-    ),
-    (
-        "sockets",
-        "all_unix_sockets_with_a_path_are_reached_where_that_is_allowed",
-        "pidfd_getfd is refused: no stand-in is made for seqpacket and datagram sockets",
     ),
 ];
 

@@ -67,6 +67,7 @@ pub(crate) enum When {
     LocalBinding,
     AllUnixSockets,
     ReadsNotReported,
+    SocketsMade,
 }
 
 /// A verdict for the arguments that pass all tests.
@@ -120,6 +121,7 @@ impl When {
             When::LocalBinding => options.local_binding && !options.allow_network,
             When::AllUnixSockets => options.all_unix_sockets,
             When::ReadsNotReported => !options.report_reads,
+            When::SocketsMade => options.makes_sockets && !options.alone,
         }
     }
 }
