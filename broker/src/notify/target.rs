@@ -69,8 +69,15 @@ impl Target {
         }
         let remote = [nix::sys::uio::RemoteIoVec { base, len: length }];
         let thread = nix::unistd::Pid::from_raw(self.thread.as_raw_nonzero().get());
-        nix::sys::uio::process_vm_readv(thread, &mut [IoSliceMut::new(buffer)], &remote)
-            .map_err(|e| Errno::from_raw_os_error(e as i32))
+        match nix::sys::uio::process_vm_readv(thread, &mut [IoSliceMut::new(buffer)], &remote) {
+            // By the platform perhaps, as by Podman's default seccomp profile, and not by the kernel:
+            // that asks for the same right here.
+            Err(nix::Error::EPERM) => {
+                let memory = self.open_memory(OFlags::RDONLY).map_err(|_| Errno::PERM)?;
+                memory.read(address, buffer)
+            }
+            result => result.map_err(|errno| Errno::from_raw_os_error(errno as i32)),
+        }
     }
 
     /// Copies the path at `address`, without its NUL.
@@ -204,8 +211,12 @@ impl Target {
     /// # Errors
     /// Returns what open(2) returns; [`Errno::ACCESS`] if the target may not be traced.
     pub(crate) fn memory(&self) -> io::Result<Memory> {
+        self.open_memory(OFlags::WRONLY)
+    }
+
+    fn open_memory(&self, access: OFlags) -> io::Result<Memory> {
         let path = format!("/proc/{}/mem", self.thread.as_raw_nonzero());
-        fs::open(path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty()).map(Memory)
+        fs::open(path, access | OFlags::CLOEXEC, Mode::empty()).map(Memory)
     }
 
     /// The target's credentials and umask.
@@ -276,6 +287,11 @@ pub(crate) fn duplicates_are_refused() -> bool {
 pub(crate) struct Memory(OwnedFd);
 
 impl Memory {
+    /// Copies what is at `address`, up to the first page that is not there.
+    fn read(&self, address: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        io::pread(&self.0, buffer, address).map_err(|_| Errno::FAULT)
+    }
+
     /// Writes `bytes` at `address`.
     ///
     /// # Errors

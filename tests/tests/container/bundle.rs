@@ -16,6 +16,7 @@ pub(crate) struct Container {
     mounts: Vec<Value>,
     env: Vec<String>,
     seconds: u32,
+    profile: Value,
 }
 
 impl Container {
@@ -64,7 +65,10 @@ impl Container {
         }
         let name = format!("landstrip-{}-{name}", std::process::id());
         let env = vec!["HOME=/work".into()];
-        Some(Self { world, name, mounts: Vec::new(), env, seconds: 60 })
+        let profile = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/docker-seccomp.json");
+        let profile = std::fs::read_to_string(profile).expect("the profile");
+        let profile = serde_json::from_str(&profile).expect("a profile");
+        Some(Self { world, name, mounts: Vec::new(), env, seconds: 60, profile })
     }
 
     /// Makes the programs of this host usable too, below `/usr`.
@@ -86,6 +90,14 @@ impl Container {
     /// Sets a variable.
     pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
         self.env.push(format!("{name}={value}"));
+        self
+    }
+
+    /// With another profile: these calls are allowed, and those are not.
+    pub(crate) fn profile(mut self, allowed: &[&str], refused: &[&str]) -> Self {
+        let names = self.profile["syscalls"][0]["names"].as_array_mut().expect("names");
+        names.retain(|name| !refused.iter().any(|refused| name == refused));
+        names.extend(allowed.iter().map(|&name| json!(name)));
         self
     }
 
@@ -133,9 +145,6 @@ impl Container {
     }
 
     fn config(&self, args: &[&str]) -> Value {
-        let profile = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/docker-seccomp.json");
-        let profile = std::fs::read_to_string(profile).expect("the profile");
-        let seccomp: Value = serde_json::from_str(&profile).expect("a profile");
         let mut mounts = vec![
             json!({ "destination": "/proc", "type": "proc", "source": "proc",
                 "options": ["nosuid", "noexec", "nodev"] }),
@@ -166,7 +175,7 @@ impl Container {
             "linux": {
                 "namespaces": [{ "type": "pid" }, { "type": "ipc" }, { "type": "uts" },
                     { "type": "mount" }, { "type": "network" }],
-                "seccomp": seccomp,
+                "seccomp": self.profile,
                 "maskedPaths": ["/proc/kcore", "/proc/keys", "/proc/timer_list"],
                 "readonlyPaths": ["/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus"]
             }

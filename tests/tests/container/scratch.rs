@@ -44,6 +44,36 @@ fn unix_sockets_are_judged_in_a_default_container() {
     assert_eq!(bad.connections(), 0);
 }
 
+/// Podman's default profile refuses to read another process's memory, and allows to duplicate its
+/// descriptors.
+#[test]
+fn what_is_in_memory_is_judged_in_a_container_like_podman_s() {
+    let Some(container) = Container::scratch("podman") else { return };
+    let refused = ["process_vm_readv", "process_vm_writev", "kcmp", "process_madvise"];
+    let container = container.profile(&["pidfd_getfd"], &refused);
+    let policy = r#"{"filesystem":{"allowWrite":["/work/in"],"denyWrite":["/work/in/kept"]},
+        "network":{"allowUnixSockets":["/work/good"]}}"#;
+    container.world.file("root/etc/policy.json", policy);
+    container.world.dir("work/in");
+    container.world.file("work/in/kept", "kept");
+    let good = tests::UnixPeer::at(container.world.path("work/good"), "seqpacket");
+    let bad = tests::UnixPeer::at(container.world.path("work/bad"), "seqpacket");
+    let script = "cd in; echo x > new && chmod 700 new && mkdir d; echo x > kept; chmod 777 kept; \
+        probe unix-connect ../good seqpacket + unix-connect ../bad seqpacket; exit 1";
+    let output = container.run(&["/bin/landstrip", "-p", "/etc/policy.json", "sh", "-c", script]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(text, "unix-connect=OK\nunix-connect=EACCES\n", "{output:?}");
+    good.reached();
+    assert_eq!(bad.connections(), 0);
+    assert!(container.world.path("work/in/d").is_dir(), "{output:?}");
+    assert_eq!(std::fs::read_to_string(container.world.path("work/in/kept")).unwrap(), "kept");
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    for report in [r#"["write","/work/in/kept","seccomp"]"#, r#"["connect","/work/bad","seccomp"]"#]
+    {
+        assert!(errors.contains(report), "{report}: {output:?}");
+    }
+}
+
 #[test]
 fn connects_to_the_proxy_port_work_in_a_default_container() {
     let Some(container) = Container::scratch("connect") else { return };
