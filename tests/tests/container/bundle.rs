@@ -9,6 +9,24 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use tests::{User, World, programs};
 
+/// What Docker leaves to root.
+const CAPABILITIES: &[&str] = &[
+    "CAP_AUDIT_WRITE",
+    "CAP_CHOWN",
+    "CAP_DAC_OVERRIDE",
+    "CAP_FOWNER",
+    "CAP_FSETID",
+    "CAP_KILL",
+    "CAP_MKNOD",
+    "CAP_NET_BIND_SERVICE",
+    "CAP_NET_RAW",
+    "CAP_SETFCAP",
+    "CAP_SETGID",
+    "CAP_SETPCAP",
+    "CAP_SETUID",
+    "CAP_SYS_CHROOT",
+];
+
 /// A container, which runs one command after another.
 pub(crate) struct Container {
     pub(crate) world: World,
@@ -17,6 +35,7 @@ pub(crate) struct Container {
     env: Vec<String>,
     seconds: u32,
     profile: Value,
+    is_root: bool,
 }
 
 impl Container {
@@ -68,7 +87,7 @@ impl Container {
         let profile = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/docker-seccomp.json");
         let profile = std::fs::read_to_string(profile).expect("the profile");
         let profile = serde_json::from_str(&profile).expect("a profile");
-        Some(Self { world, name, mounts: Vec::new(), env, seconds: 60, profile })
+        Some(Self { world, name, mounts: Vec::new(), env, seconds: 60, profile, is_root: false })
     }
 
     /// Makes the programs of this host usable too, below `/usr`.
@@ -90,6 +109,12 @@ impl Container {
     /// Sets a variable.
     pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
         self.env.push(format!("{name}={value}"));
+        self
+    }
+
+    /// As what Docker runs commands as by default: root with few capabilities.
+    pub(crate) fn of_root(mut self) -> Self {
+        self.is_root = true;
         self
     }
 
@@ -160,15 +185,17 @@ impl Container {
                 "options": ["bind", "rw"] }),
         ];
         mounts.extend(self.mounts.iter().cloned());
+        let (id, capabilities) = if self.is_root { (0, CAPABILITIES) } else { (65534, &[][..]) };
         json!({
             "ociVersion": "1.0.2",
             "process": {
-                "user": { "uid": 65534, "gid": 65534 },
+                "user": { "uid": id, "gid": id },
                 "args": args,
                 "env": self.env,
                 "cwd": "/work",
                 "noNewPrivileges": false,
-                "capabilities": {}
+                "capabilities": { "bounding": capabilities, "effective": capabilities,
+                    "permitted": capabilities }
             },
             "root": { "path": "root", "readonly": true },
             "mounts": mounts,
