@@ -15,7 +15,7 @@ use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs;
 use rustix::io::{self, Errno};
 use rustix::net::{self, SocketType, sockopt};
-use rustix::process::Pid;
+use rustix::process::{self, Pid, Resource};
 use std::collections::{HashMap, VecDeque};
 use std::ops::ControlFlow;
 use std::os::fd::RawFd;
@@ -24,7 +24,8 @@ use std::time::Duration;
 
 /// How often it is looked whether the sandbox still has what is kept.
 const LOOK_INTERVAL: Duration = Duration::from_millis(250);
-/// Most that are kept at a time.
+/// Most that are kept at a time, and no more than half of the descriptors that the broker may have: the
+/// rest is for what it does.
 const KEPT_MAX: usize = 4096;
 /// Most that are remembered to be connected.
 const LEFT_MAX: usize = 4096;
@@ -116,7 +117,7 @@ impl StandIns {
         if known.kept.contains_key(&inode) {
             return Ok(());
         }
-        if known.kept.len() >= KEPT_MAX {
+        if known.kept.len() >= kept_max() {
             return Err(Errno::NOBUFS);
         }
         if !known.looked_after {
@@ -214,6 +215,12 @@ impl StandIn {
     fn is_lost(&self, inode: u64) -> bool {
         holders::socket_at(self.holder, self.number) != Some(inode)
     }
+}
+
+fn kept_max() -> usize {
+    let limit = process::getrlimit(Resource::Nofile).current;
+    let half = limit.and_then(|limit| usize::try_from(limit / 2).ok());
+    half.map_or(KEPT_MAX, |half| half.min(KEPT_MAX))
 }
 
 /// Whether there is a peer that would notice that the socket is closed: not for datagram sockets,
