@@ -376,7 +376,7 @@ impl Server {
         let close_on_exec = flags.contains(SocketFlags::CLOEXEC);
         let number = self.listener.give(id, socket.as_fd(), close_on_exec);
         if let Ok(number) = number {
-            // Before the target can use it. If too many are kept, one is put in its place then.
+            // Before the target can use it. If it cannot be kept, one is put in its place then.
             let _ = self.stand_ins.keep(target, number, socket);
         }
         self.listener.complete_with(id, number);

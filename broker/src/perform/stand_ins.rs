@@ -104,7 +104,7 @@ impl StandIns {
     /// Keeps `socket`, which `target` has got as descriptor `number`, as long as the sandbox has it.
     ///
     /// # Errors
-    /// Returns [`Errno::NOBUFS`] if too many are kept.
+    /// Returns [`Errno::NOBUFS`] if too many are kept that are bound.
     pub(crate) fn keep(
         self: &Arc<Self>,
         target: Target,
@@ -118,7 +118,9 @@ impl StandIns {
             return Ok(());
         }
         if known.kept.len() >= kept_max() {
-            return Err(Errno::NOBUFS);
+            // One that is not bound can be replaced when it is used.
+            let idle = known.kept.iter().find(|(_, one)| !one.bound).map(|(&inode, _)| inode);
+            known.kept.remove(&idle.ok_or(Errno::NOBUFS)?);
         }
         if !known.looked_after {
             let all = Arc::clone(self);

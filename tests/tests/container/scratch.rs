@@ -139,6 +139,31 @@ d.send(b'x'); print(p.recv(9)); c.close(); d.close(); print(p.recv(9))
 }
 
 #[test]
+fn idle_sockets_leave_the_broker_descriptors_in_a_default_container() {
+    let Some(container) = Container::scratch("idle") else { return };
+    let container = container.with_programs_of_this_host().descriptors(256);
+    let policy = r#"{"filesystem":{"allowWrite":["/work/in"],"denyWrite":["/work/in/kept"]},
+        "network":{"allowLocalBinding":true}}"#;
+    container.world.file("root/etc/policy.json", policy);
+    container.world.dir("work/in");
+    container.world.file(
+        "work/idle.py",
+        "import os, socket, time
+r, w = os.pipe(); held = [socket.socket() for _ in range(150)]
+if os.fork() == 0:
+    for s in held: s.close()
+    held = [socket.socket() for _ in range(150)]; os.write(w, b'x'); time.sleep(99)
+os.read(r, 1); open('in/new', 'w').write('x'); os.chmod('in/new', 0o700); os.mkdir('in/d')
+s = socket.socket(); s.bind(('127.0.0.1', 0)); s.listen(); print('done', flush=True); os._exit(0)
+",
+    );
+    let python = ["/usr/bin/python3", "idle.py"];
+    let landstrip = ["/bin/landstrip", "-p", "/etc/policy.json"];
+    let output = container.run(&[&landstrip[..], &python].concat());
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "done\n", "{output:?}");
+}
+
+#[test]
 fn servers_are_bound_and_reached_in_a_default_container() {
     let Some(container) = Container::scratch("serve") else { return };
     container.world.file("root/etc/policy.json", r#"{"network":{"allowLocalBinding":true}}"#);
