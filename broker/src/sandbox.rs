@@ -8,9 +8,10 @@ use crate::datagrams;
 use crate::decide::address::{AddressRules, UnixRules};
 use crate::failure::Failure;
 use crate::notify::serve::Judges;
+use crate::notify::target;
 use crate::policy::load::Environment;
 use crate::policy::pattern::Pattern;
-use crate::policy::resolve::{Files, Policy};
+use crate::policy::resolve::{Files, Network, Policy};
 use crate::policy::rules::Rules;
 use crate::protect;
 use crate::proxy::{self, Proxy};
@@ -73,6 +74,7 @@ impl Sandbox {
                 all_unix_sockets: unix.all,
                 unix_datagrams: unix.datagrams,
                 alone: false,
+                makes_sockets: uses_network(&policy.network) && target::duplicates_are_refused(),
             };
             let alone = match needs_no_broker(&policy) {
                 true => filters::filter(Options { alone: true, ..options }),
@@ -189,15 +191,19 @@ impl Sandbox {
 /// Landlock does not know; a directory on the way to what may not be read is listed by the broker;
 /// and it alone can tell one socket address from another.
 fn needs_no_broker(policy: &Policy) -> bool {
-    let (files, network) = (&policy.files, &policy.network);
+    let files = &policy.files;
+    files.allow_write.is_empty() && files.deny_read.is_empty() && !uses_network(&policy.network)
+}
+
+/// Whether there are addresses that the command may use.
+fn uses_network(network: &Network) -> bool {
     let ports = [network.http_proxy_port, network.socks_proxy_port];
-    let uses_network = network.allow_network
+    network.allow_network
         || network.allow_local_binding
         || network.allow_all_unix_sockets
         || !network.allow_unix_sockets.is_empty()
         || ports.iter().any(Option::is_some)
-        || proxy::is_wanted(network);
-    files.allow_write.is_empty() && files.deny_read.is_empty() && !uses_network
+        || proxy::is_wanted(network)
 }
 
 /// What the policy says of Unix sockets, and whether datagram sockets can be among them: the broker

@@ -4,11 +4,13 @@
 //! positions are those of the manual page of each call (section 2); architectures differ in the
 //! numbers, which come from `libc`.
 
+use crate::decide::socket::Kind;
 use crate::notify::listener::Notification;
 use crate::notify::target::AT_FDCWD;
 use nix::libc;
 use rustix::fs::{AtFlags, OFlags, RenameFlags, ResolveFlags};
 use rustix::io::Errno;
+use rustix::net::SocketFlags;
 use std::os::fd::RawFd;
 
 /// A notified system call.
@@ -24,8 +26,10 @@ pub(crate) enum Call {
     Shutdown(RawFd, i32),
     /// socketpair of Unix datagram sockets: type with its flags, where the two numbers go.
     DatagramPair(i32, u64),
-    /// socket or socketpair with this family, type and protocol, which the filter does not allow.
-    Socket(i32, i32, i32),
+    /// socket of this kind, with the flags of its type.
+    Socket(Kind, SocketFlags),
+    /// socketpair of this kind, which the filter does not allow.
+    Pair(Kind),
     /// A call on files by path: Landlock decides, or the broker does it.
     File(FileCall),
     /// A change of metadata, which Landlock does not know.
@@ -211,13 +215,13 @@ impl Call {
             libc::SYS_shutdown => Self::Shutdown(n.int(0), n.int(1)),
             libc::SYS_socketpair
                 if n.int(0) == libc::AF_UNIX
-                    && [libc::SOCK_DGRAM, libc::SOCK_RAW]
-                        .contains(&(n.int(1) & SOCK_TYPE_MASK))
+                    && [libc::SOCK_DGRAM, libc::SOCK_RAW].contains(&kind(n).of)
                     && [0, libc::PF_UNIX].contains(&n.int(2)) =>
             {
                 Self::DatagramPair(n.int(1), address(3))
             }
-            libc::SYS_socket | libc::SYS_socketpair => Self::Socket(n.int(0), n.int(1), n.int(2)),
+            libc::SYS_socket => Self::Socket(kind(n), type_flags(n)),
+            libc::SYS_socketpair => Self::Pair(kind(n)),
 
             libc::SYS_open => open(at_cwd(0), n.unsigned(1), n.unsigned(2)),
             libc::SYS_openat => open(spot(0), n.unsigned(2), n.unsigned(3)),
@@ -366,6 +370,15 @@ fn times(n: &Notification) -> RawChange {
     }
 }
 
+/// What socket and socketpair are asked for.
+fn kind(n: &Notification) -> Kind {
+    Kind { family: n.int(0), of: n.int(1) & SOCK_TYPE_MASK, protocol: n.int(2) }
+}
+
+fn type_flags(n: &Notification) -> SocketFlags {
+    SocketFlags::from_bits_retain(n.unsigned(1) & !SOCK_TYPE_MASK.cast_unsigned())
+}
+
 fn set_xattr(n: &Notification) -> RawChange {
     RawChange::SetXattr(n.arguments[1], n.arguments[2], n.arguments[3], n.unsigned(4))
 }
@@ -388,7 +401,8 @@ pub(crate) fn refused_socket(family: i32) -> Errno {
 }
 
 /// How a report names a socket that was refused.
-pub(crate) fn describe_socket(family: i32, kind: i32, protocol: i32) -> Vec<u8> {
+pub(crate) fn describe_socket(kind: Kind) -> Vec<u8> {
+    let Kind { family, of, protocol } = kind;
     let family = match family {
         libc::AF_UNIX => "unix".to_owned(),
         libc::AF_INET => "inet".to_owned(),
@@ -399,7 +413,7 @@ pub(crate) fn describe_socket(family: i32, kind: i32, protocol: i32) -> Vec<u8> 
         libc::AF_ALG => "alg".to_owned(),
         other => format!("family {other}"),
     };
-    let kind = match kind & SOCK_TYPE_MASK {
+    let kind = match of {
         libc::SOCK_STREAM => "stream".to_owned(),
         libc::SOCK_DGRAM => "datagram".to_owned(),
         libc::SOCK_RAW => "raw".to_owned(),

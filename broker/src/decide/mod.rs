@@ -3,3 +3,4 @@
 pub(crate) mod address;
 pub(crate) mod ancillary;
 pub(crate) mod call;
+pub(crate) mod socket;

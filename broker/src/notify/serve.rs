@@ -264,6 +264,9 @@ impl Server {
             Call::TraceMe if target.parent().is_ok_and(|parent| parent != process::getpid()) => {
                 self.listener.let_through(id, Backstop::Registers);
             }
+            &Call::Socket(kind, flags) if kind.is_permitted(&self.judges.addresses) => {
+                self.make(id, target, kind, flags);
+            }
             &Call::Send(socket, flags, messages) => {
                 let sent = self.send(turn, id, target, (socket, flags, messages));
                 self.listener.complete_with(id, sent);
@@ -312,11 +315,11 @@ impl Server {
             Call::Listen(socket, backlog) => self.listen(id, target, (socket, backlog)),
             Call::Shutdown(socket, how) => self.shutdown(id, target, (socket, how)),
             Call::DatagramPair(kind, numbers) => self.pair(id, target, (kind, numbers)),
-            Call::Socket(family, kind, protocol) => {
-                let name = call::describe_socket(family, kind, protocol);
+            Call::Socket(kind, _) | Call::Pair(kind) => {
+                let name = call::describe_socket(kind);
                 self.traps
                     .report(Denial::Network(NetworkOperation::Connect, name), "socket family");
-                Err(call::refused_socket(family))
+                Err(call::refused_socket(kind.family))
             }
             Call::Metadata(call) => {
                 self.with_rights_of(target, || self.metadata(id, target, &call))

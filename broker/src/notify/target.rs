@@ -77,8 +77,24 @@ impl Target {
         buffer: &mut [u8],
     ) -> io::Result<usize> {
         let thread = nix::unistd::Pid::from_raw(self.thread.as_raw_nonzero().get());
-        nix::sys::uio::process_vm_readv(thread, &mut [IoSliceMut::new(buffer)], remote)
-            .map_err(|e| Errno::from_raw_os_error(e as i32))
+        match nix::sys::uio::process_vm_readv(thread, &mut [IoSliceMut::new(buffer)], remote) {
+            // By the platform perhaps, as by Podman's default seccomp profile, and not by the kernel:
+            // that asks for the same right here.
+            Err(nix::Error::EPERM) => {
+                let memory = self.open_memory(OFlags::RDONLY).map_err(|_| Errno::PERM)?;
+                let mut done = 0;
+                for part in remote {
+                    let wanted = &mut buffer[done..done + part.len];
+                    let read = memory.read(part.base as u64, wanted)?;
+                    done += read;
+                    if read < part.len {
+                        break;
+                    }
+                }
+                Ok(done)
+            }
+            result => result.map_err(|errno| Errno::from_raw_os_error(errno as i32)),
+        }
     }
 
     /// Copies `parts` one after the other, each by its address and length, into `buffer`, which has
@@ -240,8 +256,12 @@ impl Target {
     /// # Errors
     /// Returns what open(2) returns; [`Errno::ACCESS`] if the target may not be traced.
     pub(crate) fn memory(&self) -> io::Result<Memory> {
+        self.open_memory(OFlags::WRONLY)
+    }
+
+    fn open_memory(&self, access: OFlags) -> io::Result<Memory> {
         let path = format!("/proc/{}/mem", self.thread.as_raw_nonzero());
-        fs::open(path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty()).map(Memory)
+        fs::open(path, access | OFlags::CLOEXEC, Mode::empty()).map(Memory)
     }
 
     /// The target's credentials and umask.
@@ -299,11 +319,24 @@ impl Target {
     }
 }
 
+/// Whether the platform refuses pidfd_getfd(2) whatever it is asked for, as Docker's default seccomp
+/// profile does.
+pub(crate) fn duplicates_are_refused() -> bool {
+    // No pidfd: the kernel itself says EBADF.
+    let result = process::pidfd_getfd(fs::CWD, 0, PidfdGetfdFlags::empty());
+    result.is_err_and(|errno| errno == Errno::PERM)
+}
+
 /// The memory of one process: held, so that it cannot become another's when the process dies.
 #[derive(Debug)]
 pub(crate) struct Memory(OwnedFd);
 
 impl Memory {
+    /// Copies what is at `address`, up to the first page that is not there.
+    fn read(&self, address: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        io::pread(&self.0, buffer, address).map_err(|_| Errno::FAULT)
+    }
+
     /// Writes `bytes` at `address`.
     ///
     /// # Errors

@@ -69,6 +69,7 @@ pub(crate) enum When {
     /// Some are listed. Where all Unix sockets may be reached, there is nothing to judge.
     UnixDatagrams,
     ReadsNotReported,
+    SocketsMade,
 }
 
 /// A verdict for the arguments that pass all tests.
@@ -123,6 +124,7 @@ impl When {
             When::AllUnixSockets => options.all_unix_sockets,
             When::UnixDatagrams => options.unix_datagrams && !options.all_unix_sockets,
             When::ReadsNotReported => !options.report_reads,
+            When::SocketsMade => options.makes_sockets && !options.alone,
         }
     }
 }

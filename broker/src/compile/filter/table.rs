@@ -251,6 +251,8 @@ pub(super) const ROWS: &[Row] = &[
     judge(
         &[socket],
         &[
+            // Where it cannot get at those that the command makes.
+            when(When::SocketsMade, &[], Notify),
             case(UNIX_STREAM, Allow),
             when(When::AllUnixSockets, UNIX_DATAGRAM, Allow),
             when(When::UnixDatagrams, UNIX_DATAGRAM, Allow),

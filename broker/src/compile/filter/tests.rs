@@ -34,6 +34,7 @@ const CLOSED: Options = Options {
     all_unix_sockets: false,
     unix_datagrams: false,
     alone: false,
+    makes_sockets: false,
 };
 const OPEN: Options = Options { allow_network: true, ..CLOSED };
 const LOCAL: Options = Options { local_binding: true, ..CLOSED };
@@ -242,6 +243,19 @@ fn socket_allows_streams_and_route_queries_only() {
             }
         }
     }
+}
+
+#[test]
+fn the_broker_makes_all_sockets_or_is_asked_for_the_refused_ones() {
+    let made = Options { makes_sockets: true, all_unix_sockets: true, ..OPEN };
+    for domain in [1, 2, 10, 16, 40] {
+        for kind in [1, 2, 3, 5] {
+            assert_eq!(Filter::new(made).int_verdict(41, [domain, kind, 0, 0, 0, 0]), NOTIFY);
+        }
+    }
+    let alone = Options { alone: true, makes_sockets: true, ..CLOSED };
+    assert_eq!(Filter::new(alone).int_verdict(41, [1, 1, 0, 0, 0, 0]), ALLOW);
+    assert_eq!(Filter::new(alone).int_verdict(41, [40, 1, 0, 0, 0, 0]), EACCES);
 }
 
 #[test]
