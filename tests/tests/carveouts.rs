@@ -908,3 +908,65 @@ fn a_fifo_whose_other_end_may_not_be_opened_does_not_stop_the_rest() {
         assert_eq!(sandbox.sh(script).stdout, "through\nmade\n");
     });
 }
+
+#[test]
+fn a_full_descriptor_table_truncates_nothing() {
+    let script = "import errno, os, resource
+resource.setrlimit(resource.RLIMIT_NOFILE, (32, 32))
+kept = []
+try:
+    while True: kept.append(os.open('/dev/null', os.O_RDONLY))
+except OSError as error: print(errno.errorcode[error.errno])
+for flags in (os.O_WRONLY | os.O_TRUNC, os.O_RDWR | os.O_TRUNC | os.O_CREAT, os.O_TRUNC):
+    try: os.open('secret/twin', flags)
+    except OSError as error: print(errno.errorcode[error.errno])
+try: os.open('secret/new', os.O_WRONLY | os.O_CREAT)
+except OSError as error: print(errno.errorcode[error.errno])
+print(open(kept.pop(), closefd=True).read(), os.stat('secret/twin').st_size, os.listdir('secret'))
+for name, flags in (('one', os.O_WRONLY), ('two', os.O_RDWR), ('three', os.O_RDONLY)):
+    fd = os.open('secret/' + name, flags | os.O_TRUNC)
+    print(fd, os.stat('secret/' + name).st_size)
+    if flags: os.write(fd, b'new')
+    os.close(fd)";
+    for_each_user(|user| {
+        for deny in [false, true] {
+            let sandbox = carved(user);
+            let sandbox = if deny { sandbox.deny_read("key.pem") } else { sandbox };
+            for name in ["one", "two", "three"] {
+                sandbox.file(format!("work/secret/{name}"), "Secret");
+            }
+            let inside = sandbox.run(["python3", "-c", script]);
+            assert_eq!(sandbox.read("work/secret/twin"), "Secret", "{inside:#?}");
+            assert_eq!(
+                ["one", "two", "three"].map(|n| sandbox.read(format!("work/secret/{n}"))),
+                ["new", "new", ""],
+                "{inside:#?}"
+            );
+            for name in ["one", "two", "three"] {
+                sandbox.file(format!("work/secret/{name}"), "Secret");
+            }
+            let outside = sandbox.run_outside(["python3", "-c", script]);
+            assert_eq!(inside.stdout, outside.stdout, "{inside:#?}");
+            outside.succeeds();
+        }
+    });
+}
+
+#[test]
+fn openat2_gives_no_path_descriptor_where_the_broker_opens_what_is_read() {
+    // The kernel puts none into another process; open(2) and openat(2) are left to it.
+    let script = "import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+def openat2(flags):
+    how = (ctypes.c_uint64 * 3)(flags, 0, 0)
+    fd = libc.syscall(437, -100, b'plain', how, 24)
+    print(fd > 2 or ctypes.get_errno())
+openat2(os.O_PATH)
+openat2(os.O_RDONLY)
+print(os.open('plain', os.O_PATH) > 2)";
+    for_each_user(|user| {
+        let sandbox = unreadable(user);
+        let outcome = sandbox.run(["python3", "-c", script]);
+        assert_eq!(outcome.stdout, "38\nTrue\nTrue\n", "{outcome:#?}");
+    });
+}

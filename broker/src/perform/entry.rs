@@ -93,8 +93,20 @@ impl Entry {
     /// # Errors
     /// Returns what open(2) returns; [`Errno::NOTDIR`] if a slash follows what is no directory.
     pub(crate) fn hold(&self) -> io::Result<(OwnedFd, FileType)> {
+        self.hold_by(OsStr::from_bytes(&self.last))
+    }
+
+    /// The same without regard to slashes, which lead the kernel through a symbolic link.
+    ///
+    /// # Errors
+    /// Returns what open(2) returns.
+    pub(crate) fn hold_itself(&self) -> io::Result<(OwnedFd, FileType)> {
+        self.hold_by(self.name())
+    }
+
+    fn hold_by(&self, name: &OsStr) -> io::Result<(OwnedFd, FileType)> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let object = fs::openat(&self.parent, &self.last[..], flags, Mode::empty())?;
+        let object = fs::openat(&self.parent, name, flags, Mode::empty())?;
         let kind = path::kind_of(&object)?;
         Ok((object, kind))
     }

@@ -7,9 +7,10 @@
 
 use super::entry::{Entry, masked};
 use super::path;
-use crate::decide::call::{OpenHow, Spot};
+use crate::decide::call::Spot;
+use crate::decide::how::OpenHow;
 use crate::notify::target::Target;
-use rustix::fd::OwnedFd;
+use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{self, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::{self, Errno};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -34,6 +35,9 @@ pub(crate) enum Goal {
 /// Returns what the kernel returns for such a path.
 pub(crate) fn resolve(target: Target, spot: Spot, how: &OpenHow) -> io::Result<Goal> {
     let path = target.read_path(spot.path)?;
+    if path.is_empty() {
+        return Err(Errno::NOENT);
+    }
     if !how.resolve.is_empty() {
         return resolve_within(target, spot, &path, how);
     }
@@ -62,7 +66,15 @@ pub(crate) fn resolve_from(
     }
     let mut entry = Entry::resolve_from(target, base, path)?;
     for _ in 0..LINKS_MAX {
-        let (object, kind) = match entry.hold() {
+        let found = entry.hold();
+        // Before it is looked up (open(2), O_CREAT).
+        if entry.last().ends_with(b"/") {
+            return Err(found
+                .err()
+                .filter(|&errno| errno == Errno::ACCESS)
+                .unwrap_or(Errno::ISDIR));
+        }
+        let (object, kind) = match found {
             Err(Errno::NOENT) => return Ok(Goal::New(entry)),
             found => found?,
         };
@@ -81,30 +93,47 @@ pub(crate) fn resolve_from(
     Err(Errno::LOOP)
 }
 
-/// With RESOLVE_ flags the path is the kernel's to follow. A symbolic link that leads nowhere is not
-/// followed to where a file could be made.
+/// With RESOLVE_ flags the path is the kernel's to follow, always from where the target starts: what is
+/// beneath that is for the kernel to say.
 fn resolve_within(target: Target, spot: Spot, path: &[u8], how: &OpenHow) -> io::Result<Goal> {
-    let base = target.directory(spot.directory)?;
+    let base = match path.starts_with(b"/") && !how.resolve.contains(ResolveFlags::IN_ROOT) {
+        true => None,
+        false => Some(target.directory(spot.directory)?),
+    };
+    let base = base.as_ref().map_or(fs::CWD, AsFd::as_fd);
+    let creates = how.flags.contains(OFlags::CREATE);
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     let resolve = how.resolve | ResolveFlags::NO_MAGICLINKS;
     let exclusive = how.flags.contains(OFlags::CREATE | OFlags::EXCL);
     let nofollow = if exclusive { OFlags::NOFOLLOW } else { how.flags & OFlags::NOFOLLOW };
-    match fs::openat2(&base, path, flags | nofollow, Mode::empty(), resolve) {
-        Err(Errno::NOENT) if how.flags.contains(OFlags::CREATE) => {
-            let (above, _) = path::split(path).ok_or(Errno::NOENT)?;
-            let last = path[above.len()..].to_vec();
-            let above = if above.is_empty() { b"." } else { above };
-            let parent =
-                fs::openat2(&base, above, flags | OFlags::DIRECTORY, Mode::empty(), resolve)?;
-            let entry = Entry::of(parent, last)?;
-            match entry.hold() {
-                Err(Errno::NOENT) => Ok(Goal::New(entry)),
-                _ => Err(Errno::ACCESS),
+    let mut path = path.to_vec();
+    for _ in 0..=LINKS_MAX {
+        let is_slashed = creates && path.ends_with(b"/") && path::split(&path).is_some();
+        if !is_slashed {
+            match fs::openat2(base, &path[..], flags | nofollow, Mode::empty(), resolve) {
+                Err(Errno::NOENT) if creates => {}
+                // It answers according to who opens it: this one was found for the broker.
+                Ok(object) if path::is_on_proc(&object)? => return Err(Errno::ACCESS),
+                found => return found.and_then(Goal::of),
             }
         }
-        Ok(object) if path::is_on_proc(&object)? => Err(Errno::ACCESS), // the broker's own, perhaps
-        found => found.and_then(Goal::of),
+        let (above, _) = path::split(&path).ok_or(Errno::NOENT)?;
+        let from = if above.is_empty() { b"." } else { above };
+        let parent = fs::openat2(base, from, flags | OFlags::DIRECTORY, Mode::empty(), resolve)?;
+        let entry = Entry::of(parent, path[above.len()..].to_vec())?;
+        let link = match entry.hold() {
+            Err(Errno::ACCESS) => return Err(Errno::ACCESS),
+            _ if is_slashed => return Err(Errno::ISDIR),
+            Err(Errno::NOENT) => return Ok(Goal::New(entry)),
+            Ok((link, FileType::Symlink)) if nofollow.is_empty() => link,
+            // Another thread has just made it.
+            found => return found.map(|(object, kind)| Goal::Object(object, kind)),
+        };
+        // It leads nowhere: what it names is made then.
+        let text = fs::readlinkat(&link, c"", Vec::new())?.into_bytes();
+        path = if text.starts_with(b"/") { text } else { [above, &text].concat() };
     }
+    Err(Errno::LOOP)
 }
 
 impl Goal {
@@ -125,14 +154,35 @@ pub(crate) fn open(object: &OwnedFd, how: &OpenHow, umask: Mode) -> io::Result<O
     if how.flags.contains(OFlags::CREATE | OFlags::EXCL) {
         return Err(Errno::EXIST);
     }
+    if how.flags.contains(OFlags::CREATE) && path::kind_of(object)? == FileType::Directory {
+        return Err(Errno::ISDIR);
+    }
     let mode = match how.flags.contains(OFlags::TMPFILE) {
         true => masked(object, how.mode, umask),
         false => Mode::empty(),
     };
-    // O_NOFOLLOW was heeded on the way here, and would refuse the magic link. A symbolic link that
-    // was not followed cannot be opened through it either (ELOOP).
-    let flags = how.flags - (OFlags::CREATE | OFlags::NOFOLLOW);
-    fs::open(path::own_link(object), flags | OURS, mode)
+    let flags = (how.flags - OFlags::CREATE) | OURS;
+    let link = path::own_link(object);
+    if flags.contains(OFlags::NOFOLLOW) {
+        // The open file says for good that it was asked for (fcntl(2), F_GETFL).
+        if let Ok(directory) = fs::open(format!("{link}/."), flags, mode) {
+            return Ok(directory);
+        }
+    }
+    // It was heeded on the way here, and would refuse the magic link: a file is opened without. By
+    // its name, with O_NOFOLLOW, it could be another one by now. A symbolic link that was not
+    // followed cannot be opened through the magic link either (ELOOP).
+    fs::open(link, flags - OFlags::NOFOLLOW, mode)
+}
+
+/// Opens a regular file that is held without heeding O_TRUNC; the second descriptor is for that.
+///
+/// # Errors
+/// Returns what open(2) returns.
+pub(crate) fn open_untruncated(object: &OwnedFd, how: &OpenHow) -> io::Result<(OwnedFd, OwnedFd)> {
+    let writer = fs::open(path::own_link(object), OFlags::WRONLY | OURS, Mode::empty())?;
+    let how = OpenHow { flags: how.flags - OFlags::TRUNC, ..*how };
+    Ok((open(object, &how, Mode::empty())?, writer))
 }
 
 /// Opens a FIFO, which waits for its other end. It is given up when `is_waited_for` no longer holds.

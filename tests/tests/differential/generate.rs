@@ -7,6 +7,8 @@ pub(crate) enum Names {
     Plain,
     /// Those beside denied ones too, in the directories that lead to them.
     Beside,
+    /// The same, where something may not be read besides.
+    Read,
     /// Denied ones, too.
     Denied,
 }
@@ -262,8 +264,12 @@ impl Maker {
     }
 
     fn how(&mut self) -> String {
-        let flags = self.open_flags();
-        let creates = flags.parse::<i32>().unwrap_or(0) & (libc::O_CREAT | 0o20_000_000) != 0;
+        let mut flags = self.open_flags().parse::<i32>().unwrap_or(0);
+        if self.names == Names::Read {
+            // Where the broker answers, openat2 opens none of these.
+            flags &= !libc::O_PATH;
+        }
+        let creates = flags & (libc::O_CREAT | 0o20_000_000) != 0;
         // A mode without a file to make is an error here: rarely wanted.
         let mode = if creates || self.random.chance(5) { self.mode() } else { "0".to_owned() };
         // None, no crossing of mounts, no magic links, no links, beneath, in root.
@@ -285,7 +291,7 @@ impl Maker {
     fn name(&mut self) -> String {
         let special = match self.names {
             Names::Plain => 0,
-            Names::Beside => 30,
+            Names::Beside | Names::Read => 30,
             Names::Denied => 60,
         };
         if self.random.chance(special) {

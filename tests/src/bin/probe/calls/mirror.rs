@@ -96,6 +96,12 @@ impl Rules {
         if names.iter().any(is_outside) {
             return Some("outside");
         }
+        // By its path from the root directory the allowed tree can no longer be told from another.
+        let is_closed = fs::symlink_metadata(self.root.join("."))
+            .is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied);
+        if is_closed && !(self.literal.is_empty() && self.suffixes.is_empty()) {
+            return Some("closed");
+        }
         let is_denied = |name: &PathBuf| self.is_denied(name, line.call.removes);
         names.iter().any(is_denied).then_some("denied")
     }
@@ -125,13 +131,18 @@ impl Rules {
             })
     }
 
-    /// Whether a name that a rule matches stands below the directory.
+    /// Whether a name that a rule matches stands below the directory, or could: its owner may close it.
     fn contains(&self, directory: &Path) -> bool {
         let is_directory = fs::symlink_metadata(directory).is_ok_and(|found| found.is_dir());
-        let entries = is_directory.then(|| fs::read_dir(directory).ok()).flatten();
-        entries.into_iter().flatten().flatten().any(|entry| {
-            let path = entry.path();
-            self.matches(&path) || self.contains(&path)
+        if !is_directory || self.literal.is_empty() && self.suffixes.is_empty() {
+            return false;
+        }
+        let Ok(mut entries) = fs::read_dir(directory) else { return true };
+        entries.any(|entry| {
+            entry.map_or(true, |entry| {
+                let path = entry.path();
+                self.matches(&path) || self.contains(&path)
+            })
         })
     }
 

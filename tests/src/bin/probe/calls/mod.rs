@@ -116,6 +116,7 @@ struct Calls {
 impl Calls {
     fn new() -> Self {
         let root = std::env::current_dir().unwrap_or_else(|error| usage(&error.to_string()));
+        own_pipe();
         Self { slots: [None; SLOTS], root, buffer: vec![0; PAGE / 8], how: [0; 6] }
     }
 
@@ -204,14 +205,19 @@ impl Calls {
         };
         if let Some((Kind::New, word)) = line.arguments().next() {
             self.slots[slot(word)] = Some(value);
-            // O_NOFOLLOW says how the path was followed, and nothing about the open file.
-            let flags = call(libc::SYS_fcntl, &[value, libc::F_GETFL as usize]).unwrap_or(0);
-            let flags = flags & !(libc::O_NOFOLLOW as usize);
+            let mut flags = call(libc::SYS_fcntl, &[value, libc::F_GETFL as usize]).unwrap_or(0);
             let cloexec = call(libc::SYS_fcntl, &[value, libc::F_GETFD as usize]).unwrap_or(9);
             let empty = sys::cstr("");
             let empty = addr(empty.as_c_str());
-            let stat = Stat::of(value, empty, libc::AT_EMPTY_PATH).map(|stat| stat.text());
-            return format!("OK {value} {flags:#o} {cloexec} {}", stat.unwrap_or_else(sys::name));
+            let stat = Stat::of(value, empty, libc::AT_EMPTY_PATH);
+            // The broker opens a file as the object that it judged, to which a magic link leads.
+            let is_opened = flags & (libc::O_DIRECTORY | libc::O_PATH) as usize == 0
+                && stat.as_ref().is_ok_and(|stat| stat.kind() != libc::S_IFDIR);
+            if is_opened {
+                flags &= !(libc::O_NOFOLLOW as usize);
+            }
+            let stat = stat.map_or_else(sys::name, |stat| stat.text());
+            return format!("OK {value} {flags:#o} {cloexec} {stat}");
         }
         let detail = match line.call.name {
             "close" => {
@@ -309,6 +315,16 @@ impl Calls {
                 _ => Placed::Text(sys::cstr(&self.expand(word))),
             },
         }
+    }
+}
+
+/// Makes descriptor 0 a pipe of this process: linkat(2) asks who opened a descriptor.
+fn own_pipe() {
+    let mut ends = [0i32; 2];
+    let _ = call(libc::SYS_pipe2, &[addr_mut(&mut ends), 0]);
+    let _ = call(libc::SYS_dup2, &[ends[0] as usize, 0]);
+    for end in ends {
+        let _ = call(libc::SYS_close, &[end as usize]);
     }
 }
 
