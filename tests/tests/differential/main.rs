@@ -149,7 +149,8 @@ fn shape(root: &Path) -> BTreeMap<String, String> {
         let content = content.unwrap_or_else(|error| error.kind().to_string());
         let root = root.to_string_lossy();
         let (mode, links) = (metadata.mode(), metadata.nlink());
-        let line = format!("{mode:o} {links} {} {}", metadata.uid(), content.replace(&*root, "@"));
+        let owner = format!("{}:{}", metadata.uid(), metadata.gid());
+        let line = format!("{mode:o} {links} {owner} {}", content.replace(&*root, "@"));
         found.insert(path.to_string_lossy().replace(&*root, "@"), line);
     }
     found

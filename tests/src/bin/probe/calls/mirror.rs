@@ -83,16 +83,19 @@ impl Rules {
             libc::O_WRONLY | libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC | libc::O_TMPFILE;
         let is_change = match line.open_flags() {
             Some(flags) => flags & libc::O_PATH == 0 && flags & (writes & !libc::O_DIRECTORY) != 0,
-            None => line.call.changes,
+            // Both times are to stay: the kernel does not even look.
+            None => line.call.changes && !line.words.contains(&"omit"),
         };
         if !is_change {
             return None;
         }
         let names = names(calls, line);
-        // The entry that names the tree lies outside of it.
+        // The entry that names the tree lies outside of it. A pipe lies nowhere.
         let is_of_entry = line.call.removes || line.call.name.starts_with("link");
-        let is_outside =
-            |name: &PathBuf| !name.starts_with(&self.root) || (is_of_entry && *name == self.root);
+        let is_outside = |name: &PathBuf| {
+            name.is_absolute() && !name.starts_with(&self.root)
+                || (is_of_entry && *name == self.root)
+        };
         if names.iter().any(is_outside) {
             return Some("outside");
         }
@@ -200,10 +203,12 @@ fn names(calls: &Calls, line: &Line<'_>) -> Vec<PathBuf> {
 fn follows(line: &Line<'_>) -> bool {
     match line.call.name {
         "linkat" => line.words.last().is_some_and(|flags| number(flags) & 0x400 != 0),
-        "fchmodat2" | "utimensat" => {
+        "fchmodat2" | "utimensat" | "fchownat" => {
             line.words.last().is_none_or(|flags| number(flags) & 0x100 == 0)
         }
-        "truncate" | "chmod" | "fchmodat" => true,
+        "truncate" | "chmod" | "fchmodat" | "utimes-now" | "chown" | "setxattr" | "removexattr" => {
+            true
+        }
         _ => line.open_flags().is_some_and(|flags| {
             let exclusive = libc::O_CREAT | libc::O_EXCL;
             flags & libc::O_NOFOLLOW == 0 && flags & exclusive != exclusive
