@@ -5,6 +5,7 @@
 //! one by one. So the cost follows what is denied, not the size of the tree. What is granted is the
 //! object that was opened here: another at the same path later is another object. Source: landlock(7).
 
+use super::fold;
 use crate::policy::rules::{Cursor, Names, Rules};
 use crate::view::{self, Identity, Wanted};
 use landlock::{
@@ -54,6 +55,15 @@ pub(crate) enum GrantError {
         /// Why not.
         source: Errno,
     },
+    /// A rule singles out names where they can be spelled otherwise.
+    #[error(
+        "{path} ignores case: a name that is denied in it or beneath could be reached in another \
+         spelling; deny {path} as a whole, or a directory that tells upper from lower case"
+    )]
+    IgnoresCase {
+        /// The directory.
+        path: PathBuf,
+    },
 }
 
 /// The compiled file rules.
@@ -85,6 +95,7 @@ pub(crate) fn compile(rules: &Rules, restrict_network: bool) -> Result<Grants, G
         granted: HashMap::new(),
         brokers_reads: false,
         always: HashMap::new(),
+        told: HashSet::new(),
     };
     let root =
         open(fs::CWD, c"/").map_err(|source| GrantError::Walk { path: "/".into(), source })?;
@@ -93,7 +104,7 @@ pub(crate) fn compile(rules: &Rules, restrict_network: bool) -> Result<Grants, G
     let brokers_writes = !builder.grant(Kind::Write, rules, root)?.is_empty();
     builder.grant_devices()?;
     builder.grant_standard_streams()?;
-    let Builder { ruleset, granted, brokers_reads, always } = builder;
+    let Builder { ruleset, granted, brokers_reads, always, .. } = builder;
     let ruleset: Option<OwnedFd> = ruleset.into();
     let ruleset = ruleset
         .ok_or_else(|| GrantError::Walk { path: "the ruleset".into(), source: Errno::OPNOTSUPP })?;
@@ -185,6 +196,8 @@ struct Builder {
     granted: HashMap<PathBuf, Identity>,
     brokers_reads: bool,
     always: HashMap<Identity, Wanted>,
+    /// Directories that are known to tell upper from lower case.
+    told: HashSet<PathBuf>,
 }
 
 impl Builder {
@@ -202,6 +215,9 @@ impl Builder {
         let mut next = Some(Visited { object: root, is_directory: true, path: "/".into(), cursor });
         while let Some(visited) = next {
             let allowed = kind.allowed(&visited.cursor);
+            if allowed && visited.is_directory && !kind.settled(&visited.cursor) {
+                self.tell_case(&visited)?;
+            }
             // Landlock would let what may not be read be moved to where it may.
             let unreadable = self.brokers_reads && !visited.cursor.access().read;
             if kind == Kind::Write && allowed && unreadable && visited.is_directory {
@@ -233,6 +249,20 @@ impl Builder {
             next = Pending::hold_next(&mut pending)?;
         }
         Ok(on_the_way)
+    }
+
+    /// Makes sure that a directory on the way to a denied path tells upper from lower case. What is not
+    /// open to this user is left out.
+    fn tell_case(&mut self, visited: &Visited) -> Result<(), GrantError> {
+        if !self.told.insert(visited.path.clone()) {
+            return Ok(());
+        }
+        let path = || visited.path.clone();
+        match list(&visited.object).and_then(|listed| fold::ignores_case(&listed)) {
+            Ok(false) | Err(Errno::ACCESS | Errno::PERM | Errno::NOENT) => Ok(()),
+            Ok(true) => Err(GrantError::IgnoresCase { path: path() }),
+            Err(source) => Err(GrantError::Walk { path: path(), source }),
+        }
     }
 
     fn add(
@@ -394,13 +424,17 @@ fn open(parent: BorrowedFd<'_>, name: &std::ffi::CStr) -> io::Result<OwnedFd> {
     fs::openat(parent, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
 }
 
+/// Opens a directory that is held to be listed.
+fn list(directory: &OwnedFd) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    fs::openat(directory, c".", flags, Mode::empty())
+}
+
 /// What is in a directory, without `.` and `..`, and without symbolic links: access follows those
 /// to what they name.
 fn entries(directory: &OwnedFd) -> io::Result<Vec<(Vec<u8>, FileType)>> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let directory = fs::openat(directory, c".", flags, Mode::empty())?;
     let mut entries = Vec::new();
-    for entry in Dir::new(directory)? {
+    for entry in Dir::new(list(directory)?)? {
         let entry = entry?;
         let name = entry.file_name().to_bytes();
         if name != b"." && name != b".." && entry.file_type() != FileType::Symlink {
