@@ -719,8 +719,9 @@ fn a_racing_directory_does_not_lead_to_a_denied_file() {
     for_each_user(|user| {
         let sandbox = raced(user, ".env", "secret");
         let before = Snapshot::of(sandbox.path("work/secret/.env"));
-        let outcome = sandbox.probe("race-entries link mine mine/.env 8000");
+        let outcome = sandbox.probe("race-entries link mine mine/.env 50000");
         before.unchanged();
+        assert_ne!(outcome.result("exchanged"), "0");
         assert!(succeeded(&outcome) > 0, "{outcome:#?}");
     });
 }
@@ -732,8 +733,9 @@ fn a_racing_directory_does_not_lead_outside() {
         let sandbox = raced(user, "file", "../outside");
         sandbox.file("outside/file", "Secret");
         let before = Snapshot::of(sandbox.path("outside"));
-        let outcome = sandbox.probe("race-entries link mine mine/file 8000");
+        let outcome = sandbox.probe("race-entries link mine mine/file 50000");
         before.unchanged();
+        assert_ne!(outcome.result("exchanged"), "0");
         assert!(succeeded(&outcome) > 0, "{outcome:#?}");
     });
 }
@@ -745,37 +747,67 @@ fn a_racing_link_does_not_lead_to_a_denied_file() {
         let sandbox = raced(user, "file", "secret/.env");
         sandbox.file("work/plain/file", "mine!");
         let before = Snapshot::of(sandbox.path("work/secret/.env"));
-        let outcome = sandbox.probe("race-entries link plain/file plain/file 8000");
+        let outcome = sandbox.probe("race-entries link plain/file plain/file 50000");
         before.unchanged();
+        assert_ne!(outcome.result("exchanged"), "0");
         assert!(succeeded(&outcome) > 0, "{outcome:#?}");
     });
 }
 
-#[test]
-fn a_racing_path_does_not_lead_to_a_denied_file() {
+/// Has the probe do `attack` while its path flips between a file and one that is denied.
+fn race_path(attack: &str) {
     let _turn = my_turn();
     let sandbox = carved(User::Caller).timeout(LONG);
     let before = Snapshot::of(sandbox.path("work/secret/.env"));
-    for attack in ["race-open secret/twin secret/.env", "race-chmod secret/twin secret/.env"] {
-        let outcome = sandbox.probe(format!("{attack} 12000"));
-        before.unchanged();
-        assert!(succeeded(&outcome) > 0, "{outcome:#?}");
-    }
+    let outcome = sandbox.probe(format!("{attack} secret/twin secret/.env 100000"));
+    before.unchanged();
+    assert!(succeeded(&outcome) > 0, "{outcome:#?}");
+}
+
+#[test]
+fn a_racing_path_does_not_write_a_denied_file() {
+    race_path("race-open");
+}
+
+#[test]
+fn a_racing_path_does_not_change_metadata_of_a_denied_file() {
+    race_path("race-chmod");
+}
+
+#[test]
+fn a_racing_path_does_not_link_a_denied_file() {
+    race_path("race-link");
+}
+
+#[test]
+fn a_racing_path_does_not_move_a_denied_file_away() {
+    race_path("race-rename");
+}
+
+/// Has the probe do `attack`, which counts what it read of the denied file.
+fn race_read(attack: &str) -> Sandbox {
+    let sandbox = unreadable(User::Caller).timeout(LONG);
+    sandbox.file("work/mine", "mine!");
+    sandbox.file("work/keys/key", "Secret");
+    symlink("keys/key", sandbox.path("work/link")).unwrap();
+    let outcome = sandbox.probe(attack);
+    assert_eq!(outcome.result("leaked"), "0");
+    assert!(succeeded(&outcome) > 0, "{outcome:#?}");
+    sandbox
+}
+
+#[test]
+fn a_racing_path_does_not_show_what_may_not_be_read() {
+    let _turn = my_turn();
+    race_read("race-read mine keys/key 100000");
 }
 
 #[test]
 fn a_racing_directory_does_not_show_what_may_not_be_read() {
     let _turn = my_turn();
-    let sandbox = unreadable(User::Caller).timeout(LONG);
-    sandbox.file("work/mine", "mine!");
-    sandbox.file("work/keys/key", "Secret");
-    symlink("keys/key", sandbox.path("work/link")).unwrap();
-    for attack in ["race-read mine keys/key 12000", "race-read-entries link mine mine 12000"] {
-        let outcome = sandbox.probe(attack);
-        assert_eq!(outcome.result("leaked"), "0");
-        assert!(succeeded(&outcome) > 0, "{outcome:#?}");
-    }
-    let twin = sandbox.probe_outside("race-read-entries link mine mine 12000");
+    // The thread that exchanges them makes as many calls.
+    let attack = "race-read-entries link mine mine 50000";
+    let twin = race_read(attack).probe_outside(attack);
     assert_ne!(twin.result("leaked"), "0", "the race is not one");
 }
 
