@@ -6,7 +6,9 @@
 //! path, and what is made in them later.
 
 use crate::policy::rules::{Cursor, Rules};
-use rustix::fs;
+use rustix::fd::OwnedFd;
+use rustix::fs::{self, Mode, OFlags};
+use rustix::io;
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -36,6 +38,9 @@ pub(crate) struct View {
     pub(crate) denied: HashMap<Identity, Wanted>,
     /// The allowed paths, and the objects that they were at launch, if they were there.
     pub(crate) roots: Vec<(PathBuf, Option<Identity>)>,
+    /// The objects of `roots` and `denied`, held: the number of one that is removed would soon be
+    /// another's. What is granted, or usable always, Landlock holds.
+    pub(crate) _held: Vec<OwnedFd>,
 }
 
 /// What an open asks for, or a rule gives.
@@ -143,6 +148,17 @@ impl View {
 /// The object that `path` names now.
 pub(crate) fn identity_of(path: &Path) -> Option<Identity> {
     fs::statat(fs::CWD, path, fs::AtFlags::SYMLINK_NOFOLLOW).ok().as_ref().map(identity)
+}
+
+/// Holds the object that `path` names now.
+///
+/// # Errors
+/// Returns what open(2) and fstat(2) return.
+pub(crate) fn hold(path: &Path) -> io::Result<(OwnedFd, fs::Stat)> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let object = fs::open(path, flags, Mode::empty())?;
+    let stat = fs::fstat(&object)?;
+    Ok((object, stat))
 }
 
 /// The object that `stat` was read of.

@@ -1002,3 +1002,34 @@ print(os.open('plain', os.O_PATH) > 2)";
         assert_eq!(outcome.stdout, "38\nTrue\nTrue\n", "{outcome:#?}");
     });
 }
+
+#[test]
+fn an_allowed_directory_that_others_make_again_does_not_pass_for_the_old_one() {
+    // File systems give the number of a removed directory to the next one that is made.
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_write(".");
+        let sandbox = ["area", "kept"].iter().fold(sandbox, |sandbox, name| {
+            sandbox.dir(name);
+            sandbox.file(format!("{name}/.env"), "Secret");
+            sandbox.allow_write(format!("../{name}")).deny_write(format!("../{name}/.env"))
+        });
+        let running = paused(&sandbox, "echo x > ../kept/new; echo x > ../area/new");
+        fs::remove_dir_all(sandbox.path("area")).unwrap();
+        sandbox.dir("area");
+        resume(&sandbox, running).fails();
+        assert!(!exists(sandbox.path("area/new")));
+        assert!(exists(sandbox.path("kept/new")));
+    });
+}
+
+#[test]
+fn a_new_file_does_not_pass_for_a_denied_one_that_others_removed() {
+    for_each_user(|user| {
+        let sandbox = carved(user);
+        let running =
+            paused(&sandbox, "set -e; for i in 1 2 3; do echo x > n$i; echo x >> n$i; done");
+        fs::remove_file(sandbox.path("work/secret/.env")).unwrap();
+        resume(&sandbox, running).succeeds();
+        assert_eq!(sandbox.read("work/n1"), "x\nx\n");
+    });
+}
