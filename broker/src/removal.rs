@@ -3,7 +3,7 @@
 //! It goes down by openat(2) and up by "..", so that depth costs neither stack nor descriptors (two
 //! are held at a time). It follows no symbolic link and stays on one device.
 
-use crate::perform::path::own_link;
+use crate::perform::object::own_link;
 use crate::view::{self, Identity};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, AtFlags, Dir, FileType, Mode, OFlags};

@@ -66,17 +66,17 @@ impl View {
         self.rules.access(path).write && self.is_rooted(path)
     }
 
-    /// Whether a rule denies what is wanted of the object that `stat` was read of, whatever its name.
-    pub(crate) fn denies_object(&self, stat: &fs::Stat, wanted: Wanted) -> bool {
+    /// Whether a rule denies what is wanted of an object, whatever its name.
+    pub(crate) fn denies_object(&self, object: Identity, wanted: Wanted) -> bool {
         self.denied
-            .get(&identity(stat))
+            .get(&object)
             .is_some_and(|denied| denied.read && wanted.read || denied.write && wanted.write)
     }
 
-    /// Whether the object that `stat` was read of is usable for what is wanted, whatever the rules say.
-    pub(crate) fn is_always_usable(&self, stat: &fs::Stat, wanted: Wanted) -> bool {
+    /// Whether an object is usable for what is wanted, whatever the rules say.
+    pub(crate) fn is_always_usable(&self, object: Identity, wanted: Wanted) -> bool {
         self.always
-            .get(&identity(stat))
+            .get(&object)
             .is_some_and(|usable| (usable.read || !wanted.read) && (usable.write || !wanted.write))
     }
 
@@ -96,7 +96,7 @@ impl View {
 
     /// Who decides about writing to the object that is named `path`.
     pub(crate) fn content(&self, path: &Path) -> Decider {
-        if self.is_writable(path) && !self.is_granted(path) {
+        if !self.is_granted(path) && self.is_writable(path) {
             Decider::Broker
         } else {
             Decider::Landlock

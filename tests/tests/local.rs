@@ -359,7 +359,12 @@ say(len(results), set(results)); say('stop'); line(); os._exit(0)";
         .parse()
         .unwrap();
     assert!(resident < 32 * 1024, "{resident} KiB");
-    assert_eq!(descriptors(), before);
+    // Handles are kept for as long as there is something to do.
+    assert!(
+        eventually(|| descriptors() <= before),
+        "{} descriptors, {before} before",
+        descriptors()
+    );
     let outcome = running.wait();
     assert!(outcome.stdout.contains("10000 {'reached'}"), "{outcome:#?}");
 }

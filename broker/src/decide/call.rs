@@ -33,6 +33,8 @@ pub(crate) enum Call {
     Process(i32),
     /// The same of a process group or a user.
     ProcessGroup,
+    /// A change of the caller's umask.
+    Umask,
     /// A change of the caller's own credentials, or of those that what it executes gets; a filter of
     /// its own.
     Credentials,
@@ -289,6 +291,7 @@ impl Call {
             | libc::SYS_capset
             | libc::SYS_prctl
             | libc::SYS_seccomp => Self::Credentials,
+            libc::SYS_umask => Self::Umask,
             libc::SYS_ptrace if n.unsigned(0) == libc::PTRACE_TRACEME => Self::TraceMe,
             _ => Self::Unknown,
         }
@@ -299,9 +302,9 @@ impl Call {
 const SOCK_TYPE_MASK: i32 = 0xf;
 
 impl Call {
-    /// Whether answering it waits for a peer, or for connects that are being made.
+    /// Whether answering it waits for connects that are being made, or starts a process.
     pub(crate) fn can_wait(&self) -> bool {
-        matches!(self, Self::Address(..) | Self::Listen(..) | Self::Shutdown(..))
+        matches!(self, Self::Address(AddressUse::Bind, ..) | Self::Listen(..) | Self::Shutdown(..))
     }
 }
 

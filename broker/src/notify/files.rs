@@ -13,11 +13,12 @@ use super::target::{AT_FDCWD, Target};
 use crate::decide::call::{Creation, FileCall, Spot};
 use crate::decide::how::OpenHow;
 use crate::perform::entry::{self, Entry};
+use crate::perform::object::{Name, Object};
 use crate::perform::open;
 use crate::perform::path;
 use crate::policy::rules::Names;
 use crate::report::Denial;
-use crate::view::{self, Decider, View, Wanted};
+use crate::view::{Decider, View, Wanted};
 use common::trap::FileOperation;
 use nix::libc;
 use rustix::fd::{AsFd, OwnedFd};
@@ -31,17 +32,17 @@ use std::path::Path;
 /// What the broker does in the place of a call, with all that it needs held.
 #[derive(Debug)]
 pub(super) enum Task {
-    Open(OwnedFd, FileType, OpenHow),
+    Open(Object, FileType, OpenHow),
     /// The same of a regular file with O_TRUNC, which is heeded only when the target has its descriptor.
-    OpenThenTruncate(OwnedFd, OpenHow),
+    OpenThenTruncate(Object, OpenHow),
     CreateFile(Entry, OpenHow),
     MakeDirectory(Entry, u32),
     MakeNode(Entry, FileType, u32),
     MakeSymlink(Entry, Vec<u8>),
     Remove(Entry, AtFlags),
     Rename(Entry, Entry, RenameFlags),
-    Link(OwnedFd, Entry),
-    Truncate(OwnedFd, i64),
+    Link(Object, Entry),
+    Truncate(Object, i64),
     /// Done as it is.
     Nothing,
     /// Not done; with what there is to report.
@@ -155,7 +156,7 @@ impl Server {
     }
 
     fn perform_task(&self, id: u64, target: Target, task: Task) -> io::Result<Done> {
-        let umask = if task.creates() { target.status()?.umask } else { Mode::empty() };
+        let umask = if task.creates() { self.umask_of(target)? } else { Mode::empty() };
         // Only now is it certain that all this was the target's.
         if !self.listener.is_waiting(id) {
             return Err(Errno::SRCH);
@@ -261,31 +262,27 @@ pub(super) fn is_ours(view: &View, entry: &Entry) -> bool {
 
 /// Whether an object that is held is the broker's to open for writing: what is opened for both, only if
 /// both are permitted. Else it is Landlock's, which grants neither. Callers leave devices to Landlock.
-pub(super) fn is_content_ours(view: &View, object: &OwnedFd, wanted: Wanted) -> io::Result<bool> {
-    let name = path::name_of(object)?;
+pub(super) fn is_content_ours(view: &View, object: &Object, wanted: Wanted) -> io::Result<bool> {
     // What proc(5) holds is about who opens it.
-    if !name.is_absolute() || path::is_on_proc(object)? {
+    if object.is_on_proc()? {
         return Ok(false);
     }
-    let stat = fs::fstat(object)?;
-    if view.denies_object(&stat, wanted) {
+    if view.denies_object(object.identity(), wanted) {
         return Ok(false);
     }
     let reads = |name: &Path| !wanted.read || view.rules.access(name).read;
-    if view::identity_of(&name) == Some(view::identity(&stat)) {
-        return Ok(reads(&name) && view.content(&name) == Decider::Broker);
-    }
-    // Removed under this name, which says nothing of it any more if it has others. If it has none, the
-    // suffix may belong to the name: both must be permitted.
-    let former = name.as_os_str().as_bytes().strip_suffix(b" (deleted)");
-    let Some(former) = former.map(|former| Path::new(OsStr::from_bytes(former))) else {
-        return Ok(false);
-    };
-    let permits = |name: &Path| reads(name) && view.is_writable(name);
-    Ok(stat.st_nlink == 0
-        && permits(&name)
-        && permits(former)
-        && view.content(former) == Decider::Broker)
+    Ok(match object.name()? {
+        Name::Nameless(_) => false,
+        Name::Path(name) => reads(&name) && view.content(&name) == Decider::Broker,
+        // A former name says nothing of an object any more if it has others. If it has none, whatever
+        // its name can have been must be permitted.
+        former @ Name::Former(_) => {
+            object.is_unlinked()
+                && former.candidates().all(|name| reads(name) && view.is_writable(name))
+                && former.candidates().nth(1).map(|name| view.content(name))
+                    == Some(Decider::Broker)
+        }
+    })
 }
 
 fn prepare_creation(
@@ -378,7 +375,7 @@ fn why_not_renamed(old: &Entry, new: &Entry, flags: RenameFlags) -> io::Result<(
         (_, Ok(_)) if flags.contains(RenameFlags::NOREPLACE) => return Err(Errno::EXIST),
         (Ok(source), Ok(target)) => (source, Some(target)),
     };
-    let is_directory = |found: &(OwnedFd, FileType)| found.1 == FileType::Directory;
+    let is_directory = |found: &Object| found.kind() == FileType::Directory;
     let moves_directory = is_directory(&source);
     let replaces_directory = target.as_ref().map(is_directory);
     let is_slashed = |entry: &Entry| entry.last().ends_with(b"/");
@@ -395,13 +392,11 @@ fn why_not_renamed(old: &Entry, new: &Entry, flags: RenameFlags) -> io::Result<(
     if old.directory().starts_with(new.path()) {
         return Err(if exchanges { Errno::INVAL } else { Errno::NOTEMPTY });
     }
-    if let Some((target, _)) = &target
-        && view::identity(&fs::fstat(&source.0)?) == view::identity(&fs::fstat(target)?)
-    {
+    if target.as_ref().is_some_and(|target| target.identity() == source.identity()) {
         return Ok(());
     }
-    let may_write = |object: &OwnedFd| fs::access(path::own_link(object), fs::Access::WRITE_OK);
-    if may_write(old.parent()).and(may_write(new.parent())).is_err() {
+    let may_write = |object: &Object| object.permits(fs::Access::WRITE_OK);
+    if !(may_write(old.parent()) && may_write(new.parent())) {
         return Err(Errno::ACCESS);
     }
     match replaces_directory {
@@ -413,7 +408,7 @@ fn why_not_renamed(old: &Entry, new: &Entry, flags: RenameFlags) -> io::Result<(
     let changes_parent = old.directory() != new.directory();
     let moved = [Some(&source), target.as_ref().filter(|_| exchanges)];
     let mut moved = moved.into_iter().flatten().filter(|found| is_directory(found));
-    if changes_parent && moved.any(|(directory, _)| may_write(directory).is_err()) {
+    if changes_parent && moved.any(|directory| !may_write(directory)) {
         return Err(Errno::ACCESS);
     }
     let is_filled = || names_in(&new.path()).is_ok_and(|names| !names.is_empty());
@@ -541,19 +536,18 @@ fn judge_link(
         }
         entry => entry?,
     };
-    let stat = fs::fstat(&object)?;
-    let kind = FileType::from_raw_mode(stat.st_mode);
-    let name = path::name_of(&object)?;
+    let name = object.name()?;
     // Neither a directory nor what never had a path gets a link: the kernel says what is wrong first.
-    if kind == FileType::Directory || must_answer && !name.is_absolute() {
+    if object.kind() == FileType::Directory || must_answer && matches!(name, Name::Nameless(_)) {
         return Ok(Some(Task::Link(object, entry)));
     }
     // A file without a name (O_TMPFILE) has that of its directory in front. One that was removed under
     // this name, and has others, could be denied by those.
-    let nameless = stat.st_nlink == 0;
-    if !nameless && view::identity_of(&name) != Some(view::identity(&stat)) {
-        return Ok(Some(refuse_write(&name)));
-    }
+    let unlinked = object.is_unlinked();
+    let name = match name {
+        Name::Former(name) if !unlinked => return Ok(Some(refuse_write(&name))),
+        Name::Path(name) | Name::Former(name) | Name::Nameless(name) => name,
+    };
     let (Some(directory), Some(last)) = (name.parent(), name.file_name()) else { return Ok(None) };
     let Some((from, from_by)) = view.entry(directory, last) else {
         return Ok(must_answer.then(|| refuse_write(&name)));
@@ -564,12 +558,13 @@ fn judge_link(
     if !must_answer && [from_by, to_by] == [Decider::Landlock; 2] {
         return Ok(None);
     }
-    let stays_unreadable = nameless || from.access().read || !to.access().read;
-    let denied = view.denies_object(&stat, Wanted { read: to.access().read, write: true });
+    let stays_unreadable = unlinked || from.access().read || !to.access().read;
+    let denied =
+        view.denies_object(object.identity(), Wanted { read: to.access().read, write: true });
     if !stays_unreadable || denied {
         return Ok(Some(refuse_write(&name)));
     }
-    if kind == FileType::Symlink && leads_astray(view, &entry) {
+    if object.kind() == FileType::Symlink && leads_astray(view, &entry) {
         return Ok(Some(refuse_symlink(&entry)));
     }
     Ok(Some(Task::Link(object, entry)))

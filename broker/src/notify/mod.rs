@@ -5,6 +5,7 @@ mod limits;
 pub(crate) mod listener;
 pub(crate) mod observe;
 mod opens;
+mod pidfds;
 pub(crate) mod serve;
 pub(crate) mod signals;
 mod sockets;

@@ -8,13 +8,14 @@
 use super::target::Target;
 use crate::decide::call::{FileCall, Spot, writes};
 use crate::perform::entry::Entry;
+use crate::perform::object::Object;
 use crate::perform::open::{self, Goal};
 use crate::perform::path;
 use crate::report::Denial;
 use crate::view::{View, Wanted};
 use common::trap::FileOperation;
-use rustix::fd::OwnedFd;
-use rustix::fs::{self, Access, AtFlags, FileType, Mode, OFlags};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags};
 use rustix::io::{self, Errno};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -73,7 +74,7 @@ fn copy(target: Target, spot: Spot, effect: Effect) -> io::Result<Look> {
     // What a process has in proc(5) ends with it, perhaps before it is looked at.
     let ends = [&b"/proc/"[..], b"/dev/fd/"].iter().any(|prefix| path.starts_with(prefix));
     if ends && let Ok(object) = path::resolve_from(target, None, &path, true) {
-        return Ok(Look { target, base: Some(object), path: Vec::new(), effect });
+        return Ok(Look { target, base: Some(object.into()), path: Vec::new(), effect });
     }
     Ok(Look { target, base, path, effect })
 }
@@ -81,7 +82,7 @@ fn copy(target: Target, spot: Spot, effect: Effect) -> io::Result<Look> {
 /// A directory that may be listed, and how it is to be opened.
 #[derive(Debug)]
 pub(crate) struct Listing {
-    object: OwnedFd,
+    object: Object,
     flags: OFlags,
 }
 
@@ -93,7 +94,7 @@ impl Listing {
     pub(crate) fn open(&self) -> io::Result<OwnedFd> {
         // O_NOFOLLOW was heeded on the way here, and would refuse the magic link.
         let flags = (self.flags - OFlags::NOFOLLOW) | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        fs::open(path::own_link(&self.object), flags, Mode::empty())
+        self.object.open(flags, Mode::empty())
     }
 
     /// Whether the target asked for close-on-exec.
@@ -113,19 +114,22 @@ impl Look {
         }
         let follow = !flags.contains(OFlags::NOFOLLOW);
         let object = self.follow(&self.path, follow).ok()?;
-        let name = path::name_of(&object).ok()?;
-        let stat = fs::fstat(&object).ok()?;
-        let is_directory = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
-        (is_directory && view.unlistable.contains(&name)).then_some(Listing { object, flags })
+        let is_directory = object.kind() == FileType::Directory;
+        let listed = is_directory && view.unlistable.contains(&object.path().ok()?);
+        listed.then_some(Listing { object, flags })
     }
 
     /// Opens what `path` names; what the call is made on itself is held already.
-    fn follow(&self, path: &[u8], follow: bool) -> io::Result<OwnedFd> {
+    fn follow(&self, path: &[u8], follow: bool) -> io::Result<Object> {
         if path.is_empty() {
             let base = self.base.as_ref().ok_or(Errno::NOENT)?;
-            return base.try_clone().map_err(|_| Errno::MFILE);
+            return Object::of(base.try_clone().map_err(|_| Errno::MFILE)?);
         }
-        path::resolve_from(self.target, self.base.as_ref(), path, follow)
+        path::resolve_from(self.target, self.base(), path, follow)
+    }
+
+    fn base(&self) -> Option<BorrowedFd<'_>> {
+        self.base.as_ref().map(AsFd::as_fd)
     }
 
     /// Whether the last component is the name of one of `directories`: spares a path walk for every
@@ -176,17 +180,17 @@ impl Look {
         let wanted =
             Wanted { read: flags & OFlags::RWMODE != OFlags::WRONLY, write: writes(flags) };
         if self.path.is_empty() {
-            return judge_object(self.base.as_ref()?, wanted, view);
+            return judge_object(&self.follow(&self.path, true).ok()?, wanted, view);
         }
-        match open::resolve_from(self.target, self.base.as_ref(), &self.path, flags).ok()? {
-            Goal::Object(..) if flags.contains(OFlags::CREATE | OFlags::EXCL) => None,
-            Goal::Object(object, _) => judge_object(&object, wanted, view),
+        match open::resolve_from(self.target, self.base(), &self.path, flags).ok()? {
+            Goal::Object(_) if flags.contains(OFlags::CREATE | OFlags::EXCL) => None,
+            Goal::Object(object) => judge_object(&object, wanted, view),
             Goal::New(entry) => judge_entry(&entry, view, |exists| !exists),
         }
     }
 
     fn judge_change(&self, view: &View, possible: impl Fn(bool) -> bool) -> Option<Refused> {
-        let entry = Entry::resolve_from(self.target, self.base.as_ref(), &self.path).ok()?;
+        let entry = Entry::resolve_from(self.target, self.base(), &self.path).ok()?;
         judge_entry(&entry, view, possible)
     }
 }
@@ -198,39 +202,34 @@ fn judge_entry(entry: &Entry, view: &View, possible: impl Fn(bool) -> bool) -> O
         return None;
     }
     let exists = entry.hold().is_ok();
-    (possible(exists) && may(entry.parent(), Access::WRITE_OK | Access::EXEC_OK))
+    (possible(exists) && entry.parent().permits(Access::WRITE_OK | Access::EXEC_OK))
         .then(|| (FileOperation::Write, entry.path()))
 }
 
-fn judge_object(object: &OwnedFd, wanted: Wanted, view: &View) -> Option<Refused> {
-    let name = path::name_of(object).ok()?;
+fn judge_object(object: &Object, wanted: Wanted, view: &View) -> Option<Refused> {
+    let name = object.path().ok()?;
     let access = view.rules.access(&name);
     let denied = Wanted { read: wanted.read && !access.read, write: wanted.write && !access.write };
     // Most calls are permitted, and end here. What has no path is a pipe or a socket.
     if !(denied.read || denied.write) || !name.is_absolute() || name.starts_with("/dev/pts") {
         return None;
     }
-    let stat = fs::fstat(object).ok()?;
-    if view.is_always_usable(&stat, denied) {
+    if view.is_always_usable(object.identity(), denied) {
         return None;
     }
-    let is_directory = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
+    let is_directory = object.kind() == FileType::Directory;
     let denied = Wanted { write: denied.write && !is_directory, ..denied };
     worth_reporting(object, denied).map(|operation| (operation, name))
 }
 
-/// Which of what is `denied` is to be reported: what the file system refuses as well is not.
-pub(super) fn worth_reporting(object: &OwnedFd, denied: Wanted) -> Option<FileOperation> {
-    if denied.write && may(object, Access::WRITE_OK) {
+/// Which of what is `denied` is to be reported: what the file system refuses to the broker as well,
+/// which has the target's credentials, is not.
+pub(super) fn worth_reporting(object: &Object, denied: Wanted) -> Option<FileOperation> {
+    if denied.write && object.permits(Access::WRITE_OK) {
         Some(FileOperation::Write)
-    } else if denied.read && may(object, Access::READ_OK) {
+    } else if denied.read && object.permits(Access::READ_OK) {
         Some(FileOperation::Read)
     } else {
         None
     }
-}
-
-/// Whether the broker, which has the target's credentials, could do `access` outside.
-fn may(object: &OwnedFd, access: Access) -> bool {
-    fs::access(path::own_link(object), access).is_ok()
 }

@@ -14,12 +14,12 @@ use super::observe;
 use super::target::Target;
 use crate::decide::call::{FileCall, Spot, writes};
 use crate::decide::how::OpenHow;
+use crate::perform::object::{Name, Object};
 use crate::perform::open::{self, Goal};
 use crate::perform::path;
 use crate::report::Denial;
 use crate::view::{View, Wanted};
 use nix::unistd::{Pid, getsid};
-use rustix::fd::OwnedFd;
 use rustix::fs::{self, FileType, OFlags};
 use rustix::io::{self, Errno};
 use std::ffi::OsStr;
@@ -100,21 +100,20 @@ fn prepare_write(
 ) -> io::Result<Option<Task>> {
     match open::resolve(target, spot, &how)? {
         Goal::New(entry) => Ok(is_ours(view, &entry).then_some(Task::CreateFile(entry, how))),
-        Goal::Object(object, FileType::Directory) if how.flags.contains(OFlags::TMPFILE) => {
-            // It has no name yet; a link gives it one, and is judged then.
-            let directory = path::name_of(&object)?;
-            let ours = view.brokers_entry(&directory, UNNAMED.as_ref());
-            Ok(ours.then_some(Task::Open(object, FileType::Directory, how)))
-        }
-        // Landlock also restricts what may be asked of a device once it is open.
-        Goal::Object(
-            _,
-            FileType::Directory | FileType::CharacterDevice | FileType::BlockDevice,
-        ) => Ok(None),
-        Goal::Object(object, kind) => {
-            let reads = how.flags & OFlags::RWMODE != OFlags::WRONLY;
-            let wanted = Wanted { read: reads, write: true };
-            let ours = is_content_ours(view, &object, wanted)?;
+        Goal::Object(object) => {
+            let ours = match object.kind() {
+                // It has no name yet; a link gives it one, and is judged then.
+                FileType::Directory if how.flags.contains(OFlags::TMPFILE) => {
+                    view.brokers_entry(&object.path()?, UNNAMED.as_ref())
+                }
+                // Landlock also restricts what may be asked of a device once it is open.
+                FileType::Directory | FileType::CharacterDevice | FileType::BlockDevice => false,
+                _ => {
+                    let reads = how.flags & OFlags::RWMODE != OFlags::WRONLY;
+                    is_content_ours(view, &object, Wanted { read: reads, write: true })?
+                }
+            };
+            let kind = object.kind();
             Ok(ours.then_some(Task::Open(object, kind, how)))
         }
     }
@@ -142,87 +141,74 @@ fn prepare_any(
     if how.flags.contains(OFlags::PATH) {
         return Err(Errno::NOSYS);
     }
-    let (object, kind) = match open::resolve(target, spot, &how)? {
-        Goal::Object(object, kind) => (object, kind),
+    let object = match open::resolve(target, spot, &how)? {
+        Goal::Object(object) => object,
         Goal::New(entry) if view.may_change(entry.directory(), entry.name()) => {
             return Ok(Some(Task::CreateFile(entry, how)));
         }
         Goal::New(entry) => return Ok(Some(refuse_write(&entry.path()))),
     };
-    let (object, kind) = match kind {
-        FileType::CharacterDevice if is_controlling_terminal(&object)? => {
-            (path::walk(None, own_terminal(target)?.as_os_str().as_bytes(), false)?, kind)
-        }
-        _ => (object, kind),
+    let object = match is_controlling_terminal(&object) {
+        true => path::walk(None, own_terminal(target)?.as_os_str().as_bytes(), false)?,
+        false => object,
     };
-    let name = path::name_of(&object)?;
+    let kind = object.kind();
+    let name = object.name()?;
     if how.flags.contains(OFlags::TMPFILE) {
-        return Ok(Some(if view.may_change(&name, UNNAMED.as_ref()) {
+        return Ok(Some(if view.may_change(name.as_path(), UNNAMED.as_ref()) {
             Task::Open(object, kind, how)
         } else {
-            refuse_write(&name)
+            refuse_write(name.as_path())
         }));
     }
     let wanted = Wanted {
         read: how.flags & OFlags::RWMODE != OFlags::WRONLY,
         write: writes(how.flags) && kind != FileType::Directory,
     };
-    if is_permitted(view, target, &object, kind, &name, wanted)? {
+    if is_permitted(view, target, &object, &name, wanted)? {
         // Only a FIFO with a name makes its ends wait for each other.
-        let kind = if name.is_absolute() { kind } else { FileType::Unknown };
+        let kind = if matches!(name, Name::Nameless(_)) { FileType::Unknown } else { kind };
         return Ok(Some(Task::Open(object, kind, how)));
     }
-    Ok(Some(Task::Refuse(Errno::ACCESS, denial(view, &object, &name, wanted))))
+    Ok(Some(Task::Refuse(Errno::ACCESS, denial(view, &object, name.as_path(), wanted))))
 }
 
 fn is_permitted(
     view: &View,
     target: Target,
-    object: &OwnedFd,
-    kind: FileType,
-    name: &Path,
+    object: &Object,
+    name: &Name,
     wanted: Wanted,
 ) -> io::Result<bool> {
-    let stat = fs::fstat(object)?;
-    if view.is_always_usable(&stat, wanted) {
+    if view.is_always_usable(object.identity(), wanted) {
         return Ok(true);
     }
-    if view.denies_object(&stat, wanted) {
+    if view.denies_object(object.identity(), wanted) {
         return Ok(false);
     }
-    if !name.is_absolute() {
-        // Pipes, namespaces and the like, such as `pipe:[4711]`, have no path: only a descriptor that the
-        // target holds, or its own process, leads to them.
-        let text = name.as_os_str().as_bytes();
-        return Ok(
-            !text.contains(&b'/') && (text.ends_with(b"]") || text.starts_with(b"anon_inode:"))
-        );
+    // Only a descriptor that the target holds, or its own process, leads there.
+    if matches!(name, Name::Nameless(_)) {
+        return Ok(true);
     }
-    match kind {
-        FileType::CharacterDevice | FileType::BlockDevice => {
-            return Ok(kind == FileType::CharacterDevice && name.starts_with("/dev/pts"));
-        }
-        _ if path::is_on_proc(object)? => {
-            return Ok(!wanted.write && view.rules.access(name).read && may_see(target, name));
+    let path = name.as_path();
+    match object.kind() {
+        FileType::CharacterDevice => return Ok(path.starts_with("/dev/pts")),
+        FileType::BlockDevice => return Ok(false),
+        _ if object.is_on_proc()? => {
+            return Ok(!wanted.write && view.rules.access(path).read && may_see(target, path));
         }
         _ => {}
     }
-    // The suffix of a removed file may belong to the name: both must be permitted.
-    let text = name.as_os_str().as_bytes();
-    let former = text.strip_suffix(b" (deleted)");
-    if stat.st_nlink == 0 && text.starts_with(b"/memfd:") {
-        return Ok(true);
-    }
-    let permits = |name: &Path| {
-        (!wanted.read || view.rules.access(name).read) && (!wanted.write || view.is_writable(name))
-    };
-    Ok(permits(name) && former.is_none_or(|former| permits(Path::new(OsStr::from_bytes(former)))))
+    Ok(name.candidates().all(|path| {
+        path.is_absolute()
+            && (!wanted.read || view.rules.access(path).read)
+            && (!wanted.write || view.is_writable(path))
+    }))
 }
 
 /// What is to be reported, if it is the rules that refuse.
-fn denial(view: &View, object: &OwnedFd, name: &Path, wanted: Wanted) -> Option<Denial> {
-    let stat = fs::fstat(object).ok()?;
-    let by_identity = view.denies_object(&stat, Wanted { read: false, ..wanted });
+fn denial(view: &View, object: &Object, name: &Path, wanted: Wanted) -> Option<Denial> {
+    let by_identity = view.denies_object(object.identity(), Wanted { read: false, ..wanted });
     let write = wanted.write && (by_identity || !view.is_writable(name));
     let operation = observe::worth_reporting(object, Wanted { write, ..wanted })?;
     Some(Denial::file(operation, name))
@@ -252,8 +238,8 @@ fn may_see(target: Target, name: &Path) -> bool {
 }
 
 /// Whether `object` is /dev/tty, which is another terminal for each session (tty(4)).
-fn is_controlling_terminal(object: &OwnedFd) -> io::Result<bool> {
-    Ok(fs::fstat(object)?.st_rdev == fs::makedev(5, 0))
+fn is_controlling_terminal(object: &Object) -> bool {
+    object.kind() == FileType::CharacterDevice && object.device() == fs::makedev(5, 0)
 }
 
 /// The controlling terminal of the target by a path that leads the broker there too.

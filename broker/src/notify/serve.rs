@@ -13,20 +13,18 @@ use crate::decide::call::{self, Call, MetadataCall};
 use crate::failure::Failure;
 use crate::perform::local_ports::LocalPorts;
 use crate::perform::metadata;
-use crate::perform::path;
+use crate::perform::object::Object;
 use crate::perform::rights;
 use crate::perform::stand_ins::StandIns;
 use crate::proxy::Proxy;
 use crate::report::{Denial, Traps};
-use crate::view::{self, View, Wanted};
+use crate::view::{View, Wanted};
 use common::trap::{FileOperation, NetworkOperation};
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{self, Mode};
+use rustix::fs::Mode;
 use rustix::io::{self, Errno};
 use rustix::process;
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -65,6 +63,9 @@ pub(crate) struct Server {
     alike: AtomicBool,
     /// Whether somebody has.
     diverged: AtomicBool,
+    /// The umask that everything in the sandbox has, unless somebody has set another.
+    umask: Mode,
+    umask_set: AtomicBool,
     crew: Mutex<Crew>,
     /// Wakes a parked thread when there is no receiver.
     vacancy: Condvar,
@@ -83,29 +84,30 @@ struct Crew {
 }
 
 /// A thread's turn as receiver.
-#[derive(Debug)]
-struct Turn<'a> {
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Turn<'a> {
     server: &'a Arc<Server>,
     number: u64,
 }
 
 impl Turn<'_> {
-    /// Has another thread receive, before this one does what can have to wait long. If there is none
-    /// to be had, calls wait for this one.
-    fn pass_on(&self) {
+    /// Has another thread receive, before this one does what can have to wait long, unless one does
+    /// already. If there is none to be had, calls wait for this one.
+    pub(super) fn pass_on(self) {
         self.server.leave_vacancy(self.number);
     }
 
     /// Does what seldom has to wait: for the lock of an inode or a directory, which a long write or a
-    /// slow file system holds, or for the other end of a FIFO. If it does, another thread receives
-    /// after a moment; to have one wake up each time would cost more than what is done.
-    fn watched(&self, work: impl FnOnce()) {
+    /// slow file system holds, for the other end of a FIFO, or for a peer although the broker asked
+    /// not to wait. If it does, another thread receives after a moment; to have one wake up each time
+    /// would cost more than what is done.
+    fn watched(self, work: impl FnOnce()) {
         let number = self.server.watch.begin(self.server, self.number);
         work();
         self.server.watch.end(number);
     }
 
-    fn is_over(&self) -> bool {
+    fn is_over(self) -> bool {
         let crew = self.server.crew();
         crew.turn != self.number || !crew.has_receiver
     }
@@ -119,7 +121,8 @@ const PARKED_MAX: usize = 8;
 const STACK: usize = 256 * 1024;
 
 impl Server {
-    /// Serves `listener` by these rules, once [`Server::start`] was called.
+    /// Serves `listener` by these rules, once [`Server::start`] was called. The broker's own umask is
+    /// the command's until then, and empty from now on.
     pub(crate) fn new(listener: OwnedFd, judges: Arc<Judges>, traps: Arc<Traps>) -> Arc<Self> {
         Arc::new(Self {
             listener: Listener::new(listener),
@@ -130,6 +133,9 @@ impl Server {
             credentials: OnceLock::new(),
             alike: AtomicBool::new(false),
             diverged: AtomicBool::new(false),
+            // What is made for a target has the target's umask, which is computed.
+            umask: process::umask(Mode::empty()),
+            umask_set: AtomicBool::new(false),
             crew: Mutex::default(),
             vacancy: Condvar::new(),
             watch: Watch::default(),
@@ -145,8 +151,6 @@ impl Server {
     /// # Errors
     /// Returns [`Errno::AGAIN`] if the system has no more.
     pub(crate) fn start(self: &Arc<Self>) -> io::Result<()> {
-        // What is made for a target has the target's umask, which is computed.
-        process::umask(Mode::empty());
         self.add_thread(&mut self.crew())
     }
 
@@ -171,9 +175,9 @@ impl Server {
                         let call = Call::decode(&notification);
                         if call.can_wait() {
                             turn.pass_on();
-                            self.answer(&notification, &call);
+                            self.answer(turn, &notification, &call);
                         } else {
-                            turn.watched(|| self.answer(&notification, &call));
+                            turn.watched(|| self.answer(turn, &notification, &call));
                         }
                     }
                     Ok(None) if self.listener.is_orphaned() => return,
@@ -225,7 +229,7 @@ impl Server {
         self.crew.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn answer(&self, notification: &Notification, call: &Call) {
+    fn answer(&self, turn: Turn<'_>, notification: &Notification, call: &Call) {
         let target = Target::new(notification.thread);
         let id = notification.id;
         match call {
@@ -243,6 +247,10 @@ impl Server {
             &Call::Process(process) if process == 0 || target.has_thread(process) => {
                 self.listener.let_through(id, Backstop::Registers);
             }
+            Call::Umask => {
+                self.umask_set.store(true, Ordering::SeqCst);
+                self.listener.let_through(id, Backstop::Registers);
+            }
             Call::Credentials => {
                 // From now on they are compared each time. The kernel decides on the call, and what
                 // memory holds does not matter here.
@@ -257,7 +265,7 @@ impl Server {
                 self.listener.let_through(id, Backstop::Registers);
             }
             other => {
-                self.listener.complete(id, self.perform(notification, target, other));
+                self.listener.complete(id, self.perform(turn, notification, other));
             }
         }
     }
@@ -290,11 +298,12 @@ impl Server {
     }
 
     /// Performs or refuses a call that was judged by memory: there is no way to let it through.
-    fn perform(&self, notification: &Notification, target: Target, call: &Call) -> io::Result<()> {
+    fn perform(&self, turn: Turn<'_>, notification: &Notification, call: &Call) -> io::Result<()> {
+        let target = Target::new(notification.thread);
         let id = notification.id;
         match *call {
             Call::Address(kind, socket, address, length) => {
-                self.address(id, target, kind, (socket, address, length))
+                self.address(turn, id, target, kind, (socket, address, length))
             }
             Call::Listen(socket, backlog) => self.listen(id, target, (socket, backlog)),
             Call::Shutdown(socket, how) => self.shutdown(id, target, (socket, how)),
@@ -316,7 +325,7 @@ impl Server {
                 self.traps.log("refused: the broker traces nobody");
                 Err(Errno::PERM)
             }
-            Call::File(_) | Call::Credentials | Call::Unknown => {
+            Call::File(_) | Call::Credentials | Call::Umask | Call::Unknown => {
                 self.traps.log(&format!("refused: unexpected system call {}", notification.number));
                 Err(Errno::NOSYS)
             }
@@ -341,30 +350,28 @@ impl Server {
     /// The object is held, so that its identity cannot change any more. Its name can: by then it was
     /// in a place that the command may write, and is only moved to another such place, because
     /// Landlock does not let it be moved out.
-    fn metadata_refused(&self, object: &OwnedFd) -> io::Result<Option<PathBuf>> {
+    fn metadata_refused(&self, object: &Object) -> io::Result<Option<PathBuf>> {
         let view = &self.judges.view;
-        let name = path::name_of(object)?;
-        let text = name.as_os_str().as_bytes();
+        let name = object.name()?;
         // What never had a path belongs to those who hold it.
-        let nameless: [&[u8]; 3] = [b"pipe:[", b"socket:[", b"anon_inode:"];
-        if nameless.iter().any(|prefix| text.starts_with(prefix)) {
+        if name.is_of_its_holders() {
             return Ok(None);
         }
-        let stat = fs::fstat(object)?;
-        if view.denies_object(&stat, Wanted { read: false, write: true }) {
-            return Ok(Some(name));
+        let denied = view.denies_object(object.identity(), Wanted { read: false, write: true });
+        let writable = !denied && name.candidates().all(|path| view.is_writable(path));
+        Ok((!writable).then(|| name.as_path().to_owned()))
+    }
+
+    /// The permission bits left out of what the target makes (umask(2)).
+    ///
+    /// # Errors
+    /// Returns what reading proc(5) returns.
+    pub(super) fn umask_of(&self, target: Target) -> io::Result<Mode> {
+        // Processes have it from their parents, and set it by a call that is notified.
+        match self.umask_set.load(Ordering::SeqCst) {
+            true => Ok(target.status()?.umask),
+            false => Ok(self.umask),
         }
-        if view::identity_of(&name) == Some(view::identity(&stat)) {
-            return Ok((!view.is_writable(&name)).then_some(name));
-        }
-        if stat.st_nlink == 0 && text.starts_with(b"/memfd:") {
-            return Ok(None);
-        }
-        // Removed under this name. It may have others, and the suffix may belong to the name.
-        let former = text.strip_suffix(b" (deleted)").unwrap_or(text);
-        let writable =
-            view.is_writable(&name) && view.is_writable(Path::new(OsStr::from_bytes(former)));
-        Ok((!writable).then_some(name))
     }
 
     /// Does `work` with exactly the target's rights.

@@ -4,7 +4,7 @@
 //! address, or refused. What makes a socket of the internet listen, starts a connect to the sandbox's
 //! own, or ends its listening, is done by one thread at a time, which has the lock on the ports.
 
-use super::serve::Server;
+use super::serve::{Server, Turn};
 use super::signals::{RESTART, is_signalled};
 use super::target::Target;
 use crate::decide::address::{Endpoint, Verdict};
@@ -41,6 +41,7 @@ impl Server {
     /// connect or bind.
     pub(super) fn address(
         &self,
+        turn: Turn<'_>,
         id: u64,
         target: Target,
         kind: AddressUse,
@@ -83,7 +84,7 @@ impl Server {
                 self.put_in_place(id, target, number, &socket)
             }
             (AddressUse::Connect, Goal::Own(held)) => {
-                self.connect_own((id, target, number), socket, &address, &held)
+                self.connect_own(turn, (id, target, number), socket, &address, &held)
             }
             (AddressUse::Connect, goal) => {
                 let leads_to = match &goal {
@@ -96,7 +97,7 @@ impl Server {
                     ports.before_given_up(&socket);
                     ports
                 });
-                let result = socket.connect(&leads_to, || self.look_after(id, target));
+                let result = socket.connect(&leads_to, || self.look_after(turn, id, target));
                 let goes_on = Err(Errno::INPROGRESS);
                 if [Ok(()), goes_on, Err(RESTART), Err(Errno::INTR)].contains(&result) {
                     if let Some(proxy) = &self.judges.proxy {
@@ -114,6 +115,7 @@ impl Server {
     /// until it is decided that socket is held, and ends listening only after the connect has ended.
     fn connect_own(
         &self,
+        turn: Turn<'_>,
         (id, target, number): (u64, Target, RawFd),
         socket: Socket,
         address: &Address,
@@ -125,7 +127,7 @@ impl Server {
             Ok(Progress::Connected) => return socket.put_in_place(&self.listener, id),
             Ok(_) => {
                 // Given up by the sandbox, it is to be free.
-                let ended = socket.wait(|| self.look_after(id, target).and(self.has(held)));
+                let ended = socket.wait(|| self.look_after(turn, id, target).and(self.has(held)));
                 if !matches!(ended, Err(RESTART | Errno::INTR)) {
                     // Nobody would look after it any more.
                     let was_ours = self.ports().finish(&socket, ended.is_ok());
@@ -155,14 +157,16 @@ impl Server {
         // The target goes on, and this thread looks after the connect. The answer that follows this
         // one finds nobody.
         self.listener.complete(id, answer);
+        turn.pass_on();
         let is_there = || if socket.is_at(target, number) { Ok(()) } else { Err(Errno::BADF) };
         let ended = socket.wait(|| is_there().and(self.has(held)));
         self.ports().finish(&socket, ended.is_ok());
         Ok(())
     }
 
-    /// Whether the target still waits for a peer: it can be gone, or have got a signal.
-    fn look_after(&self, id: u64, target: Target) -> io::Result<()> {
+    /// Whether a peer is still to be waited for: the target can be gone, or have got a signal.
+    fn look_after(&self, turn: Turn<'_>, id: u64, target: Target) -> io::Result<()> {
+        turn.pass_on();
         let signalled = is_signalled(target);
         match self.listener.is_waiting(id) {
             true if signalled => Err(RESTART),

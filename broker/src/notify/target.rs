@@ -4,10 +4,11 @@
 //! after [`Listener::is_waiting`](super::listener::Listener::is_waiting) was asked afterwards.
 //! Sources: process_vm_readv(2), proc(5), pidfd_getfd(2).
 
+use super::pidfds;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{self, Mode, OFlags};
 use rustix::io::{self, Errno};
-use rustix::process::{self, Pid, PidfdFlags, PidfdGetfdFlags};
+use rustix::process::{self, Pid, PidfdGetfdFlags};
 use std::io::IoSliceMut;
 use std::os::fd::RawFd;
 
@@ -193,10 +194,17 @@ impl Target {
         if number < 0 {
             return Err(Errno::BADF);
         }
-        // PIDFD_THREAD (Linux 6.9): a thread may have a descriptor table of its own.
-        const PIDFD_THREAD: PidfdFlags = PidfdFlags::from_bits_retain(0o200);
-        let pidfd = process::pidfd_open(self.thread, PIDFD_THREAD)?;
-        process::pidfd_getfd(pidfd.as_fd(), number, PidfdGetfdFlags::empty())
+        let duplicate = || {
+            let pidfd = pidfds::known(self.thread)?;
+            process::pidfd_getfd(pidfd.as_fd(), number, PidfdGetfdFlags::empty())
+        };
+        match duplicate() {
+            Err(Errno::SRCH) => {
+                pidfds::forget(self.thread);
+                duplicate()
+            }
+            result => result,
+        }
     }
 
     /// The target's memory, for [`Memory::write`].
@@ -284,8 +292,11 @@ impl Memory {
 fn read_file(path: &str) -> io::Result<Vec<u8>> {
     let file = fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
     let mut text = Vec::with_capacity(4096);
-    while io::read(&file, rustix::buffer::spare_capacity(&mut text))? > 0 {
-        text.reserve(1024);
+    // The kernel writes the whole of such a file at once: what is shorter than the buffer is all.
+    while io::read(&file, rustix::buffer::spare_capacity(&mut text))? > 0
+        && text.len() == text.capacity()
+    {
+        text.reserve(4096);
     }
     Ok(text)
 }

@@ -4,6 +4,7 @@
 //! While there is such work, a thread looks once in that moment; it sleeps when there has been none
 //! for a while. So beginning and ending cost some memory accesses each.
 
+use super::pidfds;
 use super::serve::Server;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -75,6 +76,7 @@ impl Server {
             if idle < IDLE || now & 1 == 1 {
                 continue;
             }
+            pidfds::forget_all();
             let mut asleep = watch.sleep.lock().unwrap_or_else(PoisonError::into_inner);
             watch.awake.store(false, Ordering::SeqCst);
             // Begun just before.

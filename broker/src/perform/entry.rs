@@ -7,11 +7,12 @@
 //! kernel finds what is wrong with it, and says so in its own order. Sources: mkdir(2), mknod(2),
 //! symlink(2), unlink(2), rename(2), link(2), truncate(2), path_resolution(7).
 
+use super::object::Object;
 use super::path;
 use crate::decide::call::Spot;
 use crate::notify::target::Target;
 use nix::libc;
-use rustix::fd::OwnedFd;
+use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, RenameFlags};
 use rustix::io::{self, Errno};
 use std::ffi::OsStr;
@@ -21,7 +22,7 @@ use std::path::{Path, PathBuf};
 /// An entry of a directory that is held; it need not exist.
 #[derive(Debug)]
 pub(crate) struct Entry {
-    parent: OwnedFd,
+    parent: Object,
     directory: PathBuf,
     /// The last component with the slashes after it, which mean something to the kernel.
     last: Vec<u8>,
@@ -35,7 +36,7 @@ impl Entry {
     pub(crate) fn resolve(target: Target, spot: Spot) -> io::Result<Self> {
         let path = target.read_path(spot.path)?;
         let base = path::base(target, spot.directory, &path)?;
-        Self::resolve_from(target, base.as_ref(), &path)
+        Self::resolve_from(target, base.as_ref().map(AsFd::as_fd), &path)
     }
 
     /// The same from a directory that is held already; none is needed for an absolute path.
@@ -44,7 +45,7 @@ impl Entry {
     /// As [`Entry::resolve`].
     pub(crate) fn resolve_from(
         target: Target,
-        base: Option<&OwnedFd>,
+        base: Option<BorrowedFd<'_>>,
         path: &[u8],
     ) -> io::Result<Self> {
         let (above, _) = path::split(path).ok_or(Errno::INVAL)?;
@@ -57,8 +58,8 @@ impl Entry {
     ///
     /// # Errors
     /// Returns what readlink(2) returns of the directory's name.
-    pub(crate) fn of(parent: OwnedFd, last: Vec<u8>) -> io::Result<Self> {
-        let directory = path::name_of(&parent)?;
+    pub(crate) fn of(parent: Object, last: Vec<u8>) -> io::Result<Self> {
+        let directory = parent.path()?;
         Ok(Self { parent, directory, last })
     }
 
@@ -68,7 +69,7 @@ impl Entry {
     }
 
     /// The directory itself.
-    pub(crate) fn parent(&self) -> &OwnedFd {
+    pub(crate) fn parent(&self) -> &Object {
         &self.parent
     }
 
@@ -88,11 +89,11 @@ impl Entry {
         self.directory.join(self.name())
     }
 
-    /// Holds what is there, and says what it is.
+    /// Holds what is there.
     ///
     /// # Errors
     /// Returns what open(2) returns; [`Errno::NOTDIR`] if a slash follows what is no directory.
-    pub(crate) fn hold(&self) -> io::Result<(OwnedFd, FileType)> {
+    pub(crate) fn hold(&self) -> io::Result<Object> {
         self.hold_by(OsStr::from_bytes(&self.last))
     }
 
@@ -100,15 +101,13 @@ impl Entry {
     ///
     /// # Errors
     /// Returns what open(2) returns.
-    pub(crate) fn hold_itself(&self) -> io::Result<(OwnedFd, FileType)> {
+    pub(crate) fn hold_itself(&self) -> io::Result<Object> {
         self.hold_by(self.name())
     }
 
-    fn hold_by(&self, name: &OsStr) -> io::Result<(OwnedFd, FileType)> {
+    fn hold_by(&self, name: &OsStr) -> io::Result<Object> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let object = fs::openat(&self.parent, name, flags, Mode::empty())?;
-        let kind = path::kind_of(&object)?;
-        Ok((object, kind))
+        fs::openat(&self.parent, name, flags, Mode::empty()).and_then(Object::of)
     }
 
     /// The permission bits that what is made here gets. The broker's own umask is empty: where a
@@ -146,17 +145,19 @@ impl Entry {
     }
 
     /// link(2) of an object that is held.
-    pub(crate) fn link_to(&self, object: &OwnedFd) -> io::Result<()> {
-        let link = path::own_link(object);
-        fs::linkat(fs::CWD, link, &self.parent, &self.last[..], AtFlags::SYMLINK_FOLLOW)
+    pub(crate) fn link_to(&self, object: &Object) -> io::Result<()> {
+        fs::linkat(fs::CWD, object.link(), &self.parent, &self.last[..], AtFlags::SYMLINK_FOLLOW)
     }
 }
 
 /// `asked` without what `umask` takes away, unless `directory` has a default ACL.
-pub(crate) fn masked(directory: &OwnedFd, asked: u32, umask: Mode) -> Mode {
+pub(crate) fn masked(directory: &Object, asked: u32, umask: Mode) -> Mode {
     let asked = Mode::from_raw_mode(asked & 0o7777);
+    if !asked.intersects(umask) {
+        return asked;
+    }
     let mut none = [0u8; 0];
-    match fs::getxattr(path::own_link(directory), c"system.posix_acl_default", &mut none) {
+    match fs::getxattr(directory.link(), c"system.posix_acl_default", &mut none) {
         Ok(_) => asked,
         Err(_) => asked - umask,
     }
@@ -166,8 +167,7 @@ pub(crate) fn masked(directory: &OwnedFd, asked: u32, umask: Mode) -> Mode {
 ///
 /// # Errors
 /// Returns what the kernel returns.
-pub(crate) fn truncate(object: &OwnedFd, length: i64) -> io::Result<()> {
-    let link = path::own_link(object);
-    nix::unistd::truncate(link.as_str(), length as libc::off_t)
+pub(crate) fn truncate(object: &Object, length: i64) -> io::Result<()> {
+    nix::unistd::truncate(object.link().as_str(), length as libc::off_t)
         .map_err(|errno| Errno::from_raw_os_error(errno as i32))
 }

@@ -1,16 +1,18 @@
 //! Metadata: chmod, chown, utime and xattr families, which Landlock does not know.
 //!
-//! The broker copies the arguments, opens the object with O_PATH, decides on the object that it
-//! holds, and makes the change on that. What happens to the target's memory, descriptors or the
-//! path afterwards changes nothing. The change is made with the broker's credentials, which must be
+//! The broker copies the arguments, holds the object, by a duplicate of the target's descriptor or
+//! with O_PATH, decides on what it holds, and makes the change on that. What happens to the target's
+//! memory, descriptors or the path afterwards changes nothing. The change is made with the broker's credentials, which must be
 //! the target's. Sources: chmod(2), chown(2), utimensat(2), setxattr(2).
 
+use super::object::Object;
 use super::path;
 use crate::decide::call::{MetadataCall, RawChange, Subject};
 use crate::notify::target::Target;
-use rustix::fd::OwnedFd;
-use rustix::fs::{self, AtFlags, Gid, Mode, Timespec, Timestamps, Uid, XattrFlags};
+use rustix::fd::AsFd;
+use rustix::fs::{self, AtFlags, Gid, Mode, OFlags, Timespec, Timestamps, Uid, XattrFlags};
 use rustix::io::{self, Errno};
+use std::os::fd::RawFd;
 
 /// Longest name and largest value of an extended attribute (linux/limits.h).
 const XATTR_NAME_MAX: usize = 255;
@@ -29,7 +31,7 @@ pub(crate) enum Change {
 /// An object and the change that is asked for.
 #[derive(Debug)]
 pub(crate) struct Prepared {
-    pub(crate) object: OwnedFd,
+    pub(crate) object: Object,
     change: Change,
 }
 
@@ -45,13 +47,7 @@ pub(crate) fn prepare(target: Target, call: &MetadataCall) -> io::Result<Option<
     }
     let object = match call.subject {
         Subject::Invalid => return Err(Errno::INVAL),
-        Subject::Descriptor(number) => {
-            let object = target.descriptor(number)?;
-            if target.is_path_only(number)? {
-                return Err(Errno::BADF);
-            }
-            object
-        }
+        Subject::Descriptor(number) => held_by(target, number)?,
         Subject::Path { directory, path, follow, empty } => {
             let path = target.read_path(path)?;
             path::resolve(target, directory, &path, follow, empty)?
@@ -65,6 +61,25 @@ impl Change {
         matches!(self, Self::Times(times)
             if [times.last_access, times.last_modification].iter().all(|time| time.tv_nsec == fs::UTIME_OMIT))
     }
+}
+
+/// What the target's descriptor `number` is of.
+fn held_by(target: Target, number: RawFd) -> io::Result<Object> {
+    match target.duplicate(number) {
+        Ok(file) if is_path_only(&file)? => Err(Errno::BADF),
+        Ok(file) => Object::of(file),
+        // The platform refuses that, as Docker's default seccomp profile does.
+        Err(Errno::PERM) => {
+            let object = target.descriptor(number)?;
+            if target.is_path_only(number)? { Err(Errno::BADF) } else { Object::of(object) }
+        }
+        Err(errno) => Err(errno),
+    }
+}
+
+/// Whether a descriptor has no rights (open(2) on O_PATH).
+fn is_path_only(descriptor: impl AsFd) -> io::Result<bool> {
+    Ok(fs::fcntl_getfl(descriptor)?.contains(OFlags::PATH))
 }
 
 fn copy(target: Target, change: RawChange) -> io::Result<Change> {
@@ -138,16 +153,23 @@ impl Prepared {
     /// # Errors
     /// Returns what the kernel returns.
     pub(crate) fn perform(&self) -> io::Result<()> {
-        // The magic link names exactly the object of the descriptor, a symbolic link too.
-        let link = path::own_link(&self.object);
+        let object = &self.object;
+        // Some calls do not take such a descriptor. The magic link leads to exactly its object, also if
+        // that is a symbolic link.
+        let by_link = is_path_only(object)?;
         match &self.change {
-            Change::Mode(mode) => fs::chmod(link, *mode),
+            Change::Mode(mode) if by_link => fs::chmod(object.link(), *mode),
+            Change::Mode(mode) => fs::fchmod(object, *mode),
             Change::Owner(user, group) => {
-                fs::chownat(&self.object, "", *user, *group, AtFlags::EMPTY_PATH)
+                fs::chownat(object, "", *user, *group, AtFlags::EMPTY_PATH)
             }
-            Change::Times(times) => fs::utimensat(&self.object, "", times, AtFlags::EMPTY_PATH),
-            Change::SetXattr(name, value, flags) => fs::setxattr(link, &name[..], value, *flags),
-            Change::RemoveXattr(name) => fs::removexattr(link, &name[..]),
+            Change::Times(times) => fs::utimensat(object, "", times, AtFlags::EMPTY_PATH),
+            Change::SetXattr(name, value, flags) if by_link => {
+                fs::setxattr(object.link(), &name[..], value, *flags)
+            }
+            Change::SetXattr(name, value, flags) => fs::fsetxattr(object, &name[..], value, *flags),
+            Change::RemoveXattr(name) if by_link => fs::removexattr(object.link(), &name[..]),
+            Change::RemoveXattr(name) => fs::fremovexattr(object, &name[..]),
         }
     }
 }

@@ -8,6 +8,7 @@ pub(crate) mod entry;
 mod holders;
 pub(crate) mod local_ports;
 pub(crate) mod metadata;
+pub(crate) mod object;
 pub(crate) mod open;
 pub(crate) mod path;
 pub(crate) mod rights;

@@ -6,11 +6,12 @@
 //! must be judged for all that the flags allow. Sources: open(2), openat2(2).
 
 use super::entry::{Entry, masked};
+use super::object::Object;
 use super::path;
 use crate::decide::call::Spot;
 use crate::decide::how::OpenHow;
 use crate::notify::target::Target;
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::{self, Errno};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -23,8 +24,8 @@ const LINKS_MAX: usize = 40;
 /// What an open leads to.
 #[derive(Debug)]
 pub(crate) enum Goal {
-    /// An object that is there, and its type.
-    Object(OwnedFd, FileType),
+    /// An object that is there.
+    Object(Object),
     /// An entry that is to be made.
     New(Entry),
 }
@@ -42,7 +43,7 @@ pub(crate) fn resolve(target: Target, spot: Spot, how: &OpenHow) -> io::Result<G
         return resolve_within(target, spot, &path, how);
     }
     let base = path::base(target, spot.directory, &path)?;
-    resolve_from(target, base.as_ref(), &path, how.flags)
+    resolve_from(target, base.as_ref().map(AsFd::as_fd), &path, how.flags)
 }
 
 /// The same from a directory that is held already; none is needed for an absolute path.
@@ -51,7 +52,7 @@ pub(crate) fn resolve(target: Target, spot: Spot, how: &OpenHow) -> io::Result<G
 /// As [`resolve`].
 pub(crate) fn resolve_from(
     target: Target,
-    base: Option<&OwnedFd>,
+    base: Option<BorrowedFd<'_>>,
     path: &[u8],
     flags: OFlags,
 ) -> io::Result<Goal> {
@@ -62,7 +63,7 @@ pub(crate) fn resolve_from(
         return Err(Errno::NOENT);
     }
     if !creates || path::split(path).is_none() {
-        return path::resolve_from(target, base, path, follow).and_then(Goal::of);
+        return path::resolve_from(target, base, path, follow).map(Goal::Object);
     }
     let mut entry = Entry::resolve_from(target, base, path)?;
     for _ in 0..LINKS_MAX {
@@ -74,19 +75,19 @@ pub(crate) fn resolve_from(
                 .filter(|&errno| errno == Errno::ACCESS)
                 .unwrap_or(Errno::ISDIR));
         }
-        let (object, kind) = match found {
+        let object = match found {
             Err(Errno::NOENT) => return Ok(Goal::New(entry)),
             found => found?,
         };
-        if kind != FileType::Symlink || !follow {
-            return Ok(Goal::Object(object, kind));
+        if object.kind() != FileType::Symlink || !follow {
+            return Ok(Goal::Object(object));
         }
         // It may lead nowhere: what it names is made then.
         let text = fs::readlinkat(&object, c"", Vec::new())?.into_bytes();
-        let base = (!text.starts_with(b"/")).then(|| entry.parent());
-        if path::split(&text).is_none() || path::is_on_proc(&object)? {
-            return path::resolve_from(target, Some(entry.parent()), entry.last(), true)
-                .and_then(Goal::of);
+        let base = (!text.starts_with(b"/")).then(|| entry.parent().as_fd());
+        if path::split(&text).is_none() || object.is_on_proc()? {
+            return path::resolve_from(target, Some(entry.parent().as_fd()), entry.last(), true)
+                .map(Goal::Object);
         }
         entry = Entry::resolve_from(target, base, &text)?;
     }
@@ -112,35 +113,34 @@ fn resolve_within(target: Target, spot: Spot, path: &[u8], how: &OpenHow) -> io:
         if !is_slashed {
             match fs::openat2(base, &path[..], flags | nofollow, Mode::empty(), resolve) {
                 Err(Errno::NOENT) if creates => {}
-                // It answers according to who opens it: this one was found for the broker.
-                Ok(object) if path::is_on_proc(&object)? => return Err(Errno::ACCESS),
-                found => return found.and_then(Goal::of),
+                found => {
+                    let object = Object::of(found?)?;
+                    // It answers according to who opens it: this one was found for the broker.
+                    return if object.is_on_proc()? {
+                        Err(Errno::ACCESS)
+                    } else {
+                        Ok(Goal::Object(object))
+                    };
+                }
             }
         }
         let (above, _) = path::split(&path).ok_or(Errno::NOENT)?;
         let from = if above.is_empty() { b"." } else { above };
         let parent = fs::openat2(base, from, flags | OFlags::DIRECTORY, Mode::empty(), resolve)?;
-        let entry = Entry::of(parent, path[above.len()..].to_vec())?;
+        let entry = Entry::of(Object::of(parent)?, path[above.len()..].to_vec())?;
         let link = match entry.hold() {
             Err(Errno::ACCESS) => return Err(Errno::ACCESS),
             _ if is_slashed => return Err(Errno::ISDIR),
             Err(Errno::NOENT) => return Ok(Goal::New(entry)),
-            Ok((link, FileType::Symlink)) if nofollow.is_empty() => link,
+            Ok(link) if link.kind() == FileType::Symlink && nofollow.is_empty() => link,
             // Another thread has just made it.
-            found => return found.map(|(object, kind)| Goal::Object(object, kind)),
+            found => return found.map(Goal::Object),
         };
         // It leads nowhere: what it names is made then.
         let text = fs::readlinkat(&link, c"", Vec::new())?.into_bytes();
         path = if text.starts_with(b"/") { text } else { [above, &text].concat() };
     }
     Err(Errno::LOOP)
-}
-
-impl Goal {
-    fn of(object: OwnedFd) -> io::Result<Self> {
-        let kind = path::kind_of(&object)?;
-        Ok(Self::Object(object, kind))
-    }
 }
 
 /// What the broker adds: neither its own children nor its terminal are concerned.
@@ -150,11 +150,11 @@ const OURS: OFlags = OFlags::CLOEXEC.union(OFlags::NOCTTY);
 ///
 /// # Errors
 /// Returns what open(2) returns.
-pub(crate) fn open(object: &OwnedFd, how: &OpenHow, umask: Mode) -> io::Result<OwnedFd> {
+pub(crate) fn open(object: &Object, how: &OpenHow, umask: Mode) -> io::Result<OwnedFd> {
     if how.flags.contains(OFlags::CREATE | OFlags::EXCL) {
         return Err(Errno::EXIST);
     }
-    if how.flags.contains(OFlags::CREATE) && path::kind_of(object)? == FileType::Directory {
+    if how.flags.contains(OFlags::CREATE) && object.kind() == FileType::Directory {
         return Err(Errno::ISDIR);
     }
     let mode = match how.flags.contains(OFlags::TMPFILE) {
@@ -162,25 +162,24 @@ pub(crate) fn open(object: &OwnedFd, how: &OpenHow, umask: Mode) -> io::Result<O
         false => Mode::empty(),
     };
     let flags = (how.flags - OFlags::CREATE) | OURS;
-    let link = path::own_link(object);
     if flags.contains(OFlags::NOFOLLOW) {
         // The open file says for good that it was asked for (fcntl(2), F_GETFL).
-        if let Ok(directory) = fs::open(format!("{link}/."), flags, mode) {
+        if let Ok(directory) = fs::openat(object, c".", flags, mode) {
             return Ok(directory);
         }
     }
     // It was heeded on the way here, and would refuse the magic link: a file is opened without. By
     // its name, with O_NOFOLLOW, it could be another one by now. A symbolic link that was not
     // followed cannot be opened through the magic link either (ELOOP).
-    fs::open(link, flags - OFlags::NOFOLLOW, mode)
+    object.open(flags - OFlags::NOFOLLOW, mode)
 }
 
 /// Opens a regular file that is held without heeding O_TRUNC; the second descriptor is for that.
 ///
 /// # Errors
 /// Returns what open(2) returns.
-pub(crate) fn open_untruncated(object: &OwnedFd, how: &OpenHow) -> io::Result<(OwnedFd, OwnedFd)> {
-    let writer = fs::open(path::own_link(object), OFlags::WRONLY | OURS, Mode::empty())?;
+pub(crate) fn open_untruncated(object: &Object, how: &OpenHow) -> io::Result<(OwnedFd, OwnedFd)> {
+    let writer = object.open(OFlags::WRONLY | OURS, Mode::empty())?;
     let how = OpenHow { flags: how.flags - OFlags::TRUNC, ..*how };
     Ok((open(object, &how, Mode::empty())?, writer))
 }
@@ -190,7 +189,7 @@ pub(crate) fn open_untruncated(object: &OwnedFd, how: &OpenHow) -> io::Result<(O
 /// # Errors
 /// Returns what open(2) returns; [`Errno::INTR`] when it was given up; [`Errno::AGAIN`] if too many wait.
 pub(crate) fn open_fifo(
-    object: OwnedFd,
+    object: Object,
     how: OpenHow,
     is_waited_for: impl Fn() -> bool,
 ) -> io::Result<OwnedFd> {
@@ -198,7 +197,7 @@ pub(crate) fn open_fifo(
     /// Most threads that wait for the other end of a FIFO; those that were given up among them.
     const OPENERS_MAX: usize = 256;
     static OPENERS: AtomicUsize = AtomicUsize::new(0);
-    let link = path::own_link(&object);
+    let link = object.link();
     if OPENERS.fetch_add(1, Ordering::SeqCst) >= OPENERS_MAX {
         OPENERS.fetch_sub(1, Ordering::SeqCst);
         return Err(Errno::AGAIN);

@@ -5,15 +5,16 @@
 //! own directory (openat2(2)). Where the path leads into proc(5), which answers according to who
 //! asks, it is walked here (see `walk`).
 
+use super::object::Object;
 use super::walk;
 use crate::notify::target::{AT_FDCWD, Target};
-use rustix::fd::{AsFd, AsRawFd, OwnedFd};
-use rustix::fs::{self, FileType, Mode, OFlags, ResolveFlags};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{self, Mode, OFlags, ResolveFlags};
 use rustix::io::{self, Errno};
 use std::ffi::OsStr;
 use std::os::fd::RawFd;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::{Path, PathBuf};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 /// Opens what `path` names for `target`, with O_PATH: without a right, and without touching it.
 ///
@@ -26,11 +27,12 @@ pub(crate) fn resolve(
     path: &[u8],
     follow: bool,
     empty: bool,
-) -> io::Result<OwnedFd> {
+) -> io::Result<Object> {
     if path.is_empty() {
-        return if empty { target.directory(directory) } else { Err(Errno::NOENT) };
+        return if empty { Object::of(target.directory(directory)?) } else { Err(Errno::NOENT) };
     }
-    resolve_from(target, base(target, directory, path)?.as_ref(), path, follow)
+    let base = base(target, directory, path)?;
+    resolve_from(target, base.as_ref().map(AsFd::as_fd), path, follow)
 }
 
 /// The same from a directory that is held already; none is needed for an absolute path.
@@ -39,12 +41,12 @@ pub(crate) fn resolve(
 /// As [`resolve`].
 pub(crate) fn resolve_from(
     target: Target,
-    base: Option<&OwnedFd>,
+    base: Option<BorrowedFd<'_>>,
     path: &[u8],
     follow: bool,
-) -> io::Result<OwnedFd> {
+) -> io::Result<Object> {
     match walk(base, path, follow) {
-        Ok(object) if !is_on_proc(&object)? => Ok(object),
+        Ok(object) if !object.is_on_proc()? => Ok(object),
         // What the broker does not have, the target can: a descriptor of the same number, a right to
         // what is below its own process.
         Ok(_) | Err(Errno::LOOP | Errno::NOENT | Errno::ACCESS | Errno::NOTDIR) => {
@@ -52,24 +54,6 @@ pub(crate) fn resolve_from(
         }
         Err(errno) => Err(errno),
     }
-}
-
-/// What kind of object it is.
-///
-/// # Errors
-/// Returns what fstat(2) returns.
-pub(crate) fn kind_of(object: &OwnedFd) -> io::Result<FileType> {
-    Ok(FileType::from_raw_mode(fs::fstat(object)?.st_mode))
-}
-
-/// Whether `object` is in a proc(5), wherever that is mounted.
-///
-/// # Errors
-/// Returns what fstatfs(2) returns.
-pub(crate) fn is_on_proc(object: &OwnedFd) -> io::Result<bool> {
-    // What is on a block device is not asked twice.
-    let on_nothing = fs::major(fs::fstat(object)?.st_dev) == 0;
-    Ok(on_nothing && fs::fstatfs(object)?.f_type == fs::PROC_SUPER_MAGIC)
 }
 
 /// The process or thread that the canonical path `name` in /proc is about.
@@ -122,26 +106,11 @@ fn descriptor_number(text: &[u8]) -> Option<RawFd> {
 ///
 /// # Errors
 /// Returns what openat2(2) returns; [`Errno::LOOP`] for magic links.
-pub(crate) fn walk(base: Option<&OwnedFd>, path: &[u8], follow: bool) -> io::Result<OwnedFd> {
+pub(crate) fn walk(base: Option<BorrowedFd<'_>>, path: &[u8], follow: bool) -> io::Result<Object> {
     let nofollow = if follow { OFlags::empty() } else { OFlags::NOFOLLOW };
     let flags = OFlags::PATH | OFlags::CLOEXEC | nofollow;
-    let base = base.map_or(fs::CWD, AsFd::as_fd);
-    fs::openat2(base, path, flags, Mode::empty(), ResolveFlags::NO_MAGICLINKS)
-}
-
-/// The path of an object as the kernel knows it, if it has one: not so for pipes and sockets. A
-/// removed file has the path it had, with ` (deleted)` after it.
-///
-/// # Errors
-/// Returns what readlink(2) returns.
-pub(crate) fn name_of(object: &OwnedFd) -> io::Result<PathBuf> {
-    let name = fs::readlink(own_link(object), Vec::new())?;
-    Ok(PathBuf::from(std::ffi::OsString::from_vec(name.into_bytes())))
-}
-
-/// The magic link by which the broker names an object that it holds.
-pub(crate) fn own_link(object: &OwnedFd) -> String {
-    format!("/proc/self/fd/{}", object.as_raw_fd())
+    let base = base.unwrap_or(fs::CWD);
+    fs::openat2(base, path, flags, Mode::empty(), ResolveFlags::NO_MAGICLINKS).and_then(Object::of)
 }
 
 /// Splits off the last component: the directory part, which may be empty, and the name. `None` for

@@ -296,8 +296,8 @@ impl Socket {
         }
     }
 
-    /// connect(2) to `address`. A target that waits in its call is waited for as long as `look` finds
-    /// no reason to end that.
+    /// connect(2) to `address`. A target that waits in its call is waited for as long as `look`, which
+    /// is asked before each wait, finds no reason to end that.
     ///
     /// # Errors
     /// As [`Socket::start`] and [`Socket::wait`].
@@ -336,10 +336,10 @@ impl Socket {
     /// `look` returns.
     pub(crate) fn wait(&self, look: impl Fn() -> io::Result<()>) -> io::Result<()> {
         let deadline = if self.blocking { self.deadline()? } else { None };
+        // On loopback most connects are decided at once.
+        let mut limit = Duration::ZERO;
         loop {
             let mut fds = [PollFd::new(&self.descriptor, PollFlags::OUT)];
-            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-            let limit = left.unwrap_or(LOOK_INTERVAL).min(LOOK_INTERVAL);
             match poll(&mut fds, Timespec::try_from(limit).ok().as_ref()) {
                 Ok(0) | Err(Errno::INTR) => {}
                 Ok(_) => return Ok(()),
@@ -349,6 +349,8 @@ impl Socket {
                 return Err(Errno::INPROGRESS);
             }
             look().map_err(|errno| interrupted(errno, deadline))?;
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            limit = left.unwrap_or(LOOK_INTERVAL).min(LOOK_INTERVAL);
         }
     }
 

@@ -5,9 +5,10 @@
 use crate::notify::target::{AT_FDCWD, Target};
 use crate::perform::apart::{apart, restrict};
 use crate::perform::entry::Entry;
+use crate::perform::object::Object;
 use crate::perform::path;
 use crate::perform::socket::{Address, Socket};
-use rustix::fd::{BorrowedFd, OwnedFd};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::Mode;
 use rustix::io::{self, Errno};
 use rustix::process;
@@ -16,7 +17,7 @@ use std::path::{Path, PathBuf};
 /// The object that a path names, held so that it stays the one that was judged.
 #[derive(Debug)]
 pub(crate) struct Peer {
-    object: OwnedFd,
+    object: Object,
     name: PathBuf,
 }
 
@@ -27,7 +28,7 @@ impl Peer {
     /// As [`path::resolve`].
     pub(crate) fn resolve(target: Target, path: &[u8]) -> io::Result<Self> {
         let object = path::resolve(target, AT_FDCWD, path, true, false)?;
-        let name = path::name_of(&object)?;
+        let name = object.path()?;
         Ok(Self { object, name })
     }
 
@@ -38,7 +39,7 @@ impl Peer {
 
     /// An address that leads to exactly this object, whatever becomes of its names.
     pub(crate) fn address(&self) -> Address {
-        Address::of_path(path::own_link(&self.object).as_bytes())
+        Address::of_path(self.object.link().as_bytes())
     }
 }
 
@@ -62,7 +63,7 @@ impl Place {
         let (base, rest) = path::start(target, path)?;
         let base = base.map_or_else(|| target.directory(AT_FDCWD), Ok)?;
         path::split(rest).ok_or(Errno::ADDRINUSE)?;
-        let from = (!rest.starts_with(b"/")).then_some(&base);
+        let from = (!rest.starts_with(b"/")).then_some(base.as_fd());
         let entry = Entry::resolve_from(target, from, rest)?;
         let umask = target.status()?.umask;
         Ok(Self { base, path: rest.to_vec(), entry, umask })
@@ -109,7 +110,7 @@ impl Place {
 
     /// Has a child `bind` that has a working directory and a umask of its own, `base` and the
     /// target's.
-    fn bind_from(&self, base: &OwnedFd, bind: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+    fn bind_from(&self, base: impl AsFd, bind: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
         apart(|| {
             process::fchdir(base)?;
             process::umask(self.umask);

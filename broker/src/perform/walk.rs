@@ -4,9 +4,10 @@
 //! the magic links, such as `/proc/self/cwd`, mean the target's own here. So this is for the paths
 //! that lead there. Each component is held before it is looked at.
 
+use super::object::Object;
 use super::path;
 use crate::notify::target::Target;
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::{self, FileType, Mode, OFlags};
 use rustix::io::{self, Errno};
 
@@ -22,12 +23,12 @@ const PROC_ROOT_INODE: u64 = 1;
 /// processes.
 pub(crate) fn follow(
     target: Target,
-    base: Option<&OwnedFd>,
+    base: Option<BorrowedFd<'_>>,
     path: &[u8],
     follow: bool,
-) -> io::Result<OwnedFd> {
+) -> io::Result<Object> {
     let mut here = match base {
-        Some(base) => base.try_clone().map_err(|_| Errno::MFILE)?,
+        Some(base) => Object::of(base.try_clone_to_owned().map_err(|_| Errno::MFILE)?)?,
         None => root()?,
     };
     let mut links = 0;
@@ -35,7 +36,7 @@ pub(crate) fn follow(
     push(&mut rest, path);
     while let Some(name) = rest.pop() {
         if name.is_empty() {
-            if path::kind_of(&here)? != FileType::Directory {
+            if here.kind() != FileType::Directory {
                 return Err(Errno::NOTDIR);
             }
             continue;
@@ -45,7 +46,7 @@ pub(crate) fn follow(
             continue;
         }
         let found = hold(here.as_fd(), &name, OFlags::NOFOLLOW)?;
-        if path::kind_of(&found)? != FileType::Symlink || (rest.is_empty() && !follow) {
+        if found.kind() != FileType::Symlink || (rest.is_empty() && !follow) {
             here = found;
             continue;
         }
@@ -69,7 +70,7 @@ pub(crate) fn follow(
 /// What a symbolic link leads to.
 enum Link {
     Text(Vec<u8>),
-    Object(OwnedFd),
+    Object(Object),
 }
 
 /// Puts the components of `path` on top of `rest`. After a slash at the end an empty one follows: what
@@ -82,23 +83,19 @@ fn push(rest: &mut Vec<Vec<u8>>, path: &[u8]) {
     rest.extend(names.rev().map(<[u8]>::to_vec));
 }
 
-fn root() -> io::Result<OwnedFd> {
+fn root() -> io::Result<Object> {
     hold(fs::CWD, b"/", OFlags::DIRECTORY)
 }
 
-fn hold(from: BorrowedFd<'_>, name: &[u8], flags: OFlags) -> io::Result<OwnedFd> {
+fn hold(from: BorrowedFd<'_>, name: &[u8], flags: OFlags) -> io::Result<Object> {
     fs::openat(from, name, OFlags::PATH | OFlags::CLOEXEC | flags, Mode::empty())
+        .and_then(Object::of)
 }
 
 /// Reads the link `found`, the entry `name` of `directory`, as the target would.
-fn read_link(
-    target: Target,
-    directory: &OwnedFd,
-    found: &OwnedFd,
-    name: &[u8],
-) -> io::Result<Link> {
-    if path::is_on_proc(found)? {
-        if fs::fstat(directory)?.st_ino == PROC_ROOT_INODE {
+fn read_link(target: Target, directory: &Object, found: &Object, name: &[u8]) -> io::Result<Link> {
+    if found.is_on_proc()? {
+        if directory.identity().1 == PROC_ROOT_INODE {
             match name {
                 b"self" => return Ok(Link::Text(target.process()?.to_string().into_bytes())),
                 b"thread-self" => {
@@ -108,11 +105,10 @@ fn read_link(
                 }
                 _ => {}
             }
-        } else if let Some(process) = path::proc_owner(&path::name_of(directory)?) {
+        } else if let Some(process) = path::proc_owner(&directory.path()?) {
             // The links beneath a process lead straight to an object.
             return if target.has_thread(process) {
-                let link = [path::own_link(directory).as_bytes(), b"/", name].concat();
-                hold(fs::CWD, &link, OFlags::empty()).map(Link::Object)
+                hold(directory.as_fd(), name, OFlags::empty()).map(Link::Object)
             } else {
                 Err(Errno::ACCESS)
             };
@@ -131,8 +127,8 @@ mod tests {
     use std::os::unix::ffi::OsStrExt;
     use std::os::unix::fs::symlink;
 
-    fn identity(object: io::Result<OwnedFd>) -> Result<(u64, u64), Errno> {
-        object.and_then(fs::fstat).map(|stat| (stat.st_dev, stat.st_ino))
+    fn identity(object: io::Result<Object>) -> Result<(u64, u64), Errno> {
+        object.map(|object| object.identity())
     }
 
     /// A small generator (xorshift), so that a failure can be repeated.
@@ -188,8 +184,8 @@ mod tests {
                 continue;
             }
             for follows in [false, true] {
-                let ours = identity(follow(target, Some(&base), text.as_bytes(), follows));
-                let kernel = identity(path::walk(Some(&base), text.as_bytes(), follows));
+                let ours = identity(follow(target, Some(base.as_fd()), text.as_bytes(), follows));
+                let kernel = identity(path::walk(Some(base.as_fd()), text.as_bytes(), follows));
                 assert_eq!(ours, kernel, "{text} {follows}");
             }
         }
@@ -199,9 +195,8 @@ mod tests {
     fn self_is_the_target() {
         let target = Target::new(getpid());
         let own = std::process::id();
-        let named = |path: &str| {
-            path::name_of(&follow(target, None, path.as_bytes(), true).unwrap()).unwrap()
-        };
+        let named =
+            |path: &str| follow(target, None, path.as_bytes(), true).unwrap().path().unwrap();
         let task = format!("/proc/{own}/task/{own}");
         assert_eq!(
             named("/proc/self/status"),

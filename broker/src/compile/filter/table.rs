@@ -50,7 +50,13 @@ pub(super) const ROWS: &[Row] = &[
         "reads metadata, which no policy hides",
     ),
     row(&[getdents, getdents64], Allow, "lists an open directory; Landlock judged the opening"),
-    row(&[chdir, fchdir, getcwd, umask], Allow, "the caller's own working directory and umask"),
+    row(&[chdir, fchdir, getcwd], Allow, "the caller's own working directory"),
+    row(
+        &[umask],
+        Notify,
+        "the caller's own; the broker reads the umask of those for whom it makes files only once somebody has set one",
+    )
+    .alone(Allow),
     row(
         &[
             mmap, mprotect, munmap, brk, mremap, msync, mincore, madvise, mlock, mlock2, munlock,

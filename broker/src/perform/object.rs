@@ -1,0 +1,192 @@
+//! An object that the broker holds, and what the kernel says of it.
+//!
+//! Held by a descriptor, it stays the one that was judged, whatever becomes of its names. Sources:
+//! open(2) on O_PATH, proc_pid_fd(5).
+
+use crate::view::{Identity, identity, identity_of};
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use rustix::fs::{self, FileType, Mode, OFlags};
+use rustix::io;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+/// A descriptor, most often without rights (O_PATH), and its object.
+#[derive(Debug)]
+pub(crate) struct Object {
+    descriptor: OwnedFd,
+    identity: Identity,
+    kind: FileType,
+    device: fs::Dev,
+    is_unlinked: bool,
+}
+
+/// What an object is called.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Name {
+    /// It is there.
+    Path(PathBuf),
+    /// It was there, or would be if it were mounted. It may have other names.
+    Former(PathBuf),
+    /// It never was: a pipe, a socket, memory, a namespace; and what the kernel writes in place of a
+    /// path.
+    Nameless(PathBuf),
+}
+
+impl Object {
+    /// Takes a descriptor over.
+    ///
+    /// # Errors
+    /// Returns what fstat(2) returns.
+    pub(crate) fn of(descriptor: OwnedFd) -> io::Result<Self> {
+        let stat = fs::fstat(&descriptor)?;
+        Ok(Self {
+            descriptor,
+            identity: identity(&stat),
+            kind: FileType::from_raw_mode(stat.st_mode),
+            device: stat.st_rdev,
+            is_unlinked: stat.st_nlink == 0,
+        })
+    }
+
+    pub(crate) fn identity(&self) -> Identity {
+        self.identity
+    }
+
+    pub(crate) fn kind(&self) -> FileType {
+        self.kind
+    }
+
+    /// The number of the device that it is, if it is one.
+    pub(crate) fn device(&self) -> fs::Dev {
+        self.device
+    }
+
+    /// Whether it had no name in a directory when it was taken: it was removed, or never had one.
+    pub(crate) fn is_unlinked(&self) -> bool {
+        self.is_unlinked
+    }
+
+    /// Whether it is in a proc(5), wherever that is mounted.
+    ///
+    /// # Errors
+    /// Returns what fstatfs(2) returns.
+    pub(crate) fn is_on_proc(&self) -> io::Result<bool> {
+        // What is on a block device is not asked.
+        let on_nothing = fs::major(self.identity.0) == 0;
+        Ok(on_nothing && fs::fstatfs(&self.descriptor)?.f_type == fs::PROC_SUPER_MAGIC)
+    }
+
+    /// What it is called now.
+    ///
+    /// # Errors
+    /// Returns what readlink(2) returns.
+    pub(crate) fn name(&self) -> io::Result<Name> {
+        let path = self.path()?;
+        let text = path.as_os_str().as_bytes();
+        if !text.contains(&b'/') || self.is_unlinked() && text.starts_with(MEMORY) {
+            return Ok(Name::Nameless(path));
+        }
+        // After the path of a removed object the kernel writes ` (deleted)`, which can also be part of a
+        // name; of one in a file system that is mounted nowhere it only writes the end.
+        if identity_of(&path) == Some(self.identity()) {
+            return Ok(Name::Path(path));
+        }
+        Ok(Name::Former(path))
+    }
+
+    /// Its path as the kernel writes it, which says less than [`Object::name`].
+    ///
+    /// # Errors
+    /// Returns what readlink(2) returns.
+    pub(crate) fn path(&self) -> io::Result<PathBuf> {
+        let (directory, number) = self.place()?;
+        let path = fs::readlinkat(directory, number, Vec::new())?;
+        Ok(PathBuf::from(OsString::from_vec(path.into_bytes())))
+    }
+
+    /// Opens it with these flags and this mode.
+    ///
+    /// # Errors
+    /// Returns what open(2) returns.
+    pub(crate) fn open(&self, flags: OFlags, mode: Mode) -> io::Result<OwnedFd> {
+        let (directory, number) = self.place()?;
+        fs::openat(directory, number, flags, mode)
+    }
+
+    /// Whether `access` to it is permitted to the calling thread (access(2)).
+    pub(crate) fn permits(&self, access: fs::Access) -> bool {
+        self.place().is_ok_and(|(directory, number)| {
+            fs::accessat(directory, number, access, fs::AtFlags::empty()).is_ok()
+        })
+    }
+
+    /// The magic link that leads the broker's own system calls to it.
+    pub(crate) fn link(&self) -> String {
+        own_link(&self.descriptor)
+    }
+
+    /// The same as an entry of a directory that is held: spares the way there.
+    fn place(&self) -> io::Result<(BorrowedFd<'static>, String)> {
+        Ok((own_descriptors()?, self.descriptor.as_raw_fd().to_string()))
+    }
+}
+
+impl AsFd for Object {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+}
+
+impl From<Object> for OwnedFd {
+    fn from(object: Object) -> Self {
+        object.descriptor
+    }
+}
+
+impl Name {
+    /// The path, whatever it is worth.
+    pub(crate) fn as_path(&self) -> &Path {
+        match self {
+            Self::Path(path) | Self::Former(path) | Self::Nameless(path) => path,
+        }
+    }
+
+    /// Whether the object belongs to those who hold it, and to nobody else: not so a namespace.
+    pub(crate) fn is_of_its_holders(&self) -> bool {
+        let Self::Nameless(text) = self else { return false };
+        let kinds = [&b"pipe:["[..], b"socket:[", b"anon_inode:", MEMORY];
+        kinds.iter().any(|kind| text.as_os_str().as_bytes().starts_with(kind))
+    }
+
+    /// The paths that an object with this name can have had: what looks like a mark of the kernel's
+    /// may belong to the name.
+    pub(crate) fn candidates(&self) -> impl Iterator<Item = &Path> {
+        let path = self.as_path();
+        let former = match self {
+            Self::Former(path) => path.as_os_str().as_bytes().strip_suffix(b" (deleted)"),
+            _ => None,
+        };
+        std::iter::once(path).chain(former.map(|text| Path::new(OsStr::from_bytes(text))))
+    }
+}
+
+/// What the kernel writes before the name of a memfd_create(2).
+const MEMORY: &[u8] = b"/memfd:";
+
+/// The magic link by which the broker names what a descriptor of its own refers to.
+pub(crate) fn own_link(descriptor: &OwnedFd) -> String {
+    format!("/proc/self/fd/{}", descriptor.as_raw_fd())
+}
+
+/// The directory of the broker's descriptors, which its threads share.
+fn own_descriptors() -> io::Result<BorrowedFd<'static>> {
+    static DIRECTORY: OnceLock<OwnedFd> = OnceLock::new();
+    if let Some(directory) = DIRECTORY.get() {
+        return Ok(directory.as_fd());
+    }
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let directory = fs::open("/proc/self/fd", flags, Mode::empty())?;
+    Ok(DIRECTORY.get_or_init(|| directory).as_fd())
+}
