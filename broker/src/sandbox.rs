@@ -131,7 +131,7 @@ impl Sandbox {
         let ignored = self.policy.ignored_keys.iter();
         lines.extend(ignored.map(|key| format!("ignored: {key} has no meaning here")));
         lines.extend(self.policy.warnings.iter().map(|warning| format!("warning: {warning}")));
-        lines.extend(sorted(&self.judges.view.unlistable).map(|path| {
+        lines.extend(sorted(self.judges.view.unlistable.keys()).map(|path| {
             format!("note: what is new in {path} cannot be read: something in it must not be read")
         }));
         if self.judges.view.brokers_reads {

@@ -6,10 +6,10 @@
 //! path, and what is made in them later.
 
 use crate::policy::rules::{Cursor, Rules};
-use rustix::fd::OwnedFd;
-use rustix::fs::{self, Mode, OFlags};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{self, AtFlags, Mode, OFlags, StatxFlags};
 use rustix::io;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -29,8 +29,8 @@ pub(crate) struct View {
     /// Whether Landlock lets more be read than the rules do, so that the broker judges.
     pub(crate) brokers_reads: bool,
     /// Directories on the way to a path that may not be read: they may be listed, but a Landlock
-    /// rule for that would hold for all beneath.
-    pub(crate) unlistable: HashSet<PathBuf>,
+    /// rule for that would hold for all beneath. They can be too many to be held.
+    pub(crate) unlistable: HashMap<PathBuf, Origin>,
     /// Usable whatever the rules say, and for what: standard devices, standard streams.
     pub(crate) always: HashMap<Identity, Wanted>,
     /// The files that a rule names, and what is denied of them: by another name (hard links, link(2))
@@ -147,7 +147,7 @@ impl View {
 
 /// The object that `path` names now.
 pub(crate) fn identity_of(path: &Path) -> Option<Identity> {
-    fs::statat(fs::CWD, path, fs::AtFlags::SYMLINK_NOFOLLOW).ok().as_ref().map(identity)
+    fs::statat(fs::CWD, path, AtFlags::SYMLINK_NOFOLLOW).ok().as_ref().map(identity)
 }
 
 /// Holds the object that `path` names now.
@@ -159,6 +159,33 @@ pub(crate) fn hold(path: &Path) -> io::Result<(OwnedFd, fs::Stat)> {
     let object = fs::open(path, flags, Mode::empty())?;
     let stat = fs::fstat(&object)?;
     Ok((object, stat))
+}
+
+/// What tells an object from another that gets its number when it is removed: when it was made, as far
+/// as the file system knows (statx(2), stx_btime).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Origin {
+    device: (u32, u32),
+    number: u64,
+    made: Option<(i64, u32)>,
+}
+
+impl Origin {
+    /// Of an object that is held.
+    ///
+    /// # Errors
+    /// Returns what statx(2) returns.
+    pub(crate) fn of(object: impl AsFd) -> io::Result<Self> {
+        let wanted = StatxFlags::INO | StatxFlags::BTIME;
+        let found = fs::statx(object, c"", AtFlags::EMPTY_PATH, wanted)?;
+        let known = StatxFlags::from_bits_retain(found.stx_mask);
+        let made = (found.stx_btime.tv_sec, found.stx_btime.tv_nsec);
+        Ok(Self {
+            device: (found.stx_dev_major, found.stx_dev_minor),
+            number: found.stx_ino,
+            made: known.contains(StatxFlags::BTIME).then_some(made),
+        })
+    }
 }
 
 /// The object that `stat` was read of.

@@ -1033,3 +1033,26 @@ fn a_new_file_does_not_pass_for_a_denied_one_that_others_removed() {
         assert_eq!(sandbox.read("work/n1"), "x\nx\n");
     });
 }
+
+#[test]
+fn a_directory_that_others_put_in_the_place_of_a_listed_one_is_not_listed() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).deny_read("../area/.ssh").deny_read("../kept/.ssh");
+        for name in ["area", "kept"] {
+            sandbox.dir(name);
+            sandbox.dir(format!("{name}/.ssh"));
+            sandbox.file(format!("{name}/before"), "");
+        }
+        let running = paused(&sandbox, "ls -A ../kept; ls -A ../area");
+        for name in ["area", "kept"] {
+            sandbox.file(format!("{name}/later"), "");
+        }
+        // With the number that the file system gives to the next one.
+        fs::remove_dir_all(sandbox.path("area")).unwrap();
+        sandbox.dir("area");
+        sandbox.file("area/later", "");
+        let outcome = resume(&sandbox, running);
+        outcome.fails();
+        assert_eq!(outcome.stdout, "ready\n.ssh\nbefore\nlater\n", "{outcome:#?}");
+    });
+}

@@ -7,7 +7,7 @@
 
 use super::fold;
 use crate::policy::rules::{Cursor, Names, Rules};
-use crate::view::{self, Identity, Wanted};
+use crate::view::{self, Identity, Origin, Wanted};
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset,
     RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, Scope,
@@ -80,7 +80,7 @@ pub(crate) struct Grants {
     /// not be read, and where that can be at any depth.
     pub(crate) brokers_reads: bool,
     /// Directories on the way to a path that may not be read.
-    pub(crate) unlistable: HashSet<PathBuf>,
+    pub(crate) unlistable: HashMap<PathBuf, Origin>,
     /// Objects that are usable whatever the rules say, and for what.
     pub(crate) always: HashMap<Identity, Wanted>,
 }
@@ -207,8 +207,8 @@ impl Builder {
         kind: Kind,
         rules: &Rules,
         root: Rc<OwnedFd>,
-    ) -> Result<HashSet<PathBuf>, GrantError> {
-        let mut on_the_way = HashSet::new();
+    ) -> Result<HashMap<PathBuf, Origin>, GrantError> {
+        let mut on_the_way = HashMap::new();
         // A stack of its own: a tree may be deeper than the thread's stack.
         let mut pending = Vec::new();
         let cursor = rules.root();
@@ -221,7 +221,7 @@ impl Builder {
             // Landlock would let what may not be read be moved to where it may.
             let unreadable = self.brokers_reads && !visited.cursor.access().read;
             if kind == Kind::Write && allowed && unreadable && visited.is_directory {
-                on_the_way.insert(visited.path);
+                visited.add_to(&mut on_the_way)?;
             // Nothing lies beneath a file, whatever the rules would say of it.
             } else if kind.settled(&visited.cursor) || !visited.is_directory {
                 if allowed {
@@ -239,11 +239,11 @@ impl Builder {
                 self.brokers_reads = true;
             } else if kind == Kind::Write && allowed && visited.cursor.any_depth() {
                 // What a rule singles out can be anywhere beneath: all of it is the broker's.
-                on_the_way.insert(visited.path);
+                visited.add_to(&mut on_the_way)?;
             } else {
                 visited.look_through(kind, rules, &mut pending)?;
                 if allowed {
-                    on_the_way.insert(visited.path);
+                    visited.add_to(&mut on_the_way)?;
                 }
             }
             next = Pending::hold_next(&mut pending)?;
@@ -369,6 +369,16 @@ impl Pending {
 }
 
 impl Visited {
+    fn add_to(self, directories: &mut HashMap<PathBuf, Origin>) -> Result<(), GrantError> {
+        match Origin::of(&self.object) {
+            Ok(origin) => {
+                directories.insert(self.path, origin);
+                Ok(())
+            }
+            Err(source) => Err(GrantError::Walk { path: self.path, source }),
+        }
+    }
+
     /// Adds what is in this directory to `pending`, but for what is denied with all beneath.
     fn look_through(
         &self,
