@@ -110,6 +110,7 @@ impl Sandbox {
                     rules,
                     brokers_writes: grants.brokers_writes || missing_roots,
                     granted: grants.granted,
+                    readable: grants.readable,
                     brokers_reads: grants.brokers_reads,
                     unlistable: grants.unlistable,
                     always: grants.always,

@@ -24,6 +24,8 @@ pub(crate) struct View {
     pub(crate) rules: Rules,
     /// What Landlock lets the command write, with all beneath, and the object that it was.
     pub(crate) granted: HashMap<PathBuf, Identity>,
+    /// The same for what it may read, as far as the rules allow it.
+    pub(crate) readable: HashMap<PathBuf, Identity>,
     /// Whether the rules let more be written than is granted.
     pub(crate) brokers_writes: bool,
     /// Whether Landlock lets more be read than the rules do, so that the broker judges.
@@ -87,11 +89,21 @@ impl View {
         })
     }
 
+    /// Whether what is named `path` may be read: it was there at launch, or lies where entries that are
+    /// made later are covered.
+    pub(crate) fn is_readable(&self, path: &Path) -> bool {
+        self.rules.access(path).read && (covers(&self.readable, path) || self.is_writable(path))
+    }
+
+    /// Whether the directory `path` may be listed though what others make in it may not be read.
+    pub(crate) fn is_listable(&self, path: &Path, directory: impl AsFd) -> bool {
+        let known = self.unlistable.get(path);
+        known.is_some_and(|known| Origin::of(directory).is_ok_and(|origin| origin == *known))
+    }
+
     /// Whether Landlock lets what is named `path` be written.
     fn is_granted(&self, path: &Path) -> bool {
-        path.ancestors().any(|tree| {
-            self.granted.get(tree).is_some_and(|object| identity_of(tree) == Some(*object))
-        })
+        covers(&self.granted, path)
     }
 
     /// Who decides about writing to the object that is named `path`.
@@ -143,6 +155,12 @@ impl View {
     pub(crate) fn leads_to_missing(&self, path: &Path) -> bool {
         self.roots.iter().any(|(root, at_launch)| at_launch.is_none() && root.starts_with(path))
     }
+}
+
+/// Whether one of the trees is still there and `path` lies in it.
+fn covers(trees: &HashMap<PathBuf, Identity>, path: &Path) -> bool {
+    let is_there = |tree| trees.get(tree).is_some_and(|object| identity_of(tree) == Some(*object));
+    path.ancestors().any(is_there)
 }
 
 /// The object that `path` names now.

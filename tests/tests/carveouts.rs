@@ -1056,3 +1056,35 @@ fn a_directory_that_others_put_in_the_place_of_a_listed_one_is_not_listed() {
         assert_eq!(outcome.stdout, "ready\n.ssh\nbefore\nlater\n", "{outcome:#?}");
     });
 }
+
+#[test]
+fn what_others_make_beside_what_may_not_be_read_is_not_read() {
+    // Also where the broker opens what is read: in both ways what was there at launch counts.
+    for_each_user(|user| {
+        for brokered in [false, true] {
+            let sandbox = Sandbox::of(user).allow_write(".").deny_read("~/.ssh");
+            let sandbox = if brokered { sandbox.deny_read(".env") } else { sandbox };
+            sandbox.file("work/.env", "TOPSECRET");
+            sandbox.dir("home/.ssh");
+            sandbox.dir("home/d");
+            sandbox.file("home/notes", "notes\n");
+            sandbox.file("home/other", "TOPSECRET\n");
+            let script = "cat later later-d/x other ~/later ~/later-d/x ~/other; ls ~/later-d; \
+                cat ~/notes ~/d/later; ls ~; cat made";
+            let running = paused(&sandbox, script);
+            for directory in ["home/later-d", "work/later-d"] {
+                sandbox.dir(directory);
+            }
+            for name in ["home/later", "home/later-d/x", "home/new"] {
+                sandbox.file(name, "TOPSECRET\n");
+            }
+            fs::rename(sandbox.path("home/new"), sandbox.path("home/other")).unwrap();
+            for name in ["work/later", "work/later-d/x", "work/made", "home/d/later"] {
+                sandbox.file(name, "mine\n");
+            }
+            let outcome = resume(&sandbox, running);
+            let wanted = "ready\nmine\nmine\nnotes\nmine\nd\nlater\nlater-d\nnotes\nother\nmine\n";
+            assert_eq!(outcome.stdout, wanted, "{brokered} {outcome:#?}");
+        }
+    });
+}

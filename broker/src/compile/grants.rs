@@ -73,6 +73,8 @@ pub(crate) struct Grants {
     pub(crate) ruleset: OwnedFd,
     /// What may be written, with all beneath, and the objects for which that was granted.
     pub(crate) granted: HashMap<PathBuf, Identity>,
+    /// The same for what may be read.
+    pub(crate) readable: HashMap<PathBuf, Identity>,
     /// Whether the rules let more be written than was granted: in the directories on the way to a
     /// path that may not be written, which a Landlock rule would open with all beneath.
     pub(crate) brokers_writes: bool,
@@ -93,6 +95,7 @@ pub(crate) fn compile(rules: &Rules, restrict_network: bool) -> Result<Grants, G
     let mut builder = Builder {
         ruleset: create(restrict_network).map_err(GrantError::Kernel)?,
         granted: HashMap::new(),
+        readable: HashMap::new(),
         brokers_reads: false,
         always: HashMap::new(),
         told: HashSet::new(),
@@ -104,11 +107,11 @@ pub(crate) fn compile(rules: &Rules, restrict_network: bool) -> Result<Grants, G
     let brokers_writes = !builder.grant(Kind::Write, rules, root)?.is_empty();
     builder.grant_devices()?;
     builder.grant_standard_streams()?;
-    let Builder { ruleset, granted, brokers_reads, always, .. } = builder;
+    let Builder { ruleset, granted, readable, brokers_reads, always, .. } = builder;
     let ruleset: Option<OwnedFd> = ruleset.into();
     let ruleset = ruleset
         .ok_or_else(|| GrantError::Walk { path: "the ruleset".into(), source: Errno::OPNOTSUPP })?;
-    Ok(Grants { ruleset, granted, brokers_writes, brokers_reads, unlistable, always })
+    Ok(Grants { ruleset, granted, readable, brokers_writes, brokers_reads, unlistable, always })
 }
 
 fn create(restrict_network: bool) -> Result<RulesetCreated, RulesetError> {
@@ -194,6 +197,7 @@ struct Visited {
 struct Builder {
     ruleset: RulesetCreated,
     granted: HashMap<PathBuf, Identity>,
+    readable: HashMap<PathBuf, Identity>,
     brokers_reads: bool,
     always: HashMap<Identity, Wanted>,
     /// Directories that are known to tell upper from lower case.
@@ -225,17 +229,10 @@ impl Builder {
             // Nothing lies beneath a file, whatever the rules would say of it.
             } else if kind.settled(&visited.cursor) || !visited.is_directory {
                 if allowed {
-                    let access = kind.access();
-                    self.add(visited.object.as_fd(), visited.is_directory, access, &visited.path)?;
-                    if kind == Kind::Write {
-                        let stat = fs::fstat(&visited.object).map_err(|source| {
-                            GrantError::Walk { path: visited.path.clone(), source }
-                        })?;
-                        self.granted.insert(visited.path, view::identity(&stat));
-                    }
+                    self.grant_one(kind, visited)?;
                 }
             } else if kind == Kind::Read && allowed && is_shared(&visited.cursor) {
-                self.add(visited.object.as_fd(), true, kind.access(), &visited.path)?;
+                self.grant_one(kind, visited)?;
                 self.brokers_reads = true;
             } else if kind == Kind::Write && allowed && visited.cursor.any_depth() {
                 // What a rule singles out can be anywhere beneath: all of it is the broker's.
@@ -249,6 +246,22 @@ impl Builder {
             next = Pending::hold_next(&mut pending)?;
         }
         Ok(on_the_way)
+    }
+
+    fn grant_one(&mut self, kind: Kind, visited: Visited) -> Result<(), GrantError> {
+        let Visited { object, is_directory, path, .. } = visited;
+        self.add(object.as_fd(), is_directory, kind.access(), &path)?;
+        let granted = match kind {
+            Kind::Read => &mut self.readable,
+            Kind::Write => &mut self.granted,
+        };
+        match fs::fstat(&object) {
+            Ok(stat) => {
+                granted.insert(path, view::identity(&stat));
+                Ok(())
+            }
+            Err(source) => Err(GrantError::Walk { path, source }),
+        }
     }
 
     /// Makes sure that a directory on the way to a denied path tells upper from lower case. What is not

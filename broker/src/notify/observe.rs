@@ -115,8 +115,7 @@ impl Look {
         let follow = !flags.contains(OFlags::NOFOLLOW);
         let object = self.follow(&self.path, follow).ok()?;
         // Another directory at this path is not the one that was found at launch.
-        let known = view.unlistable.get(&object.path().ok()?)?;
-        (Origin::of(&object).ok()? == *known).then_some(Listing { object, flags })
+        view.is_listable(&object.path().ok()?, &object).then_some(Listing { object, flags })
     }
 
     /// Opens what `path` names; what the call is made on itself is held already.

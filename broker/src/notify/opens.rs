@@ -201,7 +201,7 @@ fn is_permitted(
     }
     Ok(name.candidates().all(|path| {
         path.is_absolute()
-            && (!wanted.read || view.rules.access(path).read)
+            && (!wanted.read || view.is_readable(path) || view.is_listable(path, object))
             && (!wanted.write || view.is_writable(path))
     }))
 }
