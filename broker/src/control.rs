@@ -1,4 +1,8 @@
 //! The broker's end of the control socket: sends the plan, hears how the child fares.
+//!
+//! The child sends the listener along with its message (SCM_RIGHTS), unless its filter notifies
+//! sendmsg(2). Then it says the number, the broker takes the listener by that (pidfd_getfd(2)), and
+//! only afterwards sends the plan, with which the child goes on and gives the listener up.
 
 #![allow(unsafe_code)] // to take over the descriptor that the launcher named
 
@@ -9,7 +13,9 @@ use rustix::net::{
     self, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags,
 };
+use rustix::process::{self, Pid, PidfdFlags, PidfdGetfdFlags};
 use std::mem::MaybeUninit;
+use std::os::fd::RawFd;
 
 /// What the child said.
 #[derive(Debug)]
@@ -26,7 +32,13 @@ pub(crate) enum Message {
 
 /// The socket to the child that becomes the command.
 #[derive(Debug)]
-pub(crate) struct Control(OwnedFd);
+pub(crate) struct Control {
+    socket: OwnedFd,
+    /// It lives, or has not been reaped, as long as the launch lasts: its id is no other's.
+    child: Pid,
+    /// The plan and the ruleset, if they are not to be sent before the listener was taken.
+    withheld: Option<(Vec<u8>, OwnedFd)>,
+}
 
 impl Control {
     /// Takes over the socket that the launcher left open for the broker.
@@ -36,17 +48,58 @@ impl Control {
     pub(crate) fn take_over(handover: &Handover) -> io::Result<Self> {
         // SAFETY: the launcher opened it for this and named it to nobody else; if it is not open,
         // the next call says so and the process ends.
-        let control = unsafe { OwnedFd::from_raw_fd(handover.control) };
-        io::fcntl_setfd(&control, FdFlags::CLOEXEC)?;
-        Ok(Self(control))
+        let socket = unsafe { OwnedFd::from_raw_fd(handover.control) };
+        io::fcntl_setfd(&socket, FdFlags::CLOEXEC)?;
+        let child = Pid::from_raw(handover.child).ok_or(Errno::SRCH)?;
+        Ok(Self { socket, child, withheld: None })
     }
 
-    /// Sends the filter without, the plan with the ruleset. If the child is gone, what it said
-    /// last is still to be received.
+    /// Whether the platform lets the broker take descriptors of the command: Docker's default
+    /// seccomp profile does not.
+    ///
+    /// # Errors
+    /// Returns why it does not.
+    pub(crate) fn can_take_descriptors(&self) -> io::Result<()> {
+        // The right is asked for before the number is looked at, which no descriptor has.
+        match self.take(RawFd::MAX) {
+            Ok(_) | Err(Errno::BADF) => Ok(()),
+            Err(errno) => Err(errno),
+        }
+    }
+
+    /// A duplicate of the child's descriptor `number`.
+    fn take(&self, number: RawFd) -> io::Result<OwnedFd> {
+        let pidfd = process::pidfd_open(self.child, PidfdFlags::empty())?;
+        process::pidfd_getfd(pidfd, number, PidfdGetfdFlags::empty())
+    }
+
+    /// Sends the filter.
+    ///
+    /// # Errors
+    /// As [`Control::send_plan`].
+    pub(crate) fn send_filter(&self, packet: &[u8]) -> io::Result<()> {
+        self.send(packet, None)
+    }
+
+    /// Sends the plan with the ruleset, `after_listener` if the child hands that over by its number.
+    /// If the child is gone, what it said last is still to be received.
     ///
     /// # Errors
     /// Returns what sendmsg(2) returns.
-    pub(crate) fn send(&self, packet: &[u8], ruleset: Option<BorrowedFd<'_>>) -> io::Result<()> {
+    pub(crate) fn send_plan(
+        &mut self,
+        packet: Vec<u8>,
+        ruleset: BorrowedFd<'_>,
+        after_listener: bool,
+    ) -> io::Result<()> {
+        if after_listener {
+            self.withheld = Some((packet, io::fcntl_dupfd_cloexec(ruleset, 0)?));
+            return Ok(());
+        }
+        self.send(&packet, Some(ruleset))
+    }
+
+    fn send(&self, packet: &[u8], ruleset: Option<BorrowedFd<'_>>) -> io::Result<()> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
         let descriptors = ruleset.as_slice();
@@ -55,7 +108,7 @@ impl Control {
             return Err(Errno::MSGSIZE);
         }
         let sent = io::retry_on_intr(|| {
-            net::sendmsg(&self.0, &[IoSlice::new(packet)], &mut ancillary, SendFlags::NOSIGNAL)
+            net::sendmsg(&self.socket, &[IoSlice::new(packet)], &mut ancillary, SendFlags::NOSIGNAL)
         });
         match sent {
             Ok(_) | Err(Errno::PIPE) => Ok(()),
@@ -66,15 +119,16 @@ impl Control {
     /// Receives one message.
     ///
     /// # Errors
-    /// Returns [`Errno::BADMSG`] for a message that the wire does not know.
-    pub(crate) fn receive(&self) -> io::Result<Message> {
+    /// Returns [`Errno::BADMSG`] for a message that the wire does not know; what taking the listener
+    /// and sending the plan return.
+    pub(crate) fn receive(&mut self) -> io::Result<Message> {
         let mut packet = [0; Progress::SIZE + 1];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
         let mut ancillary = RecvAncillaryBuffer::new(&mut space);
         let mut receive = || {
             io::retry_on_intr(|| {
                 let mut slices = [IoSliceMut::new(&mut packet)];
-                net::recvmsg(&self.0, &mut slices, &mut ancillary, RecvFlags::CMSG_CLOEXEC)
+                net::recvmsg(&self.socket, &mut slices, &mut ancillary, RecvFlags::CMSG_CLOEXEC)
             })
         };
         let received = match receive() {
@@ -100,6 +154,12 @@ impl Control {
             (Ok(Progress::Listening), Some(listener)) if descriptors.is_empty() => {
                 Ok(Message::Listening(listener))
             }
+            (Ok(Progress::ListeningAs(number)), None) => {
+                let (plan, ruleset) = self.withheld.take().ok_or(Errno::BADMSG)?;
+                let listener = self.take(number)?;
+                self.send(&plan, Some(ruleset.as_fd()))?;
+                Ok(Message::Listening(listener))
+            }
             (Ok(Progress::Alone), None) => Ok(Message::Alone),
             (Ok(Progress::Failed(step, errno)), None) => {
                 Ok(Message::Failed(step, Errno::from_raw_os_error(errno)))
@@ -111,6 +171,6 @@ impl Control {
 
 impl AsFd for Control {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        self.socket.as_fd()
     }
 }

@@ -13,6 +13,7 @@
 mod cli;
 mod compile;
 mod control;
+mod datagrams;
 mod decide;
 mod failure;
 mod hard_links;
@@ -116,9 +117,11 @@ fn obey(
     match cli::parse(arguments.iter().skip(1).cloned())? {
         Command::Help => Ok(Outcome::Said(cli::HELP.to_owned())),
         Command::Version => Ok(Outcome::Said(format!("landstrip {}\n", env!("CARGO_PKG_VERSION")))),
-        Command::Check(options) => Ok(Outcome::Said(Sandbox::compile(&options, None)?.check())),
+        Command::Check(options) => {
+            Ok(Outcome::Said(Sandbox::compile(&options, &control, false)?.check()))
+        }
         Command::Run(options, tool) => {
-            let sandbox = Box::new(Sandbox::compile(&options, Some(&control))?);
+            let sandbox = Box::new(Sandbox::compile(&options, &control, true)?);
             let status = sandbox.run(arguments, tool, control, signals, family)?;
             Ok(Outcome::Ran(sandbox, status))
         }

@@ -48,7 +48,7 @@ pub(crate) fn until_end(
             chore();
         }
         if ready.control {
-            match control.as_ref().map(Control::receive) {
+            match control.as_mut().map(Control::receive) {
                 Some(Ok(Message::Listening(listener))) if !confined => {
                     server = Some(Server::new(listener, Arc::clone(judges), Arc::clone(traps)));
                     confined = true;
@@ -88,7 +88,7 @@ pub(crate) fn until_end(
             if let Some(status) = status {
                 // What it said before it died comes first.
                 if let Some(Ok(Message::Failed(step, errno))) =
-                    control.as_ref().map(Control::receive)
+                    control.as_mut().map(Control::receive)
                 {
                     return Err(Failure::launch(tool, step, errno));
                 }

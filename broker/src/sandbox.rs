@@ -4,12 +4,14 @@ use crate::cli;
 use crate::compile::options::Options;
 use crate::compile::{filters, grants, plan};
 use crate::control::Control;
+use crate::datagrams;
 use crate::decide::address::{AddressRules, UnixRules};
 use crate::failure::Failure;
 use crate::notify::serve::Judges;
+use crate::notify::target;
 use crate::policy::load::Environment;
 use crate::policy::pattern::Pattern;
-use crate::policy::resolve::{Files, Policy};
+use crate::policy::resolve::{Files, Network, Policy};
 use crate::policy::rules::Rules;
 use crate::protect;
 use crate::proxy::{self, Proxy};
@@ -39,45 +41,52 @@ pub(crate) struct Sandbox {
 }
 
 impl Sandbox {
-    /// Loads and compiles what `options` name. The filter goes to `child`, if there is one, as soon
+    /// Loads and compiles what `options` name. If the child is to run, the filter goes there as soon
     /// as it is known: installing it takes as long as compiling the rest.
     ///
     /// # Errors
     /// Returns the [`Failure`] of the first step that cannot be done: nothing has run then.
     pub(crate) fn compile(
         options: &cli::Options,
-        child: Option<&Control>,
+        child: &Control,
+        runs: bool,
     ) -> Result<Self, Failure> {
         raise_descriptor_limit();
         let stream = options.trap_fd.map(Stream::take_over).transpose()?;
         let environment = Environment::of_process()?;
         let mut policy = Policy::load(options, &environment)?;
 
-        let proxy = match (proxy::is_wanted(&policy.network), child) {
+        let proxy = match (proxy::is_wanted(&policy.network), runs) {
             (false, _) => None,
-            (true, Some(_)) => Some(Proxy::prepare(&policy.network)?),
-            (true, None) => {
+            (true, true) => Some(Proxy::prepare(&policy.network)?),
+            (true, false) => {
                 policy.warnings.extend(proxy::check(&policy.network)?);
                 None
             }
         };
 
+        let traps = Arc::new(Traps::new(stream, options.debug));
+        let unix = unix_rules(&mut policy, child, &traps);
         let allow_network = policy.network.allow_network;
-        if let Some(child) = child {
+        if runs {
             let options = Options {
                 allow_network,
                 report_reads: !policy.files.deny_read.is_empty(),
                 local_binding: policy.network.allow_local_binding,
-                all_unix_sockets: policy.network.allow_all_unix_sockets,
+                all_unix_sockets: unix.all,
+                unix_datagrams: unix.datagrams,
                 alone: false,
+                makes_sockets: uses_network(&policy.network) && target::duplicates_are_refused(),
             };
             let alone = match needs_no_broker(&policy) {
                 true => filters::filter(Options { alone: true, ..options }),
                 false => &[],
             };
-            let packet = plan::encode_filter(filters::filter(options), alone)
+            let packet = plan::encode_filter(unix.datagrams, filters::filter(options), alone)
                 .map_err(|_| Failure::Internal("filter", "it is too long".to_owned()))?;
-            child.send(&packet, None).map_err(|errno| Failure::system("send the filter", errno))?;
+            child
+                .send_filter(&packet)
+                .map_err(|errno| Failure::system("send the filter", errno))?;
         }
 
         let scratch = policy.built_in.then(|| make_scratch(&mut policy)).transpose()?;
@@ -100,10 +109,7 @@ impl Sandbox {
                     },
                     proxies: proxy.as_ref().map(Proxy::addresses).unwrap_or_default(),
                     local_binding: policy.network.allow_local_binding,
-                    unix: UnixRules {
-                        all: policy.network.allow_all_unix_sockets,
-                        paths: policy.network.allow_unix_sockets.clone(),
-                    },
+                    unix,
                 },
                 proxy,
                 view: View {
@@ -120,7 +126,7 @@ impl Sandbox {
                 },
                 ruleset: grants.ruleset,
             }),
-            traps: Arc::new(Traps::new(stream, options.debug)),
+            traps,
             policy,
             scratch,
         })
@@ -140,6 +146,11 @@ impl Sandbox {
                         inside what may be written";
             lines.push(text.to_owned());
         }
+        if self.judges.addresses.unix.datagrams {
+            let text = "note: the broker sends every message that can have an address: a datagram \
+                        socket is listed in allowUnixSockets";
+            lines.push(text.to_owned());
+        }
         lines.push("the policy can be enforced\n".to_owned());
         lines.join("\n")
     }
@@ -152,7 +163,7 @@ impl Sandbox {
         &self,
         arguments: &[OsString],
         tool: usize,
-        control: Control,
+        mut control: Control,
         signals: &Signals,
         family: &mut Family,
     ) -> Result<i32, Failure> {
@@ -168,7 +179,7 @@ impl Sandbox {
         let packet = plan::encode(tool, &candidates, &environment)
             .map_err(|_| Failure::Internal("plan", "PATH is too long".to_owned()))?;
         control
-            .send(&packet, Some(self.judges.ruleset.as_fd()))
+            .send_plan(packet, self.judges.ruleset.as_fd(), self.judges.addresses.unix.datagrams)
             .map_err(|errno| Failure::system("send the plan", errno))?;
         let chore = self.scratch.as_ref().map(|scratch| || scratch.remove_stale_ones());
         let tool = name.as_bytes();
@@ -194,15 +205,38 @@ fn raise_descriptor_limit() {
 /// Landlock does not know; a directory on the way to what may not be read is listed by the broker;
 /// and it alone can tell one socket address from another.
 fn needs_no_broker(policy: &Policy) -> bool {
-    let (files, network) = (&policy.files, &policy.network);
+    let files = &policy.files;
+    files.allow_write.is_empty() && files.deny_read.is_empty() && !uses_network(&policy.network)
+}
+
+/// Whether there are addresses that the command may use.
+fn uses_network(network: &Network) -> bool {
     let ports = [network.http_proxy_port, network.socks_proxy_port];
-    let uses_network = network.allow_network
+    network.allow_network
         || network.allow_local_binding
         || network.allow_all_unix_sockets
         || !network.allow_unix_sockets.is_empty()
         || ports.iter().any(Option::is_some)
-        || proxy::is_wanted(network);
-    files.allow_write.is_empty() && files.deny_read.is_empty() && !uses_network
+        || proxy::is_wanted(network)
+}
+
+/// What the policy says of Unix sockets, and whether datagram sockets can be among them: the broker
+/// sends their messages, for which it must be let at the command's descriptors.
+fn unix_rules(policy: &mut Policy, child: &Control, traps: &Traps) -> UnixRules {
+    let all = policy.network.allow_all_unix_sockets;
+    let paths = policy.network.allow_unix_sockets.clone();
+    let mut datagrams = !all && datagrams::are_among(&paths);
+    if datagrams && let Err(errno) = child.can_take_descriptors() {
+        datagrams = false;
+        let warning = format!(
+            "allowUnixSockets: datagram sockets stay refused, because this platform lets no \
+             descriptor be duplicated (pidfd_getfd: {})",
+            crate::failure::strerror(errno)
+        );
+        traps.log(&warning);
+        policy.warnings.push(warning);
+    }
+    UnixRules { all, paths, datagrams }
 }
 
 fn make_scratch(policy: &mut Policy) -> Result<Scratch, Failure> {

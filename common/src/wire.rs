@@ -12,7 +12,7 @@ use core::fmt::{self, Write};
 pub const MESSAGE_MAX: usize = 64 * 1024;
 
 const PLAN_MAGIC: u32 = u32::from_ne_bytes(*b"LSP1");
-const FILTER_MAGIC: u32 = u32::from_ne_bytes(*b"LSF2");
+const FILTER_MAGIC: u32 = u32::from_ne_bytes(*b"LSF3");
 
 /// Bytes of one `struct sock_filter`.
 pub const INSTRUCTION_SIZE: usize = 8;
@@ -34,12 +34,16 @@ pub enum WireError {
 /// the broker still compiles the ruleset.
 ///
 /// ```text
-/// offset 0   u32  magic "LSF2"
-///        4   u32  instructions of the first program, at least one
-///        8   8 bytes an instruction; then the second program, which may have none
+/// offset 0   u32  magic "LSF3"
+///        4   u32  1 if the listener is handed over by its number, else 0
+///        8   u32  instructions of the first program, at least one
+///       12   8 bytes an instruction; then the second program, which may have none
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Filter<'a> {
+    /// The first program notifies sendmsg(2), by which the listener could not leave the child any
+    /// more: the broker takes it by its number.
+    pub by_number: bool,
     /// The instructions as the kernel lays them out.
     pub program: &'a [u8],
     /// What is installed where the kernel gives no listener; empty if nothing is to run there.
@@ -48,7 +52,7 @@ pub struct Filter<'a> {
 
 impl<'a> Filter<'a> {
     /// Bytes before the programs.
-    pub const HEADER: usize = 8;
+    pub const HEADER: usize = 12;
 
     /// Decodes a packet.
     ///
@@ -59,6 +63,12 @@ impl<'a> Filter<'a> {
         if u32::from_ne_bytes(*magic) != FILTER_MAGIC {
             return Err(WireError::Malformed);
         }
+        let (handover, rest) = rest.split_first_chunk().ok_or(WireError::Truncated)?;
+        let by_number = match u32::from_ne_bytes(*handover) {
+            0 => false,
+            1 => true,
+            _ => return Err(WireError::Malformed),
+        };
         let (count, programs) = rest.split_first_chunk().ok_or(WireError::Truncated)?;
         let count = usize::try_from(u32::from_ne_bytes(*count)).unwrap_or(usize::MAX);
         let (program, alone) = count
@@ -68,7 +78,7 @@ impl<'a> Filter<'a> {
         if program.is_empty() || !alone.len().is_multiple_of(INSTRUCTION_SIZE) {
             return Err(WireError::Truncated);
         }
-        Ok(Self { program, alone })
+        Ok(Self { by_number, program, alone })
     }
 
     /// Encodes the message into `buffer` and returns its length.
@@ -84,6 +94,7 @@ impl<'a> Filter<'a> {
         let count = u32::try_from(self.program.len() / INSTRUCTION_SIZE);
         let mut out = Encoder::new(buffer);
         out.put(&FILTER_MAGIC.to_ne_bytes())?;
+        out.put(&u32::from(self.by_number).to_ne_bytes())?;
         out.put(&count.map_err(|_| WireError::TooLarge)?.to_ne_bytes())?;
         out.put(self.program)?;
         out.put(self.alone)?;
@@ -251,14 +262,16 @@ pub enum Step {
 /// Child to broker: how far it got. `Listening` carries the listener as its one descriptor.
 ///
 /// ```text
-/// offset 0   u8   0 listening, 6 alone, else the step that failed
+/// offset 0   u8   0 listening, 6 alone, 7 listening by number, else the step that failed
 ///        1   3 bytes zero
-///        4   i32  errno, 0 when none failed
+///        4   i32  errno, 0 when none failed; with 7 the number of the listener
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// The filter is in force; the plan can come.
     Listening,
+    /// The filter is in force. The child keeps the listener as this descriptor until it has the plan.
+    ListeningAs(i32),
     /// The kernel gives no listener: the other filter is in force.
     Alone,
     /// Nothing of the tool ran, and nothing will.
@@ -275,6 +288,7 @@ impl Progress {
         let (tag, errno) = match self {
             Self::Listening => (0, 0),
             Self::Alone => (6, 0),
+            Self::ListeningAs(number) => (7, number),
             Self::Failed(Step::Plan, errno) => (1, errno),
             Self::Failed(Step::Restrict, errno) => (2, errno),
             Self::Failed(Step::Filter, errno) => (3, errno),
@@ -301,6 +315,7 @@ impl Progress {
         let step = match (tag, [x, y, z]) {
             (0, [0, 0, 0]) if errno == 0 => return Ok(Self::Listening),
             (6, [0, 0, 0]) if errno == 0 => return Ok(Self::Alone),
+            (7, [0, 0, 0]) if errno >= 0 => return Ok(Self::ListeningAs(errno)),
             (1, [0, 0, 0]) => Step::Plan,
             (2, [0, 0, 0]) => Step::Restrict,
             (3, [0, 0, 0]) => Step::Filter,
@@ -418,26 +433,30 @@ mod tests {
     fn a_filter_survives_the_wire_whole_or_not_at_all() {
         let mut buffer = vec![0; MESSAGE_MAX];
         let (program, other) = ([7; 16], [8; 8]);
-        for alone in [&[][..], &other] {
-            let length = Filter { program: &program, alone }.encode(&mut buffer).unwrap();
-            let decoded = Filter::decode(&buffer[..length]).unwrap();
+        let length = Filter::HEADER + program.len();
+        for (by_number, alone) in [(false, &[][..]), (false, &other), (true, &[])] {
+            let filter = Filter { by_number, program: &program, alone };
+            let whole = filter.encode(&mut buffer).unwrap();
+            let decoded = Filter::decode(&buffer[..whole]).unwrap();
+            assert_eq!(decoded.by_number, by_number);
             assert_eq!((decoded.program, decoded.alone), (&program[..], alone));
             // Without its last instructions it is another one, of the second program at most.
-            for shorter in (0..length).filter(|shorter| *shorter != 24) {
+            for shorter in (0..whole).filter(|shorter| *shorter != length) {
                 assert!(Filter::decode(&buffer[..shorter]).is_err(), "{shorter}");
             }
         }
-        let length = 24;
+        buffer[4] = 2;
+        assert!(Filter::decode(&buffer[..length]).is_err(), "no such way to hand over");
         let large = vec![0; MESSAGE_MAX];
         for (program, alone) in
             [(&[0; 7][..], &[][..]), (&[], &[]), (&large, &[]), (&[0; 8], &[0; 7])]
         {
-            assert!(Filter { program, alone }.encode(&mut buffer).is_err());
+            assert!(Filter { by_number: false, program, alone }.encode(&mut buffer).is_err());
         }
-        let mut zero = vec![0; 16];
+        let mut zero = vec![0; 20];
         zero[..4].copy_from_slice(&FILTER_MAGIC.to_ne_bytes());
         assert!(Filter::decode(&zero).is_err(), "no first program");
-        zero[4..8].copy_from_slice(&u32::MAX.to_ne_bytes());
+        zero[8..12].copy_from_slice(&u32::MAX.to_ne_bytes());
         assert!(Filter::decode(&zero).is_err());
         assert!(Plan::decode(&buffer[..length]).is_err());
     }
@@ -447,6 +466,7 @@ mod tests {
         for progress in [
             Progress::Listening,
             Progress::Alone,
+            Progress::ListeningAs(4),
             Progress::Failed(Step::Plan, 5),
             Progress::Failed(Step::Restrict, 1),
             Progress::Failed(Step::Filter, 16),
@@ -459,7 +479,8 @@ mod tests {
             &[][..],
             &[0; 7],
             &[0; 9],
-            &[7, 0, 0, 0, 0, 0, 0, 0],
+            &[8, 0, 0, 0, 0, 0, 0, 0],
+            &[7, 0, 0, 0, 255, 255, 255, 255],
             &[6, 0, 0, 0, 1, 0, 0, 0],
             &[1, 1, 0, 0, 0, 0, 0, 0],
         ] {

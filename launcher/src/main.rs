@@ -93,7 +93,7 @@ fn become_command(arguments: &Arguments, control: &OwnedFd, broker: Option<proce
     }
     if let Err((step, errno)) = confine_and_execute(arguments, control) {
         // Nobody is left to tell if the broker does not listen.
-        let _ = plan::tell(control, Progress::Failed(step, errno.raw_os_error()), None);
+        let _ = plan::tell(control, Progress::Failed(step, errno.raw_os_error()));
     }
     sys::exit(exit::FAILED)
 }
@@ -106,12 +106,12 @@ fn confine_and_execute(arguments: &Arguments, control: &OwnedFd) -> Result<(), (
         return Ok(());
     };
     let listener = confine::install_filter(&filter).map_err(at(Step::Filter))?;
-    let progress = if listener.is_some() { Progress::Listening } else { Progress::Alone };
-    plan::tell(control, progress, listener.as_ref()).map_err(at(Step::Filter))?;
-    drop(listener);
+    plan::hand_over(control, listener.as_ref(), filter.by_number).map_err(at(Step::Filter))?;
     let Some((plan, ruleset)) = plan::receive_plan(control, packet).map_err(at(Step::Plan))? else {
         return Ok(());
     };
+    // Until the plan came, the broker may still have had to take it.
+    drop(listener);
     let environment = arguments.environment(plan.environment).map_err(at(Step::Environment))?;
     confine::restrict(ruleset).map_err(at(Step::Restrict))?;
     sys::close_on_exec_from(3).map_err(at(Step::Execute))?;

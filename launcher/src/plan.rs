@@ -2,7 +2,7 @@
 
 use common::wire::{Filter, MESSAGE_MAX, Plan, Progress};
 use core::mem::MaybeUninit;
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::{AsFd, AsRawFd, OwnedFd};
 use rustix::io::{self, Errno, IoSlice, IoSliceMut};
 use rustix::net::{
     self, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
@@ -69,25 +69,43 @@ fn receive(control: &OwnedFd, packet: &mut Packet) -> io::Result<(usize, Option<
     }
 }
 
-/// Sends `progress`, with the listener when there is one.
+/// Hands the listener over, or says that there is none.
+///
+/// Under a filter that notifies sendmsg(2) the child would wait in that for an answer that nobody
+/// can give before the listener has arrived: then the broker is told its number, and takes it.
 ///
 /// # Errors
 /// Returns what sendmsg(2) returns.
-pub(crate) fn tell(
+pub(crate) fn hand_over(
     control: &OwnedFd,
-    progress: Progress,
     listener: Option<&OwnedFd>,
+    by_number: bool,
 ) -> io::Result<()> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-    let mut ancillary = SendAncillaryBuffer::new(&mut space);
-    let descriptors = [listener.map_or(control.as_fd(), OwnedFd::as_fd)];
-    if listener.is_some() && !ancillary.push(SendAncillaryMessage::ScmRights(&descriptors)) {
-        return Err(Errno::MSGSIZE);
+    match listener {
+        None => tell(control, Progress::Alone),
+        Some(listener) if by_number => tell(control, Progress::ListeningAs(listener.as_raw_fd())),
+        Some(listener) => {
+            let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+            let mut ancillary = SendAncillaryBuffer::new(&mut space);
+            let descriptors = [listener.as_fd()];
+            if !ancillary.push(SendAncillaryMessage::ScmRights(&descriptors)) {
+                return Err(Errno::MSGSIZE);
+            }
+            let packet = Progress::Listening.encode();
+            io::retry_on_intr(|| {
+                net::sendmsg(control, &[IoSlice::new(&packet)], &mut ancillary, SendFlags::NOSIGNAL)
+            })?;
+            Ok(())
+        }
     }
-    let packet = progress.encode();
-    io::retry_on_intr(|| {
-        net::sendmsg(control, &[IoSlice::new(&packet)], &mut ancillary, SendFlags::NOSIGNAL)
-    })?;
+}
+
+/// Sends `progress`, by a call that no filter of the broker's notifies.
+///
+/// # Errors
+/// Returns what send(2) returns.
+pub(crate) fn tell(control: &OwnedFd, progress: Progress) -> io::Result<()> {
+    io::retry_on_intr(|| net::send(control, &progress.encode(), SendFlags::NOSIGNAL))?;
     Ok(())
 }
 

@@ -2,16 +2,22 @@
 //!
 //! The target directory may lie in a home that other users cannot enter, hence the copy. The
 //! broker and the proxy are found beside the launcher, so all of them go into one directory.
+//! Where there is no Cargo, as in a container, LANDSTRIP_TEST_PROGRAMS says where they stand.
 
+use serde_json::Value;
+use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
 /// All programs of a build.
 const NAMES: [&str; 4] = ["landstrip", "landstrip-broker", "landstrip-proxy", "probe"];
+
+/// The variable that names the directory of programs that are installed already.
+pub const INSTALLED: &str = "LANDSTRIP_TEST_PROGRAMS";
 
 /// Where the programs stand.
 #[derive(Debug)]
@@ -40,6 +46,10 @@ impl Programs {
 pub fn programs() -> &'static Programs {
     static PROGRAMS: OnceLock<Programs> = OnceLock::new();
     PROGRAMS.get_or_init(|| {
+        if let Some(dir) = std::env::var_os(INSTALLED).map(PathBuf::from) {
+            assert_complete(&dir);
+            return Programs { dir };
+        }
         let built = build();
         let mut hash = DefaultHasher::new();
         built.hash(&mut hash);
@@ -50,33 +60,73 @@ pub fn programs() -> &'static Programs {
     })
 }
 
-/// Runs `cargo build` with the profile and target directory of the running test, and returns the
-/// directory of its programs (TARGET/TRIPLE/PROFILE; the test stands in deps/ below it).
-fn build() -> PathBuf {
+/// Builds the test executables of these names and returns the path of each.
+///
+/// Cargo is asked, since executables of earlier builds lie beside them. It finds them built when
+/// all tests are run.
+///
+/// # Panics
+///
+/// If one cannot be built.
+pub fn test_executables(names: &[&str]) -> BTreeMap<String, PathBuf> {
+    let mut command = cargo("test", &profile_directory());
+    command.args(["--no-run", "--message-format=json"]);
+    command.args(names.iter().flat_map(|name| ["--test", name]));
+    let output = command.stderr(Stdio::inherit()).output().expect("cargo starts");
+    assert!(output.status.success(), "the tests do not build: {command:?}");
+    let lines = String::from_utf8(output.stdout).expect("text of cargo");
+    let found = lines.lines().filter_map(|line| {
+        let message: Value = serde_json::from_str(line).expect("a message of cargo");
+        let executable = PathBuf::from(message["executable"].as_str()?);
+        (message["target"]["kind"][0] == "test")
+            .then(|| (message["target"]["name"].as_str().expect("a name").to_owned(), executable))
+    });
+    let found: BTreeMap<_, _> = found.collect();
+    for name in names {
+        assert!(found.contains_key(*name), "cargo built no test {name}: {command:?}");
+    }
+    found
+}
+
+/// TARGET/TRIPLE/PROFILE, the directory of the running test's build; the test stands in deps/.
+fn profile_directory() -> PathBuf {
     let test = std::env::current_exe().expect("path of the test executable");
-    let built = test.ancestors().nth(2).expect("test executable in a target directory");
+    test.ancestors().nth(2).expect("test executable in a target directory").to_owned()
+}
+
+/// A command of Cargo with the profile and target directory of the running test.
+fn cargo(subcommand: &str, built: &Path) -> Command {
     let target = built.ancestors().nth(2).expect("target directory above the triple");
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("workspace directory");
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(workspace).args([subcommand, "--quiet", "--target-dir"]).arg(target);
+    if built.file_name().is_some_and(|name| name == "release") {
+        command.arg("--release");
+    }
+    command
+}
+
+/// Runs `cargo build` and returns the directory of its programs.
+fn build() -> PathBuf {
+    let built = profile_directory();
     // The launcher by itself: Cargo unifies features over what it builds at once, and it would get
     // the standard library of the others' dependencies.
     let others = ["landstrip-broker", "landstrip-proxy", "tests"];
     for packages in [&["landstrip"][..], &others] {
-        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let mut command = Command::new(cargo);
-        command.current_dir(workspace).args(["build", "--bins", "--quiet", "--target-dir"]);
-        command.arg(target);
-        command.args(packages.iter().flat_map(|package| ["-p", package]));
-        if built.file_name().is_some_and(|name| name == "release") {
-            command.arg("--release");
-        }
+        let mut command = cargo("build", &built);
+        command.arg("--bins").args(packages.iter().flat_map(|package| ["-p", package]));
         let status = command.status().expect("cargo starts");
         assert!(status.success(), "the programs under test do not build: {command:?}");
     }
+    assert_complete(&built);
+    built
+}
+
+fn assert_complete(dir: &Path) {
     for name in NAMES {
-        let program = built.join(name);
-        assert!(program.exists(), "cargo build made no {}", program.display());
+        let program = dir.join(name);
+        assert!(program.exists(), "there is no {}", program.display());
     }
-    built.to_owned()
 }
 
 fn install(built: &Path, dir: &Path) {

@@ -49,8 +49,7 @@ const TAMPER: &str = "file write @ + file rdwr @ + file append @ + file open-tru
     + file read-trunc @ + file creat @ + file open-creat @ + file openat2 @ + file openat2-creat @ \
     + file mmap-write @ + file copy-range plain/x @ + file splice plain/x @ \
     + file sendfile plain/x @ + file opath-reopen @ + file fd-reopen @ + file truncate @ \
-    + meta chmod @ + meta fchmod @ + meta fchmodat2 @ + meta chmod-proc-fd @ + meta chown @ \
-    + meta utimensat @ + meta utime @ + meta setxattr @ + meta fsetxattr @ \
+    + meta chmod @ + meta fchmod @ + meta chmod-proc-fd @ + meta chown @ + meta utimensat @ + meta utime @ + meta setxattr @ + meta fsetxattr @ \
     + file link @ free/hard1 + file linkat-fd @ free/hard2 + file linkat-opath @ free/hard3 \
     + file exchange free/f0 @ + file exchange @ free/f0 + file rename free/f1 @ + file unlink @ \
     + file rename free/f2 @ + file rename @ free/away";
@@ -133,6 +132,19 @@ fn a_denied_file_is_not_changed_replaced_moved_or_linked() {
             assert!(!exists(sandbox.path("work").join(twin)), "the twin is moved away at last");
             sandbox.probe(format!("file read {denied}")).allowed("file-read");
         }
+    });
+}
+
+#[test]
+fn fchmodat2_is_judged_as_chmod_is() {
+    for_each_user(|user| {
+        let sandbox = carved(user);
+        let before = Snapshot::of(sandbox.path("work/secret/.env"));
+        let outcome = sandbox.probe("meta fchmodat2 secret/.env");
+        outcome.all_refused();
+        before.unchanged();
+        assert_eq!(reported(&outcome.reports, "write"), [sandbox.name("work/secret/.env")]);
+        sandbox.probe("meta fchmodat2 secret/twin").all_allowed();
     });
 }
 

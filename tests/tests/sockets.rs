@@ -242,13 +242,6 @@ except OSError as e: print(type(e).__name__)";
 }
 
 #[test]
-fn datagram_sockets_stay_refused_where_paths_are_listed() {
-    let (sandbox, good, _) = world(User::Caller, "dgram");
-    sandbox.probe("unix-sendto ../outside/good + unix-connect ../outside/good dgram").all_refused();
-    assert_eq!(good.connections(), 0);
-}
-
-#[test]
 fn a_full_queue_delays_no_other_connect_and_is_waited_for() {
     for_each_user(|user| {
         let sandbox = Sandbox::of(user).allow_write(".").allow_unix_socket(".");

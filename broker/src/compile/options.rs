@@ -11,13 +11,17 @@ pub(crate) struct Options {
     pub local_binding: bool,
     /// Unix sockets are not judged by path.
     pub all_unix_sockets: bool,
+    /// A Unix datagram socket is listed: sending to an address is notified.
+    pub unix_datagrams: bool,
     /// There is no listener: nothing is notified.
     pub alone: bool,
+    /// The broker makes the command's sockets.
+    pub makes_sockets: bool,
 }
 
 impl Options {
     /// How many sets there are.
-    pub(crate) const COUNT: usize = 32;
+    pub(crate) const COUNT: usize = 128;
 
     /// Every set, in the order of [`Options::index`].
     #[allow(dead_code, reason = "for the build script and tests")]
@@ -27,18 +31,21 @@ impl Options {
             report_reads: index & 2 != 0,
             local_binding: index & 4 != 0,
             all_unix_sockets: index & 8 != 0,
-            alone: index & 16 != 0,
+            unix_datagrams: index & 16 != 0,
+            alone: index & 32 != 0,
+            makes_sockets: index & 64 != 0,
         })
     }
 
     /// The number of this set.
     #[allow(dead_code, reason = "not for the build script")]
     pub(crate) fn index(self) -> usize {
-        let Self { allow_network, report_reads, local_binding, all_unix_sockets, alone } = self;
-        usize::from(allow_network)
-            | usize::from(report_reads) << 1
-            | usize::from(local_binding) << 2
-            | usize::from(all_unix_sockets) << 3
-            | usize::from(alone) << 4
+        usize::from(self.allow_network)
+            | usize::from(self.report_reads) << 1
+            | usize::from(self.local_binding) << 2
+            | usize::from(self.all_unix_sockets) << 3
+            | usize::from(self.unix_datagrams) << 4
+            | usize::from(self.alone) << 5
+            | usize::from(self.makes_sockets) << 6
     }
 }

@@ -30,13 +30,18 @@ pub(crate) fn candidates(tool: &OsStr, path: Option<&OsStr>) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// Encodes the filter, and the one for where there is no listener, if there is one.
+/// Encodes the filter, and the one for where there is no listener, if there is one. `by_number` says
+/// that the first notifies sendmsg(2).
 ///
 /// # Errors
 /// Returns [`WireError::TooLarge`] if they do not fit a message.
-pub(crate) fn encode_filter(program: &[u8], alone: &[u8]) -> Result<Vec<u8>, WireError> {
+pub(crate) fn encode_filter(
+    by_number: bool,
+    program: &[u8],
+    alone: &[u8],
+) -> Result<Vec<u8>, WireError> {
     let mut packet = vec![0; program.len() + alone.len() + Filter::HEADER];
-    let length = Filter { program, alone }.encode(&mut packet)?;
+    let length = Filter { by_number, program, alone }.encode(&mut packet)?;
     packet.truncate(length);
     Ok(packet)
 }

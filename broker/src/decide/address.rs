@@ -112,6 +112,8 @@ pub(crate) struct UnixRules {
     pub(crate) all: bool,
     /// These, by canonical path, and what is in the directories among them.
     pub(crate) paths: Vec<PathBuf>,
+    /// A datagram socket is among them: the command may make such sockets, and the broker sends.
+    pub(crate) datagrams: bool,
 }
 
 /// What becomes of a call with an address.
@@ -182,6 +184,11 @@ impl UnixRules {
     /// Whether any pathname socket may be used.
     pub(crate) fn any(&self) -> bool {
         self.all || !self.paths.is_empty()
+    }
+
+    /// Whether there can be datagram sockets.
+    pub(crate) fn any_datagram(&self) -> bool {
+        self.all || self.datagrams
     }
 
     /// Whether the socket with this canonical path may be used.
@@ -349,7 +356,7 @@ mod tests {
     #[test]
     fn listed_sockets_and_those_in_listed_directories_are_permitted() {
         let paths = ["/run/a.sock", "/run/dir"].map(PathBuf::from).to_vec();
-        let rules = UnixRules { all: false, paths };
+        let rules = UnixRules { paths, ..UnixRules::default() };
         for (path, expected) in [
             ("/run/a.sock", true),
             ("/run/dir/b", true),
@@ -363,13 +370,13 @@ mod tests {
         ] {
             assert_eq!(rules.permit(Path::new(path)), expected, "{path}");
         }
-        assert!(UnixRules { all: true, paths: vec![] }.permit(Path::new("/anything")));
+        assert!(UnixRules { all: true, ..UnixRules::default() }.permit(Path::new("/anything")));
         assert!(!UnixRules::default().any());
     }
 
     #[test]
     fn names_without_a_path_are_refused_where_all_unix_sockets_are_allowed() {
-        let unix_rules = UnixRules { all: true, paths: vec![] };
+        let unix_rules = UnixRules { all: true, ..UnixRules::default() };
         let rules = AddressRules { unix: unix_rules, ..AddressRules::default() };
         for (name, expected) in
             [(&b"/x\0"[..], Verdict::ByPath), (b"\0x", Verdict::Refuse), (b"", Verdict::Refuse)]

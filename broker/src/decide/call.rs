@@ -4,12 +4,14 @@
 //! positions are those of the manual page of each call (section 2); architectures differ in the
 //! numbers, which come from `libc`.
 
-use super::how::OpenHow;
+use crate::decide::how::OpenHow;
+use crate::decide::socket::Kind;
 use crate::notify::listener::Notification;
 use crate::notify::target::AT_FDCWD;
 use nix::libc;
 use rustix::fs::{AtFlags, OFlags, RenameFlags};
 use rustix::io::Errno;
+use rustix::net::SocketFlags;
 use std::os::fd::RawFd;
 
 /// A notified system call.
@@ -17,14 +19,18 @@ use std::os::fd::RawFd;
 pub(crate) enum Call {
     /// connect or bind: descriptor, address, length.
     Address(AddressUse, RawFd, u64, u32),
+    /// sendto, sendmsg or sendmmsg: descriptor, flags, messages.
+    Send(RawFd, u32, Messages),
     /// listen on a descriptor: backlog.
     Listen(RawFd, i32),
     /// shutdown of a descriptor: how.
     Shutdown(RawFd, i32),
     /// socketpair of Unix datagram sockets: type with its flags, where the two numbers go.
     DatagramPair(i32, u64),
-    /// socket or socketpair with this family, type and protocol, which the filter does not allow.
-    Socket(i32, i32, i32),
+    /// socket of this kind, with the flags of its type.
+    Socket(Kind, SocketFlags),
+    /// socketpair of this kind, which the filter does not allow.
+    Pair(Kind),
     /// A call on files by path: Landlock decides, or the broker does it.
     File(FileCall),
     /// A change of metadata, which Landlock does not know.
@@ -51,6 +57,17 @@ pub(crate) enum AddressUse {
     Connect,
     /// bind(2)
     Bind,
+}
+
+/// What is sent, each where it lies in the target's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Messages {
+    /// sendto: data with its length, address with its length.
+    Data(u64, u64, u64, u32),
+    /// sendmsg: a `struct msghdr`.
+    One(u64),
+    /// sendmmsg: an array of `struct mmsghdr`, with their number.
+    Several(u64, u32),
 }
 
 /// A path argument: the directory descriptor that a relative path starts from, and its address.
@@ -174,17 +191,26 @@ impl Call {
                 Self::Address(AddressUse::Connect, n.int(0), address(1), n.unsigned(2))
             }
             libc::SYS_bind => Self::Address(AddressUse::Bind, n.int(0), address(1), n.unsigned(2)),
+            libc::SYS_sendto => {
+                let data = Messages::Data(address(1), address(2), address(4), n.unsigned(5));
+                Self::Send(n.int(0), n.unsigned(3), data)
+            }
+            libc::SYS_sendmsg => Self::Send(n.int(0), n.unsigned(2), Messages::One(address(1))),
+            libc::SYS_sendmmsg => {
+                let several = Messages::Several(address(1), n.unsigned(2));
+                Self::Send(n.int(0), n.unsigned(3), several)
+            }
             libc::SYS_listen => Self::Listen(n.int(0), n.int(1)),
             libc::SYS_shutdown => Self::Shutdown(n.int(0), n.int(1)),
             libc::SYS_socketpair
                 if n.int(0) == libc::AF_UNIX
-                    && [libc::SOCK_DGRAM, libc::SOCK_RAW]
-                        .contains(&(n.int(1) & SOCK_TYPE_MASK))
+                    && [libc::SOCK_DGRAM, libc::SOCK_RAW].contains(&kind(n).of)
                     && [0, libc::PF_UNIX].contains(&n.int(2)) =>
             {
                 Self::DatagramPair(n.int(1), address(3))
             }
-            libc::SYS_socket | libc::SYS_socketpair => Self::Socket(n.int(0), n.int(1), n.int(2)),
+            libc::SYS_socket => Self::Socket(kind(n), type_flags(n)),
+            libc::SYS_socketpair => Self::Pair(kind(n)),
 
             libc::SYS_open => open(at_cwd(0), n.unsigned(1), n.unsigned(2)),
             libc::SYS_openat => open(spot(0), n.unsigned(2), n.unsigned(3)),
@@ -302,7 +328,8 @@ impl Call {
 const SOCK_TYPE_MASK: i32 = 0xf;
 
 impl Call {
-    /// Whether answering it waits for connects that are being made, or starts a process.
+    /// Whether answering it waits for connects that are being made, or starts a process. A connect or a
+    /// message seldom has to wait, which shows when it is made.
     pub(crate) fn can_wait(&self) -> bool {
         matches!(self, Self::Address(AddressUse::Bind, ..) | Self::Listen(..) | Self::Shutdown(..))
     }
@@ -332,6 +359,15 @@ fn times(n: &Notification) -> RawChange {
     }
 }
 
+/// What socket and socketpair are asked for.
+fn kind(n: &Notification) -> Kind {
+    Kind { family: n.int(0), of: n.int(1) & SOCK_TYPE_MASK, protocol: n.int(2) }
+}
+
+fn type_flags(n: &Notification) -> SocketFlags {
+    SocketFlags::from_bits_retain(n.unsigned(1) & !SOCK_TYPE_MASK.cast_unsigned())
+}
+
 fn set_xattr(n: &Notification) -> RawChange {
     RawChange::SetXattr(n.arguments[1], n.arguments[2], n.arguments[3], n.unsigned(4))
 }
@@ -354,7 +390,8 @@ pub(crate) fn refused_socket(family: i32) -> Errno {
 }
 
 /// How a report names a socket that was refused.
-pub(crate) fn describe_socket(family: i32, kind: i32, protocol: i32) -> Vec<u8> {
+pub(crate) fn describe_socket(kind: Kind) -> Vec<u8> {
+    let Kind { family, of, protocol } = kind;
     let family = match family {
         libc::AF_UNIX => "unix".to_owned(),
         libc::AF_INET => "inet".to_owned(),
@@ -365,7 +402,7 @@ pub(crate) fn describe_socket(family: i32, kind: i32, protocol: i32) -> Vec<u8> 
         libc::AF_ALG => "alg".to_owned(),
         other => format!("family {other}"),
     };
-    let kind = match kind & SOCK_TYPE_MASK {
+    let kind = match of {
         libc::SOCK_STREAM => "stream".to_owned(),
         libc::SOCK_DGRAM => "datagram".to_owned(),
         libc::SOCK_RAW => "raw".to_owned(),
@@ -401,6 +438,7 @@ mod tests {
             filter::Options { report_reads: true, ..closed },
             filter::Options { local_binding: true, ..closed },
             filter::Options { all_unix_sockets: true, ..closed },
+            filter::Options { unix_datagrams: true, ..closed },
         ] {
             for entry in filter::describe(&options).filter(|e| e.what.contains("the broker")) {
                 let known = decode(i64::from(entry.call.number), [0; 6]) != Call::Unknown;
@@ -416,6 +454,17 @@ mod tests {
         let expected =
             MetadataCall { subject: Subject::Descriptor(5), change: RawChange::Mode(0o644) };
         assert_eq!(call, Call::Metadata(expected));
+    }
+
+    #[test]
+    fn a_send_has_its_flags_where_the_call_has_them() {
+        for (number, arguments, what) in [
+            (libc::SYS_sendto, [3, 0x10, 5, 0x40, 0x20, 110], Messages::Data(0x10, 5, 0x20, 110)),
+            (libc::SYS_sendmsg, [3, 0x10, 0x40, 1, 2, 3], Messages::One(0x10)),
+            (libc::SYS_sendmmsg, [3, 0x10, 7, 0x40, 1, 2], Messages::Several(0x10, 7)),
+        ] {
+            assert_eq!(decode(number, arguments), Call::Send(3, 0x40, what));
+        }
     }
 
     #[test]

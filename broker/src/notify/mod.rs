@@ -3,6 +3,7 @@
 mod files;
 mod limits;
 pub(crate) mod listener;
+mod messages;
 pub(crate) mod observe;
 mod opens;
 mod pidfds;

@@ -3,8 +3,8 @@
 //! A pidfd stays with its thread: when that has ended and another has its id, what is asked of it
 //! fails (ESRCH), and it is opened anew. Source: pidfd_open(2).
 
-use rustix::fd::OwnedFd;
-use rustix::io;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::{self, Errno};
 use rustix::process::{self, Pid, PidfdFlags};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,11 +14,24 @@ static LATELY: Mutex<VecDeque<(Pid, Arc<OwnedFd>)>> = Mutex::new(VecDeque::new()
 /// Most that are kept: as many as threads that are often busy at a time.
 const KEPT_MAX: usize = 8;
 
-/// A handle of `thread`, which can be of one that had its id and has ended.
+/// Does `work` with a handle of `thread`; again with a new one if that was of a thread that has ended.
 ///
 /// # Errors
-/// Returns what pidfd_open(2) returns.
-pub(super) fn known(thread: Pid) -> io::Result<Arc<OwnedFd>> {
+/// Returns what pidfd_open(2) and `work` return.
+pub(super) fn with<R>(
+    thread: Pid,
+    work: impl Fn(BorrowedFd<'_>) -> io::Result<R>,
+) -> io::Result<R> {
+    match work(known(thread)?.as_fd()) {
+        Err(Errno::SRCH) => {
+            forget(thread);
+            work(known(thread)?.as_fd())
+        }
+        result => result,
+    }
+}
+
+fn known(thread: Pid) -> io::Result<Arc<OwnedFd>> {
     let mut lately = LATELY.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some((_, pidfd)) = lately.iter().find(|(known, _)| *known == thread) {
         return Ok(Arc::clone(pidfd));
@@ -36,8 +49,7 @@ pub(super) fn forget_all() {
     LATELY.lock().unwrap_or_else(PoisonError::into_inner).clear();
 }
 
-/// Forgets the handle of a thread that has ended.
-pub(super) fn forget(thread: Pid) {
+fn forget(thread: Pid) {
     let mut lately = LATELY.lock().unwrap_or_else(PoisonError::into_inner);
     lately.retain(|(known, _)| *known != thread);
 }

@@ -264,6 +264,13 @@ impl Server {
             Call::TraceMe if target.parent().is_ok_and(|parent| parent != process::getpid()) => {
                 self.listener.let_through(id, Backstop::Registers);
             }
+            &Call::Socket(kind, flags) if kind.is_permitted(&self.judges.addresses) => {
+                self.make(id, target, kind, flags);
+            }
+            &Call::Send(socket, flags, messages) => {
+                let sent = self.send(turn, id, target, (socket, flags, messages));
+                self.listener.complete_with(id, sent);
+            }
             other => {
                 self.listener.complete(id, self.perform(turn, notification, other));
             }
@@ -308,11 +315,11 @@ impl Server {
             Call::Listen(socket, backlog) => self.listen(id, target, (socket, backlog)),
             Call::Shutdown(socket, how) => self.shutdown(id, target, (socket, how)),
             Call::DatagramPair(kind, numbers) => self.pair(id, target, (kind, numbers)),
-            Call::Socket(family, kind, protocol) => {
-                let name = call::describe_socket(family, kind, protocol);
+            Call::Socket(kind, _) | Call::Pair(kind) => {
+                let name = call::describe_socket(kind);
                 self.traps
                     .report(Denial::Network(NetworkOperation::Connect, name), "socket family");
-                Err(call::refused_socket(family))
+                Err(call::refused_socket(kind.family))
             }
             Call::Metadata(call) => {
                 self.with_rights_of(target, || self.metadata(id, target, &call))
@@ -325,7 +332,7 @@ impl Server {
                 self.traps.log("refused: the broker traces nobody");
                 Err(Errno::PERM)
             }
-            Call::File(_) | Call::Credentials | Call::Umask | Call::Unknown => {
+            Call::File(_) | Call::Send(..) | Call::Credentials | Call::Umask | Call::Unknown => {
                 self.traps.log(&format!("refused: unexpected system call {}", notification.number));
                 Err(Errno::NOSYS)
             }
@@ -398,17 +405,19 @@ impl Server {
         if self.alike.load(Ordering::SeqCst) && !self.diverged.load(Ordering::SeqCst) {
             return Ok(true);
         }
-        let own = match self.credentials.get() {
-            Some(own) => own,
-            None => {
-                let own = Status::own()?.credentials;
-                self.credentials.get_or_init(|| own)
-            }
-        };
-        let alike = target.status()?.credentials == *own;
+        let alike = target.status()?.credentials == *self.own_credentials()?;
         if alike {
             self.alike.store(true, Ordering::SeqCst);
         }
         Ok(alike)
+    }
+
+    /// The broker's own credentials, with the filter that the command has.
+    pub(super) fn own_credentials(&self) -> io::Result<&Credentials> {
+        if let Some(own) = self.credentials.get() {
+            return Ok(own);
+        }
+        let own = Status::own()?.credentials;
+        Ok(self.credentials.get_or_init(|| own))
     }
 }

@@ -1,16 +1,18 @@
-//! Calls on sockets: connect, bind, listen, shutdown, and pairs.
+//! Calls on sockets: connect, bind, listen, shutdown, and the making of sockets and pairs.
 //!
 //! All are performed on a duplicate of the target's socket, with the broker's own copy of the
 //! address, or refused. What makes a socket of the internet listen, starts a connect to the sandbox's
 //! own, or ends its listening, is done by one thread at a time, which has the lock on the ports.
 
+use super::listener::Backstop;
 use super::serve::{Server, Turn};
 use super::signals::{RESTART, is_signalled};
 use super::target::Target;
 use crate::decide::address::{Endpoint, Verdict};
 use crate::decide::call::AddressUse;
+use crate::decide::socket::Kind;
 use crate::perform::local_ports::{self, Held, LocalPorts};
-use crate::perform::socket::{Address, Progress, Socket};
+use crate::perform::socket::{Address, Progress, Socket, make};
 use crate::perform::unix::{Peer, Place};
 use crate::report::Denial;
 use crate::view::Decider;
@@ -24,7 +26,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 /// What a permitted address leads to.
-enum Goal {
+pub(super) enum Goal {
     /// Whoever has the address.
     Address,
     /// A loopback address in the place of the unspecified one.
@@ -78,7 +80,10 @@ impl Server {
                 };
                 bind().or_else(|errno| match errno {
                     // Perhaps by one that the sandbox has closed just now.
-                    Errno::ADDRINUSE if self.stand_ins.let_go() => bind(),
+                    Errno::ADDRINUSE => {
+                        self.stand_ins.let_ports_go();
+                        bind()
+                    }
                     _ => Err(errno),
                 })?;
                 self.put_in_place(id, target, number, &socket)
@@ -98,6 +103,7 @@ impl Server {
                     ports
                 });
                 let result = socket.connect(&leads_to, || self.look_after(turn, id, target));
+                self.stand_ins.leave_if_connected(&socket);
                 let goes_on = Err(Errno::INPROGRESS);
                 if [Ok(()), goes_on, Err(RESTART), Err(Errno::INTR)].contains(&result) {
                     if let Some(proxy) = &self.judges.proxy {
@@ -122,7 +128,20 @@ impl Server {
         held: &Held,
     ) -> io::Result<()> {
         let socket = Arc::new(socket);
-        let started = self.ports().start(held, &socket, address);
+        let result = self.connect_held(turn, (id, target, number), &socket, address, held);
+        self.stand_ins.leave_if_connected(&*socket);
+        result
+    }
+
+    fn connect_held(
+        &self,
+        turn: Turn<'_>,
+        (id, target, number): (u64, Target, RawFd),
+        socket: &Arc<Socket>,
+        address: &Address,
+        held: &Held,
+    ) -> io::Result<()> {
+        let started = self.ports().start(held, socket, address);
         let answer = match started {
             Ok(Progress::Connected) => return socket.put_in_place(&self.listener, id),
             Ok(_) => {
@@ -130,7 +149,7 @@ impl Server {
                 let ended = socket.wait(|| self.look_after(turn, id, target).and(self.has(held)));
                 if !matches!(ended, Err(RESTART | Errno::INTR)) {
                     // Nobody would look after it any more.
-                    let was_ours = self.ports().finish(&socket, ended.is_ok());
+                    let was_ours = self.ports().finish(socket, ended.is_ok());
                     return match ended {
                         Ok(()) if was_ours => {
                             socket.outcome().and_then(|()| socket.put_in_place(&self.listener, id))
@@ -139,8 +158,8 @@ impl Server {
                         _ => Err(Errno::CONNREFUSED),
                     };
                 }
-                if !self.ports().leave_unattended(&socket) {
-                    self.ports().finish(&socket, false);
+                if !self.ports().leave_unattended(socket) {
+                    self.ports().finish(socket, false);
                     return Err(Errno::CONNREFUSED);
                 }
                 ended
@@ -151,7 +170,7 @@ impl Server {
         let placed = socket.put_in_place(&self.listener, id);
         if placed.is_err() || socket.is_decided() {
             // What is held is let go of before the target goes on.
-            self.ports().finish(&socket, placed.is_ok());
+            self.ports().finish(socket, placed.is_ok());
             return placed.and(answer);
         }
         // The target goes on, and this thread looks after the connect. The answer that follows this
@@ -160,12 +179,12 @@ impl Server {
         turn.pass_on();
         let is_there = || if socket.is_at(target, number) { Ok(()) } else { Err(Errno::BADF) };
         let ended = socket.wait(|| is_there().and(self.has(held)));
-        self.ports().finish(&socket, ended.is_ok());
+        self.ports().finish(socket, ended.is_ok());
         Ok(())
     }
 
     /// Whether a peer is still to be waited for: the target can be gone, or have got a signal.
-    fn look_after(&self, turn: Turn<'_>, id: u64, target: Target) -> io::Result<()> {
+    pub(super) fn look_after(&self, turn: Turn<'_>, id: u64, target: Target) -> io::Result<()> {
         turn.pass_on();
         let signalled = is_signalled(target);
         match self.listener.is_waiting(id) {
@@ -186,7 +205,7 @@ impl Server {
         if has { Ok(()) } else { Err(Errno::CONNREFUSED) }
     }
 
-    /// Gives the target a socket of the broker's own that is bound, for good.
+    /// Gives the target, for good, a socket of the broker's own that is bound.
     fn put_in_place(
         &self,
         id: u64,
@@ -194,15 +213,16 @@ impl Server {
         number: RawFd,
         socket: &Socket,
     ) -> io::Result<()> {
-        if !socket.is_stand_in() {
-            return Ok(());
+        if socket.is_stand_in() {
+            socket.put_in_place(&self.listener, id)?;
+            self.stand_ins.keep(target, number, socket)?;
         }
-        socket.put_in_place(&self.listener, id)?;
-        self.stand_ins.keep(target, number, socket)
+        self.stand_ins.note_bound(socket);
+        Ok(())
     }
 
     /// Judges the address, and follows it to what it names where that is what decides.
-    fn judge(
+    pub(super) fn judge(
         &self,
         id: u64,
         target: Target,
@@ -263,11 +283,11 @@ impl Server {
         }
         let anybody_listens = || local_ports::anybody_listens(address);
         // Unless that is what the sandbox has closed just now.
-        if anybody_listens() && (!self.stand_ins.let_go() || anybody_listens()) {
-            Err(Errno::ACCESS)
-        } else {
-            Err(Errno::CONNREFUSED)
-        }
+        let somebody_does = anybody_listens() && {
+            self.stand_ins.let_ports_go();
+            anybody_listens()
+        };
+        if somebody_does { Err(Errno::ACCESS) } else { Err(Errno::CONNREFUSED) }
     }
 
     /// The target's socket, or one in its place where the platform refuses to duplicate it. `name` is
@@ -282,6 +302,10 @@ impl Server {
         let rules = &self.judges.addresses;
         match self.stand_ins.duplicate(target, number) {
             Ok(socket) => Socket::of(socket, rules),
+            Err(Errno::PERM) if self.stand_ins.is_left(target, number) => Err(match operation {
+                NetworkOperation::Connect => Errno::ISCONN,
+                NetworkOperation::Bind => Errno::INVAL,
+            }),
             Err(Errno::PERM) => Socket::replace(target, number, rules).inspect_err(|errno| {
                 if *errno == Errno::ACCESS {
                     let denial = Denial::Network(operation, name());
@@ -341,6 +365,26 @@ impl Server {
         let mut ports = self.ports();
         ports.before_given_up(&socket);
         net::shutdown(&socket, how)
+    }
+
+    /// socket of a permitted kind, where the broker could not get at it later: it makes it. Of a target
+    /// with other credentials it does not, nor where it cannot: all arguments are registers.
+    pub(super) fn make(&self, id: u64, target: Target, kind: Kind, flags: SocketFlags) {
+        let made = self.same_credentials_as(target).and_then(|same| match same {
+            true => make(kind, flags),
+            false => Err(Errno::ACCESS),
+        });
+        let Ok(socket) = made else {
+            self.listener.let_through(id, Backstop::Registers);
+            return;
+        };
+        let close_on_exec = flags.contains(SocketFlags::CLOEXEC);
+        let number = self.listener.give(id, socket.as_fd(), close_on_exec);
+        if let Ok(number) = number {
+            // Before the target can use it. If it cannot be kept, one is put in its place then.
+            let _ = self.stand_ins.keep(target, number, socket);
+        }
+        self.listener.complete_with(id, number);
     }
 
     /// socketpair of datagram sockets: the target gets a pair of seqpacket ones. They keep messages

@@ -5,10 +5,10 @@
 //! Sources: process_vm_readv(2), proc(5), pidfd_getfd(2).
 
 use super::pidfds;
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::OwnedFd;
 use rustix::fs::{self, Mode, OFlags};
 use rustix::io::{self, Errno};
-use rustix::process::{self, Pid, PidfdGetfdFlags};
+use rustix::process::{self, Pid, PidfdGetfdFlags, Signal};
 use std::io::IoSliceMut;
 use std::os::fd::RawFd;
 
@@ -68,10 +68,51 @@ impl Target {
         if length == 0 {
             return Ok(0);
         }
-        let remote = [nix::sys::uio::RemoteIoVec { base, len: length }];
+        self.read_vector(&[nix::sys::uio::RemoteIoVec { base, len: length }], buffer)
+    }
+
+    fn read_vector(
+        &self,
+        remote: &[nix::sys::uio::RemoteIoVec],
+        buffer: &mut [u8],
+    ) -> io::Result<usize> {
         let thread = nix::unistd::Pid::from_raw(self.thread.as_raw_nonzero().get());
-        nix::sys::uio::process_vm_readv(thread, &mut [IoSliceMut::new(buffer)], &remote)
-            .map_err(|e| Errno::from_raw_os_error(e as i32))
+        match nix::sys::uio::process_vm_readv(thread, &mut [IoSliceMut::new(buffer)], remote) {
+            // By the platform perhaps, as by Podman's default seccomp profile, and not by the kernel:
+            // that asks for the same right here.
+            Err(nix::Error::EPERM) => {
+                let memory = self.open_memory(OFlags::RDONLY).map_err(|_| Errno::PERM)?;
+                let mut done = 0;
+                for part in remote {
+                    let wanted = &mut buffer[done..done + part.len];
+                    let read = memory.read(part.base as u64, wanted)?;
+                    done += read;
+                    if read < part.len {
+                        break;
+                    }
+                }
+                Ok(done)
+            }
+            result => result.map_err(|errno| Errno::from_raw_os_error(errno as i32)),
+        }
+    }
+
+    /// Copies `parts` one after the other, each by its address and length, into `buffer`, which has
+    /// their length. There are at most 1024 (UIO_MAXIOV).
+    ///
+    /// # Errors
+    /// As [`Target::read`].
+    pub(crate) fn gather(&self, parts: &[(u64, usize)], buffer: &mut [u8]) -> io::Result<()> {
+        let wanted = buffer.len();
+        if wanted == 0 {
+            return Ok(());
+        }
+        let remote = parts.iter().map(|&(at, len)| {
+            let base = usize::try_from(at).map_err(|_| Errno::FAULT)?;
+            Ok(nix::sys::uio::RemoteIoVec { base, len })
+        });
+        let remote = remote.collect::<io::Result<Vec<_>>>()?;
+        if self.read_vector(&remote, buffer)? == wanted { Ok(()) } else { Err(Errno::FAULT) }
     }
 
     /// Copies the path at `address`, without its NUL.
@@ -194,17 +235,20 @@ impl Target {
         if number < 0 {
             return Err(Errno::BADF);
         }
-        let duplicate = || {
-            let pidfd = pidfds::known(self.thread)?;
-            process::pidfd_getfd(pidfd.as_fd(), number, PidfdGetfdFlags::empty())
-        };
-        match duplicate() {
-            Err(Errno::SRCH) => {
-                pidfds::forget(self.thread);
-                duplicate()
-            }
-            result => result,
-        }
+        pidfds::with(self.thread, |thread| {
+            process::pidfd_getfd(thread, number, PidfdGetfdFlags::empty())
+        })
+    }
+
+    /// Sends the thread a signal, if `is_waiting` still holds once it is held.
+    ///
+    /// # Errors
+    /// Returns [`Errno::SRCH`] if it has ended, or does not wait any more.
+    pub(crate) fn signal(&self, signal: Signal, is_waiting: impl Fn() -> bool) -> io::Result<()> {
+        pidfds::with(self.thread, |thread| match is_waiting() {
+            true => process::pidfd_send_signal(thread, signal),
+            false => Err(Errno::SRCH),
+        })
     }
 
     /// The target's memory, for [`Memory::write`].
@@ -212,8 +256,12 @@ impl Target {
     /// # Errors
     /// Returns what open(2) returns; [`Errno::ACCESS`] if the target may not be traced.
     pub(crate) fn memory(&self) -> io::Result<Memory> {
+        self.open_memory(OFlags::WRONLY)
+    }
+
+    fn open_memory(&self, access: OFlags) -> io::Result<Memory> {
         let path = format!("/proc/{}/mem", self.thread.as_raw_nonzero());
-        fs::open(path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty()).map(Memory)
+        fs::open(path, access | OFlags::CLOEXEC, Mode::empty()).map(Memory)
     }
 
     /// The target's credentials and umask.
@@ -271,11 +319,24 @@ impl Target {
     }
 }
 
+/// Whether the platform refuses pidfd_getfd(2) whatever it is asked for, as Docker's default seccomp
+/// profile does.
+pub(crate) fn duplicates_are_refused() -> bool {
+    // No pidfd: the kernel itself says EBADF.
+    let result = process::pidfd_getfd(fs::CWD, 0, PidfdGetfdFlags::empty());
+    result.is_err_and(|errno| errno == Errno::PERM)
+}
+
 /// The memory of one process: held, so that it cannot become another's when the process dies.
 #[derive(Debug)]
 pub(crate) struct Memory(OwnedFd);
 
 impl Memory {
+    /// Copies what is at `address`, up to the first page that is not there.
+    fn read(&self, address: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        io::pread(&self.0, buffer, address).map_err(|_| Errno::FAULT)
+    }
+
     /// Writes `bytes` at `address`.
     ///
     /// # Errors
@@ -305,6 +366,11 @@ fn read_file(path: &str) -> io::Result<Vec<u8>> {
 pub(crate) const AT_FDCWD: RawFd = -100;
 
 impl Credentials {
+    /// Whether these are the same user, groups and capabilities, whatever filters there are.
+    pub(crate) fn has_rights_of(&self, other: &Self) -> bool {
+        self.lines == other.lines
+    }
+
     /// Real, effective, saved and file system id, of the line that begins with `name`.
     pub(crate) fn ids(&self, name: &str) -> Option<[u32; 4]> {
         let ids: Option<Vec<u32>> = self.numbers(name)?.map(|number| number.parse().ok()).collect();

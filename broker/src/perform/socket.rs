@@ -8,6 +8,7 @@
 #![allow(unsafe_code)] // to pass an address of any family to the kernel as it was copied
 
 use crate::decide::address::{self, ADDRESS_MAX, AddressRules, Endpoint};
+use crate::decide::socket::Kind;
 use crate::notify::listener::Listener;
 use crate::notify::signals::RESTART;
 use crate::notify::target::Target;
@@ -18,8 +19,9 @@ use rustix::fs::{self, OFlags};
 use rustix::io::{self, Errno};
 use rustix::net::addr::{SocketAddrArg, SocketAddrLen, SocketAddrOpaque};
 use rustix::net::sockopt::Timeout;
-use rustix::net::{self, AddressFamily, SocketFlags, SocketType, ipproto, sockopt};
+use rustix::net::{self, AddressFamily, Protocol, SocketFlags, SocketType, sockopt};
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::os::fd::RawFd;
 use std::time::{Duration, Instant};
 
@@ -56,6 +58,10 @@ impl Address {
         let mut bytes = vec![0; if family == AddressFamily::INET { 16 } else { 28 }];
         bytes[..2].copy_from_slice(&family.as_raw().to_ne_bytes());
         Self(bytes)
+    }
+
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        &self.0
     }
 
     /// What it names.
@@ -104,46 +110,16 @@ pub(crate) struct Socket {
 }
 
 /// How often a wait looks whether it is still wanted.
-const LOOK_INTERVAL: Duration = Duration::from_millis(200);
+pub(super) const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 /// How long a full queue is left alone at first, and at most.
-const QUEUE_PAUSE: Duration = Duration::from_millis(2);
-const QUEUE_PAUSE_MAX: Duration = Duration::from_millis(50);
+pub(super) const QUEUE_PAUSE: Duration = Duration::from_millis(2);
+pub(super) const QUEUE_PAUSE_MAX: Duration = Duration::from_millis(50);
 
 /// A descriptor of the target and its flag.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     number: RawFd,
     close_on_exec: bool,
-}
-
-/// What distinguishes sockets when they are made (socket(2)).
-struct Kind {
-    family: AddressFamily,
-    of: SocketType,
-    protocol: Option<net::Protocol>,
-}
-
-impl Kind {
-    /// The kind with this name of its protocol, if it is one that can be told by that and that the
-    /// command can have under `rules`.
-    fn named(name: &[u8], rules: &AddressRules) -> Option<Self> {
-        use AddressFamily as F;
-        use SocketType as T;
-        let (family, of, protocol) = match name {
-            b"TCP" => (F::INET, T::STREAM, Some(ipproto::TCP)),
-            b"TCPv6" => (F::INET6, T::STREAM, Some(ipproto::TCP)),
-            b"MPTCP" if rules.allow_network => (F::INET, T::STREAM, Some(ipproto::MPTCP)),
-            b"MPTCPv6" if rules.allow_network => (F::INET6, T::STREAM, Some(ipproto::MPTCP)),
-            b"UDP" if rules.allow_network => (F::INET, T::DGRAM, Some(ipproto::UDP)),
-            b"UDPv6" if rules.allow_network => (F::INET6, T::DGRAM, Some(ipproto::UDP)),
-            // NETLINK_ROUTE is protocol 0.
-            b"NETLINK" => (F::NETLINK, T::RAW, None),
-            // Seqpacket sockets have the name of datagram ones.
-            b"UNIX-STREAM" if rules.unix.any() => (F::UNIX, T::STREAM, None),
-            _ => return None,
-        };
-        Some(Self { family, of, protocol })
-    }
 }
 
 impl Socket {
@@ -154,23 +130,13 @@ impl Socket {
     /// Returns [`Errno::NOTSOCK`] as the call does, [`Errno::ACCESS`] for another kind of socket.
     pub(crate) fn of(socket: OwnedFd, rules: &AddressRules) -> io::Result<Self> {
         let family = sockopt::socket_domain(&socket)?;
-        let kind = sockopt::socket_type(&socket)?;
-        let known = match family {
-            AddressFamily::INET | AddressFamily::INET6 => {
-                rules.allow_network
-                    || kind == SocketType::STREAM
-                        && sockopt::socket_protocol(&socket)? == Some(ipproto::TCP)
-            }
-            // NETLINK_ROUTE is protocol 0.
-            AddressFamily::NETLINK => sockopt::socket_protocol(&socket)?.is_none(),
-            AddressFamily::UNIX => {
-                let connected = [SocketType::STREAM, SocketType::SEQPACKET].contains(&kind);
-                connected && rules.unix.any() || rules.unix.all && kind == SocketType::DGRAM
-            }
-            _ => false,
+        let kind = Kind {
+            family: family.as_raw().into(),
+            of: sockopt::socket_type(&socket)?.as_raw().cast_signed(),
+            protocol: protocol_number(sockopt::socket_protocol(&socket)?),
         };
         let blocking = !fs::fcntl_getfl(&socket)?.contains(OFlags::NONBLOCK);
-        if known {
+        if is_of_use(kind, rules) {
             Ok(Self { descriptor: socket, family, blocking, replaces: None })
         } else {
             Err(Errno::ACCESS)
@@ -178,25 +144,29 @@ impl Socket {
     }
 
     /// Makes a socket to put in the place of the one at descriptor `number`, where the platform
-    /// refuses pidfd_getfd(2), as Docker's default seccomp profile does. Flags of the descriptor
-    /// carry over; socket options and other descriptors of the same socket do not.
+    /// refuses pidfd_getfd(2), as Docker's default seccomp profile does, and the broker has not made
+    /// that one either. Flags of the descriptor carry over; socket options and other descriptors of
+    /// the same socket do not.
     ///
     /// # Errors
     /// Returns [`Errno::BADF`] and [`Errno::NOTSOCK`] as the call does, [`Errno::ACCESS`] if the
     /// socket there is of another kind.
     pub(crate) fn replace(target: Target, number: RawFd, rules: &AddressRules) -> io::Result<Self> {
-        let kind = Kind::named(&target.socket_protocol(number)?, rules).ok_or(Errno::ACCESS)?;
+        let kind = Kind::named(&target.socket_protocol(number)?)
+            .filter(|&kind| is_of_use(kind, rules))
+            .ok_or(Errno::ACCESS)?;
         let flags = target.descriptor_flags(number)?;
         let blocking = !flags.contains(OFlags::NONBLOCK);
         let mode = if blocking { SocketFlags::empty() } else { SocketFlags::NONBLOCK };
-        let mode = mode | SocketFlags::CLOEXEC;
-        let descriptor = net::socket_with(kind.family, kind.of, mode, kind.protocol)?;
-        if kind.family != AddressFamily::UNIX && kind.of == SocketType::STREAM {
+        let descriptor = make(kind, mode)?;
+        let family = sockopt::socket_domain(&descriptor)?;
+        if family != AddressFamily::UNIX && sockopt::socket_type(&descriptor)? == SocketType::STREAM
+        {
             // What servers set before they bind, and what cannot be seen any more.
             sockopt::set_socket_reuseaddr(&descriptor, true)?;
         }
         let place = Place { number, close_on_exec: flags.contains(OFlags::CLOEXEC) };
-        Ok(Self { descriptor, family: kind.family, blocking, replaces: Some(place) })
+        Ok(Self { descriptor, family, blocking, replaces: Some(place) })
     }
 
     /// bind(2) to `address`.
@@ -306,7 +276,7 @@ impl Socket {
         address: &Address,
         look: impl Fn() -> io::Result<()>,
     ) -> io::Result<()> {
-        let deadline = self.deadline()?;
+        let deadline = deadline(&self.descriptor)?;
         let mut pause = QUEUE_PAUSE;
         loop {
             match self.start(address)? {
@@ -335,7 +305,7 @@ impl Socket {
     /// Returns [`Errno::INPROGRESS`] when the target's SO_SNDTIMEO has run out (socket(7)), and what
     /// `look` returns.
     pub(crate) fn wait(&self, look: impl Fn() -> io::Result<()>) -> io::Result<()> {
-        let deadline = if self.blocking { self.deadline()? } else { None };
+        let deadline = if self.blocking { deadline(&self.descriptor)? } else { None };
         // On loopback most connects are decided at once.
         let mut limit = Duration::ZERO;
         loop {
@@ -369,12 +339,6 @@ impl Socket {
         poll(&mut fds, Some(&soon)).is_ok_and(|count| count > 0)
     }
 
-    /// When SO_SNDTIMEO ends a wait that starts now, if one is set (socket(7)).
-    fn deadline(&self) -> io::Result<Option<Instant>> {
-        let limit = sockopt::socket_timeout(&self.descriptor, Timeout::Send)?;
-        Ok(limit.map(|limit| Instant::now() + limit))
-    }
-
     /// Whether it is the broker's own, to be put in the place of the target's.
     pub(crate) fn is_stand_in(&self) -> bool {
         self.replaces.is_some()
@@ -390,8 +354,39 @@ impl Socket {
     }
 }
 
+/// When SO_SNDTIMEO ends a wait that starts now, if one is set (socket(7)).
+///
+/// # Errors
+/// Returns what getsockopt(2) returns.
+pub(super) fn deadline(socket: impl AsFd) -> io::Result<Option<Instant>> {
+    let limit = sockopt::socket_timeout(socket, Timeout::Send)?;
+    Ok(limit.map(|limit| Instant::now() + limit))
+}
+
+/// Makes a socket for the command, which has none of the broker's rights in it: socket(2) takes
+/// numbers only. `flags` are those of the type.
+///
+/// # Errors
+/// Returns what socket(2) returns.
+pub(crate) fn make(kind: Kind, flags: SocketFlags) -> io::Result<OwnedFd> {
+    let family = u16::try_from(kind.family).map_err(|_| Errno::AFNOSUPPORT)?;
+    let of = SocketType::from_raw(kind.of.cast_unsigned());
+    let protocol = NonZeroU32::new(kind.protocol.cast_unsigned()).map(Protocol::from_raw);
+    let flags = flags | SocketFlags::CLOEXEC;
+    net::socket_with(AddressFamily::from_raw(family), of, flags, protocol)
+}
+
+/// Whether a socket is acted on: one that the command can have, with addresses that it can use.
+fn is_of_use(kind: Kind, rules: &AddressRules) -> bool {
+    kind.is_permitted(rules) && (!kind.is_unix() || rules.unix.any())
+}
+
+fn protocol_number(protocol: Option<Protocol>) -> i32 {
+    protocol.map_or(0, |protocol| protocol.as_raw().get().cast_signed())
+}
+
 /// With SO_SNDTIMEO a call is not made again after a signal (signal(7)).
-fn interrupted(errno: Errno, deadline: Option<Instant>) -> Errno {
+pub(super) fn interrupted(errno: Errno, deadline: Option<Instant>) -> Errno {
     if errno == RESTART && deadline.is_some() { Errno::INTR } else { errno }
 }
 

@@ -1,17 +1,22 @@
-//! Sockets of the broker's own that stand in the place of the target's.
+//! The sockets of the sandbox that the broker cannot get at when it needs them.
 //!
 //! Where the platform refuses pidfd_getfd(2), as Docker's default seccomp profile does, the broker
-//! binds a socket of its own and puts it in place. It could not get at that again when the target
-//! makes it listen, connects or shuts it down, and keeps a duplicate therefore. A duplicate keeps
-//! the port taken, and nothing tells when the sandbox has closed the socket: so it is looked for.
+//! makes the command's sockets and keeps a duplicate of each. It does so too when it has to put one
+//! in the place of a socket that it did not make: one that was inherited, or made with other
+//! credentials.
+//!
+//! A duplicate keeps a port taken and a connection open, and nothing tells when the sandbox has
+//! closed the socket. So a socket that is connected is left to the sandbox, and the others are
+//! looked for.
 
 use crate::notify::target::Target;
 use crate::perform::holders;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs;
 use rustix::io::{self, Errno};
-use rustix::process::Pid;
-use std::collections::HashMap;
+use rustix::net::{self, SocketType, sockopt};
+use rustix::process::{self, Pid, Resource};
+use std::collections::{HashMap, VecDeque};
 use std::ops::ControlFlow;
 use std::os::fd::RawFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,22 +24,36 @@ use std::time::Duration;
 
 /// How often it is looked whether the sandbox still has what is kept.
 const LOOK_INTERVAL: Duration = Duration::from_millis(250);
-/// Most that are kept at a time.
+/// Most that are kept at a time, and no more than half of the descriptors that the broker may have: the
+/// rest is for what it does.
 const KEPT_MAX: usize = 4096;
+/// Most that are remembered to be connected.
+const LEFT_MAX: usize = 4096;
 
-/// What is kept of them.
+/// What is known of them.
 #[derive(Debug, Default)]
 pub(crate) struct StandIns {
-    kept: Mutex<Vec<StandIn>>,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    /// By inode.
+    kept: HashMap<u64, StandIn>,
+    /// The inodes of those that were connected last, and left to the sandbox.
+    left: VecDeque<u64>,
+    /// A thread looks after those that are kept.
+    looked_after: bool,
 }
 
 #[derive(Debug)]
 struct StandIn {
     socket: OwnedFd,
-    inode: u64,
     /// Who had it last, under which number: where to look first.
     holder: Pid,
     number: RawFd,
+    /// It was bound: others may find its port taken.
+    bound: bool,
 }
 
 impl StandIns {
@@ -51,22 +70,41 @@ impl StandIns {
     }
 
     fn find(&self, target: Target, number: RawFd) -> io::Result<Option<OwnedFd>> {
-        let mut kept = self.kept();
-        if kept.is_empty() {
+        let mut known = self.known();
+        if known.kept.is_empty() {
             return Ok(None);
         }
         let there = holders::socket_at(target.thread(), number);
-        let Some(one) = kept.iter_mut().find(|one| Some(one.inode) == there) else {
+        let Some(one) = there.and_then(|inode| known.kept.get_mut(&inode)) else {
             return Ok(None);
         };
         (one.holder, one.number) = (target.thread(), number);
         io::fcntl_dupfd_cloexec(&one.socket, 0).map(Some)
     }
 
+    /// Leaves `socket` to the sandbox if it is connected: only the sandbox shall keep it open.
+    pub(crate) fn leave_if_connected(&self, socket: impl AsFd) {
+        let mut known = self.known();
+        if known.kept.is_empty() || !is_connected(&socket) {
+            return;
+        }
+        if let Ok(stat) = fs::fstat(&socket) {
+            known.leave(stat.st_ino);
+        }
+    }
+
+    /// Whether descriptor `number` of `target` is a socket that was left to the sandbox.
+    pub(crate) fn is_left(&self, target: Target, number: RawFd) -> bool {
+        let left = &self.known().left;
+        // The inode numbers of sockets are reused only after all others were.
+        !left.is_empty()
+            && holders::socket_at(target.thread(), number).is_some_and(|one| left.contains(&one))
+    }
+
     /// Keeps `socket`, which `target` has got as descriptor `number`, as long as the sandbox has it.
     ///
     /// # Errors
-    /// Returns [`Errno::NOBUFS`] if too many are kept.
+    /// Returns [`Errno::NOBUFS`] if too many are kept that are bound.
     pub(crate) fn keep(
         self: &Arc<Self>,
         target: Target,
@@ -75,60 +113,124 @@ impl StandIns {
     ) -> io::Result<()> {
         let inode = fs::fstat(&socket)?.st_ino;
         let socket = io::fcntl_dupfd_cloexec(&socket, 0)?;
-        let mut kept = self.kept();
-        if kept.iter().any(|one| one.inode == inode) {
+        let mut known = self.known();
+        if known.kept.contains_key(&inode) {
             return Ok(());
         }
-        if kept.len() >= KEPT_MAX {
-            return Err(Errno::NOBUFS);
+        if known.kept.len() >= kept_max() {
+            // One that is not bound can be replaced when it is used.
+            let idle = known.kept.iter().find(|(_, one)| !one.bound).map(|(&inode, _)| inode);
+            known.kept.remove(&idle.ok_or(Errno::NOBUFS)?);
         }
-        // While there are any, a thread looks after them.
-        if kept.is_empty() {
+        if !known.looked_after {
             let all = Arc::clone(self);
             let thread = std::thread::Builder::new().stack_size(64 * 1024);
             thread.spawn(move || all.look_after()).map_err(|_| Errno::AGAIN)?;
+            known.looked_after = true;
         }
-        kept.push(StandIn { socket, inode, holder: target.thread(), number });
+        let holder = target.thread();
+        known.kept.insert(inode, StandIn { socket, holder, number, bound: false });
         Ok(())
+    }
+
+    /// Notes that `socket` has been bound, if it is kept.
+    pub(crate) fn note_bound(&self, socket: impl AsFd) {
+        let mut known = self.known();
+        if known.kept.is_empty() {
+            return;
+        }
+        let inode = fs::fstat(socket).map(|stat| stat.st_ino);
+        if let Some(one) = inode.ok().and_then(|inode| known.kept.get_mut(&inode)) {
+            one.bound = true;
+        }
     }
 
     fn look_after(&self) {
         loop {
             std::thread::sleep(LOOK_INTERVAL);
-            self.let_go();
-            if self.kept().is_empty() {
+            self.leave_connected();
+            self.let_go(|_| true);
+            let mut known = self.known();
+            if known.kept.is_empty() {
+                known.looked_after = false;
                 return;
             }
         }
     }
 
-    /// Lets go of what nobody in the sandbox has any more; returns whether there was any.
-    pub(crate) fn let_go(&self) -> bool {
-        let mut kept = self.kept();
-        let lost = |one: &StandIn| holders::socket_at(one.holder, one.number) != Some(one.inode);
-        if !kept.iter().any(lost) {
-            return false;
-        }
-        // Twice: a socket that goes from one process to another can be overlooked.
-        let (Some(held), Some(later)) = (held_sockets(), held_sockets()) else { return false };
-        let before = kept.len();
-        kept.retain_mut(|one| {
-            if !lost(one) {
-                return true;
-            }
-            let holder = later.get(&one.inode).or_else(|| held.get(&one.inode));
-            if let Some(&holder) = holder {
-                (one.holder, one.number) = holder;
-            }
-            holder.is_some()
-        });
-        kept.len() < before
+    /// Leaves those to the sandbox of which nobody waited until they were connected.
+    fn leave_connected(&self) {
+        let mut known = self.known();
+        let connected = known.kept.iter().filter(|(_, one)| is_connected(&one.socket));
+        let connected: Vec<u64> = connected.map(|(&inode, _)| inode).collect();
+        connected.into_iter().for_each(|inode| known.leave(inode));
     }
 
-    fn kept(&self) -> MutexGuard<'_, Vec<StandIn>> {
-        // Each entry is whole by itself.
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Lets go of what was bound, and nobody in the sandbox has any more.
+    pub(crate) fn let_ports_go(&self) {
+        self.let_go(|one| one.bound);
     }
+
+    /// Lets go of those that are `meant` and that nobody in the sandbox has any more.
+    fn let_go(&self, meant: impl Fn(&StandIn) -> bool) {
+        let known = self.known();
+        let lost = known.kept.iter().filter(|(inode, one)| meant(one) && one.is_lost(**inode));
+        let lost: Vec<u64> = lost.map(|(&inode, _)| inode).collect();
+        drop(known);
+        if lost.is_empty() {
+            return;
+        }
+        // Twice: a socket that goes from one process to another can be overlooked.
+        let (Some(held), Some(later)) = (held_sockets(), held_sockets()) else { return };
+        let mut known = self.known();
+        for inode in lost {
+            let holder = later.get(&inode).or_else(|| held.get(&inode));
+            match (known.kept.get_mut(&inode), holder) {
+                (Some(one), Some(&holder)) => (one.holder, one.number) = holder,
+                (Some(one), None) if one.is_lost(inode) => drop(known.kept.remove(&inode)),
+                _ => {}
+            }
+        }
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        // Each entry is whole by itself.
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Known {
+    /// Leaves `inode` to the sandbox.
+    fn leave(&mut self, inode: u64) {
+        if self.kept.remove(&inode).is_none() {
+            return;
+        }
+        if self.left.len() >= LEFT_MAX {
+            self.left.pop_front();
+        }
+        self.left.push_back(inode);
+    }
+}
+
+impl StandIn {
+    /// Whether it is not any more where it was.
+    fn is_lost(&self, inode: u64) -> bool {
+        holders::socket_at(self.holder, self.number) != Some(inode)
+    }
+}
+
+fn kept_max() -> usize {
+    let limit = process::getrlimit(Resource::Nofile).current;
+    let half = limit.and_then(|limit| usize::try_from(limit / 2).ok());
+    half.map_or(KEPT_MAX, |half| half.min(KEPT_MAX))
+}
+
+/// Whether there is a peer that would notice that the socket is closed: not for datagram sockets,
+/// which are connected again at will.
+fn is_connected(socket: impl AsFd) -> bool {
+    let kind = sockopt::socket_type(&socket);
+    [Ok(SocketType::STREAM), Ok(SocketType::SEQPACKET)].contains(&kind)
+        && net::getpeername(&socket).is_ok_and(|peer| peer.is_some())
 }
 
 /// The sockets that the sandbox has, and where; none if there are too many to look at.

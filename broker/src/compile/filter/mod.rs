@@ -40,6 +40,17 @@ pub(crate) fn encode(program: &[Instruction]) -> Vec<u8> {
     program.iter().flat_map(|instruction| instruction.to_bytes()).collect()
 }
 
+/// Whether the program allows a call with these arguments by itself.
+#[cfg(test)]
+pub(crate) fn allows(program: &[Instruction], number: u32, arguments: &[u32]) -> bool {
+    const SECCOMP_RET_ALLOW: u32 = 0x7fff_0000;
+    let mut call = interpreter::Call { number, arch: syscalls::AUDIT_ARCH, ..Default::default() };
+    for (to, &from) in call.args.iter_mut().zip(arguments) {
+        *to = from.into();
+    }
+    interpreter::run(program, &call) == Ok(SECCOMP_RET_ALLOW)
+}
+
 /// One line of the documentation.
 #[cfg(test)]
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -66,7 +66,10 @@ pub(crate) enum When {
     NetworkAllowed,
     LocalBinding,
     AllUnixSockets,
+    /// Some are listed. Where all Unix sockets may be reached, there is nothing to judge.
+    UnixDatagrams,
     ReadsNotReported,
+    SocketsMade,
 }
 
 /// A verdict for the arguments that pass all tests.
@@ -119,7 +122,9 @@ impl When {
             When::NetworkAllowed => options.allow_network,
             When::LocalBinding => options.local_binding && !options.allow_network,
             When::AllUnixSockets => options.all_unix_sockets,
+            When::UnixDatagrams => options.unix_datagrams && !options.all_unix_sockets,
             When::ReadsNotReported => !options.report_reads,
+            When::SocketsMade => options.makes_sockets && !options.alone,
         }
     }
 }

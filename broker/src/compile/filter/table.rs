@@ -251,8 +251,11 @@ pub(super) const ROWS: &[Row] = &[
     judge(
         &[socket],
         &[
+            // Where it cannot get at those that the command makes.
+            when(When::SocketsMade, &[], Notify),
             case(UNIX_STREAM, Allow),
             when(When::AllUnixSockets, UNIX_DATAGRAM, Allow),
+            when(When::UnixDatagrams, UNIX_DATAGRAM, Allow),
             when(When::NetworkAllowed, &[is(DOMAIN, &[AF_INET, AF_INET6])], Allow),
             case(
                 &[
@@ -277,7 +280,11 @@ pub(super) const ROWS: &[Row] = &[
     .alone(Deny(EACCES)),
     judge(
         &[socketpair],
-        &[case(UNIX_STREAM, Allow), when(When::AllUnixSockets, UNIX_DATAGRAM, Allow)],
+        &[
+            case(UNIX_STREAM, Allow),
+            when(When::AllUnixSockets, UNIX_DATAGRAM, Allow),
+            when(When::UnixDatagrams, UNIX_DATAGRAM, Allow),
+        ],
         Notify,
         "a datagram socket can send to any Unix socket by name: the broker makes a seqpacket pair instead",
     ),
@@ -307,29 +314,40 @@ pub(super) const ROWS: &[Row] = &[
     judge(
         &[sendto],
         &[
+            when(
+                When::UnixDatagrams,
+                &[Test::Null { arg: Arg(4, "dest_addr") }, lacks(Arg(3, "flags"), MSG_FASTOPEN)],
+                Allow,
+            ),
+            when(When::UnixDatagrams, &[lacks(Arg(3, "flags"), MSG_FASTOPEN)], Notify),
+            when(When::UnixDatagrams, &[], Deny(EOPNOTSUPP)),
             when(When::NetworkAllowed, &[], Allow),
             case(&[lacks(Arg(3, "flags"), MSG_FASTOPEN)], Allow),
         ],
         Deny(EOPNOTSUPP),
-        "MSG_FASTOPEN connects; without it no allowed socket reaches a new peer",
+        "MSG_FASTOPEN connects; only datagram sockets reach a new peer without it, and where some are listed the broker sends",
     ),
     judge(
         &[sendmsg],
         &[
+            when(When::UnixDatagrams, &[lacks(Arg(2, "flags"), MSG_FASTOPEN)], Notify),
+            when(When::UnixDatagrams, &[], Deny(EOPNOTSUPP)),
             when(When::NetworkAllowed, &[], Allow),
             case(&[lacks(Arg(2, "flags"), MSG_FASTOPEN)], Allow),
         ],
         Deny(EOPNOTSUPP),
-        "MSG_FASTOPEN connects; never notified, the listener itself is handed over by sendmsg",
+        "MSG_FASTOPEN connects; only datagram sockets reach a new peer without it, and where some are listed the broker sends",
     ),
     judge(
         &[sendmmsg],
         &[
+            when(When::UnixDatagrams, &[lacks(Arg(3, "flags"), MSG_FASTOPEN)], Notify),
+            when(When::UnixDatagrams, &[], Deny(EOPNOTSUPP)),
             when(When::NetworkAllowed, &[], Allow),
             case(&[lacks(Arg(3, "flags"), MSG_FASTOPEN)], Allow),
         ],
         Deny(EOPNOTSUPP),
-        "MSG_FASTOPEN connects; without it no allowed socket reaches a new peer",
+        "MSG_FASTOPEN connects; only datagram sockets reach a new peer without it, and where some are listed the broker sends",
     ),
     judge(
         &[setsockopt],

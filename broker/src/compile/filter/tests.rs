@@ -32,7 +32,9 @@ const CLOSED: Options = Options {
     report_reads: false,
     local_binding: false,
     all_unix_sockets: false,
+    unix_datagrams: false,
     alone: false,
+    makes_sockets: false,
 };
 const OPEN: Options = Options { allow_network: true, ..CLOSED };
 const LOCAL: Options = Options { local_binding: true, ..CLOSED };
@@ -244,6 +246,19 @@ fn socket_allows_streams_and_route_queries_only() {
 }
 
 #[test]
+fn the_broker_makes_all_sockets_or_is_asked_for_the_refused_ones() {
+    let made = Options { makes_sockets: true, all_unix_sockets: true, ..OPEN };
+    for domain in [1, 2, 10, 16, 40] {
+        for kind in [1, 2, 3, 5] {
+            assert_eq!(Filter::new(made).int_verdict(41, [domain, kind, 0, 0, 0, 0]), NOTIFY);
+        }
+    }
+    let alone = Options { alone: true, makes_sockets: true, ..CLOSED };
+    assert_eq!(Filter::new(alone).int_verdict(41, [1, 1, 0, 0, 0, 0]), ALLOW);
+    assert_eq!(Filter::new(alone).int_verdict(41, [40, 1, 0, 0, 0, 0]), EACCES);
+}
+
+#[test]
 fn socketpair_allows_connected_unix_pairs_only() {
     for options in all_options() {
         let filter = Filter::new(options);
@@ -317,6 +332,38 @@ fn datagram_sockets_are_free_only_where_all_unix_sockets_are() {
         assert_eq!(Filter::new(all).int_verdict(number, args), ALLOW);
         assert_eq!(Filter::new(CLOSED).int_verdict(number, args), NOTIFY);
         assert_eq!(Filter::new(all).int_verdict(number, [2, 2, 0, 0, 0, 0]), NOTIFY);
+    }
+}
+
+#[test]
+fn no_address_is_sent_to_unseen_where_datagram_sockets_are_listed() {
+    const FASTOPEN: u64 = 0x2000_0000;
+    let address = 0x7fff_0000_0000;
+    for allow_network in [false, true] {
+        let listed = Options { unix_datagrams: true, allow_network, ..CLOSED };
+        let filter = Filter::new(listed);
+        for number in [41, 53] {
+            assert_eq!(filter.int_verdict(number, [1, 2 | 0x80800, 0, 0, 0, 0]), ALLOW);
+            // SOCK_RAW is SOCK_DGRAM by another name (unix_create in net/unix/af_unix.c).
+            assert_eq!(filter.int_verdict(number, [1, 3, 0, 0, 0, 0]), NOTIFY);
+        }
+        for (flags, expected) in [(0, NOTIFY), (0x4040, NOTIFY), (FASTOPEN, EOPNOTSUPP)] {
+            assert_eq!(filter.int_verdict(46, [3, address, flags, 0, 0, 0]), expected);
+            assert_eq!(filter.int_verdict(307, [3, address, 4, flags, 0, 0]), expected);
+            assert_eq!(filter.verdict(44, [3, 0x1000, 4, flags, address, 110]), expected);
+            // Half a pointer is one.
+            for half in [1, 1 << 32, 1 << 63] {
+                assert_eq!(filter.verdict(44, [3, 0x1000, 4, flags, half, 0]), expected);
+            }
+        }
+        // send(2), whatever length it is told for the address that it has not.
+        assert_eq!(filter.verdict(44, [3, 0x1000, 4, 0x4040, 0, 110]), ALLOW);
+        assert_eq!(filter.verdict(44, [3, 0x1000, 4, FASTOPEN, 0, 0]), EOPNOTSUPP);
+    }
+    let all = Options { unix_datagrams: true, all_unix_sockets: true, ..CLOSED };
+    for filter in [Filter::new(all), Filter::new(CLOSED)] {
+        assert_eq!(filter.int_verdict(46, [3, address, 0, 0, 0, 0]), ALLOW);
+        assert_eq!(filter.verdict(44, [3, 0x1000, 4, 0, address, 110]), ALLOW);
     }
 }
 

@@ -25,6 +25,9 @@ pub(crate) fn run(op: &str, args: &[&str]) -> bool {
             let tries = number(tries);
             flip(&allowed, &denied, |address| in_threads(tries, || reach_unix(address, 110)));
         }
+        ("race-unix-send", [how, allowed, denied, tries]) => {
+            race_send(how, &unix_text(allowed), &unix_text(denied), number(tries));
+        }
         ("race-unix-swap", [one, two, path, tries]) => {
             let address = unix_text(path);
             let tries = number(tries);
@@ -331,6 +334,61 @@ fn reach_unix(address: usize, length: usize) -> bool {
     let _ = call(libc::SYS_sendto, &[fd, addr(b"reached"), 7, 0x4040, 0, 0]);
     let _ = call(libc::SYS_close, &[fd]);
     done
+}
+
+/// `how`: sendto, sendmsg, sendmmsg, or fd for all of them on a descriptor that is now a datagram
+/// socket, now a stream or TCP one, or one that is connected.
+fn race_send(how: &str, allowed: &str, denied: &str, tries: usize) {
+    const SWAPPED: usize = 200;
+    let unix = libc::AF_UNIX as usize;
+    let datagram = || socket(unix, libc::SOCK_DGRAM as usize, 0).unwrap_or(usize::MAX);
+    let plain = datagram();
+    let swapper = (how == "fd").then(|| {
+        let connected = datagram();
+        let _ = connect(connected, allowed.as_bytes());
+        let mut pair = [0i32; 2];
+        let stream = libc::SOCK_STREAM as usize;
+        let _ = call(libc::SYS_socketpair, &[unix, stream, 0, sys::addr_mut(&mut pair)]);
+        let tcp = socket(libc::AF_INET as usize, stream, 0).unwrap_or(usize::MAX);
+        std::thread::spawn(move || {
+            while !STOP.load(Relaxed) {
+                for fd in [plain, pair[0] as usize, connected, tcp] {
+                    let _ = call(libc::SYS_dup2, &[fd, SWAPPED]);
+                }
+            }
+        })
+    });
+    let ways: &[i64] = match how {
+        "sendto" => &[libc::SYS_sendto],
+        "sendmsg" => &[libc::SYS_sendmsg],
+        "sendmmsg" => &[libc::SYS_sendmmsg],
+        _ => &[libc::SYS_sendto, libc::SYS_sendmsg, libc::SYS_sendmmsg],
+    };
+    let used = if swapper.is_some() { SWAPPED } else { plain };
+    let turn = AtomicUsize::new(0);
+    flip(allowed, denied, |address| {
+        in_threads(tries, || {
+            let way = ways[turn.fetch_add(1, Relaxed) % ways.len()];
+            send_unix(way, used, address, allowed.len().max(denied.len()) + 1)
+        })
+    });
+    if let Some(swapper) = swapper {
+        let _ = swapper.join();
+    }
+}
+
+/// Sends the mark to the address of `length` bytes that stands at `address`, without waiting.
+fn send_unix(way: i64, fd: usize, address: usize, length: usize) -> bool {
+    let flags = (libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) as usize;
+    let mark: &[u8] = b"reached";
+    let vector = [addr(mark), mark.len()];
+    let message = [address, length, addr(&vector), 1, 0, 0, 0, 0];
+    let args = match way {
+        libc::SYS_sendto => vec![fd, addr(mark), mark.len(), flags, address, length],
+        libc::SYS_sendmsg => vec![fd, addr(&message), flags],
+        _ => vec![fd, addr(&message), 1, flags],
+    };
+    call(way, &args).is_ok()
 }
 
 /// Binds `path`, and removes it where it went.

@@ -1,122 +1,10 @@
-//! In a container like Docker's: its default seccomp profile, no capabilities, an unprivileged
-//! user, a read-only root with the three programs and a static busybox, and a writable `/work`.
-//!
-//! Skipped, loudly, only where runc cannot start such a container at all.
+//! An image that has nothing but the three programs and a static busybox.
 
-use serde_json::{Value, json};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-use tests::{User, World, programs};
-
-/// A bundle for runc: the root, and the work directory beside it.
-struct Container {
-    world: World,
-    name: String,
-    has_usr: bool,
-}
-
-impl Container {
-    fn new(name: &str) -> Self {
-        let world = World::new(User::Nobody);
-        for dir in ["root", "root/bin", "root/proc", "root/dev", "root/work", "root/etc"] {
-            world.dir(dir);
-        }
-        for program in ["landstrip", "landstrip-broker", "landstrip-proxy", "probe"] {
-            copy(&programs().dir.join(program), &world.path("root/bin").join(program));
-        }
-        let busybox = ["/bin/busybox", "/usr/bin/busybox"].iter().map(Path::new);
-        let busybox = busybox.into_iter().find(|p| p.exists()).expect("busybox-static");
-        copy(busybox, &world.path("root/bin/busybox"));
-        for applet in ["sh", "cat", "touch", "mkdir", "ls", "true", "sleep", "tar", "chmod"] {
-            std::os::unix::fs::symlink("busybox", world.path("root/bin").join(applet)).unwrap();
-        }
-        Self { world, name: format!("landstrip-{}-{name}", std::process::id()), has_usr: false }
-    }
-
-    /// Makes the programs of the host usable too, below /usr.
-    fn with_programs_of_the_host(mut self) -> Self {
-        self.world.dir("root/usr");
-        for name in ["lib", "lib64"] {
-            let link = self.world.path("root").join(name);
-            std::os::unix::fs::symlink(format!("usr/{name}"), link).unwrap();
-        }
-        self.has_usr = true;
-        self
-    }
-
-    fn run(&self, args: &[&str]) -> Output {
-        let work = self.world.path("work");
-        let mut config = config(args, &work);
-        if self.has_usr {
-            let options = ["rbind", "ro"];
-            let usr = json!({ "destination": "/usr", "type": "bind", "source": "/usr",
-                "options": options });
-            config["mounts"].as_array_mut().expect("mounts").push(usr);
-        }
-        self.world.file("config.json", config.to_string());
-        let state = self.world.path("state");
-        let mut command = Command::new("timeout");
-        command.args(["-k", "2", "60", "runc", "--root"]).arg(state);
-        command.args(["run", "--bundle"]).arg(self.world.path("")).arg(&self.name);
-        command.stdin(std::process::Stdio::null());
-        command.output().expect("runc is installed by .ci/run")
-    }
-}
-
-fn copy(from: &Path, to: &PathBuf) {
-    std::fs::copy(from, to).unwrap_or_else(|error| panic!("{}: {error}", from.display()));
-}
-
-/// The runtime configuration that Docker would write, as far as it matters here.
-fn config(args: &[&str], work: &Path) -> Value {
-    let profile = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/docker-seccomp.json");
-    let seccomp: Value =
-        serde_json::from_str(&std::fs::read_to_string(profile).unwrap()).expect("a profile");
-    json!({
-        "ociVersion": "1.0.2",
-        "process": {
-            "user": { "uid": 65534, "gid": 65534 },
-            "args": args,
-            "env": ["PATH=/bin", "HOME=/work"],
-            "cwd": "/work",
-            "noNewPrivileges": false,
-            "capabilities": {}
-        },
-        "root": { "path": "root", "readonly": true },
-        "mounts": [
-            { "destination": "/proc", "type": "proc", "source": "proc" },
-            { "destination": "/dev", "type": "tmpfs", "source": "tmpfs",
-              "options": ["nosuid", "mode=755", "size=64k"] },
-            { "destination": "/dev/shm", "type": "tmpfs", "source": "shm",
-              "options": ["nosuid", "mode=1777", "size=1m"] },
-            { "destination": "/work", "type": "bind", "source": work,
-              "options": ["bind", "rw"] }
-        ],
-        "linux": {
-            "namespaces": [{ "type": "pid" }, { "type": "ipc" }, { "type": "uts" },
-                { "type": "mount" }, { "type": "network" }],
-            "seccomp": seccomp,
-            "maskedPaths": ["/proc/kcore", "/proc/keys", "/proc/timer_list"],
-            "readonlyPaths": ["/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus"]
-        }
-    })
-}
-
-/// Whether runc can start the container without landstrip; says so loudly if not.
-fn runc_works(container: &Container) -> bool {
-    let plain = container.run(&["true"]);
-    if !plain.status.success() {
-        eprintln!("!!\n!! SKIPPED: runc cannot start a container here: {plain:?}\n!!");
-    }
-    plain.status.success()
-}
+use crate::bundle::Container;
 
 #[test]
 fn the_sandbox_works_in_a_default_container() {
-    let container = Container::new("works");
-    if !runc_works(&container) {
-        return;
-    }
+    let Some(container) = Container::scratch("works") else { return };
     let policy = r#"{"filesystem":{"allowWrite":["/work/in"],"denyRead":["/work/secret"]}}"#;
     container.world.file("root/etc/policy.json", policy);
     container.world.dir("work/in");
@@ -142,10 +30,7 @@ fn the_sandbox_works_in_a_default_container() {
 
 #[test]
 fn unix_sockets_are_judged_in_a_default_container() {
-    let container = Container::new("unix");
-    if !runc_works(&container) {
-        return;
-    }
+    let Some(container) = Container::scratch("unix") else { return };
     let policy = r#"{"network":{"allowUnixSockets":["/work/good"]}}"#;
     container.world.file("root/etc/policy.json", policy);
     let good = tests::UnixPeer::at(container.world.path("work/good"), "stream");
@@ -159,12 +44,60 @@ fn unix_sockets_are_judged_in_a_default_container() {
     assert_eq!(bad.connections(), 0);
 }
 
+/// Podman's default profile refuses to read another process's memory, and allows to duplicate its
+/// descriptors.
+#[test]
+fn what_is_in_memory_is_judged_in_a_container_like_podman_s() {
+    let Some(container) = Container::scratch("podman") else { return };
+    let refused = ["process_vm_readv", "process_vm_writev", "kcmp", "process_madvise"];
+    let container = container.profile(&["pidfd_getfd"], &refused);
+    let policy = r#"{"filesystem":{"allowWrite":["/work/in"],"denyWrite":["/work/in/kept"]},
+        "network":{"allowUnixSockets":["/work/good"]}}"#;
+    container.world.file("root/etc/policy.json", policy);
+    container.world.dir("work/in");
+    container.world.file("work/in/kept", "kept");
+    let good = tests::UnixPeer::at(container.world.path("work/good"), "seqpacket");
+    let bad = tests::UnixPeer::at(container.world.path("work/bad"), "seqpacket");
+    let script = "cd in; echo x > new && chmod 700 new && mkdir d; echo x > kept; chmod 777 kept; \
+        probe unix-connect ../good seqpacket + unix-connect ../bad seqpacket; exit 1";
+    let output = container.run(&["/bin/landstrip", "-p", "/etc/policy.json", "sh", "-c", script]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(text, "unix-connect=OK\nunix-connect=EACCES\n", "{output:?}");
+    good.reached();
+    assert_eq!(bad.connections(), 0);
+    assert!(container.world.path("work/in/d").is_dir(), "{output:?}");
+    assert_eq!(std::fs::read_to_string(container.world.path("work/in/kept")).unwrap(), "kept");
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    for report in [r#"["write","/work/in/kept","seccomp"]"#, r#"["connect","/work/bad","seccomp"]"#]
+    {
+        assert!(errors.contains(report), "{report}: {output:?}");
+    }
+}
+
+#[test]
+fn datagram_sockets_stay_refused_in_a_default_container_which_check_says() {
+    let Some(container) = Container::scratch("datagrams") else { return };
+    let policy = r#"{"network":{"allowUnixSockets":["/work/good","/work/stream"]}}"#;
+    container.world.file("root/etc/policy.json", policy);
+    let good = tests::UnixPeer::at(container.world.path("work/good"), "dgram");
+    let stream = tests::UnixPeer::at(container.world.path("work/stream"), "stream");
+    let attack = "probe unix-sendto good + unix-connect stream stream; exit 1";
+    let landstrip = ["/bin/landstrip", "-p", "/etc/policy.json"];
+    let output = container.run(&[&landstrip[..], &["sh", "-c", attack]].concat());
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(text, "unix-sendto=EACCES\nunix-connect=OK\n", "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("unix datagram"), "{output:?}");
+    let output = container.run(&[&landstrip[..], &["--check"]].concat());
+    assert!(String::from_utf8_lossy(&output.stdout).contains("pidfd_getfd"), "{output:?}");
+    stream.reached();
+    assert_eq!(good.connections(), 0);
+    container.run(&["probe", "unix-sendto", "good"]);
+    good.reached();
+}
+
 #[test]
 fn connects_to_the_proxy_port_work_in_a_default_container() {
-    let container = Container::new("connect");
-    if !runc_works(&container) {
-        return;
-    }
+    let Some(container) = Container::scratch("connect") else { return };
     container.world.file("root/etc/policy.json", r#"{"network":{"httpProxyPort":4000}}"#);
     // Nobody listens: reached means refused by the peer, not by the sandbox.
     let output = container.run(&[
@@ -188,18 +121,75 @@ fn connects_to_the_proxy_port_work_in_a_default_container() {
     );
 }
 
+/// The broker does not make it for a process with a filter of its own.
+#[test]
+fn a_socket_that_the_broker_did_not_make_is_replaced_in_a_default_container() {
+    let Some(container) = Container::scratch("replaced") else { return };
+    container.world.file("root/etc/policy.json", r#"{"network":{"httpProxyPort":4000}}"#);
+    let attack = "probe seccomp-filter + connect4 127.0.0.1 4000 + connect4 127.0.0.1 4001";
+    let landstrip = ["/bin/landstrip", "-p", "/etc/policy.json", "sh", "-c", attack];
+    let output = container.run(&landstrip);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(text, "seccomp-filter=OK\nconnect4=ECONNREFUSED\nconnect4=EACCES\n", "{output:?}");
+}
+
+#[test]
+fn a_socket_is_the_one_that_was_made_in_a_default_container() {
+    let Some(container) = Container::scratch("made") else { return };
+    let container = container.with_programs_of_this_host();
+    container.world.file("root/etc/policy.json", r#"{"network":{"allowLocalBinding":true}}"#);
+    container.world.file(
+        "work/made.py",
+        "import select
+from socket import *
+s = socket(); s.bind(('127.0.0.1', 0)); s.listen(4); there = s.getsockname()
+c = socket(); c.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1); c.setsockopt(SOL_SOCKET, SO_KEEPALIVE, 1)
+e = select.epoll(); e.register(c, select.EPOLLOUT); d = c.dup(); c.setblocking(False)
+print(c.connect_ex(there) in (0, 115), [what for _, what in e.poll()] == [select.EPOLLOUT])
+p, address = s.accept(); print(c.connect_ex(there) in (0, 106), address == c.getsockname())
+print(c.getsockopt(IPPROTO_TCP, TCP_NODELAY), c.getsockopt(SOL_SOCKET, SO_KEEPALIVE))
+d.send(b'x'); print(p.recv(9)); c.close(); d.close(); print(p.recv(9))
+",
+    );
+    let expected = "True True\nTrue True\n1 1\nb'x'\nb''\n";
+    let python = ["/usr/bin/python3", "made.py"];
+    for before in [&["/bin/landstrip", "-p", "/etc/policy.json"][..], &[]] {
+        let output = container.run(&[before, &python].concat());
+        assert_eq!(String::from_utf8_lossy(&output.stdout), expected, "{output:?}");
+    }
+}
+
+#[test]
+fn idle_sockets_leave_the_broker_descriptors_in_a_default_container() {
+    let Some(container) = Container::scratch("idle") else { return };
+    let container = container.with_programs_of_this_host().descriptors(256);
+    let policy = r#"{"filesystem":{"allowWrite":["/work/in"],"denyWrite":["/work/in/kept"]},
+        "network":{"allowLocalBinding":true}}"#;
+    container.world.file("root/etc/policy.json", policy);
+    container.world.dir("work/in");
+    container.world.file(
+        "work/idle.py",
+        "import os, socket, time
+r, w = os.pipe(); held = [socket.socket() for _ in range(150)]
+if os.fork() == 0:
+    for s in held: s.close()
+    held = [socket.socket() for _ in range(150)]; os.write(w, b'x'); time.sleep(99)
+os.read(r, 1); open('in/new', 'w').write('x'); os.chmod('in/new', 0o700); os.mkdir('in/d')
+s = socket.socket(); s.bind(('127.0.0.1', 0)); s.listen(); print('done', flush=True); os._exit(0)
+",
+    );
+    let python = ["/usr/bin/python3", "idle.py"];
+    let landstrip = ["/bin/landstrip", "-p", "/etc/policy.json"];
+    let output = container.run(&[&landstrip[..], &python].concat());
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "done\n", "{output:?}");
+}
+
 #[test]
 fn servers_are_bound_and_reached_in_a_default_container() {
-    let container = Container::new("serve");
-    if !runc_works(&container) {
-        return;
-    }
+    let Some(container) = Container::scratch("serve") else { return };
     container.world.file("root/etc/policy.json", r#"{"network":{"allowLocalBinding":true}}"#);
     container.world.file("work/page", "served");
-    for applet in ["httpd", "wget", "netstat", "grep", "seq"] {
-        std::os::unix::fs::symlink("busybox", container.world.path("root/bin").join(applet))
-            .unwrap();
-    }
+    container.applets(&["httpd", "wget", "netstat", "grep", "seq"]);
     // Inside: a server that binds all addresses, a client, and another server of this host.
     let fetch = "for i in $(seq 99); do wget -q -O - http://127.0.0.1:$P/page && break; \
                  sleep 0.1; done 2>/dev/null";
@@ -226,21 +216,20 @@ fn servers_are_bound_and_reached_in_a_default_container() {
 
 #[test]
 fn ports_are_the_sandbox_s_own_and_free_again_in_a_default_container() {
-    let container = Container::new("ports");
-    if !runc_works(&container) {
-        return;
-    }
+    let Some(container) = Container::scratch("ports") else { return };
     container.world.file("root/etc/policy.json", r#"{"network":{"allowLocalBinding":true}}"#);
-    let attack = "probe own-server 127.0.0.1 4000 + own-server 0.0.0.0 4000 \
+    let attack = "probe own-server 127.0.0.1 4000 + own-server 0.0.0.0 4003 \
                   + own-server 127.0.0.1 0 + listen-unbound + bind4 192.0.2.1 0 \
-                  + bind6 ::1 4000 + bind6 :: 4001 + bind4 127.0.0.1 4002 + netlink-bind";
+                  + bind6 ::1 4000 + bind6 :: 4001 + bind4 127.0.0.1 4002 + netlink-bind; \
+                  probe bind4 127.0.0.1 4002 + netlink-bind";
     let landstrip = ["/bin/landstrip", "-p", "/etc/policy.json", "sh", "-c", attack];
     let output = container.run(&landstrip);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let own = "own-server=OK\nown-server-closed=ECONNREFUSED\n";
     let expected = format!(
-        "{}listen-unbound=OK\nbind4=EACCES\nbind6=OK\nbind6=OK\nbind4=OK\nnetlink-bind=OK\n",
-        own.repeat(3)
+        "{}listen-unbound=OK\nbind4=EACCES\nbind6=OK\nbind6=OK\n{}",
+        own.repeat(3),
+        "bind4=OK\nnetlink-bind=OK\n".repeat(2)
     );
     assert_eq!(text, expected, "{output:?}");
     // Without the permission none of it works, and it is said why.
@@ -254,40 +243,34 @@ fn ports_are_the_sandbox_s_own_and_free_again_in_a_default_container() {
 
 #[test]
 fn unix_sockets_are_bound_in_a_default_container() {
-    let container = Container::new("bind");
-    if !runc_works(&container) {
-        return;
-    }
+    let Some(container) = Container::scratch("bind") else { return };
     let policy = r#"{"filesystem":{"allowWrite":["/work/run"]},
         "network":{"allowUnixSockets":["/work/run","/work/other"]}}"#;
     container.world.file("root/etc/policy.json", policy);
     container.world.dir("work/run");
     container.world.dir("work/other");
     let attack = "umask 027; probe unix-bind run/a stream + unix-connect run/a stream \
-                  + unix-bind other/a stream + unix-bind b stream + unix-bind run/c seqpacket; \
-                  exit 1";
+                  + unix-bind other/a stream + unix-bind b stream + unix-bind run/c seqpacket \
+                  + unix-connect run/c seqpacket + unix-bind other/c seqpacket; exit 1";
     let output = container.run(&["/bin/landstrip", "-p", "/etc/policy.json", "sh", "-c", attack]);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let expected = "unix-bind=OK\nunix-connect=OK\nunix-bind=EACCES\nunix-bind=EACCES\n\
-                    unix-bind=EACCES\n";
+                    unix-bind=OK\nunix-connect=OK\nunix-bind=EACCES\n";
     assert_eq!(text, expected, "{output:?}");
     use std::os::unix::fs::PermissionsExt;
     let mode = container.world.path("work/run/a").metadata().unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o750, "the umask of the command");
     assert!(!container.world.path("work/other/a").exists());
-    // Each refusal is reported, also that of a kind that cannot be bound here.
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-    for path in ["/work/other/a", "/work/b", "run/c"] {
+    for path in ["/work/other/a", "/work/b", "/work/other/c"] {
         assert!(errors.contains(path), "{path} is not reported: {output:?}");
     }
 }
 
 #[test]
 fn node_and_python_serve_in_a_default_container() {
-    let container = Container::new("tools").with_programs_of_the_host();
-    if !runc_works(&container) {
-        return;
-    }
+    let Some(container) = Container::scratch("tools") else { return };
+    let container = container.with_programs_of_this_host();
     let policy = r#"{"filesystem":{"allowWrite":["/work/in","/dev/shm"]},
         "network":{"allowLocalBinding":true,"allowUnixSockets":["/work/in"]}}"#;
     container.world.dir("work/in");
@@ -350,7 +333,7 @@ if __name__ == '__main__':
         "by path\nserved\nserved\n{}285\n285\n{{'x': 1}}\nTrue\nTrue\nTrue\nb'async'\n",
         "served\n".repeat(4)
     );
-    std::os::unix::fs::symlink("busybox", container.world.path("root/bin/sort")).unwrap();
+    container.applets(&["sort"]);
     let landstrip = ["/bin/landstrip", "-p", "/etc/policy.json", "sh", "-c", script];
     let output = container.run(&landstrip);
     assert_eq!(String::from_utf8_lossy(&output.stdout), expected, "{output:?}");
@@ -359,10 +342,7 @@ if __name__ == '__main__':
 /// Nothing of the C library's name service is in there: only the two files that Docker writes.
 #[test]
 fn names_are_resolved_in_a_scratch_container() {
-    let container = Container::new("names");
-    if !runc_works(&container) {
-        return;
-    }
+    let Some(container) = Container::scratch("names") else { return };
     let policy = r#"{"network":{"allowedDomains":["*.test","127.0.0.1:4000","10.0.0.9"]}}"#;
     container.world.file("root/etc/policy.json", policy);
     // No name server: what it does not answer is no longer waited for after a second.
