@@ -189,7 +189,9 @@ impl Rules {
 fn names(calls: &Calls, line: &Line<'_>) -> Vec<PathBuf> {
     let mut names = Vec::new();
     for (at, path) in line.paths() {
-        names.extend(objects(calls, at, path, follows(line)));
+        // A slash leads through a symbolic link, but for what takes a name away.
+        let follows = follows(line) || !line.call.removes && path.ends_with('/');
+        names.extend(objects(calls, at, path, follows));
     }
     for (kind, word) in line.arguments() {
         if kind == Kind::Descriptor {
