@@ -13,7 +13,7 @@ use common::wire::Step;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
-use rustix::process::{self, Resource, Rlimit, WaitStatus};
+use rustix::process::WaitStatus;
 use std::sync::Arc;
 
 /// How long nothing must happen before the broker turns to its own affairs: a command that ends at
@@ -75,7 +75,6 @@ pub(crate) fn until_end(
             && let Some(server) = server.take()
         {
             // From the first notification on, threads receive; many commands never cause one.
-            raise_descriptor_limit();
             server.start().map_err(|errno| Failure::system("thread", errno))?;
         }
         if ready.sandbox_empty {
@@ -104,13 +103,6 @@ pub(crate) fn until_end(
             }
         }
     }
-}
-
-/// Each call under way takes descriptors. The command was forked before and keeps its limit.
-fn raise_descriptor_limit() {
-    let limit = process::getrlimit(Resource::Nofile);
-    // Without it fewer calls can be under way at once.
-    let _ = process::setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
 fn exit_status(status: WaitStatus) -> i32 {

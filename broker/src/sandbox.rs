@@ -20,9 +20,10 @@ use crate::run;
 use crate::scratch::Scratch;
 use crate::supervise::{Family, Signals};
 use crate::view::{self, Identity, View, Wanted};
-use rustix::fd::AsFd;
-use rustix::fs::{self, AtFlags, FileType};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::FileType;
 use rustix::io::Errno;
+use rustix::process::{self, Resource, Rlimit};
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -50,6 +51,7 @@ impl Sandbox {
         child: &Control,
         runs: bool,
     ) -> Result<Self, Failure> {
+        raise_descriptor_limit();
         let stream = options.trap_fd.map(Stream::take_over).transpose()?;
         let environment = Environment::of_process()?;
         let mut policy = Policy::load(options, &environment)?;
@@ -91,7 +93,9 @@ impl Sandbox {
         protect::protect(&mut policy, &environment)?;
         let rules = Rules::new(&policy.files);
         let grants = grants::compile(&rules, !allow_network)?;
-        let roots = roots(&policy.files.allow_write);
+        let mut held = Vec::new();
+        let roots = roots(&policy.files.allow_write, &grants.granted, &mut held)?;
+        let denied = denied_files(&policy.files, &mut held)?;
         let missing_roots = roots.iter().any(|(_, at_launch)| at_launch.is_none());
         let ports = [policy.network.http_proxy_port, policy.network.socks_proxy_port];
         Ok(Self {
@@ -112,11 +116,13 @@ impl Sandbox {
                     rules,
                     brokers_writes: grants.brokers_writes || missing_roots,
                     granted: grants.granted,
+                    readable: grants.readable,
                     brokers_reads: grants.brokers_reads,
                     unlistable: grants.unlistable,
                     always: grants.always,
-                    denied: denied_files(&policy.files)?,
+                    denied,
                     roots,
+                    _held: held,
                 },
                 ruleset: grants.ruleset,
             }),
@@ -132,7 +138,7 @@ impl Sandbox {
         let ignored = self.policy.ignored_keys.iter();
         lines.extend(ignored.map(|key| format!("ignored: {key} has no meaning here")));
         lines.extend(self.policy.warnings.iter().map(|warning| format!("warning: {warning}")));
-        lines.extend(sorted(&self.judges.view.unlistable).map(|path| {
+        lines.extend(sorted(self.judges.view.unlistable.keys()).map(|path| {
             format!("note: what is new in {path} cannot be read: something in it must not be read")
         }));
         if self.judges.view.brokers_reads {
@@ -186,6 +192,14 @@ impl Sandbox {
     }
 }
 
+/// Each call under way takes descriptors, and so does what is held. The command was forked before and
+/// keeps its limit.
+fn raise_descriptor_limit() {
+    let limit = process::getrlimit(Resource::Nofile);
+    // Without it fewer calls can be under way at once.
+    let _ = process::setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+}
+
 /// Whether Landlock, and a filter that refuses all that the broker would have to judge, give the
 /// command everything that the policy does. What may be written may have its metadata changed, which
 /// Landlock does not know; a directory on the way to what may not be read is listed by the broker;
@@ -236,21 +250,46 @@ fn make_scratch(policy: &mut Policy) -> Result<Scratch, Failure> {
     Ok(scratch)
 }
 
-/// The objects that the allowed paths are now.
-fn roots(paths: &[PathBuf]) -> Vec<(PathBuf, Option<Identity>)> {
-    paths.iter().map(|path| (path.clone(), view::identity_of(path))).collect()
-}
-
-/// The files that the deny lists name.
+/// The allowed paths, and the objects that they are now, if they are there. Those that are not granted
+/// are added to `held`.
 ///
 /// # Errors
 /// Returns a [`Failure`] if one of them cannot be looked at.
-fn denied_files(files: &Files) -> Result<HashMap<Identity, Wanted>, Failure> {
+fn roots(
+    paths: &[PathBuf],
+    granted: &HashMap<PathBuf, Identity>,
+    held: &mut Vec<OwnedFd>,
+) -> Result<Vec<(PathBuf, Option<Identity>)>, Failure> {
+    let identify = |path: &PathBuf| match view::hold(path) {
+        Ok((object, stat)) => {
+            let identity = view::identity(&stat);
+            if granted.get(path) != Some(&identity) {
+                held.push(object);
+            }
+            Ok((path.clone(), Some(identity)))
+        }
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) => Ok((path.clone(), None)),
+        Err(errno) => {
+            let message = format!("{}: {errno}", path.display());
+            Err(Failure::Internal("an allowed path", message))
+        }
+    };
+    paths.iter().map(identify).collect()
+}
+
+/// The files that the deny lists name, which are added to `held`.
+///
+/// # Errors
+/// Returns a [`Failure`] if one of them cannot be looked at.
+fn denied_files(
+    files: &Files,
+    held: &mut Vec<OwnedFd>,
+) -> Result<HashMap<Identity, Wanted>, Failure> {
     let mut denied: HashMap<Identity, Wanted> = HashMap::new();
     let mut add = |patterns: &[Pattern], what: Wanted| {
         for path in patterns.iter().filter_map(Pattern::as_path) {
-            let stat = match fs::statat(fs::CWD, &path, AtFlags::SYMLINK_NOFOLLOW) {
-                Ok(stat) => stat,
+            let (object, stat) = match view::hold(&path) {
+                Ok(found) => found,
                 // What this user cannot come at, the command cannot either.
                 Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) => continue,
                 Err(errno) => {
@@ -262,6 +301,7 @@ fn denied_files(files: &Files) -> Result<HashMap<Identity, Wanted>, Failure> {
                 let known = denied.entry(view::identity(&stat)).or_default();
                 known.read |= what.read;
                 known.write |= what.write;
+                held.push(object);
             }
         }
         Ok(())

@@ -6,8 +6,10 @@
 //! path, and what is made in them later.
 
 use crate::policy::rules::{Cursor, Rules};
-use rustix::fs;
-use std::collections::{HashMap, HashSet};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{self, AtFlags, Mode, OFlags, StatxFlags};
+use rustix::io;
+use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -22,13 +24,15 @@ pub(crate) struct View {
     pub(crate) rules: Rules,
     /// What Landlock lets the command write, with all beneath, and the object that it was.
     pub(crate) granted: HashMap<PathBuf, Identity>,
+    /// The same for what it may read, as far as the rules allow it.
+    pub(crate) readable: HashMap<PathBuf, Identity>,
     /// Whether the rules let more be written than is granted.
     pub(crate) brokers_writes: bool,
     /// Whether Landlock lets more be read than the rules do, so that the broker judges.
     pub(crate) brokers_reads: bool,
     /// Directories on the way to a path that may not be read: they may be listed, but a Landlock
-    /// rule for that would hold for all beneath.
-    pub(crate) unlistable: HashSet<PathBuf>,
+    /// rule for that would hold for all beneath. They can be too many to be held.
+    pub(crate) unlistable: HashMap<PathBuf, Origin>,
     /// Usable whatever the rules say, and for what: standard devices, standard streams.
     pub(crate) always: HashMap<Identity, Wanted>,
     /// The files that a rule names, and what is denied of them: by another name (hard links, link(2))
@@ -36,6 +40,9 @@ pub(crate) struct View {
     pub(crate) denied: HashMap<Identity, Wanted>,
     /// The allowed paths, and the objects that they were at launch, if they were there.
     pub(crate) roots: Vec<(PathBuf, Option<Identity>)>,
+    /// The objects of `roots` and `denied`, held: the number of one that is removed would soon be
+    /// another's. What is granted, or usable always, Landlock holds.
+    pub(crate) _held: Vec<OwnedFd>,
 }
 
 /// What an open asks for, or a rule gives.
@@ -82,11 +89,21 @@ impl View {
         })
     }
 
+    /// Whether what is named `path` may be read: it was there at launch, or lies where entries that are
+    /// made later are covered.
+    pub(crate) fn is_readable(&self, path: &Path) -> bool {
+        self.rules.access(path).read && (covers(&self.readable, path) || self.is_writable(path))
+    }
+
+    /// Whether the directory `path` may be listed though what others make in it may not be read.
+    pub(crate) fn is_listable(&self, path: &Path, directory: impl AsFd) -> bool {
+        let known = self.unlistable.get(path);
+        known.is_some_and(|known| Origin::of(directory).is_ok_and(|origin| origin == *known))
+    }
+
     /// Whether Landlock lets what is named `path` be written.
     fn is_granted(&self, path: &Path) -> bool {
-        path.ancestors().any(|tree| {
-            self.granted.get(tree).is_some_and(|object| identity_of(tree) == Some(*object))
-        })
+        covers(&self.granted, path)
     }
 
     /// Who decides about writing to the object that is named `path`.
@@ -140,9 +157,53 @@ impl View {
     }
 }
 
+/// Whether one of the trees is still there and `path` lies in it.
+fn covers(trees: &HashMap<PathBuf, Identity>, path: &Path) -> bool {
+    let is_there = |tree| trees.get(tree).is_some_and(|object| identity_of(tree) == Some(*object));
+    path.ancestors().any(is_there)
+}
+
 /// The object that `path` names now.
 pub(crate) fn identity_of(path: &Path) -> Option<Identity> {
-    fs::statat(fs::CWD, path, fs::AtFlags::SYMLINK_NOFOLLOW).ok().as_ref().map(identity)
+    fs::statat(fs::CWD, path, AtFlags::SYMLINK_NOFOLLOW).ok().as_ref().map(identity)
+}
+
+/// Holds the object that `path` names now.
+///
+/// # Errors
+/// Returns what open(2) and fstat(2) return.
+pub(crate) fn hold(path: &Path) -> io::Result<(OwnedFd, fs::Stat)> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let object = fs::open(path, flags, Mode::empty())?;
+    let stat = fs::fstat(&object)?;
+    Ok((object, stat))
+}
+
+/// What tells an object from another that gets its number when it is removed: when it was made, as far
+/// as the file system knows (statx(2), stx_btime).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Origin {
+    device: (u32, u32),
+    number: u64,
+    made: Option<(i64, u32)>,
+}
+
+impl Origin {
+    /// Of an object that is held.
+    ///
+    /// # Errors
+    /// Returns what statx(2) returns.
+    pub(crate) fn of(object: impl AsFd) -> io::Result<Self> {
+        let wanted = StatxFlags::INO | StatxFlags::BTIME;
+        let found = fs::statx(object, c"", AtFlags::EMPTY_PATH, wanted)?;
+        let known = StatxFlags::from_bits_retain(found.stx_mask);
+        let made = (found.stx_btime.tv_sec, found.stx_btime.tv_nsec);
+        Ok(Self {
+            device: (found.stx_dev_major, found.stx_dev_minor),
+            number: found.stx_ino,
+            made: known.contains(StatxFlags::BTIME).then_some(made),
+        })
+    }
 }
 
 /// The object that `stat` was read of.

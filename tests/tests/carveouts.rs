@@ -731,8 +731,9 @@ fn a_racing_directory_does_not_lead_to_a_denied_file() {
     for_each_user(|user| {
         let sandbox = raced(user, ".env", "secret");
         let before = Snapshot::of(sandbox.path("work/secret/.env"));
-        let outcome = sandbox.probe("race-entries link mine mine/.env 8000");
+        let outcome = sandbox.probe("race-entries link mine mine/.env 50000");
         before.unchanged();
+        assert_ne!(outcome.result("exchanged"), "0");
         assert!(succeeded(&outcome) > 0, "{outcome:#?}");
     });
 }
@@ -744,8 +745,9 @@ fn a_racing_directory_does_not_lead_outside() {
         let sandbox = raced(user, "file", "../outside");
         sandbox.file("outside/file", "Secret");
         let before = Snapshot::of(sandbox.path("outside"));
-        let outcome = sandbox.probe("race-entries link mine mine/file 8000");
+        let outcome = sandbox.probe("race-entries link mine mine/file 50000");
         before.unchanged();
+        assert_ne!(outcome.result("exchanged"), "0");
         assert!(succeeded(&outcome) > 0, "{outcome:#?}");
     });
 }
@@ -757,37 +759,67 @@ fn a_racing_link_does_not_lead_to_a_denied_file() {
         let sandbox = raced(user, "file", "secret/.env");
         sandbox.file("work/plain/file", "mine!");
         let before = Snapshot::of(sandbox.path("work/secret/.env"));
-        let outcome = sandbox.probe("race-entries link plain/file plain/file 8000");
+        let outcome = sandbox.probe("race-entries link plain/file plain/file 50000");
         before.unchanged();
+        assert_ne!(outcome.result("exchanged"), "0");
         assert!(succeeded(&outcome) > 0, "{outcome:#?}");
     });
 }
 
-#[test]
-fn a_racing_path_does_not_lead_to_a_denied_file() {
+/// Has the probe do `attack` while its path flips between a file and one that is denied.
+fn race_path(attack: &str) {
     let _turn = my_turn();
     let sandbox = carved(User::Caller).timeout(LONG);
     let before = Snapshot::of(sandbox.path("work/secret/.env"));
-    for attack in ["race-open secret/twin secret/.env", "race-chmod secret/twin secret/.env"] {
-        let outcome = sandbox.probe(format!("{attack} 12000"));
-        before.unchanged();
-        assert!(succeeded(&outcome) > 0, "{outcome:#?}");
-    }
+    let outcome = sandbox.probe(format!("{attack} secret/twin secret/.env 100000"));
+    before.unchanged();
+    assert!(succeeded(&outcome) > 0, "{outcome:#?}");
+}
+
+#[test]
+fn a_racing_path_does_not_write_a_denied_file() {
+    race_path("race-open");
+}
+
+#[test]
+fn a_racing_path_does_not_change_metadata_of_a_denied_file() {
+    race_path("race-chmod");
+}
+
+#[test]
+fn a_racing_path_does_not_link_a_denied_file() {
+    race_path("race-link");
+}
+
+#[test]
+fn a_racing_path_does_not_move_a_denied_file_away() {
+    race_path("race-rename");
+}
+
+/// Has the probe do `attack`, which counts what it read of the denied file.
+fn race_read(attack: &str) -> Sandbox {
+    let sandbox = unreadable(User::Caller).timeout(LONG);
+    sandbox.file("work/mine", "mine!");
+    sandbox.file("work/keys/key", "Secret");
+    symlink("keys/key", sandbox.path("work/link")).unwrap();
+    let outcome = sandbox.probe(attack);
+    assert_eq!(outcome.result("leaked"), "0");
+    assert!(succeeded(&outcome) > 0, "{outcome:#?}");
+    sandbox
+}
+
+#[test]
+fn a_racing_path_does_not_show_what_may_not_be_read() {
+    let _turn = my_turn();
+    race_read("race-read mine keys/key 100000");
 }
 
 #[test]
 fn a_racing_directory_does_not_show_what_may_not_be_read() {
     let _turn = my_turn();
-    let sandbox = unreadable(User::Caller).timeout(LONG);
-    sandbox.file("work/mine", "mine!");
-    sandbox.file("work/keys/key", "Secret");
-    symlink("keys/key", sandbox.path("work/link")).unwrap();
-    for attack in ["race-read mine keys/key 12000", "race-read-entries link mine mine 12000"] {
-        let outcome = sandbox.probe(attack);
-        assert_eq!(outcome.result("leaked"), "0");
-        assert!(succeeded(&outcome) > 0, "{outcome:#?}");
-    }
-    let twin = sandbox.probe_outside("race-read-entries link mine mine 12000");
+    // The thread that exchanges them makes as many calls.
+    let attack = "race-read-entries link mine mine 50000";
+    let twin = race_read(attack).probe_outside(attack);
     assert_ne!(twin.result("leaked"), "0", "the race is not one");
 }
 
@@ -918,5 +950,153 @@ fn a_fifo_whose_other_end_may_not_be_opened_does_not_stop_the_rest() {
         let script = "mkfifo f; chmod 444 f; for i in 1 2 3 4; do cat f & done; sleep 0.2; \
             kill -9 $(jobs -p); mkfifo g; (echo through > g &); cat g; echo made > new; cat new";
         assert_eq!(sandbox.sh(script).stdout, "through\nmade\n");
+    });
+}
+
+#[test]
+fn a_full_descriptor_table_truncates_nothing() {
+    let script = "import errno, os, resource
+resource.setrlimit(resource.RLIMIT_NOFILE, (32, 32))
+kept = []
+try:
+    while True: kept.append(os.open('/dev/null', os.O_RDONLY))
+except OSError as error: print(errno.errorcode[error.errno])
+for flags in (os.O_WRONLY | os.O_TRUNC, os.O_RDWR | os.O_TRUNC | os.O_CREAT, os.O_TRUNC):
+    try: os.open('secret/twin', flags)
+    except OSError as error: print(errno.errorcode[error.errno])
+try: os.open('secret/new', os.O_WRONLY | os.O_CREAT)
+except OSError as error: print(errno.errorcode[error.errno])
+print(open(kept.pop(), closefd=True).read(), os.stat('secret/twin').st_size, os.listdir('secret'))
+for name, flags in (('one', os.O_WRONLY), ('two', os.O_RDWR), ('three', os.O_RDONLY)):
+    fd = os.open('secret/' + name, flags | os.O_TRUNC)
+    print(fd, os.stat('secret/' + name).st_size)
+    if flags: os.write(fd, b'new')
+    os.close(fd)";
+    for_each_user(|user| {
+        for deny in [false, true] {
+            let sandbox = carved(user);
+            let sandbox = if deny { sandbox.deny_read("key.pem") } else { sandbox };
+            for name in ["one", "two", "three"] {
+                sandbox.file(format!("work/secret/{name}"), "Secret");
+            }
+            let inside = sandbox.run(["python3", "-c", script]);
+            assert_eq!(sandbox.read("work/secret/twin"), "Secret", "{inside:#?}");
+            assert_eq!(
+                ["one", "two", "three"].map(|n| sandbox.read(format!("work/secret/{n}"))),
+                ["new", "new", ""],
+                "{inside:#?}"
+            );
+            for name in ["one", "two", "three"] {
+                sandbox.file(format!("work/secret/{name}"), "Secret");
+            }
+            let outside = sandbox.run_outside(["python3", "-c", script]);
+            assert_eq!(inside.stdout, outside.stdout, "{inside:#?}");
+            outside.succeeds();
+        }
+    });
+}
+
+#[test]
+fn openat2_gives_no_path_descriptor_where_the_broker_opens_what_is_read() {
+    // The kernel puts none into another process; open(2) and openat(2) are left to it.
+    let script = "import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+def openat2(flags):
+    how = (ctypes.c_uint64 * 3)(flags, 0, 0)
+    fd = libc.syscall(437, -100, b'plain', how, 24)
+    print(fd > 2 or ctypes.get_errno())
+openat2(os.O_PATH)
+openat2(os.O_RDONLY)
+print(os.open('plain', os.O_PATH) > 2)";
+    for_each_user(|user| {
+        let sandbox = unreadable(user);
+        let outcome = sandbox.run(["python3", "-c", script]);
+        assert_eq!(outcome.stdout, "38\nTrue\nTrue\n", "{outcome:#?}");
+    });
+}
+
+#[test]
+fn an_allowed_directory_that_others_make_again_does_not_pass_for_the_old_one() {
+    // File systems give the number of a removed directory to the next one that is made.
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_write(".");
+        let sandbox = ["area", "kept"].iter().fold(sandbox, |sandbox, name| {
+            sandbox.dir(name);
+            sandbox.file(format!("{name}/.env"), "Secret");
+            sandbox.allow_write(format!("../{name}")).deny_write(format!("../{name}/.env"))
+        });
+        let running = paused(&sandbox, "echo x > ../kept/new; echo x > ../area/new");
+        fs::remove_dir_all(sandbox.path("area")).unwrap();
+        sandbox.dir("area");
+        resume(&sandbox, running).fails();
+        assert!(!exists(sandbox.path("area/new")));
+        assert!(exists(sandbox.path("kept/new")));
+    });
+}
+
+#[test]
+fn a_new_file_does_not_pass_for_a_denied_one_that_others_removed() {
+    for_each_user(|user| {
+        let sandbox = carved(user);
+        let running =
+            paused(&sandbox, "set -e; for i in 1 2 3; do echo x > n$i; echo x >> n$i; done");
+        fs::remove_file(sandbox.path("work/secret/.env")).unwrap();
+        resume(&sandbox, running).succeeds();
+        assert_eq!(sandbox.read("work/n1"), "x\nx\n");
+    });
+}
+
+#[test]
+fn a_directory_that_others_put_in_the_place_of_a_listed_one_is_not_listed() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).deny_read("../area/.ssh").deny_read("../kept/.ssh");
+        for name in ["area", "kept"] {
+            sandbox.dir(name);
+            sandbox.dir(format!("{name}/.ssh"));
+            sandbox.file(format!("{name}/before"), "");
+        }
+        let running = paused(&sandbox, "ls -A ../kept; ls -A ../area");
+        for name in ["area", "kept"] {
+            sandbox.file(format!("{name}/later"), "");
+        }
+        // With the number that the file system gives to the next one.
+        fs::remove_dir_all(sandbox.path("area")).unwrap();
+        sandbox.dir("area");
+        sandbox.file("area/later", "");
+        let outcome = resume(&sandbox, running);
+        outcome.fails();
+        assert_eq!(outcome.stdout, "ready\n.ssh\nbefore\nlater\n", "{outcome:#?}");
+    });
+}
+
+#[test]
+fn what_others_make_beside_what_may_not_be_read_is_not_read() {
+    // Also where the broker opens what is read: in both ways what was there at launch counts.
+    for_each_user(|user| {
+        for brokered in [false, true] {
+            let sandbox = Sandbox::of(user).allow_write(".").deny_read("~/.ssh");
+            let sandbox = if brokered { sandbox.deny_read(".env") } else { sandbox };
+            sandbox.file("work/.env", "TOPSECRET");
+            sandbox.dir("home/.ssh");
+            sandbox.dir("home/d");
+            sandbox.file("home/notes", "notes\n");
+            sandbox.file("home/other", "TOPSECRET\n");
+            let script = "cat later later-d/x other ~/later ~/later-d/x ~/other; ls ~/later-d; \
+                cat ~/notes ~/d/later; ls ~; cat made";
+            let running = paused(&sandbox, script);
+            for directory in ["home/later-d", "work/later-d"] {
+                sandbox.dir(directory);
+            }
+            for name in ["home/later", "home/later-d/x", "home/new"] {
+                sandbox.file(name, "TOPSECRET\n");
+            }
+            fs::rename(sandbox.path("home/new"), sandbox.path("home/other")).unwrap();
+            for name in ["work/later", "work/later-d/x", "work/made", "home/d/later"] {
+                sandbox.file(name, "mine\n");
+            }
+            let outcome = resume(&sandbox, running);
+            let wanted = "ready\nmine\nmine\nnotes\nmine\nd\nlater\nlater-d\nnotes\nother\nmine\n";
+            assert_eq!(outcome.stdout, wanted, "{brokered} {outcome:#?}");
+        }
     });
 }

@@ -5,8 +5,9 @@
 //! one by one. So the cost follows what is denied, not the size of the tree. What is granted is the
 //! object that was opened here: another at the same path later is another object. Source: landlock(7).
 
+use super::fold;
 use crate::policy::rules::{Cursor, Names, Rules};
-use crate::view::{self, Identity, Wanted};
+use crate::view::{self, Identity, Origin, Wanted};
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset,
     RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, Scope,
@@ -54,6 +55,15 @@ pub(crate) enum GrantError {
         /// Why not.
         source: Errno,
     },
+    /// A rule singles out names where they can be spelled otherwise.
+    #[error(
+        "{path} ignores case: a name that is denied in it or beneath could be reached in another \
+         spelling; deny {path} as a whole, or a directory that tells upper from lower case"
+    )]
+    IgnoresCase {
+        /// The directory.
+        path: PathBuf,
+    },
 }
 
 /// The compiled file rules.
@@ -63,6 +73,8 @@ pub(crate) struct Grants {
     pub(crate) ruleset: OwnedFd,
     /// What may be written, with all beneath, and the objects for which that was granted.
     pub(crate) granted: HashMap<PathBuf, Identity>,
+    /// The same for what may be read.
+    pub(crate) readable: HashMap<PathBuf, Identity>,
     /// Whether the rules let more be written than was granted: in the directories on the way to a
     /// path that may not be written, which a Landlock rule would open with all beneath.
     pub(crate) brokers_writes: bool,
@@ -70,7 +82,7 @@ pub(crate) struct Grants {
     /// not be read, and where that can be at any depth.
     pub(crate) brokers_reads: bool,
     /// Directories on the way to a path that may not be read.
-    pub(crate) unlistable: HashSet<PathBuf>,
+    pub(crate) unlistable: HashMap<PathBuf, Origin>,
     /// Objects that are usable whatever the rules say, and for what.
     pub(crate) always: HashMap<Identity, Wanted>,
 }
@@ -83,8 +95,10 @@ pub(crate) fn compile(rules: &Rules, restrict_network: bool) -> Result<Grants, G
     let mut builder = Builder {
         ruleset: create(restrict_network).map_err(GrantError::Kernel)?,
         granted: HashMap::new(),
+        readable: HashMap::new(),
         brokers_reads: false,
         always: HashMap::new(),
+        told: HashSet::new(),
     };
     let root =
         open(fs::CWD, c"/").map_err(|source| GrantError::Walk { path: "/".into(), source })?;
@@ -93,11 +107,11 @@ pub(crate) fn compile(rules: &Rules, restrict_network: bool) -> Result<Grants, G
     let brokers_writes = !builder.grant(Kind::Write, rules, root)?.is_empty();
     builder.grant_devices()?;
     builder.grant_standard_streams()?;
-    let Builder { ruleset, granted, brokers_reads, always } = builder;
+    let Builder { ruleset, granted, readable, brokers_reads, always, .. } = builder;
     let ruleset: Option<OwnedFd> = ruleset.into();
     let ruleset = ruleset
         .ok_or_else(|| GrantError::Walk { path: "the ruleset".into(), source: Errno::OPNOTSUPP })?;
-    Ok(Grants { ruleset, granted, brokers_writes, brokers_reads, unlistable, always })
+    Ok(Grants { ruleset, granted, readable, brokers_writes, brokers_reads, unlistable, always })
 }
 
 fn create(restrict_network: bool) -> Result<RulesetCreated, RulesetError> {
@@ -183,8 +197,11 @@ struct Visited {
 struct Builder {
     ruleset: RulesetCreated,
     granted: HashMap<PathBuf, Identity>,
+    readable: HashMap<PathBuf, Identity>,
     brokers_reads: bool,
     always: HashMap<Identity, Wanted>,
+    /// Directories that are known to tell upper from lower case.
+    told: HashSet<PathBuf>,
 }
 
 impl Builder {
@@ -194,45 +211,71 @@ impl Builder {
         kind: Kind,
         rules: &Rules,
         root: Rc<OwnedFd>,
-    ) -> Result<HashSet<PathBuf>, GrantError> {
-        let mut on_the_way = HashSet::new();
+    ) -> Result<HashMap<PathBuf, Origin>, GrantError> {
+        let mut on_the_way = HashMap::new();
         // A stack of its own: a tree may be deeper than the thread's stack.
         let mut pending = Vec::new();
         let cursor = rules.root();
         let mut next = Some(Visited { object: root, is_directory: true, path: "/".into(), cursor });
         while let Some(visited) = next {
             let allowed = kind.allowed(&visited.cursor);
+            if allowed && visited.is_directory && !kind.settled(&visited.cursor) {
+                self.tell_case(&visited)?;
+            }
             // Landlock would let what may not be read be moved to where it may.
             let unreadable = self.brokers_reads && !visited.cursor.access().read;
             if kind == Kind::Write && allowed && unreadable && visited.is_directory {
-                on_the_way.insert(visited.path);
+                visited.add_to(&mut on_the_way)?;
             // Nothing lies beneath a file, whatever the rules would say of it.
             } else if kind.settled(&visited.cursor) || !visited.is_directory {
                 if allowed {
-                    let access = kind.access();
-                    self.add(visited.object.as_fd(), visited.is_directory, access, &visited.path)?;
-                    if kind == Kind::Write {
-                        let stat = fs::fstat(&visited.object).map_err(|source| {
-                            GrantError::Walk { path: visited.path.clone(), source }
-                        })?;
-                        self.granted.insert(visited.path, view::identity(&stat));
-                    }
+                    self.grant_one(kind, visited)?;
                 }
             } else if kind == Kind::Read && allowed && is_shared(&visited.cursor) {
-                self.add(visited.object.as_fd(), true, kind.access(), &visited.path)?;
+                self.grant_one(kind, visited)?;
                 self.brokers_reads = true;
             } else if kind == Kind::Write && allowed && visited.cursor.any_depth() {
                 // What a rule singles out can be anywhere beneath: all of it is the broker's.
-                on_the_way.insert(visited.path);
+                visited.add_to(&mut on_the_way)?;
             } else {
                 visited.look_through(kind, rules, &mut pending)?;
                 if allowed {
-                    on_the_way.insert(visited.path);
+                    visited.add_to(&mut on_the_way)?;
                 }
             }
             next = Pending::hold_next(&mut pending)?;
         }
         Ok(on_the_way)
+    }
+
+    fn grant_one(&mut self, kind: Kind, visited: Visited) -> Result<(), GrantError> {
+        let Visited { object, is_directory, path, .. } = visited;
+        self.add(object.as_fd(), is_directory, kind.access(), &path)?;
+        let granted = match kind {
+            Kind::Read => &mut self.readable,
+            Kind::Write => &mut self.granted,
+        };
+        match fs::fstat(&object) {
+            Ok(stat) => {
+                granted.insert(path, view::identity(&stat));
+                Ok(())
+            }
+            Err(source) => Err(GrantError::Walk { path, source }),
+        }
+    }
+
+    /// Makes sure that a directory on the way to a denied path tells upper from lower case. What is not
+    /// open to this user is left out.
+    fn tell_case(&mut self, visited: &Visited) -> Result<(), GrantError> {
+        if !self.told.insert(visited.path.clone()) {
+            return Ok(());
+        }
+        let path = || visited.path.clone();
+        match list(&visited.object).and_then(|listed| fold::ignores_case(&listed)) {
+            Ok(false) | Err(Errno::ACCESS | Errno::PERM | Errno::NOENT) => Ok(()),
+            Ok(true) => Err(GrantError::IgnoresCase { path: path() }),
+            Err(source) => Err(GrantError::Walk { path: path(), source }),
+        }
     }
 
     fn add(
@@ -339,6 +382,16 @@ impl Pending {
 }
 
 impl Visited {
+    fn add_to(self, directories: &mut HashMap<PathBuf, Origin>) -> Result<(), GrantError> {
+        match Origin::of(&self.object) {
+            Ok(origin) => {
+                directories.insert(self.path, origin);
+                Ok(())
+            }
+            Err(source) => Err(GrantError::Walk { path: self.path, source }),
+        }
+    }
+
     /// Adds what is in this directory to `pending`, but for what is denied with all beneath.
     fn look_through(
         &self,
@@ -394,13 +447,17 @@ fn open(parent: BorrowedFd<'_>, name: &std::ffi::CStr) -> io::Result<OwnedFd> {
     fs::openat(parent, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
 }
 
+/// Opens a directory that is held to be listed.
+fn list(directory: &OwnedFd) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    fs::openat(directory, c".", flags, Mode::empty())
+}
+
 /// What is in a directory, without `.` and `..`, and without symbolic links: access follows those
 /// to what they name.
 fn entries(directory: &OwnedFd) -> io::Result<Vec<(Vec<u8>, FileType)>> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let directory = fs::openat(directory, c".", flags, Mode::empty())?;
     let mut entries = Vec::new();
-    for entry in Dir::new(directory)? {
+    for entry in Dir::new(list(directory)?)? {
         let entry = entry?;
         let name = entry.file_name().to_bytes();
         if name != b"." && name != b".." && entry.file_type() != FileType::Symlink {

@@ -4,6 +4,7 @@
 #[cfg(test)]
 pub(crate) mod filter;
 pub(crate) mod filters;
+mod fold;
 pub(crate) mod grants;
 pub(crate) mod options;
 pub(crate) mod plan;

@@ -4,11 +4,12 @@
 //! positions are those of the manual page of each call (section 2); architectures differ in the
 //! numbers, which come from `libc`.
 
+use crate::decide::how::OpenHow;
 use crate::decide::socket::Kind;
 use crate::notify::listener::Notification;
 use crate::notify::target::AT_FDCWD;
 use nix::libc;
-use rustix::fs::{AtFlags, OFlags, RenameFlags, ResolveFlags};
+use rustix::fs::{AtFlags, OFlags, RenameFlags};
 use rustix::io::Errno;
 use rustix::net::SocketFlags;
 use std::os::fd::RawFd;
@@ -95,14 +96,6 @@ pub(crate) enum FileCall {
     Link(Spot, Spot, AtFlags),
 }
 
-/// How a file is opened (`struct open_how`, openat2(2)).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct OpenHow {
-    pub(crate) flags: OFlags,
-    pub(crate) mode: u32,
-    pub(crate) resolve: ResolveFlags,
-}
-
 /// What kind of entry is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Creation {
@@ -178,11 +171,7 @@ impl Call {
         let at_cwd = |index| Spot { directory: AT_FDCWD, path: address(index) };
         let spot = |index| Spot { directory: n.int(index), path: address(index + 1) };
         let open = |spot, flags: u32, mode| {
-            let flags = OFlags::from_bits_retain(flags);
-            Self::File(FileCall::Open(
-                spot,
-                OpenHow { flags, mode, resolve: ResolveFlags::empty() },
-            ))
+            Self::File(FileCall::Open(spot, OpenHow::of_open(flags, mode)))
         };
         let create = |spot, creation| Self::File(FileCall::Create(spot, creation));
         let remove = |spot, flags| Self::File(FileCall::Remove(spot, flags));

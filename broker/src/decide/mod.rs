@@ -3,4 +3,5 @@
 pub(crate) mod address;
 pub(crate) mod ancillary;
 pub(crate) mod call;
+pub(crate) mod how;
 pub(crate) mod socket;

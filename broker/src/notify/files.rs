@@ -6,10 +6,12 @@
 //! What cannot be prepared is let through: the kernel stumbles over it too, and Landlock grants
 //! nothing there.
 
+use super::limits;
 use super::opens::{self, Source};
 use super::serve::Server;
-use super::target::Target;
-use crate::decide::call::{Creation, FileCall, OpenHow, Spot};
+use super::target::{AT_FDCWD, Target};
+use crate::decide::call::{Creation, FileCall, Spot};
+use crate::decide::how::OpenHow;
 use crate::perform::entry::{self, Entry};
 use crate::perform::object::{Name, Object};
 use crate::perform::open;
@@ -23,6 +25,7 @@ use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{self, AtFlags, Dir, FileType, Mode, OFlags, RenameFlags};
 use rustix::io::{self, Errno};
 use std::ffi::OsStr;
+use std::os::fd::RawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -30,6 +33,8 @@ use std::path::Path;
 #[derive(Debug)]
 pub(super) enum Task {
     Open(Object, FileType, OpenHow),
+    /// The same of a regular file with O_TRUNC, which is heeded only when the target has its descriptor.
+    OpenThenTruncate(Object, OpenHow),
     CreateFile(Entry, OpenHow),
     MakeDirectory(Entry, u32),
     MakeNode(Entry, FileType, u32),
@@ -38,6 +43,8 @@ pub(super) enum Task {
     Rename(Entry, Entry, RenameFlags),
     Link(Object, Entry),
     Truncate(Object, i64),
+    /// Done as it is.
+    Nothing,
     /// Not done; with what there is to report.
     Refuse(Errno, Option<Denial>),
 }
@@ -45,7 +52,16 @@ pub(super) enum Task {
 /// What a performed call returns.
 pub(super) enum Done {
     Nothing,
-    Opened { file: OwnedFd, how: OpenHow, created: Option<Entry> },
+    Opened { file: OwnedFd, how: OpenHow, after: After },
+}
+
+/// What depends on whether the target gets the descriptor of an opened file.
+pub(super) enum After {
+    Nothing,
+    /// The entry was made for it: it goes if not.
+    Created(Entry),
+    /// This one, open for writing, is still to be truncated.
+    Truncate(OwnedFd),
 }
 
 impl Task {
@@ -60,17 +76,19 @@ impl Task {
 
     fn perform(self, umask: Mode, is_waited_for: impl Fn() -> bool) -> io::Result<Done> {
         let nothing = |()| Done::Nothing;
-        let opened = |file, how, created| Done::Opened { file, how, created };
+        let opened = |file, how, after| Done::Opened { file, how, after };
         match self {
-            Self::Open(object, FileType::Fifo, how) => {
-                open::open_fifo(object, how, is_waited_for).map(|file| opened(file, how, None))
-            }
+            Self::Open(object, FileType::Fifo, how) => open::open_fifo(object, how, is_waited_for)
+                .map(|file| opened(file, how, After::Nothing)),
             Self::Open(object, _, how) => {
-                open::open(&object, &how, umask).map(|file| opened(file, how, None))
+                open::open(&object, &how, umask).map(|file| opened(file, how, After::Nothing))
             }
-            Self::CreateFile(entry, how) => {
-                open::create(&entry, &how, umask).map(|file| opened(file, how, Some(entry)))
+            Self::OpenThenTruncate(object, how) => {
+                let (file, writer) = open::open_untruncated(&object, &how)?;
+                Ok(opened(file, how, After::Truncate(writer)))
             }
+            Self::CreateFile(entry, how) => open::create(&entry, &how, umask)
+                .map(|file| opened(file, how, After::Created(entry))),
             Self::MakeDirectory(entry, mode) => {
                 entry.make_directory(entry.mode(mode, umask)).map(nothing)
             }
@@ -82,6 +100,7 @@ impl Task {
             Self::Rename(old, new, flags) => old.rename_to(&new, flags).map(nothing),
             Self::Link(object, entry) => entry.link_to(&object).map(nothing),
             Self::Truncate(object, length) => entry::truncate(&object, length).map(nothing),
+            Self::Nothing => Ok(Done::Nothing),
             Self::Refuse(errno, _) => Err(errno),
         }
     }
@@ -142,6 +161,14 @@ impl Server {
         if !self.listener.is_waiting(id) {
             return Err(Errno::SRCH);
         }
+        let task = match task {
+            Task::Open(object, FileType::RegularFile, how)
+                if how.flags.contains(OFlags::TRUNC) && !limits::has_room(target) =>
+            {
+                Task::OpenThenTruncate(object, how)
+            }
+            task => task,
+        };
         if let Task::Refuse(_, Some(denial)) = &task {
             self.traps.report(denial.clone(), "file rules");
         }
@@ -149,8 +176,8 @@ impl Server {
     }
 
     fn answer_task(&self, id: u64, result: io::Result<Done>) {
-        let (file, how, created) = match result {
-            Ok(Done::Opened { file, how, created }) => (file, how, created),
+        let (file, how, after) = match result {
+            Ok(Done::Opened { file, how, after }) => (file, how, after),
             Ok(Done::Nothing) => {
                 self.listener.complete(id, Ok(()));
                 return;
@@ -161,7 +188,8 @@ impl Server {
             }
         };
         let close_on_exec = how.flags.contains(OFlags::CLOEXEC);
-        let result = if !may_be_executed(&file, &how) {
+        let waits = matches!(after, After::Truncate(_)) || may_be_executed(&file, &how);
+        let result = if !waits {
             self.listener.hand_over(id, file.as_fd(), close_on_exec).map(|()| None)
         } else {
             // The target may close and execute it at once, which fails as long as anyone has it open
@@ -171,10 +199,17 @@ impl Server {
             drop(file);
             number.map(Some)
         };
-        // The kernel takes the number of the descriptor first, and makes nothing if it cannot.
-        if let (Err(Errno::MFILE), Some(entry)) = (&result, created) {
-            let _ = entry.remove(AtFlags::empty());
-        }
+        // The kernel takes the number of the descriptor first, and changes nothing if it cannot.
+        let result = match (result, after) {
+            (Err(Errno::MFILE), After::Created(entry)) => {
+                let _ = entry.remove(AtFlags::empty());
+                Err(Errno::MFILE)
+            }
+            // The descriptor cannot be taken back: it stays if this fails, which it could only where
+            // files are opened for writing that then cannot be written.
+            (Ok(number), After::Truncate(writer)) => fs::ftruncate(writer, 0).map(|()| number),
+            (result, _) => result,
+        };
         if let Some(result) = result.transpose() {
             self.listener.complete_with(id, result);
         }
@@ -232,11 +267,22 @@ pub(super) fn is_content_ours(view: &View, object: &Object, wanted: Wanted) -> i
     if object.is_on_proc()? {
         return Ok(false);
     }
-    // A former name says nothing of an object any more: it can have others.
-    let Name::Path(name) = object.name()? else { return Ok(false) };
-    Ok(!view.denies_object(object.identity(), wanted)
-        && (!wanted.read || view.rules.access(&name).read)
-        && view.content(&name) == Decider::Broker)
+    if view.denies_object(object.identity(), wanted) {
+        return Ok(false);
+    }
+    let reads = |name: &Path| !wanted.read || view.rules.access(name).read;
+    Ok(match object.name()? {
+        Name::Nameless(_) => false,
+        Name::Path(name) => reads(&name) && view.content(&name) == Decider::Broker,
+        // A former name says nothing of an object any more if it has others. If it has none, whatever
+        // its name can have been must be permitted.
+        former @ Name::Former(_) => {
+            object.is_unlinked()
+                && former.candidates().all(|name| reads(name) && view.is_writable(name))
+                && former.candidates().nth(1).map(|name| view.content(name))
+                    == Some(Decider::Broker)
+        }
+    })
 }
 
 fn prepare_creation(
@@ -275,8 +321,9 @@ fn prepare_creation(
 }
 
 fn prepare_rename(view: &View, old: Entry, new: Entry, flags: RenameFlags) -> Option<Task> {
-    // RENAME_WHITEOUT makes a device node.
-    if !(RenameFlags::NOREPLACE | RenameFlags::EXCHANGE).contains(flags) {
+    // RENAME_WHITEOUT makes a device node; the others exclude each other.
+    let known = [RenameFlags::empty(), RenameFlags::NOREPLACE, RenameFlags::EXCHANGE];
+    if !known.contains(&flags) {
         return None;
     }
     let (from, from_by) = view.entry(old.directory(), old.name())?;
@@ -287,13 +334,15 @@ fn prepare_rename(view: &View, old: Entry, new: Entry, flags: RenameFlags) -> Op
     // All that is beneath must be judged as before. What is not said of a file is said all the same:
     // another thread can put a directory in its place. Programs copy then, entry by entry, as
     // between file systems. What is denied must not be carried away either: nothing that holds it
-    // moves, so that no other thread can put it there after the look.
+    // moves, so that no other thread can put it there after the look. What is replaced does not
+    // move: a directory must be empty for that, which the kernel sees to.
     let same_zone = from.same_zone(&to);
-    for entry in [&old, &new] {
+    let moved = [Some(&old), flags.contains(RenameFlags::EXCHANGE).then_some(&new)];
+    for entry in moved.into_iter().flatten() {
         match holds_denied(view, &entry.path()) {
             Held::Nothing => {}
             Held::Denied => return Some(refuse_write(&entry.path())),
-            Held::Unknown => return Some(Task::Refuse(why_not_renamed(&old, &new, flags), None)),
+            Held::Unknown => return Some(refuse_rename(&old, &new, flags)),
         }
     }
     // What moves to an allowed path could be a symbolic link by then.
@@ -301,20 +350,72 @@ fn prepare_rename(view: &View, old: Entry, new: Entry, flags: RenameFlags) -> Op
         || flags.contains(RenameFlags::EXCHANGE) && view.is_missing_root(&old.path());
     Some(match same_zone && !to_root {
         true => Task::Rename(old, new, flags),
-        false => Task::Refuse(why_not_renamed(&old, &new, flags), None),
+        false => refuse_rename(&old, &new, flags),
     })
 }
 
-/// What the kernel finds wrong before it compares file systems (rename(2)).
-fn why_not_renamed(old: &Entry, new: &Entry, flags: RenameFlags) -> Errno {
-    match (old.hold(), new.hold()) {
-        (Err(Errno::ACCESS), _) | (_, Err(Errno::ACCESS)) => Errno::ACCESS,
-        (Err(errno), _) => errno,
-        (_, Err(Errno::NOENT)) if flags.contains(RenameFlags::EXCHANGE) => Errno::NOENT,
-        (_, Err(errno)) if errno != Errno::NOENT => errno,
-        (_, Ok(_)) if flags.contains(RenameFlags::NOREPLACE) => Errno::EXIST,
-        _ => Errno::XDEV,
+fn refuse_rename(old: &Entry, new: &Entry, flags: RenameFlags) -> Task {
+    match why_not_renamed(old, new, flags) {
+        Ok(()) => Task::Nothing,
+        Err(errno) => Task::Refuse(errno, None),
     }
+}
+
+/// What the kernel would find wrong with a rename, in its order; if nothing, that it leads to another
+/// file system, so that programs copy (rename(2), vfs_rename in fs/namei.c). Two names of one object
+/// are left as they are.
+fn why_not_renamed(old: &Entry, new: &Entry, flags: RenameFlags) -> io::Result<()> {
+    let exchanges = flags.contains(RenameFlags::EXCHANGE);
+    let (source, target) = match (old.hold_itself(), new.hold_itself()) {
+        (Err(Errno::ACCESS), _) | (_, Err(Errno::ACCESS)) => return Err(Errno::ACCESS),
+        (Err(errno), _) => return Err(errno),
+        (_, Err(Errno::NOENT)) if exchanges => return Err(Errno::NOENT),
+        (Ok(source), Err(Errno::NOENT)) => (source, None),
+        (_, Err(errno)) => return Err(errno),
+        (_, Ok(_)) if flags.contains(RenameFlags::NOREPLACE) => return Err(Errno::EXIST),
+        (Ok(source), Ok(target)) => (source, Some(target)),
+    };
+    let is_directory = |found: &Object| found.kind() == FileType::Directory;
+    let moves_directory = is_directory(&source);
+    let replaces_directory = target.as_ref().map(is_directory);
+    let is_slashed = |entry: &Entry| entry.last().ends_with(b"/");
+    let names_no_directory = match exchanges {
+        true => is_slashed(new) && replaces_directory == Some(false),
+        false => is_slashed(new) && !moves_directory,
+    };
+    if names_no_directory || is_slashed(old) && !moves_directory {
+        return Err(Errno::NOTDIR);
+    }
+    if new.directory().starts_with(old.path()) {
+        return Err(Errno::INVAL);
+    }
+    if old.directory().starts_with(new.path()) {
+        return Err(if exchanges { Errno::INVAL } else { Errno::NOTEMPTY });
+    }
+    if target.as_ref().is_some_and(|target| target.identity() == source.identity()) {
+        return Ok(());
+    }
+    let may_write = |object: &Object| object.permits(fs::Access::WRITE_OK);
+    if !(may_write(old.parent()) && may_write(new.parent())) {
+        return Err(Errno::ACCESS);
+    }
+    match replaces_directory {
+        Some(true) if !exchanges && !moves_directory => return Err(Errno::ISDIR),
+        Some(false) if !exchanges && moves_directory => return Err(Errno::NOTDIR),
+        _ => {}
+    }
+    // It gets another `..`.
+    let changes_parent = old.directory() != new.directory();
+    let moved = [Some(&source), target.as_ref().filter(|_| exchanges)];
+    let mut moved = moved.into_iter().flatten().filter(|found| is_directory(found));
+    if changes_parent && moved.any(|directory| !may_write(directory)) {
+        return Err(Errno::ACCESS);
+    }
+    let is_filled = || names_in(&new.path()).is_ok_and(|names| !names.is_empty());
+    if !exchanges && replaces_directory == Some(true) && is_filled() {
+        return Err(Errno::NOTEMPTY);
+    }
+    Err(Errno::XDEV)
 }
 
 pub(super) fn refuse_write(path: &Path) -> Task {
@@ -405,27 +506,56 @@ fn prepare_link(
         return Ok(None);
     }
     let path = target.read_path(old.path)?;
+    // With AT_EMPTY_PATH the kernel first looks who opened the descriptor that the path starts from:
+    // where that was the broker, it finds nothing. So the broker answers.
+    let by_descriptor =
+        flags.contains(AtFlags::EMPTY_PATH) && old.directory != AT_FDCWD && !path.starts_with(b"/");
+    match judge_link(view, target, (old.directory, &path), new, flags, by_descriptor) {
+        Err(errno) if by_descriptor => Ok(Some(Task::Refuse(errno, None))),
+        judged => judged,
+    }
+}
+
+fn judge_link(
+    view: &View,
+    target: Target,
+    (directory, path): (RawFd, &[u8]),
+    new: Spot,
+    flags: AtFlags,
+    must_answer: bool,
+) -> io::Result<Option<Task>> {
     let follow = flags.contains(AtFlags::SYMLINK_FOLLOW);
-    // By its descriptor alone a file is linked by who opened it, which can have been the broker.
-    let empty = flags.contains(AtFlags::EMPTY_PATH) && path.is_empty();
-    let object = path::resolve(target, old.directory, &path, follow, empty)?;
+    let empty = flags.contains(AtFlags::EMPTY_PATH);
+    let object = path::resolve(target, directory, path, follow, empty)?;
     let entry = match Entry::resolve(target, new) {
-        Err(errno) if empty => return Ok(Some(Task::Refuse(errno, None))),
+        // It ends in no name that could be made.
+        Err(Errno::INVAL) if must_answer => {
+            let path = target.read_path(new.path)?;
+            path::resolve(target, new.directory, &path, true, false)?;
+            return Err(Errno::EXIST);
+        }
         entry => entry?,
     };
+    let name = object.name()?;
+    // Neither a directory nor what never had a path gets a link: the kernel says what is wrong first.
+    if object.kind() == FileType::Directory || must_answer && matches!(name, Name::Nameless(_)) {
+        return Ok(Some(Task::Link(object, entry)));
+    }
     // A file without a name (O_TMPFILE) has that of its directory in front. One that was removed under
     // this name, and has others, could be denied by those.
     let unlinked = object.is_unlinked();
-    let name = match object.name()? {
+    let name = match name {
         Name::Former(name) if !unlinked => return Ok(Some(refuse_write(&name))),
         Name::Path(name) | Name::Former(name) | Name::Nameless(name) => name,
     };
     let (Some(directory), Some(last)) = (name.parent(), name.file_name()) else { return Ok(None) };
-    let Some((from, from_by)) = view.entry(directory, last) else { return Ok(None) };
-    let Some((to, to_by)) = view.entry(entry.directory(), entry.name()) else {
-        return Ok(empty.then(|| refuse_write(&entry.path())));
+    let Some((from, from_by)) = view.entry(directory, last) else {
+        return Ok(must_answer.then(|| refuse_write(&name)));
     };
-    if !empty && [from_by, to_by] == [Decider::Landlock; 2] {
+    let Some((to, to_by)) = view.entry(entry.directory(), entry.name()) else {
+        return Ok(must_answer.then(|| refuse_write(&entry.path())));
+    };
+    if !must_answer && [from_by, to_by] == [Decider::Landlock; 2] {
         return Ok(None);
     }
     let stays_unreadable = unlinked || from.access().read || !to.access().read;

@@ -1,6 +1,7 @@
 //! Notifications of the seccomp filter: received, judged, answered (seccomp_unotify(2)).
 
 mod files;
+mod limits;
 pub(crate) mod listener;
 mod messages;
 pub(crate) mod observe;

@@ -12,12 +12,12 @@ use crate::perform::object::Object;
 use crate::perform::open::{self, Goal};
 use crate::perform::path;
 use crate::report::Denial;
-use crate::view::{View, Wanted};
+use crate::view::{Origin, View, Wanted};
 use common::trap::FileOperation;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags};
 use rustix::io::{self, Errno};
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 /// A refused operation, and the path of what it was refused on.
@@ -114,9 +114,8 @@ impl Look {
         }
         let follow = !flags.contains(OFlags::NOFOLLOW);
         let object = self.follow(&self.path, follow).ok()?;
-        let is_directory = object.kind() == FileType::Directory;
-        let listed = is_directory && view.unlistable.contains(&object.path().ok()?);
-        listed.then_some(Listing { object, flags })
+        // Another directory at this path is not the one that was found at launch.
+        view.is_listable(&object.path().ok()?, &object).then_some(Listing { object, flags })
     }
 
     /// Opens what `path` names; what the call is made on itself is held already.
@@ -135,12 +134,12 @@ impl Look {
     /// Whether the last component is the name of one of `directories`: spares a path walk for every
     /// file that is read. Links with another name are not recognised; what they lead to is refused
     /// by Landlock.
-    fn may_name_one_of(&self, directories: &HashSet<PathBuf>) -> bool {
+    fn may_name_one_of(&self, directories: &HashMap<PathBuf, Origin>) -> bool {
         if directories.is_empty() {
             return false;
         }
         match path::split(&self.path) {
-            Some((_, name)) => directories.iter().any(|path| path.file_name() == Some(name)),
+            Some((_, name)) => directories.keys().any(|path| path.file_name() == Some(name)),
             None => true,
         }
     }

@@ -12,14 +12,15 @@
 use super::files::{Task, is_content_ours, is_ours, refuse_write};
 use super::observe;
 use super::target::Target;
-use crate::decide::call::{FileCall, OpenHow, Spot, writes};
+use crate::decide::call::{FileCall, Spot, writes};
+use crate::decide::how::OpenHow;
 use crate::perform::object::{Name, Object};
 use crate::perform::open::{self, Goal};
 use crate::perform::path;
 use crate::report::Denial;
 use crate::view::{View, Wanted};
 use nix::unistd::{Pid, getsid};
-use rustix::fs::{self, FileType, OFlags, ResolveFlags};
+use rustix::fs::{self, FileType, OFlags};
 use rustix::io::{self, Errno};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -66,14 +67,7 @@ pub(super) fn copy_how(target: Target, address: u64, size: u64) -> io::Result<Op
         word.copy_from_slice(&bytes[at..at + 8]);
         u64::from_ne_bytes(word)
     };
-    let flags = u32::try_from(word(0)).ok().and_then(OFlags::from_bits).ok_or(Errno::INVAL)?;
-    let mode = u32::try_from(word(8)).map_err(|_| Errno::INVAL)?;
-    let makes = flags.contains(OFlags::CREATE) || flags.contains(OFlags::TMPFILE);
-    if mode & !0o7777 != 0 || mode != 0 && !makes {
-        return Err(Errno::INVAL);
-    }
-    let resolve = ResolveFlags::from_bits(word(16)).ok_or(Errno::INVAL)?;
-    Ok(OpenHow { flags, mode, resolve })
+    OpenHow::of_words(word(0), word(8), word(16))
 }
 
 /// Follows the path and decides. `None` leaves it to Landlock.
@@ -87,9 +81,7 @@ pub(super) fn prepare(
     how: OpenHow,
     source: Source,
 ) -> io::Result<Option<Task>> {
-    if how.flags.contains(OFlags::CREATE | OFlags::DIRECTORY) {
-        return Err(Errno::INVAL);
-    }
+    how.check()?;
     if view.brokers_reads {
         prepare_any(view, target, spot, how, source)
     } else if writes(how.flags) && !how.flags.contains(OFlags::PATH) {
@@ -144,6 +136,11 @@ fn prepare_any(
     if by_landlock {
         return prepare_write(view, target, spot, how);
     }
+    // The kernel puts no such descriptor into another process (seccomp_unotify(2)), and the flags are
+    // in memory: those of open(2) and openat(2) the filter knows, and lets through.
+    if how.flags.contains(OFlags::PATH) {
+        return Err(Errno::NOSYS);
+    }
     let object = match open::resolve(target, spot, &how)? {
         Goal::Object(object) => object,
         Goal::New(entry) if view.may_change(entry.directory(), entry.name()) => {
@@ -151,9 +148,6 @@ fn prepare_any(
         }
         Goal::New(entry) => return Ok(Some(refuse_write(&entry.path()))),
     };
-    if how.flags.contains(OFlags::PATH) {
-        return Ok(Some(Task::Open(object, FileType::Unknown, how)));
-    }
     let object = match is_controlling_terminal(&object) {
         true => path::walk(None, own_terminal(target)?.as_os_str().as_bytes(), false)?,
         false => object,
@@ -207,7 +201,7 @@ fn is_permitted(
     }
     Ok(name.candidates().all(|path| {
         path.is_absolute()
-            && (!wanted.read || view.rules.access(path).read)
+            && (!wanted.read || view.is_readable(path) || view.is_listable(path, object))
             && (!wanted.write || view.is_writable(path))
     }))
 }

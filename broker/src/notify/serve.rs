@@ -340,7 +340,7 @@ impl Server {
     }
 
     fn metadata(&self, id: u64, target: Target, call: &MetadataCall) -> io::Result<()> {
-        let prepared = metadata::prepare(target, call)?;
+        let Some(prepared) = metadata::prepare(target, call)? else { return Ok(()) };
         // Only now is it certain that all this was the target's.
         if !self.listener.is_waiting(id) {
             return Err(Errno::SRCH);

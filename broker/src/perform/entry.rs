@@ -94,8 +94,20 @@ impl Entry {
     /// # Errors
     /// Returns what open(2) returns; [`Errno::NOTDIR`] if a slash follows what is no directory.
     pub(crate) fn hold(&self) -> io::Result<Object> {
+        self.hold_by(OsStr::from_bytes(&self.last))
+    }
+
+    /// The same without regard to slashes, which lead the kernel through a symbolic link.
+    ///
+    /// # Errors
+    /// Returns what open(2) returns.
+    pub(crate) fn hold_itself(&self) -> io::Result<Object> {
+        self.hold_by(self.name())
+    }
+
+    fn hold_by(&self, name: &OsStr) -> io::Result<Object> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        fs::openat(&self.parent, &self.last[..], flags, Mode::empty()).and_then(Object::of)
+        fs::openat(&self.parent, name, flags, Mode::empty()).and_then(Object::of)
     }
 
     /// The permission bits that what is made here gets. The broker's own umask is empty: where a

@@ -35,11 +35,16 @@ pub(crate) struct Prepared {
     change: Change,
 }
 
-/// Copies the arguments and opens the object.
+/// Copies the arguments and opens the object; `None` if there is nothing to do, whatever it is.
 ///
 /// # Errors
 /// Returns what the call itself would return for such arguments.
-pub(crate) fn prepare(target: Target, call: &MetadataCall) -> io::Result<Prepared> {
+pub(crate) fn prepare(target: Target, call: &MetadataCall) -> io::Result<Option<Prepared>> {
+    // The kernel copies the values first, and asks for no object if they are to stay (utimensat(2)).
+    let change = copy(target, call.change)?;
+    if matches!(call.change, RawChange::Timespec(_)) && change.omits_all() {
+        return Ok(None);
+    }
     let object = match call.subject {
         Subject::Invalid => return Err(Errno::INVAL),
         Subject::Descriptor(number) => held_by(target, number)?,
@@ -48,7 +53,14 @@ pub(crate) fn prepare(target: Target, call: &MetadataCall) -> io::Result<Prepare
             path::resolve(target, directory, &path, follow, empty)?
         }
     };
-    Ok(Prepared { object, change: copy(target, call.change)? })
+    Ok(Some(Prepared { object, change }))
+}
+
+impl Change {
+    fn omits_all(&self) -> bool {
+        matches!(self, Self::Times(times)
+            if [times.last_access, times.last_modification].iter().all(|time| time.tv_nsec == fs::UTIME_OMIT))
+    }
 }
 
 /// What the target's descriptor `number` is of.
@@ -97,13 +109,17 @@ fn copy(target: Target, change: RawChange) -> io::Result<Change> {
             times([access, modification], [0, 0])
         }
         RawChange::SetXattr(name, value, size, flags) => {
+            let flags = XattrFlags::from_bits_retain(flags);
+            if !(XattrFlags::CREATE | XattrFlags::REPLACE).contains(flags) {
+                return Err(Errno::INVAL);
+            }
             let name = xattr_name(target, name)?;
             if size > XATTR_SIZE_MAX {
                 return Err(Errno::TOOBIG);
             }
             let mut bytes = vec![0; usize::try_from(size).map_err(|_| Errno::TOOBIG)?];
             target.read(value, &mut bytes)?;
-            Change::SetXattr(name, bytes, XattrFlags::from_bits_retain(flags))
+            Change::SetXattr(name, bytes, flags)
         }
         RawChange::RemoveXattr(name) => Change::RemoveXattr(xattr_name(target, name)?),
     })

@@ -8,7 +8,8 @@
 use super::entry::{Entry, masked};
 use super::object::Object;
 use super::path;
-use crate::decide::call::{OpenHow, Spot};
+use crate::decide::call::Spot;
+use crate::decide::how::OpenHow;
 use crate::notify::target::Target;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, FileType, Mode, OFlags, ResolveFlags};
@@ -35,6 +36,9 @@ pub(crate) enum Goal {
 /// Returns what the kernel returns for such a path.
 pub(crate) fn resolve(target: Target, spot: Spot, how: &OpenHow) -> io::Result<Goal> {
     let path = target.read_path(spot.path)?;
+    if path.is_empty() {
+        return Err(Errno::NOENT);
+    }
     if !how.resolve.is_empty() {
         return resolve_within(target, spot, &path, how);
     }
@@ -63,7 +67,15 @@ pub(crate) fn resolve_from(
     }
     let mut entry = Entry::resolve_from(target, base, path)?;
     for _ in 0..LINKS_MAX {
-        let object = match entry.hold() {
+        let found = entry.hold();
+        // Before it is looked up (open(2), O_CREAT).
+        if entry.last().ends_with(b"/") {
+            return Err(found
+                .err()
+                .filter(|&errno| errno == Errno::ACCESS)
+                .unwrap_or(Errno::ISDIR));
+        }
+        let object = match found {
             Err(Errno::NOENT) => return Ok(Goal::New(entry)),
             found => found?,
         };
@@ -82,33 +94,53 @@ pub(crate) fn resolve_from(
     Err(Errno::LOOP)
 }
 
-/// With RESOLVE_ flags the path is the kernel's to follow. A symbolic link that leads nowhere is not
-/// followed to where a file could be made.
+/// With RESOLVE_ flags the path is the kernel's to follow, always from where the target starts: what is
+/// beneath that is for the kernel to say.
 fn resolve_within(target: Target, spot: Spot, path: &[u8], how: &OpenHow) -> io::Result<Goal> {
-    let base = target.directory(spot.directory)?;
+    let base = match path.starts_with(b"/") && !how.resolve.contains(ResolveFlags::IN_ROOT) {
+        true => None,
+        false => Some(target.directory(spot.directory)?),
+    };
+    let base = base.as_ref().map_or(fs::CWD, AsFd::as_fd);
+    let creates = how.flags.contains(OFlags::CREATE);
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     let resolve = how.resolve | ResolveFlags::NO_MAGICLINKS;
     let exclusive = how.flags.contains(OFlags::CREATE | OFlags::EXCL);
     let nofollow = if exclusive { OFlags::NOFOLLOW } else { how.flags & OFlags::NOFOLLOW };
-    match fs::openat2(&base, path, flags | nofollow, Mode::empty(), resolve) {
-        Err(Errno::NOENT) if how.flags.contains(OFlags::CREATE) => {
-            let (above, _) = path::split(path).ok_or(Errno::NOENT)?;
-            let last = path[above.len()..].to_vec();
-            let above = if above.is_empty() { b"." } else { above };
-            let parent =
-                fs::openat2(&base, above, flags | OFlags::DIRECTORY, Mode::empty(), resolve)?;
-            let entry = Entry::of(Object::of(parent)?, last)?;
-            match entry.hold() {
-                Err(Errno::NOENT) => Ok(Goal::New(entry)),
-                _ => Err(Errno::ACCESS),
+    let mut path = path.to_vec();
+    for _ in 0..=LINKS_MAX {
+        let is_slashed = creates && path.ends_with(b"/") && path::split(&path).is_some();
+        if !is_slashed {
+            match fs::openat2(base, &path[..], flags | nofollow, Mode::empty(), resolve) {
+                Err(Errno::NOENT) if creates => {}
+                found => {
+                    let object = Object::of(found?)?;
+                    // It answers according to who opens it: this one was found for the broker.
+                    return if object.is_on_proc()? {
+                        Err(Errno::ACCESS)
+                    } else {
+                        Ok(Goal::Object(object))
+                    };
+                }
             }
         }
-        found => {
-            let object = Object::of(found?)?;
-            // The broker's own, perhaps.
-            if object.is_on_proc()? { Err(Errno::ACCESS) } else { Ok(Goal::Object(object)) }
-        }
+        let (above, _) = path::split(&path).ok_or(Errno::NOENT)?;
+        let from = if above.is_empty() { b"." } else { above };
+        let parent = fs::openat2(base, from, flags | OFlags::DIRECTORY, Mode::empty(), resolve)?;
+        let entry = Entry::of(Object::of(parent)?, path[above.len()..].to_vec())?;
+        let link = match entry.hold() {
+            Err(Errno::ACCESS) => return Err(Errno::ACCESS),
+            _ if is_slashed => return Err(Errno::ISDIR),
+            Err(Errno::NOENT) => return Ok(Goal::New(entry)),
+            Ok(link) if link.kind() == FileType::Symlink && nofollow.is_empty() => link,
+            // Another thread has just made it.
+            found => return found.map(Goal::Object),
+        };
+        // It leads nowhere: what it names is made then.
+        let text = fs::readlinkat(&link, c"", Vec::new())?.into_bytes();
+        path = if text.starts_with(b"/") { text } else { [above, &text].concat() };
     }
+    Err(Errno::LOOP)
 }
 
 /// What the broker adds: neither its own children nor its terminal are concerned.
@@ -122,14 +154,34 @@ pub(crate) fn open(object: &Object, how: &OpenHow, umask: Mode) -> io::Result<Ow
     if how.flags.contains(OFlags::CREATE | OFlags::EXCL) {
         return Err(Errno::EXIST);
     }
+    if how.flags.contains(OFlags::CREATE) && object.kind() == FileType::Directory {
+        return Err(Errno::ISDIR);
+    }
     let mode = match how.flags.contains(OFlags::TMPFILE) {
         true => masked(object, how.mode, umask),
         false => Mode::empty(),
     };
-    // O_NOFOLLOW was heeded on the way here, and would refuse the magic link. A symbolic link that
-    // was not followed cannot be opened through it either (ELOOP).
-    let flags = how.flags - (OFlags::CREATE | OFlags::NOFOLLOW);
-    object.open(flags | OURS, mode)
+    let flags = (how.flags - OFlags::CREATE) | OURS;
+    if flags.contains(OFlags::NOFOLLOW) {
+        // The open file says for good that it was asked for (fcntl(2), F_GETFL).
+        if let Ok(directory) = fs::openat(object, c".", flags, mode) {
+            return Ok(directory);
+        }
+    }
+    // It was heeded on the way here, and would refuse the magic link: a file is opened without. By
+    // its name, with O_NOFOLLOW, it could be another one by now. A symbolic link that was not
+    // followed cannot be opened through the magic link either (ELOOP).
+    object.open(flags - OFlags::NOFOLLOW, mode)
+}
+
+/// Opens a regular file that is held without heeding O_TRUNC; the second descriptor is for that.
+///
+/// # Errors
+/// Returns what open(2) returns.
+pub(crate) fn open_untruncated(object: &Object, how: &OpenHow) -> io::Result<(OwnedFd, OwnedFd)> {
+    let writer = object.open(OFlags::WRONLY | OURS, Mode::empty())?;
+    let how = OpenHow { flags: how.flags - OFlags::TRUNC, ..*how };
+    Ok((open(object, &how, Mode::empty())?, writer))
 }
 
 /// Opens a FIFO, which waits for its other end. It is given up when `is_waited_for` no longer holds.

@@ -7,6 +7,8 @@ pub(crate) enum Names {
     Plain,
     /// Those beside denied ones too, in the directories that lead to them.
     Beside,
+    /// The same, where something may not be read besides.
+    Read,
     /// Denied ones, too.
     Denied,
 }
@@ -101,7 +103,9 @@ impl Maker {
             unlink unlink unlinkat unlinkat rename rename rename rename renameat renameat2 \
             renameat2 renameat2 renameat2 link link linkat linkat linkat symlink symlink symlinkat \
             mknod mknod mknodat truncate truncate ftruncate chmod fchmod fchmodat fchmodat2 \
-            utimensat utimensat pwrite64 pwrite64 pwrite64 pread64 pread64 chdir chdir fchdir umask \
+            utimensat utimensat utimes-now chown chown lchown fchown fchownat fchownat setxattr \
+            setxattr lsetxattr fsetxattr removexattr lremovexattr fremovexattr getxattr lgetxattr \
+            fgetxattr listxattr llistxattr flistxattr pwrite64 pwrite64 pwrite64 pread64 pread64 chdir chdir fchdir umask \
             access access faccessat2 stat stat lstat newfstatat newfstatat readlinkat readlinkat \
             getdents64 getdents64 getcwd dup close close";
         let calls: Vec<&str> = CALLS.split_whitespace().collect();
@@ -155,12 +159,35 @@ impl Maker {
             "ftruncate" => vec![self.slot(), self.size()],
             "fchmod" => vec![self.slot(), self.mode()],
             "fchmodat2" => {
-                let (at, path) = self.at();
-                vec![at, path, self.mode(), self.number(&["0", "0x100", "0x1000", "1"])]
+                let (at, path, flags) = self.at_by_flags();
+                vec![at, path, self.mode(), flags]
             }
-            "utimensat" | "newfstatat" => {
-                self.at_with(|maker| maker.number(&["0", "0x100", "0x1000", "1"]))
+            "fchownat" => {
+                let (at, path, flags) = self.at_by_flags();
+                vec![at, path, self.owner(), self.owner(), flags]
             }
+            "utimensat" => {
+                let (at, path, flags) = self.at_by_flags();
+                vec![at, path, self.times(), flags]
+            }
+            "utimes-now" => vec![self.path(), "0".to_owned()],
+            "chown" | "lchown" => vec![self.path(), self.owner(), self.owner()],
+            "fchown" => vec![self.slot(), self.owner(), self.owner()],
+            "setxattr" | "lsetxattr" => {
+                let path = self.path();
+                [vec![path], self.attribute()].concat()
+            }
+            "fsetxattr" => {
+                let slot = self.slot();
+                [vec![slot], self.attribute()].concat()
+            }
+            "removexattr" | "lremovexattr" | "getxattr" | "lgetxattr" => {
+                vec![self.path(), self.attribute_name()]
+            }
+            "fremovexattr" | "fgetxattr" => vec![self.slot(), self.attribute_name()],
+            "listxattr" | "llistxattr" => vec![self.path()],
+            "flistxattr" => vec![self.slot()],
+            "newfstatat" => self.at_with(|maker| maker.number(&["0", "0x100", "0x1000", "1"])),
             "pwrite64" => vec![self.slot(), self.number(&["some", "other"]), "0".to_owned()],
             "pread64" => vec![self.slot(), "0".to_owned()],
             "chdir" if self.random.chance(40) => vec!["@".to_owned()],
@@ -185,6 +212,67 @@ impl Maker {
 
     fn number(&mut self, words: &[&str]) -> String {
         self.random.of(words).to_owned()
+    }
+
+    /// A path with AT_SYMLINK_NOFOLLOW or AT_EMPTY_PATH, often a descriptor by itself.
+    fn at_by_flags(&mut self) -> (String, String, String) {
+        let flags = self.number(&["0", "0", "0x100", "0x100", "0x1000", "0x1100", "1"]);
+        let (at, path) = self.at();
+        let path = if self.random.chance(25) { self.number(&["''", "''", "!null"]) } else { path };
+        (at, path, flags)
+    }
+
+    /// Mostly what everyone may give a file to.
+    fn owner(&mut self) -> String {
+        self.number(&["own", "own", "own", "none", "none", "1234"])
+    }
+
+    fn times(&mut self) -> String {
+        const TIMES: [&str; 10] = [
+            "old",
+            "old",
+            "older",
+            "now",
+            "omit",
+            "omit-first",
+            "omit-last",
+            "now-first",
+            "invalid",
+            "!null",
+        ];
+        if self.random.chance(3) { "!bad".to_owned() } else { self.number(&TIMES) }
+    }
+
+    fn attribute_name(&mut self) -> String {
+        const NAMES: [&str; 10] = [
+            "user.a",
+            "user.a",
+            "user.a",
+            "user.b",
+            "system.posix_acl_access",
+            "system.posix_acl_access",
+            "system.posix_acl_default",
+            "system.posix_acl_default",
+            "user.",
+            "nothing",
+        ];
+        match self.random.below(30) {
+            0 => "''".to_owned(),
+            1 => "!bad".to_owned(),
+            2 => format!("user.{}", "x".repeat(250)),
+            3 => format!("user.{}", "x".repeat(251)),
+            _ => self.number(&NAMES),
+        }
+    }
+
+    /// Name, value and flags: none, XATTR_CREATE, XATTR_REPLACE, both, unknown.
+    fn attribute(&mut self) -> Vec<String> {
+        let name = self.attribute_name();
+        let value = match name.starts_with("system") && self.random.chance(85) {
+            true => self.number(&["acl-minimal", "acl", "acl", "acl-without-mask"]),
+            false => self.number(&["some", "other", "big", "acl", "!bad"]),
+        };
+        vec![name, value, self.number(&["0", "0", "0", "0", "1", "2", "3", "4"])]
     }
 
     fn mode(&mut self) -> String {
@@ -262,8 +350,12 @@ impl Maker {
     }
 
     fn how(&mut self) -> String {
-        let flags = self.open_flags();
-        let creates = flags.parse::<i32>().unwrap_or(0) & (libc::O_CREAT | 0o20_000_000) != 0;
+        let mut flags = self.open_flags().parse::<i32>().unwrap_or(0);
+        if self.names == Names::Read {
+            // Where the broker answers, openat2 opens none of these.
+            flags &= !libc::O_PATH;
+        }
+        let creates = flags & (libc::O_CREAT | 0o20_000_000) != 0;
         // A mode without a file to make is an error here: rarely wanted.
         let mode = if creates || self.random.chance(5) { self.mode() } else { "0".to_owned() };
         // None, no crossing of mounts, no magic links, no links, beneath, in root.
@@ -285,7 +377,7 @@ impl Maker {
     fn name(&mut self) -> String {
         let special = match self.names {
             Names::Plain => 0,
-            Names::Beside => 30,
+            Names::Beside | Names::Read => 30,
             Names::Denied => 60,
         };
         if self.random.chance(special) {

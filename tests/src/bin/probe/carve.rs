@@ -3,7 +3,7 @@
 use crate::file::{mark, open, rename};
 use crate::sys::{self, Result, addr, addr_mut, call, cstr};
 use crate::{number, say, tell};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 const AT: usize = libc::AT_FDCWD as usize;
 /// What may be read of a file.
@@ -117,36 +117,30 @@ fn first_bytes(fd: usize) -> Result {
     Ok(size)
 }
 
-static STOP: AtomicBool = AtomicBool::new(false);
-
 /// One thread exchanges the entries `one` and `two`, of which the directory in `path` is one, while
-/// others do to `path` all that can be done to an entry.
+/// others do to `path` all that can be done to an entry: `tries` in all, exchanges among them.
 fn race_entries(one: &str, two: &str, path: &str, tries: usize) {
-    let threads = 3;
-    let done = AtomicUsize::new(0);
+    let (left, exchanged, done) =
+        (AtomicUsize::new(tries), AtomicUsize::new(0), AtomicUsize::new(0));
+    let one_more = || left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok();
     std::thread::scope(|scope| {
-        let swapper = scope.spawn(|| {
-            while !STOP.load(Relaxed) {
-                let _ = rename(one, two, libc::RENAME_EXCHANGE as usize);
+        scope.spawn(|| {
+            while one_more() {
+                let result = rename(one, two, libc::RENAME_EXCHANGE as usize);
+                exchanged.fetch_add(usize::from(result.is_ok()), Relaxed);
             }
         });
-        let attackers: Vec<_> = (0..threads)
-            .map(|thread| {
-                let done = &done;
-                scope.spawn(move || {
-                    for attempt in 0..tries / threads {
-                        let own = format!("own-{thread}");
-                        done.fetch_add(usize::from(attack(path, &own, attempt).is_ok()), Relaxed);
-                    }
-                })
-            })
-            .collect();
-        for attacker in attackers {
-            let _ = attacker.join();
+        for thread in 0..3 {
+            let (one_more, done) = (&one_more, &done);
+            scope.spawn(move || {
+                let own = format!("own-{thread}");
+                for attempt in (0..).take_while(|_| one_more()) {
+                    done.fetch_add(usize::from(attack(path, &own, attempt).is_ok()), Relaxed);
+                }
+            });
         }
-        STOP.store(true, Relaxed);
-        let _ = swapper.join();
     });
+    tell("exchanged", &exchanged.into_inner().to_string());
     tell("succeeded", &done.into_inner().to_string());
 }
 

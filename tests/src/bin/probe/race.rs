@@ -6,7 +6,6 @@
 use crate::net::{connect, socket};
 use crate::sys::{self, addr, call};
 use crate::{number, tell};
-use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 /// A sockaddr_in as eight halves: family, port, address, padding.
@@ -42,6 +41,8 @@ pub(crate) fn run(op: &str, args: &[&str]) -> bool {
         ("race-open", [allowed, denied, tries]) => race_open(allowed, denied, number(tries)),
         ("race-read", [allowed, denied, tries]) => race_read(allowed, denied, number(tries)),
         ("race-chmod", [allowed, denied, tries]) => race_chmod(allowed, denied, number(tries)),
+        ("race-link", [allowed, denied, tries]) => race_link(allowed, denied, number(tries)),
+        ("race-rename", [allowed, denied, tries]) => race_rename(allowed, denied, number(tries)),
         ("race-read-entries", [one, two, path, tries]) => {
             race_read_entries(one, two, path, number(tries));
         }
@@ -251,7 +252,7 @@ fn open(path: usize, flags: i32) -> sys::Result {
 }
 
 fn race_open(allowed: &str, denied: &str, tries: usize) {
-    flip(allowed, denied, |path| repeat(tries, || overwrite(path)));
+    flip(allowed, denied, |path| in_threads(tries, || overwrite(path)));
 }
 
 /// Overwrites the file at `path` with `pwned`.
@@ -264,31 +265,59 @@ fn overwrite(path: usize) -> bool {
 
 /// Counts how often the denied file's first byte ('S') was read.
 fn race_read(allowed: &str, denied: &str, tries: usize) {
-    let leaked = Cell::new(0);
-    flip(allowed, denied, |path| repeat(tries, || leaks(path, &leaked)));
-    tell("leaked", &leaked.get().to_string());
+    let leaked = AtomicUsize::new(0);
+    flip(allowed, denied, |path| in_threads(tries, || leaks(path, &leaked)));
+    tell("leaked", &leaked.into_inner().to_string());
 }
 
 /// The same for a path whose entries `one` and `two` are exchanged.
 fn race_read_entries(one: &str, two: &str, path: &str, tries: usize) {
-    let (path, leaked) = (sys::cstr(path), Cell::new(0));
-    swap(one, two, || repeat(tries, || leaks(addr(path.as_c_str()), &leaked)));
-    tell("leaked", &leaked.get().to_string());
+    let (path, leaked) = (sys::cstr(path), AtomicUsize::new(0));
+    swap(one, two, || in_threads(tries, || leaks(addr(path.as_c_str()), &leaked)));
+    tell("leaked", &leaked.into_inner().to_string());
 }
 
 /// Reads a byte at `path`, and counts it if it is the denied file's.
-fn leaks(path: usize, leaked: &Cell<usize>) -> bool {
+fn leaks(path: usize, leaked: &AtomicUsize) -> bool {
     let Ok(fd) = open(path, libc::O_RDONLY) else { return false };
     let mut byte = [0u8; 1];
     let _ = call(libc::SYS_read, &[fd, sys::addr_mut(&mut byte), 1]);
     let _ = call(libc::SYS_close, &[fd]);
-    leaked.set(leaked.get() + usize::from(byte[0] == b'S'));
+    leaked.fetch_add(usize::from(byte[0] == b'S'), Relaxed);
     true
 }
 
 fn race_chmod(allowed: &str, denied: &str, tries: usize) {
     let chmod = |path| call(libc::SYS_chmod, &[path, 0o777]).is_ok();
-    flip(allowed, denied, |path| repeat(tries, || chmod(path)));
+    flip(allowed, denied, |path| in_threads(tries, || chmod(path)));
+}
+
+/// A name of its own for each thread.
+fn own_name() -> std::ffi::CString {
+    sys::cstr(&format!("own-{}", call(libc::SYS_gettid, &[]).unwrap_or_default()))
+}
+
+/// Links the file to another name, writes to it there, and removes that name.
+fn race_link(allowed: &str, denied: &str, tries: usize) {
+    let attempt = |path| {
+        let own = own_name();
+        let own = addr(own.as_c_str());
+        let linked = call(libc::SYS_link, &[path, own]).is_ok();
+        linked && overwrite(own) && call(libc::SYS_unlink, &[own]).is_ok()
+    };
+    flip(allowed, denied, |path| in_threads(tries, || attempt(path)));
+}
+
+/// Moves the file away, and to the allowed name.
+fn race_rename(allowed: &str, denied: &str, tries: usize) {
+    let back = sys::cstr(allowed);
+    let attempt = |path| {
+        let own = own_name();
+        let own = addr(own.as_c_str());
+        call(libc::SYS_rename, &[path, own]).is_ok()
+            && call(libc::SYS_rename, &[own, addr(back.as_c_str())]).is_ok()
+    };
+    flip(allowed, denied, |path| in_threads(tries, || attempt(path)));
 }
 
 /// The address of a pathname socket as text, family and all.
@@ -375,7 +404,7 @@ fn bind_unix(path: &str, address: &str) -> bool {
 
 fn race_swap(one: &str, two: &str, path: &str, tries: usize) {
     let path = sys::cstr(path);
-    swap(one, two, || repeat(tries, || overwrite(addr(path.as_c_str()))));
+    swap(one, two, || in_threads(tries, || overwrite(addr(path.as_c_str()))));
 }
 
 /// Exchanges the entries `one` and `two` (a symlink to a denied place and an allowed file, say)

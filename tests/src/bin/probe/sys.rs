@@ -96,6 +96,7 @@ pub(crate) fn name(errno: i32) -> String {
         libc::EMFILE => "EMFILE",
         libc::ENFILE => "ENFILE",
         libc::ENOTTY => "ENOTTY",
+        libc::ERANGE => "ERANGE",
         libc::EROFS => "EROFS",
         libc::EMLINK => "EMLINK",
         libc::ENAMETOOLONG => "ENAMETOOLONG",

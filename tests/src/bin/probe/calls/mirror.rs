@@ -83,18 +83,27 @@ impl Rules {
             libc::O_WRONLY | libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC | libc::O_TMPFILE;
         let is_change = match line.open_flags() {
             Some(flags) => flags & libc::O_PATH == 0 && flags & (writes & !libc::O_DIRECTORY) != 0,
-            None => line.call.changes,
+            // Both times are to stay: the kernel does not even look.
+            None => line.call.changes && !line.words.contains(&"omit"),
         };
         if !is_change {
             return None;
         }
         let names = names(calls, line);
-        // The entry that names the tree lies outside of it.
+        // The entry that names the tree lies outside of it. A pipe lies nowhere.
         let is_of_entry = line.call.removes || line.call.name.starts_with("link");
-        let is_outside =
-            |name: &PathBuf| !name.starts_with(&self.root) || (is_of_entry && *name == self.root);
+        let is_outside = |name: &PathBuf| {
+            name.is_absolute() && !name.starts_with(&self.root)
+                || (is_of_entry && *name == self.root)
+        };
         if names.iter().any(is_outside) {
             return Some("outside");
+        }
+        // By its path from the root directory the allowed tree can no longer be told from another.
+        let is_closed = fs::symlink_metadata(self.root.join("."))
+            .is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied);
+        if is_closed && !(self.literal.is_empty() && self.suffixes.is_empty()) {
+            return Some("closed");
         }
         let is_denied = |name: &PathBuf| self.is_denied(name, line.call.removes);
         names.iter().any(is_denied).then_some("denied")
@@ -125,13 +134,18 @@ impl Rules {
             })
     }
 
-    /// Whether a name that a rule matches stands below the directory.
+    /// Whether a name that a rule matches stands below the directory, or could: its owner may close it.
     fn contains(&self, directory: &Path) -> bool {
         let is_directory = fs::symlink_metadata(directory).is_ok_and(|found| found.is_dir());
-        let entries = is_directory.then(|| fs::read_dir(directory).ok()).flatten();
-        entries.into_iter().flatten().flatten().any(|entry| {
-            let path = entry.path();
-            self.matches(&path) || self.contains(&path)
+        if !is_directory || self.literal.is_empty() && self.suffixes.is_empty() {
+            return false;
+        }
+        let Ok(mut entries) = fs::read_dir(directory) else { return true };
+        entries.any(|entry| {
+            entry.map_or(true, |entry| {
+                let path = entry.path();
+                self.matches(&path) || self.contains(&path)
+            })
         })
     }
 
@@ -175,7 +189,9 @@ impl Rules {
 fn names(calls: &Calls, line: &Line<'_>) -> Vec<PathBuf> {
     let mut names = Vec::new();
     for (at, path) in line.paths() {
-        names.extend(objects(calls, at, path, follows(line)));
+        // A slash leads through a symbolic link, but for what takes a name away.
+        let follows = follows(line) || !line.call.removes && path.ends_with('/');
+        names.extend(objects(calls, at, path, follows));
     }
     for (kind, word) in line.arguments() {
         if kind == Kind::Descriptor {
@@ -189,10 +205,12 @@ fn names(calls: &Calls, line: &Line<'_>) -> Vec<PathBuf> {
 fn follows(line: &Line<'_>) -> bool {
     match line.call.name {
         "linkat" => line.words.last().is_some_and(|flags| number(flags) & 0x400 != 0),
-        "fchmodat2" | "utimensat" => {
+        "fchmodat2" | "utimensat" | "fchownat" => {
             line.words.last().is_none_or(|flags| number(flags) & 0x100 == 0)
         }
-        "truncate" | "chmod" | "fchmodat" => true,
+        "truncate" | "chmod" | "fchmodat" | "utimes-now" | "chown" | "setxattr" | "removexattr" => {
+            true
+        }
         _ => line.open_flags().is_some_and(|flags| {
             let exclusive = libc::O_CREAT | libc::O_EXCL;
             flags & libc::O_NOFOLLOW == 0 && flags & exclusive != exclusive

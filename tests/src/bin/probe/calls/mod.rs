@@ -7,7 +7,7 @@
 //! a path (`@` is the directory that the script starts in, `{3}` the number of the descriptor in
 //! slot 3, `''` the empty path, `!null` and `!bad` addresses that are none, `!edge:PATH` one whose
 //! NUL is the last byte before unmapped memory, `!torn:PATH` one without a NUL there), a descriptor
-//! (`cwd`, a slot `s0` to `s5`, `closed`, `pipe`), or a number. A call that opens has first the slot
+//! (`cwd`, a slot `s0` to `s5`, `closed`, `pipe`), a number, or what [`table::Kind`] says. A call that opens has first the slot
 //! that keeps the descriptor.
 
 mod mirror;
@@ -111,12 +111,16 @@ struct Calls {
     root: PathBuf,
     buffer: Vec<u64>,
     how: [u64; 6],
+    times: [i64; 4],
 }
 
 impl Calls {
     fn new() -> Self {
         let root = std::env::current_dir().unwrap_or_else(|error| usage(&error.to_string()));
-        Self { slots: [None; SLOTS], root, buffer: vec![0; PAGE / 8], how: [0; 6] }
+        // What the tests' own caller left open would shift the numbers outside.
+        let _ = call(libc::SYS_close_range, &[3, u32::MAX as usize, 0]);
+        own_pipe();
+        Self { slots: [None; SLOTS], root, buffer: vec![0; PAGE / 8], how: [0; 6], times: [0; 4] }
     }
 
     fn root(&self) -> &str {
@@ -164,7 +168,7 @@ impl Calls {
                 Kind::New => {
                     next();
                 }
-                Kind::Path | Kind::Target => {
+                Kind::Path | Kind::Target | Kind::Name => {
                     let path = self.place(next());
                     arguments.push(path.address());
                     kept.push(path);
@@ -184,7 +188,23 @@ impl Calls {
                     self.how[..3].copy_from_slice(&[flags as u64, mode as u64, resolve as u64]);
                     arguments.extend([addr(&self.how), size.min(48)]);
                 }
-                Kind::Times => arguments.push(addr(&table::TIMES)),
+                Kind::Value => {
+                    let value = match next() {
+                        "!bad" => Placed::Nowhere(1),
+                        word => Placed::Bytes(table::value(word)),
+                    };
+                    arguments.extend([value.address(), value.len()]);
+                    kept.push(value);
+                }
+                Kind::Owner => arguments.push(owner(next())),
+                Kind::Times => arguments.push(match next() {
+                    "!null" => 0,
+                    "!bad" => 1,
+                    word => {
+                        self.times = table::times(word).unwrap_or_else(|| usage(word));
+                        addr(&self.times)
+                    }
+                }),
                 Kind::Buffer => arguments.push(addr_mut(&mut self.buffer[..])),
                 Kind::Size => arguments.push(PAGE - 1),
             }
@@ -204,14 +224,19 @@ impl Calls {
         };
         if let Some((Kind::New, word)) = line.arguments().next() {
             self.slots[slot(word)] = Some(value);
-            // O_NOFOLLOW says how the path was followed, and nothing about the open file.
-            let flags = call(libc::SYS_fcntl, &[value, libc::F_GETFL as usize]).unwrap_or(0);
-            let flags = flags & !(libc::O_NOFOLLOW as usize);
+            let mut flags = call(libc::SYS_fcntl, &[value, libc::F_GETFL as usize]).unwrap_or(0);
             let cloexec = call(libc::SYS_fcntl, &[value, libc::F_GETFD as usize]).unwrap_or(9);
             let empty = sys::cstr("");
             let empty = addr(empty.as_c_str());
-            let stat = Stat::of(value, empty, libc::AT_EMPTY_PATH).map(|stat| stat.text());
-            return format!("OK {value} {flags:#o} {cloexec} {}", stat.unwrap_or_else(sys::name));
+            let stat = Stat::of(value, empty, libc::AT_EMPTY_PATH);
+            // The broker opens a file as the object that it judged, to which a magic link leads.
+            let is_opened = flags & (libc::O_DIRECTORY | libc::O_PATH) as usize == 0
+                && stat.as_ref().is_ok_and(|stat| stat.kind() != libc::S_IFDIR);
+            if is_opened {
+                flags &= !(libc::O_NOFOLLOW as usize);
+            }
+            let stat = stat.map_or_else(sys::name, |stat| stat.text());
+            return format!("OK {value} {flags:#o} {cloexec} {stat}");
         }
         let detail = match line.call.name {
             "close" => {
@@ -233,6 +258,17 @@ impl Calls {
                 let world = self.root.parent().and_then(|path| path.to_str()).unwrap_or("/");
                 let text = text.replace(world, "@@");
                 text.trim_end_matches('\0').replace(['\n', ' ', '\0'], "?")
+            }
+            "getxattr" | "lgetxattr" | "fgetxattr" => {
+                let bytes = self.bytes();
+                bytes.iter().take(value).map(|byte| format!("{byte:02x}")).collect()
+            }
+            "listxattr" | "llistxattr" | "flistxattr" => {
+                let bytes: Vec<u8> = self.bytes().into_iter().take(value).collect();
+                let text = String::from_utf8_lossy(&bytes).into_owned();
+                let mut names: Vec<&str> = text.split_terminator('\0').collect();
+                names.sort_unstable();
+                names.join(",")
             }
             "stat" | "lstat" | "newfstatat" => Stat::from(&self.buffer).text(),
             _ => format!("{value}"),
@@ -270,7 +306,7 @@ impl Calls {
             let stat = Stat::of(self.descriptor(at), path.address(), libc::AT_SYMLINK_NOFOLLOW);
             text += &match stat {
                 Ok(stat) if line.call.name == "utimensat" => {
-                    format!(" [{} {}]", stat.text(), stat.modified_of_old())
+                    format!(" [{} {} {}]", stat.text(), when(stat.accessed), when(stat.modified))
                 }
                 Ok(stat) => format!(" [{}]", stat.text()),
                 Err(errno) => format!(" [{}]", sys::name(errno)),
@@ -312,6 +348,16 @@ impl Calls {
     }
 }
 
+/// Makes descriptor 0 a pipe of this process: linkat(2) asks who opened a descriptor.
+fn own_pipe() {
+    let mut ends = [0i32; 2];
+    let _ = call(libc::SYS_pipe2, &[addr_mut(&mut ends), 0]);
+    let _ = call(libc::SYS_dup2, &[ends[0] as usize, 0]);
+    for end in ends {
+        let _ = call(libc::SYS_close, &[end as usize]);
+    }
+}
+
 fn slot_of(word: &str) -> Option<usize> {
     let number: usize = word.strip_prefix('s')?.parse().ok()?;
     (number < SLOTS).then_some(number)
@@ -330,9 +376,19 @@ fn number(word: &str) -> usize {
     parsed.unwrap_or_else(|| crate::number(word))
 }
 
-/// A path in memory.
+fn owner(word: &str) -> usize {
+    match word {
+        // The user and the group have the same number here.
+        "own" => call(libc::SYS_geteuid, &[]).unwrap_or_default(),
+        "none" => u32::MAX as usize,
+        word => number(word),
+    }
+}
+
+/// A path or a value in memory.
 enum Placed {
     Text(std::ffi::CString),
+    Bytes(Vec<u8>),
     /// The last bytes of a page that nothing follows.
     Edge {
         page: usize,
@@ -363,6 +419,7 @@ impl Placed {
     fn address(&self) -> usize {
         match self {
             Self::Text(text) => addr(text.as_c_str()),
+            Self::Bytes(bytes) => addr(&bytes[..]),
             Self::Edge { page, offset } => page + offset,
             Self::Nowhere(address) => *address,
         }
@@ -371,6 +428,7 @@ impl Placed {
     fn len(&self) -> usize {
         match self {
             Self::Text(text) => text.as_bytes().len(),
+            Self::Bytes(bytes) => bytes.len(),
             Self::Edge { offset, .. } => PAGE - offset,
             Self::Nowhere(_) => 0,
         }
@@ -392,7 +450,13 @@ struct Stat {
     owner: u32,
     group: u32,
     size: u64,
+    accessed: u64,
     modified: u64,
+}
+
+/// A time that utimensat sets here, and `now` for all that a clock set.
+fn when(time: u64) -> String {
+    if time < 1_500_000_000 { time.to_string() } else { "now".to_owned() }
 }
 
 impl Stat {
@@ -410,6 +474,7 @@ impl Stat {
             owner: (words[3] >> 32) as u32,
             group: words[4] as u32,
             size: words[6],
+            accessed: words[9],
             modified: words[11],
         }
     }
@@ -420,11 +485,6 @@ impl Stat {
 
     fn is_fifo(&self) -> bool {
         self.kind() == libc::S_IFIFO
-    }
-
-    /// The time that utimensat sets here, and `now` for all that a clock set.
-    fn modified_of_old(&self) -> String {
-        if self.modified < 1_500_000_000 { self.modified.to_string() } else { "now".to_owned() }
     }
 
     fn text(&self) -> String {

@@ -19,7 +19,13 @@ pub(super) enum Kind {
     Content,
     /// A struct open_how and its size, said as FLAGS:MODE:RESOLVE:SIZE.
     How,
-    /// [`TIMES`].
+    /// The name of an extended attribute.
+    Name,
+    /// The value of one, and its size: see [`value`].
+    Value,
+    /// A user or a group: `own`, `none` for all ones, or a number.
+    Owner,
+    /// Two times, see [`times`].
     Times,
     /// A buffer to write to.
     Buffer,
@@ -30,7 +36,7 @@ pub(super) enum Kind {
 impl Kind {
     /// Whether a word of the script says it.
     pub(super) fn has_word(self) -> bool {
-        !matches!(self, Self::Times | Self::Buffer | Self::Size)
+        !matches!(self, Self::Buffer | Self::Size)
     }
 }
 
@@ -45,8 +51,50 @@ pub(super) struct Call {
     pub(super) removes: bool,
 }
 
-/// What utimensat sets.
-pub(super) const TIMES: [i64; 4] = [1_000_000_000, 0, 1_200_000_000, 0];
+/// Two `struct timespec` for utimensat: access, modification.
+pub(super) fn times(word: &str) -> Option<[i64; 4]> {
+    let (now, omit) = (libc::UTIME_NOW, libc::UTIME_OMIT);
+    Some(match word {
+        "old" => [1_000_000_000, 0, 1_200_000_000, 0],
+        "older" => [900_000_000, 5, 800_000_000, 7],
+        "now" => [0, now, 0, now],
+        "omit" => [7, omit, 8, omit],
+        "omit-first" => [7, omit, 1_100_000_000, 0],
+        "omit-last" => [1_100_000_000, 0, 8, omit],
+        "now-first" => [0, now, 1_000_000_000, 0],
+        "invalid" => [0, 1_000_000_000, 0, 0],
+        _ => return None,
+    })
+}
+
+/// The value of an extended attribute: an access control list (acl(5); version 2, then tag,
+/// permissions and id of each entry), or the word itself.
+pub(super) fn value(word: &str) -> Vec<u8> {
+    const NO_ID: u32 = u32::MAX;
+    let (user_obj, user, group_obj, mask, other) = (1u16, 2u16, 4u16, 0x10u16, 0x20u16);
+    let entries: &[(u16, u16, u32)] = match word {
+        "acl-minimal" => &[(user_obj, 6, NO_ID), (group_obj, 4, NO_ID), (other, 0, NO_ID)],
+        "acl" => &[
+            (user_obj, 7, NO_ID),
+            (user, 6, 1234),
+            (group_obj, 5, NO_ID),
+            (mask, 6, NO_ID),
+            (other, 1, NO_ID),
+        ],
+        "acl-without-mask" => {
+            &[(user_obj, 7, NO_ID), (user, 6, 1234), (group_obj, 5, NO_ID), (other, 1, NO_ID)]
+        }
+        "big" => return vec![b'b'; 3000],
+        _ => return word.as_bytes().to_vec(),
+    };
+    let mut bytes = 2u32.to_ne_bytes().to_vec();
+    for (tag, permissions, id) in entries {
+        bytes.extend(tag.to_ne_bytes());
+        bytes.extend(permissions.to_ne_bytes());
+        bytes.extend(id.to_ne_bytes());
+    }
+    bytes
+}
 
 const SYS_FCHMODAT2: i64 = 452;
 
@@ -67,8 +115,8 @@ const fn removes(name: &'static str, number: i64, kinds: &'static [Kind]) -> Cal
 }
 
 use Kind::{
-    Buffer, Content, Descriptor as Fd, Directory as Dir, How, New, Number as Num, Path, Size,
-    Target, Times,
+    Buffer, Content, Descriptor as Fd, Directory as Dir, How, Name, New, Number as Num, Owner,
+    Path, Size, Target, Times, Value,
 };
 
 static CALLS: &[Call] = &[
@@ -97,6 +145,23 @@ static CALLS: &[Call] = &[
     changes("fchmodat", libc::SYS_fchmodat, &[Dir, Path, Num]),
     changes("fchmodat2", SYS_FCHMODAT2, &[Dir, Path, Num, Num]),
     changes("utimensat", libc::SYS_utimensat, &[Dir, Path, Times, Num]),
+    changes("utimes-now", libc::SYS_utimes, &[Path, Num]),
+    changes("chown", libc::SYS_chown, &[Path, Owner, Owner]),
+    changes("lchown", libc::SYS_lchown, &[Path, Owner, Owner]),
+    changes("fchown", libc::SYS_fchown, &[Fd, Owner, Owner]),
+    changes("fchownat", libc::SYS_fchownat, &[Dir, Path, Owner, Owner, Num]),
+    changes("setxattr", libc::SYS_setxattr, &[Path, Name, Value, Num]),
+    changes("lsetxattr", libc::SYS_lsetxattr, &[Path, Name, Value, Num]),
+    changes("fsetxattr", libc::SYS_fsetxattr, &[Fd, Name, Value, Num]),
+    changes("removexattr", libc::SYS_removexattr, &[Path, Name]),
+    changes("lremovexattr", libc::SYS_lremovexattr, &[Path, Name]),
+    changes("fremovexattr", libc::SYS_fremovexattr, &[Fd, Name]),
+    reads("getxattr", libc::SYS_getxattr, &[Path, Name, Buffer, Size]),
+    reads("lgetxattr", libc::SYS_lgetxattr, &[Path, Name, Buffer, Size]),
+    reads("fgetxattr", libc::SYS_fgetxattr, &[Fd, Name, Buffer, Size]),
+    reads("listxattr", libc::SYS_listxattr, &[Path, Buffer, Size]),
+    reads("llistxattr", libc::SYS_llistxattr, &[Path, Buffer, Size]),
+    reads("flistxattr", libc::SYS_flistxattr, &[Fd, Buffer, Size]),
     changes("pwrite64", libc::SYS_pwrite64, &[Fd, Content, Num]),
     reads("pread64", libc::SYS_pread64, &[Fd, Buffer, Size, Num]),
     reads("chdir", libc::SYS_chdir, &[Path]),

@@ -1,0 +1,107 @@
+//! Directories that ignore case: there the rules, which compare names byte by byte, would miss other
+//! spellings of a denied name.
+//!
+//! ext4, f2fs and tmpfs flag such directories (FS_CASEFOLD_FL, ioctl_iflags(2)). Others, among them
+//! network and shared file systems of hosts that ignore case, show it only when a name is looked up in
+//! another spelling.
+
+use crate::view::identity;
+use rustix::fd::OwnedFd;
+use rustix::fs::{self, AtFlags, Dir, FileType, IFlags, Stat};
+use rustix::io;
+
+/// linux/fs.h
+const CASEFOLD: IFlags = IFlags::from_bits_retain(0x4000_0000);
+
+/// Whether names in `directory`, which is open for reading, that differ in case mean one entry.
+///
+/// # Errors
+/// Returns what getdents(2) returns.
+pub(crate) fn ignores_case(directory: &OwnedFd) -> io::Result<bool> {
+    // File systems without flags refuse.
+    if fs::ioctl_getflags(directory).is_ok_and(|flags| flags.contains(CASEFOLD)) {
+        return Ok(true);
+    }
+    let names = Dir::read_from(directory)?.map(|entry| Ok(entry?.file_name().to_bytes().to_vec()));
+    let look_up = |name: &[u8]| fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).ok();
+    meets_itself(names, look_up)
+}
+
+/// Whether the first entry of `names` that can tell is found under another spelling, too.
+fn meets_itself(
+    names: impl Iterator<Item = io::Result<Vec<u8>>>,
+    look_up: impl Fn(&[u8]) -> Option<Stat>,
+) -> io::Result<bool> {
+    for name in names {
+        let name = name?;
+        let other = respelled(&name);
+        if other == name {
+            continue;
+        }
+        let Some(found) = look_up(&name) else { continue };
+        // A hard link can be spelled so.
+        let is_directory = FileType::from_raw_mode(found.st_mode) == FileType::Directory;
+        if is_directory || found.st_nlink == 1 {
+            return Ok(look_up(&other).is_some_and(|other| identity(&other) == identity(&found)));
+        }
+    }
+    Ok(false)
+}
+
+/// The name with each letter of ASCII in the other case.
+fn respelled(name: &[u8]) -> Vec<u8> {
+    let respell = |byte: &u8| match byte.is_ascii_uppercase() {
+        true => byte.to_ascii_lowercase(),
+        false => byte.to_ascii_uppercase(),
+    };
+    name.iter().map(respell).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::policy::test_directory::TestDirectory;
+    use rustix::fs::{Mode, OFlags};
+
+    fn open(path: impl AsRef<std::path::Path>) -> OwnedFd {
+        fs::open(path.as_ref(), OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).unwrap()
+    }
+
+    /// Asks of a directory of this machine as one would answer that looks names up by `spell`.
+    fn meets(directory: &OwnedFd, spell: impl Fn(&[u8]) -> Vec<u8>) -> bool {
+        let names = Dir::read_from(directory).unwrap();
+        let names = names.map(|entry| Ok(entry?.file_name().to_bytes().to_vec()));
+        let look_up =
+            |name: &[u8]| fs::statat(directory, &spell(name)[..], AtFlags::SYMLINK_NOFOLLOW).ok();
+        meets_itself(names, look_up).unwrap()
+    }
+
+    #[test]
+    fn a_name_that_is_found_in_another_spelling_tells() {
+        let dir = TestDirectory::new();
+        dir.directory("tree");
+        let tree = open(dir.path("tree"));
+        let exact = |name: &[u8]| name.to_vec();
+        let lower = |name: &[u8]| name.to_ascii_lowercase();
+        assert!(!meets(&tree, lower), "nothing is there");
+        dir.file("tree/1", "");
+        assert!(!meets(&tree, lower), "no letter is there");
+        dir.file("tree/.env", "");
+        assert!(meets(&tree, lower));
+        assert!(!meets(&tree, exact));
+        assert!(!ignores_case(&tree).unwrap());
+        // Two files, or two names of one, are no spellings.
+        dir.file("tree/.ENV", "");
+        assert!(!meets(&tree, exact));
+        std::fs::remove_file(dir.path("tree/.ENV")).unwrap();
+        std::fs::hard_link(dir.path("tree/.env"), dir.path("tree/.ENV")).unwrap();
+        assert!(!meets(&tree, exact));
+    }
+
+    #[test]
+    fn letters_change_case_and_nothing_else_does() {
+        assert_eq!(respelled(b".Env-1\xc3\xa9"), b".eNV-1\xc3\xa9");
+        assert_eq!(respelled(b"1"), b"1");
+    }
+}
