@@ -370,6 +370,27 @@ say(len(results), set(results)); say('stop'); line(); os._exit(0)";
 }
 
 #[test]
+fn another_connect_tells_how_the_first_one_went() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_local_binding();
+        // Found connected at once, and only after the broker has had time to look.
+        for pause in ["0", "0.6"] {
+            let script = format!(
+                "import select
+s = serve(socket.AF_INET, '127.0.0.1'); c = socket.socket(); c.setblocking(False)
+first = c.connect_ex(s.getsockname()); select.select([], [c], [], 5); time.sleep({pause})
+again = [c.connect_ex(s.getsockname()) for _ in range(3)]
+peer = s.accept()[0]; c.setblocking(True); peer.send(b'reached'); say(first, again, c.recv(9))"
+            );
+            let (inside, outside) =
+                (sandbox.run(python(&script)), sandbox.run_outside(python(&script)));
+            assert_eq!(outside.stdout, "115 [0, 106, 106] b'reached'\n", "{outside:#?}");
+            assert_eq!(inside.stdout, outside.stdout, "{inside:#?}");
+        }
+    });
+}
+
+#[test]
 fn python_s_file_server_serves_curl() {
     for_each_user(|user| {
         let sandbox = Sandbox::of(user).allow_local_binding();

@@ -56,7 +56,14 @@ impl Server {
             AddressUse::Connect => NetworkOperation::Connect,
             AddressUse::Bind => NetworkOperation::Bind,
         };
-        let socket = self.take(target, number, operation, || endpoint.describe())?;
+        let socket = match self.take(target, number, operation, || endpoint.describe()) {
+            // Decided since the last call was interrupted, or did not wait.
+            Err(Errno::ISCONN) if self.listener.is_waiting(id) => {
+                let told = self.stand_ins.tell(target, number);
+                return if told { Ok(()) } else { Err(Errno::ISCONN) };
+            }
+            socket => socket?,
+        };
         // Binding a low port and passing a directory are rights: they must be the target's own.
         let needs_rights = kind == AddressUse::Bind || matches!(goal, Goal::Peer(_));
         if needs_rights && !self.same_credentials_as(target)? {
@@ -103,7 +110,7 @@ impl Server {
                     ports
                 });
                 let result = socket.connect(&leads_to, || self.look_after(turn, id, target));
-                self.stand_ins.leave_if_connected(&socket);
+                self.stand_ins.leave_if_connected(&socket, result.is_ok());
                 let goes_on = Err(Errno::INPROGRESS);
                 if [Ok(()), goes_on, Err(RESTART), Err(Errno::INTR)].contains(&result) {
                     if let Some(proxy) = &self.judges.proxy {
@@ -129,7 +136,7 @@ impl Server {
     ) -> io::Result<()> {
         let socket = Arc::new(socket);
         let result = self.connect_held(turn, (id, target, number), &socket, address, held);
-        self.stand_ins.leave_if_connected(&*socket);
+        self.stand_ins.leave_if_connected(&*socket, result.is_ok());
         result
     }
 
@@ -180,7 +187,7 @@ impl Server {
         let is_there = || if socket.is_at(target, number) { Ok(()) } else { Err(Errno::BADF) };
         let ended = socket.wait(|| is_there().and(self.has(held)));
         self.ports().finish(socket, ended.is_ok());
-        Ok(())
+        answer
     }
 
     /// Whether a peer is still to be waited for: the target can be gone, or have got a signal.

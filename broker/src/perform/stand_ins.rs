@@ -40,10 +40,17 @@ pub(crate) struct StandIns {
 struct Known {
     /// By inode.
     kept: HashMap<u64, StandIn>,
-    /// The inodes of those that were connected last, and left to the sandbox.
-    left: VecDeque<u64>,
+    /// Those that were connected last, and left to the sandbox.
+    left: VecDeque<Left>,
     /// A thread looks after those that are kept.
     looked_after: bool,
+}
+
+#[derive(Debug)]
+struct Left {
+    inode: u64,
+    /// Whether a connect has said so: the first that is made after the fact does (connect(2)).
+    told: bool,
 }
 
 #[derive(Debug)]
@@ -82,23 +89,27 @@ impl StandIns {
         io::fcntl_dupfd_cloexec(&one.socket, 0).map(Some)
     }
 
-    /// Leaves `socket` to the sandbox if it is connected: only the sandbox shall keep it open.
-    pub(crate) fn leave_if_connected(&self, socket: impl AsFd) {
+    /// Leaves `socket` to the sandbox if it is connected: only the sandbox shall keep it open. `told`
+    /// is whether the sandbox knows.
+    pub(crate) fn leave_if_connected(&self, socket: impl AsFd, told: bool) {
         let mut known = self.known();
         if known.kept.is_empty() || !is_connected(&socket) {
             return;
         }
         if let Ok(stat) = fs::fstat(&socket) {
-            known.leave(stat.st_ino);
+            known.leave(stat.st_ino, told);
         }
     }
 
     /// Whether descriptor `number` of `target` is a socket that was left to the sandbox.
     pub(crate) fn is_left(&self, target: Target, number: RawFd) -> bool {
-        let left = &self.known().left;
-        // The inode numbers of sockets are reused only after all others were.
-        !left.is_empty()
-            && holders::socket_at(target.thread(), number).is_some_and(|one| left.contains(&one))
+        self.known().left_at(target, number).is_some()
+    }
+
+    /// Whether it was left without the sandbox's knowledge, which it has from now on.
+    pub(crate) fn tell(&self, target: Target, number: RawFd) -> bool {
+        let mut known = self.known();
+        known.left_at(target, number).is_some_and(|left| !std::mem::replace(&mut left.told, true))
     }
 
     /// Keeps `socket`, which `target` has got as descriptor `number`, as long as the sandbox has it.
@@ -163,7 +174,7 @@ impl StandIns {
         let mut known = self.known();
         let connected = known.kept.iter().filter(|(_, one)| is_connected(&one.socket));
         let connected: Vec<u64> = connected.map(|(&inode, _)| inode).collect();
-        connected.into_iter().for_each(|inode| known.leave(inode));
+        connected.into_iter().for_each(|inode| known.leave(inode, false));
     }
 
     /// Lets go of what was bound, and nobody in the sandbox has any more.
@@ -200,15 +211,25 @@ impl StandIns {
 }
 
 impl Known {
+    /// What was left that `target` has as descriptor `number`.
+    fn left_at(&mut self, target: Target, number: RawFd) -> Option<&mut Left> {
+        if self.left.is_empty() {
+            return None;
+        }
+        // The inode numbers of sockets are reused only after all others were.
+        let inode = holders::socket_at(target.thread(), number)?;
+        self.left.iter_mut().find(|left| left.inode == inode)
+    }
+
     /// Leaves `inode` to the sandbox.
-    fn leave(&mut self, inode: u64) {
+    fn leave(&mut self, inode: u64, told: bool) {
         if self.kept.remove(&inode).is_none() {
             return;
         }
         if self.left.len() >= LEFT_MAX {
             self.left.pop_front();
         }
-        self.left.push_back(inode);
+        self.left.push_back(Left { inode, told });
     }
 }
 
