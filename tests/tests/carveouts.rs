@@ -8,7 +8,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tests::{Outcome, Running, Sandbox, Snapshot, User, for_each_user};
+use tests::{Outcome, Running, Sandbox, Snapshot, User, for_each_user, race_tries};
 
 /// For races: a machine with much else to do takes its time.
 const LONG: Duration = Duration::from_secs(120);
@@ -731,7 +731,8 @@ fn a_racing_directory_does_not_lead_to_a_denied_file() {
     for_each_user(|user| {
         let sandbox = raced(user, ".env", "secret");
         let before = Snapshot::of(sandbox.path("work/secret/.env"));
-        let outcome = sandbox.probe("race-entries link mine mine/.env 50000");
+        let outcome =
+            sandbox.probe(format!("race-entries link mine mine/.env {}", race_tries(50_000)));
         before.unchanged();
         assert_ne!(outcome.result("exchanged"), "0");
         assert!(succeeded(&outcome) > 0, "{outcome:#?}");
@@ -745,7 +746,8 @@ fn a_racing_directory_does_not_lead_outside() {
         let sandbox = raced(user, "file", "../outside");
         sandbox.file("outside/file", "Secret");
         let before = Snapshot::of(sandbox.path("outside"));
-        let outcome = sandbox.probe("race-entries link mine mine/file 50000");
+        let outcome =
+            sandbox.probe(format!("race-entries link mine mine/file {}", race_tries(50_000)));
         before.unchanged();
         assert_ne!(outcome.result("exchanged"), "0");
         assert!(succeeded(&outcome) > 0, "{outcome:#?}");
@@ -759,7 +761,8 @@ fn a_racing_link_does_not_lead_to_a_denied_file() {
         let sandbox = raced(user, "file", "secret/.env");
         sandbox.file("work/plain/file", "mine!");
         let before = Snapshot::of(sandbox.path("work/secret/.env"));
-        let outcome = sandbox.probe("race-entries link plain/file plain/file 50000");
+        let outcome = sandbox
+            .probe(format!("race-entries link plain/file plain/file {}", race_tries(50_000)));
         before.unchanged();
         assert_ne!(outcome.result("exchanged"), "0");
         assert!(succeeded(&outcome) > 0, "{outcome:#?}");
@@ -771,7 +774,8 @@ fn race_path(attack: &str) {
     let _turn = my_turn();
     let sandbox = carved(User::Caller).timeout(LONG);
     let before = Snapshot::of(sandbox.path("work/secret/.env"));
-    let outcome = sandbox.probe(format!("{attack} secret/twin secret/.env 100000"));
+    let outcome =
+        sandbox.probe(format!("{attack} secret/twin secret/.env {}", race_tries(100_000)));
     before.unchanged();
     assert!(succeeded(&outcome) > 0, "{outcome:#?}");
 }
@@ -811,14 +815,14 @@ fn race_read(attack: &str) -> Sandbox {
 #[test]
 fn a_racing_path_does_not_show_what_may_not_be_read() {
     let _turn = my_turn();
-    race_read("race-read mine keys/key 100000");
+    race_read(&format!("race-read mine keys/key {}", race_tries(100_000)));
 }
 
 #[test]
 fn a_racing_directory_does_not_show_what_may_not_be_read() {
     let _turn = my_turn();
     // The thread that exchanges them makes as many calls.
-    let attack = "race-read-entries link mine mine 50000";
+    let attack = &format!("race-read-entries link mine mine {}", race_tries(50_000));
     let twin = race_read(attack).probe_outside(attack);
     assert_ne!(twin.result("leaked"), "0", "the race is not one");
 }

@@ -175,9 +175,12 @@ impl Name {
 /// What the kernel writes before the name of a memfd_create(2).
 const MEMORY: &[u8] = b"/memfd:";
 
-/// The magic link by which the broker names what a descriptor of its own refers to.
+/// The magic link by which the broker names what a descriptor of its own refers to. By number, which
+/// spares the kernel the way over the link `self`.
 pub(crate) fn own_link(descriptor: &OwnedFd) -> String {
-    format!("/proc/self/fd/{}", descriptor.as_raw_fd())
+    static PROCESS: OnceLock<u32> = OnceLock::new();
+    let process = PROCESS.get_or_init(std::process::id);
+    format!("/proc/{process}/fd/{}", descriptor.as_raw_fd())
 }
 
 /// The directory of the broker's descriptors, which its threads share.

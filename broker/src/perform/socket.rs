@@ -133,7 +133,11 @@ impl Socket {
         let kind = Kind {
             family: family.as_raw().into(),
             of: sockopt::socket_type(&socket)?.as_raw().cast_signed(),
-            protocol: protocol_number(sockopt::socket_protocol(&socket)?),
+            // Unix sockets have none.
+            protocol: match family {
+                AddressFamily::UNIX => 0,
+                _ => protocol_number(sockopt::socket_protocol(&socket)?),
+            },
         };
         let blocking = !fs::fcntl_getfl(&socket)?.contains(OFlags::NONBLOCK);
         if is_of_use(kind, rules) {
@@ -276,24 +280,34 @@ impl Socket {
         address: &Address,
         look: impl Fn() -> io::Result<()>,
     ) -> io::Result<()> {
+        match self.start(address)? {
+            Progress::Connected => Ok(()),
+            Progress::Handshake => {
+                self.wait(look)?;
+                self.outcome()
+            }
+            Progress::Queue => self.wait_for_room(address, look),
+        }
+    }
+
+    /// Connects a Unix socket when its peer's queue has room: nothing tells when that is.
+    fn wait_for_room(
+        &self,
+        address: &Address,
+        look: impl Fn() -> io::Result<()>,
+    ) -> io::Result<()> {
         let deadline = deadline(&self.descriptor)?;
         let mut pause = QUEUE_PAUSE;
         loop {
+            if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+                return Err(Errno::AGAIN);
+            }
+            look().map_err(|errno| interrupted(errno, deadline))?;
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(QUEUE_PAUSE_MAX);
             match self.start(address)? {
-                Progress::Connected => return Ok(()),
-                Progress::Handshake => {
-                    self.wait(look)?;
-                    return self.outcome();
-                }
-                // Nothing tells when the queue has room again.
-                Progress::Queue => {
-                    if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
-                        return Err(Errno::AGAIN);
-                    }
-                    look().map_err(|errno| interrupted(errno, deadline))?;
-                    std::thread::sleep(pause);
-                    pause = (pause * 2).min(QUEUE_PAUSE_MAX);
-                }
+                Progress::Queue => {}
+                Progress::Connected | Progress::Handshake => return Ok(()),
             }
         }
     }
