@@ -13,23 +13,21 @@
 mod cli;
 mod compile;
 mod control;
-mod datagrams;
 mod decide;
 mod failure;
-mod hard_links;
+mod files;
 mod notify;
 mod perform;
 mod policy;
-mod protect;
 mod proxy;
 mod removal;
 mod report;
+mod rules;
 mod run;
 mod sandbox;
 mod scratch;
 mod supervise;
 mod upstream;
-mod view;
 
 use cli::Command;
 use common::wire::Handover;

@@ -3,8 +3,8 @@
 //! It goes down by openat(2) and up by "..", so that depth costs neither stack nor descriptors (two
 //! are held at a time). It follows no symbolic link and stays on one device.
 
+use crate::files::view::{self, Identity};
 use crate::perform::object::own_link;
-use crate::view::{self, Identity};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, AtFlags, Dir, FileType, Mode, OFlags};
 use rustix::io::{self, Errno};

@@ -2,24 +2,24 @@
 
 use crate::cli;
 use crate::compile::options::Options;
-use crate::compile::{filters, grants, plan};
+use crate::compile::{datagrams, filters, grants, plan, protect};
 use crate::control::Control;
-use crate::datagrams;
+
 use crate::decide::address::{AddressRules, UnixRules};
 use crate::failure::Failure;
 use crate::notify::serve::Judges;
 use crate::notify::target;
 use crate::policy::load::Environment;
-use crate::policy::pattern::Pattern;
 use crate::policy::resolve::{Files, Network, Policy};
-use crate::policy::rules::Rules;
-use crate::protect;
+use crate::rules::paths::Rules;
+use crate::rules::pattern::Pattern;
+
+use crate::files::view::{self, Identity, View, Wanted};
 use crate::proxy::{self, Proxy};
 use crate::report::{Stream, Traps};
 use crate::run;
 use crate::scratch::Scratch;
 use crate::supervise::{Family, Signals};
-use crate::view::{self, Identity, View, Wanted};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::FileType;
 use rustix::io::Errno;

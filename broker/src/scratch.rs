@@ -4,8 +4,8 @@
 //! is gone, and by that a later run knows what to remove.
 
 use crate::failure::{Failure, strerror};
+use crate::files::view::{Identity, identity_of};
 use crate::removal;
-use crate::view::{Identity, identity_of};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{self, AtFlags, Dir, FlockOperation, Mode, OFlags};
 use rustix::io::{self, Errno};

@@ -5,7 +5,7 @@
 //! network and shared file systems of hosts that ignore case, show it only when a name is looked up in
 //! another spelling.
 
-use crate::view::identity;
+use crate::files::view::identity;
 use rustix::fd::OwnedFd;
 use rustix::fs::{self, AtFlags, Dir, FileType, IFlags, Stat};
 use rustix::io;

@@ -6,8 +6,8 @@
 //! object that was opened here: another at the same path later is another object. Source: landlock(7).
 
 use super::fold;
-use crate::policy::rules::{Cursor, Names, Rules};
-use crate::view::{self, Identity, Origin, Wanted};
+use crate::files::view::{self, Identity, Origin, Wanted};
+use crate::rules::paths::{Cursor, Names, Rules};
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset,
     RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, Scope,

@@ -7,12 +7,12 @@
 
 use super::target::Target;
 use crate::decide::call::{FileCall, Spot, writes};
+use crate::files::view::{Origin, View, Wanted};
 use crate::perform::entry::Entry;
 use crate::perform::object::Object;
 use crate::perform::open::{self, Goal};
 use crate::perform::path;
 use crate::report::Denial;
-use crate::view::{Origin, View, Wanted};
 use common::trap::FileOperation;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags};

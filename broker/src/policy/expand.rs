@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use super::pattern::{Component, Pattern};
+use crate::rules::pattern::{Component, Pattern};
 
 /// How many entries all globs of a policy may look at together; beyond it the launch would take noticeable time.
 pub(crate) const MAX_ENTRIES: usize = 100_000;

@@ -7,10 +7,8 @@ pub(crate) mod expand;
 pub(crate) mod load;
 pub(crate) mod locate;
 pub(crate) mod nearest;
-pub(crate) mod pattern;
 pub(crate) mod proxy;
 pub(crate) mod resolve;
-pub(crate) mod rules;
 pub(crate) mod schema;
 
 #[cfg(test)]

@@ -11,11 +11,11 @@ use super::error::{Origin, PolicyError};
 use super::expand::{self, expand};
 use super::load::{Environment, Loaded, load};
 use super::locate::{Located, locate};
-use super::pattern::{Component, Pattern};
 use super::proxy::{CallerProxies, CallerProxy};
-use super::rules::Rules;
 use super::schema::{Item, RawNetwork, RawPolicy};
 use crate::cli::Options;
+use crate::rules::paths::Rules;
+use crate::rules::pattern::{Component, Pattern};
 use common::upstream::Protocol;
 
 /// The policy in force, resolved against the file system and the environment as they were at launch.

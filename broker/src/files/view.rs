@@ -5,7 +5,7 @@
 //! be changed, the broker changes for the command: entries of the directories on the way to a denied
 //! path, and what is made in them later.
 
-use crate::policy::rules::{Cursor, Rules};
+use crate::rules::paths::{Cursor, Rules};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{self, AtFlags, Mode, OFlags, StatxFlags};
 use rustix::io;

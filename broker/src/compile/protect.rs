@@ -2,13 +2,13 @@
 //! that enforce it, or one run could take the next one's sandbox away; and what of the system
 //! undoes every rule.
 
-use crate::compile::grants::block_devices;
+use super::grants::block_devices;
+use super::hard_links::other_names;
 use crate::failure::Failure;
-use crate::hard_links::other_names;
 use crate::policy::error::PolicyError;
 use crate::policy::load::{Environment, trail_in};
-use crate::policy::pattern::Pattern;
 use crate::policy::resolve::Policy;
+use crate::rules::pattern::Pattern;
 use rustix::fs::Access;
 use std::path::{Path, PathBuf};
 

@@ -17,7 +17,7 @@ use std::path::{Component as PathComponent, Path, PathBuf};
 use std::sync::Arc;
 
 use super::pattern::{Component, Pattern};
-use super::resolve::Files;
+use crate::policy::resolve::Files;
 
 /// The file rules of a policy.
 #[derive(Debug, Clone)]

@@ -1,0 +1,4 @@
+//! What the policy says, as matchers: pure, asked by the launch and by every verdict.
+
+pub(crate) mod paths;
+pub(crate) mod pattern;
