@@ -3,9 +3,9 @@
 //! Nothing here blocks but poll(2). Notifications are answered by threads of their own.
 
 use crate::control::{Control, Message};
+use crate::domains::proxy::Proxy;
 use crate::failure::Failure;
 use crate::notify::serve::{Judges, Server};
-use crate::proxy::Proxy;
 use crate::report::Traps;
 use crate::supervise::{Family, Signals};
 use common::exit;

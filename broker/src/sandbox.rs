@@ -6,6 +6,7 @@ use crate::compile::{datagrams, filters, grants, plan, protect};
 use crate::control::Control;
 
 use crate::decide::address::{AddressRules, UnixRules};
+use crate::domains::proxy::{self, Proxy};
 use crate::failure::Failure;
 use crate::notify::serve::Judges;
 use crate::notify::target;
@@ -15,7 +16,6 @@ use crate::rules::paths::Rules;
 use crate::rules::pattern::Pattern;
 
 use crate::files::view::{self, Identity, View, Wanted};
-use crate::proxy::{self, Proxy};
 use crate::report::{Stream, Traps};
 use crate::run;
 use crate::scratch::Scratch;

@@ -1,5 +1,6 @@
 //! From policy files to a resolved [`Policy`](resolve::Policy): text, tree, merged fields, rules. Data walks one way.
 
+pub(crate) mod callers;
 pub(crate) mod document;
 pub(crate) mod domains;
 pub(crate) mod error;
@@ -7,7 +8,6 @@ pub(crate) mod expand;
 pub(crate) mod load;
 pub(crate) mod locate;
 pub(crate) mod nearest;
-pub(crate) mod proxy;
 pub(crate) mod resolve;
 pub(crate) mod schema;
 

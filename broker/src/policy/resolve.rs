@@ -6,12 +6,12 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use super::callers::{CallerProxies, CallerProxy};
 use super::domains;
 use super::error::{Origin, PolicyError};
 use super::expand::{self, expand};
 use super::load::{Environment, Loaded, load};
 use super::locate::{Located, locate};
-use super::proxy::{CallerProxies, CallerProxy};
 use super::schema::{Item, RawNetwork, RawPolicy};
 use crate::cli::Options;
 use crate::rules::paths::Rules;

@@ -32,7 +32,7 @@ pub(crate) struct CallerProxy {
     /// Where it is, if it is on this host: then it has a port.
     pub(crate) loopback: Vec<SocketAddr>,
     /// Whether landstrip's own proxies speak its protocol.
-    pub(crate) is_spoken: bool,
+    pub(crate) is_supported: bool,
 }
 
 impl CallerProxies {
@@ -72,7 +72,7 @@ impl CallerProxy {
             variable,
             secret: upstream.secret.map(str::to_owned),
             loopback: loopback.into_iter().map(|ip| SocketAddr::new(ip, port)).collect(),
-            is_spoken: upstream.protocol.is_some(),
+            is_supported: upstream.protocol.is_some(),
             url,
         })
     }
@@ -124,6 +124,6 @@ mod tests {
         assert_eq!(socks.url, "socks5h://u:p@proxy:1");
         assert_eq!(socks.secret.as_deref(), Some("u:p@proxy:1"));
         assert!(!format!("{socks:?}").contains("proxy:1"));
-        assert!(!parse("https://proxy:1").unwrap().is_spoken);
+        assert!(!parse("https://proxy:1").unwrap().is_supported);
     }
 }

@@ -6,7 +6,7 @@
 //! port.
 
 use crate::failure::Failure;
-use crate::policy::proxy::{CallerProxies, CallerProxy};
+use crate::policy::callers::{CallerProxies, CallerProxy};
 use crate::policy::resolve::Network;
 use std::ffi::{OsStr, OsString};
 use std::net::TcpListener;
@@ -56,7 +56,7 @@ pub(crate) fn choose<'a>(
     for caller in [chosen.requests, chosen.tunnels].into_iter().flatten() {
         let variable = caller.variable;
         let fail = |reason: &str| Err(Failure::Internal("proxy", format!("{variable} {reason}")));
-        if !caller.is_spoken {
+        if !caller.is_supported {
             return fail(
                 "names an upstream proxy in a protocol that is not built: only http:// and \
                  socks5:// can be gone through, not TLS to the proxy itself",
@@ -83,13 +83,13 @@ pub(crate) fn is_served(caller: &CallerProxy) -> bool {
 }
 
 /// The variables whose value contains the credentials of one of the caller's proxies.
-pub(crate) fn betrayers(
+pub(crate) fn variables_with_secrets(
     callers: &CallerProxies,
     environment: impl Iterator<Item = (OsString, OsString)>,
 ) -> Vec<OsString> {
     let secrets: Vec<&str> = callers.iter().filter_map(|caller| caller.secret.as_deref()).collect();
-    let betrays = |value: &OsStr| secrets.iter().any(|secret| contains(value, secret));
-    environment.filter(|(_, value)| betrays(value)).map(|(name, _)| name).collect()
+    let shows = |value: &OsStr| secrets.iter().any(|secret| contains(value, secret));
+    environment.filter(|(_, value)| shows(value)).map(|(name, _)| name).collect()
 }
 
 fn contains(value: &OsStr, part: &str) -> bool {
@@ -191,6 +191,9 @@ mod tests {
             ("MAIL", "u@proxy:1"),
         ];
         let environment = environment.map(|(name, value)| (name.into(), value.into()));
-        assert_eq!(betrayers(&callers, environment.into_iter()), ["HTTP_PROXY", "MY_TOOL_PROXY"]);
+        assert_eq!(
+            variables_with_secrets(&callers, environment.into_iter()),
+            ["HTTP_PROXY", "MY_TOOL_PROXY"]
+        );
     }
 }

@@ -6,13 +6,13 @@
 //! proxy serves no other. Threads that answer notifications call in here, and the main thread, which never
 //! waits for the proxy.
 
+use super::upstream::{self, Upstreams};
 use crate::compile::plan::Variable;
 use crate::decide::address::{Endpoint, canonical};
 use crate::failure::Failure;
-use crate::policy::proxy::{CallerProxies, CallerProxy};
+use crate::policy::callers::{CallerProxies, CallerProxy};
 use crate::policy::resolve::Network;
 use crate::report::{Denial, Traps};
-use crate::upstream::{self, Upstreams};
 use common::proxy::{Admit, Refused, SETUP_MAX, Setup};
 use common::wire::WireError;
 use rustix::fd::{AsFd, OwnedFd};
@@ -237,14 +237,14 @@ impl Proxy {
     /// The command's environment: the proxies in the words of the common tools, and no password of
     /// the caller's.
     pub(crate) fn environment(&self) -> Vec<Change> {
-        let betrayers = upstream::betrayers(&self.callers, std::env::vars_os());
+        let secret = upstream::variables_with_secrets(&self.callers, std::env::vars_os());
         let inherited = |name: &str| {
-            std::env::var_os(name).filter(|_| !betrayers.iter().any(|betrayer| betrayer == name))
+            std::env::var_os(name).filter(|_| !secret.iter().any(|variable| variable == name))
         };
         let ports = [self.http.number, self.socks.number];
         let set = environment(ports, &self.program, &self.direct, &inherited);
         // What is removed and set as well is set.
-        let removed = betrayers.iter().map(|name| (name.clone().into(), None));
+        let removed = secret.iter().map(|name| (name.clone().into(), None));
         removed.chain(set).collect()
     }
 }
