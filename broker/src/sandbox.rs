@@ -11,8 +11,8 @@ use crate::failure::Failure;
 use crate::notify::serve::Judges;
 use crate::notify::target;
 use crate::policy::load::Environment;
-use crate::policy::resolve::{Files, Network, Policy};
-use crate::rules::paths::Rules;
+use crate::policy::resolve::{Network, Policy};
+use crate::rules::paths::{Files, Rules};
 use crate::rules::pattern::Pattern;
 
 use crate::files::view::{self, Identity, View, Wanted};

@@ -14,7 +14,7 @@ use super::load::{Environment, Loaded, load};
 use super::locate::{Located, locate};
 use super::schema::{Item, RawNetwork, RawPolicy};
 use crate::cli::Options;
-use crate::rules::paths::Rules;
+use crate::rules::paths::{Files, Rules, push_new};
 use crate::rules::pattern::{Component, Pattern};
 use common::upstream::Protocol;
 
@@ -32,19 +32,6 @@ pub(crate) struct Policy {
     pub(crate) ignored_keys: Vec<String>,
     /// What is likely not meant as written, for `--check`.
     pub(crate) warnings: Vec<String>,
-}
-
-/// What of the file system may be used. Each entry stands for a path with all beneath.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(crate) struct Files {
-    /// Canonical paths that may be written.
-    pub(crate) allow_write: Vec<PathBuf>,
-    /// Never writable, wherever they lie.
-    pub(crate) deny_write: Vec<Pattern>,
-    /// Not readable; everything else is.
-    pub(crate) deny_read: Vec<Pattern>,
-    /// Canonical paths readable again inside `deny_read`.
-    pub(crate) allow_read: Vec<PathBuf>,
 }
 
 /// What of the network may be used.
@@ -65,18 +52,6 @@ pub(crate) struct Network {
     /// Canonical paths of sockets, or of directories of sockets.
     pub(crate) allow_unix_sockets: Vec<PathBuf>,
     pub(crate) allow_all_unix_sockets: bool,
-}
-
-impl Files {
-    /// Denies writing `path`, an absolute canonical one, and all beneath, whatever allows it.
-    pub(crate) fn deny_write_path(&mut self, path: &Path) {
-        push_new(&mut self.deny_write, Pattern::literal(path));
-    }
-
-    /// Denies reading `path`, an absolute canonical one, and all beneath, unless `allow_read` opens it again.
-    pub(crate) fn deny_read_path(&mut self, path: &Path) {
-        push_new(&mut self.deny_read, Pattern::literal(path));
-    }
 }
 
 impl Policy {
@@ -176,12 +151,6 @@ fn paths(grants: &[Grant]) -> Vec<PathBuf> {
         .map(|grant| grant.path.clone())
         .filter(|path| known.insert(path.clone()))
         .collect()
-}
-
-fn push_new<T: PartialEq>(list: &mut Vec<T>, item: T) {
-    if !list.contains(&item) {
-        list.push(item);
-    }
 }
 
 struct Resolver<'a> {

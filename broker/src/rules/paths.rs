@@ -17,7 +17,19 @@ use std::path::{Component as PathComponent, Path, PathBuf};
 use std::sync::Arc;
 
 use super::pattern::{Component, Pattern};
-use crate::policy::resolve::Files;
+
+/// What of the file system may be used. Each entry stands for a path with all beneath.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(crate) struct Files {
+    /// Canonical paths that may be written.
+    pub(crate) allow_write: Vec<PathBuf>,
+    /// Never writable, wherever they lie.
+    pub(crate) deny_write: Vec<Pattern>,
+    /// Not readable; everything else is.
+    pub(crate) deny_read: Vec<Pattern>,
+    /// Canonical paths readable again inside `deny_read`.
+    pub(crate) allow_read: Vec<PathBuf>,
+}
 
 /// The file rules of a policy.
 #[derive(Debug, Clone)]
@@ -32,6 +44,25 @@ pub(crate) struct Access {
     pub(crate) read: bool,
     /// It may be written.
     pub(crate) write: bool,
+}
+
+impl Files {
+    /// Denies writing `path`, an absolute canonical one, and all beneath, whatever allows it.
+    pub(crate) fn deny_write_path(&mut self, path: &Path) {
+        push_new(&mut self.deny_write, Pattern::literal(path));
+    }
+
+    /// Denies reading `path`, an absolute canonical one, and all beneath, unless `allow_read` opens it again.
+    pub(crate) fn deny_read_path(&mut self, path: &Path) {
+        push_new(&mut self.deny_read, Pattern::literal(path));
+    }
+}
+
+/// Adds `item` unless it is there.
+pub(crate) fn push_new<T: PartialEq>(list: &mut Vec<T>, item: T) {
+    if !list.contains(&item) {
+        list.push(item);
+    }
 }
 
 impl Access {
