@@ -28,7 +28,7 @@ mod world;
 pub use origin::{NameServer, Origin, answering_server, echo_server, flood_server};
 pub use outcome::Outcome;
 pub use peers::{FullBacklog, TcpPeer, UnixPeer, free_port};
-pub use programs::{INSTALLED, Programs, programs, test_executables};
+pub use programs::{INSTALLED, Programs, programs};
 pub use sandbox::{Running, Sandbox};
 pub use snapshot::Snapshot;
 pub use terminal::Terminal;

@@ -1,16 +1,14 @@
-//! The programs under test: built once a test executable, and copied where every user may run them.
+//! The programs under test: built once a run, and copied where every user may run them.
 //!
 //! The target directory may lie in a home that other users cannot enter, hence the copy. The
 //! broker and the proxy are found beside the launcher, so all of them go into one directory.
 //! Where there is no Cargo, as in a container, LANDSTRIP_TEST_PROGRAMS says where they stand.
 
-use serde_json::Value;
-use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::OnceLock;
 
 /// All programs of a build.
@@ -58,34 +56,6 @@ pub fn programs() -> &'static Programs {
         install(&built, &dir);
         Programs { dir }
     })
-}
-
-/// Builds the test executables of these names and returns the path of each.
-///
-/// Cargo is asked, since executables of earlier builds lie beside them. It finds them built when
-/// all tests are run.
-///
-/// # Panics
-///
-/// If one cannot be built.
-pub fn test_executables(names: &[&str]) -> BTreeMap<String, PathBuf> {
-    let mut command = cargo("test", &profile_directory());
-    command.args(["--no-run", "--message-format=json"]);
-    command.args(names.iter().flat_map(|name| ["--test", name]));
-    let output = command.stderr(Stdio::inherit()).output().expect("cargo starts");
-    assert!(output.status.success(), "the tests do not build: {command:?}");
-    let lines = String::from_utf8(output.stdout).expect("text of cargo");
-    let found = lines.lines().filter_map(|line| {
-        let message: Value = serde_json::from_str(line).expect("a message of cargo");
-        let executable = PathBuf::from(message["executable"].as_str()?);
-        (message["target"]["kind"][0] == "test")
-            .then(|| (message["target"]["name"].as_str().expect("a name").to_owned(), executable))
-    });
-    let found: BTreeMap<_, _> = found.collect();
-    for name in names {
-        assert!(found.contains_key(*name), "cargo built no test {name}: {command:?}");
-    }
-    found
 }
 
 /// TARGET/TRIPLE/PROFILE, the directory of the running test's build; the test stands in deps/.

@@ -1,6 +1,7 @@
 //! An interactive shell on a pseudoterminal, to press Ctrl-C and Ctrl-Z at.
 
 use crate::sandbox::Sandbox;
+use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, openpt, unlockpt};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Read, Write};
@@ -19,18 +20,22 @@ pub struct Terminal {
 impl Terminal {
     /// Starts the shell in the sandbox's working directory; `$L` is the launcher's command line.
     pub fn of(sandbox: &Sandbox) -> Self {
-        let pty = nix::pty::openpty(None, None).expect("a pseudoterminal");
+        // Opened so that no command of another test inherits them.
+        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+        let master = openpt(flags).expect("a pseudoterminal");
+        unlockpt(&master).expect("a terminal");
+        let terminal = ioctl_tiocgptpeer(&master, flags).expect("a terminal");
         let line = sandbox.command_line();
         let line: Vec<_> = line.iter().map(|word| word.to_string_lossy()).collect();
         let shell = ["setsid", "--ctty", "bash", "--norc", "--noprofile", "--noediting", "-i"];
         let mut command = sandbox.command(shell.iter().map(OsString::from).collect());
-        let slave = || Stdio::from(pty.slave.try_clone().expect("the terminal"));
+        let slave = || Stdio::from(terminal.try_clone().expect("the terminal"));
         command.stdin(slave()).stdout(slave()).stderr(slave());
         command.env("L", line.join(" ")).env("PS1", "$ ").env("TERM", "dumb");
         let shell = command.spawn().expect("a shell");
         drop(command);
-        drop(pty.slave);
-        let master = File::from(pty.master);
+        drop(terminal);
+        let master = File::from(master);
         let mut from = master.try_clone().expect("the terminal");
         let seen = Arc::new(Mutex::new(Vec::new()));
         let shared = Arc::clone(&seen);

@@ -2,7 +2,7 @@
 //! user, and a read-only root.
 //!
 //! `scratch` holds tests of an image that has nothing but the three programs and a static busybox;
-//! `suites` runs the other tests' executables where the programs of this host are too. Skipped,
+//! `suites` runs the other modules where the programs of this host are too. Skipped,
 //! loudly, only where runc cannot start such a container at all.
 
 mod bundle;

@@ -1,6 +1,6 @@
 //! An image that has nothing but the three programs and a static busybox.
 
-use crate::bundle::Container;
+use super::bundle::Container;
 
 #[test]
 fn the_sandbox_works_in_a_default_container() {

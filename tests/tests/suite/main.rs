@@ -1,0 +1,29 @@
+//! All black-box tests, a module a subject: what users and attackers see of the three programs.
+//!
+//! One executable, so that the programs are built and copied once, and all processors are busy until
+//! the last test. The tests share its process: none of them changes what belongs to all of it (the
+//! working directory, variables, the umask, how signals are handled). What needs another of those is
+//! set for a command by `Sandbox`, or done by the probe.
+
+mod carveouts;
+mod clients;
+mod container;
+mod control;
+mod datagrams;
+mod differential;
+mod files;
+mod lifetime;
+mod local;
+mod nested;
+mod network;
+mod policy;
+mod processes;
+mod protocol;
+mod proxy;
+mod reports;
+mod repository;
+mod signals;
+mod sockets;
+mod tools;
+mod unix;
+mod upstream;
