@@ -1,28 +1,30 @@
-//! Compiles the system call filter for every set of options, so that a launch only picks one.
+//! Compiles the system call filter for every variant, so that a launch only picks one.
 
+use landstrip_filter::Variant;
+use std::collections::HashMap;
 use std::error::Error;
-use std::fmt::Write;
-use std::path::Path;
+use std::path::PathBuf;
 use std::{env, fs};
 
-/// The modules of the broker that this takes.
-#[path = "src/compile"]
-mod compile {
-    pub(crate) mod filter;
-    pub(crate) mod options;
-}
-
 fn main() -> Result<(), Box<dyn Error>> {
+    // Cargo runs this again whenever the filter's crate has changed.
     println!("cargo::rerun-if-changed=build.rs");
-    println!("cargo::rerun-if-changed=src/compile/filter");
-    println!("cargo::rerun-if-changed=src/compile/options.rs");
-    let mut filters = String::from("[\n");
-    for options in compile::options::Options::all() {
-        let program = compile::filter::compile(&options)?;
-        writeln!(filters, "&{:?},", compile::filter::encode(&program))?;
+    let directory = env::var_os("OUT_DIR").map(PathBuf::from).ok_or("OUT_DIR is not set")?;
+    let mut programs = Vec::new();
+    let mut places = HashMap::new();
+    let mut index = Vec::new();
+    for variant in Variant::every() {
+        let program = landstrip_filter::compile(variant)?;
+        let program = landstrip_filter::encode(&program);
+        let length = program.len();
+        // Not every flag makes a difference beside every other.
+        let start = *places.entry(program).or_insert_with_key(|program| {
+            programs.extend_from_slice(program);
+            programs.len() - program.len()
+        });
+        index.push((start, start + length));
     }
-    filters.push(']');
-    let directory = env::var_os("OUT_DIR").ok_or("OUT_DIR is not set")?;
-    fs::write(Path::new(&directory).join("filters.rs"), filters)?;
+    fs::write(directory.join("filters.bin"), programs)?;
+    fs::write(directory.join("filters.rs"), format!("{index:?}"))?;
     Ok(())
 }

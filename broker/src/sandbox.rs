@@ -1,8 +1,7 @@
 //! From the options to a running sandbox: load, protect, compile, launch, serve.
 
 use crate::cli;
-use crate::compile::options::Options;
-use crate::compile::{datagrams, filters, grants, plan, protect};
+use crate::compile::{datagrams, filter, grants, plan, protect};
 use crate::control::Control;
 
 use crate::decide::address::{AddressRules, UnixRules};
@@ -20,6 +19,7 @@ use crate::report::{Stream, Traps};
 use crate::run;
 use crate::scratch::Scratch;
 use crate::supervise::{Family, Signals};
+use landstrip_filter::Variant;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::FileType;
 use rustix::io::Errno;
@@ -69,20 +69,12 @@ impl Sandbox {
         let unix = unix_rules(&mut policy, child, &traps);
         let allow_network = policy.network.allow_network;
         if runs {
-            let options = Options {
-                allow_network,
-                report_reads: !policy.files.deny_read.is_empty(),
-                local_binding: policy.network.allow_local_binding,
-                all_unix_sockets: unix.all,
-                unix_datagrams: unix.datagrams,
-                alone: false,
-                makes_sockets: uses_network(&policy.network) && target::duplicates_are_refused(),
-            };
+            let variant = variant(&policy, &unix);
             let alone = match needs_no_broker(&policy) {
-                true => filters::filter(Options { alone: true, ..options }),
+                true => filter::program(variant | Variant::ALONE),
                 false => &[],
             };
-            let packet = plan::encode_filter(unix.datagrams, filters::filter(options), alone)
+            let packet = plan::encode_filter(unix.datagrams, filter::program(variant), alone)
                 .map_err(|_| Failure::Internal("filter", "it is too long".to_owned()))?;
             child
                 .send_filter(&packet)
@@ -218,6 +210,23 @@ fn uses_network(network: &Network) -> bool {
         || !network.allow_unix_sockets.is_empty()
         || ports.iter().any(Option::is_some)
         || proxy::is_wanted(network)
+}
+
+/// The filter that this policy needs.
+fn variant(policy: &Policy, unix: &UnixRules) -> Variant {
+    let network = &policy.network;
+    let makes_sockets = uses_network(network) && target::duplicates_are_refused();
+    [
+        (Variant::ALLOW_NETWORK, network.allow_network),
+        (Variant::REPORT_READS, !policy.files.deny_read.is_empty()),
+        (Variant::LOCAL_BINDING, network.allow_local_binding),
+        (Variant::ALL_UNIX_SOCKETS, unix.all),
+        (Variant::UNIX_DATAGRAMS, unix.datagrams),
+        (Variant::MAKES_SOCKETS, makes_sockets),
+    ]
+    .into_iter()
+    .filter_map(|(flag, is_set)| is_set.then_some(flag))
+    .collect()
 }
 
 /// What the policy says of Unix sockets, and whether datagram sockets can be among them: the broker

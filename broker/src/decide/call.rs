@@ -415,7 +415,7 @@ pub(crate) fn describe_socket(kind: Kind) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compile::filter;
+    use landstrip_filter::Variant;
     use rustix::process::Pid;
 
     fn decode(number: i64, arguments: [u64; 6]) -> Call {
@@ -431,16 +431,16 @@ mod tests {
     fn every_call_that_the_filter_notifies_is_known_here() {
         // Newer than what programs need; without them they use the calls that are known.
         let refused = ["setxattrat", "removexattrat", "file_setattr"];
-        let closed = filter::Options::default();
-        for options in [
-            closed,
-            filter::Options { allow_network: true, ..closed },
-            filter::Options { report_reads: true, ..closed },
-            filter::Options { local_binding: true, ..closed },
-            filter::Options { all_unix_sockets: true, ..closed },
-            filter::Options { unix_datagrams: true, ..closed },
+        for variant in [
+            Variant::empty(),
+            Variant::ALLOW_NETWORK,
+            Variant::REPORT_READS,
+            Variant::LOCAL_BINDING,
+            Variant::ALL_UNIX_SOCKETS,
+            Variant::UNIX_DATAGRAMS,
         ] {
-            for entry in filter::describe(&options).filter(|e| e.what.contains("the broker")) {
+            let entries = landstrip_filter::describe(variant);
+            for entry in entries.filter(|entry| entry.what.contains("the broker")) {
                 let known = decode(i64::from(entry.call.number), [0; 6]) != Call::Unknown;
                 assert_eq!(known, !refused.contains(&entry.call.name), "{}", entry.call.name);
             }

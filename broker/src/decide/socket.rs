@@ -60,8 +60,8 @@ impl Kind {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compile::filter::{self, Options};
     use crate::decide::address::UnixRules;
+    use landstrip_filter::Variant;
 
     #[test]
     fn what_is_permitted_is_what_the_filter_allows() {
@@ -69,15 +69,17 @@ mod tests {
         for (allow_network, all) in [(false, false), (false, true), (true, false), (true, true)] {
             let unix = UnixRules { all, ..UnixRules::default() };
             let rules = AddressRules { allow_network, unix, ..AddressRules::default() };
-            let options = Options { allow_network, all_unix_sockets: all, ..Options::default() };
-            let program = filter::compile(&options).unwrap();
+            let mut variant = Variant::empty();
+            variant.set(Variant::ALLOW_NETWORK, allow_network);
+            variant.set(Variant::ALL_UNIX_SOCKETS, all);
+            let program = landstrip_filter::compile(variant).unwrap();
             for family in 0..=46 {
                 for of in 0..=15 {
                     for protocol in [0, 1, 2, 6, 9, 15, 17, 132, 255, 262, -1] {
                         let kind = Kind { family, of, protocol };
                         let arguments = [family, of, protocol].map(i32::cast_unsigned);
-                        let allowed = filter::allows(&program, socket, &arguments);
-                        assert_eq!(kind.is_permitted(&rules), allowed, "{options:?} {kind:?}");
+                        let allowed = landstrip_filter::allows(&program, socket, &arguments);
+                        assert_eq!(kind.is_permitted(&rules), allowed, "{variant:?} {kind:?}");
                     }
                 }
             }

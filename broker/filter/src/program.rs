@@ -15,14 +15,15 @@
 //! seccompiler (0.5.0) is not used: it compares numbers one after the other, knows no user notification, and
 //! spends five instructions on a value where one does.
 
-use super::Options;
-use super::rule::{Case, Errno, Row, Test, Verdict};
-use super::syscalls::{AUDIT_ARCH, FOREIGN, NEWEST};
+use crate::Variant;
+use crate::rule::{Case, Errno, Row, Test, Verdict};
+use crate::syscalls::{AUDIT_ARCH, FOREIGN, NEWEST};
+use std::fmt;
 
 /// One `struct sock_filter` (linux/filter.h).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
-pub(crate) struct Instruction {
+pub struct Instruction {
     /// Class, operation and addressing mode.
     pub code: u16,
     /// How many instructions to skip when the comparison holds.
@@ -34,27 +35,38 @@ pub(crate) struct Instruction {
 }
 
 /// Why there is no program.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Error {
+#[derive(Debug, PartialEq, Eq)]
+pub enum Error {
     /// Two rows, or one row twice, name the call.
-    #[error("system call filter: {0} is listed twice")]
     Duplicate(&'static str),
     /// A row names a call beyond the newest that was looked at.
-    #[error("system call filter: {0} is newer than the newest known call")]
     Unreviewed(&'static str),
     /// A jump came out longer than its instruction can express.
-    #[error("system call filter: a jump over {0} instructions is too long")]
     Jump(usize),
     /// Longer than the kernel takes.
-    #[error("system call filter: {0} instructions are more than BPF_MAXINSNS")]
     Length(usize),
 }
 
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("system call filter: ")?;
+        match self {
+            Self::Duplicate(call) => write!(f, "{call} is listed twice"),
+            Self::Unreviewed(call) => write!(f, "{call} is newer than the newest known call"),
+            Self::Jump(distance) => write!(f, "a jump over {distance} instructions is too long"),
+            Self::Length(count) => write!(f, "{count} instructions are more than BPF_MAXINSNS"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
 impl Instruction {
     /// As the kernel, and our own messages, lay it out in memory.
-    pub(crate) fn to_bytes(self) -> [u8; 8] {
-        let [c0, c1] = self.code.to_ne_bytes();
-        let [k0, k1, k2, k3] = self.k.to_ne_bytes();
+    #[must_use]
+    pub fn to_bytes(self) -> [u8; 8] {
+        let [c0, c1] = self.code.to_le_bytes();
+        let [k0, k1, k2, k3] = self.k.to_le_bytes();
         [c0, c1, self.jt, self.jf, k0, k1, k2, k3]
     }
 }
@@ -82,8 +94,8 @@ pub(super) const RET_USER_NOTIF: u32 = 0x7fc0_0000;
 pub(super) const RET_ALLOW: u32 = 0x7fff_0000;
 
 /// The program for a table.
-pub(super) fn build(table: &[Row], options: &Options) -> Result<Vec<Instruction>, Error> {
-    let (fates, ranges) = ranges(table, options)?;
+pub(super) fn build(table: &[Row], variant: Variant) -> Result<Vec<Instruction>, Error> {
+    let (fates, ranges) = ranges(table, variant)?;
     let mut program = Backwards { decided: vec![None; fates.len()], fates, ..Backwards::default() };
     let search = program.search(&ranges)?;
     program.fall_to(search)?;
@@ -101,7 +113,7 @@ pub(super) fn build(table: &[Row], options: &Options) -> Result<Vec<Instruction>
     Ok(program)
 }
 
-/// What happens to a number, once the options are known.
+/// What happens to a number, once the variant is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Fate {
     cases: Vec<Case>,
@@ -117,7 +129,7 @@ struct Range {
 
 /// All 32-bit numbers, ascending and without gaps: what the table names, and ENOSYS for the rest. The
 /// fates are all different, so that comparing their indices is comparing them.
-fn ranges(table: &[Row], options: &Options) -> Result<(Vec<Fate>, Vec<Range>), Error> {
+fn ranges(table: &[Row], variant: Variant) -> Result<(Vec<Fate>, Vec<Range>), Error> {
     let mut fates = Vec::new();
     let mut index_of = |fate: Fate| {
         fates.iter().position(|known| *known == fate).unwrap_or_else(|| {
@@ -130,7 +142,7 @@ fn ranges(table: &[Row], options: &Options) -> Result<(Vec<Fate>, Vec<Range>), E
 
     let mut named = [None; NEWEST as usize + 1];
     for row in table {
-        let (cases, otherwise) = row.resolve(options);
+        let (cases, otherwise) = row.resolve(variant);
         let fate = index_of(Fate { cases, otherwise });
         for call in row.calls {
             let slot = named.get_mut(call.number as usize).ok_or(Error::Unreviewed(call.name))?;

@@ -11,7 +11,7 @@ use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, fork};
 
 use super::program::{Instruction, RET_ALLOW, RET_K};
-use super::{Options, compile};
+use super::{Variant, compile};
 
 /// A system call by number; the result, or the negative errno.
 fn call(number: i64, args: [u64; 5]) -> i64 {
@@ -60,8 +60,8 @@ fn in_child(child: impl FnOnce(u64)) -> (WaitStatus, Vec<u8>) {
 }
 
 /// The results of the calls under the filter, one after the other.
-fn under_filter<const N: usize>(options: &Options, calls: &[(i64, [u64; 5]); N]) -> [i64; N] {
-    let instructions = compile(options).unwrap();
+fn under_filter<const N: usize>(variant: Variant, calls: &[(i64, [u64; 5]); N]) -> [i64; N] {
+    let instructions = compile(variant).unwrap();
     let program = Program {
         length: instructions.len().try_into().unwrap(),
         instructions: instructions.as_ptr(),
@@ -92,12 +92,12 @@ fn the_kernel_takes_the_program_and_obeys_it() {
     let path = address(name.as_ptr());
     let at_cwd = u64::from_ne_bytes(i64::from(libc::AT_FDCWD).to_ne_bytes());
     let newuser = 0x1000_0000;
-    for report_reads in [false, true] {
-        let options = Options { report_reads, ..Options::default() };
+    for variant in [Variant::empty(), Variant::REPORT_READS] {
         // Without a listener a notified call gets ENOSYS.
-        let reading = if report_reads { ENOSYS } else { i64::from(-libc::ENOENT) };
+        let reading =
+            if variant.contains(Variant::REPORT_READS) { ENOSYS } else { i64::from(-libc::ENOENT) };
         let results = under_filter(
-            &options,
+            variant,
             &[
                 (libc::SYS_unshare, [newuser, 0, 0, 0, 0]),
                 (libc::SYS_unshare, [0x400, 0, 0, 0, 0]),
@@ -152,7 +152,7 @@ fn the_kernel_takes_the_program_and_obeys_it() {
 
 #[test]
 fn x32_calls_kill_in_the_kernel_too() {
-    let instructions = compile(&Options { allow_network: true, ..Options::default() }).unwrap();
+    let instructions = compile(Variant::ALLOW_NETWORK).unwrap();
     let program = Program {
         length: instructions.len().try_into().unwrap(),
         instructions: instructions.as_ptr(),
@@ -188,7 +188,7 @@ fn a_path_descriptor_voids_other_flags() {
 #[ignore = "a measurement: run with --ignored --nocapture"]
 fn time_to_install() {
     let trivial = vec![Instruction { code: RET_K, jt: 0, jf: 0, k: RET_ALLOW }];
-    let full = compile(&Options::default()).unwrap();
+    let full = compile(Variant::empty()).unwrap();
     for (name, instructions) in [("allow all", trivial), ("filter", full)] {
         let program = Program {
             length: instructions.len().try_into().unwrap(),

@@ -4,11 +4,11 @@
 
 use std::fmt;
 
-use super::Options;
+use crate::Variant;
 
 /// A system call of this architecture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Syscall {
+pub struct Syscall {
     /// As in the kernel's table.
     pub name: &'static str,
     /// What the command puts into the register.
@@ -97,15 +97,15 @@ impl Row {
         Self { alone: verdict, ..self }
     }
 
-    /// The cases that these options leave, and the verdict when none of them holds. An empty case list
+    /// The cases that this variant leaves, and the verdict when none of them holds. An empty case list
     /// means that the arguments do not matter.
-    pub(super) fn resolve(&self, options: &Options) -> (Vec<Case>, Verdict) {
+    pub(super) fn resolve(&self, variant: Variant) -> (Vec<Case>, Verdict) {
         let answered = |verdict| match verdict {
-            Verdict::Notify if options.alone => self.alone,
+            Verdict::Notify if variant.contains(Variant::ALONE) => self.alone,
             other => other,
         };
         let mut cases = Vec::new();
-        for case in self.cases.iter().filter(|case| case.when.holds(options)) {
+        for case in self.cases.iter().filter(|case| case.when.holds(variant)) {
             if case.all.is_empty() {
                 return (cases, answered(case.then));
             }
@@ -116,15 +116,16 @@ impl Row {
 }
 
 impl When {
-    fn holds(self, options: &Options) -> bool {
+    fn holds(self, variant: Variant) -> bool {
+        let is = |flag| variant.contains(flag);
         match self {
             When::Always => true,
-            When::NetworkAllowed => options.allow_network,
-            When::LocalBinding => options.local_binding && !options.allow_network,
-            When::AllUnixSockets => options.all_unix_sockets,
-            When::UnixDatagrams => options.unix_datagrams && !options.all_unix_sockets,
-            When::ReadsNotReported => !options.report_reads,
-            When::SocketsMade => options.makes_sockets && !options.alone,
+            When::NetworkAllowed => is(Variant::ALLOW_NETWORK),
+            When::LocalBinding => is(Variant::LOCAL_BINDING) && !is(Variant::ALLOW_NETWORK),
+            When::AllUnixSockets => is(Variant::ALL_UNIX_SOCKETS),
+            When::UnixDatagrams => is(Variant::UNIX_DATAGRAMS) && !is(Variant::ALL_UNIX_SOCKETS),
+            When::ReadsNotReported => !is(Variant::REPORT_READS),
+            When::SocketsMade => is(Variant::MAKES_SOCKETS) && !is(Variant::ALONE),
         }
     }
 }

@@ -5,7 +5,7 @@
 use super::interpreter::{Call, run};
 use super::program::{Error, build};
 use super::rule::{Arg, Case, Row, Syscall, Test, Verdict, When};
-use super::{Instruction, Options, compile, describe, syscalls, table};
+use super::{Instruction, Variant, compile, describe, syscalls, table};
 
 const X86_64: u32 = 0xc000_003e;
 const I386: u32 = 0x4000_0003;
@@ -21,29 +21,19 @@ const EOPNOTSUPP: u32 = 0x0005_005f;
 
 const GARBAGE: u64 = 0xdead_beef_0000_0000;
 
-fn all_options() -> impl Iterator<Item = Options> {
-    [(false, false), (false, true), (true, false), (true, true)]
-        .into_iter()
-        .map(|(allow_network, report_reads)| Options { allow_network, report_reads, ..CLOSED })
+fn all_variants() -> impl Iterator<Item = Variant> {
+    [CLOSED, Variant::REPORT_READS, OPEN, OPEN | Variant::REPORT_READS].into_iter()
 }
 
-const CLOSED: Options = Options {
-    allow_network: false,
-    report_reads: false,
-    local_binding: false,
-    all_unix_sockets: false,
-    unix_datagrams: false,
-    alone: false,
-    makes_sockets: false,
-};
-const OPEN: Options = Options { allow_network: true, ..CLOSED };
-const LOCAL: Options = Options { local_binding: true, ..CLOSED };
+const CLOSED: Variant = Variant::empty();
+const OPEN: Variant = Variant::ALLOW_NETWORK;
+const LOCAL: Variant = Variant::LOCAL_BINDING;
 
 struct Filter(Vec<Instruction>);
 
 impl Filter {
-    fn new(options: Options) -> Self {
-        Filter(compile(&options).unwrap())
+    fn new(variant: Variant) -> Self {
+        Filter(compile(variant).unwrap())
     }
 
     fn verdict(&self, number: u32, args: [u64; 6]) -> u32 {
@@ -118,8 +108,8 @@ fn allowed(number: u32) -> bool {
 #[test]
 fn every_number_has_exactly_the_expected_fate() {
     let arguments = [[0; 6], [u64::MAX; 6], [1, 2, 3, 4, 5, 6], [GARBAGE; 6]];
-    for options in all_options() {
-        let filter = Filter::new(options);
+    for variant in all_variants() {
+        let filter = Filter::new(variant);
         for number in 0..=1023 {
             let lists = [
                 allowed(number),
@@ -141,7 +131,7 @@ fn every_number_has_exactly_the_expected_fate() {
                 assert_eq!(
                     filter.verdict(number, args),
                     expected,
-                    "{number} {options:?} {args:x?}"
+                    "{number} {variant:?} {args:x?}"
                 );
             }
         }
@@ -150,7 +140,7 @@ fn every_number_has_exactly_the_expected_fate() {
 
 #[test]
 fn without_a_listener_only_what_landlock_decides_is_let_through() {
-    let (asked, alone) = (Filter::new(CLOSED), Filter::new(Options { alone: true, ..CLOSED }));
+    let (asked, alone) = (Filter::new(CLOSED), Filter::new(Variant::ALONE));
     // open openat openat2 truncate rename mkdir rmdir creat link unlink symlink, and their newer
     // forms; mknod mknodat; socket connect bind listen.
     let files =
@@ -175,8 +165,8 @@ fn without_a_listener_only_what_landlock_decides_is_let_through() {
 
 #[test]
 fn other_architectures_and_x32_are_killed() {
-    for options in all_options() {
-        let Filter(program) = Filter::new(options);
+    for variant in all_variants() {
+        let Filter(program) = Filter::new(variant);
         for number in (0..=1023).flat_map(|number| [number, number | 0x4000_0000]).chain([u32::MAX])
         {
             for args in [[0; 6], [u64::MAX; 6]] {
@@ -200,8 +190,8 @@ fn other_architectures_and_x32_are_killed() {
 
 #[test]
 fn numbers_that_no_abi_has_do_not_exist() {
-    for options in all_options() {
-        let filter = Filter::new(options);
+    for variant in all_variants() {
+        let filter = Filter::new(variant);
         for number in [
             471,
             511,
@@ -222,8 +212,8 @@ fn numbers_that_no_abi_has_do_not_exist() {
 #[test]
 fn socket_allows_streams_and_route_queries_only() {
     let protocols = [0, 1, 6, 17, 132, 136, 255, 256, 262, 0xffff_ffff];
-    for options in all_options() {
-        let filter = Filter::new(options);
+    for variant in all_variants() {
+        let filter = Filter::new(variant);
         for domain in 0..=50 {
             for kind in 0..=15 {
                 for protocol in protocols {
@@ -231,13 +221,13 @@ fn socket_allows_streams_and_route_queries_only() {
                         let free = match (domain, kind, protocol) {
                             (1, 1 | 5, 0 | 1) => true,
                             (2 | 10, 1, 0 | 6) => true,
-                            (2 | 10, _, _) => options.allow_network,
+                            (2 | 10, _, _) => variant.contains(OPEN),
                             (16, 2 | 3, 0) => true,
                             _ => false,
                         };
                         let expected = if free { ALLOW } else { NOTIFY };
                         let args = [domain, kind | flags, protocol, 0, 0, 0];
-                        assert_eq!(filter.int_verdict(41, args), expected, "{options:?} {args:?}");
+                        assert_eq!(filter.int_verdict(41, args), expected, "{variant:?} {args:?}");
                     }
                 }
             }
@@ -247,21 +237,21 @@ fn socket_allows_streams_and_route_queries_only() {
 
 #[test]
 fn the_broker_makes_all_sockets_or_is_asked_for_the_refused_ones() {
-    let made = Options { makes_sockets: true, all_unix_sockets: true, ..OPEN };
+    let made = Variant::MAKES_SOCKETS | Variant::ALL_UNIX_SOCKETS | OPEN;
     for domain in [1, 2, 10, 16, 40] {
         for kind in [1, 2, 3, 5] {
             assert_eq!(Filter::new(made).int_verdict(41, [domain, kind, 0, 0, 0, 0]), NOTIFY);
         }
     }
-    let alone = Options { alone: true, makes_sockets: true, ..CLOSED };
+    let alone = Variant::ALONE | Variant::MAKES_SOCKETS;
     assert_eq!(Filter::new(alone).int_verdict(41, [1, 1, 0, 0, 0, 0]), ALLOW);
     assert_eq!(Filter::new(alone).int_verdict(41, [40, 1, 0, 0, 0, 0]), EACCES);
 }
 
 #[test]
 fn socketpair_allows_connected_unix_pairs_only() {
-    for options in all_options() {
-        let filter = Filter::new(options);
+    for variant in all_variants() {
+        let filter = Filter::new(variant);
         for domain in 0..=50 {
             for kind in 0..=15 {
                 for protocol in [0, 1, 6, 17] {
@@ -310,7 +300,7 @@ fn a_port_is_not_shared_with_other_programs() {
     assert_eq!(Filter::new(CLOSED).int_verdict(54, put_off), ALLOW);
     // Where nothing can be bound, or everything may be, it means nothing.
     assert_eq!(Filter::new(CLOSED).int_verdict(54, share), ALLOW);
-    let open = Options { allow_network: true, ..LOCAL };
+    let open = LOCAL | OPEN;
     assert_eq!(Filter::new(open).int_verdict(54, share), ALLOW);
 }
 
@@ -319,14 +309,14 @@ fn giving_up_a_port_is_judged_where_ports_are_bound() {
     for (how, expected) in [(0, NOTIFY), (1, ALLOW), (2, NOTIFY), (3, NOTIFY)] {
         assert_eq!(Filter::new(LOCAL).int_verdict(48, [3, how, 0, 0, 0, 0]), expected);
         assert_eq!(Filter::new(CLOSED).int_verdict(48, [3, how, 0, 0, 0, 0]), ALLOW);
-        let open = Options { allow_network: true, ..LOCAL };
+        let open = LOCAL | OPEN;
         assert_eq!(Filter::new(open).int_verdict(48, [3, how, 0, 0, 0, 0]), ALLOW);
     }
 }
 
 #[test]
 fn datagram_sockets_are_free_only_where_all_unix_sockets_are() {
-    let all = Options { all_unix_sockets: true, ..CLOSED };
+    let all = Variant::ALL_UNIX_SOCKETS;
     for number in [41, 53] {
         let args = [1, 2 | 0x80800, 0, 0, 0, 0];
         assert_eq!(Filter::new(all).int_verdict(number, args), ALLOW);
@@ -339,8 +329,8 @@ fn datagram_sockets_are_free_only_where_all_unix_sockets_are() {
 fn no_address_is_sent_to_unseen_where_datagram_sockets_are_listed() {
     const FASTOPEN: u64 = 0x2000_0000;
     let address = 0x7fff_0000_0000;
-    for allow_network in [false, true] {
-        let listed = Options { unix_datagrams: true, allow_network, ..CLOSED };
+    for network in [CLOSED, OPEN] {
+        let listed = Variant::UNIX_DATAGRAMS | network;
         let filter = Filter::new(listed);
         for number in [41, 53] {
             assert_eq!(filter.int_verdict(number, [1, 2 | 0x80800, 0, 0, 0, 0]), ALLOW);
@@ -360,7 +350,7 @@ fn no_address_is_sent_to_unseen_where_datagram_sockets_are_listed() {
         assert_eq!(filter.verdict(44, [3, 0x1000, 4, 0x4040, 0, 110]), ALLOW);
         assert_eq!(filter.verdict(44, [3, 0x1000, 4, FASTOPEN, 0, 0]), EOPNOTSUPP);
     }
-    let all = Options { unix_datagrams: true, all_unix_sockets: true, ..CLOSED };
+    let all = Variant::UNIX_DATAGRAMS | Variant::ALL_UNIX_SOCKETS;
     for filter in [Filter::new(all), Filter::new(CLOSED)] {
         assert_eq!(filter.int_verdict(46, [3, address, 0, 0, 0, 0]), ALLOW);
         assert_eq!(filter.verdict(44, [3, 0x1000, 4, 0, address, 110]), ALLOW);
@@ -458,8 +448,8 @@ fn ioctls_cannot_type_or_change_files() {
         0x8004_7213,
         0,
     ];
-    for options in all_options() {
-        let filter = Filter::new(options);
+    for variant in all_variants() {
+        let filter = Filter::new(variant);
         for command in refused {
             assert_eq!(filter.int_verdict(16, [1, command, 7, 0, 0, 0]), EPERM, "{command:#x}");
         }
@@ -472,8 +462,8 @@ fn ioctls_cannot_type_or_change_files() {
 #[test]
 fn opens_are_notified_when_they_write_or_reads_are_reported() {
     const O_PATH: u64 = 0o10_000_000;
-    for options in all_options() {
-        let filter = Filter::new(options);
+    for variant in all_variants() {
+        let filter = Filter::new(variant);
         for (number, position) in [(2, 1), (257, 2)] {
             for access in 0..4 {
                 for bit in 2..64 {
@@ -481,7 +471,9 @@ fn opens_are_notified_when_they_write_or_reads_are_reported() {
                         let flags: u64 = access | 1 << bit | path;
                         let low = flags & 0xffff_ffff;
                         let writes = access != 0 || low & (0o100 | 0o1000 | 0o20_000_000) != 0;
-                        let expected = if low & O_PATH == 0 && (writes || options.report_reads) {
+                        let expected = if low & O_PATH == 0
+                            && (writes || variant.contains(Variant::REPORT_READS))
+                        {
                             NOTIFY
                         } else {
                             ALLOW
@@ -491,7 +483,7 @@ fn opens_are_notified_when_they_write_or_reads_are_reported() {
                         assert_eq!(
                             filter.int_verdict(number, args),
                             expected,
-                            "{flags:#o} {options:?}"
+                            "{flags:#o} {variant:?}"
                         );
                     }
                 }
@@ -502,8 +494,8 @@ fn opens_are_notified_when_they_write_or_reads_are_reported() {
 
 #[test]
 fn namespaces_cannot_be_made() {
-    for options in all_options() {
-        let filter = Filter::new(options);
+    for variant in all_variants() {
+        let filter = Filter::new(variant);
         for bit in 0..32 {
             let flags = 1 << bit;
             // CLONE_NEWNS; NEWCGROUP to NEWNET
@@ -533,8 +525,8 @@ fn namespaces_cannot_be_made() {
 
 #[test]
 fn no_second_listener() {
-    for options in all_options() {
-        let filter = Filter::new(options);
+    for variant in all_variants() {
+        let filter = Filter::new(variant);
         for operation in 0..=4 {
             for flags in 0..=0x7f {
                 let expected = if flags & 8 == 0 { NOTIFY } else { EPERM };
@@ -546,8 +538,8 @@ fn no_second_listener() {
 
 #[test]
 fn other_processes_are_the_brokers_business() {
-    for options in all_options() {
-        let filter = Filter::new(options);
+    for variant in all_variants() {
+        let filter = Filter::new(variant);
         for pid in [0, 1, 2, 4711, 0xffff_ffff] {
             let own = if pid == 0 { ALLOW } else { NOTIFY };
             for number in [142, 144, 203, 314] {
@@ -577,8 +569,8 @@ fn other_processes_are_the_brokers_business() {
 
 #[test]
 fn no_leases_or_watches_on_files_of_others() {
-    for options in all_options() {
-        let filter = Filter::new(options);
+    for variant in all_variants() {
+        let filter = Filter::new(variant);
         // DUPFD to OFD_SETLKW; SETLEASE to ADD_SEALS, GET_RW_HINT and on.
         for command in (0..=40).chain(1020..=1060) {
             let refused = matches!(command, 1024 | 1026 | 1040);
@@ -590,8 +582,8 @@ fn no_leases_or_watches_on_files_of_others() {
 
 #[test]
 fn whoever_wants_to_be_traced_asks_the_broker() {
-    for options in all_options() {
-        let filter = Filter::new(options);
+    for variant in all_variants() {
+        let filter = Filter::new(variant);
         // PEEKTEXT to SYSCALL, GETREGS, SETOPTIONS and on, SEIZE, INTERRUPT.
         for request in (0..=33).chain(0x4200..=0x4210) {
             let expected = if request == 0 { NOTIFY } else { ALLOW };
@@ -603,8 +595,8 @@ fn whoever_wants_to_be_traced_asks_the_broker() {
 #[test]
 fn the_listener_can_be_handed_over() {
     // sendmsg, close, execve and exit_group are what the launcher does after the filter is in force.
-    for options in all_options() {
-        let filter = Filter::new(options);
+    for variant in all_variants() {
+        let filter = Filter::new(variant);
         for (number, args) in
             [(46, [5, 1, 0x4000, 0, 0, 0]), (3, [5; 6]), (59, [5; 6]), (231, [5; 6])]
         {
@@ -645,11 +637,11 @@ fn the_table_names_every_call_once_with_a_reason() {
 
 #[test]
 fn the_table_can_be_read() {
-    let text = |name: &str, options: Options| {
-        let entry = describe(&options).find(|entry| entry.call.name == name).unwrap();
+    let text = |name: &str, variant: Variant| {
+        let entry = describe(variant).find(|entry| entry.call.name == name).unwrap();
         (entry.call.number, entry.what)
     };
-    assert_eq!(describe(&CLOSED).count(), 382);
+    assert_eq!(describe(CLOSED).count(), 382);
     assert_eq!(text("read", CLOSED), (0, "allowed".into()));
     assert_eq!(text("listen", CLOSED), (50, "the broker decides".into()));
     assert_eq!(text("listen", OPEN), (50, "allowed".into()));
@@ -661,8 +653,8 @@ fn the_table_can_be_read() {
 
 #[test]
 fn program_is_short_and_shaped_as_the_kernel_wants_it() {
-    for options in all_options() {
-        let Filter(program) = Filter::new(options);
+    for variant in all_variants() {
+        let Filter(program) = Filter::new(variant);
         assert!(program.len() < 300, "{}", program.len());
         assert_eq!(program.last().map(|last| last.code), Some(0x06));
         let first = Instruction { code: 0x20, jt: 0, jf: 0, k: 4 };
@@ -690,7 +682,7 @@ fn long_table(count: u32) -> Vec<Row> {
 
 #[test]
 fn programs_longer_than_a_comparison_can_jump_are_right() {
-    let program = Filter(build(&long_table(400), &CLOSED).unwrap());
+    let program = Filter(build(&long_table(400), CLOSED).unwrap());
     assert!(program.0.len() > 3 * 255);
     for number in 0..471 {
         for arg in [0, number, number + 1, 399, 470] {
@@ -711,22 +703,22 @@ fn programs_longer_than_a_comparison_can_jump_are_right() {
 #[test]
 fn contradictory_and_unreviewed_rows_are_errors() {
     let table = [long_table(3), long_table(1)].concat();
-    assert_eq!(build(&table, &CLOSED), Err(Error::Duplicate("call")));
-    assert_eq!(build(&long_table(472), &CLOSED), Err(Error::Unreviewed("call")));
+    assert_eq!(build(&table, CLOSED), Err(Error::Duplicate("call")));
+    assert_eq!(build(&long_table(472), CLOSED), Err(Error::Unreviewed("call")));
 }
 
 /// The table as documentation. Run with `LANDSTRIP_WRITE_TABLE=1` to write it anew.
 #[test]
 fn the_documented_table_is_the_one_in_force() {
-    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("man/system-calls.md");
-    let options = CLOSED;
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../man/system-calls.md");
+    let variant = CLOSED;
     let mut text = "# System calls\n\n\
         What the filter does with each system call of x86-64 when neither `network.allowNetwork` nor\n\
         `filesystem.denyRead` is set. Generated from the table that the filter is built from; what is\n\
         not listed is refused with ENOSYS.\n\n\
         | call | number | what happens | why |\n|---|---|---|---|\n"
         .to_owned();
-    for entry in describe(&options) {
+    for entry in describe(variant) {
         let (call, what, why) = (entry.call, entry.what, entry.why);
         text.push_str(&format!("| {} | {} | {what} | {why} |\n", call.name, call.number));
     }

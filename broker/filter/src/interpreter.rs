@@ -1,14 +1,17 @@
 //! Runs a filter as the kernel's classic BPF interpreter would (kernel/seccomp.c, net/core/filter.c), for
 //! the instructions that we emit and no others.
 
-use super::program::Instruction;
+use crate::Instruction;
 
 /// `struct seccomp_data`.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Call {
-    pub(super) number: u32,
-    pub(super) arch: u32,
-    pub(super) args: [u64; 6],
+pub struct Call {
+    /// The number of the call.
+    pub number: u32,
+    /// AUDIT_ARCH of the ABI.
+    pub arch: u32,
+    /// The registers.
+    pub args: [u64; 6],
 }
 
 impl Call {
@@ -27,8 +30,11 @@ impl Call {
     }
 }
 
-/// The return value of the program, or why the kernel would not have taken it.
-pub(super) fn run(program: &[Instruction], call: &Call) -> Result<u32, String> {
+/// The return value of the program.
+///
+/// # Errors
+/// Returns why the kernel would not have taken it.
+pub fn run(program: &[Instruction], call: &Call) -> Result<u32, String> {
     let mut accumulator = 0;
     let mut at = 0;
     loop {

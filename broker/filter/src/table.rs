@@ -4,11 +4,11 @@
 //! broker's, never the filter's: other threads write to that memory. And whatever is allowed is either
 //! confined by Landlock, or touches nothing but the caller and what it already holds.
 
-use super::rule::Errno::{EACCES, ENOPROTOOPT, ENOSYS, EOPNOTSUPP, EPERM};
-use super::rule::Verdict::{Allow, Deny, Notify};
-use super::rule::{Arg, Case, Row, Syscall, Test, Verdict, When};
-use super::syscalls::*;
-use super::uapi::*;
+use crate::rule::Errno::{EACCES, ENOPROTOOPT, ENOSYS, EOPNOTSUPP, EPERM};
+use crate::rule::Verdict::{Allow, Deny, Notify};
+use crate::rule::{Arg, Case, Row, Syscall, Test, Verdict, When};
+use crate::syscalls::*;
+use crate::uapi::*;
 
 /// The table.
 #[rustfmt::skip]

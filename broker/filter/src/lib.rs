@@ -4,8 +4,11 @@
 //! A call that the table does not name does not exist for the command: it gets ENOSYS. Nothing is allowed
 //! by omission.
 //!
-//! All this happens when the broker is built: see `filters`.
+//! All this happens when the broker is built: its build script compiles a program for every [`Variant`].
 
+#![deny(unsafe_code)]
+
+pub mod interpreter;
 mod program;
 mod rule;
 #[cfg_attr(target_arch = "x86_64", path = "syscalls_x86_64.rs")]
@@ -13,36 +16,35 @@ mod rule;
 mod syscalls;
 mod table;
 mod uapi;
+mod variant;
 
-#[cfg(test)]
-mod interpreter;
 #[cfg(test)]
 mod kernel_tests;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use super::options::Options;
-pub(crate) use program::{Error, Instruction};
-#[cfg(test)]
-use rule::Syscall;
+pub use program::{Error, Instruction};
+pub use rule::Syscall;
+pub use variant::Variant;
 
-/// The program for these options, ready for `SECCOMP_SET_MODE_FILTER`.
+/// The program for this variant, ready for `SECCOMP_SET_MODE_FILTER`.
 ///
 /// # Errors
 /// Returns [`Error`] when the table contradicts itself or outgrows what BPF can express; the tests rule
 /// out both, so it means a broken build.
-pub(crate) fn compile(options: &Options) -> Result<Vec<Instruction>, Error> {
-    program::build(table::ROWS, options)
+pub fn compile(variant: Variant) -> Result<Vec<Instruction>, Error> {
+    program::build(table::ROWS, variant)
 }
 
 /// The program as the bytes that travel to the child.
-pub(crate) fn encode(program: &[Instruction]) -> Vec<u8> {
+#[must_use]
+pub fn encode(program: &[Instruction]) -> Vec<u8> {
     program.iter().flat_map(|instruction| instruction.to_bytes()).collect()
 }
 
 /// Whether the program allows a call with these arguments by itself.
-#[cfg(test)]
-pub(crate) fn allows(program: &[Instruction], number: u32, arguments: &[u32]) -> bool {
+#[must_use]
+pub fn allows(program: &[Instruction], number: u32, arguments: &[u32]) -> bool {
     const SECCOMP_RET_ALLOW: u32 = 0x7fff_0000;
     let mut call = interpreter::Call { number, arch: syscalls::AUDIT_ARCH, ..Default::default() };
     for (to, &from) in call.args.iter_mut().zip(arguments) {
@@ -52,9 +54,8 @@ pub(crate) fn allows(program: &[Instruction], number: u32, arguments: &[u32]) ->
 }
 
 /// One line of the documentation.
-#[cfg(test)]
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Entry {
+pub struct Entry {
     /// The call.
     pub call: Syscall,
     /// What happens to it, in words.
@@ -64,11 +65,10 @@ pub(crate) struct Entry {
 }
 
 /// The whole table in words, by system call number.
-#[cfg(test)]
-pub(crate) fn describe(options: &Options) -> impl Iterator<Item = Entry> {
+pub fn describe(variant: Variant) -> impl Iterator<Item = Entry> {
     let mut entries = Vec::new();
     for row in table::ROWS {
-        let (cases, otherwise) = row.resolve(options);
+        let (cases, otherwise) = row.resolve(variant);
         let mut what = String::new();
         for case in &cases {
             what.push_str(&format!("{case}; "));

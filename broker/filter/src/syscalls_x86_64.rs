@@ -6,7 +6,7 @@
 
 use std::ops::RangeInclusive;
 
-use super::rule::Syscall;
+use crate::rule::Syscall;
 
 /// What `seccomp_data.arch` holds for a 64-bit caller: `EM_X86_64 | __AUDIT_ARCH_64BIT | __AUDIT_ARCH_LE`.
 pub(super) const AUDIT_ARCH: u32 = 62 | 0x8000_0000 | 0x4000_0000;

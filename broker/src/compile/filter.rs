@@ -1,0 +1,30 @@
+//! The filters that the build script compiled from the table in the crate `landstrip-filter`.
+
+use landstrip_filter::Variant;
+
+static PROGRAMS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/filters.bin"));
+
+/// Where each variant's program starts and ends.
+static PLACES: [(usize, usize); Variant::COUNT] = include!(concat!(env!("OUT_DIR"), "/filters.rs"));
+
+/// The filter for this variant, as the bytes that travel to the child: a program for
+/// `SECCOMP_SET_MODE_FILTER` (seccomp(2)).
+pub(crate) fn program(variant: Variant) -> &'static [u8] {
+    let (start, end) = PLACES[variant.index()];
+    &PROGRAMS[start..end]
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn every_variant_has_the_filter_of_the_table() {
+        for (index, variant) in Variant::every().enumerate() {
+            assert_eq!(variant.index(), index);
+            let compiled = landstrip_filter::compile(variant).unwrap();
+            assert_eq!(program(variant), landstrip_filter::encode(&compiled), "{variant:?}");
+        }
+    }
+}
