@@ -10,6 +10,7 @@ use crate::failure::Failure;
 use crate::notify::serve::Judges;
 use crate::notify::target;
 use crate::policy::load::Environment;
+use crate::policy::remarks::Remarks;
 use crate::policy::resolve::{Network, Policy};
 use crate::rules::paths::{Files, Rules};
 use crate::rules::pattern::Pattern;
@@ -35,7 +36,7 @@ use std::sync::Arc;
 pub(crate) struct Sandbox {
     judges: Arc<Judges>,
     traps: Arc<Traps>,
-    policy: Policy,
+    remarks: Remarks,
     /// Removed when this is dropped, after everything in the sandbox has ended.
     scratch: Option<Scratch>,
 }
@@ -54,19 +55,19 @@ impl Sandbox {
         raise_descriptor_limit();
         let stream = options.trap_fd.map(Stream::take_over).transpose()?;
         let environment = Environment::of_process()?;
-        let mut policy = Policy::load(options, &environment)?;
+        let (mut policy, mut remarks) = Policy::load(options, &environment)?;
 
         let proxy = match (proxy::is_wanted(&policy.network), runs) {
             (false, _) => None,
             (true, true) => Some(Proxy::prepare(&policy.network)?),
             (true, false) => {
-                policy.warnings.extend(proxy::check(&policy.network)?);
+                proxy::check(&policy.network)?.iter().for_each(|text| remarks.warn(text));
                 None
             }
         };
 
         let traps = Arc::new(Traps::new(stream, options.debug));
-        let unix = unix_rules(&mut policy, child, &traps);
+        let unix = unix_rules(&policy, &mut remarks, child, &traps);
         let allow_network = policy.network.allow_network;
         if runs {
             let variant = variant(&policy, &unix);
@@ -82,7 +83,7 @@ impl Sandbox {
         }
 
         let scratch = policy.built_in.then(|| make_scratch(&mut policy)).transpose()?;
-        protect::protect(&mut policy, &environment)?;
+        protect::protect(&mut policy, &mut remarks, &environment)?;
         let rules = Rules::new(&policy.files);
         let grants = grants::compile(&rules, !allow_network)?;
         let mut held = Vec::new();
@@ -119,32 +120,33 @@ impl Sandbox {
                 ruleset: grants.ruleset,
             }),
             traps,
-            policy,
+            remarks,
             scratch,
         })
     }
 
     /// What is worth knowing before a run, a line each.
     pub(crate) fn check(&self) -> String {
-        let mut lines: Vec<String> = Vec::new();
-        let ignored = self.policy.ignored_keys.iter();
-        lines.extend(ignored.map(|key| format!("ignored: {key} has no meaning here")));
-        lines.extend(self.policy.warnings.iter().map(|warning| format!("warning: {warning}")));
-        lines.extend(sorted(self.judges.view.unlistable.keys()).map(|path| {
-            format!("note: what is new in {path} cannot be read: something in it must not be read")
-        }));
+        let mut remarks = self.remarks.clone();
+        for path in sorted(self.judges.view.unlistable.keys()) {
+            remarks.note(format!(
+                "what is new in {path} cannot be read: something in it must not be read"
+            ));
+        }
         if self.judges.view.brokers_reads {
-            let text = "note: the broker opens every file that is read: something may not be read \
-                        inside what may be written";
-            lines.push(text.to_owned());
+            remarks.note(
+                "the broker opens every file that is read: something may not be read inside what \
+                 may be written",
+            );
         }
         if self.judges.addresses.unix.datagrams {
-            let text = "note: the broker sends every message that can have an address: a datagram \
-                        socket is listed in allowUnixSockets";
-            lines.push(text.to_owned());
+            remarks.note(
+                "the broker sends every message that can have an address: a datagram socket is \
+                 listed in allowUnixSockets",
+            );
         }
-        lines.push("the policy can be enforced\n".to_owned());
-        lines.join("\n")
+        let lines = remarks.lines().iter().map(String::as_str);
+        lines.chain(["the policy can be enforced\n"]).collect::<Vec<_>>().join("\n")
     }
 
     /// Has the child execute the tool, `arguments[tool]`, and serves it until it has ended.
@@ -231,7 +233,7 @@ fn variant(policy: &Policy, unix: &UnixRules) -> Variant {
 
 /// What the policy says of Unix sockets, and whether datagram sockets can be among them: the broker
 /// sends their messages, for which it must be let at the command's descriptors.
-fn unix_rules(policy: &mut Policy, child: &Control, traps: &Traps) -> UnixRules {
+fn unix_rules(policy: &Policy, remarks: &mut Remarks, child: &Control, traps: &Traps) -> UnixRules {
     let all = policy.network.allow_all_unix_sockets;
     let paths = policy.network.allow_unix_sockets.clone();
     let mut datagrams = !all && datagrams::are_among(&paths);
@@ -243,7 +245,7 @@ fn unix_rules(policy: &mut Policy, child: &Control, traps: &Traps) -> UnixRules 
             crate::failure::strerror(errno)
         );
         traps.log(&warning);
-        policy.warnings.push(warning);
+        remarks.warn(warning);
     }
     UnixRules { all, paths, datagrams }
 }

@@ -7,6 +7,7 @@ use super::hard_links::other_names;
 use crate::failure::Failure;
 use crate::policy::error::PolicyError;
 use crate::policy::load::{Environment, trail_in};
+use crate::policy::remarks::Remarks;
 use crate::policy::resolve::Policy;
 use crate::rules::pattern::Pattern;
 use rustix::fs::Access;
@@ -16,7 +17,11 @@ use std::path::{Path, PathBuf};
 ///
 /// # Errors
 /// Returns the [`Failure`] that names what cannot be protected.
-pub(crate) fn protect(policy: &mut Policy, environment: &Environment) -> Result<(), Failure> {
+pub(crate) fn protect(
+    policy: &mut Policy,
+    remarks: &mut Remarks,
+    environment: &Environment,
+) -> Result<(), Failure> {
     let mut protected = policy.sources.clone();
     // Also where no policy is now, or another one is in force: the next run may look there, and a
     // link that the command could replace would lead it elsewhere.
@@ -30,15 +35,15 @@ pub(crate) fn protect(policy: &mut Policy, environment: &Environment) -> Result<
     for path in protected.iter().chain(&others) {
         policy.files.deny_write_path(path);
     }
-    deny_other_names(policy)?;
-    protect_system(policy);
+    deny_other_names(policy, remarks)?;
+    protect_system(policy, remarks);
     Ok(())
 }
 
 /// Denies the other names (hard links) that files which the policy denies by name have in what may be
 /// written.
-fn deny_other_names(policy: &mut Policy) -> Result<(), Failure> {
-    let Policy { files, warnings, .. } = policy;
+fn deny_other_names(policy: &mut Policy, remarks: &mut Remarks) -> Result<(), Failure> {
+    let files = &mut policy.files;
     let named = |patterns: &[Pattern]| patterns.iter().filter_map(Pattern::as_path).collect();
     let (unwritable, unreadable): (Vec<_>, Vec<_>) =
         (named(&files.deny_write), named(&files.deny_read));
@@ -55,15 +60,17 @@ fn deny_other_names(policy: &mut Policy) -> Result<(), Failure> {
     for path in &unreadable {
         files.deny_read_path(path);
     }
-    warnings.extend(unwritable.iter().chain(&unreadable).map(|path| {
-        format!("{} is another name (hard link) of a denied file, and denied too", path.display())
-    }));
+    for path in unwritable.iter().chain(&unreadable) {
+        let path = path.display();
+        remarks
+            .warn(format!("{path} is another name (hard link) of a denied file, and denied too"));
+    }
     Ok(())
 }
 
 /// Keeps what allows "/" or "/dev" from allowing the kernel's own controls (/proc/sys/kernel/core_pattern
 /// runs programs outside) and whole disks, which hold what is denied on them.
-fn protect_system(policy: &mut Policy) {
+fn protect_system(policy: &mut Policy, remarks: &mut Remarks) {
     let files = &mut policy.files;
     for tree in ["/proc", "/sys"].map(Path::new) {
         // Who names a path inside means it: nobody does so by accident.
@@ -73,7 +80,7 @@ fn protect_system(policy: &mut Policy) {
         }
         if files.allow_write.iter().any(|path| path == tree) {
             let tree = tree.display();
-            policy.warnings.push(format!("{tree} stays unwritable; name what is meant inside it"));
+            remarks.warn(format!("{tree} stays unwritable; name what is meant inside it"));
         }
         files.deny_write_path(tree);
     }

@@ -8,6 +8,7 @@ pub(crate) mod expand;
 pub(crate) mod load;
 pub(crate) mod locate;
 pub(crate) mod nearest;
+pub(crate) mod remarks;
 pub(crate) mod resolve;
 pub(crate) mod schema;
 

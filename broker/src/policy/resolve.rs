@@ -12,6 +12,7 @@ use super::error::{Origin, PolicyError};
 use super::expand::{self, expand};
 use super::load::{Environment, Loaded, load};
 use super::locate::{Located, locate};
+use super::remarks::Remarks;
 use super::schema::{Item, RawNetwork, RawPolicy};
 use crate::cli::Options;
 use crate::rules::paths::{Files, Rules, push_new};
@@ -28,10 +29,6 @@ pub(crate) struct Policy {
     /// The canonical paths of the policy files in force, and of the symbolic links that led to them. The caller
     /// denies writing them.
     pub(crate) sources: Vec<PathBuf>,
-    /// Accepted keys without effect, for `--check`.
-    pub(crate) ignored_keys: Vec<String>,
-    /// What is likely not meant as written, for `--check`.
-    pub(crate) warnings: Vec<String>,
 }
 
 /// What of the network may be used.
@@ -62,14 +59,10 @@ impl Policy {
     pub(crate) fn load(
         options: &Options,
         environment: &Environment,
-    ) -> Result<Policy, PolicyError> {
+    ) -> Result<(Policy, Remarks), PolicyError> {
         match load(options, environment)? {
-            Loaded::BuiltIn => Policy::built_in(environment),
-            Loaded::Files { policy, sources } => {
-                let mut resolved = resolve(*policy, environment)?;
-                resolved.sources = sources;
-                Ok(resolved)
-            }
+            Loaded::BuiltIn => Ok((Policy::built_in(environment)?, Remarks::default())),
+            Loaded::Files { policy, sources } => resolve(*policy, sources, environment),
         }
     }
 
@@ -88,8 +81,14 @@ impl Policy {
     }
 }
 
-fn resolve(raw: RawPolicy, environment: &Environment) -> Result<Policy, PolicyError> {
-    let mut resolver = Resolver { environment, budget: expand::MAX_ENTRIES, warnings: Vec::new() };
+fn resolve(
+    raw: RawPolicy,
+    sources: Vec<PathBuf>,
+    environment: &Environment,
+) -> Result<(Policy, Remarks), PolicyError> {
+    let mut remarks = Remarks::default();
+    raw.ignored_keys.iter().for_each(|key| remarks.ignored(key));
+    let mut resolver = Resolver { environment, budget: expand::MAX_ENTRIES, remarks };
     let written = &raw.filesystem;
     let deny_write = resolver.denials(&written.deny_write, Denial::Write)?;
     let deny_read = resolver.denials(&written.deny_read, Denial::Read)?;
@@ -106,14 +105,7 @@ fn resolve(raw: RawPolicy, environment: &Environment) -> Result<Policy, PolicyEr
         allow_read: paths(&grants.read),
     };
     let network = resolver.network(&raw.network, paths(&grants.sockets))?;
-    Ok(Policy {
-        built_in: false,
-        files,
-        network,
-        sources: Vec::new(),
-        ignored_keys: raw.ignored_keys,
-        warnings: resolver.warnings,
-    })
+    Ok((Policy { built_in: false, files, network, sources }, resolver.remarks))
 }
 
 /// A written path: a literal beginning, and what follows from the first glob on.
@@ -157,12 +149,12 @@ struct Resolver<'a> {
     environment: &'a Environment,
     /// What the allow globs may still look at.
     budget: usize,
-    warnings: Vec<String>,
+    remarks: Remarks,
 }
 
 impl Resolver<'_> {
     fn warn(&mut self, origin: &Origin, message: &str) {
-        self.warnings.push(origin.error(message).to_string());
+        self.remarks.warn(origin.error(message).to_string());
     }
 
     fn denials(&mut self, items: &[Item], denial: Denial) -> Result<Vec<Pattern>, PolicyError> {
@@ -393,7 +385,7 @@ impl Resolver<'_> {
             Some(text) => CallerProxy::parse(name, text, default),
             None => Err("it is not UTF-8".to_owned()),
         };
-        proxy.map_err(|reason| self.warnings.push(format!("{name} ignored: {reason}"))).ok()
+        proxy.map_err(|reason| self.remarks.warn(format!("{name} ignored: {reason}"))).ok()
     }
 }
 
@@ -450,6 +442,14 @@ mod tests {
         }
 
         fn resolve(&self, yaml: &str) -> Result<Policy, PolicyError> {
+            self.load(yaml).map(|(policy, _)| policy)
+        }
+
+        fn remarks(&self, yaml: &str) -> Vec<String> {
+            self.load(yaml).unwrap().1.lines().to_vec()
+        }
+
+        fn load(&self, yaml: &str) -> Result<(Policy, Remarks), PolicyError> {
             let file = self.dir.file("policy", yaml);
             let options = Options {
                 policies: vec![PolicySource::File(file)],
@@ -601,9 +601,9 @@ mod tests {
         );
         assert_eq!(f.writable("['**/y', 'b/*']").unwrap(), ["work/b/y", "work/b/x.log"]);
         assert_eq!(f.writable("['a/**']").unwrap(), ["work/a"]);
-        let policy = f.resolve("filesystem: {allowWrite: ['*/none', 'x{a,b}*']}").unwrap();
-        assert!(policy.files.allow_write.is_empty());
-        let warnings = policy.warnings.join("\n");
+        let yaml = "filesystem: {allowWrite: ['*/none', 'x{a,b}*']}";
+        assert!(f.resolve(yaml).unwrap().files.allow_write.is_empty());
+        let warnings = f.remarks(yaml).join("\n");
         assert!(warnings.contains("'*/none' matches nothing"), "{warnings}");
         assert!(warnings.contains("braces"), "{warnings}");
     }
@@ -630,9 +630,9 @@ mod tests {
         let policy = f.resolve("filesystem: {allowWrite: [build, 'build/*', 'fixed/*']}").unwrap();
         let writable: Vec<_> = policy.files.allow_write.iter().map(|p| f.relative(p)).collect();
         assert_eq!(writable, ["work/build", "work/build/inner", "outside/d"]);
-        let policy = f.resolve("filesystem: {allowWrite: [build, 'build/*']}").unwrap();
-        assert_eq!(policy.files.allow_write.len(), 2);
-        assert!(policy.warnings[0].contains("left out"), "{:?}", policy.warnings);
+        let yaml = "filesystem: {allowWrite: [build, 'build/*']}";
+        assert_eq!(f.resolve(yaml).unwrap().files.allow_write.len(), 2);
+        assert!(f.remarks(yaml)[0].contains("left out"), "{:?}", f.remarks(yaml));
         // A denied link is not the command's to make.
         let yaml = "filesystem: {allowWrite: [., out], denyWrite: [out]}";
         assert!(!Rules::new(&f.resolve(yaml).unwrap().files).access(&f.dir.path("work/out")).write);
@@ -651,9 +651,9 @@ mod tests {
     fn paths_of_the_process_cannot_be_denied_and_need_no_permission() {
         let f = Fixture::new();
         assert!(f.resolve("filesystem: {denyRead: [/proc/self/environ]}").is_err());
-        let policy = f.resolve("filesystem: {allowWrite: [/dev/stdout]}").unwrap();
-        assert!(policy.files.allow_write.is_empty());
-        assert_eq!(policy.warnings.len(), 1);
+        let yaml = "filesystem: {allowWrite: [/dev/stdout]}";
+        assert!(f.resolve(yaml).unwrap().files.allow_write.is_empty());
+        assert_eq!(f.remarks(yaml).len(), 1);
     }
 
     #[test]
@@ -671,7 +671,7 @@ mod tests {
         f.variables.push(("SOCKS_PROXY", "nonsense:port".to_owned()));
         let policy = f.resolve("{}").unwrap();
         assert_eq!(policy.network.callers.socks, None);
-        assert!(policy.warnings[0].contains("SOCKS_PROXY ignored"));
+        assert!(f.remarks("{}")[0].contains("SOCKS_PROXY ignored"));
     }
 
     #[test]
@@ -679,17 +679,16 @@ mod tests {
         let f = Fixture::new();
         let error = f.resolve("network:\n  deniedDomains: [a.com, 'http://b']\n").unwrap_err();
         assert_eq!(error.field.as_deref(), Some("network.deniedDomains[1]"));
-        let policy =
-            f.resolve("network: {allowNetwork: true, deniedDomains: ' a.com \n'}").unwrap();
-        assert_eq!(policy.network.denied_domains, ["a.com"]);
-        assert!(policy.warnings[0].contains("restricts nothing"));
+        let yaml = "network: {allowNetwork: true, deniedDomains: ' a.com \n'}";
+        assert_eq!(f.resolve(yaml).unwrap().network.denied_domains, ["a.com"]);
+        assert!(f.remarks(yaml)[0].contains("restricts nothing"));
     }
 
     #[test]
     fn without_a_policy_the_working_directory_is_all() {
         let mut f = Fixture::new();
         f.variables.push(("HTTP_PROXY", "http://127.0.0.1:3128".to_owned()));
-        let policy = Policy::load(&Options::default(), &f.environment()).unwrap();
+        let (policy, _) = Policy::load(&Options::default(), &f.environment()).unwrap();
         let files = Files { allow_write: vec![f.dir.path("work")], ..Files::default() };
         assert_eq!(policy, Policy { built_in: true, files, ..Policy::default() });
     }
