@@ -10,15 +10,15 @@
 
 #![cfg_attr(not(test), no_main)]
 
+mod answer;
+mod call;
 mod cli;
 mod compile;
 mod control;
-mod decide;
 mod domains;
 mod failure;
 mod files;
-mod notify;
-mod perform;
+mod kernel;
 mod policy;
 mod removal;
 mod report;
@@ -26,6 +26,7 @@ mod rules;
 mod run;
 mod sandbox;
 mod scratch;
+mod sockets;
 mod supervise;
 
 use cli::Command;

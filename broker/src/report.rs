@@ -251,7 +251,7 @@ impl Stream {
     fn new(descriptor: OwnedFd) -> io::Result<Self> {
         let kind = FileType::from_raw_mode(fs::fstat(&descriptor)?.st_mode);
         let reopened = (kind == FileType::Fifo).then(|| {
-            let link = crate::perform::object::own_link(&descriptor);
+            let link = crate::kernel::object::own_link(&descriptor);
             fs::open(link, OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty())
         });
         let descriptor = reopened.and_then(Result::ok).unwrap_or(descriptor);

@@ -2,10 +2,10 @@
 //!
 //! Nothing here blocks but poll(2). Notifications are answered by threads of their own.
 
+use crate::answer::answer::{Judges, Server};
 use crate::control::{Control, Message};
 use crate::domains::proxy::Proxy;
 use crate::failure::Failure;
-use crate::notify::serve::{Judges, Server};
 use crate::report::Traps;
 use crate::supervise::{Family, Signals};
 use common::exit;

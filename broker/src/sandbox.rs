@@ -4,14 +4,14 @@ use crate::cli;
 use crate::compile::{datagrams, filter, grants, plan, protect};
 use crate::control::Control;
 
-use crate::decide::address::{AddressRules, UnixRules};
+use crate::answer::answer::Judges;
 use crate::domains::proxy::{self, Proxy};
 use crate::failure::Failure;
-use crate::notify::serve::Judges;
-use crate::notify::target;
+use crate::kernel::target;
 use crate::policy::load::Environment;
 use crate::policy::remarks::Remarks;
 use crate::policy::resolve::{Network, Policy};
+use crate::rules::address::{AddressRules, UnixRules};
 use crate::rules::paths::{Files, Rules};
 use crate::rules::pattern::Pattern;
 

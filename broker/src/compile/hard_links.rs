@@ -2,7 +2,7 @@
 //! is written through any of them. It looks at directories and changes nothing.
 
 use crate::files::view::{Identity, identity};
-use crate::perform::object::own_link;
+use crate::kernel::object::own_link;
 use rustix::fd::OwnedFd;
 use rustix::fs::{self, Access, AtFlags, Dir, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;

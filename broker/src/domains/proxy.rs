@@ -8,11 +8,11 @@
 
 use super::upstream::{self, Upstreams};
 use crate::compile::plan::Variable;
-use crate::decide::address::{Endpoint, canonical};
 use crate::failure::Failure;
 use crate::policy::callers::{CallerProxies, CallerProxy};
 use crate::policy::resolve::Network;
 use crate::report::{Denial, Traps};
+use crate::rules::address::{Endpoint, canonical};
 use common::proxy::{Admit, Refused, SETUP_MAX, Setup};
 use common::wire::WireError;
 use rustix::fd::{AsFd, OwnedFd};

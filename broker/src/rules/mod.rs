@@ -1,4 +1,6 @@
 //! What the policy says, as matchers: pure, asked by the launch and by every verdict.
 
+pub(crate) mod address;
 pub(crate) mod paths;
 pub(crate) mod pattern;
+pub(crate) mod socket;

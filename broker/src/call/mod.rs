@@ -1,0 +1,5 @@
+//! What a notified call asks for, read off registers and copied bytes. Pure: no system call, no state.
+
+pub(crate) mod ancillary;
+pub(crate) mod decode;
+pub(crate) mod how;

@@ -1,0 +1,173 @@
+//! A directory entry: its directory held, its name in it. For the changes that the broker makes, for
+//! sockets that are bound, and for reports.
+//!
+//! The directory is held, and the entry named in it: whatever becomes of the path that the target
+//! gave, the change happens there. It can be moved meanwhile, but only to where the rules say the
+//! same of all that is in it (`Cursor::same_zone`). The last component is never followed. So the
+//! kernel finds what is wrong with it, and says so in its own order. Sources: mkdir(2), mknod(2),
+//! symlink(2), unlink(2), rename(2), link(2), truncate(2), path_resolution(7).
+
+use crate::call::decode::Spot;
+use crate::files::path;
+use crate::kernel::object::Object;
+use crate::kernel::target::Target;
+use nix::libc;
+use rustix::fd::{AsFd, BorrowedFd};
+use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, RenameFlags};
+use rustix::io::{self, Errno};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// An entry of a directory that is held; it need not exist.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    parent: Object,
+    directory: PathBuf,
+    /// The last component with the slashes after it, which mean something to the kernel.
+    last: Vec<u8>,
+}
+
+impl Entry {
+    /// Follows the path at `spot` up to its last component.
+    ///
+    /// # Errors
+    /// As [`path::resolve`]; [`Errno::INVAL`] for a path that names no entry, such as `a/..`.
+    pub(crate) fn resolve(target: Target, spot: Spot) -> io::Result<Self> {
+        let path = target.read_path(spot.path)?;
+        let base = path::base(target, spot.directory, &path)?;
+        Self::resolve_from(target, base.as_ref().map(AsFd::as_fd), &path)
+    }
+
+    /// The same from a directory that is held already; none is needed for an absolute path.
+    ///
+    /// # Errors
+    /// As [`Entry::resolve`].
+    pub(crate) fn resolve_from(
+        target: Target,
+        base: Option<BorrowedFd<'_>>,
+        path: &[u8],
+    ) -> io::Result<Self> {
+        let (above, _) = path::split(path).ok_or(Errno::INVAL)?;
+        let last = path[above.len()..].to_vec();
+        let above = if above.is_empty() { b"." } else { above };
+        Self::of(path::resolve_from(target, base, above, true)?, last)
+    }
+
+    /// The entry of a directory that is held; slashes may follow the name.
+    ///
+    /// # Errors
+    /// Returns what readlink(2) returns of the directory's name.
+    pub(crate) fn of(parent: Object, last: Vec<u8>) -> io::Result<Self> {
+        let directory = parent.path()?;
+        Ok(Self { parent, directory, last })
+    }
+
+    /// The canonical path of the directory.
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// The directory itself.
+    pub(crate) fn parent(&self) -> &Object {
+        &self.parent
+    }
+
+    /// Its name in the directory.
+    pub(crate) fn name(&self) -> &OsStr {
+        let end = self.last.iter().rposition(|&byte| byte != b'/').map_or(0, |at| at + 1);
+        OsStr::from_bytes(&self.last[..end])
+    }
+
+    /// As the kernel is given it: the last component with the slashes after it.
+    pub(crate) fn last(&self) -> &[u8] {
+        &self.last
+    }
+
+    /// Its canonical path.
+    pub(crate) fn path(&self) -> PathBuf {
+        self.directory.join(self.name())
+    }
+
+    /// Holds what is there.
+    ///
+    /// # Errors
+    /// Returns what open(2) returns; [`Errno::NOTDIR`] if a slash follows what is no directory.
+    pub(crate) fn hold(&self) -> io::Result<Object> {
+        self.hold_by(OsStr::from_bytes(&self.last))
+    }
+
+    /// The same without regard to slashes, which lead the kernel through a symbolic link.
+    ///
+    /// # Errors
+    /// Returns what open(2) returns.
+    pub(crate) fn hold_itself(&self) -> io::Result<Object> {
+        self.hold_by(self.name())
+    }
+
+    fn hold_by(&self, name: &OsStr) -> io::Result<Object> {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        fs::openat(&self.parent, name, flags, Mode::empty()).and_then(Object::of)
+    }
+
+    /// The permission bits that what is made here gets. The broker's own umask is empty: where a
+    /// directory has a default ACL, that takes the umask's place (umask(2), acl(5)).
+    pub(crate) fn mode(&self, asked: u32, umask: Mode) -> Mode {
+        masked(&self.parent, asked, umask)
+    }
+
+    /// mkdir(2).
+    ///
+    /// # Errors
+    /// Returns what the kernel returns, as all that follow.
+    pub(crate) fn make_directory(&self, mode: Mode) -> io::Result<()> {
+        fs::mkdirat(&self.parent, &self.last[..], mode)
+    }
+
+    /// mknod(2) of anything but a device.
+    pub(crate) fn make_node(&self, file_type: FileType, mode: Mode) -> io::Result<()> {
+        fs::mknodat(&self.parent, &self.last[..], file_type, mode, 0)
+    }
+
+    /// symlink(2).
+    pub(crate) fn make_symlink(&self, text: &[u8]) -> io::Result<()> {
+        fs::symlinkat(text, &self.parent, &self.last[..])
+    }
+
+    /// unlink(2) and rmdir(2).
+    pub(crate) fn remove(&self, flags: AtFlags) -> io::Result<()> {
+        fs::unlinkat(&self.parent, &self.last[..], flags)
+    }
+
+    /// rename(2).
+    pub(crate) fn rename_to(&self, new: &Self, flags: RenameFlags) -> io::Result<()> {
+        fs::renameat_with(&self.parent, &self.last[..], &new.parent, &new.last[..], flags)
+    }
+
+    /// link(2) of an object that is held.
+    pub(crate) fn link_to(&self, object: &Object) -> io::Result<()> {
+        fs::linkat(fs::CWD, object.link(), &self.parent, &self.last[..], AtFlags::SYMLINK_FOLLOW)
+    }
+}
+
+/// `asked` without what `umask` takes away, unless `directory` has a default ACL.
+pub(crate) fn masked(directory: &Object, asked: u32, umask: Mode) -> Mode {
+    let asked = Mode::from_raw_mode(asked & 0o7777);
+    if !asked.intersects(umask) {
+        return asked;
+    }
+    let mut none = [0u8; 0];
+    match fs::getxattr(directory.link(), c"system.posix_acl_default", &mut none) {
+        Ok(_) => asked,
+        Err(_) => asked - umask,
+    }
+}
+
+/// truncate(2) of an object that is held.
+///
+/// # Errors
+/// Returns what the kernel returns.
+pub(crate) fn truncate(object: &Object, length: i64) -> io::Result<()> {
+    nix::unistd::truncate(object.link().as_str(), length as libc::off_t)
+        .map_err(|errno| Errno::from_raw_os_error(errno as i32))
+}

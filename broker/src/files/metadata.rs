@@ -1,0 +1,175 @@
+//! Metadata: chmod, chown, utime and xattr families, which Landlock does not know.
+//!
+//! The broker copies the arguments, holds the object, by a duplicate of the target's descriptor or
+//! with O_PATH, decides on what it holds, and makes the change on that. What happens to the target's
+//! memory, descriptors or the path afterwards changes nothing. The change is made with the broker's credentials, which must be
+//! the target's. Sources: chmod(2), chown(2), utimensat(2), setxattr(2).
+
+use crate::call::decode::{MetadataCall, RawChange, Subject};
+use crate::files::path;
+use crate::kernel::object::Object;
+use crate::kernel::target::Target;
+use rustix::fd::AsFd;
+use rustix::fs::{self, AtFlags, Gid, Mode, OFlags, Timespec, Timestamps, Uid, XattrFlags};
+use rustix::io::{self, Errno};
+use std::os::fd::RawFd;
+
+/// Longest name and largest value of an extended attribute (linux/limits.h).
+const XATTR_NAME_MAX: usize = 255;
+const XATTR_SIZE_MAX: u64 = 65536;
+
+/// A change with all its values copied.
+#[derive(Debug)]
+pub(crate) enum Change {
+    Mode(Mode),
+    Owner(Option<Uid>, Option<Gid>),
+    Times(Timestamps),
+    SetXattr(Vec<u8>, Vec<u8>, XattrFlags),
+    RemoveXattr(Vec<u8>),
+}
+
+/// An object and the change that is asked for.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    pub(crate) object: Object,
+    change: Change,
+}
+
+/// Copies the arguments and opens the object; `None` if there is nothing to do, whatever it is.
+///
+/// # Errors
+/// Returns what the call itself would return for such arguments.
+pub(crate) fn prepare(target: Target, call: &MetadataCall) -> io::Result<Option<Prepared>> {
+    // The kernel copies the values first, and asks for no object if they are to stay (utimensat(2)).
+    let change = copy(target, call.change)?;
+    if matches!(call.change, RawChange::Timespec(_)) && change.omits_all() {
+        return Ok(None);
+    }
+    let object = match call.subject {
+        Subject::Invalid => return Err(Errno::INVAL),
+        Subject::Descriptor(number) => held_by(target, number)?,
+        Subject::Path { directory, path, follow, empty } => {
+            let path = target.read_path(path)?;
+            path::resolve(target, directory, &path, follow, empty)?
+        }
+    };
+    Ok(Some(Prepared { object, change }))
+}
+
+impl Change {
+    fn omits_all(&self) -> bool {
+        matches!(self, Self::Times(times)
+            if [times.last_access, times.last_modification].iter().all(|time| time.tv_nsec == fs::UTIME_OMIT))
+    }
+}
+
+/// What the target's descriptor `number` is of.
+fn held_by(target: Target, number: RawFd) -> io::Result<Object> {
+    match target.duplicate(number) {
+        Ok(file) if is_path_only(&file)? => Err(Errno::BADF),
+        Ok(file) => Object::of(file),
+        // The platform refuses that, as Docker's default seccomp profile does.
+        Err(Errno::PERM) => {
+            let object = target.descriptor(number)?;
+            if target.is_path_only(number)? { Err(Errno::BADF) } else { Object::of(object) }
+        }
+        Err(errno) => Err(errno),
+    }
+}
+
+/// Whether a descriptor has no rights (open(2) on O_PATH).
+fn is_path_only(descriptor: impl AsFd) -> io::Result<bool> {
+    Ok(fs::fcntl_getfl(descriptor)?.contains(OFlags::PATH))
+}
+
+fn copy(target: Target, change: RawChange) -> io::Result<Change> {
+    Ok(match change {
+        RawChange::Mode(mode) => Change::Mode(Mode::from_bits_retain(mode & 0o7777)),
+        RawChange::Owner(user, group) => Change::Owner(
+            (user != u32::MAX).then(|| Uid::from_raw(user)),
+            (group != u32::MAX).then(|| Gid::from_raw(group)),
+        ),
+        RawChange::Timespec(0) | RawChange::Timeval(0) | RawChange::Utimbuf(0) => {
+            let now = Timespec { tv_sec: 0, tv_nsec: fs::UTIME_NOW };
+            Change::Times(Timestamps { last_access: now, last_modification: now })
+        }
+        RawChange::Timespec(address) => {
+            let [a, b, c, d] = words(target, address)?;
+            times([a, c], [b, d])
+        }
+        RawChange::Timeval(address) => {
+            let [a, b, c, d] = words(target, address)?;
+            if !(0..1_000_000).contains(&b) || !(0..1_000_000).contains(&d) {
+                return Err(Errno::INVAL);
+            }
+            times([a, c], [b * 1000, d * 1000])
+        }
+        RawChange::Utimbuf(address) => {
+            let [access, modification] = words(target, address)?;
+            times([access, modification], [0, 0])
+        }
+        RawChange::SetXattr(name, value, size, flags) => {
+            let flags = XattrFlags::from_bits_retain(flags);
+            if !(XattrFlags::CREATE | XattrFlags::REPLACE).contains(flags) {
+                return Err(Errno::INVAL);
+            }
+            let name = xattr_name(target, name)?;
+            if size > XATTR_SIZE_MAX {
+                return Err(Errno::TOOBIG);
+            }
+            let mut bytes = vec![0; usize::try_from(size).map_err(|_| Errno::TOOBIG)?];
+            target.read(value, &mut bytes)?;
+            Change::SetXattr(name, bytes, flags)
+        }
+        RawChange::RemoveXattr(name) => Change::RemoveXattr(xattr_name(target, name)?),
+    })
+}
+
+fn xattr_name(target: Target, address: u64) -> io::Result<Vec<u8>> {
+    let name = target.read_string(address, XATTR_NAME_MAX + 1, Errno::RANGE)?;
+    if name.is_empty() { Err(Errno::RANGE) } else { Ok(name) }
+}
+
+/// `N` consecutive 64-bit words, as time structures are on 64-bit architectures.
+fn words<const N: usize>(target: Target, address: u64) -> io::Result<[i64; N]> {
+    let mut bytes = vec![0; N * 8];
+    target.read(address, &mut bytes)?;
+    let mut words = [0; N];
+    for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(8)) {
+        *word = bytes.try_into().map(i64::from_ne_bytes).map_err(|_| Errno::FAULT)?;
+    }
+    Ok(words)
+}
+
+fn times(seconds: [i64; 2], nanoseconds: [i64; 2]) -> Change {
+    let [access, modification] =
+        [0, 1].map(|i| Timespec { tv_sec: seconds[i], tv_nsec: nanoseconds[i] });
+    Change::Times(Timestamps { last_access: access, last_modification: modification })
+}
+
+impl Prepared {
+    /// Makes the change on the object that is held.
+    ///
+    /// # Errors
+    /// Returns what the kernel returns.
+    pub(crate) fn perform(&self) -> io::Result<()> {
+        let object = &self.object;
+        // Some calls do not take such a descriptor. The magic link leads to exactly its object, also if
+        // that is a symbolic link.
+        let by_link = is_path_only(object)?;
+        match &self.change {
+            Change::Mode(mode) if by_link => fs::chmod(object.link(), *mode),
+            Change::Mode(mode) => fs::fchmod(object, *mode),
+            Change::Owner(user, group) => {
+                fs::chownat(object, "", *user, *group, AtFlags::EMPTY_PATH)
+            }
+            Change::Times(times) => fs::utimensat(object, "", times, AtFlags::EMPTY_PATH),
+            Change::SetXattr(name, value, flags) if by_link => {
+                fs::setxattr(object.link(), &name[..], value, *flags)
+            }
+            Change::SetXattr(name, value, flags) => fs::fsetxattr(object, &name[..], value, *flags),
+            Change::RemoveXattr(name) if by_link => fs::removexattr(object.link(), &name[..]),
+            Change::RemoveXattr(name) => fs::fremovexattr(object, &name[..]),
+        }
+    }
+}

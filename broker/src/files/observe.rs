@@ -1,0 +1,234 @@
+//! Looks at file calls that Landlock decides, so that what it refuses can be reported.
+//!
+//! The arguments are copied before the call is let through and judged afterwards, while the target
+//! runs on. A target that changes them meanwhile deceives the report and nothing else. What would have
+//! failed without the sandbox as well is not reported. Only of a directory that Landlock does not let
+//! be listed, though the rules do, is the outcome made here: it is held, and opened for the target.
+
+use crate::call::decode::{FileCall, Spot, writes};
+use crate::files::entry::Entry;
+use crate::files::open::{self, Goal};
+use crate::files::path;
+use crate::files::view::{Origin, View, Wanted};
+use crate::kernel::object::Object;
+use crate::kernel::target::Target;
+use crate::report::Denial;
+use common::trap::FileOperation;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags};
+use rustix::io::{self, Errno};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+/// A refused operation, and the path of what it was refused on.
+type Refused = (FileOperation, PathBuf);
+
+/// A path argument as it was when the call was made, and what is done to what it names.
+#[derive(Debug)]
+pub(crate) struct Look {
+    target: Target,
+    base: Option<OwnedFd>,
+    path: Vec<u8>,
+    effect: Effect,
+}
+
+/// What is done to a path.
+#[derive(Clone, Copy, Debug)]
+enum Effect {
+    /// Opened with these flags.
+    Open(OFlags),
+    /// Linked to from elsewhere, with these flags of linkat(2), which gives it a second name.
+    Link(AtFlags),
+    /// An entry is made where none is.
+    Create,
+    /// An entry is removed or replaced.
+    Remove,
+    /// An entry is put in place, over another if there is one.
+    Replace,
+}
+
+/// Copies what `call` names. What cannot be copied, the call itself will stumble over.
+pub(crate) fn look(target: Target, call: &FileCall) -> Vec<Look> {
+    let effects = match *call {
+        FileCall::Open(_, how) => [Some(Effect::Open(how.flags)), None],
+        FileCall::OpenBy(_, address, _) => {
+            // The flags are the first word of struct open_how (openat2(2)).
+            let mut flags = [0; 8];
+            let flags = target.read(address, &mut flags).map(|()| u64::from_ne_bytes(flags));
+            let flags = flags.ok().and_then(|flags| u32::try_from(flags).ok());
+            [flags.map(|flags| Effect::Open(OFlags::from_bits_retain(flags))), None]
+        }
+        FileCall::Truncate(..) => [Some(Effect::Open(OFlags::WRONLY)), None],
+        FileCall::Create(..) => [Some(Effect::Create), None],
+        FileCall::Remove(..) => [Some(Effect::Remove), None],
+        FileCall::Rename(..) => [Some(Effect::Remove), Some(Effect::Replace)],
+        FileCall::Link(_, _, flags) => [Some(Effect::Link(flags)), Some(Effect::Create)],
+    };
+    let places = call.spots().zip(effects);
+    places.filter_map(|(spot, effect)| copy(target, spot, effect?).ok()).collect()
+}
+
+fn copy(target: Target, spot: Spot, effect: Effect) -> io::Result<Look> {
+    let path = target.read_path(spot.path)?;
+    let base = path::base(target, spot.directory, &path)?;
+    // What a process has in proc(5) ends with it, perhaps before it is looked at.
+    let ends = [&b"/proc/"[..], b"/dev/fd/"].iter().any(|prefix| path.starts_with(prefix));
+    if ends && let Ok(object) = path::resolve_from(target, None, &path, true) {
+        return Ok(Look { target, base: Some(object.into()), path: Vec::new(), effect });
+    }
+    Ok(Look { target, base, path, effect })
+}
+
+/// A directory that may be listed, and how it is to be opened.
+#[derive(Debug)]
+pub(crate) struct Listing {
+    object: Object,
+    flags: OFlags,
+}
+
+impl Listing {
+    /// Opens the directory that is held.
+    ///
+    /// # Errors
+    /// Returns what open(2) returns.
+    pub(crate) fn open(&self) -> io::Result<OwnedFd> {
+        // O_NOFOLLOW was heeded on the way here, and would refuse the magic link.
+        let flags = (self.flags - OFlags::NOFOLLOW) | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        self.object.open(flags, Mode::empty())
+    }
+
+    /// Whether the target asked for close-on-exec.
+    pub(crate) fn close_on_exec(&self) -> bool {
+        self.flags.contains(OFlags::CLOEXEC)
+    }
+}
+
+impl Look {
+    /// The directory to list, if this opens one for reading that Landlock does not grant but the
+    /// rules do.
+    pub(crate) fn listing(&self, view: &View) -> Option<Listing> {
+        let Effect::Open(flags) = self.effect else { return None };
+        if writes(flags) || flags.contains(OFlags::PATH) || !self.may_name_one_of(&view.unlistable)
+        {
+            return None;
+        }
+        let follow = !flags.contains(OFlags::NOFOLLOW);
+        let object = self.follow(&self.path, follow).ok()?;
+        // Another directory at this path is not the one that was found at launch.
+        view.is_listable(&object.path().ok()?, &object).then_some(Listing { object, flags })
+    }
+
+    /// Opens what `path` names; what the call is made on itself is held already.
+    fn follow(&self, path: &[u8], follow: bool) -> io::Result<Object> {
+        if path.is_empty() {
+            let base = self.base.as_ref().ok_or(Errno::NOENT)?;
+            return Object::of(base.try_clone().map_err(|_| Errno::MFILE)?);
+        }
+        path::resolve_from(self.target, self.base(), path, follow)
+    }
+
+    fn base(&self) -> Option<BorrowedFd<'_>> {
+        self.base.as_ref().map(AsFd::as_fd)
+    }
+
+    /// Whether the last component is the name of one of `directories`: spares a path walk for every
+    /// file that is read. Links with another name are not recognised; what they lead to is refused
+    /// by Landlock.
+    fn may_name_one_of(&self, directories: &HashMap<PathBuf, Origin>) -> bool {
+        if directories.is_empty() {
+            return false;
+        }
+        match path::split(&self.path) {
+            Some((_, name)) => directories.keys().any(|path| path.file_name() == Some(name)),
+            None => true,
+        }
+    }
+
+    /// Whether the rules refuse it although the file system would have permitted it.
+    pub(crate) fn judge(&self, view: &View) -> Option<Denial> {
+        let (operation, path) = self.judge_effect(view)?;
+        Some(Denial::file(operation, &self.as_written(path)))
+    }
+
+    fn judge_effect(&self, view: &View) -> Option<Refused> {
+        match self.effect {
+            Effect::Open(flags) if flags.contains(OFlags::PATH) => None,
+            Effect::Open(flags) => self.judge_open(flags, view),
+            Effect::Link(flags) => {
+                let follow = flags.contains(AtFlags::SYMLINK_FOLLOW);
+                let object = self.follow(&self.path, follow).ok()?;
+                judge_object(&object, Wanted { read: false, write: true }, view)
+            }
+            Effect::Create => self.judge_change(view, |exists| !exists),
+            Effect::Remove => self.judge_change(view, |exists| exists),
+            Effect::Replace => self.judge_change(view, |_| true),
+        }
+    }
+
+    /// What is the target's own in proc(5) has a path that holds for every process.
+    fn as_written(&self, path: PathBuf) -> PathBuf {
+        match path::proc_owner(&path) {
+            Some(owner) if self.target.has_thread(owner) => {
+                Path::new("/proc/self").join(path.iter().skip(3).collect::<PathBuf>())
+            }
+            _ => path,
+        }
+    }
+
+    fn judge_open(&self, flags: OFlags, view: &View) -> Option<Refused> {
+        let wanted =
+            Wanted { read: flags & OFlags::RWMODE != OFlags::WRONLY, write: writes(flags) };
+        if self.path.is_empty() {
+            return judge_object(&self.follow(&self.path, true).ok()?, wanted, view);
+        }
+        match open::resolve_from(self.target, self.base(), &self.path, flags).ok()? {
+            Goal::Object(_) if flags.contains(OFlags::CREATE | OFlags::EXCL) => None,
+            Goal::Object(object) => judge_object(&object, wanted, view),
+            Goal::New(entry) => judge_entry(&entry, view, |exists| !exists),
+        }
+    }
+
+    fn judge_change(&self, view: &View, possible: impl Fn(bool) -> bool) -> Option<Refused> {
+        let entry = Entry::resolve_from(self.target, self.base(), &self.path).ok()?;
+        judge_entry(&entry, view, possible)
+    }
+}
+
+/// Judges a change of a directory entry; `possible` says whether the call could succeed with
+/// an entry that exists or not.
+fn judge_entry(entry: &Entry, view: &View, possible: impl Fn(bool) -> bool) -> Option<Refused> {
+    if view.may_change(entry.directory(), entry.name()) {
+        return None;
+    }
+    let exists = entry.hold().is_ok();
+    (possible(exists) && entry.parent().permits(Access::WRITE_OK | Access::EXEC_OK))
+        .then(|| (FileOperation::Write, entry.path()))
+}
+
+fn judge_object(object: &Object, wanted: Wanted, view: &View) -> Option<Refused> {
+    let name = object.path().ok()?;
+    let access = view.rules.access(&name);
+    let denied = Wanted { read: wanted.read && !access.read, write: wanted.write && !access.write };
+    // Most calls are permitted, and end here. What has no path is a pipe or a socket.
+    if !(denied.read || denied.write) || !name.is_absolute() || name.starts_with("/dev/pts") {
+        return None;
+    }
+    if view.is_always_usable(object.identity(), denied) {
+        return None;
+    }
+    let is_directory = object.kind() == FileType::Directory;
+    let denied = Wanted { write: denied.write && !is_directory, ..denied };
+    worth_reporting(object, denied).map(|operation| (operation, name))
+}
+
+/// Which of what is `denied` is to be reported: what the file system refuses to the broker as well,
+/// which has the target's credentials, is not.
+pub(crate) fn worth_reporting(object: &Object, denied: Wanted) -> Option<FileOperation> {
+    if denied.write && object.permits(Access::WRITE_OK) {
+        Some(FileOperation::Write)
+    } else if denied.read && object.permits(Access::READ_OK) {
+        Some(FileOperation::Read)
+    } else {
+        None
+    }
+}

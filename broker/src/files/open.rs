@@ -1,0 +1,241 @@
+//! Opens that Landlock does not grant: made by the broker, for a target with the same rights.
+//!
+//! What exists is held first (O_PATH), judged by its name, and then opened as the object it is. What
+//! does not exist is created with O_EXCL, so that what another thread puts there first is looked at
+//! too. The descriptor is the broker's, and carries no restriction of the target's: what is opened
+//! must be judged for all that the flags allow. Sources: open(2), openat2(2).
+
+use crate::call::decode::Spot;
+use crate::call::how::OpenHow;
+use crate::files::entry::{Entry, masked};
+use crate::files::path;
+use crate::kernel::object::Object;
+use crate::kernel::target::Target;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{self, FileType, Mode, OFlags, ResolveFlags};
+use rustix::io::{self, Errno};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::time::Duration;
+
+/// Most symbolic links in a path (path_resolution(7)).
+const LINKS_MAX: usize = 40;
+
+/// What an open leads to.
+#[derive(Debug)]
+pub(crate) enum Goal {
+    /// An object that is there.
+    Object(Object),
+    /// An entry that is to be made.
+    New(Entry),
+}
+
+/// Follows the path of an open as the kernel does.
+///
+/// # Errors
+/// Returns what the kernel returns for such a path.
+pub(crate) fn resolve(target: Target, spot: Spot, how: &OpenHow) -> io::Result<Goal> {
+    let path = target.read_path(spot.path)?;
+    if path.is_empty() {
+        return Err(Errno::NOENT);
+    }
+    if !how.resolve.is_empty() {
+        return resolve_within(target, spot, &path, how);
+    }
+    let base = path::base(target, spot.directory, &path)?;
+    resolve_from(target, base.as_ref().map(AsFd::as_fd), &path, how.flags)
+}
+
+/// The same from a directory that is held already; none is needed for an absolute path.
+///
+/// # Errors
+/// As [`resolve`].
+pub(crate) fn resolve_from(
+    target: Target,
+    base: Option<BorrowedFd<'_>>,
+    path: &[u8],
+    flags: OFlags,
+) -> io::Result<Goal> {
+    let creates = flags.contains(OFlags::CREATE);
+    let exclusive = creates && flags.contains(OFlags::EXCL);
+    let follow = !exclusive && !flags.contains(OFlags::NOFOLLOW);
+    if path.is_empty() {
+        return Err(Errno::NOENT);
+    }
+    if !creates || path::split(path).is_none() {
+        return path::resolve_from(target, base, path, follow).map(Goal::Object);
+    }
+    let mut entry = Entry::resolve_from(target, base, path)?;
+    for _ in 0..LINKS_MAX {
+        let found = entry.hold();
+        // Before it is looked up (open(2), O_CREAT).
+        if entry.last().ends_with(b"/") {
+            return Err(found
+                .err()
+                .filter(|&errno| errno == Errno::ACCESS)
+                .unwrap_or(Errno::ISDIR));
+        }
+        let object = match found {
+            Err(Errno::NOENT) => return Ok(Goal::New(entry)),
+            found => found?,
+        };
+        if object.kind() != FileType::Symlink || !follow {
+            return Ok(Goal::Object(object));
+        }
+        // It may lead nowhere: what it names is made then.
+        let text = fs::readlinkat(&object, c"", Vec::new())?.into_bytes();
+        let base = (!text.starts_with(b"/")).then(|| entry.parent().as_fd());
+        if path::split(&text).is_none() || object.is_on_proc()? {
+            return path::resolve_from(target, Some(entry.parent().as_fd()), entry.last(), true)
+                .map(Goal::Object);
+        }
+        entry = Entry::resolve_from(target, base, &text)?;
+    }
+    Err(Errno::LOOP)
+}
+
+/// With RESOLVE_ flags the path is the kernel's to follow, always from where the target starts: what is
+/// beneath that is for the kernel to say.
+fn resolve_within(target: Target, spot: Spot, path: &[u8], how: &OpenHow) -> io::Result<Goal> {
+    let base = match path.starts_with(b"/") && !how.resolve.contains(ResolveFlags::IN_ROOT) {
+        true => None,
+        false => Some(target.directory(spot.directory)?),
+    };
+    let base = base.as_ref().map_or(fs::CWD, AsFd::as_fd);
+    let creates = how.flags.contains(OFlags::CREATE);
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    let resolve = how.resolve | ResolveFlags::NO_MAGICLINKS;
+    let exclusive = how.flags.contains(OFlags::CREATE | OFlags::EXCL);
+    let nofollow = if exclusive { OFlags::NOFOLLOW } else { how.flags & OFlags::NOFOLLOW };
+    let mut path = path.to_vec();
+    for _ in 0..=LINKS_MAX {
+        let is_slashed = creates && path.ends_with(b"/") && path::split(&path).is_some();
+        if !is_slashed {
+            match fs::openat2(base, &path[..], flags | nofollow, Mode::empty(), resolve) {
+                Err(Errno::NOENT) if creates => {}
+                found => {
+                    let object = Object::of(found?)?;
+                    // It answers according to who opens it: this one was found for the broker.
+                    return if object.is_on_proc()? {
+                        Err(Errno::ACCESS)
+                    } else {
+                        Ok(Goal::Object(object))
+                    };
+                }
+            }
+        }
+        let (above, _) = path::split(&path).ok_or(Errno::NOENT)?;
+        let from = if above.is_empty() { b"." } else { above };
+        let parent = fs::openat2(base, from, flags | OFlags::DIRECTORY, Mode::empty(), resolve)?;
+        let entry = Entry::of(Object::of(parent)?, path[above.len()..].to_vec())?;
+        let link = match entry.hold() {
+            Err(Errno::ACCESS) => return Err(Errno::ACCESS),
+            _ if is_slashed => return Err(Errno::ISDIR),
+            Err(Errno::NOENT) => return Ok(Goal::New(entry)),
+            Ok(link) if link.kind() == FileType::Symlink && nofollow.is_empty() => link,
+            // Another thread has just made it.
+            found => return found.map(Goal::Object),
+        };
+        // It leads nowhere: what it names is made then.
+        let text = fs::readlinkat(&link, c"", Vec::new())?.into_bytes();
+        path = if text.starts_with(b"/") { text } else { [above, &text].concat() };
+    }
+    Err(Errno::LOOP)
+}
+
+/// What the broker adds: neither its own children nor its terminal are concerned.
+const OURS: OFlags = OFlags::CLOEXEC.union(OFlags::NOCTTY);
+
+/// Opens an object that is held.
+///
+/// # Errors
+/// Returns what open(2) returns.
+pub(crate) fn open(object: &Object, how: &OpenHow, umask: Mode) -> io::Result<OwnedFd> {
+    if how.flags.contains(OFlags::CREATE | OFlags::EXCL) {
+        return Err(Errno::EXIST);
+    }
+    if how.flags.contains(OFlags::CREATE) && object.kind() == FileType::Directory {
+        return Err(Errno::ISDIR);
+    }
+    let mode = match how.flags.contains(OFlags::TMPFILE) {
+        true => masked(object, how.mode, umask),
+        false => Mode::empty(),
+    };
+    let flags = (how.flags - OFlags::CREATE) | OURS;
+    if flags.contains(OFlags::NOFOLLOW) {
+        // The open file says for good that it was asked for (fcntl(2), F_GETFL).
+        if let Ok(directory) = fs::openat(object, c".", flags, mode) {
+            return Ok(directory);
+        }
+    }
+    // It was heeded on the way here, and would refuse the magic link: a file is opened without. By
+    // its name, with O_NOFOLLOW, it could be another one by now. A symbolic link that was not
+    // followed cannot be opened through the magic link either (ELOOP).
+    object.open(flags - OFlags::NOFOLLOW, mode)
+}
+
+/// Opens a regular file that is held without heeding O_TRUNC; the second descriptor is for that.
+///
+/// # Errors
+/// Returns what open(2) returns.
+pub(crate) fn open_untruncated(object: &Object, how: &OpenHow) -> io::Result<(OwnedFd, OwnedFd)> {
+    let writer = object.open(OFlags::WRONLY | OURS, Mode::empty())?;
+    let how = OpenHow { flags: how.flags - OFlags::TRUNC, ..*how };
+    Ok((open(object, &how, Mode::empty())?, writer))
+}
+
+/// Opens a FIFO, which waits for its other end. It is given up when `is_waited_for` no longer holds.
+///
+/// # Errors
+/// Returns what open(2) returns; [`Errno::INTR`] when it was given up; [`Errno::AGAIN`] if too many wait.
+pub(crate) fn open_fifo(
+    object: Object,
+    how: OpenHow,
+    is_waited_for: impl Fn() -> bool,
+) -> io::Result<OwnedFd> {
+    const PATIENCE: Duration = Duration::from_millis(50);
+    /// Most threads that wait for the other end of a FIFO; those that were given up among them.
+    const OPENERS_MAX: usize = 256;
+    static OPENERS: AtomicUsize = AtomicUsize::new(0);
+    let link = object.link();
+    if OPENERS.fetch_add(1, Ordering::SeqCst) >= OPENERS_MAX {
+        OPENERS.fetch_sub(1, Ordering::SeqCst);
+        return Err(Errno::AGAIN);
+    }
+    let (sender, opened) = mpsc::channel();
+    let opener = move || {
+        // Nobody listens to one that was given up.
+        let _ = sender.send(open(&object, &how, Mode::empty()));
+        OPENERS.fetch_sub(1, Ordering::SeqCst);
+    };
+    if std::thread::Builder::new().stack_size(64 * 1024).spawn(opener).is_err() {
+        OPENERS.fetch_sub(1, Ordering::SeqCst);
+        return Err(Errno::AGAIN);
+    }
+    loop {
+        match opened.recv_timeout(PATIENCE) {
+            Ok(result) => return result,
+            Err(_) if is_waited_for() => {}
+            Err(_) => {
+                // The missing end for a moment, if it may be opened, lets the thread end.
+                let other = match how.flags & OFlags::RWMODE {
+                    OFlags::RDONLY => OFlags::WRONLY,
+                    _ => OFlags::RDONLY,
+                };
+                let other = other | OFlags::NONBLOCK | OFlags::CLOEXEC;
+                let _end = fs::open(link, other, Mode::empty());
+                let _ = opened.recv_timeout(PATIENCE);
+                return Err(Errno::INTR);
+            }
+        }
+    }
+}
+
+/// Creates and opens an entry.
+///
+/// # Errors
+/// Returns what open(2) with O_EXCL returns.
+pub(crate) fn create(entry: &Entry, how: &OpenHow, umask: Mode) -> io::Result<OwnedFd> {
+    let flags = how.flags | OFlags::EXCL | OURS;
+    fs::openat(entry.parent(), entry.last(), flags, entry.mode(how.mode, umask))
+}

@@ -1,0 +1,55 @@
+//! Handles of the threads that were answered lately: opening one costs more than what it is for.
+//!
+//! A pidfd stays with its thread: when that has ended and another has its id, what is asked of it
+//! fails (ESRCH), and it is opened anew. Source: pidfd_open(2).
+
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::{self, Errno};
+use rustix::process::{self, Pid, PidfdFlags};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Those of the latest threads, the latest first.
+static LATELY: Mutex<VecDeque<(Pid, Arc<OwnedFd>)>> = Mutex::new(VecDeque::new());
+/// Most that are kept: as many as threads that are often busy at a time.
+const KEPT_MAX: usize = 8;
+
+/// Does `work` with a handle of `thread`; again with a new one if that was of a thread that has ended.
+///
+/// # Errors
+/// Returns what pidfd_open(2) and `work` return.
+pub(crate) fn with<R>(
+    thread: Pid,
+    work: impl Fn(BorrowedFd<'_>) -> io::Result<R>,
+) -> io::Result<R> {
+    match work(known(thread)?.as_fd()) {
+        Err(Errno::SRCH) => {
+            forget(thread);
+            work(known(thread)?.as_fd())
+        }
+        result => result,
+    }
+}
+
+fn known(thread: Pid) -> io::Result<Arc<OwnedFd>> {
+    let mut lately = LATELY.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, pidfd)) = lately.iter().find(|(known, _)| *known == thread) {
+        return Ok(Arc::clone(pidfd));
+    }
+    // PIDFD_THREAD (Linux 6.9): a thread may have a descriptor table of its own.
+    const PIDFD_THREAD: PidfdFlags = PidfdFlags::from_bits_retain(0o200);
+    let pidfd = Arc::new(process::pidfd_open(thread, PIDFD_THREAD)?);
+    lately.truncate(KEPT_MAX - 1);
+    lately.push_front((thread, Arc::clone(&pidfd)));
+    Ok(pidfd)
+}
+
+/// Forgets all handles, when there is nothing to do.
+pub(crate) fn forget_all() {
+    LATELY.lock().unwrap_or_else(PoisonError::into_inner).clear();
+}
+
+fn forget(thread: Pid) {
+    let mut lately = LATELY.lock().unwrap_or_else(PoisonError::into_inner);
+    lately.retain(|(known, _)| *known != thread);
+}

@@ -1,0 +1,88 @@
+//! Which kinds of sockets the command can have: what the filter's row for socket(2) allows, for
+//! where the broker makes them, or is handed one that it did not make.
+
+use crate::rules::address::AddressRules;
+use nix::libc;
+
+/// A family, a type without its flags, and a protocol, as socket(2) takes them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Kind {
+    pub(crate) family: i32,
+    pub(crate) of: i32,
+    pub(crate) protocol: i32,
+}
+
+impl Kind {
+    /// The kind whose protocol the kernel calls `name` (`system.sockprotoname`), as far as that tells
+    /// it: seqpacket sockets have the name of datagram ones.
+    pub(crate) fn named(name: &[u8]) -> Option<Self> {
+        use libc::{AF_INET, AF_INET6, AF_NETLINK, AF_UNIX, SOCK_DGRAM, SOCK_RAW, SOCK_STREAM};
+        let (family, of, protocol) = match name {
+            b"TCP" => (AF_INET, SOCK_STREAM, libc::IPPROTO_TCP),
+            b"TCPv6" => (AF_INET6, SOCK_STREAM, libc::IPPROTO_TCP),
+            b"MPTCP" => (AF_INET, SOCK_STREAM, libc::IPPROTO_MPTCP),
+            b"MPTCPv6" => (AF_INET6, SOCK_STREAM, libc::IPPROTO_MPTCP),
+            b"UDP" => (AF_INET, SOCK_DGRAM, libc::IPPROTO_UDP),
+            b"UDPv6" => (AF_INET6, SOCK_DGRAM, libc::IPPROTO_UDP),
+            b"NETLINK" => (AF_NETLINK, SOCK_RAW, libc::NETLINK_ROUTE),
+            b"UNIX-STREAM" => (AF_UNIX, SOCK_STREAM, 0),
+            _ => return None,
+        };
+        Some(Self { family, of, protocol })
+    }
+
+    /// Whether it is a Unix socket.
+    pub(crate) fn is_unix(self) -> bool {
+        self.family == libc::AF_UNIX
+    }
+
+    /// Whether the command can have such a socket.
+    pub(crate) fn is_permitted(self, rules: &AddressRules) -> bool {
+        let Self { family, of, protocol } = self;
+        match family {
+            libc::AF_UNIX => {
+                let connected = [libc::SOCK_STREAM, libc::SOCK_SEQPACKET].contains(&of);
+                (connected || rules.unix.any_datagram() && of == libc::SOCK_DGRAM)
+                    && [0, libc::PF_UNIX].contains(&protocol)
+            }
+            libc::AF_INET | libc::AF_INET6 => {
+                let is_tcp = of == libc::SOCK_STREAM && [0, libc::IPPROTO_TCP].contains(&protocol);
+                rules.allow_network || is_tcp
+            }
+            libc::AF_NETLINK => {
+                [libc::SOCK_RAW, libc::SOCK_DGRAM].contains(&of) && protocol == libc::NETLINK_ROUTE
+            }
+            _ => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::address::UnixRules;
+    use landstrip_filter::Variant;
+
+    #[test]
+    fn what_is_permitted_is_what_the_filter_allows() {
+        let socket = u32::try_from(libc::SYS_socket).unwrap();
+        for (allow_network, all) in [(false, false), (false, true), (true, false), (true, true)] {
+            let unix = UnixRules { all, ..UnixRules::default() };
+            let rules = AddressRules { allow_network, unix, ..AddressRules::default() };
+            let mut variant = Variant::empty();
+            variant.set(Variant::ALLOW_NETWORK, allow_network);
+            variant.set(Variant::ALL_UNIX_SOCKETS, all);
+            let program = landstrip_filter::compile(variant).unwrap();
+            for family in 0..=46 {
+                for of in 0..=15 {
+                    for protocol in [0, 1, 2, 6, 9, 15, 17, 132, 255, 262, -1] {
+                        let kind = Kind { family, of, protocol };
+                        let arguments = [family, of, protocol].map(i32::cast_unsigned);
+                        let allowed = landstrip_filter::allows(&program, socket, &arguments);
+                        assert_eq!(kind.is_permitted(&rules), allowed, "{variant:?} {kind:?}");
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,411 @@
+//! connect, bind, listen and shutdown, done on a duplicate of the target's socket with the broker's own copy of the
+//! address: connect(2), bind(2), listen(2), shutdown(2), pidfd_getfd(2).
+//!
+//! The target may meanwhile rewrite its memory or put another descriptor in the place of the socket:
+//! the address was judged as copied here, and is permitted for any socket that passes
+//! [`Socket::of`].
+
+#![allow(unsafe_code)] // to pass an address of any family to the kernel as it was copied
+
+use crate::kernel::holders;
+use crate::kernel::listener::Listener;
+use crate::kernel::signals::RESTART;
+use crate::kernel::target::Target;
+use crate::rules::address::{self, ADDRESS_MAX, AddressRules, Endpoint};
+use crate::rules::socket::Kind;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{self, OFlags};
+use rustix::io::{self, Errno};
+use rustix::net::addr::{SocketAddrArg, SocketAddrLen, SocketAddrOpaque};
+use rustix::net::sockopt::Timeout;
+use rustix::net::{self, AddressFamily, Protocol, SocketFlags, SocketType, sockopt};
+use std::net::SocketAddr;
+use std::num::NonZeroU32;
+use std::os::fd::RawFd;
+use std::time::{Duration, Instant};
+
+/// The broker's own copy of an address argument, in the length that the target gave.
+#[derive(Debug)]
+pub(crate) struct Address(Vec<u8>);
+
+impl Address {
+    /// Copies the argument.
+    ///
+    /// # Errors
+    /// Returns [`Errno::INVAL`] for a length that the kernel refuses, [`Errno::FAULT`] for memory
+    /// that is not there.
+    pub(crate) fn copy(target: Target, address: u64, length: u32) -> io::Result<Self> {
+        let length = usize::try_from(length).ok().filter(|&length| length <= ADDRESS_MAX);
+        let mut bytes = vec![0; length.ok_or(Errno::INVAL)?];
+        target.read(address, &mut bytes)?;
+        Ok(Self(bytes))
+    }
+
+    /// The address of a pathname socket.
+    pub(crate) fn of_path(path: &[u8]) -> Self {
+        let mut bytes = AddressFamily::UNIX.as_raw().to_ne_bytes().to_vec();
+        bytes.extend_from_slice(path);
+        // The longest path there can be has none.
+        if path.len() < SUN_PATH_MAX {
+            bytes.push(0);
+        }
+        Self(bytes)
+    }
+
+    /// The unspecified address with a port of the kernel's choice.
+    fn unspecified(family: AddressFamily) -> Self {
+        let mut bytes = vec![0; if family == AddressFamily::INET { 16 } else { 28 }];
+        bytes[..2].copy_from_slice(&family.as_raw().to_ne_bytes());
+        Self(bytes)
+    }
+
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// What it names.
+    ///
+    /// # Errors
+    /// As [`Endpoint::parse`].
+    pub(crate) fn endpoint(&self) -> io::Result<Endpoint> {
+        Endpoint::parse(&self.0)
+    }
+}
+
+// SAFETY: the pointer is to that many readable bytes, which live as long as the closure runs.
+unsafe impl SocketAddrArg for Address {
+    unsafe fn with_sockaddr<R>(
+        &self,
+        f: impl FnOnce(*const SocketAddrOpaque, SocketAddrLen) -> R,
+    ) -> R {
+        // At most ADDRESS_MAX bytes.
+        f(self.0.as_ptr().cast(), SocketAddrLen::try_from(self.0.len()).unwrap_or(0))
+    }
+}
+
+/// `sizeof(sun_path)` (unix(7)).
+const SUN_PATH_MAX: usize = 108;
+
+/// How far a connect has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// It is done.
+    Connected,
+    /// The peer is to answer: the socket is writable once it is decided.
+    Handshake,
+    /// The queue of the listening Unix socket is full: to be tried again.
+    Queue,
+}
+
+/// A socket that stands for one of the target's.
+#[derive(Debug)]
+pub(crate) struct Socket {
+    descriptor: OwnedFd,
+    family: AddressFamily,
+    /// The target waits in connect(2).
+    blocking: bool,
+    /// Where to put the socket: it is the broker's own, not a duplicate.
+    replaces: Option<Place>,
+}
+
+/// How often a wait looks whether it is still wanted.
+pub(crate) const LOOK_INTERVAL: Duration = Duration::from_millis(200);
+/// How long a full queue is left alone at first, and at most.
+pub(crate) const QUEUE_PAUSE: Duration = Duration::from_millis(2);
+pub(crate) const QUEUE_PAUSE_MAX: Duration = Duration::from_millis(50);
+
+/// A descriptor of the target and its flag.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    number: RawFd,
+    close_on_exec: bool,
+}
+
+impl Socket {
+    /// Takes over a duplicate of the target's. Only what the filter lets the command create under
+    /// these rules is acted on: descriptors that it inherited may be anything.
+    ///
+    /// # Errors
+    /// Returns [`Errno::NOTSOCK`] as the call does, [`Errno::ACCESS`] for another kind of socket.
+    pub(crate) fn of(socket: OwnedFd, rules: &AddressRules) -> io::Result<Self> {
+        let family = sockopt::socket_domain(&socket)?;
+        let kind = Kind {
+            family: family.as_raw().into(),
+            of: sockopt::socket_type(&socket)?.as_raw().cast_signed(),
+            // Unix sockets have none.
+            protocol: match family {
+                AddressFamily::UNIX => 0,
+                _ => protocol_number(sockopt::socket_protocol(&socket)?),
+            },
+        };
+        let blocking = !fs::fcntl_getfl(&socket)?.contains(OFlags::NONBLOCK);
+        if is_of_use(kind, rules) {
+            Ok(Self { descriptor: socket, family, blocking, replaces: None })
+        } else {
+            Err(Errno::ACCESS)
+        }
+    }
+
+    /// Makes a socket to put in the place of the one at descriptor `number`, where the platform
+    /// refuses pidfd_getfd(2), as Docker's default seccomp profile does, and the broker has not made
+    /// that one either. Flags of the descriptor carry over; socket options and other descriptors of
+    /// the same socket do not.
+    ///
+    /// # Errors
+    /// Returns [`Errno::BADF`] and [`Errno::NOTSOCK`] as the call does, [`Errno::ACCESS`] if the
+    /// socket there is of another kind.
+    pub(crate) fn replace(target: Target, number: RawFd, rules: &AddressRules) -> io::Result<Self> {
+        let kind = Kind::named(&target.socket_protocol(number)?)
+            .filter(|&kind| is_of_use(kind, rules))
+            .ok_or(Errno::ACCESS)?;
+        let flags = target.descriptor_flags(number)?;
+        let blocking = !flags.contains(OFlags::NONBLOCK);
+        let mode = if blocking { SocketFlags::empty() } else { SocketFlags::NONBLOCK };
+        let descriptor = make(kind, mode)?;
+        let family = sockopt::socket_domain(&descriptor)?;
+        if family != AddressFamily::UNIX && sockopt::socket_type(&descriptor)? == SocketType::STREAM
+        {
+            // What servers set before they bind, and what cannot be seen any more.
+            sockopt::set_socket_reuseaddr(&descriptor, true)?;
+        }
+        let place = Place { number, close_on_exec: flags.contains(OFlags::CLOEXEC) };
+        Ok(Self { descriptor, family, blocking, replaces: Some(place) })
+    }
+
+    /// bind(2) to `address`.
+    ///
+    /// # Errors
+    /// Returns what the kernel returns.
+    pub(crate) fn bind(&self, address: &Address) -> io::Result<()> {
+        net::bind(&self.descriptor, address)
+    }
+
+    /// bind(2) to a loopback address in the place of the unspecified one in `address`.
+    ///
+    /// # Errors
+    /// As [`Socket::bind`].
+    pub(crate) fn bind_narrowed(&self, address: &Address) -> io::Result<()> {
+        // The target may change the option meanwhile: either way it is a loopback address.
+        let only_v6 = self.family == AddressFamily::INET6 && sockopt::ipv6_v6only(self)?;
+        self.bind(&Address(address::narrowed(address.0.clone(), only_v6)))
+    }
+
+    /// listen(2) on a Unix socket, or on a TCP one that is bound to a loopback address; one that is
+    /// not bound yet gets one, where listen(2) by itself would take the unspecified address.
+    ///
+    /// Nothing but the broker binds a socket of the target's, so that what is seen here stays.
+    ///
+    /// # Errors
+    /// Returns [`Errno::ACCESS`] for another address, else what the kernel returns.
+    pub(crate) fn listen(&self, backlog: i32) -> io::Result<()> {
+        if self.is_internet() {
+            if self.local_address()?.port() == 0 {
+                self.bind_narrowed(&Address::unspecified(self.family))?;
+            }
+            if !address::is_loopback(self.local_address()?.ip()) {
+                return Err(Errno::ACCESS);
+            }
+        }
+        net::listen(&self.descriptor, backlog)
+    }
+
+    /// Whether it is a socket of the internet.
+    pub(crate) fn is_internet(&self) -> bool {
+        [AddressFamily::INET, AddressFamily::INET6].contains(&self.family)
+    }
+
+    /// Whether it is a Unix socket.
+    pub(crate) fn is_unix(&self) -> bool {
+        self.family == AddressFamily::UNIX
+    }
+
+    /// The address that it is bound to.
+    ///
+    /// # Errors
+    /// Returns what getsockname(2) returns; [`Errno::AFNOSUPPORT`] if it is not of the internet.
+    pub(crate) fn local_address(&self) -> io::Result<SocketAddr> {
+        SocketAddr::try_from(net::getsockname(&self.descriptor)?)
+    }
+
+    /// The cookie of a socket that listens (SO_ACCEPTCONN, SO_COOKIE).
+    pub(crate) fn listening_cookie(socket: impl AsFd) -> Option<u64> {
+        let listens = sockopt::socket_acceptconn(&socket).unwrap_or(false);
+        listens.then(|| sockopt::socket_cookie(&socket).ok())?
+    }
+
+    /// Whether `target` still has it as its descriptor `number`.
+    pub(crate) fn is_at(&self, target: Target, number: RawFd) -> bool {
+        let own = fs::fstat(&self.descriptor).map(|stat| stat.st_ino);
+        own.is_ok() && own.ok() == holders::socket_at(target.thread(), number)
+    }
+
+    /// Ends a connect that is under way.
+    pub(crate) fn give_up(&self) {
+        // It fails only if there is none.
+        let _ = net::connect_unspec(&self.descriptor);
+    }
+
+    /// connect(2) to `address`, without waiting.
+    ///
+    /// The flag that says so is shared with the target: if that changes it at the wrong moment, this
+    /// blocks after all, on a thread that nothing but connects like this one depends on.
+    ///
+    /// # Errors
+    /// Returns what the kernel returns; [`Errno::INPROGRESS`] and, from a Unix socket,
+    /// [`Errno::AGAIN`] if the target does not wait itself.
+    pub(crate) fn start(&self, address: &Address) -> io::Result<Progress> {
+        if !self.blocking {
+            return net::connect(&self.descriptor, address).map(|()| Progress::Connected);
+        }
+        let flags = fs::fcntl_getfl(&self.descriptor)?;
+        fs::fcntl_setfl(&self.descriptor, flags | OFlags::NONBLOCK)?;
+        let result = net::connect(&self.descriptor, address);
+        fs::fcntl_setfl(&self.descriptor, flags - OFlags::NONBLOCK)?;
+        match result {
+            Ok(()) => Ok(Progress::Connected),
+            Err(Errno::INPROGRESS | Errno::ALREADY) => Ok(Progress::Handshake),
+            Err(Errno::AGAIN) if self.is_unix() => Ok(Progress::Queue),
+            Err(errno) => Err(errno),
+        }
+    }
+
+    /// connect(2) to `address`. A target that waits in its call is waited for as long as `look`, which
+    /// is asked before each wait, finds no reason to end that.
+    ///
+    /// # Errors
+    /// As [`Socket::start`] and [`Socket::wait`].
+    pub(crate) fn connect(
+        &self,
+        address: &Address,
+        look: impl Fn() -> io::Result<()>,
+    ) -> io::Result<()> {
+        match self.start(address)? {
+            Progress::Connected => Ok(()),
+            Progress::Handshake => {
+                self.wait(look)?;
+                self.outcome()
+            }
+            Progress::Queue => self.wait_for_room(address, look),
+        }
+    }
+
+    /// Connects a Unix socket when its peer's queue has room: nothing tells when that is.
+    fn wait_for_room(
+        &self,
+        address: &Address,
+        look: impl Fn() -> io::Result<()>,
+    ) -> io::Result<()> {
+        let deadline = deadline(&self.descriptor)?;
+        let mut pause = QUEUE_PAUSE;
+        loop {
+            if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+                return Err(Errno::AGAIN);
+            }
+            look().map_err(|errno| interrupted(errno, deadline))?;
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(QUEUE_PAUSE_MAX);
+            match self.start(address)? {
+                Progress::Queue => {}
+                Progress::Connected | Progress::Handshake => return Ok(()),
+            }
+        }
+    }
+
+    /// Waits until a connect that is under way is decided (connect(2), EINPROGRESS). The wait is a
+    /// poll instead of a blocking connect, so that it can be ended.
+    ///
+    /// # Errors
+    /// Returns [`Errno::INPROGRESS`] when the target's SO_SNDTIMEO has run out (socket(7)), and what
+    /// `look` returns.
+    pub(crate) fn wait(&self, look: impl Fn() -> io::Result<()>) -> io::Result<()> {
+        let deadline = if self.blocking { deadline(&self.descriptor)? } else { None };
+        // On loopback most connects are decided at once.
+        let mut limit = Duration::ZERO;
+        loop {
+            let mut fds = [PollFd::new(&self.descriptor, PollFlags::OUT)];
+            match poll(&mut fds, Timespec::try_from(limit).ok().as_ref()) {
+                Ok(0) | Err(Errno::INTR) => {}
+                Ok(_) => return Ok(()),
+                Err(errno) => return Err(errno),
+            }
+            if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+                return Err(Errno::INPROGRESS);
+            }
+            look().map_err(|errno| interrupted(errno, deadline))?;
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            limit = left.unwrap_or(LOOK_INTERVAL).min(LOOK_INTERVAL);
+        }
+    }
+
+    /// How a connect was decided. It can be asked once, so only by who tells the target.
+    ///
+    /// # Errors
+    /// Returns what SO_ERROR says.
+    pub(crate) fn outcome(&self) -> io::Result<()> {
+        sockopt::socket_error(&self.descriptor)?
+    }
+
+    /// Whether a connect that is under way is decided; on loopback it usually is by now, or at once.
+    pub(crate) fn is_decided(&self) -> bool {
+        let soon = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
+        let mut fds = [PollFd::new(&self.descriptor, PollFlags::OUT)];
+        poll(&mut fds, Some(&soon)).is_ok_and(|count| count > 0)
+    }
+
+    /// Whether it is the broker's own, to be put in the place of the target's.
+    pub(crate) fn is_stand_in(&self) -> bool {
+        self.replaces.is_some()
+    }
+
+    /// Puts a socket of the broker's own in the place of the target's. A duplicate needs nothing.
+    ///
+    /// # Errors
+    /// Returns what the ioctl returns.
+    pub(crate) fn put_in_place(&self, listener: &Listener, id: u64) -> io::Result<()> {
+        let Some(Place { number, close_on_exec }) = self.replaces else { return Ok(()) };
+        listener.replace(id, self.descriptor.as_fd(), number, close_on_exec)
+    }
+}
+
+/// When SO_SNDTIMEO ends a wait that starts now, if one is set (socket(7)).
+///
+/// # Errors
+/// Returns what getsockopt(2) returns.
+pub(crate) fn deadline(socket: impl AsFd) -> io::Result<Option<Instant>> {
+    let limit = sockopt::socket_timeout(socket, Timeout::Send)?;
+    Ok(limit.map(|limit| Instant::now() + limit))
+}
+
+/// Makes a socket for the command, which has none of the broker's rights in it: socket(2) takes
+/// numbers only. `flags` are those of the type.
+///
+/// # Errors
+/// Returns what socket(2) returns.
+pub(crate) fn make(kind: Kind, flags: SocketFlags) -> io::Result<OwnedFd> {
+    let family = u16::try_from(kind.family).map_err(|_| Errno::AFNOSUPPORT)?;
+    let of = SocketType::from_raw(kind.of.cast_unsigned());
+    let protocol = NonZeroU32::new(kind.protocol.cast_unsigned()).map(Protocol::from_raw);
+    let flags = flags | SocketFlags::CLOEXEC;
+    net::socket_with(AddressFamily::from_raw(family), of, flags, protocol)
+}
+
+/// Whether a socket is acted on: one that the command can have, with addresses that it can use.
+fn is_of_use(kind: Kind, rules: &AddressRules) -> bool {
+    kind.is_permitted(rules) && (!kind.is_unix() || rules.unix.any())
+}
+
+fn protocol_number(protocol: Option<Protocol>) -> i32 {
+    protocol.map_or(0, |protocol| protocol.as_raw().get().cast_signed())
+}
+
+/// With SO_SNDTIMEO a call is not made again after a signal (signal(7)).
+pub(crate) fn interrupted(errno: Errno, deadline: Option<Instant>) -> Errno {
+    if errno == RESTART && deadline.is_some() { Errno::INTR } else { errno }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+}
