@@ -14,32 +14,27 @@ mod answer;
 mod call;
 mod cli;
 mod compile;
-mod control;
 mod domains;
-mod failure;
 mod files;
 mod kernel;
 mod policy;
-mod removal;
 mod report;
 mod rules;
-mod run;
-mod sandbox;
-mod scratch;
+mod session;
 mod sockets;
-mod supervise;
 
 use cli::Command;
 use common::wire::Handover;
-use control::Control;
-use failure::Failure;
+
+use report::failure::Failure;
 use rustix::fs::{self, Mode, OFlags};
 use rustix::io::Errno;
-use sandbox::Sandbox;
+use session::control::Control;
+use session::sandbox::Sandbox;
+use session::supervise::{Family, Signals};
 use std::ffi::{OsString, c_char, c_int};
 use std::io::Write;
 use std::os::fd::{AsRawFd, IntoRawFd};
-use supervise::{Family, Signals};
 
 #[allow(unsafe_code)] // for the attribute: no other function of this program has this name
 #[cfg_attr(not(test), unsafe(no_mangle))]

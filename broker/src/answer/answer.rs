@@ -7,7 +7,6 @@
 use crate::answer::watch::Watch;
 use crate::call::decode::{self, Call, MetadataCall};
 use crate::domains::proxy::Proxy;
-use crate::failure::Failure;
 use crate::files::metadata;
 use crate::files::observe::{self, Listing, Look};
 use crate::files::view::{View, Wanted};
@@ -15,7 +14,8 @@ use crate::kernel::listener::{Backstop, Listener, Notification};
 use crate::kernel::object::Object;
 use crate::kernel::rights;
 use crate::kernel::target::{Credentials, Status, Target};
-use crate::report::{Denial, Traps};
+use crate::report::denials::{Denial, Traps};
+use crate::report::failure::Failure;
 use crate::rules::address::AddressRules;
 use crate::sockets::own_ports::LocalPorts;
 use crate::sockets::stand_ins::StandIns;

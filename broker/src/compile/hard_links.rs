@@ -21,7 +21,7 @@ pub(crate) enum SearchError {
     #[error("allowWrite holds more than {ENTRIES_MAX} entries, too many to look for the others")]
     TooMany,
     /// A directory hides what is in it, until its owner changes the mode.
-    #[error("{} cannot be searched for the others: {}", .0.display(), crate::failure::strerror(*.1))]
+    #[error("{} cannot be searched for the others: {}", .0.display(), crate::report::errno::strerror(*.1))]
     Hidden(PathBuf, Errno),
 }
 

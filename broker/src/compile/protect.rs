@@ -4,11 +4,11 @@
 
 use super::grants::block_devices;
 use super::hard_links::other_names;
-use crate::failure::Failure;
 use crate::policy::error::PolicyError;
 use crate::policy::load::{Environment, trail_in};
 use crate::policy::remarks::Remarks;
 use crate::policy::resolve::Policy;
+use crate::report::failure::Failure;
 use crate::rules::pattern::Pattern;
 use rustix::fs::Access;
 use std::path::{Path, PathBuf};

@@ -8,10 +8,10 @@
 
 use super::upstream::{self, Upstreams};
 use crate::compile::plan::Variable;
-use crate::failure::Failure;
 use crate::policy::callers::{CallerProxies, CallerProxy};
 use crate::policy::resolve::Network;
-use crate::report::{Denial, Traps};
+use crate::report::denials::{Denial, Traps};
+use crate::report::failure::Failure;
 use crate::rules::address::{Endpoint, canonical};
 use common::proxy::{Admit, Refused, SETUP_MAX, Setup};
 use common::wire::WireError;

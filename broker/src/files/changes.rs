@@ -17,7 +17,7 @@ use crate::files::view::{Decider, View, Wanted};
 use crate::kernel::limits;
 use crate::kernel::object::{Name, Object};
 use crate::kernel::target::{AT_FDCWD, Target};
-use crate::report::Denial;
+use crate::report::denials::Denial;
 use crate::rules::paths::Names;
 use common::trap::FileOperation;
 use nix::libc;

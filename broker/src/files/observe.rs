@@ -12,7 +12,7 @@ use crate::files::path;
 use crate::files::view::{Origin, View, Wanted};
 use crate::kernel::object::Object;
 use crate::kernel::target::Target;
-use crate::report::Denial;
+use crate::report::denials::Denial;
 use common::trap::FileOperation;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags};

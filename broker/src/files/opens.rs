@@ -18,7 +18,7 @@ use crate::files::path;
 use crate::files::view::{View, Wanted};
 use crate::kernel::object::{Name, Object};
 use crate::kernel::target::Target;
-use crate::report::Denial;
+use crate::report::denials::Denial;
 use nix::unistd::{Pid, getsid};
 use rustix::fs::{self, FileType, OFlags};
 use rustix::io::{self, Errno};

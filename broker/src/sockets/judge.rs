@@ -10,7 +10,7 @@ use crate::files::view::Decider;
 use crate::kernel::listener::Backstop;
 use crate::kernel::signals::{RESTART, is_signalled};
 use crate::kernel::target::Target;
-use crate::report::Denial;
+use crate::report::denials::Denial;
 use crate::rules::address::{Endpoint, Verdict};
 use crate::rules::socket::Kind;
 use crate::sockets::own_ports::{self, Held, LocalPorts};

@@ -9,7 +9,7 @@ use crate::answer::answer::{Server, Turn};
 use crate::call::decode::{AddressUse, Messages};
 use crate::kernel::rights;
 use crate::kernel::target::{Status, Target};
-use crate::report::Denial;
+use crate::report::denials::Denial;
 use crate::rules::address::Endpoint;
 use crate::sockets::judge::Goal;
 use crate::sockets::message::Message;

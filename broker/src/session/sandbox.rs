@@ -1,27 +1,27 @@
 //! From the options to a running sandbox: load, protect, compile, launch, serve.
 
+use super::control::Control;
+use super::run;
+use super::scratch::Scratch;
+use super::supervise::{Family, Signals};
+use crate::answer::answer::Judges;
 use crate::cli;
 use crate::compile::{datagrams, filter, grants, plan, protect};
-use crate::control::Control;
-
-use crate::answer::answer::Judges;
 use crate::domains::proxy::{self, Proxy};
-use crate::failure::Failure;
+use crate::files::view::{self, Identity, View, Wanted};
 use crate::kernel::target;
 use crate::policy::load::Environment;
 use crate::policy::remarks::Remarks;
 use crate::policy::resolve::{Network, Policy};
+use crate::report::denials::Traps;
+use crate::report::errno::strerror;
+use crate::report::failure::Failure;
+use crate::report::stream::Stream;
 use crate::rules::address::{AddressRules, UnixRules};
 use crate::rules::paths::{Files, Rules};
 use crate::rules::pattern::Pattern;
-
-use crate::files::view::{self, Identity, View, Wanted};
-use crate::report::{Stream, Traps};
-use crate::run;
-use crate::scratch::Scratch;
-use crate::supervise::{Family, Signals};
 use landstrip_filter::Variant;
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::{AsFd, OwnedFd, RawFd};
 use rustix::fs::FileType;
 use rustix::io::Errno;
 use rustix::process::{self, Resource, Rlimit};
@@ -53,7 +53,7 @@ impl Sandbox {
         runs: bool,
     ) -> Result<Self, Failure> {
         raise_descriptor_limit();
-        let stream = options.trap_fd.map(Stream::take_over).transpose()?;
+        let stream = options.trap_fd.map(take_over_stream).transpose()?;
         let environment = Environment::of_process()?;
         let (mut policy, mut remarks) = Policy::load(options, &environment)?;
 
@@ -186,6 +186,11 @@ impl Sandbox {
     }
 }
 
+fn take_over_stream(number: RawFd) -> Result<Stream, Failure> {
+    Stream::take_over(number)
+        .map_err(|_| Failure::Usage(format!("--trap-fd {number} is not open for writing")))
+}
+
 /// Each call under way takes descriptors, and so does what is held. The command was forked before and
 /// keeps its limit.
 fn raise_descriptor_limit() {
@@ -242,7 +247,7 @@ fn unix_rules(policy: &Policy, remarks: &mut Remarks, child: &Control, traps: &T
         let warning = format!(
             "allowUnixSockets: datagram sockets stay refused, because this platform lets no \
              descriptor be duplicated (pidfd_getfd: {})",
-            crate::failure::strerror(errno)
+            strerror(errno)
         );
         traps.log(&warning);
         remarks.warn(warning);

@@ -3,9 +3,10 @@
 //! While a run lasts it holds a lock (flock(2)) on its directory. The lock of a run that was killed
 //! is gone, and by that a later run knows what to remove.
 
-use crate::failure::{Failure, strerror};
+use super::removal;
 use crate::files::view::{Identity, identity_of};
-use crate::removal;
+use crate::report::errno::strerror;
+use crate::report::failure::Failure;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{self, AtFlags, Dir, FlockOperation, Mode, OFlags};
 use rustix::io::{self, Errno};

@@ -3,6 +3,8 @@
 use crate::cli::UsageError;
 use crate::compile::grants::GrantError;
 use crate::policy::error::PolicyError;
+use crate::report::errno::strerror;
+use crate::report::stream::print_line;
 use common::exit;
 use common::trap::Trap;
 use common::wire::Step;
@@ -42,7 +44,7 @@ impl Failure {
     pub(crate) fn launch(tool: &[u8], step: Step, errno: Errno) -> Self {
         match step {
             Step::Execute => Self::Launch(tool.to_vec(), errno),
-            _ => Self::Internal("platform", crate::run::explain(step, errno)),
+            _ => Self::Internal("platform", explain(step, errno)),
         }
     }
 
@@ -59,30 +61,23 @@ impl Failure {
     /// Prints it on standard error.
     pub(crate) fn print(&self) {
         match self {
-            Self::Usage(message) => crate::report::print(&Trap::Usage(message.as_bytes())),
+            Self::Usage(message) => print_line(&Trap::Usage(message.as_bytes())),
             Self::Policy(error) => {
                 let pairs = error.report();
                 let pairs: Vec<(&str, &[u8])> =
                     pairs.iter().map(|(key, value)| (*key, value.as_bytes())).collect();
-                crate::report::print(&Trap::Internal(&pairs));
+                print_line(&Trap::Internal(&pairs));
             }
             Self::Launch(tool, errno) => {
                 let message = strerror(*errno);
-                crate::report::print(&Trap::Launch(tool, message.as_bytes()));
+                print_line(&Trap::Launch(tool, message.as_bytes()));
             }
             Self::Internal(source, message) => {
                 let pairs = [("source", source.as_bytes()), ("message", message.as_bytes())];
-                crate::report::print(&Trap::Internal(&pairs));
+                print_line(&Trap::Internal(&pairs));
             }
         }
     }
-}
-
-/// The text of `errno` without Rust's `(os error N)`.
-pub(crate) fn strerror(errno: Errno) -> String {
-    let mut text = std::io::Error::from(errno).to_string();
-    text.truncate(text.find(" (os error").unwrap_or(text.len()));
-    text
 }
 
 impl From<UsageError> for Failure {
@@ -101,4 +96,33 @@ impl From<GrantError> for Failure {
     fn from(error: GrantError) -> Self {
         Self::Internal("platform", error.to_string())
     }
+}
+
+/// The step of the child in words that a user can act on.
+fn explain(step: Step, errno: Errno) -> String {
+    let reason = match (step, errno) {
+        (Step::Filter, Errno::BUSY) => {
+            "a seccomp listener exists already, as on WSL2 or under another supervisor"
+        }
+        (Step::Filter, Errno::PERM) => {
+            "the surrounding sandbox, such as another landstrip, lets no listener be installed"
+        }
+        (Step::Filter, Errno::INVAL | Errno::NOSYS) => {
+            "this kernel lacks seccomp user notification (Linux 5.19 is needed)"
+        }
+        (Step::Filter, _) => "the filter could not be installed",
+        (Step::Restrict, Errno::TOOBIG) => "too many Landlock domains are nested already",
+        (Step::Restrict, _) => "the Landlock domain could not be entered",
+        (Step::Plan, _) => "the plan did not arrive",
+        (Step::Environment, _) => "there is no memory for the environment",
+        (Step::Execute, _) => "the tool could not be executed",
+    };
+    let advice = match (step, errno) {
+        (Step::Filter, Errno::BUSY | Errno::PERM) => {
+            ", and without one only a policy can be enforced that allows no writing and no network \
+             and denies no reading"
+        }
+        _ => "",
+    };
+    format!("{reason}{advice}: {}", strerror(errno))
 }

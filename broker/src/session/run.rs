@@ -2,14 +2,13 @@
 //!
 //! Nothing here blocks but poll(2). Notifications are answered by threads of their own.
 
+use super::control::{Control, Message};
+use super::supervise::{Family, Signals};
 use crate::answer::answer::{Judges, Server};
-use crate::control::{Control, Message};
 use crate::domains::proxy::Proxy;
-use crate::failure::Failure;
-use crate::report::Traps;
-use crate::supervise::{Family, Signals};
+use crate::report::denials::Traps;
+use crate::report::failure::Failure;
 use common::exit;
-use common::wire::Step;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
@@ -159,33 +158,4 @@ fn wait<'a>(
         proxy: !events(proxy).is_empty(),
         nothing: false,
     })
-}
-
-/// The step of the child in words that a user can act on.
-pub(crate) fn explain(step: Step, errno: Errno) -> String {
-    let reason = match (step, errno) {
-        (Step::Filter, Errno::BUSY) => {
-            "a seccomp listener exists already, as on WSL2 or under another supervisor"
-        }
-        (Step::Filter, Errno::PERM) => {
-            "the surrounding sandbox, such as another landstrip, lets no listener be installed"
-        }
-        (Step::Filter, Errno::INVAL | Errno::NOSYS) => {
-            "this kernel lacks seccomp user notification (Linux 5.19 is needed)"
-        }
-        (Step::Filter, _) => "the filter could not be installed",
-        (Step::Restrict, Errno::TOOBIG) => "too many Landlock domains are nested already",
-        (Step::Restrict, _) => "the Landlock domain could not be entered",
-        (Step::Plan, _) => "the plan did not arrive",
-        (Step::Environment, _) => "there is no memory for the environment",
-        (Step::Execute, _) => "the tool could not be executed",
-    };
-    let advice = match (step, errno) {
-        (Step::Filter, Errno::BUSY | Errno::PERM) => {
-            ", and without one only a policy can be enforced that allows no writing and no network \
-             and denies no reading"
-        }
-        _ => "",
-    };
-    format!("{reason}{advice}: {}", crate::failure::strerror(errno))
 }

@@ -1,0 +1,202 @@
+//! Denials: collected and printed at the end, or written to --trap-fd at once.
+//!
+//! A denial that cannot be written is dropped; enforcement never waits for a reader.
+
+use super::stream::{Stream, line};
+use common::trap::{FileOperation, Mechanism, NetworkOperation, Trap};
+use std::collections::HashSet;
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Most lines that are printed at the end.
+const LINES_MAX: usize = 64;
+/// Most distinct denials that are remembered; more are only counted.
+const REMEMBERED_MAX: usize = 4096;
+/// How long the end of a run waits for reports of calls that were let through last.
+const SETTLE_LIMIT: Duration = Duration::from_secs(1);
+
+/// A refused operation.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Denial {
+    /// On a file: its path.
+    File(FileOperation, Vec<u8>),
+    /// On a socket: `address:port` or path.
+    Network(NetworkOperation, Vec<u8>),
+    /// By the proxy: `host:port`.
+    Domain(Vec<u8>),
+}
+
+impl Denial {
+    fn trap(&self) -> Trap<'_> {
+        match self {
+            Self::File(operation, path) => Trap::Filesystem(*operation, path, Mechanism::Seccomp),
+            Self::Network(operation, target) => {
+                Trap::Network(*operation, target, Mechanism::Seccomp)
+            }
+            Self::Domain(target) => {
+                Trap::Network(NetworkOperation::Connect, target, Mechanism::Proxy)
+            }
+        }
+    }
+
+    /// Whether it is shown for a command that succeeded: it may have tried and gone another way.
+    fn is_write(&self) -> bool {
+        matches!(self, Self::File(FileOperation::Write, _))
+    }
+
+    /// Python writes its bytecode cache wherever it can and does without where it cannot.
+    fn is_probe(&self) -> bool {
+        matches!(self, Self::File(FileOperation::Write, path)
+            if path.windows(13).any(|part| part == b"/__pycache__/")
+                || path.ends_with(b"/__pycache__"))
+    }
+}
+
+/// Where denials go; shared by the threads that answer notifications.
+#[derive(Debug)]
+pub(crate) struct Traps {
+    sink: Mutex<Sink>,
+    /// Standard error, if --debug was given.
+    debug: Option<Mutex<Stream>>,
+    /// Calls that were let through and are still looked at.
+    undecided: AtomicUsize,
+}
+
+/// While this lives, a denial may still be reported.
+#[derive(Debug)]
+pub(crate) struct Undecided<'a>(&'a AtomicUsize);
+
+impl Drop for Undecided<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Release);
+    }
+}
+
+#[derive(Debug)]
+enum Sink {
+    /// Kept until the end.
+    Collected { seen: HashSet<Denial>, order: Vec<Denial>, uncounted: usize },
+    /// Written at once.
+    Stream(Stream),
+}
+
+impl Traps {
+    /// Collects, or writes to `stream`; `debug` also logs each at once.
+    pub(crate) fn new(stream: Option<Stream>, debug: bool) -> Self {
+        let sink = stream.map_or_else(
+            || Sink::Collected { seen: HashSet::new(), order: Vec::new(), uncounted: 0 },
+            Sink::Stream,
+        );
+        // A closed standard error is the caller's choice.
+        let debug = debug.then(|| Stream::of_standard_error().ok()).flatten();
+        Self {
+            sink: Mutex::new(sink),
+            debug: debug.map(Mutex::new),
+            undecided: AtomicUsize::new(0),
+        }
+    }
+
+    /// Says that a denial may follow of a call that is about to be let through.
+    pub(crate) fn undecided(&self) -> Undecided<'_> {
+        self.undecided.fetch_add(1, Ordering::Relaxed);
+        Undecided(&self.undecided)
+    }
+
+    /// Waits for the denials that are still to come, though not for a file system that hangs.
+    fn settle(&self) {
+        let deadline = Instant::now() + SETTLE_LIMIT;
+        while self.undecided.load(Ordering::Acquire) > 0 && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_micros(50));
+        }
+    }
+
+    /// Reports one denial; `reason` is for --debug.
+    pub(crate) fn report(&self, denial: Denial, reason: &str) {
+        if self.debug.is_some() {
+            self.log(&format!("refused ({reason}): {}", line(&denial.trap()).trim_end()));
+        }
+        match &mut *self.sink() {
+            Sink::Stream(stream) => stream.write(line(&denial.trap()).as_bytes()),
+            Sink::Collected { seen, order, uncounted } => {
+                if denial.is_probe() || seen.contains(&denial) {
+                    return;
+                }
+                if seen.len() < REMEMBERED_MAX {
+                    seen.insert(denial.clone());
+                    order.push(denial);
+                } else {
+                    *uncounted += 1;
+                }
+            }
+        }
+    }
+
+    /// Logs `message` if --debug was given and standard error takes it now.
+    pub(crate) fn log(&self, message: &str) {
+        if let Some(stream) = &self.debug {
+            lock(stream).write(format!("landstrip: {message}\n").as_bytes());
+        }
+    }
+
+    /// Ends the reports. Prints what was collected: writes always, the rest only if the command failed.
+    pub(crate) fn print(&self, failed: bool) {
+        self.settle();
+        let sink = self.sink();
+        let Sink::Collected { order, uncounted, .. } = &*sink else { return };
+        let shown: Vec<_> = order.iter().filter(|denial| failed || denial.is_write()).collect();
+        let mut text = String::new();
+        for denial in shown.iter().take(LINES_MAX) {
+            text.push_str(&line(&denial.trap()));
+        }
+        let rest = shown.len().saturating_sub(LINES_MAX) + uncounted;
+        if rest > 0 {
+            let rest = rest.to_string();
+            let pairs = [("source", &b"report"[..]), ("unreported", rest.as_bytes())];
+            text.push_str(&line(&Trap::Internal(&pairs)));
+        }
+        if !text.is_empty() {
+            let _ = std::io::stderr().write_all(text.as_bytes());
+        }
+    }
+
+    fn sink(&self) -> MutexGuard<'_, Sink> {
+        lock(&self.sink)
+    }
+}
+
+impl Denial {
+    /// A denial on the file at `path`.
+    pub(crate) fn file(operation: FileOperation, path: &Path) -> Self {
+        Self::File(operation, path.as_os_str().as_bytes().to_vec())
+    }
+}
+
+/// Held while one line is added or written, so that lines stay whole; never while waiting.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // A thread that panicked left at worst a line without its end.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn denial(path: &str) -> Denial {
+        Denial::file(FileOperation::Write, Path::new(path))
+    }
+
+    #[test]
+    fn each_denial_is_collected_once_and_probes_not_at_all() {
+        let traps = Traps::new(None, false);
+        for path in ["/a", "/a", "/b", "/lib/__pycache__/x.pyc", "/lib/__pycache__"] {
+            traps.report(denial(path), "test");
+        }
+        let sink = traps.sink();
+        let Sink::Collected { order, .. } = &*sink else { unreachable!("collects") };
+        assert_eq!(*order, [denial("/a"), denial("/b")]);
+    }
+}
