@@ -13,7 +13,7 @@ use std::io::{Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 /// How long a command may take before it is killed and the test fails.
@@ -320,6 +320,7 @@ impl Sandbox {
             let trap = self.path("trap").into_os_string();
             words.splice(0..0, ["sh".into(), "-c".into(), script.into(), trap]);
         }
+        words.splice(0..0, default_signals().iter().map(OsString::from));
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]).current_dir(self.path("work")).env_clear();
         command.env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
@@ -328,6 +329,20 @@ impl Sandbox {
         self.user.enter(&mut command);
         command
     }
+}
+
+/// What to put before a command line so that the command heeds all signals, however the tests were
+/// started: nohup and a shell's `&` have them ignore some, and children inherit that.
+fn default_signals() -> &'static [&'static str] {
+    static WORDS: OnceLock<&[&str]> = OnceLock::new();
+    WORDS.get_or_init(|| {
+        let status = fs::read_to_string("/proc/self/status").expect("the own status");
+        let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:\t"));
+        let ignored = u64::from_str_radix(ignored.expect("SigIgn"), 16).expect("a mask");
+        // SIGPIPE is ignored by every program in Rust, whose commands start without that.
+        let pipe = 1 << (Signal::SIGPIPE as u64 - 1);
+        if ignored & !pipe == 0 { &[] } else { &["env", "--default-signal"] }
+    })
 }
 
 /// A stream that a thread reads as it comes.

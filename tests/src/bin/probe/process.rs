@@ -5,6 +5,9 @@ use crate::sys::{self, Result, addr, addr_mut, call};
 use crate::{number, say, tell};
 use std::time::{Duration, Instant};
 
+/// The lowest priority, which every process may take however it was started.
+const LOWEST: usize = 19;
+
 pub(crate) fn run(op: &str, args: &[&str]) -> bool {
     match (op, args) {
         ("kill", [pid, signal]) => {
@@ -30,10 +33,10 @@ pub(crate) fn run(op: &str, args: &[&str]) -> bool {
             let limit = [0u64, 0];
             say(op, call(libc::SYS_prlimit64, &[number(pid), 4, addr(&limit), 0]));
         }
-        ("setpriority", [pid]) => say(op, call(libc::SYS_setpriority, &[0, number(pid), 7])),
+        ("setpriority", [pid]) => say(op, call(libc::SYS_setpriority, &[0, number(pid), LOWEST])),
         ("setpriority-user", []) => {
             let uid = call(libc::SYS_getuid, &[]).unwrap_or(0);
-            say(op, call(libc::SYS_setpriority, &[2, uid, 7]));
+            say(op, call(libc::SYS_setpriority, &[2, uid, LOWEST]));
         }
         ("ioprio", [pid]) => {
             // Best effort, lowest.
