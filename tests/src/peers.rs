@@ -1,10 +1,11 @@
 //! Peers outside the sandbox that record whether they were reached, and by which bytes.
 
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, sockopt};
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -89,10 +90,24 @@ impl Default for TcpPeer {
     }
 }
 
-/// A loopback port that nobody listens on, as long as nobody takes it.
+/// A loopback port of both families that nobody has. The kernel does not choose it for others (it
+/// lies below `ip_local_port_range`), nor does any other test of this process, and those of other
+/// processes begin elsewhere.
 pub fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a loopback listener");
-    listener.local_addr().expect("its address").port()
+    const FIRST: u32 = 10_240;
+    const COUNT: u32 = 32_768 - FIRST;
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let is_free = |port: &u16| {
+        ["127.0.0.1", "::1"].into_iter().all(|ip| {
+            !TcpListener::bind((ip, *port)).is_err_and(|error| error.kind() == ErrorKind::AddrInUse)
+        })
+    };
+    let start = std::process::id().wrapping_mul(97);
+    let port = |_| {
+        let turn = start.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed));
+        u16::try_from(FIRST + turn % COUNT).expect("below 32768")
+    };
+    (0..COUNT).map(port).find(is_free).expect("a free port")
 }
 
 /// A TCP listener that never accepts and whose backlog is full: a connect to it blocks.
