@@ -9,7 +9,7 @@ use crate::call::decode::{self, Call, MetadataCall};
 use crate::domains::proxy::Proxy;
 use crate::files::metadata;
 use crate::files::observe::{self, Listing, Look};
-use crate::files::view::{View, Wanted};
+use crate::files::view::View;
 use crate::kernel::listener::{Backstop, Listener, Notification};
 use crate::kernel::object::Object;
 use crate::kernel::rights;
@@ -17,6 +17,7 @@ use crate::kernel::target::{Credentials, Status, Target};
 use crate::report::denials::{Denial, Traps};
 use crate::report::failure::Failure;
 use crate::rules::address::AddressRules;
+use crate::rules::paths::Access;
 use crate::sockets::own_ports::LocalPorts;
 use crate::sockets::stand_ins::StandIns;
 use common::trap::{FileOperation, NetworkOperation};
@@ -364,7 +365,7 @@ impl Server {
         if name.is_of_its_holders() {
             return Ok(None);
         }
-        let denied = view.denies_object(object.identity(), Wanted { read: false, write: true });
+        let denied = view.denies_object(object.identity(), Access::WRITE);
         let writable = !denied && name.candidates().all(|path| view.is_writable(path));
         Ok((!writable).then(|| name.as_path().to_owned()))
     }

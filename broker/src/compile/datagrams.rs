@@ -14,7 +14,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// Whether one of these canonical paths is a datagram socket, or a directory with one in it.
-pub(crate) fn are_among(paths: &[PathBuf]) -> bool {
+pub(crate) fn any_listens(paths: &[PathBuf]) -> bool {
     let mut directories = Vec::new();
     for path in paths {
         let stat = fs::statat(fs::CWD, path, AtFlags::SYMLINK_NOFOLLOW);
@@ -86,15 +86,15 @@ mod tests {
         let deep = base.join("a-directory-with-a-long-name/".repeat(5));
         std::fs::create_dir_all(&deep).unwrap();
         let base = base.canonicalize().unwrap();
-        let listed = |name: &str| are_among(&[base.join(name)]);
+        let listed = |name: &str| any_listens(&[base.join(name)]);
         let _stream = UnixListener::bind(base.join("stream")).unwrap();
         drop(UnixDatagram::bind(base.join("stale")).unwrap());
         assert!(!listed("stream") && !listed("stale") && !listed("missing") && !listed(""));
         let socket = UnixDatagram::bind(base.join("datagram")).unwrap();
         assert!(listed("datagram") && listed(""));
-        assert!(!are_among(&[base.join("stream"), deep.clone()]));
+        assert!(!any_listens(&[base.join("stream"), deep.clone()]));
         std::fs::rename(base.join("datagram"), deep.join("moved")).unwrap();
-        assert!(!listed("datagram") && are_among(&[deep.join("moved")]));
+        assert!(!listed("datagram") && any_listens(&[deep.join("moved")]));
         drop(socket);
         std::fs::remove_dir_all(base).unwrap();
     }

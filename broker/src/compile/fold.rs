@@ -5,7 +5,7 @@
 //! network and shared file systems of hosts that ignore case, show it only when a name is looked up in
 //! another spelling.
 
-use crate::files::view::identity;
+use crate::kernel::identity::identity;
 use rustix::fd::OwnedFd;
 use rustix::fs::{self, AtFlags, Dir, FileType, IFlags, Stat};
 use rustix::io;
@@ -24,11 +24,11 @@ pub(crate) fn ignores_case(directory: &OwnedFd) -> io::Result<bool> {
     }
     let names = Dir::read_from(directory)?.map(|entry| Ok(entry?.file_name().to_bytes().to_vec()));
     let look_up = |name: &[u8]| fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).ok();
-    meets_itself(names, look_up)
+    is_found_in_other_case(names, look_up)
 }
 
 /// Whether the first entry of `names` that can tell is found under another spelling, too.
-fn meets_itself(
+fn is_found_in_other_case(
     names: impl Iterator<Item = io::Result<Vec<u8>>>,
     look_up: impl Fn(&[u8]) -> Option<Stat>,
 ) -> io::Result<bool> {
@@ -74,7 +74,7 @@ mod tests {
         let names = names.map(|entry| Ok(entry?.file_name().to_bytes().to_vec()));
         let look_up =
             |name: &[u8]| fs::statat(directory, &spell(name)[..], AtFlags::SYMLINK_NOFOLLOW).ok();
-        meets_itself(names, look_up).unwrap()
+        is_found_in_other_case(names, look_up).unwrap()
     }
 
     #[test]

@@ -6,10 +6,12 @@
 //! object that was opened here: another at the same path later is another object. Source: landlock(7).
 
 use super::fold;
-use crate::files::view::{self, Identity, Origin, Wanted};
+use crate::files::view::Grants;
+use crate::kernel::identity::{Origin, identity};
+use crate::report::failure::Failure;
 use crate::rules::paths::{Cursor, Names, Rules};
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset,
+    ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset,
     RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, Scope,
 };
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -47,6 +49,14 @@ pub(crate) enum GrantError {
         /// Why not.
         source: RulesetError,
     },
+    /// A path of the policy could not be looked at.
+    #[error("cannot look at {path}: {source}")]
+    Look {
+        /// The path.
+        path: PathBuf,
+        /// Why not.
+        source: Errno,
+    },
     /// A directory on the way could not be looked through.
     #[error("cannot look through {path}: {source}")]
     Walk {
@@ -66,52 +76,36 @@ pub(crate) enum GrantError {
     },
 }
 
-/// The compiled file rules.
-#[derive(Debug)]
-pub(crate) struct Grants {
-    /// The ruleset, for the command to enter.
-    pub(crate) ruleset: OwnedFd,
-    /// What may be written, with all beneath, and the objects for which that was granted.
-    pub(crate) granted: HashMap<PathBuf, Identity>,
-    /// The same for what may be read.
-    pub(crate) readable: HashMap<PathBuf, Identity>,
-    /// Whether the rules let more be written than was granted: in the directories on the way to a
-    /// path that may not be written, which a Landlock rule would open with all beneath.
-    pub(crate) brokers_writes: bool,
-    /// Whether more may be read than the rules allow: where the command may make files beside what may
-    /// not be read, and where that can be at any depth.
-    pub(crate) brokers_reads: bool,
-    /// Directories on the way to a path that may not be read.
-    pub(crate) unlistable: HashMap<PathBuf, Origin>,
-    /// Objects that are usable whatever the rules say, and for what.
-    pub(crate) always: HashMap<Identity, Wanted>,
+impl From<GrantError> for Failure {
+    fn from(error: GrantError) -> Self {
+        Self::Internal("platform", error.to_string())
+    }
 }
 
-/// Compiles `rules` into a ruleset; `restrict_network` also takes TCP away.
+/// Compiles `rules` into a ruleset for the command to enter; `restrict_network` also takes TCP away.
 ///
 /// # Errors
 /// Returns the [`GrantError`] that names the path.
-pub(crate) fn compile(rules: &Rules, restrict_network: bool) -> Result<Grants, GrantError> {
+pub(crate) fn compile(
+    rules: &Rules,
+    restrict_network: bool,
+) -> Result<(Grants, OwnedFd), GrantError> {
     let mut builder = Builder {
         ruleset: create(restrict_network).map_err(GrantError::Kernel)?,
-        granted: HashMap::new(),
-        readable: HashMap::new(),
-        brokers_reads: false,
-        always: HashMap::new(),
+        grants: Grants::default(),
         told: HashSet::new(),
     };
     let root =
         open(fs::CWD, c"/").map_err(|source| GrantError::Walk { path: "/".into(), source })?;
     let root = Rc::new(root);
-    let unlistable = builder.grant(Kind::Read, rules, Rc::clone(&root))?;
-    let brokers_writes = !builder.grant(Kind::Write, rules, root)?.is_empty();
+    builder.grants.unlistable = builder.grant(Kind::Read, rules, Rc::clone(&root))?;
+    builder.grants.brokers_writes = !builder.grant(Kind::Write, rules, root)?.is_empty();
     builder.grant_devices()?;
     builder.grant_standard_streams()?;
-    let Builder { ruleset, granted, readable, brokers_reads, always, .. } = builder;
-    let ruleset: Option<OwnedFd> = ruleset.into();
+    let ruleset: Option<OwnedFd> = builder.ruleset.into();
     let ruleset = ruleset
         .ok_or_else(|| GrantError::Walk { path: "the ruleset".into(), source: Errno::OPNOTSUPP })?;
-    Ok(Grants { ruleset, granted, readable, brokers_writes, brokers_reads, unlistable, always })
+    Ok((builder.grants, ruleset))
 }
 
 fn create(restrict_network: bool) -> Result<RulesetCreated, RulesetError> {
@@ -161,7 +155,7 @@ impl Kind {
         }
     }
 
-    fn settled(self, cursor: &Cursor) -> bool {
+    fn is_settled(self, cursor: &Cursor) -> bool {
         match self {
             Self::Read => cursor.read_settled(),
             Self::Write => cursor.write_settled(),
@@ -196,10 +190,7 @@ struct Visited {
 
 struct Builder {
     ruleset: RulesetCreated,
-    granted: HashMap<PathBuf, Identity>,
-    readable: HashMap<PathBuf, Identity>,
-    brokers_reads: bool,
-    always: HashMap<Identity, Wanted>,
+    grants: Grants,
     /// Directories that are known to tell upper from lower case.
     told: HashSet<PathBuf>,
 }
@@ -219,21 +210,21 @@ impl Builder {
         let mut next = Some(Visited { object: root, is_directory: true, path: "/".into(), cursor });
         while let Some(visited) = next {
             let allowed = kind.allowed(&visited.cursor);
-            if allowed && visited.is_directory && !kind.settled(&visited.cursor) {
-                self.tell_case(&visited)?;
+            if allowed && visited.is_directory && !kind.is_settled(&visited.cursor) {
+                self.check_case(&visited)?;
             }
             // Landlock would let what may not be read be moved to where it may.
-            let unreadable = self.brokers_reads && !visited.cursor.access().read;
+            let unreadable = self.grants.brokers_reads && !visited.cursor.access().read;
             if kind == Kind::Write && allowed && unreadable && visited.is_directory {
                 visited.add_to(&mut on_the_way)?;
             // Nothing lies beneath a file, whatever the rules would say of it.
-            } else if kind.settled(&visited.cursor) || !visited.is_directory {
+            } else if kind.is_settled(&visited.cursor) || !visited.is_directory {
                 if allowed {
                     self.grant_one(kind, visited)?;
                 }
             } else if kind == Kind::Read && allowed && is_shared(&visited.cursor) {
                 self.grant_one(kind, visited)?;
-                self.brokers_reads = true;
+                self.grants.brokers_reads = true;
             } else if kind == Kind::Write && allowed && visited.cursor.any_depth() {
                 // What a rule singles out can be anywhere beneath: all of it is the broker's.
                 visited.add_to(&mut on_the_way)?;
@@ -252,12 +243,12 @@ impl Builder {
         let Visited { object, is_directory, path, .. } = visited;
         self.add(object.as_fd(), is_directory, kind.access(), &path)?;
         let granted = match kind {
-            Kind::Read => &mut self.readable,
-            Kind::Write => &mut self.granted,
+            Kind::Read => &mut self.grants.readable,
+            Kind::Write => &mut self.grants.writable,
         };
         match fs::fstat(&object) {
             Ok(stat) => {
-                granted.insert(path, view::identity(&stat));
+                granted.insert(path, identity(&stat));
                 Ok(())
             }
             Err(source) => Err(GrantError::Walk { path, source }),
@@ -266,7 +257,7 @@ impl Builder {
 
     /// Makes sure that a directory on the way to a denied path tells upper from lower case. What is not
     /// open to this user is left out.
-    fn tell_case(&mut self, visited: &Visited) -> Result<(), GrantError> {
+    fn check_case(&mut self, visited: &Visited) -> Result<(), GrantError> {
         if !self.told.insert(visited.path.clone()) {
             return Ok(());
         }
@@ -354,7 +345,7 @@ impl Builder {
             let read = access.contains(AccessFs::ReadFile);
             let write = access.contains(AccessFs::WriteFile);
             // A stream can be one of the devices.
-            let usable = self.always.entry(view::identity(&stat)).or_default();
+            let usable = self.grants.always.entry(identity(&stat)).or_default();
             usable.read |= read;
             usable.write |= write;
         }
@@ -363,7 +354,7 @@ impl Builder {
 }
 
 impl Pending {
-    /// Opens the next one; those that are gone, or not ours to enter, are not granted.
+    /// Opens the next one; those that are gone, or that this user may not enter, are not granted.
     fn hold_next(pending: &mut Vec<Self>) -> Result<Option<Visited>, GrantError> {
         while let Some(Self { parent, name, file_type, path, cursor }) = pending.pop() {
             let object = match open(parent.as_fd(), &name) {
@@ -413,7 +404,7 @@ impl Visited {
         };
         for (name, file_type) in entries {
             let cursor = rules.enter(&self.cursor, &name);
-            if kind.settled(&cursor) && !kind.allowed(&cursor) {
+            if kind.is_settled(&cursor) && !kind.allowed(&cursor) {
                 continue;
             }
             let path = self.path.join(std::ffi::OsStr::from_bytes(&name));

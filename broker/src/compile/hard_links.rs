@@ -1,7 +1,7 @@
 //! The other names of files. Rules go by path, but a file with several names (hard links, link(2))
 //! is written through any of them. It looks at directories and changes nothing.
 
-use crate::files::view::{Identity, identity};
+use crate::kernel::identity::{Identity, identity};
 use crate::kernel::object::own_link;
 use rustix::fd::OwnedFd;
 use rustix::fs::{self, Access, AtFlags, Dir, FileType, Mode, OFlags, Stat};

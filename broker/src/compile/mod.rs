@@ -1,9 +1,10 @@
 //! From a resolved policy to what the kernel is given.
 
 pub(crate) mod datagrams;
+pub(crate) mod files;
 pub(crate) mod filter;
 mod fold;
-pub(crate) mod grants;
+mod grants;
 mod hard_links;
 pub(crate) mod plan;
 pub(crate) mod protect;

@@ -9,19 +9,21 @@ use crate::policy::load::{Environment, trail_in};
 use crate::policy::remarks::Remarks;
 use crate::policy::resolve::Policy;
 use crate::report::failure::Failure;
+use crate::rules::paths::Files;
 use crate::rules::pattern::Pattern;
 use rustix::fs::Access;
 use std::path::{Path, PathBuf};
 
-/// Adds the implicit denials to `policy`. They cost something only where `allowWrite` reaches.
+/// Adds the implicit denials to `policy`, which is what is enforced from here on. They cost something
+/// only where `allowWrite` reaches.
 ///
 /// # Errors
 /// Returns the [`Failure`] that names what cannot be protected.
 pub(crate) fn protect(
-    policy: &mut Policy,
+    mut policy: Policy,
     remarks: &mut Remarks,
     environment: &Environment,
-) -> Result<(), Failure> {
+) -> Result<Policy, Failure> {
     let mut protected = policy.sources.clone();
     // Also where no policy is now, or another one is in force: the next run may look there, and a
     // link that the command could replace would lead it elsewhere.
@@ -35,15 +37,14 @@ pub(crate) fn protect(
     for path in protected.iter().chain(&others) {
         policy.files.deny_write_path(path);
     }
-    deny_other_names(policy, remarks)?;
-    protect_system(policy, remarks);
-    Ok(())
+    deny_other_names(&mut policy.files, remarks)?;
+    protect_system(&mut policy.files, remarks);
+    Ok(policy)
 }
 
 /// Denies the other names (hard links) that files which the policy denies by name have in what may be
 /// written.
-fn deny_other_names(policy: &mut Policy, remarks: &mut Remarks) -> Result<(), Failure> {
-    let files = &mut policy.files;
+fn deny_other_names(files: &mut Files, remarks: &mut Remarks) -> Result<(), Failure> {
     let named = |patterns: &[Pattern]| patterns.iter().filter_map(Pattern::as_path).collect();
     let (unwritable, unreadable): (Vec<_>, Vec<_>) =
         (named(&files.deny_write), named(&files.deny_read));
@@ -70,8 +71,7 @@ fn deny_other_names(policy: &mut Policy, remarks: &mut Remarks) -> Result<(), Fa
 
 /// Keeps what allows "/" or "/dev" from allowing the kernel's own controls (/proc/sys/kernel/core_pattern
 /// runs programs outside) and whole disks, which hold what is denied on them.
-fn protect_system(policy: &mut Policy, remarks: &mut Remarks) {
-    let files = &mut policy.files;
+fn protect_system(files: &mut Files, remarks: &mut Remarks) {
     for tree in ["/proc", "/sys"].map(Path::new) {
         // Who names a path inside means it: nobody does so by accident.
         let chosen = |path: &PathBuf| path != tree && path.starts_with(tree);

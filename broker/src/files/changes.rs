@@ -13,12 +13,12 @@ use crate::files::entry::{self, Entry};
 use crate::files::open;
 use crate::files::opens::{self, Source};
 use crate::files::path;
-use crate::files::view::{Decider, View, Wanted};
+use crate::files::view::{Decider, View};
 use crate::kernel::limits;
 use crate::kernel::object::{Name, Object};
 use crate::kernel::target::{AT_FDCWD, Target};
 use crate::report::denials::Denial;
-use crate::rules::paths::Names;
+use crate::rules::paths::{Access, Names};
 use common::trap::FileOperation;
 use nix::libc;
 use rustix::fd::{AsFd, OwnedFd};
@@ -110,8 +110,8 @@ impl Server {
     /// Does the call if it is the broker's to do. Returns whether it was answered.
     pub(crate) fn broker(&self, id: u64, target: Target, call: &FileCall) -> bool {
         let view = &self.judges.view;
-        let must_answer = view.brokers_reads && opens::may_read(call);
-        if !view.brokers_writes && !must_answer {
+        let must_answer = view.grants.brokers_reads && opens::may_read(call);
+        if !view.brokers_writes() && !must_answer {
             return false;
         }
         let done = self
@@ -239,7 +239,7 @@ fn prepare(view: &View, target: Target, call: &FileCall) -> io::Result<Option<Ta
         FileCall::Truncate(spot, length) => {
             let path = target.read_path(spot.path)?;
             let object = path::resolve(target, spot.directory, &path, true, false)?;
-            let wanted = Wanted { read: false, write: true };
+            let wanted = Access::WRITE;
             let ours = is_content_ours(view, &object, wanted)?;
             Ok(ours.then_some(Task::Truncate(object, length)))
         }
@@ -262,7 +262,7 @@ pub(crate) fn is_ours(view: &View, entry: &Entry) -> bool {
 
 /// Whether an object that is held is the broker's to open for writing: what is opened for both, only if
 /// both are permitted. Else it is Landlock's, which grants neither. Callers leave devices to Landlock.
-pub(crate) fn is_content_ours(view: &View, object: &Object, wanted: Wanted) -> io::Result<bool> {
+pub(crate) fn is_content_ours(view: &View, object: &Object, wanted: Access) -> io::Result<bool> {
     // What proc(5) holds is about who opens it.
     if object.is_on_proc()? {
         return Ok(false);
@@ -560,7 +560,7 @@ fn judge_link(
     }
     let stays_unreadable = unlinked || from.access().read || !to.access().read;
     let denied =
-        view.denies_object(object.identity(), Wanted { read: to.access().read, write: true });
+        view.denies_object(object.identity(), Access { read: to.access().read, write: true });
     if !stays_unreadable || denied {
         return Ok(Some(refuse_write(&name)));
     }

@@ -9,13 +9,15 @@ use crate::call::decode::{FileCall, Spot, writes};
 use crate::files::entry::Entry;
 use crate::files::open::{self, Goal};
 use crate::files::path;
-use crate::files::view::{Origin, View, Wanted};
+use crate::files::view::View;
+use crate::kernel::identity::Origin;
 use crate::kernel::object::Object;
 use crate::kernel::target::Target;
 use crate::report::denials::Denial;
+use crate::rules::paths::Access;
 use common::trap::FileOperation;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags};
+use rustix::fs::{self, AtFlags, FileType, Mode, OFlags};
 use rustix::io::{self, Errno};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -108,7 +110,9 @@ impl Look {
     /// rules do.
     pub(crate) fn listing(&self, view: &View) -> Option<Listing> {
         let Effect::Open(flags) = self.effect else { return None };
-        if writes(flags) || flags.contains(OFlags::PATH) || !self.may_name_one_of(&view.unlistable)
+        if writes(flags)
+            || flags.contains(OFlags::PATH)
+            || !self.may_name_one_of(&view.grants.unlistable)
         {
             return None;
         }
@@ -157,7 +161,7 @@ impl Look {
             Effect::Link(flags) => {
                 let follow = flags.contains(AtFlags::SYMLINK_FOLLOW);
                 let object = self.follow(&self.path, follow).ok()?;
-                judge_object(&object, Wanted { read: false, write: true }, view)
+                judge_object(&object, Access::WRITE, view)
             }
             Effect::Create => self.judge_change(view, |exists| !exists),
             Effect::Remove => self.judge_change(view, |exists| exists),
@@ -177,7 +181,7 @@ impl Look {
 
     fn judge_open(&self, flags: OFlags, view: &View) -> Option<Refused> {
         let wanted =
-            Wanted { read: flags & OFlags::RWMODE != OFlags::WRONLY, write: writes(flags) };
+            Access { read: flags & OFlags::RWMODE != OFlags::WRONLY, write: writes(flags) };
         if self.path.is_empty() {
             return judge_object(&self.follow(&self.path, true).ok()?, wanted, view);
         }
@@ -201,32 +205,31 @@ fn judge_entry(entry: &Entry, view: &View, possible: impl Fn(bool) -> bool) -> O
         return None;
     }
     let exists = entry.hold().is_ok();
-    (possible(exists) && entry.parent().permits(Access::WRITE_OK | Access::EXEC_OK))
+    (possible(exists) && entry.parent().permits(fs::Access::WRITE_OK | fs::Access::EXEC_OK))
         .then(|| (FileOperation::Write, entry.path()))
 }
 
-fn judge_object(object: &Object, wanted: Wanted, view: &View) -> Option<Refused> {
+fn judge_object(object: &Object, wanted: Access, view: &View) -> Option<Refused> {
     let name = object.path().ok()?;
-    let access = view.rules.access(&name);
-    let denied = Wanted { read: wanted.read && !access.read, write: wanted.write && !access.write };
+    let denied = wanted.without(view.rules.access(&name));
     // Most calls are permitted, and end here. What has no path is a pipe or a socket.
-    if !(denied.read || denied.write) || !name.is_absolute() || name.starts_with("/dev/pts") {
+    if denied == Access::NONE || !name.is_absolute() || name.starts_with("/dev/pts") {
         return None;
     }
     if view.is_always_usable(object.identity(), denied) {
         return None;
     }
     let is_directory = object.kind() == FileType::Directory;
-    let denied = Wanted { write: denied.write && !is_directory, ..denied };
+    let denied = Access { write: denied.write && !is_directory, ..denied };
     worth_reporting(object, denied).map(|operation| (operation, name))
 }
 
 /// Which of what is `denied` is to be reported: what the file system refuses to the broker as well,
 /// which has the target's credentials, is not.
-pub(crate) fn worth_reporting(object: &Object, denied: Wanted) -> Option<FileOperation> {
-    if denied.write && object.permits(Access::WRITE_OK) {
+pub(crate) fn worth_reporting(object: &Object, denied: Access) -> Option<FileOperation> {
+    if denied.write && object.permits(fs::Access::WRITE_OK) {
         Some(FileOperation::Write)
-    } else if denied.read && object.permits(Access::READ_OK) {
+    } else if denied.read && object.permits(fs::Access::READ_OK) {
         Some(FileOperation::Read)
     } else {
         None

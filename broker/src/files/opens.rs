@@ -15,10 +15,11 @@ use crate::files::changes::{Task, is_content_ours, is_ours, refuse_write};
 use crate::files::observe;
 use crate::files::open::{self, Goal};
 use crate::files::path;
-use crate::files::view::{View, Wanted};
+use crate::files::view::View;
 use crate::kernel::object::{Name, Object};
 use crate::kernel::target::Target;
 use crate::report::denials::Denial;
+use crate::rules::paths::Access;
 use nix::unistd::{Pid, getsid};
 use rustix::fs::{self, FileType, OFlags};
 use rustix::io::{self, Errno};
@@ -82,7 +83,7 @@ pub(crate) fn prepare(
     source: Source,
 ) -> io::Result<Option<Task>> {
     how.check()?;
-    if view.brokers_reads {
+    if view.grants.brokers_reads {
         prepare_any(view, target, spot, how, source)
     } else if writes(how.flags) && !how.flags.contains(OFlags::PATH) {
         prepare_write(view, target, spot, how)
@@ -110,7 +111,7 @@ fn prepare_write(
                 FileType::Directory | FileType::CharacterDevice | FileType::BlockDevice => false,
                 _ => {
                     let reads = how.flags & OFlags::RWMODE != OFlags::WRONLY;
-                    is_content_ours(view, &object, Wanted { read: reads, write: true })?
+                    is_content_ours(view, &object, Access { read: reads, write: true })?
                 }
             };
             let kind = object.kind();
@@ -161,7 +162,7 @@ fn prepare_any(
             refuse_write(name.as_path())
         }));
     }
-    let wanted = Wanted {
+    let wanted = Access {
         read: how.flags & OFlags::RWMODE != OFlags::WRONLY,
         write: writes(how.flags) && kind != FileType::Directory,
     };
@@ -178,7 +179,7 @@ fn is_permitted(
     target: Target,
     object: &Object,
     name: &Name,
-    wanted: Wanted,
+    wanted: Access,
 ) -> io::Result<bool> {
     if view.is_always_usable(object.identity(), wanted) {
         return Ok(true);
@@ -207,10 +208,10 @@ fn is_permitted(
 }
 
 /// What is to be reported, if it is the rules that refuse.
-fn denial(view: &View, object: &Object, name: &Path, wanted: Wanted) -> Option<Denial> {
-    let by_identity = view.denies_object(object.identity(), Wanted { read: false, ..wanted });
+fn denial(view: &View, object: &Object, name: &Path, wanted: Access) -> Option<Denial> {
+    let by_identity = view.denies_object(object.identity(), Access { read: false, ..wanted });
     let write = wanted.write && (by_identity || !view.is_writable(name));
-    let operation = observe::worth_reporting(object, Wanted { write, ..wanted })?;
+    let operation = observe::worth_reporting(object, Access { write, ..wanted })?;
     Some(Denial::file(operation, name))
 }
 

@@ -5,51 +5,49 @@
 //! be changed, the broker changes for the command: entries of the directories on the way to a denied
 //! path, and what is made in them later.
 
-use crate::rules::paths::{Cursor, Rules};
+use crate::kernel::identity::{Identity, Origin, identity_of};
+use crate::rules::paths::{Access, Cursor, Rules};
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{self, AtFlags, Mode, OFlags, StatxFlags};
-use rustix::io;
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-
-/// Device and inode number: the object behind a path.
-pub(crate) type Identity = (u64, u64);
 
 /// What the file rules mean for the objects of this run.
 #[derive(Debug)]
 pub(crate) struct View {
     /// The policy's rules for files.
     pub(crate) rules: Rules,
-    /// What Landlock lets the command write, with all beneath, and the object that it was.
-    pub(crate) granted: HashMap<PathBuf, Identity>,
+    /// What of them Landlock was told.
+    pub(crate) grants: Grants,
+    /// The files that a rule names, and what it leaves of them: by another name (hard links, link(2))
+    /// it is the same file.
+    pub(crate) named: HashMap<Identity, Access>,
+    /// The allowed paths, and the objects that they were at launch, if they were there.
+    pub(crate) roots: Vec<(PathBuf, Option<Identity>)>,
+    /// The objects of `roots` and `named`, held: the number of one that is removed would soon be
+    /// another's. What is granted, or usable always, Landlock holds.
+    pub(crate) _held: Vec<OwnedFd>,
+}
+
+/// What Landlock was told, and what it could not be told.
+#[derive(Debug, Default)]
+pub(crate) struct Grants {
+    /// What the command may write, with all beneath, and the object that it was.
+    pub(crate) writable: HashMap<PathBuf, Identity>,
     /// The same for what it may read, as far as the rules allow it.
     pub(crate) readable: HashMap<PathBuf, Identity>,
-    /// Whether the rules let more be written than is granted.
+    /// Whether the rules let more be written than is granted: in the directories on the way to a path
+    /// that may not be written, which a Landlock rule would open with all beneath.
     pub(crate) brokers_writes: bool,
-    /// Whether Landlock lets more be read than the rules do, so that the broker judges.
+    /// Whether Landlock lets more be read than the rules do, so that the broker judges: where the
+    /// command may make files beside what may not be read, and where that can be at any depth.
     pub(crate) brokers_reads: bool,
     /// Directories on the way to a path that may not be read: they may be listed, but a Landlock
     /// rule for that would hold for all beneath. They can be too many to be held.
     pub(crate) unlistable: HashMap<PathBuf, Origin>,
     /// Usable whatever the rules say, and for what: standard devices, standard streams.
-    pub(crate) always: HashMap<Identity, Wanted>,
-    /// The files that a rule names, and what is denied of them: by another name (hard links, link(2))
-    /// it is the same file.
-    pub(crate) denied: HashMap<Identity, Wanted>,
-    /// The allowed paths, and the objects that they were at launch, if they were there.
-    pub(crate) roots: Vec<(PathBuf, Option<Identity>)>,
-    /// The objects of `roots` and `denied`, held: the number of one that is removed would soon be
-    /// another's. What is granted, or usable always, Landlock holds.
-    pub(crate) _held: Vec<OwnedFd>,
-}
-
-/// What an open asks for, or a rule gives.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Wanted {
-    pub(crate) read: bool,
-    pub(crate) write: bool,
+    pub(crate) always: HashMap<Identity, Access>,
 }
 
 /// Who decides about a change.
@@ -68,18 +66,19 @@ impl View {
         self.rules.access(path).write && self.is_rooted(path)
     }
 
+    /// Whether the command may write more than Landlock lets it.
+    pub(crate) fn brokers_writes(&self) -> bool {
+        self.grants.brokers_writes || self.roots.iter().any(|(_, at_launch)| at_launch.is_none())
+    }
+
     /// Whether a rule denies what is wanted of an object, whatever its name.
-    pub(crate) fn denies_object(&self, object: Identity, wanted: Wanted) -> bool {
-        self.denied
-            .get(&object)
-            .is_some_and(|denied| denied.read && wanted.read || denied.write && wanted.write)
+    pub(crate) fn denies_object(&self, object: Identity, wanted: Access) -> bool {
+        self.named.get(&object).is_some_and(|left| !left.covers(wanted))
     }
 
     /// Whether an object is usable for what is wanted, whatever the rules say.
-    pub(crate) fn is_always_usable(&self, object: Identity, wanted: Wanted) -> bool {
-        self.always
-            .get(&object)
-            .is_some_and(|usable| (usable.read || !wanted.read) && (usable.write || !wanted.write))
+    pub(crate) fn is_always_usable(&self, object: Identity, wanted: Access) -> bool {
+        self.grants.always.get(&object).is_some_and(|usable| usable.covers(wanted))
     }
 
     fn is_rooted(&self, path: &Path) -> bool {
@@ -92,18 +91,19 @@ impl View {
     /// Whether what is named `path` may be read: it was there at launch, or lies where entries that are
     /// made later are covered.
     pub(crate) fn is_readable(&self, path: &Path) -> bool {
-        self.rules.access(path).read && (covers(&self.readable, path) || self.is_writable(path))
+        self.rules.access(path).read
+            && (covers(&self.grants.readable, path) || self.is_writable(path))
     }
 
     /// Whether the directory `path` may be listed though what others make in it may not be read.
     pub(crate) fn is_listable(&self, path: &Path, directory: impl AsFd) -> bool {
-        let known = self.unlistable.get(path);
+        let known = self.grants.unlistable.get(path);
         known.is_some_and(|known| Origin::of(directory).is_ok_and(|origin| origin == *known))
     }
 
     /// Whether Landlock lets what is named `path` be written.
     fn is_granted(&self, path: &Path) -> bool {
-        covers(&self.granted, path)
+        covers(&self.grants.writable, path)
     }
 
     /// Who decides about writing to the object that is named `path`.
@@ -161,52 +161,4 @@ impl View {
 fn covers(trees: &HashMap<PathBuf, Identity>, path: &Path) -> bool {
     let is_there = |tree| trees.get(tree).is_some_and(|object| identity_of(tree) == Some(*object));
     path.ancestors().any(is_there)
-}
-
-/// The object that `path` names now.
-pub(crate) fn identity_of(path: &Path) -> Option<Identity> {
-    fs::statat(fs::CWD, path, AtFlags::SYMLINK_NOFOLLOW).ok().as_ref().map(identity)
-}
-
-/// Holds the object that `path` names now.
-///
-/// # Errors
-/// Returns what open(2) and fstat(2) return.
-pub(crate) fn hold(path: &Path) -> io::Result<(OwnedFd, fs::Stat)> {
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let object = fs::open(path, flags, Mode::empty())?;
-    let stat = fs::fstat(&object)?;
-    Ok((object, stat))
-}
-
-/// What tells an object from another that gets its number when it is removed: when it was made, as far
-/// as the file system knows (statx(2), stx_btime).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Origin {
-    device: (u32, u32),
-    number: u64,
-    made: Option<(i64, u32)>,
-}
-
-impl Origin {
-    /// Of an object that is held.
-    ///
-    /// # Errors
-    /// Returns what statx(2) returns.
-    pub(crate) fn of(object: impl AsFd) -> io::Result<Self> {
-        let wanted = StatxFlags::INO | StatxFlags::BTIME;
-        let found = fs::statx(object, c"", AtFlags::EMPTY_PATH, wanted)?;
-        let known = StatxFlags::from_bits_retain(found.stx_mask);
-        let made = (found.stx_btime.tv_sec, found.stx_btime.tv_nsec);
-        Ok(Self {
-            device: (found.stx_dev_major, found.stx_dev_minor),
-            number: found.stx_ino,
-            made: known.contains(StatxFlags::BTIME).then_some(made),
-        })
-    }
-}
-
-/// The object that `stat` was read of.
-pub(crate) fn identity(stat: &fs::Stat) -> Identity {
-    (stat.st_dev, stat.st_ino)
 }

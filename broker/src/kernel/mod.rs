@@ -6,6 +6,7 @@
 
 pub(crate) mod apart;
 pub(crate) mod holders;
+pub(crate) mod identity;
 pub(crate) mod limits;
 pub(crate) mod listener;
 pub(crate) mod object;

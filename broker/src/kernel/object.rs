@@ -3,7 +3,7 @@
 //! Held by a descriptor, it stays the one that was judged, whatever becomes of its names. Sources:
 //! open(2) on O_PATH, proc_pid_fd(5).
 
-use crate::files::view::{Identity, identity, identity_of};
+use crate::kernel::identity::{Identity, identity, identity_of};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, FileType, Mode, OFlags};
 use rustix::io;

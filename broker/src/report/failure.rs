@@ -1,7 +1,6 @@
 //! Why landstrip gave up: one line of JSON and an exit status each.
 
 use crate::cli::UsageError;
-use crate::compile::grants::GrantError;
 use crate::policy::error::PolicyError;
 use crate::report::errno::strerror;
 use crate::report::stream::print_line;
@@ -89,12 +88,6 @@ impl From<UsageError> for Failure {
 impl From<PolicyError> for Failure {
     fn from(error: PolicyError) -> Self {
         Self::Policy(error)
-    }
-}
-
-impl From<GrantError> for Failure {
-    fn from(error: GrantError) -> Self {
-        Self::Internal("platform", error.to_string())
     }
 }
 

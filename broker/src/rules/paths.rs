@@ -37,12 +37,12 @@ pub(crate) struct Rules {
     root: Cursor,
 }
 
-/// What may be done with a path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What may be done with a path or an object, or is wanted of it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Access {
-    /// It may be read.
+    /// It is read.
     pub(crate) read: bool,
-    /// It may be written.
+    /// It is written.
     pub(crate) write: bool,
 }
 
@@ -66,7 +66,18 @@ pub(crate) fn push_new<T: PartialEq>(list: &mut Vec<T>, item: T) {
 }
 
 impl Access {
-    const NONE: Access = Access { read: false, write: false };
+    pub(crate) const NONE: Access = Access { read: false, write: false };
+    pub(crate) const WRITE: Access = Access { read: false, write: true };
+
+    /// Whether this is enough for what is `wanted`.
+    pub(crate) fn covers(self, wanted: Access) -> bool {
+        (self.read || !wanted.read) && (self.write || !wanted.write)
+    }
+
+    /// What of this is not in `other`.
+    pub(crate) fn without(self, other: Access) -> Access {
+        Access { read: self.read && !other.read, write: self.write && !other.write }
+    }
 }
 
 /// What is known at one path: the verdicts, and the rules that may still change them further inside.

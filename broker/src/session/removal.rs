@@ -3,7 +3,7 @@
 //! It goes down by openat(2) and up by "..", so that depth costs neither stack nor descriptors (two
 //! are held at a time). It follows no symbolic link and stays on one device.
 
-use crate::files::view::{self, Identity};
+use crate::kernel::identity::{self, Identity};
 use crate::kernel::object::own_link;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, AtFlags, Dir, FileType, Mode, OFlags};
@@ -127,5 +127,5 @@ fn enter(parent: BorrowedFd<'_>, name: &std::ffi::CStr, device: u64) -> io::Resu
 }
 
 pub(crate) fn identity(object: impl AsFd) -> io::Result<Identity> {
-    Ok(view::identity(&fs::fstat(object)?))
+    Ok(identity::identity(&fs::fstat(object)?))
 }

@@ -6,9 +6,8 @@ use super::scratch::Scratch;
 use super::supervise::{Family, Signals};
 use crate::answer::answer::Judges;
 use crate::cli;
-use crate::compile::{datagrams, filter, grants, plan, protect};
+use crate::compile::{datagrams, files, filter, plan, protect};
 use crate::domains::proxy::{self, Proxy};
-use crate::files::view::{self, Identity, View, Wanted};
 use crate::kernel::target;
 use crate::policy::load::Environment;
 use crate::policy::remarks::Remarks;
@@ -18,14 +17,10 @@ use crate::report::errno::strerror;
 use crate::report::failure::Failure;
 use crate::report::stream::Stream;
 use crate::rules::address::{AddressRules, UnixRules};
-use crate::rules::paths::{Files, Rules};
-use crate::rules::pattern::Pattern;
 use landstrip_filter::Variant;
-use rustix::fd::{AsFd, OwnedFd, RawFd};
-use rustix::fs::FileType;
+use rustix::fd::{AsFd, RawFd};
 use rustix::io::Errno;
 use rustix::process::{self, Resource, Rlimit};
-use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -83,13 +78,8 @@ impl Sandbox {
         }
 
         let scratch = policy.built_in.then(|| make_scratch(&mut policy)).transpose()?;
-        protect::protect(&mut policy, &mut remarks, &environment)?;
-        let rules = Rules::new(&policy.files);
-        let grants = grants::compile(&rules, !allow_network)?;
-        let mut held = Vec::new();
-        let roots = roots(&policy.files.allow_write, &grants.granted, &mut held)?;
-        let denied = denied_files(&policy.files, &mut held)?;
-        let missing_roots = roots.iter().any(|(_, at_launch)| at_launch.is_none());
+        let policy = protect::protect(policy, &mut remarks, &environment)?;
+        let (view, ruleset) = files::compile(&policy.files, !allow_network)?;
         let ports = [policy.network.http_proxy_port, policy.network.socks_proxy_port];
         Ok(Self {
             judges: Arc::new(Judges {
@@ -105,19 +95,8 @@ impl Sandbox {
                     unix,
                 },
                 proxy,
-                view: View {
-                    rules,
-                    brokers_writes: grants.brokers_writes || missing_roots,
-                    granted: grants.granted,
-                    readable: grants.readable,
-                    brokers_reads: grants.brokers_reads,
-                    unlistable: grants.unlistable,
-                    always: grants.always,
-                    denied,
-                    roots,
-                    _held: held,
-                },
-                ruleset: grants.ruleset,
+                view,
+                ruleset,
             }),
             traps,
             remarks,
@@ -128,12 +107,12 @@ impl Sandbox {
     /// What is worth knowing before a run, a line each.
     pub(crate) fn check(&self) -> String {
         let mut remarks = self.remarks.clone();
-        for path in sorted(self.judges.view.unlistable.keys()) {
+        for path in sorted(self.judges.view.grants.unlistable.keys()) {
             remarks.note(format!(
                 "what is new in {path} cannot be read: something in it must not be read"
             ));
         }
-        if self.judges.view.brokers_reads {
+        if self.judges.view.grants.brokers_reads {
             remarks.note(
                 "the broker opens every file that is read: something may not be read inside what \
                  may be written",
@@ -241,7 +220,7 @@ fn variant(policy: &Policy, unix: &UnixRules) -> Variant {
 fn unix_rules(policy: &Policy, remarks: &mut Remarks, child: &Control, traps: &Traps) -> UnixRules {
     let all = policy.network.allow_all_unix_sockets;
     let paths = policy.network.allow_unix_sockets.clone();
-    let mut datagrams = !all && datagrams::are_among(&paths);
+    let mut datagrams = !all && datagrams::any_listens(&paths);
     if datagrams && let Err(errno) = child.can_take_descriptors() {
         datagrams = false;
         let warning = format!(
@@ -264,67 +243,6 @@ fn make_scratch(policy: &mut Policy) -> Result<Scratch, Failure> {
         .map_err(|errno| Failure::Internal("TMPDIR", format!("{}: {errno}", parent.display())))?;
     policy.files.allow_write.push(scratch.path().to_owned());
     Ok(scratch)
-}
-
-/// The allowed paths, and the objects that they are now, if they are there. Those that are not granted
-/// are added to `held`.
-///
-/// # Errors
-/// Returns a [`Failure`] if one of them cannot be looked at.
-fn roots(
-    paths: &[PathBuf],
-    granted: &HashMap<PathBuf, Identity>,
-    held: &mut Vec<OwnedFd>,
-) -> Result<Vec<(PathBuf, Option<Identity>)>, Failure> {
-    let identify = |path: &PathBuf| match view::hold(path) {
-        Ok((object, stat)) => {
-            let identity = view::identity(&stat);
-            if granted.get(path) != Some(&identity) {
-                held.push(object);
-            }
-            Ok((path.clone(), Some(identity)))
-        }
-        Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) => Ok((path.clone(), None)),
-        Err(errno) => {
-            let message = format!("{}: {errno}", path.display());
-            Err(Failure::Internal("an allowed path", message))
-        }
-    };
-    paths.iter().map(identify).collect()
-}
-
-/// The files that the deny lists name, which are added to `held`.
-///
-/// # Errors
-/// Returns a [`Failure`] if one of them cannot be looked at.
-fn denied_files(
-    files: &Files,
-    held: &mut Vec<OwnedFd>,
-) -> Result<HashMap<Identity, Wanted>, Failure> {
-    let mut denied: HashMap<Identity, Wanted> = HashMap::new();
-    let mut add = |patterns: &[Pattern], what: Wanted| {
-        for path in patterns.iter().filter_map(Pattern::as_path) {
-            let (object, stat) = match view::hold(&path) {
-                Ok(found) => found,
-                // What this user cannot come at, the command cannot either.
-                Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) => continue,
-                Err(errno) => {
-                    let message = format!("{}: {errno}", path.display());
-                    return Err(Failure::Internal("a denied path", message));
-                }
-            };
-            if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile {
-                let known = denied.entry(view::identity(&stat)).or_default();
-                known.read |= what.read;
-                known.write |= what.write;
-                held.push(object);
-            }
-        }
-        Ok(())
-    };
-    add(&files.deny_write, Wanted { read: false, write: true })?;
-    add(&files.deny_read, Wanted { read: true, write: false })?;
-    Ok(denied)
 }
 
 fn sorted<'a>(

@@ -4,7 +4,7 @@
 //! is gone, and by that a later run knows what to remove.
 
 use super::removal;
-use crate::files::view::{Identity, identity_of};
+use crate::kernel::identity::{Identity, identity_of};
 use crate::report::errno::strerror;
 use crate::report::failure::Failure;
 use rustix::fd::{AsFd, OwnedFd};

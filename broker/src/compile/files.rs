@@ -1,0 +1,80 @@
+//! What the file rules mean on this machine, now: the ruleset for the command, and the view that the
+//! broker judges by.
+
+use super::grants::{self, GrantError};
+use crate::files::view::View;
+use crate::kernel::identity::{Identity, hold, identity};
+use crate::rules::paths::{Access, Files, Rules};
+use crate::rules::pattern::Pattern;
+use rustix::fd::OwnedFd;
+use rustix::fs::{FileType, Stat};
+use rustix::io::Errno;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+/// Compiles `files` into the view and the ruleset, which `restrict_network` also takes TCP away.
+///
+/// # Errors
+/// Returns the [`GrantError`] that names the path.
+pub(crate) fn compile(
+    files: &Files,
+    restrict_network: bool,
+) -> Result<(View, OwnedFd), GrantError> {
+    let rules = Rules::new(files);
+    let (grants, ruleset) = grants::compile(&rules, restrict_network)?;
+    let mut held = Vec::new();
+    let roots = roots(&files.allow_write, &grants.writable, &mut held)?;
+    let named = named_files(files, &rules, &mut held)?;
+    Ok((View { rules, grants, named, roots, _held: held }, ruleset))
+}
+
+/// The allowed paths, and the objects that they are now, if they are there. Those that are not granted
+/// are added to `held`.
+fn roots(
+    paths: &[PathBuf],
+    granted: &HashMap<PathBuf, Identity>,
+    held: &mut Vec<OwnedFd>,
+) -> Result<Vec<(PathBuf, Option<Identity>)>, GrantError> {
+    let mut roots = Vec::with_capacity(paths.len());
+    for path in paths {
+        let found = look_at(path)?;
+        let at_launch = found.as_ref().map(|(_, stat)| identity(stat));
+        if let Some((object, _)) = found
+            && granted.get(path) != at_launch.as_ref()
+        {
+            held.push(object);
+        }
+        roots.push((path.clone(), at_launch));
+    }
+    Ok(roots)
+}
+
+/// The files that the deny lists name, which are added to `held`, and what the rules leave of them.
+fn named_files(
+    files: &Files,
+    rules: &Rules,
+    held: &mut Vec<OwnedFd>,
+) -> Result<HashMap<Identity, Access>, GrantError> {
+    let mut named: HashMap<Identity, Access> = HashMap::new();
+    let patterns = files.deny_write.iter().chain(&files.deny_read);
+    for path in patterns.filter_map(Pattern::as_path) {
+        let Some((object, stat)) = look_at(&path)? else { continue };
+        if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile {
+            let here = rules.access(&path);
+            let left = named.entry(identity(&stat)).or_insert(here);
+            *left = Access { read: left.read && here.read, write: left.write && here.write };
+            held.push(object);
+        }
+    }
+    Ok(named)
+}
+
+/// Holds what a path of the policy names; nothing if it is not there, or if this user may not reach
+/// it: then the command may not either.
+fn look_at(path: &Path) -> Result<Option<(OwnedFd, Stat)>, GrantError> {
+    match hold(path) {
+        Ok(found) => Ok(Some(found)),
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) => Ok(None),
+        Err(source) => Err(GrantError::Look { path: path.to_owned(), source }),
+    }
+}
