@@ -1,6 +1,6 @@
 //! Compiles the system call filter for every variant, so that a launch only picks one.
 
-use landstrip_filter::Variant;
+use landstrip_filter::{Arch, Program, Variant};
 use std::collections::HashMap;
 use std::error::Error;
 use std::path::PathBuf;
@@ -10,12 +10,15 @@ fn main() -> Result<(), Box<dyn Error>> {
     // Cargo runs this again whenever the filter's crate has changed.
     println!("cargo::rerun-if-changed=build.rs");
     let directory = env::var_os("OUT_DIR").map(PathBuf::from).ok_or("OUT_DIR is not set")?;
+    // Not the host's, on which this runs.
+    let target = env::var("CARGO_CFG_TARGET_ARCH")?;
+    let arch = Arch::named(&target)
+        .ok_or_else(|| format!("landstrip's filter does not know the system calls of {target}"))?;
     let mut programs = Vec::new();
     let mut places = HashMap::new();
     let mut index = Vec::new();
     for variant in Variant::every() {
-        let program = landstrip_filter::compile(variant)?;
-        let program = landstrip_filter::encode(&program);
+        let program = Program::compile(arch, variant)?.to_bytes();
         let length = program.len();
         // Not every flag makes a difference beside every other.
         let start = *places.entry(program).or_insert_with_key(|program| {

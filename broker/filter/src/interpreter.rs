@@ -1,17 +1,17 @@
 //! Runs a filter as the kernel's classic BPF interpreter would (kernel/seccomp.c, net/core/filter.c), for
 //! the instructions that we emit and no others.
 
-use crate::Instruction;
+use crate::program::Instruction;
 
 /// `struct seccomp_data`.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Call {
+pub(crate) struct Call {
     /// The number of the call.
-    pub number: u32,
+    pub(crate) number: u32,
     /// AUDIT_ARCH of the ABI.
-    pub arch: u32,
+    pub(crate) arch: u32,
     /// The registers.
-    pub args: [u64; 6],
+    pub(crate) args: [u64; 6],
 }
 
 impl Call {
@@ -34,7 +34,7 @@ impl Call {
 ///
 /// # Errors
 /// Returns why the kernel would not have taken it.
-pub fn run(program: &[Instruction], call: &Call) -> Result<u32, String> {
+pub(crate) fn run(program: &[Instruction], call: &Call) -> Result<u32, String> {
     let mut accumulator = 0;
     let mut at = 0;
     loop {

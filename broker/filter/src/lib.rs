@@ -4,16 +4,16 @@
 //! A call that the table does not name does not exist for the command: it gets ENOSYS. Nothing is allowed
 //! by omission.
 //!
-//! All this happens when the broker is built: its build script compiles a program for every [`Variant`].
+//! The broker's build script compiles a program for every [`Variant`], for the architecture that the
+//! broker is built for. At run time the broker needs no more of this than [`Variant`] and [`Syscall`].
 
 #![deny(unsafe_code)]
 
-pub mod interpreter;
+mod arch;
+mod interpreter;
 mod program;
 mod rule;
-#[cfg_attr(target_arch = "x86_64", path = "syscalls_x86_64.rs")]
-#[allow(non_upper_case_globals, reason = "system calls keep the names that the kernel gives them")]
-mod syscalls;
+mod syscall;
 mod table;
 mod uapi;
 mod variant;
@@ -23,34 +23,47 @@ mod kernel_tests;
 #[cfg(test)]
 mod tests;
 
-pub use program::{Error, Instruction};
-pub use rule::Syscall;
+pub use arch::Arch;
+pub use program::Error;
+pub use syscall::Syscall;
 pub use variant::Variant;
 
-/// The program for this variant, ready for `SECCOMP_SET_MODE_FILTER`.
-///
-/// # Errors
-/// Returns [`Error`] when the table contradicts itself or outgrows what BPF can express; the tests rule
-/// out both, so it means a broken build.
-pub fn compile(variant: Variant) -> Result<Vec<Instruction>, Error> {
-    program::build(table::ROWS, variant)
+use program::Instruction;
+
+/// A filter, ready for `SECCOMP_SET_MODE_FILTER`.
+#[derive(Clone, Debug)]
+pub struct Program {
+    arch: &'static Arch,
+    instructions: Vec<Instruction>,
 }
 
-/// The program as the bytes that travel to the child.
-#[must_use]
-pub fn encode(program: &[Instruction]) -> Vec<u8> {
-    program.iter().flat_map(|instruction| instruction.to_bytes()).collect()
-}
-
-/// Whether the program allows a call with these arguments by itself.
-#[must_use]
-pub fn allows(program: &[Instruction], number: u32, arguments: &[u32]) -> bool {
-    const SECCOMP_RET_ALLOW: u32 = 0x7fff_0000;
-    let mut call = interpreter::Call { number, arch: syscalls::AUDIT_ARCH, ..Default::default() };
-    for (to, &from) in call.args.iter_mut().zip(arguments) {
-        *to = from.into();
+impl Program {
+    /// The program for this architecture and variant.
+    ///
+    /// # Errors
+    /// Returns [`Error`] when the table contradicts itself or outgrows what BPF can express; the tests
+    /// rule out both, so it means a broken build.
+    pub fn compile(arch: &'static Arch, variant: Variant) -> Result<Self, Error> {
+        let instructions = program::build(table::rows(), arch, variant)?;
+        Ok(Self { arch, instructions })
     }
-    interpreter::run(program, &call) == Ok(SECCOMP_RET_ALLOW)
+
+    /// The program as the bytes that travel to the child.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        self.instructions.iter().flat_map(|instruction| instruction.to_bytes()).collect()
+    }
+
+    /// Whether it allows a call with these arguments by itself.
+    #[must_use]
+    pub fn allows(&self, call: Syscall, arguments: &[u32]) -> bool {
+        let Some(number) = self.arch.number(call) else { return false };
+        let mut call = interpreter::Call { number, arch: self.arch.audit, ..Default::default() };
+        for (to, &from) in call.args.iter_mut().zip(arguments) {
+            *to = from.into();
+        }
+        interpreter::run(&self.instructions, &call) == Ok(program::RET_ALLOW)
+    }
 }
 
 /// One line of the documentation.
@@ -64,10 +77,10 @@ pub struct Entry {
     pub why: &'static str,
 }
 
-/// The whole table in words, by system call number.
+/// The whole table in words, in the order of [`Syscall::ALL`].
 pub fn describe(variant: Variant) -> impl Iterator<Item = Entry> {
     let mut entries = Vec::new();
-    for row in table::ROWS {
+    for row in table::rows() {
         let (cases, otherwise) = row.resolve(variant);
         let mut what = String::new();
         for case in &cases {
@@ -80,6 +93,6 @@ pub fn describe(variant: Variant) -> impl Iterator<Item = Entry> {
             why: row.why,
         }));
     }
-    entries.sort_by_key(|entry| entry.call.number);
+    entries.sort_by_key(|entry| entry.call as u16);
     entries.into_iter()
 }

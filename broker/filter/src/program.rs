@@ -15,15 +15,15 @@
 //! seccompiler (0.5.0) is not used: it compares numbers one after the other, knows no user notification, and
 //! spends five instructions on a value where one does.
 
-use crate::Variant;
 use crate::rule::{Case, Errno, Row, Test, Verdict};
-use crate::syscalls::{AUDIT_ARCH, FOREIGN, NEWEST};
+use crate::syscall::NEWEST;
+use crate::{Arch, Syscall, Variant};
 use std::fmt;
 
 /// One `struct sock_filter` (linux/filter.h).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
-pub struct Instruction {
+pub(crate) struct Instruction {
     /// Class, operation and addressing mode.
     pub code: u16,
     /// How many instructions to skip when the comparison holds.
@@ -38,9 +38,11 @@ pub struct Instruction {
 #[derive(Debug, PartialEq, Eq)]
 pub enum Error {
     /// Two rows, or one row twice, name the call.
-    Duplicate(&'static str),
+    Duplicate(Syscall),
     /// A row names a call beyond the newest that was looked at.
-    Unreviewed(&'static str),
+    Unreviewed(Syscall),
+    /// The architecture neither has nor lacks the call.
+    Unnumbered(Syscall),
     /// A jump came out longer than its instruction can express.
     Jump(usize),
     /// Longer than the kernel takes.
@@ -53,6 +55,7 @@ impl fmt::Display for Error {
         match self {
             Self::Duplicate(call) => write!(f, "{call} is listed twice"),
             Self::Unreviewed(call) => write!(f, "{call} is newer than the newest known call"),
+            Self::Unnumbered(call) => write!(f, "{call} has no number and is not listed as absent"),
             Self::Jump(distance) => write!(f, "a jump over {distance} instructions is too long"),
             Self::Length(count) => write!(f, "{count} instructions are more than BPF_MAXINSNS"),
         }
@@ -63,8 +66,7 @@ impl std::error::Error for Error {}
 
 impl Instruction {
     /// As the kernel, and our own messages, lay it out in memory.
-    #[must_use]
-    pub fn to_bytes(self) -> [u8; 8] {
+    pub(crate) fn to_bytes(self) -> [u8; 8] {
         let [c0, c1] = self.code.to_le_bytes();
         let [k0, k1, k2, k3] = self.k.to_le_bytes();
         [c0, c1, self.jt, self.jf, k0, k1, k2, k3]
@@ -75,12 +77,12 @@ impl Instruction {
 const MAX_LENGTH: usize = 4096;
 
 // Instruction codes (linux/bpf_common.h), each the whole of class, size or operation, and mode.
-pub(super) const LD_W_ABS: u16 = 0x20;
-pub(super) const ALU_AND_K: u16 = 0x54;
-pub(super) const JMP_JA: u16 = 0x05;
-pub(super) const JMP_JEQ_K: u16 = 0x15;
-pub(super) const JMP_JGE_K: u16 = 0x35;
-pub(super) const RET_K: u16 = 0x06;
+pub(crate) const LD_W_ABS: u16 = 0x20;
+pub(crate) const ALU_AND_K: u16 = 0x54;
+pub(crate) const JMP_JA: u16 = 0x05;
+pub(crate) const JMP_JEQ_K: u16 = 0x15;
+pub(crate) const JMP_JGE_K: u16 = 0x35;
+pub(crate) const RET_K: u16 = 0x06;
 
 // Offsets in `struct seccomp_data` (linux/seccomp.h).
 const NUMBER: u32 = 0;
@@ -88,21 +90,25 @@ const ARCH: u32 = 4;
 const ARGS: u32 = 16;
 
 // Return values (linux/seccomp.h).
-pub(super) const RET_KILL_PROCESS: u32 = 0x8000_0000;
-pub(super) const RET_ERRNO: u32 = 0x0005_0000;
-pub(super) const RET_USER_NOTIF: u32 = 0x7fc0_0000;
-pub(super) const RET_ALLOW: u32 = 0x7fff_0000;
+pub(crate) const RET_KILL_PROCESS: u32 = 0x8000_0000;
+pub(crate) const RET_ERRNO: u32 = 0x0005_0000;
+pub(crate) const RET_USER_NOTIF: u32 = 0x7fc0_0000;
+pub(crate) const RET_ALLOW: u32 = 0x7fff_0000;
 
 /// The program for a table.
-pub(super) fn build(table: &[Row], variant: Variant) -> Result<Vec<Instruction>, Error> {
-    let (fates, ranges) = ranges(table, variant)?;
+pub(crate) fn build<'a>(
+    table: impl IntoIterator<Item = &'a Row>,
+    arch: &Arch,
+    variant: Variant,
+) -> Result<Vec<Instruction>, Error> {
+    let (fates, ranges) = ranges(table, arch, variant)?;
     let mut program = Backwards { decided: vec![None; fates.len()], fates, ..Backwards::default() };
     let search = program.search(&ranges)?;
     program.fall_to(search)?;
     program.push(LD_W_ABS, NUMBER);
     let known = program.position();
     let kill = program.verdict(Verdict::Kill);
-    program.compare(JMP_JEQ_K, AUDIT_ARCH, known, kill)?;
+    program.compare(JMP_JEQ_K, arch.audit, known, kill)?;
     program.push(LD_W_ABS, ARCH);
 
     let mut program = program.code;
@@ -129,7 +135,11 @@ struct Range {
 
 /// All 32-bit numbers, ascending and without gaps: what the table names, and ENOSYS for the rest. The
 /// fates are all different, so that comparing their indices is comparing them.
-fn ranges(table: &[Row], variant: Variant) -> Result<(Vec<Fate>, Vec<Range>), Error> {
+fn ranges<'a>(
+    table: impl IntoIterator<Item = &'a Row>,
+    arch: &Arch,
+    variant: Variant,
+) -> Result<(Vec<Fate>, Vec<Range>), Error> {
     let mut fates = Vec::new();
     let mut index_of = |fate: Fate| {
         fates.iter().position(|known| *known == fate).unwrap_or_else(|| {
@@ -144,16 +154,22 @@ fn ranges(table: &[Row], variant: Variant) -> Result<(Vec<Fate>, Vec<Range>), Er
     for row in table {
         let (cases, otherwise) = row.resolve(variant);
         let fate = index_of(Fate { cases, otherwise });
-        for call in row.calls {
-            let slot = named.get_mut(call.number as usize).ok_or(Error::Unreviewed(call.name))?;
+        for &call in row.calls {
+            let number = match arch.number(call) {
+                Some(number) => number,
+                None if arch.absent.contains(&call) => continue,
+                None => return Err(Error::Unnumbered(call)),
+            };
+            let slot = named.get_mut(number as usize).ok_or(Error::Unreviewed(call))?;
             if slot.replace(fate).is_some() {
-                return Err(Error::Duplicate(call.name));
+                return Err(Error::Duplicate(call));
             }
         }
     }
 
     let known = (0..).zip(named).map(|(number, fate)| (number, fate.unwrap_or(unknown)));
-    let beyond = [(NEWEST + 1, unknown), (*FOREIGN.start(), killed), (FOREIGN.end() + 1, unknown)];
+    let foreign = arch.foreign.map(|(first, last)| [(first, killed), (last + 1, unknown)]);
+    let beyond = [(NEWEST + 1, unknown)].into_iter().chain(foreign.into_iter().flatten());
     let mut ranges: Vec<Range> = Vec::new();
     for (first, fate) in known.chain(beyond) {
         if ranges.last().is_none_or(|last| last.fate != fate) {

@@ -4,16 +4,7 @@
 
 use std::fmt;
 
-use crate::Variant;
-
-/// A system call of this architecture.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Syscall {
-    /// As in the kernel's table.
-    pub name: &'static str,
-    /// What the command puts into the register.
-    pub number: u32,
-}
+use crate::{Syscall, Variant};
 
 /// What the kernel does with a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,17 +50,11 @@ pub(crate) enum Test {
     Null { arg: Arg },
 }
 
-/// When a case is part of the filter.
+/// When a case is part of the filter: where the variant has all flags of `set` and none of `unset`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum When {
-    Always,
-    NetworkAllowed,
-    LocalBinding,
-    AllUnixSockets,
-    /// Some are listed. Where all Unix sockets may be reached, there is nothing to judge.
-    UnixDatagrams,
-    ReadsNotReported,
-    SocketsMade,
+pub(crate) struct When {
+    set: Variant,
+    unset: Variant,
 }
 
 /// A verdict for the arguments that pass all tests.
@@ -93,13 +78,13 @@ pub(crate) struct Row {
 
 impl Row {
     /// The same row with what its calls get where no broker can be asked.
-    pub(super) const fn alone(self, verdict: Verdict) -> Self {
+    pub(crate) const fn alone(self, verdict: Verdict) -> Self {
         Self { alone: verdict, ..self }
     }
 
     /// The cases that this variant leaves, and the verdict when none of them holds. An empty case list
     /// means that the arguments do not matter.
-    pub(super) fn resolve(&self, variant: Variant) -> (Vec<Case>, Verdict) {
+    pub(crate) fn resolve(&self, variant: Variant) -> (Vec<Case>, Verdict) {
         let answered = |verdict| match verdict {
             Verdict::Notify if variant.contains(Variant::ALONE) => self.alone,
             other => other,
@@ -116,17 +101,18 @@ impl Row {
 }
 
 impl When {
+    pub(crate) const ALWAYS: Self = Self { set: Variant::empty(), unset: Variant::empty() };
+
+    pub(crate) const fn is(set: Variant) -> Self {
+        Self { set, ..Self::ALWAYS }
+    }
+
+    pub(crate) const fn unless(self, unset: Variant) -> Self {
+        Self { unset, ..self }
+    }
+
     fn holds(self, variant: Variant) -> bool {
-        let is = |flag| variant.contains(flag);
-        match self {
-            When::Always => true,
-            When::NetworkAllowed => is(Variant::ALLOW_NETWORK),
-            When::LocalBinding => is(Variant::LOCAL_BINDING) && !is(Variant::ALLOW_NETWORK),
-            When::AllUnixSockets => is(Variant::ALL_UNIX_SOCKETS),
-            When::UnixDatagrams => is(Variant::UNIX_DATAGRAMS) && !is(Variant::ALL_UNIX_SOCKETS),
-            When::ReadsNotReported => !is(Variant::REPORT_READS),
-            When::SocketsMade => is(Variant::MAKES_SOCKETS) && !is(Variant::ALONE),
-        }
+        variant.contains(self.set) && !variant.intersects(self.unset)
     }
 }
 

@@ -2,113 +2,113 @@
 //! names the header of the kernel it is from.
 
 // include/linux/socket.h, include/uapi/linux/in.h, include/uapi/linux/netlink.h
-pub(super) const AF_UNIX: u32 = 1;
-pub(super) const AF_INET: u32 = 2;
-pub(super) const AF_INET6: u32 = 10;
-pub(super) const AF_NETLINK: u32 = 16;
-pub(super) const SOCK_STREAM: u32 = 1;
-pub(super) const SOCK_DGRAM: u32 = 2;
-pub(super) const SOCK_RAW: u32 = 3;
-pub(super) const SOCK_SEQPACKET: u32 = 5;
+pub(crate) const AF_UNIX: u32 = 1;
+pub(crate) const AF_INET: u32 = 2;
+pub(crate) const AF_INET6: u32 = 10;
+pub(crate) const AF_NETLINK: u32 = 16;
+pub(crate) const SOCK_STREAM: u32 = 1;
+pub(crate) const SOCK_DGRAM: u32 = 2;
+pub(crate) const SOCK_RAW: u32 = 3;
+pub(crate) const SOCK_SEQPACKET: u32 = 5;
 /// The rest of `type` is SOCK_NONBLOCK and SOCK_CLOEXEC, or EINVAL.
-pub(super) const SOCK_TYPE_MASK: u32 = 0xf;
+pub(crate) const SOCK_TYPE_MASK: u32 = 0xf;
 /// The family's own default, which is TCP for a stream of AF_INET and AF_INET6.
-pub(super) const PROTOCOL_DEFAULT: u32 = 0;
-pub(super) const IPPROTO_TCP: u32 = 6;
+pub(crate) const PROTOCOL_DEFAULT: u32 = 0;
+pub(crate) const IPPROTO_TCP: u32 = 6;
 /// unix(7) takes its own family number as a protocol too.
-pub(super) const PF_UNIX: u32 = AF_UNIX;
-pub(super) const NETLINK_ROUTE: u32 = 0;
-pub(super) const MSG_FASTOPEN: u32 = 0x2000_0000;
+pub(crate) const PF_UNIX: u32 = AF_UNIX;
+pub(crate) const NETLINK_ROUTE: u32 = 0;
+pub(crate) const MSG_FASTOPEN: u32 = 0x2000_0000;
 
 // include/uapi/asm-generic/socket.h, include/uapi/linux/in.h, include/uapi/linux/in6.h
-pub(super) const SOL_IP: u32 = 0;
-pub(super) const SOL_SOCKET: u32 = 1;
-pub(super) const SOL_IPV6: u32 = 41;
-pub(super) const IP_OPTIONS: u32 = 4;
-pub(super) const SO_REUSEPORT: u32 = 15;
-pub(super) const TCP_FASTOPEN_CONNECT: u32 = 30;
-pub(super) const SO_BINDTODEVICE: u32 = 25;
-pub(super) const SO_BINDTOIFINDEX: u32 = 62;
-pub(super) const IPV6_2292PKTOPTIONS: u32 = 6;
-pub(super) const IPV6_HOPOPTS: u32 = 54;
-pub(super) const IPV6_RTHDRDSTOPTS: u32 = 55;
-pub(super) const IPV6_RTHDR: u32 = 57;
-pub(super) const IPV6_DSTOPTS: u32 = 59;
+pub(crate) const SOL_IP: u32 = 0;
+pub(crate) const SOL_SOCKET: u32 = 1;
+pub(crate) const SOL_IPV6: u32 = 41;
+pub(crate) const IP_OPTIONS: u32 = 4;
+pub(crate) const SO_REUSEPORT: u32 = 15;
+pub(crate) const TCP_FASTOPEN_CONNECT: u32 = 30;
+pub(crate) const SO_BINDTODEVICE: u32 = 25;
+pub(crate) const SO_BINDTOIFINDEX: u32 = 62;
+pub(crate) const IPV6_2292PKTOPTIONS: u32 = 6;
+pub(crate) const IPV6_HOPOPTS: u32 = 54;
+pub(crate) const IPV6_RTHDRDSTOPTS: u32 = 55;
+pub(crate) const IPV6_RTHDR: u32 = 57;
+pub(crate) const IPV6_DSTOPTS: u32 = 59;
 
 // include/uapi/asm-generic/fcntl.h
-pub(super) const O_ACCMODE: u32 = 0o3;
-pub(super) const O_CREAT: u32 = 0o100;
-pub(super) const O_TRUNC: u32 = 0o1000;
-pub(super) const O_PATH: u32 = 0o10_000_000;
-pub(super) const O_TMPFILE_BIT: u32 = 0o20_000_000;
+pub(crate) const O_ACCMODE: u32 = 0o3;
+pub(crate) const O_CREAT: u32 = 0o100;
+pub(crate) const O_TRUNC: u32 = 0o1000;
+pub(crate) const O_PATH: u32 = 0o10_000_000;
+pub(crate) const O_TMPFILE_BIT: u32 = 0o20_000_000;
 
 // include/uapi/linux/fcntl.h
-pub(super) const F_SETLEASE: u32 = 1024;
-pub(super) const F_NOTIFY: u32 = 1026;
+pub(crate) const F_SETLEASE: u32 = 1024;
+pub(crate) const F_NOTIFY: u32 = 1026;
 /// Since Linux 6.19: a lease that directories have too.
-pub(super) const F_SETDELEG: u32 = 1040;
+pub(crate) const F_SETDELEG: u32 = 1040;
 
 // include/uapi/linux/sched.h
-pub(super) const CLONE_VM: u32 = 0x0000_0100;
-pub(super) const CLONE_FS: u32 = 0x0000_0200;
-pub(super) const CLONE_FILES: u32 = 0x0000_0400;
-pub(super) const CLONE_SIGHAND: u32 = 0x0000_0800;
-pub(super) const CLONE_THREAD: u32 = 0x0001_0000;
-pub(super) const CLONE_NEWNS: u32 = 0x0002_0000;
-pub(super) const CLONE_SYSVSEM: u32 = 0x0004_0000;
-pub(super) const CLONE_NEWCGROUP: u32 = 0x0200_0000;
-pub(super) const CLONE_NEWUTS: u32 = 0x0400_0000;
-pub(super) const CLONE_NEWIPC: u32 = 0x0800_0000;
-pub(super) const CLONE_NEWUSER: u32 = 0x1000_0000;
-pub(super) const CLONE_NEWPID: u32 = 0x2000_0000;
-pub(super) const CLONE_NEWNET: u32 = 0x4000_0000;
+pub(crate) const CLONE_VM: u32 = 0x0000_0100;
+pub(crate) const CLONE_FS: u32 = 0x0000_0200;
+pub(crate) const CLONE_FILES: u32 = 0x0000_0400;
+pub(crate) const CLONE_SIGHAND: u32 = 0x0000_0800;
+pub(crate) const CLONE_THREAD: u32 = 0x0001_0000;
+pub(crate) const CLONE_NEWNS: u32 = 0x0002_0000;
+pub(crate) const CLONE_SYSVSEM: u32 = 0x0004_0000;
+pub(crate) const CLONE_NEWCGROUP: u32 = 0x0200_0000;
+pub(crate) const CLONE_NEWUTS: u32 = 0x0400_0000;
+pub(crate) const CLONE_NEWIPC: u32 = 0x0800_0000;
+pub(crate) const CLONE_NEWUSER: u32 = 0x1000_0000;
+pub(crate) const CLONE_NEWPID: u32 = 0x2000_0000;
+pub(crate) const CLONE_NEWNET: u32 = 0x4000_0000;
 
 // include/uapi/linux/seccomp.h, resource.h, ioprio.h, ptrace.h
-pub(super) const SECCOMP_FILTER_FLAG_NEW_LISTENER: u32 = 8;
-pub(super) const PRIO_PROCESS: u32 = 0;
-pub(super) const IOPRIO_WHO_PROCESS: u32 = 1;
-pub(super) const PTRACE_TRACEME: u32 = 0;
+pub(crate) const SECCOMP_FILTER_FLAG_NEW_LISTENER: u32 = 8;
+pub(crate) const PRIO_PROCESS: u32 = 0;
+pub(crate) const IOPRIO_WHO_PROCESS: u32 = 1;
+pub(crate) const PTRACE_TRACEME: u32 = 0;
 
 // include/uapi/asm-generic/ioctls.h
-pub(super) const TIOCSTI: u32 = 0x5412;
-pub(super) const TIOCLINUX: u32 = 0x541c;
-pub(super) const TIOCSETD: u32 = 0x5423;
+pub(crate) const TIOCSTI: u32 = 0x5412;
+pub(crate) const TIOCLINUX: u32 = 0x541c;
+pub(crate) const TIOCSETD: u32 = 0x5423;
 
 // include/uapi/linux/fs.h, fiemap.h, fsverity.h, msdos_fs.h; fs/ext4/ext4.h
-pub(super) const FS_IOC_GETFLAGS: u32 = 0x8008_6601;
-pub(super) const FS_IOC_GETVERSION: u32 = 0x8008_7601;
-pub(super) const EXT4_IOC_GETVERSION: u32 = 0x8008_6603;
-pub(super) const FS_IOC_FIEMAP: u32 = 0xc020_660b;
-pub(super) const FS_IOC_MEASURE_VERITY: u32 = 0xc004_6686;
-pub(super) const FS_IOC_FSGETXATTR: u32 = 0x801c_581f;
-pub(super) const FS_IOC_GETFSLABEL: u32 = 0x8100_9431;
-pub(super) const FICLONE: u32 = 0x4004_9409;
-pub(super) const FICLONERANGE: u32 = 0x4020_940d;
-pub(super) const FIDEDUPERANGE: u32 = 0xc018_9436;
-pub(super) const FAT_IOCTL_SET_ATTRIBUTES: u32 = 0x4004_7211;
+pub(crate) const FS_IOC_GETFLAGS: u32 = 0x8008_6601;
+pub(crate) const FS_IOC_GETVERSION: u32 = 0x8008_7601;
+pub(crate) const EXT4_IOC_GETVERSION: u32 = 0x8008_6603;
+pub(crate) const FS_IOC_FIEMAP: u32 = 0xc020_660b;
+pub(crate) const FS_IOC_MEASURE_VERITY: u32 = 0xc004_6686;
+pub(crate) const FS_IOC_FSGETXATTR: u32 = 0x801c_581f;
+pub(crate) const FS_IOC_GETFSLABEL: u32 = 0x8100_9431;
+pub(crate) const FICLONE: u32 = 0x4004_9409;
+pub(crate) const FICLONERANGE: u32 = 0x4020_940d;
+pub(crate) const FIDEDUPERANGE: u32 = 0xc018_9436;
+pub(crate) const FAT_IOCTL_SET_ATTRIBUTES: u32 = 0x4004_7211;
 
 /// The byte of an ioctl command that names whose it is (Documentation/userspace-api/ioctl/ioctl-number.rst).
-pub(super) const IOC_TYPE_MASK: u32 = 0xff00;
+pub(crate) const IOC_TYPE_MASK: u32 = 0xff00;
 /// ext2 to ext4, fscrypt, fsverity, Lustre; FS_IOC_SETFLAGS.
-pub(super) const IOC_EXT: u32 = 0x66 << 8;
+pub(crate) const IOC_EXT: u32 = 0x66 << 8;
 /// FS_IOC_SETVERSION.
-pub(super) const IOC_VERSION: u32 = 0x76 << 8;
+pub(crate) const IOC_VERSION: u32 = 0x76 << 8;
 /// XFS; FS_IOC_FSSETXATTR, FIFREEZE, FITRIM.
-pub(super) const IOC_XFS: u32 = 0x58 << 8;
-pub(super) const IOC_OCFS2: u32 = 0x6f << 8;
-pub(super) const IOC_ZFS: u32 = 0x83 << 8;
+pub(crate) const IOC_XFS: u32 = 0x58 << 8;
+pub(crate) const IOC_OCFS2: u32 = 0x6f << 8;
+pub(crate) const IOC_ZFS: u32 = 0x83 << 8;
 /// Btrfs; FICLONE, FIDEDUPERANGE, FS_IOC_SETFSLABEL.
-pub(super) const IOC_BTRFS: u32 = 0x94 << 8;
-pub(super) const IOC_CEPH: u32 = 0x97 << 8;
-pub(super) const IOC_BCACHEFS: u32 = 0xbc << 8;
-pub(super) const IOC_CIFS: u32 = 0xcf << 8;
-pub(super) const IOC_F2FS: u32 = 0xf5 << 8;
+pub(crate) const IOC_BTRFS: u32 = 0x94 << 8;
+pub(crate) const IOC_CEPH: u32 = 0x97 << 8;
+pub(crate) const IOC_BCACHEFS: u32 = 0xbc << 8;
+pub(crate) const IOC_CIFS: u32 = 0xcf << 8;
+pub(crate) const IOC_F2FS: u32 = 0xf5 << 8;
 
 /// shutdown(2): no more sending, which leaves a listening socket alone.
-pub(super) const SHUT_WR: u32 = 1;
+pub(crate) const SHUT_WR: u32 = 1;
 
 // linux/prctl.h: what changes the capabilities of the caller or of what it executes.
-pub(super) const PR_CAPBSET_DROP: u32 = 24;
-pub(super) const PR_SET_SECUREBITS: u32 = 28;
-pub(super) const PR_CAP_AMBIENT: u32 = 47;
-pub(super) const PR_SET_SECCOMP: u32 = 22;
+pub(crate) const PR_CAPBSET_DROP: u32 = 24;
+pub(crate) const PR_SET_SECUREBITS: u32 = 28;
+pub(crate) const PR_CAP_AMBIENT: u32 = 47;
+pub(crate) const PR_SET_SECCOMP: u32 = 22;

@@ -61,24 +61,23 @@ impl Kind {
 mod tests {
     use super::*;
     use crate::rules::address::UnixRules;
-    use landstrip_filter::Variant;
+    use landstrip_filter::{Arch, Program, Syscall, Variant};
 
     #[test]
     fn what_is_permitted_is_what_the_filter_allows() {
-        let socket = u32::try_from(libc::SYS_socket).unwrap();
         for (allow_network, all) in [(false, false), (false, true), (true, false), (true, true)] {
             let unix = UnixRules { all, ..UnixRules::default() };
             let rules = AddressRules { allow_network, unix, ..AddressRules::default() };
             let mut variant = Variant::empty();
             variant.set(Variant::ALLOW_NETWORK, allow_network);
             variant.set(Variant::ALL_UNIX_SOCKETS, all);
-            let program = landstrip_filter::compile(variant).unwrap();
+            let program = Program::compile(Arch::NATIVE, variant).unwrap();
             for family in 0..=46 {
                 for of in 0..=15 {
                     for protocol in [0, 1, 2, 6, 9, 15, 17, 132, 255, 262, -1] {
                         let kind = Kind { family, of, protocol };
                         let arguments = [family, of, protocol].map(i32::cast_unsigned);
-                        let allowed = landstrip_filter::allows(&program, socket, &arguments);
+                        let allowed = program.allows(Syscall::socket, &arguments);
                         assert_eq!(kind.is_permitted(&rules), allowed, "{variant:?} {kind:?}");
                     }
                 }

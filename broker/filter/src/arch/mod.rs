@@ -1,0 +1,74 @@
+//! What of the filter depends on the architecture: the audit value, the numbers of the system calls, and
+//! the other ABIs that enter the kernel with the same audit value. Another architecture is another file
+//! here, with the names of its own in `syscall`.
+
+mod aarch64;
+mod x86_64;
+
+use crate::syscall::{NEWEST, Syscall};
+
+/// The numbers in the order of [`Syscall::ALL`].
+pub(crate) type Numbers = [Option<u32>; Syscall::ALL.len()];
+
+/// An architecture.
+#[derive(Clone, Copy, Debug)]
+pub struct Arch {
+    /// As the compiler calls it (`target_arch`).
+    pub name: &'static str,
+    /// What `seccomp_data.arch` holds for its 64-bit callers (linux/audit.h).
+    pub(crate) audit: u32,
+    /// The first and last number of another ABI that comes with the same audit value.
+    pub(crate) foreign: Option<(u32, u32)>,
+    pub(crate) numbers: Numbers,
+    /// What it does not have of the calls of the others: all that `numbers` leaves out.
+    pub(crate) absent: &'static [Syscall],
+}
+
+impl Arch {
+    /// All of them.
+    pub const ALL: &[&Self] = &[&x86_64::ARCH, &aarch64::ARCH];
+
+    /// That of this program.
+    #[cfg(target_arch = "x86_64")]
+    pub const NATIVE: &Self = &x86_64::ARCH;
+    /// That of this program.
+    #[cfg(target_arch = "aarch64")]
+    pub const NATIVE: &Self = &aarch64::ARCH;
+
+    /// The architecture that the compiler calls `name`.
+    #[must_use]
+    pub fn named(name: &str) -> Option<&'static Self> {
+        Self::ALL.iter().copied().find(|arch| arch.name == name)
+    }
+
+    /// The number of a call, if it is not absent here.
+    #[must_use]
+    pub fn number(&self, call: Syscall) -> Option<u32> {
+        self.numbers[call as usize]
+    }
+
+    /// The calls by number.
+    pub(crate) const fn calls(&self) -> [Option<Syscall>; NEWEST as usize + 1] {
+        let mut calls = [None; NEWEST as usize + 1];
+        let mut index = 0;
+        while index < self.numbers.len() {
+            if let Some(number) = self.numbers[index] {
+                calls[number as usize] = Some(Syscall::ALL[index]);
+            }
+            index += 1;
+        }
+        calls
+    }
+}
+
+/// `__AUDIT_ARCH_64BIT | __AUDIT_ARCH_LE` (linux/audit.h).
+const AUDIT_64BIT_LE: u32 = 0x8000_0000 | 0x4000_0000;
+
+macro_rules! numbers {
+    ($($name:ident = $number:literal;)*) => {{
+        let mut numbers: $crate::arch::Numbers = [None; $crate::Syscall::ALL.len()];
+        $(numbers[$crate::Syscall::$name as usize] = Some($number);)*
+        numbers
+    }};
+}
+pub(crate) use numbers;

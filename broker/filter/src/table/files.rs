@@ -1,0 +1,164 @@
+//! Files: what is open already, what Landlock decides by path, what it does not know.
+
+use super::{case, is, judge, lacks, masked, row, when};
+use crate::Syscall::*;
+use crate::Variant;
+use crate::rule::Errno::{ENOSYS, EPERM};
+use crate::rule::Verdict::{Allow, Deny, Notify};
+use crate::rule::{Arg, Row, When};
+use crate::uapi::*;
+
+#[rustfmt::skip]
+pub(super) const ROWS: &[Row] = &[
+    row(
+        &[
+            read, pread64, readv, preadv, preadv2, write, pwrite64, writev, pwritev, pwritev2,
+            lseek, sendfile, splice, tee, vmsplice, copy_file_range, io_setup, io_destroy,
+            io_submit, io_cancel, io_getevents, io_pgetevents,
+        ],
+        Allow,
+        "moves data between descriptors that the command already holds",
+    ),
+    row(
+        &[ftruncate, fallocate, fsync, fdatasync, sync_file_range, fadvise64, readahead, cachestat],
+        Allow,
+        "works on an open file; Landlock judged the opening",
+    ),
+    row(&[sync, syncfs], Allow, "writes caches back, changes no content"),
+    row(
+        &[close, close_range, dup, dup2, dup3, flock, pipe, pipe2],
+        Allow,
+        "manages the caller's own descriptors",
+    ),
+    judge(
+        &[fcntl],
+        &[case(&[is(Arg(1, "op"), &[F_SETLEASE, F_NOTIFY, F_SETDELEG])], Deny(EPERM))],
+        Allow,
+        "a lease or watch on a file opened for reading holds up others; Landlock confines F_SETOWN signals",
+    ),
+    row(
+        &[
+            stat, fstat, lstat, newfstatat, statx, access, faccessat, faccessat2, readlink,
+            readlinkat, statfs, fstatfs, getxattr, lgetxattr, fgetxattr, getxattrat, listxattr,
+            llistxattr, flistxattr, listxattrat, file_getattr,
+        ],
+        Allow,
+        "reads metadata, which no policy hides",
+    ),
+    row(&[getdents, getdents64], Allow, "lists an open directory; Landlock judged the opening"),
+    row(&[chdir, fchdir, getcwd], Allow, "the caller's own working directory"),
+    row(
+        &[umask],
+        Notify,
+        "the caller's own; the broker reads the umask of those for whom it makes files only once somebody has set one",
+    )
+    .alone(Allow),
+    row(
+        &[inotify_init, inotify_init1, inotify_add_watch, inotify_rm_watch],
+        Allow,
+        "tells names and that something changed, not content",
+    ),
+    judge(
+        &[open],
+        &[
+            case(&[masked(Arg(1, "flags"), O_PATH, &[O_PATH])], Allow),
+            when(READS_NOT_REPORTED, &[lacks(Arg(1, "flags"), O_WRITES)], Allow),
+        ],
+        Notify,
+        "opening for writing or creating; a path descriptor gives no access, O_PATH voids other flags",
+    )
+    .alone(Allow),
+    judge(
+        &[openat],
+        &[
+            case(&[masked(Arg(2, "flags"), O_PATH, &[O_PATH])], Allow),
+            when(READS_NOT_REPORTED, &[lacks(Arg(2, "flags"), O_WRITES)], Allow),
+        ],
+        Notify,
+        "opening for writing or creating; a path descriptor gives no access, O_PATH voids other flags",
+    )
+    .alone(Allow),
+    row(&[openat2], Notify, "its flags are in memory").alone(Allow),
+    row(
+        &[
+            creat, truncate, mkdir, mkdirat, mknod, mknodat, rmdir, unlink, unlinkat, rename,
+            renameat, renameat2, link, linkat, symlink, symlinkat,
+        ],
+        Notify,
+        "changes files by path: Landlock decides, a refusal is reported",
+    )
+    .alone(Allow),
+    row(
+        &[
+            chmod, fchmod, fchmodat, fchmodat2, chown, fchown, lchown, fchownat, utime, utimes,
+            futimesat, utimensat, setxattr, lsetxattr, fsetxattr, setxattrat, removexattr,
+            lremovexattr, fremovexattr, removexattrat, file_setattr,
+        ],
+        Notify,
+        "changes metadata, which Landlock does not know",
+    ),
+    judge(
+        &[ioctl],
+        &[
+            case(
+                &[is(IOCTL_COMMAND, &[TIOCSTI, TIOCLINUX, TIOCSETD, FAT_IOCTL_SET_ATTRIBUTES])],
+                Deny(EPERM),
+            ),
+            case(
+                &[is(
+                    IOCTL_COMMAND,
+                    &[
+                        FS_IOC_GETFLAGS, FS_IOC_GETVERSION, EXT4_IOC_GETVERSION, FS_IOC_FIEMAP,
+                        FS_IOC_MEASURE_VERITY, FS_IOC_FSGETXATTR, FS_IOC_GETFSLABEL, FICLONE,
+                        FICLONERANGE, FIDEDUPERANGE,
+                    ],
+                )],
+                Allow,
+            ),
+            case(
+                &[masked(
+                    IOCTL_COMMAND,
+                    IOC_TYPE_MASK,
+                    &[
+                        IOC_EXT, IOC_VERSION, IOC_XFS, IOC_OCFS2, IOC_ZFS, IOC_BTRFS, IOC_CEPH,
+                        IOC_BCACHEFS, IOC_CIFS, IOC_F2FS,
+                    ],
+                )],
+                Deny(EPERM),
+            ),
+        ],
+        Allow,
+        "no typing into the terminal; no change of files, attributes or subvolumes through a descriptor \
+         opened for reading",
+    ),
+    row(
+        &[
+            mount, umount2, pivot_root, chroot, open_tree, open_tree_attr, move_mount, fsopen,
+            fsconfig, fsmount, fspick, mount_setattr,
+        ],
+        Deny(EPERM),
+        "changes which files paths lead to",
+    ),
+    row(
+        &[statmount, listmount, listns],
+        Deny(ENOSYS),
+        "tells of mounts and namespaces outside; too new to be relied on",
+    ),
+    row(
+        &[open_by_handle_at, name_to_handle_at],
+        Deny(EPERM),
+        "opens files without a path, past Landlock's view of directories",
+    ),
+    row(
+        &[fanotify_init, fanotify_mark],
+        Deny(EPERM),
+        "watches, and hands over, files of the whole file system",
+    ),
+];
+
+const READS_NOT_REPORTED: When = When::ALWAYS.unless(Variant::REPORT_READS);
+
+/// Any of these means that more than reading is asked for. O_ACCMODE 3 is write access too (open(2)).
+const O_WRITES: u32 = O_ACCMODE | O_CREAT | O_TRUNC | O_TMPFILE_BIT;
+
+const IOCTL_COMMAND: Arg = Arg(1, "op");

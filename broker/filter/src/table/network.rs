@@ -1,0 +1,191 @@
+//! Sockets: the broker judges addresses; the filter, what kind of socket there can be at all.
+
+use super::{case, is, judge, lacks, masked, row, when};
+use crate::Syscall::*;
+use crate::Variant;
+use crate::rule::Errno::{EACCES, ENOPROTOOPT, EOPNOTSUPP, EPERM};
+use crate::rule::Verdict::{Allow, Deny, Notify};
+use crate::rule::{Arg, Row, Test, When};
+use crate::uapi::*;
+
+#[rustfmt::skip]
+pub(super) const ROWS: &[Row] = &[
+    row(
+        &[
+            accept, accept4, recvfrom, recvmsg, recvmmsg, getsockname, getpeername, getsockopt,
+        ],
+        Allow,
+        "works on a socket whose making, binding and connecting was judged",
+    ),
+    judge(
+        &[socket],
+        &[
+            // Where it cannot get at those that the command makes.
+            when(SOCKETS_MADE, &[], Notify),
+            case(UNIX_STREAM, Allow),
+            when(ALL_UNIX_SOCKETS, UNIX_DATAGRAM, Allow),
+            when(UNIX_DATAGRAMS, UNIX_DATAGRAM, Allow),
+            when(NETWORK_ALLOWED, &[is(DOMAIN, &[AF_INET, AF_INET6])], Allow),
+            case(
+                &[
+                    is(DOMAIN, &[AF_INET, AF_INET6]),
+                    masked(TYPE, SOCK_TYPE_MASK, &[SOCK_STREAM]),
+                    is(PROTOCOL, &[PROTOCOL_DEFAULT, IPPROTO_TCP]),
+                ],
+                Allow,
+            ),
+            case(
+                &[
+                    is(DOMAIN, &[AF_NETLINK]),
+                    masked(TYPE, SOCK_TYPE_MASK, &[SOCK_RAW, SOCK_DGRAM]),
+                    is(PROTOCOL, &[NETLINK_ROUTE]),
+                ],
+                Allow,
+            ),
+        ],
+        Notify,
+        "Landlock judges TCP only; other families and protocols are refused and reported",
+    )
+    .alone(Deny(EACCES)),
+    judge(
+        &[socketpair],
+        &[
+            case(UNIX_STREAM, Allow),
+            when(ALL_UNIX_SOCKETS, UNIX_DATAGRAM, Allow),
+            when(UNIX_DATAGRAMS, UNIX_DATAGRAM, Allow),
+        ],
+        Notify,
+        "a datagram socket can send to any Unix socket by name: the broker makes a seqpacket pair instead",
+    ),
+    row(
+        &[connect, bind],
+        Notify,
+        "the address is in memory: the broker judges and uses its own copy",
+    )
+    .alone(Deny(EACCES)),
+    judge(
+        &[listen],
+        &[when(NETWORK_ALLOWED, &[], Allow)],
+        Notify,
+        "without a bind it would listen on every address; the broker remembers the port",
+    )
+    .alone(Deny(EACCES)),
+    judge(
+        &[shutdown],
+        &[
+            case(&[is(Arg(1, "how"), &[SHUT_WR])], Allow),
+            when(LOCAL_BINDING, &[], Notify),
+        ],
+        Allow,
+        "gives up a port that is listened on, so that another program can take it: never while the \
+         broker connects to it",
+    ),
+    judge(
+        &[sendto],
+        &[
+            when(
+                UNIX_DATAGRAMS,
+                &[Test::Null { arg: Arg(4, "dest_addr") }, lacks(Arg(3, "flags"), MSG_FASTOPEN)],
+                Allow,
+            ),
+            when(UNIX_DATAGRAMS, &[lacks(Arg(3, "flags"), MSG_FASTOPEN)], Notify),
+            when(UNIX_DATAGRAMS, &[], Deny(EOPNOTSUPP)),
+            when(NETWORK_ALLOWED, &[], Allow),
+            case(&[lacks(Arg(3, "flags"), MSG_FASTOPEN)], Allow),
+        ],
+        Deny(EOPNOTSUPP),
+        "MSG_FASTOPEN connects; only datagram sockets reach a new peer without it, and where some are listed the broker sends",
+    ),
+    judge(
+        &[sendmsg],
+        &[
+            when(UNIX_DATAGRAMS, &[lacks(Arg(2, "flags"), MSG_FASTOPEN)], Notify),
+            when(UNIX_DATAGRAMS, &[], Deny(EOPNOTSUPP)),
+            when(NETWORK_ALLOWED, &[], Allow),
+            case(&[lacks(Arg(2, "flags"), MSG_FASTOPEN)], Allow),
+        ],
+        Deny(EOPNOTSUPP),
+        "MSG_FASTOPEN connects; only datagram sockets reach a new peer without it, and where some are listed the broker sends",
+    ),
+    judge(
+        &[sendmmsg],
+        &[
+            when(UNIX_DATAGRAMS, &[lacks(Arg(3, "flags"), MSG_FASTOPEN)], Notify),
+            when(UNIX_DATAGRAMS, &[], Deny(EOPNOTSUPP)),
+            when(NETWORK_ALLOWED, &[], Allow),
+            case(&[lacks(Arg(3, "flags"), MSG_FASTOPEN)], Allow),
+        ],
+        Deny(EOPNOTSUPP),
+        "MSG_FASTOPEN connects; only datagram sockets reach a new peer without it, and where some are listed the broker sends",
+    ),
+    judge(
+        &[setsockopt],
+        &[
+            when(NETWORK_ALLOWED, &[], Allow),
+            case(&[is(LEVEL, &[SOL_IP]), is(OPTION, &[IP_OPTIONS])], Deny(EPERM)),
+            case(
+                &[
+                    is(LEVEL, &[SOL_IPV6]),
+                    is(
+                        OPTION,
+                        &[
+                            IPV6_2292PKTOPTIONS, IPV6_HOPOPTS, IPV6_RTHDRDSTOPTS, IPV6_RTHDR,
+                            IPV6_DSTOPTS,
+                        ],
+                    ),
+                ],
+                Deny(EPERM),
+            ),
+            when(
+                LOCAL_BINDING,
+                &[is(LEVEL, &[SOL_SOCKET]), is(OPTION, &[SO_REUSEPORT])],
+                Deny(ENOPROTOOPT),
+            ),
+            // A connect put off until the first write would find whoever has the port by then.
+            when(
+                LOCAL_BINDING,
+                &[is(LEVEL, &[IPPROTO_TCP]), is(OPTION, &[TCP_FASTOPEN_CONNECT])],
+                Deny(ENOPROTOOPT),
+            ),
+            case(
+                &[is(LEVEL, &[SOL_SOCKET]), is(OPTION, &[SO_BINDTODEVICE, SO_BINDTOIFINDEX])],
+                Deny(EPERM),
+            ),
+        ],
+        Allow,
+        "a shared port, a source route or another interface leads elsewhere than the address that was judged",
+    ),
+];
+
+/// IP networking is not restricted.
+const NETWORK_ALLOWED: When = When::is(Variant::ALLOW_NETWORK);
+
+const LOCAL_BINDING: When = When::is(Variant::LOCAL_BINDING).unless(Variant::ALLOW_NETWORK);
+
+const ALL_UNIX_SOCKETS: When = When::is(Variant::ALL_UNIX_SOCKETS);
+
+/// Some are listed. Where all Unix sockets may be reached, there is nothing to judge.
+const UNIX_DATAGRAMS: When = When::is(Variant::UNIX_DATAGRAMS).unless(Variant::ALL_UNIX_SOCKETS);
+
+/// By the broker, where it cannot get at those that the command makes.
+const SOCKETS_MADE: When = When::is(Variant::MAKES_SOCKETS).unless(Variant::ALONE);
+
+/// Connected Unix sockets. The kernel makes SOCK_RAW a datagram socket here, which can send to any name.
+const UNIX_STREAM: &[Test] = &[
+    is(DOMAIN, &[AF_UNIX]),
+    masked(TYPE, SOCK_TYPE_MASK, &[SOCK_STREAM, SOCK_SEQPACKET]),
+    is(PROTOCOL, &[PROTOCOL_DEFAULT, PF_UNIX]),
+];
+
+/// Unix sockets that send without being connected.
+const UNIX_DATAGRAM: &[Test] = &[
+    is(DOMAIN, &[AF_UNIX]),
+    masked(TYPE, SOCK_TYPE_MASK, &[SOCK_DGRAM]),
+    is(PROTOCOL, &[PROTOCOL_DEFAULT, PF_UNIX]),
+];
+
+const DOMAIN: Arg = Arg(0, "domain");
+const TYPE: Arg = Arg(1, "type");
+const PROTOCOL: Arg = Arg(2, "protocol");
+const LEVEL: Arg = Arg(1, "level");
+const OPTION: Arg = Arg(2, "optname");

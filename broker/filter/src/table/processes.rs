@@ -1,0 +1,170 @@
+//! Processes: the caller's own memory, time and identity; others, of which Landlock confines signals and
+//! tracing only; namespaces.
+
+use super::{case, is, judge, lacks, row};
+use crate::Syscall::*;
+use crate::rule::Errno::{ENOSYS, EPERM};
+use crate::rule::Verdict::{Allow, Deny, Notify};
+use crate::rule::{Arg, Row, Test};
+use crate::uapi::*;
+
+#[rustfmt::skip]
+pub(super) const ROWS: &[Row] = &[
+    row(
+        &[
+            mmap, mprotect, munmap, brk, mremap, msync, mincore, madvise, mlock, mlock2, munlock,
+            mlockall, munlockall, remap_file_pages, pkey_mprotect, pkey_alloc, pkey_free, mseal,
+            map_shadow_stack, membarrier, mbind, set_mempolicy, get_mempolicy,
+            set_mempolicy_home_node, memfd_create, memfd_secret,
+        ],
+        Allow,
+        "the caller's own memory; a shared mapping needs a descriptor opened for it",
+    ),
+    row(
+        &[
+            poll, ppoll, select, pselect6, epoll_create, epoll_create1, epoll_ctl, epoll_wait,
+            epoll_pwait, epoll_pwait2, eventfd, eventfd2, signalfd, signalfd4, timerfd_create,
+            timerfd_settime, timerfd_gettime, futex, futex_waitv, futex_wake, futex_wait,
+            futex_requeue, pause, sched_yield,
+        ],
+        Allow,
+        "waits for events of the caller's own",
+    ),
+    row(
+        &[
+            nanosleep, clock_nanosleep, getitimer, setitimer, alarm, timer_create, timer_settime,
+            timer_gettime, timer_getoverrun, timer_delete, gettimeofday, time, clock_gettime,
+            clock_getres, times,
+        ],
+        Allow,
+        "reads clocks and sets the caller's own timers",
+    ),
+    row(
+        &[
+            getpid, gettid, getppid, getpgid, getpgrp, getsid, getuid, geteuid, getgid, getegid,
+            getresuid, getresgid, getgroups, capget, getpriority, getrlimit, getrusage, sysinfo,
+            uname, getcpu, getrandom, sched_getparam, sched_getscheduler, sched_getattr,
+            sched_getaffinity, sched_get_priority_max, sched_get_priority_min,
+            sched_rr_get_interval, ioprio_get, lsm_get_self_attr, lsm_list_modules, pidfd_open,
+        ],
+        Allow,
+        "only asks; changes nothing",
+    ),
+    row(
+        &[
+            setuid, setgid, setreuid, setregid, setresuid, setresgid, setfsuid, setfsgid, setgroups,
+            capset,
+        ],
+        Notify,
+        "the kernel's rules hold, and no_new_privs is set; the broker acts only for those with its own credentials",
+    )
+    .alone(Allow),
+    judge(
+        &[prctl],
+        &[case(
+            &[is(Arg(0, "op"), &[PR_CAPBSET_DROP, PR_SET_SECUREBITS, PR_CAP_AMBIENT, PR_SET_SECCOMP])],
+            Notify,
+        )],
+        Allow,
+        "changes the caller or its children only; what capabilities and filters they have, the broker must know",
+    )
+    .alone(Allow),
+    row(
+        &[
+            setpgid, setsid, setrlimit, arch_prctl, personality, set_tid_address,
+            set_robust_list, rseq, restart_syscall,
+        ],
+        Allow,
+        "changes the caller or its children only",
+    ),
+    row(
+        &[fork, vfork, execve, execveat, exit, exit_group, wait4, waitid],
+        Allow,
+        "children stay in the sandbox; Landlock judges what may be executed",
+    ),
+    row(
+        &[
+            rt_sigaction, rt_sigprocmask, rt_sigreturn, rt_sigpending, rt_sigtimedwait,
+            rt_sigsuspend, sigaltstack,
+        ],
+        Allow,
+        "the caller's own signal handling",
+    ),
+    row(
+        &[kill, tkill, tgkill, rt_sigqueueinfo, rt_tgsigqueueinfo, pidfd_send_signal],
+        Allow,
+        "Landlock's signal scope confines it to the sandbox",
+    ),
+    row(
+        &[
+            process_vm_readv, process_vm_writev, pidfd_getfd, kcmp, process_madvise, get_robust_list,
+        ],
+        Allow,
+        "needs ptrace access, which Landlock confines to the sandbox",
+    ),
+    judge(
+        &[ptrace],
+        &[case(&[is(Arg(0, "op"), &[PTRACE_TRACEME])], Notify)],
+        Allow,
+        "Landlock confines it to the sandbox, but lets a parent outside be made the tracer",
+    ),
+    row(&[process_mrelease], Allow, "frees the memory of a process that is already being killed"),
+    judge(
+        &[prlimit64],
+        &[case(&[is(PID, &[0])], Allow), case(&[Test::Null { arg: Arg(2, "new_limit") }], Allow)],
+        Notify,
+        "limits of other processes; the caller's own, and asking, are free",
+    ),
+    judge(
+        &[sched_setaffinity, sched_setscheduler, sched_setparam, sched_setattr],
+        &[case(&[is(PID, &[0])], Allow)],
+        Notify,
+        "scheduling of other processes; the caller's own is free",
+    ),
+    judge(
+        &[setpriority],
+        &[case(&[is(Arg(0, "which"), &[PRIO_PROCESS]), is(Arg(1, "who"), &[0])], Allow)],
+        Notify,
+        "priority of other processes; the caller's own is free",
+    ),
+    judge(
+        &[ioprio_set],
+        &[case(&[is(Arg(0, "which"), &[IOPRIO_WHO_PROCESS]), is(Arg(1, "who"), &[0])], Allow)],
+        Notify,
+        "input and output priority of other processes; the caller's own is free",
+    ),
+    judge(
+        &[migrate_pages, move_pages],
+        &[case(&[is(PID, &[0])], Allow)],
+        Deny(EPERM),
+        "memory placement of other processes; the caller's own is free",
+    ),
+    judge(
+        &[clone],
+        &[case(&[lacks(Arg(0, "flags"), CLONE_NAMESPACES)], Allow)],
+        Deny(EPERM),
+        "new namespaces bring capabilities and mounts; processes and threads are free",
+    ),
+    row(&[clone3], Deny(ENOSYS), "its flags are in memory; callers fall back to clone"),
+    judge(
+        &[unshare],
+        &[case(&[lacks(Arg(0, "flags"), !UNSHARE_HARMLESS)], Allow)],
+        Deny(EPERM),
+        "new namespaces bring capabilities and mounts; unsharing descriptors and the like is free",
+    ),
+    row(&[setns], Deny(EPERM), "enters namespaces of other processes"),
+];
+
+const CLONE_NAMESPACES: u32 = CLONE_NEWNS
+    | CLONE_NEWCGROUP
+    | CLONE_NEWUTS
+    | CLONE_NEWIPC
+    | CLONE_NEWUSER
+    | CLONE_NEWPID
+    | CLONE_NEWNET;
+
+/// What unshare may take apart. A list of the harmless: newer flags imply namespaces without naming one.
+const UNSHARE_HARMLESS: u32 =
+    CLONE_FS | CLONE_FILES | CLONE_SYSVSEM | CLONE_THREAD | CLONE_SIGHAND | CLONE_VM;
+
+const PID: Arg = Arg(0, "pid");

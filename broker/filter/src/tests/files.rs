@@ -1,0 +1,137 @@
+//! Files.
+
+use super::*;
+
+#[test]
+fn ioctls_cannot_type_or_change_files() {
+    // TIOCSTI TIOCLINUX TIOCSETD; SETFLAGS SETVERSION and their 32-bit twins; EXT4 SETVERSION, MOVE_EXT,
+    // RESIZE_FS, SWAP_BOOT; encryption policy (which the header calls a read), keys; verity; FSSETXATTR,
+    // FIFREEZE, FITHAW, FITRIM, XFS shutdown (a read too); Btrfs subvolumes and snapshots, label, defrag;
+    // FAT attributes; F2FS; OCFS2 reflink, which takes paths; bcachefs subvolumes; CIFS; Ceph; ZFS.
+    let refused = [
+        0x5412,
+        0x541c,
+        0x5423,
+        0x4008_6602,
+        0x4004_6602,
+        0x4008_7602,
+        0x4004_7602,
+        0x4004_6604,
+        0xc028_660f,
+        0x4008_6610,
+        0x6611,
+        0x800c_6613,
+        0x4010_6614,
+        0xc050_6617,
+        0xc040_6618,
+        0xc040_6619,
+        0x4080_6685,
+        0x401c_5820,
+        0xc004_5877,
+        0xc004_5878,
+        0xc018_5879,
+        0x8004_587d,
+        0x5000_9401,
+        0x5000_940e,
+        0x5000_9417,
+        0x5000_9418,
+        0x5000_940f,
+        0x5000_943f,
+        0x4008_941a,
+        0xc0c8_9425,
+        0x5000_9402,
+        0x4008_9413,
+        0x4100_9432,
+        0x4004_7211,
+        0xf501,
+        0x4018_6f04,
+        0x4020_bc10,
+        0x4004_cf03,
+        0x4010_9702,
+        0x4008_8302,
+    ];
+    // TCGETS TCSETS TIOCGWINSZ TIOCSPGRP FIONREAD FIONBIO FIOCLEX, SIOCGIFCONF SIOCGIFFLAGS, FIBMAP FIGETBSZ,
+    // GETFLAGS GETVERSION FSGETXATTR FIEMAP MEASURE_VERITY GETFSLABEL, reflink and dedupe, pty and VFAT queries.
+    let free = [
+        0x5401,
+        0x5402,
+        0x5413,
+        0x5410,
+        0x541b,
+        0x5421,
+        0x5451,
+        0x8912,
+        0x8913,
+        1,
+        2,
+        0x8008_6601,
+        0x8008_7601,
+        0x8008_6603,
+        0x801c_581f,
+        0xc020_660b,
+        0xc004_6686,
+        0x8100_9431,
+        0x4004_9409,
+        0x4020_940d,
+        0xc018_9436,
+        0x8004_5430,
+        0x5441,
+        0x8004_7213,
+        0,
+    ];
+    for variant in all_variants() {
+        let filter = Filter::new(variant);
+        for command in refused {
+            assert_eq!(filter.int_verdict(ioctl, [1, command, 7, 0, 0, 0]), EPERM, "{command:#x}");
+        }
+        for command in free {
+            assert_eq!(filter.int_verdict(ioctl, [1, command, 7, 0, 0, 0]), ALLOW, "{command:#x}");
+        }
+    }
+}
+
+#[test]
+fn opens_are_notified_when_they_write_or_reads_are_reported() {
+    const O_PATH: u64 = 0o10_000_000;
+    for variant in all_variants() {
+        let filter = Filter::new(variant);
+        for (call, position) in [(open, 1), (openat, 2)] {
+            for mode in 0..4 {
+                for bit in 2..64 {
+                    for path in [0, O_PATH] {
+                        let flags: u64 = mode | 1 << bit | path;
+                        let low = flags & 0xffff_ffff;
+                        let writes = mode != 0 || low & (0o100 | 0o1000 | 0o20_000_000) != 0;
+                        let expected = if low & O_PATH == 0
+                            && (writes || variant.contains(Variant::REPORT_READS))
+                        {
+                            NOTIFY
+                        } else {
+                            ALLOW
+                        };
+                        let mut args = [1, 2, 3, 4, 5, 6];
+                        args[position] = flags;
+                        assert_eq!(
+                            filter.int_verdict(call, args),
+                            expected,
+                            "{flags:#o} {variant:?}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn no_leases_or_watches_on_files_of_others() {
+    for variant in all_variants() {
+        let filter = Filter::new(variant);
+        // DUPFD to OFD_SETLKW; SETLEASE to ADD_SEALS, GET_RW_HINT and on.
+        for command in (0..=40).chain(1020..=1060) {
+            let refused = matches!(command, 1024 | 1026 | 1040);
+            let expected = if refused { EPERM } else { ALLOW };
+            assert_eq!(filter.int_verdict(fcntl, [3, command, 1, 0, 0, 0]), expected, "{command}");
+        }
+    }
+}

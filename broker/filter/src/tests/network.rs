@@ -1,0 +1,168 @@
+//! Sockets.
+
+use super::*;
+
+#[test]
+fn socket_allows_streams_and_route_queries_only() {
+    let protocols = [0, 1, 6, 17, 132, 136, 255, 256, 262, 0xffff_ffff];
+    for variant in all_variants() {
+        let filter = Filter::new(variant);
+        for domain in 0..=50 {
+            for kind in 0..=15 {
+                for protocol in protocols {
+                    for flags in [0, 0x800, 0x80000, 0x80800] {
+                        let free = match (domain, kind, protocol) {
+                            (1, 1 | 5, 0 | 1) => true,
+                            (2 | 10, 1, 0 | 6) => true,
+                            (2 | 10, _, _) => variant.contains(OPEN),
+                            (16, 2 | 3, 0) => true,
+                            _ => false,
+                        };
+                        let expected = if free { ALLOW } else { NOTIFY };
+                        let args = [domain, kind | flags, protocol, 0, 0, 0];
+                        assert_eq!(
+                            filter.int_verdict(socket, args),
+                            expected,
+                            "{variant:?} {args:?}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_broker_makes_all_sockets_or_is_asked_for_the_refused_ones() {
+    let made = Variant::MAKES_SOCKETS | Variant::ALL_UNIX_SOCKETS | OPEN;
+    for domain in [1, 2, 10, 16, 40] {
+        for kind in [1, 2, 3, 5] {
+            assert_eq!(Filter::new(made).int_verdict(socket, [domain, kind, 0, 0, 0, 0]), NOTIFY);
+        }
+    }
+    let alone = Variant::ALONE | Variant::MAKES_SOCKETS;
+    assert_eq!(Filter::new(alone).int_verdict(socket, [1, 1, 0, 0, 0, 0]), ALLOW);
+    assert_eq!(Filter::new(alone).int_verdict(socket, [40, 1, 0, 0, 0, 0]), EACCES);
+}
+
+#[test]
+fn socketpair_allows_connected_unix_pairs_only() {
+    for variant in all_variants() {
+        let filter = Filter::new(variant);
+        for domain in 0..=50 {
+            for kind in 0..=15 {
+                for protocol in [0, 1, 6, 17] {
+                    for flags in [0, 0x800, 0x80000, 0x80800] {
+                        let free = domain == 1 && (kind == 1 || kind == 5) && protocol <= 1;
+                        let expected = if free { ALLOW } else { NOTIFY };
+                        let args = [domain, kind | flags, protocol, 0x7fff_0000_1234, 0, 0];
+                        assert_eq!(filter.int_verdict(socketpair, args), expected, "{args:?}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn fast_open_is_refused_where_the_network_is() {
+    for (call, flags) in [(sendto, 3), (sendmsg, 2), (sendmmsg, 3)] {
+        for bit in 0..32 {
+            let mut args = [7; 6];
+            args[flags] = 1 << bit | 0x4000;
+            let expected = if bit == 29 { EOPNOTSUPP } else { ALLOW };
+            assert_eq!(Filter::new(CLOSED).int_verdict(call, args), expected, "{call} bit {bit}");
+            assert_eq!(Filter::new(OPEN).int_verdict(call, args), ALLOW, "{call} bit {bit}");
+        }
+    }
+}
+
+#[test]
+fn listen_is_judged_where_the_network_is() {
+    assert_eq!(Filter::new(CLOSED).int_verdict(listen, [3, 128, 0, 0, 0, 0]), NOTIFY);
+    assert_eq!(Filter::new(OPEN).int_verdict(listen, [3, 128, 0, 0, 0, 0]), ALLOW);
+}
+
+#[test]
+fn a_port_is_not_shared_with_other_programs() {
+    let share = [3, 1, 15, 0x7fff_0000_1234, 4, 0];
+    assert_eq!(Filter::new(LOCAL).int_verdict(setsockopt, share), ENOPROTOOPT);
+    assert_eq!(
+        Filter::new(LOCAL).int_verdict(setsockopt, [3, 1, 2, 0x7fff_0000_1234, 4, 0]),
+        ALLOW
+    );
+    let put_off = [3, 6, 30, 0x7fff_0000_1234, 4, 0];
+    assert_eq!(Filter::new(LOCAL).int_verdict(setsockopt, put_off), ENOPROTOOPT);
+    assert_eq!(Filter::new(CLOSED).int_verdict(setsockopt, put_off), ALLOW);
+    // Where nothing can be bound, or everything may be, it means nothing.
+    assert_eq!(Filter::new(CLOSED).int_verdict(setsockopt, share), ALLOW);
+    let both = LOCAL | OPEN;
+    assert_eq!(Filter::new(both).int_verdict(setsockopt, share), ALLOW);
+}
+
+#[test]
+fn giving_up_a_port_is_judged_where_ports_are_bound() {
+    for (how, expected) in [(0, NOTIFY), (1, ALLOW), (2, NOTIFY), (3, NOTIFY)] {
+        assert_eq!(Filter::new(LOCAL).int_verdict(shutdown, [3, how, 0, 0, 0, 0]), expected);
+        assert_eq!(Filter::new(CLOSED).int_verdict(shutdown, [3, how, 0, 0, 0, 0]), ALLOW);
+        let both = LOCAL | OPEN;
+        assert_eq!(Filter::new(both).int_verdict(shutdown, [3, how, 0, 0, 0, 0]), ALLOW);
+    }
+}
+
+#[test]
+fn datagram_sockets_are_free_only_where_all_unix_sockets_are() {
+    let all = Variant::ALL_UNIX_SOCKETS;
+    for call in [socket, socketpair] {
+        let args = [1, 2 | 0x80800, 0, 0, 0, 0];
+        assert_eq!(Filter::new(all).int_verdict(call, args), ALLOW);
+        assert_eq!(Filter::new(CLOSED).int_verdict(call, args), NOTIFY);
+        assert_eq!(Filter::new(all).int_verdict(call, [2, 2, 0, 0, 0, 0]), NOTIFY);
+    }
+}
+
+#[test]
+fn no_address_is_sent_to_unseen_where_datagram_sockets_are_listed() {
+    const FASTOPEN: u64 = 0x2000_0000;
+    let address = 0x7fff_0000_0000;
+    for network in [CLOSED, OPEN] {
+        let listed = Variant::UNIX_DATAGRAMS | network;
+        let filter = Filter::new(listed);
+        for call in [socket, socketpair] {
+            assert_eq!(filter.int_verdict(call, [1, 2 | 0x80800, 0, 0, 0, 0]), ALLOW);
+            // SOCK_RAW is SOCK_DGRAM by another name (unix_create in net/unix/af_unix.c).
+            assert_eq!(filter.int_verdict(call, [1, 3, 0, 0, 0, 0]), NOTIFY);
+        }
+        for (flags, expected) in [(0, NOTIFY), (0x4040, NOTIFY), (FASTOPEN, EOPNOTSUPP)] {
+            assert_eq!(filter.int_verdict(sendmsg, [3, address, flags, 0, 0, 0]), expected);
+            assert_eq!(filter.int_verdict(sendmmsg, [3, address, 4, flags, 0, 0]), expected);
+            assert_eq!(filter.verdict(sendto, [3, 0x1000, 4, flags, address, 110]), expected);
+            // Half a pointer is one.
+            for half in [1, 1 << 32, 1 << 63] {
+                assert_eq!(filter.verdict(sendto, [3, 0x1000, 4, flags, half, 0]), expected);
+            }
+        }
+        // send(2), whatever length it is told for the address that it has not.
+        assert_eq!(filter.verdict(sendto, [3, 0x1000, 4, 0x4040, 0, 110]), ALLOW);
+        assert_eq!(filter.verdict(sendto, [3, 0x1000, 4, FASTOPEN, 0, 0]), EOPNOTSUPP);
+    }
+    let all = Variant::UNIX_DATAGRAMS | Variant::ALL_UNIX_SOCKETS;
+    for filter in [Filter::new(all), Filter::new(CLOSED)] {
+        assert_eq!(filter.int_verdict(sendmsg, [3, address, 0, 0, 0, 0]), ALLOW);
+        assert_eq!(filter.verdict(sendto, [3, 0x1000, 4, 0, address, 110]), ALLOW);
+    }
+}
+
+#[test]
+fn source_routes_cannot_be_set() {
+    for level in [0, 1, 6, 17, 41, 255, 270] {
+        for option in 0..=255 {
+            let args = [3, level, option, 0, 0, 0];
+            let refused =
+                matches!((level, option), (0, 4) | (1, 25 | 62) | (41, 6 | 54 | 55 | 57 | 59));
+            let expected = if refused { EPERM } else { ALLOW };
+            assert_eq!(Filter::new(CLOSED).int_verdict(setsockopt, args), expected, "{args:?}");
+            assert_eq!(Filter::new(OPEN).int_verdict(setsockopt, args), ALLOW, "{args:?}");
+        }
+    }
+}
