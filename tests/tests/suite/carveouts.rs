@@ -6,15 +6,10 @@ use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
-use tests::{Outcome, Running, Sandbox, Snapshot, User, for_each_user, race_tries};
-
-/// For races: a machine with much else to do takes its time.
-const LONG: Duration = Duration::from_secs(120);
+use tests::{Outcome, Running, Sandbox, Snapshot, User, for_each_user};
 
 /// `work` may be written, but for a file, a directory, two paths that do not exist, and a glob.
-fn carved(user: User) -> Sandbox {
+pub(crate) fn carved(user: User) -> Sandbox {
     let sandbox = Sandbox::of(user).allow_write(".").allow_unix_socket(".");
     let sandbox = ["secret/.env", ".git/hooks", "missing", "deep/er/missing", "**/*.pem"]
         .iter()
@@ -92,7 +87,7 @@ fn exists(path: impl AsRef<Path>) -> bool {
 }
 
 /// All below `root` whose name ends with `suffix`.
-fn named(root: &Path, suffix: &str) -> Vec<PathBuf> {
+pub(crate) fn named(root: &Path, suffix: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(root).unwrap() {
         let entry = entry.unwrap();
@@ -464,7 +459,7 @@ fn many_fifos_that_wait_hold_up_nothing_else() {
 }
 
 /// `work` may be written; a file and a directory in it may not be read.
-fn unreadable(user: User) -> Sandbox {
+pub(crate) fn unreadable(user: User) -> Sandbox {
     let sandbox =
         Sandbox::of(user).allow_write(".").deny_read(".env").deny_read("keys").deny_read("~/.ssh");
     sandbox.file("work/.env", "TOPSECRET");
@@ -701,147 +696,6 @@ fn refused_reads_beside_what_is_allowed_are_reported() {
         assert!(!outcome.reports.is_empty(), "{outcome:#?}");
         assert!(!exists(sandbox.path("work/stolen")));
     });
-}
-
-/// Two directories with a file `name`, and a symbolic link `link` to the second one.
-fn raced(user: User, name: &str, second: &str) -> Sandbox {
-    let sandbox = carved(user).timeout(LONG);
-    sandbox.dir("work/mine");
-    sandbox.file(format!("work/mine/{name}"), "mine!");
-    symlink(second, sandbox.path("work/link")).unwrap();
-    sandbox
-}
-
-/// Held by a race: several at once would only slow each other down.
-static TURN: Mutex<()> = Mutex::new(());
-
-fn my_turn() -> MutexGuard<'static, ()> {
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// How many calls of a race had an effect.
-fn succeeded(outcome: &Outcome) -> usize {
-    outcome.succeeds();
-    outcome.result("succeeded").parse().unwrap()
-}
-
-#[test]
-fn a_racing_directory_does_not_lead_to_a_denied_file() {
-    let _turn = my_turn();
-    for_each_user(|user| {
-        let sandbox = raced(user, ".env", "secret");
-        let before = Snapshot::of(sandbox.path("work/secret/.env"));
-        let outcome =
-            sandbox.probe(format!("race-entries link mine mine/.env {}", race_tries(50_000)));
-        before.unchanged();
-        assert_ne!(outcome.result("exchanged"), "0");
-        assert!(succeeded(&outcome) > 0, "{outcome:#?}");
-    });
-}
-
-#[test]
-fn a_racing_directory_does_not_lead_outside() {
-    let _turn = my_turn();
-    for_each_user(|user| {
-        let sandbox = raced(user, "file", "../outside");
-        sandbox.file("outside/file", "Secret");
-        let before = Snapshot::of(sandbox.path("outside"));
-        let outcome =
-            sandbox.probe(format!("race-entries link mine mine/file {}", race_tries(50_000)));
-        before.unchanged();
-        assert_ne!(outcome.result("exchanged"), "0");
-        assert!(succeeded(&outcome) > 0, "{outcome:#?}");
-    });
-}
-
-#[test]
-fn a_racing_link_does_not_lead_to_a_denied_file() {
-    let _turn = my_turn();
-    for_each_user(|user| {
-        let sandbox = raced(user, "file", "secret/.env");
-        sandbox.file("work/plain/file", "mine!");
-        let before = Snapshot::of(sandbox.path("work/secret/.env"));
-        let outcome = sandbox
-            .probe(format!("race-entries link plain/file plain/file {}", race_tries(50_000)));
-        before.unchanged();
-        assert_ne!(outcome.result("exchanged"), "0");
-        assert!(succeeded(&outcome) > 0, "{outcome:#?}");
-    });
-}
-
-/// Has the probe do `attack` while its path flips between a file and one that is denied.
-fn race_path(attack: &str) {
-    let _turn = my_turn();
-    let sandbox = carved(User::Caller).timeout(LONG);
-    let before = Snapshot::of(sandbox.path("work/secret/.env"));
-    let outcome =
-        sandbox.probe(format!("{attack} secret/twin secret/.env {}", race_tries(100_000)));
-    before.unchanged();
-    assert!(succeeded(&outcome) > 0, "{outcome:#?}");
-}
-
-#[test]
-fn a_racing_path_does_not_write_a_denied_file() {
-    race_path("race-open");
-}
-
-#[test]
-fn a_racing_path_does_not_change_metadata_of_a_denied_file() {
-    race_path("race-chmod");
-}
-
-#[test]
-fn a_racing_path_does_not_link_a_denied_file() {
-    race_path("race-link");
-}
-
-#[test]
-fn a_racing_path_does_not_move_a_denied_file_away() {
-    race_path("race-rename");
-}
-
-/// Has the probe do `attack`, which counts what it read of the denied file.
-fn race_read(attack: &str) -> Sandbox {
-    let sandbox = unreadable(User::Caller).timeout(LONG);
-    sandbox.file("work/mine", "mine!");
-    sandbox.file("work/keys/key", "Secret");
-    symlink("keys/key", sandbox.path("work/link")).unwrap();
-    let outcome = sandbox.probe(attack);
-    assert_eq!(outcome.result("leaked"), "0");
-    assert!(succeeded(&outcome) > 0, "{outcome:#?}");
-    sandbox
-}
-
-#[test]
-fn a_racing_path_does_not_show_what_may_not_be_read() {
-    let _turn = my_turn();
-    race_read(&format!("race-read mine keys/key {}", race_tries(100_000)));
-}
-
-#[test]
-fn a_racing_directory_does_not_show_what_may_not_be_read() {
-    let _turn = my_turn();
-    // The thread that exchanges them makes as many calls.
-    let attack = |tries| format!("race-read-entries link mine mine {tries}");
-    // Of few tries the twin need not see one either.
-    let (usual, tries) = (50_000, race_tries(50_000));
-    let twin = race_read(&attack(tries)).probe_outside(attack(tries.max(usual)));
-    assert_ne!(twin.result("leaked"), "0", "the race is not one");
-}
-
-#[test]
-fn a_directory_and_a_file_in_it_do_not_become_a_denied_name_together() {
-    let _turn = my_turn();
-    let sandbox = Sandbox::new().allow_write(".").deny_write("**/no/bad").timeout(LONG);
-    let outcome = sandbox.probe("race-into-name 1000");
-    outcome.succeeds();
-    let made = outcome.result("made");
-    let moved = outcome.result("moved");
-    assert!(made != "0", "{outcome:#?}");
-    let found = named(&sandbox.path("work"), "bad");
-    let found: Vec<_> =
-        found.iter().filter(|path| path.parent().unwrap().ends_with("no")).collect();
-    assert!(found.is_empty(), "{} of 1000, made {made}, moved {moved}", found.len());
 }
 
 #[test]

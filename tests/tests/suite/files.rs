@@ -3,11 +3,10 @@
 //! A snapshot from outside, change times included, is the witness.
 
 use std::os::unix::fs::symlink;
-use std::time::Duration;
-use tests::{Sandbox, Snapshot, User, for_each_user, race_tries};
+use tests::{Sandbox, Snapshot, User, for_each_user};
 
 /// A sandbox that may write `work`, with files to attack in `outside` and to try on in `work`.
-fn writable(user: User) -> Sandbox {
+pub(crate) fn writable(user: User) -> Sandbox {
     let sandbox = Sandbox::of(user).allow_write(".");
     for place in ["outside", "work"] {
         sandbox.file(format!("{place}/file"), "Secret");
@@ -186,45 +185,6 @@ fn metadata_inside_changes() {
         outcome.succeeds();
         assert_eq!(outcome.stdout, "700\n755\n");
     });
-}
-
-#[test]
-fn a_racing_path_does_not_open_outside() {
-    let sandbox = writable(User::Caller).timeout(Duration::from_secs(120));
-    let before = Snapshot::of(sandbox.path("outside"));
-    let (inside, outside) = (sandbox.name("work/file"), sandbox.name("outside/file"));
-    sandbox.probe(format!("race-open {inside} {outside} {}", race_tries(100_000))).succeeds();
-    before.unchanged();
-    assert!(sandbox.read("work/file").starts_with("pwned"), "the twin never got through");
-}
-
-#[test]
-fn a_racing_path_does_not_change_metadata_outside() {
-    let sandbox = writable(User::Caller).timeout(Duration::from_secs(120));
-    let before = Snapshot::of(sandbox.path("outside"));
-    let (inside, outside) = (sandbox.name("work/file"), sandbox.name("outside/file"));
-    sandbox.probe(format!("race-chmod {inside} {outside} {}", race_tries(100_000))).succeeds();
-    before.unchanged();
-}
-
-#[test]
-fn a_racing_symlink_does_not_open_outside() {
-    let sandbox = writable(User::Caller).timeout(Duration::from_secs(120));
-    symlink("../outside/file", sandbox.path("work/link")).unwrap();
-    let before = Snapshot::of(sandbox.path("outside"));
-    sandbox.probe(format!("race-swap link mine mine {}", race_tries(100_000))).succeeds();
-    before.unchanged();
-}
-
-#[test]
-fn a_racing_path_does_not_read_a_denied_file() {
-    let sandbox = writable(User::Caller).deny_read("../outside").timeout(Duration::from_secs(120));
-    let (inside, outside) = (sandbox.name("work/mine"), sandbox.name("outside/file"));
-    let outcome = sandbox.probe(format!("race-read {inside} {outside} {}", race_tries(100_000)));
-    outcome.succeeds();
-    assert_eq!(outcome.result("leaked"), "0");
-    let twin = sandbox.probe_outside(format!("race-read {inside} {outside} 1000000"));
-    assert_ne!(twin.result("leaked"), "0", "the race is not one");
 }
 
 #[test]

@@ -4,14 +4,16 @@
 //! the last test. The tests share its process: none of them changes what belongs to all of it (the
 //! working directory, variables, the umask, how signals are handled). What needs another of those is
 //! set for a command by `Sandbox`, or done by the probe.
+//!
+//! What takes long stands in `races`, `fuzzing`, `tools` and `container`: `.ci/run quick` leaves those
+//! four out, `.ci/run` runs all, and `.ci/run long` the first two at length.
 
 mod carveouts;
-mod clients;
 mod container;
 mod control;
 mod datagrams;
-mod differential;
 mod files;
+mod fuzzing;
 mod lifetime;
 mod local;
 mod nested;
@@ -20,8 +22,8 @@ mod policy;
 mod processes;
 mod protocol;
 mod proxy;
+mod races;
 mod reports;
-mod repository;
 mod signals;
 mod sockets;
 mod tools;

@@ -2,10 +2,10 @@
 //!
 //! Every test listens outside and asks the listener what came.
 
-use tests::{FullBacklog, Sandbox, TcpPeer, User, for_each_user, free_port, race_tries};
+use tests::{FullBacklog, Sandbox, TcpPeer, User, for_each_user, free_port};
 
 /// A sandbox whose only permitted destination is the caller's proxy, played by `good`.
-fn with_proxy(user: User, good: &TcpPeer) -> Sandbox {
+pub(crate) fn with_proxy(user: User, good: &TcpPeer) -> Sandbox {
     Sandbox::of(user).http_proxy_port(good.port())
 }
 
@@ -281,39 +281,6 @@ fn a_stalled_connect_ends_with_the_sandbox() {
     let words = format!("{} connect4 127.0.0.1 {} & sleep 0.3", "\"$0\"", slow.port());
     let probe = tests::programs().probe().into_os_string().into_string().unwrap();
     sandbox.run(["sh", "-c", &words, &probe]).succeeds();
-}
-
-/// Runs one kind of race.
-fn race(what: &str) {
-    let tries = race_tries(100_000);
-    let (good, bad) = (TcpPeer::new(), TcpPeer::new());
-    let limit = std::time::Duration::from_secs(120);
-    let sandbox = with_proxy(User::Caller, &good).timeout(limit);
-    let outcome =
-        sandbox.probe(format!("race-connect {what} {} {} {tries}", good.port(), bad.port()));
-    outcome.succeeds().allowed("after");
-    bad.untouched();
-    assert!(tests::eventually(|| good.connections() > 0), "the twin never got through");
-}
-
-#[test]
-fn rewriting_the_port_during_connect_reaches_nobody() {
-    race("port");
-}
-
-#[test]
-fn rewriting_the_family_during_connect_reaches_nobody() {
-    race("family");
-}
-
-#[test]
-fn rewriting_the_address_during_connect_reaches_nobody() {
-    race("address");
-}
-
-#[test]
-fn swapping_the_socket_during_connect_reaches_nobody() {
-    race("fd");
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! The other modules, run in a container by this same executable: what holds outside holds there.
 //!
 //! Left out are those that say little of the platform (control, policy, nested, protocol, upstream),
-//! that need tools which are installed for one user only (clients, repository, tools), or that take
-//! long without asking more of the kernel than those here (differential, proxy).
+//! that need tools which are installed for one user only (tools), or that take long without asking
+//! more of the kernel than those here (fuzzing, proxy).
 
 use super::bundle::Container;
 use std::path::Path;
@@ -34,7 +34,7 @@ fn passes(module: &str, prepare: impl Fn(Container) -> Container) {
     // Two cores do not run two of them at once without distorting what takes time.
     static ONE: Mutex<()> = Mutex::new(());
     let _one = ONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let Some(container) = Container::of_this_host(module) else { return };
+    let Some(container) = Container::of_this_host(&module.replace("::", "-")) else { return };
     let executable = std::env::current_exe().expect("path of the test executable");
     let container = prepare(container)
         .with(&programs().dir, "/programs")
@@ -75,23 +75,19 @@ macro_rules! suites {
 }
 
 suites! {
-    sockets unix local network
+    files carveouts sockets unix local network
     processes reports lifetime signals
 }
 
 #[test]
-fn files() {
-    passes("files", with_short_races);
-}
-
-#[test]
-fn carveouts() {
-    passes("carveouts", with_short_races);
-}
-
-/// Files are raced for by the same calls here as outside, where the races have their full length.
-fn with_short_races(container: Container) -> Container {
-    container.env("LANDSTRIP_RACE_TRIES", "10000")
+fn races() {
+    for module in ["races::local", "races::network", "races::sockets"] {
+        passes(module, |container| container);
+    }
+    // Files are raced for by the same calls here as outside, where the races have their full length.
+    for module in ["races::files", "races::carveouts"] {
+        passes(module, |container| container.env("LANDSTRIP_RACE_TRIES", "10000"));
+    }
 }
 
 /// Of root's, for whom the broker also acts when it has become another user, a few that are quick.

@@ -1,0 +1,4 @@
+//! Generated input: calls, policies and command lines that nobody would write.
+
+mod differential;
+mod words;

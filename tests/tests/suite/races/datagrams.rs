@@ -1,0 +1,27 @@
+//! Races for the address of a Unix datagram (attacks N5 and U1).
+
+use crate::datagrams::world;
+use std::time::Duration;
+use tests::{User, race_tries};
+
+#[test]
+fn rewriting_the_address_or_the_descriptor_during_a_send_reaches_nobody() {
+    let usual = 25_000;
+    let tries = race_tries(4 * usual) / 4;
+    for how in ["sendto", "sendmsg", "sendmmsg", "fd"] {
+        let (sandbox, good, bad) = world(User::Caller);
+        let sandbox = sandbox.timeout(Duration::from_secs(120));
+        let (one, two) = (sandbox.name("outside/good"), sandbox.name("outside/bad"));
+        // Of few tries none may meet the other address: as many times as the usual number holds.
+        let is_raced = (0..usual.div_ceil(tries)).any(|_| {
+            let outcome = sandbox.probe(format!("race-unix-send {how} {one} {two} {tries}"));
+            assert_ne!(outcome.succeeds().result("succeeded"), "0", "{how}");
+            !outcome.traps.is_empty()
+        });
+        assert!(is_raced, "{how}: the address was never another");
+        assert_eq!(bad.connections(), 0, "{how}");
+        good.reached();
+        sandbox.probe_outside(format!("unix-sendto {two}")).all_allowed();
+        bad.reached();
+    }
+}

@@ -1,0 +1,5 @@
+//! Real programs do inside what they do outside.
+
+mod clients;
+mod everyday;
+mod repository;
