@@ -3,10 +3,11 @@
 use std::ffi::OsString;
 use std::fmt;
 use std::os::fd::RawFd;
-use std::path::PathBuf;
 
 use lexopt::Arg;
 
+use crate::policy::document::Format;
+use crate::policy::load::{Selection, Source};
 use crate::policy::nearest::nearest;
 
 /// What `--help` prints.
@@ -56,40 +57,19 @@ pub(crate) enum Command {
     /// Print the version.
     Version,
     /// Check the policy and run nothing; a tool, if given, is ignored.
-    Check(Options),
+    Check(Invocation),
     /// Run the tool that stands at this index of the whole argument vector, `argv[0]` counted.
-    Run(Options, usize),
+    Run(Invocation, usize),
 }
 
-/// The options before the tool.
+/// What the options before the tool say.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Options {
-    /// The policies to merge, in order.
-    pub(crate) policies: Vec<PolicySource>,
-    /// The format of every policy, if told.
-    pub(crate) format: Option<Format>,
+pub(crate) struct Invocation {
+    pub(crate) policies: Selection,
     /// The descriptor for denials, 3 or higher. Whether it is open is not known here.
     pub(crate) trap_fd: Option<RawFd>,
     /// Log decisions to standard error.
     pub(crate) debug: bool,
-}
-
-/// Where a policy is read from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum PolicySource {
-    /// A file, relative to the working directory.
-    File(PathBuf),
-    /// Standard input, written `-`.
-    Stdin,
-}
-
-/// The format of a policy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Format {
-    /// RFC 8259.
-    Json,
-    /// YAML 1.2.
-    Yaml,
 }
 
 /// A command line that cannot be followed: one line that names the word at fault.
@@ -116,7 +96,7 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Com
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let argv_length = arguments.len() + 1;
     let mut parser = lexopt::Parser::from_args(arguments);
-    let mut options = Options::default();
+    let mut invocation = Invocation::default();
     let mut check = false;
     let mut tool = None;
 
@@ -126,16 +106,16 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Com
             Arg::Short('V') | Arg::Long("version") => return Ok(Command::Version),
             Arg::Short('p') | Arg::Long("policy") => {
                 let value = parser.value().map_err(unusable)?;
-                add_policy(&mut options.policies, value)?;
+                add_policy(&mut invocation.policies.sources, value)?;
             }
             Arg::Long("format") => {
-                options.format = Some(format(&parser.value().map_err(unusable)?)?);
+                invocation.policies.format = Some(format(&parser.value().map_err(unusable)?)?);
             }
             Arg::Long("trap-fd") => {
-                options.trap_fd = Some(trap_fd(&parser.value().map_err(unusable)?)?);
+                invocation.trap_fd = Some(trap_fd(&parser.value().map_err(unusable)?)?);
             }
             Arg::Long("check") => check = true,
-            Arg::Long("debug") => options.debug = true,
+            Arg::Long("debug") => invocation.debug = true,
             Arg::Long(word @ ("explain" | "doctor")) => {
                 return Err(UsageError(format!("--{word} is not available in this version")));
             }
@@ -150,24 +130,24 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Com
     }
 
     match tool {
-        _ if check => Ok(Command::Check(options)),
-        Some(index) => Ok(Command::Run(options, index)),
+        _ if check => Ok(Command::Check(invocation)),
+        Some(index) => Ok(Command::Run(invocation, index)),
         None => Err(UsageError("no tool to run: landstrip [OPTIONS] [--] TOOL [ARG...]".into())),
     }
 }
 
-fn add_policy(policies: &mut Vec<PolicySource>, value: OsString) -> Result<(), UsageError> {
+fn add_policy(policies: &mut Vec<Source>, value: OsString) -> Result<(), UsageError> {
     if value.is_empty() {
         return Err(UsageError("--policy needs a file, found an empty word".into()));
     }
     if value != "-" {
-        policies.push(PolicySource::File(value.into()));
+        policies.push(Source::File(value.into()));
         return Ok(());
     }
-    if policies.contains(&PolicySource::Stdin) {
+    if policies.contains(&Source::Stdin) {
         return Err(UsageError("--policy - given twice: standard input can be read once".into()));
     }
-    policies.push(PolicySource::Stdin);
+    policies.push(Source::Stdin);
     Ok(())
 }
 
@@ -226,8 +206,8 @@ mod tests {
         parse(words.iter().map(OsString::from))
     }
 
-    fn file(path: &str) -> PolicySource {
-        PolicySource::File(path.into())
+    fn file(path: &str) -> Source {
+        Source::File(path.into())
     }
 
     #[test]
@@ -244,11 +224,15 @@ mod tests {
             (&["-pa", "--policy=b", "--", "tool", "--bogus"], two(), 4),
             (&["-p=a", "--policy", "b", "tool", "--check"], two(), 4),
             (&["--policy", "--", "tool"], vec![file("--")], 3),
-            (&["-p-", "--debug", "tool"], vec![PolicySource::Stdin], 3),
+            (&["-p-", "--debug", "tool"], vec![Source::Stdin], 3),
         ] {
             match parse_words(words) {
-                Ok(Command::Run(options, found)) => {
-                    assert_eq!((options.policies, found), (policies, index), "{words:?}");
+                Ok(Command::Run(invocation, found)) => {
+                    assert_eq!(
+                        (invocation.policies.sources, found),
+                        (policies, index),
+                        "{words:?}"
+                    );
                 }
                 other => unreachable!("{words:?}: {other:?}"),
             }
@@ -259,15 +243,42 @@ mod tests {
     fn options_are_read_and_the_last_of_two_wins() {
         let words =
             ["--format=yaml", "--format", "json", "--trap-fd=3", "--trap-fd", "9", "--debug", "x"];
-        let options =
-            Options { policies: vec![], format: Some(Format::Json), trap_fd: Some(9), debug: true };
-        assert_eq!(parse_words(&words), Ok(Command::Run(options, 8)));
+        let invocation = Invocation {
+            policies: Selection { sources: vec![], format: Some(Format::Json) },
+            trap_fd: Some(9),
+            debug: true,
+        };
+        assert_eq!(parse_words(&words), Ok(Command::Run(invocation, 8)));
+    }
+
+    #[test]
+    fn every_option_stands_in_the_help_and_in_the_manual() {
+        const MANUAL: &str = include_str!("../man/landstrip.1");
+        for option in LONG_OPTIONS {
+            let unknown = format!("unknown option '{option}'");
+            let known = |words: &[&str]| match parse_words(words) {
+                Err(error) => !error.to_string().contains(&unknown),
+                Ok(_) => true,
+            };
+            assert!(known(&[option]), "{option}");
+            assert!(HELP.contains(&format!(" {option}")), "{option}");
+            let name = option.trim_start_matches('-');
+            assert!(
+                MANUAL.contains(&format!("Fl Fl {name}\n"))
+                    || MANUAL.contains(&format!("Fl Fl {name} ")),
+                "{option}"
+            );
+        }
+        let told = HELP.split_whitespace().filter(|word| word.len() > 2 && word.starts_with("--"));
+        for option in told {
+            assert!(LONG_OPTIONS.contains(&option), "{option}");
+        }
     }
 
     #[test]
     fn check_needs_no_tool_and_ignores_one() {
-        assert_eq!(parse_words(&["--check"]), Ok(Command::Check(Options::default())));
-        assert_eq!(parse_words(&["--check", "tool"]), Ok(Command::Check(Options::default())));
+        assert_eq!(parse_words(&["--check"]), Ok(Command::Check(Invocation::default())));
+        assert_eq!(parse_words(&["--check", "tool"]), Ok(Command::Check(Invocation::default())));
         assert_eq!(parse_words(&["-h"]), Ok(Command::Help));
         assert_eq!(parse_words(&["--debug", "--version"]), Ok(Command::Version));
         assert_eq!(parse_words(&["-V", "--bogus"]), Ok(Command::Version));
@@ -309,9 +320,11 @@ mod tests {
         // The third word is an option of ours, and no known one.
         assert!(parse(words).is_err());
         let words = vec!["-p".into(), odd.clone(), "--".into(), odd.clone(), odd.clone()];
-        let options =
-            Options { policies: vec![PolicySource::File(odd.into())], ..Options::default() };
-        assert_eq!(parse(words), Ok(Command::Run(options, 4)));
+        let invocation = Invocation {
+            policies: Selection { sources: vec![Source::File(odd.into())], format: None },
+            ..Invocation::default()
+        };
+        assert_eq!(parse(words), Ok(Command::Run(invocation, 4)));
     }
 
     #[test]

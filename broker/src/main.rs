@@ -110,11 +110,11 @@ fn obey(
     match cli::parse(arguments.iter().skip(1).cloned())? {
         Command::Help => Ok(Outcome::Said(cli::HELP.to_owned())),
         Command::Version => Ok(Outcome::Said(format!("landstrip {}\n", env!("CARGO_PKG_VERSION")))),
-        Command::Check(options) => {
-            Ok(Outcome::Said(Sandbox::compile(&options, &control, false)?.check()))
+        Command::Check(invocation) => {
+            Ok(Outcome::Said(Sandbox::compile(&invocation, &control, false)?.check()))
         }
-        Command::Run(options, tool) => {
-            let sandbox = Box::new(Sandbox::compile(&options, &control, true)?);
+        Command::Run(invocation, tool) => {
+            let sandbox = Box::new(Sandbox::compile(&invocation, &control, true)?);
             let status = sandbox.run(arguments, tool, control, signals, family)?;
             Ok(Outcome::Ran(sandbox, status))
         }

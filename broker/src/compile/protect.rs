@@ -4,8 +4,9 @@
 
 use super::grants::block_devices;
 use super::hard_links::other_names;
+use crate::policy::callers::Caller;
 use crate::policy::error::PolicyError;
-use crate::policy::load::{Environment, trail_in};
+use crate::policy::load::trail_in;
 use crate::policy::remarks::Remarks;
 use crate::policy::resolve::Policy;
 use crate::report::failure::Failure;
@@ -22,12 +23,12 @@ use std::path::{Path, PathBuf};
 pub(crate) fn protect(
     mut policy: Policy,
     remarks: &mut Remarks,
-    environment: &Environment,
+    caller: &Caller,
 ) -> Result<Policy, Failure> {
     let mut protected = policy.sources.clone();
     // Also where no policy is now, or another one is in force: the next run may look there, and a
     // link that the command could replace would lead it elsewhere.
-    protected.extend(environment.policy_trails()?);
+    protected.extend(caller.policy_trails()?);
     protected.extend(programs()?);
     let others = other_names(&protected, &policy.files.allow_write).map_err(|error| {
         let message = "a policy or a program of landstrip has several names (hard links), and";

@@ -11,7 +11,14 @@ use std::io::Read;
 use serde::de::{self, Deserialize, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::{DuplicateKeyPolicy, Spanned};
 
-use crate::cli::Format;
+/// The format of a policy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Format {
+    /// RFC 8259.
+    Json,
+    /// YAML 1.2.
+    Yaml,
+}
 
 /// A value and the line it begins on, counted from 1.
 #[derive(Debug, Clone, PartialEq)]

@@ -2,9 +2,7 @@
 //!
 //! A policy is never looked for in the working directory: the command may have written it in an earlier run.
 
-#[cfg(test)]
-use std::collections::BTreeMap;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
@@ -12,10 +10,12 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 
+use super::callers::Caller;
+use super::document::Format;
 use super::error::PolicyError;
+use super::keys::Written;
 use super::locate::{LocateError, Located, locate, locate_in};
-use super::schema::RawPolicy;
-use crate::cli::{Format, Options, PolicySource};
+use super::parse::parse;
 
 /// The largest policy that is read, in bytes. A real one has a few hundred.
 const MAX_SIZE: u64 = 1 << 20;
@@ -26,34 +26,22 @@ const DEFAULT_NAMES: [&str; 3] = ["policy.json", "policy.yaml", "policy.yml"];
 /// The name of standard input in errors.
 const STDIN: &str = "<stdin>";
 
-/// What of the process a policy depends on.
-#[derive(Debug, Clone)]
-pub(crate) struct Environment {
-    /// The user's home: HOME if that is an absolute path.
-    pub(crate) home: Option<PathBuf>,
-    /// The working directory at launch, absolute.
-    pub(crate) cwd: PathBuf,
-    variables: Variables,
+/// The policies that the command line names.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Selection {
+    /// They are merged in this order.
+    pub(crate) sources: Vec<Source>,
+    /// The format of all of them, if told.
+    pub(crate) format: Option<Format>,
 }
 
-/// Where environment variables are looked up.
-#[derive(Debug, Clone)]
-enum Variables {
-    /// In this process's own.
-    OfProcess,
-    /// In these.
-    #[cfg(test)]
-    Given(BTreeMap<OsString, OsString>),
-}
-
-impl Variables {
-    fn get(&self, name: &str) -> Option<OsString> {
-        match self {
-            Self::OfProcess => std::env::var_os(name),
-            #[cfg(test)]
-            Self::Given(variables) => variables.get(OsStr::new(name)).cloned(),
-        }
-    }
+/// Where a policy is read from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// A file, relative to the working directory.
+    File(PathBuf),
+    /// Standard input, written `-`.
+    Stdin,
 }
 
 /// What was found.
@@ -64,43 +52,13 @@ pub(crate) enum Loaded {
     /// These files.
     Files {
         /// All of them merged.
-        policy: Box<RawPolicy>,
+        policy: Box<Written>,
         /// Their canonical paths, and those of the symbolic links that led to them.
         sources: Vec<PathBuf>,
     },
 }
 
-impl Environment {
-    /// The environment of this process.
-    ///
-    /// # Errors
-    /// Returns a [`PolicyError`] if the working directory is gone or cannot be named.
-    pub(crate) fn of_process() -> Result<Environment, PolicyError> {
-        let cwd = std::env::current_dir().map_err(|error| {
-            PolicyError::general(format!("cannot name the working directory: {error}"))
-        })?;
-        Ok(Environment::of(cwd, Variables::OfProcess))
-    }
-
-    /// An environment of these variables.
-    #[cfg(test)]
-    pub(crate) fn new(
-        cwd: PathBuf,
-        variables: impl IntoIterator<Item = (OsString, OsString)>,
-    ) -> Environment {
-        Environment::of(cwd, Variables::Given(variables.into_iter().collect()))
-    }
-
-    fn of(cwd: PathBuf, variables: Variables) -> Environment {
-        let home = variables.get("HOME").map(PathBuf::from);
-        Environment { home: home.filter(|home| home.is_absolute()), cwd, variables }
-    }
-
-    /// The value of a variable, unless it is unset or empty.
-    pub(crate) fn variable(&self, name: &str) -> Option<OsString> {
-        self.variables.get(name).filter(|value| !value.is_empty())
-    }
-
+impl Caller {
     /// Where the user's own policy is looked for: the XDG base directory specification, by which a
     /// relative path is invalid and ignored.
     fn policy_directory(&self) -> Option<PathBuf> {
@@ -172,27 +130,28 @@ fn located(result: Result<Located, LocateError>, path: &Path) -> Result<Located,
 /// # Errors
 /// Returns the first [`PolicyError`]: a file that cannot be read, is too large, or is no policy. Only that
 /// there is no default file at all is no error.
-pub(crate) fn load(options: &Options, environment: &Environment) -> Result<Loaded, PolicyError> {
+pub(crate) fn load(selection: &Selection, caller: &Caller) -> Result<Loaded, PolicyError> {
+    let format = selection.format;
     let mut merged = Merged::default();
-    if !options.policies.is_empty() {
-        for source in &options.policies {
+    if !selection.sources.is_empty() {
+        for source in &selection.sources {
             match source {
-                PolicySource::File(path) => {
-                    merged.add_file(&environment.cwd.join(path), Trust::Named, options.format)?;
+                Source::File(path) => {
+                    merged.add_file(&caller.cwd.join(path), Trust::Named, format)?;
                 }
-                PolicySource::Stdin => merged.add_stdin(options.format)?,
+                Source::Stdin => merged.add_stdin(format)?,
             }
         }
-    } else if let Some(path) = environment.variable("LANDSTRIP_POLICY") {
+    } else if let Some(path) = caller.variable("LANDSTRIP_POLICY") {
         let path = Path::new(&path);
         // A relative one would pick up whatever the working directory holds.
         if !path.is_absolute() {
             let message = "LANDSTRIP_POLICY must be an absolute path";
             return Err(PolicyError::in_file(path, message));
         }
-        merged.add_file(path, Trust::Found, options.format)?;
-    } else if let Some(path) = default_file(environment)? {
-        merged.add_file(&path, Trust::Found, options.format)?;
+        merged.add_file(path, Trust::Found, format)?;
+    } else if let Some(path) = default_file(caller)? {
+        merged.add_file(&path, Trust::Found, format)?;
     } else {
         return Ok(Loaded::BuiltIn);
     }
@@ -210,7 +169,7 @@ enum Trust {
 
 #[derive(Default)]
 struct Merged {
-    policy: RawPolicy,
+    policy: Written,
     sources: Vec<PathBuf>,
 }
 
@@ -224,7 +183,7 @@ impl Merged {
         let (bytes, regular) = read_file(path, trust)
             .map_err(|error| PolicyError::in_file(path, format!("cannot read policy: {error}")))?;
         let format = format.unwrap_or_else(|| format_of(path));
-        self.policy.merge(RawPolicy::parse(&bytes, format, path)?);
+        self.policy.merge(parse(&bytes, format, path)?);
         if regular {
             self.add_source(path)?;
         }
@@ -235,7 +194,7 @@ impl Merged {
         let file = Path::new(STDIN);
         let bytes = read_limited(io::stdin().lock())
             .map_err(|error| PolicyError::in_file(file, format!("cannot read policy: {error}")))?;
-        self.policy.merge(RawPolicy::parse(&bytes, format.unwrap_or(Format::Json), file)?);
+        self.policy.merge(parse(&bytes, format.unwrap_or(Format::Json), file)?);
         // `-p - < policy.json`: the file is in force like one that was named.
         let stdin = Path::new("/proc/self/fd/0");
         if stdin.metadata().is_ok_and(|metadata| metadata.is_file())
@@ -258,8 +217,8 @@ impl Merged {
 }
 
 /// The user's policy file, if there is one. A broken link in its place is one that cannot be read.
-fn default_file(environment: &Environment) -> Result<Option<PathBuf>, PolicyError> {
-    let Some(directory) = environment.policy_directory() else { return Ok(None) };
+fn default_file(caller: &Caller) -> Result<Option<PathBuf>, PolicyError> {
+    let Some(directory) = caller.policy_directory() else { return Ok(None) };
     let mut found = Vec::new();
     for name in DEFAULT_NAMES {
         let path = directory.join(name);
@@ -337,23 +296,23 @@ mod tests {
     use super::super::test_directory::TestDirectory;
     use super::*;
 
-    fn environment(dir: &TestDirectory, variables: &[(&str, &str)]) -> Environment {
+    fn caller(dir: &TestDirectory, variables: &[(&str, &str)]) -> Caller {
         let home = dir.directory("home");
         let pairs = variables.iter().map(|(name, value)| (name.into(), value.into()));
         let home = [("HOME".into(), home.into_os_string())];
-        Environment::new(dir.directory("work"), home.into_iter().chain(pairs))
+        Caller::new(dir.directory("work"), home.into_iter().chain(pairs))
     }
 
-    fn named(paths: &[&str]) -> Options {
-        let file = |path: &&str| PolicySource::File(PathBuf::from(path));
-        Options { policies: paths.iter().map(file).collect(), ..Options::default() }
+    fn named(paths: &[&str]) -> Selection {
+        let file = |path: &&str| Source::File(PathBuf::from(path));
+        Selection { sources: paths.iter().map(file).collect(), format: None }
     }
 
     fn writes(loaded: &Loaded) -> Vec<&str> {
         match loaded {
             Loaded::BuiltIn => vec!["built in"],
             Loaded::Files { policy, .. } => {
-                policy.filesystem.allow_write.iter().map(|item| item.text.as_str()).collect()
+                policy.allow_write.iter().map(|item| item.text.as_str()).collect()
             }
         }
     }
@@ -373,8 +332,8 @@ mod tests {
         let config = config.to_str().unwrap();
         let all = [("LANDSTRIP_POLICY", variable), ("XDG_CONFIG_HOME", config)];
 
-        let load = |options: &Options, variables: &[(&str, &str)]| {
-            writes(&load(options, &environment(&dir, variables)).unwrap()).join(",")
+        let load = |selection: &Selection, variables: &[(&str, &str)]| {
+            writes(&load(selection, &caller(&dir, variables)).unwrap()).join(",")
         };
         assert_eq!(load(&named(&[]), &[]), "built in");
         assert_eq!(load(&named(&[]), &[("LANDSTRIP_POLICY", "")]), "built in");
@@ -394,7 +353,7 @@ mod tests {
         dir.file("work/a.json", &policy("a"));
         dir.file("work/b.yml", "filesystem: {allowWrite: [b, a]}");
         symlink("a.json", dir.path("work/link")).unwrap();
-        let loaded = load(&named(&["b.yml", "link"]), &environment(&dir, &[])).unwrap();
+        let loaded = load(&named(&["b.yml", "link"]), &caller(&dir, &[])).unwrap();
         assert_eq!(writes(&loaded), ["b", "a"]);
         let Loaded::Files { sources, .. } = loaded else { unreachable!() };
         let expected = ["work/b.yml", "work/link", "work/a.json"].map(|path| dir.path(path));
@@ -415,8 +374,8 @@ mod tests {
             ("h.json", "network:", Some(Format::Yaml), true),
         ] {
             dir.file(&format!("work/{path}"), content);
-            let options = Options { format, ..named(&[path]) };
-            assert_eq!(load(&options, &environment(&dir, &[])).is_ok(), good, "{path}");
+            let selection = Selection { format, ..named(&[path]) };
+            assert_eq!(load(&selection, &caller(&dir, &[])).is_ok(), good, "{path}");
         }
     }
 
@@ -428,7 +387,7 @@ mod tests {
         dir.file("work/large.json", &" ".repeat((1 << 20) + 1));
         dir.file("work/fits.json", &format!("{{}}{}", " ".repeat((1 << 20) - 2)));
         symlink("gone", dir.path("work/broken.json")).unwrap();
-        let none = environment(&dir, &[]);
+        let none = caller(&dir, &[]);
         for (path, expected) in [
             ("gone.json", "No such file"),
             ("broken.json", "No such file"),
@@ -449,8 +408,8 @@ mod tests {
             ("/nonexistent/policy", "No such file"),
             ("policy.json", "absolute path"),
         ] {
-            let environment = environment(&dir, &[("LANDSTRIP_POLICY", value)]);
-            let error = load(&named(&[]), &environment).unwrap_err();
+            let caller = caller(&dir, &[("LANDSTRIP_POLICY", value)]);
+            let error = load(&named(&[]), &caller).unwrap_err();
             assert!(error.message.contains(expected), "{value}: {error}");
         }
     }
@@ -458,7 +417,7 @@ mod tests {
     #[test]
     fn a_default_file_that_is_there_must_be_usable() {
         let dir = TestDirectory::new();
-        let none = environment(&dir, &[]);
+        let none = caller(&dir, &[]);
         dir.directory("home/.config/landstrip");
         let policy = dir.path("home/.config/landstrip/policy.json");
         symlink("gone", &policy).unwrap();
@@ -483,7 +442,7 @@ mod tests {
         writer.write_all(policy("piped").as_bytes()).unwrap();
         drop(writer);
         let path = format!("/dev/fd/{}", reader.as_raw_fd());
-        let loaded = load(&named(&[&path]), &environment(&dir, &[])).unwrap();
+        let loaded = load(&named(&[&path]), &caller(&dir, &[])).unwrap();
         assert_eq!(writes(&loaded), ["piped"]);
         let Loaded::Files { sources, .. } = loaded else { unreachable!() };
         assert!(sources.is_empty());
@@ -493,9 +452,9 @@ mod tests {
     fn without_a_home_there_is_no_default_file() {
         for home in [None, Some(""), Some("relative")] {
             let variables = home.map(|home| ("HOME".into(), home.into()));
-            let environment = Environment::new("/".into(), variables);
-            assert_eq!(environment.home, None);
-            assert_eq!(load(&named(&[]), &environment), Ok(Loaded::BuiltIn));
+            let caller = Caller::new("/".into(), variables);
+            assert_eq!(caller.home, None);
+            assert_eq!(load(&named(&[]), &caller), Ok(Loaded::BuiltIn));
         }
     }
 }

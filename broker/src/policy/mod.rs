@@ -5,12 +5,14 @@ pub(crate) mod document;
 pub(crate) mod domains;
 pub(crate) mod error;
 pub(crate) mod expand;
+pub(crate) mod keys;
 pub(crate) mod load;
 pub(crate) mod locate;
 pub(crate) mod nearest;
+pub(crate) mod parse;
+mod paths;
 pub(crate) mod remarks;
 pub(crate) mod resolve;
-pub(crate) mod schema;
 
 #[cfg(test)]
 pub(crate) mod test_directory;

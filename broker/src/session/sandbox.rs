@@ -9,7 +9,7 @@ use crate::cli;
 use crate::compile::{datagrams, files, filter, plan, protect};
 use crate::domains::proxy::{self, Proxy};
 use crate::kernel::target;
-use crate::policy::load::Environment;
+use crate::policy::callers::Caller;
 use crate::policy::remarks::Remarks;
 use crate::policy::resolve::{Network, Policy};
 use crate::report::denials::Traps;
@@ -37,20 +37,20 @@ pub(crate) struct Sandbox {
 }
 
 impl Sandbox {
-    /// Loads and compiles what `options` name. If the child is to run, the filter goes there as soon
+    /// Loads and compiles what `invocation` names. If the child is to run, the filter goes there as soon
     /// as it is known: installing it takes as long as compiling the rest.
     ///
     /// # Errors
     /// Returns the [`Failure`] of the first step that cannot be done: nothing has run then.
     pub(crate) fn compile(
-        options: &cli::Options,
+        invocation: &cli::Invocation,
         child: &Control,
         runs: bool,
     ) -> Result<Self, Failure> {
         raise_descriptor_limit();
-        let stream = options.trap_fd.map(take_over_stream).transpose()?;
-        let environment = Environment::of_process()?;
-        let (mut policy, mut remarks) = Policy::load(options, &environment)?;
+        let stream = invocation.trap_fd.map(take_over_stream).transpose()?;
+        let caller = Caller::of_process()?;
+        let (mut policy, mut remarks) = Policy::load(&invocation.policies, &caller)?;
 
         let proxy = match (proxy::is_wanted(&policy.network), runs) {
             (false, _) => None,
@@ -61,7 +61,7 @@ impl Sandbox {
             }
         };
 
-        let traps = Arc::new(Traps::new(stream, options.debug));
+        let traps = Arc::new(Traps::new(stream, invocation.debug));
         let unix = unix_rules(&policy, &mut remarks, child, &traps);
         let allow_network = policy.network.allow_network;
         if runs {
@@ -78,7 +78,7 @@ impl Sandbox {
         }
 
         let scratch = policy.built_in.then(|| make_scratch(&mut policy)).transpose()?;
-        let policy = protect::protect(policy, &mut remarks, &environment)?;
+        let policy = protect::protect(policy, &mut remarks, &caller)?;
         let (view, ruleset) = files::compile(&policy.files, !allow_network)?;
         let ports = [policy.network.http_proxy_port, policy.network.socks_proxy_port];
         Ok(Self {

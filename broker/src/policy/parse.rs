@@ -1,0 +1,450 @@
+//! From the text of a policy file to what it says: each value where the table of keys wants it, or the first
+//! error. Pure.
+
+use super::document::{self, Entry, Format, Node, Value};
+use super::error::{Origin, PolicyError};
+use super::keys::{self, Item, Key, Written};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Reads one policy file.
+///
+/// # Errors
+/// Returns a [`PolicyError`] that names `file`, and line and field where there are any, for text that is
+/// empty or malformed, an unknown key, a key that is not built, or a value of the wrong type.
+pub(crate) fn parse(bytes: &[u8], format: Format, file: &Path) -> Result<Written, PolicyError> {
+    let reader = Reader { file: file.into() };
+    if bytes.is_empty() {
+        return Err(reader.empty());
+    }
+    let root = document::parse(bytes, format).map_err(|error| PolicyError {
+        file: Some(file.to_owned()),
+        line: error.line,
+        field: None,
+        message: match format {
+            Format::Json => format!("not valid JSON: {}", error.message),
+            Format::Yaml => format!("not valid YAML: {}", error.message),
+        },
+    })?;
+    // A file of comments, cut off or blanked by accident, must not pass for one that restricts nothing.
+    if matches!(root.value, Value::Null | Value::Tilde) {
+        return Err(reader.empty());
+    }
+    let mut written = Written::default();
+    reader.keys_of(root, "", &mut written)?;
+    Ok(written)
+}
+
+/// Turns nodes into values; it knows the file, so that every error can name it.
+struct Reader {
+    file: Arc<Path>,
+}
+
+impl Reader {
+    fn empty(&self) -> PolicyError {
+        PolicyError::in_file(&self.file, "the policy is empty (write {} for one without rules)")
+    }
+
+    fn origin(&self, line: u64, field: &str) -> Origin {
+        Origin { file: Arc::clone(&self.file), line, field: field.to_owned() }
+    }
+
+    fn mismatch(&self, node: &Node, field: &str, expected: &str) -> PolicyError {
+        let found = describe(&node.value);
+        self.origin(node.line, field).error(format!("expected {expected}, found {found}"))
+    }
+
+    /// Reads what stands in the object `path`.
+    fn keys_of(&self, node: Node, path: &str, written: &mut Written) -> Result<(), PolicyError> {
+        for entry in self.object(node, path)? {
+            let field = join(path, &entry.key);
+            if keys::is_object(path, &entry.key) {
+                self.keys_of(entry.node, &field, written)?;
+            } else if let Some(key) = keys::find(path, &entry.key) {
+                self.value(key, entry, written)?;
+            } else {
+                let origin = self.origin(entry.line, &join(path, &keys::shorten(&entry.key)));
+                return Err(origin.error(keys::unknown(&entry.key, path)));
+            }
+        }
+        Ok(())
+    }
+
+    fn value(&self, key: &Key, entry: Entry, written: &mut Written) -> Result<(), PolicyError> {
+        let Entry { node, line, .. } = entry;
+        match key.value {
+            keys::Value::List(list) => *list(written) = self.list(node, key.path)?,
+            keys::Value::Switch(switch) => *switch(written) = self.boolean(&node, key.path)?,
+            keys::Value::Port(port) => *port(written) = self.port(&node, key.path)?,
+            keys::Value::Ignored => written.ignored.push(key.path),
+            keys::Value::NotBuilt(_) if matches!(node.value, Value::Null | Value::Tilde) => {}
+            keys::Value::NotBuilt(reason) => {
+                let message = format!("this key would add protection: {reason}");
+                return Err(self.origin(line, key.path).error(message));
+            }
+        }
+        Ok(())
+    }
+
+    fn object(&self, node: Node, field: &str) -> Result<Vec<Entry>, PolicyError> {
+        match node.value {
+            Value::Object(entries) => Ok(entries),
+            Value::Null | Value::Tilde => Ok(Vec::new()),
+            _ => Err(self.mismatch(&node, field, "an object")),
+        }
+    }
+
+    fn list(&self, node: Node, field: &str) -> Result<Vec<Item>, PolicyError> {
+        match node.value {
+            Value::Null => Ok(Vec::new()),
+            Value::Tilde => Err(self.origin(node.line, field).error(
+                "in YAML a bare ~ means null; write '~' in quotes for the home directory, [] for nothing",
+            )),
+            Value::Text(text) => {
+                let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+                Ok(lines
+                    .enumerate()
+                    .map(|(index, line)| Item {
+                        text: line.to_owned(),
+                        origin: self.origin(node.line, &format!("{field}[{index}]")),
+                    })
+                    .collect())
+            }
+            Value::List(items) => items
+                .into_iter()
+                .enumerate()
+                .map(|(index, item)| self.item(item, &format!("{field}[{index}]")))
+                .collect(),
+            _ => Err(self.mismatch(&node, field, "an array of strings or a string")),
+        }
+    }
+
+    fn item(&self, node: Node, field: &str) -> Result<Item, PolicyError> {
+        match node.value {
+            Value::Text(text) => Ok(Item { text, origin: self.origin(node.line, field) }),
+            Value::Tilde => Err(self
+                .origin(node.line, field)
+                .error("in YAML a bare ~ means null; write '~' in quotes for the home directory")),
+            _ => Err(self.mismatch(&node, field, "a string")),
+        }
+    }
+
+    fn boolean(&self, node: &Node, field: &str) -> Result<Option<bool>, PolicyError> {
+        match node.value {
+            Value::Null | Value::Tilde => Ok(None),
+            Value::Bool(value) => Ok(Some(value)),
+            _ => Err(self.mismatch(node, field, "true or false")),
+        }
+    }
+
+    fn port(&self, node: &Node, field: &str) -> Result<Option<u16>, PolicyError> {
+        match node.value {
+            Value::Null | Value::Tilde => Ok(None),
+            Value::Integer(value) => match u16::try_from(value) {
+                Ok(port) if port > 0 => Ok(Some(port)),
+                _ => Err(self.mismatch(node, field, "a port from 1 to 65535")),
+            },
+            _ => Err(self.mismatch(node, field, "a port from 1 to 65535")),
+        }
+    }
+}
+
+fn join(object: &str, key: &str) -> String {
+    if object.is_empty() { key.to_owned() } else { format!("{object}.{key}") }
+}
+
+fn describe(value: &Value) -> String {
+    match value {
+        Value::Null | Value::Tilde => "null".to_owned(),
+        Value::Bool(value) => value.to_string(),
+        Value::Integer(value) => format!("integer {value}"),
+        Value::Real(value) => format!("number {value}"),
+        Value::Text(text) if text.chars().count() > 40 => "a long string".to_owned(),
+        Value::Text(text) => format!("string {text:?}"),
+        Value::List(_) => "an array".to_owned(),
+        Value::Object(_) => "an object".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::cast_possible_truncation)]
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    const FILE: &str = "/p";
+
+    fn parse(text: &str, format: Format) -> Result<Written, PolicyError> {
+        super::parse(text.as_bytes(), format, Path::new(FILE))
+    }
+
+    fn texts(items: &[Item]) -> Vec<&str> {
+        items.iter().map(|item| item.text.as_str()).collect()
+    }
+
+    const FULL_JSON: &str = r#"{
+  "filesystem": {
+    "allowWrite": [".", "/tmp"],
+    "denyWrite": " .env \n\n  .git/hooks\n",
+    "denyRead": null
+  },
+  "network": {
+    "allowNetwork": false,
+    "allowedDomains": ["example.com"],
+    "httpProxyPort": 3128,
+    "allowLocalBinding": true,
+    "allowMachLookup": ["x"]
+  },
+  "ignoreViolations": {"*": ["/usr"]}
+}"#;
+
+    const FULL_YAML: &str = "
+filesystem:
+  allowWrite: [., /tmp]
+  denyWrite: |
+    .env
+
+    .git/hooks
+  denyRead:
+network:
+  allowNetwork: false
+  allowedDomains:
+    - example.com
+  httpProxyPort: 3128
+  allowLocalBinding: true
+  allowMachLookup: [x]
+ignoreViolations:
+  '*': [/usr]
+";
+
+    #[test]
+    fn both_formats_say_the_same() {
+        for (text, format) in [(FULL_JSON, Format::Json), (FULL_YAML, Format::Yaml)] {
+            let policy = parse(text, format).unwrap();
+            assert_eq!(texts(&policy.allow_write), [".", "/tmp"]);
+            assert_eq!(texts(&policy.deny_write), [".env", ".git/hooks"]);
+            assert_eq!(texts(&policy.deny_read), [""; 0]);
+            assert_eq!(texts(&policy.allowed_domains), ["example.com"]);
+            assert_eq!(policy.allow_network, Some(false));
+            assert_eq!(policy.http_proxy_port, Some(3128));
+            assert_eq!(policy.socks_proxy_port, None);
+            assert_eq!(policy.allow_local_binding, Some(true));
+            assert_eq!(policy.allow_all_unix_sockets, None);
+            assert_eq!(policy.ignored, ["network.allowMachLookup", "ignoreViolations"]);
+        }
+        let origin = &parse(FULL_JSON, Format::Json).unwrap().deny_write[1].origin;
+        assert_eq!((origin.line, origin.field.as_str()), (4, "filesystem.denyWrite[1]"));
+    }
+
+    #[test]
+    fn an_object_may_be_absent_null_or_empty() {
+        for (text, format) in [
+            ("{}", Format::Json),
+            ("{\"filesystem\":null,\"network\":{}}", Format::Json),
+            ("{\"network\":{\"allowNetwork\":null,\"mitmProxy\":null}}", Format::Json),
+            ("filesystem:\nnetwork: {}\n", Format::Yaml),
+        ] {
+            assert_eq!(parse(text, format), Ok(Written::default()), "{text}");
+        }
+    }
+
+    #[test]
+    fn errors_name_file_line_field_and_expectation() {
+        for (format, text, line, field, expected) in [
+            (Format::Json, "", 0, "", "the policy is empty"),
+            (Format::Json, "null", 0, "", "the policy is empty"),
+            (Format::Yaml, "# all\n# comments\n", 0, "", "the policy is empty"),
+            (Format::Json, " \n", 1, "", "not valid JSON"),
+            (Format::Json, "[]", 1, "", "expected an object, found an array"),
+            (Format::Yaml, "just text", 1, "", "expected an object, found string \"just text\""),
+            (
+                Format::Json,
+                "{\"filesystem\":{\"allowWrite\":[\"a\",\n\"b\",\n3]}}",
+                3,
+                "filesystem.allowWrite[2]",
+                "expected a string, found integer 3",
+            ),
+            (
+                Format::Yaml,
+                "filesystem:\n  allowWrite:\n    - a\n    - true\n",
+                4,
+                "filesystem.allowWrite[1]",
+                "expected a string, found true",
+            ),
+            (
+                Format::Yaml,
+                "filesystem:\n  denyRead: ~\n",
+                2,
+                "filesystem.denyRead",
+                "write '~' in quotes",
+            ),
+            (
+                Format::Yaml,
+                "filesystem:\n  denyRead:\n  - ~\n",
+                3,
+                "filesystem.denyRead[0]",
+                "write '~' in quotes",
+            ),
+            (
+                Format::Json,
+                "{\"filesystem\":{\"denyRead\":{}}}",
+                1,
+                "filesystem.denyRead",
+                "expected an array of strings or a string, found an object",
+            ),
+            (
+                Format::Json,
+                "{\n\"filesystem\":{\n\"denyWrites\":[]}}",
+                3,
+                "filesystem.denyWrites",
+                "unknown key 'denyWrites', the nearest known key is 'denyWrite'",
+            ),
+            (
+                Format::Yaml,
+                "network:\n  alowedDomains: []\n",
+                2,
+                "network.alowedDomains",
+                "the nearest known key is 'allowedDomains'",
+            ),
+            (Format::Json, "{\"filesytem\":{}}", 1, "filesytem", "known key is 'filesystem'"),
+            (Format::Json, "{\"denyRead\":[]}", 1, "denyRead", "it belongs in filesystem"),
+            (
+                Format::Json,
+                "{\"network\":{\"httpProxyPort\":0}}",
+                1,
+                "network.httpProxyPort",
+                "expected a port from 1 to 65535, found integer 0",
+            ),
+            (
+                Format::Json,
+                "{\"network\":{\"socksProxyPort\":65536}}",
+                1,
+                "network.socksProxyPort",
+                "found integer 65536",
+            ),
+            (
+                Format::Json,
+                "{\"network\":{\"httpProxyPort\":80.0}}",
+                1,
+                "network.httpProxyPort",
+                "found number 80",
+            ),
+            (
+                Format::Json,
+                "{\"network\":{\"allowNetwork\":\"yes\"}}",
+                1,
+                "network.allowNetwork",
+                "expected true or false, found string \"yes\"",
+            ),
+            (
+                Format::Json,
+                "{\"network\":\n{\"mitmProxy\":{}}}",
+                2,
+                "network.mitmProxy",
+                "would add protection",
+            ),
+            (Format::Json, "{\"credentials\":{}}", 1, "credentials", "would add protection"),
+            (Format::Json, "{\"network\":{},\n\"network\":{}}", 2, "", "duplicate key 'network'"),
+        ] {
+            let error = parse(text, format).unwrap_err();
+            assert_eq!(error.file.as_deref(), Some(Path::new(FILE)), "{text}");
+            assert_eq!(error.line.unwrap_or(0), line, "{text}: {error}");
+            assert_eq!(error.field.clone().unwrap_or_default(), field, "{text}: {error}");
+            assert!(error.message.contains(expected), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn merging_unites_lists_and_lets_later_scalars_win() {
+        let mut policy = parse(
+            r#"{"filesystem":{"allowWrite":["a","b"],"denyRead":["x"]},
+                "network":{"httpProxyPort":1,"allowNetwork":true,"allowLocalBinding":true},"macos":1}"#,
+            Format::Json,
+        )
+        .unwrap();
+        policy.merge(
+            parse(
+                "filesystem: {allowWrite: \"c\\nb\\nd\"}\nnetwork: {httpProxyPort: 2, allowNetwork: false, allowLocalBinding: }\nmacos: 2",
+                Format::Yaml,
+            )
+            .unwrap(),
+        );
+        assert_eq!(texts(&policy.allow_write), ["a", "b", "c", "d"]);
+        assert_eq!(texts(&policy.deny_read), ["x"]);
+        assert_eq!(policy.http_proxy_port, Some(2));
+        assert_eq!(policy.allow_network, Some(false));
+        assert_eq!(policy.allow_local_binding, Some(true));
+        assert_eq!(policy.ignored, ["macos"]);
+    }
+
+    /// A small generator with a fixed seed, so that a failure can be repeated.
+    struct XorShift(u64);
+
+    impl XorShift {
+        fn below(&mut self, limit: usize) -> usize {
+            self.0 ^= self.0 << 13;
+            self.0 ^= self.0 >> 7;
+            self.0 ^= self.0 << 17;
+            self.0 as usize % limit
+        }
+    }
+
+    fn mutate(text: &str, random: &mut XorShift) -> Vec<u8> {
+        let fragments: [&[u8]; 14] = [
+            b"\"",
+            b"{",
+            b"}",
+            b"[",
+            b"]",
+            b"&a ",
+            b"*a",
+            b"<<: ",
+            b"---\n",
+            b"\xff",
+            b"\0",
+            b"!!binary ",
+            b"- ",
+            b"|\n",
+        ];
+        let mut bytes = text.as_bytes().to_vec();
+        for _ in 0..=random.below(4) {
+            let at = random.below(bytes.len() + 1);
+            match random.below(4) {
+                0 => bytes.truncate(at),
+                1 => {
+                    let fragment = fragments[random.below(fragments.len())];
+                    bytes.splice(at..at, fragment.iter().copied());
+                }
+                2 if at < bytes.len() => bytes[at] = random.below(256) as u8,
+                _ => {
+                    let end = at + random.below(bytes.len() - at + 1);
+                    let copy = bytes[at..end].to_vec();
+                    let to = random.below(bytes.len() + 1);
+                    bytes.splice(to..to, copy);
+                }
+            }
+        }
+        bytes
+    }
+
+    #[test]
+    fn mutated_policies_give_a_policy_or_one_error_with_the_file() {
+        let mut random = XorShift(0x5eed_1234_abcd);
+        let begin = Instant::now();
+        for round in 0..20_000 {
+            if begin.elapsed() > Duration::from_secs(2) {
+                break;
+            }
+            let (text, format) = match round % 2 {
+                0 => (FULL_JSON, Format::Json),
+                _ => (FULL_YAML, Format::Yaml),
+            };
+            let bytes = mutate(text, &mut random);
+            if let Err(error) = super::parse(&bytes, format, Path::new(FILE)) {
+                assert_eq!(error.file.as_deref(), Some(Path::new(FILE)));
+                assert!(!error.message.is_empty() && !error.to_string().contains('\n'), "{error}");
+            }
+        }
+    }
+}

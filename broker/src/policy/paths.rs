@@ -1,0 +1,280 @@
+//! From written paths to canonical ones and patterns, against the file system as it is at launch.
+
+use super::callers::Caller;
+use super::error::{Origin, PolicyError};
+use super::expand::{self, expand};
+use super::keys::{Item, Written};
+use super::locate::{Located, locate};
+use super::remarks::Remarks;
+use crate::rules::paths::{Files, Rules, push_new};
+use crate::rules::pattern::{Component, Pattern};
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// Resolves the lists of paths: the rules for files, and the sockets that may be used.
+///
+/// # Errors
+/// Returns the first [`PolicyError`].
+pub(crate) fn resolve(
+    written: &Written,
+    caller: &Caller,
+    remarks: &mut Remarks,
+) -> Result<(Files, Vec<PathBuf>), PolicyError> {
+    let mut paths_of = Paths { caller, budget: expand::MAX_ENTRIES, remarks };
+    let deny_write = paths_of.denials(&written.deny_write, Denial::Write)?;
+    let deny_read = paths_of.denials(&written.deny_read, Denial::Read)?;
+    let mut grants = Grants {
+        write: paths_of.grants(&written.allow_write)?,
+        read: paths_of.grants(&written.allow_read)?,
+        sockets: paths_of.grants(&written.allow_unix_sockets)?,
+    };
+    paths_of.drop_planted(&mut grants, &deny_write, &deny_read)?;
+    let files = Files {
+        allow_write: paths(&grants.write),
+        deny_write,
+        deny_read,
+        allow_read: paths(&grants.read),
+    };
+    Ok((files, paths(&grants.sockets)))
+}
+
+/// A written path: a literal beginning, and what follows from the first glob on.
+struct Split {
+    prefix: PathBuf,
+    rest: Vec<Component>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Denial {
+    Read,
+    Write,
+}
+
+/// A path that is allowed, and how it was reached.
+struct Grant {
+    path: PathBuf,
+    /// The symbolic links followed.
+    links: Vec<PathBuf>,
+    /// It is a match of a glob.
+    from_glob: bool,
+    origin: Origin,
+}
+
+struct Grants {
+    write: Vec<Grant>,
+    read: Vec<Grant>,
+    sockets: Vec<Grant>,
+}
+
+fn paths(grants: &[Grant]) -> Vec<PathBuf> {
+    let mut known = HashSet::new();
+    grants
+        .iter()
+        .map(|grant| grant.path.clone())
+        .filter(|path| known.insert(path.clone()))
+        .collect()
+}
+
+struct Paths<'a> {
+    caller: &'a Caller,
+    /// What the allow globs may still look at.
+    budget: usize,
+    remarks: &'a mut Remarks,
+}
+
+impl Paths<'_> {
+    fn warn(&mut self, origin: &Origin, message: &str) {
+        self.remarks.warn(origin.error(message).to_string());
+    }
+
+    fn denials(&mut self, items: &[Item], denial: Denial) -> Result<Vec<Pattern>, PolicyError> {
+        let mut patterns = Vec::new();
+        for item in items {
+            let Split { prefix, rest } = self.interpret(item)?;
+            let located = locate_for(&item.origin, &prefix)?;
+            if located.of_process {
+                return Err(item.origin.error(
+                    "a path through /proc/self means another one to each process; it cannot be denied",
+                ));
+            }
+            let names_a_link = rest.is_empty();
+            push_new(&mut patterns, Pattern::new(&located.path, rest));
+            for link in located.links {
+                // A link that could be replaced would lead what was denied elsewhere. Reading through it is
+                // settled by where it leads, except that a denied link itself is denied by its name too.
+                if denial == Denial::Write || (link.last && names_a_link) {
+                    push_new(&mut patterns, Pattern::literal(&link.path));
+                }
+            }
+        }
+        Ok(patterns)
+    }
+
+    fn grants(&mut self, items: &[Item]) -> Result<Vec<Grant>, PolicyError> {
+        let mut grants = Vec::new();
+        for item in items {
+            let Split { prefix, rest } = self.interpret(item)?;
+            let located = locate_for(&item.origin, &prefix)?;
+            if located.of_process {
+                self.warn(&item.origin, "ignored: what the command holds open is usable anyway");
+            } else if rest.is_empty() {
+                grants.push(Grant::new(located, &[], false, item));
+            } else {
+                self.expand(item, &located, rest, &mut grants)?;
+            }
+        }
+        Ok(grants)
+    }
+
+    fn expand(
+        &mut self,
+        item: &Item,
+        prefix: &Located,
+        rest: Vec<Component>,
+        grants: &mut Vec<Grant>,
+    ) -> Result<(), PolicyError> {
+        let found = expand(&prefix.path, rest, &mut self.budget)
+            .map_err(|error| item.origin.error(error.to_string()))?;
+        if found.matches.is_empty() {
+            self.warn(&item.origin, &format!("'{}' matches nothing", item.text));
+        }
+        for directory in &found.unreadable {
+            let message = format!("{} cannot be read to find matches", directory.display());
+            self.warn(&item.origin, &message);
+        }
+        for path in found.matches {
+            match locate(&path) {
+                Ok(located) if located.of_process => {}
+                Ok(located) => {
+                    let before: Vec<PathBuf> =
+                        prefix.links.iter().map(|link| link.path.clone()).collect();
+                    grants.push(Grant::new(located, &before, true, item));
+                }
+                Err(error) => self.warn(&item.origin, &format!("{}: {error}", path.display())),
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses what would be allowed only through a symbolic link that lies where the command may write: an
+    /// earlier run could have made it, to be let out by the next one. A literal entry is an error, since it can
+    /// name the target instead; a match of a glob is left out.
+    fn drop_planted(
+        &mut self,
+        grants: &mut Grants,
+        deny_write: &[Pattern],
+        deny_read: &[Pattern],
+    ) -> Result<(), PolicyError> {
+        let rules_of = |write: Vec<PathBuf>, read: Vec<PathBuf>| {
+            Rules::new(&Files {
+                allow_write: write,
+                deny_write: deny_write.to_vec(),
+                deny_read: deny_read.to_vec(),
+                allow_read: read,
+            })
+        };
+        let all = rules_of(paths(&grants.write), paths(&grants.read));
+        let planted =
+            |grant: &Grant| grant.links.iter().find(|link| all.access(link).write).cloned();
+        let sound = |list: &[Grant]| {
+            let sound = list.iter().filter(|grant| planted(grant).is_none());
+            sound.map(|grant| grant.path.clone()).collect::<Vec<_>>()
+        };
+        let trusted = rules_of(sound(&grants.write), sound(&grants.read));
+        let sockets = sound(&grants.sockets);
+
+        let widens_write = |path: &Path| all.access(path).write && !trusted.access(path).write;
+        let widens_read = |path: &Path| all.access(path).read && !trusted.access(path).read;
+        let widens_sockets = |path: &Path| !sockets.iter().any(|socket| path.starts_with(socket));
+        self.keep_sound(&mut grants.write, &planted, &widens_write)?;
+        self.keep_sound(&mut grants.read, &planted, &widens_read)?;
+        self.keep_sound(&mut grants.sockets, &planted, &widens_sockets)
+    }
+
+    fn keep_sound(
+        &mut self,
+        grants: &mut Vec<Grant>,
+        planted: &dyn Fn(&Grant) -> Option<PathBuf>,
+        widens: &dyn Fn(&Path) -> bool,
+    ) -> Result<(), PolicyError> {
+        let mut kept = Vec::new();
+        for grant in grants.drain(..) {
+            let Some(link) = planted(&grant).filter(|_| widens(&grant.path)) else {
+                kept.push(grant);
+                continue;
+            };
+            let message = format!(
+                "{} is a symbolic link where the command may write, so the command could choose where \
+                 it leads; name {} instead",
+                link.display(),
+                grant.path.display()
+            );
+            if !grant.from_glob {
+                return Err(grant.origin.error(message));
+            }
+            self.warn(&grant.origin, &format!("match left out: {message}"));
+        }
+        *grants = kept;
+        Ok(())
+    }
+
+    /// Makes a written path absolute and splits it at its first glob.
+    fn interpret(&mut self, item: &Item) -> Result<Split, PolicyError> {
+        let error = |message: &str| Err(item.origin.error(message));
+        let text = item.text.as_str();
+        if text.is_empty() {
+            return error("empty path");
+        }
+        if text.contains('\0') {
+            return error("a path cannot contain a NUL byte");
+        }
+        let (base, relative) = match text.strip_prefix('~') {
+            Some(rest) if rest.is_empty() || rest.starts_with('/') => match &self.caller.home {
+                Some(home) => (home.as_path(), rest),
+                None => return error("'~' needs HOME, which is unset or not an absolute path"),
+            },
+            Some(_) => {
+                return error("'~user' is not supported; write './~...' for a file of that name");
+            }
+            None if text.starts_with('/') => (Path::new("/"), text),
+            None => (self.caller.cwd.as_path(), text),
+        };
+        let mut split = Split { prefix: base.to_owned(), rest: Vec::new() };
+        for part in relative.split('/').filter(|part| !part.is_empty()) {
+            let component = Component::parse(part.as_bytes())
+                .map_err(|error| item.origin.error(format!("'{part}': {error}")))?;
+            match component {
+                Component::Literal(name) if name == b"." => {}
+                Component::Literal(name) if split.rest.is_empty() => {
+                    split.prefix.push(OsStr::from_bytes(&name));
+                }
+                Component::Literal(name) if name == b".." => {
+                    return error("'..' cannot follow a glob");
+                }
+                component => split.rest.push(component),
+            }
+        }
+        if !split.rest.is_empty() && text.contains('{') {
+            self.warn(&item.origin, "braces are ordinary characters in a glob");
+        }
+        Ok(split)
+    }
+}
+
+impl Grant {
+    fn new(located: Located, links_before: &[PathBuf], from_glob: bool, item: &Item) -> Grant {
+        let links = located.links.into_iter().map(|link| link.path);
+        Grant {
+            path: located.path,
+            links: links_before.iter().cloned().chain(links).collect(),
+            from_glob,
+            origin: item.origin.clone(),
+        }
+    }
+}
+
+fn locate_for(origin: &Origin, path: &Path) -> Result<Located, PolicyError> {
+    locate(path).map_err(|error| origin.error(error.to_string()))
+}
