@@ -2,6 +2,7 @@
 //! ProxyCommand. It runs inside of the sandbox, with nothing but the command's own rights.
 
 use crate::error::ProxyError;
+use crate::socks5::{self, ConnectError, Place};
 use common::domain::parse_port;
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpStream};
@@ -16,8 +17,12 @@ pub(crate) fn relay(proxy: &str, host: &str, port: &str) -> Result<(), ProxyErro
     let (Some(proxy), Some(port)) = (parse_port(proxy), parse_port(port)) else {
         return Err(ProxyError::Usage);
     };
+    let place = match host.parse() {
+        Ok(address) => Place::Address(address),
+        Err(_) => Place::Name(host.as_bytes().to_vec()),
+    };
     let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, proxy)).map_err(failed)?;
-    ask(&stream, host, port).map_err(failed)?;
+    let stream = ask(stream, &place, port).map_err(failed)?;
     let upload = stream.try_clone().map_err(failed)?;
     // Ends with the process: a peer that hangs up ends both directions.
     std::thread::spawn(move || {
@@ -44,20 +49,20 @@ fn copy_out(mut stream: TcpStream) -> io::Result<()> {
     }
 }
 
-fn ask(mut stream: &TcpStream, host: &str, port: u16) -> io::Result<()> {
-    let invalid = |message: &str| io::Error::new(io::ErrorKind::InvalidInput, message.to_owned());
-    let length = u8::try_from(host.len()).map_err(|_| invalid("the name is too long"))?;
-    let mut request = vec![5, 1, 0, 5, 1, 0, 3, length];
-    request.extend(host.as_bytes());
-    request.extend(port.to_be_bytes());
-    stream.write_all(&request)?;
-    let mut answer = [0; 2 + 10];
-    stream.read_exact(&mut answer)?;
-    match answer {
-        [5, 0, 5, 0, ..] => Ok(()),
-        [5, 0, 5, 2, ..] => Err(io::Error::other("not allowed by network.allowedDomains")),
-        [5, 0, 5, 4, ..] => Err(io::Error::other("host unreachable or unknown")),
-        [5, 0, 5, 5, ..] => Err(io::ErrorKind::ConnectionRefused.into()),
-        _ => Err(io::Error::other("the proxy failed")),
-    }
+fn ask(stream: TcpStream, place: &Place, port: u16) -> io::Result<TcpStream> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+    stream.set_nonblocking(true)?;
+    let stream = runtime.block_on(async {
+        let mut stream = tokio::net::TcpStream::from_std(stream)?;
+        socks5::connect(&mut stream, place, port, None).await.map_err(|error| match error {
+            ConnectError::Connection(error) => error,
+            ConnectError::Refused(2) => io::Error::other("not allowed by network.allowedDomains"),
+            ConnectError::Refused(4) => io::Error::other("host unreachable or unknown"),
+            ConnectError::Refused(5) => io::ErrorKind::ConnectionRefused.into(),
+            _ => io::Error::other("the proxy failed"),
+        })?;
+        stream.into_std()
+    })?;
+    stream.set_nonblocking(false)?;
+    Ok(stream)
 }

@@ -10,7 +10,7 @@
 use crate::address::{Class, classify};
 use crate::destination::{Destination, OwnedHost};
 use crate::error::{DialError, UpstreamError};
-use crate::gate::Proxy;
+use crate::proxy::Proxy;
 use crate::resolve;
 use crate::rules::Verdict;
 use crate::upstream::{Purpose, Upstream};

@@ -1,6 +1,7 @@
 //! Why the proxy gave up, and why it did not do what a client asked.
 
 use crate::address::Class;
+use crate::socks5::ConnectError;
 use common::domain::HostError;
 use rustix::io::Errno;
 use std::io;
@@ -101,6 +102,17 @@ pub(crate) enum UpstreamError {
     /// It speaks another protocol.
     #[error("its answer makes no sense")]
     Broken,
+}
+
+impl From<ConnectError> for UpstreamError {
+    fn from(error: ConnectError) -> Self {
+        match error {
+            ConnectError::Connection(error) => Self::Connection(error),
+            ConnectError::Credentials => Self::Credentials,
+            ConnectError::Refused(code) => Self::Refused(code.into()),
+            ConnectError::Broken => Self::Broken,
+        }
+    }
 }
 
 impl DialError {

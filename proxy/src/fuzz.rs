@@ -5,7 +5,7 @@
 //! descriptors and memory can be counted.
 
 use crate::control::Control;
-use crate::gate::{Proxy, Slot};
+use crate::proxy::{Proxy, Slot};
 use crate::resolve::Resolver;
 use crate::rules::Rules;
 use crate::upstream::Upstreams;

@@ -4,20 +4,17 @@
 //! sandbox and tells their local addresses; a connection from any other address is closed. The
 //! address of a connection is its own as long as it lives, so that nobody can take another's.
 
-use crate::control::{Broker, Control, Listeners};
+use crate::control::Listeners;
 use crate::error::ProxyError;
-use crate::resolve::Resolver;
-use crate::rules::Rules;
-use crate::upstream::Upstreams;
+use crate::proxy::{Proxy, Slot};
 use crate::{http, socks};
 use rustix::process::{Resource, getrlimit};
 use std::collections::HashMap;
 use std::net::{SocketAddr, SocketAddrV4, TcpListener};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::sync::{Semaphore, oneshot};
 use tokio::time::timeout;
 
 /// Most connections at a time; each takes two descriptors, and while it is dialled some more.
@@ -26,66 +23,6 @@ const CONNECTIONS_MAX: usize = 4096;
 const ADMISSION_TIMEOUT: Duration = Duration::from_secs(10);
 /// Most connections that wait for the broker's word; strangers can fill this, for as long as that.
 const STRANGERS_MAX: usize = 1024;
-
-/// What all connections share.
-#[derive(Debug)]
-pub(crate) struct Proxy {
-    pub(crate) rules: Rules,
-    pub(crate) resolver: Resolver,
-    pub(crate) upstreams: Upstreams,
-    broker: Broker,
-    admissions: Mutex<Admissions>,
-}
-
-/// What a client is connected by: a TCP socket, in tests also memory.
-pub(crate) trait Client: AsyncRead + AsyncWrite + Unpin + Send + 'static {}
-
-impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Client for S {}
-
-/// Held as long as a connection is served.
-pub(crate) type Slot = Arc<OwnedSemaphorePermit>;
-
-impl Proxy {
-    /// The proxy of one sandbox.
-    ///
-    /// # Errors
-    /// Returns [`ProxyError::Runtime`] if the control socket cannot be watched.
-    pub(crate) fn new(
-        rules: Rules,
-        resolver: Resolver,
-        upstreams: Upstreams,
-        control: Control,
-    ) -> Result<Arc<Self>, ProxyError> {
-        let broker = control.into_broker()?;
-        Ok(Arc::new(Self { rules, resolver, upstreams, broker, admissions: Mutex::default() }))
-    }
-
-    /// Reports a refused host and port to the broker.
-    pub(crate) fn report(&self, host: &str, port: u16) {
-        self.broker.report(host, port);
-    }
-
-    /// Whether the broker says in time that the connection from `peer` is the sandbox's.
-    async fn is_admitted(&self, peer: SocketAddr) -> bool {
-        let SocketAddr::V4(peer) = peer else { return false };
-        let arriving = match self.admissions.lock() {
-            Ok(mut admissions) => admissions.arrive(peer),
-            Err(_) => return false,
-        };
-        match arriving {
-            Arrival::Admitted => true,
-            Arrival::TooMany => false,
-            Arrival::Waits(word) => {
-                let admitted =
-                    timeout(ADMISSION_TIMEOUT, word).await.is_ok_and(|word| word.is_ok());
-                if !admitted && let Ok(mut admissions) = self.admissions.lock() {
-                    admissions.waiting.remove(&peer);
-                }
-                admitted
-            }
-        }
-    }
-}
 
 /// Connections that arrived before the broker's word, and words that came before the connection.
 #[derive(Debug, Default)]
@@ -128,20 +65,46 @@ impl Admissions {
     }
 }
 
+/// Whether the broker says in time that the connection from `peer` is the sandbox's.
+async fn is_admitted(admissions: &Mutex<Admissions>, peer: SocketAddr) -> bool {
+    let SocketAddr::V4(peer) = peer else { return false };
+    let arriving = match admissions.lock() {
+        Ok(mut admissions) => admissions.arrive(peer),
+        Err(_) => return false,
+    };
+    match arriving {
+        Arrival::Admitted => true,
+        Arrival::TooMany => false,
+        Arrival::Waits(word) => {
+            let admitted = timeout(ADMISSION_TIMEOUT, word).await.is_ok_and(|word| word.is_ok());
+            if !admitted && let Ok(mut admissions) = admissions.lock() {
+                admissions.waiting.remove(&peer);
+            }
+            admitted
+        }
+    }
+}
+
 /// Serves both sockets until the broker has gone.
 ///
 /// # Errors
 /// Returns the [`ProxyError`] of a broken control or listening socket.
 pub(crate) async fn serve(listeners: Listeners, proxy: Arc<Proxy>) -> Result<(), ProxyError> {
+    let admissions = Arc::<Mutex<Admissions>>::default();
     let slots = Arc::new(Semaphore::new(connections_max()));
     for (listener, protocol) in
         [(listeners.http, Protocol::Http), (listeners.socks, Protocol::Socks)]
     {
         let listener = watch(listener).map_err(ProxyError::Runtime)?;
-        tokio::spawn(accept(listener, protocol, Arc::clone(&proxy), Arc::clone(&slots)));
+        tokio::spawn(accept(
+            listener,
+            protocol,
+            Arc::clone(&proxy),
+            (Arc::clone(&admissions), Arc::clone(&slots)),
+        ));
     }
     while let Some(peer) = proxy.broker.next_admission().await? {
-        if let Ok(mut admissions) = proxy.admissions.lock() {
+        if let Ok(mut admissions) = admissions.lock() {
             admissions.admit(peer);
         }
     }
@@ -169,7 +132,7 @@ async fn accept(
     listener: tokio::net::TcpListener,
     protocol: Protocol,
     proxy: Arc<Proxy>,
-    slots: Arc<Semaphore>,
+    (admissions, slots): (Arc<Mutex<Admissions>>, Arc<Semaphore>),
 ) {
     loop {
         let Ok((stream, peer)) = listener.accept().await else {
@@ -178,9 +141,10 @@ async fn accept(
             continue;
         };
         let (proxy, slots) = (Arc::clone(&proxy), Arc::clone(&slots));
+        let admissions = Arc::clone(&admissions);
         tokio::spawn(async move {
             // A stranger gets no slot, so that strangers cannot take them all.
-            if !proxy.is_admitted(peer).await {
+            if !is_admitted(&admissions, peer).await {
                 return;
             }
             let Ok(slot) = slots.acquire_owned().await else { return };

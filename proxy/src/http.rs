@@ -6,7 +6,7 @@
 
 use crate::destination::{AuthorityError, Destination};
 use crate::error::{DialError, UpstreamError};
-use crate::gate::{Client, Proxy, Slot};
+use crate::proxy::{Client, Proxy, Slot};
 use crate::tunnel;
 use crate::upstream::Upstream;
 use bytes::Bytes;

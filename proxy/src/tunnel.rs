@@ -6,7 +6,7 @@
 //! the host before it is judged.
 
 use crate::destination::{Destination, OwnedHost};
-use crate::gate::Proxy;
+use crate::proxy::Proxy;
 use crate::rules::Verdict;
 use crate::tls::{self, Hello};
 use std::io;

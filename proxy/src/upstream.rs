@@ -1,5 +1,5 @@
 //! The proxy that the caller uses, when permitted hosts are reached through it: HTTP (RFC 9110
-//! section 9.3.6, RFC 7617) or SOCKS5 (RFC 1928, RFC 1929).
+//! section 9.3.6, RFC 7617) or SOCKS5.
 //!
 //! It gets the names of permitted hosts and resolves them itself. What it answers to CONNECT is read
 //! here and not passed on; nothing that the command sees contains the credentials.
@@ -7,13 +7,13 @@
 use crate::bypass::Bypass;
 use crate::destination::{Destination, OwnedHost};
 use crate::error::{ProxyError, UpstreamError};
+use crate::socks5::{self, Credentials, Place};
 use common::domain::NAME_MAX;
 use common::proxy::Setup;
 use common::upstream::{self, Protocol};
 use common::wire::Strings;
 use hyper::header::HeaderValue;
 use std::io;
-use std::net::IpAddr;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -49,16 +49,8 @@ pub(crate) struct Upstream {
 enum Language {
     /// With the value of Proxy-Authorization.
     Http(Option<HeaderValue>),
-    /// With the message of RFC 1929.
-    Socks(Option<Secret>),
-}
-
-struct Secret(Vec<u8>);
-
-impl std::fmt::Debug for Secret {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Secret")
-    }
+    /// With user and password.
+    Socks(Option<Credentials>),
 }
 
 impl Upstreams {
@@ -101,7 +93,9 @@ impl Upstream {
             .map(|(user, password)| (user.collect::<Vec<_>>(), password.collect::<Vec<_>>()));
         let language = match found.protocol {
             Some(Protocol::Http) => Language::Http(credentials.map(basic).transpose()?),
-            Some(Protocol::Socks5) => Language::Socks(credentials.map(username_password)),
+            Some(Protocol::Socks5) => Language::Socks(
+                credentials.map(|(user, password)| Credentials::new(&user, &password)),
+            ),
             None => return Err(ProxyError::Message),
         };
         Ok(Self { host: found.host.into(), port: found.port(), language })
@@ -130,7 +124,9 @@ impl Upstream {
                 http_connect(stream, destination, authorization.as_ref()).await
             }
             Language::Socks(credentials) => {
-                socks_connect(stream, destination, credentials.as_ref()).await
+                let place = Place::from(&destination.host);
+                socks5::connect(stream, &place, destination.port, credentials.as_ref()).await?;
+                Ok(())
             }
         }
     }
@@ -187,68 +183,6 @@ fn status(head: &[u8]) -> Option<u16> {
     str::from_utf8(code).ok().filter(|_| is_status)?.parse().ok()
 }
 
-async fn socks_connect(
-    stream: &mut TcpStream,
-    destination: &Destination,
-    credentials: Option<&Secret>,
-) -> Result<(), UpstreamError> {
-    const NO_AUTHENTICATION: u8 = 0;
-    const USERNAME_PASSWORD: u8 = 2;
-    let offered: &[u8] = match credentials {
-        None => &[5, 1, NO_AUTHENTICATION],
-        Some(_) => &[5, 2, NO_AUTHENTICATION, USERNAME_PASSWORD],
-    };
-    stream.write_all(offered).await?;
-    let mut chosen = [0; 2];
-    stream.read_exact(&mut chosen).await?;
-    match (chosen, credentials) {
-        ([5, NO_AUTHENTICATION], _) => {}
-        ([5, USERNAME_PASSWORD], Some(Secret(message))) => {
-            stream.write_all(message).await?;
-            let mut answer = [0; 2];
-            stream.read_exact(&mut answer).await?;
-            if answer != [1, 0] {
-                return Err(UpstreamError::Credentials);
-            }
-        }
-        ([5, 0xff], _) => return Err(UpstreamError::Credentials),
-        _ => return Err(UpstreamError::Broken),
-    }
-    stream.write_all(&socks_request(destination)?).await?;
-    let mut answer = [0; 4];
-    stream.read_exact(&mut answer).await?;
-    let [5, code, _, kind] = answer else { return Err(UpstreamError::Broken) };
-    if code != 0 {
-        return Err(UpstreamError::Refused(code.into()));
-    }
-    let address = match kind {
-        1 => 4,
-        3 => usize::from(stream.read_u8().await?),
-        4 => 16,
-        _ => return Err(UpstreamError::Broken),
-    };
-    stream.read_exact(&mut vec![0; address + 2]).await?;
-    Ok(())
-}
-
-fn socks_request(destination: &Destination) -> io::Result<Vec<u8>> {
-    let mut request = vec![5, 1, 0];
-    match &destination.host {
-        OwnedHost::Address(IpAddr::V4(address)) => {
-            request.extend([&[1][..], &address.octets()].concat())
-        }
-        OwnedHost::Address(IpAddr::V6(address)) => {
-            request.extend([&[4][..], &address.octets()].concat())
-        }
-        OwnedHost::Name(name) => {
-            request.extend([3, u8::try_from(name.len()).map_err(io::Error::other)?]);
-            request.extend(name.as_bytes());
-        }
-    }
-    request.extend(destination.port.to_be_bytes());
-    Ok(request)
-}
-
 /// RFC 7617.
 fn basic((user, password): (Vec<u8>, Vec<u8>)) -> Result<HeaderValue, ProxyError> {
     let token = base64(&[&user[..], b":", &password].concat());
@@ -256,12 +190,6 @@ fn basic((user, password): (Vec<u8>, Vec<u8>)) -> Result<HeaderValue, ProxyError
         HeaderValue::try_from(format!("Basic {token}")).map_err(|_| ProxyError::Message)?;
     value.set_sensitive(true);
     Ok(value)
-}
-
-/// RFC 1929; the lengths were judged when the URL was read.
-fn username_password((user, password): (Vec<u8>, Vec<u8>)) -> Secret {
-    let length = |bytes: &[u8]| u8::try_from(bytes.len()).unwrap_or(u8::MAX);
-    Secret([&[1, length(&user)][..], &user, &[length(&password)], &password].concat())
 }
 
 /// RFC 4648 section 4.
@@ -299,8 +227,7 @@ mod tests {
         let value = http.takes_requests().unwrap().unwrap();
         assert_eq!(value, "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==");
         let socks = Upstream::parse("socks5://me:pw@proxy").unwrap();
-        let Language::Socks(Some(Secret(message))) = &socks.language else { panic!("{socks:?}") };
-        assert_eq!(message, b"\x01\x02me\x02pw");
+        assert!(matches!(&socks.language, Language::Socks(Some(_))), "{socks:?}");
         for shown in [format!("{http:?}"), format!("{socks:?}")] {
             assert!(!shown.contains("QWxh") && !shown.contains("pw"), "{shown}");
         }

@@ -1,0 +1,48 @@
+//! What all connections of a sandbox share.
+
+use crate::control::{Broker, Control};
+use crate::error::ProxyError;
+use crate::resolve::Resolver;
+use crate::rules::Rules;
+use crate::upstream::Upstreams;
+use std::sync::Arc;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::OwnedSemaphorePermit;
+
+/// The proxy of one sandbox.
+#[derive(Debug)]
+pub(crate) struct Proxy {
+    pub(crate) rules: Rules,
+    pub(crate) resolver: Resolver,
+    pub(crate) upstreams: Upstreams,
+    pub(crate) broker: Broker,
+}
+
+/// What a client is connected by: a TCP socket, in tests also memory.
+pub(crate) trait Client: AsyncRead + AsyncWrite + Unpin + Send + 'static {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Client for S {}
+
+/// Held as long as a connection is served.
+pub(crate) type Slot = Arc<OwnedSemaphorePermit>;
+
+impl Proxy {
+    /// The proxy of one sandbox.
+    ///
+    /// # Errors
+    /// Returns [`ProxyError::Runtime`] if the control socket cannot be watched.
+    pub(crate) fn new(
+        rules: Rules,
+        resolver: Resolver,
+        upstreams: Upstreams,
+        control: Control,
+    ) -> Result<Arc<Self>, ProxyError> {
+        let broker = control.into_broker()?;
+        Ok(Arc::new(Self { rules, resolver, upstreams, broker }))
+    }
+
+    /// Reports a refused host and port to the broker.
+    pub(crate) fn report(&self, host: &str, port: u16) {
+        self.broker.report(host, port);
+    }
+}
