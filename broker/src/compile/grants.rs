@@ -213,12 +213,8 @@ impl Builder {
             if allowed && visited.is_directory && !kind.is_settled(&visited.cursor) {
                 self.check_case(&visited)?;
             }
-            // Landlock would let what may not be read be moved to where it may.
-            let unreadable = self.grants.brokers_reads && !visited.cursor.access().read;
-            if kind == Kind::Write && allowed && unreadable && visited.is_directory {
-                visited.add_to(&mut on_the_way)?;
             // Nothing lies beneath a file, whatever the rules would say of it.
-            } else if kind.is_settled(&visited.cursor) || !visited.is_directory {
+            if kind.is_settled(&visited.cursor) || !visited.is_directory {
                 if allowed {
                     self.grant_one(kind, visited)?;
                 }

@@ -239,8 +239,7 @@ fn prepare(view: &View, target: Target, call: &FileCall) -> io::Result<Option<Ta
         FileCall::Truncate(spot, length) => {
             let path = target.read_path(spot.path)?;
             let object = path::resolve(target, spot.directory, &path, true, false)?;
-            let wanted = Access::WRITE;
-            let ours = is_content_ours(view, &object, wanted)?;
+            let ours = is_content_ours(view, &object)?;
             Ok(ours.then_some(Task::Truncate(object, length)))
         }
         FileCall::Create(spot, creation) => prepare_creation(view, target, spot, creation),
@@ -260,25 +259,24 @@ pub(crate) fn is_ours(view: &View, entry: &Entry) -> bool {
     view.brokers_entry(entry.directory(), entry.name())
 }
 
-/// Whether an object that is held is the broker's to open for writing: what is opened for both, only if
-/// both are permitted. Else it is Landlock's, which grants neither. Callers leave devices to Landlock.
-pub(crate) fn is_content_ours(view: &View, object: &Object, wanted: Access) -> io::Result<bool> {
+/// Whether an object that is held is the broker's to open for writing, which permits to read it, too. Else it
+/// is Landlock's, which grants neither. Callers leave devices to Landlock.
+pub(crate) fn is_content_ours(view: &View, object: &Object) -> io::Result<bool> {
     // What proc(5) holds is about who opens it.
     if object.is_on_proc()? {
         return Ok(false);
     }
-    if view.denies_object(object.identity(), wanted) {
+    if view.denies_object(object.identity(), Access::WRITE) {
         return Ok(false);
     }
-    let reads = |name: &Path| !wanted.read || view.rules.access(name).read;
     Ok(match object.name()? {
         Name::Nameless(_) => false,
-        Name::Path(name) => reads(&name) && view.content(&name) == Decider::Broker,
+        Name::Path(name) => view.content(&name) == Decider::Broker,
         // A former name says nothing of an object any more if it has others. If it has none, whatever
         // its name can have been must be permitted.
         former @ Name::Former(_) => {
             object.is_unlinked()
-                && former.candidates().all(|name| reads(name) && view.is_writable(name))
+                && former.candidates().all(|name| view.is_writable(name))
                 && former.candidates().nth(1).map(|name| view.content(name))
                     == Some(Decider::Broker)
         }
@@ -549,19 +547,16 @@ fn judge_link(
         Name::Path(name) | Name::Former(name) | Name::Nameless(name) => name,
     };
     let (Some(directory), Some(last)) = (name.parent(), name.file_name()) else { return Ok(None) };
-    let Some((from, from_by)) = view.entry(directory, last) else {
+    let Some((_, from_by)) = view.entry(directory, last) else {
         return Ok(must_answer.then(|| refuse_write(&name)));
     };
-    let Some((to, to_by)) = view.entry(entry.directory(), entry.name()) else {
+    let Some((_, to_by)) = view.entry(entry.directory(), entry.name()) else {
         return Ok(must_answer.then(|| refuse_write(&entry.path())));
     };
     if !must_answer && [from_by, to_by] == [Decider::Landlock; 2] {
         return Ok(None);
     }
-    let stays_unreadable = unlinked || from.access().read || !to.access().read;
-    let denied =
-        view.denies_object(object.identity(), Access { read: to.access().read, write: true });
-    if !stays_unreadable || denied {
+    if view.denies_object(object.identity(), Access::WRITE) {
         return Ok(Some(refuse_write(&name)));
     }
     if object.kind() == FileType::Symlink && leads_astray(view, &entry) {

@@ -109,10 +109,7 @@ fn prepare_write(
                 }
                 // Landlock also restricts what may be asked of a device once it is open.
                 FileType::Directory | FileType::CharacterDevice | FileType::BlockDevice => false,
-                _ => {
-                    let reads = how.flags & OFlags::RWMODE != OFlags::WRONLY;
-                    is_content_ours(view, &object, Access { read: reads, write: true })?
-                }
+                _ => is_content_ours(view, &object)?,
             };
             let kind = object.kind();
             Ok(ours.then_some(Task::Open(object, kind, how)))

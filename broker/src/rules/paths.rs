@@ -3,11 +3,12 @@
 //!
 //! Going down component by component, reads start open: `denyRead` closes a path with all beneath, `allowRead`
 //! opens it again, and on the same path allow wins. Writes start closed: `allowWrite` opens a path with all
-//! beneath, and `denyWrite` closes it for good.
+//! beneath, and `denyWrite` closes it for good. What may not be read may not be written either: who can shift
+//! the content of a file, or put a header in front of it, and execute it, has read it.
 //!
 //! What reads are ruled by must also keep its name: a file that is renamed away from a `denyRead` path can be
-//! read by the next run. So the paths of both read lists count for writes too: content may change there, the
-//! entry may not, and what leads to them is not settled.
+//! read by the next run. So the paths of both read lists count for writes too: the entries there may not
+//! change, and what leads to them is not settled.
 //!
 //! The states that are live in a directory, with the verdict, are its *zone*: they alone decide about all that
 //! is beneath. What moves between directories of one zone keeps its verdict.
@@ -198,7 +199,7 @@ impl Rules {
 impl Cursor {
     /// The verdict on the path the cursor stands at.
     pub(crate) fn access(&self) -> Access {
-        Access { read: self.read.open, write: self.write.open }
+        Access { read: self.read.open, write: self.read.open && self.write.open }
     }
 
     /// Whether no rule further inside can change the verdict on reads.
@@ -208,12 +209,12 @@ impl Cursor {
 
     /// Whether no rule further inside can change the verdict on writes.
     pub(crate) fn write_settled(&self) -> bool {
-        self.write.live.is_empty()
+        self.decides_on_writes().live.is_empty()
     }
 
     /// Whether the entry may be made, removed or replaced, as far as its own name goes.
     pub(crate) fn entry_may_change(&self) -> bool {
-        self.write.open && !self.write.kept
+        self.access().write && !self.write.kept
     }
 
     /// Whether a rule names this entry on the way to what it keeps from being changed beneath.
@@ -243,7 +244,12 @@ impl Cursor {
 
     /// The names inside that could lead to another verdict on writes.
     pub(crate) fn write_names(&self) -> Names {
-        self.write.names()
+        self.decides_on_writes().names()
+    }
+
+    /// What has to change for the verdict on writes to do so: where only reads are closed, that on reads.
+    fn decides_on_writes(&self) -> &Progress {
+        if self.write.open && !self.read.open { &self.read } else { &self.write }
     }
 }
 
@@ -424,9 +430,29 @@ mod tests {
     }
 
     #[test]
+    fn what_may_not_be_read_may_not_be_written() {
+        let rules = rules(&["/r"], &["/r/s/open/no"], &["/r/s", "/r/**/*.key"], &["/r/s/open"]);
+        for (path, writable, settled) in [
+            ("/r/x", true, false),
+            ("/r/s", false, false),
+            ("/r/s/x", false, true),
+            ("/r/s/open", true, false),
+            ("/r/s/open/x", true, false),
+            ("/r/s/open/no", false, true),
+            ("/r/s/open/x.key", false, true),
+            ("/r/a/b.key", false, true),
+        ] {
+            let cursor = cursor(&rules, path);
+            assert_eq!(cursor.access().write, writable, "{path}");
+            assert_eq!(cursor.write_settled(), settled, "{path}");
+        }
+        assert_eq!(cursor(&rules, "/r/s").write_names(), exactly(&["open"]));
+    }
+
+    #[test]
     fn the_root_itself_can_be_named() {
         let all = rules(&["/"], &["/etc"], &["/"], &["/usr"]);
-        assert_eq!(all.access(Path::new("/")), Access { read: false, write: true });
+        assert_eq!(all.access(Path::new("/")), Access::NONE);
         assert_eq!(all.access(Path::new("/usr/bin")), Access { read: true, write: true });
         assert_eq!(all.access(Path::new("/etc/x")), Access { read: false, write: false });
         let all = rules(&["/"], &["/**"], &["/**"], &[]);
@@ -527,8 +553,9 @@ mod tests {
         for (path, expected) in [
             ("/r/x", true),
             ("/r/s", false),
-            ("/r/s/x", true),
+            ("/r/s/x", false),
             ("/r/s/open", false),
+            ("/r/s/open/x", true),
             ("/r/d", false),
         ] {
             assert_eq!(cursor(&rules, path).entry_may_change(), expected, "{path}");
@@ -603,7 +630,7 @@ mod tests {
             opened |= files.allow_write.contains(&path);
             closed |= denies(&files.deny_write);
         }
-        Access { read, write: opened && !closed }
+        Access { read, write: opened && !closed && read }
     }
 
     #[test]

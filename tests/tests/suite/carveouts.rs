@@ -575,18 +575,27 @@ fn what_may_not_be_read_of_proc_is_not_read_beside_brokered_reads() {
 }
 
 #[test]
-fn what_may_only_be_written_is_not_read_by_an_open_for_both() {
+fn what_may_not_be_read_may_not_be_written_either() {
     for_each_user(|user| {
-        let sandbox = Sandbox::of(user).deny_read("drop");
+        let sandbox = Sandbox::of(user).deny_read("drop").allow_read("drop/again");
         let sandbox = ["drop", "both"].iter().fold(sandbox, |sandbox, name| {
             sandbox.dir(format!("work/{name}"));
+            sandbox.dir(format!("work/{name}/again"));
             sandbox.file(format!("work/{name}/file"), "TOPSECRET\n");
             sandbox.allow_write(name).deny_write(format!("{name}/**/*.pem"))
         });
-        sandbox.probe("carve rdwr-read drop/file + carve read drop/file").all_refused();
-        sandbox.probe("carve rdwr-read both/file + carve read both/file").all_allowed();
-        sandbox.sh("echo more >> drop/file").succeeds();
-        assert_eq!(sandbox.read("work/drop/file"), "TOPSECRET\nmore\n");
+        let attacks = |name: &str| {
+            format!(
+                "carve rdwr-read {name}/file + file write {name}/file + file append {name}/file \
+                 + file truncate {name}/file + meta chmod {name}/file + meta utimensat {name}/file \
+                 + file creat {name}/new + file mkdir {name}/new-dir + file unlink {name}/file"
+            )
+        };
+        let before = Snapshot::of(sandbox.path("work/drop"));
+        sandbox.probe(attacks("drop")).all_refused();
+        before.unchanged();
+        sandbox.probe(attacks("both")).all_allowed();
+        sandbox.sh("echo more > drop/again/file && cat drop/again/file").succeeds();
     });
 }
 

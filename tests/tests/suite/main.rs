@@ -16,6 +16,7 @@ mod files;
 mod fuzzing;
 mod lifetime;
 mod local;
+mod matrix;
 mod nested;
 mod network;
 mod policy;

@@ -1,0 +1,183 @@
+//! Two rights on one object must not add up to a third that no rule gives.
+//!
+//! Each cell is a pair of them, used together on an object that the policy keeps from the command, and on
+//! one beside it that it does not keep, where the same must work. What was gained is seen from outside.
+
+use std::fs;
+use std::os::unix::fs::FileExt;
+use tests::{Sandbox, User, for_each_user};
+
+/// What nothing in the sandbox may say of a file that is denied.
+const SECRET: &str = "TOPSECRET";
+
+/// A pair of rights on one object.
+struct Cell {
+    pair: &'static str,
+    /// The rule that keeps the object.
+    rule: fn(Sandbox) -> Sandbox,
+    /// The object, below `work`, and the one beside it.
+    denied: &'static str,
+    allowed: &'static str,
+    /// Uses both rights on the object of this name, and says whether more came of it.
+    gains: fn(&Sandbox, &str) -> bool,
+}
+
+const MATRIX: &[Cell] = &[
+    Cell {
+        pair: "write content and execute",
+        rule: |sandbox| sandbox.deny_read("secret"),
+        denied: "secret",
+        allowed: "plain",
+        gains: |sandbox, name| said(sandbox, &format!("carve header-and-run {name}")),
+    },
+    Cell {
+        pair: "write content and execute, by a glob",
+        rule: |sandbox| sandbox.deny_read("**/*.key"),
+        denied: "dir/a.key",
+        allowed: "dir/a.txt",
+        gains: |sandbox, name| said(sandbox, &format!("carve header-and-run {name}")),
+    },
+    Cell {
+        pair: "write content and execute, in a directory",
+        rule: |sandbox| sandbox.deny_read("keys"),
+        denied: "keys/file",
+        allowed: "dir/file",
+        gains: |sandbox, name| said(sandbox, &format!("carve header-and-run {name}")),
+    },
+    Cell {
+        pair: "write content and execute, by another name",
+        rule: |sandbox| sandbox.deny_read("secret"),
+        denied: "secret-too",
+        allowed: "plain-too",
+        gains: |sandbox, name| said(sandbox, &format!("carve header-and-run {name}")),
+    },
+    Cell {
+        pair: "change metadata and execute",
+        rule: |sandbox| sandbox.deny_read("tool"),
+        denied: "tool",
+        allowed: "twin-tool",
+        gains: |sandbox, name| said(sandbox, &format!("carve chmod-and-run {name}")),
+    },
+    Cell {
+        pair: "link and read",
+        rule: |sandbox| sandbox.deny_read("secret"),
+        denied: "secret",
+        allowed: "plain",
+        gains: |sandbox, name| {
+            said(sandbox, &format!("file link {name} dir/link + carve read dir/link"))
+        },
+    },
+    Cell {
+        pair: "rename and read",
+        rule: |sandbox| sandbox.deny_read("secret"),
+        denied: "secret",
+        allowed: "plain",
+        gains: |sandbox, name| {
+            said(sandbox, &format!("file rename {name} dir/moved + carve read dir/moved"))
+        },
+    },
+    Cell {
+        pair: "rename what holds it and read",
+        rule: |sandbox| sandbox.deny_read("keys/file"),
+        denied: "keys",
+        allowed: "dir",
+        gains: |sandbox, name| {
+            said(sandbox, &format!("file rename {name} moved + carve read moved/file"))
+        },
+    },
+    Cell {
+        pair: "link and write",
+        rule: |sandbox| sandbox.deny_write("secret"),
+        denied: "secret",
+        allowed: "plain",
+        gains: |sandbox, name| {
+            changed(sandbox, name, &format!("file link {name} dir/link + file write dir/link"))
+        },
+    },
+    Cell {
+        pair: "rename and write",
+        rule: |sandbox| sandbox.deny_write("secret"),
+        denied: "secret",
+        allowed: "plain",
+        gains: |sandbox, name| {
+            let attack = format!("file exchange {name} dir/file + file write dir/file");
+            changed(sandbox, name, &attack)
+        },
+    },
+    Cell {
+        pair: "create and read, by a glob",
+        rule: |sandbox| sandbox.deny_read("**/*.key"),
+        denied: "dir/new.key",
+        allowed: "dir/new",
+        gains: |sandbox, name| {
+            sandbox.probe(format!("file creat {name}"));
+            sandbox.path("work").join(name).exists()
+        },
+    },
+    Cell {
+        pair: "inherit for reading and open again for writing",
+        rule: |sandbox| sandbox.deny_write("secret"),
+        denied: "secret",
+        allowed: "plain",
+        gains: |sandbox, name| {
+            let command = sandbox
+                .command_line()
+                .iter()
+                .map(|word| word.to_string_lossy())
+                .fold(String::new(), |line, word| format!("{line} '{word}'"));
+            let script = "echo more >> /dev/stdin; echo more >> /proc/self/fd/0";
+            sandbox.sh_outside(&format!("{command} -- sh -c '{script}' < {name}"));
+            sandbox.read(format!("work/{name}")).contains("more")
+        },
+    },
+];
+
+/// Whether the secret came out.
+fn said(sandbox: &Sandbox, attack: &str) -> bool {
+    let outcome = sandbox.probe(attack);
+    outcome.stdout.contains(SECRET) || outcome.stderr.contains(SECRET)
+}
+
+/// Whether the file has another content, whatever it is called by then.
+fn changed(sandbox: &Sandbox, name: &str, attack: &str) -> bool {
+    let file = fs::File::open(sandbox.path("work").join(name)).unwrap();
+    let content = || {
+        let mut content = vec![0; 4096];
+        let length = file.read_at(&mut content, 0).unwrap();
+        content.truncate(length);
+        content
+    };
+    let before = content();
+    sandbox.probe(attack);
+    content() != before
+}
+
+fn world(user: User, cell: &Cell) -> Sandbox {
+    let sandbox = (cell.rule)(Sandbox::of(user).allow_write("."));
+    let content = format!("{SECRET}{:512}{SECRET}\n", "");
+    for directory in ["dir", "keys"] {
+        sandbox.dir(format!("work/{directory}"));
+    }
+    for name in ["secret", "plain", "dir/a.key", "dir/a.txt", "keys/file", "dir/file"] {
+        sandbox.file(format!("work/{name}"), &content);
+    }
+    for name in ["secret", "plain"] {
+        let name = sandbox.name(format!("work/{name}"));
+        fs::hard_link(&name, format!("{name}-too")).unwrap();
+    }
+    for name in ["tool", "twin-tool"] {
+        sandbox.file(format!("work/{name}"), format!("#!/bin/echo {SECRET}\n"));
+    }
+    sandbox
+}
+
+#[test]
+fn no_pair_of_rights_gives_what_no_rule_gives() {
+    for_each_user(|user| {
+        for cell in MATRIX {
+            let Cell { pair, denied, allowed, gains, .. } = cell;
+            assert!(gains(&world(user, cell), allowed), "{pair}: {allowed} is not denied");
+            assert!(!gains(&world(user, cell), denied), "{pair}: {denied} is denied");
+        }
+    });
+}
