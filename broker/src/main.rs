@@ -1,12 +1,12 @@
 //! The broker: loads the policy, launches the command, answers its notifications, reaps it.
 //!
 //! It runs as the process that the caller started, with the launcher's arguments: the launcher
-//! forks, one side becomes the broker, the other waits for the plan and becomes the command.
+//! clones itself, one side becomes the broker, the other waits for the plan and becomes the command.
 //!
 //! The C library calls `main`, without Rust's own start-up in between. That asks where the stack
 //! ends, which makes the C library read and parse /proc/self/maps, and readies a report of stack
 //! overflows: with the memory that this touches, a tenth of a millisecond of every launch. What
-//! else it does is done here, or by [`Signals::block`] for SIGPIPE.
+//! else it does is done here, or by [`Family::adopt`] for SIGPIPE.
 
 #![cfg_attr(not(test), no_main)]
 
@@ -29,9 +29,11 @@ use common::wire::Handover;
 use report::failure::Failure;
 use rustix::fs::{self, Mode, OFlags};
 use rustix::io::Errno;
-use session::control::Control;
-use session::sandbox::Sandbox;
-use session::supervise::{Family, Signals};
+use rustix::process::{self, Resource, Rlimit};
+use session::child::Child;
+use session::family::Family;
+use session::launch::Tool;
+use session::sandbox;
 use std::ffi::{OsString, c_char, c_int};
 use std::io::Write;
 use std::os::fd::{AsRawFd, IntoRawFd};
@@ -72,51 +74,34 @@ fn supervise(arguments: &[OsString]) -> Result<i32, Failure> {
         .ok_or_else(|| {
             Failure::Usage("landstrip-broker is started by landstrip only".to_owned())
         })?;
-    let control = Control::take_over(&handover).map_err(|e| Failure::system("control", e))?;
-    let signals = Signals::block().map_err(|e| Failure::system("signalfd", e))?;
-    let mut family = Family::adopt(&handover).map_err(|e| Failure::system("subreaper", e))?;
+    let child = Child::take_over(&handover).map_err(|e| Failure::system("control", e))?;
+    let mut family = Family::adopt(&handover).map_err(|e| Failure::system("signals", e))?;
+    raise_descriptor_limit();
 
-    let outcome = obey(arguments, control, &signals, &mut family);
-    let nothing_left = family.end(&signals);
-    let status = match outcome? {
-        Outcome::Ran(sandbox, status) => {
-            sandbox.report(status);
-            status
-        }
-        Outcome::Said(text) => {
-            let mut output = std::io::stdout();
-            // A closed standard output is the caller's choice.
-            let _ = output.write_all(text.as_bytes()).and_then(|()| output.flush());
-            0
+    let status = obey(arguments, child, &mut family);
+    // Of a command that never was, the child is left.
+    if family.end() { status } else { status.and(Err(Failure::left_behind())) }
+}
+
+/// Each call under way takes descriptors, and so does what is held. The command was cloned before and
+/// keeps its limit.
+fn raise_descriptor_limit() {
+    let limit = process::getrlimit(Resource::Nofile);
+    // Without it fewer calls can be under way at once.
+    let _ = process::setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+}
+
+fn obey(arguments: &[OsString], child: Child, family: &mut Family) -> Result<i32, Failure> {
+    let text = match cli::parse(arguments.iter().skip(1).cloned())? {
+        Command::Help => cli::HELP.to_owned(),
+        Command::Version => format!("landstrip {}\n", env!("CARGO_PKG_VERSION")),
+        Command::Check(invocation) => sandbox::check(&invocation, &child)?,
+        Command::Run(invocation, tool) => {
+            return sandbox::run(&invocation, &Tool::of(arguments, tool), child, family);
         }
     };
-    if nothing_left { Ok(status) } else { Err(Failure::left_behind()) }
-}
-
-/// What is left to say when nothing of the command runs any more.
-enum Outcome {
-    /// The tool ran and ended with this status.
-    Ran(Box<Sandbox>, i32),
-    /// landstrip was asked for a text.
-    Said(String),
-}
-
-fn obey(
-    arguments: &[OsString],
-    control: Control,
-    signals: &Signals,
-    family: &mut Family,
-) -> Result<Outcome, Failure> {
-    match cli::parse(arguments.iter().skip(1).cloned())? {
-        Command::Help => Ok(Outcome::Said(cli::HELP.to_owned())),
-        Command::Version => Ok(Outcome::Said(format!("landstrip {}\n", env!("CARGO_PKG_VERSION")))),
-        Command::Check(invocation) => {
-            Ok(Outcome::Said(Sandbox::compile(&invocation, &control, false)?.check()))
-        }
-        Command::Run(invocation, tool) => {
-            let sandbox = Box::new(Sandbox::compile(&invocation, &control, true)?);
-            let status = sandbox.run(arguments, tool, control, signals, family)?;
-            Ok(Outcome::Ran(sandbox, status))
-        }
-    }
+    let mut output = std::io::stdout();
+    // A closed standard output is the caller's choice.
+    let _ = output.write_all(text.as_bytes()).and_then(|()| output.flush());
+    Ok(0)
 }

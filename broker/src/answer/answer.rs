@@ -122,9 +122,14 @@ const PARKED_MAX: usize = 8;
 const STACK: usize = 256 * 1024;
 
 impl Server {
-    /// Serves `listener` by these rules, once [`Server::start`] was called. The broker's own umask is
-    /// the command's until then, and empty from now on.
-    pub(crate) fn new(listener: OwnedFd, judges: Arc<Judges>, traps: Arc<Traps>) -> Arc<Self> {
+    /// Serves `listener` by these rules, once [`Server::start`] was called. `umask` is what the command
+    /// started with; the broker's own is empty.
+    pub(crate) fn new(
+        listener: OwnedFd,
+        judges: Arc<Judges>,
+        traps: Arc<Traps>,
+        umask: Mode,
+    ) -> Arc<Self> {
         Arc::new(Self {
             listener: Listener::new(listener),
             judges,
@@ -134,8 +139,7 @@ impl Server {
             credentials: OnceLock::new(),
             alike: AtomicBool::new(false),
             diverged: AtomicBool::new(false),
-            // What is made for a target has the target's umask, which is computed.
-            umask: process::umask(Mode::empty()),
+            umask,
             umask_set: AtomicBool::new(false),
             crew: Mutex::default(),
             vacancy: Condvar::new(),

@@ -84,6 +84,9 @@ pub(crate) fn is_wanted(network: &Network) -> bool {
 /// # Errors
 /// Returns [`Failure::Internal`] for what the proxy cannot do.
 pub(crate) fn check(network: &Network) -> Result<Option<String>, Failure> {
+    if !is_wanted(network) {
+        return Ok(None);
+    }
     let own = upstream::own_ports(network, &upstream::is_served);
     let upstreams = upstream::choose(network, own, &upstream::is_served)?;
     setup(network, &upstreams)?;
@@ -121,11 +124,16 @@ fn setup(network: &Network, upstreams: &Upstreams<'_>) -> Result<Vec<u8>, Failur
 }
 
 impl Proxy {
-    /// Binds the ports.
+    /// The proxy, if the policy calls for one.
     ///
     /// # Errors
     /// As [`check`], and [`Failure::Internal`] if a port cannot be bound.
-    pub(crate) fn prepare(network: &Network) -> Result<Self, Failure> {
+    pub(crate) fn wanted(network: &Network) -> Result<Option<Self>, Failure> {
+        is_wanted(network).then(|| Self::prepare(network)).transpose()
+    }
+
+    /// Binds the ports.
+    fn prepare(network: &Network) -> Result<Self, Failure> {
         let program = std::fs::read_link("/proc/self/exe")
             .map_err(|error| Failure::Internal("proxy", format!("/proc/self/exe: {error}")))?;
         let [http, socks] = upstream::own_ports(network, &upstream::is_served);

@@ -7,6 +7,8 @@
 pub(crate) mod apart;
 pub(crate) mod holders;
 pub(crate) mod identity;
+pub(crate) mod inherited;
+pub(crate) mod kill;
 pub(crate) mod limits;
 pub(crate) mod listener;
 pub(crate) mod object;

@@ -2,8 +2,10 @@
 //!
 //! A denial that cannot be written is dropped; enforcement never waits for a reader.
 
+use super::failure::Failure;
 use super::stream::{Stream, line};
 use common::trap::{FileOperation, Mechanism, NetworkOperation, Trap};
+use rustix::fd::RawFd;
 use std::collections::HashSet;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
@@ -85,8 +87,20 @@ enum Sink {
 }
 
 impl Traps {
+    /// Collects, or writes to the caller's descriptor `stream`; `debug` also logs each at once.
+    ///
+    /// # Errors
+    /// Returns [`Failure::Usage`] if the descriptor is not open for writing.
+    pub(crate) fn wanted(stream: Option<RawFd>, debug: bool) -> Result<Self, Failure> {
+        let take_over = |number: RawFd| {
+            Stream::take_over(number)
+                .map_err(|_| Failure::Usage(format!("--trap-fd {number} is not open for writing")))
+        };
+        Ok(Self::new(stream.map(take_over).transpose()?, debug))
+    }
+
     /// Collects, or writes to `stream`; `debug` also logs each at once.
-    pub(crate) fn new(stream: Option<Stream>, debug: bool) -> Self {
+    fn new(stream: Option<Stream>, debug: bool) -> Self {
         let sink = stream.map_or_else(
             || Sink::Collected { seen: HashSet::new(), order: Vec::new(), uncounted: 0 },
             Sink::Stream,

@@ -2,10 +2,10 @@
 //!
 //! A line that cannot be written is dropped; nothing ever waits for a reader.
 
-#![allow(unsafe_code)] // for the descriptor that the caller names by its number
-
+use crate::kernel::inherited;
+use crate::kernel::object::own_link;
 use common::trap::Trap;
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
+use rustix::fd::{AsFd, OwnedFd, RawFd};
 use rustix::fs::{self, FileType, Mode, OFlags};
 use rustix::io::{self, Errno, ReadWriteFlags};
 use rustix::net::{self, SendFlags};
@@ -49,14 +49,12 @@ impl Stream {
         if number < 3 {
             return Err(Errno::BADF);
         }
-        // SAFETY: only looked at; whether it is open is just what is asked.
-        let descriptor = unsafe { BorrowedFd::borrow_raw(number) };
-        let mode = fs::fcntl_getfl(descriptor)?;
+        let descriptor = inherited::duplicate(number)?;
+        let mode = fs::fcntl_getfl(&descriptor)?;
         let access = mode & OFlags::RWMODE;
         if mode.contains(OFlags::PATH) || access == OFlags::RDONLY {
             return Err(Errno::BADF);
         }
-        let descriptor = io::fcntl_dupfd_cloexec(descriptor, 3)?;
         Self::new(descriptor)
     }
 
@@ -75,7 +73,7 @@ impl Stream {
     fn new(descriptor: OwnedFd) -> io::Result<Self> {
         let kind = FileType::from_raw_mode(fs::fstat(&descriptor)?.st_mode);
         let reopened = (kind == FileType::Fifo).then(|| {
-            let link = crate::kernel::object::own_link(&descriptor);
+            let link = own_link(&descriptor);
             fs::open(link, OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty())
         });
         let descriptor = reopened.and_then(Result::ok).unwrap_or(descriptor);
@@ -190,6 +188,7 @@ mod tests {
     }
 
     #[test]
+    #[allow(unsafe_code)] // for the ioctl(2) calls of terminals
     fn a_terminal_that_nobody_reads_never_blocks() {
         let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
         let master = fs::open("/dev/ptmx", flags, Mode::empty()).unwrap();

@@ -1,8 +1,12 @@
 //! One run, from the options to the exit status: the story and those who act in it.
 
-pub(crate) mod control;
+pub(crate) mod child;
+pub(crate) mod family;
+mod judges;
+pub(crate) mod launch;
+mod load;
 mod removal;
 mod run;
 pub(crate) mod sandbox;
 mod scratch;
-pub(crate) mod supervise;
+mod signals;

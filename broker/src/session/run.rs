@@ -1,16 +1,18 @@
-//! The loop: child, signals and notifications, until the command has ended.
+//! The loop: child, signals, notifications and proxy, until the command has ended.
 //!
 //! Nothing here blocks but poll(2). Notifications are answered by threads of their own.
 
-use super::control::{Control, Message};
-use super::supervise::{Family, Signals};
+use super::child::{Child, ChildMessage};
+use super::family::Family;
+use super::launch::Tool;
+use super::scratch::Scratch;
 use crate::answer::answer::{Judges, Server};
 use crate::domains::proxy::Proxy;
 use crate::report::denials::Traps;
 use crate::report::failure::Failure;
 use common::exit;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fd::AsFd;
 use rustix::io::Errno;
 use rustix::process::WaitStatus;
 use std::sync::Arc;
@@ -19,104 +21,152 @@ use std::sync::Arc;
 /// once does not wait for them.
 const QUIET: Timespec = Timespec { tv_sec: 0, tv_nsec: 5_000_000 };
 
-/// Serves the command until it has ended; returns its exit status as landstrip's own. `chore` is done
-/// once when there is nothing else to do.
+/// Serves the command until it has ended; returns its exit status as landstrip's own.
 ///
 /// # Errors
-/// Returns the [`Failure`] of a step of the launch, in which case the tool never ran.
-pub(crate) fn until_end(
-    control: Control,
-    signals: &Signals,
+/// Returns the [`Failure`] of a step of the launch, in which case the tool never ran, or because of
+/// which it cannot be served any more.
+pub(super) fn until_end(
+    child: Child,
+    tool: &Tool<'_>,
     family: &mut Family,
     judges: &Arc<Judges>,
     traps: &Arc<Traps>,
-    tool: &[u8],
-    mut chore: Option<impl FnOnce()>,
+    scratch: Option<&Scratch>,
 ) -> Result<i32, Failure> {
-    let mut control = Some(control);
-    let mut server = None;
-    let mut confined = false;
+    let child = Some(child);
+    let mut run = Run { child, tool, confined: false, server: None, judges, traps };
+    let mut chore = scratch;
     loop {
-        let proxy = judges.proxy.as_ref().map(Proxy::control);
-        let limit = chore.as_ref().map(|_| QUIET);
-        let ready = wait(signals, control.as_ref(), server.as_deref(), proxy.as_deref(), limit)
-            .map_err(|errno| Failure::system("poll", errno))?;
+        let ready = run.wait(family, chore.map(|_| QUIET))?;
         if ready.nothing
-            && let Some(chore) = chore.take()
+            && let Some(scratch) = chore.take()
         {
-            chore();
+            scratch.remove_stale_ones();
         }
-        if ready.control {
-            match control.as_mut().map(Control::receive) {
-                Some(Ok(Message::Listening(listener))) if !confined => {
-                    server = Some(Server::new(listener, Arc::clone(judges), Arc::clone(traps)));
-                    confined = true;
-                }
-                // Sent a filter for that: the policy asks for nothing that the broker must do.
-                Some(Ok(Message::Alone)) if !confined => {
-                    traps.log("no seccomp listener is to be had: no denial can be reported");
-                    confined = true;
-                }
-                Some(Ok(Message::Listening(_) | Message::Alone)) => {
-                    return Err(Failure::system("second listener", Errno::BADMSG));
-                }
-                Some(Ok(Message::Failed(step, errno))) => {
-                    return Err(Failure::launch(tool, step, errno));
-                }
-                Some(Ok(Message::Closed)) | None => control = None,
-                Some(Err(errno)) => return Err(Failure::system("control socket", errno)),
-            }
+        if ready.child {
+            run.hear_child(family)?;
         }
-        if let Some(proxy) = judges.proxy.as_ref().filter(|_| ready.proxy) {
-            proxy.attend(traps).map_err(|errno| Failure::system("proxy", errno))?;
+        if ready.proxy {
+            run.attend_proxy()?;
         }
-        if ready.notification
-            && let Some(server) = server.take()
-        {
-            // From the first notification on, threads receive; many commands never cause one.
-            server.start().map_err(|errno| Failure::system("thread", errno))?;
+        if ready.notification {
+            run.start_server()?;
         }
         if ready.sandbox_empty {
-            server = None;
+            run.server = None;
         }
-        if ready.signal {
-            signals
-                .forward(family.command())
-                .map_err(|errno| Failure::system("signalfd", errno))?;
-            let status = family.reap(signals).map_err(|errno| Failure::system("waitpid", errno))?;
-            if let Some(status) = status {
-                // What it said before it died comes first.
-                if let Some(Ok(Message::Failed(step, errno))) =
-                    control.as_mut().map(Control::receive)
-                {
-                    return Err(Failure::launch(tool, step, errno));
-                }
-                if !confined {
-                    return Err(Failure::died());
-                }
-                if let Some(proxy) = &judges.proxy {
-                    // What it refused, it reported before the command knew.
-                    proxy.attend(traps).map_err(|errno| Failure::system("proxy", errno))?;
-                }
-                return Ok(exit_status(status));
-            }
+        if ready.family
+            && let Some(status) =
+                family.attend().map_err(|errno| Failure::system("waitpid", errno))?
+        {
+            return run.end(status);
         }
     }
 }
 
-fn exit_status(status: WaitStatus) -> i32 {
-    match (status.exit_status(), status.terminating_signal()) {
-        (Some(code), _) => code,
-        (None, Some(signal)) => exit::SIGNAL_BASE + signal,
-        (None, None) => exit::FAILED,
+/// What the loop serves, besides the command itself.
+struct Run<'a> {
+    /// Until it has executed the tool, or died.
+    child: Option<Child>,
+    tool: &'a Tool<'a>,
+    /// The filter is in force.
+    confined: bool,
+    server: Option<Arc<Server>>,
+    judges: &'a Arc<Judges>,
+    traps: &'a Arc<Traps>,
+}
+
+impl Run<'_> {
+    /// Takes one message of the child's.
+    fn hear_child(&mut self, family: &Family) -> Result<(), Failure> {
+        match self.child.as_mut().map(Child::receive) {
+            Some(Ok(ChildMessage::Listening(listener))) if !self.confined => {
+                let (judges, traps) = (Arc::clone(self.judges), Arc::clone(self.traps));
+                self.server = Some(Server::new(listener, judges, traps, family.umask()));
+                self.confined = true;
+            }
+            // Sent a filter for that: the policy asks for nothing that the broker must do.
+            Some(Ok(ChildMessage::Alone)) if !self.confined => {
+                self.traps.log("the kernel gives no seccomp listener: no denial can be reported");
+                self.confined = true;
+            }
+            Some(Ok(ChildMessage::Listening(_) | ChildMessage::Alone)) => {
+                return Err(Failure::system("second listener", Errno::BADMSG));
+            }
+            Some(Ok(ChildMessage::Failed(step, errno))) => {
+                return Err(Failure::launch(self.tool.name(), step, errno));
+            }
+            Some(Ok(ChildMessage::Closed)) | None => self.child = None,
+            Some(Err(errno)) => return Err(Failure::system("control socket", errno)),
+        }
+        Ok(())
+    }
+
+    fn attend_proxy(&self) -> Result<(), Failure> {
+        let attended = self.judges.proxy.as_ref().map(|proxy| proxy.attend(self.traps));
+        attended.unwrap_or(Ok(())).map_err(|errno| Failure::system("proxy", errno))
+    }
+
+    /// From the first notification on, threads receive; many commands never cause one.
+    fn start_server(&mut self) -> Result<(), Failure> {
+        let started = self.server.take().map(|server| server.start());
+        started.unwrap_or(Ok(())).map_err(|errno| Failure::system("thread", errno))
+    }
+
+    /// The command has ended with `status`.
+    fn end(mut self, status: WaitStatus) -> Result<i32, Failure> {
+        // What it said before it died comes first.
+        if let Some(Ok(ChildMessage::Failed(step, errno))) = self.child.as_mut().map(Child::receive)
+        {
+            return Err(Failure::launch(self.tool.name(), step, errno));
+        }
+        if !self.confined {
+            return Err(Failure::died());
+        }
+        // What the proxy refused, it reported before the command knew.
+        self.attend_proxy()?;
+        Ok(exit_status(status))
+    }
+
+    /// Waits until there is something to do, or for `limit`.
+    fn wait(&self, family: &Family, limit: Option<Timespec>) -> Result<Ready, Failure> {
+        let proxy = self.judges.proxy.as_ref().map(Proxy::control);
+        let sources = [
+            Some(family.as_fd()),
+            self.child.as_ref().map(AsFd::as_fd),
+            self.server.as_ref().map(|server| server.listener().as_fd()),
+            proxy.as_deref().map(AsFd::as_fd),
+        ];
+        let polled = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
+        let mut fds: Vec<_> = sources.iter().copied().flatten().map(polled).collect();
+        match poll(&mut fds, limit.as_ref()) {
+            Ok(0) => return Ok(Ready { nothing: true, ..Ready::default() }),
+            Ok(_) => {}
+            Err(Errno::INTR) => return Ok(Ready::default()),
+            Err(errno) => return Err(Failure::system("poll", errno)),
+        }
+        let mut polled = fds.iter().map(PollFd::revents);
+        // Those that there are, in their order.
+        let [family, child, listener, proxy] =
+            sources.map(|fd| fd.and_then(|_| polled.next()).unwrap_or(PollFlags::empty()));
+        Ok(Ready {
+            family: !family.is_empty(),
+            child: !child.is_empty(),
+            notification: listener.contains(PollFlags::IN),
+            sandbox_empty: listener.intersects(PollFlags::HUP | PollFlags::ERR),
+            proxy: !proxy.is_empty(),
+            nothing: false,
+        })
     }
 }
 
 /// What there is to do.
 #[derive(Debug, Default)]
 struct Ready {
-    signal: bool,
-    control: bool,
+    /// A signal, or a process that has ended.
+    family: bool,
+    child: bool,
     notification: bool,
     /// No task has the filter any more (seccomp_unotify(2)).
     sandbox_empty: bool,
@@ -126,36 +176,10 @@ struct Ready {
     nothing: bool,
 }
 
-fn wait<'a>(
-    signals: &'a Signals,
-    control: Option<&'a Control>,
-    server: Option<&'a Server>,
-    proxy: Option<&'a OwnedFd>,
-    limit: Option<Timespec>,
-) -> rustix::io::Result<Ready> {
-    let mut fds = vec![PollFd::new(signals, PollFlags::IN)];
-    let mut add = |fd: Option<BorrowedFd<'a>>| {
-        fd.map(|fd| {
-            fds.push(PollFd::from_borrowed_fd(fd, PollFlags::IN));
-            fds.len() - 1
-        })
-    };
-    let control = add(control.map(AsFd::as_fd));
-    let listener = add(server.map(|server| server.listener().as_fd()));
-    let proxy = add(proxy.map(AsFd::as_fd));
-    match poll(&mut fds, limit.as_ref()) {
-        Ok(0) => return Ok(Ready { nothing: true, ..Ready::default() }),
-        Ok(_) => {}
-        Err(Errno::INTR) => return Ok(Ready::default()),
-        Err(errno) => return Err(errno),
+fn exit_status(status: WaitStatus) -> i32 {
+    match (status.exit_status(), status.terminating_signal()) {
+        (Some(code), _) => code,
+        (None, Some(signal)) => exit::SIGNAL_BASE + signal,
+        (None, None) => exit::FAILED,
     }
-    let events = |at: Option<usize>| at.map_or(PollFlags::empty(), |at| fds[at].revents());
-    Ok(Ready {
-        signal: !events(Some(0)).is_empty(),
-        control: !events(control).is_empty(),
-        notification: events(listener).contains(PollFlags::IN),
-        sandbox_empty: events(listener).intersects(PollFlags::HUP | PollFlags::ERR),
-        proxy: !events(proxy).is_empty(),
-        nothing: false,
-    })
 }

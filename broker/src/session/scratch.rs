@@ -5,6 +5,7 @@
 
 use super::removal;
 use crate::kernel::identity::{Identity, identity_of};
+use crate::policy::resolve::Policy;
 use crate::report::errno::strerror;
 use crate::report::failure::Failure;
 use rustix::fd::{AsFd, OwnedFd};
@@ -24,21 +25,40 @@ const STALE_REMOVED_MAX: usize = 10_000;
 
 /// A directory that is removed with all it holds when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Scratch(Held);
+pub(crate) struct Scratch(RunDirectory);
 
 impl Scratch {
+    /// Makes one where `policy` calls for it, and lets it be written.
+    ///
+    /// # Errors
+    /// Returns the [`Failure`] of making it.
+    pub(super) fn wanted(policy: &mut Policy) -> Result<Option<Self>, Failure> {
+        if !policy.built_in {
+            return Ok(None);
+        }
+        let parent = std::env::temp_dir();
+        let failure =
+            |reason: String| Failure::Internal("TMPDIR", format!("{}: {reason}", parent.display()));
+        // Landlock rules and reports go by canonical paths.
+        let canonical =
+            std::fs::canonicalize(&parent).map_err(|error| failure(error.to_string()))?;
+        let scratch = Self::create(&canonical).map_err(|errno| failure(errno.to_string()))?;
+        policy.files.allow_write.push(scratch.path().to_owned());
+        Ok(Some(scratch))
+    }
+
     /// Makes the directory in `parent`, for this user alone.
     ///
     /// # Errors
     /// Returns what getrandom(2), mkdir(2) or open(2) returns.
-    pub(crate) fn create(parent: &Path) -> io::Result<Self> {
+    fn create(parent: &Path) -> io::Result<Self> {
         for _ in 0..ATTEMPTS {
             let mut random = [0; 8];
             rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
             let path = parent.join(format!("{PREFIX}{:016x}", u64::from_ne_bytes(random)));
             // Fails if anything has that name, a symbolic link too.
             fs::mkdir(&path, Mode::RWXU)?;
-            let held = match Held::open(path) {
+            let held = match RunDirectory::open(path) {
                 Err(Errno::NOENT) => continue,
                 held => held?,
             };
@@ -74,15 +94,15 @@ impl Drop for Scratch {
     }
 }
 
-/// A directory of a run, held open. The command was forked before and does not get the descriptor.
+/// A directory of a run, held open. The command was cloned before and does not get the descriptor.
 #[derive(Debug)]
-struct Held {
+struct RunDirectory {
     path: PathBuf,
     directory: OwnedFd,
     identity: Identity,
 }
 
-impl Held {
+impl RunDirectory {
     fn open(path: PathBuf) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let directory = fs::open(&path, flags, Mode::empty())?;
@@ -115,13 +135,13 @@ fn remove_stale(parent: &Path) {
     let names = entries.into_iter().flatten().take(STALE_SEEN_MAX).flatten();
     let names = names.filter_map(|entry| entry.file_name().to_str().ok().map(str::to_owned));
     let candidates = names.filter(|name| is_of_run(name)).map(|name| parent.join(name));
-    let own = |held: &Held| {
+    let own = |held: &RunDirectory| {
         let owner = fs::fstat(&held.directory).map(|stat| stat.st_uid);
         owner == Ok(rustix::process::geteuid().as_raw())
     };
     // Those of runs that go on cost a failed lock each, and do not count.
     let stale = candidates
-        .filter_map(|path| Held::open(path).ok())
+        .filter_map(|path| RunDirectory::open(path).ok())
         .filter(|held| own(held) && held.lock().is_ok());
     let mut left = STALE_REMOVED_MAX;
     for held in stale.take(STALE_TRIED_MAX) {

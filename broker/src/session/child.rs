@@ -1,14 +1,14 @@
-//! The broker's end of the control socket: sends the plan, hears how the child fares.
+//! The child that becomes the command, as the broker talks to it: sends the filter and the plan, hears how
+//! it fares.
 //!
 //! The child sends the listener along with its message (SCM_RIGHTS), unless its filter notifies
 //! sendmsg(2). Then it says the number, the broker takes the listener by that (pidfd_getfd(2)), and
 //! only afterwards sends the plan, with which the child goes on and gives the listener up.
 
-#![allow(unsafe_code)] // to take over the descriptor that the launcher named
-
+use crate::kernel::inherited;
 use common::wire::{Handover, Progress};
-use rustix::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
-use rustix::io::{self, Errno, FdFlags, IoSlice, IoSliceMut};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::{self, Errno, IoSlice, IoSliceMut};
 use rustix::net::{
     self, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags,
@@ -19,7 +19,7 @@ use std::os::fd::RawFd;
 
 /// What the child said.
 #[derive(Debug)]
-pub(crate) enum Message {
+pub(crate) enum ChildMessage {
     /// The filter is in force; this is the listener.
     Listening(OwnedFd),
     /// The filter for where there is no listener is in force.
@@ -30,28 +30,25 @@ pub(crate) enum Message {
     Closed,
 }
 
-/// The socket to the child that becomes the command.
+/// The process that becomes the command, and the socket to it.
 #[derive(Debug)]
-pub(crate) struct Control {
+pub(crate) struct Child {
     socket: OwnedFd,
     /// It lives, or has not been reaped, as long as the launch lasts: its id is no other's.
-    child: Pid,
+    process: Pid,
     /// The plan and the ruleset, if they are not to be sent before the listener was taken.
     withheld: Option<(Vec<u8>, OwnedFd)>,
 }
 
-impl Control {
+impl Child {
     /// Takes over the socket that the launcher left open for the broker.
     ///
     /// # Errors
     /// Returns [`Errno::BADF`] if the launcher left none.
     pub(crate) fn take_over(handover: &Handover) -> io::Result<Self> {
-        // SAFETY: the launcher opened it for this and named it to nobody else; if it is not open,
-        // the next call says so and the process ends.
-        let socket = unsafe { OwnedFd::from_raw_fd(handover.control) };
-        io::fcntl_setfd(&socket, FdFlags::CLOEXEC)?;
-        let child = Pid::from_raw(handover.child).ok_or(Errno::SRCH)?;
-        Ok(Self { socket, child, withheld: None })
+        let socket = inherited::take_over(handover.control)?;
+        let process = Pid::from_raw(handover.child).ok_or(Errno::SRCH)?;
+        Ok(Self { socket, process, withheld: None })
     }
 
     /// Whether the platform lets the broker take descriptors of the command: Docker's default
@@ -69,14 +66,14 @@ impl Control {
 
     /// A duplicate of the child's descriptor `number`.
     fn take(&self, number: RawFd) -> io::Result<OwnedFd> {
-        let pidfd = process::pidfd_open(self.child, PidfdFlags::empty())?;
+        let pidfd = process::pidfd_open(self.process, PidfdFlags::empty())?;
         process::pidfd_getfd(pidfd, number, PidfdGetfdFlags::empty())
     }
 
     /// Sends the filter.
     ///
     /// # Errors
-    /// As [`Control::send_plan`].
+    /// As [`Child::send_plan`].
     pub(crate) fn send_filter(&self, packet: &[u8]) -> io::Result<()> {
         self.send(packet, None)
     }
@@ -121,7 +118,7 @@ impl Control {
     /// # Errors
     /// Returns [`Errno::BADMSG`] for a message that the wire does not know; what taking the listener
     /// and sending the plan return.
-    pub(crate) fn receive(&mut self) -> io::Result<Message> {
+    pub(crate) fn receive(&mut self) -> io::Result<ChildMessage> {
         let mut packet = [0; Progress::SIZE + 1];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
         let mut ancillary = RecvAncillaryBuffer::new(&mut space);
@@ -148,28 +145,28 @@ impl Control {
             return Err(Errno::BADMSG);
         }
         if received.bytes == 0 {
-            return Ok(Message::Closed);
+            return Ok(ChildMessage::Closed);
         }
         match (Progress::decode(&packet[..received.bytes]), descriptors.pop()) {
             (Ok(Progress::Listening), Some(listener)) if descriptors.is_empty() => {
-                Ok(Message::Listening(listener))
+                Ok(ChildMessage::Listening(listener))
             }
             (Ok(Progress::ListeningAs(number)), None) => {
                 let (plan, ruleset) = self.withheld.take().ok_or(Errno::BADMSG)?;
                 let listener = self.take(number)?;
                 self.send(&plan, Some(ruleset.as_fd()))?;
-                Ok(Message::Listening(listener))
+                Ok(ChildMessage::Listening(listener))
             }
-            (Ok(Progress::Alone), None) => Ok(Message::Alone),
+            (Ok(Progress::Alone), None) => Ok(ChildMessage::Alone),
             (Ok(Progress::Failed(step, errno)), None) => {
-                Ok(Message::Failed(step, Errno::from_raw_os_error(errno)))
+                Ok(ChildMessage::Failed(step, Errno::from_raw_os_error(errno)))
             }
             _ => Err(Errno::BADMSG),
         }
     }
 }
 
-impl AsFd for Control {
+impl AsFd for Child {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }

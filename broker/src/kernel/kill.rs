@@ -1,0 +1,28 @@
+//! Signals as the broker sends and takes them itself (kill(2), sigaction(2)).
+
+#![allow(unsafe_code)]
+
+use nix::libc;
+use nix::sys::signal::{SigHandler, Signal, signal};
+use rustix::io::{self, Errno};
+
+/// kill(2) for any signal number, also those that have no name.
+///
+/// # Errors
+/// Returns what kill(2) returns.
+pub(crate) fn send(process: i32, number: i32) -> io::Result<()> {
+    // SAFETY: takes integers.
+    let result = unsafe { libc::kill(process, number) };
+    let errno = || std::io::Error::last_os_error().raw_os_error();
+    if result == 0 { Ok(()) } else { Err(errno().map_or(Errno::IO, Errno::from_raw_os_error)) }
+}
+
+/// Gives a signal its default disposition.
+///
+/// # Errors
+/// Returns what sigaction(2) returns.
+pub(crate) fn reset(number: Signal) -> io::Result<()> {
+    // SAFETY: the default disposition runs no handler.
+    let former = unsafe { signal(number, SigHandler::SigDfl) };
+    former.map(drop).map_err(|errno| Errno::from_raw_os_error(errno as i32))
+}

@@ -1,0 +1,67 @@
+//! From the policy, which is final now, to what notifications are judged by.
+
+use crate::answer::answer::Judges;
+use crate::compile::files;
+use crate::domains::proxy::Proxy;
+use crate::policy::resolve::{Network, Policy};
+use crate::report::failure::Failure;
+use crate::rules::address::{AddressRules, UnixRules};
+use std::path::PathBuf;
+
+/// Compiles `policy` for this kernel.
+///
+/// # Errors
+/// Returns the [`Failure`] that names the path, or what the kernel lacks.
+pub(super) fn compile(
+    policy: Policy,
+    unix: UnixRules,
+    proxy: Option<Proxy>,
+) -> Result<Judges, Failure> {
+    let Policy { files: rules, network, .. } = policy;
+    let (view, ruleset) = files::compile(&rules, !network.allow_network)?;
+    let addresses = addresses(&network, unix, proxy.as_ref());
+    Ok(Judges { addresses, proxy, view, ruleset })
+}
+
+fn addresses(network: &Network, unix: UnixRules, proxy: Option<&Proxy>) -> AddressRules {
+    let ports = [network.http_proxy_port, network.socks_proxy_port];
+    AddressRules {
+        allow_network: network.allow_network,
+        // With domains these ports are landstrip's own, on one address only.
+        loopback_ports: match proxy {
+            None => ports.into_iter().flatten().collect(),
+            Some(_) => Vec::new(),
+        },
+        proxies: proxy.map(Proxy::addresses).unwrap_or_default(),
+        local_binding: network.allow_local_binding,
+        unix,
+    }
+}
+
+/// What follows from these rules and could surprise.
+pub(super) fn notes(judges: &Judges) -> Vec<String> {
+    let mut notes: Vec<String> = sorted(judges.view.grants.unlistable.keys())
+        .map(|path| {
+            format!("what is new in {path} cannot be read: something in it must not be read")
+        })
+        .collect();
+    if judges.view.grants.brokers_reads {
+        let text = "the broker opens every file that is read: something may not be read inside \
+                    what may be written";
+        notes.push(text.to_owned());
+    }
+    if judges.addresses.unix.datagrams {
+        let text = "the broker sends every message that can have an address: a datagram socket is \
+                    listed in allowUnixSockets";
+        notes.push(text.to_owned());
+    }
+    notes
+}
+
+fn sorted<'a>(
+    paths: impl IntoIterator<Item = &'a PathBuf>,
+) -> impl Iterator<Item = std::path::Display<'a>> {
+    let mut paths: Vec<_> = paths.into_iter().collect();
+    paths.sort();
+    paths.into_iter().map(|path| path.display())
+}

@@ -1,0 +1,116 @@
+//! What the child is sent: the filter, then what to become.
+
+use super::child::Child;
+use super::load::Loaded;
+use super::scratch::Scratch;
+use crate::answer::answer::Judges;
+use crate::compile::{filter, plan};
+use crate::domains::proxy::{self, Proxy};
+use crate::kernel::target;
+use crate::policy::resolve::{Network, Policy};
+use crate::report::failure::Failure;
+use crate::rules::address::UnixRules;
+use landstrip_filter::Variant;
+use rustix::fd::AsFd;
+use rustix::io::Errno;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+
+/// What is to run: a word of landstrip's own arguments, with those that follow it.
+#[derive(Debug)]
+pub(crate) struct Tool<'a> {
+    /// Its index in the argument vector.
+    index: usize,
+    name: &'a OsStr,
+}
+
+impl<'a> Tool<'a> {
+    /// The tool that stands at `index` of `arguments`.
+    pub(crate) fn of(arguments: &'a [OsString], index: usize) -> Self {
+        Self { index, name: arguments.get(index).map_or(OsStr::new(""), OsString::as_os_str) }
+    }
+
+    /// As it was written.
+    pub(super) fn name(&self) -> &[u8] {
+        self.name.as_bytes()
+    }
+}
+
+/// Sends the filter that the policy needs, as soon as that is known: the child installs it while the
+/// broker compiles the rest, which takes as long (0.2 ms of a launch).
+///
+/// # Errors
+/// Returns the [`Failure`] of sending it.
+pub(super) fn send_filter(child: &Child, loaded: &Loaded) -> Result<(), Failure> {
+    let Loaded { policy, unix, .. } = loaded;
+    let variant = variant(policy, unix);
+    let alone = match needs_no_broker(policy) {
+        true => filter::program(variant | Variant::ALONE),
+        false => &[],
+    };
+    let packet = plan::encode_filter(unix.datagrams, filter::program(variant), alone)
+        .map_err(|_| Failure::Internal("filter", "it is too long".to_owned()))?;
+    child.send_filter(&packet).map_err(|errno| Failure::system("send the filter", errno))
+}
+
+/// Tells the child to enter the domain and to execute `tool`.
+///
+/// # Errors
+/// Returns [`Failure::Launch`] if `tool` has no name, else that of sending it.
+pub(super) fn send_plan(
+    child: &mut Child,
+    tool: &Tool<'_>,
+    judges: &Judges,
+    scratch: Option<&Scratch>,
+) -> Result<(), Failure> {
+    let candidates = plan::candidates(tool.name, std::env::var_os("PATH").as_deref());
+    if candidates.is_empty() {
+        return Err(Failure::Launch(tool.name().to_vec(), Errno::NOENT));
+    }
+    let proxies = judges.proxy.as_ref().map(Proxy::environment).unwrap_or_default();
+    let mut environment = proxy::borrow(&proxies);
+    environment
+        .extend(scratch.map(|scratch| (OsStr::new("TMPDIR"), Some(scratch.path().as_os_str()))));
+    let packet = plan::encode(tool.index, &candidates, &environment)
+        .map_err(|_| Failure::Internal("plan", "PATH is too long".to_owned()))?;
+    child
+        .send_plan(packet, judges.ruleset.as_fd(), judges.addresses.unix.datagrams)
+        .map_err(|errno| Failure::system("send the plan", errno))
+}
+
+/// Whether Landlock, and a filter that refuses all that the broker would have to judge, give the
+/// command everything that the policy does. What may be written may have its metadata changed, which
+/// Landlock does not know; a directory on the way to what may not be read is listed by the broker;
+/// and it alone can tell one socket address from another.
+fn needs_no_broker(policy: &Policy) -> bool {
+    let files = &policy.files;
+    files.allow_write.is_empty() && files.deny_read.is_empty() && !uses_network(&policy.network)
+}
+
+/// Whether there are addresses that the command may use.
+fn uses_network(network: &Network) -> bool {
+    let ports = [network.http_proxy_port, network.socks_proxy_port];
+    network.allow_network
+        || network.allow_local_binding
+        || network.allow_all_unix_sockets
+        || !network.allow_unix_sockets.is_empty()
+        || ports.iter().any(Option::is_some)
+        || proxy::is_wanted(network)
+}
+
+/// The filter that this policy needs.
+fn variant(policy: &Policy, unix: &UnixRules) -> Variant {
+    let network = &policy.network;
+    let makes_sockets = uses_network(network) && target::duplicates_are_refused();
+    [
+        (Variant::ALLOW_NETWORK, network.allow_network),
+        (Variant::REPORT_READS, !policy.files.deny_read.is_empty()),
+        (Variant::LOCAL_BINDING, network.allow_local_binding),
+        (Variant::ALL_UNIX_SOCKETS, unix.all),
+        (Variant::UNIX_DATAGRAMS, unix.datagrams),
+        (Variant::MAKES_SOCKETS, makes_sockets),
+    ]
+    .into_iter()
+    .filter_map(|(flag, is_set)| is_set.then_some(flag))
+    .collect()
+}

@@ -1,0 +1,56 @@
+//! From the command line to a policy, and what this platform lets it mean.
+
+use super::child::Child;
+use crate::cli;
+use crate::compile::datagrams;
+use crate::policy::callers::Caller;
+use crate::policy::remarks::Remarks;
+use crate::policy::resolve::{Network, Policy};
+use crate::report::denials::Traps;
+use crate::report::errno::strerror;
+use crate::report::failure::Failure;
+use crate::rules::address::UnixRules;
+
+/// A policy as it was written, before what it never may allow is taken out.
+#[derive(Debug)]
+pub(super) struct Loaded {
+    pub(super) policy: Policy,
+    pub(super) remarks: Remarks,
+    pub(super) caller: Caller,
+    /// What it says of Unix sockets.
+    pub(super) unix: UnixRules,
+}
+
+/// Loads the policy that `invocation` names.
+///
+/// # Errors
+/// Returns the [`Failure`] that says what is wrong with it.
+pub(super) fn load(
+    invocation: &cli::Invocation,
+    child: &Child,
+    traps: &Traps,
+) -> Result<Loaded, Failure> {
+    let caller = Caller::of_process()?;
+    let (policy, mut remarks) = Policy::load(&invocation.policies, &caller)?;
+    let unix = unix_rules(&policy.network, &mut remarks, child, traps);
+    Ok(Loaded { policy, remarks, caller, unix })
+}
+
+/// What the policy says of Unix sockets, and whether datagram sockets can be among them: the broker
+/// sends their messages, for which it must be let at the command's descriptors.
+fn unix_rules(network: &Network, remarks: &mut Remarks, child: &Child, traps: &Traps) -> UnixRules {
+    let all = network.allow_all_unix_sockets;
+    let paths = network.allow_unix_sockets.clone();
+    let mut datagrams = !all && datagrams::any_listens(&paths);
+    if datagrams && let Err(errno) = child.can_take_descriptors() {
+        datagrams = false;
+        let warning = format!(
+            "allowUnixSockets: datagram sockets stay refused, because this platform lets no \
+             descriptor be duplicated (pidfd_getfd: {})",
+            strerror(errno)
+        );
+        traps.log(&warning);
+        remarks.warn(warning);
+    }
+    UnixRules { all, paths, datagrams }
+}
