@@ -38,6 +38,8 @@ pub use user::{User, for_each_user};
 pub use victim::Victim;
 pub use world::World;
 
+use std::fs::File;
+use std::io::Write;
 use std::time::{Duration, Instant};
 
 /// How many tries a race gets: `usual`, or what LANDSTRIP_RACE_TRIES says, for a longer look.
@@ -46,6 +48,29 @@ pub fn race_tries(usual: usize) -> usize {
         Ok(tries) => tries.parse().expect("LANDSTRIP_RACE_TRIES is a number"),
         Err(_) => usual,
     }
+}
+
+/// Says why a test, or a part of it, tests nothing here: past the harness, which keeps what a passing test
+/// prints, and in the file that LANDSTRIP_SKIPPED names, for a summary.
+pub fn skipped(why: &str) {
+    let name = std::thread::current().name().unwrap_or_default().to_owned();
+    let line = format!("{name}: {why}\n");
+    let said = std::io::stderr().write_all(format!("!! SKIPPED: {line}").as_bytes());
+    said.expect("standard error");
+    if let Some(path) = std::env::var_os("LANDSTRIP_SKIPPED") {
+        let file = File::options().append(true).create(true).open(path);
+        let written = file.and_then(|mut file| file.write_all(line.as_bytes()));
+        written.expect("the file that LANDSTRIP_SKIPPED names");
+    }
+}
+
+/// Whether the tests run as root, which `what` needs; says so if not.
+pub fn is_root_for(what: &str) -> bool {
+    let is_root = rustix::process::geteuid().is_root();
+    if !is_root {
+        skipped(&format!("{what} needs root"));
+    }
+    is_root
 }
 
 /// Waits until `condition` holds; false after ten seconds without.

@@ -1,6 +1,6 @@
 //! Peers outside the sandbox that record whether they were reached, and by which bytes.
 
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, sockopt};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 use std::io::{ErrorKind, Read};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
@@ -110,6 +110,12 @@ pub fn free_port() -> u16 {
     (0..COUNT).map(port).find(is_free).expect("a free port")
 }
 
+/// A socket that no command of a test inherits.
+fn closed_on_exec(family: AddressFamily, kind: SocketType) -> OwnedFd {
+    let socket = rustix::net::socket_with(family, kind, SocketFlags::CLOEXEC, None);
+    socket.expect("a socket")
+}
+
 /// A TCP listener that never accepts and whose backlog is full: a connect to it blocks.
 #[derive(Debug)]
 pub struct FullBacklog {
@@ -121,8 +127,7 @@ pub struct FullBacklog {
 impl FullBacklog {
     /// Listens on 127.0.0.1 and fills the backlog.
     pub fn new() -> Self {
-        let listener = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None);
-        let listener = listener.expect("a socket");
+        let listener = closed_on_exec(AddressFamily::INET, SocketType::STREAM);
         let any: SocketAddr = "127.0.0.1:0".parse().expect("an address");
         rustix::net::bind(&listener, &any).expect("bind");
         rustix::net::listen(&listener, 0).expect("listen");
@@ -179,7 +184,7 @@ impl UnixPeer {
             "dgram" => SocketType::DGRAM,
             _ => panic!("stream, seqpacket or dgram"),
         };
-        let socket = rustix::net::socket(AddressFamily::UNIX, kind, None).expect("a socket");
+        let socket = closed_on_exec(AddressFamily::UNIX, kind);
         rustix::net::bind(&socket, address).expect("bind");
         let seen = Arc::new(Mutex::new(Seen::default()));
         let shared = Arc::clone(&seen);
@@ -191,7 +196,7 @@ impl UnixPeer {
                 if kind == SocketType::DGRAM {
                     receive(&socket, &shared);
                     shared.lock().expect("peer").connections += 1;
-                } else if let Ok(client) = rustix::net::accept(&socket) {
+                } else if let Ok(client) = rustix::net::accept_with(&socket, SocketFlags::CLOEXEC) {
                     shared.lock().expect("peer").connections += 1;
                     let limit = Some(Duration::from_millis(500));
                     let _ = sockopt::set_socket_timeout(&client, sockopt::Timeout::Recv, limit);

@@ -477,7 +477,7 @@ print(tried(s.send, b'reached'), sendmsg(s, header(b'', b'reached')), tried(s.se
 
 #[test]
 fn a_process_that_became_another_user_is_told_of_as_that_one() {
-    if !User::Caller.is_root() {
+    if !tests::is_root_for("a change of the user") {
         return;
     }
     let (sandbox, good, _bad) = world(User::Caller);

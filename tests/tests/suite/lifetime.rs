@@ -3,7 +3,7 @@
 use nix::sys::signal::Signal;
 use std::fs;
 use std::time::{Duration, Instant};
-use tests::{Sandbox, Snapshot, Terminal, User, eventually, for_each_user};
+use tests::{Sandbox, Snapshot, Terminal, User, eventually, for_each_user, is_root_for};
 
 #[test]
 fn the_exit_status_is_the_commands_own() {
@@ -268,8 +268,7 @@ fn the_terminal_is_the_commands() {
 /// As in a container that a session outside was entered from.
 #[test]
 fn a_session_of_another_pid_namespace_has_its_terminal() {
-    if !rustix::process::geteuid().is_root() {
-        eprintln!("SKIPPED: a PID namespace needs root");
+    if !is_root_for("a PID namespace") {
         return;
     }
     let sandbox = Sandbox::new().allow_write(".").deny_read("secret");
@@ -408,7 +407,7 @@ fn whatever_the_command_makes_of_its_temporary_directory_is_removed() {
 
 #[test]
 fn a_temporary_directory_that_cannot_be_removed_is_told_and_changes_no_status() {
-    if !User::Caller.is_root() {
+    if !is_root_for("another user's file") {
         return;
     }
     let sandbox = with_temporary_directory(User::Nobody);
@@ -472,7 +471,7 @@ fn the_temporary_directory_of_a_killed_run_is_removed_by_a_later_one() {
 
 #[test]
 fn the_temporary_directory_of_another_user_is_left() {
-    if !User::Caller.is_root() {
+    if !is_root_for("another user's file") {
         return;
     }
     let sandbox = with_temporary_directory(User::Nobody);

@@ -223,7 +223,7 @@ fn an_unreadable_target_is_refused_not_obeyed() {
 #[test]
 fn a_process_that_changed_its_user_is_refused_not_helped() {
     let sandbox = Sandbox::new().allow_write(".");
-    if !sandbox.user().is_root() {
+    if !tests::is_root_for("a change of the user") {
         return;
     }
     let peer = tests::TcpPeer::new();

@@ -4,7 +4,9 @@
 use std::net::Shutdown;
 use std::sync::{Arc, Mutex};
 use tests::raw::{FORBIDDEN, OK, UNREACHABLE, answers, encode, get};
-use tests::{NameServer, Origin, Outcome, Sandbox, answering_server, eventually};
+use tests::{
+    NameServer, Origin, Outcome, Sandbox, answering_server, eventually, is_root_for, skipped,
+};
 
 fn sandbox_for(port: u16) -> Sandbox {
     let literal = format!("127.0.0.1:{port}");
@@ -144,17 +146,9 @@ fn with_files(sandbox: &Sandbox, extra: &str, namespaces: &str, request: &str) -
     sandbox.run_outside(words)
 }
 
-fn is_root(what: &str) -> bool {
-    let is_root = rustix::process::geteuid().is_root();
-    if !is_root {
-        eprintln!("SKIPPED: {what} needs root");
-    }
-    is_root
-}
-
 #[test]
 fn an_answer_that_does_not_fit_is_asked_for_over_tcp() {
-    if !is_root("port 53") {
+    if !is_root_for("port 53") {
         return;
     }
     let origin = Origin::new("hello");
@@ -177,7 +171,7 @@ fn an_answer_that_does_not_fit_is_asked_for_over_tcp() {
 /// Two hosts made of network namespaces, of which the other one has a private address.
 #[test]
 fn a_private_address_is_reached_only_for_a_name_that_may_have_one() {
-    if !is_root("a network namespace") {
+    if !is_root_for("a network namespace") {
         return;
     }
     let network = "ip link set lo up; ip link add v0 type veth peer name v1; \
@@ -204,7 +198,7 @@ fn a_private_address_is_reached_only_for_a_name_that_may_have_one() {
     let sandbox = policy("*.test");
     let can = with_files(&sandbox, "ip link add v0 type veth peer name v1 || exit 99;", "-mn", "");
     if can.status == Some(99) {
-        eprintln!("SKIPPED: no virtual network devices here: {can:#?}");
+        skipped(&format!("no virtual network devices here: {can:#?}"));
         return;
     }
     let outcome = with_files(&sandbox, network, "-mn", &request("corp.test"));

@@ -264,8 +264,7 @@ fn other_socks_commands_and_versions_are_refused_in_their_own_words() {
 /// N8: needs the right to bind port 443, which only root has by default.
 #[test]
 fn the_tls_name_must_be_the_permitted_one() {
-    if !rustix::process::geteuid().is_root() {
-        eprintln!("SKIPPED: port 443 needs root");
+    if !tests::is_root_for("port 443") {
         return;
     }
     let peer = Origin::at(443, |_| b"hello".to_vec());
@@ -384,8 +383,7 @@ fn an_occupied_port_is_an_error_and_nothing_runs() {
 /// An own resolver, named by a resolv.conf that only this sandbox's namespace has.
 #[test]
 fn a_name_is_resolved_once_and_a_refused_one_never() {
-    if !rustix::process::geteuid().is_root() {
-        eprintln!("SKIPPED: a mount namespace and port 53 need root");
+    if !tests::is_root_for("a mount namespace and port 53") {
         return;
     }
     let origin = Origin::new("hello");
@@ -462,11 +460,11 @@ fn real_tools_fetch_what_is_permitted_and_nothing_else() {
         &["node", "-e", node],
     ] {
         if sandbox.sh_outside(&format!("command -v {}", tool[0])).status.is_none_or(|s| s != 0) {
-            eprintln!("SKIPPED: no {}", tool[0]);
+            tests::skipped(&format!("there is no {}", tool[0]));
             continue;
         }
         if tool[0] == "node" && !node_knows_proxies(&sandbox) {
-            eprintln!("SKIPPED: this node ignores NODE_USE_ENV_PROXY");
+            tests::skipped("this node ignores NODE_USE_ENV_PROXY");
             continue;
         }
         let url = |name: &str| format!("http://{name}.localhost:{}/", origin.port());

@@ -4,11 +4,10 @@
 //! config-linux.md of the OCI runtime specification say what it means.
 
 use serde_json::{Value, json};
-use std::io::Write;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use tests::{User, World, programs};
+use tests::{User, World, is_root_for, programs, skipped};
 
 /// What Docker leaves to root.
 const CAPABILITIES: &[&str] = &[
@@ -76,8 +75,7 @@ impl Container {
     }
 
     fn empty(name: &str) -> Option<Self> {
-        if !rustix::process::geteuid().is_root() {
-            skipped("runc starts containers without user namespaces for root only");
+        if !is_root_for("a container without user namespaces") {
             return None;
         }
         let world = World::new(User::Nobody);
@@ -226,10 +224,4 @@ impl Container {
             }
         })
     }
-}
-
-/// Says why nothing was tested; not by a macro, whose output is shown of failed tests only.
-fn skipped(why: &str) {
-    let text = format!("!!\n!! SKIPPED: {why}\n!!\n");
-    std::io::stderr().write_all(text.as_bytes()).expect("standard error");
 }

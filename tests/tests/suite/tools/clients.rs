@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
-use tests::{Running, Sandbox, eventually};
+use tests::{Running, Sandbox, eventually, skipped};
 
 const CONTENT: &str = "what only the server knows";
 
@@ -61,7 +61,7 @@ impl Site {
     fn can(&self, check: &str) -> bool {
         let can = self.sandbox.sh_outside(check).status == Some(0);
         if !can {
-            eprintln!("!!\n!! SKIPPED: not here: {check}\n!!");
+            skipped(&format!("not here: {check}"));
         }
         can
     }
@@ -252,7 +252,7 @@ fn repository(files: &Sandbox) {
 fn git_clones_over_ssh() {
     let files = Sandbox::new();
     if files.sh_outside("command -v sshd").status != Some(0) {
-        eprintln!("!!\n!! SKIPPED: no sshd\n!!");
+        skipped("there is no sshd");
         return;
     }
     repository(&files);
@@ -349,7 +349,7 @@ fn a_java_program_fetches() {
         System.out.println(new String(new URL(a[0]).openStream().readAllBytes())); } }";
     site.sandbox.file("work/Fetch.java", source);
     if site.sandbox.sh_outside("java Fetch.java").stderr.contains("jdk.compiler") {
-        eprintln!("!!\n!! SKIPPED: this java has no compiler\n!!");
+        skipped("this java has no compiler");
         return;
     }
     site.only_permitted("java Fetch.java $0/file", CONTENT);

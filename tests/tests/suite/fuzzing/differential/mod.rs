@@ -3,7 +3,7 @@
 //!
 //! A generated script runs in a sandbox, then outside in another tree that was made alike. There the
 //! probe leaves out what the sandbox refused and, by a model of its own, may refuse. All results
-//! and all files must then be equal, and what is denied as it was. `DIFFERENTIAL_SEEDS=1000-2000`
+//! and all files must then be equal, and what is denied as it was. `LANDSTRIP_SEEDS=1000-2000`
 //! tries others than the seeds below; a difference is reported with the shortest script that shows it.
 
 mod generate;
@@ -182,8 +182,8 @@ fn shorten(user: User, names: Names, mut lines: Vec<String>, in_thread: bool) ->
 
 /// The seeds to try.
 fn seeds(default: std::ops::Range<u64>) -> std::ops::Range<u64> {
-    let Ok(asked) = std::env::var("DIFFERENTIAL_SEEDS") else { return default };
-    let (start, end) = asked.split_once('-').expect("DIFFERENTIAL_SEEDS=FROM-TO");
+    let Ok(asked) = std::env::var("LANDSTRIP_SEEDS") else { return default };
+    let (start, end) = asked.split_once('-').expect("LANDSTRIP_SEEDS=FROM-TO");
     start.parse().expect("a number")..end.parse().expect("a number")
 }
 
