@@ -13,6 +13,7 @@ pub(crate) mod parse;
 mod paths;
 pub(crate) mod remarks;
 pub(crate) mod resolve;
+mod unexpanded;
 
 #[cfg(test)]
 pub(crate) mod test_directory;

@@ -7,6 +7,12 @@ pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) 
     known.into_iter().min_by_key(|candidate| distance(word, candidate))
 }
 
+/// As [`nearest`], if the word found is so near that it may be meant.
+pub(crate) fn near<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let length = word.chars().count();
+    nearest(word, known).filter(|found| distance(word, found) <= (length / 3).max(1))
+}
+
 /// Optimal string alignment distance in characters: insertions, deletions, replacements and swaps of
 /// neighbours count one each. A mere change of case costs nothing, because it is the likeliest mistake.
 fn distance(from: &str, to: &str) -> usize {
@@ -57,6 +63,9 @@ mod tests {
         assert_eq!(nearest("denywrites", keys), Some("denyWrite"));
         assert_eq!(nearest("AllowRaed", keys), Some("allowRead"));
         assert_eq!(nearest("x", []), None);
+        assert_eq!(near("denywrites", keys), Some("denyWrite"));
+        assert_eq!(near(".shh", [".aws", ".ssh"]), Some(".ssh"));
+        assert_eq!(near(".env", [".npm", ".aws"]), None);
         assert!(nearest(&"x".repeat(1 << 20), keys).is_some());
     }
 }

@@ -5,7 +5,9 @@ use super::error::{Origin, PolicyError};
 use super::expand::{self, expand};
 use super::keys::{Item, Written};
 use super::locate::{Located, locate};
+use super::nearest::near;
 use super::remarks::Remarks;
+use super::unexpanded;
 use crate::rules::paths::{Files, Rules, push_new};
 use crate::rules::pattern::{Component, Pattern};
 use std::collections::HashSet;
@@ -77,6 +79,9 @@ fn paths(grants: &[Grant]) -> Vec<PathBuf> {
         .collect()
 }
 
+/// How many entries of a directory are compared with a name that is missing there.
+const SIBLINGS_MAX: usize = 10_000;
+
 struct Paths<'a> {
     caller: &'a Caller,
     /// What the allow globs may still look at.
@@ -100,6 +105,9 @@ impl Paths<'_> {
                 ));
             }
             let names_a_link = rest.is_empty();
+            if rest.is_empty() && self.remarks.are_wanted() {
+                self.name_missing(item, &located.path);
+            }
             push_new(&mut patterns, Pattern::new(&located.path, rest));
             for link in located.links {
                 // A link that could be replaced would lead what was denied elsewhere. Reading through it is
@@ -110,6 +118,23 @@ impl Paths<'_> {
             }
         }
         Ok(patterns)
+    }
+
+    /// Says that a denied path is not there, which a mistyped one never is.
+    fn name_missing(&mut self, item: &Item, path: &Path) {
+        // What is missing is the first component that is not there; the rest is beneath it.
+        let missing = path.ancestors().take_while(|path| path.symlink_metadata().is_err());
+        let missing: Vec<&Path> = missing.collect();
+        let Some(first) = missing.last() else { return };
+        let text = item.text.trim_end_matches('/');
+        let mut message = format!("'{text}' does not exist");
+        let written: Vec<&str> = text.split('/').collect();
+        let above = written.len().checked_sub(missing.len()).map(|end| &written[..end]);
+        if let (Some(above), Some(sibling)) = (above, nearest_sibling(first)) {
+            let sibling = [above, &[sibling.as_str()]].concat().join("/");
+            message.push_str(&format!("; did you mean '{sibling}'?"));
+        }
+        self.warn(&item.origin, &message);
     }
 
     fn grants(&mut self, items: &[Item]) -> Result<Vec<Grant>, PolicyError> {
@@ -221,7 +246,7 @@ impl Paths<'_> {
     }
 
     /// Makes a written path absolute and splits it at its first glob.
-    fn interpret(&mut self, item: &Item) -> Result<Split, PolicyError> {
+    fn interpret(&self, item: &Item) -> Result<Split, PolicyError> {
         let error = |message: &str| Err(item.origin.error(message));
         let text = item.text.as_str();
         if text.is_empty() {
@@ -230,6 +255,7 @@ impl Paths<'_> {
         if text.contains('\0') {
             return error("a path cannot contain a NUL byte");
         }
+        unexpanded::check(text).map_err(|message| item.origin.error(message))?;
         let (base, relative) = match text.strip_prefix('~') {
             Some(rest) if rest.is_empty() || rest.starts_with('/') => match &self.caller.home {
                 Some(home) => (home.as_path(), rest),
@@ -256,9 +282,6 @@ impl Paths<'_> {
                 component => split.rest.push(component),
             }
         }
-        if !split.rest.is_empty() && text.contains('{') {
-            self.warn(&item.origin, "braces are ordinary characters in a glob");
-        }
         Ok(split)
     }
 }
@@ -273,6 +296,15 @@ impl Grant {
             origin: item.origin.clone(),
         }
     }
+}
+
+/// The entry beside `path` whose name is so near that it may be meant.
+fn nearest_sibling(path: &Path) -> Option<String> {
+    let name = path.file_name()?.to_str()?;
+    let entries = path.parent()?.read_dir().ok()?.flatten().take(SIBLINGS_MAX);
+    let names: Vec<String> =
+        entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    near(name, names.iter().map(String::as_str)).map(str::to_owned)
 }
 
 fn locate_for(origin: &Origin, path: &Path) -> Result<Located, PolicyError> {

@@ -51,10 +51,11 @@ impl Policy {
     pub(crate) fn load(
         selection: &Selection,
         caller: &Caller,
-    ) -> Result<(Policy, Remarks), PolicyError> {
+        remarks: &mut Remarks,
+    ) -> Result<Policy, PolicyError> {
         match load(selection, caller)? {
-            Loaded::BuiltIn => Ok((Policy::built_in(caller)?, Remarks::default())),
-            Loaded::Files { policy, sources } => resolve(&policy, sources, caller),
+            Loaded::BuiltIn => Policy::built_in(caller),
+            Loaded::Files { policy, sources } => resolve(&policy, sources, caller, remarks),
         }
     }
 
@@ -77,12 +78,12 @@ fn resolve(
     written: &Written,
     sources: Vec<PathBuf>,
     caller: &Caller,
-) -> Result<(Policy, Remarks), PolicyError> {
-    let mut remarks = Remarks::default();
+    remarks: &mut Remarks,
+) -> Result<Policy, PolicyError> {
     written.ignored.iter().for_each(|key| remarks.ignored(key));
-    let (files, sockets) = paths::resolve(written, caller, &mut remarks)?;
-    let network = network(written, sockets, caller, &mut remarks)?;
-    Ok((Policy { built_in: false, files, network, sources }, remarks))
+    let (files, sockets) = paths::resolve(written, caller, remarks)?;
+    let network = network(written, sockets, caller, remarks)?;
+    Ok(Policy { built_in: false, files, network, sources })
 }
 
 fn network(

@@ -21,7 +21,7 @@ pub(super) struct Loaded {
     pub(super) unix: UnixRules,
 }
 
-/// Loads the policy that `invocation` names.
+/// Loads the policy that `invocation` names; adds to `remarks`.
 ///
 /// # Errors
 /// Returns the [`Failure`] that says what is wrong with it.
@@ -29,9 +29,10 @@ pub(super) fn load(
     invocation: &cli::Invocation,
     child: &Child,
     traps: &Traps,
+    mut remarks: Remarks,
 ) -> Result<Loaded, Failure> {
     let caller = Caller::of_process()?;
-    let (policy, mut remarks) = Policy::load(&invocation.policies, &caller)?;
+    let policy = Policy::load(&invocation.policies, &caller, &mut remarks)?;
     let unix = unix_rules(&policy.network, &mut remarks, child, traps);
     Ok(Loaded { policy, remarks, caller, unix })
 }

@@ -10,6 +10,7 @@ use super::scratch::Scratch;
 use crate::cli;
 use crate::compile::protect::protect;
 use crate::domains::proxy::{self, Proxy};
+use crate::policy::remarks::Remarks;
 use crate::report::denials::Traps;
 use crate::report::failure::Failure;
 use std::sync::Arc;
@@ -25,7 +26,7 @@ pub(crate) fn run(
     family: &mut Family,
 ) -> Result<i32, Failure> {
     let traps = Arc::new(Traps::wanted(invocation.trap_fd, invocation.debug)?);
-    let mut loaded = load(invocation, &child, &traps)?;
+    let mut loaded = load(invocation, &child, &traps, Remarks::unwanted())?;
     launch::send_filter(&child, &loaded)?;
     let proxy = Proxy::wanted(&loaded.policy.network)?;
     let scratch = Scratch::wanted(&mut loaded.policy)?;
@@ -47,7 +48,8 @@ pub(crate) fn run(
 /// Returns the [`Failure`] because of which no tool would run.
 pub(crate) fn check(invocation: &cli::Invocation, child: &Child) -> Result<String, Failure> {
     let traps = Traps::wanted(invocation.trap_fd, invocation.debug)?;
-    let Loaded { policy, mut remarks, caller, unix } = load(invocation, child, &traps)?;
+    let loaded = load(invocation, child, &traps, Remarks::wanted())?;
+    let Loaded { policy, mut remarks, caller, unix } = loaded;
     proxy::check(&policy.network)?.iter().for_each(|text| remarks.warn(text));
     let policy = protect(policy, &mut remarks, &caller)?;
     let judges = compile(policy, unix, None)?;

@@ -248,6 +248,42 @@ fn check_says_what_is_wrong_and_runs_nothing() {
 }
 
 #[test]
+fn protection_is_not_lost_to_what_only_a_shell_expands() {
+    for item in ["$HOME/.ssh", "${HOME}/.ssh", "{~/.ssh,~/.aws}"] {
+        let sandbox = Sandbox::new().allow_write(".").deny_read(item);
+        sandbox.dir("home/.ssh");
+        sandbox.file("home/.ssh/id", "Secret");
+        let outcome = sandbox.sh("touch made; cat ~/.ssh/id");
+        outcome.is_error(125, "Internal", "nothing expands");
+        outcome.is_error(125, "Internal", "~/.ssh'");
+        outcome.is_error(125, "Internal", "filesystem.denyRead[0]");
+        assert!(!sandbox.path("work/made").exists(), "{item}");
+    }
+    let sandbox = Sandbox::new().allow_write(".").deny_read("~/.ssh");
+    sandbox.dir("home/.ssh");
+    sandbox.file("home/.ssh/id", "Secret");
+    sandbox.file("home/open", "open");
+    let outcome = sandbox.sh("touch made && cat ~/open; cat ~/.ssh/id");
+    outcome.fails();
+    assert_eq!(outcome.stdout, "open");
+    assert!(sandbox.path("work/made").exists());
+}
+
+#[test]
+fn check_names_a_denied_path_that_does_not_exist() {
+    let sandbox = Sandbox::new().deny_read("~/.shh").options(["--check"]);
+    sandbox.dir("home/.ssh");
+    sandbox.file("home/.ssh/id", "Secret");
+    let outcome = sandbox.run(["true"]);
+    outcome.succeeds();
+    assert!(outcome.stdout.contains("'~/.shh' does not exist; did you mean '~/.ssh'?"));
+    let sandbox = Sandbox::new().deny_read("~/.ssh").options(["--check"]);
+    sandbox.dir("home/.ssh");
+    sandbox.file("home/.ssh/id", "Secret");
+    assert_eq!(sandbox.run(["true"]).stdout, "the policy can be enforced\n");
+}
+
+#[test]
 fn without_a_policy_the_working_directory_and_a_private_tmpdir_are_writable() {
     tests::for_each_user(|user| {
         let sandbox = Sandbox::of(user).without_policy();

@@ -30,18 +30,19 @@ impl Fixture {
     }
 
     fn resolve(&self, yaml: &str) -> Result<Policy, PolicyError> {
-        self.load(yaml).map(|(policy, _)| policy)
+        self.load(yaml, &mut Remarks::unwanted())
     }
 
     fn remarks(&self, yaml: &str) -> Vec<String> {
-        self.load(yaml).unwrap().1.lines().to_vec()
+        let mut remarks = Remarks::wanted();
+        self.load(yaml, &mut remarks).unwrap();
+        remarks.lines().to_vec()
     }
 
-    fn load(&self, yaml: &str) -> Result<(Policy, Remarks), PolicyError> {
-        let file = self.dir.file("policy", yaml);
-        let sources = vec![Source::File(file)];
+    fn load(&self, yaml: &str, remarks: &mut Remarks) -> Result<Policy, PolicyError> {
+        let sources = vec![Source::File(self.dir.file("policy", yaml))];
         let selection = Selection { sources, format: Some(Format::Yaml) };
-        Policy::load(&selection, &self.caller())
+        Policy::load(&selection, &self.caller(), remarks)
     }
 
     /// Resolves one list and returns it relative to the fixture.
@@ -99,6 +100,9 @@ fn what_cannot_be_a_path_is_an_error_in_every_list() {
     for (item, expected) in [
         ("''", "empty path"),
         ("'~root/x'", "'~user' is not supported"),
+        ("'$HOME/.ssh'", "write '~/.ssh' for the home directory"),
+        ("'{~/.ssh,~/.aws}'", "write '~/.ssh', '~/.aws', each as an item of its own"),
+        ("'x{a,b}*'", "nothing expands the braces"),
         ("\"a\\0b\"", "NUL"),
         ("loop", "too many levels of symbolic links"),
         ("loop/x", "too many levels of symbolic links"),
@@ -123,6 +127,36 @@ fn what_cannot_be_a_path_is_an_error_in_every_list() {
             assert_eq!(error.file, Some(f.dir.path("policy")));
         }
     }
+}
+
+#[test]
+fn a_denied_path_that_does_not_exist_is_named_with_its_nearest_sibling() {
+    let f = Fixture::new();
+    for made in ["home/.ssh", "home/.config/app", "work/src"] {
+        f.dir.directory(made);
+    }
+    f.dir.file("home/.netrc", "");
+    for (written, expected) in [
+        ("~/.shh", Some("'~/.shh' does not exist; did you mean '~/.ssh'?")),
+        ("~/.shh/id_rsa", Some("did you mean '~/.ssh'?")),
+        ("~/.confg/app", Some("did you mean '~/.config'?")),
+        ("scr", Some("did you mean 'src'?")),
+        ("./Src/x", Some("did you mean './src'?")),
+        ("~/.aws", Some("'~/.aws' does not exist")),
+        ("~/.ssh", None),
+        ("~/.netrc", None),
+        ("*.key", None),
+    ] {
+        for list in ["denyRead", "denyWrite"] {
+            let remarks = f.remarks(&format!("filesystem: {{{list}: ['{written}']}}")).join("\n");
+            match expected {
+                Some(expected) => assert!(remarks.contains(expected), "{written}: {remarks}"),
+                None => assert_eq!(remarks, "", "{written}"),
+            }
+        }
+    }
+    assert!(!f.remarks("filesystem: {denyRead: [~/.aws]}")[0].contains("did you mean"));
+    assert!(f.remarks("filesystem: {allowWrite: [~/.shh]}").is_empty());
 }
 
 #[test]
@@ -186,11 +220,10 @@ fn allow_globs_become_what_they_match() {
     );
     assert_eq!(f.writable("['**/y', 'b/*']").unwrap(), ["work/b/y", "work/b/x.log"]);
     assert_eq!(f.writable("['a/**']").unwrap(), ["work/a"]);
-    let yaml = "filesystem: {allowWrite: ['*/none', 'x{a,b}*']}";
+    let yaml = "filesystem: {allowWrite: ['*/none']}";
     assert!(f.resolve(yaml).unwrap().files.allow_write.is_empty());
     let warnings = f.remarks(yaml).join("\n");
     assert!(warnings.contains("'*/none' matches nothing"), "{warnings}");
-    assert!(warnings.contains("braces"), "{warnings}");
 }
 
 #[test]
@@ -273,7 +306,8 @@ fn domains_are_checked_and_named_when_open_anyway() {
 fn without_a_policy_the_working_directory_is_all() {
     let mut f = Fixture::new();
     f.variables.push(("HTTP_PROXY", "http://127.0.0.1:3128".to_owned()));
-    let (policy, _) = Policy::load(&Selection::default(), &f.caller()).unwrap();
+    let mut remarks = Remarks::unwanted();
+    let policy = Policy::load(&Selection::default(), &f.caller(), &mut remarks).unwrap();
     let files = Files { allow_write: vec![f.dir.path("work")], ..Files::default() };
     assert_eq!(policy, Policy { built_in: true, files, ..Policy::default() });
 }
