@@ -1,64 +1,22 @@
-//! The system calls that rustix does not offer as stable interfaces, and the entry point.
-//!
-//! The only assembly of the launcher, and all that depends on the architecture.
+//! The system calls that rustix does not offer as stable interfaces.
 
 #![allow(unsafe_code)]
 
-use crate::start::{Arguments, Vector};
-use core::arch::{asm, naked_asm};
+use crate::arch::{self, Begin};
+use crate::vector::Vector;
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicBool, Ordering};
 use rustix::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use rustix::io::{self, Errno};
-use rustix::process::{self, Pid};
-
-#[cfg(not(target_arch = "x86_64"))]
-compile_error!("landstrip knows the system calls of x86-64 only");
-
-const CLONE: usize = 56;
-const EXECVE: usize = 59;
-const EXIT_GROUP: usize = 231;
-const SECCOMP: usize = 317;
-const CLOSE_RANGE: usize = 436;
-const LANDLOCK_CREATE_RULESET: usize = 444;
-const LANDLOCK_ADD_RULE: usize = 445;
-const LANDLOCK_RESTRICT_SELF: usize = 446;
-
-/// Where the kernel starts: the stack holds argc, argv, envp (System V ABI, AMD64 supplement 3.4.1).
-#[unsafe(naked)]
-#[unsafe(no_mangle)]
-extern "C" fn _start() -> ! {
-    naked_asm!("xor ebp, ebp", "mov rdi, rsp", "and rsp, -16", "call {entry}", "ud2", entry = sym entry)
-}
-
-extern "C" fn entry(stack: *mut usize) -> ! {
-    // SAFETY: `_start` passes the initial stack pointer, once, before anything else runs.
-    let arguments = unsafe { Arguments::from_stack(stack) };
-    exit(crate::run(&arguments))
-}
-
-#[panic_handler]
-fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
-    exit(common::exit::FAILED)
-}
-
-/// The unwinder's hook, which unoptimised code of `core` refers to. Panics abort, so nothing calls it.
-#[unsafe(no_mangle)]
-extern "C" fn rust_eh_personality() {}
+use rustix::process;
 
 /// Makes the system call `number`.
 ///
 /// # Safety
 /// The arguments must be what that call expects of its caller, pointers above all.
 unsafe fn syscall(number: usize, arguments: [usize; 5]) -> Result<usize, Errno> {
-    let [a, b, c, d, e] = arguments;
-    let result: isize;
-    // SAFETY: the kernel clobbers rcx and r11 only (syscall(2)); the rest is the caller's contract.
-    unsafe {
-        asm!("syscall", inlateout("rax") number => result, in("rdi") a, in("rsi") b, in("rdx") c,
-             in("r10") d, in("r8") e, lateout("rcx") _, lateout("r11") _, options(nostack));
-    }
-    outcome(result)
+    // SAFETY: the caller's contract.
+    outcome(unsafe { arch::syscall(number, arguments) })
 }
 
 /// What the kernel returned.
@@ -73,12 +31,12 @@ fn outcome(result: isize) -> Result<usize, Errno> {
 pub(crate) fn exit(status: i32) -> ! {
     loop {
         // SAFETY: takes an integer and does not return.
-        let _ = unsafe { syscall(EXIT_GROUP, [status.cast_unsigned() as usize, 0, 0, 0, 0]) };
+        let _ = unsafe { syscall(arch::EXIT_GROUP, [status.cast_unsigned() as usize, 0, 0, 0, 0]) };
     }
 }
 
-/// Starts the process that becomes the command, once; returns its id. It gets `ours` to close and
-/// `theirs` to keep, in a descriptor table of its own.
+/// Starts the process that becomes the command at `begin`, once; returns its id. It gets `stack`, and `ours`
+/// to close and `theirs` to keep, in a descriptor table of its own.
 ///
 /// It shares this process's memory until one of the two executes another program, as vfork(2) has
 /// it, but neither waits for the other. Copying that memory, and copying again what both sides write
@@ -87,14 +45,15 @@ pub(crate) fn exit(status: i32) -> ! {
 ///
 /// # Errors
 /// Returns [`Errno::AGAIN`] or [`Errno::NOMEM`], [`Errno::BUSY`] the second time.
-pub(crate) fn spawn_command(
-    arguments: &Arguments,
+pub(crate) fn spawn(
+    begin: Begin,
+    stack: *mut usize,
     ours: BorrowedFd<'_>,
     theirs: BorrowedFd<'_>,
 ) -> io::Result<i32> {
     const CLONE_VM: usize = 0x100;
     const SIGCHLD: usize = 17;
-    /// Enough for [`crate::become_command`], whose buffers are elsewhere. In .bss, where pages that
+    /// Enough for the child, whose buffers are elsewhere. In .bss, where pages that
     /// stay unused cost nothing.
     static mut STACK: [u128; 4096] = [0; 4096];
     static STARTED: AtomicBool = AtomicBool::new(false);
@@ -102,44 +61,18 @@ pub(crate) fn spawn_command(
         return Err(Errno::BUSY);
     }
     let top = (&raw mut STACK).wrapping_add(1);
-    let launcher = process::getpid();
-    let result: isize;
-    // SAFETY: for this process it is a system call like any other. The child begins at the end of a
-    // stack that nobody else uses, since this is done once, aligned as a call wants it (System V
-    // ABI), and calls a function that does not return.
-    unsafe {
-        asm!(
-            "syscall", "test rax, rax", "jnz 2f",
-            "xor ebp, ebp", "mov rdi, r12", "mov esi, r13d", "mov edx, r14d", "mov ecx, r15d",
-            "call {command}", "ud2",
-            "2:",
-            inlateout("rax") CLONE => result,
-            in("rdi") CLONE_VM | SIGCHLD, in("rsi") top, in("rdx") 0,
-            in("r10") 0, in("r8") 0,
-            in("r12") arguments.stack(), in("r13") ours.as_raw_fd(), in("r14") theirs.as_raw_fd(),
-            in("r15") launcher.as_raw_nonzero().get(), command = sym command,
-            lateout("rcx") _, lateout("r11") _,
-        );
-    }
+    let launcher = process::getpid().as_raw_nonzero().get();
+    let arguments = (stack, ours.as_raw_fd(), theirs.as_raw_fd(), launcher);
+    // SAFETY: nobody else uses the stack, since this is done once, and its elements are aligned to 16.
+    let result = unsafe { arch::clone(CLONE_VM | SIGCHLD, top, begin, arguments) };
     outcome(result).map(|child| i32::try_from(child).unwrap_or(i32::MAX))
-}
-
-/// Where the child of [`spawn_command`] begins.
-extern "C" fn command(stack: *mut usize, ours: i32, theirs: i32, launcher: i32) -> ! {
-    // SAFETY: the initial stack pointer, which `spawn_command` passes on.
-    let arguments = unsafe { Arguments::from_stack(stack) };
-    // SAFETY: open in this process, which has its own descriptor table and nothing else to own it.
-    drop(unsafe { OwnedFd::from_raw_fd(ours) });
-    // SAFETY: as above.
-    let control = unsafe { OwnedFd::from_raw_fd(theirs) };
-    crate::become_command(&arguments, &control, Pid::from_raw(launcher))
 }
 
 /// execve(2). Returns only if it failed.
 pub(crate) fn execve(path: &CStr, argv: Vector, envp: Vector) -> Errno {
     let pointers = [path.as_ptr() as usize, argv.address(), envp.address(), 0, 0];
     // SAFETY: `path` ends with NUL and a `Vector` is a null-terminated array of such strings.
-    match unsafe { syscall(EXECVE, pointers) } {
+    match unsafe { syscall(arch::EXECVE, pointers) } {
         Err(errno) => errno,
         Ok(_) => Errno::NOSYS,
     }
@@ -154,7 +87,7 @@ pub(crate) fn close_on_exec_from(first: u32) -> io::Result<()> {
     const CLOSE_RANGE_CLOEXEC: usize = 4;
     let range = [first as usize, u32::MAX as usize, CLOSE_RANGE_CLOEXEC, 0, 0];
     // SAFETY: takes integers; no descriptor is closed under its owner.
-    unsafe { syscall(CLOSE_RANGE, range) }.map(drop)
+    unsafe { syscall(arch::CLOSE_RANGE, range) }.map(drop)
 }
 
 /// `struct landlock_ruleset_attr` as of ABI 6 (linux/landlock.h).
@@ -173,7 +106,7 @@ pub(crate) struct RulesetAttr {
 pub(crate) fn landlock_create_ruleset(attr: &RulesetAttr) -> io::Result<OwnedFd> {
     let arguments = [core::ptr::from_ref(attr) as usize, size_of::<RulesetAttr>(), 0, 0, 0];
     // SAFETY: the pointer and the size are those of a live attribute structure.
-    let fd = unsafe { syscall(LANDLOCK_CREATE_RULESET, arguments) }?;
+    let fd = unsafe { syscall(arch::LANDLOCK_CREATE_RULESET, arguments) }?;
     Ok(own(fd))
 }
 
@@ -198,7 +131,7 @@ pub(crate) fn landlock_allow_beneath(
     let fd = ruleset.as_raw_fd().cast_unsigned() as usize;
     let pointer = core::ptr::from_ref(&attr) as usize;
     // SAFETY: the pointer is to a live rule of the type that the second argument names.
-    unsafe { syscall(LANDLOCK_ADD_RULE, [fd, RULE_PATH_BENEATH, pointer, 0, 0]) }.map(drop)
+    unsafe { syscall(arch::LANDLOCK_ADD_RULE, [fd, RULE_PATH_BENEATH, pointer, 0, 0]) }.map(drop)
 }
 
 /// landlock_restrict_self(2).
@@ -208,7 +141,7 @@ pub(crate) fn landlock_allow_beneath(
 pub(crate) fn landlock_restrict_self(ruleset: BorrowedFd<'_>) -> io::Result<()> {
     let fd = ruleset.as_raw_fd().cast_unsigned() as usize;
     // SAFETY: takes integers.
-    unsafe { syscall(LANDLOCK_RESTRICT_SELF, [fd, 0, 0, 0, 0]) }.map(drop)
+    unsafe { syscall(arch::LANDLOCK_RESTRICT_SELF, [fd, 0, 0, 0, 0]) }.map(drop)
 }
 
 /// `struct sock_fprog` (linux/filter.h).
@@ -247,7 +180,7 @@ fn seccomp(program: &[u8], flags: usize) -> io::Result<usize> {
     let arguments = [SET_MODE_FILTER, flags, pointer, 0, 0];
     // SAFETY: the program points to `length` instructions that outlive the call; the kernel copies
     // them byte by byte, so that alignment does not matter.
-    unsafe { syscall(SECCOMP, arguments) }
+    unsafe { syscall(arch::SECCOMP, arguments) }
 }
 
 fn own(fd: usize) -> OwnedFd {

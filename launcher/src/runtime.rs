@@ -1,32 +1,34 @@
-//! The memory routines that compiled code calls and no C library supplies here (C11 7.24).
+//! What compiled code expects of a runtime, which no C library supplies here: memory routines (C11 7.24),
+//! and what becomes of a panic.
 //!
-//! Copying and filling use the string instructions, and the loops read volatile, so that the
-//! compiler cannot recognise what they do and turn them into calls of themselves. The launcher moves
-//! a few hundred bytes, so that speed does not matter.
+//! The loops read volatile, so that the compiler cannot recognise what they do and turn them into calls
+//! of themselves. The launcher moves a few hundred bytes, so that speed does not matter.
 
 #![allow(unsafe_code)]
 
-use core::arch::asm;
+use crate::{arch, sys};
+
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
+    sys::exit(common::exit::FAILED)
+}
+
+/// The unwinder's hook, which unoptimised code of `core` refers to. Panics abort, so nothing calls it.
+#[unsafe(no_mangle)]
+extern "C" fn rust_eh_personality() {}
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn memcpy(to: *mut u8, from: *const u8, count: usize) -> *mut u8 {
-    // SAFETY: the caller gives `count` readable and writable bytes that do not overlap; the
-    // direction flag is clear (System V ABI).
-    unsafe {
-        asm!("rep movsb", inout("rcx") count => _, inout("rdi") to => _, inout("rsi") from => _,
-             options(nostack, preserves_flags));
-    }
+    // SAFETY: the caller gives `count` readable and writable bytes that do not overlap.
+    unsafe { arch::copy(to, from, count) };
     to
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn memset(to: *mut u8, value: i32, count: usize) -> *mut u8 {
     let [byte, ..] = value.to_le_bytes();
-    // SAFETY: the caller gives `count` writable bytes; the direction flag is clear (System V ABI).
-    unsafe {
-        asm!("rep stosb", inout("rcx") count => _, inout("rdi") to => _, in("al") byte,
-             options(nostack, preserves_flags));
-    }
+    // SAFETY: the caller gives `count` writable bytes.
+    unsafe { arch::fill(to, byte, count) };
     to
 }
 

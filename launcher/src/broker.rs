@@ -1,0 +1,44 @@
+//! The launcher's own process becomes the broker: the same id, which the caller knows, and the ancestor of
+//! all that the broker supervises.
+
+#![allow(unsafe_code)]
+
+use crate::failure::{Failure, Text};
+use crate::start::Arguments;
+use crate::sys;
+use common::wire::Handover;
+use core::ffi::CStr;
+use core::mem::MaybeUninit;
+use rustix::fs;
+use rustix::io::Errno;
+
+/// Becomes the broker, which is found beside this program or in `../libexec/landstrip/`: never
+/// through PATH or the working directory, where the command could have put another.
+pub(crate) fn execute(
+    arguments: &Arguments,
+    handover: &Handover,
+) -> Result<core::convert::Infallible, Failure> {
+    let mut own = [MaybeUninit::uninit(); Text::SIZE];
+    let (own, _) = fs::readlinkat_raw(fs::CWD, c"/proc/self/exe", &mut own[..])
+        .map_err(|e| Failure("read /proc/self/exe: is /proc mounted?", e))?;
+    let directory = own.iter().rposition(|&b| b == b'/').map_or(&[][..], |slash| &own[..slash]);
+    let mut message = Text::new();
+    handover.write(&mut message).map_err(|_| Failure("handover", Errno::NAMETOOLONG))?;
+    message.push(&[0]).map_err(|_| Failure("handover", Errno::NAMETOOLONG))?;
+    let (argv, envp) = arguments.vectors().ok_or(Failure("argv is empty", Errno::INVAL))?;
+    // SAFETY: argv has an element, and the message ends with NUL and outlives execve(2).
+    unsafe { argv.set(0, message.as_bytes().as_ptr().cast()) };
+    let mut errno = Errno::NOENT;
+    for place in [&b"/landstrip-broker\0"[..], b"/../libexec/landstrip/landstrip-broker\0"] {
+        let mut path = Text::new();
+        let complete = path.push(directory).and_then(|()| path.push(place));
+        complete.map_err(|_| Failure("path of landstrip-broker", Errno::NAMETOOLONG))?;
+        if let Ok(path) = CStr::from_bytes_with_nul(path.as_bytes()) {
+            errno = sys::execve(path, argv, envp);
+        }
+        if errno != Errno::NOENT {
+            break;
+        }
+    }
+    Err(Failure("execute landstrip-broker beside landstrip", errno))
+}

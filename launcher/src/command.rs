@@ -1,0 +1,83 @@
+//! The child: confines itself as the broker says and becomes the command.
+
+#![allow(unsafe_code)]
+
+use crate::start::{self, Arguments};
+use crate::vector::Vector;
+use crate::{confine, plan, sys};
+use common::exit;
+use common::wire::{Plan, Progress, Step};
+use core::ffi::CStr;
+use rustix::fd::{FromRawFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::process::{self, Pid};
+
+/// Where the child begins that [`sys::spawn`] makes.
+pub(crate) extern "C" fn begin(stack: *mut usize, ours: i32, theirs: i32, launcher: i32) -> ! {
+    // SAFETY: the initial stack pointer, which `sys::spawn` passes on.
+    let arguments = unsafe { Arguments::from_stack(stack) };
+    // SAFETY: open in this process, which has its own descriptor table and nothing else to own it.
+    drop(unsafe { OwnedFd::from_raw_fd(ours) });
+    // SAFETY: as above.
+    let control = unsafe { OwnedFd::from_raw_fd(theirs) };
+    become_command(&arguments, &control, Pid::from_raw(launcher))
+}
+
+/// Confines itself as the broker says and executes the tool; tells the broker what went wrong.
+fn become_command(arguments: &Arguments, control: &OwnedFd, broker: Option<Pid>) -> ! {
+    // The broker may have died before the death signal was set: then the parent is another.
+    let orphan = process::set_parent_process_death_signal(Some(process::Signal::KILL)).is_err()
+        || process::getppid() != broker;
+    if orphan {
+        sys::exit(exit::FAILED)
+    }
+    if let Err((step, errno)) = confine_and_execute(arguments, control) {
+        // Nobody is left to tell if the broker does not listen.
+        let _ = plan::tell(control, Progress::Failed(step, errno.raw_os_error()));
+    }
+    sys::exit(exit::FAILED)
+}
+
+/// Returns if the tool cannot be executed; without an error if the broker closed its end, which has
+/// said why then.
+fn confine_and_execute(arguments: &Arguments, control: &OwnedFd) -> Result<(), (Step, Errno)> {
+    let packet = plan::packet();
+    let Some(filter) = plan::receive_filter(control, packet).map_err(at(Step::Plan))? else {
+        return Ok(());
+    };
+    let listener = confine::install_filter(&filter).map_err(at(Step::Filter))?;
+    plan::hand_over(control, listener.as_ref(), filter.by_number).map_err(at(Step::Filter))?;
+    let Some((plan, ruleset)) = plan::receive_plan(control, packet).map_err(at(Step::Plan))? else {
+        return Ok(());
+    };
+    // Until the plan came, the broker may still have had to take it.
+    drop(listener);
+    let environment = arguments.environment(plan.environment).map_err(at(Step::Environment))?;
+    confine::restrict(ruleset).map_err(at(Step::Restrict))?;
+    sys::close_on_exec_from(3).map_err(at(Step::Execute))?;
+    Err((Step::Execute, execute(arguments, &plan, environment)))
+}
+
+fn at(step: Step) -> impl Fn(Errno) -> (Step, Errno) {
+    move |errno| (step, errno)
+}
+
+/// Tries the candidates as execvp(3) does; returns why none could be executed.
+fn execute(arguments: &Arguments, plan: &Plan<'_>, environment: Vector) -> Errno {
+    let mut result = Errno::NOENT;
+    for path in plan.paths.iter().filter_map(|path| CStr::from_bytes_with_nul(path).ok()) {
+        let mut errno = sys::execve(path, arguments.from(plan.argv_index), environment);
+        if errno == Errno::NOEXEC {
+            // A script without an interpreter line: env(1) and the shells run it by sh.
+            let script = arguments.with_shell(plan.argv_index, path);
+            errno = sys::execve(start::SHELL, script, environment);
+        }
+        match errno {
+            Errno::NOENT | Errno::NOTDIR | Errno::STALE | Errno::NODEV | Errno::TIMEDOUT => {}
+            // As execvp(3): remembered, for a later entry of PATH may still be executable.
+            Errno::ACCESS => result = errno,
+            _ => return errno,
+        }
+    }
+    result
+}

@@ -1,0 +1,65 @@
+//! What went wrong before there was a broker to report it.
+
+#![allow(unsafe_code)]
+
+use common::trap::Trap;
+use core::fmt::{self, Write};
+use rustix::fd::BorrowedFd;
+use rustix::io::{self, Errno};
+
+/// A step that failed.
+pub(crate) struct Failure(pub &'static str, pub Errno);
+
+/// Says on standard error what failed. Apart, so that a launch that succeeds has no room for these
+/// texts on its stack: every page that is touched takes time.
+#[cold]
+#[inline(never)]
+pub(crate) fn report(Failure(step, errno): &Failure) {
+    let mut number = Text::new();
+    let _ = fmt::Write::write_fmt(&mut number, format_args!("{}", errno.raw_os_error()));
+    let pairs: [(&str, &[u8]); 3] =
+        [("source", b"launcher"), ("step", step.as_bytes()), ("errno", number.as_bytes())];
+    let mut line = Text::new();
+    if Trap::Internal(&pairs).write_line(&mut line).is_ok() {
+        let _ = io::write(standard_error(), line.as_bytes());
+    }
+}
+
+/// Descriptor 2, for the one line of a failure before there is a broker.
+fn standard_error() -> BorrowedFd<'static> {
+    // SAFETY: nothing here closes descriptor 2; if the caller did, writing to it fails.
+    unsafe { rustix::stdio::stderr() }
+}
+
+/// A text of bounded length on the stack.
+pub(crate) struct Text {
+    bytes: [u8; Self::SIZE],
+    length: usize,
+}
+
+impl Text {
+    /// PATH_MAX of the kernel.
+    pub(crate) const SIZE: usize = 4096;
+
+    pub(crate) fn new() -> Self {
+        Self { bytes: [0; Self::SIZE], length: 0 }
+    }
+
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
+
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> fmt::Result {
+        let end = self.length + bytes.len();
+        let room = self.bytes.get_mut(self.length..end).ok_or(fmt::Error)?;
+        room.copy_from_slice(bytes);
+        self.length = end;
+        Ok(())
+    }
+}
+
+impl Write for Text {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.push(text.as_bytes())
+    }
+}
