@@ -3,6 +3,7 @@
 
 use crate::kernel::identity::{Identity, identity};
 use crate::kernel::object::own_link;
+use nix::libc;
 use rustix::fd::OwnedFd;
 use rustix::fs::{self, Access, AtFlags, Dir, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
@@ -53,7 +54,7 @@ struct Search {
     /// Names by their directory, so that one seen at two mounts counts once.
     known: HashSet<(Identity, OsString)>,
     /// How many names are not known yet.
-    missing: u64,
+    missing: libc::nlink_t,
     found: Vec<PathBuf>,
     entries_left: usize,
 }
