@@ -243,11 +243,12 @@ impl Proxy {
     }
 
     /// The command's environment: the proxies in the words of the common tools, and no password of
-    /// the caller's.
-    pub(crate) fn environment(&self) -> Vec<Change> {
+    /// the caller's. Of the caller's own words only those are kept whose variable passes.
+    pub(crate) fn environment(&self, passes: &dyn Fn(&OsStr) -> bool) -> Vec<Change> {
         let secret = upstream::variables_with_secrets(&self.callers, std::env::vars_os());
         let inherited = |name: &str| {
-            std::env::var_os(name).filter(|_| !secret.iter().any(|variable| variable == name))
+            let is_secret = secret.iter().any(|variable| variable == name);
+            std::env::var_os(name).filter(|_| !is_secret && passes(OsStr::new(name)))
         };
         let ports = [self.http.number, self.socks.number];
         let set = environment(ports, &self.program, &self.direct, &inherited);

@@ -26,6 +26,9 @@ pub(crate) struct Written {
     pub(crate) allow_local_binding: Option<bool>,
     pub(crate) allow_unix_sockets: Vec<Item>,
     pub(crate) allow_all_unix_sockets: Option<bool>,
+    pub(crate) environment_allow: Option<Vec<Item>>,
+    pub(crate) environment_deny: Vec<Item>,
+    pub(crate) environment_set: Vec<Setting>,
     /// The accepted keys that have no effect, as paths such as `network.allowMachLookup`.
     pub(crate) ignored: Vec<&'static str>,
 }
@@ -34,6 +37,14 @@ pub(crate) struct Written {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Item {
     pub(crate) text: String,
+    pub(crate) origin: Origin,
+}
+
+/// A name with a value, and where it was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Setting {
+    pub(crate) name: String,
+    pub(crate) value: String,
     pub(crate) origin: Origin,
 }
 
@@ -53,6 +64,10 @@ pub(crate) struct Key {
 pub(crate) enum Value {
     /// Strings; several policies unite them.
     List(fn(&mut Written) -> &mut Vec<Item>),
+    /// Strings; several policies unite them. Without the key everything is meant, not nothing.
+    Choice(fn(&mut Written) -> &mut Option<Vec<Item>>),
+    /// Strings by name; of several policies the last that has a name counts.
+    Settings(fn(&mut Written) -> &mut Vec<Setting>),
     /// A boolean that is false by default; of several policies the last counts.
     Switch(fn(&mut Written) -> &mut Option<bool>),
     /// A port; of several policies the last counts.
@@ -63,7 +78,7 @@ pub(crate) enum Value {
     NotBuilt(&'static str),
 }
 
-use Value::{Ignored, List, NotBuilt, Port, Switch};
+use Value::{Choice, Ignored, List, NotBuilt, Port, Settings, Switch};
 
 const fn key(path: &'static str, value: Value, summary: &'static str) -> Key {
     Key { path, value, summary }
@@ -143,6 +158,17 @@ pub(crate) static KEYS: &[Key] = &[
         Switch(|w| &mut w.allow_all_unix_sockets),
         "whether every Unix socket that has a path may be",
     ),
+    key(
+        "environment.allow",
+        Choice(|w| &mut w.environment_allow),
+        "variables of the caller that the command gets; all, without this key",
+    ),
+    key(
+        "environment.deny",
+        List(|w| &mut w.environment_deny),
+        "variables that it does not get, even if allow has them",
+    ),
+    key("environment.set", Settings(|w| &mut w.environment_set), "variables with their values"),
     not_built(
         "credentials",
         "hiding credentials is not built; deny the files with filesystem.denyRead",
@@ -240,6 +266,17 @@ impl Written {
         for key in KEYS {
             match key.value {
                 List(list) => unite(list(self), std::mem::take(list(&mut later))),
+                Choice(choice) => {
+                    if let Some(more) = choice(&mut later).take() {
+                        unite(choice(self).get_or_insert_default(), more);
+                    }
+                }
+                Settings(settings) => {
+                    let later = std::mem::take(settings(&mut later));
+                    let settings = settings(self);
+                    settings.retain(|setting| later.iter().all(|new| new.name != setting.name));
+                    settings.extend(later);
+                }
                 Switch(switch) => replace(switch(self), *switch(&mut later)),
                 Port(port) => replace(port(self), *port(&mut later)),
                 Ignored | NotBuilt(_) => {}
@@ -285,7 +322,8 @@ mod tests {
             "keys" => {
                 for key in KEYS {
                     let value = match key.value {
-                        List(_) => "list",
+                        List(_) | Choice(_) => "list",
+                        Settings(_) => "object of strings",
                         Switch(_) => "boolean, default false",
                         Port(_) => "integer from 1 to 65535",
                         Ignored | NotBuilt(_) => continue,

@@ -14,6 +14,7 @@ mod paths;
 pub(crate) mod remarks;
 pub(crate) mod resolve;
 mod unexpanded;
+pub(crate) mod variables;
 
 #[cfg(test)]
 pub(crate) mod test_directory;

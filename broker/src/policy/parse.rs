@@ -3,7 +3,7 @@
 
 use super::document::{self, Entry, Format, Node, Value};
 use super::error::{Origin, PolicyError};
-use super::keys::{self, Item, Key, Written};
+use super::keys::{self, Item, Key, Setting, Written};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -34,6 +34,8 @@ pub(crate) fn parse(bytes: &[u8], format: Format, file: &Path) -> Result<Written
     reader.keys_of(root, "", &mut written)?;
     Ok(written)
 }
+
+const BARE_TILDE: &str = "in YAML a bare ~ means null; write '~' in quotes for the home directory";
 
 /// Turns nodes into values; it knows the file, so that every error can name it.
 struct Reader {
@@ -74,6 +76,14 @@ impl Reader {
         let Entry { node, line, .. } = entry;
         match key.value {
             keys::Value::List(list) => *list(written) = self.list(node, key.path)?,
+            keys::Value::Choice(choice) => {
+                let absent = matches!(node.value, Value::Null);
+                let list = self.list(node, key.path)?;
+                *choice(written) = (!absent).then_some(list);
+            }
+            keys::Value::Settings(settings) => {
+                *settings(written) = self.settings(node, key.path)?;
+            }
             keys::Value::Switch(switch) => *switch(written) = self.boolean(&node, key.path)?,
             keys::Value::Port(port) => *port(written) = self.port(&node, key.path)?,
             keys::Value::Ignored => written.ignored.push(key.path),
@@ -122,11 +132,24 @@ impl Reader {
     fn item(&self, node: Node, field: &str) -> Result<Item, PolicyError> {
         match node.value {
             Value::Text(text) => Ok(Item { text, origin: self.origin(node.line, field) }),
-            Value::Tilde => Err(self
-                .origin(node.line, field)
-                .error("in YAML a bare ~ means null; write '~' in quotes for the home directory")),
+            Value::Tilde => Err(self.origin(node.line, field).error(BARE_TILDE)),
             _ => Err(self.mismatch(&node, field, "a string")),
         }
+    }
+
+    fn settings(&self, node: Node, field: &str) -> Result<Vec<Setting>, PolicyError> {
+        let mut settings = Vec::new();
+        for Entry { key: name, line, node } in self.object(node, field)? {
+            let field = join(field, &keys::shorten(&name));
+            let origin = self.origin(line, &field);
+            match node.value {
+                Value::Text(value) => settings.push(Setting { name, value, origin }),
+                Value::Null => {}
+                Value::Tilde => return Err(origin.error(BARE_TILDE)),
+                _ => return Err(self.mismatch(&node, &field, "a string, in quotes")),
+            }
+        }
+        Ok(settings)
     }
 
     fn boolean(&self, node: &Node, field: &str) -> Result<Option<bool>, PolicyError> {
@@ -344,6 +367,21 @@ ignoreViolations:
                 "network.mitmProxy",
                 "would add protection",
             ),
+            (
+                Format::Yaml,
+                "environment:\n  set:\n    A: 1\n",
+                3,
+                "environment.set.A",
+                "expected a string, in quotes, found integer 1",
+            ),
+            (
+                Format::Yaml,
+                "environment:\n  set: [A]\n",
+                2,
+                "environment.set",
+                "expected an object, found an array",
+            ),
+            (Format::Json, "{\"environment\":\n{\"alow\":[]}}", 2, "environment.alow", "'allow'"),
             (Format::Json, "{\"credentials\":{}}", 1, "credentials", "would add protection"),
             (Format::Json, "{\"network\":{},\n\"network\":{}}", 2, "", "duplicate key 'network'"),
         ] {
@@ -353,6 +391,23 @@ ignoreViolations:
             assert_eq!(error.field.clone().unwrap_or_default(), field, "{text}: {error}");
             assert!(error.message.contains(expected), "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn an_environment_merges_by_name_and_a_list_that_is_absent_restricts_nothing() {
+        let yaml = |text| parse(text, Format::Yaml).unwrap();
+        let mut policy = yaml("environment: {deny: [A], set: {X: '1', Y: '1'}}");
+        policy.merge(yaml("environment: {deny: [B, A], set: {Y: '2', Z: '2'}}"));
+        assert_eq!(policy.environment_allow, None);
+        assert_eq!(texts(&policy.environment_deny), ["A", "B"]);
+        let set = policy.environment_set.iter();
+        let set: Vec<_> = set.map(|set| format!("{}={}", set.name, set.value)).collect();
+        assert_eq!(set, ["X=1", "Y=2", "Z=2"]);
+        policy.merge(yaml("environment: {allow: []}"));
+        assert_eq!(policy.environment_allow, Some(vec![]));
+        policy.merge(yaml("environment: {allow: [C]}"));
+        policy.merge(yaml("environment: {allow: }"));
+        assert_eq!(texts(&policy.environment_allow.unwrap()), ["C"]);
     }
 
     #[test]

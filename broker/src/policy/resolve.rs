@@ -8,6 +8,7 @@ use super::load::{Loaded, Selection, load};
 use super::locate::locate;
 use super::paths;
 use super::remarks::Remarks;
+use super::variables::Variables;
 use crate::rules::paths::Files;
 use std::path::{Path, PathBuf};
 
@@ -18,6 +19,8 @@ pub(crate) struct Policy {
     pub(crate) built_in: bool,
     pub(crate) files: Files,
     pub(crate) network: Network,
+    /// What of the caller's environment the command gets.
+    pub(crate) variables: Variables,
     /// The canonical paths of the policy files in force, and of the symbolic links that led to them. The caller
     /// denies writing them.
     pub(crate) sources: Vec<PathBuf>,
@@ -83,7 +86,8 @@ fn resolve(
     written.ignored.iter().for_each(|key| remarks.ignored(key));
     let (files, sockets) = paths::resolve(written, caller, remarks)?;
     let network = network(written, sockets, caller, remarks)?;
-    Ok(Policy { built_in: false, files, network, sources })
+    let variables = Variables::resolve(written)?;
+    Ok(Policy { built_in: false, files, network, variables, sources })
 }
 
 fn network(

@@ -99,7 +99,8 @@ impl Component {
         Ok(Component::Glob(Glob { tokens }))
     }
 
-    fn matches(&self, name: &[u8]) -> bool {
+    /// Whether it stands for `name`, among others.
+    pub(crate) fn matches(&self, name: &[u8]) -> bool {
         match self {
             Component::Literal(literal) => literal == name,
             Component::Glob(glob) => glob.matches(name),

@@ -13,13 +13,13 @@ use std::path::PathBuf;
 /// # Errors
 /// Returns the [`Failure`] that names the path, or what the kernel lacks.
 pub(super) fn compile(
-    policy: Policy,
+    policy: &Policy,
     unix: UnixRules,
     proxy: Option<Proxy>,
 ) -> Result<Judges, Failure> {
     let Policy { files: rules, network, .. } = policy;
-    let (view, ruleset) = files::compile(&rules, !network.allow_network)?;
-    let addresses = addresses(&network, unix, proxy.as_ref());
+    let (view, ruleset) = files::compile(rules, !network.allow_network)?;
+    let addresses = addresses(network, unix, proxy.as_ref());
     Ok(Judges { addresses, proxy, view, ruleset })
 }
 

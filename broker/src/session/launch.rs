@@ -5,14 +5,17 @@ use super::load::Loaded;
 use super::scratch::Scratch;
 use crate::answer::answer::Judges;
 use crate::compile::{filter, plan};
-use crate::domains::proxy::{self, Proxy};
+use crate::domains::proxy::{self, Change, Proxy};
 use crate::kernel::target;
 use crate::policy::resolve::{Network, Policy};
+use crate::policy::variables::Variables;
 use crate::report::failure::Failure;
 use crate::rules::address::UnixRules;
 use landstrip_filter::Variant;
 use rustix::fd::AsFd;
 use rustix::io::Errno;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
@@ -60,22 +63,43 @@ pub(super) fn send_filter(child: &Child, loaded: &Loaded) -> Result<(), Failure>
 pub(super) fn send_plan(
     child: &mut Child,
     tool: &Tool<'_>,
+    variables: &Variables,
     judges: &Judges,
     scratch: Option<&Scratch>,
 ) -> Result<(), Failure> {
-    let candidates = plan::candidates(tool.name, std::env::var_os("PATH").as_deref());
+    // As env(1): a PATH that is set counts.
+    let callers = std::env::var_os("PATH");
+    let path = variables.value("PATH").or(callers.as_deref());
+    let candidates = plan::candidates(tool.name, path);
     if candidates.is_empty() {
         return Err(Failure::Launch(tool.name().to_vec(), Errno::NOENT));
     }
-    let proxies = judges.proxy.as_ref().map(Proxy::environment).unwrap_or_default();
-    let mut environment = proxy::borrow(&proxies);
-    environment
-        .extend(scratch.map(|scratch| (OsStr::new("TMPDIR"), Some(scratch.path().as_os_str()))));
-    let packet = plan::encode(tool.index, &candidates, &environment)
-        .map_err(|_| Failure::Internal("plan", "PATH is too long".to_owned()))?;
+    let environment = environment(variables, judges.proxy.as_ref(), scratch);
+    let packet = plan::encode(tool.index, &candidates, &proxy::borrow(&environment))
+        .map_err(|_| Failure::Internal("plan", "PATH or environment.set is too long".to_owned()))?;
     child
         .send_plan(packet, judges.ruleset.as_fd(), judges.addresses.unix.datagrams)
         .map_err(|errno| Failure::system("send the plan", errno))
+}
+
+/// What is different in the command's environment from the caller's. What the policy sets counts most,
+/// then what landstrip has to set.
+fn environment(
+    variables: &Variables,
+    proxy: Option<&Proxy>,
+    scratch: Option<&Scratch>,
+) -> Vec<Change> {
+    let mut changes: BTreeMap<_, _> = std::env::vars_os()
+        .filter(|(name, _)| !variables.pass(name))
+        .map(|(name, _)| (Cow::from(name), None))
+        .collect();
+    let pass = |name: &OsStr| variables.pass(name);
+    changes.extend(proxy.into_iter().flat_map(|proxy| proxy.environment(&pass)));
+    let temporary = scratch.map(|scratch| scratch.path().as_os_str().to_owned());
+    changes.extend(temporary.map(|path| (OsStr::new("TMPDIR").into(), Some(path))));
+    let set = variables.set().map(|(name, value)| (name.to_owned().into(), Some(value.to_owned())));
+    changes.extend(set);
+    changes.into_iter().collect()
 }
 
 /// Whether Landlock, and a filter that refuses all that the broker would have to judge, give the

@@ -32,8 +32,8 @@ pub(crate) fn run(
     let scratch = Scratch::wanted(&mut loaded.policy)?;
     let Loaded { policy, mut remarks, caller, unix } = loaded;
     let policy = protect(policy, &mut remarks, &caller)?;
-    let judges = Arc::new(compile(policy, unix, proxy)?);
-    launch::send_plan(&mut child, tool, &judges, scratch.as_ref())?;
+    let judges = Arc::new(compile(&policy, unix, proxy)?);
+    launch::send_plan(&mut child, tool, &policy.variables, &judges, scratch.as_ref())?;
     let status = run::until_end(child, tool, family, &judges, &traps, scratch.as_ref());
     // Also of a command that could not be served to its end: before its directory is removed.
     let nothing_left = family.end();
@@ -52,7 +52,7 @@ pub(crate) fn check(invocation: &cli::Invocation, child: &Child) -> Result<Strin
     let Loaded { policy, mut remarks, caller, unix } = loaded;
     proxy::check(&policy.network)?.iter().for_each(|text| remarks.warn(text));
     let policy = protect(policy, &mut remarks, &caller)?;
-    let judges = compile(policy, unix, None)?;
+    let judges = compile(&policy, unix, None)?;
     notes(&judges).iter().for_each(|text| remarks.note(text));
     let lines = remarks.lines().iter().map(String::as_str);
     Ok(lines.chain(["the policy can be enforced\n"]).collect::<Vec<_>>().join("\n"))

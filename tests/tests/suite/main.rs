@@ -12,6 +12,7 @@ mod carveouts;
 mod container;
 mod control;
 mod datagrams;
+mod environment;
 mod files;
 mod fuzzing;
 mod lifetime;

@@ -1,0 +1,138 @@
+//! Which of the caller's environment variables the command gets, and which values are set. Pure.
+
+use super::error::PolicyError;
+use super::keys::{Item, Setting, Written};
+use crate::rules::pattern::Component;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+/// The rules for the command's environment. By default it gets all of the caller's.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(crate) struct Variables {
+    /// Names and globs of those that it gets; all, if there is no list.
+    allow: Option<Vec<Component>>,
+    /// Names and globs of those that it does not get, even so.
+    deny: Vec<Component>,
+    /// What it gets whatever the caller has, by name.
+    set: Vec<(String, String)>,
+}
+
+impl Variables {
+    /// What the keys of `environment` say.
+    ///
+    /// # Errors
+    /// Returns the first [`PolicyError`]: what can be no name of a variable, or no value.
+    pub(crate) fn resolve(written: &Written) -> Result<Variables, PolicyError> {
+        let names = |items: &[Item]| items.iter().map(name).collect::<Result<_, _>>();
+        Ok(Variables {
+            allow: written.environment_allow.as_deref().map(names).transpose()?,
+            deny: names(&written.environment_deny)?,
+            set: written.environment_set.iter().map(setting).collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// Whether the command gets the caller's variable `name`.
+    pub(crate) fn pass(&self, name: &OsStr) -> bool {
+        let listed = |list: &[Component]| list.iter().any(|listed| listed.matches(name.as_bytes()));
+        self.allow.as_deref().is_none_or(listed) && !listed(&self.deny)
+    }
+
+    /// What is set.
+    pub(crate) fn set(&self) -> impl Iterator<Item = (&OsStr, &OsStr)> {
+        self.set.iter().map(|(name, value)| (OsStr::new(name), OsStr::new(value)))
+    }
+
+    /// The value that `name` is set to.
+    pub(crate) fn value(&self, name: &str) -> Option<&OsStr> {
+        self.set().find(|(set, _)| *set == name).map(|(_, value)| value)
+    }
+}
+
+fn name(item: &Item) -> Result<Component, PolicyError> {
+    let error = |message: String| item.origin.error(message);
+    let text = item.text.trim();
+    if let Some(wrong) = wrong_name(text) {
+        return Err(error(wrong));
+    }
+    match Component::parse(text.as_bytes()).map_err(|wrong| error(format!("'{text}': {wrong}")))? {
+        Component::AnyDepth => Err(error("'**' is for paths; write '*'".to_owned())),
+        name => Ok(name),
+    }
+}
+
+fn setting(setting: &Setting) -> Result<(String, String), PolicyError> {
+    let Setting { name, value, origin } = setting;
+    match wrong_name(name) {
+        Some(wrong) => Err(origin.error(wrong)),
+        None if value.contains('\0') => Err(origin.error("a value cannot contain a NUL byte")),
+        None => Ok((name.clone(), value.clone())),
+    }
+}
+
+fn wrong_name(name: &str) -> Option<String> {
+    if let Some(bare) = name.strip_prefix('$').filter(|bare| !bare.is_empty()) {
+        return Some(format!("write the name of the variable without '$': '{bare}'"));
+    }
+    if let Some((bare, _)) = name.split_once('=') {
+        return Some(format!("'{bare}' alone is the name; environment.set has values"));
+    }
+    match name {
+        "" => Some("empty name of a variable".to_owned()),
+        _ if name.contains('\0') => Some("a name cannot contain a NUL byte".to_owned()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::super::document::Format;
+    use super::super::parse::parse;
+    use super::*;
+    use std::path::Path;
+
+    fn variables(yaml: &str) -> Result<Variables, PolicyError> {
+        Variables::resolve(&parse(yaml.as_bytes(), Format::Yaml, Path::new("/p")).unwrap())
+    }
+
+    #[test]
+    fn the_command_gets_what_is_allowed_and_not_denied() {
+        const NAMES: [&str; 5] = ["PATH", "HOME", "GH_TOKEN", "AWS_REGION", "_TOKEN"];
+        for (yaml, expected) in [
+            ("{}", "PATH HOME GH_TOKEN AWS_REGION _TOKEN"),
+            ("environment: {allow: }", "PATH HOME GH_TOKEN AWS_REGION _TOKEN"),
+            ("environment: {allow: []}", ""),
+            ("environment: {allow: [PATH, 'H*']}", "PATH HOME"),
+            ("environment: {deny: ['*_TOKEN', 'AWS_*']}", "PATH HOME"),
+            ("environment: {allow: ['*_*'], deny: ['?*_TOKEN']}", "AWS_REGION _TOKEN"),
+            ("environment: {deny: 'PATH\n[A-G]*'}", "HOME _TOKEN"),
+            ("environment: {deny: [path, OME, HOM]}", "PATH HOME GH_TOKEN AWS_REGION _TOKEN"),
+            ("environment: {deny: ['*']}", ""),
+        ] {
+            let variables = variables(yaml).unwrap();
+            let passed = NAMES.into_iter().filter(|name| variables.pass(OsStr::new(name)));
+            assert_eq!(passed.collect::<Vec<_>>().join(" "), expected, "{yaml}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_name_or_value_is_an_error_with_its_place() {
+        for (yaml, field, expected) in [
+            ("environment: {deny: [$HOME]}", "environment.deny[0]", "without '$': 'HOME'"),
+            ("environment: {allow: [A, 'B=1']}", "environment.allow[1]", "environment.set has"),
+            ("environment: {deny: ['']}", "environment.deny[0]", "empty name"),
+            ("environment: {deny: ['**']}", "environment.deny[0]", "write '*'"),
+            ("environment: {deny: ['[a']}", "environment.deny[0]", "closing ']'"),
+            ("environment: {set: {'A=B': c}}", "environment.set.A=B", "environment.set has values"),
+            ("environment: {set: {A: \"b\\0\"}}", "environment.set.A", "NUL"),
+        ] {
+            let error = variables(yaml).unwrap_err();
+            assert_eq!(error.field.as_deref(), Some(field), "{yaml}");
+            assert!(error.message.contains(expected), "{yaml}: {error}");
+        }
+        let variables = variables("environment: {set: {A: b, EMPTY: ''}}").unwrap();
+        assert_eq!(variables.value("A"), Some(OsStr::new("b")));
+        assert_eq!(variables.value("EMPTY"), Some(OsStr::new("")));
+        assert_eq!(variables.value("B"), None);
+    }
+}

@@ -1,0 +1,100 @@
+//! The environment of the command: what of the caller's it gets, and that the rest is nowhere inside.
+
+use tests::{Sandbox, for_each_user};
+
+const SECRET: &str = "open-sesame";
+
+/// Every value that the command finds: in its own environment and in that of each process that it sees.
+const SEARCH: &str = "env; cat /proc/self/environ /proc/thread-self/environ /proc/[0-9]*/environ \
+                      /proc/$PPID/task/*/environ 2>/dev/null | tr '\\0' '\\n'; true";
+
+/// Policies under which files are read in different ways.
+const READS: [&str; 4] = [
+    "{}",
+    r#"{"allowWrite":["."]}"#,
+    r#"{"denyRead":["~/.ssh"]}"#,
+    r#"{"allowWrite":["."],"denyRead":["secret"]}"#,
+];
+
+fn sandbox(user: tests::User, filesystem: &str, environment: &str) -> Sandbox {
+    let policy = format!(r#"{{"filesystem":{filesystem},"environment":{environment}}}"#);
+    let sandbox = Sandbox::of(user).policy_json(policy).env("GH_TOKEN", SECRET).env("KEPT", "kept");
+    sandbox.file("work/secret", "");
+    sandbox
+}
+
+#[test]
+fn a_denied_variable_is_nowhere_inside() {
+    for_each_user(|user| {
+        for filesystem in READS {
+            let denied = sandbox(user, filesystem, r#"{"deny":["*_TOKEN"]}"#);
+            let outcome = denied.sh(SEARCH);
+            outcome.succeeds();
+            assert!(outcome.stdout.contains("KEPT=kept"), "{filesystem}: {outcome:#?}");
+            assert!(!outcome.stdout.contains(SECRET), "{filesystem}: {outcome:#?}");
+            assert!(!outcome.stdout.contains("GH_TOKEN"), "{filesystem}: {outcome:#?}");
+
+            let allowed = sandbox(user, filesystem, "{}").sh("env");
+            assert!(allowed.stdout.contains(SECRET), "{filesystem}: {allowed:#?}");
+            assert!(denied.sh_outside(SEARCH).stdout.contains(SECRET), "{filesystem}");
+        }
+    });
+}
+
+#[test]
+fn only_allowed_variables_are_passed_on() {
+    let environment = r#"{"allow":["PATH","K*","GH_*"],"deny":["GH_TOKEN"]}"#;
+    let outcome = sandbox(tests::User::Caller, "{}", environment).run(["env"]);
+    let mut names: Vec<_> =
+        outcome.stdout.lines().filter_map(|line| line.split('=').next()).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["KEPT", "PATH"], "{outcome:#?}");
+    let none = sandbox(tests::User::Caller, "{}", r#"{"allow":[]}"#).run(["env"]);
+    none.succeeds();
+    assert_eq!(none.stdout, "");
+}
+
+#[test]
+fn set_variables_have_their_values_whatever_the_caller_has() {
+    let environment = r#"{"deny":["KEPT"],"set":{"KEPT":"new","EMPTY":"","GH_TOKEN":"x=y z"}}"#;
+    let outcome = sandbox(tests::User::Caller, "{}", environment).run(["env"]);
+    let lines: Vec<_> = outcome.stdout.lines().collect();
+    for line in ["KEPT=new", "EMPTY=", "GH_TOKEN=x=y z"] {
+        assert_eq!(lines.iter().filter(|found| **found == line).count(), 1, "{line}: {outcome:#?}");
+    }
+    assert!(!outcome.stdout.contains(SECRET), "{outcome:#?}");
+    assert!(lines.iter().any(|line| line.starts_with("PATH=")), "{outcome:#?}");
+}
+
+#[test]
+fn the_tool_is_looked_for_in_the_path_that_is_set() {
+    let sandbox = Sandbox::new();
+    sandbox.dir("home/bin");
+    let tool = sandbox.file("home/bin/own-tool", "#!/bin/sh\necho found\n");
+    sandbox.sh_outside(&format!("chmod +x {}", tool.display())).succeeds();
+    let path = sandbox.name("home/bin");
+    let policy =
+        sandbox.file("p.json", format!(r#"{{"environment":{{"set":{{"PATH":"{path}"}}}}}}"#));
+    let policy = policy.to_str().unwrap();
+    let outcome = sandbox.landstrip(["-p", policy, "own-tool"]);
+    outcome.succeeds();
+    assert_eq!(outcome.stdout, "found\n");
+    sandbox.landstrip(["-p", policy, "env"]).exits(127);
+}
+
+#[test]
+fn what_is_denied_does_not_come_in_with_the_words_for_the_proxies() {
+    let run = |environment: &str| {
+        let policy =
+            format!(r#"{{"network":{{"allowedDomains":["a.test"]}},"environment":{environment}}}"#);
+        let sandbox = Sandbox::new().policy_json(policy);
+        sandbox.env("JAVA_TOOL_OPTIONS", format!("-Dkey={SECRET}")).run(["env"])
+    };
+    let denied = run(r#"{"deny":["JAVA_*"]}"#);
+    assert!(denied.stdout.contains("JAVA_TOOL_OPTIONS=-Dhttp.proxyHost="), "{denied:#?}");
+    assert!(!denied.stdout.contains(SECRET), "{denied:#?}");
+    assert!(run("{}").stdout.contains(SECRET));
+    let own = run(r#"{"allow":[],"set":{"http_proxy":"http://own:1"}}"#);
+    assert!(own.stdout.contains("http_proxy=http://own:1\n"), "{own:#?}");
+    assert_eq!(own.stdout.matches("\nhttp_proxy=").count(), 1, "{own:#?}");
+}
