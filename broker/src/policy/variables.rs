@@ -78,6 +78,9 @@ fn wrong_name(name: &str) -> Option<String> {
     }
     match name {
         "" => Some("empty name of a variable".to_owned()),
+        _ if name.contains(char::is_whitespace) => Some(format!(
+            "'{name}' is not the name of a variable: write each as an item of its own"
+        )),
         _ if name.contains('\0') => Some("a name cannot contain a NUL byte".to_owned()),
         _ => None,
     }
@@ -105,7 +108,7 @@ mod tests {
             ("environment: {allow: [PATH, 'H*']}", "PATH HOME"),
             ("environment: {deny: ['*_TOKEN', 'AWS_*']}", "PATH HOME"),
             ("environment: {allow: ['*_*'], deny: ['?*_TOKEN']}", "AWS_REGION _TOKEN"),
-            ("environment: {deny: 'PATH\n[A-G]*'}", "HOME _TOKEN"),
+            ("environment: {deny: \"PATH\\n[A-G]*\"}", "HOME _TOKEN"),
             ("environment: {deny: [path, OME, HOM]}", "PATH HOME GH_TOKEN AWS_REGION _TOKEN"),
             ("environment: {deny: ['*']}", ""),
         ] {
@@ -120,6 +123,7 @@ mod tests {
         for (yaml, field, expected) in [
             ("environment: {deny: [$HOME]}", "environment.deny[0]", "without '$': 'HOME'"),
             ("environment: {allow: [A, 'B=1']}", "environment.allow[1]", "environment.set has"),
+            ("environment: {deny: 'A B'}", "environment.deny[0]", "each as an item of its own"),
             ("environment: {deny: ['']}", "environment.deny[0]", "empty name"),
             ("environment: {deny: ['**']}", "environment.deny[0]", "write '*'"),
             ("environment: {deny: ['[a']}", "environment.deny[0]", "closing ']'"),
