@@ -5,19 +5,18 @@
 //! long, ends the proxy; the broker drops it. End of file ends the proxy: the broker has gone.
 
 use crate::wire::{Encoder, MESSAGE_MAX, Strings, WireError};
-use core::net::{Ipv4Addr, SocketAddrV4};
 
-const SETUP_MAGIC: u32 = u32::from_ne_bytes(*b"LSX2");
+const SETUP_MAGIC: u32 = u32::from_ne_bytes(*b"LSX3");
 /// The lists of a [`Setup`].
 pub const LISTS: usize = 6;
 const SETUP_HEADER: usize = 4 + 2 * LISTS;
-const ADMIT: u8 = 1;
+const CLIENT: u8 = 1;
 const REFUSED: u8 = 2;
 
-/// Broker to proxy, first, with the listening sockets for HTTP and for SOCKS as its descriptors.
+/// Broker to proxy, first.
 ///
 /// ```text
-/// offset 0   u32  magic "LSX2"
+/// offset 0   u32  magic "LSX3"
 ///        4   u16  number of allowed domains
 ///        6   u16  number of denied domains
 ///        8   u16  number of domains that may have private addresses
@@ -91,26 +90,36 @@ impl<'a> Setup<'a> {
 /// Largest message to the proxy.
 pub const SETUP_MAX: usize = MESSAGE_MAX;
 
-/// Broker to proxy: the connection from this address is the sandbox's.
+/// What a client of the sandbox speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Language {
+    /// HTTP/1.1.
+    Http,
+    /// SOCKS5.
+    Socks,
+}
+
+/// Broker to proxy: a connection of the sandbox's, the message's only descriptor.
 ///
 /// ```text
 /// offset 0   u8   1
-///        1   1 byte zero
-///        2   u16  port
-///        4   4 bytes IPv4 address
+///        1   u8   0 for HTTP, 1 for SOCKS
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Admit(pub SocketAddrV4);
+pub struct Client(pub Language);
 
-impl Admit {
+impl Client {
     /// Bytes of the message.
-    pub const SIZE: usize = 8;
+    pub const SIZE: usize = 2;
 
     /// Encodes the message.
     #[must_use]
     pub fn encode(self) -> [u8; Self::SIZE] {
-        let ([p, q], [a, b, c, d]) = (self.0.port().to_ne_bytes(), self.0.ip().octets());
-        [ADMIT, 0, p, q, a, b, c, d]
+        let language = match self.0 {
+            Language::Http => 0,
+            Language::Socks => 1,
+        };
+        [CLIENT, language]
     }
 
     /// Decodes a packet.
@@ -119,10 +128,8 @@ impl Admit {
     /// Returns [`WireError::Malformed`] for anything else.
     pub fn decode(packet: &[u8]) -> Result<Self, WireError> {
         match *packet {
-            [ADMIT, 0, p, q, a, b, c, d] => {
-                let port = u16::from_ne_bytes([p, q]);
-                Ok(Self(SocketAddrV4::new(Ipv4Addr::new(a, b, c, d), port)))
-            }
+            [CLIENT, 0] => Ok(Self(Language::Http)),
+            [CLIENT, 1] => Ok(Self(Language::Socks)),
             _ => Err(WireError::Malformed),
         }
     }
@@ -212,14 +219,15 @@ mod tests {
 
     #[test]
     fn later_messages_survive_the_wire_and_nothing_else_passes() {
-        let admit = Admit("127.0.0.1:40000".parse().unwrap());
-        assert_eq!(Admit::decode(&admit.encode()), Ok(admit));
+        for client in [Language::Http, Language::Socks].map(Client) {
+            assert_eq!(Client::decode(&client.encode()), Ok(client));
+        }
         let mut buffer = [0; Refused::MAX];
         let refused = Refused { host: b"example.com", port: 443 };
         let length = refused.encode(&mut buffer).unwrap();
         assert_eq!(Refused::decode(&buffer[..length]), Ok(refused));
-        for packet in [&[][..], &[1; 8], &[1, 0, 0, 0, 0, 0, 0], &[2, 0, 0, 0], &[0; 9]] {
-            assert!(Admit::decode(packet).is_err(), "{packet:?}");
+        for packet in [&[][..], &[1; 8], &[1], &[1, 2], &[1, 0, 0], &[2, 0, 0, 0], &[0; 9]] {
+            assert!(Client::decode(packet).is_err(), "{packet:?}");
             assert!(Refused::decode(packet).is_err(), "{packet:?}");
         }
         let long = Refused { host: &[b'x'; 300], port: 1 }.encode(&mut buffer).unwrap();

@@ -1,17 +1,19 @@
-//! The control socket to the broker: the setup comes in, then admissions; refusals go out.
+//! The control socket to the broker: the setup comes in, then the sandbox's connections; refusals go
+//! out.
 
 use crate::error::ProxyError;
 use crate::rules::Rules;
 use crate::upstream::Upstreams;
-use common::proxy::{Admit, Refused, SETUP_MAX, Setup};
+use common::proxy::{Client, Language, Refused, SETUP_MAX, Setup};
 use rustix::fd::OwnedFd;
 use rustix::io::{self, Errno, IoSliceMut};
-use rustix::net::{self, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags};
+use rustix::net::{self, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags};
 use std::collections::HashSet;
 use std::mem::MaybeUninit;
-use std::net::{SocketAddrV4, TcpListener};
+use std::net::TcpStream;
 use std::os::fd::AsFd;
 use std::sync::Mutex;
+use tokio::io::Interest;
 use tokio::net::UnixDatagram;
 
 /// Most refusals that are remembered so that each is reported once.
@@ -22,14 +24,6 @@ const REMEMBERED_MAX: usize = 4096;
 pub(crate) struct FromBroker {
     pub(crate) rules: Rules,
     pub(crate) upstreams: Upstreams,
-    pub(crate) listeners: Listeners,
-}
-
-/// The sockets that the sandbox's clients connect to.
-#[derive(Debug)]
-pub(crate) struct Listeners {
-    pub(crate) http: TcpListener,
-    pub(crate) socks: TcpListener,
 }
 
 /// The socket that the broker leaves as standard input.
@@ -56,36 +50,17 @@ impl Control {
     ///
     /// # Errors
     /// Returns [`ProxyError::Usage`] for a standard input that is no socket, [`ProxyError::Message`]
-    /// for anything but the message with its two descriptors.
+    /// for anything but the message.
     pub(crate) fn receive_setup(&self) -> Result<FromBroker, ProxyError> {
         let mut packet = vec![0; SETUP_MAX + 1];
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
-        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-        let mut slices = [IoSliceMut::new(&mut packet)];
-        let received = net::recvmsg(&self.0, &mut slices, &mut ancillary, RecvFlags::CMSG_CLOEXEC)
-            .map_err(|errno| match errno {
+        let (length, _) = net::recv(&self.0, &mut packet[..], RecvFlags::empty()).map_err(
+            |errno| match errno {
                 Errno::NOTSOCK => ProxyError::Usage,
                 errno => ProxyError::Control(errno),
-            })?;
-        let mut sockets = ancillary
-            .drain()
-            .filter_map(|message| match message {
-                RecvAncillaryMessage::ScmRights(descriptors) => Some(descriptors),
-                _ => None,
-            })
-            .flatten();
-        let cut = received.flags.intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC);
-        let (http, socks) = (sockets.next(), sockets.next());
-        match (http, socks, sockets.next()) {
-            (Some(http), Some(socks), None) if !cut => {
-                let setup =
-                    Setup::decode(&packet[..received.bytes]).map_err(|_| ProxyError::Message)?;
-                let listeners = Listeners { http: http.into(), socks: socks.into() };
-                let upstreams = Upstreams::parse(&setup)?;
-                Ok(FromBroker { rules: Rules::parse(&setup)?, upstreams, listeners })
-            }
-            _ => Err(ProxyError::Message),
-        }
+            },
+        )?;
+        let setup = Setup::decode(&packet[..length]).map_err(|_| ProxyError::Message)?;
+        Ok(FromBroker { rules: Rules::parse(&setup)?, upstreams: Upstreams::parse(&setup)? })
     }
 
     /// The same socket for what follows.
@@ -109,21 +84,25 @@ pub(crate) struct Broker {
 }
 
 impl Broker {
-    /// Waits for the next connection that is the sandbox's; `None` when the broker has gone.
+    /// Waits for the sandbox's next connection; `None` when the broker has gone.
     ///
     /// # Errors
     /// Returns [`ProxyError::Message`] for any other message.
-    pub(crate) async fn next_admission(&self) -> Result<Option<SocketAddrV4>, ProxyError> {
-        let mut packet = [0; Admit::SIZE + 1];
-        match self.socket.recv(&mut packet).await {
-            Ok(0) => Ok(None),
-            Ok(length) => match Admit::decode(&packet[..length]) {
-                Ok(Admit(address)) => Ok(Some(address)),
-                Err(_) => Err(ProxyError::Message),
-            },
-            // It ended with messages unread.
-            Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => Ok(None),
-            Err(error) => Err(ProxyError::Runtime(error)),
+    pub(crate) async fn next_client(&self) -> Result<Option<(Language, TcpStream)>, ProxyError> {
+        loop {
+            let received = self.socket.async_io(Interest::READABLE, || Ok(receive(&self.socket)?));
+            match received.await {
+                Ok(Received::End) => return Ok(None),
+                Ok(Received::Client(language, stream)) => return Ok(Some((language, stream))),
+                // There was no descriptor left for it: the connection is closed.
+                Ok(Received::Lost) => {}
+                Ok(Received::Other) => return Err(ProxyError::Message),
+                // It ended with messages unread.
+                Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => {
+                    return Ok(None);
+                }
+                Err(error) => return Err(ProxyError::Runtime(error)),
+            }
         }
     }
 
@@ -143,4 +122,29 @@ impl Broker {
             let _ = self.socket.try_send(&packet[..length]);
         }
     }
+}
+
+enum Received {
+    Client(Language, TcpStream),
+    Lost,
+    End,
+    Other,
+}
+
+fn receive(socket: &UnixDatagram) -> io::Result<Received> {
+    let mut packet = [0; Client::SIZE + 1];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let mut slices = [IoSliceMut::new(&mut packet)];
+    let received = net::recvmsg(socket, &mut slices, &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
+    let stream = ancillary.drain().find_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(mut descriptors) => descriptors.next(),
+        _ => None,
+    });
+    Ok(match (Client::decode(&packet[..received.bytes]), stream) {
+        (Ok(Client(language)), Some(stream)) => Received::Client(language, stream.into()),
+        (Ok(_), None) => Received::Lost,
+        (Err(_), _) if received.bytes == 0 => Received::End,
+        (Err(_), _) => Received::Other,
+    })
 }

@@ -28,7 +28,6 @@ const PLAIN: &[c_long] = &[
     libc::SYS_epoll_pwait,
     #[cfg(target_arch = "x86_64")]
     libc::SYS_epoll_wait,
-    libc::SYS_accept4,
     libc::SYS_connect,
     // Landlock refuses TCP; UDP is for asking name servers.
     libc::SYS_bind,

@@ -1,7 +1,7 @@
 //! The filtering proxy: HTTP and SOCKS5 for one sandbox, to the hosts that its policy names.
 //!
 //! The broker starts it on the sandbox's first connection, with a control socket as standard input,
-//! and gives it its rules and its listening sockets over that. It reads no policy and has no
+//! and gives it its rules, and each connection, over that. It reads no policy and has no
 //! options; it ends with the broker. `--connect` is another program in the same file: a client of
 //! the proxy, for ssh's ProxyCommand inside of the sandbox.
 
@@ -78,7 +78,7 @@ fn serve() -> Result<(), ProxyError> {
     filter::install()?;
     runtime.block_on(async {
         let proxy = Proxy::new(setup.rules, resolver, setup.upstreams, control)?;
-        gate::serve(setup.listeners, proxy).await
+        gate::serve(proxy).await
     })
 }
 

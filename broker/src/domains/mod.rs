@@ -1,5 +1,9 @@
-//! The broker's side of the filtering proxy: what it is started with, and which proxy of the caller's
-//! it goes through.
+//! The broker's side of the filtering proxy: what it is started with, which connections it gets, what
+//! the command is told of it, and which proxy of the caller's it goes through.
 
+mod clients;
+pub(crate) mod environment;
+mod ports;
 pub(crate) mod proxy;
+pub(crate) mod setup;
 mod upstream;

@@ -1,7 +1,9 @@
-//! Descriptors that the process which started this one names by their numbers.
+//! Descriptors that the process which started this one left open: those that it names by their
+//! numbers, and those that nobody asked for.
 
 #![allow(unsafe_code)]
 
+use nix::libc;
 use rustix::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use rustix::io::{self, Errno, FdFlags};
 
@@ -27,4 +29,18 @@ pub(crate) fn duplicate(number: RawFd) -> io::Result<OwnedFd> {
     }
     // SAFETY: only looked at; whether it is open is just what is asked.
     io::fcntl_dupfd_cloexec(unsafe { BorrowedFd::borrow_raw(number) }, 3)
+}
+
+/// Keeps every descriptor but the standard streams from what is executed from now on.
+///
+/// # Errors
+/// Returns what close_range(2) returns.
+pub(crate) fn keep_from_children() -> io::Result<()> {
+    let flag = libc::CLOSE_RANGE_CLOEXEC.cast_signed();
+    // SAFETY: the call takes three numbers; it closes nothing, and nothing here relies on descriptors
+    // that survive an execve.
+    match unsafe { libc::close_range(3, libc::c_uint::MAX, flag) } {
+        0 => Ok(()),
+        _ => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::INVAL)),
+    }
 }

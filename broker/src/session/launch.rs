@@ -5,7 +5,9 @@ use super::load::Loaded;
 use super::scratch::Scratch;
 use crate::answer::answer::Judges;
 use crate::compile::{filter, plan};
-use crate::domains::proxy::{self, Change, Proxy};
+use crate::domains::environment::{self, Change};
+use crate::domains::proxy::Proxy;
+use crate::domains::setup;
 use crate::kernel::target;
 use crate::policy::resolve::{Network, Policy};
 use crate::policy::variables::Variables;
@@ -75,7 +77,7 @@ pub(super) fn send_plan(
         return Err(Failure::Launch(tool.name().to_vec(), Errno::NOENT));
     }
     let environment = environment(variables, judges.proxy.as_ref(), scratch);
-    let packet = plan::encode(tool.index, &candidates, &proxy::borrow(&environment))
+    let packet = plan::encode(tool.index, &candidates, &environment::borrow(&environment))
         .map_err(|_| Failure::Internal("plan", "PATH or environment.set is too long".to_owned()))?;
     child
         .send_plan(packet, judges.ruleset.as_fd(), judges.addresses.unix.datagrams)
@@ -119,7 +121,7 @@ fn uses_network(network: &Network) -> bool {
         || network.allow_all_unix_sockets
         || !network.allow_unix_sockets.is_empty()
         || ports.iter().any(Option::is_some)
-        || proxy::is_wanted(network)
+        || setup::is_wanted(network)
 }
 
 /// The filter that this policy needs.

@@ -48,7 +48,7 @@ pub(super) fn until_end(
             run.hear_child(family)?;
         }
         if ready.proxy {
-            run.attend_proxy()?;
+            run.attend_proxy();
         }
         if ready.notification {
             run.start_server()?;
@@ -103,9 +103,10 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn attend_proxy(&self) -> Result<(), Failure> {
-        let attended = self.judges.proxy.as_ref().map(|proxy| proxy.attend(self.traps));
-        attended.unwrap_or(Ok(())).map_err(|errno| Failure::system("proxy", errno))
+    fn attend_proxy(&self) {
+        if let Some(proxy) = &self.judges.proxy {
+            proxy.attend(self.traps);
+        }
     }
 
     /// From the first notification on, threads receive; many commands never cause one.
@@ -125,18 +126,17 @@ impl Run<'_> {
             return Err(Failure::died());
         }
         // What the proxy refused, it reported before the command knew.
-        self.attend_proxy()?;
+        self.attend_proxy();
         Ok(exit_status(status))
     }
 
     /// Waits until there is something to do, or for `limit`.
     fn wait(&self, family: &Family, limit: Option<Timespec>) -> Result<Ready, Failure> {
-        let proxy = self.judges.proxy.as_ref().map(Proxy::control);
         let sources = [
             Some(family.as_fd()),
             self.child.as_ref().map(AsFd::as_fd),
             self.server.as_ref().map(|server| server.listener().as_fd()),
-            proxy.as_deref().map(AsFd::as_fd),
+            self.judges.proxy.as_ref().map(Proxy::events),
         ];
         let polled = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
         let mut fds: Vec<_> = sources.iter().copied().flatten().map(polled).collect();

@@ -9,7 +9,8 @@ use super::run;
 use super::scratch::Scratch;
 use crate::cli;
 use crate::compile::protect::protect;
-use crate::domains::proxy::{self, Proxy};
+use crate::domains::proxy::Proxy;
+use crate::domains::setup;
 use crate::policy::remarks::Remarks;
 use crate::report::denials::Traps;
 use crate::report::failure::Failure;
@@ -50,7 +51,7 @@ pub(crate) fn check(invocation: &cli::Invocation, child: &Child) -> Result<Strin
     let traps = Traps::wanted(invocation.trap_fd, invocation.debug)?;
     let loaded = load(invocation, child, &traps, Remarks::wanted())?;
     let Loaded { policy, mut remarks, caller, unix } = loaded;
-    proxy::check(&policy.network)?.iter().for_each(|text| remarks.warn(text));
+    setup::check(&policy.network)?.iter().for_each(|text| remarks.warn(text));
     let policy = protect(policy, &mut remarks, &caller)?;
     let judges = compile(&policy, unix, None)?;
     notes(&judges).iter().for_each(|text| remarks.note(text));

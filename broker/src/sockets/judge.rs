@@ -109,13 +109,17 @@ impl Server {
                     ports.before_given_up(&socket);
                     ports
                 });
-                let result = socket.connect(&leads_to, || self.look_after(turn, id, target));
+                let start = || socket.start(&leads_to);
+                let started = match &self.judges.proxy {
+                    Some(proxy) => proxy.watch(&endpoint, &socket, &self.traps, start),
+                    None => start(),
+                };
+                let result = started.and_then(|progress| {
+                    socket.finish(progress, &leads_to, || self.look_after(turn, id, target))
+                });
                 self.stand_ins.leave_if_connected(&socket, result.is_ok());
                 let goes_on = Err(Errno::INPROGRESS);
                 if [Ok(()), goes_on, Err(RESTART), Err(Errno::INTR)].contains(&result) {
-                    if let Some(proxy) = &self.judges.proxy {
-                        proxy.admit(&endpoint, &socket, &self.traps)?;
-                    }
                     // In the target's own hands from now on, connected or not.
                     socket.put_in_place(&self.listener, id)?;
                 }

@@ -270,17 +270,19 @@ impl Socket {
         }
     }
 
-    /// connect(2) to `address`. A target that waits in its call is waited for as long as `look`, which
-    /// is asked before each wait, finds no reason to end that.
+    /// Sees a connect to `address` through that has come as far as `progress`. A target that waits in
+    /// its call is waited for as long as `look`, which is asked before each wait, finds no reason to end
+    /// that.
     ///
     /// # Errors
     /// As [`Socket::start`] and [`Socket::wait`].
-    pub(crate) fn connect(
+    pub(crate) fn finish(
         &self,
+        progress: Progress,
         address: &Address,
         look: impl Fn() -> io::Result<()>,
     ) -> io::Result<()> {
-        match self.start(address)? {
+        match progress {
             Progress::Connected => Ok(()),
             Progress::Handshake => {
                 self.wait(look)?;

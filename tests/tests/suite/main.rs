@@ -8,6 +8,7 @@
 //! What takes long stands in `races`, `fuzzing`, `tools` and `container`: `.ci/run quick` leaves those
 //! four out, `.ci/run` runs all, and `.ci/run long` the first two at length.
 
+mod admission;
 mod carveouts;
 mod container;
 mod control;

@@ -1,0 +1,81 @@
+//! Which of the connections to the proxy's ports are the sandbox's.
+//!
+//! Everybody on this host can connect to a port on loopback. The broker makes all connections of its
+//! sandbox: it knows the local address of each before it accepts it, on which port it arrives, and
+//! holds the socket until then, so that nobody else can have that address. Whatever else is accepted
+//! is a stranger's and closed at once: it takes nobody's place.
+
+use super::ports::Port;
+use common::proxy::{Client, Language};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::io::{self, Errno, IoSlice};
+use rustix::net::{self, SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
+use std::collections::{HashMap, VecDeque};
+use std::mem::MaybeUninit;
+use std::net::SocketAddrV4;
+
+/// Most connections that are accepted at a time: strangers keep nobody busy for long.
+const ACCEPTED_MAX: usize = 1024;
+
+/// The sandbox's connections between connect(2) and the proxy.
+#[derive(Debug, Default)]
+pub(super) struct Clients {
+    /// By where they come from and go to: their sockets, held.
+    expected: HashMap<(SocketAddrV4, Language), OwnedFd>,
+    /// Accepted, for a proxy that is to read.
+    accepted: VecDeque<(Language, OwnedFd)>,
+}
+
+impl Clients {
+    /// Takes note of a connection that the sandbox has begun from `local` by `socket`.
+    pub(super) fn expect(&mut self, local: SocketAddrV4, language: Language, socket: OwnedFd) {
+        self.expected.insert((local, language), socket);
+    }
+
+    /// Takes what waits on `ports`; whether there was no descriptor or memory left for some of it.
+    pub(super) fn accept(&mut self, ports: &[Port]) -> bool {
+        let ends = ports.iter().map(|port| self.accept_at(port));
+        ends.filter(|end| end.is_err_and(|errno| errno != Errno::AGAIN)).count() > 0
+    }
+
+    fn accept_at(&mut self, port: &Port) -> io::Result<()> {
+        for _ in 0..ACCEPTED_MAX {
+            let (stream, peer) = port.accept()?;
+            if self.expected.remove(&(peer, port.language)).is_some() {
+                self.accepted.push_back((port.language, stream));
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands over what was accepted, as far as the proxy takes it without being waited for; whether
+    /// that is all.
+    ///
+    /// # Errors
+    /// Returns what sendmsg(2) returns: the proxy has ended.
+    pub(super) fn hand_over(&mut self, control: &OwnedFd) -> io::Result<bool> {
+        while let Some((language, stream)) = self.accepted.front() {
+            let descriptors = [stream.as_fd()];
+            let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+            let mut ancillary = SendAncillaryBuffer::new(&mut space);
+            if !ancillary.push(SendAncillaryMessage::ScmRights(&descriptors)) {
+                return Err(Errno::MSGSIZE);
+            }
+            let packet = Client(*language).encode();
+            let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+            match net::sendmsg(control, &[IoSlice::new(&packet)], &mut ancillary, flags) {
+                Ok(_) => drop(self.accepted.pop_front()),
+                // Too many descriptors are on their way: it has to take some first.
+                Err(Errno::AGAIN | Errno::TOOMANYREFS) => return Ok(false),
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Forgets those that a proxy that has ended was to get: they are closed.
+    pub(super) fn drop_accepted(&mut self) {
+        self.accepted.clear();
+    }
+}

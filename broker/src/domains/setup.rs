@@ -1,0 +1,58 @@
+//! What the proxy is started with: the rules, and the proxies of the caller that it goes through.
+
+use super::upstream::{self, Upstreams};
+use crate::policy::callers::CallerProxy;
+use crate::policy::resolve::Network;
+use crate::report::failure::Failure;
+use common::proxy::{SETUP_MAX, Setup};
+use common::wire::WireError;
+
+/// Whether the policy calls for the proxy.
+pub(crate) fn is_wanted(network: &Network) -> bool {
+    let domains = [&network.allowed_domains, &network.denied_domains];
+    !network.allow_network && domains.iter().any(|list| !list.is_empty())
+}
+
+/// Checks what can be checked without binding ports; returns what is worth knowing.
+///
+/// # Errors
+/// Returns [`Failure::Internal`] for what the proxy cannot do.
+pub(crate) fn check(network: &Network) -> Result<Option<String>, Failure> {
+    if !is_wanted(network) {
+        return Ok(None);
+    }
+    let own = upstream::own_ports(network, &upstream::is_served);
+    let upstreams = upstream::choose(network, own, &upstream::is_served)?;
+    packet(network, &upstreams)?;
+    let chosen = [upstreams.requests, upstreams.tunnels].into_iter().flatten();
+    let mut names: Vec<_> = chosen.map(|caller| caller.variable).collect();
+    names.dedup();
+    Ok((!names.is_empty()).then(|| {
+        let names = names.join(" and ");
+        format!("permitted hosts are reached, and resolved, through the proxy that {names} names")
+    }))
+}
+
+/// The proxy's first message.
+pub(super) fn packet(network: &Network, upstreams: &Upstreams<'_>) -> Result<Vec<u8>, Failure> {
+    let url = |caller: Option<&CallerProxy>| caller.map(|caller| caller.url.clone());
+    let lists = [
+        network.allowed_domains.clone(),
+        network.denied_domains.clone(),
+        network.private_domains.clone(),
+        Vec::from_iter(url(upstreams.requests)),
+        Vec::from_iter(url(upstreams.tunnels)),
+        Vec::from_iter(network.callers.direct.clone()),
+    ];
+    let mut packet = vec![0; SETUP_MAX];
+    let lists = lists.each_ref().map(Vec::as_slice);
+    let length = Setup::encode(&mut packet, lists).map_err(|error| {
+        let message = match error {
+            WireError::TooLarge => "there are too many domains: 64 KiB of them can be filtered",
+            _ => "a domain cannot be passed on",
+        };
+        Failure::Internal("proxy", message.to_owned())
+    })?;
+    packet.truncate(length);
+    Ok(packet)
+}
