@@ -50,6 +50,14 @@ pub fn race_tries(usual: usize) -> usize {
     }
 }
 
+/// How often something that fails now and then is done: `usual` times, or as LANDSTRIP_REPETITIONS says.
+pub fn repetitions(usual: usize) -> usize {
+    match std::env::var("LANDSTRIP_REPETITIONS") {
+        Ok(times) => times.parse().expect("LANDSTRIP_REPETITIONS is a number"),
+        Err(_) => usual,
+    }
+}
+
 /// Says why a test, or a part of it, tests nothing here: past the harness, which keeps what a passing test
 /// prints, and in the file that LANDSTRIP_SKIPPED names, for a summary.
 pub fn skipped(why: &str) {

@@ -6,7 +6,7 @@
 //! set for a command by `Sandbox`, or done by the probe.
 //!
 //! What takes long stands in `races`, `fuzzing`, `tools` and `container`: `.ci/run quick` leaves those
-//! four out, `.ci/run` runs all, and `.ci/run long` the first two at length.
+//! four out, `.ci/run` runs all, and `.ci/run long` what luck decides at length.
 
 mod admission;
 mod carveouts;

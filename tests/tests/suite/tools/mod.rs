@@ -2,4 +2,5 @@
 
 mod clients;
 mod everyday;
+mod packages;
 mod repository;
