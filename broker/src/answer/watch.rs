@@ -4,10 +4,9 @@
 //! While there is such work, a thread looks once in that moment; it sleeps when there has been none
 //! for a while. So beginning and ending cost some memory accesses each.
 
-use crate::answer::answer::Server;
 use crate::kernel::pidfds;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 /// How long other calls may have to wait behind one.
@@ -16,7 +15,7 @@ const MOMENT: Duration = Duration::from_millis(1);
 const IDLE: u32 = 100;
 
 #[derive(Debug, Default)]
-pub(crate) struct Watch {
+pub(super) struct Watch {
     /// The work under way: its number, odd while it lasts.
     work: AtomicU64,
     /// Whose turn it is done in.
@@ -28,8 +27,9 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// The receiver, in its turn `turn`, begins something. Returns the number of the work.
-    pub(crate) fn begin(&self, server: &Arc<Server>, turn: u64) -> u64 {
+    /// The receiver, in its turn `turn`, begins something; `start` starts a thread that calls
+    /// [`Watch::keep`], and returns whether there is one. Returns the number of the work.
+    pub(super) fn begin(&self, turn: u64, start: impl FnOnce() -> bool) -> u64 {
         self.turn.store(turn, Ordering::SeqCst);
         let number = (self.work.load(Ordering::SeqCst) | 1) + 2;
         self.work.store(number, Ordering::SeqCst);
@@ -39,37 +39,31 @@ impl Watch {
         if self.started.swap(true, Ordering::SeqCst) {
             drop(self.sleep.lock().unwrap_or_else(PoisonError::into_inner));
             self.wake.notify_one();
-        } else {
-            let server = Arc::clone(server);
-            let watcher = std::thread::Builder::new().stack_size(64 * 1024);
-            if watcher.spawn(move || server.watch()).is_err() {
-                // Without it, calls wait for this one.
-                self.started.store(false, Ordering::SeqCst);
-                self.awake.store(false, Ordering::SeqCst);
-            }
+        } else if !start() {
+            // Without it, calls wait for this one.
+            self.started.store(false, Ordering::SeqCst);
+            self.awake.store(false, Ordering::SeqCst);
         }
         number
     }
 
     /// Ends work `number`. If that took so long that it is another's turn, what that does stays
     /// watched.
-    pub(crate) fn end(&self, number: u64) {
+    pub(super) fn end(&self, number: u64) {
         let _ = self.work.compare_exchange(number, number & !1, Ordering::SeqCst, Ordering::SeqCst);
     }
-}
 
-impl Server {
-    fn watch(self: Arc<Self>) {
-        let watch = &self.watch;
+    /// The life of the watching thread: ends the turn of a receiver that takes too long.
+    pub(super) fn keep(&self, end_turn: impl Fn(u64)) {
         let mut before = 0;
         let mut idle = 0;
         loop {
             std::thread::sleep(MOMENT);
-            let now = watch.work.load(Ordering::SeqCst);
+            let now = self.work.load(Ordering::SeqCst);
             if now & 1 == 1 && now == before {
-                self.leave_vacancy(watch.turn.load(Ordering::SeqCst));
+                end_turn(self.turn.load(Ordering::SeqCst));
                 // Another's turn now: of this there is nothing left to watch.
-                watch.end(now);
+                self.end(now);
             }
             idle = if now == before { idle + 1 } else { 0 };
             before = now;
@@ -77,15 +71,15 @@ impl Server {
                 continue;
             }
             pidfds::forget_all();
-            let mut asleep = watch.sleep.lock().unwrap_or_else(PoisonError::into_inner);
-            watch.awake.store(false, Ordering::SeqCst);
+            let mut asleep = self.sleep.lock().unwrap_or_else(PoisonError::into_inner);
+            self.awake.store(false, Ordering::SeqCst);
             // Begun just before.
-            if watch.work.load(Ordering::SeqCst) == now {
-                while !watch.awake.load(Ordering::SeqCst) {
-                    asleep = watch.wake.wait(asleep).unwrap_or_else(PoisonError::into_inner);
+            if self.work.load(Ordering::SeqCst) == now {
+                while !self.awake.load(Ordering::SeqCst) {
+                    asleep = self.wake.wait(asleep).unwrap_or_else(PoisonError::into_inner);
                 }
             } else {
-                watch.awake.store(true, Ordering::SeqCst);
+                self.awake.store(true, Ordering::SeqCst);
             }
             drop(asleep);
             idle = 0;

@@ -4,6 +4,7 @@
 //! It is taken apart as the kernel does it (`__scm_send` in net/core/scm.c) and put together anew, so
 //! that the kernel gets nothing from the broker but what was understood here.
 
+use crate::kernel::target::TargetFd;
 use rustix::io::Errno;
 use std::os::fd::RawFd;
 
@@ -19,8 +20,8 @@ const SCM_CREDENTIALS: i32 = 2;
 /// What travels along.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Ancillary {
-    /// Numbers of descriptors.
-    pub(crate) descriptors: Vec<RawFd>,
+    /// The sender's descriptors.
+    pub(crate) descriptors: Vec<TargetFd>,
     /// Who the sender says to be.
     pub(crate) sender: Option<Sender>,
 }
@@ -45,9 +46,13 @@ impl Ancillary {
             match (level, kind) {
                 (SOL_SOCKET, SCM_RIGHTS) => {
                     // What is left over of a number is none.
-                    found
-                        .descriptors
-                        .extend(data.as_chunks().0.iter().copied().map(RawFd::from_ne_bytes));
+                    found.descriptors.extend(
+                        data.as_chunks()
+                            .0
+                            .iter()
+                            .copied()
+                            .map(|number| TargetFd::new(i32::from_ne_bytes(number))),
+                    );
                     if found.descriptors.len() > DESCRIPTORS_MAX {
                         return Err(Errno::INVAL);
                     }
@@ -71,14 +76,14 @@ impl Ancillary {
         Ok(found)
     }
 
-    /// Puts it together.
-    pub(crate) fn encode(&self) -> Vec<u8> {
+    /// Puts together what the broker sends: its own `descriptors`, and who the sender is said to be.
+    pub(crate) fn encode(descriptors: &[RawFd], sender: Option<Sender>) -> Vec<u8> {
         let mut bytes = Vec::new();
-        if !self.descriptors.is_empty() {
-            let numbers: Vec<u8> = self.descriptors.iter().flat_map(|n| n.to_ne_bytes()).collect();
+        if !descriptors.is_empty() {
+            let numbers: Vec<u8> = descriptors.iter().flat_map(|n| n.to_ne_bytes()).collect();
             put(&mut bytes, SCM_RIGHTS, &numbers);
         }
-        if let Some(Sender { process, user, group }) = self.sender {
+        if let Some(Sender { process, user, group }) = sender {
             let parts = [process.to_ne_bytes(), user.to_ne_bytes(), group.to_ne_bytes()];
             put(&mut bytes, SCM_CREDENTIALS, parts.as_flattened());
         }
@@ -123,10 +128,10 @@ mod tests {
         let sender = Some(Sender { process: 1, user: 2, group: 3 });
         for descriptors in [vec![], vec![7], vec![7, 8], (0..253).collect()] {
             for sender in [None, sender] {
-                let ancillary = Ancillary { descriptors: descriptors.clone(), sender };
-                let bytes = ancillary.encode();
+                let bytes = Ancillary::encode(&descriptors, sender);
                 assert!(bytes.len().is_multiple_of(8));
-                assert_eq!(Ancillary::parse(&bytes), Ok(ancillary));
+                let descriptors = descriptors.iter().copied().map(TargetFd::new).collect();
+                assert_eq!(Ancillary::parse(&bytes), Ok(Ancillary { descriptors, sender }));
             }
         }
     }
@@ -140,7 +145,10 @@ mod tests {
             part(16, 1, 1, &[]),
         ];
         let found = Ancillary::parse(&bytes.concat()).unwrap();
-        assert_eq!(found, Ancillary { descriptors: vec![5, 0, 1], sender: None });
+        assert_eq!(
+            found,
+            Ancillary { descriptors: [5, 0, 1].map(TargetFd::new).to_vec(), sender: None }
+        );
     }
 
     #[test]

@@ -4,8 +4,8 @@
 //! longer than the kernel alone, for sockets of all kinds, so that a policy pays for it only where
 //! there is something to be reached. Sources: unix(7), proc_net(5).
 
+use crate::kernel::address::Address;
 use crate::kernel::object::own_link;
-use crate::sockets::socket::Address;
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags};
 use rustix::io::{self, Errno};
 use rustix::net::{self, AddressFamily, SocketFlags, SocketType};

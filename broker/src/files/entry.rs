@@ -7,9 +7,11 @@
 //! kernel finds what is wrong with it, and says so in its own order. Sources: mkdir(2), mknod(2),
 //! symlink(2), unlink(2), rename(2), link(2), truncate(2), path_resolution(7).
 
+use super::path;
+use super::walk::Lost;
 use crate::call::decode::Spot;
-use crate::files::path;
 use crate::kernel::object::Object;
+use crate::kernel::request::Confirmed;
 use crate::kernel::target::Target;
 use nix::libc;
 use rustix::fd::{AsFd, BorrowedFd};
@@ -32,9 +34,12 @@ impl Entry {
     /// Follows the path at `spot` up to its last component.
     ///
     /// # Errors
-    /// As [`path::resolve`]; [`Errno::INVAL`] for a path that names no entry, such as `a/..`.
-    pub(crate) fn resolve(target: Target, spot: Spot) -> io::Result<Self> {
+    /// As [`path::resolve`]; [`Lost::NoEntry`] for a path that names none, such as `a/..`.
+    pub(crate) fn resolve(target: Target, spot: Spot) -> Result<Self, Lost> {
         let path = target.read_path(spot.path)?;
+        if path.is_empty() {
+            return Err(Errno::NOENT.into());
+        }
         let base = path::base(target, spot.directory, &path)?;
         Self::resolve_from(target, base.as_ref().map(AsFd::as_fd), &path)
     }
@@ -47,11 +52,11 @@ impl Entry {
         target: Target,
         base: Option<BorrowedFd<'_>>,
         path: &[u8],
-    ) -> io::Result<Self> {
-        let (above, _) = path::split(path).ok_or(Errno::INVAL)?;
+    ) -> Result<Self, Lost> {
+        let (above, _) = path::split(path).ok_or(Lost::NoEntry)?;
         let last = path[above.len()..].to_vec();
         let above = if above.is_empty() { b"." } else { above };
-        Self::of(path::resolve_from(target, base, above, true)?, last)
+        Ok(Self::of(path::resolve_from(target, base, above, true)?, last)?)
     }
 
     /// The entry of a directory that is held; slashes may follow the name.
@@ -116,36 +121,46 @@ impl Entry {
         masked(&self.parent, asked, umask)
     }
 
-    /// mkdir(2).
+    /// mkdir(2) for a target that waits, as all that follow.
     ///
     /// # Errors
-    /// Returns what the kernel returns, as all that follow.
-    pub(crate) fn make_directory(&self, mode: Mode) -> io::Result<()> {
+    /// Returns what the kernel returns.
+    pub(crate) fn make_directory(&self, _: Confirmed<'_>, mode: Mode) -> io::Result<()> {
         fs::mkdirat(&self.parent, &self.last[..], mode)
     }
 
     /// mknod(2) of anything but a device.
-    pub(crate) fn make_node(&self, file_type: FileType, mode: Mode) -> io::Result<()> {
+    pub(crate) fn make_node(
+        &self,
+        _: Confirmed<'_>,
+        file_type: FileType,
+        mode: Mode,
+    ) -> io::Result<()> {
         fs::mknodat(&self.parent, &self.last[..], file_type, mode, 0)
     }
 
     /// symlink(2).
-    pub(crate) fn make_symlink(&self, text: &[u8]) -> io::Result<()> {
+    pub(crate) fn make_symlink(&self, _: Confirmed<'_>, text: &[u8]) -> io::Result<()> {
         fs::symlinkat(text, &self.parent, &self.last[..])
     }
 
     /// unlink(2) and rmdir(2).
-    pub(crate) fn remove(&self, flags: AtFlags) -> io::Result<()> {
+    pub(crate) fn remove(&self, _: Confirmed<'_>, flags: AtFlags) -> io::Result<()> {
         fs::unlinkat(&self.parent, &self.last[..], flags)
     }
 
     /// rename(2).
-    pub(crate) fn rename_to(&self, new: &Self, flags: RenameFlags) -> io::Result<()> {
+    pub(crate) fn rename_to(
+        &self,
+        _: Confirmed<'_>,
+        new: &Self,
+        flags: RenameFlags,
+    ) -> io::Result<()> {
         fs::renameat_with(&self.parent, &self.last[..], &new.parent, &new.last[..], flags)
     }
 
     /// link(2) of an object that is held.
-    pub(crate) fn link_to(&self, object: &Object) -> io::Result<()> {
+    pub(crate) fn link_to(&self, _: Confirmed<'_>, object: &Object) -> io::Result<()> {
         fs::linkat(fs::CWD, object.link(), &self.parent, &self.last[..], AtFlags::SYMLINK_FOLLOW)
     }
 }
@@ -167,7 +182,7 @@ pub(crate) fn masked(directory: &Object, asked: u32, umask: Mode) -> Mode {
 ///
 /// # Errors
 /// Returns what the kernel returns.
-pub(crate) fn truncate(object: &Object, length: i64) -> io::Result<()> {
+pub(crate) fn truncate(_: Confirmed<'_>, object: &Object, length: i64) -> io::Result<()> {
     nix::unistd::truncate(object.link().as_str(), length as libc::off_t)
         .map_err(|errno| Errno::from_raw_os_error(errno as i32))
 }

@@ -5,14 +5,14 @@
 //! memory, descriptors or the path afterwards changes nothing. The change is made with the broker's credentials, which must be
 //! the target's. Sources: chmod(2), chown(2), utimensat(2), setxattr(2).
 
+use super::path;
 use crate::call::decode::{MetadataCall, RawChange, Subject};
-use crate::files::path;
 use crate::kernel::object::Object;
-use crate::kernel::target::Target;
+use crate::kernel::request::Confirmed;
+use crate::kernel::target::{Target, TargetAddress, TargetFd};
 use rustix::fd::AsFd;
 use rustix::fs::{self, AtFlags, Gid, Mode, OFlags, Timespec, Timestamps, Uid, XattrFlags};
 use rustix::io::{self, Errno};
-use std::os::fd::RawFd;
 
 /// Longest name and largest value of an extended attribute (linux/limits.h).
 const XATTR_NAME_MAX: usize = 255;
@@ -64,7 +64,7 @@ impl Change {
 }
 
 /// What the target's descriptor `number` is of.
-fn held_by(target: Target, number: RawFd) -> io::Result<Object> {
+fn held_by(target: Target, number: TargetFd) -> io::Result<Object> {
     match target.duplicate(number) {
         Ok(file) if is_path_only(&file)? => Err(Errno::BADF),
         Ok(file) => Object::of(file),
@@ -89,7 +89,11 @@ fn copy(target: Target, change: RawChange) -> io::Result<Change> {
             (user != u32::MAX).then(|| Uid::from_raw(user)),
             (group != u32::MAX).then(|| Gid::from_raw(group)),
         ),
-        RawChange::Timespec(0) | RawChange::Timeval(0) | RawChange::Utimbuf(0) => {
+        RawChange::Timespec(address)
+        | RawChange::Timeval(address)
+        | RawChange::Utimbuf(address)
+            if address.is_null() =>
+        {
             let now = Timespec { tv_sec: 0, tv_nsec: fs::UTIME_NOW };
             Change::Times(Timestamps { last_access: now, last_modification: now })
         }
@@ -125,13 +129,13 @@ fn copy(target: Target, change: RawChange) -> io::Result<Change> {
     })
 }
 
-fn xattr_name(target: Target, address: u64) -> io::Result<Vec<u8>> {
+fn xattr_name(target: Target, address: TargetAddress) -> io::Result<Vec<u8>> {
     let name = target.read_string(address, XATTR_NAME_MAX + 1, Errno::RANGE)?;
     if name.is_empty() { Err(Errno::RANGE) } else { Ok(name) }
 }
 
 /// `N` consecutive 64-bit words, as time structures are on 64-bit architectures.
-fn words<const N: usize>(target: Target, address: u64) -> io::Result<[i64; N]> {
+fn words<const N: usize>(target: Target, address: TargetAddress) -> io::Result<[i64; N]> {
     let mut bytes = vec![0; N * 8];
     target.read(address, &mut bytes)?;
     let mut words = [0; N];
@@ -148,11 +152,11 @@ fn times(seconds: [i64; 2], nanoseconds: [i64; 2]) -> Change {
 }
 
 impl Prepared {
-    /// Makes the change on the object that is held.
+    /// Makes the change on the object that is held, for a target that waits.
     ///
     /// # Errors
     /// Returns what the kernel returns.
-    pub(crate) fn perform(&self) -> io::Result<()> {
+    pub(crate) fn perform(&self, _: Confirmed<'_>) -> io::Result<()> {
         let object = &self.object;
         // Some calls do not take such a descriptor. The magic link leads to exactly its object, also if
         // that is a symbolic link.

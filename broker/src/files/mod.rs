@@ -1,11 +1,19 @@
-//! Calls on files by path: judged by the view, left to Landlock, or performed on objects that are held.
+//! Calls on files by path, and changes of metadata: judged by the view, left to Landlock, or performed
+//! on objects that are held.
+//!
+//! Where a call is let through is argued in [`verdict`]; what the broker does instead is a
+//! [`task::Task`]. Nothing here answers a call.
 
-pub(crate) mod changes;
+mod changes;
 pub(crate) mod entry;
-pub(crate) mod metadata;
+pub(crate) mod judge;
+mod metadata;
+mod moves;
 pub(crate) mod observe;
-pub(crate) mod open;
-pub(crate) mod opens;
+mod open;
+mod opens;
 pub(crate) mod path;
+pub(crate) mod task;
+pub(crate) mod verdict;
 pub(crate) mod view;
-mod walk;
+pub(crate) mod walk;

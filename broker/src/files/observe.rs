@@ -5,13 +5,17 @@
 //! failed without the sandbox as well is not reported. Only of a directory that Landlock does not let
 //! be listed, though the rules do, is the outcome made here: it is held, and opened for the target.
 
+use super::entry::Entry;
+use super::open::{self, Destination};
+use super::path;
+use super::task::{After, Done, Opened};
+use super::view::View;
+use super::walk::Lost;
 use crate::call::decode::{FileCall, Spot, writes};
-use crate::files::entry::Entry;
-use crate::files::open::{self, Goal};
-use crate::files::path;
-use crate::files::view::View;
 use crate::kernel::identity::Origin;
 use crate::kernel::object::Object;
+use crate::kernel::proc;
+use crate::kernel::request::Confirmed;
 use crate::kernel::target::Target;
 use crate::report::denials::Denial;
 use crate::rules::paths::Access;
@@ -31,12 +35,12 @@ pub(crate) struct Look {
     target: Target,
     base: Option<OwnedFd>,
     path: Vec<u8>,
-    effect: Effect,
+    act: Act,
 }
 
 /// What is done to a path.
 #[derive(Clone, Copy, Debug)]
-enum Effect {
+enum Act {
     /// Opened with these flags.
     Open(OFlags),
     /// Linked to from elsewhere, with these flags of linkat(2), which gives it a second name.
@@ -51,34 +55,34 @@ enum Effect {
 
 /// Copies what `call` names. What cannot be copied, the call itself will stumble over.
 pub(crate) fn look(target: Target, call: &FileCall) -> Vec<Look> {
-    let effects = match *call {
-        FileCall::Open(_, how) => [Some(Effect::Open(how.flags)), None],
+    let acts = match *call {
+        FileCall::Open(_, how) => [Some(Act::Open(how.flags)), None],
         FileCall::OpenBy(_, address, _) => {
             // The flags are the first word of struct open_how (openat2(2)).
             let mut flags = [0; 8];
             let flags = target.read(address, &mut flags).map(|()| u64::from_ne_bytes(flags));
             let flags = flags.ok().and_then(|flags| u32::try_from(flags).ok());
-            [flags.map(|flags| Effect::Open(OFlags::from_bits_retain(flags))), None]
+            [flags.map(|flags| Act::Open(OFlags::from_bits_retain(flags))), None]
         }
-        FileCall::Truncate(..) => [Some(Effect::Open(OFlags::WRONLY)), None],
-        FileCall::Create(..) => [Some(Effect::Create), None],
-        FileCall::Remove(..) => [Some(Effect::Remove), None],
-        FileCall::Rename(..) => [Some(Effect::Remove), Some(Effect::Replace)],
-        FileCall::Link(_, _, flags) => [Some(Effect::Link(flags)), Some(Effect::Create)],
+        FileCall::Truncate(..) => [Some(Act::Open(OFlags::WRONLY)), None],
+        FileCall::Create(..) => [Some(Act::Create), None],
+        FileCall::Remove(..) => [Some(Act::Remove), None],
+        FileCall::Rename(..) => [Some(Act::Remove), Some(Act::Replace)],
+        FileCall::Link(_, _, flags) => [Some(Act::Link(flags)), Some(Act::Create)],
     };
-    let places = call.spots().zip(effects);
-    places.filter_map(|(spot, effect)| copy(target, spot, effect?).ok()).collect()
+    let places = call.spots().zip(acts);
+    places.filter_map(|(spot, act)| copy(target, spot, act?).ok()).collect()
 }
 
-fn copy(target: Target, spot: Spot, effect: Effect) -> io::Result<Look> {
+fn copy(target: Target, spot: Spot, act: Act) -> io::Result<Look> {
     let path = target.read_path(spot.path)?;
     let base = path::base(target, spot.directory, &path)?;
     // What a process has in proc(5) ends with it, perhaps before it is looked at.
     let ends = [&b"/proc/"[..], b"/dev/fd/"].iter().any(|prefix| path.starts_with(prefix));
     if ends && let Ok(object) = path::resolve_from(target, None, &path, true) {
-        return Ok(Look { target, base: Some(object.into()), path: Vec::new(), effect });
+        return Ok(Look { target, base: Some(object.into()), path: Vec::new(), act });
     }
-    Ok(Look { target, base, path, effect })
+    Ok(Look { target, base, path, act })
 }
 
 /// A directory that may be listed, and how it is to be opened.
@@ -93,15 +97,11 @@ impl Listing {
     ///
     /// # Errors
     /// Returns what open(2) returns.
-    pub(crate) fn open(&self) -> io::Result<OwnedFd> {
+    pub(crate) fn open(&self, _: Confirmed<'_>) -> io::Result<Done> {
         // O_NOFOLLOW was heeded on the way here, and would refuse the magic link.
         let flags = (self.flags - OFlags::NOFOLLOW) | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        self.object.open(flags, Mode::empty())
-    }
-
-    /// Whether the target asked for close-on-exec.
-    pub(crate) fn close_on_exec(&self) -> bool {
-        self.flags.contains(OFlags::CLOEXEC)
+        let file = self.object.open(flags, Mode::empty())?;
+        Ok(Done::Opened(Opened { file, flags: self.flags, after: After::Nothing }))
     }
 }
 
@@ -109,7 +109,7 @@ impl Look {
     /// The directory to list, if this opens one for reading that Landlock does not grant but the
     /// rules do.
     pub(crate) fn listing(&self, view: &View) -> Option<Listing> {
-        let Effect::Open(flags) = self.effect else { return None };
+        let Act::Open(flags) = self.act else { return None };
         if writes(flags)
             || flags.contains(OFlags::PATH)
             || !self.may_name_one_of(&view.grants.unlistable)
@@ -123,10 +123,10 @@ impl Look {
     }
 
     /// Opens what `path` names; what the call is made on itself is held already.
-    fn follow(&self, path: &[u8], follow: bool) -> io::Result<Object> {
+    fn follow(&self, path: &[u8], follow: bool) -> Result<Object, Lost> {
         if path.is_empty() {
             let base = self.base.as_ref().ok_or(Errno::NOENT)?;
-            return Object::of(base.try_clone().map_err(|_| Errno::MFILE)?);
+            return Ok(Object::of(base.try_clone().map_err(|_| Errno::MFILE)?)?);
         }
         path::resolve_from(self.target, self.base(), path, follow)
     }
@@ -150,28 +150,28 @@ impl Look {
 
     /// Whether the rules refuse it although the file system would have permitted it.
     pub(crate) fn judge(&self, view: &View) -> Option<Denial> {
-        let (operation, path) = self.judge_effect(view)?;
+        let (operation, path) = self.judge_act(view)?;
         Some(Denial::file(operation, &self.as_written(path)))
     }
 
-    fn judge_effect(&self, view: &View) -> Option<Refused> {
-        match self.effect {
-            Effect::Open(flags) if flags.contains(OFlags::PATH) => None,
-            Effect::Open(flags) => self.judge_open(flags, view),
-            Effect::Link(flags) => {
+    fn judge_act(&self, view: &View) -> Option<Refused> {
+        match self.act {
+            Act::Open(flags) if flags.contains(OFlags::PATH) => None,
+            Act::Open(flags) => self.judge_open(flags, view),
+            Act::Link(flags) => {
                 let follow = flags.contains(AtFlags::SYMLINK_FOLLOW);
                 let object = self.follow(&self.path, follow).ok()?;
                 judge_object(&object, Access::WRITE, view)
             }
-            Effect::Create => self.judge_change(view, |exists| !exists),
-            Effect::Remove => self.judge_change(view, |exists| exists),
-            Effect::Replace => self.judge_change(view, |_| true),
+            Act::Create => self.judge_change(view, |exists| !exists),
+            Act::Remove => self.judge_change(view, |exists| exists),
+            Act::Replace => self.judge_change(view, |_| true),
         }
     }
 
     /// What is the target's own in proc(5) has a path that holds for every process.
     fn as_written(&self, path: PathBuf) -> PathBuf {
-        match path::proc_owner(&path) {
+        match proc::owner(&path) {
             Some(owner) if self.target.has_thread(owner) => {
                 Path::new("/proc/self").join(path.iter().skip(3).collect::<PathBuf>())
             }
@@ -186,9 +186,9 @@ impl Look {
             return judge_object(&self.follow(&self.path, true).ok()?, wanted, view);
         }
         match open::resolve_from(self.target, self.base(), &self.path, flags).ok()? {
-            Goal::Object(_) if flags.contains(OFlags::CREATE | OFlags::EXCL) => None,
-            Goal::Object(object) => judge_object(&object, wanted, view),
-            Goal::New(entry) => judge_entry(&entry, view, |exists| !exists),
+            Destination::Object(_) if flags.contains(OFlags::CREATE | OFlags::EXCL) => None,
+            Destination::Object(object) => judge_object(&object, wanted, view),
+            Destination::New(entry) => judge_entry(&entry, view, |exists| !exists),
         }
     }
 

@@ -5,11 +5,13 @@
 //! too. The descriptor is the broker's, and carries no restriction of the target's: what is opened
 //! must be judged for all that the flags allow. Sources: open(2), openat2(2).
 
+use super::entry::{Entry, masked};
+use super::path;
+use super::walk::Lost;
 use crate::call::decode::Spot;
 use crate::call::how::OpenHow;
-use crate::files::entry::{Entry, masked};
-use crate::files::path;
 use crate::kernel::object::Object;
+use crate::kernel::request::Confirmed;
 use crate::kernel::target::Target;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, FileType, Mode, OFlags, ResolveFlags};
@@ -23,7 +25,7 @@ const LINKS_MAX: usize = 40;
 
 /// What an open leads to.
 #[derive(Debug)]
-pub(crate) enum Goal {
+pub(crate) enum Destination {
     /// An object that is there.
     Object(Object),
     /// An entry that is to be made.
@@ -34,10 +36,10 @@ pub(crate) enum Goal {
 ///
 /// # Errors
 /// Returns what the kernel returns for such a path.
-pub(crate) fn resolve(target: Target, spot: Spot, how: &OpenHow) -> io::Result<Goal> {
+pub(crate) fn resolve(target: Target, spot: Spot, how: &OpenHow) -> Result<Destination, Lost> {
     let path = target.read_path(spot.path)?;
     if path.is_empty() {
-        return Err(Errno::NOENT);
+        return Err(Errno::NOENT.into());
     }
     if !how.resolve.is_empty() {
         return resolve_within(target, spot, &path, how);
@@ -55,48 +57,51 @@ pub(crate) fn resolve_from(
     base: Option<BorrowedFd<'_>>,
     path: &[u8],
     flags: OFlags,
-) -> io::Result<Goal> {
+) -> Result<Destination, Lost> {
     let creates = flags.contains(OFlags::CREATE);
     let exclusive = creates && flags.contains(OFlags::EXCL);
     let follow = !exclusive && !flags.contains(OFlags::NOFOLLOW);
     if path.is_empty() {
-        return Err(Errno::NOENT);
+        return Err(Errno::NOENT.into());
     }
     if !creates || path::split(path).is_none() {
-        return path::resolve_from(target, base, path, follow).map(Goal::Object);
+        return path::resolve_from(target, base, path, follow).map(Destination::Object);
     }
     let mut entry = Entry::resolve_from(target, base, path)?;
     for _ in 0..LINKS_MAX {
         let found = entry.hold();
         // Before it is looked up (open(2), O_CREAT).
         if entry.last().ends_with(b"/") {
-            return Err(found
-                .err()
-                .filter(|&errno| errno == Errno::ACCESS)
-                .unwrap_or(Errno::ISDIR));
+            let refused = found.err().filter(|&errno| errno == Errno::ACCESS);
+            return Err(refused.unwrap_or(Errno::ISDIR).into());
         }
         let object = match found {
-            Err(Errno::NOENT) => return Ok(Goal::New(entry)),
+            Err(Errno::NOENT) => return Ok(Destination::New(entry)),
             found => found?,
         };
         if object.kind() != FileType::Symlink || !follow {
-            return Ok(Goal::Object(object));
+            return Ok(Destination::Object(object));
         }
         // It may lead nowhere: what it names is made then.
         let text = fs::readlinkat(&object, c"", Vec::new())?.into_bytes();
         let base = (!text.starts_with(b"/")).then(|| entry.parent().as_fd());
         if path::split(&text).is_none() || object.is_on_proc()? {
             return path::resolve_from(target, Some(entry.parent().as_fd()), entry.last(), true)
-                .map(Goal::Object);
+                .map(Destination::Object);
         }
         entry = Entry::resolve_from(target, base, &text)?;
     }
-    Err(Errno::LOOP)
+    Err(Errno::LOOP.into())
 }
 
 /// With RESOLVE_ flags the path is the kernel's to follow, always from where the target starts: what is
 /// beneath that is for the kernel to say.
-fn resolve_within(target: Target, spot: Spot, path: &[u8], how: &OpenHow) -> io::Result<Goal> {
+fn resolve_within(
+    target: Target,
+    spot: Spot,
+    path: &[u8],
+    how: &OpenHow,
+) -> Result<Destination, Lost> {
     let base = match path.starts_with(b"/") && !how.resolve.contains(ResolveFlags::IN_ROOT) {
         true => None,
         false => Some(target.directory(spot.directory)?),
@@ -116,10 +121,9 @@ fn resolve_within(target: Target, spot: Spot, path: &[u8], how: &OpenHow) -> io:
                 found => {
                     let object = Object::of(found?)?;
                     // It answers according to who opens it: this one was found for the broker.
-                    return if object.is_on_proc()? {
-                        Err(Errno::ACCESS)
-                    } else {
-                        Ok(Goal::Object(object))
+                    return match object.is_on_proc()? {
+                        true => Err(Lost::Foreign),
+                        false => Ok(Destination::Object(object)),
                     };
                 }
             }
@@ -129,18 +133,18 @@ fn resolve_within(target: Target, spot: Spot, path: &[u8], how: &OpenHow) -> io:
         let parent = fs::openat2(base, from, flags | OFlags::DIRECTORY, Mode::empty(), resolve)?;
         let entry = Entry::of(Object::of(parent)?, path[above.len()..].to_vec())?;
         let link = match entry.hold() {
-            Err(Errno::ACCESS) => return Err(Errno::ACCESS),
-            _ if is_slashed => return Err(Errno::ISDIR),
-            Err(Errno::NOENT) => return Ok(Goal::New(entry)),
+            Err(Errno::ACCESS) => return Err(Errno::ACCESS.into()),
+            _ if is_slashed => return Err(Errno::ISDIR.into()),
+            Err(Errno::NOENT) => return Ok(Destination::New(entry)),
             Ok(link) if link.kind() == FileType::Symlink && nofollow.is_empty() => link,
             // Another thread has just made it.
-            found => return found.map(Goal::Object),
+            found => return Ok(Destination::Object(found?)),
         };
         // It leads nowhere: what it names is made then.
         let text = fs::readlinkat(&link, c"", Vec::new())?.into_bytes();
         path = if text.starts_with(b"/") { text } else { [above, &text].concat() };
     }
-    Err(Errno::LOOP)
+    Err(Errno::LOOP.into())
 }
 
 /// What the broker adds: neither its own children nor its terminal are concerned.
@@ -150,7 +154,16 @@ const OURS: OFlags = OFlags::CLOEXEC.union(OFlags::NOCTTY);
 ///
 /// # Errors
 /// Returns what open(2) returns.
-pub(crate) fn open(object: &Object, how: &OpenHow, umask: Mode) -> io::Result<OwnedFd> {
+pub(crate) fn open(
+    _: Confirmed<'_>,
+    object: &Object,
+    how: &OpenHow,
+    umask: Mode,
+) -> io::Result<OwnedFd> {
+    open_held(object, how, umask)
+}
+
+fn open_held(object: &Object, how: &OpenHow, umask: Mode) -> io::Result<OwnedFd> {
     if how.flags.contains(OFlags::CREATE | OFlags::EXCL) {
         return Err(Errno::EXIST);
     }
@@ -178,21 +191,21 @@ pub(crate) fn open(object: &Object, how: &OpenHow, umask: Mode) -> io::Result<Ow
 ///
 /// # Errors
 /// Returns what open(2) returns.
-pub(crate) fn open_untruncated(object: &Object, how: &OpenHow) -> io::Result<(OwnedFd, OwnedFd)> {
+pub(crate) fn open_untruncated(
+    by: Confirmed<'_>,
+    object: &Object,
+    how: &OpenHow,
+) -> io::Result<(OwnedFd, OwnedFd)> {
     let writer = object.open(OFlags::WRONLY | OURS, Mode::empty())?;
     let how = OpenHow { flags: how.flags - OFlags::TRUNC, ..*how };
-    Ok((open(object, &how, Mode::empty())?, writer))
+    Ok((open(by, object, &how, Mode::empty())?, writer))
 }
 
-/// Opens a FIFO, which waits for its other end. It is given up when `is_waited_for` no longer holds.
+/// Opens a FIFO, which waits for its other end. It is given up when the target does not wait any more.
 ///
 /// # Errors
 /// Returns what open(2) returns; [`Errno::INTR`] when it was given up; [`Errno::AGAIN`] if too many wait.
-pub(crate) fn open_fifo(
-    object: Object,
-    how: OpenHow,
-    is_waited_for: impl Fn() -> bool,
-) -> io::Result<OwnedFd> {
+pub(crate) fn open_fifo(by: Confirmed<'_>, object: Object, how: OpenHow) -> io::Result<OwnedFd> {
     const PATIENCE: Duration = Duration::from_millis(50);
     /// Most threads that wait for the other end of a FIFO; those that were given up among them.
     const OPENERS_MAX: usize = 256;
@@ -205,7 +218,7 @@ pub(crate) fn open_fifo(
     let (sender, opened) = mpsc::channel();
     let opener = move || {
         // Nobody listens to one that was given up.
-        let _ = sender.send(open(&object, &how, Mode::empty()));
+        let _ = sender.send(open_held(&object, &how, Mode::empty()));
         OPENERS.fetch_sub(1, Ordering::SeqCst);
     };
     if std::thread::Builder::new().stack_size(64 * 1024).spawn(opener).is_err() {
@@ -215,7 +228,7 @@ pub(crate) fn open_fifo(
     loop {
         match opened.recv_timeout(PATIENCE) {
             Ok(result) => return result,
-            Err(_) if is_waited_for() => {}
+            Err(_) if by.holds() => {}
             Err(_) => {
                 // The missing end for a moment, if it may be opened, lets the thread end.
                 let other = match how.flags & OFlags::RWMODE {
@@ -235,7 +248,12 @@ pub(crate) fn open_fifo(
 ///
 /// # Errors
 /// Returns what open(2) with O_EXCL returns.
-pub(crate) fn create(entry: &Entry, how: &OpenHow, umask: Mode) -> io::Result<OwnedFd> {
+pub(crate) fn create(
+    _: Confirmed<'_>,
+    entry: &Entry,
+    how: &OpenHow,
+    umask: Mode,
+) -> io::Result<OwnedFd> {
     let flags = how.flags | OFlags::EXCL | OURS;
     fs::openat(entry.parent(), entry.last(), flags, entry.mode(how.mode, umask))
 }

@@ -9,15 +9,18 @@
 //! according to who opens them. So devices are opened only if they are usable always, and of proc(5)
 //! what is the target's own or says nothing that another process keeps to itself.
 
+use super::observe;
+use super::open::{self, Destination};
+use super::path;
+use super::task::{Task, refuse_write};
+use super::verdict::{Judged, Relied, relied_for};
+use super::view::{Decider, View};
+use super::walk::{self, Lost};
 use crate::call::decode::{FileCall, Spot, writes};
 use crate::call::how::OpenHow;
-use crate::files::changes::{Task, is_content_ours, is_ours, refuse_write};
-use crate::files::observe;
-use crate::files::open::{self, Goal};
-use crate::files::path;
-use crate::files::view::View;
 use crate::kernel::object::{Name, Object};
-use crate::kernel::target::Target;
+use crate::kernel::proc;
+use crate::kernel::target::{Target, TargetAddress};
 use crate::report::denials::Denial;
 use crate::rules::paths::Access;
 use nix::unistd::{Pid, getsid};
@@ -26,15 +29,6 @@ use rustix::io::{self, Errno};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-
-/// Where the flags come from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Source {
-    /// Registers, which nothing can change while the target waits.
-    Registers,
-    /// Memory, which was copied.
-    Memory,
-}
 
 /// Whether the call can open something for reading, as far as registers say.
 pub(crate) fn may_read(call: &FileCall) -> bool {
@@ -49,7 +43,7 @@ pub(crate) fn may_read(call: &FileCall) -> bool {
 ///
 /// # Errors
 /// Returns what the kernel returns for one that it does not know.
-pub(crate) fn copy_how(target: Target, address: u64, size: u64) -> io::Result<OpenHow> {
+pub(crate) fn copy_how(target: Target, address: TargetAddress, size: u64) -> io::Result<OpenHow> {
     const SIZE: usize = 24;
     const SIZE_MAX: u64 = 4096;
     if size > SIZE_MAX {
@@ -71,93 +65,127 @@ pub(crate) fn copy_how(target: Target, address: u64, size: u64) -> io::Result<Op
     OpenHow::of_words(word(0), word(8), word(16))
 }
 
-/// Follows the path and decides. `None` leaves it to Landlock.
+/// Judges an open for writing, where Landlock judges reads, and writes to what was there at launch.
 ///
 /// # Errors
 /// Returns what the kernel returns for such a path.
-pub(crate) fn prepare(
+pub(crate) fn judge_write(
     view: &View,
     target: Target,
     spot: Spot,
     how: OpenHow,
-    source: Source,
-) -> io::Result<Option<Task>> {
+) -> Result<Judged, Lost> {
     how.check()?;
-    if view.grants.brokers_reads {
-        prepare_any(view, target, spot, how, source)
-    } else if writes(how.flags) && !how.flags.contains(OFlags::PATH) {
-        prepare_write(view, target, spot, how)
-    } else {
-        Ok(None)
+    if !writes(how.flags) || how.flags.contains(OFlags::PATH) {
+        return Ok(Judged::Landlock(Relied::Alone));
     }
+    let object = match open::resolve(target, spot, &how)? {
+        Destination::Object(object) => object,
+        Destination::New(entry) => {
+            let relied = relied_for(view.entry(entry.directory(), entry.name()));
+            return Ok(relied.map_or_else(|| Task::CreateFile(entry, how).into(), Judged::Landlock));
+        }
+    };
+    let kind = object.kind();
+    let relied = match kind {
+        // It has no name yet; a link gives it one, and is judged then.
+        FileType::Directory if how.flags.contains(OFlags::TMPFILE) => {
+            relied_for(view.entry(&object.path()?, UNNAMED.as_ref()))
+        }
+        // Landlock also restricts what may be asked of a device once it is open.
+        FileType::Directory | FileType::CharacterDevice | FileType::BlockDevice => {
+            Some(Relied::Alone)
+        }
+        _ => content(view, &object)?,
+    };
+    Ok(relied.map_or_else(|| Task::Open(object, kind, how).into(), Judged::Landlock))
 }
 
-/// Where Landlock judges reads, and writes to what was there at launch.
-fn prepare_write(
+/// Judges a truncate to `length`.
+///
+/// # Errors
+/// As [`judge_write`].
+pub(crate) fn judge_truncate(
     view: &View,
     target: Target,
     spot: Spot,
-    how: OpenHow,
-) -> io::Result<Option<Task>> {
-    match open::resolve(target, spot, &how)? {
-        Goal::New(entry) => Ok(is_ours(view, &entry).then_some(Task::CreateFile(entry, how))),
-        Goal::Object(object) => {
-            let ours = match object.kind() {
-                // It has no name yet; a link gives it one, and is judged then.
-                FileType::Directory if how.flags.contains(OFlags::TMPFILE) => {
-                    view.brokers_entry(&object.path()?, UNNAMED.as_ref())
-                }
-                // Landlock also restricts what may be asked of a device once it is open.
-                FileType::Directory | FileType::CharacterDevice | FileType::BlockDevice => false,
-                _ => is_content_ours(view, &object)?,
-            };
-            let kind = object.kind();
-            Ok(ours.then_some(Task::Open(object, kind, how)))
-        }
+    length: i64,
+) -> Result<Judged, Lost> {
+    if length < 0 {
+        return Ok(Judged::Landlock(Relied::Futile));
     }
+    let path = target.read_path(spot.path)?;
+    let object = path::resolve(target, spot.directory, &path, true, false)?;
+    let relied = content(view, &object)?;
+    Ok(relied.map_or_else(|| Task::Truncate(object, length).into(), Judged::Landlock))
+}
+
+/// Who opens an object that is held for writing, which permits to read it, too: the broker, if nothing
+/// else is said. Callers leave devices to Landlock.
+fn content(view: &View, object: &Object) -> io::Result<Option<Relied>> {
+    // What proc(5) holds is about who opens it.
+    if object.is_on_proc()? {
+        return Ok(Some(Relied::Alone));
+    }
+    if view.denies_object(object.identity(), Access::WRITE) {
+        return Ok(Some(Relied::DeniedAnyway));
+    }
+    let decider = match object.name()? {
+        Name::Nameless(_) => return Ok(Some(Relied::Alone)),
+        Name::Path(name) => view.content(&name),
+        // A former name says nothing of an object any more if it has others. If it has none, whatever
+        // its name can have been must be permitted.
+        former @ Name::Former(_) => {
+            let permitted =
+                object.is_unlinked() && former.candidates().all(|name| view.is_writable(name));
+            let before = former.candidates().nth(1).filter(|_| permitted);
+            before.and_then(|name| view.content(name))
+        }
+    };
+    Ok(match decider {
+        Some(Decider::Broker) => None,
+        Some(Decider::Landlock) => Some(Relied::Granted),
+        None => Some(Relied::DeniedAnyway),
+    })
 }
 
 /// As the name of a file without one: no rule singles it out but one that denies all names.
 const UNNAMED: &str = "#";
 
-/// Where the broker judges reads.
-fn prepare_any(
+/// Judges an open that may read, where the broker judges reads.
+///
+/// # Errors
+/// As [`judge_write`].
+pub(crate) fn judge_read(
     view: &View,
     target: Target,
     spot: Spot,
     how: OpenHow,
-    source: Source,
-) -> io::Result<Option<Task>> {
-    // What is opened for writing only, by flags that nothing can change, gives no right to read.
-    let by_landlock =
-        matches!(source, Source::Registers) && how.flags & OFlags::RWMODE == OFlags::WRONLY;
-    if by_landlock {
-        return prepare_write(view, target, spot, how);
-    }
+) -> Result<Task, Lost> {
+    how.check()?;
     // The kernel puts no such descriptor into another process (seccomp_unotify(2)), and the flags are
     // in memory: those of open(2) and openat(2) the filter knows, and lets through.
     if how.flags.contains(OFlags::PATH) {
-        return Err(Errno::NOSYS);
+        return Err(Errno::NOSYS.into());
     }
     let object = match open::resolve(target, spot, &how)? {
-        Goal::Object(object) => object,
-        Goal::New(entry) if view.may_change(entry.directory(), entry.name()) => {
-            return Ok(Some(Task::CreateFile(entry, how)));
+        Destination::Object(object) => object,
+        Destination::New(entry) if view.may_change(entry.directory(), entry.name()) => {
+            return Ok(Task::CreateFile(entry, how));
         }
-        Goal::New(entry) => return Ok(Some(refuse_write(&entry.path()))),
+        Destination::New(entry) => return Ok(refuse_write(&entry.path())),
     };
     let object = match is_controlling_terminal(&object) {
-        true => path::walk(None, own_terminal(target)?.as_os_str().as_bytes(), false)?,
+        true => walk::by_kernel(None, own_terminal(target)?.as_os_str().as_bytes(), false)?,
         false => object,
     };
     let kind = object.kind();
     let name = object.name()?;
     if how.flags.contains(OFlags::TMPFILE) {
-        return Ok(Some(if view.may_change(name.as_path(), UNNAMED.as_ref()) {
-            Task::Open(object, kind, how)
-        } else {
-            refuse_write(name.as_path())
-        }));
+        return Ok(match view.may_change(name.as_path(), UNNAMED.as_ref()) {
+            true => Task::Open(object, kind, how),
+            false => refuse_write(name.as_path()),
+        });
     }
     let wanted = Access {
         read: how.flags & OFlags::RWMODE != OFlags::WRONLY,
@@ -166,9 +194,9 @@ fn prepare_any(
     if is_permitted(view, target, &object, &name, wanted)? {
         // Only a FIFO with a name makes its ends wait for each other.
         let kind = if matches!(name, Name::Nameless(_)) { FileType::Unknown } else { kind };
-        return Ok(Some(Task::Open(object, kind, how)));
+        return Ok(Task::Open(object, kind, how));
     }
-    Ok(Some(Task::Refuse(Errno::ACCESS, denial(view, &object, name.as_path(), wanted))))
+    Ok(Task::Refuse(Errno::ACCESS, denial(view, &object, name.as_path(), wanted)))
 }
 
 fn is_permitted(
@@ -217,7 +245,7 @@ fn denial(view: &View, object: &Object, name: &Path, wanted: Access) -> Option<D
 fn may_see(target: Target, name: &Path) -> bool {
     const PUBLIC: [&str; 7] = ["cgroup", "cmdline", "comm", "loginuid", "stat", "statm", "status"];
     let Ok(inside) = name.strip_prefix("/proc") else { return false };
-    match path::proc_owner(name) {
+    match proc::owner(name) {
         None => true,
         Some(process) if target.has_thread(process) => true,
         Some(_) => {

@@ -5,31 +5,29 @@
 //! own directory (openat2(2)). Where the path leads into proc(5), which answers according to who
 //! asks, it is walked here (see `walk`).
 
-use crate::files::walk;
+use super::walk::{self, Lost};
 use crate::kernel::object::Object;
-use crate::kernel::target::{AT_FDCWD, Target};
+use crate::kernel::target::{Target, TargetFd};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{self, Mode, OFlags, ResolveFlags};
 use rustix::io::{self, Errno};
 use std::ffi::OsStr;
-use std::os::fd::RawFd;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 
 /// Opens what `path` names for `target`, with O_PATH: without a right, and without touching it.
 ///
 /// # Errors
-/// Returns what the kernel's path walk returns; [`Errno::ACCESS`] for magic links of other
-/// processes.
+/// Returns what the kernel's path walk returns; [`Lost::Foreign`] for magic links of other processes.
 pub(crate) fn resolve(
     target: Target,
-    directory: RawFd,
+    directory: TargetFd,
     path: &[u8],
     follow: bool,
     empty: bool,
-) -> io::Result<Object> {
+) -> Result<Object, Lost> {
     if path.is_empty() {
-        return if empty { Object::of(target.directory(directory)?) } else { Err(Errno::NOENT) };
+        let base =
+            if empty { target.directory(directory)? } else { return Err(Errno::NOENT.into()) };
+        return Ok(Object::of(base)?);
     }
     let base = base(target, directory, path)?;
     resolve_from(target, base.as_ref().map(AsFd::as_fd), path, follow)
@@ -44,22 +42,16 @@ pub(crate) fn resolve_from(
     base: Option<BorrowedFd<'_>>,
     path: &[u8],
     follow: bool,
-) -> io::Result<Object> {
-    match walk(base, path, follow) {
+) -> Result<Object, Lost> {
+    match walk::by_kernel(base, path, follow) {
         Ok(object) if !object.is_on_proc()? => Ok(object),
         // What the broker does not have, the target can: a descriptor of the same number, a right to
         // what is below its own process.
         Ok(_) | Err(Errno::LOOP | Errno::NOENT | Errno::ACCESS | Errno::NOTDIR) => {
             walk::follow(target, base, path, follow)
         }
-        Err(errno) => Err(errno),
+        Err(errno) => Err(errno.into()),
     }
-}
-
-/// The process or thread that the canonical path `name` in /proc is about.
-pub(crate) fn proc_owner(name: &Path) -> Option<i32> {
-    let inside = name.strip_prefix("/proc").ok()?;
-    inside.iter().next()?.to_str()?.parse().ok()
 }
 
 /// Takes off the front of `path` what means the target's own working directory or a directory that
@@ -80,7 +72,7 @@ pub(crate) fn start(target: Target, path: &[u8]) -> io::Result<(Option<OwnedFd>,
     let mut parts = path.splitn(6, |&byte| byte == b'/').skip(1);
     let mut next = || parts.next().unwrap_or_default();
     let (base, taken) = match (next(), next(), next(), next()) {
-        (b"proc", who, b"cwd", _) if own(who) => (target.directory(AT_FDCWD)?, 4),
+        (b"proc", who, b"cwd", _) if own(who) => (target.directory(TargetFd::CWD)?, 4),
         (b"proc", who, b"fd", number) if own(who) => match descriptor_number(number) {
             Some(number) => (target.descriptor(number)?, 5),
             None => return Ok((None, path)),
@@ -97,20 +89,13 @@ pub(crate) fn start(target: Target, path: &[u8]) -> io::Result<(Option<OwnedFd>,
     Ok(if rest.is_empty() { (None, path) } else { (Some(base), rest) })
 }
 
-fn descriptor_number(text: &[u8]) -> Option<RawFd> {
+fn descriptor_number(text: &[u8]) -> Option<TargetFd> {
     let text = str::from_utf8(text).ok()?;
-    if text.bytes().all(|byte| byte.is_ascii_digit()) { text.parse().ok() } else { None }
-}
-
-/// Opens `path` relative to `base`, or absolute without one, as the kernel does for the broker.
-///
-/// # Errors
-/// Returns what openat2(2) returns; [`Errno::LOOP`] for magic links.
-pub(crate) fn walk(base: Option<BorrowedFd<'_>>, path: &[u8], follow: bool) -> io::Result<Object> {
-    let nofollow = if follow { OFlags::empty() } else { OFlags::NOFOLLOW };
-    let flags = OFlags::PATH | OFlags::CLOEXEC | nofollow;
-    let base = base.unwrap_or(fs::CWD);
-    fs::openat2(base, path, flags, Mode::empty(), ResolveFlags::NO_MAGICLINKS).and_then(Object::of)
+    if text.bytes().all(|byte| byte.is_ascii_digit()) {
+        text.parse().ok().map(TargetFd::new)
+    } else {
+        None
+    }
 }
 
 /// Splits off the last component: the directory part, which may be empty, and the name. `None` for
@@ -126,7 +111,11 @@ pub(crate) fn split(path: &[u8]) -> Option<(&[u8], &OsStr)> {
 ///
 /// # Errors
 /// As [`Target::directory`].
-pub(crate) fn base(target: Target, directory: RawFd, path: &[u8]) -> io::Result<Option<OwnedFd>> {
+pub(crate) fn base(
+    target: Target,
+    directory: TargetFd,
+    path: &[u8],
+) -> io::Result<Option<OwnedFd>> {
     if path.starts_with(b"/") { Ok(None) } else { target.directory(directory).map(Some) }
 }
 

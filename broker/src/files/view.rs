@@ -106,12 +106,12 @@ impl View {
         covers(&self.grants.writable, path)
     }
 
-    /// Who decides about writing to the object that is named `path`.
-    pub(crate) fn content(&self, path: &Path) -> Decider {
-        if !self.is_granted(path) && self.is_writable(path) {
-            Decider::Broker
+    /// Who decides about writing to the object that is named `path`, if it may be written.
+    pub(crate) fn content(&self, path: &Path) -> Option<Decider> {
+        if self.is_granted(path) {
+            Some(Decider::Landlock)
         } else {
-            Decider::Landlock
+            self.is_writable(path).then_some(Decider::Broker)
         }
     }
 
@@ -121,11 +121,6 @@ impl View {
         let cursor = self.entry_cursor(directory, name)?;
         let granted = self.is_granted(directory);
         Some((cursor, if granted { Decider::Landlock } else { Decider::Broker }))
-    }
-
-    /// Whether the entry is the broker's to make, remove or replace.
-    pub(crate) fn brokers_entry(&self, directory: &Path, name: &OsStr) -> bool {
-        self.entry(directory, name).is_some_and(|(_, decider)| decider == Decider::Broker)
     }
 
     /// Whether the entry `name` of `directory` may be made, removed or replaced.

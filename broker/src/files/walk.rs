@@ -1,14 +1,15 @@
-//! Follows a path component by component, as the kernel would for the target (path_resolution(7)).
+//! Follows a path, by the kernel or component by component as the kernel would for the target
+//! (path_resolution(7)).
 //!
 //! The kernel does it faster, but in proc(5) it would take the broker for the one who asks: `self` and
-//! the magic links, such as `/proc/self/cwd`, mean the target's own here. So this is for the paths
-//! that lead there. Each component is held before it is looked at.
+//! the magic links, such as `/proc/self/cwd`, mean the target's own there. So the paths that lead
+//! there are followed here. Each component is held before it is looked at.
 
-use crate::files::path;
 use crate::kernel::object::Object;
+use crate::kernel::proc;
 use crate::kernel::target::Target;
 use rustix::fd::{AsFd, BorrowedFd};
-use rustix::fs::{self, FileType, Mode, OFlags};
+use rustix::fs::{self, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::{self, Errno};
 
 /// Most symbolic links that are followed.
@@ -16,17 +17,59 @@ const LINKS_MAX: usize = 40;
 /// The root directory of every proc(5) (fs/proc/root.c).
 const PROC_ROOT_INODE: u64 = 1;
 
+/// Why the broker holds nothing at the end of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lost {
+    /// The kernel says so: the target would get this error.
+    Errno(Errno),
+    /// It leads through what another process holds, or what answers according to who asks: the broker
+    /// would see other things there than the target.
+    Foreign,
+    /// It ends in what no call can make, move or remove: `.`, `..`, or the root.
+    NoEntry,
+}
+
+impl From<Errno> for Lost {
+    fn from(errno: Errno) -> Self {
+        Self::Errno(errno)
+    }
+}
+
+impl From<Lost> for Errno {
+    fn from(lost: Lost) -> Self {
+        match lost {
+            Lost::Errno(errno) => errno,
+            Lost::Foreign => Self::ACCESS,
+            Lost::NoEntry => Self::INVAL,
+        }
+    }
+}
+
+/// Opens `path` relative to `base`, or absolute without one, as the kernel does for the broker.
+///
+/// # Errors
+/// Returns what openat2(2) returns; [`Errno::LOOP`] for magic links.
+pub(crate) fn by_kernel(
+    base: Option<BorrowedFd<'_>>,
+    path: &[u8],
+    follow: bool,
+) -> io::Result<Object> {
+    let nofollow = if follow { OFlags::empty() } else { OFlags::NOFOLLOW };
+    let flags = OFlags::PATH | OFlags::CLOEXEC | nofollow;
+    let base = base.unwrap_or(fs::CWD);
+    fs::openat2(base, path, flags, Mode::empty(), ResolveFlags::NO_MAGICLINKS).and_then(Object::of)
+}
+
 /// Opens what `path` names for `target`, with O_PATH, from `base` or the root directory.
 ///
 /// # Errors
-/// Returns what the kernel's path walk returns; [`Errno::ACCESS`] for magic links of other
-/// processes.
+/// Returns what the kernel's path walk returns; [`Lost::Foreign`] for magic links of other processes.
 pub(crate) fn follow(
     target: Target,
     base: Option<BorrowedFd<'_>>,
     path: &[u8],
     follow: bool,
-) -> io::Result<Object> {
+) -> Result<Object, Lost> {
     let mut here = match base {
         Some(base) => Object::of(base.try_clone_to_owned().map_err(|_| Errno::MFILE)?)?,
         None => root()?,
@@ -37,7 +80,7 @@ pub(crate) fn follow(
     while let Some(name) = rest.pop() {
         if name.is_empty() {
             if here.kind() != FileType::Directory {
-                return Err(Errno::NOTDIR);
+                return Err(Errno::NOTDIR.into());
             }
             continue;
         }
@@ -52,11 +95,11 @@ pub(crate) fn follow(
         }
         links += 1;
         if links > LINKS_MAX {
-            return Err(Errno::LOOP);
+            return Err(Errno::LOOP.into());
         }
         match read_link(target, &here, &found, &name)? {
-            Link::Object(object) => here = object,
-            Link::Text(text) => {
+            Followed::Object(object) => here = object,
+            Followed::Text(text) => {
                 if text.starts_with(b"/") {
                     here = root()?;
                 }
@@ -68,7 +111,7 @@ pub(crate) fn follow(
 }
 
 /// What a symbolic link leads to.
-enum Link {
+enum Followed {
     Text(Vec<u8>),
     Object(Object),
 }
@@ -93,29 +136,34 @@ fn hold(from: BorrowedFd<'_>, name: &[u8], flags: OFlags) -> io::Result<Object> 
 }
 
 /// Reads the link `found`, the entry `name` of `directory`, as the target would.
-fn read_link(target: Target, directory: &Object, found: &Object, name: &[u8]) -> io::Result<Link> {
+fn read_link(
+    target: Target,
+    directory: &Object,
+    found: &Object,
+    name: &[u8],
+) -> Result<Followed, Lost> {
     if found.is_on_proc()? {
         if directory.identity().1 == PROC_ROOT_INODE {
             match name {
-                b"self" => return Ok(Link::Text(target.process()?.to_string().into_bytes())),
+                b"self" => return Ok(Followed::Text(target.process()?.to_string().into_bytes())),
                 b"thread-self" => {
                     let thread = target.thread().as_raw_nonzero();
                     let text = format!("{}/task/{thread}", target.process()?);
-                    return Ok(Link::Text(text.into_bytes()));
+                    return Ok(Followed::Text(text.into_bytes()));
                 }
                 _ => {}
             }
-        } else if let Some(process) = path::proc_owner(&directory.path()?) {
+        } else if let Some(process) = proc::owner(&directory.path()?) {
             // The links beneath a process lead straight to an object.
             return if target.has_thread(process) {
-                hold(directory.as_fd(), name, OFlags::empty()).map(Link::Object)
+                Ok(Followed::Object(hold(directory.as_fd(), name, OFlags::empty())?))
             } else {
-                Err(Errno::ACCESS)
+                Err(Lost::Foreign)
             };
         }
     }
     let text = fs::readlinkat(found, c"", Vec::new())?.into_bytes();
-    if text.is_empty() { Err(Errno::NOENT) } else { Ok(Link::Text(text)) }
+    if text.is_empty() { Err(Errno::NOENT.into()) } else { Ok(Followed::Text(text)) }
 }
 
 #[cfg(test)]
@@ -127,8 +175,8 @@ mod tests {
     use std::os::unix::ffi::OsStrExt;
     use std::os::unix::fs::symlink;
 
-    fn identity(object: io::Result<Object>) -> Result<(u64, u64), Errno> {
-        object.map(|object| object.identity())
+    fn identity(object: Result<Object, impl Into<Errno>>) -> Result<(u64, u64), Errno> {
+        object.map(|object| object.identity()).map_err(Into::into)
     }
 
     /// A small generator (xorshift), so that a failure can be repeated.
@@ -185,7 +233,7 @@ mod tests {
             }
             for follows in [false, true] {
                 let ours = identity(follow(target, Some(base.as_fd()), text.as_bytes(), follows));
-                let kernel = identity(path::walk(Some(base.as_fd()), text.as_bytes(), follows));
+                let kernel = identity(by_kernel(Some(base.as_fd()), text.as_bytes(), follows));
                 assert_eq!(ours, kernel, "{text} {follows}");
             }
         }
@@ -207,6 +255,6 @@ mod tests {
         assert_eq!(named("/proc/self/root/etc/.."), std::path::Path::new("/"));
         assert_eq!(named("/proc/self/exe"), std::env::current_exe().unwrap());
         let init = follow(target, None, b"/proc/1/root", true);
-        assert_eq!(init.unwrap_err(), Errno::ACCESS);
+        assert_eq!(init.unwrap_err(), Lost::Foreign);
     }
 }

@@ -3,9 +3,10 @@
 //! A socket is known by its inode number there (`socket:[N]`), which is no other's as long as
 //! somebody has it.
 
-use rustix::process::Pid;
+use super::proc;
+use super::target::TargetFd;
+use rustix::process::{self, Pid};
 use std::ops::ControlFlow;
-use std::os::fd::RawFd;
 use std::path::Path;
 
 /// Most processes, and descriptors of them, that are looked at.
@@ -13,17 +14,17 @@ const PROCESSES_MAX: usize = 1024;
 const DESCRIPTORS_MAX: usize = 16_384;
 
 /// The inode number of the socket at descriptor `number` of `process`, if there is one.
-pub(crate) fn socket_at(process: Pid, number: RawFd) -> Option<u64> {
+pub(crate) fn socket_at(process: Pid, number: TargetFd) -> Option<u64> {
     socket_behind(format!("/proc/{}/fd/{number}", process.as_raw_nonzero()).as_ref())
 }
 
 /// Shows `look` the sockets that the sandbox's processes have, each as process, descriptor and inode
 /// number, until it breaks off. Returns whether it has seen all: there can be too many.
-pub(crate) fn each_socket(mut look: impl FnMut(Pid, RawFd, u64) -> ControlFlow<()>) -> bool {
+pub(crate) fn each_socket(mut look: impl FnMut(Pid, TargetFd, u64) -> ControlFlow<()>) -> bool {
     let (processes, mut all) = descendants();
     let mut seen = 0;
     for process in processes {
-        let entries = match std::fs::read_dir(format!("/proc/{process}/fd")) {
+        let entries = match std::fs::read_dir(format!("/proc/{}/fd", process.as_raw_nonzero())) {
             Ok(entries) => entries,
             Err(error) => {
                 // One that hides them (PR_SET_DUMPABLE) may hold anything; one that has ended, nothing.
@@ -31,18 +32,16 @@ pub(crate) fn each_socket(mut look: impl FnMut(Pid, RawFd, u64) -> ControlFlow<(
                 continue;
             }
         };
-        let Some(process) = Pid::from_raw(process) else { continue };
         for entry in entries.flatten() {
             seen += 1;
             if seen > DESCRIPTORS_MAX {
-                all = false;
-                return all;
+                return false;
             }
             let number = entry.file_name().to_str().and_then(|name| name.parse().ok());
             let (Some(number), Some(inode)) = (number, socket_behind(&entry.path())) else {
                 continue;
             };
-            if look(process, number, inode).is_break() {
+            if look(process, TargetFd::new(number), inode).is_break() {
                 return all;
             }
         }
@@ -57,8 +56,9 @@ fn socket_behind(link: &Path) -> Option<u64> {
 
 /// The broker's descendants, and whether these are all: everything in the sandbox, since orphans
 /// become its children.
-fn descendants() -> (Vec<i32>, bool) {
-    let mut found = children(std::process::id().cast_signed());
+fn descendants() -> (Vec<Pid>, bool) {
+    let children = |process: Pid| proc::children(process.as_raw_nonzero().get());
+    let mut found = children(process::getpid());
     let mut next = 0;
     while next < found.len() && found.len() < PROCESSES_MAX {
         found.extend(children(found[next]));
@@ -66,15 +66,4 @@ fn descendants() -> (Vec<i32>, bool) {
     }
     let all = next == found.len();
     (found, all)
-}
-
-fn children(process: i32) -> Vec<i32> {
-    let Ok(tasks) = std::fs::read_dir(format!("/proc/{process}/task")) else { return Vec::new() };
-    tasks
-        .flatten()
-        .filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok())
-        .flat_map(|text| {
-            text.split_ascii_whitespace().filter_map(|p| p.parse().ok()).collect::<Vec<_>>()
-        })
-        .collect()
 }

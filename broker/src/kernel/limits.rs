@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code)] // for prlimit(2) of another process
 
-use crate::kernel::target::Target;
+use super::target::Target;
 use nix::libc;
 use rustix::fs;
 

@@ -1,10 +1,11 @@
-//! The listener: receive a notification, answer it (seccomp_unotify(2)).
+//! The listener: the ioctl(2)s by which notifications are received and answered (seccomp_unotify(2)).
 //!
-//! The rule of the design is a property of the types here: the system call is let through only with
-//! a [`Backstop`], which names what decides its outcome instead of the memory that was looked at.
+//! What answers or acts is for [`Request`](super::request::Request) alone, which sees to it that it is
+//! done once, and only for a call that still waits.
 
 #![allow(unsafe_code)]
 
+use super::target::{TargetAddress, TargetFd};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use rustix::fs::OFlags;
@@ -80,21 +81,21 @@ impl Notification {
         self.unsigned(index).cast_signed()
     }
 
+    /// A file descriptor.
+    pub(crate) fn descriptor(&self, index: usize) -> TargetFd {
+        TargetFd::new(self.int(index))
+    }
+
+    /// A pointer.
+    pub(crate) fn address(&self, index: usize) -> TargetAddress {
+        TargetAddress::new(self.arguments[index])
+    }
+
     /// An `unsigned int` argument.
     #[allow(clippy::cast_possible_truncation)] // as the kernel does
     pub(crate) fn unsigned(&self, index: usize) -> u32 {
         self.arguments[index] as u32
     }
-}
-
-/// What decides the outcome of a call that is let through, so that memory which changes after the
-/// broker looked gains nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Backstop {
-    /// The target's Landlock domain: the broker looked only to report.
-    Landlock,
-    /// Only registers were judged, and nothing can change those.
-    Registers,
 }
 
 /// ADD_DESCRIPTOR, whose result is the number of the new descriptor.
@@ -156,7 +157,7 @@ impl Listener {
 
     /// Whether the target still waits. Only then did what was read under its thread id before belong
     /// to it: the id of a dead thread can be another's.
-    pub(crate) fn is_waiting(&self, id: u64) -> bool {
+    pub(super) fn is_waiting(&self, id: u64) -> bool {
         // SAFETY: ID_VALID reads one u64.
         let request = unsafe { Setter::<ID_VALID, u64>::new(id) };
         // SAFETY: the request matches the operation.
@@ -171,17 +172,12 @@ impl Listener {
     }
 
     /// Lets the call through. Returns whether the target was still there.
-    pub(crate) fn let_through(&self, id: u64, _because: Backstop) -> bool {
+    pub(super) fn let_through(&self, id: u64) -> bool {
         self.send(RawAnswer { id, value: 0, error: 0, flags: FLAG_CONTINUE })
     }
 
-    /// Makes the call return `result`. Returns whether the target was still there.
-    pub(crate) fn complete(&self, id: u64, result: io::Result<()>) -> bool {
-        self.complete_with(id, result.map(|()| 0))
-    }
-
     /// Makes the call return the number in `result`. Returns whether the target was still there.
-    pub(crate) fn complete_with(&self, id: u64, result: io::Result<RawFd>) -> bool {
+    pub(super) fn complete(&self, id: u64, result: io::Result<i32>) -> bool {
         let (value, error) = match result {
             Ok(value) => (i64::from(value), 0),
             Err(errno) => (0, -errno.raw_os_error()),
@@ -193,7 +189,7 @@ impl Listener {
     ///
     /// # Errors
     /// Returns [`Errno::MFILE`] if the target may have no more; the call is still to be answered then.
-    pub(crate) fn hand_over(
+    pub(super) fn hand_over(
         &self,
         id: u64,
         descriptor: BorrowedFd<'_>,
@@ -207,12 +203,12 @@ impl Listener {
     ///
     /// # Errors
     /// As [`Listener::hand_over`].
-    pub(crate) fn give(
+    pub(super) fn give(
         &self,
         id: u64,
         descriptor: BorrowedFd<'_>,
         close_on_exec: bool,
-    ) -> io::Result<RawFd> {
+    ) -> io::Result<i32> {
         self.add_descriptor(id, descriptor, 0, 0, close_on_exec)
     }
 
@@ -221,14 +217,14 @@ impl Listener {
     ///
     /// # Errors
     /// Returns [`Errno::NOENT`] if the target is gone.
-    pub(crate) fn replace(
+    pub(super) fn replace(
         &self,
         id: u64,
         descriptor: BorrowedFd<'_>,
-        number: RawFd,
+        number: TargetFd,
         close_on_exec: bool,
     ) -> io::Result<()> {
-        let number = number.cast_unsigned();
+        let number = number.raw().cast_unsigned();
         self.add_descriptor(id, descriptor, FLAG_SET_NUMBER, number, close_on_exec).map(drop)
     }
 
@@ -239,7 +235,7 @@ impl Listener {
         flags: u32,
         number: u32,
         close_on_exec: bool,
-    ) -> io::Result<RawFd> {
+    ) -> io::Result<i32> {
         let number_flags = if close_on_exec { OFlags::CLOEXEC.bits() } else { 0 };
         let source = descriptor.as_raw_fd().cast_unsigned();
         let descriptor = RawDescriptor { id, flags, source, number, number_flags };

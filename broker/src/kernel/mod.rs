@@ -1,10 +1,12 @@
 //! What the kernel is asked for on behalf of a target: its notifications, its memory, descriptors and
 //! credentials, objects held, work under other credentials.
 //!
-//! All unsafe code that serves notifications stands here. It decides nothing, and knows neither
-//! policy nor reports.
+//! All unsafe code that serves notifications stands here. It decides nothing, and knows neither policy
+//! nor reports. That an argument was the target's own is [`request::Confirmed`], made here alone.
 
+pub(crate) mod address;
 pub(crate) mod apart;
+mod credentials;
 pub(crate) mod holders;
 pub(crate) mod identity;
 pub(crate) mod inherited;
@@ -13,6 +15,8 @@ pub(crate) mod limits;
 pub(crate) mod listener;
 pub(crate) mod object;
 pub(crate) mod pidfds;
+pub(crate) mod proc;
+pub(crate) mod request;
 pub(crate) mod rights;
-pub(crate) mod signals;
 pub(crate) mod target;
+pub(crate) mod umask;

@@ -6,30 +6,97 @@
 //! either. System calls that change credentials concern the calling thread alone; the C library's
 //! wrappers, which pass them on to all threads, are not used. Source: nptl(7), credentials(7).
 
-#![allow(unsafe_code)] // for system calls of a single thread
-
-use crate::kernel::target::{Credentials, Status};
-use nix::libc;
+use super::credentials::Credentials;
+use super::proc::Status;
+use super::target::Target;
 use rustix::io::{self, Errno};
+use rustix::thread::{self, CapabilitySet, CapabilitySets};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// `struct __user_cap_header_struct` (capset(2)).
-#[repr(C)]
-struct CapabilityHeader {
-    version: u32,
-    process: i32,
+/// What is known of the credentials of everything in the sandbox, beside the broker's own.
+///
+/// With no_new_privs set and no user namespaces, credentials and the number of filters change by the
+/// calls that are notified for it alone. So they are compared until they were found alike once, which
+/// is how the command starts, and again once somebody made such a call.
+#[derive(Debug, Default)]
+pub(crate) struct Rights {
+    /// The broker's own, with the filter that the command has; read when first needed.
+    own: OnceLock<Credentials>,
+    known: Mutex<Known>,
 }
 
-/// `struct __user_cap_data_struct`: 32 capabilities each.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct CapabilityData {
-    effective: u32,
-    permitted: u32,
-    inheritable: u32,
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Known {
+    /// Nobody was compared yet.
+    #[default]
+    Nothing,
+    /// Everything has the broker's.
+    Alike,
+    /// Somebody has asked the kernel for others.
+    Diverged,
 }
 
-/// linux/capability.h
-const CAPABILITY_VERSION_3: u32 = 0x2008_0522;
+impl Rights {
+    /// Notes that somebody asks the kernel for other credentials.
+    pub(crate) fn diverge(&self) {
+        *self.known() = Known::Diverged;
+    }
+
+    /// Whether `target` has exactly the broker's rights, so that acting for it gives it no more.
+    ///
+    /// # Errors
+    /// Returns what reading proc(5) returns.
+    pub(crate) fn are_those_of(&self, target: Target) -> io::Result<bool> {
+        if *self.known() == Known::Alike {
+            return Ok(true);
+        }
+        let alike = target.status()?.credentials()? == *self.own()?;
+        let mut known = self.known();
+        if alike && *known == Known::Nothing {
+            *known = Known::Alike;
+        }
+        Ok(alike)
+    }
+
+    /// Does `work` with exactly the rights of `target`.
+    ///
+    /// # Errors
+    /// Returns what `work` returns; [`Errno::ACCESS`] if the rights cannot be taken on.
+    pub(crate) fn with_those_of<R: Send>(
+        &self,
+        target: Target,
+        work: impl FnOnce() -> io::Result<R> + Send,
+    ) -> io::Result<R> {
+        match self.are_those_of(target)? {
+            true => work(),
+            false => with(&target.status()?.credentials()?, work),
+        }
+    }
+
+    /// The broker's own credentials, with the filter that the command has.
+    ///
+    /// # Errors
+    /// Returns what reading proc(5) returns.
+    pub(crate) fn own(&self) -> io::Result<&Credentials> {
+        if let Some(own) = self.own.get() {
+            return Ok(own);
+        }
+        let own = of_this_thread()?;
+        Ok(self.own.get_or_init(|| own))
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The credentials of the calling thread, with the filter that the command has.
+///
+/// # Errors
+/// Returns what reading proc(5) returns.
+pub(crate) fn of_this_thread() -> io::Result<Credentials> {
+    Ok(Status::own()?.credentials()?.filtered())
+}
 
 /// Has a thread with exactly these credentials do `work`.
 ///
@@ -42,9 +109,9 @@ pub(crate) fn with<R: Send>(
 ) -> io::Result<R> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().spawn_scoped(scope, || {
-            take_on(credentials)?;
+            take_on(credentials).map_err(|_| Errno::ACCESS)?;
             // What could not be taken on, or is not known here, shows.
-            if Status::own()?.credentials != *credentials {
+            if of_this_thread()? != *credentials {
                 return Err(Errno::ACCESS);
             }
             work()
@@ -55,27 +122,12 @@ pub(crate) fn with<R: Send>(
 }
 
 fn take_on(credentials: &Credentials) -> io::Result<()> {
-    let groups = credentials.groups().ok_or(Errno::ACCESS)?;
-    // SAFETY: reads that many group ids.
-    done(unsafe { libc::syscall(libc::SYS_setgroups, groups.len(), groups.as_ptr()) })?;
-    let [real, effective, saved, _] = credentials.ids("Gid:").ok_or(Errno::ACCESS)?;
-    // SAFETY: takes integers.
-    done(unsafe { libc::syscall(libc::SYS_setresgid, real, effective, saved) })?;
-    let [real, effective, saved, _] = credentials.ids("Uid:").ok_or(Errno::ACCESS)?;
-    // SAFETY: takes integers.
-    done(unsafe { libc::syscall(libc::SYS_setresuid, real, effective, saved) })?;
+    thread::set_thread_groups(&credentials.more_groups().ok_or(Errno::ACCESS)?)?;
+    let [real, effective, saved] = credentials.groups().ok_or(Errno::ACCESS)?;
+    thread::set_thread_res_gid(real, effective, saved)?;
+    let [real, effective, saved] = credentials.users().ok_or(Errno::ACCESS)?;
+    thread::set_thread_res_uid(real, effective, saved)?;
     let (permitted, effective) = credentials.capabilities().ok_or(Errno::ACCESS)?;
-    let half = |set: u64, upper: bool| (set >> if upper { 32 } else { 0 }) & u64::from(u32::MAX);
-    let data = [false, true].map(|upper| CapabilityData {
-        effective: u32::try_from(half(effective, upper)).unwrap_or(0),
-        permitted: u32::try_from(half(permitted, upper)).unwrap_or(0),
-        inheritable: 0,
-    });
-    let header = CapabilityHeader { version: CAPABILITY_VERSION_3, process: 0 };
-    // SAFETY: version 3 reads a header and two structures.
-    done(unsafe { libc::syscall(libc::SYS_capset, &raw const header, data.as_ptr()) })
-}
-
-fn done(result: i64) -> io::Result<()> {
-    if result == 0 { Ok(()) } else { Err(Errno::ACCESS) }
+    let inheritable = CapabilitySet::empty();
+    thread::set_capabilities(None, CapabilitySets { effective, permitted, inheritable })
 }

@@ -1,16 +1,17 @@
-//! The target of a notification: its memory, its descriptors, its credentials.
+//! The target of a notification: its memory and its descriptors.
 //!
 //! Everything here is read under the target's thread id while it waits; what comes of it counts only
-//! after [`Listener::is_waiting`](crate::kernel::listener::Listener::is_waiting) was asked afterwards.
-//! Sources: process_vm_readv(2), proc(5), pidfd_getfd(2).
+//! after [`Request::confirm`](super::request::Request::confirm). Sources: process_vm_readv(2), proc(5),
+//! pidfd_getfd(2).
 
-use crate::kernel::pidfds;
+use super::pidfds;
+use super::proc::{self, Status};
 use rustix::fd::OwnedFd;
 use rustix::fs::{self, Mode, OFlags};
 use rustix::io::{self, Errno};
-use rustix::process::{self, Pid, PidfdGetfdFlags, Signal};
+use rustix::process::{self, Pid, PidfdGetfdFlags};
+use std::fmt;
 use std::io::IoSliceMut;
-use std::os::fd::RawFd;
 
 /// Longest path that the kernel takes, with its NUL.
 const PATH_MAX: usize = 4096;
@@ -24,23 +25,53 @@ pub(crate) struct Target {
     thread: Pid,
 }
 
-/// What decides what a process may do to files: user, groups and capabilities, as the kernel
-/// prints them; and how many filters it has. One that has more than the command started with is in
-/// a sandbox of its own, the rules of which, Landlock's too, the broker does not know.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Credentials {
-    lines: Vec<Vec<u8>>,
-    filters: u32,
+/// The number of a descriptor in a target's table; it means nothing in the broker's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TargetFd(i32);
+
+/// A place in a target's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TargetAddress(u64);
+
+impl TargetFd {
+    /// The current directory as a directory argument (fcntl.h).
+    pub(crate) const CWD: Self = Self(-100);
+
+    pub(crate) const fn new(number: i32) -> Self {
+        Self(number)
+    }
+
+    pub(crate) fn raw(self) -> i32 {
+        self.0
+    }
 }
 
-/// What the kernel tells of a thread.
-#[derive(Clone, Debug)]
-pub(crate) struct Status {
-    pub(crate) credentials: Credentials,
-    /// The permission bits left out of what the thread creates (umask(2)).
-    pub(crate) umask: Mode,
-    /// Its process.
-    pub(crate) process: i32,
+impl fmt::Display for TargetFd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl TargetAddress {
+    pub(crate) const fn new(address: u64) -> Self {
+        Self(address)
+    }
+
+    pub(crate) fn is_null(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The place `offset` bytes further on.
+    ///
+    /// # Errors
+    /// Returns [`Errno::FAULT`] where memory ends.
+    pub(crate) fn plus(self, offset: u64) -> io::Result<Self> {
+        self.0.checked_add(offset).map(Self).ok_or(Errno::FAULT)
+    }
+
+    fn base(self) -> io::Result<usize> {
+        usize::try_from(self.0).map_err(|_| Errno::FAULT)
+    }
 }
 
 impl Target {
@@ -57,18 +88,29 @@ impl Target {
     /// # Errors
     /// Returns [`Errno::FAULT`] if not all of it is mapped, [`Errno::PERM`] if the target's memory is
     /// not readable to us (an executable without read permission, PR_SET_DUMPABLE).
-    pub(crate) fn read(&self, address: u64, buffer: &mut [u8]) -> io::Result<()> {
-        let wanted = buffer.len();
-        if self.read_some(address, buffer)? == wanted { Ok(()) } else { Err(Errno::FAULT) }
+    pub(crate) fn read(&self, address: TargetAddress, buffer: &mut [u8]) -> io::Result<()> {
+        let length = buffer.len();
+        self.gather(&[(address, length)], buffer)
     }
 
-    fn read_some(&self, address: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        let base = usize::try_from(address).map_err(|_| Errno::FAULT)?;
-        let length = buffer.len();
-        if length == 0 {
-            return Ok(0);
+    /// Copies `parts` one after the other, each by its address and length, into `buffer`, which has
+    /// their length. There are at most 1024 (UIO_MAXIOV).
+    ///
+    /// # Errors
+    /// As [`Target::read`].
+    pub(crate) fn gather(
+        &self,
+        parts: &[(TargetAddress, usize)],
+        buffer: &mut [u8],
+    ) -> io::Result<()> {
+        let wanted = buffer.len();
+        if wanted == 0 {
+            return Ok(());
         }
-        self.read_vector(&[nix::sys::uio::RemoteIoVec { base, len: length }], buffer)
+        let remote =
+            parts.iter().map(|&(at, len)| Ok(nix::sys::uio::RemoteIoVec { base: at.base()?, len }));
+        let remote = remote.collect::<io::Result<Vec<_>>>()?;
+        if self.read_vector(&remote, buffer)? == wanted { Ok(()) } else { Err(Errno::FAULT) }
     }
 
     fn read_vector(
@@ -97,29 +139,11 @@ impl Target {
         }
     }
 
-    /// Copies `parts` one after the other, each by its address and length, into `buffer`, which has
-    /// their length. There are at most 1024 (UIO_MAXIOV).
-    ///
-    /// # Errors
-    /// As [`Target::read`].
-    pub(crate) fn gather(&self, parts: &[(u64, usize)], buffer: &mut [u8]) -> io::Result<()> {
-        let wanted = buffer.len();
-        if wanted == 0 {
-            return Ok(());
-        }
-        let remote = parts.iter().map(|&(at, len)| {
-            let base = usize::try_from(at).map_err(|_| Errno::FAULT)?;
-            Ok(nix::sys::uio::RemoteIoVec { base, len })
-        });
-        let remote = remote.collect::<io::Result<Vec<_>>>()?;
-        if self.read_vector(&remote, buffer)? == wanted { Ok(()) } else { Err(Errno::FAULT) }
-    }
-
     /// Copies the path at `address`, without its NUL.
     ///
     /// # Errors
     /// Returns [`Errno::NAMETOOLONG`] if no NUL ends it within PATH_MAX, else as [`Target::read`].
-    pub(crate) fn read_path(&self, address: u64) -> io::Result<Vec<u8>> {
+    pub(crate) fn read_path(&self, address: TargetAddress) -> io::Result<Vec<u8>> {
         // Most paths are short: one small read, then the rest page by page.
         self.read_string(address, PATH_MAX, Errno::NAMETOOLONG)
     }
@@ -130,7 +154,7 @@ impl Target {
     /// Returns `too_long` if no NUL ends it within `limit`, else as [`Target::read`].
     pub(crate) fn read_string(
         &self,
-        address: u64,
+        address: TargetAddress,
         limit: usize,
         too_long: Errno,
     ) -> io::Result<Vec<u8>> {
@@ -138,8 +162,8 @@ impl Target {
         let mut string = Vec::new();
         while string.len() < limit {
             let done = string.len();
-            let at = address.checked_add(done as u64).ok_or(Errno::FAULT)?;
-            let to_page_end = usize::try_from(PAGE - at % PAGE).map_err(|_| Errno::FAULT)?;
+            let at = address.plus(done as u64)?;
+            let to_page_end = usize::try_from(PAGE - at.0 % PAGE).map_err(|_| Errno::FAULT)?;
             let size = if done == 0 { FIRST } else { PATH_MAX };
             let size = size.min(to_page_end).min(limit - done);
             string.resize(done + size, 0);
@@ -157,34 +181,42 @@ impl Target {
     ///
     /// # Errors
     /// Returns [`Errno::BADF`] if the target has no such descriptor.
-    pub(crate) fn directory(&self, number: RawFd) -> io::Result<OwnedFd> {
-        if number == AT_FDCWD { self.open_link("cwd") } else { self.descriptor(number) }
+    pub(crate) fn directory(&self, number: TargetFd) -> io::Result<OwnedFd> {
+        if number == TargetFd::CWD { self.open_link("cwd") } else { self.descriptor(number) }
     }
 
     /// What the descriptor `number` refers to, with O_PATH.
     ///
     /// # Errors
     /// Returns [`Errno::BADF`] if the target has no such descriptor.
-    pub(crate) fn descriptor(&self, number: RawFd) -> io::Result<OwnedFd> {
-        if number < 0 {
+    pub(crate) fn descriptor(&self, number: TargetFd) -> io::Result<OwnedFd> {
+        if number.0 < 0 {
             return Err(Errno::BADF);
         }
         self.open_link(&format!("fd/{number}"))
     }
 
     fn open_link(&self, name: &str) -> io::Result<OwnedFd> {
-        let path = format!("/proc/{}/{name}", self.thread.as_raw_nonzero());
-        fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
+        fs::open(self.proc(name), OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
             .map_err(|errno| if errno == Errno::NOENT { Errno::BADF } else { errno })
+    }
+
+    /// The path of what proc(5) has under `name` of the target.
+    fn proc(&self, name: &str) -> String {
+        format!("/proc/{}/{name}", self.thread.as_raw_nonzero())
+    }
+
+    /// Whether the target hides its memory and its descriptors from the broker (PR_SET_DUMPABLE).
+    pub(crate) fn hides(&self) -> bool {
+        self.open_link("cwd").is_err_and(|errno| errno == Errno::ACCESS)
     }
 
     /// Whether descriptor `number` was opened with O_PATH.
     ///
     /// # Errors
     /// Returns [`Errno::BADF`] if the target has no such descriptor.
-    pub(crate) fn is_path_only(&self, number: RawFd) -> io::Result<bool> {
-        let path = format!("/proc/{}/fd/{number}", self.thread.as_raw_nonzero());
-        let link = fs::lstat(path).map_err(|_| Errno::BADF)?;
+    pub(crate) fn is_path_only(&self, number: TargetFd) -> io::Result<bool> {
+        let link = fs::lstat(self.proc(&format!("fd/{number}"))).map_err(|_| Errno::BADF)?;
         // The link's mode says what the descriptor can do (proc_pid_fd(5)): with O_PATH nothing. But
         // neither can one that was opened for ioctl(2) alone.
         Ok(Mode::from_raw_mode(link.st_mode).is_empty()
@@ -195,9 +227,8 @@ impl Target {
     ///
     /// # Errors
     /// Returns [`Errno::BADF`] if the target has no such descriptor.
-    pub(crate) fn descriptor_flags(&self, number: RawFd) -> io::Result<OFlags> {
-        let path = format!("/proc/{}/fdinfo/{number}", self.thread.as_raw_nonzero());
-        let text = read_file(&path).map_err(|_| Errno::BADF)?;
+    pub(crate) fn descriptor_flags(&self, number: TargetFd) -> io::Result<OFlags> {
+        let text = proc::read(&self.proc(&format!("fdinfo/{number}"))).map_err(|_| Errno::BADF)?;
         text.split(|&byte| byte == b'\n')
             .find_map(|line| line.strip_prefix(b"flags:"))
             .and_then(|flags| str::from_utf8(flags).ok())
@@ -212,8 +243,8 @@ impl Target {
     /// # Errors
     /// Returns [`Errno::BADF`] if the target has no such descriptor, [`Errno::NOTSOCK`] if it is not
     /// a socket, [`Errno::PERM`] if the target may not be traced.
-    pub(crate) fn socket_protocol(&self, number: RawFd) -> io::Result<Vec<u8>> {
-        let path = format!("/proc/{}/fd/{number}", self.thread.as_raw_nonzero());
+    pub(crate) fn socket_protocol(&self, number: TargetFd) -> io::Result<Vec<u8>> {
+        let path = self.proc(&format!("fd/{number}"));
         let mut name = [0; 64];
         match fs::getxattr(path, "system.sockprotoname", &mut name) {
             Ok(length) => {
@@ -231,27 +262,16 @@ impl Target {
     /// # Errors
     /// Returns [`Errno::BADF`] if the target has no such descriptor, [`Errno::PERM`] if it may
     /// not be traced.
-    pub(crate) fn duplicate(&self, number: RawFd) -> io::Result<OwnedFd> {
-        if number < 0 {
+    pub(crate) fn duplicate(&self, number: TargetFd) -> io::Result<OwnedFd> {
+        if number.0 < 0 {
             return Err(Errno::BADF);
         }
         pidfds::with(self.thread, |thread| {
-            process::pidfd_getfd(thread, number, PidfdGetfdFlags::empty())
+            process::pidfd_getfd(thread, number.0, PidfdGetfdFlags::empty())
         })
     }
 
-    /// Sends the thread a signal, if `is_waiting` still holds once it is held.
-    ///
-    /// # Errors
-    /// Returns [`Errno::SRCH`] if it has ended, or does not wait any more.
-    pub(crate) fn signal(&self, signal: Signal, is_waiting: impl Fn() -> bool) -> io::Result<()> {
-        pidfds::with(self.thread, |thread| match is_waiting() {
-            true => process::pidfd_send_signal(thread, signal),
-            false => Err(Errno::SRCH),
-        })
-    }
-
-    /// The target's memory, for [`Memory::write`].
+    /// The target's memory, for [`Confirmed::write`](super::request::Confirmed::write).
     ///
     /// # Errors
     /// Returns what open(2) returns; [`Errno::ACCESS`] if the target may not be traced.
@@ -260,30 +280,15 @@ impl Target {
     }
 
     fn open_memory(&self, access: OFlags) -> io::Result<Memory> {
-        let path = format!("/proc/{}/mem", self.thread.as_raw_nonzero());
-        fs::open(path, access | OFlags::CLOEXEC, Mode::empty()).map(Memory)
+        fs::open(self.proc("mem"), access | OFlags::CLOEXEC, Mode::empty()).map(Memory)
     }
 
-    /// The target's credentials and umask.
+    /// What the kernel tells of the target.
     ///
     /// # Errors
     /// Returns what reading proc(5) returns.
     pub(crate) fn status(&self) -> io::Result<Status> {
-        Status::read(&format!("/proc/{}/status", self.thread.as_raw_nonzero()))
-    }
-
-    /// The process that is the target's parent.
-    ///
-    /// # Errors
-    /// Returns what reading proc(5) returns.
-    pub(crate) fn parent(&self) -> io::Result<Pid> {
-        let text = read_file(&format!("/proc/{}/status", self.thread.as_raw_nonzero()))?;
-        text.split(|&byte| byte == b'\n')
-            .find_map(|line| line.strip_prefix(b"PPid:"))
-            .and_then(|id| str::from_utf8(id).ok())
-            .and_then(|id| id.trim().parse().ok())
-            .and_then(Pid::from_raw)
-            .ok_or(Errno::SRCH)
+        Status::of(self.thread)
     }
 
     /// The id of the target's process.
@@ -291,7 +296,7 @@ impl Target {
     /// # Errors
     /// Returns what reading proc(5) returns.
     pub(crate) fn process(&self) -> io::Result<i32> {
-        self.status().map(|status| status.process)
+        self.status()?.process()
     }
 
     /// The device number of the target's controlling terminal, major and minor; 0 if it has none.
@@ -299,7 +304,7 @@ impl Target {
     /// # Errors
     /// Returns what reading proc(5) returns.
     pub(crate) fn terminal(&self) -> io::Result<(u32, u32)> {
-        let text = read_file(&format!("/proc/{}/stat", self.thread.as_raw_nonzero()))?;
+        let text = proc::read(&self.proc("stat"))?;
         // The second field is a name in parentheses, which may hold anything (proc_pid_stat(5)).
         let end = text.iter().rposition(|&byte| byte == b')').ok_or(Errno::IO)?;
         text[end..]
@@ -313,9 +318,7 @@ impl Target {
 
     /// Whether `id` is a thread of the target's own process.
     pub(crate) fn has_thread(&self, id: i32) -> bool {
-        id > 0
-            && std::fs::exists(format!("/proc/{}/task/{id}", self.thread.as_raw_nonzero()))
-                .unwrap_or(false)
+        id > 0 && std::fs::exists(self.proc(&format!("task/{id}"))).unwrap_or(false)
     }
 }
 
@@ -341,98 +344,10 @@ impl Memory {
     ///
     /// # Errors
     /// Returns [`Errno::FAULT`] if not all of it is mapped.
-    pub(crate) fn write(&self, address: u64, bytes: &[u8]) -> io::Result<()> {
-        match io::pwrite(&self.0, bytes, address) {
+    pub(super) fn write(&self, address: TargetAddress, bytes: &[u8]) -> io::Result<()> {
+        match io::pwrite(&self.0, bytes, address.0) {
             Ok(length) if length == bytes.len() => Ok(()),
             Ok(_) | Err(_) => Err(Errno::FAULT),
-        }
-    }
-}
-
-/// A small file of proc(5): one open, and a read until there is nothing more.
-fn read_file(path: &str) -> io::Result<Vec<u8>> {
-    let file = fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
-    let mut text = Vec::with_capacity(4096);
-    // The kernel writes the whole of such a file at once: what is shorter than the buffer is all.
-    while io::read(&file, rustix::buffer::spare_capacity(&mut text))? > 0
-        && text.len() == text.capacity()
-    {
-        text.reserve(4096);
-    }
-    Ok(text)
-}
-
-/// The current directory as a directory descriptor argument (fcntl.h).
-pub(crate) const AT_FDCWD: RawFd = -100;
-
-impl Credentials {
-    /// Whether these are the same user, groups and capabilities, whatever filters there are.
-    pub(crate) fn has_rights_of(&self, other: &Self) -> bool {
-        self.lines == other.lines
-    }
-
-    /// Real, effective, saved and file system id, of the line that begins with `name`.
-    pub(crate) fn ids(&self, name: &str) -> Option<[u32; 4]> {
-        let ids: Option<Vec<u32>> = self.numbers(name)?.map(|number| number.parse().ok()).collect();
-        ids?.try_into().ok()
-    }
-
-    /// The supplementary groups.
-    pub(crate) fn groups(&self) -> Option<Vec<u32>> {
-        self.numbers("Groups:")?.map(|number| number.parse().ok()).collect()
-    }
-
-    /// The permitted and the effective capabilities.
-    pub(crate) fn capabilities(&self) -> Option<(u64, u64)> {
-        let set = |name| u64::from_str_radix(self.numbers(name)?.next()?, 16).ok();
-        Some((set("CapPrm:")?, set("CapEff:")?))
-    }
-
-    fn numbers(&self, name: &str) -> Option<impl Iterator<Item = &str>> {
-        let line = self.lines.iter().find_map(|line| line.strip_prefix(name.as_bytes()))?;
-        Some(str::from_utf8(line).ok()?.split_ascii_whitespace())
-    }
-}
-
-impl Status {
-    /// The calling thread's own, with the command's filter besides.
-    ///
-    /// # Errors
-    /// Returns what reading proc(5) returns.
-    pub(crate) fn own() -> io::Result<Self> {
-        let mut own = Self::read("/proc/thread-self/status")?;
-        own.credentials.filters += 1;
-        Ok(own)
-    }
-
-    fn read(path: &str) -> io::Result<Self> {
-        let text = read_file(path)?;
-        let deciding = [&b"Uid:"[..], b"Gid:", b"Groups:", b"CapPrm:", b"CapEff:", b"NoNewPrivs:"];
-        let mut lines = Vec::with_capacity(deciding.len());
-        let mut umask = None;
-        let mut process = None;
-        let mut filters = None;
-        for line in text.split(|&byte| byte == b'\n') {
-            if deciding.iter().any(|name| line.starts_with(name)) {
-                lines.push(line.to_vec());
-            } else if let Some(mask) = line.strip_prefix(b"Umask:") {
-                let mask = str::from_utf8(mask).ok();
-                umask = mask.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok());
-            } else if let Some(id) = line.strip_prefix(b"Tgid:") {
-                process = str::from_utf8(id).ok().and_then(|id| id.trim().parse().ok());
-            } else if let Some(count) = line.strip_prefix(b"Seccomp_filters:") {
-                filters = str::from_utf8(count).ok().and_then(|count| count.trim().parse().ok());
-            }
-        }
-        match (umask, process, filters) {
-            (Some(umask), Some(process), Some(filters)) if lines.len() == deciding.len() => {
-                Ok(Self {
-                    credentials: Credentials { lines, filters },
-                    umask: Mode::from_bits_truncate(umask),
-                    process,
-                })
-            }
-            _ => Err(Errno::IO),
         }
     }
 }

@@ -15,8 +15,6 @@ const AF_NETLINK: u16 = 16;
 
 /// `sizeof(struct sockaddr_un)` (unix(7)).
 const UNIX_ADDRESS_MAX: usize = 110;
-/// `sizeof(struct sockaddr_storage)`: a longer address is refused by the kernel.
-pub(crate) const ADDRESS_MAX: usize = 128;
 
 /// The address argument of connect(2) or bind(2).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,7 +116,7 @@ pub(crate) struct UnixRules {
 
 /// What becomes of a call with an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum AddressVerdict {
     /// It is performed with this address.
     Perform,
     /// connect: only if the sandbox itself listens on this loopback address.
@@ -133,49 +131,51 @@ pub(crate) enum Verdict {
 
 impl AddressRules {
     /// Whether a socket may be connected to `endpoint`.
-    pub(crate) fn connect(&self, endpoint: &Endpoint) -> Verdict {
+    pub(crate) fn connect(&self, endpoint: &Endpoint) -> AddressVerdict {
         match endpoint {
-            Endpoint::Internet(_) if self.allow_network => Verdict::Perform,
+            Endpoint::Internet(_) if self.allow_network => AddressVerdict::Perform,
             Endpoint::Internet(address)
                 if self.proxies.contains(&(address.ip().to_canonical(), address.port()).into()) =>
             {
-                Verdict::Perform
+                AddressVerdict::Perform
             }
             Endpoint::Internet(address) if is_loopback(address.ip()) => {
                 if self.loopback_ports.contains(&address.port()) {
-                    Verdict::Perform
+                    AddressVerdict::Perform
                 } else if self.local_binding {
-                    Verdict::OwnPort(canonical(*address))
+                    AddressVerdict::OwnPort(canonical(*address))
                 } else {
-                    Verdict::Refuse
+                    AddressVerdict::Refuse
                 }
             }
             // Dissolving an association reaches nobody; route queries have no peer but the kernel.
-            Endpoint::Unspecified | Endpoint::Netlink => Verdict::Perform,
-            Endpoint::UnixPath(_) if self.unix.any() => Verdict::ByPath,
-            _ => Verdict::Refuse,
+            Endpoint::Unspecified | Endpoint::Netlink => AddressVerdict::Perform,
+            Endpoint::UnixPath(_) if self.unix.any() => AddressVerdict::ByPath,
+            _ => AddressVerdict::Refuse,
         }
     }
 
     /// Whether a socket may be bound to `endpoint`.
-    pub(crate) fn bind(&self, endpoint: &Endpoint) -> Verdict {
+    pub(crate) fn bind(&self, endpoint: &Endpoint) -> AddressVerdict {
         match endpoint {
-            Endpoint::Internet(_) | Endpoint::Unspecified if self.allow_network => Verdict::Perform,
+            Endpoint::Internet(_) | Endpoint::Unspecified if self.allow_network => {
+                AddressVerdict::Perform
+            }
             Endpoint::Internet(address) if self.local_binding => {
                 let ip = address.ip().to_canonical();
                 if is_loopback(ip) {
-                    Verdict::Perform
+                    AddressVerdict::Perform
                 } else if ip.is_unspecified() {
                     // What servers bind by default: python3 -m http.server 0.0.0.0, node, Go and
                     // Java `::` for both families. They mean to be reached, and are, from here.
-                    Verdict::Narrow
+                    AddressVerdict::Narrow
                 } else {
-                    Verdict::Refuse
+                    AddressVerdict::Refuse
                 }
             }
-            Endpoint::Netlink => Verdict::Perform,
-            Endpoint::UnixPath(_) if self.unix.any() => Verdict::ByPath,
-            _ => Verdict::Refuse,
+            Endpoint::Netlink => AddressVerdict::Perform,
+            Endpoint::UnixPath(_) if self.unix.any() => AddressVerdict::ByPath,
+            _ => AddressVerdict::Refuse,
         }
     }
 }
@@ -253,7 +253,7 @@ mod tests {
     #[test]
     fn only_the_permitted_ports_on_loopback_are_reached() {
         let rules = AddressRules { loopback_ports: vec![3128], ..AddressRules::default() };
-        use Verdict::{Perform, Refuse};
+        use AddressVerdict::{Perform, Refuse};
         let cases = [
             (inet([127, 0, 0, 1], 3128), Perform),
             (inet([127, 255, 255, 254], 3128), Perform),
@@ -285,9 +285,9 @@ mod tests {
     fn nothing_is_bound_by_default_but_route_sockets() {
         let rules = AddressRules::default();
         for bytes in [inet([127, 0, 0, 1], 0), inet6("::1", 80), unix(b"/tmp/x\0"), vec![0, 0]] {
-            assert_eq!(rules.bind(&Endpoint::parse(&bytes).unwrap()), Verdict::Refuse);
+            assert_eq!(rules.bind(&Endpoint::parse(&bytes).unwrap()), AddressVerdict::Refuse);
         }
-        assert_eq!(rules.bind(&Endpoint::Netlink), Verdict::Perform);
+        assert_eq!(rules.bind(&Endpoint::Netlink), AddressVerdict::Perform);
     }
 
     #[test]
@@ -295,16 +295,16 @@ mod tests {
         let rules = AddressRules { allow_network: true, ..AddressRules::default() };
         assert_eq!(
             rules.connect(&Endpoint::parse(&inet([10, 0, 0, 1], 80)).unwrap()),
-            Verdict::Perform
+            AddressVerdict::Perform
         );
         assert_eq!(
             rules.bind(&Endpoint::parse(&inet([0, 0, 0, 0], 80)).unwrap()),
-            Verdict::Perform
+            AddressVerdict::Perform
         );
         for name in [&b"/x"[..], b"\0x", b""] {
             let endpoint = Endpoint::parse(&unix(name)).unwrap();
-            assert_eq!(rules.connect(&endpoint), Verdict::Refuse);
-            assert_eq!(rules.bind(&endpoint), Verdict::Refuse);
+            assert_eq!(rules.connect(&endpoint), AddressVerdict::Refuse);
+            assert_eq!(rules.bind(&endpoint), AddressVerdict::Refuse);
         }
     }
 
@@ -315,7 +315,7 @@ mod tests {
             loopback_ports: vec![3128],
             ..AddressRules::default()
         };
-        use Verdict::{Narrow, OwnPort, Perform, Refuse};
+        use AddressVerdict::{Narrow, OwnPort, Perform, Refuse};
         let own = |text: &str| OwnPort(text.parse().unwrap());
         let cases = [
             (inet([127, 0, 0, 1], 80), own("127.0.0.1:80"), Perform),
@@ -378,9 +378,11 @@ mod tests {
     fn names_without_a_path_are_refused_where_all_unix_sockets_are_allowed() {
         let unix_rules = UnixRules { all: true, ..UnixRules::default() };
         let rules = AddressRules { unix: unix_rules, ..AddressRules::default() };
-        for (name, expected) in
-            [(&b"/x\0"[..], Verdict::ByPath), (b"\0x", Verdict::Refuse), (b"", Verdict::Refuse)]
-        {
+        for (name, expected) in [
+            (&b"/x\0"[..], AddressVerdict::ByPath),
+            (b"\0x", AddressVerdict::Refuse),
+            (b"", AddressVerdict::Refuse),
+        ] {
             let endpoint = Endpoint::parse(&unix(name)).unwrap();
             assert_eq!(rules.connect(&endpoint), expected);
             assert_eq!(rules.bind(&endpoint), expected);

@@ -1,23 +1,24 @@
 //! Which kinds of sockets the command can have: what the filter's row for socket(2) allows, for
 //! where the broker makes them, or is handed one that it did not make.
 
-use crate::rules::address::AddressRules;
+use super::address::AddressRules;
 use nix::libc;
+use rustix::io::Errno;
 
-/// A family, a type without its flags, and a protocol, as socket(2) takes them.
+/// What socket(2) is asked for, without the flags of the type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Kind {
-    pub(crate) family: i32,
-    pub(crate) of: i32,
+pub(crate) struct SocketKind {
+    pub(crate) domain: i32,
+    pub(crate) kind: i32,
     pub(crate) protocol: i32,
 }
 
-impl Kind {
+impl SocketKind {
     /// The kind whose protocol the kernel calls `name` (`system.sockprotoname`), as far as that tells
     /// it: seqpacket sockets have the name of datagram ones.
     pub(crate) fn named(name: &[u8]) -> Option<Self> {
         use libc::{AF_INET, AF_INET6, AF_NETLINK, AF_UNIX, SOCK_DGRAM, SOCK_RAW, SOCK_STREAM};
-        let (family, of, protocol) = match name {
+        let (domain, kind, protocol) = match name {
             b"TCP" => (AF_INET, SOCK_STREAM, libc::IPPROTO_TCP),
             b"TCPv6" => (AF_INET6, SOCK_STREAM, libc::IPPROTO_TCP),
             b"MPTCP" => (AF_INET, SOCK_STREAM, libc::IPPROTO_MPTCP),
@@ -28,32 +29,65 @@ impl Kind {
             b"UNIX-STREAM" => (AF_UNIX, SOCK_STREAM, 0),
             _ => return None,
         };
-        Some(Self { family, of, protocol })
+        Some(Self { domain, kind, protocol })
     }
 
     /// Whether it is a Unix socket.
     pub(crate) fn is_unix(self) -> bool {
-        self.family == libc::AF_UNIX
+        self.domain == libc::AF_UNIX
     }
 
     /// Whether the command can have such a socket.
     pub(crate) fn is_permitted(self, rules: &AddressRules) -> bool {
-        let Self { family, of, protocol } = self;
-        match family {
+        let Self { domain, kind, protocol } = self;
+        match domain {
             libc::AF_UNIX => {
-                let connected = [libc::SOCK_STREAM, libc::SOCK_SEQPACKET].contains(&of);
-                (connected || rules.unix.any_datagram() && of == libc::SOCK_DGRAM)
+                let connected = [libc::SOCK_STREAM, libc::SOCK_SEQPACKET].contains(&kind);
+                (connected || rules.unix.any_datagram() && kind == libc::SOCK_DGRAM)
                     && [0, libc::PF_UNIX].contains(&protocol)
             }
             libc::AF_INET | libc::AF_INET6 => {
-                let is_tcp = of == libc::SOCK_STREAM && [0, libc::IPPROTO_TCP].contains(&protocol);
+                let is_tcp =
+                    kind == libc::SOCK_STREAM && [0, libc::IPPROTO_TCP].contains(&protocol);
                 rules.allow_network || is_tcp
             }
             libc::AF_NETLINK => {
-                [libc::SOCK_RAW, libc::SOCK_DGRAM].contains(&of) && protocol == libc::NETLINK_ROUTE
+                [libc::SOCK_RAW, libc::SOCK_DGRAM].contains(&kind)
+                    && protocol == libc::NETLINK_ROUTE
             }
             _ => false,
         }
+    }
+
+    /// What a program gets that asks for one that is refused: as from a kernel without the family, or
+    /// without permission for one that exists everywhere.
+    pub(crate) fn refusal(self) -> Errno {
+        match self.domain {
+            libc::AF_UNIX | libc::AF_INET | libc::AF_INET6 => Errno::ACCESS,
+            _ => Errno::AFNOSUPPORT,
+        }
+    }
+
+    /// How a report names it.
+    pub(crate) fn describe(self) -> Vec<u8> {
+        let domain = match self.domain {
+            libc::AF_UNIX => "unix".to_owned(),
+            libc::AF_INET => "inet".to_owned(),
+            libc::AF_INET6 => "inet6".to_owned(),
+            libc::AF_NETLINK => "netlink".to_owned(),
+            libc::AF_PACKET => "packet".to_owned(),
+            libc::AF_VSOCK => "vsock".to_owned(),
+            libc::AF_ALG => "alg".to_owned(),
+            other => format!("family {other}"),
+        };
+        let kind = match self.kind {
+            libc::SOCK_STREAM => "stream".to_owned(),
+            libc::SOCK_DGRAM => "datagram".to_owned(),
+            libc::SOCK_RAW => "raw".to_owned(),
+            libc::SOCK_SEQPACKET => "seqpacket".to_owned(),
+            other => format!("type {other}"),
+        };
+        format!("{domain} {kind} protocol {}", self.protocol).into_bytes()
     }
 }
 
@@ -72,13 +106,17 @@ mod tests {
             variant.set(Variant::ALLOW_NETWORK, allow_network);
             variant.set(Variant::ALL_UNIX_SOCKETS, all);
             let program = Program::compile(Arch::NATIVE, variant).unwrap();
-            for family in 0..=46 {
-                for of in 0..=15 {
+            for domain in 0..=46 {
+                for kind in 0..=15 {
                     for protocol in [0, 1, 2, 6, 9, 15, 17, 132, 255, 262, -1] {
-                        let kind = Kind { family, of, protocol };
-                        let arguments = [family, of, protocol].map(i32::cast_unsigned);
+                        let socket_kind = SocketKind { domain, kind, protocol };
+                        let arguments = [domain, kind, protocol].map(i32::cast_unsigned);
                         let allowed = program.allows(Syscall::socket, &arguments);
-                        assert_eq!(kind.is_permitted(&rules), allowed, "{variant:?} {kind:?}");
+                        assert_eq!(
+                            socket_kind.is_permitted(&rules),
+                            allowed,
+                            "{variant:?} {socket_kind:?}"
+                        );
                     }
                 }
             }

@@ -1,12 +1,13 @@
 //! From the policy, which is final now, to what notifications are judged by.
 
-use crate::answer::answer::Judges;
+use crate::answer::answers::Judges;
 use crate::compile::files;
 use crate::domains::proxy::Proxy;
 use crate::policy::resolve::{Network, Policy};
 use crate::report::failure::Failure;
 use crate::rules::address::{AddressRules, UnixRules};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Compiles `policy` for this kernel.
 ///
@@ -20,7 +21,8 @@ pub(super) fn compile(
     let Policy { files: rules, network, .. } = policy;
     let (view, ruleset) = files::compile(rules, !network.allow_network)?;
     let addresses = addresses(network, unix, proxy.as_ref());
-    Ok(Judges { addresses, proxy, view, ruleset })
+    let (addresses, view, ruleset) = (Arc::new(addresses), Arc::new(view), Arc::new(ruleset));
+    Ok(Judges { addresses, view, ruleset, proxy: proxy.map(Arc::new) })
 }
 
 fn addresses(network: &Network, unix: UnixRules, proxy: Option<&Proxy>) -> AddressRules {

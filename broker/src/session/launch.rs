@@ -3,7 +3,7 @@
 use super::child::Child;
 use super::load::Loaded;
 use super::scratch::Scratch;
-use crate::answer::answer::Judges;
+use crate::answer::answers::Judges;
 use crate::compile::{filter, plan};
 use crate::domains::environment::{self, Change};
 use crate::domains::proxy::Proxy;
@@ -76,7 +76,7 @@ pub(super) fn send_plan(
     if candidates.is_empty() {
         return Err(Failure::Launch(tool.name().to_vec(), Errno::NOENT));
     }
-    let environment = environment(variables, judges.proxy.as_ref(), scratch);
+    let environment = environment(variables, judges.proxy.as_deref(), scratch);
     let packet = plan::encode(tool.index, &candidates, &environment::borrow(&environment))
         .map_err(|_| Failure::Internal("plan", "PATH or environment.set is too long".to_owned()))?;
     child

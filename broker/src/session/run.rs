@@ -6,8 +6,10 @@ use super::child::{Child, ChildMessage};
 use super::family::Family;
 use super::launch::Tool;
 use super::scratch::Scratch;
-use crate::answer::answer::{Judges, Server};
+use crate::answer::answers::{Answerer, Judges};
+use crate::answer::crew::Crew;
 use crate::domains::proxy::Proxy;
+use crate::kernel::umask::Umask;
 use crate::report::denials::Traps;
 use crate::report::failure::Failure;
 use common::exit;
@@ -35,7 +37,7 @@ pub(super) fn until_end(
     scratch: Option<&Scratch>,
 ) -> Result<i32, Failure> {
     let child = Some(child);
-    let mut run = Run { child, tool, confined: false, server: None, judges, traps };
+    let mut run = Run { child, tool, confined: false, crew: None, judges, traps };
     let mut chore = scratch;
     loop {
         let ready = run.wait(family, chore.map(|_| QUIET))?;
@@ -51,10 +53,10 @@ pub(super) fn until_end(
             run.attend_proxy();
         }
         if ready.notification {
-            run.start_server()?;
+            run.serve()?;
         }
         if ready.sandbox_empty {
-            run.server = None;
+            run.crew = None;
         }
         if ready.family
             && let Some(status) =
@@ -72,7 +74,7 @@ struct Run<'a> {
     tool: &'a Tool<'a>,
     /// The filter is in force.
     confined: bool,
-    server: Option<Arc<Server>>,
+    crew: Option<Arc<Crew>>,
     judges: &'a Arc<Judges>,
     traps: &'a Arc<Traps>,
 }
@@ -82,8 +84,9 @@ impl Run<'_> {
     fn hear_child(&mut self, family: &Family) -> Result<(), Failure> {
         match self.child.as_mut().map(Child::receive) {
             Some(Ok(ChildMessage::Listening(listener))) if !self.confined => {
-                let (judges, traps) = (Arc::clone(self.judges), Arc::clone(self.traps));
-                self.server = Some(Server::new(listener, judges, traps, family.umask()));
+                let umask = Umask::new(family.umask());
+                let answerer = Answerer::new(self.judges, umask, self.traps);
+                self.crew = Some(Crew::new(listener, answerer));
                 self.confined = true;
             }
             // Sent a filter for that: the policy asks for nothing that the broker must do.
@@ -109,10 +112,16 @@ impl Run<'_> {
         }
     }
 
-    /// From the first notification on, threads receive; many commands never cause one.
-    fn start_server(&mut self) -> Result<(), Failure> {
-        let started = self.server.take().map(|server| server.start());
-        started.unwrap_or(Ok(())).map_err(|errno| Failure::system("thread", errno))
+    /// From the first notification on, threads receive; many commands never cause one. When none of
+    /// them can any more, nothing is served, and everything ends.
+    fn serve(&self) -> Result<(), Failure> {
+        match &self.crew {
+            Some(crew) if crew.has_started() => {
+                Err(Failure::system("notification", crew.failure()))
+            }
+            Some(crew) => crew.start().map_err(|errno| Failure::system("thread", errno)),
+            None => Ok(()),
+        }
     }
 
     /// The command has ended with `status`.
@@ -135,8 +144,8 @@ impl Run<'_> {
         let sources = [
             Some(family.as_fd()),
             self.child.as_ref().map(AsFd::as_fd),
-            self.server.as_ref().map(|server| server.listener().as_fd()),
-            self.judges.proxy.as_ref().map(Proxy::events),
+            self.crew.as_ref().map(|crew| crew.as_fd()),
+            self.judges.proxy.as_deref().map(Proxy::events),
         ];
         let polled = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
         let mut fds: Vec<_> = sources.iter().copied().flatten().map(polled).collect();

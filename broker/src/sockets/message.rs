@@ -1,9 +1,8 @@
 //! Messages where they lie in the target's memory: the arguments of sendto(2), sendmsg(2) and
 //! sendmmsg(2), with the checks that the kernel makes as it copies them (net/socket.c).
 
-use crate::kernel::target::Target;
-use crate::rules::address::ADDRESS_MAX;
-use crate::sockets::socket::Address;
+use crate::kernel::address::{ADDRESS_MAX, Address};
+use crate::kernel::target::{Target, TargetAddress};
 use rustix::io::{self, Errno};
 
 /// Most parts of a message (UIO_MAXIOV).
@@ -15,13 +14,13 @@ const CONTROL_MAX: usize = 20_480;
 
 /// A message where it lies in the target's memory.
 #[derive(Debug)]
-pub(crate) struct Message {
-    name: (u64, usize),
-    parts: Vec<(u64, usize)>,
-    control: (u64, usize),
+pub(crate) struct OutgoingMessage {
+    name: (TargetAddress, usize),
+    parts: Vec<(TargetAddress, usize)>,
+    control: (TargetAddress, usize),
 }
 
-impl Message {
+impl OutgoingMessage {
     /// Bytes of a `struct mmsghdr`, and where in it the length goes that was sent.
     pub(crate) const STRIDE: u64 = 64;
     pub(crate) const SENT_AT: u64 = 56;
@@ -30,20 +29,25 @@ impl Message {
     ///
     /// # Errors
     /// Returns [`Errno::INVAL`] for a length of the address that the kernel refuses.
-    pub(crate) fn of_data(data: u64, length: u64, name: u64, name_length: u32) -> io::Result<Self> {
+    pub(crate) fn of_data(
+        data: TargetAddress,
+        length: u64,
+        name: TargetAddress,
+        name_length: u32,
+    ) -> io::Result<Self> {
         let name_length = usize::try_from(name_length).map_err(|_| Errno::INVAL)?;
-        if name != 0 && name_length > ADDRESS_MAX {
+        if !name.is_null() && name_length > ADDRESS_MAX {
             return Err(Errno::INVAL);
         }
         let length = usize::try_from(length).unwrap_or(LENGTH_MAX).min(LENGTH_MAX);
-        Ok(Self { name: (name, name_length), parts: vec![(data, length)], control: (0, 0) })
+        Ok(Self { name: (name, name_length), parts: vec![(data, length)], control: (data, 0) })
     }
 
     /// Reads the `struct msghdr` at `address`.
     ///
     /// # Errors
     /// Returns what sendmsg(2) returns for it, and as [`Target::read`].
-    pub(crate) fn read(target: Target, address: u64) -> io::Result<Self> {
+    pub(crate) fn read(target: Target, address: TargetAddress) -> io::Result<Self> {
         let mut header = [0; 48];
         target.read(address, &mut header)?;
         let [name, name_length, parts, count, control, control_length] = words(&header);
@@ -62,7 +66,7 @@ impl Message {
             return Err(Errno::NOBUFS);
         }
         let mut list = vec![0; count * 16];
-        target.read(parts, &mut list)?;
+        target.read(TargetAddress::new(parts), &mut list)?;
         let mut room = LENGTH_MAX;
         let parts = list.as_chunks::<16>().0.iter().map(|part| {
             let [at, length] = words(part);
@@ -70,10 +74,11 @@ impl Message {
             let length = usize::try_from(length).ok().filter(|length| length >> 63 == 0);
             let length = length.ok_or(Errno::INVAL)?.min(room);
             room -= length;
-            Ok((at, length))
+            Ok((TargetAddress::new(at), length))
         });
         let parts = parts.collect::<io::Result<_>>()?;
-        Ok(Self { name: (name, name_length), parts, control: (control, control_length) })
+        let at = TargetAddress::new;
+        Ok(Self { name: (at(name), name_length), parts, control: (at(control), control_length) })
     }
 
     /// How many bytes there are to send.
@@ -86,13 +91,12 @@ impl Message {
     /// # Errors
     /// As [`Target::read`].
     pub(crate) fn name(&self, target: Target) -> io::Result<Option<Address>> {
-        match self.name {
-            (0, _) | (_, 0) => Ok(None),
-            (at, length) => {
-                let length = u32::try_from(length).map_err(|_| Errno::INVAL)?;
-                Address::copy(target, at, length).map(Some)
-            }
+        let (at, length) = self.name;
+        if at.is_null() || length == 0 {
+            return Ok(None);
         }
+        let length = u32::try_from(length).map_err(|_| Errno::INVAL)?;
+        Address::copy(target, at, length).map(Some)
     }
 
     /// Copies the ancillary data.
@@ -118,7 +122,7 @@ impl Message {
             skip -= skipped;
             let length = (length - skipped).min(most - total);
             if length > 0 {
-                taken.push((at.checked_add(skipped as u64).ok_or(Errno::FAULT)?, length));
+                taken.push((at.plus(skipped as u64)?, length));
                 total += length;
             }
         }
@@ -143,15 +147,19 @@ mod tests {
         Target::new(rustix::process::getpid())
     }
 
-    fn at<T: ?Sized>(value: &T) -> u64 {
+    fn word<T: ?Sized>(value: &T) -> u64 {
         std::ptr::from_ref(value).cast::<u8>() as u64
+    }
+
+    fn at<T: ?Sized>(value: &T) -> TargetAddress {
+        TargetAddress::new(word(value))
     }
 
     #[test]
     fn any_part_of_a_message_is_copied_in_order() {
         let (one, two) = (*b"abc", *b"defgh");
-        let parts = vec![(at(&one), 3), (8, 0), (at(&two), 5)];
-        let message = Message { name: (0, 0), parts, control: (0, 0) };
+        let parts = vec![(at(&one), 3), (TargetAddress::new(8), 0), (at(&two), 5)];
+        let message = OutgoingMessage { name: (at(&one), 0), parts, control: (at(&one), 0) };
         assert_eq!(message.length(), 8);
         for skip in 0..=8 {
             for most in 0..=9 {
@@ -164,19 +172,20 @@ mod tests {
     #[test]
     fn a_header_is_read_as_the_kernel_reads_it() {
         let data = *b"data";
-        let parts = [at(&data), 4, at(&data), u64::MAX >> 1];
-        let header = |words: [u64; 6]| Message::read(own(), at(&words));
-        let message = header([at(&data), 0xdead_0000_0003, at(&parts), 2, at(&data), 4]).unwrap();
+        let parts = [word(&data), 4, word(&data), u64::MAX >> 1];
+        let header = |words: [u64; 6]| OutgoingMessage::read(own(), at(&words));
+        let message =
+            header([word(&data), 0xdead_0000_0003, word(&parts), 2, word(&data), 4]).unwrap();
         assert_eq!((message.name, message.control), ((at(&data), 3), (at(&data), 4)));
         // All of it counts as no more than one call sends.
         assert_eq!(message.length(), LENGTH_MAX);
-        assert_eq!(header([at(&data), 999, 0, 0, 0, 0]).unwrap().name.1, ADDRESS_MAX);
+        assert_eq!(header([word(&data), 999, 0, 0, 0, 0]).unwrap().name.1, ADDRESS_MAX);
         assert!(header([0, 999, 0, 0, 0, 0]).unwrap().name(own()).unwrap().is_none());
         for (words, expected) in [
-            ([at(&data), 0x8000_0000, 0, 0, 0, 0], Errno::INVAL),
-            ([0, 0, at(&parts), 1025, 0, 0], Errno::MSGSIZE),
+            ([word(&data), 0x8000_0000, 0, 0, 0, 0], Errno::INVAL),
+            ([0, 0, word(&parts), 1025, 0, 0], Errno::MSGSIZE),
             ([0, 0, 8, 1, 0, 0], Errno::FAULT),
-            ([0, 0, at(&[0, u64::MAX]), 1, 0, 0], Errno::INVAL),
+            ([0, 0, word(&[0, u64::MAX]), 1, 0, 0], Errno::INVAL),
             ([0, 0, 0, 0, 0, CONTROL_MAX as u64 + 1], Errno::NOBUFS),
         ] {
             assert_eq!(header(words).unwrap_err(), expected, "{words:?}");

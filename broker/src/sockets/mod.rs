@@ -1,12 +1,15 @@
-//! Calls on sockets: judged by the address rules, and performed on the broker's own copies.
+//! Calls on sockets: addresses judged by the rules, and used as the broker's own copies.
 //!
-//! Nothing here lets a call through whose address lies in memory: it is performed or refused.
+//! Nothing here lets a call through whose address lies in memory: it is performed or refused. Only
+//! socket(2), whose arguments are registers, can continue (see [`calls::make_socket`]).
 
+pub(crate) mod calls;
+pub(crate) mod connects;
 pub(crate) mod judge;
-pub(crate) mod message;
+mod message;
 mod messages;
-pub(crate) mod outlet;
-pub(crate) mod own_ports;
+mod outlet;
+mod own_ports;
 pub(crate) mod socket;
-pub(crate) mod stand_ins;
-pub(crate) mod unix;
+mod stand_ins;
+mod unix;

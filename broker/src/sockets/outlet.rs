@@ -5,14 +5,12 @@
 //! the receiver gets, which was its own to choose, and never who the receiver is. Sources: sendmsg(2),
 //! unix(7), socket(7).
 
-#![allow(unsafe_code)] // to pass addresses and ancillary data of any family to the kernel
-
+use super::message::OutgoingMessage;
+use super::socket::{LOOK_INTERVAL, QUEUE_PAUSE, QUEUE_PAUSE_MAX, deadline, interrupted};
 use crate::call::ancillary::Ancillary;
+use crate::kernel::address::{self, Address};
+use crate::kernel::request::Request;
 use crate::kernel::target::Target;
-use crate::sockets::message::Message;
-use crate::sockets::socket::{
-    Address, LOOK_INTERVAL, QUEUE_PAUSE, QUEUE_PAUSE_MAX, deadline, interrupted,
-};
 use nix::libc;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -46,7 +44,7 @@ pub(crate) enum NameUse {
 
 /// Ancillary data as the broker sends it, and the descriptors in it.
 #[derive(Debug)]
-pub(crate) struct Control {
+pub(crate) struct AncillaryBytes {
     bytes: Vec<u8>,
     _descriptors: Vec<OwnedFd>,
 }
@@ -116,28 +114,31 @@ impl Outlet {
     ///
     /// # Errors
     /// Returns what sendmsg(2) returns; [`Errno::ACCESS`] for a family that the broker does not know.
-    pub(crate) fn control(&self, target: Target, message: &Message) -> io::Result<Control> {
+    pub(crate) fn control(
+        &self,
+        target: Target,
+        message: &OutgoingMessage,
+    ) -> io::Result<AncillaryBytes> {
         let mut bytes = message.control(target)?;
         let mut descriptors = Vec::new();
         if [AddressFamily::UNIX, AddressFamily::NETLINK].contains(&self.family) {
-            let mut ancillary = Ancillary::parse(&bytes)?;
-            for number in &mut ancillary.descriptors {
-                let descriptor = target.duplicate(*number)?;
-                *number = descriptor.as_raw_fd();
-                descriptors.push(descriptor);
+            let Ancillary { descriptors: theirs, mut sender } = Ancillary::parse(&bytes)?;
+            for number in theirs {
+                descriptors.push(target.duplicate(number)?);
             }
-            if let Some(sender) = &mut ancillary.sender {
+            if let Some(sender) = &mut sender {
                 if sender.process != target.process()? {
                     return Err(Errno::PERM);
                 }
                 sender.process = std::process::id().cast_signed();
             }
-            bytes = ancillary.encode();
+            let ours: Vec<_> = descriptors.iter().map(AsRawFd::as_raw_fd).collect();
+            bytes = Ancillary::encode(&ours, sender);
         } else if !bytes.is_empty() && !self.is_internet() {
             // Some have pointers in there.
             return Err(Errno::ACCESS);
         }
-        Ok(Control { bytes, _descriptors: descriptors })
+        Ok(AncillaryBytes { bytes, _descriptors: descriptors })
     }
 
     /// Whether all of a message, or the rest of it, is sent at once or not at all.
@@ -145,17 +146,17 @@ impl Outlet {
         self.kind != SocketType::STREAM
     }
 
-    /// Sends what there is room for of `message` from its byte `sent` on, without waiting. `is_there`
-    /// tells whether the target still waits.
+    /// Sends what there is room for of `message` from its byte `sent` on, without waiting, if the
+    /// target still waits once that is copied.
     ///
     /// # Errors
     /// Returns what sendmsg(2) returns; [`Errno::SRCH`] if the target is gone.
     pub(crate) fn send(
         &self,
-        (target, message, sent): (Target, &Message, usize),
+        request: &Request<'_>,
+        (message, sent): (&OutgoingMessage, usize),
         name: Option<&Address>,
-        control: &Control,
-        is_there: impl Fn() -> bool,
+        control: &AncillaryBytes,
     ) -> io::Result<usize> {
         let left = message.length() - sent;
         let mut flags = self.flags & !MSG_ZEROCOPY | MSG_DONTWAIT | MSG_NOSIGNAL;
@@ -170,14 +171,11 @@ impl Outlet {
             flags &= !MSG_OOB;
             portion = PORTION;
         }
-        let data = message.data(target, sent, portion)?;
-        // Only now is it certain that all this was the target's.
-        if !is_there() {
-            return Err(Errno::SRCH);
-        }
+        let data = message.data(request.target(), sent, portion)?;
+        request.confirm()?;
         // What travels along goes with the first bytes.
         let control = if sent == 0 { &control.bytes[..] } else { &[] };
-        send(self.as_fd(), name.map_or(&[], Address::as_bytes), &data, control, flags)
+        address::send(self.as_fd(), name.map_or(&[], Address::as_bytes), &data, control, flags)
     }
 
     /// How to wait for room; none if the target does not.
@@ -248,31 +246,4 @@ impl Patience {
     pub(crate) fn restore(&mut self) {
         (self.was_ready, self.pause) = (false, QUEUE_PAUSE);
     }
-}
-
-/// sendmsg(2). Descriptors in `control` are the broker's own.
-fn send(
-    socket: BorrowedFd<'_>,
-    name: &[u8],
-    data: &[u8],
-    control: &[u8],
-    flags: u32,
-) -> io::Result<usize> {
-    let mut part = libc::iovec { iov_base: data.as_ptr().cast_mut().cast(), iov_len: data.len() };
-    let header = libc::msghdr {
-        msg_name: name.as_ptr().cast_mut().cast(),
-        // At most ADDRESS_MAX.
-        msg_namelen: u32::try_from(name.len()).map_err(|_| Errno::INVAL)?,
-        msg_iov: &raw mut part,
-        msg_iovlen: 1,
-        msg_control: control.as_ptr().cast_mut().cast(),
-        msg_controllen: control.len(),
-        msg_flags: 0,
-    };
-    // SAFETY: the header and all that it points to live during the call, which only reads them, and
-    // for MSG_ZEROCOPY, with which the kernel would read the data later, nobody asks.
-    let sent = unsafe { libc::sendmsg(socket.as_raw_fd(), &raw const header, flags.cast_signed()) };
-    usize::try_from(sent).map_err(|_| {
-        std::io::Error::last_os_error().raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error)
-    })
 }

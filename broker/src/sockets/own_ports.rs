@@ -6,16 +6,18 @@
 //! while the connect is under way. As long as it is held and listens, no other socket can be bound
 //! to the address: the filter refuses SO_REUSEPORT, and what ends listening other than the last
 //! close, shutdown(2) and connect(2) to AF_UNSPEC, is the broker's to perform. Nor is a connect put
-//! off until later: the filter refuses TCP_FASTOPEN_CONNECT. Held only for that
+//! off until later: the filter refuses TCP_FASTOPEN_CONNECT. HeldListener only for that
 //! long, so that a port is free again when the sandbox closes it.
 //!
 //! Sources: tcp(7), socket(7), sock_diag(7), inet_csk_get_port in net/ipv4/inet_connection_sock.c.
 
+use super::socket::{Connecting, Socket};
+use super::stand_ins::StandIns;
+use crate::kernel::address::Address;
 use crate::kernel::holders;
-use crate::kernel::target::Target;
+use crate::kernel::request::Confirmed;
+use crate::kernel::target::{Target, TargetFd};
 use crate::rules::address::canonical;
-use crate::sockets::socket::{Address, Progress, Socket};
-use crate::sockets::stand_ins::StandIns;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs;
 use rustix::io::{self, Errno};
@@ -26,7 +28,6 @@ use rustix::process::Pid;
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::ControlFlow;
-use std::os::fd::RawFd;
 use std::sync::Arc;
 
 /// Most ports that are known at a time; the oldest is forgotten for another.
@@ -39,7 +40,7 @@ const UNATTENDED_MAX: usize = 128;
 /// Whoever makes a socket listen, starts a connect to one, or ends its listening, has this to itself
 /// meanwhile.
 #[derive(Debug, Default)]
-pub(crate) struct LocalPorts {
+pub(crate) struct OwnPorts {
     known: VecDeque<Listening>,
     under_way: Vec<UnderWay>,
 }
@@ -60,23 +61,28 @@ struct Listening {
     inode: u64,
     /// Who holds it, under which number: a hint where to look.
     holder: Pid,
-    number: RawFd,
+    number: TargetFd,
 }
 
 /// A listening socket of the sandbox that cannot be closed as long as this lives.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct HeldListener {
     address: SocketAddr,
     cookie: u64,
     socket: OwnedFd,
 }
 
-impl LocalPorts {
+impl OwnPorts {
     /// Remembers that `socket`, descriptor `number` of `target`, listens.
     ///
     /// # Errors
     /// Returns what getsockname(2), getsockopt(2) and fstat(2) return.
-    pub(crate) fn add(&mut self, target: Target, number: RawFd, socket: &Socket) -> io::Result<()> {
+    pub(crate) fn add(
+        &mut self,
+        target: Target,
+        number: TargetFd,
+        socket: &Socket,
+    ) -> io::Result<()> {
         let cookie = sockopt::socket_cookie(socket)?;
         let address = canonical(socket.local_address()?);
         let inode = fs::fstat(socket)?.st_ino;
@@ -90,27 +96,28 @@ impl LocalPorts {
     }
 
     /// Starts a connect of `socket` to what is held. Returns whether it is under way, to be ended by
-    /// [`LocalPorts::finish`].
+    /// [`OwnPorts::finish`].
     ///
     /// # Errors
     /// As [`Socket::start`]; [`Errno::CONNREFUSED`] if it does not listen any more, or too many that
     /// nobody waits for are under way.
     pub(crate) fn start(
         &mut self,
-        held: &Held,
+        by: Confirmed<'_>,
+        held: &HeldListener,
         socket: &Arc<Socket>,
         address: &Address,
-    ) -> io::Result<Progress> {
+    ) -> io::Result<Connecting> {
         if Socket::listening_cookie(&held.socket) != Some(held.cookie) {
             return Err(Errno::CONNREFUSED);
         }
-        let result = socket.start(address);
+        let result = socket.start(by, address);
         let unattended = result == Err(Errno::INPROGRESS);
         if unattended && self.too_many_unattended() {
             socket.give_up();
             return Err(Errno::CONNREFUSED);
         }
-        if unattended || result == Ok(Progress::Handshake) {
+        if unattended || result == Ok(Connecting::Handshake) {
             let (cookie, socket) = (held.cookie, Arc::clone(socket));
             self.under_way.push(UnderWay { cookie, socket, unattended });
         }
@@ -155,12 +162,16 @@ impl LocalPorts {
     }
 
     /// Whether the sandbox itself still has what is held.
-    pub(crate) fn has(&mut self, held: &Held, stand_ins: &StandIns) -> bool {
+    pub(crate) fn has(&mut self, held: &HeldListener, stand_ins: &StandIns) -> bool {
         self.hold(held.address, stand_ins).is_some_and(|own| own.cookie == held.cookie)
     }
 
     /// The socket of the sandbox that listens on `address`, a canonical one, if there is one.
-    pub(crate) fn hold(&mut self, address: SocketAddr, stand_ins: &StandIns) -> Option<Held> {
+    pub(crate) fn hold(
+        &mut self,
+        address: SocketAddr,
+        stand_ins: &StandIns,
+    ) -> Option<HeldListener> {
         let at = self.known.iter().position(|known| known.address == address)?;
         let held = self.known.get_mut(at)?.hold(stand_ins);
         if held.is_none() {
@@ -172,13 +183,13 @@ impl LocalPorts {
 }
 
 impl Listening {
-    fn hold(&mut self, stand_ins: &StandIns) -> Option<Held> {
+    fn hold(&mut self, stand_ins: &StandIns) -> Option<HeldListener> {
         let at_holder = stand_ins.duplicate(Target::new(self.holder), self.number).ok();
         let socket = at_holder.filter(|socket| self.is(socket));
         let socket = socket.or_else(|| self.search(stand_ins))?;
         // Listening until the broker ends it.
         let listens = sockopt::socket_acceptconn(&socket).unwrap_or(false);
-        listens.then(|| Held { address: self.address, cookie: self.cookie, socket })
+        listens.then(|| HeldListener { address: self.address, cookie: self.cookie, socket })
     }
 
     fn is(&self, socket: &OwnedFd) -> bool {

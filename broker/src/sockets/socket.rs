@@ -5,93 +5,27 @@
 //! the address was judged as copied here, and is permitted for any socket that passes
 //! [`Socket::of`].
 
-#![allow(unsafe_code)] // to pass an address of any family to the kernel as it was copied
-
+use crate::kernel::address::Address;
 use crate::kernel::holders;
-use crate::kernel::listener::Listener;
-use crate::kernel::signals::RESTART;
-use crate::kernel::target::Target;
-use crate::rules::address::{self, ADDRESS_MAX, AddressRules, Endpoint};
-use crate::rules::socket::Kind;
+use crate::kernel::request::{Confirmed, RESTART};
+use crate::kernel::target::{Target, TargetFd};
+use crate::rules::address::{self, AddressRules};
+use crate::rules::socket::SocketKind;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, OFlags};
 use rustix::io::{self, Errno};
-use rustix::net::addr::{SocketAddrArg, SocketAddrLen, SocketAddrOpaque};
 use rustix::net::sockopt::Timeout;
 use rustix::net::{self, AddressFamily, Protocol, SocketFlags, SocketType, sockopt};
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
-use std::os::fd::RawFd;
 use std::time::{Duration, Instant};
-
-/// The broker's own copy of an address argument, in the length that the target gave.
-#[derive(Debug)]
-pub(crate) struct Address(Vec<u8>);
-
-impl Address {
-    /// Copies the argument.
-    ///
-    /// # Errors
-    /// Returns [`Errno::INVAL`] for a length that the kernel refuses, [`Errno::FAULT`] for memory
-    /// that is not there.
-    pub(crate) fn copy(target: Target, address: u64, length: u32) -> io::Result<Self> {
-        let length = usize::try_from(length).ok().filter(|&length| length <= ADDRESS_MAX);
-        let mut bytes = vec![0; length.ok_or(Errno::INVAL)?];
-        target.read(address, &mut bytes)?;
-        Ok(Self(bytes))
-    }
-
-    /// The address of a pathname socket.
-    pub(crate) fn of_path(path: &[u8]) -> Self {
-        let mut bytes = AddressFamily::UNIX.as_raw().to_ne_bytes().to_vec();
-        bytes.extend_from_slice(path);
-        // The longest path there can be has none.
-        if path.len() < SUN_PATH_MAX {
-            bytes.push(0);
-        }
-        Self(bytes)
-    }
-
-    /// The unspecified address with a port of the kernel's choice.
-    fn unspecified(family: AddressFamily) -> Self {
-        let mut bytes = vec![0; if family == AddressFamily::INET { 16 } else { 28 }];
-        bytes[..2].copy_from_slice(&family.as_raw().to_ne_bytes());
-        Self(bytes)
-    }
-
-    pub(crate) fn as_bytes(&self) -> &[u8] {
-        &self.0
-    }
-
-    /// What it names.
-    ///
-    /// # Errors
-    /// As [`Endpoint::parse`].
-    pub(crate) fn endpoint(&self) -> io::Result<Endpoint> {
-        Endpoint::parse(&self.0)
-    }
-}
-
-// SAFETY: the pointer is to that many readable bytes, which live as long as the closure runs.
-unsafe impl SocketAddrArg for Address {
-    unsafe fn with_sockaddr<R>(
-        &self,
-        f: impl FnOnce(*const SocketAddrOpaque, SocketAddrLen) -> R,
-    ) -> R {
-        // At most ADDRESS_MAX bytes.
-        f(self.0.as_ptr().cast(), SocketAddrLen::try_from(self.0.len()).unwrap_or(0))
-    }
-}
-
-/// `sizeof(sun_path)` (unix(7)).
-const SUN_PATH_MAX: usize = 108;
 
 /// How far a connect has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Progress {
+pub(crate) enum Connecting {
     /// It is done.
-    Connected,
+    Done,
     /// The peer is to answer: the socket is writable once it is decided.
     Handshake,
     /// The queue of the listening Unix socket is full: to be tried again.
@@ -106,7 +40,7 @@ pub(crate) struct Socket {
     /// The target waits in connect(2).
     blocking: bool,
     /// Where to put the socket: it is the broker's own, not a duplicate.
-    replaces: Option<Place>,
+    replaces: Option<Slot>,
 }
 
 /// How often a wait looks whether it is still wanted.
@@ -117,8 +51,8 @@ pub(crate) const QUEUE_PAUSE_MAX: Duration = Duration::from_millis(50);
 
 /// A descriptor of the target and its flag.
 #[derive(Clone, Copy, Debug)]
-struct Place {
-    number: RawFd,
+struct Slot {
+    number: TargetFd,
     close_on_exec: bool,
 }
 
@@ -130,9 +64,9 @@ impl Socket {
     /// Returns [`Errno::NOTSOCK`] as the call does, [`Errno::ACCESS`] for another kind of socket.
     pub(crate) fn of(socket: OwnedFd, rules: &AddressRules) -> io::Result<Self> {
         let family = sockopt::socket_domain(&socket)?;
-        let kind = Kind {
-            family: family.as_raw().into(),
-            of: sockopt::socket_type(&socket)?.as_raw().cast_signed(),
+        let kind = SocketKind {
+            domain: family.as_raw().into(),
+            kind: sockopt::socket_type(&socket)?.as_raw().cast_signed(),
             // Unix sockets have none.
             protocol: match family {
                 AddressFamily::UNIX => 0,
@@ -155,8 +89,12 @@ impl Socket {
     /// # Errors
     /// Returns [`Errno::BADF`] and [`Errno::NOTSOCK`] as the call does, [`Errno::ACCESS`] if the
     /// socket there is of another kind.
-    pub(crate) fn replace(target: Target, number: RawFd, rules: &AddressRules) -> io::Result<Self> {
-        let kind = Kind::named(&target.socket_protocol(number)?)
+    pub(crate) fn replace(
+        target: Target,
+        number: TargetFd,
+        rules: &AddressRules,
+    ) -> io::Result<Self> {
+        let kind = SocketKind::named(&target.socket_protocol(number)?)
             .filter(|&kind| is_of_use(kind, rules))
             .ok_or(Errno::ACCESS)?;
         let flags = target.descriptor_flags(number)?;
@@ -169,7 +107,7 @@ impl Socket {
             // What servers set before they bind, and what cannot be seen any more.
             sockopt::set_socket_reuseaddr(&descriptor, true)?;
         }
-        let place = Place { number, close_on_exec: flags.contains(OFlags::CLOEXEC) };
+        let place = Slot { number, close_on_exec: flags.contains(OFlags::CLOEXEC) };
         Ok(Self { descriptor, family, blocking, replaces: Some(place) })
     }
 
@@ -177,7 +115,7 @@ impl Socket {
     ///
     /// # Errors
     /// Returns what the kernel returns.
-    pub(crate) fn bind(&self, address: &Address) -> io::Result<()> {
+    pub(crate) fn bind(&self, _: Confirmed<'_>, address: &Address) -> io::Result<()> {
         net::bind(&self.descriptor, address)
     }
 
@@ -185,10 +123,11 @@ impl Socket {
     ///
     /// # Errors
     /// As [`Socket::bind`].
-    pub(crate) fn bind_narrowed(&self, address: &Address) -> io::Result<()> {
+    pub(crate) fn bind_narrowed(&self, by: Confirmed<'_>, address: &Address) -> io::Result<()> {
         // The target may change the option meanwhile: either way it is a loopback address.
         let only_v6 = self.family == AddressFamily::INET6 && sockopt::ipv6_v6only(self)?;
-        self.bind(&Address(address::narrowed(address.0.clone(), only_v6)))
+        let narrowed = address::narrowed(address.as_bytes().to_vec(), only_v6);
+        self.bind(by, &Address::of_bytes(narrowed))
     }
 
     /// listen(2) on a Unix socket, or on a TCP one that is bound to a loopback address; one that is
@@ -198,10 +137,10 @@ impl Socket {
     ///
     /// # Errors
     /// Returns [`Errno::ACCESS`] for another address, else what the kernel returns.
-    pub(crate) fn listen(&self, backlog: i32) -> io::Result<()> {
+    pub(crate) fn listen(&self, by: Confirmed<'_>, backlog: i32) -> io::Result<()> {
         if self.is_internet() {
             if self.local_address()?.port() == 0 {
-                self.bind_narrowed(&Address::unspecified(self.family))?;
+                self.bind_narrowed(by, &Address::unspecified(self.family))?;
             }
             if !address::is_loopback(self.local_address()?.ip()) {
                 return Err(Errno::ACCESS);
@@ -235,7 +174,7 @@ impl Socket {
     }
 
     /// Whether `target` still has it as its descriptor `number`.
-    pub(crate) fn is_at(&self, target: Target, number: RawFd) -> bool {
+    pub(crate) fn is_at(&self, target: Target, number: TargetFd) -> bool {
         let own = fs::fstat(&self.descriptor).map(|stat| stat.st_ino);
         own.is_ok() && own.ok() == holders::socket_at(target.thread(), number)
     }
@@ -254,18 +193,18 @@ impl Socket {
     /// # Errors
     /// Returns what the kernel returns; [`Errno::INPROGRESS`] and, from a Unix socket,
     /// [`Errno::AGAIN`] if the target does not wait itself.
-    pub(crate) fn start(&self, address: &Address) -> io::Result<Progress> {
+    pub(crate) fn start(&self, _: Confirmed<'_>, address: &Address) -> io::Result<Connecting> {
         if !self.blocking {
-            return net::connect(&self.descriptor, address).map(|()| Progress::Connected);
+            return net::connect(&self.descriptor, address).map(|()| Connecting::Done);
         }
         let flags = fs::fcntl_getfl(&self.descriptor)?;
         fs::fcntl_setfl(&self.descriptor, flags | OFlags::NONBLOCK)?;
         let result = net::connect(&self.descriptor, address);
         fs::fcntl_setfl(&self.descriptor, flags - OFlags::NONBLOCK)?;
         match result {
-            Ok(()) => Ok(Progress::Connected),
-            Err(Errno::INPROGRESS | Errno::ALREADY) => Ok(Progress::Handshake),
-            Err(Errno::AGAIN) if self.is_unix() => Ok(Progress::Queue),
+            Ok(()) => Ok(Connecting::Done),
+            Err(Errno::INPROGRESS | Errno::ALREADY) => Ok(Connecting::Handshake),
+            Err(Errno::AGAIN) if self.is_unix() => Ok(Connecting::Queue),
             Err(errno) => Err(errno),
         }
     }
@@ -276,27 +215,27 @@ impl Socket {
     ///
     /// # Errors
     /// As [`Socket::start`] and [`Socket::wait`].
-    pub(crate) fn finish(
+    pub(crate) fn finish<'a>(
         &self,
-        progress: Progress,
+        progress: Connecting,
         address: &Address,
-        look: impl Fn() -> io::Result<()>,
+        look: impl Fn() -> io::Result<Confirmed<'a>>,
     ) -> io::Result<()> {
         match progress {
-            Progress::Connected => Ok(()),
-            Progress::Handshake => {
-                self.wait(look)?;
+            Connecting::Done => Ok(()),
+            Connecting::Handshake => {
+                self.wait(|| look().map(drop))?;
                 self.outcome()
             }
-            Progress::Queue => self.wait_for_room(address, look),
+            Connecting::Queue => self.wait_for_room(address, look),
         }
     }
 
     /// Connects a Unix socket when its peer's queue has room: nothing tells when that is.
-    fn wait_for_room(
+    fn wait_for_room<'a>(
         &self,
         address: &Address,
-        look: impl Fn() -> io::Result<()>,
+        look: impl Fn() -> io::Result<Confirmed<'a>>,
     ) -> io::Result<()> {
         let deadline = deadline(&self.descriptor)?;
         let mut pause = QUEUE_PAUSE;
@@ -304,12 +243,12 @@ impl Socket {
             if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
                 return Err(Errno::AGAIN);
             }
-            look().map_err(|errno| interrupted(errno, deadline))?;
+            let by = look().map_err(|errno| interrupted(errno, deadline))?;
             std::thread::sleep(pause);
             pause = (pause * 2).min(QUEUE_PAUSE_MAX);
-            match self.start(address)? {
-                Progress::Queue => {}
-                Progress::Connected | Progress::Handshake => return Ok(()),
+            match self.start(by, address)? {
+                Connecting::Queue => {}
+                Connecting::Done | Connecting::Handshake => return Ok(()),
             }
         }
     }
@@ -364,9 +303,9 @@ impl Socket {
     ///
     /// # Errors
     /// Returns what the ioctl returns.
-    pub(crate) fn put_in_place(&self, listener: &Listener, id: u64) -> io::Result<()> {
-        let Some(Place { number, close_on_exec }) = self.replaces else { return Ok(()) };
-        listener.replace(id, self.descriptor.as_fd(), number, close_on_exec)
+    pub(crate) fn put_in_place(&self, by: Confirmed<'_>) -> io::Result<()> {
+        let Some(Slot { number, close_on_exec }) = self.replaces else { return Ok(()) };
+        by.replace(self.descriptor.as_fd(), number, close_on_exec)
     }
 }
 
@@ -384,16 +323,16 @@ pub(crate) fn deadline(socket: impl AsFd) -> io::Result<Option<Instant>> {
 ///
 /// # Errors
 /// Returns what socket(2) returns.
-pub(crate) fn make(kind: Kind, flags: SocketFlags) -> io::Result<OwnedFd> {
-    let family = u16::try_from(kind.family).map_err(|_| Errno::AFNOSUPPORT)?;
-    let of = SocketType::from_raw(kind.of.cast_unsigned());
+pub(crate) fn make(kind: SocketKind, flags: SocketFlags) -> io::Result<OwnedFd> {
+    let family = u16::try_from(kind.domain).map_err(|_| Errno::AFNOSUPPORT)?;
+    let of = SocketType::from_raw(kind.kind.cast_unsigned());
     let protocol = NonZeroU32::new(kind.protocol.cast_unsigned()).map(Protocol::from_raw);
     let flags = flags | SocketFlags::CLOEXEC;
     net::socket_with(AddressFamily::from_raw(family), of, flags, protocol)
 }
 
 /// Whether a socket is acted on: one that the command can have, with addresses that it can use.
-fn is_of_use(kind: Kind, rules: &AddressRules) -> bool {
+fn is_of_use(kind: SocketKind, rules: &AddressRules) -> bool {
     kind.is_permitted(rules) && (!kind.is_unix() || rules.unix.any())
 }
 

@@ -10,7 +10,7 @@
 //! looked for.
 
 use crate::kernel::holders;
-use crate::kernel::target::Target;
+use crate::kernel::target::{Target, TargetFd};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs;
 use rustix::io::{self, Errno};
@@ -18,7 +18,6 @@ use rustix::net::{self, SocketType, sockopt};
 use rustix::process::{self, Pid, Resource};
 use std::collections::{HashMap, VecDeque};
 use std::ops::ControlFlow;
-use std::os::fd::RawFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -58,7 +57,7 @@ struct StandIn {
     socket: OwnedFd,
     /// Who had it last, under which number: where to look first.
     holder: Pid,
-    number: RawFd,
+    number: TargetFd,
     /// It was bound: others may find its port taken.
     bound: bool,
 }
@@ -68,15 +67,15 @@ impl StandIns {
     /// one that was put there.
     ///
     /// # Errors
-    /// As [`Target::duplicate`]; [`Errno::PERM`] means that it is neither to be had.
-    pub(crate) fn duplicate(&self, target: Target, number: RawFd) -> io::Result<OwnedFd> {
+    /// As [`Target::duplicate`]; [`Errno::PERM`] if neither can be had.
+    pub(crate) fn duplicate(&self, target: Target, number: TargetFd) -> io::Result<OwnedFd> {
         target.duplicate(number).or_else(|errno| match errno {
             Errno::PERM => self.find(target, number)?.ok_or(errno),
             _ => Err(errno),
         })
     }
 
-    fn find(&self, target: Target, number: RawFd) -> io::Result<Option<OwnedFd>> {
+    fn find(&self, target: Target, number: TargetFd) -> io::Result<Option<OwnedFd>> {
         let mut known = self.known();
         if known.kept.is_empty() {
             return Ok(None);
@@ -102,12 +101,12 @@ impl StandIns {
     }
 
     /// Whether descriptor `number` of `target` is a socket that was left to the sandbox.
-    pub(crate) fn is_left(&self, target: Target, number: RawFd) -> bool {
+    pub(crate) fn is_left(&self, target: Target, number: TargetFd) -> bool {
         self.known().left_at(target, number).is_some()
     }
 
     /// Whether it was left without the sandbox's knowledge, which it has from now on.
-    pub(crate) fn tell(&self, target: Target, number: RawFd) -> bool {
+    pub(crate) fn tell(&self, target: Target, number: TargetFd) -> bool {
         let mut known = self.known();
         known.left_at(target, number).is_some_and(|left| !std::mem::replace(&mut left.told, true))
     }
@@ -119,7 +118,7 @@ impl StandIns {
     pub(crate) fn keep(
         self: &Arc<Self>,
         target: Target,
-        number: RawFd,
+        number: TargetFd,
         socket: impl AsFd,
     ) -> io::Result<()> {
         let inode = fs::fstat(&socket)?.st_ino;
@@ -178,7 +177,7 @@ impl StandIns {
     }
 
     /// Lets go of what was bound, and nobody in the sandbox has any more.
-    pub(crate) fn let_ports_go(&self) {
+    pub(crate) fn release_closed(&self) {
         self.let_go(|one| one.bound);
     }
 
@@ -212,7 +211,7 @@ impl StandIns {
 
 impl Known {
     /// What was left that `target` has as descriptor `number`.
-    fn left_at(&mut self, target: Target, number: RawFd) -> Option<&mut Left> {
+    fn left_at(&mut self, target: Target, number: TargetFd) -> Option<&mut Left> {
         if self.left.is_empty() {
             return None;
         }
@@ -255,7 +254,7 @@ fn is_connected(socket: impl AsFd) -> bool {
 }
 
 /// The sockets that the sandbox has, and where; none if there are too many to look at.
-fn held_sockets() -> Option<HashMap<u64, (Pid, RawFd)>> {
+fn held_sockets() -> Option<HashMap<u64, (Pid, TargetFd)>> {
     let mut found = HashMap::new();
     let all = holders::each_socket(|process, number, inode| {
         found.insert(inode, (process, number));

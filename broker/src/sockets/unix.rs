@@ -2,12 +2,14 @@
 //!
 //! Sources: unix(7), and unix_bind_bsd and unix_find_bsd in net/unix/af_unix.c.
 
+use super::socket::Socket;
 use crate::files::entry::Entry;
 use crate::files::path;
+use crate::kernel::address::Address;
 use crate::kernel::apart::{apart, restrict};
 use crate::kernel::object::Object;
-use crate::kernel::target::{AT_FDCWD, Target};
-use crate::sockets::socket::{Address, Socket};
+use crate::kernel::request::Confirmed;
+use crate::kernel::target::{Target, TargetFd};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::Mode;
 use rustix::io::{self, Errno};
@@ -27,7 +29,7 @@ impl Peer {
     /// # Errors
     /// As [`path::resolve`].
     pub(crate) fn resolve(target: Target, path: &[u8]) -> io::Result<Self> {
-        let object = path::resolve(target, AT_FDCWD, path, true, false)?;
+        let object = path::resolve(target, TargetFd::CWD, path, true, false)?;
         let name = object.path()?;
         Ok(Self { object, name })
     }
@@ -58,14 +60,14 @@ impl Place {
     /// Follows `path` as bind(2) does for the target.
     ///
     /// # Errors
-    /// As [`path::walk`]; [`Errno::ADDRINUSE`] for a path without a last component to create.
+    /// As [`path::resolve`]; [`Errno::ADDRINUSE`] for a path without a last component to create.
     pub(crate) fn resolve(target: Target, path: &[u8]) -> io::Result<Self> {
         let (base, rest) = path::start(target, path)?;
-        let base = base.map_or_else(|| target.directory(AT_FDCWD), Ok)?;
+        let base = base.map_or_else(|| target.directory(TargetFd::CWD), Ok)?;
         path::split(rest).ok_or(Errno::ADDRINUSE)?;
         let from = (!rest.starts_with(b"/")).then_some(base.as_fd());
         let entry = Entry::resolve_from(target, from, rest)?;
-        let umask = target.status()?.umask;
+        let umask = target.status()?.umask()?;
         Ok(Self { base, path: rest.to_vec(), entry, umask })
     }
 
@@ -84,9 +86,9 @@ impl Place {
     ///
     /// # Errors
     /// As [`Place::bind`].
-    pub(crate) fn bind_in_directory(&self, socket: &Socket) -> io::Result<()> {
+    pub(crate) fn bind_in_directory(&self, by: Confirmed<'_>, socket: &Socket) -> io::Result<()> {
         let address = Address::of_path(self.entry.last());
-        self.bind_from(self.entry.parent(), || socket.bind(&address))
+        self.bind_from(self.entry.parent(), || socket.bind(by, &address))
     }
 
     /// Binds `socket` to the path, under `ruleset`.
@@ -100,11 +102,16 @@ impl Place {
     ///
     /// # Errors
     /// Returns what bind(2) returns, and [`Errno::ACCESS`] if the child cannot be confined.
-    pub(crate) fn bind(&self, socket: &Socket, ruleset: BorrowedFd<'_>) -> io::Result<()> {
+    pub(crate) fn bind(
+        &self,
+        by: Confirmed<'_>,
+        socket: &Socket,
+        ruleset: BorrowedFd<'_>,
+    ) -> io::Result<()> {
         let address = Address::of_path(&self.path);
         self.bind_from(&self.base, || {
             restrict(ruleset)?;
-            socket.bind(&address)
+            socket.bind(by, &address)
         })
     }
 

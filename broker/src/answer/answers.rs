@@ -1,0 +1,222 @@
+//! The answers: each call is judged by the room of its subject, and answered here, nowhere else.
+//!
+//! seccomp_unotify(2) explains the races that the order of steps avoids: copy, hold what the copy
+//! names, decide on that, confirm that the target still waits (so that the arguments were its own),
+//! perform on what is held, answer.
+
+use crate::call::decode::{Call, MemoryCall, RegisterCall, RegisterVerdict};
+use crate::domains::proxy::Proxy;
+use crate::files;
+use crate::files::task::{After, Done, Opened};
+use crate::files::verdict::{FileVerdict, Relied};
+use crate::files::view::View;
+use crate::kernel::request::Request;
+use crate::kernel::rights::Rights;
+use crate::kernel::target::TargetFd;
+use crate::kernel::umask::Umask;
+use crate::report::denials::Traps;
+use crate::rules::address::{AddressRules, Endpoint};
+use crate::sockets;
+use crate::sockets::calls::SocketVerdict;
+use crate::sockets::judge::Admission;
+use crate::sockets::socket::Connecting;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{self, AtFlags, OFlags};
+use rustix::io::{self, Errno};
+use rustix::process;
+use std::sync::Arc;
+
+/// What notifications are judged by.
+#[derive(Clone, Debug)]
+pub(crate) struct Judges {
+    /// Socket addresses.
+    pub(crate) addresses: Arc<AddressRules>,
+    /// File rules, for metadata and reports.
+    pub(crate) view: Arc<View>,
+    /// The command's Landlock domain, for what the broker does within it.
+    pub(crate) ruleset: Arc<OwnedFd>,
+    /// What filters domains.
+    pub(crate) proxy: Option<Arc<Proxy>>,
+}
+
+/// Answers the calls of one sandbox.
+#[derive(Debug)]
+pub(crate) struct Answerer {
+    files: files::judge::Judge,
+    sockets: sockets::judge::Judge,
+    rights: Arc<Rights>,
+    umask: Arc<Umask>,
+    traps: Arc<Traps>,
+}
+
+impl Answerer {
+    pub(crate) fn new(judges: &Judges, umask: Umask, traps: &Arc<Traps>) -> Self {
+        let (rights, umask) = (Arc::new(Rights::default()), Arc::new(umask));
+        let admission = judges.proxy.clone().map(|proxy| {
+            Box::new(ToProxy { proxy, traps: Arc::clone(traps) }) as Box<dyn Admission>
+        });
+        Self {
+            files: files::judge::Judge {
+                view: Arc::clone(&judges.view),
+                rights: Arc::clone(&rights),
+                umask: Arc::clone(&umask),
+                traps: Arc::clone(traps),
+            },
+            sockets: sockets::judge::Judge::new(
+                Arc::clone(&judges.addresses),
+                Arc::clone(&judges.view),
+                Arc::clone(&judges.ruleset),
+                Arc::clone(&rights),
+                Arc::clone(traps),
+                admission,
+            ),
+            rights,
+            umask,
+            traps: Arc::clone(traps),
+        }
+    }
+
+    /// Judges a call, and answers it; none is one that the filter should not have notified.
+    pub(crate) fn answer(&self, request: Request<'_>, call: Option<Call>) {
+        match call {
+            Some(Call::Registers(call)) => match self.by_registers(&request, call) {
+                // CONTINUE: nothing can change the registers of a thread that waits.
+                RegisterVerdict::Continue => {
+                    request.let_through();
+                }
+                RegisterVerdict::Return(result) => request.complete(result),
+            },
+            Some(Call::Memory(MemoryCall::Socket(call))) => {
+                let pass_on = request.turn();
+                match sockets::calls::perform(&self.sockets, &request, &call) {
+                    SocketVerdict::Return(result) => request.complete(result),
+                    SocketVerdict::GoesOn(errno, under_way) => {
+                        request.complete(Err(errno));
+                        pass_on();
+                        under_way.look_after(&self.sockets);
+                    }
+                }
+            }
+            Some(Call::Memory(MemoryCall::Metadata(call))) => {
+                let changed = self.files.change_metadata(&request, &call);
+                request.complete(changed.map(|()| 0));
+            }
+            Some(Call::File(call)) => match self.files.judge(&request, &call) {
+                FileVerdict::Continue(relied, looks) => {
+                    if relied == Relied::OutOfSight {
+                        self.traps
+                            .log("left to Landlock: the broker cannot look as the target would");
+                    }
+                    // The command may have ended before these are judged.
+                    let _undecided = self.traps.undecided();
+                    // CONTINUE: Landlock decides, which grants no more than the rules do; for what it
+                    // is relied on, the verdict says. A path that changes after the copy changes the
+                    // report at most. If the answer is taken, the target waited until now, so that
+                    // what was copied was its own.
+                    if request.let_through() {
+                        self.files.report(&looks);
+                    }
+                }
+                FileVerdict::Answer(Ok(Done::Opened(opened))) => hand_over(request, opened),
+                FileVerdict::Answer(Ok(Done::Nothing)) => request.complete(Ok(0)),
+                FileVerdict::Answer(Err(errno)) => request.complete(Err(errno)),
+            },
+            None => {
+                self.traps.log("refused: a system call that the broker does not know");
+                request.complete(Err(Errno::NOSYS));
+            }
+        }
+    }
+
+    fn by_registers(&self, request: &Request<'_>, call: RegisterCall) -> RegisterVerdict {
+        let target = request.target();
+        let refuse = |why: &str| {
+            self.traps.log(&format!("refused: {why}"));
+            RegisterVerdict::Return(Err(Errno::PERM))
+        };
+        match call {
+            RegisterCall::Socket(kind, flags) => {
+                sockets::calls::make_socket(&self.sockets, request, kind, flags)
+            }
+            RegisterCall::Pair(kind) => sockets::calls::refuse(&self.sockets, kind),
+            // The id of a thread of the caller's own process cannot become another's while the caller
+            // waits: its process lives, and a thread id is only reused after all others were.
+            RegisterCall::Process(process) if process == 0 || target.has_thread(process) => {
+                RegisterVerdict::Continue
+            }
+            RegisterCall::Process(_) | RegisterCall::ProcessGroup => {
+                refuse("limits or scheduling of another process")
+            }
+            RegisterCall::Umask => {
+                self.umask.note_set();
+                RegisterVerdict::Continue
+            }
+            // From now on they are compared each time. The kernel decides on the call, and what
+            // memory holds does not matter here.
+            RegisterCall::Credentials => {
+                self.rights.diverge();
+                RegisterVerdict::Continue
+            }
+            // The broker must not become a tracer: its tracee stops at every signal until it is
+            // continued. A target that gets the broker as its parent only after this look stops
+            // nobody but itself, and SIGKILL ends it like all others; the command cannot, whose
+            // parent the broker always was.
+            RegisterCall::TraceMe => {
+                let parent = target.status().and_then(|status| status.parent());
+                match parent.is_ok_and(|parent| parent != process::getpid()) {
+                    true => RegisterVerdict::Continue,
+                    false => refuse("the broker traces nobody"),
+                }
+            }
+        }
+    }
+}
+
+/// Gives the target a file that was opened for it; the number of the descriptor is the answer.
+fn hand_over(request: Request<'_>, opened: Opened) {
+    let waits = matches!(opened.after, After::Truncate(_)) || opened.may_be_executed();
+    let Opened { file, flags, after } = opened;
+    let close_on_exec = flags.contains(OFlags::CLOEXEC);
+    let (request, given) = if waits {
+        // The broker must not have it open for writing any more when the target goes on. That takes
+        // two wake-ups more.
+        let number = request.give(file.as_fd(), close_on_exec);
+        drop(file);
+        (request, number)
+    } else {
+        match request.hand_over(file.as_fd(), close_on_exec) {
+            Ok(()) => return,
+            Err((request, errno)) => (request, Err(errno)),
+        }
+    };
+    let given = match (given, after) {
+        // The kernel takes the number of the descriptor first, and changes nothing if it cannot.
+        (Err(Errno::MFILE), After::Created(entry)) => {
+            let _ = request.confirm().and_then(|by| entry.remove(by, AtFlags::empty()));
+            Err(Errno::MFILE)
+        }
+        // The descriptor cannot be taken back: it stays if this fails, which it could only where
+        // files are opened for writing that then cannot be written.
+        (Ok(number), After::Truncate(writer)) => fs::ftruncate(writer, 0).map(|()| number),
+        (given, _) => given,
+    };
+    request.complete(given.map(TargetFd::raw));
+}
+
+/// The proxy, as the sockets know it.
+#[derive(Debug)]
+struct ToProxy {
+    proxy: Arc<Proxy>,
+    traps: Arc<Traps>,
+}
+
+impl Admission for ToProxy {
+    fn watch(
+        &self,
+        endpoint: &Endpoint,
+        socket: BorrowedFd<'_>,
+        start: &dyn Fn() -> io::Result<Connecting>,
+    ) -> io::Result<Connecting> {
+        self.proxy.watch(endpoint, &socket, &self.traps, start)
+    }
+}

@@ -1,0 +1,224 @@
+//! Who decides about a file call, and what the broker does in its place.
+//!
+//! A call is judged (paths followed, objects and directories held, verdict on their names), and
+//! performed only when the target is confirmed to wait still: by then it is certain that the arguments
+//! were its own. Where a call is let through, and why that is safe, [`Relied`] says.
+
+use super::metadata;
+use super::observe::{self, Look};
+use super::task::{Done, Task};
+use super::verdict::{FileVerdict, Judged, Relied};
+use super::view::View;
+use super::walk::Lost;
+use super::{changes, moves, opens};
+use crate::call::decode::{FileCall, MetadataCall};
+use crate::kernel::limits;
+use crate::kernel::object::Object;
+use crate::kernel::request::Request;
+use crate::kernel::rights::Rights;
+use crate::kernel::target::Target;
+use crate::kernel::umask::Umask;
+use crate::report::denials::{Denial, Traps};
+use crate::rules::paths::Access;
+use common::trap::FileOperation;
+use rustix::fs::{FileType, Mode, OFlags};
+use rustix::io::{self, Errno};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// How often a call is judged again because of what other threads do.
+const RETRIES: usize = 16;
+
+/// Judges the file calls of one sandbox.
+#[derive(Debug)]
+pub(crate) struct Judge {
+    pub(crate) view: Arc<View>,
+    pub(crate) rights: Arc<Rights>,
+    pub(crate) umask: Arc<Umask>,
+    pub(crate) traps: Arc<Traps>,
+}
+
+impl Judge {
+    /// Does the call, refuses it, or leaves it to Landlock.
+    pub(crate) fn judge(&self, request: &Request<'_>, call: &FileCall) -> FileVerdict {
+        let view = &*self.view;
+        if view.grants.brokers_reads && opens::may_read(call) {
+            return FileVerdict::Answer(self.judge_read(request, call));
+        }
+        let judged = match view.brokers_writes() {
+            true => self.judge_change(request, call),
+            false => Err(Relied::Alone),
+        };
+        judged.map_or_else(|relied| self.leave(request, call, relied), FileVerdict::Answer)
+    }
+
+    /// An open that may read, where Landlock would let what is denied be read: the broker answers,
+    /// whatever it finds.
+    fn judge_read(&self, request: &Request<'_>, call: &FileCall) -> io::Result<Done> {
+        let target = request.target();
+        let judge = || match *call {
+            FileCall::Open(spot, how) => opens::judge_read(&self.view, target, spot, how),
+            FileCall::OpenBy(spot, address, size) => {
+                let how = opens::copy_how(target, address, size)?;
+                opens::judge_read(&self.view, target, spot, how)
+            }
+            _ => Err(Errno::NOSYS.into()),
+        };
+        let judge = || judge().map_err(|lost| Err(lost.into()));
+        let done =
+            self.rights.with_those_of(target, || Ok(self.perform(request, judge, |done| done)));
+        done.unwrap_or_else(|errno| {
+            self.traps.log(&format!("cannot act with the target's rights: {errno}"));
+            Err(Errno::ACCESS)
+        })
+    }
+
+    /// What changes files, where the rules let more be changed than Landlock was told: done or refused,
+    /// or left to Landlock for a reason. An error is no reason: by the time that the kernel looks, what
+    /// was missing may be there, for the broker alone to change.
+    fn judge_change(
+        &self,
+        request: &Request<'_>,
+        call: &FileCall,
+    ) -> Result<io::Result<Done>, Relied> {
+        let target = request.target();
+        let judge = || match judge_change(&self.view, target, call) {
+            Ok(Judged::Task(task)) => Ok(task),
+            Ok(Judged::Landlock(relied)) => Err(Err(relied)),
+            Err(Lost::NoEntry) => Err(Err(Relied::Futile)),
+            Err(Lost::Foreign) => Err(Err(Relied::OutOfSight)),
+            // This is about the broker.
+            Err(Lost::Errno(Errno::PERM | Errno::ACCESS)) if target.hides() => {
+                Err(Err(Relied::OutOfSight))
+            }
+            Err(Lost::Errno(errno)) => Err(Ok(Err(errno))),
+        };
+        let done = self.rights.with_those_of(target, || Ok(self.perform(request, judge, Ok)));
+        done.unwrap_or_else(|errno| {
+            self.traps.log(&format!("cannot act with the target's rights: {errno}"));
+            Err(Relied::OutOfSight)
+        })
+    }
+
+    /// Performs the task that `judge` finds, if it finds one, and has it judge again where another
+    /// thread has made meanwhile what was to be made.
+    fn perform<V>(
+        &self,
+        request: &Request<'_>,
+        judge: impl Fn() -> Result<Task, V>,
+        answer: impl Fn(io::Result<Done>) -> V,
+    ) -> V {
+        for _ in 0..RETRIES {
+            let task = match judge() {
+                Ok(task) => task,
+                Err(verdict) => return verdict,
+            };
+            let creates = matches!(&task, Task::CreateFile(_, how)
+                if !how.flags.contains(OFlags::EXCL));
+            let done = self.perform_task(request, task);
+            if !(creates && matches!(done, Err(Errno::EXIST))) {
+                return answer(done);
+            }
+        }
+        answer(Err(Errno::AGAIN))
+    }
+
+    fn perform_task(&self, request: &Request<'_>, task: Task) -> io::Result<Done> {
+        let target = request.target();
+        let umask = if task.creates() { self.umask.of(target)? } else { Mode::empty() };
+        let confirmed = request.confirm()?;
+        let task = match task {
+            Task::Open(object, FileType::RegularFile, how)
+                if how.flags.contains(OFlags::TRUNC) && !limits::has_room(target) =>
+            {
+                Task::OpenThenTruncate(object, how)
+            }
+            task => task,
+        };
+        if let Task::Refuse(_, Some(denial)) = &task {
+            self.traps.report(denial.clone(), "file rules");
+        }
+        task.perform(confirmed, umask)
+    }
+
+    /// Leaves a call to Landlock. Only a directory that Landlock does not let be listed, though the
+    /// rules do, is opened for the target.
+    fn leave(&self, request: &Request<'_>, call: &FileCall, relied: Relied) -> FileVerdict {
+        // What is granted is no denial.
+        let looks = match relied {
+            Relied::Granted | Relied::Futile => Vec::new(),
+            _ => observe::look(request.target(), call),
+        };
+        let Some(listing) = looks.iter().find_map(|look| look.listing(&self.view)) else {
+            return FileVerdict::Continue(relied, looks);
+        };
+        FileVerdict::Answer(match self.rights.are_those_of(request.target()) {
+            Ok(true) => request.confirm().and_then(|confirmed| listing.open(confirmed)),
+            Ok(false) => Err(Errno::ACCESS),
+            Err(errno) => Err(errno),
+        })
+    }
+
+    /// Reports what Landlock has refused of a call that was let through.
+    pub(crate) fn report(&self, looks: &[Look]) {
+        for denial in looks.iter().filter_map(|look| look.judge(&self.view)) {
+            self.traps.report(denial, "file rules");
+        }
+    }
+
+    /// A change of metadata, which Landlock does not know: performed or refused.
+    ///
+    /// # Errors
+    /// Returns what the call would; [`Errno::ACCESS`] for what may not be written.
+    pub(crate) fn change_metadata(
+        &self,
+        request: &Request<'_>,
+        call: &MetadataCall,
+    ) -> io::Result<()> {
+        let target = request.target();
+        self.rights.with_those_of(target, || {
+            let Some(prepared) = metadata::prepare(target, call)? else { return Ok(()) };
+            let confirmed = request.confirm()?;
+            if let Some(name) = self.metadata_refused(&prepared.object)? {
+                self.traps.report(Denial::file(FileOperation::Write, &name), "metadata");
+                return Err(Errno::ACCESS);
+            }
+            prepared.perform(confirmed)
+        })
+    }
+
+    /// The path of `object` if the rules do not let it be changed.
+    ///
+    /// The object is held, so that its identity cannot change any more. Its name can: by then it was
+    /// in a place that the command may write, and is only moved to another such place, because
+    /// Landlock does not let it be moved out.
+    fn metadata_refused(&self, object: &Object) -> io::Result<Option<PathBuf>> {
+        let view = &self.view;
+        let name = object.name()?;
+        // What never had a path belongs to those who hold it.
+        if name.is_of_its_holders() {
+            return Ok(None);
+        }
+        let denied = view.denies_object(object.identity(), Access::WRITE);
+        let writable = !denied && name.candidates().all(|path| view.is_writable(path));
+        Ok((!writable).then(|| name.as_path().to_owned()))
+    }
+}
+
+/// Follows the paths of a call that changes files, and decides.
+///
+/// # Errors
+/// Returns what the kernel returns for such arguments.
+fn judge_change(view: &View, target: Target, call: &FileCall) -> Result<Judged, Lost> {
+    match *call {
+        FileCall::Open(spot, how) => opens::judge_write(view, target, spot, how),
+        FileCall::OpenBy(spot, address, size) => {
+            opens::judge_write(view, target, spot, opens::copy_how(target, address, size)?)
+        }
+        FileCall::Truncate(spot, length) => opens::judge_truncate(view, target, spot, length),
+        FileCall::Create(spot, creation) => changes::judge_creation(view, target, spot, creation),
+        FileCall::Remove(spot, flags) => changes::judge_removal(view, target, spot, flags),
+        FileCall::Rename(old, new, flags) => moves::judge_rename(view, target, (old, new), flags),
+        FileCall::Link(old, new, flags) => moves::judge_link(view, target, (old, new), flags),
+    }
+}

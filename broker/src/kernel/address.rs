@@ -1,0 +1,100 @@
+//! Socket addresses and messages as bytes, for calls that take them of any family: connect(2), bind(2),
+//! sendmsg(2).
+
+#![allow(unsafe_code)] // to pass them to the kernel as they were copied
+
+use super::target::{Target, TargetAddress};
+use nix::libc;
+use rustix::fd::{AsRawFd, BorrowedFd};
+use rustix::io::{self, Errno};
+use rustix::net::AddressFamily;
+use rustix::net::addr::{SocketAddrArg, SocketAddrLen, SocketAddrOpaque};
+
+/// `sizeof(struct sockaddr_storage)`: a longer address is refused by the kernel.
+pub(crate) const ADDRESS_MAX: usize = 128;
+
+/// The broker's own copy of an address argument, in the length that the target gave.
+#[derive(Debug)]
+pub(crate) struct Address(Vec<u8>);
+
+impl Address {
+    /// Copies the argument.
+    ///
+    /// # Errors
+    /// Returns [`Errno::INVAL`] for a length that the kernel refuses, [`Errno::FAULT`] for memory
+    /// that is not there.
+    pub(crate) fn copy(target: Target, address: TargetAddress, length: u32) -> io::Result<Self> {
+        let length = usize::try_from(length).ok().filter(|&length| length <= ADDRESS_MAX);
+        let mut bytes = vec![0; length.ok_or(Errno::INVAL)?];
+        target.read(address, &mut bytes)?;
+        Ok(Self(bytes))
+    }
+
+    /// The address of a pathname socket.
+    pub(crate) fn of_path(path: &[u8]) -> Self {
+        let mut bytes = AddressFamily::UNIX.as_raw().to_ne_bytes().to_vec();
+        bytes.extend_from_slice(path);
+        // The longest path there can be has none.
+        if path.len() < SUN_PATH_MAX {
+            bytes.push(0);
+        }
+        Self(bytes)
+    }
+
+    /// These bytes as an address.
+    pub(crate) fn of_bytes(bytes: Vec<u8>) -> Self {
+        Self(bytes)
+    }
+
+    /// The unspecified address with a port of the kernel's choice.
+    pub(crate) fn unspecified(family: AddressFamily) -> Self {
+        let mut bytes = vec![0; if family == AddressFamily::INET { 16 } else { 28 }];
+        bytes[..2].copy_from_slice(&family.as_raw().to_ne_bytes());
+        Self(bytes)
+    }
+
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+// SAFETY: the pointer is to that many readable bytes, which live as long as the closure runs.
+unsafe impl SocketAddrArg for Address {
+    unsafe fn with_sockaddr<R>(
+        &self,
+        f: impl FnOnce(*const SocketAddrOpaque, SocketAddrLen) -> R,
+    ) -> R {
+        // At most ADDRESS_MAX bytes.
+        f(self.0.as_ptr().cast(), SocketAddrLen::try_from(self.0.len()).unwrap_or(0))
+    }
+}
+
+/// `sizeof(sun_path)` (unix(7)).
+const SUN_PATH_MAX: usize = 108;
+
+/// sendmsg(2). Descriptors in `control` are the broker's own.
+pub(crate) fn send(
+    socket: BorrowedFd<'_>,
+    name: &[u8],
+    data: &[u8],
+    control: &[u8],
+    flags: u32,
+) -> io::Result<usize> {
+    let mut part = libc::iovec { iov_base: data.as_ptr().cast_mut().cast(), iov_len: data.len() };
+    let header = libc::msghdr {
+        msg_name: name.as_ptr().cast_mut().cast(),
+        // At most ADDRESS_MAX.
+        msg_namelen: u32::try_from(name.len()).map_err(|_| Errno::INVAL)?,
+        msg_iov: &raw mut part,
+        msg_iovlen: 1,
+        msg_control: control.as_ptr().cast_mut().cast(),
+        msg_controllen: control.len(),
+        msg_flags: 0,
+    };
+    // SAFETY: the header and all that it points to live during the call, which only reads them, and
+    // for MSG_ZEROCOPY, with which the kernel would read the data later, nobody asks.
+    let sent = unsafe { libc::sendmsg(socket.as_raw_fd(), &raw const header, flags.cast_signed()) };
+    usize::try_from(sent).map_err(|_| {
+        std::io::Error::last_os_error().raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error)
+    })
+}

@@ -1,0 +1,166 @@
+//! What the kernel tells of processes: proc(5). The one parser of `/proc/PID/status`, and the one of
+//! `children`.
+
+use super::credentials::Credentials;
+use rustix::fs::{self, Mode, OFlags};
+use rustix::io::{self, Errno};
+use rustix::process::Pid;
+use std::path::Path;
+
+/// What the kernel tells of a thread (proc_pid_status(5)).
+#[derive(Clone, Debug)]
+pub(crate) struct Status(Vec<u8>);
+
+impl Status {
+    /// Of the thread with this id.
+    ///
+    /// # Errors
+    /// Returns what reading proc(5) returns.
+    pub(crate) fn of(thread: Pid) -> io::Result<Self> {
+        read(&format!("/proc/{}/status", thread.as_raw_nonzero())).map(Self)
+    }
+
+    /// Of the calling thread.
+    ///
+    /// # Errors
+    /// Returns what reading proc(5) returns.
+    pub(crate) fn own() -> io::Result<Self> {
+        read("/proc/thread-self/status").map(Self)
+    }
+
+    /// User, groups, capabilities and filters.
+    ///
+    /// # Errors
+    /// Returns [`Errno::IO`] if the kernel does not tell.
+    pub(crate) fn credentials(&self) -> io::Result<Credentials> {
+        let deciding = ["Uid:", "Gid:", "Groups:", "CapPrm:", "CapEff:", "NoNewPrivs:"];
+        let lines = deciding.map(|name| self.field(name).map(|value| (name, value.to_owned())));
+        let lines: Option<Vec<_>> = lines.into_iter().collect();
+        let filters = self.number("Seccomp_filters:", 10);
+        lines.zip(filters).map(|(lines, filters)| Credentials::new(lines, filters)).ok_or(Errno::IO)
+    }
+
+    /// The permission bits left out of what the thread creates (umask(2)).
+    ///
+    /// # Errors
+    /// As [`Status::credentials`].
+    pub(crate) fn umask(&self) -> io::Result<Mode> {
+        let mask = self.number("Umask:", 8).and_then(|mask| u32::try_from(mask).ok());
+        mask.map(Mode::from_bits_truncate).ok_or(Errno::IO)
+    }
+
+    /// The id of its process.
+    ///
+    /// # Errors
+    /// As [`Status::credentials`].
+    pub(crate) fn process(&self) -> io::Result<i32> {
+        self.id("Tgid:").ok_or(Errno::IO)
+    }
+
+    /// The process that is its parent.
+    ///
+    /// # Errors
+    /// Returns [`Errno::SRCH`] for one outside this PID namespace.
+    pub(crate) fn parent(&self) -> io::Result<Pid> {
+        self.id("PPid:").and_then(Pid::from_raw).ok_or(Errno::SRCH)
+    }
+
+    /// Whether a signal is pending for the thread (signal(7)).
+    ///
+    /// One for the whole process is told to the main thread if that does not block it; another thread
+    /// is passed over here, for it may be told to a third.
+    pub(crate) fn is_signalled(&self) -> bool {
+        let signals = |name| self.number(name, 16).unwrap_or(0);
+        let is_main = self.id("Tgid:").is_some() && self.id("Tgid:") == self.id("Pid:");
+        let shared = if is_main { signals("ShdPnd:") } else { 0 };
+        (signals("SigPnd:") | shared) & !signals("SigBlk:") != 0
+    }
+
+    fn id(&self, name: &str) -> Option<i32> {
+        self.field(name)?.parse().ok()
+    }
+
+    fn number(&self, name: &str, radix: u32) -> Option<u64> {
+        u64::from_str_radix(self.field(name)?, radix).ok()
+    }
+
+    /// The value in the line that begins with `name`.
+    fn field(&self, name: &str) -> Option<&str> {
+        let mut lines = self.0.split(|&byte| byte == b'\n');
+        let value = lines.find_map(|line| line.strip_prefix(name.as_bytes()))?;
+        str::from_utf8(value).ok().map(str::trim)
+    }
+}
+
+/// A small file of proc(5): one open, and a read until there is nothing more.
+///
+/// # Errors
+/// Returns what open(2) and read(2) return.
+pub(crate) fn read(path: &str) -> io::Result<Vec<u8>> {
+    let file = fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+    let mut text = Vec::with_capacity(4096);
+    // The kernel writes the whole of such a file at once: what is shorter than the buffer is all.
+    while io::read(&file, rustix::buffer::spare_capacity(&mut text))? > 0
+        && text.len() == text.capacity()
+    {
+        text.reserve(4096);
+    }
+    Ok(text)
+}
+
+/// The children of `process`, each thread's; none if there is no such process.
+pub(crate) fn children(process: i32) -> Vec<Pid> {
+    let Ok(threads) = std::fs::read_dir(format!("/proc/{process}/task")) else { return Vec::new() };
+    let lists =
+        threads.flatten().map(|thread| std::fs::read_to_string(thread.path().join("children")));
+    lists
+        .flatten()
+        .flat_map(|list| {
+            let ids = list.split_ascii_whitespace().map(str::parse);
+            ids.filter_map(|id| id.ok().and_then(Pid::from_raw)).collect::<Vec<_>>()
+        })
+        .collect()
+}
+
+/// The process or thread that the canonical path `name` in /proc is about.
+pub(crate) fn owner(name: &Path) -> Option<i32> {
+    let inside = name.strip_prefix("/proc").ok()?;
+    inside.iter().next()?.to_str()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_signals_that_this_thread_gets_count() {
+        for (pid, pending, shared, blocked, expected) in [
+            (7, 0, 0, 0, false),
+            (7, 2, 0, 0, true),
+            (7, 2, 0, 2, false),
+            (7, 0, 2, 0, true),
+            (7, 0, 2, 2, false),
+            (7, 0, 6, 2, true),
+            (8, 0, 2, 0, false),
+            (8, 2, 0, 0, true),
+        ] {
+            let status = format!(
+                "Name:\tx\nTgid:\t7\nPid:\t{pid}\nTracerPid:\t0\nSigQ:\t1/9\nSigPnd:\t{pending:016x}\n\
+                 ShdPnd:\t{shared:016x}\nSigBlk:\t{blocked:016x}\nSigIgn:\t0000000000001000\n"
+            );
+            assert_eq!(Status(status.clone().into_bytes()).is_signalled(), expected, "{status}");
+        }
+        assert!(!Status(Vec::new()).is_signalled());
+    }
+
+    #[test]
+    fn a_status_tells_of_its_own_process() {
+        let status = Status::own().unwrap();
+        assert_eq!(status.process().unwrap().cast_unsigned(), std::process::id());
+        assert_eq!(
+            status.parent().unwrap().as_raw_nonzero().get().cast_unsigned(),
+            std::os::unix::process::parent_id()
+        );
+        assert_eq!(status.credentials().unwrap(), Status::own().unwrap().credentials().unwrap());
+    }
+}

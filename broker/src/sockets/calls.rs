@@ -1,0 +1,241 @@
+//! Calls on sockets: connect, bind, listen, shutdown, the messages, and the making of sockets and pairs.
+//!
+//! All are performed on a duplicate of the target's socket, with the broker's own copy of the
+//! address, or refused: none is let through. Only socket(2) is decided by registers.
+
+use super::connects::{self, Connected};
+use super::judge::{Judge, Reach};
+use super::messages;
+use super::socket::{Socket, make};
+use crate::call::decode::{AddressUse, RegisterVerdict, SocketCall};
+use crate::files::view::Decider;
+use crate::kernel::address::Address;
+use crate::kernel::request::{Confirmed, Request};
+use crate::kernel::target::{Target, TargetAddress, TargetFd};
+use crate::report::denials::Denial;
+use crate::rules::address::Endpoint;
+use crate::rules::socket::SocketKind;
+use common::trap::NetworkOperation;
+use rustix::fd::AsFd;
+use rustix::io::{self, Errno};
+use rustix::net::{self, AddressFamily, Shutdown, SocketFlags, SocketType};
+use std::net::SocketAddr;
+
+/// What becomes of a call on a socket: there is no way to let it through.
+#[derive(Debug)]
+pub(crate) enum SocketVerdict {
+    /// It returns this.
+    Return(io::Result<i32>),
+    /// It fails with this, and the broker looks after its connect from then on.
+    GoesOn(Errno, connects::UnderWay),
+}
+
+/// Performs or refuses `call`.
+pub(crate) fn perform(judge: &Judge, request: &Request<'_>, call: &SocketCall) -> SocketVerdict {
+    let zero = |result: io::Result<()>| result.map(|()| 0);
+    SocketVerdict::Return(match *call {
+        SocketCall::Address(AddressUse::Connect, number, address, length) => {
+            match connect(judge, request, number, (address, length)) {
+                Ok(Connected::GoesOn(errno, under_way)) => {
+                    return SocketVerdict::GoesOn(errno, under_way);
+                }
+                Ok(Connected::Done(result)) => zero(result),
+                Err(errno) => Err(errno),
+            }
+        }
+        SocketCall::Address(AddressUse::Bind, number, address, length) => {
+            zero(bind(judge, request, number, (address, length)))
+        }
+        SocketCall::Send(number, flags, sent) => {
+            messages::send(judge, request, (number, flags, sent))
+        }
+        SocketCall::Listen(number, backlog) => zero(listen(judge, request, number, backlog)),
+        SocketCall::Shutdown(number, how) => zero(shutdown(judge, request, number, how)),
+        SocketCall::DatagramPair(kind, numbers) => zero(pair(request, kind, numbers)),
+    })
+}
+
+fn connect(
+    judge: &Judge,
+    request: &Request<'_>,
+    number: TargetFd,
+    (address, length): (TargetAddress, u32),
+) -> io::Result<Connected> {
+    let target = request.target();
+    let address = Address::copy(target, address, length)?;
+    let endpoint = Endpoint::parse(address.as_bytes())?;
+    let reach = judge.judge(request, AddressUse::Connect, &endpoint)?;
+    let socket = match judge.take(target, number, NetworkOperation::Connect, || endpoint.describe())
+    {
+        // Decided since the last call was interrupted, or did not wait.
+        Err(Errno::ISCONN) if request.confirm().is_ok() => {
+            let told = judge.stand_ins.tell(target, number);
+            let result = if told { Ok(()) } else { Err(Errno::ISCONN) };
+            return Ok(Connected::Done(result));
+        }
+        socket => socket?,
+    };
+    // Finding a path is a right: it must be the target's own.
+    if matches!(reach, Reach::Peer(_)) {
+        must_be_alike(judge, target)?;
+    }
+    let by = request.confirm()?;
+    Ok(connects::connect(judge, (request, by), (socket, number), (address, &endpoint), reach))
+}
+
+/// What rests on rights is done only for a target that has the broker's.
+fn must_be_alike(judge: &Judge, target: Target) -> io::Result<()> {
+    if judge.rights.are_those_of(target)? {
+        return Ok(());
+    }
+    judge.traps.log("refused: a socket address for a target with other credentials");
+    Err(Errno::ACCESS)
+}
+
+fn bind(
+    judge: &Judge,
+    request: &Request<'_>,
+    number: TargetFd,
+    (address, length): (TargetAddress, u32),
+) -> io::Result<()> {
+    let target = request.target();
+    let address = Address::copy(target, address, length)?;
+    let endpoint = Endpoint::parse(address.as_bytes())?;
+    let reach = judge.judge(request, AddressUse::Bind, &endpoint)?;
+    let socket = judge.take(target, number, NetworkOperation::Bind, || endpoint.describe())?;
+    // Binding a low port and passing a directory are rights.
+    must_be_alike(judge, target)?;
+    let by = request.confirm()?;
+    let bind = || match &reach {
+        Reach::Place(place, Decider::Landlock) => place.bind(by, &socket, judge.ruleset.as_fd()),
+        // Landlock grants nothing: the directory that was judged is what confines it.
+        Reach::Place(place, Decider::Broker) => place.bind_in_directory(by, &socket),
+        Reach::Narrowed => socket.bind_narrowed(by, &address),
+        _ => socket.bind(by, &address),
+    };
+    bind().or_else(|errno| match errno {
+        // Perhaps by one that the sandbox has closed just now.
+        Errno::ADDRINUSE => {
+            judge.stand_ins.release_closed();
+            bind()
+        }
+        _ => Err(errno),
+    })?;
+    put_in_place(judge, by, number, &socket)
+}
+
+/// Gives the target, for good, a socket of the broker's own that is bound.
+fn put_in_place(
+    judge: &Judge,
+    by: Confirmed<'_>,
+    number: TargetFd,
+    socket: &Socket,
+) -> io::Result<()> {
+    if socket.is_stand_in() {
+        socket.put_in_place(by)?;
+        judge.stand_ins.keep(by.target(), number, socket)?;
+    }
+    judge.stand_ins.note_bound(socket);
+    Ok(())
+}
+
+fn listen(judge: &Judge, request: &Request<'_>, number: TargetFd, backlog: i32) -> io::Result<()> {
+    let target = request.target();
+    let rules = &judge.rules;
+    let socket = if rules.local_binding || rules.unix.any() {
+        Some(judge.take(target, number, NetworkOperation::Bind, || b"socket".to_vec())?)
+    } else {
+        None
+    };
+    let by = request.confirm()?;
+    let Some(socket) = socket.filter(|socket| socket.is_unix() || rules.local_binding) else {
+        let name = local_name(target, number);
+        judge.traps.report(Denial::Network(NetworkOperation::Bind, name), "listen");
+        return Err(Errno::ACCESS);
+    };
+    let mut ports = judge.ports();
+    socket.listen(by, backlog)?;
+    put_in_place(judge, by, number, &socket)?;
+    if socket.is_internet() {
+        ports.add(target, number, &socket)?;
+    }
+    Ok(())
+}
+
+/// shutdown, of which the filter notifies what can end listening.
+fn shutdown(judge: &Judge, request: &Request<'_>, number: TargetFd, how: i32) -> io::Result<()> {
+    let how = match how {
+        0 => Shutdown::Read,
+        2 => Shutdown::Both,
+        _ => return Err(Errno::INVAL),
+    };
+    let socket = judge.stand_ins.duplicate(request.target(), number)?;
+    request.confirm()?;
+    let mut ports = judge.ports();
+    ports.before_given_up(&socket);
+    net::shutdown(&socket, how)
+}
+
+/// socket(2), which registers decide. One of a permitted kind, where the broker could not get at it
+/// later, it makes; but not for a target with other credentials, nor where it cannot.
+pub(crate) fn make_socket(
+    judge: &Judge,
+    request: &Request<'_>,
+    kind: SocketKind,
+    flags: SocketFlags,
+) -> RegisterVerdict {
+    if !kind.is_permitted(&judge.rules) {
+        return refuse(judge, kind);
+    }
+    let made = judge.rights.are_those_of(request.target()).and_then(|alike| match alike {
+        true => Ok((make(kind, flags)?, request.confirm()?)),
+        false => Err(Errno::ACCESS),
+    });
+    let Ok((socket, by)) = made else { return RegisterVerdict::Continue };
+    let number = by.give(socket.as_fd(), flags.contains(SocketFlags::CLOEXEC));
+    if let Ok(number) = number {
+        // Before the target can use it. If it cannot be kept, one is put in its place then.
+        let _ = judge.stand_ins.keep(request.target(), number, socket);
+    }
+    RegisterVerdict::Return(number.map(TargetFd::raw))
+}
+
+/// Refuses a socket or a pair of this kind.
+pub(crate) fn refuse(judge: &Judge, kind: SocketKind) -> RegisterVerdict {
+    let denial = Denial::Network(NetworkOperation::Connect, kind.describe());
+    judge.traps.report(denial, "socket family");
+    RegisterVerdict::Return(Err(kind.refusal()))
+}
+
+/// socketpair of datagram sockets: the target gets a pair of seqpacket ones. They keep messages
+/// apart too, but ignore addresses, where a datagram socket sends to any it is told.
+///
+/// If the target may have only one more descriptor, it keeps the one that it got first.
+fn pair(request: &Request<'_>, kind: i32, numbers: TargetAddress) -> io::Result<()> {
+    let flags = SocketFlags::from_bits_retain(kind.cast_unsigned() & !0xf);
+    if !(SocketFlags::CLOEXEC | SocketFlags::NONBLOCK).contains(flags) {
+        return Err(Errno::INVAL);
+    }
+    let memory = request.target().memory()?;
+    let ours = flags | SocketFlags::CLOEXEC;
+    let (one, two) = net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, ours, None)?;
+    let by = request.confirm()?;
+    // Before anything is handed over: what is, cannot be taken back.
+    by.write(&memory, numbers, &[0xff; 8])?;
+    let close_on_exec = flags.contains(SocketFlags::CLOEXEC);
+    let mut written = Vec::with_capacity(8);
+    for socket in [&one, &two] {
+        let number = by.give(socket.as_fd(), close_on_exec)?;
+        written.extend(number.raw().to_ne_bytes());
+    }
+    by.write(&memory, numbers, &written)
+}
+
+/// The local address of a socket, for the report of a refused listen.
+fn local_name(target: Target, socket: TargetFd) -> Vec<u8> {
+    let address = target
+        .duplicate(socket)
+        .and_then(|socket| net::getsockname(&socket))
+        .and_then(SocketAddr::try_from);
+    address.map_or_else(|_| b"socket".to_vec(), |address| address.to_string().into_bytes())
+}

@@ -1,0 +1,124 @@
+//! connect(2), on a duplicate of the target's socket with the broker's own copy of the address.
+
+use super::judge::{Judge, Reach};
+use super::own_ports::HeldListener;
+use super::socket::{Connecting, Socket};
+use crate::kernel::address::Address;
+use crate::kernel::request::{Confirmed, RESTART, Request};
+use crate::kernel::target::{Target, TargetFd};
+use crate::rules::address::Endpoint;
+use rustix::fd::AsFd;
+use rustix::io::{self, Errno};
+use std::sync::Arc;
+
+/// What becomes of a connect.
+#[derive(Debug)]
+pub(crate) enum Connected {
+    /// It is decided, or nobody needs to look after it.
+    Done(io::Result<()>),
+    /// The target gets this answer at once, and the broker looks after the connect from then on.
+    GoesOn(Errno, UnderWay),
+}
+
+/// A connect to a listening socket of the sandbox that no target waits for.
+#[derive(Debug)]
+pub(crate) struct UnderWay {
+    socket: Arc<Socket>,
+    held: HeldListener,
+    target: Target,
+    number: TargetFd,
+}
+
+impl UnderWay {
+    /// Waits until it is decided, and sees to it that it reaches nobody but the sandbox's own socket.
+    pub(crate) fn look_after(self, judge: &Judge) {
+        let Self { socket, held, target, number } = self;
+        let is_there = || if socket.is_at(target, number) { Ok(()) } else { Err(Errno::BADF) };
+        let ended = socket.wait(|| is_there().and(judge.has(&held)));
+        judge.ports().finish(&socket, ended.is_ok());
+    }
+}
+
+/// Connects `socket`, which stands for the target's descriptor `number`, to what was judged.
+pub(crate) fn connect(
+    judge: &Judge,
+    (request, by): (&Request<'_>, Confirmed<'_>),
+    (socket, number): (Socket, TargetFd),
+    (address, endpoint): (Address, &Endpoint),
+    reach: Reach,
+) -> Connected {
+    let leads_to = match reach {
+        Reach::Own(held) => {
+            let socket = Arc::new(socket);
+            let end = connect_own(judge, (request, by), (&socket, number), &address, held);
+            let known = matches!(end, Connected::Done(Ok(())));
+            judge.stand_ins.leave_if_connected(&*socket, known);
+            return end;
+        }
+        Reach::Peer(ref peer) => peer.address(),
+        _ => address,
+    };
+    // Dissolving an association ends listening too.
+    let _ports = (*endpoint == Endpoint::Unspecified).then(|| {
+        let mut ports = judge.ports();
+        ports.before_given_up(&socket);
+        ports
+    });
+    let start = || socket.start(by, &leads_to);
+    let started = match &judge.admission {
+        Some(proxies) => proxies.watch(endpoint, socket.as_fd(), &start),
+        None => start(),
+    };
+    let result =
+        started.and_then(|progress| socket.finish(progress, &leads_to, || request.look_after()));
+    judge.stand_ins.leave_if_connected(&socket, result.is_ok());
+    let goes_on = Err(Errno::INPROGRESS);
+    if ![Ok(()), goes_on, Err(RESTART), Err(Errno::INTR)].contains(&result) {
+        return Connected::Done(result);
+    }
+    // In the target's own hands from now on, connected or not.
+    Connected::Done(socket.put_in_place(by).and(result))
+}
+
+/// Connects to a listening socket of the sandbox, and to nothing else: from the first packet
+/// until it is decided that socket is held, and ends listening only after the connect has ended.
+fn connect_own(
+    judge: &Judge,
+    (request, by): (&Request<'_>, Confirmed<'_>),
+    (socket, number): (&Arc<Socket>, TargetFd),
+    address: &Address,
+    held: HeldListener,
+) -> Connected {
+    let started = judge.ports().start(by, &held, socket, address);
+    let answer = match started {
+        Ok(Connecting::Done) => return Connected::Done(socket.put_in_place(by)),
+        Ok(_) => {
+            // Given up by the sandbox, it is to be free.
+            let ended = socket.wait(|| request.look_after().map(drop).and(judge.has(&held)));
+            let Err(errno @ (RESTART | Errno::INTR)) = ended else {
+                // Nobody would look after it any more.
+                let was_ours = judge.ports().finish(socket, ended.is_ok());
+                return Connected::Done(match ended {
+                    Ok(()) if was_ours => socket.outcome().and_then(|()| socket.put_in_place(by)),
+                    Err(Errno::INPROGRESS) => ended,
+                    _ => Err(Errno::CONNREFUSED),
+                });
+            };
+            if !judge.ports().leave_unattended(socket) {
+                judge.ports().finish(socket, false);
+                return Connected::Done(Err(Errno::CONNREFUSED));
+            }
+            errno
+        }
+        Err(Errno::INPROGRESS) => Errno::INPROGRESS,
+        Err(errno) => return Connected::Done(Err(errno)),
+    };
+    let placed = socket.put_in_place(by);
+    if placed.is_err() || socket.is_decided() {
+        // What is held is let go of before the target goes on.
+        judge.ports().finish(socket, placed.is_ok());
+        return Connected::Done(placed.and(Err(answer)));
+    }
+    let (socket, target) = (Arc::clone(socket), request.target());
+    Connected::GoesOn(answer, UnderWay { socket, held, target, number })
+}
