@@ -35,14 +35,20 @@ impl Call {
 /// # Errors
 /// Returns why the kernel would not have taken it.
 pub(crate) fn run(program: &[Instruction], call: &Call) -> Result<u32, String> {
-    let mut accumulator = 0;
+    let mut accumulator = 0_u32;
+    let mut index = 0;
     let mut at = 0;
     loop {
         let &Instruction { code, jt, jf, k } = program.get(at).ok_or("runs past the end")?;
         at += 1;
         match code {
             0x20 => accumulator = call.word(k).ok_or_else(|| format!("loads offset {k}"))?,
+            0x00 => accumulator = k,
+            0x07 => index = accumulator,
+            0x14 => accumulator = accumulator.wrapping_sub(k),
             0x54 => accumulator &= k,
+            0x6c => accumulator = accumulator.checked_shl(index).ok_or("shifts too far")?,
+            0x45 => at += usize::from(if accumulator & k != 0 { jt } else { jf }),
             0x05 => at += usize::try_from(k).map_err(|_| "jumps too far")?,
             0x15 => at += usize::from(if accumulator == k { jt } else { jf }),
             0x35 => at += usize::from(if accumulator >= k { jt } else { jf }),

@@ -89,6 +89,7 @@ fn under_filter<const N: usize>(variant: Variant, calls: &[(i64, [u64; 5]); N]) 
 
 const EPERM: i64 = -1;
 const ENOSYS: i64 = -38;
+const NO_SUCH_OPTION: i64 = -92;
 
 #[test]
 fn the_kernel_takes_the_program_and_obeys_it() {
@@ -123,6 +124,8 @@ fn the_kernel_takes_the_program_and_obeys_it() {
                 (-1, [0; 5]),
                 (libc::SYS_setsockopt, [u64::MAX, 41, 57, 0, 0]),
                 (libc::SYS_setsockopt, [u64::MAX, 1, 2, 0, 0]),
+                (libc::SYS_setsockopt, [u64::MAX, 1, 65, 0, 0]),
+                (libc::SYS_setsockopt, [u64::MAX, 6, 31, 0, 0]),
             ],
         );
         let bad_descriptor = i64::from(-libc::EBADF);
@@ -147,8 +150,10 @@ fn the_kernel_takes_the_program_and_obeys_it() {
                 ENOSYS,
                 ENOSYS,
                 ENOSYS,
-                EPERM,
+                NO_SUCH_OPTION,
                 bad_descriptor,
+                bad_descriptor,
+                NO_SUCH_OPTION,
             ]
         );
     }

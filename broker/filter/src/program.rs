@@ -1,5 +1,5 @@
-//! From the table to a BPF program. Five kinds of instruction are emitted: load a word of `seccomp_data`,
-//! mask it, compare and jump, jump, return.
+//! From the table to a BPF program. Few kinds of instruction are emitted: load a word of `seccomp_data`,
+//! mask it, compare and jump, jump, return; and what looks a value up in a word of bits.
 //!
 //! Layout: check the architecture, load the number, find what happens to it by binary search over ranges of
 //! numbers that fare alike, then the cases of the rows that look at arguments, and the verdicts.
@@ -78,10 +78,15 @@ const MAX_LENGTH: usize = 4096;
 
 // Instruction codes (linux/bpf_common.h), each the whole of class, size or operation, and mode.
 pub(crate) const LD_W_ABS: u16 = 0x20;
+pub(crate) const LD_IMM: u16 = 0x00;
+pub(crate) const MISC_TAX: u16 = 0x07;
 pub(crate) const ALU_AND_K: u16 = 0x54;
+pub(crate) const ALU_LSH_X: u16 = 0x6c;
+pub(crate) const ALU_SUB_K: u16 = 0x14;
 pub(crate) const JMP_JA: u16 = 0x05;
 pub(crate) const JMP_JEQ_K: u16 = 0x15;
 pub(crate) const JMP_JGE_K: u16 = 0x35;
+pub(crate) const JMP_JSET_K: u16 = 0x45;
 pub(crate) const RET_K: u16 = 0x06;
 
 // Offsets in `struct seccomp_data` (linux/seccomp.h).
@@ -245,6 +250,9 @@ impl Backwards {
     /// Goes to `hit` when the test holds, else to `miss`.
     fn check(&mut self, test: &Test, hit: usize, miss: usize) -> Result<usize, Error> {
         match *test {
+            Test::Low { arg, mask: u32::MAX, values } if are_dense(values) => {
+                return self.check_bits(arg.0, values, hit, miss);
+            }
             Test::Low { arg, mask, values } => {
                 let mut other = miss;
                 for &value in values.iter().rev() {
@@ -263,6 +271,31 @@ impl Backwards {
                 self.push(LD_W_ABS, low_half(arg.0));
             }
         }
+        Ok(self.position())
+    }
+
+    /// Goes to `hit` when the argument is one of these ascending values, else to `miss`. Those within 32
+    /// of each other are bits of one word.
+    fn check_bits(
+        &mut self,
+        arg: u8,
+        values: &[u32],
+        hit: usize,
+        miss: usize,
+    ) -> Result<usize, Error> {
+        let Some(&first) = values.first() else { return Ok(miss) };
+        let (word, others) =
+            values.split_at(values.partition_point(|value| value - first < u32::BITS));
+        let other = self.check_bits(arg, others, hit, miss)?;
+        let bits = word.iter().fold(0, |bits, value| bits | 1 << (value - first));
+        self.compare(JMP_JSET_K, bits, hit, other)?;
+        self.push(ALU_LSH_X, 0);
+        self.push(LD_IMM, 1);
+        self.push(MISC_TAX, 0);
+        let within = self.position();
+        self.compare(JMP_JGE_K, u32::BITS, other, within)?;
+        self.push(ALU_SUB_K, first);
+        self.push(LD_W_ABS, low_half(arg));
         Ok(self.position())
     }
 
@@ -331,6 +364,13 @@ const NEAR: usize = 250;
 
 /// How many numbers may be asked about one odd one among them.
 const NARROW: u32 = 32;
+
+/// Whether values are better looked up as bits, which takes seven instructions for each 32.
+fn are_dense(values: &[u32]) -> bool {
+    let range =
+        values.last().zip(values.first()).map_or(0, |(last, first)| last.wrapping_sub(*first));
+    values.is_sorted() && range / u32::BITS * 7 + 7 < u32::try_from(values.len()).unwrap_or(0)
+}
 
 /// How many numbers up to this one the kernel tries when the filter is installed.
 fn weight(number: u32) -> u32 {

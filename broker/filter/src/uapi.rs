@@ -20,20 +20,13 @@ pub(crate) const PF_UNIX: u32 = AF_UNIX;
 pub(crate) const NETLINK_ROUTE: u32 = 0;
 pub(crate) const MSG_FASTOPEN: u32 = 0x2000_0000;
 
-// include/uapi/asm-generic/socket.h, include/uapi/linux/in.h, include/uapi/linux/in6.h
+// include/linux/socket.h, include/uapi/asm-generic/socket.h, include/uapi/linux/tcp.h
 pub(crate) const SOL_IP: u32 = 0;
 pub(crate) const SOL_SOCKET: u32 = 1;
 pub(crate) const SOL_IPV6: u32 = 41;
-pub(crate) const IP_OPTIONS: u32 = 4;
+pub(crate) const SOL_NETLINK: u32 = 270;
 pub(crate) const SO_REUSEPORT: u32 = 15;
 pub(crate) const TCP_FASTOPEN_CONNECT: u32 = 30;
-pub(crate) const SO_BINDTODEVICE: u32 = 25;
-pub(crate) const SO_BINDTOIFINDEX: u32 = 62;
-pub(crate) const IPV6_2292PKTOPTIONS: u32 = 6;
-pub(crate) const IPV6_HOPOPTS: u32 = 54;
-pub(crate) const IPV6_RTHDRDSTOPTS: u32 = 55;
-pub(crate) const IPV6_RTHDR: u32 = 57;
-pub(crate) const IPV6_DSTOPTS: u32 = 59;
 
 // include/uapi/asm-generic/fcntl.h
 pub(crate) const O_ACCMODE: u32 = 0o3;
@@ -43,6 +36,7 @@ pub(crate) const O_PATH: u32 = 0o10_000_000;
 pub(crate) const O_TMPFILE_BIT: u32 = 0o20_000_000;
 
 // include/uapi/linux/fcntl.h
+pub(crate) const F_SETSIG: u32 = 10;
 pub(crate) const F_SETLEASE: u32 = 1024;
 pub(crate) const F_NOTIFY: u32 = 1026;
 /// Since Linux 6.19: a lease that directories have too.
@@ -84,7 +78,6 @@ pub(crate) const FS_IOC_FSGETXATTR: u32 = 0x801c_581f;
 pub(crate) const FS_IOC_GETFSLABEL: u32 = 0x8100_9431;
 pub(crate) const FICLONE: u32 = 0x4004_9409;
 pub(crate) const FICLONERANGE: u32 = 0x4020_940d;
-pub(crate) const FIDEDUPERANGE: u32 = 0xc018_9436;
 pub(crate) const FAT_IOCTL_SET_ATTRIBUTES: u32 = 0x4004_7211;
 
 /// The byte of an ioctl command that names whose it is (Documentation/userspace-api/ioctl/ioctl-number.rst).
@@ -97,7 +90,7 @@ pub(crate) const IOC_VERSION: u32 = 0x76 << 8;
 pub(crate) const IOC_XFS: u32 = 0x58 << 8;
 pub(crate) const IOC_OCFS2: u32 = 0x6f << 8;
 pub(crate) const IOC_ZFS: u32 = 0x83 << 8;
-/// Btrfs; FICLONE, FIDEDUPERANGE, FS_IOC_SETFSLABEL.
+/// Btrfs; FICLONE, FS_IOC_SETFSLABEL. FIDEDUPERANGE, which tells whether files hold the same.
 pub(crate) const IOC_BTRFS: u32 = 0x94 << 8;
 pub(crate) const IOC_CEPH: u32 = 0x97 << 8;
 pub(crate) const IOC_BCACHEFS: u32 = 0xbc << 8;

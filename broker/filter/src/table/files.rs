@@ -32,9 +32,14 @@ pub(super) const ROWS: &[Row] = &[
     ),
     judge(
         &[fcntl],
-        &[case(&[is(Arg(1, "op"), &[F_SETLEASE, F_NOTIFY, F_SETDELEG])], Deny(EPERM))],
+        &[
+            case(&[is(Arg(1, "op"), &[F_SETLEASE, F_NOTIFY, F_SETDELEG])], Deny(EPERM)),
+            // Zero is what it is without: SIGIO.
+            case(&[is(Arg(1, "op"), &[F_SETSIG]), is(Arg(2, "arg"), &[0])], Allow),
+            case(&[is(Arg(1, "op"), &[F_SETSIG])], Deny(EPERM)),
+        ],
         Allow,
-        "a lease or watch on a file opened for reading holds up others; Landlock confines F_SETOWN signals",
+        "a lease or watch holds up others; F_SETSIG chooses what kills an owner outside, Landlock confines own ones",
     ),
     row(
         &[
@@ -110,7 +115,7 @@ pub(super) const ROWS: &[Row] = &[
                     &[
                         FS_IOC_GETFLAGS, FS_IOC_GETVERSION, EXT4_IOC_GETVERSION, FS_IOC_FIEMAP,
                         FS_IOC_MEASURE_VERITY, FS_IOC_FSGETXATTR, FS_IOC_GETFSLABEL, FICLONE,
-                        FICLONERANGE, FIDEDUPERANGE,
+                        FICLONERANGE,
                     ],
                 )],
                 Allow,

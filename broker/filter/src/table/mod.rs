@@ -6,6 +6,7 @@
 
 mod files;
 mod network;
+mod options;
 mod processes;
 mod system;
 

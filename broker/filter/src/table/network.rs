@@ -1,9 +1,9 @@
 //! Sockets: the broker judges addresses; the filter, what kind of socket there can be at all.
 
-use super::{case, is, judge, lacks, masked, row, when};
+use super::{case, is, judge, lacks, masked, options, row, when};
 use crate::Syscall::*;
 use crate::Variant;
-use crate::rule::Errno::{EACCES, ENOPROTOOPT, EOPNOTSUPP, EPERM};
+use crate::rule::Errno::{EACCES, ENOPROTOOPT, EOPNOTSUPP};
 use crate::rule::Verdict::{Allow, Deny, Notify};
 use crate::rule::{Arg, Row, Test, When};
 use crate::uapi::*;
@@ -122,20 +122,7 @@ pub(super) const ROWS: &[Row] = &[
         &[setsockopt],
         &[
             when(NETWORK_ALLOWED, &[], Allow),
-            case(&[is(LEVEL, &[SOL_IP]), is(OPTION, &[IP_OPTIONS])], Deny(EPERM)),
-            case(
-                &[
-                    is(LEVEL, &[SOL_IPV6]),
-                    is(
-                        OPTION,
-                        &[
-                            IPV6_2292PKTOPTIONS, IPV6_HOPOPTS, IPV6_RTHDRDSTOPTS, IPV6_RTHDR,
-                            IPV6_DSTOPTS,
-                        ],
-                    ),
-                ],
-                Deny(EPERM),
-            ),
+            // Another program could share the port.
             when(
                 LOCAL_BINDING,
                 &[is(LEVEL, &[SOL_SOCKET]), is(OPTION, &[SO_REUSEPORT])],
@@ -147,13 +134,14 @@ pub(super) const ROWS: &[Row] = &[
                 &[is(LEVEL, &[IPPROTO_TCP]), is(OPTION, &[TCP_FASTOPEN_CONNECT])],
                 Deny(ENOPROTOOPT),
             ),
-            case(
-                &[is(LEVEL, &[SOL_SOCKET]), is(OPTION, &[SO_BINDTODEVICE, SO_BINDTOIFINDEX])],
-                Deny(EPERM),
-            ),
+            case(&[is(LEVEL, &[SOL_SOCKET]), is(OPTION, options::SOCKET)], Allow),
+            case(&[is(LEVEL, &[IPPROTO_TCP]), is(OPTION, options::TCP)], Allow),
+            case(&[is(LEVEL, &[SOL_IP]), is(OPTION, options::IP)], Allow),
+            case(&[is(LEVEL, &[SOL_IPV6]), is(OPTION, options::IPV6)], Allow),
+            case(&[is(LEVEL, &[SOL_NETLINK]), is(OPTION, options::NETLINK)], Allow),
         ],
-        Allow,
-        "a shared port, a source route or another interface leads elsewhere than the address that was judged",
+        Deny(ENOPROTOOPT),
+        "tunes the caller's own connection; what leads elsewhere than the address that was judged is as if not built",
     ),
 ];
 

@@ -6,7 +6,7 @@ use super::*;
 fn ioctls_cannot_type_or_change_files() {
     // TIOCSTI TIOCLINUX TIOCSETD; SETFLAGS SETVERSION and their 32-bit twins; EXT4 SETVERSION, MOVE_EXT,
     // RESIZE_FS, SWAP_BOOT; encryption policy (which the header calls a read), keys; verity; FSSETXATTR,
-    // FIFREEZE, FITHAW, FITRIM, XFS shutdown (a read too); Btrfs subvolumes and snapshots, label, defrag;
+    // FIFREEZE, FITHAW, FITRIM, XFS shutdown (a read too); Btrfs subvolumes and snapshots, label, defrag, dedupe;
     // FAT attributes; F2FS; OCFS2 reflink, which takes paths; bcachefs subvolumes; CIFS; Ceph; ZFS.
     let refused = [
         0x5412,
@@ -31,6 +31,7 @@ fn ioctls_cannot_type_or_change_files() {
         0xc004_5878,
         0xc018_5879,
         0x8004_587d,
+        0xc018_9436,
         0x5000_9401,
         0x5000_940e,
         0x5000_9417,
@@ -51,7 +52,7 @@ fn ioctls_cannot_type_or_change_files() {
         0x4008_8302,
     ];
     // TCGETS TCSETS TIOCGWINSZ TIOCSPGRP FIONREAD FIONBIO FIOCLEX, SIOCGIFCONF SIOCGIFFLAGS, FIBMAP FIGETBSZ,
-    // GETFLAGS GETVERSION FSGETXATTR FIEMAP MEASURE_VERITY GETFSLABEL, reflink and dedupe, pty and VFAT queries.
+    // GETFLAGS GETVERSION FSGETXATTR FIEMAP MEASURE_VERITY GETFSLABEL, reflink, pty and VFAT queries.
     let free = [
         0x5401,
         0x5402,
@@ -73,7 +74,6 @@ fn ioctls_cannot_type_or_change_files() {
         0x8100_9431,
         0x4004_9409,
         0x4020_940d,
-        0xc018_9436,
         0x8004_5430,
         0x5441,
         0x8004_7213,
@@ -129,9 +129,22 @@ fn no_leases_or_watches_on_files_of_others() {
         let filter = Filter::new(variant);
         // DUPFD to OFD_SETLKW; SETLEASE to ADD_SEALS, GET_RW_HINT and on.
         for command in (0..=40).chain(1020..=1060) {
-            let refused = matches!(command, 1024 | 1026 | 1040);
+            let refused = matches!(command, 10 | 1024 | 1026 | 1040);
             let expected = if refused { EPERM } else { ALLOW };
             assert_eq!(filter.int_verdict(fcntl, [3, command, 1, 0, 0, 0]), expected, "{command}");
         }
+    }
+}
+
+#[test]
+fn the_signal_of_an_owner_is_sigio() {
+    let filter = Filter::new(CLOSED);
+    assert_eq!(filter.int_verdict(fcntl, [0, 10, 0, 0, 0, 0]), ALLOW);
+    for signal in [1, 9, 29, 34, 64] {
+        assert_eq!(filter.int_verdict(fcntl, [0, 10, signal, 0, 0, 0]), EPERM, "{signal}");
+    }
+    // F_SETOWN F_GETOWN F_GETSIG F_SETOWN_EX F_GETOWN_EX
+    for command in [8, 9, 11, 15, 16] {
+        assert_eq!(filter.int_verdict(fcntl, [0, command, 9, 0, 0, 0]), ALLOW, "{command}");
     }
 }
