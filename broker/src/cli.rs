@@ -9,6 +9,7 @@ use lexopt::Arg;
 use crate::policy::document::Format;
 use crate::policy::load::{Selection, Source};
 use crate::policy::nearest::nearest;
+use crate::policy::presets;
 
 /// What `--help` prints.
 pub(crate) const HELP: &str = "\
@@ -17,7 +18,9 @@ Usage: landstrip [OPTIONS] [--] TOOL [ARG...]
 Run TOOL in a sandbox that confines its files and its network.
 
 Options:
-  -p, --policy FILE    policy file; repeat to merge in order; \"-\" reads standard input
+  -p, --policy FILE    policy file; repeat to merge in order; \"-\" reads standard input;
+                       a word with neither / nor . is a preset: agent, build,
+                       offline-test, read-only
       --format FMT     json or yaml, for every policy; default: by extension
                        (.json .yaml .yml), else JSON
       --trap-fd FD     write denials as JSON lines to this descriptor (3 or higher, open)
@@ -141,7 +144,10 @@ fn add_policy(policies: &mut Vec<Source>, value: OsString) -> Result<(), UsageEr
         return Err(UsageError("--policy needs a file, found an empty word".into()));
     }
     if value != "-" {
-        policies.push(Source::File(value.into()));
+        policies.push(match value.to_str().filter(|word| presets::is_name(word)) {
+            Some(name) => Source::Preset(name.to_owned()),
+            None => Source::File(value.into()),
+        });
         return Ok(());
     }
     if policies.contains(&Source::Stdin) {
@@ -212,7 +218,7 @@ mod tests {
 
     #[test]
     fn the_tool_is_the_first_word_that_is_no_option() {
-        let two = || vec![file("a"), file("b")];
+        let two = || vec![file("a.x"), file("./b")];
         for (words, policies, index) in [
             (&["true"][..], vec![], 1),
             (&["--", "true"], vec![], 2),
@@ -220,10 +226,11 @@ mod tests {
             (&["--", "--"], vec![], 2),
             (&["-"], vec![], 1),
             (&["", "x"], vec![], 1),
-            (&["-p", "a", "-p", "b", "tool", "-p", "c", "--", "d"], two(), 5),
-            (&["-pa", "--policy=b", "--", "tool", "--bogus"], two(), 4),
-            (&["-p=a", "--policy", "b", "tool", "--check"], two(), 4),
-            (&["--policy", "--", "tool"], vec![file("--")], 3),
+            (&["-p", "a.x", "-p", "./b", "tool", "-p", "c", "--", "d"], two(), 5),
+            (&["-pa.x", "--policy=./b", "--", "tool", "--bogus"], two(), 4),
+            (&["-p=a.x", "--policy", "./b", "tool", "--check"], two(), 4),
+            (&["--policy", "--", "tool"], vec![Source::Preset("--".to_owned())], 3),
+            (&["-p", "agent", "tool"], vec![Source::Preset("agent".to_owned())], 3),
             (&["-p-", "--debug", "tool"], vec![Source::Stdin], 3),
         ] {
             match parse_words(words) {

@@ -6,7 +6,7 @@ use super::grants::block_devices;
 use super::hard_links::other_names;
 use crate::policy::callers::Caller;
 use crate::policy::error::PolicyError;
-use crate::policy::load::trail_in;
+use crate::policy::merged::trail_in;
 use crate::policy::remarks::Remarks;
 use crate::policy::resolve::Policy;
 use crate::report::failure::Failure;

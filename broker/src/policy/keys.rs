@@ -13,6 +13,8 @@ use std::collections::HashSet;
 /// One policy, or several merged: what was written, not yet resolved.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Written {
+    /// Read before the rest, and gone once several are merged.
+    pub(crate) extends: Vec<Item>,
     pub(crate) allow_write: Vec<Item>,
     pub(crate) deny_write: Vec<Item>,
     pub(crate) deny_read: Vec<Item>,
@@ -97,6 +99,11 @@ const UPSTREAM: &str = "not built; name the upstream proxy in HTTP_PROXY and SOC
 
 /// Every key, in the order of the manual.
 pub(crate) static KEYS: &[Key] = &[
+    key(
+        "extends",
+        List(|w| &mut w.extends),
+        "presets, or files relative to this one, that this policy adds to",
+    ),
     key("filesystem.allowWrite", List(|w| &mut w.allow_write), "paths that may be written"),
     key(
         "filesystem.denyWrite",
@@ -302,6 +309,7 @@ fn replace<T: Copy>(value: &mut Option<T>, later: Option<T>) {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use super::super::presets::PRESETS;
     use super::*;
     use std::fmt::Write;
 
@@ -331,6 +339,13 @@ mod tests {
                     writeln!(text, ".It Ic {} No ({value})\n{}", key.path, key.summary).unwrap();
                 }
             }
+            "presets" => {
+                for (name, preset) in PRESETS {
+                    // Lines that begin with a dot or a quote would be requests.
+                    let preset = preset.replace('\\', "\\e").replace("\n'", "\n\\&'");
+                    writeln!(text, ".It Cm {name}\n.Bd -literal -compact\n{preset}.Ed").unwrap();
+                }
+            }
             "keys that are not built" => {
                 let keys = KEYS.iter().filter(|key| matches!(key.value, NotBuilt(_)));
                 text = enumeration(keys);
@@ -350,7 +365,7 @@ mod tests {
     #[test]
     fn the_manual_lists_every_key() {
         let mut manual = std::fs::read_to_string(MANUAL).unwrap();
-        for part in ["keys", "keys that are not built", "keys without effect"] {
+        for part in ["keys", "presets", "keys that are not built", "keys without effect"] {
             let begin = format!(".\\\" generated: {part}\n");
             let from = manual.find(&begin).unwrap() + begin.len();
             let to = from + manual[from..].find(".\\\" end\n").unwrap();

@@ -1,30 +1,18 @@
-//! Which policy files are in force, and what they say together. It reads those files and nothing else.
+//! Which policies are in force.
 //!
 //! A policy is never looked for in the working directory: the command may have written it in an earlier run.
-
-use std::ffi::OsStr;
-use std::fs::File;
-use std::io::{self, Read};
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
-
-use rustix::fs::OFlags;
 
 use super::callers::Caller;
 use super::document::Format;
 use super::error::PolicyError;
 use super::keys::Written;
-use super::locate::{LocateError, Located, locate, locate_in};
-use super::parse::parse;
-
-/// The largest policy that is read, in bytes. A real one has a few hundred.
-const MAX_SIZE: u64 = 1 << 20;
+use super::locate::locate;
+use super::merged::{Merged, Trust, located, trail, trail_in, trail_of};
+use std::io;
+use std::path::PathBuf;
 
 /// What the user's own policy is called.
 const DEFAULT_NAMES: [&str; 3] = ["policy.json", "policy.yaml", "policy.yml"];
-
-/// The name of standard input in errors.
-const STDIN: &str = "<stdin>";
 
 /// The policies that the command line names.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -40,6 +28,8 @@ pub(crate) struct Selection {
 pub(crate) enum Source {
     /// A file, relative to the working directory.
     File(PathBuf),
+    /// One that comes with landstrip.
+    Preset(String),
     /// Standard input, written `-`.
     Stdin,
 }
@@ -95,125 +85,39 @@ impl Caller {
     }
 }
 
-/// What decides what is found at `path`: the symbolic links that are followed, and where they lead.
-///
-/// # Errors
-/// Returns a [`PolicyError`] if it leads nowhere.
-fn trail(path: &Path) -> Result<Vec<PathBuf>, PolicyError> {
-    located(locate(path), path).map(trail_of)
-}
-
-/// As [`trail`], for what `name` means in `directory`: a canonical path, which is not followed again.
-///
-/// # Errors
-/// As [`trail`].
-pub(crate) fn trail_in(directory: &Path, name: &str) -> Result<Vec<PathBuf>, PolicyError> {
-    located(locate_in(directory, Path::new(name)), &directory.join(name)).map(trail_of)
-}
-
-fn trail_of(located: Located) -> Vec<PathBuf> {
-    let mut trail: Vec<_> = located.links.into_iter().map(|link| link.path).collect();
-    trail.push(located.path);
-    // The links behind `/dev/stdin` and `/dev/fd` are not the policy's.
-    let of_system =
-        |path: &Path| path.starts_with("/proc") || path.parent() == Some(Path::new("/dev"));
-    trail.retain(|path| !of_system(path));
-    trail
-}
-
-fn located(result: Result<Located, LocateError>, path: &Path) -> Result<Located, PolicyError> {
-    result.map_err(|error| PolicyError::in_file(path, error.to_string()))
-}
-
 /// Finds, reads and merges the policy files.
 ///
 /// # Errors
 /// Returns the first [`PolicyError`]: a file that cannot be read, is too large, or is no policy. Only that
 /// there is no default file at all is no error.
 pub(crate) fn load(selection: &Selection, caller: &Caller) -> Result<Loaded, PolicyError> {
-    let format = selection.format;
-    let mut merged = Merged::default();
-    if !selection.sources.is_empty() {
-        for source in &selection.sources {
-            match source {
-                Source::File(path) => {
-                    merged.add_file(&caller.cwd.join(path), Trust::Named, format)?;
-                }
-                Source::Stdin => merged.add_stdin(format)?,
-            }
+    let mut merged = Merged::new(caller, selection.format);
+    for source in &selection.sources {
+        match source {
+            Source::File(path) => merged.add_file(&caller.cwd.join(path), Trust::Named)?,
+            Source::Preset(name) => merged.add_preset(name)?,
+            Source::Stdin => merged.add_stdin()?,
         }
-    } else if let Some(path) = caller.variable("LANDSTRIP_POLICY") {
-        let path = Path::new(&path);
-        // A relative one would pick up whatever the working directory holds.
-        if !path.is_absolute() {
-            let message = "LANDSTRIP_POLICY must be an absolute path";
-            return Err(PolicyError::in_file(path, message));
-        }
-        merged.add_file(path, Trust::Found, format)?;
-    } else if let Some(path) = default_file(caller)? {
-        merged.add_file(&path, Trust::Found, format)?;
-    } else {
-        return Ok(Loaded::BuiltIn);
     }
-    Ok(Loaded::Files { policy: Box::new(merged.policy), sources: merged.sources })
+    if selection.sources.is_empty() {
+        match found_file(caller)? {
+            Some(path) => merged.add_file(&path, Trust::Found)?,
+            None => return Ok(Loaded::BuiltIn),
+        }
+    }
+    Ok(Loaded::Files { policy: Box::new(merged.written), sources: merged.sources })
 }
 
-/// How a file came to be read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Trust {
-    /// The user named it for this run; it may be a pipe, as in `-p <(generate)`.
-    Named,
-    /// It was found; only a regular file is read, so that no pipe or device can make the launch hang.
-    Found,
-}
-
-#[derive(Default)]
-struct Merged {
-    policy: Written,
-    sources: Vec<PathBuf>,
-}
-
-impl Merged {
-    fn add_file(
-        &mut self,
-        path: &Path,
-        trust: Trust,
-        format: Option<Format>,
-    ) -> Result<(), PolicyError> {
-        let (bytes, regular) = read_file(path, trust)
-            .map_err(|error| PolicyError::in_file(path, format!("cannot read policy: {error}")))?;
-        let format = format.unwrap_or_else(|| format_of(path));
-        self.policy.merge(parse(&bytes, format, path)?);
-        if regular {
-            self.add_source(path)?;
-        }
-        Ok(())
+/// The policy file that is in force without being named, if there is one.
+fn found_file(caller: &Caller) -> Result<Option<PathBuf>, PolicyError> {
+    let Some(path) = caller.variable("LANDSTRIP_POLICY").map(PathBuf::from) else {
+        return default_file(caller);
+    };
+    // A relative one would pick up whatever the working directory holds.
+    if !path.is_absolute() {
+        return Err(PolicyError::in_file(&path, "LANDSTRIP_POLICY must be an absolute path"));
     }
-
-    fn add_stdin(&mut self, format: Option<Format>) -> Result<(), PolicyError> {
-        let file = Path::new(STDIN);
-        let bytes = read_limited(io::stdin().lock())
-            .map_err(|error| PolicyError::in_file(file, format!("cannot read policy: {error}")))?;
-        self.policy.merge(parse(&bytes, format.unwrap_or(Format::Json), file)?);
-        // `-p - < policy.json`: the file is in force like one that was named.
-        let stdin = Path::new("/proc/self/fd/0");
-        if stdin.metadata().is_ok_and(|metadata| metadata.is_file())
-            && let Ok(path) = stdin.read_link()
-            && path.is_file()
-        {
-            self.add_source(&path)?;
-        }
-        Ok(())
-    }
-
-    fn add_source(&mut self, path: &Path) -> Result<(), PolicyError> {
-        for path in trail(path)? {
-            if !self.sources.contains(&path) {
-                self.sources.push(path);
-            }
-        }
-        Ok(())
-    }
+    Ok(Some(path))
 }
 
 /// The user's policy file, if there is one. A broken link in its place is one that cannot be read.
@@ -240,59 +144,12 @@ fn default_file(caller: &Caller) -> Result<Option<PathBuf>, PolicyError> {
     Ok(found.pop())
 }
 
-fn format_of(path: &Path) -> Format {
-    match path.extension().and_then(OsStr::to_str) {
-        Some(extension)
-            if extension.eq_ignore_ascii_case("yaml") || extension.eq_ignore_ascii_case("yml") =>
-        {
-            Format::Yaml
-        }
-        _ => Format::Json,
-    }
-}
-
-/// Reads a file, and tells whether it is a regular one.
-fn read_file(path: &Path, trust: Trust) -> io::Result<(Vec<u8>, bool)> {
-    let readable = |kind: std::fs::FileType| {
-        let pipe_or_terminal = kind.is_fifo() || kind.is_char_device();
-        kind.is_file() || (trust == Trust::Named && pipe_or_terminal)
-    };
-    let refused = || io::Error::other("it is not a regular file");
-    // Before it is opened, since opening a device can have effects of its own.
-    let kind = path.metadata()?.file_type();
-    if kind.is_dir() {
-        return Err(io::ErrorKind::IsADirectory.into());
-    }
-    if !readable(kind) {
-        return Err(refused());
-    }
-    let mut flags = OFlags::NOCTTY;
-    if trust == Trust::Found {
-        // A pipe put in its place meanwhile must not block.
-        flags |= OFlags::NONBLOCK;
-    }
-    let file = File::options().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
-    let kind = file.metadata()?.file_type();
-    if !readable(kind) {
-        return Err(refused());
-    }
-    Ok((read_limited(file)?, kind.is_file()))
-}
-
-fn read_limited(source: impl Read) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    source.take(MAX_SIZE + 1).read_to_end(&mut bytes)?;
-    if u64::try_from(bytes.len()).is_ok_and(|size| size > MAX_SIZE) {
-        return Err(io::Error::other("it is larger than 1 MiB"));
-    }
-    Ok(bytes)
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
     use std::os::unix::fs::symlink;
 
+    use super::super::presets::PRESETS;
     use super::super::test_directory::TestDirectory;
     use super::*;
 
@@ -358,6 +215,89 @@ mod tests {
         let Loaded::Files { sources, .. } = loaded else { unreachable!() };
         let expected = ["work/b.yml", "work/link", "work/a.json"].map(|path| dir.path(path));
         assert_eq!(sources, expected);
+    }
+
+    #[test]
+    fn a_policy_adds_to_what_it_extends() {
+        let dir = TestDirectory::new();
+        dir.file("work/top.yaml", "extends: [sub/base.yaml, agent]\nfilesystem: {allowWrite: top}");
+        dir.file(
+            "work/sub/base.yaml",
+            "extends: ./deep.json\nfilesystem: {allowWrite: [base]}\nnetwork: {httpProxyPort: 2}",
+        );
+        dir.file(
+            "work/sub/deep.json",
+            "{\"extends\":\"~/own.yaml\",\"network\":{\"httpProxyPort\":1,\"allowNetwork\":true}}",
+        );
+        dir.file("home/own.yaml", "filesystem: {allowWrite: own}\nnetwork: {allowNetwork: false}");
+        let loaded = load(&named(&["top.yaml"]), &caller(&dir, &[])).unwrap();
+        let writes = writes(&loaded);
+        assert_eq!(writes[..3], ["own", "base", "."]);
+        assert_eq!(writes.last(), Some(&"top"));
+        let Loaded::Files { policy, sources } = loaded else { unreachable!() };
+        assert_eq!((policy.http_proxy_port, policy.allow_network), (Some(2), Some(true)));
+        assert!(policy.deny_read.iter().any(|item| item.text == "~/.ssh"));
+        assert!(policy.extends.is_empty());
+        let files = ["home/own.yaml", "work/sub/deep.json", "work/sub/base.yaml", "work/top.yaml"];
+        assert_eq!(sources, files.map(|file| dir.path(file)));
+    }
+
+    #[test]
+    fn what_cannot_be_extended_is_named_where_it_is_written() {
+        let dir = TestDirectory::new();
+        dir.file("work/self.yaml", "extends: ./self.yaml");
+        dir.file("work/a.yaml", "\nextends: [./b.yaml]");
+        dir.file("work/b.yaml", "extends: ./link.yaml");
+        symlink("a.yaml", dir.path("work/link.yaml")).unwrap();
+        dir.file("work/twice.yaml", "extends: [./good.yaml, good.yaml]");
+        dir.file("work/good.yaml", "extends: read-only");
+        dir.file("work/preset.yaml", "extends: agnet");
+        dir.file("work/variable.yaml", "extends: $HOME/x.yaml");
+        dir.file("work/empty.yaml", "extends: ['']");
+        dir.file("work/gone.yaml", "filesystem: {}\nextends: gone.json");
+        dir.file("work/wrong.yaml", "extends: ./bad.json");
+        dir.file("work/bad.json", "{\n\"netwrok\":{}}");
+        dir.file("work/null.yaml", "extends: /dev/null");
+        for number in 0..20 {
+            let next = format!("extends: ./n{}.yaml", number + 1);
+            dir.file(&format!("work/n{number}.yaml"), &next);
+        }
+        for (file, at, line, expected) in [
+            ("self.yaml", "self.yaml", 1, "'./self.yaml' extends itself by this"),
+            ("a.yaml", "b.yaml", 1, "'./link.yaml' extends itself by this"),
+            (
+                "preset.yaml",
+                "preset.yaml",
+                1,
+                "no preset is called 'agnet': the nearest is 'agent'",
+            ),
+            ("variable.yaml", "variable.yaml", 1, "write '~/x.yaml' for"),
+            ("empty.yaml", "empty.yaml", 1, "empty name"),
+            ("gone.yaml", "gone.yaml", 2, "gone.json: No such file"),
+            ("wrong.yaml", "bad.json", 2, "unknown key 'netwrok'"),
+            ("null.yaml", "null.yaml", 1, "not a regular file"),
+            ("n0.yaml", "n15.yaml", 1, "more than 16 policies"),
+        ] {
+            let error = load(&named(&[file]), &caller(&dir, &[])).unwrap_err();
+            assert!(error.message.contains(expected), "{file}: {error}");
+            assert_eq!(error.file, Some(dir.path(format!("work/{at}"))), "{file}: {error}");
+            assert_eq!(error.line, Some(line), "{file}: {error}");
+        }
+        assert!(load(&named(&["twice.yaml"]), &caller(&dir, &[])).is_ok());
+    }
+
+    #[test]
+    fn every_preset_can_be_read() {
+        let dir = TestDirectory::new();
+        for (name, _) in PRESETS {
+            let sources = vec![Source::Preset(name.to_owned())];
+            let loaded = load(&Selection { sources, format: None }, &caller(&dir, &[]));
+            let Loaded::Files { sources, .. } = loaded.unwrap() else { unreachable!() };
+            assert!(sources.is_empty(), "{name}");
+        }
+        let sources = vec![Source::Preset("policy".to_owned())];
+        let error = load(&Selection { sources, format: None }, &caller(&dir, &[])).unwrap_err();
+        assert!(error.message.contains("a file is './policy'"), "{error}");
     }
 
     #[test]

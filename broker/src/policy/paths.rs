@@ -7,7 +7,7 @@ use super::keys::{Item, Written};
 use super::locate::{Located, locate};
 use super::nearest::near;
 use super::remarks::Remarks;
-use super::unexpanded;
+use super::{presets, unexpanded};
 use crate::rules::paths::{Files, Rules, push_new};
 use crate::rules::pattern::{Component, Pattern};
 use std::collections::HashSet;
@@ -105,8 +105,13 @@ impl Paths<'_> {
                 ));
             }
             let names_a_link = rest.is_empty();
-            if rest.is_empty() && self.remarks.are_wanted() {
+            // Those of a preset are for whoever has them.
+            let is_own = !presets::is_file(&item.origin.file);
+            if rest.is_empty() && is_own && self.remarks.are_wanted() {
                 self.name_missing(item, &located.path);
+            }
+            if !is_own && denial == Denial::Write && rest.is_empty() {
+                push_new(&mut patterns, Pattern::literal(beneath_directory(&located.path)));
             }
             push_new(&mut patterns, Pattern::new(&located.path, rest));
             for link in located.links {
@@ -296,6 +301,12 @@ impl Grant {
             origin: item.origin.clone(),
         }
     }
+}
+
+/// The beginning of `path` that lies right in a directory. What is no directory yet on the way to a path that
+/// a preset protects must not become a file: as `.git`, one would name another directory with settings.
+fn beneath_directory(path: &Path) -> &Path {
+    path.ancestors().take_while(|part| *part == path || !part.is_dir()).last().unwrap_or(path)
 }
 
 /// The entry beside `path` whose name is so near that it may be meant.

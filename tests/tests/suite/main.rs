@@ -22,6 +22,7 @@ mod matrix;
 mod nested;
 mod network;
 mod policy;
+mod presets;
 mod processes;
 mod protocol;
 mod proxy;

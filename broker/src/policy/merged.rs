@@ -1,0 +1,254 @@
+//! Policies read one after another, each after those that it extends. It reads those files and nothing else.
+
+use super::callers::Caller;
+use super::document::Format;
+use super::error::PolicyError;
+use super::keys::{Item, Written};
+use super::locate::{LocateError, Located, locate, locate_in};
+use super::parse::parse;
+use super::{presets, unexpanded};
+use rustix::fs::OFlags;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// The largest policy that is read, in bytes. A real one has a few hundred.
+const MAX_SIZE: u64 = 1 << 20;
+
+/// How many policies may extend one another in a row.
+const MAX_EXTENDED: usize = 16;
+
+/// The name of standard input in errors.
+const STDIN: &str = "<stdin>";
+
+/// How a file came to be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Trust {
+    /// The user named it for this run; it may be a pipe, as in `-p <(generate)`.
+    Named,
+    /// It was found, or another policy names it; only a regular file is read, so that no pipe or device can
+    /// make the launch hang.
+    Found,
+}
+
+/// What has been read.
+#[derive(Debug)]
+pub(crate) struct Merged<'a> {
+    caller: &'a Caller,
+    /// The format of every policy, if told.
+    format: Option<Format>,
+    pub(crate) written: Written,
+    /// The canonical paths of the files, and those of the symbolic links that led to them.
+    pub(crate) sources: Vec<PathBuf>,
+    /// The policies that are being read, each extended by the one before it.
+    chain: Vec<PathBuf>,
+}
+
+impl<'a> Merged<'a> {
+    /// Nothing yet.
+    pub(crate) fn new(caller: &'a Caller, format: Option<Format>) -> Self {
+        let written = Written::default();
+        Self { caller, format, written, sources: Vec::new(), chain: Vec::new() }
+    }
+
+    /// Adds the file at `path`, which is absolute.
+    ///
+    /// # Errors
+    /// Returns the first [`PolicyError`], of what it extends too.
+    pub(crate) fn add_file(&mut self, path: &Path, trust: Trust) -> Result<(), PolicyError> {
+        let read = read_file(path, trust)
+            .map_err(|error| PolicyError::in_file(path, format!("cannot read policy: {error}")))?;
+        self.add_read(path, read)
+    }
+
+    fn add_read(
+        &mut self,
+        path: &Path,
+        (bytes, regular): (Vec<u8>, bool),
+    ) -> Result<(), PolicyError> {
+        let format = self.format.unwrap_or_else(|| format_of(path));
+        let trail = if regular { trail(path)? } else { Vec::new() };
+        let file = trail.last().map_or(path, PathBuf::as_path).to_owned();
+        let directory = path.parent().unwrap_or(path);
+        self.add(file, parse(&bytes, format, path)?, directory)?;
+        self.add_sources(trail);
+        Ok(())
+    }
+
+    /// Adds what standard input holds.
+    ///
+    /// # Errors
+    /// As [`Merged::add_file`].
+    pub(crate) fn add_stdin(&mut self) -> Result<(), PolicyError> {
+        let file = Path::new(STDIN);
+        let bytes = read_limited(io::stdin().lock())
+            .map_err(|error| PolicyError::in_file(file, format!("cannot read policy: {error}")))?;
+        let written = parse(&bytes, self.format.unwrap_or(Format::Json), file)?;
+        self.add(file.to_owned(), written, &self.caller.cwd)?;
+        // `-p - < policy.json`: the file is in force like one that was named.
+        let stdin = Path::new("/proc/self/fd/0");
+        if stdin.metadata().is_ok_and(|metadata| metadata.is_file())
+            && let Ok(path) = stdin.read_link()
+            && path.is_file()
+        {
+            self.add_sources(trail(&path)?);
+        }
+        Ok(())
+    }
+
+    /// Adds the preset `name`.
+    ///
+    /// # Errors
+    /// Returns a [`PolicyError`] if there is none.
+    pub(crate) fn add_preset(&mut self, name: &str) -> Result<(), PolicyError> {
+        let text = presets::find(name).map_err(PolicyError::general)?;
+        let file = presets::file(name);
+        let written = parse(text.as_bytes(), Format::Yaml, &file)?;
+        self.add(file, written, &self.caller.cwd)
+    }
+
+    /// Adds what a policy extends, in `directory`, and then the policy, which counts more.
+    fn add(
+        &mut self,
+        file: PathBuf,
+        mut written: Written,
+        directory: &Path,
+    ) -> Result<(), PolicyError> {
+        self.chain.push(file);
+        for item in std::mem::take(&mut written.extends) {
+            self.extend(&item, directory)?;
+        }
+        self.chain.pop();
+        self.written.merge(written);
+        Ok(())
+    }
+
+    fn extend(&mut self, item: &Item, directory: &Path) -> Result<(), PolicyError> {
+        let text = item.text.trim();
+        let error = |message: String| item.origin.error(message);
+        unexpanded::check(text).map_err(error)?;
+        let path = match text.strip_prefix("~/") {
+            _ if text.is_empty() => return Err(error("empty name of a policy".to_owned())),
+            None => directory.join(text),
+            Some(rest) => {
+                let home = self.caller.home.as_ref();
+                let home =
+                    home.ok_or_else(|| error("'~' needs HOME, which is unset".to_owned()))?;
+                home.join(rest)
+            }
+        };
+        let is_preset = presets::is_name(text);
+        let name = match is_preset {
+            true => presets::file(text),
+            false => located(locate(&path), &path)?.path,
+        };
+        if self.chain.contains(&name) {
+            return Err(error(format!("'{text}' extends itself by this")));
+        }
+        if self.chain.len() >= MAX_EXTENDED {
+            return Err(error(format!("more than {MAX_EXTENDED} policies extend one another")));
+        }
+        match is_preset {
+            true => {
+                presets::find(text).map_err(error)?;
+                self.add_preset(text)
+            }
+            false => {
+                let read = read_file(&path, Trust::Found)
+                    .map_err(|reason| error(format!("cannot read {}: {reason}", path.display())))?;
+                self.add_read(&path, read)
+            }
+        }
+    }
+
+    fn add_sources(&mut self, trail: Vec<PathBuf>) {
+        for path in trail {
+            if !self.sources.contains(&path) {
+                self.sources.push(path);
+            }
+        }
+    }
+}
+
+/// What decides what is found at `path`: the symbolic links that are followed, and where they lead.
+///
+/// # Errors
+/// Returns a [`PolicyError`] if it leads nowhere.
+pub(crate) fn trail(path: &Path) -> Result<Vec<PathBuf>, PolicyError> {
+    located(locate(path), path).map(trail_of)
+}
+
+/// As [`trail`], for what `name` means in `directory`: a canonical path, which is not followed again.
+///
+/// # Errors
+/// As [`trail`].
+pub(crate) fn trail_in(directory: &Path, name: &str) -> Result<Vec<PathBuf>, PolicyError> {
+    located(locate_in(directory, Path::new(name)), &directory.join(name)).map(trail_of)
+}
+
+pub(crate) fn trail_of(located: Located) -> Vec<PathBuf> {
+    let mut trail: Vec<_> = located.links.into_iter().map(|link| link.path).collect();
+    trail.push(located.path);
+    // The links behind `/dev/stdin` and `/dev/fd` are not the policy's.
+    let of_system =
+        |path: &Path| path.starts_with("/proc") || path.parent() == Some(Path::new("/dev"));
+    trail.retain(|path| !of_system(path));
+    trail
+}
+
+pub(crate) fn located(
+    result: Result<Located, LocateError>,
+    path: &Path,
+) -> Result<Located, PolicyError> {
+    result.map_err(|error| PolicyError::in_file(path, error.to_string()))
+}
+
+fn format_of(path: &Path) -> Format {
+    match path.extension().and_then(OsStr::to_str) {
+        Some(extension)
+            if extension.eq_ignore_ascii_case("yaml") || extension.eq_ignore_ascii_case("yml") =>
+        {
+            Format::Yaml
+        }
+        _ => Format::Json,
+    }
+}
+
+/// Reads a file, and tells whether it is a regular one.
+fn read_file(path: &Path, trust: Trust) -> io::Result<(Vec<u8>, bool)> {
+    let readable = |kind: std::fs::FileType| {
+        let pipe_or_terminal = kind.is_fifo() || kind.is_char_device();
+        kind.is_file() || (trust == Trust::Named && pipe_or_terminal)
+    };
+    let refused = || io::Error::other("it is not a regular file");
+    // Before it is opened, since opening a device can have effects of its own.
+    let kind = path.metadata()?.file_type();
+    if kind.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    if !readable(kind) {
+        return Err(refused());
+    }
+    let mut flags = OFlags::NOCTTY;
+    if trust == Trust::Found {
+        // A pipe put in its place meanwhile must not block.
+        flags |= OFlags::NONBLOCK;
+    }
+    let file = File::options().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
+    let kind = file.metadata()?.file_type();
+    if !readable(kind) {
+        return Err(refused());
+    }
+    Ok((read_limited(file)?, kind.is_file()))
+}
+
+fn read_limited(source: impl Read) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    source.take(MAX_SIZE + 1).read_to_end(&mut bytes)?;
+    if u64::try_from(bytes.len()).is_ok_and(|size| size > MAX_SIZE) {
+        return Err(io::Error::other("it is larger than 1 MiB"));
+    }
+    Ok(bytes)
+}

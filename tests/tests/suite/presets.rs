@@ -1,0 +1,163 @@
+//! The policies that come with landstrip: what each lets through, and what it protects.
+
+use tests::{Outcome, Sandbox, User, for_each_user};
+
+fn under(sandbox: &Sandbox, preset: &str, script: &str) -> Outcome {
+    sandbox.landstrip(["-p", preset, "sh", "-c", script])
+}
+
+/// A host as an agent finds it: a repository, a home with keys and settings, a token in the environment.
+fn host(user: User) -> Sandbox {
+    let sandbox = Sandbox::of(user).env("GH_TOKEN", "Secret").env("KEPT", "kept");
+    for dir in ["home/.ssh", "home/.config", "home/.config/gh"] {
+        sandbox.dir(dir);
+    }
+    for key in ["home/.ssh/id_rsa", "home/.netrc", "home/.config/gh/hosts.yml"] {
+        sandbox.file(key, "Secret");
+    }
+    sandbox.file("home/.gitconfig", "[user]\n\tname = n\n\temail = n@example.com\n");
+    sandbox.file("work/main.c", "int main(void) { return 0; }\n");
+    sandbox.sh_outside("git init -q . && git add . && git commit -qm first").succeeds();
+    sandbox
+}
+
+#[test]
+fn an_agent_works_in_its_repository() {
+    for_each_user(|user| {
+        let sandbox = host(user);
+        let work = "echo 'int other;' > other.c && mkdir -p src/deep && mv other.c src/deep \
+                    && git add . && git commit -qm second && git checkout -q -b branch \
+                    && git stash list && rm main.c && git checkout main.c && git log --oneline \
+                    && mkdir .github node_modules && echo $KEPT";
+        let outcome = under(&sandbox, "agent", work);
+        outcome.succeeds();
+        assert!(outcome.stdout.contains("second") && outcome.stdout.ends_with("kept\n"));
+        sandbox.sh_outside("git status --porcelain && test -f src/deep/other.c").succeeds();
+    });
+}
+
+#[test]
+fn an_agent_leaves_nothing_that_the_user_would_run() {
+    for_each_user(|user| {
+        let sandbox = host(user);
+        for attack in [
+            "echo evil > .git/hooks/pre-commit",
+            "git config core.pager evil",
+            "git config core.hooksPath /tmp",
+            "mkdir -p ../evil || mkdir evil; echo ../evil > .git/commondir",
+            "mv .git .other",
+            "rm -rf .git/hooks && ln -s ../evil .git/hooks",
+            "mv .git/hooks .git/other",
+            "ln main.c .git/hooks/post-checkout",
+            "mkdir .vscode",
+            "echo evil > .mcp.json",
+            "echo evil > new && mv new .envrc",
+            "ln -s main.c .npmrc",
+            "ln main.c .gdbinit",
+            "mkdir .claude",
+            "mkdir d && mv d .idea",
+            "mkdir -p .cargo && echo evil > .cargo/config.toml",
+            "echo evil > .cargo",
+            "echo evil >> ~/.bashrc",
+            "echo evil > ~/.gitconfig",
+            "mkdir -p ~/.config/autostart",
+            "mkdir -p ~/bin",
+        ] {
+            let before = sandbox.sh_outside("ls -laR .git/hooks .git/config; cat .git/config");
+            under(&sandbox, "agent", attack).fails();
+            let after = sandbox.sh_outside("ls -laR .git/hooks .git/config; cat .git/config");
+            assert_eq!(before.stdout, after.stdout, "{attack}");
+            for made in [".vscode", ".mcp.json", ".envrc", ".npmrc", ".gdbinit", ".claude", ".idea"]
+            {
+                let made = sandbox.path("work").join(made);
+                assert!(made.symlink_metadata().is_err(), "{attack}: {}", made.display());
+            }
+            assert!(sandbox.path("work/.git/commondir").symlink_metadata().is_err(), "{attack}");
+            sandbox.sh_outside("rm -rf evil d new; git checkout -q .");
+        }
+        // The same things are possible without the preset.
+        let outside = "mkdir .vscode && echo x > .mcp.json && git config core.pager less";
+        sandbox.sh_outside(outside).succeeds();
+    });
+}
+
+#[test]
+fn where_there_is_no_repository_an_agent_cannot_pretend_one() {
+    let attacks = ["echo 'gitdir: evil' > .git", "mkdir .git", "ln -s evil .git", "mv evil .git"];
+    for attack in attacks {
+        let sandbox = Sandbox::new();
+        sandbox.dir("work/evil");
+        under(&sandbox, "agent", attack).fails();
+        assert!(sandbox.path("work/.git").symlink_metadata().is_err(), "{attack}");
+        under(&sandbox, "build", attack).succeeds();
+    }
+    // A work tree whose repository lies elsewhere.
+    let sandbox = Sandbox::new();
+    sandbox.file("work/.git", "gitdir: ../outside/repository");
+    under(&sandbox, "agent", "echo 'gitdir: evil' > .git; rm -f .git; mv .git other").fails();
+    assert_eq!(sandbox.read("work/.git"), "gitdir: ../outside/repository");
+}
+
+#[test]
+fn an_agent_reads_no_keys_and_gets_no_tokens() {
+    for_each_user(|user| {
+        let sandbox = host(user);
+        let attack = "env; cat ~/.ssh/id_rsa ~/.netrc ~/.config/gh/hosts.yml; ls ~/.ssh; \
+                      ln ~/.ssh/id_rsa here && cat here; cat /proc/[0-9]*/environ; cat ~/.gitconfig";
+        let inside = under(&sandbox, "agent", attack);
+        assert!(!inside.stdout.contains("Secret"), "{inside:#?}");
+        assert!(!inside.stdout.contains("id_rsa"), "{inside:#?}");
+        assert!(inside.stdout.contains("KEPT=kept") && inside.stdout.contains("[user]"));
+        let open = under(&sandbox, "build", attack);
+        assert!(open.stdout.contains("GH_TOKEN=Secret") && open.stdout.contains("id_rsa"));
+    });
+}
+
+#[test]
+fn each_preset_lets_through_what_it_says() {
+    let sandbox = Sandbox::new();
+    let listen = "python3 -c 'import socket; s = socket.create_server((\"127.0.0.1\", 0)); \
+                  socket.create_connection(s.getsockname())'";
+    for (preset, writes, caches, listens) in [
+        ("read-only", false, false, false),
+        ("offline-test", true, false, true),
+        ("build", true, true, true),
+        ("agent", true, true, true),
+    ] {
+        let works = |script: &str| under(&sandbox, preset, script).status == Some(0);
+        assert!(works("cat /etc/passwd > /dev/null"), "{preset}");
+        assert_eq!(works("touch made && rm made"), writes, "{preset}");
+        assert_eq!(works("mkdir -p ~/.npm && touch ~/.npm/made"), caches, "{preset}");
+        assert!(!works("touch ~/made"), "{preset}");
+        assert_eq!(works(listen), listens, "{preset}");
+    }
+}
+
+#[test]
+fn a_policy_adds_to_the_preset_that_it_extends() {
+    let sandbox = Sandbox::new();
+    let policy = "extends: agent\nfilesystem:\n  allowWrite: [../outside]\n";
+    let policy = sandbox.file("own.yaml", policy);
+    let policy = policy.to_str().unwrap();
+    under(&sandbox, policy, "touch made ../outside/made").succeeds();
+    under(&sandbox, policy, "touch .mcp.json").fails();
+    under(&sandbox, "agent", "touch ../outside/other").fails();
+    let error = sandbox.landstrip(["-p", "agnet", "touch", "made2"]);
+    error.is_error(125, "Internal", "no preset is called 'agnet': the nearest is 'agent'");
+    assert!(!sandbox.path("work/made2").exists());
+}
+
+#[test]
+fn an_extended_policy_cannot_be_written() {
+    let sandbox = Sandbox::new();
+    sandbox.file("work/base.yaml", "filesystem: {allowWrite: [.]}");
+    let own = sandbox.file("work/own.yaml", "extends: ./base.yaml");
+    let own = own.to_str().unwrap();
+    for attack in
+        ["echo >> base.yaml", "rm base.yaml", "mv base.yaml x", "echo x > y && mv y base.yaml"]
+    {
+        under(&sandbox, own, attack).fails();
+        assert_eq!(sandbox.read("work/base.yaml"), "filesystem: {allowWrite: [.]}", "{attack}");
+    }
+    under(&sandbox, own, "touch other").succeeds();
+}
