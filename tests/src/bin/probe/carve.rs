@@ -3,7 +3,9 @@
 use crate::file::{mark, open, rename};
 use crate::sys::{self, Result, addr, addr_mut, call, cstr};
 use crate::{number, say, tell};
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
 
 const AT: usize = libc::AT_FDCWD as usize;
 /// What may be read of a file.
@@ -19,6 +21,7 @@ pub(crate) fn run(op: &str, args: &[&str]) -> bool {
     match (op, args) {
         ("race-entries", [one, two, path, tries]) => race_entries(one, two, path, number(tries)),
         ("race-into-name", [tries]) => race_into_name(number(tries)),
+        ("race-parents", [tries]) => race_parents(number(tries)),
         _ => return false,
     }
     true
@@ -244,4 +247,52 @@ fn race_into_name(tries: usize) {
     }
     tell("made", &made.to_string());
     tell("moved", &moved.to_string());
+}
+
+/// One thread makes and renames directories, in which others make directories and files meanwhile. Says
+/// which answers each call had.
+fn race_parents(tries: usize) {
+    const PLACES: usize = 4;
+    let answers = Mutex::new(BTreeSet::new());
+    let left = AtomicUsize::new(tries);
+    let said = |call: &str, result: Result| {
+        let name = result.map_or_else(sys::name, |_| "OK".to_owned());
+        let answer = format!("{call}:{name}");
+        answers.lock().unwrap_or_else(PoisonError::into_inner).insert(answer);
+    };
+    let on_path = |nr, path: &str, more: usize| {
+        let path = cstr(path);
+        call(nr, &[addr(path.as_c_str()), more])
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for number in (0..).take_while(|_| left.load(Relaxed) > 0) {
+                let (place, gone) = (format!("p{}", number % PLACES), format!("gone{number}"));
+                said("parent", on_path(libc::SYS_mkdir, &place, 0o755));
+                said("inner", on_path(libc::SYS_mkdir, &format!("{place}/in"), 0o755));
+                std::thread::yield_now();
+                said("rename", rename(&place, &gone, 0));
+            }
+        });
+        for thread in 0..2 {
+            let (left, said) = (&left, &said);
+            let one_more = || left.fetch_update(Relaxed, Relaxed, |n| n.checked_sub(1)).is_ok();
+            scope.spawn(move || {
+                for number in (0..).take_while(|_| one_more()) {
+                    let place = format!("p{}", number % PLACES);
+                    let (name, inner) = (format!("{thread}-{number}"), format!("{place}/in"));
+                    said("mkdir", on_path(libc::SYS_mkdir, &format!("{place}/d{name}"), 0o755));
+                    said("deep", on_path(libc::SYS_mkdir, &format!("{inner}/d{name}"), 0o755));
+                    for (call, flags) in
+                        [("make", libc::O_WRONLY | libc::O_CREAT), ("open", libc::O_RDONLY)]
+                    {
+                        let opened = open(&format!("{inner}/f{name}"), flags);
+                        said(call, opened.and_then(|fd| sys::call(libc::SYS_close, &[fd])));
+                    }
+                }
+            });
+        }
+    });
+    let answers = answers.into_inner().unwrap_or_else(PoisonError::into_inner);
+    tell("answers", &answers.into_iter().collect::<Vec<_>>().join(" "));
 }

@@ -149,3 +149,23 @@ fn a_directory_and_a_file_in_it_do_not_become_a_denied_name_together() {
         found.iter().filter(|path| path.parent().unwrap().ends_with("no")).collect();
     assert!(found.is_empty(), "{} of 1000, made {made}, moved {moved}", found.len());
 }
+
+/// What others have made since the broker looked is not refused.
+#[test]
+fn making_things_in_directories_that_come_and_go_gives_the_answers_of_outside() {
+    let _turn = my_turn();
+    for_each_user(|user| {
+        let sandbox = carved(user).deny_read("**/*.key").timeout(LONG);
+        let attack = format!("race-parents {}", race_tries(16_000));
+        let inside = sandbox.probe(&attack);
+        inside.succeeds();
+        for answer in inside.result("answers").split(' ') {
+            let (call, answer) = answer.split_once(':').unwrap();
+            assert!(matches!(answer, "OK" | "ENOENT" | "EEXIST"), "{call}: {answer}: {inside:#?}");
+        }
+        for seen in ["mkdir:OK", "mkdir:ENOENT", "deep:OK", "make:OK", "open:OK", "rename:OK"] {
+            assert!(inside.result("answers").contains(seen), "{seen} not seen: {inside:#?}");
+        }
+        assert!(inside.reports.is_empty(), "{inside:#?}");
+    });
+}
