@@ -98,7 +98,7 @@ const ALLOWED: &[Syscall] = &[
 
 #[rustfmt::skip]
 const NOTIFIED: &[Syscall] = &[
-    connect, bind, truncate, rename, mkdir, rmdir, creat, link, unlink, symlink, chmod, fchmod,
+    connect, bind, listen, truncate, rename, mkdir, rmdir, creat, link, unlink, symlink, chmod, fchmod,
     chown, fchown, lchown, umask, setuid, setgid, setreuid, setregid, setgroups, setresuid,
     setresgid, setfsuid, setfsgid, capset, utime, mknod, setxattr, lsetxattr, fsetxattr,
     removexattr, lremovexattr, fremovexattr, utimes, mkdirat, mknodat, fchownat, futimesat,
@@ -130,7 +130,7 @@ const REFUSED_ENOSYS: &[Syscall] = &[
 /// The arguments decide; each has a test of its own.
 #[rustfmt::skip]
 const JUDGED: &[Syscall] = &[
-    open, ioctl, socket, sendto, sendmsg, listen, socketpair, setsockopt, clone, fcntl, ptrace,
+    open, ioctl, socket, sendto, sendmsg, socketpair, setsockopt, clone, fcntl, ptrace,
     setpriority, sched_setparam, sched_setscheduler, prctl, sched_setaffinity, ioprio_set,
     migrate_pages, openat, unshare, move_pages, prlimit64, sendmmsg, sched_setattr, seccomp,
 ];

@@ -142,21 +142,28 @@ fn put_in_place(
 fn listen(judge: &Judge, request: &Request<'_>, number: TargetFd, backlog: i32) -> io::Result<()> {
     let target = request.target();
     let rules = &judge.rules;
-    let socket = if rules.local_binding || rules.unix.any() {
+    let any_address = rules.allow_network;
+    let socket = if any_address || rules.local_binding || rules.unix.any() {
         Some(judge.take(target, number, NetworkOperation::Bind, || b"socket".to_vec())?)
     } else {
         None
     };
     let by = request.confirm()?;
-    let Some(socket) = socket.filter(|socket| socket.is_unix() || rules.local_binding) else {
+    // A connect that fails leaves a Unix socket that passes credentials with an abstract name, by
+    // which others would reach it (unix_autobind in net/unix/af_unix.c). It never gets a path then.
+    let may_listen = |socket: &Socket| match socket.is_unix() {
+        true => socket.has_path(),
+        false => any_address || rules.local_binding,
+    };
+    let Some(socket) = socket.filter(may_listen) else {
         let name = local_name(target, number);
         judge.traps.report(Denial::Network(NetworkOperation::Bind, name), "listen");
         return Err(Errno::ACCESS);
     };
     let mut ports = judge.ports();
-    socket.listen(by, backlog)?;
+    socket.listen(by, backlog, any_address)?;
     put_in_place(judge, by, number, &socket)?;
-    if socket.is_internet() {
+    if socket.is_internet() && !any_address {
         ports.add(target, number, &socket)?;
     }
     Ok(())

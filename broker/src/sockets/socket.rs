@@ -16,7 +16,9 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, OFlags};
 use rustix::io::{self, Errno};
 use rustix::net::sockopt::Timeout;
-use rustix::net::{self, AddressFamily, Protocol, SocketFlags, SocketType, sockopt};
+use rustix::net::{
+    self, AddressFamily, Protocol, SocketAddrUnix, SocketFlags, SocketType, sockopt,
+};
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::time::{Duration, Instant};
@@ -131,14 +133,20 @@ impl Socket {
     }
 
     /// listen(2) on a Unix socket, or on a TCP one that is bound to a loopback address; one that is
-    /// not bound yet gets one, where listen(2) by itself would take the unspecified address.
+    /// not bound yet gets one, where listen(2) by itself would take the unspecified address. Or on
+    /// one of the internet at `any_address`.
     ///
     /// Nothing but the broker binds a socket of the target's, so that what is seen here stays.
     ///
     /// # Errors
     /// Returns [`Errno::ACCESS`] for another address, else what the kernel returns.
-    pub(crate) fn listen(&self, by: Confirmed<'_>, backlog: i32) -> io::Result<()> {
-        if self.is_internet() {
+    pub(crate) fn listen(
+        &self,
+        by: Confirmed<'_>,
+        backlog: i32,
+        any_address: bool,
+    ) -> io::Result<()> {
+        if self.is_internet() && !any_address {
             if self.local_address()?.port() == 0 {
                 self.bind_narrowed(by, &Address::unspecified(self.family))?;
             }
@@ -152,6 +160,12 @@ impl Socket {
     /// Whether it is a socket of the internet.
     pub(crate) fn is_internet(&self) -> bool {
         [AddressFamily::INET, AddressFamily::INET6].contains(&self.family)
+    }
+
+    /// Whether it is bound to a path.
+    pub(crate) fn has_path(&self) -> bool {
+        let name = net::getsockname(&self.descriptor).and_then(SocketAddrUnix::try_from);
+        name.is_ok_and(|name| name.path().is_some())
     }
 
     /// Whether it is a Unix socket.

@@ -296,3 +296,45 @@ fn a_refused_connect_is_reported_with_its_address() {
         .any(|trap| trap[0] == "connect" && trap[1] == wanted.as_str() && trap[2] == "seccomp");
     assert!(found, "{wanted} not reported: {outcome:#?}");
 }
+
+#[test]
+fn options_that_tune_a_connection_can_be_set_and_no_others() {
+    let peer = TcpPeer::new();
+    let sandbox = Sandbox::new().http_proxy_port(peer.port());
+    let script = format!(
+        r#"
+import errno, socket, struct
+s = socket.create_connection(("127.0.0.1", {port}))
+def set(*what):
+    try: s.setsockopt(*what); return "OK"
+    except OSError as error: return errno.errorcode[error.errno]
+on = 1
+for level, name in (1, 2), (1, 9), (1, 7), (1, 8), (1, 12), (1, 15), (6, 1), (6, 4), (6, 12), (6, 18), (6, 25), (0, 1), (0, 10), (0, 11):
+    print("free", level, name, set(level, name, on))
+print("free linger", set(1, 13, struct.pack("ii", 1, 2)), set(1, 20, struct.pack("ll", 9, 0)), set(6, 13, b"reno"))
+# Protocols in the kernel, programs on sockets, interfaces, marks, source routes, unknown.
+print("ulp", set(6, 31, b"tls"))
+print("filter", set(1, 26, struct.pack("HP", 1, 0)))
+print("device", set(1, 25, b"lo"), set(1, 62, 1))
+print("options", set(0, 4, b"\x44\x04\x05\x00"))
+print("unknown", set(1, 200, on), set(6, 200, on), set(282, 1, on))
+"#,
+        port = peer.port()
+    );
+    let inside = sandbox.run(["python3", "-c", &script]);
+    let outside = sandbox.run_outside(["python3", "-c", &script]);
+    inside.succeeds();
+    for (inside, outside) in inside.stdout.lines().zip(outside.stdout.lines()) {
+        match inside.starts_with("free") {
+            true => assert!(inside == outside && inside.ends_with("OK"), "{inside} {outside}"),
+            false => {
+                let answers: Vec<_> = inside.split(' ').skip(1).collect();
+                assert!(answers.iter().all(|&answer| answer == "ENOPROTOOPT"), "{inside}");
+            }
+        }
+    }
+    assert_eq!(inside.stdout.lines().count(), 20);
+    let outcome = |name: &str| outside.stdout.lines().find(|line| line.starts_with(name)).unwrap();
+    assert_eq!(outcome("options"), "options OK");
+    assert_ne!(outcome("ulp"), "ulp ENOPROTOOPT");
+}

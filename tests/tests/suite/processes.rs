@@ -60,6 +60,44 @@ fn kernel_sent_signals_stay_inside() {
     assert!(victim.untouched());
 }
 
+/// A descriptor whose owner is outside, which the tool inherits as standard input: it chooses the signal
+/// and has it sent.
+const INHERITED_OWNER: &str = r#"
+import fcntl, os, signal, socket, subprocess, sys, time
+ours, theirs = socket.socketpair()
+fcntl.fcntl(theirs, fcntl.F_SETOWN, os.getpid())
+signal.signal(signal.SIGIO, signal.SIG_IGN)
+inside = """
+import fcntl, os
+try: fcntl.fcntl(0, 10, SIGNAL); print('chosen', flush=True)
+except OSError as error: print(error.errno, flush=True)
+fcntl.fcntl(0, fcntl.F_SETFL, fcntl.fcntl(0, fcntl.F_GETFL) | os.O_ASYNC)
+os.read(0, 1)
+"""
+tool = subprocess.Popen([*sys.argv[2:], "python3", "-c", inside.replace("SIGNAL", sys.argv[1])], stdin=theirs)
+time.sleep(0.5)
+ours.send(b"x")
+tool.wait()
+print("survived")
+"#;
+
+#[test]
+fn an_inherited_descriptor_does_not_kill_its_owner() {
+    let sandbox = Sandbox::new();
+    let words = |signal: &str, prefix: Vec<std::ffi::OsString>| {
+        let mut words: Vec<std::ffi::OsString> =
+            ["python3", "-c", INHERITED_OWNER, signal].map(Into::into).into();
+        words.extend(prefix);
+        words
+    };
+    let inside = sandbox.run_outside(words("9", sandbox.command_line()));
+    assert_eq!(inside.stdout, "1\nsurvived\n", "{inside:#?}");
+    let free = sandbox.run_outside(words("0", sandbox.command_line()));
+    assert_eq!(free.stdout, "chosen\nsurvived\n", "{free:#?}");
+    let outside = sandbox.run_outside(words("9", Vec::new()));
+    assert_eq!(outside.signal, Some(9), "{outside:#?}");
+}
+
 #[test]
 fn priorities_of_the_whole_user_do_not_change() {
     let mut victim = Victim::of(User::Caller);

@@ -110,3 +110,61 @@ fn a_refused_socket_is_reported_with_its_path() {
     let found = found.into_iter().any(|trap| trap[0] == "connect" && trap[1] == path.as_str());
     assert!(found, "{outcome:#?}");
 }
+
+/// A socket that passes credentials gets an abstract name when it connects, whether somebody is there or
+/// not.
+const AUTOBOUND_SERVER: &str = "
+stale = socket.socket(socket.AF_UNIX); stale.bind(sys.argv[1]); stale.listen(); stale.close()
+s = socket.socket(socket.AF_UNIX)
+s.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+try: s.connect(sys.argv[1])
+except OSError: pass
+print(type(s.getsockname()).__name__)
+try: s.listen(); print('listens')
+except OSError as e: print(e.errno)
+w = socket.socket(socket.AF_UNIX); w.bind('made'); w.listen(); print('served')";
+
+#[test]
+fn a_socket_that_was_given_an_abstract_name_does_not_listen() {
+    for_each_user(|user| {
+        let base = || {
+            let sandbox = Sandbox::of(user).allow_write(".");
+            let (stale, made) = (sandbox.path("work/stale"), sandbox.path("work/made"));
+            sandbox.allow_unix_socket(stale).allow_unix_socket(made)
+        };
+        let clean = |sandbox: &Sandbox| {
+            for name in ["work/stale", "work/made"] {
+                let _ = std::fs::remove_file(sandbox.path(name));
+            }
+        };
+        let import = "import socket, sys";
+        let script = ["python3", "-c", &format!("{import}{AUTOBOUND_SERVER}"), "stale"];
+        for sandbox in [
+            base(),
+            base().allow_network(),
+            base().allow_local_binding(),
+            Sandbox::of(user).allow_write(".").allow_all_unix_sockets(),
+        ] {
+            let inside = sandbox.run(script);
+            assert_eq!(inside.stdout, "bytes\n13\nserved\n", "{inside:#?}");
+            clean(&sandbox);
+        }
+        let outside = base().run_outside(script);
+        assert_eq!(outside.stdout, "bytes\nlistens\nserved\n", "{outside:#?}");
+    });
+}
+
+#[test]
+fn servers_listen_where_the_network_is_not_restricted() {
+    let script = "
+for family, address in (socket.AF_INET, ''), (socket.AF_INET, '127.0.0.1'), (socket.AF_INET6, '::'):
+    s = socket.socket(family); s.bind((address, 0)); s.listen()
+    c = socket.create_connection(('127.0.0.1' if family == socket.AF_INET else '::1', s.getsockname()[1]))
+    s.accept()[0].send(b'reached'); print(c.recv(9))
+s = socket.socket(); s.listen(); print(s.getsockname()[1] > 0)";
+    let sandbox = Sandbox::new().allow_network();
+    let words = ["python3", "-c", &format!("import socket{script}")];
+    let (inside, outside) = (sandbox.run(words), sandbox.run_outside(words));
+    inside.succeeds();
+    assert_eq!(inside.stdout, outside.stdout, "{inside:#?}");
+}

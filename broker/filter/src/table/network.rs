@@ -63,11 +63,10 @@ pub(super) const ROWS: &[Row] = &[
         "the address is in memory: the broker judges and uses its own copy",
     )
     .alone(Deny(EACCES)),
-    judge(
+    row(
         &[listen],
-        &[when(NETWORK_ALLOWED, &[], Allow)],
         Notify,
-        "without a bind it would listen on every address; the broker remembers the port",
+        "without a bind it would listen on every address, or by an abstract name; the broker remembers the port",
     )
     .alone(Deny(EACCES)),
     judge(

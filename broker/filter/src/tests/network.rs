@@ -78,12 +78,6 @@ fn fast_open_is_refused_where_the_network_is() {
 }
 
 #[test]
-fn listen_is_judged_where_the_network_is() {
-    assert_eq!(Filter::new(CLOSED).int_verdict(listen, [3, 128, 0, 0, 0, 0]), NOTIFY);
-    assert_eq!(Filter::new(OPEN).int_verdict(listen, [3, 128, 0, 0, 0, 0]), ALLOW);
-}
-
-#[test]
 fn a_port_is_not_shared_with_other_programs() {
     let share = [3, 1, 15, 0x7fff_0000_1234, 4, 0];
     assert_eq!(Filter::new(LOCAL).int_verdict(setsockopt, share), ENOPROTOOPT);
