@@ -327,7 +327,7 @@ impl Progress {
     }
 }
 
-/// Launcher to broker, as the broker's own name: `landstrip-broker:CONTROL:CHILD:SCOPE`.
+/// Launcher to broker, as the broker's own name: `landstrip-broker:CONTROL:CHILD:SCOPE:GUARDIAN`.
 ///
 /// It replaces one pointer of the launcher's own argument vector, so that the vector needs no copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -338,6 +338,9 @@ pub struct Handover {
     pub child: i32,
     /// 0 if the signal scope (D0) is in force, else the errno that refused it.
     pub scope_errno: i32,
+    /// Process that ends what the command started if the broker does not; 0 if there is none, because
+    /// D0 is not in force.
+    pub guardian: i32,
 }
 
 impl Handover {
@@ -348,7 +351,8 @@ impl Handover {
     /// # Errors
     /// What `out` returns.
     pub fn write(&self, out: &mut impl Write) -> fmt::Result {
-        write!(out, "{}:{}:{}:{}", Self::PREFIX, self.control, self.child, self.scope_errno)
+        let Self { control, child, scope_errno, guardian } = self;
+        write!(out, "{}:{control}:{child}:{scope_errno}:{guardian}", Self::PREFIX)
     }
 
     /// Parses the text form.
@@ -367,7 +371,12 @@ impl Handover {
                 .filter(|&n| n >= 0)
                 .ok_or(WireError::Malformed)
         };
-        let handover = Self { control: number()?, child: number()?, scope_errno: number()? };
+        let handover = Self {
+            control: number()?,
+            child: number()?,
+            scope_errno: number()?,
+            guardian: number()?,
+        };
         if fields.next().is_some() || handover.control < 3 || handover.child < 2 {
             return Err(WireError::Malformed);
         }
@@ -490,17 +499,17 @@ mod tests {
 
     #[test]
     fn handover_survives_and_other_names_are_refused() {
-        let handover = Handover { control: 3, child: 42, scope_errno: 0 };
+        let handover = Handover { control: 3, child: 42, scope_errno: 0, guardian: 43 };
         let mut text = String::new();
         handover.write(&mut text).unwrap();
         assert_eq!(Handover::parse(&text), Ok(handover));
         for text in [
             "landstrip-broker",
-            "landstrip-broker:2:42:0",
-            "landstrip-broker:3:1:0",
-            "landstrip-broker:3:42",
-            "landstrip-broker:3:42:0:0",
-            "landstrip-broker:3:-4:0",
+            "landstrip-broker:2:42:0:0",
+            "landstrip-broker:3:1:0:0",
+            "landstrip-broker:3:42:0",
+            "landstrip-broker:3:42:0:0:0",
+            "landstrip-broker:3:-4:0:0",
             "landstrip:3:42:0",
         ] {
             assert_eq!(Handover::parse(text), Err(WireError::Malformed), "{text}");

@@ -3,18 +3,36 @@
 #![allow(unsafe_code)]
 
 use crate::start::{self, Arguments};
+use crate::sys::{self, Stack};
 use crate::vector::Vector;
-use crate::{confine, plan, sys};
+use crate::{confine, plan};
 use common::exit;
 use common::wire::{Plan, Progress, Step};
 use core::ffi::CStr;
-use rustix::fd::{FromRawFd, OwnedFd};
-use rustix::io::Errno;
+use rustix::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use rustix::io::{self, Errno};
 use rustix::process::{self, Pid};
 
-/// Where the child begins that [`sys::spawn`] makes.
-pub(crate) extern "C" fn begin(stack: *mut usize, ours: i32, theirs: i32, launcher: i32) -> ! {
-    // SAFETY: the initial stack pointer, which `sys::spawn` passes on.
+/// Enough for this module, whose buffers are elsewhere.
+static STACK: Stack<{ 64 * 1024 }> = Stack::new();
+
+/// Starts the process that becomes the command; returns its id. It gets `ours` to close and `theirs`
+/// to keep, in a descriptor table of its own.
+///
+/// # Errors
+/// Returns what clone(2) returns.
+pub(crate) fn start(
+    arguments: &Arguments,
+    ours: BorrowedFd<'_>,
+    theirs: BorrowedFd<'_>,
+) -> io::Result<i32> {
+    const SIGCHLD: usize = 17;
+    let (ours, theirs) = (ours.as_raw_fd(), theirs.as_raw_fd());
+    sys::spawn(begin, &STACK, SIGCHLD, (arguments.stack(), ours, theirs))
+}
+
+extern "C" fn begin(stack: *mut usize, ours: i32, theirs: i32, launcher: i32) -> ! {
+    // SAFETY: the initial stack pointer, which `start` passes on.
     let arguments = unsafe { Arguments::from_stack(stack) };
     // SAFETY: open in this process, which has its own descriptor table and nothing else to own it.
     drop(unsafe { OwnedFd::from_raw_fd(ours) });

@@ -1,4 +1,5 @@
-//! The launcher: splits in two, becomes the broker on one side and the confined command on the other.
+//! The launcher: splits, becomes the broker on one side and the confined command on the other; a third
+//! process watches over the broker.
 //!
 //! It parses no option and no policy. Every line here runs with the user's full rights and then
 //! turns into the sandbox, so there is little of it: no standard library, no allocation, no thread.
@@ -12,6 +13,7 @@ mod broker;
 mod command;
 mod confine;
 mod failure;
+mod guardian;
 mod plan;
 mod runtime;
 mod start;
@@ -46,14 +48,20 @@ fn launch(arguments: &Arguments) -> Result<core::convert::Infallible, Failure> {
     confine::drop_capabilities().map_err(|e| Failure("drop capabilities", e))?;
     let scope = confine::scope_signals();
     let (ours, theirs) = control_sockets().map_err(|e| Failure("socketpair", e))?;
-    let child = sys::spawn(command::begin, arguments.stack(), ours.as_fd(), theirs.as_fd())
-        .map_err(|e| Failure("clone", e))?;
+    let child =
+        command::start(arguments, ours.as_fd(), theirs.as_fd()).map_err(|e| Failure("clone", e))?;
     drop(theirs);
     io::fcntl_setfd(&ours, io::FdFlags::empty()).map_err(|e| Failure("control socket", e))?;
+    let guardian = match scope {
+        Ok(()) => guardian::start().map_err(|e| Failure("clone", e))?,
+        // Nothing will run.
+        Err(_) => 0,
+    };
     let handover = Handover {
         control: ours.as_raw_fd(),
         child,
         scope_errno: scope.err().map_or(0, Errno::raw_os_error),
+        guardian,
     };
     broker::execute(arguments, &handover)
 }

@@ -4,6 +4,7 @@
 
 use crate::arch::{self, Begin};
 use crate::vector::Vector;
+use core::cell::UnsafeCell;
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicBool, Ordering};
 use rustix::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -35,8 +36,25 @@ pub(crate) fn exit(status: i32) -> ! {
     }
 }
 
-/// Starts the process that becomes the command at `begin`, once; returns its id. It gets `stack`, and `ours`
-/// to close and `theirs` to keep, in a descriptor table of its own.
+/// The stack of a process that [`spawn`] makes, in .bss, where pages that stay unused cost nothing.
+/// Aligned as the architectures want it.
+#[repr(C, align(16))]
+pub(crate) struct Stack<const SIZE: usize> {
+    memory: UnsafeCell<[u8; SIZE]>,
+    is_used: AtomicBool,
+}
+
+// SAFETY: the memory is given to one process, and looked at by nobody else.
+unsafe impl<const SIZE: usize> Sync for Stack<SIZE> {}
+
+impl<const SIZE: usize> Stack<SIZE> {
+    pub(crate) const fn new() -> Self {
+        Self { memory: UnsafeCell::new([0; SIZE]), is_used: AtomicBool::new(false) }
+    }
+}
+
+/// Starts a process at `begin`, on a stack that nobody has used; returns its id. `signal` tells the
+/// launcher of its end, none if it is 0. The process gets `arguments` and the launcher's id.
 ///
 /// It shares this process's memory until one of the two executes another program, as vfork(2) has
 /// it, but neither waits for the other. Copying that memory, and copying again what both sides write
@@ -44,28 +62,51 @@ pub(crate) fn exit(status: i32) -> ! {
 /// stack, and `argv[0]`, which the child may need only when the broker has answered.
 ///
 /// # Errors
-/// Returns [`Errno::AGAIN`] or [`Errno::NOMEM`], [`Errno::BUSY`] the second time.
-pub(crate) fn spawn(
+/// Returns [`Errno::AGAIN`] or [`Errno::NOMEM`], [`Errno::BUSY`] if the stack is used.
+pub(crate) fn spawn<const SIZE: usize>(
     begin: Begin,
-    stack: *mut usize,
-    ours: BorrowedFd<'_>,
-    theirs: BorrowedFd<'_>,
+    stack: &'static Stack<SIZE>,
+    signal: usize,
+    (initial, first, second): (*mut usize, i32, i32),
 ) -> io::Result<i32> {
     const CLONE_VM: usize = 0x100;
-    const SIGCHLD: usize = 17;
-    /// Enough for the child, whose buffers are elsewhere. In .bss, where pages that
-    /// stay unused cost nothing.
-    static mut STACK: [u128; 4096] = [0; 4096];
-    static STARTED: AtomicBool = AtomicBool::new(false);
-    if STARTED.swap(true, Ordering::Relaxed) {
+    if stack.is_used.swap(true, Ordering::Relaxed) {
         return Err(Errno::BUSY);
     }
-    let top = (&raw mut STACK).wrapping_add(1);
+    let top = stack.memory.get().wrapping_add(1);
     let launcher = process::getpid().as_raw_nonzero().get();
-    let arguments = (stack, ours.as_raw_fd(), theirs.as_raw_fd(), launcher);
-    // SAFETY: nobody else uses the stack, since this is done once, and its elements are aligned to 16.
-    let result = unsafe { arch::clone(CLONE_VM | SIGCHLD, top, begin, arguments) };
+    let arguments = (initial, first, second, launcher);
+    // SAFETY: nobody else uses the stack, as was just seen, and it is aligned to 16.
+    let result = unsafe { arch::clone(CLONE_VM | signal, top, begin, arguments) };
     outcome(result).map(|child| i32::try_from(child).unwrap_or(i32::MAX))
+}
+
+/// Blocks every signal that can be blocked (rt_sigprocmask(2)).
+///
+/// # Errors
+/// Returns what the kernel returns.
+pub(crate) fn block_signals() -> io::Result<()> {
+    const SIG_BLOCK: usize = 0;
+    let all = u64::MAX;
+    let arguments = [SIG_BLOCK, (&raw const all) as usize, 0, size_of_val(&all), 0];
+    // SAFETY: the pointer and the size are those of a live set of signals.
+    unsafe { syscall(arch::RT_SIGPROCMASK, arguments) }.map(drop)
+}
+
+/// Waits for a blocked signal (rt_sigtimedwait(2)).
+pub(crate) fn wait_for(signal: process::Signal) {
+    let set = 1u64 << (signal.as_raw() - 1);
+    let arguments = [(&raw const set) as usize, 0, 0, size_of_val(&set), 0];
+    // Interrupted, it returns too early: what was waited for is looked at in any case.
+    // SAFETY: the pointer and the size are those of a live set of signals; the rest may be null.
+    let _ = unsafe { syscall(arch::RT_SIGTIMEDWAIT, arguments) };
+}
+
+/// kill(2) of everything that this process can signal.
+pub(crate) fn kill_all() {
+    let signal = process::Signal::KILL.as_raw().cast_unsigned() as usize;
+    // SAFETY: takes integers.
+    let _ = unsafe { syscall(arch::KILL, [usize::MAX, signal, 0, 0, 0]) };
 }
 
 /// execve(2). Returns only if it failed.
@@ -76,6 +117,18 @@ pub(crate) fn execve(path: &CStr, argv: Vector, envp: Vector) -> Errno {
         Err(errno) => errno,
         Ok(_) => Errno::NOSYS,
     }
+}
+
+/// Closes all descriptors (close_range(2)).
+///
+/// # Safety
+/// Nothing in this process may use or own one any more.
+///
+/// # Errors
+/// Returns what the kernel returns.
+pub(crate) unsafe fn close_all() -> io::Result<()> {
+    // SAFETY: takes integers; the rest is the caller's contract.
+    unsafe { syscall(arch::CLOSE_RANGE, [0, u32::MAX as usize, 0, 0, 0]) }.map(drop)
 }
 
 /// close_range(2) with CLOSE_RANGE_CLOEXEC (Linux 5.11): what the command must not inherit closes

@@ -4,7 +4,9 @@
 
 use nix::libc;
 use nix::sys::signal::{SigHandler, Signal, signal};
+use nix::sys::wait::{WaitPidFlag, waitpid};
 use rustix::io::{self, Errno};
+use rustix::process::Pid;
 
 /// kill(2) for any signal number, also those that have no name.
 ///
@@ -25,4 +27,10 @@ pub(crate) fn reset(number: Signal) -> io::Result<()> {
     // SAFETY: the default disposition runs no handler.
     let former = unsafe { signal(number, SigHandler::SigDfl) };
     former.map(drop).map_err(|errno| Errno::from_raw_os_error(errno as i32))
+}
+
+/// Waits for a child of whose end no signal tells (clone(2)).
+pub(crate) fn reap_clone(child: Pid) {
+    let child = nix::unistd::Pid::from_raw(child.as_raw_nonzero().get());
+    while waitpid(child, Some(WaitPidFlag::__WCLONE)) == Err(nix::errno::Errno::EINTR) {}
 }

@@ -5,7 +5,7 @@
 //! landlock(7).
 
 use super::signals::Signals;
-use crate::kernel::kill::send;
+use crate::kernel::kill::{self, send};
 use common::wire::Handover;
 use nix::libc;
 use rustix::fd::{AsFd, BorrowedFd};
@@ -23,6 +23,8 @@ const TEARDOWN_LIMIT: Duration = Duration::from_secs(10);
 pub(crate) struct Family {
     command: Pid,
     signals: Signals,
+    /// What ends the sandbox if the broker does not; see `guardian` of the launcher.
+    guardian: Option<Pid>,
     /// The signal scope D0 is in force, as the launcher saw.
     scoped: bool,
     /// The signal that the command is stopped by.
@@ -44,7 +46,8 @@ impl Family {
         let scoped = handover.scope_errno == 0;
         // What is made for a target has the target's umask, which is computed.
         let umask = process::umask(Mode::empty());
-        Ok(Self { command, signals, scoped, stopped_by: None, status: None, umask })
+        let guardian = Pid::from_raw(handover.guardian);
+        Ok(Self { command, signals, guardian, scoped, stopped_by: None, status: None, umask })
     }
 
     /// The umask that the command started with. The broker's own is empty.
@@ -115,7 +118,15 @@ impl Family {
             wait_readable(&self.signals, Duration::from_millis(100));
             let _ = self.signals.forward(None);
         }
+        self.dismiss_guardian();
         true
+    }
+
+    /// It has nothing to guard any more, and has gone by the time at which it is reaped.
+    fn dismiss_guardian(&self) {
+        if let Some(guardian) = self.guardian {
+            let _ = process::kill_process(guardian, process::Signal::KILL);
+        }
     }
 
     fn kill_all(&self) {
@@ -137,6 +148,16 @@ impl Family {
                 Ok(None) => return false,
                 Err(_) => return true,
             }
+        }
+    }
+}
+
+impl Drop for Family {
+    /// Reaps the guardian: in a container, who adopts orphans may be a program that expects none.
+    fn drop(&mut self) {
+        self.dismiss_guardian();
+        if let Some(guardian) = self.guardian {
+            kill::reap_clone(guardian);
         }
     }
 }

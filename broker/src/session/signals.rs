@@ -49,7 +49,8 @@ impl Signals {
     }
 
     /// Passes on to `command` what was sent to the broker alone. What the terminal sends, it sends
-    /// to the whole foreground process group, and the command has got it already.
+    /// to the whole foreground process group, and the command has got it already; but of its hang-up it
+    /// tells the leader of the session alone (__tty_hangup in drivers/tty/tty_io.c).
     ///
     /// # Errors
     /// Returns what reading the descriptor returns.
@@ -66,7 +67,9 @@ impl Signals {
                 libc::SIGCONT => self.told_to_stop.set(false),
                 _ => {}
             }
-            if number == libc::SIGCHLD || info.ssi_code == SI_KERNEL || own {
+            let hang_up = matches!(number, libc::SIGHUP | libc::SIGCONT) && leads_session();
+            let from_terminal = info.ssi_code == SI_KERNEL && !hang_up;
+            if number == libc::SIGCHLD || from_terminal || own {
                 continue;
             }
             if let Some(command) = command {
@@ -87,6 +90,11 @@ impl AsFd for Signals {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.descriptor.as_fd()
     }
+}
+
+/// Whether the broker is the leader of its session, as under tmux, sshd or an editor's terminal.
+fn leads_session() -> bool {
+    rustix::process::getsid(None) == Ok(rustix::process::getpid())
 }
 
 fn errno(errno: nix::errno::Errno) -> Errno {

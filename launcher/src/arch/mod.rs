@@ -23,5 +23,5 @@ pub(crate) const LANDLOCK_ADD_RULE: usize = 445;
 pub(crate) const LANDLOCK_RESTRICT_SELF: usize = 446;
 
 /// Where a process begins that [`clone`] makes: the initial stack pointer of its program, two
-/// descriptors, and the id of its parent.
+/// numbers that are its own to interpret, and the id of its parent.
 pub(crate) type Begin = extern "C" fn(*mut usize, i32, i32, i32) -> !;

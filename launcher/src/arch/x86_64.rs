@@ -6,6 +6,9 @@ use core::arch::asm;
 pub(crate) const CLONE: usize = 56;
 pub(crate) const EXECVE: usize = 59;
 pub(crate) const EXIT_GROUP: usize = 231;
+pub(crate) const KILL: usize = 62;
+pub(crate) const RT_SIGPROCMASK: usize = 14;
+pub(crate) const RT_SIGTIMEDWAIT: usize = 128;
 pub(crate) const SECCOMP: usize = 317;
 
 /// Defines where the kernel starts: the stack holds argc, argv, envp (supplement 3.4.1). `$entry` gets its

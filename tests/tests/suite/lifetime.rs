@@ -319,6 +319,116 @@ fn a_signalled_sandbox_leaves_no_daemon() {
     assert_eq!(sandbox.read("work/beat").len(), size, "the daemon outlived the command");
 }
 
+/// Leaves a daemon, an orphan and a command that has given up its death signal, each of which writes to a
+/// file of its own, and says so.
+const SURVIVORS: &str = "
+beat() { while :; do echo x >> $1; sleep 0.02; done; }
+export -f beat
+setsid bash -c 'beat daemon' & (bash -c 'beat orphan' &)
+exec python3 -c '
+import ctypes, time
+ctypes.CDLL(None).prctl(1, 0)
+print(\"ready\", flush=True)
+while True: open(\"command\", \"a\").write(\"x\"); time.sleep(0.02)'
+";
+
+fn is_growing(sandbox: &Sandbox, name: &str) -> bool {
+    let size = || fs::metadata(sandbox.path("work").join(name)).map_or(0, |stat| stat.len());
+    let before = size();
+    std::thread::sleep(Duration::from_millis(200));
+    size() > before
+}
+
+#[test]
+fn a_killed_landstrip_leaves_nothing_running() {
+    for_each_user(|user| {
+        for kills_group in [false, true] {
+            let sandbox = Sandbox::of(user).allow_write(".");
+            // A process group of its own, as harnesses make one to kill.
+            let mut words: Vec<_> = ["setsid", "--wait"].map(Into::into).into();
+            words.extend(sandbox.command_line());
+            words.extend(["--", "bash", "-c", SURVIVORS].map(Into::into));
+            let mut running =
+                sandbox.spawn_outside(if kills_group { words } else { words.split_off(2) });
+            running.expect("ready");
+            for name in ["daemon", "orphan", "command"] {
+                assert!(is_growing(&sandbox, name), "{name} runs while landstrip does");
+            }
+            let pid = running.pid().cast_signed();
+            if kills_group {
+                let children =
+                    fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
+                let leader: i32 = children.trim().parse().unwrap();
+                let group = nix::unistd::Pid::from_raw(-leader);
+                nix::sys::signal::kill(group, Signal::SIGKILL).unwrap();
+            } else {
+                running.signal(Signal::SIGKILL);
+            }
+            running.wait();
+            for name in ["daemon", "orphan", "command"] {
+                assert!(!is_growing(&sandbox, name), "{name} outlived landstrip");
+            }
+        }
+    });
+}
+
+/// Runs the rest of its arguments on a terminal of their own, closes that once they are ready, and says
+/// how they ended.
+const HANG_UP: &str = "
+import os, pty, sys, time
+child, terminal = pty.fork()
+if child == 0: os.execvp(sys.argv[1], sys.argv[1:])
+seen = b''
+while b'ready' not in seen: seen += os.read(terminal, 100)
+os.close(terminal)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+";
+
+#[test]
+fn a_terminal_that_is_closed_ends_the_command() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_write(".").timeout(Duration::from_secs(10));
+        let waits = "setsid bash -c 'for i in {1..100}; do echo x >> daemon; sleep 0.02; done' & \
+                     until test -s daemon; do sleep 0.02; done; echo rea\"\"dy; sleep 20";
+        let ignores = "trap '' HUP; echo rea\"\"dy; sleep 0.5; echo went on > proof; exit 3";
+        let run = |inside: bool, script: &str| {
+            let mut words: Vec<std::ffi::OsString> =
+                ["python3", "-c", HANG_UP].map(Into::into).into();
+            if inside {
+                words.extend(sandbox.command_line());
+                words.push("--".into());
+            }
+            words.extend(["bash", "-c", script].map(Into::into));
+            sandbox.run_outside(words).stdout
+        };
+        assert_eq!(run(true, waits), "129\n");
+        assert!(!is_growing(&sandbox, "daemon"), "it outlived the terminal");
+        fs::remove_file(sandbox.path("work/daemon")).unwrap();
+        assert_eq!(run(false, waits), "-1\n");
+        assert!(is_growing(&sandbox, "daemon"), "outside it does");
+        for inside in [false, true] {
+            let _ = fs::remove_file(sandbox.path("work/proof"));
+            assert_eq!(run(inside, ignores), "3\n", "who ignores the hang-up goes on");
+            assert_eq!(sandbox.read("work/proof"), "went on\n");
+        }
+    });
+}
+
+#[test]
+fn a_terminal_that_script_leaves_ends_the_command() {
+    let sandbox = Sandbox::new().allow_write(".");
+    let line = sandbox.command_line();
+    let line: Vec<_> = line.iter().map(|word| word.to_string_lossy()).collect();
+    let beat = "while :; do echo x >> beat; sleep 0.02; done";
+    let command = format!("exec {} -- sh -c '{beat}'", line.join(" "));
+    let running = sandbox.spawn_outside(["script", "-qec", command.as_str(), "/dev/null"]);
+    assert!(eventually(|| sandbox.path("work/beat").exists()));
+    assert!(is_growing(&sandbox, "beat"), "it runs while script does");
+    running.signal(Signal::SIGKILL);
+    running.wait();
+    assert!(!is_growing(&sandbox, "beat"), "it outlived the terminal");
+}
+
 #[test]
 fn orphans_are_reaped_while_the_command_runs() {
     let sandbox = Sandbox::new();
