@@ -3,6 +3,95 @@
 //! It runs as the process that the caller started, with the launcher's arguments: the launcher
 //! clones itself, one side becomes the broker, the other waits for the plan and becomes the command.
 //!
+//! # The rooms
+//!
+//! A room is a folder of a subject. Each imports only from those above it in this list, which a test
+//! holds; data walks one way, down the list at launch, and through [`call`], [`files`] or [`sockets`]
+//! to [`answer`] for each call.
+//!
+//! | room | what it owns | what it never does |
+//! |---|---|---|
+//! | [`rules`] | the matchers: paths, patterns, addresses, kinds of sockets | see a file system |
+//! | [`kernel`] | the notifications, the target's memory, descriptors and credentials, objects held; all unsafe code | know policy or reports |
+//! | [`policy`] | from policy files to a resolved policy; [`policy::keys`] is the one table of keys | act |
+//! | [`cli`] | options and the help | read a policy |
+//! | [`report`] | denials, where they go, and why landstrip gave up | decide |
+//! | [`call`] | what a notified call asks for, and what decides it | make a system call |
+//! | [`files`] | verdicts on paths and metadata; what the broker does instead of the kernel | answer |
+//! | [`sockets`] | verdicts on addresses; connects, binds and messages made for the command | answer |
+//! | [`compile`] | the Landlock ruleset, the view, the plan; what is protected whatever the policy says | serve |
+//! | [`domains`] | the broker's side of `landstrip-proxy` | speak HTTP or SOCKS |
+//! | [`answer`] | the threads, and the only place from which answers leave | judge |
+//! | [`session`] | the story of a run; [`session::sandbox`] tells it: load, protect, compile, launch, serve, report | |
+//!
+//! The filter is a crate of its own, `landstrip-filter` in `broker/filter`, with one table of what happens
+//! to every system call and why; the build script compiles it for each kind of policy.
+//!
+//! # Who decides
+//!
+//! Every system call of the command meets up to three judges.
+//!
+//! 1. **The filter** sees registers. It allows, refuses, or notifies, by the rows of its table.
+//! 2. **Landlock** sees objects. At launch `compile/grants.rs` traverses what may be written and read, and
+//!    gives Landlock a rule for each tree in which no other rule of the policy can apply. What is left,
+//!    the directories on the way to a denied path and the places where a glob could match, gets none.
+//! 3. **The broker** sees what the filter notifies: calls that Landlock does not know (metadata, socket
+//!    addresses), and calls on files that Landlock may refuse though the policy allows them.
+//!
+//! [`files::view::View`] knows of each path what the rules say and whether Landlock was told
+//! ([`files::view::Decider`]).
+//!
+//! # When a call continues
+//!
+//! A notified call that is let through is executed by the kernel with what memory holds *then*: another
+//! thread of the command can have changed it since the broker looked. So a look at memory must never be the
+//! reason to let a call through. The types hold this:
+//!
+//! - [`call::decode::Call`] sorts each call by what decides it. One that **memory** decides
+//!   ([`call::decode::MemoryCall`]: addresses, messages, metadata) has verdicts without a way to continue: it
+//!   is performed on the broker's own copy, or refused.
+//! - One that **registers** decide can: nothing changes the registers of a thread that waits
+//!   ([`call::decode::RegisterVerdict`]).
+//! - A call on **files** can only with a word for what Landlock is relied on ([`files::verdict::Relied`]):
+//!
+//! | relied on | why it is safe, though the path may change after the look |
+//! |---|---|
+//! | `Alone` | the policy has nothing that Landlock does not know, or it is an object that the broker cannot open for another |
+//! | `Granted` | Landlock grants no more than the rules allow; what the path leads to by then, it judges |
+//! | `DeniedAnyway` | Landlock was told nothing of it, and refuses; so it does wherever the path leads by then, unless that is allowed |
+//! | `Futile` | the kernel refuses such arguments; should they be others by then, Landlock judges |
+//! | `OutOfSight` | the broker cannot look as the target would; Landlock grants what it was told at launch |
+//!
+//! In all five Landlock decides, and it was told nothing that the rules do not allow. Not among them is an
+//! error found on the way: what was missing may have been made since, for the broker alone to change. Then
+//! the error is the answer. There is one exception to "no more than the rules": where a path may not be read
+//! inside of what may be written, Landlock has to let the tree be read (`files/opens.rs` says why), and there
+//! every open that can read is the broker's, with a verdict that cannot continue.
+//!
+//! What is read under a thread's id is the target's own only if it still waits afterwards. So everything that
+//! acts for a target takes a [`kernel::request::Confirmed`], which only that check makes; and an answer consumes
+//! the [`kernel::request::Request`], so that there is one.
+//!
+//! # The life of an openat
+//!
+//! 1. The filter allows it if the policy denies no reads and the flags, a register, ask for reading only;
+//!    else it notifies.
+//! 2. [`answer::crew`]: the thread whose turn it is receives it; [`call::decode`] makes it a
+//!    [`call::decode::FileCall::Open`] with a [`call::how::OpenHow`].
+//! 3. [`answer::answers`] hands it to [`files::judge::Judge::judge`]. If Landlock knows all of this policy's
+//!    rules, it is let through and only looked at for the report ([`files::observe`]).
+//! 4. Else the path is copied and followed for the target ([`files::path`]; [`files::walk`] where proc(5) is
+//!    concerned), and what is there is held: an object (O_PATH), or the directory that it would be made in.
+//!    `files/opens.rs` asks the view about the names of what is held.
+//! 5. The verdict is a word for Landlock, or a [`files::task::Task`]: open, create, truncate, refuse.
+//! 6. A task is performed once the target is confirmed to wait still, with the target's rights
+//!    ([`kernel::rights`]), on what is held: whatever the path names meanwhile does not matter. A file that another
+//!    thread made first sends it back to step 4.
+//! 7. [`answer::answers`] puts the descriptor into the target, or says the error, or lets the call through and
+//!    has [`files::observe`] report what Landlock refused.
+//!
+//! # The start
+//!
 //! The C library calls `main`, without Rust's own start-up in between. That asks where the stack
 //! ends, which makes the C library read and parse /proc/self/maps, and readies a report of stack
 //! overflows: with the memory that this touches, a tenth of a millisecond of every launch. What
@@ -16,6 +105,8 @@ mod cli;
 mod compile;
 mod domains;
 mod files;
+#[cfg(test)]
+mod house;
 mod kernel;
 mod policy;
 mod report;
