@@ -82,6 +82,19 @@ pub(super) fn environment(
     changes.into_iter().map(|(name, value)| (OsStr::new(name).into(), value)).collect()
 }
 
+/// Where everything is refused, asking again is never of use: tools that would, for up to a minute, are
+/// told not to.
+pub(super) fn without_retries() -> impl Iterator<Item = Change> {
+    const RETRIES: [&str; 5] = [
+        "CARGO_NET_RETRY",
+        "PIP_RETRIES",
+        "UV_HTTP_RETRIES",
+        "YARN_HTTP_RETRY",
+        "npm_config_fetch_retries",
+    ];
+    RETRIES.into_iter().map(|name| (OsStr::new(name).into(), Some("0".into())))
+}
+
 /// `ProxyCommand=...` in quotes for the shell that git starts; inside, ssh replaces `%` words and
 /// starts a shell of its own (ssh_config(5)).
 fn ssh_option(program: &Path, socks: u16) -> OsString {

@@ -7,7 +7,8 @@
 use super::clients::Clients;
 use super::environment::{self, Change};
 use super::ports::Port;
-use super::{setup, upstream};
+use super::setup;
+use super::upstream::{self, Upstreams};
 use crate::kernel::inherited;
 use crate::policy::callers::CallerProxies;
 use crate::policy::resolve::Network;
@@ -41,6 +42,8 @@ pub(crate) struct Proxy {
     callers: CallerProxies,
     /// What the command reaches without the proxy.
     direct: Vec<&'static str>,
+    /// No host is permitted.
+    refuses_all: bool,
     /// Everything that there may be something to do about, as one descriptor.
     events: OwnedFd,
     running: Mutex<Running>,
@@ -59,7 +62,13 @@ impl Proxy {
     /// # Errors
     /// As [`setup::check`], and [`Failure::Internal`] if a port cannot be bound.
     pub(crate) fn wanted(network: &Network) -> Result<Option<Self>, Failure> {
-        setup::is_wanted(network).then(|| Self::prepare(network)).transpose()
+        match (setup::has_domains(network), setup::refuses_all(network)) {
+            (true, _) => Self::prepare(network).map(Some),
+            // Without one everything is refused as well, as where a sandbox around this one lets
+            // nothing be bound.
+            (false, true) => Ok(Self::prepare(network).ok()),
+            (false, false) => Ok(None),
+        }
     }
 
     /// Binds the ports.
@@ -70,7 +79,11 @@ impl Proxy {
         let http = Port::bind(Language::Http, http, "httpProxyPort")?;
         let socks = Port::bind(Language::Socks, socks, "socksProxyPort")?;
         let own = [Some(http.number), Some(socks.number)];
-        let upstreams = upstream::choose(network, own, &upstream::is_served)?;
+        let upstreams = match setup::has_domains(network) {
+            true => upstream::choose(network, own, &upstream::is_served)?,
+            // Where nothing is permitted, nothing is asked of others.
+            false => Upstreams::default(),
+        };
         Ok(Self {
             // Beside the broker, never through PATH or a working directory.
             program: program.with_file_name("landstrip-proxy"),
@@ -78,6 +91,7 @@ impl Proxy {
             ports: [http, socks],
             callers: network.callers.clone(),
             direct: environment::direct(network),
+            refuses_all: setup::refuses_all(network),
             events: epoll::create(CreateFlags::CLOEXEC)
                 .map_err(|errno| Failure::system("proxy", errno))?,
             running: Mutex::default(),
@@ -218,7 +232,8 @@ impl Proxy {
         let set = environment::environment(ports, &self.program, &self.direct, &inherited);
         // What is removed and set as well is set.
         let removed = secret.iter().map(|name| (name.clone().into(), None));
-        removed.chain(set).collect()
+        let retries = environment::without_retries().filter(|_| self.refuses_all);
+        removed.chain(set).chain(retries).collect()
     }
 }
 

@@ -7,10 +7,20 @@ use crate::report::failure::Failure;
 use common::proxy::{SETUP_MAX, Setup};
 use common::wire::WireError;
 
-/// Whether the policy calls for the proxy.
-pub(crate) fn is_wanted(network: &Network) -> bool {
+/// Whether the policy names hosts that are reached through the proxy.
+pub(crate) fn has_domains(network: &Network) -> bool {
     let domains = [&network.allowed_domains, &network.denied_domains];
     !network.allow_network && domains.iter().any(|list| !list.is_empty())
+}
+
+/// Whether a proxy is to refuse everything, because the command may use no address at all. Most
+/// programs take the word of a proxy at once and try for minutes to look up a name, and only a proxy
+/// is told which host they want. Not beside servers of the command's own: some programs go through a
+/// proxy to those as well.
+pub(crate) fn refuses_all(network: &Network) -> bool {
+    let callers = [network.http_proxy_port, network.socks_proxy_port];
+    let uses_none = callers.iter().all(Option::is_none) && !network.allow_local_binding;
+    uses_none && !network.allow_network && !has_domains(network)
 }
 
 /// Checks what can be checked without binding ports; returns what is worth knowing.
@@ -18,7 +28,7 @@ pub(crate) fn is_wanted(network: &Network) -> bool {
 /// # Errors
 /// Returns [`Failure::Internal`] for what the proxy cannot do.
 pub(crate) fn check(network: &Network) -> Result<Option<String>, Failure> {
-    if !is_wanted(network) {
+    if !has_domains(network) {
         return Ok(None);
     }
     let own = upstream::own_ports(network, &upstream::is_served);

@@ -70,6 +70,13 @@ impl SocketKind {
 
     /// How a report names it.
     pub(crate) fn describe(self) -> Vec<u8> {
+        let is_internet = [libc::AF_INET, libc::AF_INET6].contains(&self.domain);
+        let is_udp =
+            self.kind == libc::SOCK_DGRAM && [0, libc::IPPROTO_UDP].contains(&self.protocol);
+        if is_internet && is_udp {
+            // What nearly everybody wants it for.
+            return b"name lookup (UDP)".to_vec();
+        }
         let domain = match self.domain {
             libc::AF_UNIX => "unix".to_owned(),
             libc::AF_INET => "inet".to_owned(),

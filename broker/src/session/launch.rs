@@ -121,13 +121,15 @@ fn uses_network(network: &Network) -> bool {
         || network.allow_all_unix_sockets
         || !network.allow_unix_sockets.is_empty()
         || ports.iter().any(Option::is_some)
-        || setup::is_wanted(network)
+        || setup::has_domains(network)
 }
 
 /// The filter that this policy needs.
 fn variant(policy: &Policy, unix: &UnixRules) -> Variant {
     let network = &policy.network;
-    let makes_sockets = uses_network(network) && target::duplicates_are_refused();
+    // Also to be refused by the proxy, which is no address that the policy gives.
+    let connects = uses_network(network) || setup::refuses_all(network);
+    let makes_sockets = connects && target::duplicates_are_refused();
     [
         (Variant::ALLOW_NETWORK, network.allow_network),
         (Variant::REPORT_READS, !policy.files.deny_read.is_empty()),

@@ -21,6 +21,7 @@ mod local;
 mod matrix;
 mod nested;
 mod network;
+mod offline;
 mod policy;
 mod presets;
 mod processes;

@@ -1,0 +1,111 @@
+//! No network: what asks for a host fails at once, and the report names it.
+
+use serde_json::json;
+use std::time::{Duration, Instant};
+use tests::raw::{FORBIDDEN, OK, answers, get, raw};
+use tests::{Origin, Sandbox, for_each_user};
+
+/// In which every tool has to give up.
+const LIMIT: Duration = Duration::from_secs(5);
+
+fn is_there(tool: &str) -> bool {
+    let found = Sandbox::new().sh_outside(&format!("command -v {tool}")).status == Some(0);
+    if !found {
+        eprintln!("SKIPPED: {tool} is not installed");
+    }
+    found
+}
+
+#[test]
+fn tools_that_fetch_end_at_once_and_the_report_names_the_host() {
+    for (tool, script, host) in [
+        ("curl", "curl -sS https://host.test/", "host.test:443"),
+        ("wget", "wget -q -O- http://host.test/", "host.test:80"),
+        ("git", "git clone -q https://host.test/a.git", "host.test:443"),
+        ("ssh", "git clone -q ssh://host.test/a.git", "host.test:22"),
+        (
+            "npm",
+            "npm install --registry https://host.test/ --cache $PWD/c left-pad",
+            "host.test:443",
+        ),
+        (
+            "pip",
+            "pip download -d $PWD --no-cache-dir --disable-pip-version-check \
+             --index-url https://host.test/simple x",
+            "host.test:443",
+        ),
+        (
+            "cargo",
+            "export CARGO_HOME=$PWD/c; cargo init -q --name x . && \
+             echo 'nosuch = { git = \"https://host.test/a.git\" }' >> Cargo.toml && cargo fetch",
+            "host.test:443",
+        ),
+        (
+            "go",
+            "GOPATH=$PWD GOCACHE=$PWD/c GOPROXY=https://host.test go mod download host.test/x@v1.0.0",
+            "host.test:443",
+        ),
+    ] {
+        if !is_there(tool) {
+            continue;
+        }
+        // A cargo of rustup's looks for its tool chain at home.
+        let sandbox = Sandbox::new().allow_write(".").trap();
+        let start = Instant::now();
+        let outcome = sandbox.sh(script);
+        let taken = start.elapsed();
+        outcome.fails();
+        assert!(taken < LIMIT, "{tool}: {taken:?} {outcome:#?}");
+        let report = json!({ "Network": ["connect", host, "proxy"] });
+        assert!(outcome.traps.contains(&report), "{tool}: {outcome:#?}");
+    }
+}
+
+#[test]
+fn the_proxy_refuses_everything_where_no_host_is_permitted() {
+    for_each_user(|user| {
+        let origin = Origin::new("hello");
+        let authority = format!("127.0.0.1:{}", origin.port());
+        for sandbox in [
+            Sandbox::of(user),
+            Sandbox::of(user).without_policy(),
+            Sandbox::of(user).allow_write("."),
+            Sandbox::of(user).deny_domains(["*.test"]),
+        ] {
+            answers(&raw(&sandbox, "http", get(&authority)), FORBIDDEN);
+        }
+        assert_eq!(origin.requests(), [""; 0]);
+        let twin = Sandbox::of(user).allow_domains([authority.as_str()]);
+        answers(&raw(&twin, "http", get(&authority)), OK);
+    });
+}
+
+#[test]
+fn a_name_lookup_is_reported_as_one() {
+    let sandbox = Sandbox::new().trap();
+    let outcome = sandbox.run(["getent", "ahosts", "host.test"]);
+    outcome.fails();
+    let report = json!({ "Network": ["connect", "name lookup (UDP)", "seccomp"] });
+    assert!(outcome.traps.contains(&report), "{outcome:#?}");
+    let twin = Sandbox::new().trap().run(["getent", "ahosts", "127.0.0.1"]);
+    twin.succeeds();
+    assert!(!twin.traps.contains(&report), "{twin:#?}");
+}
+
+/// An upstream that is never asked needs no protocol that is built.
+#[test]
+fn a_caller_proxy_that_cannot_be_gone_through_does_not_matter_without_network() {
+    let url = "https://me:s3cret@proxy.test:443";
+    let outcome = Sandbox::new().env("HTTPS_PROXY", url).sh("echo $HTTPS_PROXY");
+    outcome.succeeds();
+    assert!(outcome.stdout.starts_with("http://127.0.0.1:"), "{outcome:#?}");
+}
+
+#[test]
+fn the_caller_keeps_its_own_proxies_where_they_can_be_reached() {
+    let url = "http://proxy.test:3128";
+    let open = Sandbox::new().allow_network().env("HTTPS_PROXY", url).sh("echo $HTTPS_PROXY");
+    assert_eq!(open.stdout.trim(), url, "{open:#?}");
+    let own = Sandbox::new().http_proxy_port(8080).env("HTTPS_PROXY", url).sh("echo $HTTPS_PROXY");
+    assert_eq!(own.stdout.trim(), url, "{own:#?}");
+}
