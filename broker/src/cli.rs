@@ -109,6 +109,9 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Com
             Arg::Short('V') | Arg::Long("version") => return Ok(Command::Version),
             Arg::Short('p') | Arg::Long("policy") => {
                 let value = parser.value().map_err(unusable)?;
+                if let Some(error) = one_dash('p', &value.to_string_lossy()) {
+                    return Err(error);
+                }
                 add_policy(&mut invocation.policies.sources, value)?;
             }
             Arg::Long("format") => {
@@ -127,7 +130,11 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Com
                 tool = Some(argv_length - after_tool - 1);
                 break;
             }
-            Arg::Short(letter) => return Err(unknown_option(&format!("-{letter}"))),
+            Arg::Short(letter) => {
+                let rest = parser.optional_value().unwrap_or_default();
+                let error = one_dash(letter, &rest.to_string_lossy());
+                return Err(error.unwrap_or_else(|| unknown_option(&format!("-{letter}"))));
+            }
             Arg::Long(word) => return Err(unknown_option(&format!("--{word}"))),
         }
     }
@@ -178,6 +185,13 @@ fn trap_fd(value: &OsString) -> Result<RawFd, UsageError> {
             value.to_string_lossy()
         ))),
     }
+}
+
+/// The error of a long option that was written with one dash, if that is what its letter and the rest are.
+fn one_dash(letter: char, rest: &str) -> Option<UsageError> {
+    let word = format!("{letter}{}", rest.split_once('=').map_or(rest, |(name, _)| name));
+    let long = LONG_OPTIONS.into_iter().find(|long| long[2..] == word)?;
+    Some(UsageError(format!("unknown option '-{word}', did you mean '{long}'?")))
 }
 
 fn unknown_option(option: &str) -> UsageError {
@@ -300,6 +314,10 @@ mod tests {
             (&["--bogus", "x"], "unknown option '--bogus'"),
             (&["--polcy", "x"], "unknown option '--polcy', did you mean '--policy'?"),
             (&["-x", "x"], "unknown option '-x'"),
+            (&["-policy", "x", "x"], "unknown option '-policy', did you mean '--policy'?"),
+            (&["-policy=x", "x"], "did you mean '--policy'?"),
+            (&["-check"], "unknown option '-check', did you mean '--check'?"),
+            (&["-trap-fd=3", "x"], "did you mean '--trap-fd'?"),
             (&["-p"], "option '-p' needs a value"),
             (&["--policy"], "option '--policy' needs a value"),
             (&["-p", "", "x"], "--policy needs a file"),

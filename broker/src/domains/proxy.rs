@@ -19,6 +19,7 @@ use common::proxy::{Language, Refused};
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{self, Access};
 use rustix::io::{self, Errno};
 use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 use std::ffi::OsStr;
@@ -185,6 +186,9 @@ impl Proxy {
         }
         epoll::add(&self.events, &control, NO_DATA, EventFlags::IN)?;
         inherited::keep_from_children()?;
+        // A child that cannot execute it is waited for by the standard library, which panics if the main
+        // thread was faster.
+        fs::access(&self.program, Access::EXEC_OK)?;
         // The standard library gives the child an empty signal mask. It is reaped with all others.
         Command::new(&self.program)
             .env_clear()

@@ -83,12 +83,40 @@ fn parse_json(text: &str) -> Result<Node, SyntaxError> {
     NodeSeed { counted: Some(&line) }
         .deserialize(&mut deserializer)
         .and_then(|node| deserializer.end().map(|()| node))
-        .map_err(|error| {
-            let message = error.to_string();
-            let position = format!(" at line {} column {}", error.line(), error.column());
-            let message = message.strip_suffix(&position).unwrap_or(&message);
-            SyntaxError { line: Some(line.get()), message: one_line(message) }
+        .map_err(|error| SyntaxError {
+            line: Some(line.get()),
+            message: json_message(text, &error),
         })
+}
+
+/// What is wrong, for the author of a policy; the parser's own texts speak to programmers.
+fn json_message(text: &str, error: &serde_json::Error) -> String {
+    // The parser may have looked at the character before it knew.
+    let line = text.lines().nth(error.line().saturating_sub(1)).unwrap_or_default();
+    let is_at = |word| {
+        (1..=2).any(|back| {
+            let at = error.column().saturating_sub(back);
+            line.get(at..).is_some_and(|rest: &str| rest.starts_with(word))
+        })
+    };
+    if ["//", "/*", "#"].into_iter().any(is_at) {
+        return "comments are not JSON; leave them out, or write the policy in YAML".to_owned();
+    }
+    let message = error.to_string();
+    let position = format!(" at line {} column {}", error.line(), error.column());
+    let message = message.strip_suffix(&position).unwrap_or(&message);
+    match message {
+        "trailing comma" => "leave out the comma that nothing follows".to_owned(),
+        "key must be a string" => "write keys in double quotes".to_owned(),
+        "expected value" => "expected a value; write texts in double quotes".to_owned(),
+        "invalid escape" => "write a backslash in a text as '\\\\'".to_owned(),
+        "EOF while parsing an object" => {
+            "it ends before an object does; a '}' is missing".to_owned()
+        }
+        "EOF while parsing a list" => "it ends before an array does; a ']' is missing".to_owned(),
+        "EOF while parsing a string" => "it ends before a text does; a '\"' is missing".to_owned(),
+        _ => one_line(message),
+    }
 }
 
 /// Hands out a text byte by byte and counts the lines, since `serde_json` tells the position of an error but
@@ -138,7 +166,7 @@ fn parse_yaml(text: &str) -> Result<Node, SyntaxError> {
     })
 }
 
-/// What is wrong, for the author of a policy; the parser's own texts speak to programmers.
+/// As [`json_message`].
 fn yaml_message(error: &serde_saphyr::Error) -> String {
     use serde_saphyr::{Error, budget::BudgetBreach};
 
@@ -156,8 +184,27 @@ fn yaml_message(error: &serde_saphyr::Error) -> String {
                 format!(" at line {}, column {}", location.line(), location.column())
             });
             let text = position.and_then(|p| text.strip_suffix(&p)).unwrap_or(&text);
-            one_line(text)
+            let text = one_line(text);
+            match yaml_advice(&text) {
+                Some(advice) => format!("{text}; {advice}"),
+                None => text,
+            }
         }
+    }
+}
+
+/// What the authors of policies mostly did when the parser says `text`.
+fn yaml_advice(text: &str) -> Option<&'static str> {
+    let is = |words: &str| text.contains(words);
+    match () {
+        () if is("tabs disallowed") => Some("indent by blanks"),
+        () if is("unknown value") || is("alias") => Some("write a glob in quotes: '*.key'"),
+        () if is("unsupported tag") || is("unexpected character") => {
+            Some("write a text that begins with such a character in quotes")
+        }
+        () if is("did not find expected key") => Some("indent a key as those beside it"),
+        () if is("quoted scalar") => Some("is a quote missing?"),
+        () => None,
     }
 }
 

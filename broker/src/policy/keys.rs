@@ -250,6 +250,9 @@ pub(crate) fn unknown(name: &str, object: &str) -> String {
         let home = if home.is_empty() { "the top level" } else { home };
         return format!("unknown key '{shown}' here: it belongs in {home}");
     }
+    if let Some((object, key)) = KEYS.iter().find(|key| key.path == name).map(Key::place) {
+        return format!("unknown key '{shown}': write '{key}' inside the object '{object}'");
+    }
     let ignored = KEYS.iter().filter(|key| matches!(key.value, Ignored)).map(Key::place);
     let here = places().chain(ignored).filter(|(home, _)| *home == object).map(|(_, name)| name);
     match nearest(name, here) {

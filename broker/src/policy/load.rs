@@ -265,12 +265,7 @@ mod tests {
         for (file, at, line, expected) in [
             ("self.yaml", "self.yaml", 1, "'./self.yaml' extends itself by this"),
             ("a.yaml", "b.yaml", 1, "'./link.yaml' extends itself by this"),
-            (
-                "preset.yaml",
-                "preset.yaml",
-                1,
-                "no preset is called 'agnet': the nearest is 'agent'",
-            ),
+            ("preset.yaml", "preset.yaml", 1, "no preset is called 'agnet': did you mean 'agent'?"),
             ("variable.yaml", "variable.yaml", 1, "write '~/x.yaml' for"),
             ("empty.yaml", "empty.yaml", 1, "empty name"),
             ("gone.yaml", "gone.yaml", 2, "gone.json: No such file"),
@@ -297,7 +292,7 @@ mod tests {
         }
         let sources = vec![Source::Preset("policy".to_owned())];
         let error = load(&Selection { sources, format: None }, &caller(&dir, &[])).unwrap_err();
-        assert!(error.message.contains("a file is './policy'"), "{error}");
+        assert!(error.message.contains("A file is written './policy'"), "{error}");
     }
 
     #[test]

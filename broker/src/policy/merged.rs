@@ -7,7 +7,9 @@ use super::keys::{Item, Written};
 use super::locate::{LocateError, Located, locate, locate_in};
 use super::parse::parse;
 use super::{presets, unexpanded};
+use crate::report::errno::strerror;
 use rustix::fs::OFlags;
+use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read};
@@ -58,8 +60,9 @@ impl<'a> Merged<'a> {
     /// # Errors
     /// Returns the first [`PolicyError`], of what it extends too.
     pub(crate) fn add_file(&mut self, path: &Path, trust: Trust) -> Result<(), PolicyError> {
-        let read = read_file(path, trust)
-            .map_err(|error| PolicyError::in_file(path, format!("cannot read policy: {error}")))?;
+        let read = read_file(path, trust).map_err(|error| {
+            PolicyError::in_file(path, format!("cannot read policy: {}", reason(&error)))
+        })?;
         self.add_read(path, read)
     }
 
@@ -83,8 +86,9 @@ impl<'a> Merged<'a> {
     /// As [`Merged::add_file`].
     pub(crate) fn add_stdin(&mut self) -> Result<(), PolicyError> {
         let file = Path::new(STDIN);
-        let bytes = read_limited(io::stdin().lock())
-            .map_err(|error| PolicyError::in_file(file, format!("cannot read policy: {error}")))?;
+        let bytes = read_limited(io::stdin().lock()).map_err(|error| {
+            PolicyError::in_file(file, format!("cannot read policy: {}", reason(&error)))
+        })?;
         let written = parse(&bytes, self.format.unwrap_or(Format::Json), file)?;
         self.add(file.to_owned(), written, &self.caller.cwd)?;
         // `-p - < policy.json`: the file is in force like one that was named.
@@ -156,8 +160,9 @@ impl<'a> Merged<'a> {
                 self.add_preset(text)
             }
             false => {
-                let read = read_file(&path, Trust::Found)
-                    .map_err(|reason| error(format!("cannot read {}: {reason}", path.display())))?;
+                let read = read_file(&path, Trust::Found).map_err(|cause| {
+                    error(format!("cannot read {}: {}", path.display(), reason(&cause)))
+                })?;
                 self.add_read(&path, read)
             }
         }
@@ -203,6 +208,11 @@ pub(crate) fn located(
     path: &Path,
 ) -> Result<Located, PolicyError> {
     result.map_err(|error| PolicyError::in_file(path, error.to_string()))
+}
+
+/// Why, without the number that the standard library adds.
+fn reason(error: &io::Error) -> String {
+    Errno::from_io_error(error).map_or_else(|| error.to_string(), strerror)
 }
 
 fn format_of(path: &Path) -> Format {

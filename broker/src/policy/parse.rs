@@ -22,6 +22,10 @@ pub(crate) fn parse(bytes: &[u8], format: Format, file: &Path) -> Result<Written
         line: error.line,
         field: None,
         message: match format {
+            Format::Json if looks_like_yaml(bytes) => {
+                let advice = "if it is YAML, call it .yaml or use --format yaml";
+                format!("not valid JSON: {}; {advice}", error.message)
+            }
             Format::Json => format!("not valid JSON: {}", error.message),
             Format::Yaml => format!("not valid YAML: {}", error.message),
         },
@@ -33,6 +37,14 @@ pub(crate) fn parse(bytes: &[u8], format: Format, file: &Path) -> Result<Written
     let mut written = Written::default();
     reader.keys_of(root, "", &mut written)?;
     Ok(written)
+}
+
+/// Whether the first line with something in it begins as a key in YAML does.
+fn looks_like_yaml(bytes: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(bytes);
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let first = lines.find(|line| !line.starts_with('#')).unwrap_or_default();
+    first == "---" || first.starts_with(char::is_alphabetic) && first.contains(':')
 }
 
 const BARE_TILDE: &str = "in YAML a bare ~ means null; write '~' in quotes for the home directory";
@@ -100,6 +112,7 @@ impl Reader {
         match node.value {
             Value::Object(entries) => Ok(entries),
             Value::Null | Value::Tilde => Ok(Vec::new()),
+            Value::Text(_) => Err(self.mismatch(&node, field, "an object, keys with ': '")),
             _ => Err(self.mismatch(&node, field, "an object")),
         }
     }
@@ -110,6 +123,9 @@ impl Reader {
             Value::Tilde => Err(self.origin(node.line, field).error(
                 "in YAML a bare ~ means null; write '~' in quotes for the home directory, [] for nothing",
             )),
+            Value::Text(text) if has_commas(&text) => Err(self
+                .origin(node.line, field)
+                .error("a comma separates nothing in a string; write an array, or an item a line")),
             Value::Text(text) => {
                 let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
                 Ok(lines
@@ -156,6 +172,9 @@ impl Reader {
         match node.value {
             Value::Null | Value::Tilde => Ok(None),
             Value::Bool(value) => Ok(Some(value)),
+            Value::Text(ref text) if text == "true" || text == "false" => {
+                Err(self.mismatch(node, field, "true or false, without quotes"))
+            }
             _ => Err(self.mismatch(node, field, "true or false")),
         }
     }
@@ -167,9 +186,19 @@ impl Reader {
                 Ok(port) if port > 0 => Ok(Some(port)),
                 _ => Err(self.mismatch(node, field, "a port from 1 to 65535")),
             },
+            Value::Text(ref text) if text.parse::<u16>().is_ok() => {
+                Err(self.mismatch(node, field, "a port from 1 to 65535, without quotes"))
+            }
             _ => Err(self.mismatch(node, field, "a port from 1 to 65535")),
         }
     }
+}
+
+/// Whether a list was written in one line, with commas.
+fn has_commas(text: &str) -> bool {
+    let begins_path = |c: char| c.is_whitespace() || matches!(c, '~' | '/' | '.' | '*');
+    let mut pairs = text.chars().zip(text.chars().skip(1));
+    pairs.any(|(first, second)| first == ',' && begins_path(second))
 }
 
 fn join(object: &str, key: &str) -> String {
@@ -280,7 +309,13 @@ ignoreViolations:
             (Format::Yaml, "# all\n# comments\n", 0, "", "the policy is empty"),
             (Format::Json, " \n", 1, "", "not valid JSON"),
             (Format::Json, "[]", 1, "", "expected an object, found an array"),
-            (Format::Yaml, "just text", 1, "", "expected an object, found string \"just text\""),
+            (
+                Format::Yaml,
+                "just text",
+                1,
+                "",
+                "expected an object, keys with ': ', found string \"just text\"",
+            ),
             (
                 Format::Json,
                 "{\"filesystem\":{\"allowWrite\":[\"a\",\n\"b\",\n3]}}",

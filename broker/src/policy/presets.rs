@@ -1,6 +1,6 @@
 //! The policies that come with landstrip. Each is a file in `presets`, and stands in the manual.
 
-use super::nearest::nearest;
+use super::nearest::near;
 use std::path::{Path, PathBuf};
 
 /// Their names and texts, in YAML.
@@ -26,8 +26,12 @@ pub(crate) fn is_name(word: &str) -> bool {
 pub(crate) fn find(name: &str) -> Result<&'static str, String> {
     let found = PRESETS.iter().find(|(known, _)| *known == name);
     found.map(|(_, text)| *text).ok_or_else(|| {
-        let near = nearest(name, PRESETS.iter().map(|(known, _)| *known)).unwrap_or_default();
-        format!("no preset is called '{name}': the nearest is '{near}'; a file is './{name}'")
+        let names = PRESETS.map(|(known, _)| known);
+        let advice = match near(name, names) {
+            Some(near) => format!("did you mean '{near}'?"),
+            None => format!("there are {}.", names.join(", ")),
+        };
+        format!("no preset is called '{name}': {advice} A file is written './{name}'")
     })
 }
 
@@ -56,7 +60,7 @@ mod tests {
         }
         assert!(find("agent").is_ok());
         let error = find("agnet").unwrap_err();
-        assert!(error.contains("nearest is 'agent'; a file is './agnet'"), "{error}");
+        assert!(error.contains("did you mean 'agent'? A file is written './agnet'"), "{error}");
         assert!(is_file(&file("agent")) && !is_file(Path::new("/p.json")));
     }
 }

@@ -1,7 +1,7 @@
-//! What a shell would have expanded in a path, and nothing does in a policy: a rule for a file called
-//! `$HOME` protects nothing, and says nothing. Pure.
+//! What a shell, or another program, would have taken apart in a path, and nothing does in a policy: a rule for
+//! a file called `$HOME` protects nothing, and says nothing. Pure.
 
-/// Checks that `text`, an item of a list of paths, begins with no variable and holds no list in braces.
+/// Checks that `text`, an item of a list of paths, begins with no variable, and holds no other list and no URL.
 /// Escaped by a backslash, `$` and `{` are meant as they are.
 ///
 /// # Errors
@@ -14,6 +14,14 @@ pub(crate) fn check(text: &str) -> Result<(), String> {
             _ => format!("write the path itself, or './{text}' for a file of that name"),
         };
         return Err(format!("nothing expands the variable in '{text}': {instead}"));
+    }
+    if text.contains("://") {
+        return Err(format!("'{text}' is a URL; write a path"));
+    }
+    if text.contains(":~/") {
+        return Err(format!(
+            "a colon separates nothing in '{text}': write each path as an item of its own"
+        ));
     }
     if let Some(items) = brace_list(text) {
         let items = items.join("', '");
@@ -84,6 +92,8 @@ mod tests {
             ("src/**/*.{js,ts}", "write 'src/**/*.js', 'src/**/*.ts', each"),
             ("x{1..9}", "write 'x1', 'x9', each"),
             ("a{,.bak}", "write 'a', 'a.bak', each"),
+            ("file:///etc/passwd", "is a URL"),
+            ("~/.ssh:~/.aws", "each path as an item of its own"),
             ("a{b,{c,d}}", "nothing expands the braces"),
         ] {
             let error = check(text).unwrap_err();

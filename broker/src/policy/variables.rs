@@ -78,7 +78,7 @@ fn wrong_name(name: &str) -> Option<String> {
     }
     match name {
         "" => Some("empty name of a variable".to_owned()),
-        _ if name.contains(char::is_whitespace) => Some(format!(
+        _ if name.contains(|c: char| c.is_whitespace() || c == ',') => Some(format!(
             "'{name}' is not the name of a variable: write each as an item of its own"
         )),
         _ if name.contains('\0') => Some("a name cannot contain a NUL byte".to_owned()),
@@ -123,6 +123,7 @@ mod tests {
         for (yaml, field, expected) in [
             ("environment: {deny: [$HOME]}", "environment.deny[0]", "without '$': 'HOME'"),
             ("environment: {allow: [A, 'B=1']}", "environment.allow[1]", "environment.set has"),
+            ("environment: {deny: 'A,B'}", "environment.deny[0]", "each as an item of its own"),
             ("environment: {deny: 'A B'}", "environment.deny[0]", "each as an item of its own"),
             ("environment: {deny: ['']}", "environment.deny[0]", "empty name"),
             ("environment: {deny: ['**']}", "environment.deny[0]", "write '*'"),

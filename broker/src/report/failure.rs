@@ -68,7 +68,8 @@ impl Failure {
                 print_line(&Trap::Internal(&pairs));
             }
             Self::Launch(tool, errno) => {
-                let message = strerror(*errno);
+                let advice = launch_advice(tool, *errno).unwrap_or_default();
+                let message = format!("{}{advice}", strerror(*errno));
                 print_line(&Trap::Launch(tool, message.as_bytes()));
             }
             Self::Internal(source, message) => {
@@ -89,6 +90,22 @@ impl From<PolicyError> for Failure {
     fn from(error: PolicyError) -> Self {
         Self::Policy(error)
     }
+}
+
+/// What to write instead of a tool that was meant for a shell.
+fn launch_advice(tool: &[u8], errno: Errno) -> Option<&'static str> {
+    const BUILT_IN: [&[u8]; 9] =
+        [b"alias", b"cd", b"eval", b"exec", b"export", b"set", b"source", b"ulimit", b"umask"];
+    if errno != Errno::NOENT {
+        return None;
+    }
+    if tool.iter().any(|byte| byte.is_ascii_whitespace() || b"|;&<>".contains(byte)) {
+        return Some(": tool and arguments are words of their own; for a shell, write sh -c '...'");
+    }
+    if tool.contains(&b'=') {
+        return Some(": to set a variable, write env NAME=VALUE tool");
+    }
+    BUILT_IN.contains(&tool).then_some(": it is a command of the shell; write sh -c '...'")
 }
 
 /// The step of the child in words that a user can act on.

@@ -19,6 +19,7 @@ mod fuzzing;
 mod lifetime;
 mod local;
 mod matrix;
+mod mistakes;
 mod nested;
 mod network;
 mod offline;

@@ -143,7 +143,7 @@ fn a_policy_adds_to_the_preset_that_it_extends() {
     under(&sandbox, policy, "touch .mcp.json").fails();
     under(&sandbox, "agent", "touch ../outside/other").fails();
     let error = sandbox.landstrip(["-p", "agnet", "touch", "made2"]);
-    error.is_error(125, "Internal", "no preset is called 'agnet': the nearest is 'agent'");
+    error.is_error(125, "Internal", "no preset is called 'agnet': did you mean 'agent'?");
     assert!(!sandbox.path("work/made2").exists());
 }
 

@@ -1,0 +1,175 @@
+//! What people get wrong, and the one line that each of them is told: what is wrong, and what to write.
+
+use tests::{Outcome, Sandbox, programs};
+
+/// One line and nothing else, of this kind, with these words; nothing ran.
+#[track_caller]
+fn told(sandbox: &Sandbox, outcome: &Outcome, (status, kind): (i32, &str), words: &[&str]) {
+    assert_eq!(outcome.stderr.lines().count(), 1, "{outcome:#?}");
+    for word in words {
+        outcome.is_error(status, kind, word);
+    }
+    assert!(!sandbox.path("work/made").exists(), "the tool ran: {outcome:#?}");
+}
+
+const POLICY: (i32, &str) = (125, "Internal");
+const USAGE: (i32, &str) = (2, "Usage");
+const LAUNCH: (i32, &str) = (127, "Launch");
+
+#[test]
+fn mistakes_in_a_policy() {
+    for (file, text, words) in [
+        // JSON.
+        ("a.json", "// rules\n{}", &["comments are not JSON", "YAML"][..]),
+        ("a.json", "{\"network\": {} /* later */}", &["comments are not JSON"]),
+        ("a.json", "{\"filesystem\":{\"allowWrite\":[\".\",]}}", &["leave out the comma"]),
+        ("a.json", "{'filesystem':{}}", &["write keys in double quotes"]),
+        ("a.json", "{filesystem:{}}", &["write keys in double quotes"]),
+        ("a.json", "{\"filesystem\":{\"allowWrite\":[.]}}", &["write texts in double quotes"]),
+        ("a.json", "{\"filesystem\":{\"allowWrite\":[\".\"]}", &["a '}' is missing"]),
+        ("a.json", "{\"filesystem\":{\"denyRead\":[\"a\\q\"]}}", &["write a backslash"]),
+        ("a.conf", "filesystem:\n  allowWrite: [.]\n", &["call it .yaml or use --format yaml"]),
+        ("a.json", "", &["the policy is empty"]),
+        ("a.json", "[\".\"]", &["expected an object, found an array"]),
+        // YAML.
+        ("a.yaml", "filesystem:\n\tallowWrite: [.]\n", &["indent by blanks", "\"line\":\"2\""]),
+        ("a.yaml", "filesystem:\nallowWrite: [.]\n", &["it belongs in filesystem"]),
+        ("a.yaml", "filesystem:\n  allowWrite [.]\n", &["expected an object, keys with ': '"]),
+        ("a.yaml", "filesystem:\n  allowWrite: [.]\n denyRead: [x]\n", &["as those beside it"]),
+        ("a.yaml", "filesystem:\n  denyRead:\n    - *.key\n", &["write a glob in quotes"]),
+        ("a.yaml", "filesystem:\n  denyRead: [~]\n", &["write '~' in quotes"]),
+        ("a.yaml", "filesystem:\n  denyRead:\n    - !x\n", &["in quotes"]),
+        ("a.yaml", "network:\n  allowNetwork: yes\n", &["expected true or false, found string"]),
+        ("a.yaml", "filesystem: {}\n---\nnetwork: {}\n", &["more than one document"]),
+        ("a.yaml", "filesystem:\n  - allowWrite: [.]\n", &["expected an object, found an array"]),
+        // Keys.
+        ("a.yaml", "filesytem: {}\n", &["the nearest known key is 'filesystem'"]),
+        ("a.yaml", "filesystem:\n  denywrites: []\n", &["the nearest known key is 'denyWrite'"]),
+        ("a.yaml", "filesystem.denyRead: [x]\n", &["write 'denyRead' inside the object 'filesys"]),
+        ("a.yaml", "allowedDomains: [a.org]\n", &["it belongs in network"]),
+        ("a.yaml", "credentials: {a: b}\n", &["deny the files with filesystem.denyRead"]),
+        ("a.json", "{\"network\":{},\"network\":{}}", &["duplicate key 'network'"]),
+        // Values.
+        ("a.json", "{\"filesystem\":{\"allowWrite\":true}}", &["an array of strings or a string"]),
+        (
+            "a.json",
+            "{\"filesystem\":{\"allowWrite\":[1]}}",
+            &["expected a string, found integer 1"],
+        ),
+        ("a.json", "{\"network\":{\"allowNetwork\":\"true\"}}", &["without quotes"]),
+        ("a.json", "{\"network\":{\"httpProxyPort\":\"3128\"}}", &["without quotes"]),
+        ("a.json", "{\"network\":{\"httpProxyPort\":0}}", &["a port from 1 to 65535"]),
+        ("a.yaml", "filesystem:\n  denyRead: ~/.ssh, ~/.aws\n", &["write an array"]),
+        ("a.yaml", "filesystem:\n  denyRead: ['~/.ssh:~/.aws']\n", &["as an item of its own"]),
+        ("a.yaml", "filesystem:\n  denyRead: [$HOME/.ssh]\n", &["write '~/.ssh'"]),
+        ("a.yaml", "filesystem:\n  denyRead: ['~/.{ssh,aws}']\n", &["write '~/.ssh', '~/.aws'"]),
+        ("a.yaml", "filesystem:\n  denyRead: [~root/.ssh]\n", &["'~user' is not supported"]),
+        ("a.yaml", "filesystem:\n  denyRead: ['']\n", &["empty path"]),
+        ("a.yaml", "filesystem:\n  denyRead: ['a[b']\n", &["without a closing ']'"]),
+        ("a.yaml", "filesystem:\n  denyRead: [a**]\n", &["must be a whole path component"]),
+        ("a.yaml", "filesystem:\n  allowWrite: ['file:///tmp']\n", &["is a URL; write a path"]),
+        ("a.yaml", "network:\n  allowedDomains: ['https://a.org']\n", &["write the host"]),
+        ("a.yaml", "network:\n  allowedDomains: ['*']\n", &["network.allowNetwork lifts"]),
+        ("a.yaml", "network:\n  allowedDomains: ['::1']\n", &["in brackets: '[::1]'"]),
+        ("a.yaml", "environment:\n  deny: [$TOKEN]\n", &["without '$': 'TOKEN'"]),
+        ("a.yaml", "environment:\n  deny: [A_TOKEN=]\n", &["'A_TOKEN' alone is the name"]),
+        ("a.yaml", "environment:\n  set: {A: 1}\n", &["a string, in quotes"]),
+        ("a.yaml", "extends: agnet\n", &["did you mean 'agent'?"]),
+        ("a.yaml", "extends: ./a.yaml\n", &["extends itself"]),
+        ("a.yaml", "extends: ./gone.yaml\n", &["gone.yaml: No such file or directory"]),
+    ] {
+        let sandbox = Sandbox::new();
+        let file = sandbox.file(file, text);
+        let outcome = sandbox.landstrip(["-p", file.to_str().unwrap(), "touch", "made"]);
+        told(&sandbox, &outcome, POLICY, words);
+    }
+}
+
+#[test]
+fn mistakes_on_the_command_line() {
+    let sandbox = Sandbox::new();
+    sandbox.file("work/policy", "{}");
+    sandbox.dir("work/directory.d");
+    for (words, error, expected) in [
+        (&["-policy", "./policy", "touch", "made"][..], USAGE, "did you mean '--policy'?"),
+        (&["-check"], USAGE, "did you mean '--check'?"),
+        (&["--polcy", "./policy", "touch", "made"], USAGE, "did you mean '--policy'?"),
+        (&["--policy"], USAGE, "needs a value"),
+        (&["--policy=", "touch", "made"], USAGE, "needs a file"),
+        (&["--format", "toml", "touch", "made"], USAGE, "json or yaml, found 'toml'"),
+        (&["--trap-fd", "2", "touch", "made"], USAGE, "3 or higher, found '2'"),
+        (&["--trap-fd", "77", "touch", "made"], USAGE, "77 is not open"),
+        (&["--check=yes", "touch", "made"], USAGE, "takes no value, found 'yes'"),
+        (&["-p", "-", "-p", "-", "touch", "made"], USAGE, "standard input can be read once"),
+        (&["-p", "./policy"], USAGE, "no tool to run"),
+        (&["-p", "policy", "touch", "made"], POLICY, "A file is written './policy'"),
+        (&["-p", "./gone.json", "touch", "made"], POLICY, "No such file or directory"),
+        (&["-p", "directory.d", "touch", "made"], POLICY, "is a directory"),
+        (&["touch made"], LAUNCH, "tool and arguments are words of their own"),
+        (&["touch made; true"], LAUNCH, "sh -c"),
+        (&["A=b", "touch", "made"], LAUNCH, "write env NAME=VALUE tool"),
+        (&["cd", "/"], LAUNCH, "a command of the shell"),
+        (&["no-such-tool"], LAUNCH, "No such file or directory"),
+        (&["/etc/passwd"], (126, "Launch"), "Permission denied"),
+    ] {
+        let outcome = sandbox.landstrip(words.iter().copied());
+        told(&sandbox, &outcome, error, &[expected]);
+    }
+}
+
+#[test]
+fn mistakes_in_the_surroundings() {
+    let run = |sandbox: &Sandbox| sandbox.landstrip(["touch", "made"]);
+    let sandbox = Sandbox::new().env("LANDSTRIP_POLICY", "policy.json");
+    sandbox.file("work/policy.json", "{\"filesystem\":{\"allowWrite\":[\".\"]}}");
+    told(&sandbox, &run(&sandbox), POLICY, &["LANDSTRIP_POLICY must be an absolute path"]);
+    let sandbox = Sandbox::new().env("LANDSTRIP_POLICY", "/nonexistent/policy.json");
+    told(&sandbox, &run(&sandbox), POLICY, &["No such file or directory"]);
+    let sandbox = Sandbox::new();
+    for dir in ["home/.config", "home/.config/landstrip"] {
+        sandbox.dir(dir);
+    }
+    sandbox.file("home/.config/landstrip/policy.json", "{}");
+    sandbox.file("home/.config/landstrip/policy.yaml", "{}");
+    told(&sandbox, &run(&sandbox), POLICY, &["policy.yaml; keep one of them"]);
+    let sandbox = Sandbox::new().env("HOME", "");
+    let outcome = sandbox.landstrip(["-p", "agent", "touch", "made"]);
+    told(&sandbox, &outcome, POLICY, &["'~' needs HOME"]);
+
+    // Only the launcher was copied, or the proxy was left out.
+    let sandbox = Sandbox::new();
+    sandbox.dir("bin");
+    let install = |name: &str| {
+        let to = sandbox.path("bin").join(name);
+        std::fs::copy(programs().dir.join(name), &to).unwrap();
+        to.into_os_string().into_string().unwrap()
+    };
+    let alone = install("landstrip");
+    let outcome = sandbox.run_outside([alone.as_str(), "touch", "made"]);
+    told(&sandbox, &outcome, POLICY, &["landstrip-broker beside landstrip"]);
+    install("landstrip-broker");
+    let policy = sandbox.file("domains.json", r#"{"network":{"allowedDomains":["a.test"]}}"#);
+    let connect = "exec 3<>/dev/tcp/127.0.0.1/${HTTP_PROXY##*:}; echo sent >&3; cat <&3; echo $?";
+    let policy = policy.to_str().unwrap();
+    let outcome = sandbox.run_outside([alone.as_str(), "-p", policy, "bash", "-c", connect]);
+    assert_eq!(outcome.signal, None, "{outcome:#?}");
+    assert!(outcome.stderr.contains("landstrip-proxy cannot be started: No such"), "{outcome:#?}");
+}
+
+#[test]
+fn what_only_looks_like_a_mistake_is_none() {
+    for (file, text) in [
+        ("a.json", "{\"filesystem\":{\"denyRead\":[\"a,b\",\"x, y\",\"#x\",\"//x\",\"https:\"]}}"),
+        ("a.yaml", "# comment\nfilesystem:\n  allowWrite: . # here\n  denyRead: 'a,b'\n"),
+        ("a.yaml", "{\"filesystem\": {\"allowWrite\": [\".\"]}}"),
+        ("a.json", "{\"network\":{\"allowedDomains\":[\"a.org:443\",\"[::1]:80\"]}}"),
+    ] {
+        let sandbox = Sandbox::new();
+        let file = sandbox.file(file, text);
+        sandbox.landstrip(["-p", file.to_str().unwrap(), "true"]).succeeds();
+    }
+    let sandbox = Sandbox::new();
+    sandbox.file("work/my tool", "#!/bin/sh\necho ran\n");
+    sandbox.sh_outside("chmod +x 'my tool'").succeeds();
+    assert_eq!(sandbox.landstrip(["./my tool"]).stdout, "ran\n");
+}
