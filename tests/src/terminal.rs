@@ -1,10 +1,11 @@
 //! An interactive shell on a pseudoterminal, to press Ctrl-C and Ctrl-Z at.
 
 use crate::sandbox::Sandbox;
-use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, openpt, unlockpt};
+use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, openpt, ptsname, unlockpt};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Read, Write};
+use std::path::Path;
 use std::process::{Child, Stdio};
 use std::sync::{Arc, Mutex};
 
@@ -25,6 +26,8 @@ impl Terminal {
         let master = openpt(flags).expect("a pseudoterminal");
         unlockpt(&master).expect("a terminal");
         let terminal = ioctl_tiocgptpeer(&master, flags).expect("a terminal");
+        let name = ptsname(&master, Vec::new()).expect("a terminal's name");
+        sandbox.user().give(Path::new(name.to_str().expect("a path")));
         let line = sandbox.command_line();
         let line: Vec<_> = line.iter().map(|word| word.to_string_lossy()).collect();
         let shell = ["setsid", "--ctty", "bash", "--norc", "--noprofile", "--noediting", "-i"];

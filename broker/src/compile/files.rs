@@ -4,6 +4,7 @@
 use super::grants::{self, GrantError};
 use crate::files::view::View;
 use crate::kernel::identity::{Identity, hold, identity};
+use crate::kernel::mounts::Mount;
 use crate::rules::paths::{Access, Files, Rules};
 use crate::rules::pattern::Pattern;
 use rustix::fd::OwnedFd;
@@ -18,10 +19,11 @@ use std::path::{Path, PathBuf};
 /// Returns the [`GrantError`] that names the path.
 pub(crate) fn compile(
     files: &Files,
+    mounts: &[Mount],
     restrict_network: bool,
 ) -> Result<(View, OwnedFd), GrantError> {
     let rules = Rules::new(files);
-    let (grants, ruleset) = grants::compile(&rules, restrict_network)?;
+    let (grants, ruleset) = grants::compile(files, &rules, mounts, restrict_network)?;
     let mut held = Vec::new();
     let roots = roots(&files.allow_write, &grants.writable, &mut held)?;
     let named = named_files(files, &rules, &mut held)?;

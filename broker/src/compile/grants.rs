@@ -5,11 +5,13 @@
 //! one by one. So the cost follows what is denied, not the size of the tree. What is granted is the
 //! object that was opened here: another at the same path later is another object. Source: landlock(7).
 
+use super::devices::{Place, Places};
 use super::fold;
 use crate::files::view::Grants;
-use crate::kernel::identity::{Origin, identity};
+use crate::kernel::identity::{Origin, hold, identity};
+use crate::kernel::mounts::Mount;
 use crate::report::failure::Failure;
-use crate::rules::paths::{Cursor, Names, Rules};
+use crate::rules::paths::{Cursor, Files, Names, Rules};
 use landlock::{
     ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset,
     RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, Scope,
@@ -18,20 +20,14 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, Dir, FileType, Mode, OFlags};
 use rustix::io::{self, Errno};
 use std::collections::{HashMap, HashSet};
-use std::ffi::{CString, OsString};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::ffi::CString;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 /// The oldest kernel that can enforce every policy: before ABI 6 (Linux 6.12) nothing keeps the
 /// command from signalling processes outside.
 const REQUIRED: ABI = ABI::V6;
-
-/// Devices that are usable under every policy.
-const DEVICES: [&str; 7] =
-    ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx"];
-/// Where the terminals live; those of other users are protected by their owner.
-const TERMINALS: &str = "/dev/pts";
 
 /// Why there is no ruleset.
 #[derive(Debug, thiserror::Error)]
@@ -82,17 +78,21 @@ impl From<GrantError> for Failure {
     }
 }
 
-/// Compiles `rules` into a ruleset for the command to enter; `restrict_network` also takes TCP away.
+/// Compiles `rules`, those of `files`, into a ruleset for the command to enter; `restrict_network` also
+/// takes TCP away.
 ///
 /// # Errors
 /// Returns the [`GrantError`] that names the path.
 pub(crate) fn compile(
+    files: &Files,
     rules: &Rules,
+    mounts: &[Mount],
     restrict_network: bool,
 ) -> Result<(Grants, OwnedFd), GrantError> {
     let mut builder = Builder {
         ruleset: create(restrict_network).map_err(GrantError::Kernel)?,
         grants: Grants::default(),
+        places: Places::among(mounts),
         told: HashSet::new(),
     };
     let root =
@@ -100,7 +100,7 @@ pub(crate) fn compile(
     let root = Rc::new(root);
     builder.grants.unlistable = builder.grant(Kind::Read, rules, Rc::clone(&root))?;
     builder.grants.brokers_writes = !builder.grant(Kind::Write, rules, root)?.is_empty();
-    builder.grant_devices()?;
+    builder.grant_devices(files, rules)?;
     builder.grant_standard_streams()?;
     let ruleset: Option<OwnedFd> = builder.ruleset.into();
     let ruleset = ruleset
@@ -188,9 +188,10 @@ struct Visited {
     cursor: Cursor,
 }
 
-struct Builder {
+pub(super) struct Builder {
     ruleset: RulesetCreated,
-    grants: Grants,
+    pub(super) grants: Grants,
+    pub(super) places: Places,
     /// Directories that are known to tell upper from lower case.
     told: HashSet<PathBuf>,
 }
@@ -215,8 +216,13 @@ impl Builder {
             }
             // Nothing lies beneath a file, whatever the rules would say of it.
             if kind.is_settled(&visited.cursor) || !visited.is_directory {
-                if allowed {
-                    self.grant_one(kind, visited)?;
+                match self.places.place(&visited.path) {
+                    _ if !allowed => {}
+                    Place::Above if kind == Kind::Read && visited.is_directory => {
+                        self.grant_around_devices(visited, rules, &mut pending)?;
+                    }
+                    Place::Inside if kind == Kind::Read => self.grant_listing(&visited)?,
+                    _ => self.grant_one(kind, visited)?,
                 }
             } else if kind == Kind::Read && allowed && is_shared(&visited.cursor) {
                 self.grant_one(kind, visited)?;
@@ -235,14 +241,55 @@ impl Builder {
         Ok(on_the_way)
     }
 
+    /// Lets all be read that is beneath a directory, but for devices.
+    fn grant_around_devices(
+        &mut self,
+        visited: Visited,
+        rules: &Rules,
+        pending: &mut Vec<Pending>,
+    ) -> Result<(), GrantError> {
+        if is_shared(&visited.cursor) {
+            self.grants.brokers_reads = true;
+            return self.grant_one(Kind::Read, visited);
+        }
+        visited.look_through(Kind::Read, rules, pending)?;
+        self.note(Kind::Read, &visited)?;
+        let access = BitFlags::from(AccessFs::ReadDir);
+        self.add(visited.object.as_fd(), true, access, &visited.path)
+    }
+
+    /// Lets directories of devices be listed, and what is mounted in them and holds none be read.
+    fn grant_listing(&mut self, visited: &Visited) -> Result<(), GrantError> {
+        if !visited.is_directory {
+            return Ok(());
+        }
+        self.note(Kind::Read, visited)?;
+        let access = BitFlags::from(AccessFs::ReadDir);
+        self.add(visited.object.as_fd(), true, access, &visited.path)?;
+        let others: Vec<_> = self.places.others_in(&visited.path).map(Path::to_owned).collect();
+        for path in others {
+            let Ok((object, stat)) = hold(&path) else { continue };
+            let is_directory = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
+            self.add(object.as_fd(), is_directory, Kind::Read.access(), &path)?;
+            self.grants.readable.insert(path, identity(&stat));
+        }
+        Ok(())
+    }
+
     fn grant_one(&mut self, kind: Kind, visited: Visited) -> Result<(), GrantError> {
+        self.note(kind, &visited)?;
         let Visited { object, is_directory, path, .. } = visited;
-        self.add(object.as_fd(), is_directory, kind.access(), &path)?;
+        self.add(object.as_fd(), is_directory, kind.access(), &path)
+    }
+
+    /// Notes which object is granted.
+    fn note(&mut self, kind: Kind, visited: &Visited) -> Result<(), GrantError> {
         let granted = match kind {
             Kind::Read => &mut self.grants.readable,
             Kind::Write => &mut self.grants.writable,
         };
-        match fs::fstat(&object) {
+        let path = visited.path.clone();
+        match fs::fstat(&visited.object) {
             Ok(stat) => {
                 granted.insert(path, identity(&stat));
                 Ok(())
@@ -265,7 +312,8 @@ impl Builder {
         }
     }
 
-    fn add(
+    /// Adds a rule for what is held.
+    pub(super) fn add(
         &mut self,
         object: BorrowedFd<'_>,
         is_directory: bool,
@@ -280,72 +328,6 @@ impl Builder {
             Err(_) if is_directory && !is_directory_now(object) => Ok(()),
             Err(source) => Err(GrantError::Rule { path: path.to_owned(), source }),
         }
-    }
-
-    fn grant_devices(&mut self) -> Result<(), GrantError> {
-        let access =
-            AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev | AccessFs::Truncate;
-        let flags = OFlags::PATH | OFlags::CLOEXEC;
-        for device in DEVICES {
-            // A container may lack some.
-            let Ok(object) = fs::open(device, flags, Mode::empty()) else { continue };
-            self.grant_always(object.as_fd(), access, Path::new(device), |kind| {
-                kind == FileType::CharacterDevice
-            })?;
-        }
-        if let Ok(terminals) = fs::open(TERMINALS, flags | OFlags::DIRECTORY, Mode::empty()) {
-            let access = access | AccessFs::ReadDir;
-            self.add(terminals.as_fd(), true, access, Path::new(TERMINALS))?;
-        }
-        Ok(())
-    }
-
-    /// What the command holds as standard stream it can open again with the same access.
-    fn grant_standard_streams(&mut self) -> Result<(), GrantError> {
-        let (stdin, stdout, stderr) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
-        let streams = [
-            ("/dev/stdin", stdin.as_fd()),
-            ("/dev/stdout", stdout.as_fd()),
-            ("/dev/stderr", stderr.as_fd()),
-        ];
-        for (path, stream) in streams {
-            let Ok(mode) = fs::fcntl_getfl(stream) else { continue };
-            let mut access = BitFlags::from(AccessFs::IoctlDev);
-            if mode & OFlags::RWMODE != OFlags::WRONLY {
-                access |= AccessFs::ReadFile;
-            }
-            if mode & OFlags::RWMODE != OFlags::RDONLY {
-                access |= AccessFs::WriteFile | AccessFs::Truncate;
-            }
-            if mode.contains(OFlags::PATH) || is_anonymous(stream) {
-                continue;
-            }
-            self.grant_always(stream, access, Path::new(path), |kind| {
-                matches!(kind, FileType::RegularFile | FileType::CharacterDevice | FileType::Fifo)
-            })?;
-        }
-        Ok(())
-    }
-
-    fn grant_always(
-        &mut self,
-        object: BorrowedFd<'_>,
-        access: BitFlags<AccessFs>,
-        path: &Path,
-        is_fit: impl Fn(FileType) -> bool,
-    ) -> Result<(), GrantError> {
-        let Ok(stat) = fs::fstat(object) else { return Ok(()) };
-        let linked = stat.st_nlink > 0;
-        if linked && is_fit(FileType::from_raw_mode(stat.st_mode)) {
-            self.add(object, false, access, path)?;
-            let read = access.contains(AccessFs::ReadFile);
-            let write = access.contains(AccessFs::WriteFile);
-            // A stream can be one of the devices.
-            let usable = self.grants.always.entry(identity(&stat)).or_default();
-            usable.read |= read;
-            usable.write |= write;
-        }
-        Ok(())
     }
 }
 
@@ -423,13 +405,6 @@ fn is_directory_now(object: BorrowedFd<'_>) -> bool {
     fs::fstat(object).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory)
 }
 
-/// Pipes live on a mount that is visible to nobody: Landlock does not restrict them and takes no
-/// rule for them (EBADFD).
-fn is_anonymous(stream: BorrowedFd<'_>) -> bool {
-    const PIPEFS_MAGIC: i64 = 0x5049_5045;
-    fs::fstatfs(stream).is_ok_and(|stat| stat.f_type == PIPEFS_MAGIC)
-}
-
 fn open(parent: BorrowedFd<'_>, name: &std::ffi::CStr) -> io::Result<OwnedFd> {
     fs::openat(parent, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
 }
@@ -452,17 +427,4 @@ fn entries(directory: &OwnedFd) -> io::Result<Vec<(Vec<u8>, FileType)>> {
         }
     }
     Ok(entries)
-}
-
-/// Every block device, for root: reading a disk as a whole reads what is denied on it.
-pub(crate) fn block_devices() -> Vec<PathBuf> {
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let devices = fs::open("/dev", flags, Mode::empty());
-    devices
-        .and_then(|devices| entries(&devices))
-        .unwrap_or_default()
-        .into_iter()
-        .filter(|(_, file_type)| *file_type == FileType::BlockDevice)
-        .map(|(name, _)| Path::new("/dev").join(OsString::from_vec(name)))
-        .collect()
 }

@@ -2,49 +2,68 @@
 //! is written through any of them. It looks at directories and changes nothing.
 
 use crate::kernel::identity::{Identity, identity};
+use crate::kernel::mounts::Mount;
 use crate::kernel::object::own_link;
 use nix::libc;
 use rustix::fd::OwnedFd;
-use rustix::fs::{self, Access, AtFlags, Dir, FileType, Mode, OFlags, Stat};
+use rustix::fs::{self, Access, AtFlags, Dir, DirEntry, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Most directory entries that are looked at, about a second's worth.
+/// Most directory entries that are looked at in all, about a second's worth, and near a file.
 const ENTRIES_MAX: usize = 500_000;
+const NEARBY_MAX: usize = 20_000;
 
-/// Why the other names are not known.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum SearchError {
-    /// There are too many entries to look at.
-    #[error("allowWrite holds more than {ENTRIES_MAX} entries, too many to look for the others")]
-    TooMany,
-    /// A directory hides what is in it, until its owner changes the mode.
-    #[error("{} cannot be searched for the others: {}", .0.display(), crate::report::errno::strerror(*.1))]
-    Hidden(PathBuf, Errno),
+/// The other names of some files, as far as they were found.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    pub(crate) found: Vec<PathBuf>,
+    /// Whether there may be more in the trees that were asked about.
+    pub(crate) may_be_more: bool,
 }
 
 /// Finds the names that `files`, canonical paths, have in `trees` beside their own. Files with one
-/// name, as an installation copies them, cost a stat(2) each.
-///
-/// # Errors
-/// Returns a [`SearchError`] if there may be names that were not found.
-pub(crate) fn other_names(
-    files: &[PathBuf],
-    trees: &[PathBuf],
-) -> Result<Vec<PathBuf>, SearchError> {
-    let mut search = Search::of(files, ENTRIES_MAX);
-    if search.missing == 0 {
-        return Ok(Vec::new());
+/// name cost a stat(2) each.
+pub(crate) fn other_names(files: &[PathBuf], trees: &[PathBuf], mounts: &[Mount]) -> Names {
+    let mut search = Search::of(files, |_, _| true, ENTRIES_MAX);
+    let roots = roots(trees, mounts);
+    let may_be_more = search.missing > 0 && search.look_through(&roots).is_none();
+    Names { found: search.found, may_be_more }
+}
+
+/// Finds the names that `files` have where build tools and installers make them: in the same directory, or
+/// in one that is in it. What this user could not change by any name is left out.
+pub(crate) fn names_nearby(files: &[PathBuf], trees: &[PathBuf], mounts: &[Mount]) -> Names {
+    let mut search = Search::of(files, may_change, NEARBY_MAX);
+    if search.missing > 0 {
+        let directories: HashSet<&Path> = files.iter().filter_map(|file| file.parent()).collect();
+        for directory in directories {
+            // What cannot be read here, the names that are still missing tell of.
+            let inner = search.look_at(directory).unwrap_or_default();
+            inner.iter().for_each(|path| drop(search.look_at(path)));
+        }
     }
-    let mut roots = trees.to_vec();
-    // The files' device may be mounted further inside, below another one.
-    let inside = |path: &PathBuf| trees.iter().any(|tree| path.starts_with(tree));
-    roots.extend(mount_points().into_iter().filter(inside));
-    search.look_through(&roots)?;
-    Ok(search.found)
+    let is_shared = |root: &PathBuf| stat(root).is_some_and(|s| search.devices.contains(&s.st_dev));
+    let may_be_more = search.missing > 0 && roots(trees, mounts).iter().any(is_shared);
+    Names { found: search.found, may_be_more }
+}
+
+/// The trees with what is mounted in them: the files' device may be mounted below another one.
+fn roots(trees: &[PathBuf], mounts: &[Mount]) -> Vec<PathBuf> {
+    let inside = |path: &&PathBuf| trees.iter().any(|tree| path.starts_with(tree));
+    let mounted = mounts.iter().map(|mount| &mount.point).filter(inside);
+    trees.iter().chain(mounted).cloned().collect()
+}
+
+/// Whether this user can change the file, or its mode so that it can.
+fn may_change(file: &Path, found: &Stat) -> bool {
+    let user = rustix::process::geteuid();
+    user.is_root()
+        || found.st_uid == user.as_raw()
+        || fs::access(file, Access::WRITE_OK) != Err(Errno::ACCESS)
 }
 
 struct Search {
@@ -60,7 +79,11 @@ struct Search {
 }
 
 impl Search {
-    fn of(files: &[PathBuf], entries_left: usize) -> Self {
+    fn of(
+        files: &[PathBuf],
+        is_wanted: impl Fn(&Path, &Stat) -> bool,
+        entries_left: usize,
+    ) -> Self {
         let mut search = Self {
             files: HashSet::new(),
             devices: HashSet::new(),
@@ -71,8 +94,8 @@ impl Search {
         };
         for file in files {
             let Some(found) = stat(file) else { continue };
-            if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile || found.st_nlink < 2
-            {
+            let is_file = FileType::from_raw_mode(found.st_mode) == FileType::RegularFile;
+            if !is_file || found.st_nlink < 2 || !is_wanted(file, &found) {
                 continue;
             }
             let Some(parent) = file.parent().and_then(stat) else { continue };
@@ -92,7 +115,8 @@ impl Search {
         }
     }
 
-    fn look_through(&mut self, roots: &[PathBuf]) -> Result<(), SearchError> {
+    /// Looks through trees until all names are known; none if something could not be looked at.
+    fn look_through(&mut self, roots: &[PathBuf]) -> Option<()> {
         let all: HashSet<&Path> = roots.iter().map(PathBuf::as_path).collect();
         for root in &all {
             let Some(root_stat) = stat(root) else { continue };
@@ -106,36 +130,50 @@ impl Search {
             let mut pending = vec![root.to_path_buf()];
             while let Some(path) = pending.pop() {
                 if self.missing == 0 {
-                    return Ok(());
+                    return Some(());
                 }
                 let Some((directory, stat)) = open(&path)? else { continue };
                 if stat.st_dev == root_stat.st_dev {
-                    let inner = self.look_into(&directory, &stat, &path)?;
+                    let is_file = |_: &DirEntry| true;
+                    let inner = self.look_into(&directory, &stat, &path, is_file)?;
                     pending.extend(inner.into_iter().filter(|path| !all.contains(path.as_path())));
                 }
             }
         }
-        Ok(())
+        Some(())
     }
 
-    /// Notes the names in one directory; returns the directories in it.
+    /// Notes the names in the directory `path`, of those entries that have the number of one of the files;
+    /// returns the directories in it.
+    fn look_at(&mut self, path: &Path) -> Option<Vec<PathBuf>> {
+        let numbers: HashSet<u64> = self.files.iter().map(|file| file.1).collect();
+        let (directory, stat) = open(path)??;
+        self.look_into(&directory, &stat, path, |entry| numbers.contains(&entry.ino()))
+    }
+
+    /// Notes the names in one directory, of the entries that `may_be` one of the files; returns the
+    /// directories in it.
     fn look_into(
         &mut self,
         directory: &OwnedFd,
         directory_stat: &Stat,
         path: &Path,
-    ) -> Result<Vec<PathBuf>, SearchError> {
-        let hidden = |errno| SearchError::Hidden(path.to_owned(), errno);
+        may_be: impl Fn(&DirEntry) -> bool,
+    ) -> Option<Vec<PathBuf>> {
         let mut inner = Vec::new();
-        for entry in Dir::read_from(directory).map_err(hidden)? {
-            let entry = entry.map_err(hidden)?;
-            self.entries_left = self.entries_left.checked_sub(1).ok_or(SearchError::TooMany)?;
+        for entry in Dir::read_from(directory).ok()? {
+            let entry = entry.ok()?;
+            self.entries_left = self.entries_left.checked_sub(1)?;
             let name = OsStr::from_bytes(entry.file_name().to_bytes());
             if name == "." || name == ".." {
                 continue;
             }
             let mut file_type = entry.file_type();
-            if matches!(file_type, FileType::RegularFile | FileType::Unknown) {
+            let is_looked_at = match file_type {
+                FileType::RegularFile => may_be(&entry),
+                other => other == FileType::Unknown,
+            };
+            if is_looked_at {
                 let found = fs::statat(directory, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW);
                 let Ok(found) = found else { continue };
                 file_type = FileType::from_raw_mode(found.st_mode);
@@ -148,53 +186,34 @@ impl Search {
                 inner.push(path.join(name));
             }
         }
-        Ok(inner)
+        Some(inner)
     }
 }
 
-/// Opens a directory; none if it has gone, or holds nothing that the command could come at.
-fn open(path: &Path) -> Result<Option<(OwnedFd, Stat)>, SearchError> {
-    let hidden = |errno| SearchError::Hidden(path.to_owned(), errno);
+/// Opens a directory; `Some(None)` if it has gone, or holds nothing that the command could reach, and none
+/// if it hides what is in it, until its owner changes the mode.
+#[allow(clippy::option_option, reason = "to look on, or not to know")]
+fn open(path: &Path) -> Option<Option<(OwnedFd, Stat)>> {
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let held = match fs::open(path, OFlags::PATH | flags, Mode::empty()) {
         Ok(held) => held,
-        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(None),
-        Err(errno) => return Err(hidden(errno)),
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Some(None),
+        Err(_) => return None,
     };
-    let stat = fs::fstat(&held).map_err(hidden)?;
+    let stat = fs::fstat(&held).ok()?;
     let searchable = fs::access(own_link(&held), Access::EXEC_OK);
     match searchable.and_then(|()| fs::openat(&held, c".", flags, Mode::empty())) {
-        Ok(directory) => Ok(Some((directory, stat))),
+        Ok(directory) => Some(Some((directory, stat))),
         // Another user's directory stays closed; its own user's could be opened again by the command.
         Err(_) if searchable.is_err() && stat.st_uid != rustix::process::geteuid().as_raw() => {
-            Ok(None)
+            Some(None)
         }
-        Err(errno) => Err(hidden(errno)),
+        Err(_) => None,
     }
 }
 
 fn stat(path: &Path) -> Option<Stat> {
     fs::statat(fs::CWD, path, AtFlags::SYMLINK_NOFOLLOW).ok()
-}
-
-/// Every mount point of this mount namespace (proc_pid_mountinfo(5)).
-fn mount_points() -> Vec<PathBuf> {
-    let table = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
-    let lines = table.split(|&byte| byte == b'\n');
-    lines.filter_map(|line| line.split(|&byte| byte == b' ').nth(4)).map(unescape).collect()
-}
-
-/// Blanks, newlines and backslashes are written as `\ooo`.
-fn unescape(written: &[u8]) -> PathBuf {
-    let mut plain = Vec::with_capacity(written.len());
-    let mut rest = written;
-    while let [first, after @ ..] = rest {
-        let octal = |digits: &[u8]| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok();
-        let escaped = after.get(..3).filter(|_| *first == b'\\').and_then(octal);
-        plain.push(escaped.unwrap_or(*first));
-        rest = if escaped.is_some() { &after[3..] } else { after };
-    }
-    OsString::from_vec(plain).into()
 }
 
 #[cfg(test)]
@@ -211,20 +230,41 @@ mod tests {
         dir.file("tree/a/program", "");
         std::os::unix::fs::symlink(&file, dir.path("tree/symbolic")).unwrap();
         let trees = [dir.path("tree"), dir.path("tree/a"), dir.path("gone")];
-        assert_eq!(
-            other_names(std::slice::from_ref(&file), &trees).unwrap(),
-            [""; 0].map(PathBuf::from)
-        );
+        let names = || other_names(std::slice::from_ref(&file), &trees, &[]);
+        assert!(names().found.is_empty());
         for name in ["tree/one", "tree/a/b/two", "outside"] {
             std::fs::hard_link(&file, dir.path(name)).unwrap();
         }
-        let mut found = other_names(&[file], &trees).unwrap();
+        let Names { mut found, may_be_more } = names();
         found.sort();
         assert_eq!(found, [dir.path("tree/a/b/two"), dir.path("tree/one")]);
+        assert!(!may_be_more);
     }
 
     #[test]
-    fn a_search_that_is_too_long_is_an_error() {
+    fn names_nearby_are_found_without_a_search() {
+        let dir = TestDirectory::new();
+        let file = dir.file("own/program", "");
+        dir.directory("own/deps/deeper");
+        dir.directory("tree");
+        let trees = [dir.path("tree")];
+        let names = || names_nearby(std::slice::from_ref(&file), &trees, &[]);
+        assert!(names().found.is_empty());
+        for name in ["own/one", "own/deps/two"] {
+            std::fs::hard_link(&file, dir.path(name)).unwrap();
+        }
+        let Names { mut found, may_be_more } = names();
+        found.sort();
+        assert_eq!(found, ["own/deps/two", "own/one", "own/program"].map(|name| dir.path(name)));
+        assert!(!may_be_more);
+        std::fs::hard_link(&file, dir.path("own/deps/deeper/three")).unwrap();
+        assert!(names().may_be_more);
+        let elsewhere = names_nearby(&[file], &["/proc".into()], &[]);
+        assert!(!elsewhere.may_be_more);
+    }
+
+    #[test]
+    fn a_search_that_is_too_long_is_given_up() {
         let dir = TestDirectory::new();
         let file = dir.file("own/program", "");
         std::fs::hard_link(&file, dir.path("other")).unwrap();
@@ -232,14 +272,8 @@ mod tests {
             dir.file(&format!("tree/{number}"), "");
         }
         for (limit, enough) in [(50, false), (200, true)] {
-            let mut search = Search::of(std::slice::from_ref(&file), limit);
-            assert_eq!(search.look_through(&[dir.path("tree")]).is_ok(), enough, "{limit}");
+            let mut search = Search::of(std::slice::from_ref(&file), |_, _| true, limit);
+            assert_eq!(search.look_through(&[dir.path("tree")]).is_some(), enough, "{limit}");
         }
-    }
-
-    #[test]
-    fn mount_points_are_unescaped() {
-        assert_eq!(unescape(br"/a\040b\134c\0"), Path::new(r"/a b\c\0"));
-        assert!(mount_points().contains(&PathBuf::from("/")));
     }
 }

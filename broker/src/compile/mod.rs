@@ -1,6 +1,7 @@
 //! From a resolved policy to what the kernel is given.
 
 pub(crate) mod datagrams;
+pub(crate) mod devices;
 pub(crate) mod files;
 pub(crate) mod filter;
 mod fold;

@@ -2,17 +2,17 @@
 //! that enforce it, or one run could take the next one's sandbox away; and what of the system
 //! undoes every rule.
 
-use super::grants::block_devices;
-use super::hard_links::other_names;
+use super::devices::DEVICES;
+use super::hard_links::{names_nearby, other_names};
+use crate::kernel::mounts::Mount;
 use crate::policy::callers::Caller;
 use crate::policy::error::PolicyError;
 use crate::policy::merged::trail_in;
 use crate::policy::remarks::Remarks;
 use crate::policy::resolve::Policy;
 use crate::report::failure::Failure;
-use crate::rules::paths::Files;
-use crate::rules::pattern::Pattern;
-use rustix::fs::Access;
+use crate::rules::paths::{Files, push_new};
+use crate::rules::pattern::{Component, Pattern};
 use std::path::{Path, PathBuf};
 
 /// Adds the implicit denials to `policy`, which is what is enforced from here on. They cost something
@@ -22,83 +22,86 @@ use std::path::{Path, PathBuf};
 /// Returns the [`Failure`] that names what cannot be protected.
 pub(crate) fn protect(
     mut policy: Policy,
+    mounts: &[Mount],
     remarks: &mut Remarks,
     caller: &Caller,
 ) -> Result<Policy, Failure> {
+    deny_other_names(&mut policy.files, mounts, remarks);
     let mut protected = policy.sources.clone();
     // Also where no policy is now, or another one is in force: the next run may look there, and a
     // link that the command could replace would lead it elsewhere.
     protected.extend(caller.policy_trails()?);
     protected.extend(programs()?);
-    let others = other_names(&protected, &policy.files.allow_write).map_err(|error| {
-        let message = "a policy or a program of landstrip has several names (hard links), and";
-        let advice = "install landstrip by copying (cp, install)";
-        Failure::Internal("protect", format!("{message} {error}; {advice}"))
-    })?;
-    for path in protected.iter().chain(&others) {
+    let others = names_nearby(&protected, &policy.files.allow_write, mounts);
+    for path in protected.iter().chain(&others.found) {
         policy.files.deny_write_path(path);
     }
-    deny_other_names(&mut policy.files, remarks)?;
-    protect_system(&mut policy.files, remarks);
+    if others.may_be_more {
+        judge_by_identity(&mut policy.files.deny_write, &policy.files.allow_write);
+        remarks.warn(
+            "a policy or a program of landstrip has other names (hard links): the broker opens every \
+             file that is written; install landstrip by copying (cp, install)",
+        );
+    }
+    keep_controls(&mut policy.files, mounts, remarks);
     Ok(policy)
 }
 
 /// Denies the other names (hard links) that files which the policy denies by name have in what may be
 /// written.
-fn deny_other_names(files: &mut Files, remarks: &mut Remarks) -> Result<(), Failure> {
-    let named = |patterns: &[Pattern]| patterns.iter().filter_map(Pattern::as_path).collect();
-    let (unwritable, unreadable): (Vec<_>, Vec<_>) =
-        (named(&files.deny_write), named(&files.deny_read));
-    let search = |denied: &[PathBuf]| {
-        other_names(denied, &files.allow_write).map_err(|error| {
-            let message = "a denied file has several names (hard links), and";
-            Failure::Internal("protect", format!("{message} {error}; copy it to have but one"))
-        })
-    };
-    let (unwritable, unreadable) = (search(&unwritable)?, search(&unreadable)?);
-    for path in &unwritable {
-        files.deny_write_path(path);
+fn deny_other_names(files: &mut Files, mounts: &[Mount], remarks: &mut Remarks) {
+    let Files { allow_write, deny_write, deny_read, .. } = files;
+    for patterns in [deny_write, deny_read] {
+        let named: Vec<_> = patterns.iter().filter_map(Pattern::as_path).collect();
+        let others = other_names(&named, allow_write, mounts);
+        for path in &others.found {
+            push_new(patterns, Pattern::literal(path));
+            let path = path.display();
+            remarks.warn(format!(
+                "{path} is another name (hard link) of a denied file, and denied too"
+            ));
+        }
+        if others.may_be_more {
+            judge_by_identity(patterns, allow_write);
+            remarks.warn(
+                "a denied file has other names (hard links), and what may be written cannot be searched \
+                 for them: the broker opens every file there; copy it to have but one",
+            );
+        }
     }
-    for path in &unreadable {
-        files.deny_read_path(path);
-    }
-    for path in unwritable.iter().chain(&unreadable) {
-        let path = path.display();
-        remarks
-            .warn(format!("{path} is another name (hard link) of a denied file, and denied too"));
-    }
-    Ok(())
 }
 
-/// Keeps what allows "/" or "/dev" from allowing the kernel's own controls (/proc/sys/kernel/core_pattern
-/// runs programs outside) and whole disks, which hold what is denied on them.
-fn protect_system(files: &mut Files, remarks: &mut Remarks) {
-    for tree in ["/proc", "/sys"].map(Path::new) {
-        // Who names a path inside means it: nobody does so by accident.
-        let chosen = |path: &PathBuf| path != tree && path.starts_with(tree);
-        if files.allow_write.iter().any(chosen) {
+/// Leaves all in `trees` to the broker, which knows the files that are denied, whatever they are called:
+/// a rule could single out something anywhere in them.
+fn judge_by_identity(patterns: &mut Vec<Pattern>, trees: &[PathBuf]) {
+    // No name holds a slash.
+    let nothing = Component::Literal(b"/".to_vec());
+    for tree in trees {
+        push_new(patterns, Pattern::new(tree, vec![Component::AnyDepth, nothing.clone()]));
+    }
+}
+
+/// Keeps what allows "/", or any place with a mount in it, from allowing the kernel's own controls
+/// (kernel/core_pattern of sysctl runs programs outside), and devices: whole disks hold what is denied on
+/// them. Who names a path inside means it: nobody does so by accident.
+fn keep_controls(files: &mut Files, mounts: &[Mount], remarks: &mut Remarks) {
+    let controls = mounts.iter().filter(|mount| mount.is_of_controls()).map(|mount| &*mount.point);
+    for point in controls.chain([Path::new(DEVICES)]) {
+        if !files.allow_write.iter().any(|path| point.starts_with(path)) {
             continue;
         }
-        if files.allow_write.iter().any(|path| path == tree) {
-            let tree = tree.display();
-            remarks.warn(format!("{tree} stays unwritable; name what is meant inside it"));
+        if files.allow_write.iter().any(|path| path == point) {
+            let point = point.display();
+            remarks.warn(format!("{point} stays unwritable; name what is meant inside it"));
         }
-        files.deny_write_path(tree);
+        push_new(&mut files.controls, point.to_owned());
     }
-    let covers_devices = |path: &PathBuf| Path::new("/dev").starts_with(path);
-    let covers_devices = files.allow_write.iter().any(covers_devices);
-    let denies_read = !files.deny_read.is_empty();
-    if !covers_devices && !denies_read {
-        return;
-    }
-    // Whose disks they are depends on more than the user: groups, modes, capabilities.
-    let usable = |device: &Path, access| rustix::fs::access(device, access).is_ok();
-    for device in block_devices() {
-        if covers_devices && usable(&device, Access::WRITE_OK) {
-            files.deny_write_path(&device);
-        }
-        if denies_read && usable(&device, Access::READ_OK) {
-            files.deny_read_path(&device);
+    // Shared memory and its kin are mounted among the devices, and are none.
+    if files.controls.iter().any(|path| path == Path::new(DEVICES)) {
+        let other = mounts.iter().filter(|mount| !mount.is_of_controls());
+        let inside = other.filter(|mount| mount.point != Path::new(DEVICES));
+        for mount in inside.filter(|mount| mount.point.starts_with(DEVICES)) {
+            push_new(&mut files.allow_write, mount.point.clone());
         }
     }
 }

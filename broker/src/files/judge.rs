@@ -149,11 +149,11 @@ impl Judge {
             Relied::Granted | Relied::Futile => Vec::new(),
             _ => observe::look(request.target(), call),
         };
-        let Some(listing) = looks.iter().find_map(|look| look.listing(&self.view)) else {
+        let Some(exception) = looks.iter().find_map(|look| look.exception(&self.view)) else {
             return FileVerdict::Continue(relied, looks);
         };
         FileVerdict::Answer(match self.rights.are_those_of(request.target()) {
-            Ok(true) => request.confirm().and_then(|confirmed| listing.open(confirmed)),
+            Ok(true) => request.confirm().and_then(|confirmed| exception.open(confirmed)),
             Ok(false) => Err(Errno::ACCESS),
             Err(errno) => Err(errno),
         })

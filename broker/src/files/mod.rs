@@ -14,6 +14,7 @@ mod open;
 mod opens;
 pub(crate) mod path;
 pub(crate) mod task;
+pub(crate) mod terminals;
 pub(crate) mod verdict;
 pub(crate) mod view;
 pub(crate) mod walk;

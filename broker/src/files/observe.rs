@@ -2,13 +2,14 @@
 //!
 //! The arguments are copied before the call is let through and judged afterwards, while the target
 //! runs on. A target that changes them meanwhile deceives the report and nothing else. What would have
-//! failed without the sandbox as well is not reported. Only of a directory that Landlock does not let
-//! be listed, though the rules do, is the outcome made here: it is held, and opened for the target.
+//! failed without the sandbox as well is not reported. Only of what Landlock does not let be opened, though
+//! the rules do, is the outcome made here: it is held, and opened for the target.
 
 use super::entry::Entry;
 use super::open::{self, Destination};
 use super::path;
 use super::task::{After, Done, Opened};
+use super::terminals;
 use super::view::View;
 use super::walk::Lost;
 use crate::call::decode::{FileCall, Spot, writes};
@@ -78,48 +79,62 @@ fn copy(target: Target, spot: Spot, act: Act) -> io::Result<Look> {
     let path = target.read_path(spot.path)?;
     let base = path::base(target, spot.directory, &path)?;
     // What a process has in proc(5) ends with it, perhaps before it is looked at.
-    let ends = [&b"/proc/"[..], b"/dev/fd/"].iter().any(|prefix| path.starts_with(prefix));
+    let ends =
+        [&b"/proc/"[..], b"/dev/fd/", b"/dev/std"].iter().any(|prefix| path.starts_with(prefix));
     if ends && let Ok(object) = path::resolve_from(target, None, &path, true) {
         return Ok(Look { target, base: Some(object.into()), path: Vec::new(), act });
     }
     Ok(Look { target, base, path, act })
 }
 
-/// A directory that may be listed, and how it is to be opened.
+/// What the rules let be opened and Landlock does not, and how it is to be opened.
 #[derive(Debug)]
-pub(crate) struct Listing {
+pub(crate) struct Exception {
     object: Object,
     flags: OFlags,
 }
 
-impl Listing {
-    /// Opens the directory that is held.
+impl Exception {
+    /// Opens what is held.
     ///
     /// # Errors
     /// Returns what open(2) returns.
     pub(crate) fn open(&self, _: Confirmed<'_>) -> io::Result<Done> {
         // O_NOFOLLOW was heeded on the way here, and would refuse the magic link.
-        let flags = (self.flags - OFlags::NOFOLLOW) | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let heeded = OFlags::NOFOLLOW | OFlags::CREATE;
+        let flags = (self.flags - heeded) | OFlags::CLOEXEC | OFlags::NOCTTY;
         let file = self.object.open(flags, Mode::empty())?;
         Ok(Done::Opened(Opened { file, flags: self.flags, after: After::Nothing }))
     }
 }
 
 impl Look {
-    /// The directory to list, if this opens one for reading that Landlock does not grant but the
-    /// rules do.
-    pub(crate) fn listing(&self, view: &View) -> Option<Listing> {
+    /// What to open for the target, if this opens what Landlock does not grant but the rules do.
+    pub(crate) fn exception(&self, view: &View) -> Option<Exception> {
         let Act::Open(flags) = self.act else { return None };
-        if writes(flags)
-            || flags.contains(OFlags::PATH)
-            || !self.may_name_one_of(&view.grants.unlistable)
-        {
+        if flags.contains(OFlags::PATH) || flags.contains(OFlags::CREATE | OFlags::EXCL) {
+            return None;
+        }
+        self.terminal(flags).or_else(|| self.listing(view, flags))
+    }
+
+    /// A terminal of the sandbox's own: it was not there at launch.
+    fn terminal(&self, flags: OFlags) -> Option<Exception> {
+        let is_terminal = self.path.is_empty() || self.path.starts_with(b"/dev/pts/");
+        let object = is_terminal.then(|| self.follow(&self.path, true).ok()).flatten()?;
+        terminals::is_of_sandbox(self.target, &object).then_some(Exception { object, flags })
+    }
+
+    /// A directory to list.
+    fn listing(&self, view: &View, flags: OFlags) -> Option<Exception> {
+        if writes(flags) || !self.may_name_one_of(&view.grants.unlistable) {
             return None;
         }
         let follow = !flags.contains(OFlags::NOFOLLOW);
         let object = self.follow(&self.path, follow).ok()?;
         // Another directory at this path is not the one that was found at launch.
-        view.is_listable(&object.path().ok()?, &object).then_some(Listing { object, flags })
+        let is_listable = view.is_listable(&object.path().ok()?, &object);
+        is_listable.then_some(Exception { object, flags: flags | OFlags::DIRECTORY })
     }
 
     /// Opens what `path` names; what the call is made on itself is held already.
@@ -211,9 +226,14 @@ fn judge_entry(entry: &Entry, view: &View, possible: impl Fn(bool) -> bool) -> O
 
 fn judge_object(object: &Object, wanted: Access, view: &View) -> Option<Refused> {
     let name = object.path().ok()?;
-    let denied = wanted.without(view.rules.access(&name));
+    let is_device = matches!(object.kind(), FileType::CharacterDevice | FileType::BlockDevice);
+    let allowed = match is_device && name.starts_with("/dev") {
+        true if !view.is_named_device(&name, Access::NONE) => Access::NONE,
+        _ => view.rules.access(&name),
+    };
+    let denied = wanted.without(allowed);
     // Most calls are permitted, and end here. What has no path is a pipe or a socket.
-    if denied == Access::NONE || !name.is_absolute() || name.starts_with("/dev/pts") {
+    if denied == Access::NONE || !name.is_absolute() {
         return None;
     }
     if view.is_always_usable(object.identity(), denied) {

@@ -13,6 +13,7 @@ use super::observe;
 use super::open::{self, Destination};
 use super::path;
 use super::task::{Task, refuse_write};
+use super::terminals;
 use super::verdict::{Judged, Relied, relied_for};
 use super::view::{Decider, View};
 use super::walk::{self, Lost};
@@ -218,8 +219,11 @@ fn is_permitted(
     }
     let path = name.as_path();
     match object.kind() {
-        FileType::CharacterDevice => return Ok(path.starts_with("/dev/pts")),
-        FileType::BlockDevice => return Ok(false),
+        FileType::CharacterDevice | FileType::BlockDevice => {
+            return Ok(
+                view.is_named_device(path, wanted) || terminals::is_of_sandbox(target, object)
+            );
+        }
         _ if object.is_on_proc()? => {
             return Ok(!wanted.write && view.rules.access(path).read && may_see(target, path));
         }

@@ -48,6 +48,8 @@ pub(crate) struct Grants {
     pub(crate) unlistable: HashMap<PathBuf, Origin>,
     /// Usable whatever the rules say, and for what: standard devices, standard streams.
     pub(crate) always: HashMap<Identity, Access>,
+    /// Devices that the policy names, or directories of them.
+    pub(crate) devices: HashMap<PathBuf, Identity>,
 }
 
 /// Who decides about a change.
@@ -79,6 +81,11 @@ impl View {
     /// Whether an object is usable for what is wanted, whatever the rules say.
     pub(crate) fn is_always_usable(&self, object: Identity, wanted: Access) -> bool {
         self.grants.always.get(&object).is_some_and(|usable| usable.covers(wanted))
+    }
+
+    /// Whether a device may be used for what is wanted because the policy names it.
+    pub(crate) fn is_named_device(&self, path: &Path, wanted: Access) -> bool {
+        covers(&self.grants.devices, path) && self.rules.access(path).covers(wanted)
     }
 
     fn is_rooted(&self, path: &Path) -> bool {

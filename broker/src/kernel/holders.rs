@@ -1,4 +1,4 @@
-//! Who in the sandbox has which socket: proc(5), the links in `/proc/PID/fd`.
+//! Who in the sandbox has which socket or terminal: proc(5), the links in `/proc/PID/fd`.
 //!
 //! A socket is known by its inode number there (`socket:[N]`), which is no other's as long as
 //! somebody has it.
@@ -47,6 +47,30 @@ pub(crate) fn each_socket(mut look: impl FnMut(Pid, TargetFd, u64) -> ControlFlo
         }
     }
     all
+}
+
+/// Whether `thread`'s process, or another one of the sandbox, has the master of pseudoterminal `number`.
+pub(crate) fn has_terminal(thread: Pid, number: u32) -> bool {
+    has_master(thread, number)
+        || descendants().0.into_iter().any(|process| has_master(process, number))
+}
+
+/// Masters of the instance of devpts(5) that /dev/pts is have this name.
+const MASTERS: [&str; 2] = ["/dev/ptmx", "/dev/pts/ptmx"];
+
+fn has_master(process: Pid, number: u32) -> bool {
+    let process = process.as_raw_nonzero();
+    let Ok(entries) = std::fs::read_dir(format!("/proc/{process}/fd")) else { return false };
+    let index = format!("tty-index:\t{number}");
+    entries.take(DESCRIPTORS_MAX).flatten().any(|entry| {
+        let is_master = std::fs::read_link(entry.path())
+            .is_ok_and(|link| MASTERS.iter().any(|master| link == Path::new(master)));
+        let descriptor = entry.file_name();
+        let descriptor = descriptor.to_str().unwrap_or_default();
+        is_master
+            && std::fs::read_to_string(format!("/proc/{process}/fdinfo/{descriptor}"))
+                .is_ok_and(|text| text.lines().any(|line| line == index))
+    })
 }
 
 fn socket_behind(link: &Path) -> Option<u64> {

@@ -13,6 +13,7 @@ pub(crate) mod inherited;
 pub(crate) mod kill;
 pub(crate) mod limits;
 pub(crate) mod listener;
+pub(crate) mod mounts;
 pub(crate) mod object;
 pub(crate) mod pidfds;
 pub(crate) mod proc;

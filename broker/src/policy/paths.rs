@@ -38,6 +38,7 @@ pub(crate) fn resolve(
         deny_write,
         deny_read,
         allow_read: paths(&grants.read),
+        ..Files::default()
     };
     Ok((files, paths(&grants.sockets)))
 }
@@ -203,6 +204,7 @@ impl Paths<'_> {
                 deny_write: deny_write.to_vec(),
                 deny_read: deny_read.to_vec(),
                 allow_read: read,
+                ..Files::default()
             })
         };
         let all = rules_of(paths(&grants.write), paths(&grants.read));

@@ -3,7 +3,7 @@
 //!
 //! Going down component by component, reads start open: `denyRead` closes a path with all beneath, `allowRead`
 //! opens it again, and on the same path allow wins. Writes start closed: `allowWrite` opens a path with all
-//! beneath, and `denyWrite` closes it for good. What may not be read may not be written either: who can shift
+//! beneath, but for the kernel's own controls, and `denyWrite` closes it for good. What may not be read may not be written either: who can shift
 //! the content of a file, or put a header in front of it, and execute it, has read it.
 //!
 //! What reads are ruled by must also keep its name: a file that is renamed away from a `denyRead` path can be
@@ -30,6 +30,9 @@ pub(crate) struct Files {
     pub(crate) deny_read: Vec<Pattern>,
     /// Canonical paths readable again inside `deny_read`.
     pub(crate) allow_read: Vec<PathBuf>,
+    /// Canonical paths that are not writable because something above is, only if they or something
+    /// inside is allowed itself: the kernel's own controls.
+    pub(crate) controls: Vec<PathBuf>,
 }
 
 /// The file rules of a policy.
@@ -51,11 +54,6 @@ impl Files {
     /// Denies writing `path`, an absolute canonical one, and all beneath, whatever allows it.
     pub(crate) fn deny_write_path(&mut self, path: &Path) {
         push_new(&mut self.deny_write, Pattern::literal(path));
-    }
-
-    /// Denies reading `path`, an absolute canonical one, and all beneath, unless `allow_read` opens it again.
-    pub(crate) fn deny_read_path(&mut self, path: &Path) {
-        push_new(&mut self.deny_read, Pattern::literal(path));
     }
 }
 
@@ -113,6 +111,8 @@ struct Rule {
 enum Effect {
     Allow,
     Deny,
+    /// Closed, until a rule further inside opens it.
+    Close,
     /// The path must keep its name.
     Keep,
 }
@@ -122,7 +122,7 @@ enum Effect {
 enum Order {
     /// Reads: open at first, the innermost rule counts, allow wins on the same path.
     InnermostCounts,
-    /// Writes: closed at first, a denial is final.
+    /// Writes: closed at first, a denial is final, and what closes wins on the same path.
     DenyIsFinal,
 }
 
@@ -156,7 +156,9 @@ impl Rules {
         let kept = files.allow_read.iter().map(|path| Pattern::literal(path));
         let kept = kept.chain(files.deny_read.iter().cloned()).map(keep);
         let write = files.allow_write.iter().map(allow).chain(files.deny_write.iter().map(deny));
-        let write = write.chain(kept);
+        let close =
+            |path: &PathBuf| Rule { effect: Effect::Close, pattern: Pattern::literal(path) };
+        let write = write.chain(files.controls.iter().map(close)).chain(kept);
         let read = Arc::new(RuleSet { rules: read.collect(), order: Order::InnermostCounts });
         let write = Arc::new(RuleSet { rules: write.collect(), order: Order::DenyIsFinal });
         let root = Cursor { read: Progress::at_root(&read), write: Progress::at_root(&write) };
@@ -286,26 +288,28 @@ impl Progress {
 
     /// Applies the rules that end here to the inherited verdict, and drops those that cannot matter any more.
     fn judge(set: &Arc<RuleSet>, inherited: bool, mut reached: Vec<State>) -> Progress {
-        let (mut allowed, mut denied, mut kept) = (false, false, false);
+        let (mut allowed, mut denied, mut closed, mut kept) = (false, false, false, false);
         reached.retain(|state| {
             let Rule { effect, pattern } = &set.rules[state.rule];
             let ends = state.position == pattern.length();
             allowed |= ends && *effect == Effect::Allow;
             denied |= ends && *effect == Effect::Deny;
+            closed |= ends && *effect == Effect::Close;
             kept |= ends && *effect == Effect::Keep;
             !ends
         });
         let effect = |state: &State| set.rules[state.rule].effect;
         let open = match set.order {
             Order::InnermostCounts => allowed || (inherited && !denied),
-            Order::DenyIsFinal => (inherited || allowed) && !denied,
+            Order::DenyIsFinal => (inherited || allowed) && !denied && !closed,
         };
         let denied_for_good = denied && set.order == Order::DenyIsFinal;
         if denied_for_good || !reached.iter().any(|state| effect(state).changes(open)) {
             reached.clear();
         }
-        // Inside what is open for writing, opening it again means nothing.
-        if open && set.order == Order::DenyIsFinal {
+        // Inside what is open for writing, opening it again means nothing, unless it is closed before.
+        let may_close = || reached.iter().any(|state| effect(state) == Effect::Close);
+        if open && set.order == Order::DenyIsFinal && !may_close() {
             reached.retain(|state| effect(state) != Effect::Allow);
         }
         Progress { set: Arc::clone(set), open, kept, leads_on: false, live: reached }
@@ -365,6 +369,7 @@ mod tests {
             deny_write: deny_write.iter().map(|text| pattern(text)).collect(),
             deny_read: deny_read.iter().map(|text| pattern(text)).collect(),
             allow_read: read.iter().map(PathBuf::from).collect(),
+            controls: Vec::new(),
         })
     }
 
@@ -447,6 +452,31 @@ mod tests {
             assert_eq!(cursor.write_settled(), settled, "{path}");
         }
         assert_eq!(cursor(&rules, "/r/s").write_names(), exactly(&["open"]));
+    }
+
+    #[test]
+    fn controls_are_opened_only_from_inside() {
+        let files = Files {
+            allow_write: ["/", "/proc/sys/kernel", "/sys"].map(PathBuf::from).into(),
+            controls: ["/proc", "/sys", "/mnt/proc"].map(PathBuf::from).into(),
+            deny_write: vec![pattern("/proc/sys/kernel/panic")],
+            ..Files::default()
+        };
+        let rules = Rules::new(&files);
+        for (path, writable) in [
+            ("/x", true),
+            ("/proc/sys", false),
+            ("/proc/sys/kernel/ostype", true),
+            ("/proc/sys/kernel/panic", false),
+            ("/sys", false),
+            ("/sys/x", false),
+            ("/mnt/proc/sys/kernel", false),
+            ("/mnt/x", true),
+        ] {
+            assert_eq!(rules.access(Path::new(path)).write, writable, "{path}");
+        }
+        assert!(cursor(&rules, "/sys").write_settled());
+        assert!(!cursor(&rules, "/proc").write_settled());
     }
 
     #[test]
@@ -628,6 +658,7 @@ mod tests {
                 read = false;
             }
             opened |= files.allow_write.contains(&path);
+            opened &= !files.controls.contains(&path);
             closed |= denies(&files.deny_write);
         }
         Access { read, write: opened && !closed && read }
@@ -642,6 +673,7 @@ mod tests {
             for _ in 0..=random.below(2) {
                 let globs = ["a", "b", "*", "?", "**", "[!a]"];
                 files.allow_write.push(random.path(&NAMES).into());
+                files.controls.push(random.path(&NAMES).into());
                 files.allow_read.push(random.path(&NAMES).into());
                 files.deny_write.push(pattern(&random.path(&globs)));
                 files.deny_read.push(pattern(&random.path(&globs)));

@@ -3,6 +3,7 @@
 use crate::answer::answers::Judges;
 use crate::compile::files;
 use crate::domains::proxy::Proxy;
+use crate::kernel::mounts::Mount;
 use crate::policy::resolve::{Network, Policy};
 use crate::report::failure::Failure;
 use crate::rules::address::{AddressRules, UnixRules};
@@ -15,11 +16,12 @@ use std::sync::Arc;
 /// Returns the [`Failure`] that names the path, or what the kernel lacks.
 pub(super) fn compile(
     policy: &Policy,
+    mounts: &[Mount],
     unix: UnixRules,
     proxy: Option<Proxy>,
 ) -> Result<Judges, Failure> {
     let Policy { files: rules, network, .. } = policy;
-    let (view, ruleset) = files::compile(rules, !network.allow_network)?;
+    let (view, ruleset) = files::compile(rules, mounts, !network.allow_network)?;
     let addresses = addresses(network, unix, proxy.as_ref());
     let (addresses, view, ruleset) = (Arc::new(addresses), Arc::new(view), Arc::new(ruleset));
     Ok(Judges { addresses, view, ruleset, proxy: proxy.map(Arc::new) })

@@ -4,10 +4,11 @@ use super::child::Child;
 use super::load::Loaded;
 use super::scratch::Scratch;
 use crate::answer::answers::Judges;
-use crate::compile::{filter, plan};
+use crate::compile::{devices, filter, plan};
 use crate::domains::environment::{self, Change};
 use crate::domains::proxy::Proxy;
 use crate::domains::setup;
+use crate::kernel::mounts::Mount;
 use crate::kernel::target;
 use crate::policy::resolve::{Network, Policy};
 use crate::policy::variables::Variables;
@@ -46,9 +47,9 @@ impl<'a> Tool<'a> {
 ///
 /// # Errors
 /// Returns the [`Failure`] of sending it.
-pub(super) fn send_filter(child: &Child, loaded: &Loaded) -> Result<(), Failure> {
+pub(super) fn send_filter(child: &Child, loaded: &Loaded, mounts: &[Mount]) -> Result<(), Failure> {
     let Loaded { policy, unix, .. } = loaded;
-    let variant = variant(policy, unix);
+    let variant = variant(policy, unix, mounts);
     let alone = match needs_no_broker(policy) {
         true => filter::program(variant | Variant::ALONE),
         false => &[],
@@ -125,14 +126,16 @@ fn uses_network(network: &Network) -> bool {
 }
 
 /// The filter that this policy needs.
-fn variant(policy: &Policy, unix: &UnixRules) -> Variant {
-    let network = &policy.network;
+fn variant(policy: &Policy, unix: &UnixRules, mounts: &[Mount]) -> Variant {
+    let (files, network) = (&policy.files, &policy.network);
+    // Where devices lie beneath what may be written, the broker tells them from what is made there.
+    let report_reads = !files.deny_read.is_empty() || devices::lie_in(&files.allow_write, mounts);
     // Also to be refused by the proxy, which is no address that the policy gives.
     let connects = uses_network(network) || setup::refuses_all(network);
     let makes_sockets = connects && target::duplicates_are_refused();
     [
         (Variant::ALLOW_NETWORK, network.allow_network),
-        (Variant::REPORT_READS, !policy.files.deny_read.is_empty()),
+        (Variant::REPORT_READS, report_reads),
         (Variant::LOCAL_BINDING, network.allow_local_binding),
         (Variant::ALL_UNIX_SOCKETS, unix.all),
         (Variant::UNIX_DATAGRAMS, unix.datagrams),

@@ -10,3 +10,4 @@ mod run;
 pub(crate) mod sandbox;
 mod scratch;
 mod signals;
+mod surroundings;

@@ -7,6 +7,7 @@ use super::launch::{self, Tool};
 use super::load::{Loaded, load};
 use super::run;
 use super::scratch::Scratch;
+use super::surroundings::Surroundings;
 use crate::cli;
 use crate::compile::protect::protect;
 use crate::domains::proxy::Proxy;
@@ -27,13 +28,14 @@ pub(crate) fn run(
     family: &mut Family,
 ) -> Result<i32, Failure> {
     let traps = Arc::new(Traps::wanted(invocation.trap_fd, invocation.debug)?);
+    let surroundings = Surroundings::look()?;
     let mut loaded = load(invocation, &child, &traps, Remarks::unwanted())?;
-    launch::send_filter(&child, &loaded)?;
+    launch::send_filter(&child, &loaded, &surroundings.mounts)?;
     let proxy = Proxy::wanted(&loaded.policy.network)?;
     let scratch = Scratch::wanted(&mut loaded.policy)?;
     let Loaded { policy, mut remarks, caller, unix } = loaded;
-    let policy = protect(policy, &mut remarks, &caller)?;
-    let judges = Arc::new(compile(&policy, unix, proxy)?);
+    let policy = protect(policy, &surroundings.mounts, &mut remarks, &caller)?;
+    let judges = Arc::new(compile(&policy, &surroundings.mounts, unix, proxy)?);
     launch::send_plan(&mut child, tool, &policy.variables, &judges, scratch.as_ref())?;
     let status = run::until_end(child, tool, family, &judges, &traps, scratch.as_ref());
     // Also of a command that could not be served to its end: before its directory is removed.
@@ -49,11 +51,12 @@ pub(crate) fn run(
 /// Returns the [`Failure`] because of which no tool would run.
 pub(crate) fn check(invocation: &cli::Invocation, child: &Child) -> Result<String, Failure> {
     let traps = Traps::wanted(invocation.trap_fd, invocation.debug)?;
+    let surroundings = Surroundings::look()?;
     let loaded = load(invocation, child, &traps, Remarks::wanted())?;
     let Loaded { policy, mut remarks, caller, unix } = loaded;
     setup::check(&policy.network)?.iter().for_each(|text| remarks.warn(text));
-    let policy = protect(policy, &mut remarks, &caller)?;
-    let judges = compile(&policy, unix, None)?;
+    let policy = protect(policy, &surroundings.mounts, &mut remarks, &caller)?;
+    let judges = compile(&policy, &surroundings.mounts, unix, None)?;
     notes(&judges).iter().for_each(|text| remarks.note(text));
     let lines = remarks.lines().iter().map(String::as_str);
     Ok(lines.chain(["the policy can be enforced\n"]).collect::<Vec<_>>().join("\n"))

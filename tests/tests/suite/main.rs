@@ -13,6 +13,7 @@ mod carveouts;
 mod container;
 mod control;
 mod datagrams;
+mod devices;
 mod environment;
 mod files;
 mod fuzzing;

@@ -7,7 +7,7 @@ use super::super::document::Format;
 use super::super::load::Source;
 use super::super::test_directory::TestDirectory;
 use super::*;
-use crate::rules::paths::Rules;
+use crate::rules::paths::{Rules, push_new};
 use crate::rules::pattern::{Component, Pattern};
 
 /// A home, a working directory, and the policies tried in them.
@@ -317,7 +317,7 @@ fn implicit_denials_join_the_written_ones() {
     let mut files = Files { allow_write: vec!["/w".into()], ..Files::default() };
     for _ in 0..2 {
         files.deny_write_path(Path::new("/w/policy.json"));
-        files.deny_read_path(Path::new("/w/key"));
+        push_new(&mut files.deny_read, Pattern::literal(Path::new("/w/key")));
     }
     assert_eq!((files.deny_write.len(), files.deny_read.len()), (1, 1));
     let rules = Rules::new(&files);

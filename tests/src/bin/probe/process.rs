@@ -3,6 +3,7 @@
 use crate::file::open;
 use crate::sys::{self, Result, addr, addr_mut, call};
 use crate::{number, say, tell};
+use std::os::unix::process::CommandExt;
 use std::time::{Duration, Instant};
 
 /// The lowest priority, which every process may take however it was started.
@@ -46,6 +47,13 @@ pub(crate) fn run(op: &str, args: &[&str]) -> bool {
         ("ptrace", [pid]) => {
             say("ptrace-attach", call(libc::SYS_ptrace, &[16, number(pid), 0, 0]));
             say("ptrace-seize", call(libc::SYS_ptrace, &[0x4206, number(pid), 0, 0]));
+        }
+        ("controlling", [path]) => say(op, controlling(path)),
+        ("with-eventfd", [program, args @ ..]) => {
+            let made = call(libc::SYS_eventfd2, &[0, 0]);
+            say(op, made.and_then(|fd| call(libc::SYS_dup2, &[fd, 0])));
+            let error = std::process::Command::new(program).args(args).exec();
+            say::<()>("exec", Err(error.raw_os_error().unwrap_or(libc::EIO)));
         }
         ("traceme", []) => say(op, call(libc::SYS_ptrace, &[0, 0, 0, 0])),
         ("trace-child", []) => say(op, trace_child()),
@@ -227,4 +235,23 @@ fn fd_exhaust() {
     tell("limit", &sys::name(last));
     let _ = call(libc::SYS_close, &[(count + 2).min(3)]);
     say("after", open("/dev/null", libc::O_RDONLY));
+}
+
+/// Makes the terminal `path` the controlling one by opening it for reading, and writes to it as that.
+fn controlling(path: &str) -> Result {
+    let child = sys::fork()?;
+    if child == 0 {
+        let attempt = || {
+            call(libc::SYS_setsid, &[])?;
+            open(path, libc::O_RDONLY)?;
+            open("/dev/tty", libc::O_WRONLY).and_then(crate::file::mark)
+        };
+        sys::exit(attempt().err().unwrap_or(0) as usize);
+    }
+    let mut status = 0i32;
+    call(libc::SYS_wait4, &[child, addr_mut(&mut status), 0, 0])?;
+    match status >> 8 & 0xff {
+        0 => Ok(0),
+        errno => Err(errno),
+    }
 }

@@ -1,0 +1,129 @@
+//! What is mounted where, by type: proc_pid_mountinfo(5), mounts of this mount namespace.
+
+use rustix::io::{self, Errno};
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+
+/// One mount that can be reached from the root directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Mount {
+    /// Where it is mounted, a canonical path.
+    pub(crate) point: PathBuf,
+    /// The type of file system, such as `ext4`; what is after a dot is a subtype.
+    pub(crate) kind: String,
+}
+
+/// File systems that are the kernel's own controls, or views of processes: what is written there
+/// changes how the machine works, and what runs outside.
+const CONTROLS: [&str; 28] = [
+    "apparmorfs",
+    "binder",
+    "binfmt_misc",
+    "bpf",
+    "cgroup",
+    "cgroup2",
+    "configfs",
+    "cpuset",
+    "debugfs",
+    "devpts",
+    "devtmpfs",
+    "dlmfs",
+    "efivarfs",
+    "functionfs",
+    "fusectl",
+    "gadgetfs",
+    "nfsd",
+    "openpromfs",
+    "proc",
+    "pstore",
+    "resctrl",
+    "rpc_pipefs",
+    "securityfs",
+    "selinuxfs",
+    "smackfs",
+    "sysfs",
+    "tracefs",
+    "xenfs",
+];
+
+impl Mount {
+    /// Whether what is written there are the kernel's own controls.
+    pub(crate) fn is_of_controls(&self) -> bool {
+        CONTROLS.contains(&self.kind.as_str())
+    }
+
+    /// Whether it holds nothing but devices.
+    pub(crate) fn is_of_devices(&self) -> bool {
+        ["devpts", "devtmpfs"].contains(&self.kind.as_str())
+    }
+}
+
+/// Every mount, in the order of the kernel's table.
+///
+/// # Errors
+/// Returns what reading proc(5) returns.
+pub(crate) fn all() -> io::Result<Vec<Mount>> {
+    let table = std::fs::read("/proc/self/mountinfo");
+    let table = table.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+    Ok(parse(&table))
+}
+
+/// A line: ID PARENT DEVICE ROOT POINT OPTIONS [FIELD...] - TYPE SOURCE SUPER-OPTIONS
+fn parse(table: &[u8]) -> Vec<Mount> {
+    let mount = |line: &[u8]| {
+        let mut fields = line.split(|&byte| byte == b' ').skip(4);
+        let point = unescape(fields.next()?);
+        let kind = fields.skip_while(|&field| field != b"-").nth(1)?;
+        Some(Mount { point, kind: String::from_utf8_lossy(kind).into_owned() })
+    };
+    table.split(|&byte| byte == b'\n').filter_map(mount).collect()
+}
+
+/// Blanks, newlines and backslashes are written as `\ooo`.
+fn unescape(written: &[u8]) -> PathBuf {
+    let mut plain = Vec::with_capacity(written.len());
+    let mut rest = written;
+    while let [first, after @ ..] = rest {
+        let octal = |digits: &[u8]| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok();
+        let escaped = after.get(..3).filter(|_| *first == b'\\').and_then(octal);
+        plain.push(escaped.unwrap_or(*first));
+        rest = if escaped.is_some() { &after[3..] } else { after };
+    }
+    OsString::from_vec(plain).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn a_table_is_read_with_its_optional_fields_and_escapes() {
+        let table = b"22 27 0:21 / /proc rw,relatime - proc proc rw\n\
+            28 27 0:25 / /a\\040b\\134c ro shared:1 master:2 - tmpfs a-b ro\n\
+            29 27 0:26 /x /home/u rw - fuse.sshfs host: rw\n\
+            not a line\n";
+        let mounts = parse(table);
+        let found: Vec<_> = mounts.iter().map(|m| (m.point.as_path(), m.kind.as_str())).collect();
+        assert_eq!(
+            found,
+            [
+                (Path::new("/proc"), "proc"),
+                (Path::new(r"/a b\c"), "tmpfs"),
+                (Path::new("/home/u"), "fuse.sshfs")
+            ]
+        );
+        assert!(mounts[0].is_of_controls() && !mounts[1].is_of_controls());
+        assert_eq!(unescape(br"/a\0"), Path::new(r"/a\0"));
+    }
+
+    #[test]
+    fn this_process_has_a_root_directory_and_a_proc() {
+        let mounts = all().unwrap_or_default();
+        for (point, is_of_controls) in [("/", false), ("/proc", true)] {
+            let found = mounts.iter().rfind(|mount| mount.point == Path::new(point));
+            assert!(found.is_some_and(|mount| mount.is_of_controls() == is_of_controls), "{point}");
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! What landstrip rests on and cannot make itself, looked at before anything else: whose /proc this is,
+//! what is mounted where, and what the command inherits.
+//!
+//! What cannot be made safe is refused here, with the reason, so that `--check` says the same. Sources:
+//! proc(5), pid_namespaces(7), proc_pid_mountinfo(5).
+
+use crate::kernel::mounts::{self, Mount};
+use crate::report::errno::strerror;
+use crate::report::failure::Failure;
+use rustix::fs::{self, FileType, Mode, OFlags};
+use rustix::io::{self, Errno};
+use rustix::process;
+use std::os::fd::AsFd;
+
+/// What was found.
+#[derive(Debug)]
+pub(crate) struct Surroundings {
+    pub(crate) mounts: Vec<Mount>,
+}
+
+impl Surroundings {
+    /// Looks at all of it.
+    ///
+    /// # Errors
+    /// Returns the [`Failure`] that says what cannot be made safe.
+    pub(crate) fn look() -> Result<Self, Failure> {
+        check_proc()?;
+        check_streams()?;
+        let mounts = mounts::all().map_err(|errno| unfit("/proc/self/mountinfo", errno))?;
+        Ok(Self { mounts })
+    }
+}
+
+/// Makes sure that /proc is proc(5) of the PID namespace that this process is in. In another one's, the
+/// number of a process of the sandbox is that of a stranger, whose memory and files it would lead to.
+fn check_proc() -> Result<(), Failure> {
+    let status = own_status().map_err(|errno| unfit("/proc/self/status", errno))?;
+    let status =
+        status.ok_or_else(|| refuse("/proc is not proc(5): mount that there".to_owned()))?;
+    if is_of_own_namespace(&status, process::getpid().as_raw_nonzero().get()) {
+        return Ok(());
+    }
+    Err(refuse(
+        "/proc shows the processes of another PID namespace: mount proc(5) of this one there, as \
+         unshare --mount-proc does"
+            .to_owned(),
+    ))
+}
+
+/// The text of /proc/self/status, if that is in a proc(5).
+fn own_status() -> io::Result<Option<Vec<u8>>> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+    let file = fs::open(c"/proc/self/status", flags, Mode::empty())?;
+    if fs::fstatfs(&file)?.f_type != fs::PROC_SUPER_MAGIC {
+        return Ok(None);
+    }
+    let mut text = Vec::with_capacity(4096);
+    io::read(&file, rustix::buffer::spare_capacity(&mut text))?;
+    Ok(Some(text))
+}
+
+/// Whether `status` was read in the namespace in which this process has the number `own`. NSpid has one
+/// number for each namespace from that of the proc(5) down to the process's own.
+fn is_of_own_namespace(status: &[u8], own: i32) -> bool {
+    let line = |name: &[u8]| {
+        let mut lines = status.split(|&byte| byte == b'\n');
+        lines.find_map(|line| line.strip_prefix(name)).map(<[u8]>::trim_ascii)
+    };
+    // A kernel without such namespaces has no NSpid.
+    line(b"NSpid:").or_else(|| line(b"Pid:")) == Some(own.to_string().as_bytes())
+}
+
+/// Makes sure that the standard streams are such: an anonymous object of the kernel's, such as a ring
+/// for system calls, can have rights of its own.
+fn check_streams() -> Result<(), Failure> {
+    let (stdin, stdout, stderr) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
+    for (name, stream) in [
+        ("standard input", stdin.as_fd()),
+        ("standard output", stdout.as_fd()),
+        ("standard error", stderr.as_fd()),
+    ] {
+        let stat = fs::fstat(stream).map_err(|errno| unfit(name, errno))?;
+        if FileType::from_raw_mode(stat.st_mode) == FileType::Unknown {
+            return Err(refuse(format!("{name} is no file, device, pipe or socket")));
+        }
+    }
+    Ok(())
+}
+
+fn unfit(what: &str, errno: Errno) -> Failure {
+    refuse(format!("{what}: {}", strerror(errno)))
+}
+
+fn refuse(reason: String) -> Failure {
+    Failure::Internal("surroundings", reason)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_proc_of_the_own_namespace_will_do() {
+        for (status, own, expected) in [
+            ("Name:\tx\nPid:\t7\nNSpid:\t7\n", 7, true),
+            // An outer namespace's, where the numbers may even be the same.
+            ("Name:\tx\nPid:\t4242\nNSpid:\t4242\t7\n", 7, false),
+            ("Name:\tx\nPid:\t7\nNSpid:\t7\t7\n", 7, false),
+            ("Name:\tx\nPid:\t8\nNSpid:\t8\n", 7, false),
+            ("Name:\tx\nPid:\t7\n", 7, true),
+            ("Name:\tx\nPid:\t8\n", 7, false),
+            ("", 7, false),
+        ] {
+            assert_eq!(is_of_own_namespace(status.as_bytes(), own), expected, "{status:?}");
+        }
+        assert!(Surroundings::look().is_ok());
+    }
+}

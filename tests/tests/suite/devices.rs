@@ -1,0 +1,212 @@
+//! Devices and what the kernel itself answers for: of these a command gets what the contract lists.
+
+use rustix::pty::{OpenptFlags, openpt, ptsname, unlockpt};
+use std::fs;
+use std::io::Read;
+use std::os::unix::fs::chown;
+use tests::{Sandbox, Terminal, User, for_each_user};
+
+/// A terminal of the sandbox's user that nobody in the sandbox made.
+struct Stranger {
+    master: fs::File,
+    name: String,
+}
+
+impl Stranger {
+    fn new(user: User) -> Self {
+        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+        let master = openpt(flags).unwrap();
+        unlockpt(&master).unwrap();
+        let name = ptsname(&master, Vec::new()).unwrap().into_string().unwrap();
+        if user == User::Nobody {
+            chown(&name, Some(user.uid()), None).unwrap();
+        }
+        rustix::io::ioctl_fionbio(&master, true).unwrap();
+        Self { master: master.into(), name }
+    }
+
+    /// What was written there.
+    fn shown(&mut self) -> String {
+        let mut shown = [0; 1024];
+        let size = self.master.read(&mut shown).unwrap_or(0);
+        String::from_utf8_lossy(&shown[..size]).into_owned()
+    }
+}
+
+/// Opens `path` in every way; says `got` for each that succeeds.
+fn open(path: &str) -> String {
+    ["<", ">", ">>", "<>"].map(|how| format!("( : {how} {path} ) && echo got; ")).concat() + "true"
+}
+
+/// Policies under which Landlock, the broker or both decide about an open.
+fn policies(user: User) -> [Sandbox; 4] {
+    let secret = |sandbox: Sandbox| {
+        sandbox.file("work/secret", "");
+        sandbox.deny_read("secret")
+    };
+    [
+        Sandbox::of(user),
+        Sandbox::of(user).allow_write("."),
+        secret(Sandbox::of(user).allow_write(".")),
+        Sandbox::of(user).allow_write("/"),
+    ]
+}
+
+#[test]
+fn a_strangers_terminal_is_not_opened() {
+    for_each_user(|user| {
+        for sandbox in policies(user) {
+            let mut terminal = Stranger::new(user);
+            let name = terminal.name.clone();
+            let outcome = sandbox.sh(&open(&name));
+            assert_eq!(outcome.succeeds().stdout, "", "{outcome:#?}");
+            let outside = sandbox.sh_outside(&open(&name));
+            assert_eq!(outside.stdout.lines().count(), 4, "{outside:#?}");
+            sandbox.probe(format!("controlling {name}")).all_refused();
+            assert_eq!(terminal.shown(), "");
+            sandbox.probe_outside(format!("controlling {name}")).all_allowed();
+            assert_eq!(terminal.shown(), "pwned");
+        }
+    });
+}
+
+#[test]
+fn a_terminal_of_its_own_is_opened_by_every_name() {
+    for_each_user(|user| {
+        for sandbox in policies(user) {
+            let script = "tty; echo controlling > /dev/tty; echo named > $(tty); stty size; \
+                echo descriptor > /dev/fd/1; echo stream > /dev/stderr";
+            let outcome = sandbox.run(["script", "-qec", script, "/dev/null"]);
+            let said: Vec<_> = outcome.succeeds().stdout.lines().collect();
+            assert!(said[0].starts_with("/dev/pts/"), "{outcome:#?}");
+            assert_eq!(said[1..], ["controlling", "named", "0 0", "descriptor", "stream"]);
+        }
+    });
+}
+
+#[test]
+fn the_terminal_that_it_was_started_on_is_opened_by_its_name() {
+    for_each_user(|user| {
+        for sandbox in policies(user) {
+            let mut terminal = Terminal::of(&sandbox);
+            let script =
+                "t=$(tty); echo by-name > $t; cat < $t > /dev/null & stty size < $t; kill $!";
+            terminal.type_in(&format!("$L -- sh -c '{script}' && echo d''one\n"));
+            terminal.expect("\nby-name");
+            terminal.expect("\n0 0");
+            terminal.expect("\ndone");
+        }
+    });
+}
+
+/// A device node, which only root can make, that everybody may open.
+struct Node(String);
+
+impl Node {
+    fn new(name: &str, device: &str) -> Option<Self> {
+        let path = format!("/dev/landstrip-{name}-{}", std::process::id());
+        let script = format!("mkdir {path} && mknod -m 666 {path}/device {device}");
+        let made = Sandbox::new().sh_outside(&format!("{script} && : < {path}/device"));
+        let node = Self(path);
+        (made.status == Some(0)).then_some(node)
+    }
+
+    fn path(&self) -> String {
+        format!("{}/device", self.0)
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn a_device_is_opened_only_if_the_policy_names_it() {
+    // /dev/zero, by another name; and the first loop device.
+    for (name, device) in [("zero", "c 1 5"), ("disk", "b 7 0")] {
+        let Some(node) = Node::new(name, device) else { return };
+        let path = node.path();
+        for_each_user(|user| {
+            for sandbox in policies(user) {
+                let outcome = sandbox.sh(&open(&path));
+                assert_eq!(outcome.succeeds().stdout, "", "{outcome:#?}");
+                assert_eq!(sandbox.sh_outside(&open(&path)).stdout.lines().count(), 4);
+                sandbox.sh("ls /dev /dev/pts && : < /dev/zero && : > /dev/null").succeeds();
+            }
+            let dev = Sandbox::of(user).allow_write("/dev");
+            assert_eq!(dev.sh(&open(&path)).stdout, "");
+            dev.sh("f=/dev/shm/landstrip-$$ && echo x > $f && rm $f").succeeds();
+            for named in [path.clone(), node.0.clone()] {
+                let read = Sandbox::of(user).allow_read(&named);
+                assert_eq!(read.sh(&open(&path)).stdout, "got\n");
+                for sandbox in policies(user) {
+                    let both = sandbox.allow_write(&named);
+                    assert_eq!(both.sh(&open(&path)).stdout.lines().count(), 4, "{named}");
+                }
+            }
+        });
+    }
+}
+
+/// Runs a script of the sandbox's user with mounts of its own; none where that is not permitted.
+fn with_mounts(sandbox: &Sandbox, mounts: &str, script: &str) -> Option<tests::Outcome> {
+    let user = if sandbox.user().is_root() { "" } else { "-Ur" };
+    let unshare = format!("exec unshare {user} -mpf sh -c '{mounts} && echo mounted; {script}'");
+    let outcome = sandbox.sh_outside(&unshare);
+    outcome.stdout.starts_with("mounted\n").then_some(outcome)
+}
+
+#[test]
+fn the_kernels_controls_stay_unwritable_wherever_they_are_mounted() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_write(".");
+        sandbox.dir("work/proc");
+        sandbox.file("work/comm", "");
+        sandbox.file(
+            "work/attack",
+            "for f in proc/self/comm comm plain; do ( : >> $f ) && echo $f; done",
+        );
+        let launcher = sandbox.command_line();
+        let launcher: Vec<_> = launcher.iter().map(|word| word.to_string_lossy()).collect();
+        let mounts = "mount -t proc proc /proc && mount -t proc proc proc \
+            && mount --bind /proc/self/comm comm";
+        let script = format!("sh attack; echo inside; {} -- sh attack", launcher.join(" "));
+        let Some(outcome) = with_mounts(&sandbox, mounts, &script) else { return };
+        let expected = "mounted\nproc/self/comm\ncomm\nplain\ninside\nplain\n";
+        assert_eq!(outcome.stdout, expected, "{outcome:#?}");
+    });
+}
+
+#[test]
+fn a_proc_of_another_pid_namespace_is_refused() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        let line = sandbox.command_line();
+        let line: Vec<_> = line.iter().map(|word| word.to_string_lossy()).collect();
+        let line = line.join(" ");
+        let script = format!("{line} --check; {line} -- echo ran");
+        let Some(outcome) = with_mounts(&sandbox, "true", &script) else { return };
+        assert_eq!(outcome.stdout, "mounted\n", "{outcome:#?}");
+        let refusals = outcome.reports_of("Internal");
+        assert_eq!(refusals.len(), 2, "{outcome:#?}");
+        assert!(outcome.stderr.contains("another PID namespace"), "{outcome:#?}");
+        let outcome = with_mounts(&sandbox, "mount -t proc proc /proc", &script).unwrap();
+        assert!(outcome.stdout.ends_with("ran\n"), "{outcome:#?}");
+    });
+}
+
+#[test]
+fn a_standard_stream_that_is_none_is_refused() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        let mut words = Sandbox::probe_words("with-eventfd");
+        words.extend(sandbox.command_line());
+        words.extend(["--", "echo", "ran"].map(Into::into));
+        let outcome = sandbox.run_outside(words);
+        outcome.is_error(125, "Internal", "standard input");
+        assert!(!outcome.stdout.contains("ran"), "{outcome:#?}");
+        sandbox.run(["echo", "ran"]).succeeds();
+    });
+}
