@@ -6,8 +6,8 @@
 //! # The rooms
 //!
 //! A room is a folder of a subject. Each imports only from those above it in this list, which a test
-//! holds; data walks one way, down the list at launch, and through [`call`], [`files`] or [`sockets`]
-//! to [`answer`] for each call.
+//! holds; data walks one way, down the list at launch, and through [`call`], [`ipc`],
+//! [`files`] or [`sockets`] to [`answer`] for each call.
 //!
 //! | room | what it owns | what it never does |
 //! |---|---|---|
@@ -17,6 +17,7 @@
 //! | [`cli`] | options and the help | read a policy |
 //! | [`report`] | denials, where they go, and why landstrip gave up | decide |
 //! | [`call`] | what a notified call asks for, and what decides it | make a system call |
+//! | [`ipc`] | the System V objects that the command made | reach those of others |
 //! | [`files`] | verdicts on paths and metadata; what the broker does instead of the kernel | answer |
 //! | [`sockets`] | verdicts on addresses; connects, binds and messages made for the command | answer |
 //! | [`compile`] | the Landlock ruleset, the view, the plan; what is protected whatever the policy says | serve |
@@ -107,6 +108,7 @@ mod domains;
 mod files;
 #[cfg(test)]
 mod house;
+mod ipc;
 mod kernel;
 mod policy;
 mod report;

@@ -93,7 +93,7 @@ const ALLOWED: &[Syscall] = &[
     epoll_pwait2, landlock_create_ruleset, landlock_add_rule, landlock_restrict_self, memfd_secret,
     process_mrelease, futex_waitv, set_mempolicy_home_node, cachestat, map_shadow_stack, futex_wake,
     futex_wait, futex_requeue, lsm_get_self_attr, lsm_list_modules, mseal, getxattrat, listxattrat,
-    file_getattr,
+    file_getattr, shmdt,
 ];
 
 #[rustfmt::skip]
@@ -103,7 +103,8 @@ const NOTIFIED: &[Syscall] = &[
     setresgid, setfsuid, setfsgid, capset, utime, mknod, setxattr, lsetxattr, fsetxattr,
     removexattr, lremovexattr, fremovexattr, utimes, mkdirat, mknodat, fchownat, futimesat,
     unlinkat, renameat, linkat, symlinkat, fchmodat, utimensat, renameat2, openat2, fchmodat2,
-    setxattrat, removexattrat, file_setattr,
+    setxattrat, removexattrat, file_setattr, shmget, shmat, shmctl, semget, semop, semctl,
+    semtimedop, msgget, msgsnd, msgrcv, msgctl,
 ];
 
 #[rustfmt::skip]
@@ -118,7 +119,6 @@ const REFUSED_EPERM: &[Syscall] = &[
 
 #[rustfmt::skip]
 const REFUSED_ENOSYS: &[Syscall] = &[
-    shmget, shmat, shmctl, semget, semop, semctl, shmdt, msgget, msgsnd, msgrcv, msgctl, semtimedop,
     uselib, ustat, sysfs, modify_ldt, _sysctl, create_module, get_kernel_syms, query_module,
     nfsservctl, getpmsg, putpmsg, afs_syscall, tuxcall, security, set_thread_area, get_thread_area,
     lookup_dcookie, epoll_ctl_old, epoll_wait_old, vserver, mq_open, mq_unlink, mq_timedsend,
@@ -176,6 +176,9 @@ fn without_a_listener_only_what_landlock_decides_is_let_through() {
         umask, setuid, setgid, setreuid, setregid, setgroups, setresuid, setresgid, setfsuid,
         setfsgid, capset, prctl, seccomp,
     ];
+    // As if the kernel had none.
+    let ipc =
+        [shmget, shmat, shmctl, semget, semop, semctl, semtimedop, msgget, msgsnd, msgrcv, msgctl];
     for &call in Syscall::ALL {
         for args in [[0; 6], [u64::MAX; 6], [1, 2, 3, 4, 5, 6], [1; 6], [9; 6], [0, 9, 9, 9, 9, 9]]
         {
@@ -183,6 +186,7 @@ fn without_a_listener_only_what_landlock_decides_is_let_through() {
             let expected = match before {
                 NOTIFY if files.contains(&call) || own.contains(&call) => ALLOW,
                 NOTIFY if sockets.contains(&call) => EACCES,
+                NOTIFY if ipc.contains(&call) => ENOSYS,
                 NOTIFY => EPERM,
                 other => other,
             };

@@ -5,11 +5,13 @@
 //! perform on what is held, answer.
 
 use crate::call::decode::{Call, MemoryCall, RegisterCall, RegisterVerdict};
+use crate::call::ipc::IpcCall;
 use crate::domains::proxy::Proxy;
 use crate::files;
 use crate::files::task::{After, Done, Opened};
 use crate::files::verdict::{FileVerdict, Relied};
 use crate::files::view::View;
+use crate::ipc::objects::{Objects, is_of_one_object};
 use crate::kernel::request::Request;
 use crate::kernel::rights::Rights;
 use crate::kernel::target::TargetFd;
@@ -37,6 +39,8 @@ pub(crate) struct Judges {
     pub(crate) ruleset: Arc<OwnedFd>,
     /// What filters domains.
     pub(crate) proxy: Option<Arc<Proxy>>,
+    /// System V objects of the command's own.
+    pub(crate) objects: Arc<Objects>,
 }
 
 /// Answers the calls of one sandbox.
@@ -44,6 +48,7 @@ pub(crate) struct Judges {
 pub(crate) struct Answerer {
     files: files::judge::Judge,
     sockets: sockets::judge::Judge,
+    objects: Arc<Objects>,
     rights: Arc<Rights>,
     umask: Arc<Umask>,
     traps: Arc<Traps>,
@@ -70,6 +75,7 @@ impl Answerer {
                 Arc::clone(traps),
                 admission,
             ),
+            objects: Arc::clone(&judges.objects),
             rights,
             umask,
             traps: Arc::clone(traps),
@@ -157,6 +163,7 @@ impl Answerer {
                 self.rights.diverge();
                 RegisterVerdict::Continue
             }
+            RegisterCall::Ipc(call) => self.by_ids(request, call),
             // The broker must not become a tracer: its tracee stops at every signal until it is
             // continued. A target that gets the broker as its parent only after this look stops
             // nobody but itself, and SIGKILL ends it like all others; the command cannot, whose
@@ -167,6 +174,28 @@ impl Answerer {
                     true => RegisterVerdict::Continue,
                     false => refuse("the broker traces nobody"),
                 }
+            }
+        }
+    }
+
+    fn by_ids(&self, request: &Request<'_>, call: IpcCall) -> RegisterVerdict {
+        let is_own = match call {
+            IpcCall::Get(kind, key, size, flags) => {
+                let got = self.objects.get(request, &self.rights, kind, key, size, flags);
+                return RegisterVerdict::Return(got);
+            }
+            IpcCall::Use(kind, id) => self.objects.has(kind, id),
+            IpcCall::Control(kind, id, command) => {
+                is_of_one_object(kind, command) && self.objects.has(kind, id)
+            }
+        };
+        match is_own {
+            // What lies in memory is about this object alone.
+            true => RegisterVerdict::Continue,
+            // As if there were none with this id.
+            false => {
+                self.traps.log("refused: a System V object of others");
+                RegisterVerdict::Return(Err(Errno::INVAL))
             }
         }
     }

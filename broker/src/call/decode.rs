@@ -5,6 +5,7 @@
 //! numbers, and in which of the older calls they have.
 
 use crate::call::how::OpenHow;
+use crate::call::ipc::IpcCall;
 use crate::kernel::listener::Notification;
 use crate::kernel::target::{TargetAddress, TargetFd};
 use crate::rules::socket::SocketKind;
@@ -44,6 +45,8 @@ pub(crate) enum RegisterCall {
     Credentials,
     /// ptrace(PTRACE_TRACEME): the parent becomes the tracer.
     TraceMe,
+    /// Shared memory, semaphores and queues by key or id.
+    Ipc(IpcCall),
 }
 
 /// What becomes of it.
@@ -364,7 +367,7 @@ impl Call {
             Syscall::ptrace if n.unsigned(0) == libc::PTRACE_TRACEME => {
                 registers(RegisterCall::TraceMe)
             }
-            _ => return None,
+            _ => registers(RegisterCall::Ipc(IpcCall::decode(call, n)?)),
         })
     }
 }

@@ -6,10 +6,11 @@
 
 pub(crate) mod address;
 pub(crate) mod apart;
-mod credentials;
+pub(crate) mod credentials;
 pub(crate) mod holders;
 pub(crate) mod identity;
 pub(crate) mod inherited;
+pub(crate) mod ipc;
 pub(crate) mod kill;
 pub(crate) mod limits;
 pub(crate) mod listener;

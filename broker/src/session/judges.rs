@@ -24,7 +24,7 @@ pub(super) fn compile(
     let (view, ruleset) = files::compile(rules, mounts, !network.allow_network)?;
     let addresses = addresses(network, unix, proxy.as_ref());
     let (addresses, view, ruleset) = (Arc::new(addresses), Arc::new(view), Arc::new(ruleset));
-    Ok(Judges { addresses, view, ruleset, proxy: proxy.map(Arc::new) })
+    Ok(Judges { addresses, view, ruleset, proxy: proxy.map(Arc::new), objects: Arc::default() })
 }
 
 fn addresses(network: &Network, unix: UnixRules, proxy: Option<&Proxy>) -> AddressRules {

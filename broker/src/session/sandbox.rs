@@ -40,6 +40,7 @@ pub(crate) fn run(
     let status = run::until_end(child, tool, family, &judges, &traps, scratch.as_ref());
     // Also of a command that could not be served to its end: before its directory is removed.
     let nothing_left = family.end();
+    judges.objects.remove();
     let status = status?;
     traps.print(status != 0);
     nothing_left.then_some(status).ok_or_else(Failure::left_behind)

@@ -31,6 +31,7 @@ mod protocol;
 mod proxy;
 mod races;
 mod reports;
+mod shared_memory;
 mod signals;
 mod sockets;
 mod tools;

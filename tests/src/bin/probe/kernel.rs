@@ -78,9 +78,6 @@ pub(crate) fn run(op: &str, args: &[&str]) -> bool {
             let kind = addr(kind.as_c_str());
             say(op, call(libc::SYS_add_key, &[kind, kind, kind, 4, -3i32 as usize]));
         }
-        ("shmget", []) => say(op, call(libc::SYS_shmget, &[0, 4096, 0o1600])),
-        ("msgget", []) => say(op, call(libc::SYS_msgget, &[0, 0o1600])),
-        ("semget", []) => say(op, call(libc::SYS_semget, &[0, 1, 0o1600])),
         ("mq-open", []) => {
             let name = cstr("landstrip-probe");
             let flags = (libc::O_CREAT | libc::O_RDWR) as usize;

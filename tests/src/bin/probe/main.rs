@@ -7,6 +7,7 @@
 mod calls;
 mod carve;
 mod file;
+mod ipc;
 mod kernel;
 mod meta;
 mod net;
@@ -61,6 +62,7 @@ fn main() {
             || carve::run(op, rest)
             || process::run(op, rest)
             || kernel::run(op, rest)
+            || ipc::run(op, rest)
             || proxy::run(op, rest);
         if !known {
             usage(&format!("unknown operation or wrong arguments: {}", words.join(" ")));

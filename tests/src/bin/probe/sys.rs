@@ -71,6 +71,12 @@ pub(crate) fn poke(address: usize, byte: u8) {
     unsafe { (address as *mut u8).write_volatile(byte) }
 }
 
+/// Loads one byte of mapped memory.
+pub(crate) fn peek(address: usize) -> u8 {
+    // SAFETY: `address` came from a successful readable mmap or shmat of at least one byte.
+    unsafe { (address as *const u8).read_volatile() }
+}
+
 /// Name of an errno as the tests spell it.
 pub(crate) fn name(errno: i32) -> String {
     let known = match errno {
@@ -95,6 +101,7 @@ pub(crate) fn name(errno: i32) -> String {
         libc::EINVAL => "EINVAL",
         libc::EMFILE => "EMFILE",
         libc::ENFILE => "ENFILE",
+        libc::ENOSPC => "ENOSPC",
         libc::ENOTTY => "ENOTTY",
         libc::ERANGE => "ERANGE",
         libc::EROFS => "EROFS",
