@@ -291,6 +291,10 @@ impl Builder {
         let path = visited.path.clone();
         match fs::fstat(&visited.object) {
             Ok(stat) => {
+                let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+                if let Some(name) = path.file_name().filter(|_| is_file && kind == Kind::Read) {
+                    self.grants.single_files.insert(name.to_owned());
+                }
                 granted.insert(path, identity(&stat));
                 Ok(())
             }

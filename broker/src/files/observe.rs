@@ -25,6 +25,8 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags};
 use rustix::io::{self, Errno};
 use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// A refused operation, and the path of what it was refused on.
@@ -115,7 +117,8 @@ impl Look {
         if flags.contains(OFlags::PATH) || flags.contains(OFlags::CREATE | OFlags::EXCL) {
             return None;
         }
-        self.terminal(flags).or_else(|| self.listing(view, flags))
+        let terminal = self.terminal(flags);
+        terminal.or_else(|| self.listing(view, flags)).or_else(|| self.replacement(view, flags))
     }
 
     /// A terminal of the sandbox's own: it was not there at launch.
@@ -135,6 +138,16 @@ impl Look {
         // Another directory at this path is not the one that was found at launch.
         let is_listable = view.is_listable(&object.path().ok()?, &object);
         is_listable.then_some(Exception { object, flags: flags | OFlags::DIRECTORY })
+    }
+
+    /// A file that others have put in the place of one that may be read.
+    fn replacement(&self, view: &View, flags: OFlags) -> Option<Exception> {
+        if writes(flags) || !view.names_single_file(Path::new(OsStr::from_bytes(&self.path))) {
+            return None;
+        }
+        let object = self.follow(&self.path, !flags.contains(OFlags::NOFOLLOW)).ok()?;
+        let is_replacement = view.is_replacement(&object.path().ok()?, &object);
+        is_replacement.then_some(Exception { object, flags })
     }
 
     /// Opens what `path` names; what the call is made on itself is held already.

@@ -231,7 +231,10 @@ fn is_permitted(
     }
     Ok(name.candidates().all(|path| {
         path.is_absolute()
-            && (!wanted.read || view.is_readable(path) || view.is_listable(path, object))
+            && (!wanted.read
+                || view.is_readable(path)
+                || view.is_listable(path, object)
+                || view.is_replacement(path, object))
             && (!wanted.write || view.is_writable(path))
     }))
 }

@@ -6,10 +6,12 @@
 //! path, and what is made in them later.
 
 use crate::kernel::identity::{Identity, Origin, identity_of};
+use crate::kernel::object::Object;
 use crate::rules::paths::{Access, Cursor, Rules};
 use rustix::fd::{AsFd, OwnedFd};
-use std::collections::HashMap;
-use std::ffi::OsStr;
+use rustix::fs::FileType;
+use std::collections::{HashMap, HashSet};
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -46,6 +48,8 @@ pub(crate) struct Grants {
     /// Directories on the way to a path that may not be read: they may be listed, but a Landlock
     /// rule for that would hold for all beneath. They can be too many to be held.
     pub(crate) unlistable: HashMap<PathBuf, Origin>,
+    /// The names of files that are granted one by one, beside what may not be read.
+    pub(crate) single_files: HashSet<OsString>,
     /// Usable whatever the rules say, and for what: standard devices, standard streams.
     pub(crate) always: HashMap<Identity, Access>,
     /// Devices that the policy names, or directories of them.
@@ -111,6 +115,22 @@ impl View {
     /// Whether Landlock lets what is named `path` be written.
     fn is_granted(&self, path: &Path) -> bool {
         covers(&self.grants.writable, path)
+    }
+
+    /// Whether a file is what others have put in the place of one that may be read, as editors do: the
+    /// command could not, and the rules go by paths.
+    pub(crate) fn is_replacement(&self, path: &Path, object: &Object) -> bool {
+        let before = self.grants.readable.get(path).filter(|_| self.names_single_file(path));
+        before.is_some_and(|before| *before != object.identity())
+            && object.kind() == FileType::RegularFile
+            && self.rules.access(path).read
+            && !self.denies_object(object.identity(), Access::READ)
+    }
+
+    /// Whether the last component is the name of such a file, wherever it is: spares a path walk for every
+    /// file that is read.
+    pub(crate) fn names_single_file(&self, path: &Path) -> bool {
+        path.file_name().is_some_and(|name| self.grants.single_files.contains(name))
     }
 
     /// Who decides about writing to the object that is named `path`, if it may be written.

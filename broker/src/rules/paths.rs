@@ -66,6 +66,7 @@ pub(crate) fn push_new<T: PartialEq>(list: &mut Vec<T>, item: T) {
 
 impl Access {
     pub(crate) const NONE: Access = Access { read: false, write: false };
+    pub(crate) const READ: Access = Access { read: true, write: false };
     pub(crate) const WRITE: Access = Access { read: false, write: true };
 
     /// Whether this is enough for what is `wanted`.

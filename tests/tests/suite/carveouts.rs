@@ -939,31 +939,52 @@ fn a_directory_that_others_put_in_the_place_of_a_listed_one_is_not_listed() {
 
 #[test]
 fn what_others_make_beside_what_may_not_be_read_is_not_read() {
-    // Also where the broker opens what is read: in both ways what was there at launch counts.
+    // Also where the broker opens what is read: in both ways what was there at launch counts. Only a file
+    // in the place of one is that one, as editors and git-config(1) write it.
     for_each_user(|user| {
         for brokered in [false, true] {
-            let sandbox = Sandbox::of(user).allow_write(".").deny_read("~/.ssh");
+            let sandbox = Sandbox::of(user).allow_write(".").deny_read("~/.ssh").deny_read("~/id");
             let sandbox = if brokered { sandbox.deny_read(".env") } else { sandbox };
             sandbox.file("work/.env", "TOPSECRET");
             sandbox.dir("home/.ssh");
             sandbox.dir("home/d");
-            sandbox.file("home/notes", "notes\n");
-            sandbox.file("home/other", "TOPSECRET\n");
-            let script = "cat later later-d/x other ~/later ~/later-d/x ~/other; ls ~/later-d; \
-                cat ~/notes ~/d/later; ls ~; cat made";
+            sandbox.dir("home/remade");
+            sandbox.file("home/.ssh/id", "TOPSECRET\n");
+            sandbox.file("home/id", "TOPSECRET\n");
+            for name in ["notes", "edited", "linked", "named", "other"] {
+                sandbox.file(format!("home/{name}"), "notes\n");
+            }
+            let script = "cat later later-d/x other ~/later ~/later-d/x ~/linked ~/named ~/other/x \
+                ~/remade/x; ls ~/later-d; cat ~/notes ~/edited ~/d/later; ls ~; cat made; \
+                cd ~ && cat edited; cat < edited; test -r edited && head -c 3 edited";
             let running = paused(&sandbox, script);
             for directory in ["home/later-d", "work/later-d"] {
                 sandbox.dir(directory);
             }
-            for name in ["home/later", "home/later-d/x", "home/new"] {
+            for name in ["home/later", "home/later-d/x"] {
                 sandbox.file(name, "TOPSECRET\n");
             }
-            fs::rename(sandbox.path("home/new"), sandbox.path("home/other")).unwrap();
+            sandbox.file("home/new", "edited\n");
+            let home = |name: &str| sandbox.path(format!("home/{name}"));
+            fs::rename(home("new"), home("edited")).unwrap();
+            for name in ["linked", "named", "other"] {
+                fs::remove_file(home(name)).unwrap();
+            }
+            symlink(".ssh/id", home("linked")).unwrap();
+            fs::hard_link(home("id"), home("named")).unwrap();
+            sandbox.dir("home/other");
+            sandbox.file("home/other/x", "TOPSECRET\n");
+            fs::remove_dir(home("remade")).unwrap();
+            sandbox.dir("home/remade");
+            sandbox.file("home/remade/x", "TOPSECRET\n");
             for name in ["work/later", "work/later-d/x", "work/made", "home/d/later"] {
                 sandbox.file(name, "mine\n");
             }
             let outcome = resume(&sandbox, running);
-            let wanted = "ready\nmine\nmine\nnotes\nmine\nd\nlater\nlater-d\nnotes\nother\nmine\n";
+            let listed = "d\nedited\nid\nlater\nlater-d\nlinked\nnamed\nnotes\nother\nremade\n";
+            let wanted = format!(
+                "ready\nmine\nmine\nnotes\nedited\nmine\n{listed}mine\nedited\nedited\nedi"
+            );
             assert_eq!(outcome.stdout, wanted, "{brokered} {outcome:#?}");
         }
     });
