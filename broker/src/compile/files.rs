@@ -23,9 +23,14 @@ pub(crate) fn compile(
     restrict_network: bool,
 ) -> Result<(View, OwnedFd), GrantError> {
     let rules = Rules::new(files);
-    let (grants, ruleset) = grants::compile(files, &rules, mounts, restrict_network)?;
+    let (mut grants, ruleset) = grants::compile(files, &rules, mounts, restrict_network)?;
     let mut held = Vec::new();
     let roots = roots(&files.allow_write, &grants.writable, &mut held)?;
+    // What the command makes there Landlock lets nobody read.
+    grants.brokers_reads |= roots.iter().filter(|(_, found)| found.is_none()).any(|(path, _)| {
+        let above = path.ancestors().find(|above| above.symlink_metadata().is_ok());
+        above.is_some_and(|above| grants.unlistable.contains_key(above))
+    });
     let named = named_files(files, &rules, &mut held)?;
     Ok((View { rules, grants, named, roots, _held: held }, ruleset))
 }

@@ -51,7 +51,7 @@ pub(super) fn notes(judges: &Judges) -> Vec<String> {
         .collect();
     if judges.view.grants.brokers_reads {
         let text = "the broker opens every file that is read: something may not be read inside \
-                    what may be written";
+                    what may be written, or beside an allowed path that is missing";
         notes.push(text.to_owned());
     }
     if judges.addresses.unix.datagrams {

@@ -989,3 +989,23 @@ fn what_others_make_beside_what_may_not_be_read_is_not_read() {
         }
     });
 }
+
+/// As the cache of a package manager in a home with keys, before its first use.
+#[test]
+fn what_is_made_at_a_missing_allowed_path_beside_what_may_not_be_read_is_usable() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_write("~/.cache/tool").deny_read("~/.ssh");
+        sandbox.dir("home/.ssh");
+        sandbox.file("home/.ssh/key", "TOPSECRET");
+        let script = "mkdir -p ~/.cache/tool/a && echo made > ~/.cache/tool/a/file && cat ~/.cache/tool/a/file \
+            && mv ~/.cache/tool/a ~/.cache/tool/b && cat ~/.cache/tool/b/file && ls ~/.cache/tool; \
+            cat ~/.ssh/key; echo x > ~/.cache/other; echo x > ~/.profile; :";
+        for _ in 0..2 {
+            let outcome = sandbox.sh(&format!("rm -rf ~/.cache/tool/b; {script}"));
+            assert_eq!(outcome.stdout, "made\nmade\nb\n", "{outcome:#?}");
+        }
+        assert!(
+            !sandbox.path("home/.cache/other").exists() && !sandbox.path("home/.profile").exists()
+        );
+    });
+}
