@@ -57,8 +57,17 @@ impl Sandbox {
 
     /// A sandbox of `user`.
     pub fn of(user: User) -> Self {
+        Self::with(World::new(user), user)
+    }
+
+    /// A sandbox of `user` in a world that stands in `base`.
+    pub fn beneath(base: impl AsRef<Path>, user: User) -> Self {
+        Self::with(World::beneath(base.as_ref(), user), user)
+    }
+
+    fn with(world: World, user: User) -> Self {
         Self {
-            world: World::new(user),
+            world,
             user,
             filesystem: Map::new(),
             network: Map::new(),

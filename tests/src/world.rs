@@ -19,8 +19,13 @@ pub struct World {
 impl World {
     /// Makes a world whose directories belong to `user`.
     pub fn new(user: User) -> Self {
+        Self::beneath(&std::env::temp_dir(), user)
+    }
+
+    /// The same in another place than that of temporary files.
+    pub fn beneath(base: &Path, user: User) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
-        let base = std::env::temp_dir().canonicalize().expect("temporary directory");
+        let base = base.canonicalize().expect("directory for the world");
         let pid = std::process::id();
         let root = loop {
             let number = COUNT.fetch_add(1, Ordering::Relaxed);

@@ -2,5 +2,6 @@
 
 mod clients;
 mod everyday;
+mod examples;
 mod packages;
 mod repository;

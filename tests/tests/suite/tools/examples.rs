@@ -1,0 +1,146 @@
+//! The policies in `tests/examples`: a project of each kind is built and tested under the one for it, and
+//! keys and hooks stay what they were.
+
+use serde_json::Value;
+use std::time::Duration;
+use tests::{Outcome, Sandbox, User, for_each_user, skipped};
+
+/// A work tree with a repository under git, and a home with a key, where `example` is the policy.
+fn project(user: User, example: &str) -> Sandbox {
+    let path = format!("{}/examples/{example}.yaml", env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(path).unwrap();
+    // Not in /tmp, which they let be written.
+    let sandbox = Sandbox::beneath("/var/tmp", user).timeout(Duration::from_secs(300));
+    sandbox.dir("home/.ssh");
+    sandbox.file("home/.ssh/id_ed25519", "TOPSECRET");
+    let made = sandbox.sh_outside(
+        "git init -q . && git config user.name n && git config user.email e@example.org",
+    );
+    made.succeeds();
+    sandbox.policy_json(text).options(["--format", "yaml"])
+}
+
+/// The script succeeds inside with nothing refused; what the policy protects is.
+#[track_caller]
+fn builds(sandbox: &Sandbox, script: &str) -> Outcome {
+    let outcome = sandbox.sh(&format!("set -e; {script}; git add -A; git commit -q -m built"));
+    outcome.succeeds();
+    // What a JVM would leave out of a dump of its memory.
+    let is_told = |report: &&Value| !report.to_string().contains("/coredump_filter");
+    let told: Vec<_> = outcome.reports.iter().filter(is_told).collect();
+    assert!(told.is_empty(), "{outcome:#?}");
+    for refused in [
+        "cat ~/.ssh/id_ed25519",
+        "echo x > .git/hooks/pre-commit",
+        "git config core.hooksPath /tmp",
+        "echo x > ~/.profile",
+        "echo x >> ~/.ssh/id_ed25519",
+    ] {
+        let outcome = sandbox.sh(refused);
+        outcome.fails();
+        assert!(!outcome.stdout.contains("TOPSECRET"), "{outcome:#?}");
+    }
+    outcome
+}
+
+/// Whether a tool is here, for this user.
+fn has(sandbox: &Sandbox, check: &str) -> bool {
+    let has = sandbox.sh_outside(check).status == Some(0);
+    if !has {
+        skipped(&format!("not here: {check}"));
+    }
+    has
+}
+
+#[test]
+fn a_rust_project() {
+    // As the caller only: the toolchain of a user's home is not everyone's to read.
+    let home = std::env::var("HOME").unwrap_or_default();
+    let get = |name: &str, dir: &str| std::env::var(name).unwrap_or(format!("{home}/{dir}"));
+    let path = format!("{}/bin:/usr/local/bin:/usr/bin:/bin", get("CARGO_HOME", ".cargo"));
+    let sandbox = project(User::Caller, "rust").env("PATH", path);
+    let sandbox = sandbox.env("RUSTUP_HOME", get("RUSTUP_HOME", ".rustup"));
+    let outcome = builds(
+        &sandbox,
+        r#"mkdir src; printf '[package]\nname = "made"\nedition = "2024"\n[workspace]\n' > Cargo.toml
+        printf 'fn main() { println!("built"); }\n#[test] fn t() {
+            let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+            std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap(); }\n' > src/main.rs
+        echo target > .gitignore; cargo fmt; cargo run -q; cargo test -q | grep -c passed; cargo doc -q"#,
+    );
+    assert_eq!(outcome.stdout, "built\n1\n");
+}
+
+#[test]
+fn a_node_project() {
+    for_each_user(|user| {
+        let sandbox = project(user, "node").env("npm_config_update_notifier", "false");
+        let outcome = builds(
+            &sandbox,
+            r#"mkdir dep; printf '{"name":"dep","version":"1.0.0","bin":"cli.js"}' > dep/package.json
+            printf '#!/usr/bin/env node\nconsole.log("bin ran")\n' > dep/cli.js; (cd dep && npm pack --silent)
+            printf '{"name":"app","version":"1.0.0","scripts":{"test":"node --test t.js"}}' > package.json
+            echo node_modules > .gitignore; npm install --no-audit --no-fund --silent ./dep/dep-1.0.0.tgz
+            npm ci --no-audit --no-fund --silent; npx --no-install dep
+            printf 'require("node:test")("serves", (t, done) => { const s = require("http").createServer((q, r) => r.end("x"))
+              .listen(0, "127.0.0.1", () => require("http").get({ port: s.address().port }, r => { r.resume(); s.close(); done(); })) })' > t.js
+            npm test --silent | grep -c '^# pass 1'"#,
+        );
+        assert_eq!(outcome.stdout.lines().skip(1).collect::<Vec<_>>(), ["bin ran", "1"]);
+    });
+}
+
+#[test]
+fn a_python_project() {
+    for_each_user(|user| {
+        let sandbox = project(user, "python").env("PIP_DISABLE_PIP_VERSION_CHECK", "1");
+        let outcome = builds(
+            &sandbox,
+            r#"echo env > .gitignore; /usr/bin/python3 -m venv env; env/bin/pip list 2>/dev/null | grep -c '^pip '
+            printf 'import unittest, urllib.request, http.server, threading\nclass T(unittest.TestCase):\n  def test(self):
+    s = http.server.HTTPServer(("127.0.0.1", 0), http.server.SimpleHTTPRequestHandler)
+    threading.Thread(target=s.serve_forever, daemon=True).start()
+    self.assertEqual(urllib.request.urlopen("http://127.0.0.1:%%d/" %% s.server_port).status, 200)\n' > test_it.py
+            env/bin/python -B -m unittest -q test_it 2>&1 | grep -c '^OK'"#,
+        );
+        assert_eq!(outcome.stdout, "1\n1\n");
+    });
+}
+
+#[test]
+fn a_jvm_project() {
+    for_each_user(|user| {
+        let sandbox = project(user, "jvm");
+        if !has(&sandbox, "command -v javac") {
+            return;
+        }
+        let outcome = builds(
+            &sandbox,
+            r#"mkdir -p src/made; echo classes > .gitignore
+            printf 'package made; import java.net.*; public class Main { public static void main(String[] a) throws Exception {
+              try (var s = new ServerSocket(0, 1, InetAddress.getLoopbackAddress());
+                   var c = new Socket(InetAddress.getLoopbackAddress(), s.getLocalPort())) { System.out.println("served"); } } }' > src/made/Main.java
+            javac -d classes src/made/Main.java; java -cp classes made.Main 2>/dev/null"#,
+        );
+        assert_eq!(outcome.stdout, "served\n");
+    });
+}
+
+#[test]
+fn a_go_project() {
+    for_each_user(|user| {
+        let sandbox = project(user, "go").env("GOTOOLCHAIN", "local").env("GOFLAGS", "-mod=mod");
+        if !has(&sandbox, "command -v go") {
+            return;
+        }
+        let outcome = builds(
+            &sandbox,
+            r#"go mod init example.org/made 2>/dev/null; printf 'package made\nfunc F() int { return 7 }\n' > f.go
+            printf 'package made\nimport ("net/http"; "net/http/httptest"; "testing")\nfunc TestF(t *testing.T) {
+              s := httptest.NewServer(http.NotFoundHandler()); defer s.Close()
+              if r, err := http.Get(s.URL); err != nil || r.StatusCode != 404 || F() != 7 { t.Fatal(err) } }\n' > f_test.go
+            go vet; go test | grep -c '^ok'"#,
+        );
+        assert_eq!(outcome.stdout, "1\n");
+    });
+}
