@@ -114,7 +114,11 @@ fn array(out: &mut impl Write, kind: &str, items: &[&[u8]]) -> fmt::Result {
     out.write_str("]}\n")
 }
 
-fn string(out: &mut impl Write, bytes: &[u8]) -> fmt::Result {
+/// Writes a text as a JSON string, as the lines hold it.
+///
+/// # Errors
+/// What `out` returns.
+pub fn string(out: &mut impl Write, bytes: &[u8]) -> fmt::Result {
     out.write_char('"')?;
     for chunk in bytes.utf8_chunks() {
         for character in chunk.valid().chars() {

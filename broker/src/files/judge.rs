@@ -161,7 +161,7 @@ impl Judge {
 
     /// Reports what Landlock has refused of a call that was let through.
     pub(crate) fn report(&self, looks: &[Look]) {
-        for denial in looks.iter().filter_map(|look| look.judge(&self.view)) {
+        for denial in observe::judge(looks, &self.view) {
             self.traps.report(denial, "file rules");
         }
     }

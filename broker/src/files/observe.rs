@@ -177,9 +177,15 @@ impl Look {
     }
 
     /// Whether the rules refuse it although the file system would have permitted it.
-    pub(crate) fn judge(&self, view: &View) -> Option<Denial> {
+    fn judge(&self, view: &View) -> Option<Denial> {
         let (operation, path) = self.judge_act(view)?;
         Some(Denial::file(operation, &self.as_written(path)))
+    }
+
+    /// Whether there is no entry to remove or to move.
+    fn lacks_entry(&self) -> bool {
+        let entry = || Entry::resolve_from(self.target, self.base(), &self.path);
+        matches!(self.act, Act::Remove) && !entry().is_ok_and(|entry| entry.hold().is_ok())
     }
 
     fn judge_act(&self, view: &View) -> Option<Refused> {
@@ -208,8 +214,10 @@ impl Look {
     }
 
     fn judge_open(&self, flags: OFlags, view: &View) -> Option<Refused> {
-        let wanted =
-            Access { read: flags & OFlags::RWMODE != OFlags::WRONLY, write: writes(flags) };
+        let mode = flags & OFlags::RWMODE;
+        // What is there already, O_CREAT does not change.
+        let write = mode != OFlags::RDONLY || flags.contains(OFlags::TRUNC);
+        let wanted = Access { read: mode != OFlags::WRONLY, write };
         if self.path.is_empty() {
             return judge_object(&self.follow(&self.path, true).ok()?, wanted, view);
         }
@@ -224,6 +232,13 @@ impl Look {
         let entry = Entry::resolve_from(self.target, self.base(), &self.path).ok()?;
         judge_entry(&entry, view, possible)
     }
+}
+
+/// What of the path arguments of one call the rules refuse although the file system would have permitted
+/// it. Of a rename of what is not there, nothing was.
+pub(crate) fn judge(looks: &[Look], view: &View) -> Vec<Denial> {
+    let refused: Vec<_> = looks.iter().filter_map(|look| look.judge(view)).collect();
+    if !refused.is_empty() && looks.iter().any(Look::lacks_entry) { Vec::new() } else { refused }
 }
 
 /// Judges a change of a directory entry; `possible` says whether the call could succeed with

@@ -14,8 +14,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Most lines that are printed at the end.
+/// Most lines that are printed at the end, and of a command that succeeded.
 const LINES_MAX: usize = 64;
+const LINES_OF_SUCCESS: usize = 5;
 /// Most distinct denials that are remembered; more are only counted.
 const REMEMBERED_MAX: usize = 4096;
 /// How long the end of a run waits for reports of calls that were let through last.
@@ -45,7 +46,6 @@ impl Denial {
         }
     }
 
-    /// Whether it is shown for a command that succeeded: it may have tried and gone another way.
     fn is_write(&self) -> bool {
         matches!(self, Self::File(FileOperation::Write, _))
     }
@@ -156,23 +156,23 @@ impl Traps {
         }
     }
 
-    /// Ends the reports. Prints what was collected: writes always, the rest only if the command failed.
-    pub(crate) fn print(&self, failed: bool) {
+    /// Ends the reports. Prints what was collected about a command that `failed` or did not: reads only
+    /// if it did, since it may have found another way, and then `remedy`'s line about what is shown.
+    pub(crate) fn print(&self, failed: bool, remedy: impl FnOnce(&[&Denial]) -> Option<String>) {
         self.settle();
         let sink = self.sink();
         let Sink::Collected { order, uncounted, .. } = &*sink else { return };
-        let shown: Vec<_> = order.iter().filter(|denial| failed || denial.is_write()).collect();
-        let mut text = String::new();
-        for denial in shown.iter().take(LINES_MAX) {
-            text.push_str(&line(&denial.trap()));
-        }
-        let rest = shown.len().saturating_sub(LINES_MAX) + uncounted;
+        let (mut shown, limit) = shown(order, failed);
+        let rest = shown.len().saturating_sub(limit) + uncounted;
+        shown.truncate(limit);
+        let mut text: String = shown.iter().map(|denial| line(&denial.trap())).collect();
         if rest > 0 {
             let rest = rest.to_string();
             let pairs = [("source", &b"report"[..]), ("unreported", rest.as_bytes())];
             text.push_str(&line(&Trap::Internal(&pairs)));
         }
         if !text.is_empty() {
+            text.push_str(&remedy(&shown).unwrap_or_default());
             let _ = std::io::stderr().write_all(text.as_bytes());
         }
     }
@@ -187,6 +187,16 @@ impl Denial {
     pub(crate) fn file(operation: FileOperation, path: &Path) -> Self {
         Self::File(operation, path.as_os_str().as_bytes().to_vec())
     }
+}
+
+/// Which denials are shown, in which order, and how many lines they may take.
+fn shown(order: &[Denial], failed: bool) -> (Vec<&Denial>, usize) {
+    if failed {
+        return (order.iter().collect(), LINES_MAX);
+    }
+    let writes = order.iter().filter(|denial| denial.is_write());
+    let network = order.iter().filter(|denial| !matches!(denial, Denial::File(..)));
+    (writes.chain(network).collect(), LINES_OF_SUCCESS)
 }
 
 /// Held while one line is added or written, so that lines stay whole; never while waiting.

@@ -4,3 +4,4 @@ pub(crate) mod denials;
 pub(crate) mod errno;
 pub(crate) mod failure;
 pub(crate) mod stream;
+pub(crate) mod suggest;

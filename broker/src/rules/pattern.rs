@@ -6,6 +6,7 @@
 //! they are UTF-8, `?` and `[...]` match one character, else one byte.
 
 use std::ffi::OsStr;
+use std::fmt::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component as PathComponent, Path, PathBuf};
 
@@ -229,6 +230,47 @@ impl Token {
                 inside != *negated
             }
         }
+    }
+}
+
+impl fmt::Display for Glob {
+    /// As it could have been written.
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let character = |code: u32| char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER);
+        for token in &self.tokens {
+            match token {
+                Token::One(code) => match character(*code) {
+                    special @ ('*' | '?' | '[' | '\\') => write!(out, "\\{special}")?,
+                    other => out.write_char(other)?,
+                },
+                Token::Any => out.write_char('?')?,
+                Token::Star => out.write_char('*')?,
+                Token::Class { negated, ranges } => {
+                    out.write_str(if *negated { "[!" } else { "[" })?;
+                    for &(low, high) in ranges {
+                        out.write_char(character(low))?;
+                        if low != high {
+                            write!(out, "-{}", character(high))?;
+                        }
+                    }
+                    out.write_char(']')?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for component in &self.components {
+            match component {
+                Component::Literal(name) => write!(out, "/{}", String::from_utf8_lossy(name))?,
+                Component::Glob(glob) => write!(out, "/{glob}")?,
+                Component::AnyDepth => out.write_str("/**")?,
+            }
+        }
+        Ok(())
     }
 }
 

@@ -12,9 +12,12 @@ use crate::cli;
 use crate::compile::protect::protect;
 use crate::domains::proxy::Proxy;
 use crate::domains::setup;
+use crate::policy::callers::Caller;
 use crate::policy::remarks::Remarks;
-use crate::report::denials::Traps;
+use crate::policy::resolve::Policy;
+use crate::report::denials::{Denial, Traps};
 use crate::report::failure::Failure;
+use crate::report::suggest::{self, Grounds};
 use std::sync::Arc;
 
 /// Runs `tool` in the sandbox that `invocation` names, and ends what it leaves behind; returns its status.
@@ -34,6 +37,7 @@ pub(crate) fn run(
     let proxy = Proxy::wanted(&loaded.policy.network)?;
     let scratch = Scratch::wanted(&mut loaded.policy)?;
     let Loaded { policy, mut remarks, caller, unix } = loaded;
+    let written = (policy.files.deny_write.len(), policy.files.deny_read.len());
     let policy = protect(policy, &surroundings.mounts, &mut remarks, &caller)?;
     let judges = Arc::new(compile(&policy, &surroundings.mounts, unix, proxy)?);
     launch::send_plan(&mut child, tool, &policy.variables, &judges, scratch.as_ref())?;
@@ -42,7 +46,7 @@ pub(crate) fn run(
     let nothing_left = family.end();
     judges.objects.remove();
     let status = status?;
-    traps.print(status != 0);
+    traps.print(status != 0, |denials| suggest(denials, &caller, &policy, written));
     nothing_left.then_some(status).ok_or_else(Failure::left_behind)
 }
 
@@ -61,4 +65,22 @@ pub(crate) fn check(invocation: &cli::Invocation, child: &Child) -> Result<Strin
     notes(&judges).iter().for_each(|text| remarks.note(text));
     let lines = remarks.lines().iter().map(String::as_str);
     Ok(lines.chain(["the policy can be enforced\n"]).collect::<Vec<_>>().join("\n"))
+}
+
+/// What the policy would have to say for what it refused.
+fn suggest(
+    denials: &[&Denial],
+    caller: &Caller,
+    policy: &Policy,
+    written: (usize, usize),
+) -> Option<String> {
+    let grounds = Grounds {
+        home: caller.home.as_deref(),
+        work: &caller.cwd,
+        temporary: &std::fs::canonicalize(std::env::temp_dir()).unwrap_or_default(),
+        files: &policy.files,
+        written,
+        network: &policy.network,
+    };
+    suggest::line(denials, &grounds)
 }

@@ -198,3 +198,83 @@ fn refused_network_is_reported() {
         .any(|trap| trap[0] == "bind" && trap[1] == "127.0.0.1:5");
     assert!(bind, "{outcome:#?}");
 }
+
+#[test]
+fn network_is_reported_of_a_command_that_succeeded() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_domains(["allowed.example"]);
+        // As an agent runs everything: in a pipe, whose status is the last command's.
+        let script = "curl -sS --max-time 5 http://refused.example/ 2>&1 | tail -n 1";
+        let outcome = sandbox.sh(script);
+        outcome.succeeds();
+        let domain = outcome.reports_of("Network");
+        assert_eq!(domain.len(), 1, "{outcome:#?}");
+        assert_eq!(domain[0][1], "refused.example:80");
+        let line = "landstrip: to allow this: network.allowedDomains += [\"refused.example\"]\n";
+        assert!(outcome.stderr.ends_with(line), "{outcome:#?}");
+        let fine = sandbox.sh("true");
+        fine.succeeds();
+        assert_eq!(fine.stderr, "");
+    });
+}
+
+#[test]
+fn a_command_that_succeeded_has_five_lines_with_writes_first() {
+    let sandbox = Sandbox::new();
+    let out = sandbox.name("outside");
+    let script = format!(
+        "python3 -c 'import socket
+try: socket.create_connection((\"192.0.2.1\", 443))
+except OSError: pass'
+        for i in 1 2 3 4 5 6; do mkdir {out}/d$i 2>/dev/null; done; exit $0"
+    );
+    let outcome = sandbox.run(["sh", "-c", &script, "0"]);
+    outcome.succeeds();
+    assert_eq!(outcome.reports_of("Filesystem").len(), 5, "{outcome:#?}");
+    assert_eq!(outcome.reports.len(), 6);
+    assert!(outcome.reports[5].to_string().contains("\"2\""), "{}", outcome.reports[5]);
+    let failed = sandbox.run(["sh", "-c", &script, "1"]);
+    failed.exits(1);
+    assert_eq!(failed.reports_of("Filesystem").len(), 6, "{failed:#?}");
+    assert_eq!(failed.reports_of("Network").len(), 1, "{failed:#?}");
+}
+
+#[test]
+fn what_is_suggested_helps() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_write(".").deny_write(".env");
+        sandbox.file("work/.env", "kept");
+        let script = "mkdir -p ~/.tool/cache; echo x > ~/.tool/a; echo x > .env; exit 1";
+        let outcome = sandbox.sh(script);
+        outcome.exits(1);
+        let line = "landstrip: to allow this: filesystem.allowWrite += [\"~/.tool\"]; \
+                    denied by: filesystem.denyWrite [\"./.env\"]\n";
+        assert!(outcome.stderr.ends_with(line), "{outcome:#?}");
+        let sandbox = sandbox.allow_write("~/.tool");
+        let outcome = sandbox.sh("mkdir -p ~/.tool/cache && echo x > ~/.tool/a");
+        outcome.succeeds();
+        assert_eq!(outcome.stderr, "");
+    });
+}
+
+#[test]
+fn what_fails_outside_too_is_not_reported() {
+    let sandbox = Sandbox::new().allow_write(".");
+    sandbox.file("outside/there", "kept");
+    sandbox.file("work/mine", "mine");
+    let there = sandbox.name("outside/there");
+    let out = sandbox.name("outside");
+    for script in [
+        format!("mv missing {out}/new"),
+        format!("python3 -c 'import os; os.rename(\"missing\", \"{out}/new\")'"),
+        // An existing file is opened for reading, whatever O_CREAT says.
+        format!("flock {there} true && python3 -c 'import os; os.open(\"{there}\", os.O_CREAT)'"),
+    ] {
+        let outcome = sandbox.sh(&format!("{script} 2>/dev/null; exit 1"));
+        assert!(outcome.exits(1).reports.is_empty(), "{script}: {outcome:#?}");
+    }
+    let refused = sandbox.sh(&format!("mv mine {out}/new; : >> {there}; exit 1"));
+    for path in ["new", "there"] {
+        assert!(names(&refused.reports, "write", &format!("{out}/{path}")), "{refused:#?}");
+    }
+}

@@ -1,0 +1,173 @@
+use super::*;
+use crate::rules::pattern::Component;
+
+/// The line about `denials`, without its beginning and end.
+fn said(denials: &[Denial]) -> String {
+    let literal = |path: &str| Pattern::literal(Path::new(path));
+    let glob = Pattern::new(
+        Path::new("/work"),
+        vec![Component::AnyDepth, Component::parse(b"*.key").unwrap()],
+    );
+    let files = Files {
+        allow_write: vec!["/work/src".into()],
+        // The last ones protect a policy and landstrip.
+        deny_write: vec![
+            literal("/work/.env"),
+            glob,
+            literal("/home/u/.config/landstrip/policy.json"),
+            literal("/opt/landstrip/bin/landstrip"),
+            literal("/proc"),
+        ],
+        deny_read: vec![literal("/home/u/.ssh")],
+        ..Files::default()
+    };
+    let network =
+        Network { denied_domains: vec!["*.evil.example".to_owned()], ..Network::default() };
+    let grounds = Grounds {
+        home: Some(Path::new("/home/u")),
+        work: Path::new("/work"),
+        temporary: Path::new("/tmp"),
+        files: &files,
+        written: (2, 1),
+        network: &network,
+    };
+    let line = line(&denials.iter().collect::<Vec<_>>(), &grounds).unwrap_or_default();
+    assert!(line.is_empty() || (line.ends_with('\n') && line.lines().count() == 1));
+    line.strip_prefix("landstrip: ").unwrap_or(&line).trim_end().to_owned()
+}
+
+fn writes(paths: &[&str]) -> Vec<Denial> {
+    paths.iter().map(|path| Denial::file(FileOperation::Write, Path::new(path))).collect()
+}
+
+#[test]
+fn writes_are_grouped_by_the_directory_that_belongs_together() {
+    for (paths, expected) in [
+        (&["/home/u/.npm/_cacache/a", "/home/u/.npm/_logs/b"][..], r#"["~/.npm"]"#),
+        (
+            &["/home/u/.cargo/registry/index/a", "/home/u/.cargo/registry/b"],
+            r#"["~/.cargo/registry"]"#,
+        ),
+        (&["/home/u/.cache/pip/a", "/home/u/.cache/uv/b"], r#"["~/.cache/pip", "~/.cache/uv"]"#),
+        (
+            &[
+                "/home/u/.cache/a/1",
+                "/home/u/.cache/b/1",
+                "/home/u/.cache/c/1",
+                "/home/u/.cache/d/1",
+            ],
+            r#"["~/.cache"]"#,
+        ),
+        (&["/home/u/.local/share/pnpm/store/x"], r#"["~/.local/share/pnpm"]"#),
+        (&["/home/u/.gitconfig.lock"], r#"["~/.gitconfig.lock"]"#),
+        (&["/home/u/src/other/target/debug/x"], r#"["~/src/other"]"#),
+        (&["/work/target/debug/x", "/work/target/debug/y"], r#"["./target"]"#),
+        (&["/work/a", "/work/b", "/work/c", "/work/d/e"], r#"["."]"#),
+        (&["/tmp/build.1/x", "/tmp/build.1/y"], r#"["/tmp/build.1"]"#),
+        (&["/tmp/1", "/tmp/2", "/tmp/3", "/tmp/4"], r#"["/tmp"]"#),
+        (&["/opt/tool/state/x"], r#"["/opt/tool/state"]"#),
+        (&["/usr/local/lib/node_modules/x/y/z"], r#"["/usr/local/lib/node_modules"]"#),
+        (&["/etc/hosts"], r#"["/etc/hosts"]"#),
+        (&["/home/u/odd\"\u{1b}name"], r#"["~/odd\"\u001bname"]"#),
+    ] {
+        assert_eq!(
+            said(&writes(paths)),
+            format!("to allow this: filesystem.allowWrite += {expected}")
+        );
+    }
+}
+
+#[test]
+fn nothing_is_suggested_that_opens_too_much() {
+    for paths in [
+        &["/home/u", "/home", "/new"][..],
+        &["/proc/sys/kernel/core_pattern", "/sys/x", "/dev/sda"],
+        &["/home/u/.config/landstrip/policy.json", "/home/u/.config/landstrip"],
+        &["/opt/landstrip/bin/landstrip"],
+    ] {
+        assert_eq!(said(&writes(paths)), "", "{paths:?}");
+    }
+    // Beside them, what was asked for itself.
+    for (paths, expected) in [
+        (&["/home/u/.config/landstrip/other"][..], r#"["~/.config/landstrip/other"]"#),
+        (
+            &[
+                "/home/u/.config/a/x",
+                "/home/u/.config/b/x",
+                "/home/u/.config/c/x",
+                "/home/u/.config/d/x",
+            ],
+            r#"["~/.config/a", "~/.config/b", "~/.config/c", "~/.config/d"]"#,
+        ),
+        (&["/home/u/a", "/home/u/b", "/home/u/c", "/home/u/d"], r#"["~/a", "~/b", "~/c", "~/d"]"#),
+        (&["/opt/landstrip/bin/other"], r#"["/opt/landstrip/bin/other"]"#),
+    ] {
+        assert_eq!(
+            said(&writes(paths)),
+            format!("to allow this: filesystem.allowWrite += {expected}")
+        );
+    }
+}
+
+#[test]
+fn what_a_rule_denies_is_told_by_the_rule() {
+    let read = |path: &str| Denial::file(FileOperation::Read, Path::new(path));
+    for (denials, expected) in [
+        (writes(&["/work/.env"]), r#"denied by: filesystem.denyWrite ["./.env"]"#),
+        (
+            writes(&["/work/a/b.key", "/work/c.key"]),
+            r#"denied by: filesystem.denyWrite ["/work/**/*.key"]"#,
+        ),
+        (writes(&["/home/u/.ssh/config"]), r#"denied by: filesystem.denyRead ["~/.ssh"]"#),
+        (
+            vec![read("/home/u/.ssh/id"), read("/home/u/.ssh/config")],
+            r#"denied by: filesystem.denyRead ["~/.ssh"]"#,
+        ),
+        (vec![read("/dev/sda")], ""),
+        (
+            vec![Denial::Domain(b"x.evil.example:443".to_vec())],
+            r#"denied by: network.deniedDomains ["*.evil.example"]"#,
+        ),
+    ] {
+        assert_eq!(said(&denials), expected);
+    }
+}
+
+#[test]
+fn sockets_have_the_key_that_is_for_them() {
+    use NetworkOperation::{Bind, Connect};
+    for (operation, target, expected) in [
+        (Connect, "/run/docker.sock", r#"network.allowUnixSockets += ["/run/docker.sock"]"#),
+        (Bind, "/work/socket", r#"network.allowUnixSockets += ["/work/socket"]"#),
+        (Bind, "127.0.0.1:8080", "network.allowLocalBinding = true"),
+        (Bind, "[::]:0", "network.allowLocalBinding = true"),
+        (Bind, "192.0.2.1:80", ""),
+        (Connect, "192.0.2.1:443", r#"network.allowedDomains += ["192.0.2.1"]"#),
+        (Connect, "[2001:db8::1]:22", r#"network.allowedDomains += ["[2001:db8::1]:22"]"#),
+        (Connect, "127.0.0.1:5432", r#"network.allowedDomains += ["127.0.0.1:5432"]"#),
+        (Connect, "192.0.2.53:53", ""),
+        (Connect, "inet datagram protocol 0", ""),
+        (Connect, "@abstract", ""),
+    ] {
+        let line = said(&[Denial::Network(operation, target.as_bytes().to_vec())]);
+        let expected =
+            if expected.is_empty() { String::new() } else { format!("to allow this: {expected}") };
+        assert_eq!(line, expected, "{target}");
+    }
+}
+
+#[test]
+fn all_keys_stand_in_one_line_and_many_values_are_counted() {
+    let domain = |host: &str| Denial::Domain(host.as_bytes().to_vec());
+    let mut denials = vec![domain("registry.npmjs.org:443"), domain("git.example:22")];
+    denials.extend(writes(&["/home/u/.npm/x", "/work/.env"]));
+    denials.push(Denial::Network(NetworkOperation::Bind, b"127.0.0.1:1".to_vec()));
+    assert_eq!(
+        said(&denials),
+        "to allow this: filesystem.allowWrite += [\"~/.npm\"], network.allowedDomains += \
+         [\"registry.npmjs.org\", \"git.example:22\"], network.allowLocalBinding = true; \
+         denied by: filesystem.denyWrite [\"./.env\"]"
+    );
+    let many: Vec<_> = (0..10).map(|number| domain(&format!("h{number}.example:443"))).collect();
+    assert!(said(&many).ends_with(r#""h7.example", and 2 more]"#), "{}", said(&many));
+}
