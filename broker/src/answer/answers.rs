@@ -12,6 +12,8 @@ use crate::files::task::{After, Done, Opened};
 use crate::files::verdict::{FileVerdict, Relied};
 use crate::files::view::View;
 use crate::ipc::objects::{Objects, is_of_one_object};
+use crate::kernel::identity::{Identity, identity};
+use crate::kernel::processes::{Member, ProcessChange};
 use crate::kernel::request::Request;
 use crate::kernel::rights::Rights;
 use crate::kernel::target::TargetFd;
@@ -51,6 +53,8 @@ pub(crate) struct Answerer {
     objects: Arc<Objects>,
     rights: Arc<Rights>,
     umask: Arc<Umask>,
+    /// The program of the proxy, which descends from the broker as the sandbox does.
+    proxy: Option<Identity>,
     traps: Arc<Traps>,
 }
 
@@ -78,6 +82,11 @@ impl Answerer {
             objects: Arc::clone(&judges.objects),
             rights,
             umask,
+            proxy: judges
+                .proxy
+                .as_ref()
+                .and_then(|proxy| fs::stat(proxy.program()).ok())
+                .map(|program| identity(&program)),
             traps: Arc::clone(traps),
         }
     }
@@ -134,6 +143,27 @@ impl Answerer {
         }
     }
 
+    /// A change of another process, which the kernel permits for any of the user's: made if that is of
+    /// the sandbox. The kernel goes by its number, which can become another's, so that the call is not let
+    /// through.
+    fn change_process(
+        &self,
+        request: &Request<'_>,
+        process: i32,
+        change: ProcessChange,
+    ) -> io::Result<i32> {
+        let target = request.target();
+        let prepared = change.prepare(target)?;
+        let member =
+            Member::find(process, self.rights.own()?, self.proxy).inspect_err(|errno| {
+                if *errno == Errno::PERM {
+                    self.traps.log("refused: limits or scheduling of a process outside");
+                }
+            })?;
+        let by = request.confirm()?;
+        self.rights.with_those_of(target, || member.change(by, &prepared))
+    }
+
     fn by_registers(&self, request: &Request<'_>, call: RegisterCall) -> RegisterVerdict {
         let target = request.target();
         let refuse = |why: &str| {
@@ -147,12 +177,13 @@ impl Answerer {
             RegisterCall::Pair(kind) => sockets::calls::refuse(&self.sockets, kind),
             // The id of a thread of the caller's own process cannot become another's while the caller
             // waits: its process lives, and a thread id is only reused after all others were.
-            RegisterCall::Process(process) if process == 0 || target.has_thread(process) => {
+            RegisterCall::Process(process, _) if process == 0 || target.has_thread(process) => {
                 RegisterVerdict::Continue
             }
-            RegisterCall::Process(_) | RegisterCall::ProcessGroup => {
-                refuse("limits or scheduling of another process")
+            RegisterCall::Process(process, change) => {
+                RegisterVerdict::Return(self.change_process(request, process, change))
             }
+            RegisterCall::ProcessGroup => refuse("priority of a process group or a user"),
             RegisterCall::Umask => {
                 self.umask.note_set();
                 RegisterVerdict::Continue

@@ -7,6 +7,7 @@
 use crate::call::how::OpenHow;
 use crate::call::ipc::IpcCall;
 use crate::kernel::listener::Notification;
+use crate::kernel::processes::ProcessChange;
 use crate::kernel::target::{TargetAddress, TargetFd};
 use crate::rules::socket::SocketKind;
 use landstrip_filter::Syscall;
@@ -35,7 +36,7 @@ pub(crate) enum RegisterCall {
     /// socketpair of this kind, which the filter does not allow.
     Pair(SocketKind),
     /// A change of limits, priority or scheduling of the process or thread with this id.
-    Process(i32),
+    Process(i32, ProcessChange),
     /// The same of a process group or a user.
     ProcessGroup,
     /// A change of the caller's umask.
@@ -201,6 +202,7 @@ impl Call {
         let address = |index: usize| n.address(index);
         let word = |index: usize| n.arguments[index];
         let registers = Self::Registers;
+        let process = |id, change| Self::Registers(RegisterCall::Process(id, change));
         let socket = |call| Self::Memory(MemoryCall::Socket(call));
         let at_cwd = |index| Spot { directory: TargetFd::CWD, path: address(index) };
         let spot = |index| Spot { directory: n.descriptor(index), path: address(index + 1) };
@@ -339,16 +341,24 @@ impl Call {
                 metadata(Subject::Descriptor(n.descriptor(0)), RawChange::RemoveXattr(address(1)))
             }
 
-            Syscall::prlimit64
-            | Syscall::sched_setaffinity
-            | Syscall::sched_setscheduler
-            | Syscall::sched_setparam
-            | Syscall::sched_setattr => registers(RegisterCall::Process(n.int(0))),
+            Syscall::prlimit64 => {
+                process(n.int(0), ProcessChange::Limit(n.unsigned(1), address(2), address(3)))
+            }
+            Syscall::sched_setaffinity => {
+                process(n.int(0), ProcessChange::Affinity(n.unsigned(1), address(2)))
+            }
+            Syscall::sched_setscheduler => {
+                process(n.int(0), ProcessChange::Scheduler(n.int(1), address(2)))
+            }
+            Syscall::sched_setparam => process(n.int(0), ProcessChange::Parameters(address(1))),
+            Syscall::sched_setattr => {
+                process(n.int(0), ProcessChange::Attributes(address(1), n.unsigned(2)))
+            }
             Syscall::setpriority if n.int(0) == libc::PRIO_PROCESS.cast_signed() => {
-                registers(RegisterCall::Process(n.int(1)))
+                process(n.int(1), ProcessChange::Priority(n.int(2)))
             }
             Syscall::ioprio_set if n.int(0) == IOPRIO_WHO_PROCESS => {
-                registers(RegisterCall::Process(n.int(1)))
+                process(n.int(1), ProcessChange::InputPriority(n.int(2)))
             }
             Syscall::setpriority | Syscall::ioprio_set => registers(RegisterCall::ProcessGroup),
             Syscall::setuid

@@ -199,6 +199,11 @@ impl Proxy {
         Ok(control)
     }
 
+    /// What it is started from.
+    pub(crate) fn program(&self) -> &Path {
+        &self.program
+    }
+
     /// What to poll for: connections, the proxy's words, and its end.
     pub(crate) fn events(&self) -> BorrowedFd<'_> {
         self.events.as_fd()

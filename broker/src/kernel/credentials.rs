@@ -23,6 +23,11 @@ impl Credentials {
         Self { filters: self.filters + 1, ..self }
     }
 
+    /// Whether there are at least as many filters as with `other`.
+    pub(crate) fn is_filtered_as(&self, other: &Self) -> bool {
+        self.filters >= other.filters
+    }
+
     /// Whether these are the same user, groups and capabilities, whatever filters there are.
     pub(crate) fn has_rights_of(&self, other: &Self) -> bool {
         self.lines == other.lines

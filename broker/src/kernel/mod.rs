@@ -18,6 +18,7 @@ pub(crate) mod mounts;
 pub(crate) mod object;
 pub(crate) mod pidfds;
 pub(crate) mod proc;
+pub(crate) mod processes;
 pub(crate) mod request;
 pub(crate) mod rights;
 pub(crate) mod target;

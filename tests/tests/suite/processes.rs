@@ -118,6 +118,85 @@ fn own_processes_can_be_signalled_limited_and_scheduled() {
     });
 }
 
+/// Changes the process that is named, or a child, and a thread of it.
+const CHANGE: &str = r#"
+import ctypes, os, resource, struct, subprocess, sys, time
+libc = ctypes.CDLL(None, use_errno=True)
+child = None
+if sys.argv[1] == "child":
+    child = subprocess.Popen(["sh", "-c", "sleep 20 & echo $!; wait"], stdout=subprocess.PIPE)
+    pids = [child.pid, int(child.stdout.readline())]
+else:
+    pids = [int(sys.argv[1])]
+def tell(name, change):
+    try: print(name, change())
+    except OSError as error: print(name, error.errno)
+def call(*arguments):
+    if libc.syscall(*arguments) < 0: raise OSError(ctypes.get_errno(), "")
+for pid in pids:
+    tell("nice", lambda: os.setpriority(os.PRIO_PROCESS, pid, 19))
+    tell("niced", lambda: os.getpriority(os.PRIO_PROCESS, pid))
+    tell("limit", lambda: resource.prlimit(pid, resource.RLIMIT_CORE, (0, 0))[1] >= -1)
+    tell("limited", lambda: resource.prlimit(pid, resource.RLIMIT_CORE))
+    tell("affinity", lambda: os.sched_setaffinity(pid, {0}))
+    tell("on", lambda: os.sched_getaffinity(pid))
+    tell("batch", lambda: os.sched_setscheduler(pid, os.SCHED_BATCH, os.sched_param(0)))
+    tell("param", lambda: os.sched_setparam(pid, os.sched_param(0)))
+    tell("policy", lambda: os.sched_getscheduler(pid) == os.SCHED_BATCH)
+    idle = ctypes.create_string_buffer(struct.pack("IIQiIQQQ", 48, os.SCHED_IDLE, 0, 0, 0, 0, 0, 0))
+    tell("attr", lambda: call(314 if os.uname().machine == "x86_64" else 274, pid, idle, 0))
+    tell("idle", lambda: os.sched_getscheduler(pid) == os.SCHED_IDLE)
+    tell("io", lambda: call(251 if os.uname().machine == "x86_64" else 30, 1, pid, 2 << 13 | 7))
+    wrong = ctypes.create_string_buffer(struct.pack("IIQiIQQQ", 48, 77, 0, 0, 0, 0, 0, 0))
+    tell("wrong", lambda: call(314 if os.uname().machine == "x86_64" else 274, pid, wrong, 0))
+tell("none", lambda: os.setpriority(os.PRIO_PROCESS, 4194303, 19))
+for pid in pids[::-1] if child else []: os.kill(pid, 9)
+"#;
+
+#[test]
+fn own_children_can_be_limited_and_scheduled_and_no_others() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_domains(["example.com"]);
+        let (inside, outside) = (
+            sandbox.run(["python3", "-c", CHANGE, "child"]),
+            sandbox.run_outside(["python3", "-c", CHANGE, "child"]),
+        );
+        inside.succeeds();
+        assert_eq!(inside.stdout, outside.stdout, "{inside:#?}");
+        assert_eq!(inside.stdout.lines().count(), 27);
+
+        let mut victim = Victim::of(user);
+        let refused = sandbox.run(["python3", "-c", CHANGE, &victim.pid().to_string()]);
+        for line in refused.stdout.lines() {
+            let (name, result) = line.split_once(' ').unwrap();
+            match name {
+                "niced" | "limited" | "on" | "policy" | "idle" => {}
+                "none" => assert_eq!(result, "3"),
+                _ => assert_eq!(result, "1", "{name}: {refused:#?}"),
+            }
+        }
+        assert!(victim.untouched());
+
+        // The broker and what helps it: the guardian, and the proxy once there is a connection.
+        let script = format!(
+            "(exec 3<>/dev/tcp/127.0.0.1/${{HTTP_PROXY##*:}}; printf 'GET http://a.test/ HTTP/1.1\\r\\n\\r\\n' >&3; head -1 <&3 >&2)
+             for p in $PPID $(cat /proc/$PPID/task/*/children); do
+                 [ $p = $$ ] || python3 -c '{CHANGE}' $p | sed \"s/^/$(cat /proc/$p/comm) /\"
+             done"
+        );
+        let helpers = sandbox.run(["bash", "-c", &script]);
+        for line in helpers.stdout.lines() {
+            let words: Vec<_> = line.split(' ').collect();
+            if ["nice", "limit", "affinity", "batch", "param", "attr", "io"].contains(&words[1]) {
+                assert_eq!(words[2], "1", "{helpers:#?}");
+            }
+        }
+        for program in ["landstrip-broke", "landstrip-guard", "landstrip-proxy"] {
+            assert!(helpers.stdout.contains(&format!("{program} nice 1")), "{helpers:#?}");
+        }
+    });
+}
+
 #[test]
 fn own_children_can_be_traced_for_debugging() {
     let sandbox = Sandbox::new();

@@ -1,0 +1,211 @@
+//! Other processes of the sandbox: which are, and changes of their limits, priority and scheduling, for
+//! which the kernel asks for nothing but the same user. Sources: getrlimit(2), setpriority(2),
+//! ioprio_set(2), sched_setscheduler(2), sched_setattr(2), sched_setaffinity(2).
+
+#![allow(unsafe_code)]
+
+use super::credentials::Credentials;
+use super::identity::{Identity, identity};
+use super::proc::Status;
+use super::request::Confirmed;
+use super::target::{Target, TargetAddress};
+use nix::libc;
+use rustix::event::{self, PollFd, PollFlags, Timespec};
+use rustix::fd::OwnedFd;
+use rustix::fs;
+use rustix::io::{self, Errno};
+use rustix::process::{self, Pid, PidfdFlags};
+use std::ffi::c_long;
+
+/// What is changed of a process or thread, and where its memory holds how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ProcessChange {
+    /// prlimit: resource, new limit, where the old one goes.
+    Limit(u32, TargetAddress, TargetAddress),
+    /// setpriority
+    Priority(i32),
+    /// ioprio_set
+    InputPriority(i32),
+    /// sched_setaffinity: size and address of the mask.
+    Affinity(u32, TargetAddress),
+    /// sched_setscheduler: policy, parameters.
+    Scheduler(i32, TargetAddress),
+    /// sched_setparam
+    Parameters(TargetAddress),
+    /// sched_setattr: attributes, flags.
+    Attributes(TargetAddress, u32),
+}
+
+/// Most bytes that are copied: of the mask of as many processors as the kernel can have.
+const COPY_MAX: usize = 1024;
+/// `struct rlimit64`, `struct sched_param`, and `SCHED_ATTR_SIZE_VER0`.
+const LIMIT_SIZE: usize = 16;
+const PARAMETERS_SIZE: usize = 4;
+const ATTRIBUTES_SIZE: u32 = 48;
+
+/// A change with all its values copied.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    change: ProcessChange,
+    value: Vec<u8>,
+}
+
+impl ProcessChange {
+    /// Copies the values.
+    ///
+    /// # Errors
+    /// Returns what the call itself would return for such arguments.
+    pub(crate) fn prepare(self, target: Target) -> io::Result<Prepared> {
+        let (address, size) = match self {
+            Self::Limit(_, new, _) => (new, LIMIT_SIZE),
+            Self::Priority(_) | Self::InputPriority(_) => (TargetAddress::new(0), 0),
+            // What lies beyond the mask that the kernel has is not looked at.
+            Self::Affinity(size, mask) => (mask, usize::try_from(size).unwrap_or(0).min(COPY_MAX)),
+            Self::Scheduler(_, parameters) | Self::Parameters(parameters) => {
+                (parameters, PARAMETERS_SIZE)
+            }
+            Self::Attributes(attributes, _) => {
+                let mut size = [0; 4];
+                target.read(attributes, &mut size)?;
+                let size = match u32::from_ne_bytes(size) {
+                    0 => ATTRIBUTES_SIZE,
+                    size => size,
+                };
+                (attributes, usize::try_from(size).unwrap_or(usize::MAX))
+            }
+        };
+        if size > COPY_MAX {
+            return Err(Errno::TOOBIG);
+        }
+        let mut value = vec![0; size];
+        if size > 0 {
+            target.read(address, &mut value)?;
+        }
+        Ok(Prepared { change: self, value })
+    }
+}
+
+/// A process or thread of the sandbox.
+#[derive(Debug)]
+pub(crate) struct Member {
+    id: Pid,
+    handle: OwnedFd,
+}
+
+impl Member {
+    /// The process or thread with this id, if it is of the sandbox: descends from the broker, as do its
+    /// helpers, under the command's filter besides those of `command`, as none but the proxy does, which
+    /// is known by its program.
+    ///
+    /// # Errors
+    /// Returns [`Errno::SRCH`] if there is none, [`Errno::PERM`] for one outside.
+    pub(crate) fn find(
+        id: i32,
+        command: &Credentials,
+        proxy: Option<Identity>,
+    ) -> io::Result<Self> {
+        const PIDFD_THREAD: PidfdFlags = PidfdFlags::from_bits_retain(0o200);
+        let id = Pid::from_raw(id).filter(|_| id > 0).ok_or(Errno::SRCH)?;
+        // Its number stays its own until it has ended, of which the handle tells.
+        let handle = process::pidfd_open(id, PIDFD_THREAD)?;
+        let line = ancestors(id)?;
+        // While it has this parent, and that one its own, no number in the line is another's.
+        if line != ancestors(id)? {
+            return Err(Errno::PERM);
+        }
+        let [.., first, broker] = line[..] else { return Err(Errno::PERM) };
+        if broker != process::getpid() {
+            return Err(Errno::PERM);
+        }
+        let is_proxy = proxy.is_some_and(|proxy| {
+            let program = fs::stat(format!("/proc/{}/exe", first.as_raw_nonzero()));
+            program.map_or(true, |program| identity(&program) == proxy)
+        });
+        if is_proxy || !Status::of(first)?.credentials()?.is_filtered_as(command) {
+            return Err(Errno::PERM);
+        }
+        Ok(Self { id, handle })
+    }
+
+    /// Makes the change. Returns what the call does.
+    ///
+    /// The number could only be another process's if this one ended, was reaped, and all other numbers
+    /// were given away since `find`; the kernel has no such call that takes a handle.
+    ///
+    /// # Errors
+    /// Returns what the call does.
+    pub(crate) fn change(&self, by: Confirmed<'_>, prepared: &Prepared) -> io::Result<i32> {
+        self.is_alive()?;
+        let id = c_long::from(self.id.as_raw_nonzero().get());
+        let value = prepared.value.as_ptr();
+        let size = prepared.value.len();
+        let call = |number: c_long, arguments: [c_long; 4]| {
+            let [a, b, c, d] = arguments;
+            // SAFETY: the pointers among the arguments are to `value` and `old`, which live on, with
+            // their sizes, where the call takes one.
+            let result = unsafe { libc::syscall(number, a, b, c, d) };
+            let errno = || std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO);
+            match result {
+                -1 => Err(Errno::from_raw_os_error(errno())),
+                result => i32::try_from(result).map_err(|_| Errno::IO),
+            }
+        };
+        let value = value.addr().cast_signed() as c_long;
+        match prepared.change {
+            ProcessChange::Limit(resource, _, address) => {
+                let mut old = [0_u64; 2];
+                let room = (&raw mut old).addr().cast_signed() as c_long;
+                call(libc::SYS_prlimit64, [id, resource.into(), value, room])?;
+                if !address.is_null() {
+                    let bytes: Vec<u8> = old.iter().flat_map(|word| word.to_ne_bytes()).collect();
+                    by.write(&by.target().memory()?, address, &bytes)?;
+                }
+                Ok(0)
+            }
+            ProcessChange::Priority(priority) => {
+                let which = c_long::from(libc::PRIO_PROCESS);
+                call(libc::SYS_setpriority, [which, id, priority.into(), 0])
+            }
+            ProcessChange::InputPriority(priority) => {
+                call(libc::SYS_ioprio_set, [IOPRIO_WHO_PROCESS, id, priority.into(), 0])
+            }
+            ProcessChange::Affinity(..) => {
+                let size = c_long::try_from(size).map_err(|_| Errno::INVAL)?;
+                call(libc::SYS_sched_setaffinity, [id, size, value, 0])
+            }
+            ProcessChange::Scheduler(policy, _) => {
+                call(libc::SYS_sched_setscheduler, [id, policy.into(), value, 0])
+            }
+            ProcessChange::Parameters(_) => call(libc::SYS_sched_setparam, [id, value, 0, 0]),
+            ProcessChange::Attributes(_, flags) => {
+                call(libc::SYS_sched_setattr, [id, value, flags.into(), 0])
+            }
+        }
+    }
+
+    /// # Errors
+    /// Returns [`Errno::SRCH`] if it has ended.
+    fn is_alive(&self) -> io::Result<()> {
+        let mut ended = [PollFd::new(&self.handle, PollFlags::IN)];
+        match event::poll(&mut ended, Some(&Timespec::default()))? {
+            0 => Ok(()),
+            _ => Err(Errno::SRCH),
+        }
+    }
+}
+
+/// linux/ioprio.h; libc lacks it.
+const IOPRIO_WHO_PROCESS: c_long = 1;
+
+/// The process of `id` and those that it descends from, up to the broker or to one that has no parent here.
+fn ancestors(id: Pid) -> io::Result<Vec<Pid>> {
+    let process = Status::of(id)?.process()?;
+    let mut line = vec![Pid::from_raw(process).ok_or(Errno::SRCH)?];
+    while let Some(&last) = line.last()
+        && last != process::getpid()
+        && let Ok(parent) = Status::of(last)?.parent()
+    {
+        line.push(parent);
+    }
+    Ok(line)
+}
