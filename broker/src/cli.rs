@@ -28,6 +28,7 @@ Options:
                        run nothing
       --explain        print what would be enforced (not available in this version)
       --doctor         say what this kernel and host allow (not available in this version)
+      --init           write a commented policy for the work tree to standard output
       --debug          log decisions to standard error
   -h, --help           print this help
   -V, --version        print the version
@@ -40,13 +41,14 @@ Exit status: that of TOOL, 128+N if signal N ended it, 2 usage, 125 landstrip fa
 ";
 
 /// Every long option, to suggest the nearest one.
-const LONG_OPTIONS: [&str; 9] = [
+const LONG_OPTIONS: [&str; 10] = [
     "--policy",
     "--format",
     "--trap-fd",
     "--check",
     "--explain",
     "--doctor",
+    "--init",
     "--debug",
     "--help",
     "--version",
@@ -61,6 +63,8 @@ pub(crate) enum Command {
     Version,
     /// Check the policy and run nothing; a tool, if given, is ignored.
     Check(Invocation),
+    /// Print a policy for the working directory; options and a tool, if given, are ignored.
+    Init,
     /// Run the tool that stands at this index of the whole argument vector, `argv[0]` counted.
     Run(Invocation, usize),
 }
@@ -101,6 +105,7 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Com
     let mut parser = lexopt::Parser::from_args(arguments);
     let mut invocation = Invocation::default();
     let mut check = false;
+    let mut init = false;
     let mut tool = None;
 
     while let Some(argument) = parser.next().map_err(unusable)? {
@@ -121,6 +126,7 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Com
                 invocation.trap_fd = Some(trap_fd(&parser.value().map_err(unusable)?)?);
             }
             Arg::Long("check") => check = true,
+            Arg::Long("init") => init = true,
             Arg::Long("debug") => invocation.debug = true,
             Arg::Long(word @ ("explain" | "doctor")) => {
                 return Err(UsageError(format!("--{word} is not available in this version")));
@@ -140,6 +146,7 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Com
     }
 
     match tool {
+        _ if init => Ok(Command::Init),
         _ if check => Ok(Command::Check(invocation)),
         Some(index) => Ok(Command::Run(invocation, index)),
         None => Err(UsageError("no tool to run: landstrip [OPTIONS] [--] TOOL [ARG...]".into())),
@@ -300,6 +307,7 @@ mod tests {
     fn check_needs_no_tool_and_ignores_one() {
         assert_eq!(parse_words(&["--check"]), Ok(Command::Check(Invocation::default())));
         assert_eq!(parse_words(&["--check", "tool"]), Ok(Command::Check(Invocation::default())));
+        assert_eq!(parse_words(&["--init", "-p", "x.json"]), Ok(Command::Init));
         assert_eq!(parse_words(&["-h"]), Ok(Command::Help));
         assert_eq!(parse_words(&["--debug", "--version"]), Ok(Command::Version));
         assert_eq!(parse_words(&["-V", "--bogus"]), Ok(Command::Version));

@@ -130,6 +130,7 @@ use session::sandbox;
 use std::ffi::{OsString, c_char, c_int};
 use std::io::Write;
 use std::os::fd::{AsRawFd, IntoRawFd};
+use std::path::Path;
 
 #[allow(unsafe_code)] // for the attribute: no other function of this program has this name
 #[cfg_attr(not(test), unsafe(no_mangle))]
@@ -188,6 +189,7 @@ fn obey(arguments: &[OsString], child: Child, family: &mut Family) -> Result<i32
     let text = match cli::parse(arguments.iter().skip(1).cloned())? {
         Command::Help => cli::HELP.to_owned(),
         Command::Version => format!("landstrip {}\n", env!("CARGO_PKG_VERSION")),
+        Command::Init => policy::init::policy_for(Path::new(".")),
         Command::Check(invocation) => sandbox::check(&invocation, &child)?,
         Command::Run(invocation, tool) => {
             return sandbox::run(&invocation, &Tool::of(arguments, tool), child, family);

@@ -7,9 +7,7 @@ use super::keys::{Item, Written};
 use super::locate::{LocateError, Located, locate, locate_in};
 use super::parse::parse;
 use super::{presets, unexpanded};
-use crate::report::errno::strerror;
 use rustix::fs::OFlags;
-use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read};
@@ -212,7 +210,8 @@ pub(crate) fn located(
 
 /// Why, without the number that the standard library adds.
 fn reason(error: &io::Error) -> String {
-    Errno::from_io_error(error).map_or_else(|| error.to_string(), strerror)
+    let text = error.to_string();
+    text.split_once(" (os error").map_or(text.as_str(), |(reason, _)| reason).to_owned()
 }
 
 fn format_of(path: &Path) -> Format {

@@ -148,6 +148,30 @@ fn a_policy_adds_to_the_preset_that_it_extends() {
 }
 
 #[test]
+fn the_policy_that_init_writes_can_be_used_as_it_is() {
+    for (file, host) in [
+        ("Cargo.toml", Some("static.crates.io:443")),
+        ("package.json", Some("registry.npmjs.org:443")),
+        ("notes.txt", None),
+    ] {
+        let sandbox = Sandbox::new();
+        sandbox.file(format!("work/{file}"), "");
+        let written = sandbox.landstrip(["--init", "touch", "made"]);
+        written.succeeds();
+        assert_eq!(written.stderr, "");
+        assert!(!sandbox.path("work/made").exists());
+        assert!(host.is_none_or(|host| written.stdout.contains(host)), "{written:#?}");
+        let policy = sandbox.file("init.yaml", &written.stdout);
+        let policy = policy.to_str().unwrap();
+        let check = sandbox.landstrip(["-p", policy, "--check"]);
+        check.succeeds();
+        assert!(!check.stdout.contains("warning"), "{check:#?}");
+        under(&sandbox, policy, "touch made").succeeds();
+        under(&sandbox, policy, "touch .mcp.json").fails();
+    }
+}
+
+#[test]
 fn an_extended_policy_cannot_be_written() {
     let sandbox = Sandbox::new();
     sandbox.file("work/base.yaml", "filesystem: {allowWrite: [.]}");
