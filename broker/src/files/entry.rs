@@ -55,8 +55,9 @@ impl Entry {
     ) -> Result<Self, Lost> {
         let (above, _) = path::split(path).ok_or(Lost::NoEntry)?;
         let last = path[above.len()..].to_vec();
-        let above = if above.is_empty() { b"." } else { above };
-        Ok(Self::of(path::resolve_from(target, base, above, true)?, last)?)
+        // The kernel asks for the right to search the directory before it looks at another path.
+        let above = [above, b"."].concat();
+        Ok(Self::of(path::resolve_from(target, base, &above, true)?, last)?)
     }
 
     /// The entry of a directory that is held; slashes may follow the name.

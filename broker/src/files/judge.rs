@@ -82,10 +82,17 @@ impl Judge {
         call: &FileCall,
     ) -> Result<io::Result<Done>, Relied> {
         let target = request.target();
-        let judge = || match judge_change(&self.view, target, call) {
+        // What has lost its name meanwhile is looked for again; what stays so was reached by a
+        // descriptor.
+        let looked = || match judge_change(&self.view, target, call) {
+            Err(Lost::Changed) => judge_change(&self.view, target, call),
+            judged => judged,
+        };
+        let judge = || match looked() {
             Ok(Judged::Task(task)) => Ok(task),
             Ok(Judged::Landlock(relied)) => Err(Err(relied)),
             Err(Lost::NoEntry) => Err(Err(Relied::Futile)),
+            Err(Lost::Changed) => Err(Err(Relied::DeniedAnyway)),
             Err(Lost::Foreign) => Err(Err(Relied::OutOfSight)),
             // This is about the broker.
             Err(Lost::Errno(Errno::PERM | Errno::ACCESS)) if target.hides() => {

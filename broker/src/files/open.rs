@@ -129,8 +129,9 @@ fn resolve_within(
             }
         }
         let (above, _) = path::split(&path).ok_or(Errno::NOENT)?;
-        let from = if above.is_empty() { b"." } else { above };
-        let parent = fs::openat2(base, from, flags | OFlags::DIRECTORY, Mode::empty(), resolve)?;
+        let from = [above, b"."].concat();
+        let parent =
+            fs::openat2(base, &from[..], flags | OFlags::DIRECTORY, Mode::empty(), resolve)?;
         let entry = Entry::of(Object::of(parent)?, path[above.len()..].to_vec())?;
         let link = match entry.hold() {
             Err(Errno::ACCESS) => return Err(Errno::ACCESS.into()),

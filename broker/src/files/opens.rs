@@ -93,10 +93,10 @@ pub(crate) fn judge_write(
         FileType::Directory if how.flags.contains(OFlags::TMPFILE) => {
             relied_for(view.entry(&object.path()?, UNNAMED.as_ref()))
         }
+        // It is not opened for writing, whoever asks: the kernel tells the broker why.
+        FileType::Directory => None,
         // Landlock also restricts what may be asked of a device once it is open.
-        FileType::Directory | FileType::CharacterDevice | FileType::BlockDevice => {
-            Some(Relied::Alone)
-        }
+        FileType::CharacterDevice | FileType::BlockDevice => Some(Relied::Alone),
         _ => content(view, &object)?,
     };
     Ok(relied.map_or_else(|| Task::Open(object, kind, how).into(), Judged::Landlock))
@@ -123,7 +123,7 @@ pub(crate) fn judge_truncate(
 
 /// Who opens an object that is held for writing, which permits to read it, too: the broker, if nothing
 /// else is said. Callers leave devices to Landlock.
-fn content(view: &View, object: &Object) -> io::Result<Option<Relied>> {
+fn content(view: &View, object: &Object) -> Result<Option<Relied>, Lost> {
     // What proc(5) holds is about who opens it.
     if object.is_on_proc()? {
         return Ok(Some(Relied::Alone));
@@ -136,9 +136,9 @@ fn content(view: &View, object: &Object) -> io::Result<Option<Relied>> {
         Name::Path(name) => view.content(&name),
         // A former name says nothing of an object any more if it has others. If it has none, whatever
         // its name can have been must be permitted.
+        Name::Former(_) if !object.is_unlinked() => return Err(Lost::Changed),
         former @ Name::Former(_) => {
-            let permitted =
-                object.is_unlinked() && former.candidates().all(|name| view.is_writable(name));
+            let permitted = former.candidates().all(|name| view.is_writable(name));
             let before = former.candidates().nth(1).filter(|_| permitted);
             before.and_then(|name| view.content(name))
         }

@@ -27,6 +27,8 @@ pub(crate) enum Lost {
     Foreign,
     /// It ends in what no call can make, move or remove: `.`, `..`, or the root.
     NoEntry,
+    /// What it led to has lost that name since, and has others.
+    Changed,
 }
 
 impl From<Errno> for Lost {
@@ -41,6 +43,7 @@ impl From<Lost> for Errno {
             Lost::Errno(errno) => errno,
             Lost::Foreign => Self::ACCESS,
             Lost::NoEntry => Self::INVAL,
+            Lost::Changed => Self::AGAIN,
         }
     }
 }

@@ -83,17 +83,23 @@ impl Object {
     /// # Errors
     /// Returns what readlink(2) returns.
     pub(crate) fn name(&self) -> io::Result<Name> {
-        let path = self.path()?;
-        let text = path.as_os_str().as_bytes();
-        if !text.contains(&b'/') || self.is_unlinked() && text.starts_with(MEMORY) {
-            return Ok(Name::Nameless(path));
+        let mut path = self.path()?;
+        loop {
+            let text = path.as_os_str().as_bytes();
+            if !text.contains(&b'/') || self.is_unlinked() && text.starts_with(MEMORY) {
+                return Ok(Name::Nameless(path));
+            }
+            // After the path of a removed object the kernel writes ` (deleted)`, which can also be part
+            // of a name; of one in a file system that is mounted nowhere it only writes the end.
+            if identity_of(&path) == Some(self.identity()) {
+                return Ok(Name::Path(path));
+            }
+            let before = std::mem::replace(&mut path, self.path()?);
+            if path == before {
+                return Ok(Name::Former(path));
+            }
+            // It was moved between the two looks.
         }
-        // After the path of a removed object the kernel writes ` (deleted)`, which can also be part of a
-        // name; of one in a file system that is mounted nowhere it only writes the end.
-        if identity_of(&path) == Some(self.identity()) {
-            return Ok(Name::Path(path));
-        }
-        Ok(Name::Former(path))
     }
 
     /// Its path as the kernel writes it, which says less than [`Object::name`].

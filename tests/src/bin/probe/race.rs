@@ -46,6 +46,7 @@ pub(crate) fn run(op: &str, args: &[&str]) -> bool {
         ("race-read-entries", [one, two, path, tries]) => {
             race_read_entries(one, two, path, number(tries));
         }
+        ("race-made", [directory, tries]) => race_made(directory, number(tries)),
         ("race-swap", [one, two, path, tries]) => race_swap(one, two, path, number(tries)),
         _ => return false,
     }
@@ -318,6 +319,44 @@ fn race_rename(allowed: &str, denied: &str, tries: usize) {
             && call(libc::SYS_rename, &[own, addr(back.as_c_str())]).is_ok()
     };
     flip(allowed, denied, |path| in_threads(tries, || attempt(path)));
+}
+
+/// Makes, renames and removes a directory in `directory` while other threads use paths through it;
+/// counts the answers that are neither success nor that the directory is not there, or not yet gone.
+fn race_made(directory: &str, tries: usize) {
+    let [one, two] = ["one", "two"].map(|name| sys::cstr(&format!("{directory}/{name}")));
+    let maker = std::thread::spawn(move || {
+        while !STOP.load(Relaxed) {
+            let _ = call(libc::SYS_mkdir, &[addr(one.as_c_str()), 0o777]);
+            std::thread::sleep(std::time::Duration::from_micros(100));
+            let _ = call(libc::SYS_rename, &[addr(one.as_c_str()), addr(two.as_c_str())]);
+            let _ = call(libc::SYS_rmdir, &[addr(two.as_c_str())]);
+        }
+    });
+    let paths = ["one/x", "two/x", "one/../one/x"];
+    let paths = paths.map(|path| sys::cstr(&format!("{directory}/{path}")));
+    let usual = [libc::ENOENT, libc::EEXIST, libc::ENOTEMPTY, libc::EISDIR, libc::ENOTDIR];
+    let strange = AtomicUsize::new(0);
+    let create = libc::O_CREAT | libc::O_WRONLY;
+    let done = in_threads(tries, || {
+        let results = paths.each_ref().map(|path| {
+            let path = addr(path.as_c_str());
+            let opened = open(path, create).and_then(|fd| call(libc::SYS_close, &[fd]));
+            let written = open(path, libc::O_WRONLY).and_then(|fd| call(libc::SYS_close, &[fd]));
+            let removed = call(libc::SYS_unlink, &[path]);
+            let made = call(libc::SYS_mkdir, &[path, 0o777]);
+            let gone = call(libc::SYS_rmdir, &[path]);
+            [opened, written, removed, made, gone]
+        });
+        let all = results.as_flattened();
+        let odd = |result: &&sys::Result| result.is_err_and(|errno| !usual.contains(&errno));
+        strange.fetch_add(all.iter().filter(odd).count(), Relaxed);
+        all.iter().any(|result| result.is_ok())
+    });
+    STOP.store(true, Relaxed);
+    let _ = maker.join();
+    tell("succeeded", &done.to_string());
+    tell("strange", &strange.into_inner().to_string());
 }
 
 /// The address of a pathname socket as text, family and all.

@@ -169,3 +169,20 @@ fn making_things_in_directories_that_come_and_go_gives_the_answers_of_outside() 
         assert!(inside.reports.is_empty(), "{inside:#?}");
     });
 }
+
+/// A directory beside a denied path is the broker's: what another thread has just made there, Landlock
+/// knows nothing of.
+#[test]
+fn a_directory_that_another_thread_makes_gives_only_the_answers_of_outside() {
+    let _turn = my_turn();
+    for_each_user(|user| {
+        let sandbox = carved(user).timeout(LONG);
+        let script = format!("race-made secret {}", race_tries(5_000));
+        for outcome in [sandbox.probe(&script), sandbox.probe_outside(&script)] {
+            assert!(succeeded(&outcome) > 0, "{outcome:#?}");
+            assert_eq!(outcome.result("strange"), "0", "{outcome:#?}");
+        }
+        // What is denied stays so.
+        sandbox.probe("file write secret/.env").all_refused();
+    });
+}
