@@ -8,6 +8,7 @@
 use super::devices::{Place, Places};
 use super::fold;
 use crate::files::view::Grants;
+use crate::kernel::features::Missing;
 use crate::kernel::identity::{Origin, hold, identity};
 use crate::kernel::mounts::Mount;
 use crate::report::failure::Failure;
@@ -33,10 +34,11 @@ const REQUIRED: ABI = ABI::V6;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum GrantError {
     /// The kernel cannot enforce what every policy needs.
-    #[error(
-        "this kernel cannot confine the command: Landlock ABI 6 (Linux 6.12, enabled at boot) is needed: {0}"
-    )]
-    Kernel(#[source] RulesetError),
+    #[error("this kernel cannot confine the command: {0}")]
+    Kernel(Missing),
+    /// It has all that, and refused.
+    #[error("this kernel cannot confine the command: {0}")]
+    Ruleset(#[source] RulesetError),
     /// A rule was refused.
     #[error("cannot grant access to {path}: {source}")]
     Rule {
@@ -90,7 +92,7 @@ pub(crate) fn compile(
     restrict_network: bool,
 ) -> Result<(Grants, OwnedFd), GrantError> {
     let mut builder = Builder {
-        ruleset: create(restrict_network).map_err(GrantError::Kernel)?,
+        ruleset: create(restrict_network).map_err(without)?,
         grants: Grants::default(),
         places: Places::among(mounts),
         told: HashSet::new(),
@@ -106,6 +108,14 @@ pub(crate) fn compile(
     let ruleset = ruleset
         .ok_or_else(|| GrantError::Walk { path: "the ruleset".into(), source: Errno::OPNOTSUPP })?;
     Ok((builder.grants, ruleset))
+}
+
+/// Why there is no ruleset: what the kernel lacks, if it is that.
+fn without(error: RulesetError) -> GrantError {
+    match Missing::find() {
+        Missing::Features(none) if none.is_empty() => GrantError::Ruleset(error),
+        missing => GrantError::Kernel(missing),
+    }
 }
 
 fn create(restrict_network: bool) -> Result<RulesetCreated, RulesetError> {

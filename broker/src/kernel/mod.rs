@@ -7,6 +7,7 @@
 pub(crate) mod address;
 pub(crate) mod apart;
 pub(crate) mod credentials;
+pub(crate) mod features;
 pub(crate) mod holders;
 pub(crate) mod identity;
 pub(crate) mod inherited;
