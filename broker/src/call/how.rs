@@ -34,8 +34,7 @@ const KNOWN: OFlags = WITH_PATH
     .union(OFlags::DSYNC)
     .union(OFlags::from_bits_retain(libc::O_ASYNC.cast_unsigned()))
     .union(OFlags::DIRECT)
-    // O_LARGEFILE, which the C library knows as nothing.
-    .union(OFlags::from_bits_retain(0o100_000))
+    .union(OFlags::LARGEFILE)
     .union(OFlags::NOATIME);
 const MODES: u32 = 0o7777;
 
