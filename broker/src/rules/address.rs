@@ -110,7 +110,8 @@ pub(crate) struct UnixRules {
     pub(crate) all: bool,
     /// These, by canonical path, and what is in the directories among them.
     pub(crate) paths: Vec<PathBuf>,
-    /// A datagram socket is among them: the command may make such sockets, and the broker sends.
+    /// A datagram socket is among them, or a standard stream: the command may make such sockets, and
+    /// the broker sends.
     pub(crate) datagrams: bool,
 }
 

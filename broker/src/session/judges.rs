@@ -54,7 +54,7 @@ pub(super) fn notes(judges: &Judges) -> Vec<String> {
                     what may be written, or beside an allowed path that is missing";
         notes.push(text.to_owned());
     }
-    if judges.addresses.unix.datagrams {
+    if judges.addresses.unix.datagrams && !judges.addresses.unix.paths.is_empty() {
         let text = "the broker sends every message that can have an address: a datagram socket is \
                     listed in allowUnixSockets";
         notes.push(text.to_owned());

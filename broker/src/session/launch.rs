@@ -137,7 +137,8 @@ fn variant(policy: &Policy, unix: &UnixRules, mounts: &[Mount]) -> Variant {
         (Variant::ALLOW_NETWORK, network.allow_network),
         (Variant::REPORT_READS, report_reads),
         (Variant::LOCAL_BINDING, network.allow_local_binding),
-        (Variant::ALL_UNIX_SOCKETS, unix.all),
+        // Then the broker sends, to every path.
+        (Variant::ALL_UNIX_SOCKETS, unix.all && !unix.datagrams),
         (Variant::UNIX_DATAGRAMS, unix.datagrams),
         (Variant::MAKES_SOCKETS, makes_sockets),
     ]

@@ -1,6 +1,7 @@
 //! From the command line to a policy, and what this platform lets it mean.
 
 use super::child::Child;
+use super::surroundings::Surroundings;
 use crate::cli;
 use crate::compile::datagrams;
 use crate::policy::callers::Caller;
@@ -29,11 +30,20 @@ pub(super) fn load(
     invocation: &cli::Invocation,
     child: &Child,
     traps: &Traps,
+    surroundings: &Surroundings,
     mut remarks: Remarks,
 ) -> Result<Loaded, Failure> {
     let caller = Caller::of_process()?;
     let policy = Policy::load(&invocation.policies, &caller, &mut remarks)?;
-    let unix = unix_rules(&policy.network, &mut remarks, child, traps);
+    let mut unix = unix_rules(&policy.network, &mut remarks, child, traps);
+    if surroundings.streams_send {
+        child.can_take_descriptors().map_err(|errno| {
+            let message = "a standard stream is a datagram socket, and the platform does not let \
+                           its messages be judged (pidfd_getfd";
+            Failure::Internal("surroundings", format!("{message}: {})", strerror(errno)))
+        })?;
+        unix.datagrams = true;
+    }
     Ok(Loaded { policy, remarks, caller, unix })
 }
 

@@ -32,7 +32,7 @@ pub(crate) fn run(
 ) -> Result<i32, Failure> {
     let traps = Arc::new(Traps::wanted(invocation.trap_fd, invocation.debug)?);
     let surroundings = Surroundings::look()?;
-    let mut loaded = load(invocation, &child, &traps, Remarks::unwanted())?;
+    let mut loaded = load(invocation, &child, &traps, &surroundings, Remarks::unwanted())?;
     launch::send_filter(&child, &loaded, &surroundings.mounts)?;
     let proxy = Proxy::wanted(&loaded.policy.network)?;
     let scratch = Scratch::wanted(&mut loaded.policy)?;
@@ -57,7 +57,7 @@ pub(crate) fn run(
 pub(crate) fn check(invocation: &cli::Invocation, child: &Child) -> Result<String, Failure> {
     let traps = Traps::wanted(invocation.trap_fd, invocation.debug)?;
     let surroundings = Surroundings::look()?;
-    let loaded = load(invocation, child, &traps, Remarks::wanted())?;
+    let loaded = load(invocation, child, &traps, &surroundings, Remarks::wanted())?;
     let Loaded { policy, mut remarks, caller, unix } = loaded;
     setup::check(&policy.network)?.iter().for_each(|text| remarks.warn(text));
     let policy = protect(policy, &surroundings.mounts, &mut remarks, &caller)?;

@@ -9,6 +9,7 @@ use crate::report::errno::strerror;
 use crate::report::failure::Failure;
 use rustix::fs::{self, FileType, Mode, OFlags};
 use rustix::io::{self, Errno};
+use rustix::net::{AddressFamily, SocketType, sockopt};
 use rustix::process;
 use std::os::fd::AsFd;
 
@@ -16,6 +17,8 @@ use std::os::fd::AsFd;
 #[derive(Debug)]
 pub(crate) struct Surroundings {
     pub(crate) mounts: Vec<Mount>,
+    /// A standard stream is a datagram socket, which sends to whom each message names.
+    pub(crate) streams_send: bool,
 }
 
 impl Surroundings {
@@ -25,9 +28,9 @@ impl Surroundings {
     /// Returns the [`Failure`] that says what cannot be made safe.
     pub(crate) fn look() -> Result<Self, Failure> {
         check_proc()?;
-        check_streams()?;
+        let streams_send = check_streams()?;
         let mounts = mounts::all().map_err(|errno| unfit("/proc/self/mountinfo", errno))?;
-        Ok(Self { mounts })
+        Ok(Self { mounts, streams_send })
     }
 }
 
@@ -71,8 +74,9 @@ fn is_of_own_namespace(status: &[u8], own: i32) -> bool {
 }
 
 /// Makes sure that the standard streams are such: an anonymous object of the kernel's, such as a ring
-/// for system calls, can have rights of its own.
-fn check_streams() -> Result<(), Failure> {
+/// for system calls, can have rights of its own. Returns whether one is a datagram socket.
+fn check_streams() -> Result<bool, Failure> {
+    let mut any_sends = false;
     let (stdin, stdout, stderr) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
     for (name, stream) in [
         ("standard input", stdin.as_fd()),
@@ -80,11 +84,31 @@ fn check_streams() -> Result<(), Failure> {
         ("standard error", stderr.as_fd()),
     ] {
         let stat = fs::fstat(stream).map_err(|errno| unfit(name, errno))?;
-        if FileType::from_raw_mode(stat.st_mode) == FileType::Unknown {
-            return Err(refuse(format!("{name} is no file, device, pipe or socket")));
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Unknown => {
+                return Err(refuse(format!("{name} is not a file, device, pipe or socket")));
+            }
+            FileType::Socket => {
+                any_sends |= sends_by_name(stream)
+                    .map_err(|errno| unfit(name, errno))?
+                    .ok_or_else(|| refuse(format!("{name} is a socket below protocols")))?;
+            }
+            _ => {}
         }
     }
-    Ok(())
+    Ok(any_sends)
+}
+
+/// Whether a socket sends to whom each message names, as datagram sockets do though they are connected;
+/// none for one of which its peer says nothing, such as a raw one: the packets do.
+fn sends_by_name(socket: impl AsFd) -> io::Result<Option<bool>> {
+    use AddressFamily as Family;
+    let family = sockopt::socket_domain(&socket)?;
+    Ok(match (sockopt::socket_type(&socket)?, family) {
+        (SocketType::STREAM, _) | (SocketType::SEQPACKET, Family::UNIX) => Some(false),
+        (SocketType::DGRAM, Family::UNIX | Family::INET | Family::INET6) => Some(true),
+        _ => None,
+    })
 }
 
 fn unfit(what: &str, errno: Errno) -> Failure {

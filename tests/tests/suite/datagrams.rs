@@ -1,6 +1,7 @@
 //! Unix datagram sockets where one is listed: the broker sends, to what is listed and nowhere else
 //! (attacks N5, U1 and U2), and all other messages as the kernel would.
 
+use std::ffi::OsString;
 use tests::{Sandbox, UnixPeer, User, for_each_user};
 
 /// A world with one listed datagram socket and one that is not, `outside/good` and `outside/bad`.
@@ -536,5 +537,58 @@ print([made(libc.sendto, s.fileno(), b'x', 1, f, ctypes.c_void_p(memory(bad)), l
         assert_eq!((good.connections(), bad.connections()), (1, 0));
         sandbox.run_outside(python(script)).succeeds();
         assert_eq!((good.connections(), bad.connections()), (2, 4));
+    });
+}
+
+/// A program outside that gives the sandbox a socket as standard input, and says who was reached.
+const WITH_SOCKET: &str = r#"
+import os, socket, subprocess, sys
+kind, command = sys.argv[1], sys.argv[2:]
+def bound(family, name):
+    s = socket.socket(family, socket.SOCK_DGRAM); s.bind(name); s.settimeout(0.3); return s
+if kind == 'udp':
+    peer, other = [bound(socket.AF_INET, ('127.0.0.1', 0)) for _ in range(2)]
+    mine = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); mine.connect(peer.getsockname())
+else:
+    peer, mine = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM); peer.settimeout(0.3)
+    path = os.path.abspath('other-%d' % os.getpid())
+    other = bound(socket.AF_UNIX, path)
+script = """
+import errno, socket
+s = socket.socket(fileno=0)
+def tried(f, *args):
+    try: f(*args); return 'OK'
+    except OSError as e: return errno.errorcode[e.errno]
+print(tried(s.send, b'peer'), tried(s.sendto, b'x', %r), tried(s.sendmsg, [b'x'], [], 0, %r), tried(s.connect, %r))
+""" % ((other.getsockname(),) * 3)
+run = subprocess.run(command + ['python3', '-c', script], stdin=mine, stdout=subprocess.PIPE)
+def got(s):
+    try: return s.recv(9).decode()
+    except OSError: return 'nothing'
+print(run.stdout.decode().strip(), got(peer), got(other))
+"#;
+
+#[test]
+fn a_datagram_socket_that_is_inherited_sends_to_its_peer_and_to_nobody_else() {
+    for_each_user(|user| {
+        for kind in ["udp", "unix"] {
+            for all in [false, true] {
+                let sandbox = Sandbox::of(user);
+                let sandbox = if all { sandbox.allow_all_unix_sockets() } else { sandbox };
+                let run = |command: Vec<OsString>| {
+                    let script = ["python3", "-c", WITH_SOCKET, kind].map(OsString::from);
+                    sandbox.run_outside(script.into_iter().chain(command)).stdout
+                };
+                let mut words = sandbox.command_line();
+                words.push("--".into());
+                let inside = run(words);
+                // Where all paths may be reached, this one may.
+                match kind == "unix" && all {
+                    true => assert_eq!(inside, "OK OK OK OK peer x\n"),
+                    false => assert_eq!(inside, "OK EACCES EACCES EACCES peer nothing\n"),
+                }
+                assert_eq!(run(Vec::new()), "OK OK OK OK peer x\n");
+            }
+        }
     });
 }
