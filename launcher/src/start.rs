@@ -72,7 +72,7 @@ impl Arguments {
     /// none.
     ///
     /// # Errors
-    /// Returns [`Errno::NOMEM`] if there is no memory for the new array.
+    /// Returns [`Errno::NOMEM`](rustix::io::Errno::NOMEM) if there is no memory for the new array.
     pub(crate) fn environment(&self, changes: Strings<'_>) -> io::Result<Vector> {
         if changes.is_empty() {
             return Ok(self.envp);
