@@ -49,7 +49,7 @@ pub(crate) struct Entry {
     pub(crate) node: Node,
 }
 
-/// A text that is no document of its format.
+/// A text that is not a document of its format.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SyntaxError {
     pub(crate) line: Option<u64>,

@@ -16,7 +16,7 @@ pub(crate) fn check(text: &str) -> Result<(), String> {
         return Err(format!("'{text}' is a URL; write the host, such as 'example.com'"));
     }
     if text == "*" || text.starts_with("*:") {
-        return Err("'*' alone is no domain: what is not allowed is denied anyway, and \
+        return Err("'*' alone is not a domain: what is not allowed is denied anyway, and \
                     network.allowNetwork lifts all restrictions"
             .to_owned());
     }
@@ -25,7 +25,7 @@ pub(crate) fn check(text: &str) -> Result<(), String> {
     }
     Pattern::parse(text, &mut [0; NAME_MAX])
         .map(drop)
-        .map_err(|error| format!("'{text}' is no domain rule: {error}"))
+        .map_err(|error| format!("'{text}' is not a domain rule: {error}"))
 }
 
 #[cfg(test)]

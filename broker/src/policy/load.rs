@@ -88,8 +88,8 @@ impl Caller {
 /// Finds, reads and merges the policy files.
 ///
 /// # Errors
-/// Returns the first [`PolicyError`]: a file that cannot be read, is too large, or is no policy. Only that
-/// there is no default file at all is no error.
+/// Returns the first [`PolicyError`]: a file that cannot be read, is too large, or is not a policy. That there is
+/// no default file at all is not an error.
 pub(crate) fn load(selection: &Selection, caller: &Caller) -> Result<Loaded, PolicyError> {
     let mut merged = Merged::new(caller, selection.format);
     for source in &selection.sources {

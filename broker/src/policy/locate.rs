@@ -1,4 +1,4 @@
-//! Where a path leads: realpath(3), except that what is missing is no error and every symbolic link on the way
+//! Where a path leads: realpath(3), except that what is missing is not an error and every symbolic link on the way
 //! is remembered. It reads the file system and changes nothing.
 
 use std::collections::VecDeque;
