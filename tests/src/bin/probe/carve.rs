@@ -1,6 +1,7 @@
 //! Detours to a name in a directory, and races for one.
 
 use crate::file::{mark, open, rename};
+use crate::older;
 use crate::sys::{self, Result, addr, addr_mut, call, cstr};
 use crate::{number, say, tell};
 use std::collections::BTreeSet;
@@ -81,7 +82,7 @@ fn kept_remade(dir: &str, away: &str, name: &str) -> Result {
     let kept = open(dir, libc::O_RDONLY | libc::O_DIRECTORY)?;
     rename(dir, away, 0)?;
     let (path, entry) = (cstr(dir), cstr(name));
-    call(libc::SYS_mkdir, &[addr(path.as_c_str()), 0o755])?;
+    call(older::SYS_mkdir, &[addr(path.as_c_str()), 0o755])?;
     let flags = (libc::O_WRONLY | libc::O_CREAT) as usize;
     call(libc::SYS_openat, &[kept, addr(entry.as_c_str()), flags, 0o644]).and_then(mark)?;
     write(&format!("{dir}/{name}"))
@@ -130,7 +131,7 @@ fn header_and_run(path: &str) -> Result {
 
 fn chmod(path: &str) -> Result {
     let path = cstr(path);
-    call(libc::SYS_chmod, &[addr(path.as_c_str()), 0o755])
+    call(older::SYS_chmod, &[addr(path.as_c_str()), 0o755])
 }
 
 fn run_it(path: &str) -> Result {
@@ -207,13 +208,13 @@ fn attack(path: &str, own: &str, attempt: usize) -> Result {
         0 | 1 => opened(libc::O_WRONLY),
         2 => opened(libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC),
         3 => call(libc::SYS_truncate, &[p, 0]),
-        4 => call(libc::SYS_chmod, &[p, 0o777]),
-        5 => call(libc::SYS_unlink, &[p]),
-        6 => call(libc::SYS_rename, &[p, m]),
+        4 => call(older::SYS_chmod, &[p, 0o777]),
+        5 => call(older::SYS_unlink, &[p]),
+        6 => call(older::SYS_rename, &[p, m]),
         7 => made(own).and_then(|_| rename(own, path, 0)),
         8 => {
             let _ = made(own);
-            call(libc::SYS_link, &[m, p])
+            call(older::SYS_link, &[m, p])
         }
         _ => rename(own, path, libc::RENAME_EXCHANGE as usize),
     }
@@ -227,7 +228,7 @@ fn race_into_name(tries: usize) {
         let (from, to) = (format!("from-{attempt}"), format!("to-{attempt}"));
         for directory in [&from, &to] {
             let path = cstr(directory);
-            let _ = call(libc::SYS_mkdir, &[addr(path.as_c_str()), 0o755]);
+            let _ = call(older::SYS_mkdir, &[addr(path.as_c_str()), 0o755]);
         }
         let bad = format!("{from}/bad");
         let barrier = std::sync::Barrier::new(2);
@@ -268,8 +269,8 @@ fn race_parents(tries: usize) {
         scope.spawn(|| {
             for number in (0..).take_while(|_| left.load(Relaxed) > 0) {
                 let (place, gone) = (format!("p{}", number % PLACES), format!("gone{number}"));
-                said("parent", on_path(libc::SYS_mkdir, &place, 0o755));
-                said("inner", on_path(libc::SYS_mkdir, &format!("{place}/in"), 0o755));
+                said("parent", on_path(older::SYS_mkdir, &place, 0o755));
+                said("inner", on_path(older::SYS_mkdir, &format!("{place}/in"), 0o755));
                 std::thread::yield_now();
                 said("rename", rename(&place, &gone, 0));
             }
@@ -281,8 +282,8 @@ fn race_parents(tries: usize) {
                 for number in (0..).take_while(|_| one_more()) {
                     let place = format!("p{}", number % PLACES);
                     let (name, inner) = (format!("{thread}-{number}"), format!("{place}/in"));
-                    said("mkdir", on_path(libc::SYS_mkdir, &format!("{place}/d{name}"), 0o755));
-                    said("deep", on_path(libc::SYS_mkdir, &format!("{inner}/d{name}"), 0o755));
+                    said("mkdir", on_path(older::SYS_mkdir, &format!("{place}/d{name}"), 0o755));
+                    said("deep", on_path(older::SYS_mkdir, &format!("{inner}/d{name}"), 0o755));
                     for (call, flags) in
                         [("make", libc::O_WRONLY | libc::O_CREAT), ("open", libc::O_RDONLY)]
                     {

@@ -1,5 +1,6 @@
 //! Files: every way to write, create, move, link or read one.
 
+use crate::older;
 use crate::sys::{self, Result, addr, addr_mut, call, cstr};
 use crate::{say, tell};
 
@@ -14,7 +15,7 @@ pub(crate) fn run(op: &str, args: &[&str]) -> bool {
     }
     let Some((what, rest)) = args.split_first() else { return false };
     let result = match (*what, rest) {
-        ("creat", [path]) => with(path, |p| call(libc::SYS_creat, &[p, 0o644])).and_then(mark),
+        ("creat", [path]) => with(path, |p| call(older::SYS_creat, &[p, 0o644])).and_then(mark),
         ("write", [path]) => open(path, libc::O_WRONLY).and_then(mark),
         ("rdwr", [path]) => open(path, libc::O_RDWR).and_then(mark),
         ("append", [path]) => open(path, libc::O_WRONLY | libc::O_APPEND).and_then(mark),
@@ -27,15 +28,15 @@ pub(crate) fn run(op: &str, args: &[&str]) -> bool {
         ("openat2", [path]) => openat2(path, libc::O_WRONLY).and_then(mark),
         ("openat2-creat", [path]) => openat2(path, libc::O_WRONLY | libc::O_CREAT).and_then(mark),
         ("truncate", [path]) => with(path, |p| call(libc::SYS_truncate, &[p, 0])),
-        ("mkdir", [path]) => with(path, |p| call(libc::SYS_mkdir, &[p, 0o755])),
-        ("rmdir", [path]) => with(path, |p| call(libc::SYS_rmdir, &[p])),
-        ("unlink", [path]) => with(path, |p| call(libc::SYS_unlink, &[p])),
-        ("mkfifo", [path]) => with(path, |p| call(libc::SYS_mknod, &[p, 0o10_644, 0])),
-        ("mknod-file", [path]) => with(path, |p| call(libc::SYS_mknod, &[p, 0o100_644, 0])),
+        ("mkdir", [path]) => with(path, |p| call(older::SYS_mkdir, &[p, 0o755])),
+        ("rmdir", [path]) => with(path, |p| call(older::SYS_rmdir, &[p])),
+        ("unlink", [path]) => with(path, |p| call(older::SYS_unlink, &[p])),
+        ("mkfifo", [path]) => with(path, |p| call(older::SYS_mknod, &[p, 0o10_644, 0])),
+        ("mknod-file", [path]) => with(path, |p| call(older::SYS_mknod, &[p, 0o100_644, 0])),
         ("rename", [from, to]) => rename(from, to, 0),
         ("exchange", [from, to]) => rename(from, to, libc::RENAME_EXCHANGE as usize),
-        ("link", [from, to]) => with(from, |f| with(to, |t| call(libc::SYS_link, &[f, t]))),
-        ("symlink", [to, path]) => with(to, |t| with(path, |p| call(libc::SYS_symlink, &[t, p]))),
+        ("link", [from, to]) => with(from, |f| with(to, |t| call(older::SYS_link, &[f, t]))),
+        ("symlink", [to, path]) => with(to, |t| with(path, |p| call(older::SYS_symlink, &[t, p]))),
         ("linkat-fd", [from, to]) => open(from, libc::O_RDONLY).and_then(|fd| linkat_fd(fd, to)),
         ("linkat-opath", [from, to]) => open(from, libc::O_PATH).and_then(|fd| linkat_fd(fd, to)),
         ("tmpfile", [dir, to]) => open(dir, libc::O_TMPFILE | libc::O_RDWR).and_then(|fd| {
@@ -158,7 +159,7 @@ fn splice(from: &str, to: &str) -> Result {
     let from = open(from, libc::O_RDONLY)?;
     let to = open(to, libc::O_WRONLY)?;
     let mut ends = [0i32; 2];
-    call(libc::SYS_pipe, &[addr_mut(&mut ends)])?;
+    call(older::SYS_pipe, &[addr_mut(&mut ends)])?;
     call(libc::SYS_splice, &[from, 0, ends[1] as usize, 0, 5, 0])?;
     call(libc::SYS_splice, &[ends[0] as usize, 0, to, 0, 5, 0])
 }

@@ -11,6 +11,7 @@ mod ipc;
 mod kernel;
 mod meta;
 mod net;
+mod older;
 mod process;
 mod proxy;
 mod race;

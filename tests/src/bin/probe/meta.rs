@@ -1,6 +1,7 @@
 //! Metadata: mode, owner, times, extended attributes and inode flags, by every route.
 
 use crate::file::open;
+use crate::older;
 use crate::say;
 use crate::sys::{Result, addr, addr_mut, call, cstr};
 
@@ -76,7 +77,7 @@ fn apply(what: &str, path: &str) -> Option<Result> {
     let (times, seconds) = (addr(&time_pairs), addr(&second_pair));
     let own = || own_ids();
     Some(match what {
-        "chmod" => call(libc::SYS_chmod, &[p, MODE]),
+        "chmod" => call(older::SYS_chmod, &[p, MODE]),
         "fchmod" => read_only().and_then(|fd| call(libc::SYS_fchmod, &[fd, MODE])),
         "fchmodat" => call(libc::SYS_fchmodat, &[AT, p, MODE]),
         "fchmodat2" => call(SYS_FCHMODAT2, &[AT, p, MODE, 0]),
@@ -85,17 +86,17 @@ fn apply(what: &str, path: &str) -> Option<Result> {
         }
         "chmod-proc-fd" => handle().and_then(|fd| {
             let link = cstr(&format!("/proc/self/fd/{fd}"));
-            call(libc::SYS_chmod, &[addr(link.as_c_str()), MODE])
+            call(older::SYS_chmod, &[addr(link.as_c_str()), MODE])
         }),
-        "chown" => call(libc::SYS_chown, &[p, own().0, own().1]),
-        "lchown" => call(libc::SYS_lchown, &[p, own().0, own().1]),
+        "chown" => call(older::SYS_chown, &[p, own().0, own().1]),
+        "lchown" => call(older::SYS_lchown, &[p, own().0, own().1]),
         "fchown" => read_only().and_then(|fd| call(libc::SYS_fchown, &[fd, own().0, own().1])),
         "fchownat" => call(libc::SYS_fchownat, &[AT, p, own().0, own().1, 0]),
         "fchownat-empty" => handle()
             .and_then(|fd| call(libc::SYS_fchownat, &[fd, empty, own().0, own().1, empty_flag])),
-        "utime" => call(libc::SYS_utime, &[p, seconds]),
-        "utimes" => call(libc::SYS_utimes, &[p, times]),
-        "futimesat" => call(libc::SYS_futimesat, &[AT, p, times]),
+        "utime" => call(older::SYS_utime, &[p, seconds]),
+        "utimes" => call(older::SYS_utimes, &[p, times]),
+        "futimesat" => call(older::SYS_futimesat, &[AT, p, times]),
         "utimensat" => call(libc::SYS_utimensat, &[AT, p, times, 0]),
         "futimens" => read_only().and_then(|fd| call(libc::SYS_utimensat, &[fd, 0, times, 0])),
         "utimensat-empty" => {

@@ -1,5 +1,6 @@
 //! Sockets: every way to reach a peer or to be reached.
 
+use crate::older;
 use crate::sys::{self, Result, addr, addr_mut, call};
 use crate::{number, say, tell};
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -229,7 +230,7 @@ fn connect_with(family: usize, address: Vec<u8>, options: &[&str]) -> Result {
 /// Waits until a non-blocking connect has ended, and returns its outcome.
 fn settled(fd: usize) -> Result {
     let mut poll = libc::pollfd { fd: fd as i32, events: libc::POLLOUT, revents: 0 };
-    if call(libc::SYS_poll, &[addr_mut(&mut poll), 1, 3000])? == 0 {
+    if call(older::SYS_poll, &[addr_mut(&mut poll), 1, 3000])? == 0 {
         return Err(libc::ETIMEDOUT);
     }
     let (mut error, mut size) = (0i32, 4u32);

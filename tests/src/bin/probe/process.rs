@@ -1,6 +1,7 @@
 //! Other processes: signals, limits, scheduling, tracing, memory, descriptors; and our own misuse.
 
 use crate::file::open;
+use crate::older;
 use crate::sys::{self, Result, addr, addr_mut, call};
 use crate::{number, say, tell};
 use std::os::unix::process::CommandExt;
@@ -51,7 +52,7 @@ pub(crate) fn run(op: &str, args: &[&str]) -> bool {
         ("controlling", [path]) => say(op, controlling(path)),
         ("with-eventfd", [program, args @ ..]) => {
             let made = call(libc::SYS_eventfd2, &[0, 0]);
-            say(op, made.and_then(|fd| call(libc::SYS_dup2, &[fd, 0])));
+            say(op, made.and_then(|fd| call(older::SYS_dup2, &[fd, 0])));
             let error = std::process::Command::new(program).args(args).exec();
             say::<()>("exec", Err(error.raw_os_error().unwrap_or(libc::EIO)));
         }
@@ -113,7 +114,7 @@ fn signed(text: &str) -> usize {
 /// Has the kernel send the signal: F_SETOWN to the process, then readiness of a pipe.
 fn sigio(pid: usize, signal: usize) -> Result {
     let mut ends = [0i32; 2];
-    call(libc::SYS_pipe, &[addr_mut(&mut ends)])?;
+    call(older::SYS_pipe, &[addr_mut(&mut ends)])?;
     let read = ends[0] as usize;
     call(libc::SYS_fcntl, &[read, libc::F_SETOWN as usize, pid])?;
     // F_SETSIG; SIGIO ends a process that does not expect it, too.

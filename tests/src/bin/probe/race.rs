@@ -4,6 +4,7 @@
 //! torn values.
 
 use crate::net::{connect, socket};
+use crate::older;
 use crate::sys::{self, addr, call};
 use crate::{number, tell};
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -85,7 +86,7 @@ fn race_connect(what: &str, good: u16, bad: u16, tries: usize) {
             while !STOP.load(Relaxed) {
                 for family in [libc::AF_UNIX, libc::AF_INET6, libc::AF_INET] {
                     if let Ok(fd) = socket(family as usize, libc::SOCK_STREAM as usize, 0) {
-                        let _ = call(libc::SYS_dup2, &[fd, SWAPPED]);
+                        let _ = call(older::SYS_dup2, &[fd, SWAPPED]);
                         let _ = call(libc::SYS_close, &[fd]);
                     }
                 }
@@ -289,7 +290,7 @@ fn leaks(path: usize, leaked: &AtomicUsize) -> bool {
 }
 
 fn race_chmod(allowed: &str, denied: &str, tries: usize) {
-    let chmod = |path| call(libc::SYS_chmod, &[path, 0o777]).is_ok();
+    let chmod = |path| call(older::SYS_chmod, &[path, 0o777]).is_ok();
     flip(allowed, denied, |path| in_threads(tries, || chmod(path)));
 }
 
@@ -303,8 +304,8 @@ fn race_link(allowed: &str, denied: &str, tries: usize) {
     let attempt = |path| {
         let own = own_name();
         let own = addr(own.as_c_str());
-        let linked = call(libc::SYS_link, &[path, own]).is_ok();
-        linked && overwrite(own) && call(libc::SYS_unlink, &[own]).is_ok()
+        let linked = call(older::SYS_link, &[path, own]).is_ok();
+        linked && overwrite(own) && call(older::SYS_unlink, &[own]).is_ok()
     };
     flip(allowed, denied, |path| in_threads(tries, || attempt(path)));
 }
@@ -315,8 +316,8 @@ fn race_rename(allowed: &str, denied: &str, tries: usize) {
     let attempt = |path| {
         let own = own_name();
         let own = addr(own.as_c_str());
-        call(libc::SYS_rename, &[path, own]).is_ok()
-            && call(libc::SYS_rename, &[own, addr(back.as_c_str())]).is_ok()
+        call(older::SYS_rename, &[path, own]).is_ok()
+            && call(older::SYS_rename, &[own, addr(back.as_c_str())]).is_ok()
     };
     flip(allowed, denied, |path| in_threads(tries, || attempt(path)));
 }
@@ -327,10 +328,10 @@ fn race_made(directory: &str, tries: usize) {
     let [one, two] = ["one", "two"].map(|name| sys::cstr(&format!("{directory}/{name}")));
     let maker = std::thread::spawn(move || {
         while !STOP.load(Relaxed) {
-            let _ = call(libc::SYS_mkdir, &[addr(one.as_c_str()), 0o777]);
+            let _ = call(older::SYS_mkdir, &[addr(one.as_c_str()), 0o777]);
             std::thread::sleep(std::time::Duration::from_micros(100));
-            let _ = call(libc::SYS_rename, &[addr(one.as_c_str()), addr(two.as_c_str())]);
-            let _ = call(libc::SYS_rmdir, &[addr(two.as_c_str())]);
+            let _ = call(older::SYS_rename, &[addr(one.as_c_str()), addr(two.as_c_str())]);
+            let _ = call(older::SYS_rmdir, &[addr(two.as_c_str())]);
         }
     });
     let paths = ["one/x", "two/x", "one/../one/x"];
@@ -343,9 +344,9 @@ fn race_made(directory: &str, tries: usize) {
             let path = addr(path.as_c_str());
             let opened = open(path, create).and_then(|fd| call(libc::SYS_close, &[fd]));
             let written = open(path, libc::O_WRONLY).and_then(|fd| call(libc::SYS_close, &[fd]));
-            let removed = call(libc::SYS_unlink, &[path]);
-            let made = call(libc::SYS_mkdir, &[path, 0o777]);
-            let gone = call(libc::SYS_rmdir, &[path]);
+            let removed = call(older::SYS_unlink, &[path]);
+            let made = call(older::SYS_mkdir, &[path, 0o777]);
+            let gone = call(older::SYS_rmdir, &[path]);
             [opened, written, removed, made, gone]
         });
         let all = results.as_flattened();
@@ -392,7 +393,7 @@ fn race_send(how: &str, allowed: &str, denied: &str, tries: usize) {
         std::thread::spawn(move || {
             while !STOP.load(Relaxed) {
                 for fd in [plain, pair[0] as usize, connected, tcp] {
-                    let _ = call(libc::SYS_dup2, &[fd, SWAPPED]);
+                    let _ = call(older::SYS_dup2, &[fd, SWAPPED]);
                 }
             }
         })
@@ -437,7 +438,7 @@ fn bind_unix(path: &str, address: &str) -> bool {
     };
     let done = call(libc::SYS_bind, &[fd, addr(address), address.len()]).is_ok();
     let _ = call(libc::SYS_close, &[fd]);
-    let _ = call(libc::SYS_unlink, &[addr(sys::cstr(path).as_c_str())]);
+    let _ = call(older::SYS_unlink, &[addr(sys::cstr(path).as_c_str())]);
     done
 }
 

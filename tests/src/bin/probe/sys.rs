@@ -4,6 +4,7 @@
 //! list of its system calls.
 #![allow(unsafe_code)]
 
+use crate::older;
 use std::ffi::CString;
 
 /// An errno, or any value that a call returned.
@@ -11,10 +12,11 @@ pub(crate) type Result<T = usize> = std::result::Result<T, i32>;
 
 /// Makes the system call `nr` with up to six arguments.
 pub(crate) fn call(nr: i64, args: &[usize]) -> Result {
-    let a = |i: usize| args.get(i).copied().unwrap_or(0);
+    let arg = |i: usize| args.get(i).copied().unwrap_or(0);
+    let (nr, [a, b, c, d, e, f]) = older::translate(nr, std::array::from_fn(arg));
     // SAFETY: callers pass integers, or addresses of memory that outlives the call and is as large
     // as the call expects; the probe is single-purpose and ends after its attack.
-    let value = unsafe { libc::syscall(nr, a(0), a(1), a(2), a(3), a(4), a(5)) };
+    let value = unsafe { libc::syscall(nr, a, b, c, d, e, f) };
     if value == -1 {
         Err(std::io::Error::last_os_error().raw_os_error().unwrap_or(0))
     } else {
@@ -24,7 +26,7 @@ pub(crate) fn call(nr: i64, args: &[usize]) -> Result {
 
 /// Forks; 0 in the child.
 pub(crate) fn fork() -> Result {
-    call(libc::SYS_fork, &[])
+    call(older::SYS_fork, &[])
 }
 
 /// Ends the process at once.
@@ -58,6 +60,12 @@ pub(crate) fn int80_getpid() -> i32 {
             out("r8") _, out("r9") _, out("r10") _, out("r11") _);
     }
     value as i32
+}
+
+/// There is no such entry.
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) fn int80_getpid() -> i32 {
+    -libc::ENOSYS
 }
 
 /// A page shared with children, writable.

@@ -13,6 +13,7 @@
 mod mirror;
 mod table;
 
+use crate::older;
 use crate::sys::{self, Result, addr, addr_mut, call};
 use crate::{tell, usage};
 use std::path::PathBuf;
@@ -352,7 +353,7 @@ impl Calls {
 fn own_pipe() {
     let mut ends = [0i32; 2];
     let _ = call(libc::SYS_pipe2, &[addr_mut(&mut ends), 0]);
-    let _ = call(libc::SYS_dup2, &[ends[0] as usize, 0]);
+    let _ = call(older::SYS_dup2, &[ends[0] as usize, 0]);
     for end in ends {
         let _ = call(libc::SYS_close, &[end as usize]);
     }
