@@ -10,7 +10,7 @@
 use super::path;
 use super::walk::Lost;
 use crate::call::decode::Spot;
-use crate::kernel::object::Object;
+use crate::kernel::object::{Name, Object};
 use crate::kernel::request::Confirmed;
 use crate::kernel::target::Target;
 use nix::libc;
@@ -63,9 +63,10 @@ impl Entry {
     /// The entry of a directory that is held; slashes may follow the name.
     ///
     /// # Errors
-    /// Returns what readlink(2) returns of the directory's name.
+    /// Returns what readlink(2) returns of the directory's name; [`Errno::NOENT`] if the kernel's path of it
+    /// leads to another one: it was removed, or is mounted nowhere.
     pub(crate) fn of(parent: Object, last: Vec<u8>) -> io::Result<Self> {
-        let directory = parent.path()?;
+        let Name::Path(directory) = parent.name()? else { return Err(Errno::NOENT) };
         Ok(Self { parent, directory, last })
     }
 
