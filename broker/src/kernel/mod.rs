@@ -6,6 +6,7 @@
 
 pub(crate) mod address;
 pub(crate) mod apart;
+pub(crate) mod bound;
 pub(crate) mod credentials;
 pub(crate) mod features;
 pub(crate) mod holders;

@@ -3,9 +3,12 @@
 //! Sources: ip(7), ipv6(7), unix(7), netlink(7); the kernel's own length checks in
 //! net/ipv4/af_inet.c and net/ipv6/af_inet6.c.
 
+use rustix::fd::OwnedFd;
 use rustix::io::Errno;
+use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 const AF_UNSPEC: u16 = 0;
 const AF_UNIX: u16 = 1;
@@ -110,6 +113,9 @@ pub(crate) struct UnixRules {
     pub(crate) all: bool,
     /// These, by canonical path, and what is in the directories among them.
     pub(crate) paths: Vec<PathBuf>,
+    /// Those of `paths` that were there at launch, by device and inode number, and held: what else has
+    /// their names later may have been put there.
+    pub(crate) known: Arc<HashMap<(u64, u64), OwnedFd>>,
     /// A datagram socket is among them, or a standard stream: the command may make such sockets, and
     /// the broker sends.
     pub(crate) datagrams: bool,

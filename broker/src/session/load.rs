@@ -4,6 +4,7 @@ use super::child::Child;
 use super::surroundings::Surroundings;
 use crate::cli;
 use crate::compile::datagrams;
+use crate::kernel::identity::{hold, identity};
 use crate::policy::callers::Caller;
 use crate::policy::remarks::Remarks;
 use crate::policy::resolve::{Network, Policy};
@@ -11,6 +12,7 @@ use crate::report::denials::Traps;
 use crate::report::errno::strerror;
 use crate::report::failure::Failure;
 use crate::rules::address::UnixRules;
+use std::sync::Arc;
 
 /// A policy as it was written, before what it never may allow is taken out.
 #[derive(Debug)]
@@ -63,5 +65,7 @@ fn unix_rules(network: &Network, remarks: &mut Remarks, child: &Child, traps: &T
         traps.log(&warning);
         remarks.warn(warning);
     }
-    UnixRules { all, paths, datagrams }
+    let known = paths.iter().filter_map(|path| hold(path).ok());
+    let known = known.map(|(object, stat)| (identity(&stat), object)).collect();
+    UnixRules { all, paths, known: Arc::new(known), datagrams }
 }

@@ -6,6 +6,8 @@ use super::stand_ins::StandIns;
 use super::unix::{Peer, Place};
 use crate::call::decode::AddressUse;
 use crate::files::view::{Decider, View};
+use crate::kernel::bound;
+use crate::kernel::holders;
 use crate::kernel::request::Request;
 use crate::kernel::rights::Rights;
 use crate::kernel::target::{Target, TargetFd};
@@ -14,9 +16,13 @@ use crate::rules::address::{AddressRules, AddressVerdict, Endpoint};
 use common::trap::NetworkOperation;
 use rustix::fd::{BorrowedFd, OwnedFd};
 use rustix::io::{self, Errno};
+use std::collections::HashSet;
+use std::ffi::OsStr;
 use std::fmt::Debug;
 use std::net::SocketAddr;
+use std::ops::ControlFlow;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Judges the addresses of one sandbox.
@@ -109,7 +115,10 @@ impl Judge {
                 // Where nobody listens, looking for a name service daemon is not worth a report.
                 let peer = Peer::resolve(target, path)?;
                 if verdict == AddressVerdict::ByPath && self.rules.unix.permit(peer.name()) {
-                    return Ok(Reach::Peer(peer));
+                    match self.is_in_its_place(&peer)? {
+                        true => return Ok(Reach::Peer(peer)),
+                        false => reason = "the socket was bound to another path",
+                    }
                 }
                 name = peer.name().as_os_str().as_bytes().to_vec();
             }
@@ -129,6 +138,38 @@ impl Judge {
         request.confirm()?;
         self.traps.report(Denial::Network(operation, name), reason);
         Err(Errno::ACCESS)
+    }
+
+    /// Whether a socket has its path by right: not so where the command may change entries, and may have
+    /// moved or linked somebody's socket there. It was there at launch, or the sandbox has it, or it was
+    /// bound to a path that is permitted. A file to which nothing is bound leads nowhere.
+    fn is_in_its_place(&self, peer: &Peer) -> io::Result<bool> {
+        let unix = &self.rules.unix;
+        let (Some(directory), Some(name)) = (peer.name().parent(), peer.name().file_name()) else {
+            return Ok(true);
+        };
+        let may_be_moved = || self.view.may_change(directory, name);
+        if unix.all || unix.known.contains_key(&peer.identity()) || !may_be_moved() {
+            return Ok(true);
+        }
+        let bound = bound::to_inode(peer.identity().1)?;
+        let by_name = |name: &[u8]| {
+            let path = Path::new(OsStr::from_bytes(name));
+            let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else {
+                return false;
+            };
+            let directory = directory.canonicalize().ok().filter(|_| path.is_absolute());
+            directory.is_some_and(|directory| unix.permit(&directory.join(name)))
+        };
+        if bound.iter().all(|bound| by_name(&bound.name)) {
+            return Ok(true);
+        }
+        let mut own = HashSet::new();
+        holders::each_socket(|_, _, number| {
+            own.insert(number);
+            ControlFlow::Continue(())
+        });
+        Ok(bound.iter().all(|bound| own.contains(&bound.number) || by_name(&bound.name)))
     }
 
     /// The socket of the sandbox that listens on `address`.

@@ -7,6 +7,7 @@ use crate::files::entry::Entry;
 use crate::files::path;
 use crate::kernel::address::Address;
 use crate::kernel::apart::{apart, restrict};
+use crate::kernel::identity::Identity;
 use crate::kernel::object::Object;
 use crate::kernel::request::Confirmed;
 use crate::kernel::target::{Target, TargetFd};
@@ -37,6 +38,11 @@ impl Peer {
     /// Its canonical path.
     pub(crate) fn name(&self) -> &Path {
         &self.name
+    }
+
+    /// Which object it is.
+    pub(crate) fn identity(&self) -> Identity {
+        self.object.identity()
     }
 
     /// An address that leads to exactly this object, whatever becomes of its names.

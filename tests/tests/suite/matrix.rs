@@ -5,7 +5,8 @@
 
 use std::fs;
 use std::os::unix::fs::FileExt;
-use tests::{Sandbox, User, for_each_user};
+use std::os::unix::net::UnixListener;
+use tests::{Sandbox, UnixPeer, User, for_each_user};
 
 /// What nothing in the sandbox may say of a file that is denied.
 const SECRET: &str = "TOPSECRET";
@@ -130,7 +131,48 @@ const MATRIX: &[Cell] = &[
             sandbox.read(format!("work/{name}")).contains("more")
         },
     },
+    Cell {
+        pair: "rename and connect",
+        rule: |sandbox| sandbox.allow_unix_socket("listed").allow_unix_socket("listed.tmp"),
+        denied: "agent",
+        allowed: "own",
+        gains: |sandbox, name| moved_is_reached(sandbox, &format!("mv {name} listed")),
+    },
+    Cell {
+        pair: "link and connect, in a directory",
+        rule: |sandbox| sandbox.allow_unix_socket("listed").allow_unix_socket("listed.tmp"),
+        denied: "agent",
+        allowed: "own",
+        gains: |sandbox, name| {
+            let link =
+                format!("mkdir listed && ln {name} listed/socket && mv listed/socket listed/s");
+            moved_is_reached(sandbox, &link)
+        },
+    },
+    Cell {
+        pair: "rename over what was there and connect",
+        rule: |sandbox| sandbox.allow_unix_socket("listed").allow_unix_socket("listed.tmp"),
+        denied: "agent",
+        allowed: "own",
+        gains: |sandbox, name| {
+            drop(UnixListener::bind(sandbox.path("work/listed")).unwrap());
+            moved_is_reached(sandbox, &format!("mv -f {name} listed"))
+        },
+    },
 ];
+
+/// Whether a socket is reached that the command moves: a stranger's, `agent`, or `own`, which it makes.
+fn moved_is_reached(sandbox: &Sandbox, script: &str) -> bool {
+    let agent = UnixPeer::at(sandbox.path("work/agent"), "stream");
+    let serve = "import socket, sys, subprocess, os\n\
+        s = socket.socket(socket.AF_UNIX); s.bind('listed.tmp'); s.listen()\n\
+        subprocess.run(['mv', 'listed.tmp', 'own'])\n\
+        subprocess.run(sys.argv[1], shell=True)\n\
+        path = 'listed/s' if os.path.isdir('listed') else 'listed'\n\
+        c = socket.socket(socket.AF_UNIX); c.connect(path); print('reached')";
+    let outcome = sandbox.run(["python3", "-c", serve, script]);
+    outcome.stdout.contains("reached") || agent.connections() > 0
+}
 
 /// Whether the secret came out.
 fn said(sandbox: &Sandbox, attack: &str) -> bool {

@@ -1,0 +1,145 @@
+//! Which sockets are bound to a socket file, and by which name: sock_diag(7).
+//!
+//! A file can be renamed; what it was bound as, the kernel keeps.
+
+use rustix::io;
+use rustix::net::netlink::SOCK_DIAG;
+use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
+
+/// A socket that is bound to a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Bound {
+    /// The number by which `/proc/PID/fd` knows it (`socket:[N]`).
+    pub(crate) number: u64,
+    /// What it was bound to, as that was written.
+    pub(crate) name: Vec<u8>,
+}
+
+/// linux/sock_diag.h, linux/unix_diag.h, linux/netlink.h.
+const SOCK_DIAG_BY_FAMILY: u16 = 20;
+const NLM_F_REQUEST_DUMP: u16 = 0x301;
+const NLMSG_ERROR: u16 = 2;
+const NLMSG_DONE: u16 = 3;
+const UDIAG_SHOW_NAME_VFS: u32 = 3;
+const UNIX_DIAG_NAME: u16 = 0;
+const UNIX_DIAG_VFS: u16 = 1;
+/// Lengths of a message's and of an attribute's header.
+const HEADER: usize = 16;
+const ATTRIBUTE: usize = 4;
+
+/// The sockets of this network namespace that are bound to files with the inode number `inode`, on
+/// whatever file system: the kernel tells a device by another number than stat(2) does on some.
+///
+/// # Errors
+/// Returns what the kernel says.
+pub(crate) fn to_inode(inode: u64) -> io::Result<Vec<Bound>> {
+    let socket = net::socket_with(
+        AddressFamily::NETLINK,
+        SocketType::DGRAM,
+        SocketFlags::CLOEXEC,
+        Some(SOCK_DIAG),
+    )?;
+    net::send(&socket, &request(), SendFlags::empty())?;
+    let mut bound = Vec::new();
+    let mut buffer = vec![0; 32 * 1024];
+    loop {
+        let (length, _) = net::recv(&socket, &mut buffer[..], RecvFlags::empty())?;
+        let mut rest = &buffer[..length];
+        if rest.is_empty() {
+            return Err(io::Errno::IO);
+        }
+        while let Some((kind, message, after)) =
+            split(rest, HEADER, |head| (u32_at(head, 0) as usize, u16_at(head, 4)))
+        {
+            match kind {
+                NLMSG_DONE => return Ok(bound),
+                NLMSG_ERROR => return Err(io::Errno::IO),
+                _ => bound.extend(read(message, inode)),
+            }
+            rest = after;
+        }
+    }
+}
+
+/// struct nlmsghdr { length u32, type u16, flags u16, sequence u32, port u32 }
+/// struct unix_diag_req { family u8, protocol u8, pad u16, states u32, inode u32, show u32, cookie u32[2] }
+fn request() -> Vec<u8> {
+    let mut request = Vec::with_capacity(40);
+    request.extend(40u32.to_ne_bytes());
+    request.extend(SOCK_DIAG_BY_FAMILY.to_ne_bytes());
+    request.extend(NLM_F_REQUEST_DUMP.to_ne_bytes());
+    request.extend([0; 8]);
+    request.extend([1, 0, 0, 0]);
+    request.extend(u32::MAX.to_ne_bytes());
+    request.extend(0u32.to_ne_bytes());
+    request.extend(UDIAG_SHOW_NAME_VFS.to_ne_bytes());
+    request.extend([0xff; 8]);
+    request
+}
+
+/// struct unix_diag_msg { family u8, type u8, state u8, pad u8, inode u32, cookie u32[2] }, and attributes:
+/// { length u16, type u16 }, padded to four bytes.
+fn read(message: &[u8], inode: u64) -> Option<Bound> {
+    let number = u64::from(u32_at(message.get(..HEADER)?, 4));
+    let (mut name, mut is_bound) = (Vec::new(), false);
+    let mut rest = &message[HEADER..];
+    while let Some((kind, value, after)) =
+        split(rest, ATTRIBUTE, |head| (usize::from(u16_at(head, 0)), u16_at(head, 2)))
+    {
+        match kind {
+            UNIX_DIAG_NAME => name = value.split(|&byte| byte == 0).next()?.to_vec(),
+            // The kernel gives the low half of an inode's number.
+            UNIX_DIAG_VFS => {
+                is_bound = u64::from(u32_at(value.get(..4)?, 0)) == inode & 0xffff_ffff
+            }
+            _ => {}
+        }
+        rest = after;
+    }
+    is_bound.then_some(Bound { number, name })
+}
+
+/// Splits off what begins with a header, which says its whole length and its kind: the kind, what is after
+/// the header, and what follows.
+fn split(
+    bytes: &[u8],
+    header: usize,
+    read: impl Fn(&[u8]) -> (usize, u16),
+) -> Option<(u16, &[u8], &[u8])> {
+    let (length, kind) = read(bytes.get(..header)?);
+    let content = bytes.get(header..length)?;
+    Some((kind, content, bytes.get(length.next_multiple_of(4)..).unwrap_or_default()))
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> u16 {
+    u16::from_ne_bytes([bytes[at], bytes[at + 1]])
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::policy::test_directory::TestDirectory;
+    use std::os::unix::ffi::OsStrExt;
+    use std::os::unix::fs::MetadataExt;
+    use std::os::unix::net::{UnixDatagram, UnixListener};
+
+    #[test]
+    fn a_file_tells_what_it_was_bound_as_whatever_it_is_called() {
+        let dir = TestDirectory::new();
+        let (path, moved) = (dir.path("socket"), dir.path("moved"));
+        let listener = UnixListener::bind(&path).unwrap();
+        let _other = UnixDatagram::bind(dir.path("other")).unwrap();
+        std::fs::rename(&path, &moved).unwrap();
+        let inode = moved.metadata().unwrap().ino();
+        let bound = to_inode(inode).unwrap();
+        let name = path.as_os_str().as_bytes();
+        assert!(bound.iter().any(|bound| bound.name == name), "{bound:?}");
+        drop(listener);
+        assert!(!to_inode(inode).unwrap().iter().any(|bound| bound.name == name));
+    }
+}
