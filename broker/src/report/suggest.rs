@@ -7,7 +7,7 @@
 
 use super::denials::Denial;
 use crate::policy::resolve::Network;
-use crate::rules::paths::{Files, Rules};
+use crate::rules::paths::{Files, covers};
 use crate::rules::pattern::Pattern;
 use common::domain::{self, Host};
 use common::trap::{self, FileOperation, NetworkOperation};
@@ -186,7 +186,7 @@ impl Grounds<'_> {
     /// The key and the text of the written rule that denies `path`.
     fn rule(&self, operation: FileOperation, path: &Path) -> Option<(&'static str, String)> {
         let find = |key, rules: &[Pattern]| {
-            let rule = rules.iter().find(|rule| covers(rule, path))?;
+            let rule = rules.iter().find(|rule| covers(std::slice::from_ref(*rule), path))?;
             let text =
                 rule.as_path().map_or_else(|| quote(&rule.to_string()), |path| self.shown(&path));
             Some((key, text))
@@ -290,13 +290,6 @@ impl Grounds<'_> {
         let text = beneath(work, ".").or_else(|| beneath(self.home, "~"));
         quote(&text.unwrap_or_else(|| place.display().to_string()))
     }
-}
-
-/// Whether `rule` stands for `path` or something above it.
-fn covers(rule: &Pattern, path: &Path) -> bool {
-    let files =
-        Files { allow_write: vec!["/".into()], deny_write: vec![rule.clone()], ..Files::default() };
-    !Rules::new(&files).access(path).write
 }
 
 #[cfg(test)]

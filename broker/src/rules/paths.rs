@@ -57,6 +57,13 @@ impl Files {
     }
 }
 
+/// Whether one of `denials` stands for `path` or something above it.
+pub(crate) fn covers(denials: &[Pattern], path: &Path) -> bool {
+    let files =
+        Files { allow_write: vec!["/".into()], deny_write: denials.to_vec(), ..Files::default() };
+    !denials.is_empty() && !Rules::new(&files).access(path).write
+}
+
 /// Adds `item` unless it is there.
 pub(crate) fn push_new<T: PartialEq>(list: &mut Vec<T>, item: T) {
     if !list.contains(&item) {

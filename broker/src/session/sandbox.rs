@@ -35,7 +35,7 @@ pub(crate) fn run(
     let mut loaded = load(invocation, &child, &traps, &surroundings, Remarks::unwanted())?;
     launch::send_filter(&child, &loaded, &surroundings.mounts)?;
     let proxy = Proxy::wanted(&loaded.policy.network)?;
-    let scratch = Scratch::wanted(&mut loaded.policy)?;
+    let scratch = Scratch::wanted(&mut loaded.policy, &traps)?;
     let Loaded { policy, mut remarks, caller, unix } = loaded;
     let written = (policy.files.deny_write.len(), policy.files.deny_read.len());
     let policy = protect(policy, &surroundings.mounts, &mut remarks, &caller)?;

@@ -1,4 +1,4 @@
-//! The private TMPDIR of the built-in policy: made for the run, removed after it.
+//! The private TMPDIR of a command that may not write the caller's: made for the run, removed after it.
 //!
 //! While a run lasts it holds a lock (flock(2)) on its directory. The lock of a run that was killed
 //! is gone, and by that a later run knows what to remove.
@@ -6,8 +6,10 @@
 use super::removal;
 use crate::kernel::identity::{Identity, identity_of};
 use crate::policy::resolve::Policy;
+use crate::report::denials::Traps;
 use crate::report::errno::strerror;
 use crate::report::failure::Failure;
+use crate::rules::paths::covers;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{self, AtFlags, Dir, FlockOperation, Mode, OFlags};
 use rustix::io::{self, Errno};
@@ -28,23 +30,32 @@ const STALE_REMOVED_MAX: usize = 10_000;
 pub(crate) struct Scratch(RunDirectory);
 
 impl Scratch {
-    /// Makes one where `policy` calls for it, and lets it be written.
+    /// Makes one, and lets it be written, unless `policy` lets the caller's own be written or says
+    /// otherwise: by a TMPDIR that it sets, or a rule that denies what would be in it.
     ///
     /// # Errors
-    /// Returns the [`Failure`] of making it.
-    pub(super) fn wanted(policy: &mut Policy) -> Result<Option<Self>, Failure> {
-        if !policy.built_in {
-            return Ok(None);
-        }
+    /// Returns the [`Failure`] of making it under the built-in policy, which promises one. Under another
+    /// the command goes without, as it does where a caller's TMPDIR is not there.
+    pub(super) fn wanted(policy: &mut Policy, traps: &Traps) -> Result<Option<Self>, Failure> {
         let parent = std::env::temp_dir();
-        let failure =
-            |reason: String| Failure::Internal("TMPDIR", format!("{}: {reason}", parent.display()));
-        // Landlock rules and reports go by canonical paths.
-        let canonical =
-            std::fs::canonicalize(&parent).map_err(|error| failure(error.to_string()))?;
-        let scratch = Self::create(&canonical).map_err(|errno| failure(errno.to_string()))?;
-        policy.files.allow_write.push(scratch.path().to_owned());
-        Ok(Some(scratch))
+        let made = match std::fs::canonicalize(&parent) {
+            // Landlock rules and reports go by canonical paths.
+            Ok(parent) if calls_for_one(policy, &parent) => Self::create(&parent).map_err(strerror),
+            Ok(_) => return Ok(None),
+            Err(error) => Err(error.to_string()),
+        };
+        let failure = match made {
+            Ok(scratch) => {
+                policy.files.allow_write.push(scratch.path().to_owned());
+                return Ok(Some(scratch));
+            }
+            Err(reason) => format!("{}: {reason}", parent.display()),
+        };
+        if policy.built_in {
+            return Err(Failure::Internal("TMPDIR", failure));
+        }
+        traps.log(&format!("no private TMPDIR: {failure}"));
+        Ok(None)
     }
 
     /// Makes the directory in `parent`, for this user alone.
@@ -80,6 +91,15 @@ impl Scratch {
             remove_stale(parent);
         }
     }
+}
+
+/// Whether `policy` leaves the command without a temporary directory where the caller has `parent`.
+fn calls_for_one(policy: &Policy, parent: &Path) -> bool {
+    let files = &policy.files;
+    let is_allowed = || files.allow_write.iter().any(|root| parent.starts_with(root));
+    let is_denied =
+        || [&files.deny_write, &files.deny_read].iter().any(|rules| covers(rules, parent));
+    policy.built_in || !is_allowed() && !is_denied() && policy.variables.value("TMPDIR").is_none()
 }
 
 impl Drop for Scratch {

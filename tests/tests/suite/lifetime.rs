@@ -468,6 +468,62 @@ fn nothing_is_left_in_the_temporary_directory() {
     });
 }
 
+#[test]
+fn every_policy_that_closes_the_temporary_directory_gives_a_private_one() {
+    for_each_user(|user| {
+        for policy in [
+            "{}",
+            r#"{"filesystem":{"allowWrite":["."]}}"#,
+            r#"{"filesystem":{"allowWrite":["."],"denyWrite":["**/.env"],"denyRead":["../secret"]}}"#,
+        ] {
+            let sandbox = Sandbox::of(user).policy_json(policy);
+            let tmp = sandbox.dir("tmp");
+            let sandbox = sandbox.env("TMPDIR", &tmp);
+            let script =
+                "cd $TMPDIR && mktemp -d && f=$(mktemp) && chmod 600 $f && mv $f g && rm g && pwd";
+            let outcome = sandbox.sh(script);
+            outcome.succeeds();
+            let made = outcome.stdout.lines().last().unwrap().to_owned();
+            assert!(made.starts_with(&format!("{}/landstrip-", tmp.display())), "{outcome:#?}");
+            assert!(!fs::exists(made).unwrap(), "it is removed");
+            sandbox.sh(&format!("echo x > {}/beside", tmp.display())).fails();
+            sandbox.landstrip(["--check"]).succeeds();
+            assert_eq!(left_in_tmp(&sandbox), [""; 0], "{policy}");
+        }
+    });
+}
+
+#[test]
+fn a_policy_that_says_something_of_the_temporary_directory_leaves_it_alone() {
+    for_each_user(|user| {
+        let of = |policy: &str| {
+            let sandbox = Sandbox::of(user).policy_json(policy);
+            let tmp = sandbox.dir("tmp");
+            (sandbox.env("TMPDIR", &tmp), tmp.to_str().unwrap().to_owned())
+        };
+        let (sandbox, tmp) = of(r#"{"filesystem":{"allowWrite":["../tmp"]}}"#);
+        let outcome = sandbox.sh("echo $TMPDIR; touch $TMPDIR/mine");
+        assert_eq!(outcome.succeeds().stdout.trim(), tmp);
+        assert_eq!(left_in_tmp(&sandbox), ["mine"]);
+        for rule in [
+            r#"{"filesystem":{"allowWrite":["."],"denyWrite":["../tmp"]}}"#,
+            r#"{"filesystem":{"allowWrite":["."],"denyRead":["../tmp"]}}"#,
+        ] {
+            let (sandbox, tmp) = of(rule);
+            let outcome = sandbox.sh("echo $TMPDIR; touch $TMPDIR/mine");
+            assert_eq!(outcome.fails().stdout.trim(), tmp);
+            assert_eq!(left_in_tmp(&sandbox), [""; 0]);
+        }
+        let set = r#"{"filesystem":{"allowWrite":["."]},"environment":{"set":{"TMPDIR":"./own"}}}"#;
+        let (sandbox, _) = of(set);
+        let outcome = sandbox.sh("mkdir own && touch $TMPDIR/mine && echo $TMPDIR");
+        assert_eq!(outcome.succeeds().stdout, "./own\n");
+        // One that is not there is not made, and nothing fails by it.
+        let sandbox = Sandbox::of(user).allow_write(".").env("TMPDIR", "/nonexistent/tmp");
+        assert_eq!(sandbox.sh("echo $TMPDIR").succeeds().stdout, "/nonexistent/tmp\n");
+    });
+}
+
 /// A sandbox without a policy whose private TMPDIR is made in `tmp`.
 fn with_temporary_directory(user: User) -> Sandbox {
     let sandbox = Sandbox::of(user).without_policy();

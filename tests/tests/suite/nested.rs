@@ -67,6 +67,11 @@ fn a_policy_that_only_reads_is_enforced_inside_a_sandbox() {
             ("keptfile\n", Some(7)),
             "{outcome:#?}"
         );
+        // It has a temporary directory as under every policy, only that nobody changes metadata.
+        let script =
+            "echo x > $TMPDIR/f && cat $(mktemp) $TMPDIR/f && ! chmod 700 $TMPDIR/f 2>&- && exit 7";
+        let outcome = outer.run(inner(&outer, "{}", &["sh", "-c", script]));
+        assert_eq!((outcome.stdout.as_str(), outcome.status), ("x\n", Some(7)), "{outcome:#?}");
         // The twins, in the outer sandbox alone.
         for attack in &attacks(&outer, peer.port())[6..10] {
             outer.sh(attack).succeeds();
