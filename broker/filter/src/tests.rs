@@ -67,7 +67,7 @@ impl Filter {
 #[rustfmt::skip]
 const ALLOWED: &[Syscall] = &[
     read, write, close, stat, fstat, lstat, poll, lseek, mmap, mprotect, munmap, brk, rt_sigaction,
-    rt_sigprocmask, rt_sigreturn, pread64, pwrite64, readv, writev, access, pipe, select,
+    rt_sigprocmask, rt_sigreturn, pread64, pwrite64, readv, writev, pipe, select,
     sched_yield, mremap, msync, mincore, madvise, dup, dup2, pause, nanosleep, getitimer, alarm,
     setitimer, getpid, sendfile, accept, recvfrom, recvmsg, shutdown, getsockname, getpeername,
     getsockopt, fork, vfork, execve, exit, wait4, kill, uname, flock, fsync, fdatasync, ftruncate,
@@ -83,13 +83,13 @@ const ALLOWED: &[Syscall] = &[
     timer_gettime, timer_getoverrun, timer_delete, clock_gettime, clock_getres, clock_nanosleep,
     exit_group, epoll_wait, epoll_ctl, tgkill, mbind, set_mempolicy, get_mempolicy, waitid,
     ioprio_get, inotify_init, inotify_add_watch, inotify_rm_watch, newfstatat, readlinkat,
-    faccessat, pselect6, ppoll, set_robust_list, get_robust_list, splice, tee, sync_file_range,
+    pselect6, ppoll, set_robust_list, get_robust_list, splice, tee, sync_file_range,
     vmsplice, epoll_pwait, signalfd, timerfd_create, eventfd, fallocate, timerfd_settime,
     timerfd_gettime, accept4, signalfd4, eventfd2, epoll_create1, dup3, pipe2, inotify_init1,
     preadv, pwritev, rt_tgsigqueueinfo, recvmmsg, syncfs, getcpu, process_vm_readv,
     process_vm_writev, kcmp, sched_getattr, getrandom, memfd_create, execveat, membarrier, mlock2,
     copy_file_range, preadv2, pwritev2, pkey_mprotect, pkey_alloc, pkey_free, statx, io_pgetevents,
-    rseq, pidfd_send_signal, pidfd_open, close_range, pidfd_getfd, faccessat2, process_madvise,
+    rseq, pidfd_send_signal, pidfd_open, close_range, pidfd_getfd, process_madvise,
     epoll_pwait2, landlock_create_ruleset, landlock_add_rule, landlock_restrict_self, memfd_secret,
     process_mrelease, futex_waitv, set_mempolicy_home_node, cachestat, map_shadow_stack, futex_wake,
     futex_wait, futex_requeue, lsm_get_self_attr, lsm_list_modules, mseal, getxattrat, listxattrat,
@@ -131,6 +131,7 @@ const REFUSED_ENOSYS: &[Syscall] = &[
 #[rustfmt::skip]
 const JUDGED: &[Syscall] = &[
     open, ioctl, socket, sendto, sendmsg, socketpair, setsockopt, clone, fcntl, ptrace,
+    access, faccessat, faccessat2,
     setpriority, sched_setparam, sched_setscheduler, prctl, sched_setaffinity, ioprio_set,
     migrate_pages, openat, unshare, move_pages, prlimit64, sendmmsg, sched_setattr, seccomp,
 ];
@@ -168,7 +169,8 @@ fn without_a_listener_only_what_landlock_decides_is_let_through() {
     let (asked, alone) = (Filter::new(CLOSED), Filter::new(Variant::ALONE));
     let files = [
         open, openat, openat2, creat, truncate, rename, renameat, renameat2, mkdir, mkdirat, rmdir,
-        link, linkat, unlink, unlinkat, symlink, symlinkat, mknod, mknodat,
+        link, linkat, unlink, unlinkat, symlink, symlinkat, mknod, mknodat, access, faccessat,
+        faccessat2,
     ];
     let sockets = [socket, connect, bind, listen];
     // The broker only wants to know.

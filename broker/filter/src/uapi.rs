@@ -29,6 +29,9 @@ pub(crate) const SO_REUSEPORT: u32 = 15;
 pub(crate) const TCP_FASTOPEN_CONNECT: u32 = 30;
 
 // include/uapi/asm-generic/fcntl.h
+// unistd.h
+pub(crate) const W_OK: u32 = 2;
+pub(crate) const R_OK: u32 = 4;
 pub(crate) const O_ACCMODE: u32 = 0o3;
 pub(crate) const O_CREAT: u32 = 0o100;
 pub(crate) const O_TRUNC: u32 = 0o1000;

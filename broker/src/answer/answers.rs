@@ -116,26 +116,14 @@ impl Answerer {
                 let changed = self.files.change_metadata(&request, &call);
                 request.complete(changed.map(|()| 0));
             }
-            Some(Call::File(call)) => match self.files.judge(&request, &call) {
-                FileVerdict::Continue(relied, looks) => {
-                    if relied == Relied::OutOfSight {
-                        self.traps
-                            .log("left to Landlock: the broker cannot look as the target would");
-                    }
-                    // The command may have ended before these are judged.
-                    let _undecided = self.traps.undecided();
-                    // CONTINUE: Landlock decides, which grants no more than the rules do; for what it
-                    // is relied on, the verdict says. A path that changes after the copy changes the
-                    // report at most. If the answer is taken, the target waited until now, so that
-                    // what was copied was its own.
-                    if request.let_through() {
-                        self.files.report(&looks);
-                    }
-                }
-                FileVerdict::Answer(Ok(Done::Opened(opened))) => hand_over(request, opened),
-                FileVerdict::Answer(Ok(Done::Nothing)) => request.complete(Ok(0)),
-                FileVerdict::Answer(Err(errno)) => request.complete(Err(errno)),
-            },
+            Some(Call::File(call)) => {
+                let verdict = self.files.judge(&request, &call);
+                self.carry_out(request, verdict);
+            }
+            Some(Call::Question(question)) => {
+                let verdict = self.files.answer(&request, &question);
+                self.carry_out(request, verdict);
+            }
             None => {
                 self.traps.log("refused: a system call that the broker does not know");
                 request.complete(Err(Errno::NOSYS));
@@ -162,6 +150,28 @@ impl Answerer {
             })?;
         let by = request.confirm()?;
         self.rights.with_those_of(target, || member.change(by, &prepared))
+    }
+
+    fn carry_out(&self, request: Request<'_>, verdict: FileVerdict) {
+        match verdict {
+            FileVerdict::Continue(relied, looks) => {
+                if relied == Relied::OutOfSight {
+                    self.traps.log("left to Landlock: the broker cannot look as the target would");
+                }
+                // The command may have ended before these are judged.
+                let _undecided = self.traps.undecided();
+                // CONTINUE: Landlock decides, which grants no more than the rules do; for what it
+                // is relied on, the verdict says. A path that changes after the copy changes the
+                // report at most. If the answer is taken, the target waited until now, so that
+                // what was copied was its own.
+                if request.let_through() {
+                    self.files.report(&looks);
+                }
+            }
+            FileVerdict::Answer(Ok(Done::Opened(opened))) => hand_over(request, opened),
+            FileVerdict::Answer(Ok(Done::Nothing)) => request.complete(Ok(0)),
+            FileVerdict::Answer(Err(errno)) => request.complete(Err(errno)),
+        }
     }
 
     fn by_registers(&self, request: &Request<'_>, call: RegisterCall) -> RegisterVerdict {

@@ -26,6 +26,8 @@ pub(crate) enum Call {
     Memory(MemoryCall),
     /// A path: the broker's to do, or Landlock's to decide.
     File(FileCall),
+    /// A path, of which only something is asked.
+    Question(Question),
 }
 
 /// A call that its registers decide.
@@ -154,6 +156,16 @@ impl FileCall {
     }
 }
 
+/// access: whether what a path names may be used in some way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Question {
+    pub(crate) spot: Spot,
+    /// In which way, as access(2) takes it.
+    pub(crate) mode: u32,
+    /// The flags of faccessat2.
+    pub(crate) flags: AtFlags,
+}
+
 /// A change of metadata.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MetadataCall {
@@ -216,6 +228,10 @@ impl Call {
         };
         let link = |old, new, flags| {
             Self::File(FileCall::Link(old, new, AtFlags::from_bits_retain(flags)))
+        };
+        let question = |spot, mode, flags| {
+            let flags = AtFlags::from_bits_retain(flags);
+            Self::Question(Question { spot, mode, flags })
         };
         let metadata =
             |subject, change| Self::Memory(MemoryCall::Metadata(MetadataCall { subject, change }));
@@ -286,6 +302,10 @@ impl Call {
             Syscall::rename => rename(at_cwd(0), at_cwd(1), 0),
             Syscall::renameat => rename(spot(0), spot(2), 0),
             Syscall::renameat2 => rename(spot(0), spot(2), n.unsigned(4)),
+
+            Syscall::access => question(at_cwd(0), n.unsigned(1), 0),
+            Syscall::faccessat => question(spot(0), n.unsigned(2), 0),
+            Syscall::faccessat2 => question(spot(0), n.unsigned(2), n.unsigned(3)),
 
             Syscall::chmod => {
                 metadata(path(TargetFd::CWD, address(0), true), RawChange::Mode(n.unsigned(1)))

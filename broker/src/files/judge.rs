@@ -10,8 +10,8 @@ use super::task::{Done, Task};
 use super::verdict::{FileVerdict, Judged, Relied};
 use super::view::View;
 use super::walk::Lost;
-use super::{changes, moves, opens};
-use crate::call::decode::{FileCall, MetadataCall};
+use super::{changes, moves, opens, questions};
+use crate::call::decode::{FileCall, MetadataCall, Question};
 use crate::kernel::limits;
 use crate::kernel::object::Object;
 use crate::kernel::request::Request;
@@ -50,6 +50,22 @@ impl Judge {
             false => Err(Relied::Alone),
         };
         judged.map_or_else(|relied| self.leave(request, call, relied), FileVerdict::Answer)
+    }
+
+    /// Says whether something may be done: no where the rules deny it, else what the file system says.
+    /// access(2) is answered like that, although Landlock does not know it, because programs act on it.
+    pub(crate) fn answer(&self, request: &Request<'_>, question: &Question) -> FileVerdict {
+        let target = request.target();
+        let ask = || Ok(questions::ask(&self.view, target, question));
+        match self.rights.with_those_of(target, ask) {
+            Ok(Ok(answer)) => FileVerdict::Answer(answer.map(|()| Done::Nothing)),
+            // This is about the broker.
+            Ok(Err(Lost::Errno(Errno::PERM | Errno::ACCESS))) if target.hides() => {
+                FileVerdict::Continue(Relied::Question, Vec::new())
+            }
+            Ok(Err(Lost::Foreign)) | Err(_) => FileVerdict::Continue(Relied::Question, Vec::new()),
+            Ok(Err(lost)) => FileVerdict::Answer(Err(lost.into())),
+        }
     }
 
     /// An open that may read, where Landlock would let what is denied be read: the broker answers,

@@ -13,6 +13,7 @@ pub(crate) mod observe;
 mod open;
 mod opens;
 pub(crate) mod path;
+mod questions;
 pub(crate) mod task;
 pub(crate) mod terminals;
 pub(crate) mod verdict;

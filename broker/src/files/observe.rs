@@ -253,6 +253,15 @@ fn judge_entry(entry: &Entry, view: &View, possible: impl Fn(bool) -> bool) -> O
 }
 
 fn judge_object(object: &Object, wanted: Access, view: &View) -> Option<Refused> {
+    let (denied, name) = denied(object, wanted, view)?;
+    let is_directory = object.kind() == FileType::Directory;
+    let denied = Access { write: denied.write && !is_directory, ..denied };
+    worth_reporting(object, denied).map(|operation| (operation, name))
+}
+
+/// What of `wanted` the rules deny on an object, if anything, and its path. What has none is a pipe or a
+/// socket.
+pub(super) fn denied(object: &Object, wanted: Access, view: &View) -> Option<(Access, PathBuf)> {
     let name = object.path().ok()?;
     let is_device = matches!(object.kind(), FileType::CharacterDevice | FileType::BlockDevice);
     let allowed = match is_device && name.starts_with("/dev") {
@@ -260,16 +269,11 @@ fn judge_object(object: &Object, wanted: Access, view: &View) -> Option<Refused>
         _ => view.rules.access(&name),
     };
     let denied = wanted.without(allowed);
-    // Most calls are permitted, and end here. What has no path is a pipe or a socket.
-    if denied == Access::NONE || !name.is_absolute() {
-        return None;
-    }
-    if view.is_always_usable(object.identity(), denied) {
-        return None;
-    }
-    let is_directory = object.kind() == FileType::Directory;
-    let denied = Access { write: denied.write && !is_directory, ..denied };
-    worth_reporting(object, denied).map(|operation| (operation, name))
+    // Most calls are permitted, and end here.
+    let is_denied = denied != Access::NONE
+        && name.is_absolute()
+        && !view.is_always_usable(object.identity(), denied);
+    is_denied.then_some((denied, name))
 }
 
 /// Which of what is `denied` is to be reported: what the file system refuses to the broker as well,

@@ -33,6 +33,8 @@ pub(crate) enum Relied {
     /// Nothing: the kernel refuses such arguments before it asks. Whatever stands there by then,
     /// Landlock judges.
     Futile,
+    /// Nothing: who asks what may be done (access(2)) gets no right by the answer.
+    Question,
     /// It can look where the broker cannot look as the target would: at what another process holds, at
     /// memory that is hidden from the broker, with rights that it does not have. There it grants what
     /// it was told at launch, and refuses the rest.

@@ -123,9 +123,17 @@ impl Object {
 
     /// Whether `access` to it is permitted to the calling thread (access(2)).
     pub(crate) fn permits(&self, access: fs::Access) -> bool {
-        self.place().is_ok_and(|(directory, number)| {
-            fs::accessat(directory, number, access, fs::AtFlags::empty()).is_ok()
-        })
+        self.access(access, fs::AtFlags::empty()).is_ok()
+    }
+
+    /// Checks that `access` to it is permitted to the calling thread, by its effective ids if the flags
+    /// say so.
+    ///
+    /// # Errors
+    /// Returns what faccessat2(2) returns.
+    pub(crate) fn access(&self, access: fs::Access, flags: fs::AtFlags) -> io::Result<()> {
+        let (directory, number) = self.place()?;
+        fs::accessat(directory, number, access, flags)
     }
 
     /// The magic link that leads the broker's own system calls to it.

@@ -8,6 +8,7 @@
 //! What takes long stands in `races`, `fuzzing`, `tools` and `container`: `.ci/run quick` leaves those
 //! four out, `.ci/run` runs all, and `.ci/run long` what luck decides at length.
 
+mod access;
 mod admission;
 mod carveouts;
 mod container;

@@ -43,13 +43,33 @@ pub(super) const ROWS: &[Row] = &[
     ),
     row(
         &[
-            stat, fstat, lstat, newfstatat, statx, access, faccessat, faccessat2, readlink,
-            readlinkat, statfs, fstatfs, getxattr, lgetxattr, fgetxattr, getxattrat, listxattr,
-            llistxattr, flistxattr, listxattrat, file_getattr,
+            stat, fstat, lstat, newfstatat, statx, readlink, readlinkat, statfs, fstatfs, getxattr,
+            lgetxattr, fgetxattr, getxattrat, listxattr, llistxattr, flistxattr, listxattrat,
+            file_getattr,
         ],
         Allow,
         "reads metadata, which no policy hides",
     ),
+    judge(
+        &[access],
+        &[
+            when(READS_REPORTED, &[lacks(Arg(1, "mode"), R_OK | W_OK)], Allow),
+            when(READS_NOT_REPORTED, &[lacks(Arg(1, "mode"), W_OK)], Allow),
+        ],
+        Notify,
+        "asks what may be done, which Landlock does not answer: programs act on what they are told",
+    )
+    .alone(Allow),
+    judge(
+        &[faccessat, faccessat2],
+        &[
+            when(READS_REPORTED, &[lacks(Arg(2, "mode"), R_OK | W_OK)], Allow),
+            when(READS_NOT_REPORTED, &[lacks(Arg(2, "mode"), W_OK)], Allow),
+        ],
+        Notify,
+        "asks what may be done, which Landlock does not answer: programs act on what they are told",
+    )
+    .alone(Allow),
     row(&[getdents, getdents64], Allow, "lists an open directory; Landlock judged the opening"),
     row(&[chdir, fchdir, getcwd], Allow, "the caller's own working directory"),
     row(
@@ -161,6 +181,7 @@ pub(super) const ROWS: &[Row] = &[
     ),
 ];
 
+const READS_REPORTED: When = When::is(Variant::REPORT_READS);
 const READS_NOT_REPORTED: When = When::ALWAYS.unless(Variant::REPORT_READS);
 
 /// Any of these means that more than reading is asked for. O_ACCMODE 3 is write access too (open(2)).

@@ -148,3 +148,19 @@ fn the_signal_of_an_owner_is_sigio() {
         assert_eq!(filter.int_verdict(fcntl, [0, command, 9, 0, 0, 0]), ALLOW, "{command}");
     }
 }
+
+#[test]
+fn access_is_asked_of_the_broker_for_writing_and_where_reads_are_denied() {
+    for variant in all_variants() {
+        let filter = Filter::new(variant);
+        for (call, position) in [(access, 1), (faccessat, 2), (faccessat2, 2)] {
+            for mode in 0..8 {
+                let reads = mode & 4 != 0 && variant.contains(Variant::REPORT_READS);
+                let expected = if mode & 2 != 0 || reads { NOTIFY } else { ALLOW };
+                let mut args = [1, 2, 3, 4, 5, 6];
+                args[position] = mode;
+                assert_eq!(filter.int_verdict(call, args), expected, "{call} {mode} {variant:?}");
+            }
+        }
+    }
+}

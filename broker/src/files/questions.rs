@@ -1,0 +1,43 @@
+//! access(2) and its kin: what may be done, as the rules say and the file system does. Landlock does not
+//! know these calls. Programs act on the answer: compilers choose a directory for what they write, git
+//! a configuration that it reads.
+
+use super::observe;
+use super::path;
+use super::view::View;
+use super::walk::Lost;
+use crate::call::decode::Question;
+use crate::kernel::target::Target;
+use crate::rules::paths::Access;
+use rustix::fs::{self, AtFlags};
+use rustix::io::{self, Errno};
+
+/// Answers `question`.
+///
+/// # Errors
+/// Returns why the broker holds nothing to answer for.
+pub(super) fn ask(
+    view: &View,
+    target: Target,
+    question: &Question,
+) -> Result<io::Result<()>, Lost> {
+    const FLAGS: AtFlags =
+        AtFlags::EACCESS.union(AtFlags::SYMLINK_NOFOLLOW).union(AtFlags::EMPTY_PATH);
+    let &Question { spot, mode, flags } = question;
+    let asked = fs::Access::from_bits(mode).filter(|_| FLAGS.contains(flags));
+    let Some(asked) = asked else { return Ok(Err(Errno::INVAL)) };
+    let path = target.read_path(spot.path)?;
+    let follow = !flags.contains(AtFlags::SYMLINK_NOFOLLOW);
+    let empty = flags.contains(AtFlags::EMPTY_PATH);
+    let object = path::resolve(target, spot.directory, &path, follow, empty)?;
+    if let Err(errno) = object.access(asked, flags & AtFlags::EACCESS) {
+        return Ok(Err(errno));
+    }
+    let wanted = Access {
+        read: asked.contains(fs::Access::READ_OK),
+        write: asked.contains(fs::Access::WRITE_OK),
+    };
+    let is_denied = view.denies_object(object.identity(), wanted)
+        || observe::denied(&object, wanted, view).is_some();
+    Ok(if is_denied { Err(Errno::ACCESS) } else { Ok(()) })
+}
