@@ -70,6 +70,14 @@ pub(crate) enum DialError {
         /// What is wrong with it.
         class: Class,
     },
+    /// A tunnel leads to one host, and what is sent in it names another.
+    #[error("{host} is named in a tunnel to {asked}")]
+    Fronting {
+        /// As the client names it.
+        host: String,
+        /// Where the tunnel leads.
+        asked: String,
+    },
     /// The name has no address, or no name server answered.
     #[error("{0} cannot be resolved: {1}")]
     Resolve(String, ResolveError),
@@ -124,6 +132,7 @@ impl DialError {
                 | Self::NotListed { .. }
                 | Self::Denied { .. }
                 | Self::Address { .. }
+                | Self::Fronting { .. }
         )
     }
 }

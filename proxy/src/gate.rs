@@ -50,7 +50,7 @@ async fn greet(
     let _ = stream.set_nodelay(true);
     match language {
         Language::Http => http::serve(stream, proxy, slot).await,
-        Language::Socks => socks::serve(stream, &proxy, slot).await,
+        Language::Socks => socks::serve(stream, proxy, slot).await,
     }
     Ok(())
 }

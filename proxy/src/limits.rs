@@ -2,7 +2,7 @@
 
 use crate::destination::Destination;
 use crate::fuzz::proxy;
-use crate::{http, socks, tunnel};
+use crate::{http, relay, socks};
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +23,7 @@ async fn patience(is_socks: bool, bytes: &[u8]) -> Duration {
     let slot = Arc::new(Arc::new(Semaphore::new(1)).acquire_owned().await.unwrap());
     tokio::spawn(async move {
         match is_socks {
-            true => socks::serve(server, &proxy(1), slot).await,
+            true => socks::serve(server, proxy(1), slot).await,
             false => http::serve(server, proxy(1), slot).await,
         }
     });
@@ -69,7 +69,7 @@ fn a_tunnel_for_tls_needs_a_hello_in_time_and_another_may_be_silent() {
             let (client, server) = duplex(4096);
             tokio::spawn(async move {
                 let destination = Destination::parse("good.test", Some(port)).unwrap();
-                tunnel::relay(&proxy(1), &destination, server, Vec::new(), host).await;
+                relay::relay(&proxy(1), &destination, server, Vec::new(), host).await;
             });
             let waited = timeout(Duration::from_secs(36_000), until_closed_at_all(client)).await;
             assert_eq!(waited.is_ok(), closes, "port {port}");

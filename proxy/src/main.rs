@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod answer;
 mod bypass;
 mod client;
 mod confine;
@@ -18,13 +19,18 @@ mod dns;
 mod error;
 mod files;
 mod filter;
+mod forward;
 #[cfg(test)]
 mod fuzz;
 mod gate;
+mod headers;
 mod http;
 #[cfg(test)]
 mod limits;
+mod opening;
+mod plain;
 mod proxy;
+mod relay;
 mod resolve;
 mod rules;
 mod socks;

@@ -5,6 +5,7 @@ use crate::proxy::{Client, Proxy, Slot};
 use crate::socks5::{self, Reply, Request};
 use crate::tunnel;
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
@@ -13,7 +14,7 @@ use tokio::time::timeout;
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Serves one connection.
-pub(crate) async fn serve<S: Client>(mut stream: S, proxy: &Proxy, slot: Slot) {
+pub(crate) async fn serve<S: Client>(mut stream: S, proxy: Arc<Proxy>, slot: Slot) {
     let asked = timeout(HANDSHAKE_TIMEOUT, socks5::accept(&mut stream)).await;
     let Ok(Ok(request)) = asked else { return };
     let destination = match request {
@@ -31,14 +32,13 @@ pub(crate) async fn serve<S: Client>(mut stream: S, proxy: &Proxy, slot: Slot) {
     match proxy.dial(&destination).await {
         Ok(host) => {
             if stream.write_all(&Reply::Succeeded.encode()).await.is_ok() {
-                tunnel::relay(proxy, &destination, stream, Vec::new(), host).await;
+                tunnel::serve(proxy, destination, stream, Vec::new(), host, slot).await;
             }
         }
         Err(error) => {
             let _ = stream.write_all(&reply(&error).encode()).await;
         }
     }
-    drop(slot);
 }
 
 fn reply(error: &DialError) -> Reply {

@@ -15,70 +15,73 @@ pub(crate) enum Hello {
     /// Too few to tell.
     Incomplete,
     /// A ClientHello, and the name in it if there is one.
-    Tls(Option<Vec<u8>>),
-    /// An ssh client, which many hosts serve on port 443 for those behind proxies.
-    Ssh,
-    /// Anything else, broken TLS too.
+    Complete(Option<Vec<u8>>),
+    /// TLS, but no ClientHello, or one that two servers could read in two ways.
+    Broken,
+    /// Anything else.
     Other,
 }
 
-/// Reads the beginning of a stream.
-pub(crate) fn read(stream: &[u8]) -> Hello {
-    const SSH: &[u8] = b"SSH-";
-    if stream.starts_with(SSH) {
-        return Hello::Ssh;
-    }
-    if stream.len() < SSH.len() && SSH.starts_with(stream) {
-        return Hello::Incomplete;
-    }
-    match handshake(stream) {
-        Err(hello) => hello,
-        Ok(message) => server_name(&message).map_or(Hello::Other, Hello::Tls),
-    }
+/// Reads the beginning of a stream as it arrives, each byte once.
+#[derive(Debug, Default)]
+pub(crate) struct HelloReader {
+    /// What was read of the stream.
+    at: usize,
+    /// What is left of the record there.
+    record: usize,
+    /// The first handshake message, put together from its records.
+    message: Vec<u8>,
 }
 
-/// The first handshake message, put together from its records.
-fn handshake(mut stream: &[u8]) -> Result<Vec<u8>, Hello> {
-    let mut message = Vec::new();
-    loop {
-        if let [kind, a, b, c, body @ ..] = message.as_slice() {
-            if *kind != CLIENT_HELLO {
-                return Err(Hello::Other);
+impl HelloReader {
+    /// Reads on in `stream`, which begins with what it was before.
+    pub(crate) fn read(&mut self, stream: &[u8]) -> Hello {
+        loop {
+            if let Some(hello) = self.finished() {
+                return hello;
             }
-            let length = usize::try_from(u32::from_be_bytes([0, *a, *b, *c])).unwrap_or(HELLO_MAX);
-            if length >= HELLO_MAX {
-                return Err(Hello::Other);
+            let rest = stream.get(self.at..).unwrap_or_default();
+            if self.record > 0 && !rest.is_empty() {
+                let part = &rest[..self.record.min(rest.len())];
+                self.message.extend_from_slice(part);
+                self.record -= part.len();
+                self.at += part.len();
+                continue;
             }
-            if body.len() >= length {
-                return Ok(body[..length].to_vec());
+            match *rest {
+                [HANDSHAKE, 3, 0..=4, high, low, ..] => {
+                    self.record = usize::from(u16::from_be_bytes([high, low]));
+                    self.at += 5;
+                    // An empty handshake record is forbidden, and would be a way to go on for ever.
+                    if self.record == 0 || self.record > HELLO_MAX {
+                        return Hello::Broken;
+                    }
+                }
+                []
+                | [HANDSHAKE]
+                | [HANDSHAKE, 3]
+                | [HANDSHAKE, 3, 0..=4]
+                | [HANDSHAKE, 3, 0..=4, _] => return Hello::Incomplete,
+                _ if self.at == 0 => return Hello::Other,
+                _ => return Hello::Broken,
             }
         }
-        match stream {
-            [HANDSHAKE, 3, 0..=4, high, low, rest @ ..] => {
-                let length = usize::from(u16::from_be_bytes([*high, *low]));
-                // An empty handshake record is forbidden, and would be a way to go on for ever.
-                if length == 0 || length > HELLO_MAX {
-                    return Err(Hello::Other);
+    }
+
+    /// What the message is, if enough of it is there.
+    fn finished(&self) -> Option<Hello> {
+        match *self.message.as_slice() {
+            [] => None,
+            [CLIENT_HELLO, a, b, c, ref body @ ..] => {
+                let length = usize::try_from(u32::from_be_bytes([0, a, b, c])).unwrap_or(HELLO_MAX);
+                if length >= HELLO_MAX {
+                    return Some(Hello::Broken);
                 }
-                let part = &rest[..length.min(rest.len())];
-                message.extend_from_slice(part);
-                let complete = rest.len() >= length;
-                stream = &rest[part.len()..];
-                if !complete && message.first().is_some_and(|kind| *kind != CLIENT_HELLO) {
-                    return Err(Hello::Other);
-                }
-                if !complete {
-                    return Err(Hello::Incomplete);
-                }
+                let body = body.get(..length)?;
+                Some(server_name(body).map_or(Hello::Broken, Hello::Complete))
             }
-            []
-            | [HANDSHAKE]
-            | [HANDSHAKE, 3]
-            | [HANDSHAKE, 3, 0..=4]
-            | [HANDSHAKE, 3, 0..=4, _] => {
-                return Err(Hello::Incomplete);
-            }
-            _ => return Err(Hello::Other),
+            [CLIENT_HELLO, ..] => None,
+            _ => Some(Hello::Broken),
         }
     }
 }
@@ -147,6 +150,10 @@ impl<'a> Reader<'a> {
 mod tests {
     use super::*;
 
+    fn read(stream: &[u8]) -> Hello {
+        HelloReader::default().read(stream)
+    }
+
     fn vector(bytes: &[u8]) -> Vec<u8> {
         [&u16::try_from(bytes.len()).unwrap().to_be_bytes(), bytes].concat()
     }
@@ -173,7 +180,7 @@ mod tests {
     #[test]
     fn the_name_is_found_however_the_hello_is_cut() {
         let message = hello(&[&[0, 5, 0, 1, 9][..], &name_extension(b"a.test")].concat());
-        let named = Hello::Tls(Some(b"a.test".to_vec()));
+        let named = Hello::Complete(Some(b"a.test".to_vec()));
         assert_eq!(read(&record(&message)), named);
         let whole = record(&message);
         for length in 0..whole.len() {
@@ -183,7 +190,7 @@ mod tests {
             let two = [record(&message[..at]), record(&message[at..])].concat();
             assert_eq!(read(&two), named, "{at}");
         }
-        assert_eq!(read(&record(&hello(&[]))), Hello::Tls(None));
+        assert_eq!(read(&record(&hello(&[]))), Hello::Complete(None));
     }
 
     #[test]
@@ -192,21 +199,33 @@ mod tests {
         let mut two_in_one = vec![0, 0];
         let entry = [&[0][..], &vector(b"a.test")].concat();
         two_in_one.extend(vector(&vector(&[entry.clone(), entry].concat())));
-        for stream in [
-            record(&hello(&twice)),
-            record(&hello(&two_in_one)),
-            record(&hello(&[0, 0, 0, 9])),
-            b"GET / HTTP/1.1\r\n".to_vec(),
-            vec![22, 3, 1, 0, 0, 22],
-            vec![22, 2, 0, 0, 1],
-            record(&[2, 0, 0, 1, 0]),
-            record(&[1, 0, 0xff, 0xff]),
-            vec![0x80, 46, 1, 3, 1],
+        for (stream, expected) in [
+            (record(&hello(&twice)), Hello::Broken),
+            (record(&hello(&two_in_one)), Hello::Broken),
+            (record(&hello(&[0, 0, 0, 9])), Hello::Broken),
+            (vec![22, 3, 1, 0, 0, 22], Hello::Broken),
+            (record(&[2, 0, 0, 1, 0]), Hello::Broken),
+            (record(&[1, 0, 0xff, 0xff]), Hello::Broken),
+            (b"GET / HTTP/1.1\r\n".to_vec(), Hello::Other),
+            (vec![22, 2, 0, 0, 1], Hello::Other),
+            (vec![0x80, 46, 1, 3, 1], Hello::Other),
         ] {
-            assert_eq!(read(&stream), Hello::Other, "{stream:?}");
+            assert_eq!(read(&stream), expected, "{stream:?}");
         }
-        assert_eq!(read(b"SSH-2.0-x\r\n"), Hello::Ssh);
-        assert_eq!(read(b"SS"), Hello::Incomplete);
+    }
+
+    /// A hello of 16 KB byte by byte: 16 000 looks, each of which may cost what one byte costs.
+    #[test]
+    fn a_hello_that_comes_byte_by_byte_is_read_once() {
+        let padding = [&[0, 21][..], &vector(&[0; 15_000])].concat();
+        let message = hello(&[padding, name_extension(b"a.test")].concat());
+        let stream: Vec<u8> = message.chunks(1).flat_map(record).collect();
+        let mut reader = HelloReader::default();
+        for length in 0..stream.len() {
+            assert_eq!(reader.read(&stream[..length]), Hello::Incomplete, "{length}");
+            assert!(reader.at + 5 > length && reader.message.capacity() <= 4 * message.len());
+        }
+        assert_eq!(reader.read(&stream), Hello::Complete(Some(b"a.test".to_vec())));
     }
 
     #[test]
@@ -224,7 +243,7 @@ mod tests {
                 stream[at] = u8::try_from(next() % 256).unwrap();
             }
             stream.truncate(next() % (2 * stream.len()));
-            if let Hello::Tls(Some(name)) = read(&stream) {
+            if let Hello::Complete(Some(name)) = read(&stream) {
                 assert!(stream.windows(name.len().max(1)).any(|part| part == name), "{name:?}");
             }
         }

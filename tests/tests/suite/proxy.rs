@@ -71,7 +71,7 @@ fn permitted_name_is_reached_by_every_protocol_and_another_is_not() {
             assert_eq!(origin.requests().len() - before, expected, "{name}");
             if http == FORBIDDEN {
                 let answer = forwarded.result("raw");
-                assert!(answer.contains("x-proxy-error: blocked-by-allowlist"), "{answer}");
+                assert!(answer.contains("X-Proxy-Error: blocked-by-allowlist"), "{answer}");
                 assert!(answer.contains(&authority), "{answer}");
                 let trap = serde_json::json!({ "Network": ["connect", authority, "proxy"] });
                 assert_eq!(forwarded.traps, [trap]);
@@ -174,7 +174,7 @@ fn each_request_is_judged_for_itself_and_leaves_in_one_spelling() {
     assert_eq!(requests.len(), 3);
     for request in requests {
         assert!(request.starts_with("GET /path?q HTTP/1.1\r\n"), "{request}");
-        assert!(request.contains(&format!("host: {good}\r\n")), "{request}");
+        assert!(request.contains(&format!("Host: {good}\r\n")), "{request}");
         for other in ["evil.example", "bad.localhost", "proxy-auth", "x-secret", "keep-alive"] {
             assert!(!request.to_lowercase().contains(other), "{request}");
         }

@@ -1,0 +1,69 @@
+//! Plain HTTP inside of a tunnel: what is passed on is what was understood here, and each request must
+//! be for the host that the tunnel leads to.
+
+use crate::answer::{self, Body, Failure};
+use crate::destination::{Destination, OwnedHost};
+use crate::error::DialError;
+use crate::forward::Host;
+use crate::headers;
+use crate::proxy::{Client, Proxy, Slot};
+use crate::relay;
+use hyper::body::Incoming;
+use hyper::header;
+use hyper::service::service_fn;
+use hyper::{Request, Response};
+use std::convert::Infallible;
+use std::io::Cursor;
+use std::sync::Arc;
+use tokio::io::{AsyncReadExt, join, split};
+use tokio::net::TcpStream;
+use tokio::sync::Mutex;
+
+/// Serves a tunnel in which the client sends requests, `early` first.
+pub(crate) async fn serve<C: Client>(
+    proxy: Arc<Proxy>,
+    destination: Destination,
+    client: C,
+    early: Vec<u8>,
+    host: TcpStream,
+    slot: Slot,
+) {
+    let Ok(host) = Host::on(host, destination, None).await else { return };
+    let host = Arc::new(Mutex::new(host));
+    let service = service_fn(|request| {
+        let (proxy, host, slot) = (Arc::clone(&proxy), Arc::clone(&host), Arc::clone(&slot));
+        async move {
+            let answered = pass_on(request, &proxy, &mut *host.lock().await, slot).await;
+            Ok::<_, Infallible>(answered.unwrap_or_else(Failure::response))
+        }
+    });
+    let (reading, writing) = split(client);
+    // As a tunnel of bytes, it ends in each direction by itself.
+    answer::serve(join(Cursor::new(early).chain(reading), writing), service, true).await;
+}
+
+async fn pass_on(
+    request: Request<Incoming>,
+    proxy: &Arc<Proxy>,
+    host: &mut Host,
+    slot: Slot,
+) -> Result<Response<Body>, Failure> {
+    headers::check_framing(request.headers())?;
+    let named = [
+        request.uri().authority().map(|authority| authority.as_str()),
+        request.headers().get(header::HOST).and_then(|value| value.to_str().ok()),
+    ];
+    // HTTP/1.0 may name none: then it is for whatever the tunnel leads to.
+    for text in named.into_iter().flatten().filter(|text| !text.is_empty()) {
+        let (name, _) = common::domain::split_port(text);
+        let permitted = OwnedHost::parse(name.as_bytes())
+            .is_ok_and(|name| relay::permits(proxy, host.destination(), &name));
+        if !permitted {
+            let port = host.destination().port;
+            proxy.report(name, port);
+            let asked = host.destination().host.to_string();
+            return Err(DialError::Fronting { host: name.to_owned(), asked }.into());
+        }
+    }
+    host.send(request, proxy, slot).await
+}
