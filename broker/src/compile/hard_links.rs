@@ -39,10 +39,9 @@ pub(crate) fn other_names(files: &[PathBuf], trees: &[PathBuf], mounts: &[Mount]
 pub(crate) fn names_nearby(files: &[PathBuf], trees: &[PathBuf], mounts: &[Mount]) -> Names {
     let mut search = Search::of(files, may_change, NEARBY_MAX);
     if search.missing > 0 {
-        let directories: HashSet<&Path> = files.iter().filter_map(|file| file.parent()).collect();
-        for directory in directories {
+        for directory in std::mem::take(&mut search.directories) {
             // What cannot be read here, the names that are still missing tell of.
-            let inner = search.look_at(directory).unwrap_or_default();
+            let inner = search.look_at(&directory).unwrap_or_default();
             inner.iter().for_each(|path| drop(search.look_at(path)));
         }
     }
@@ -70,6 +69,8 @@ struct Search {
     files: HashSet<Identity>,
     /// The devices of the directories that the files are in. Overlayfs gives files another one.
     devices: HashSet<u64>,
+    /// Where they are.
+    directories: HashSet<PathBuf>,
     /// Names by their directory, so that one seen at two mounts counts once.
     known: HashSet<(Identity, OsString)>,
     /// How many names are not known yet.
@@ -87,6 +88,7 @@ impl Search {
         let mut search = Self {
             files: HashSet::new(),
             devices: HashSet::new(),
+            directories: HashSet::new(),
             known: HashSet::new(),
             missing: 0,
             found: Vec::new(),
@@ -98,7 +100,9 @@ impl Search {
             if !is_file || found.st_nlink < 2 || !is_wanted(file, &found) {
                 continue;
             }
-            let Some(parent) = file.parent().and_then(stat) else { continue };
+            let Some(directory) = file.parent() else { continue };
+            let Some(parent) = stat(directory) else { continue };
+            search.directories.insert(directory.to_owned());
             search.devices.insert(parent.st_dev);
             if search.files.insert(identity(&found)) {
                 search.missing += found.st_nlink;
