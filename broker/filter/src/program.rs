@@ -311,6 +311,7 @@ impl Backwards {
             Verdict::Allow => RET_ALLOW,
             Verdict::Notify => RET_USER_NOTIF,
             Verdict::Deny(errno) => RET_ERRNO | errno as u32,
+            Verdict::Ignore => RET_ERRNO,
             Verdict::Kill => RET_KILL_PROCESS,
         };
         self.push(RET_K, value);

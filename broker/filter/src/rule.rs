@@ -15,6 +15,8 @@ pub(crate) enum Verdict {
     Notify,
     /// It fails at once.
     Deny(Errno),
+    /// It succeeds, and nothing is done.
+    Ignore,
     /// The whole process dies of SIGSYS.
     Kill,
 }
@@ -122,6 +124,7 @@ impl fmt::Display for Verdict {
             Verdict::Allow => f.write_str("allowed"),
             Verdict::Notify => f.write_str("the broker decides"),
             Verdict::Deny(errno) => write!(f, "refused with {errno:?}"),
+            Verdict::Ignore => f.write_str("answered as done, and not done"),
             Verdict::Kill => f.write_str("the process is killed"),
         }
     }

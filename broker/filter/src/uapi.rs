@@ -108,3 +108,4 @@ pub(crate) const PR_CAPBSET_DROP: u32 = 24;
 pub(crate) const PR_SET_SECUREBITS: u32 = 28;
 pub(crate) const PR_CAP_AMBIENT: u32 = 47;
 pub(crate) const PR_SET_SECCOMP: u32 = 22;
+pub(crate) const PR_SET_DUMPABLE: u32 = 4;

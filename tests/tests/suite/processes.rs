@@ -327,14 +327,31 @@ fn many_threads_of_refused_calls_do_not_stall_the_broker() {
 }
 
 #[test]
-fn an_unreadable_target_is_refused_not_obeyed() {
-    let peer = tests::TcpPeer::new();
+fn a_process_that_asks_to_hide_its_memory_is_judged_as_others() {
+    let (good, bad) = (tests::TcpPeer::new(), tests::TcpPeer::new());
     for_each_user(|user| {
-        let sandbox = Sandbox::of(user);
-        let attack = format!("undumpable + connect4 127.0.0.1 {}", peer.port());
-        sandbox.probe(&attack).allowed("undumpable").refused("connect4");
+        let sandbox = Sandbox::of(user).http_proxy_port(good.port());
+        let attack = |port| format!("undumpable + connect4 127.0.0.1 {port}");
+        sandbox.probe(attack(bad.port())).allowed("undumpable").refused("connect4");
+        sandbox.probe(attack(good.port())).allowed("undumpable").allowed("connect4");
     });
+    bad.untouched();
+    assert!(eventually(|| good.connections() > 0));
+}
+
+/// The memory of what executes a file that it may not read is closed to everybody.
+#[test]
+fn an_unreadable_target_is_refused_not_obeyed() {
+    use std::os::unix::fs::PermissionsExt;
+    let peer = tests::TcpPeer::new();
+    let sandbox = Sandbox::unprivileged();
+    let probe = sandbox.path("work/probe");
+    std::fs::copy(tests::programs().probe(), &probe).unwrap();
+    std::fs::set_permissions(&probe, std::fs::Permissions::from_mode(0o111)).unwrap();
+    let port = peer.port().to_string();
+    sandbox.run(["./probe", "connect4", "127.0.0.1", &port]).refused("connect4");
     peer.untouched();
+    sandbox.run_outside(["./probe", "connect4", "127.0.0.1", &port]).allowed("connect4");
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use super::{case, is, judge, lacks, row};
 use crate::Syscall::*;
 use crate::rule::Errno::{ENOSYS, EPERM};
-use crate::rule::Verdict::{Allow, Deny, Notify};
+use crate::rule::Verdict::{Allow, Deny, Ignore, Notify};
 use crate::rule::{Arg, Row, Test};
 use crate::uapi::*;
 
@@ -61,12 +61,19 @@ pub(super) const ROWS: &[Row] = &[
     .alone(Allow),
     judge(
         &[prctl],
-        &[case(
-            &[is(Arg(0, "op"), &[PR_CAPBSET_DROP, PR_SET_SECUREBITS, PR_CAP_AMBIENT, PR_SET_SECCOMP])],
-            Notify,
-        )],
+        &[
+            case(
+                &[is(
+                    Arg(0, "op"),
+                    &[PR_CAPBSET_DROP, PR_SET_SECUREBITS, PR_CAP_AMBIENT, PR_SET_SECCOMP],
+                )],
+                Notify,
+            ),
+            // Agents that hold keys ask for it.
+            case(&[is(Arg(0, "op"), &[PR_SET_DUMPABLE]), is(Arg(1, "value"), &[0])], Ignore),
+        ],
         Allow,
-        "changes the caller or its children only; what capabilities and filters they have, the broker must know",
+        "its children's and its own; the broker must know of capabilities and filters, and read their memory",
     )
     .alone(Allow),
     row(

@@ -110,7 +110,8 @@ fn the_listener_can_be_handed_over() {
 }
 
 #[test]
-fn prctl_is_free_but_for_what_changes_capabilities_and_filters() {
+fn prctl_is_free_but_for_what_changes_capabilities_and_filters_or_hides_memory() {
+    const DONE: u32 = 0x0005_0000;
     let filter = Filter::new(CLOSED);
     for (operation, expected) in [
         (22, NOTIFY),
@@ -118,7 +119,7 @@ fn prctl_is_free_but_for_what_changes_capabilities_and_filters() {
         (28, NOTIFY),
         (47, NOTIFY),
         (1, ALLOW),
-        (4, ALLOW),
+        (4, DONE),
         (15, ALLOW),
         (38, ALLOW),
     ] {
