@@ -4,6 +4,7 @@
 
 use super::failure::Failure;
 use super::stream::{Stream, line};
+use crate::rules::socket::NAME_LOOKUP;
 use common::trap::{FileOperation, Mechanism, NetworkOperation, Trap};
 use rustix::fd::RawFd;
 use std::collections::HashSet;
@@ -195,7 +196,12 @@ fn shown(order: &[Denial], failed: bool) -> (Vec<&Denial>, usize) {
         return (order.iter().collect(), LINES_MAX);
     }
     let writes = order.iter().filter(|denial| denial.is_write());
-    let network = order.iter().filter(|denial| !matches!(denial, Denial::File(..)));
+    // A tool that cannot look a name up asks the proxy, which names the host that it refuses.
+    let network = order.iter().filter(|denial| match denial {
+        Denial::File(..) => false,
+        Denial::Network(_, target) => target != NAME_LOOKUP,
+        Denial::Domain(_) => true,
+    });
     (writes.chain(network).collect(), LINES_OF_SUCCESS)
 }
 

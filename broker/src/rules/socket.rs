@@ -5,6 +5,9 @@ use super::address::AddressRules;
 use nix::libc;
 use rustix::io::Errno;
 
+/// What a report calls an internet datagram socket: what nearly everybody wants one for.
+pub(crate) const NAME_LOOKUP: &[u8] = b"name lookup (UDP)";
+
 /// What socket(2) is asked for, without the flags of the type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SocketKind {
@@ -74,8 +77,7 @@ impl SocketKind {
         let is_udp =
             self.kind == libc::SOCK_DGRAM && [0, libc::IPPROTO_UDP].contains(&self.protocol);
         if is_internet && is_udp {
-            // What nearly everybody wants it for.
-            return b"name lookup (UDP)".to_vec();
+            return NAME_LOOKUP.to_vec();
         }
         let domain = match self.domain {
             libc::AF_UNIX => "unix".to_owned(),

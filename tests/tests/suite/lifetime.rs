@@ -372,6 +372,29 @@ fn a_killed_landstrip_leaves_nothing_running() {
     });
 }
 
+#[test]
+fn a_broker_that_can_serve_no_more_ends_everything_in_order() {
+    let sandbox = Sandbox::new().allow_write(".");
+    let tmp = sandbox.dir("tmp");
+    let sandbox = sandbox.env("TMPDIR", tmp);
+    let script = "setsid sh -c 'while :; do echo x >> daemon; sleep 0.02; done' & \
+                  until test -s daemon; do sleep 0.02; done; touch $TMPDIR/file; echo ready; \
+                  while :; do chmod 600 daemon; sleep 0.02; done";
+    let mut running = sandbox.spawn(["sh", "-c", script]);
+    running.expect("ready");
+    assert!(is_growing(&sandbox, "daemon") && left_in_tmp(&sandbox).len() == 1);
+    // The kernel fails to hand notifications over.
+    let words = ["-fqqo", "/dev/null", "-e", "inject=ioctl:error=EFAULT", "-p"];
+    let mut strace = std::process::Command::new("strace");
+    let Ok(mut strace) = strace.args(words).arg(running.pid().to_string()).spawn() else {
+        return tests::skipped("strace makes the broker fail");
+    };
+    running.wait().is_error(125, "Internal", "notification");
+    strace.wait().unwrap();
+    assert!(!is_growing(&sandbox, "daemon"), "it outlived the broker");
+    assert_eq!(left_in_tmp(&sandbox), [""; 0]);
+}
+
 /// Runs the rest of its arguments on a terminal of their own, closes that once they are ready, and says
 /// how they ended.
 const HANG_UP: &str = "
