@@ -189,3 +189,19 @@ fn tools_do_not_change_what_lies_outside() {
         }
     });
 }
+
+/// The compiler's driver asks access(2) where temporary files can be made.
+#[test]
+fn a_c_program_is_built_without_a_temporary_directory_of_the_policy() {
+    for_each_user(|user| {
+        let script = "set -e; unset TMPDIR; printf 'int main(void){return 7;}' > p.c; cc -o p p.c; \
+            status=0; ./p || status=$?; echo $status";
+        let sandbox = Sandbox::of(user).allow_write(".");
+        let inside = sandbox.sh(script);
+        inside.succeeds();
+        assert_eq!(inside.stdout, "7\n", "{inside:#?}");
+        let asked = "for d in / /tmp .; do test -w $d && echo $d; done; :";
+        assert_eq!(sandbox.sh(asked).stdout, ".\n", "access(2) tells what holds");
+        assert!(sandbox.sh_outside(asked).stdout.contains("/tmp\n"));
+    });
+}

@@ -5,3 +5,4 @@ mod everyday;
 mod examples;
 mod packages;
 mod repository;
+mod signing;

@@ -161,7 +161,8 @@ fn pip_is_installed_where_no_rule_denies_its_certificates() {
     let script = "set -e; mkdir tmp; export TMPDIR=$PWD/tmp; python3 -m venv env; \
         env/bin/pip --version | cut -d ' ' -f 1,2";
     let outcome = tests::same(&world(), &world(), script);
-    assert!(outcome.reports.is_empty(), "{outcome:#?}");
+    // It tries on loopback whether there is IPv6.
+    assert!(outcome.reports_of("Filesystem").is_empty(), "{outcome:#?}");
 }
 
 #[test]
