@@ -65,8 +65,8 @@ pub(crate) fn classify(address: IpAddr) -> Class {
 
 fn classify_v4(address: Ipv4Addr) -> Class {
     match address.octets() {
-        // AWS, Azure, Google and most others; Alibaba.
-        [169, 254, 169, 254] | [100, 100, 100, 200] => Class::Metadata,
+        // AWS, Azure, Google and most others; Alibaba; Azure's own services for its machines.
+        [169, 254, 169, 254] | [100, 100, 100, 200] | [168, 63, 129, 16] => Class::Metadata,
         [0, ..] | [224..=255, ..] => Class::NoHost,
         [127, ..] => Class::Loopback,
         [169, 254, ..] => Class::LinkLocal,
@@ -80,23 +80,32 @@ fn classify_v4(address: Ipv4Addr) -> Class {
     }
 }
 
-fn classify_v6(address: Ipv6Addr) -> Class {
-    let embedded = |high: u16, low: u16| {
-        let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
-        classify_v4(Ipv4Addr::new(a, b, c, d))
+/// The IPv4 address that a packet to `address` reaches in the end: of one that is mapped or compatible,
+/// of NAT64 (RFC 6052) and its local prefix (RFC 8215), of 6to4.
+pub(crate) fn embedded(address: IpAddr) -> Option<Ipv4Addr> {
+    let IpAddr::V6(address) = address else { return None };
+    let (high, low) = match address.segments() {
+        [0, 0, 0, 0, 0, 0xffff | 0, high, low] => (high, low),
+        [0x64, 0xff9b, 0 | 1, _, _, _, high, low] | [0x2002, high, low, ..] => (high, low),
+        _ => return None,
     };
+    let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
+    Some(Ipv4Addr::new(a, b, c, d))
+}
+
+fn classify_v6(address: Ipv6Addr) -> Class {
+    if address == Ipv6Addr::LOCALHOST {
+        return Class::Loopback;
+    }
+    // The deprecated compatible form includes the unspecified address.
+    if let Some(inside) = embedded(address.into()) {
+        return classify_v4(inside);
+    }
     match address.segments() {
-        [0, 0, 0, 0, 0, 0, 0, 1] => Class::Loopback,
-        // Mapped, and the deprecated compatible form, which includes the unspecified address.
-        [0, 0, 0, 0, 0, 0xffff | 0, high, low] => embedded(high, low),
-        // NAT64 (RFC 6052) and its local prefix (RFC 8215), 6to4.
-        [0x64, 0xff9b, 0 | 1, _, _, _, high, low] | [0x2002, high, low, ..] => embedded(high, low),
         // Teredo hides its IPv4 addresses behind a server's.
         [0x2001, 0, ..] => Class::NoHost,
-        // AWS; Google.
-        [0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254] | [0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254] => {
-            Class::Metadata
-        }
+        // AWS, which has its credentials for containers there as well; Google.
+        [0xfd00, 0xec2, 0, 0, 0, 0, 0, _] | [0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254] => Class::Metadata,
         [0xfe80..=0xfebf, ..] => Class::LinkLocal,
         [0xfc00..=0xfdff, ..] | [0xfec0..=0xfeff, ..] => Class::Private,
         [0x2000..=0x3fff, ..] => Class::Public,
@@ -145,6 +154,9 @@ mod tests {
             ("2001:db8::1", Class::Public),
             ("fe80::1", Class::LinkLocal),
             ("fd00:ec2::254", Class::Metadata),
+            ("fd00:ec2::23", Class::Metadata),
+            ("168.63.129.16", Class::Metadata),
+            ("168.63.129.17", Class::Public),
             ("fd20:ce::254", Class::Metadata),
             ("fd00::1", Class::Private),
             ("fc00::1", Class::Private),

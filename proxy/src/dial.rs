@@ -15,8 +15,9 @@ use crate::resolve;
 use crate::rules::Verdict;
 use crate::upstream::{Purpose, Upstream};
 use rustix::io::Errno;
+use rustix::net::sockopt;
 use std::io;
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
@@ -179,11 +180,23 @@ fn class_here(address: IpAddr) -> Class {
 fn is_own(address: IpAddr) -> bool {
     match UdpSocket::bind((address, 0)) {
         Ok(_) => true,
+        Err(_) if address.is_ipv6() && is_routed_to_loopback(address) => true,
         Err(error) => {
             let foreign = [Errno::ADDRNOTAVAIL, Errno::AFNOSUPPORT].map(Errno::raw_os_error);
             !error.raw_os_error().is_some_and(|number| foreign.contains(&number))
         }
     }
+}
+
+/// Whether a route makes `address` one of this host's though no interface has it (`ip -6 route add
+/// local`): then a path leads there on which more fits in a packet than on any link (RFC 8200 section
+/// 3). Connecting a UDP socket sends nothing.
+fn is_routed_to_loopback(address: IpAddr) -> bool {
+    let path = UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)).and_then(|socket| {
+        socket.connect((address, 9))?;
+        Ok(sockopt::ipv6_mtu(&socket)?)
+    });
+    path.is_ok_and(|mtu| mtu > u32::from(u16::MAX))
 }
 
 async fn connect(addresses: Vec<SocketAddr>) -> io::Result<TcpStream> {
@@ -222,7 +235,6 @@ async fn race(addresses: Vec<SocketAddr>) -> io::Result<TcpStream> {
 /// A peer that has vanished without a word is noticed within minutes; a quiet one is not bothered.
 /// Tunnels have no other idle limit: ssh and long polls may be silent for hours.
 fn keep_alive(stream: &TcpStream) {
-    use rustix::net::sockopt;
     let _ = sockopt::set_socket_keepalive(stream, true);
     let _ = sockopt::set_tcp_keepidle(stream, Duration::from_secs(60));
     let _ = sockopt::set_tcp_keepintvl(stream, Duration::from_secs(20));

@@ -1,6 +1,6 @@
 //! The policy's rules for names and addresses. Pure; common's matcher decides.
 
-use crate::address::Class;
+use crate::address::{Class, embedded};
 use crate::error::ProxyError;
 use common::domain::{Host, NAME_MAX, Pattern};
 use common::proxy::Setup;
@@ -61,7 +61,9 @@ impl Rules {
         port: u16,
     ) -> bool {
         let literal = Host::Address(address.to_canonical());
-        if class == Class::NoHost || any(&self.denied, &literal, port) {
+        let inside = embedded(address).map(|inside| Host::Address(inside.into()));
+        let is_denied = |host: &Host<'_>| any(&self.denied, host, port);
+        if class == Class::NoHost || is_denied(&literal) || inside.as_ref().is_some_and(is_denied) {
             return false;
         }
         class == Class::Public
@@ -127,6 +129,11 @@ mod tests {
         for (name, address, port, expected) in [
             ("a.test", "192.0.2.1", 443, true),
             ("a.test", "192.0.2.66", 443, false),
+            // The same through a translator (RFC 6052) and a relay (RFC 3056).
+            ("a.test", "64:ff9b::c000:242", 443, false),
+            ("a.test", "2002:c000:242::1", 443, false),
+            ("a.test", "64:ff9b::c000:243", 443, true),
+            ("a.test", "2002:c000:243::1", 443, true),
             ("a.test", "10.0.0.1", 443, false),
             ("corp.test", "10.0.0.1", 443, true),
             ("corp.test", "127.0.0.1", 443, false),

@@ -87,9 +87,20 @@ pub(crate) fn variables_with_secrets(
     callers: &CallerProxies,
     environment: impl Iterator<Item = (OsString, OsString)>,
 ) -> Vec<OsString> {
-    let secrets: Vec<&str> = callers.iter().filter_map(|caller| caller.secret.as_deref()).collect();
+    let secrets: Vec<String> =
+        callers.iter().filter_map(|caller| caller.secret.as_deref()).flat_map(marks).collect();
     let shows = |value: &OsStr| secrets.iter().any(|secret| contains(value, secret));
     environment.filter(|(_, value)| shows(value)).map(|(name, _)| name).collect()
+}
+
+/// What shows that a text has the user and password of `authority`, for whatever host and port. A user
+/// alone can be a secret too, and can be in every address of mail.
+fn marks(authority: &str) -> Vec<String> {
+    let (user, _) = authority.rsplit_once('@').unwrap_or((authority, ""));
+    match user.contains(':') {
+        true => vec![format!("{user}@")],
+        false => vec![format!("//{user}@"), authority.to_owned()],
+    }
 }
 
 fn contains(value: &OsStr, part: &str) -> bool {
@@ -187,13 +198,15 @@ mod tests {
         let environment = [
             ("HTTP_PROXY", "http://u:secret@proxy:1/"),
             ("MY_TOOL_PROXY", "u:secret@proxy:1"),
+            ("FTP_PROXY", "ftp://u:secret@proxy:21/"),
+            ("RSYNC_PROXY", "u:secret@other:873"),
             ("OTHER", "u:secret"),
             ("MAIL", "u@proxy:1"),
         ];
         let environment = environment.map(|(name, value)| (name.into(), value.into()));
         assert_eq!(
             variables_with_secrets(&callers, environment.into_iter()),
-            ["HTTP_PROXY", "MY_TOOL_PROXY"]
+            ["HTTP_PROXY", "MY_TOOL_PROXY", "FTP_PROXY", "RSYNC_PROXY"]
         );
     }
 }

@@ -213,6 +213,27 @@ fn a_private_address_is_reached_only_for_a_name_that_may_have_one() {
     }
 }
 
+/// No interface has it: nothing but the route says that it is this host's.
+#[test]
+fn an_address_that_a_route_makes_this_host_s_is_refused() {
+    if !is_root_for("a network namespace") {
+        return;
+    }
+    let sandbox = Sandbox::new().allow_domains(["*.test"]);
+    sandbox.file("resolv.conf", "nameserver 127.0.0.9\n");
+    sandbox.file("hosts", "2001:db8:1::5 own.test\n2001:db8:2::5 other.test\n");
+    let route = "ip link set lo up; ip -6 route add local 2001:db8:1::/64 dev lo || exit 99;";
+    let fetch = |name: &str| with_files(&sandbox, route, "-mn", &get(&format!("{name}:8080")));
+    let outcome = fetch("own.test");
+    if outcome.status == Some(99) {
+        skipped(&format!("no local IPv6 routes here: {outcome:#?}"));
+        return;
+    }
+    answers(&outcome, FORBIDDEN);
+    assert!(outcome.result("raw").contains("an address of this host"), "{outcome:#?}");
+    answers(&fetch("other.test"), UNREACHABLE);
+}
+
 #[test]
 fn an_old_host_and_an_old_client_get_along() {
     let (port, _) = answering_server("HTTP/1.0 200 OK\r\nContent-Length: 5\r\n\r\nhello");

@@ -180,6 +180,8 @@ fn credentials_of_the_upstream_do_not_reach_the_command() {
         .env("HTTPS_PROXY", url.clone())
         .env("ftp_proxy", url.clone())
         .env("MY_TOOLS_PROXY", format!("x {url}/"))
+        .env("FTP_PROXY", format!("ftp://{CREDENTIALS}@proxy.test:21/"))
+        .env("RSYNC_PROXY", format!("{CREDENTIALS}@127.0.0.1:873"))
         .env("KEPT", "s-3-c-r");
     let outcome =
         sandbox.sh("env; cat /proc/*/environ /proc/*/cmdline 2>/dev/null | tr '\\0' '\\n'");
