@@ -216,6 +216,8 @@ impl Call {
         let registers = Self::Registers;
         let process = |id, change| Self::Registers(RegisterCall::Process(id, change));
         let socket = |call| Self::Memory(MemoryCall::Socket(call));
+        let by_address =
+            |what| socket(SocketCall::Address(what, n.descriptor(0), address(1), n.unsigned(2)));
         let at_cwd = |index| Spot { directory: TargetFd::CWD, path: address(index) };
         let spot = |index| Spot { directory: n.descriptor(index), path: address(index + 1) };
         let open = |spot, flags: u32, mode| {
@@ -238,21 +240,14 @@ impl Call {
         let path =
             |directory, path, follow| Subject::Path { directory, path, follow, empty: false };
         let at = |directory: usize, flags: u32| at_subject(n, directory, flags);
+        let [followed, unfollowed] =
+            [true, false].map(|follow| path(TargetFd::CWD, address(0), follow));
+        let held = Subject::Descriptor(n.descriptor(0));
 
         let call = Syscall::of(n.number)?;
         Some(match call {
-            Syscall::connect => socket(SocketCall::Address(
-                AddressUse::Connect,
-                n.descriptor(0),
-                address(1),
-                n.unsigned(2),
-            )),
-            Syscall::bind => socket(SocketCall::Address(
-                AddressUse::Bind,
-                n.descriptor(0),
-                address(1),
-                n.unsigned(2),
-            )),
+            Syscall::connect => by_address(AddressUse::Connect),
+            Syscall::bind => by_address(AddressUse::Bind),
             Syscall::sendto => {
                 let data = Messages::Data(address(1), word(2), address(4), n.unsigned(5));
                 socket(SocketCall::Send(n.descriptor(0), n.unsigned(3), data))
@@ -307,59 +302,44 @@ impl Call {
             Syscall::faccessat => question(spot(0), n.unsigned(2), 0),
             Syscall::faccessat2 => question(spot(0), n.unsigned(2), n.unsigned(3)),
 
-            Syscall::chmod => {
-                metadata(path(TargetFd::CWD, address(0), true), RawChange::Mode(n.unsigned(1)))
-            }
-            Syscall::fchmod => {
-                metadata(Subject::Descriptor(n.descriptor(0)), RawChange::Mode(n.unsigned(1)))
-            }
+            Syscall::chmod => metadata(followed, RawChange::Mode(n.unsigned(1))),
+            Syscall::fchmod => metadata(held, RawChange::Mode(n.unsigned(1))),
             Syscall::fchmodat => metadata(at(0, FOLLOW.bits()), RawChange::Mode(n.unsigned(2))),
             Syscall::fchmodat2 => metadata(at(0, n.unsigned(3)), RawChange::Mode(n.unsigned(2))),
             Syscall::chown => {
                 let owner = RawChange::Owner(n.unsigned(1), n.unsigned(2));
-                metadata(path(TargetFd::CWD, address(0), true), owner)
+                metadata(followed, owner)
             }
             Syscall::lchown => {
                 let owner = RawChange::Owner(n.unsigned(1), n.unsigned(2));
-                metadata(path(TargetFd::CWD, address(0), false), owner)
+                metadata(unfollowed, owner)
             }
             Syscall::fchown => {
                 let owner = RawChange::Owner(n.unsigned(1), n.unsigned(2));
-                metadata(Subject::Descriptor(n.descriptor(0)), owner)
+                metadata(held, owner)
             }
             Syscall::fchownat => {
                 let owner = RawChange::Owner(n.unsigned(2), n.unsigned(3));
                 metadata(at(0, n.unsigned(4)), owner)
             }
-            Syscall::utime => {
-                metadata(path(TargetFd::CWD, address(0), true), RawChange::Utimbuf(address(1)))
-            }
-            Syscall::utimes => {
-                metadata(path(TargetFd::CWD, address(0), true), RawChange::Timeval(address(1)))
-            }
+            Syscall::utime => metadata(followed, RawChange::Utimbuf(address(1))),
+            Syscall::utimes => metadata(followed, RawChange::Timeval(address(1))),
             // A null path means the descriptor itself (utimensat(2), notes), without flags.
             Syscall::futimesat | Syscall::utimensat
                 if address(1).is_null() && n.descriptor(0) != TargetFd::CWD =>
             {
                 let has_flags = call == Syscall::utimensat && n.unsigned(3) != 0;
-                let subject =
-                    if has_flags { Subject::Invalid } else { Subject::Descriptor(n.descriptor(0)) };
+                let subject = if has_flags { Subject::Invalid } else { held };
                 metadata(subject, times(n))
             }
             Syscall::futimesat => metadata(at(0, FOLLOW.bits()), times(n)),
             Syscall::utimensat => metadata(at(0, n.unsigned(3)), times(n)),
-            Syscall::setxattr => metadata(path(TargetFd::CWD, address(0), true), set_xattr(n)),
-            Syscall::lsetxattr => metadata(path(TargetFd::CWD, address(0), false), set_xattr(n)),
-            Syscall::fsetxattr => metadata(Subject::Descriptor(n.descriptor(0)), set_xattr(n)),
-            Syscall::removexattr => {
-                metadata(path(TargetFd::CWD, address(0), true), RawChange::RemoveXattr(address(1)))
-            }
-            Syscall::lremovexattr => {
-                metadata(path(TargetFd::CWD, address(0), false), RawChange::RemoveXattr(address(1)))
-            }
-            Syscall::fremovexattr => {
-                metadata(Subject::Descriptor(n.descriptor(0)), RawChange::RemoveXattr(address(1)))
-            }
+            Syscall::setxattr => metadata(followed, set_xattr(n)),
+            Syscall::lsetxattr => metadata(unfollowed, set_xattr(n)),
+            Syscall::fsetxattr => metadata(held, set_xattr(n)),
+            Syscall::removexattr => metadata(followed, RawChange::RemoveXattr(address(1))),
+            Syscall::lremovexattr => metadata(unfollowed, RawChange::RemoveXattr(address(1))),
+            Syscall::fremovexattr => metadata(held, RawChange::RemoveXattr(address(1))),
 
             Syscall::prlimit64 => {
                 process(n.int(0), ProcessChange::Limit(n.unsigned(1), address(2), address(3)))

@@ -6,6 +6,7 @@
 
 use super::signals::Signals;
 use crate::kernel::kill::{self, send};
+use crate::kernel::proc;
 use common::wire::Handover;
 use nix::libc;
 use rustix::fd::{AsFd, BorrowedFd};
@@ -134,7 +135,8 @@ impl Family {
             // Confined by D0 to what this sandbox started, and without the broker itself.
             let _ = send(-1, libc::SIGKILL);
         } else {
-            for child in children() {
+            // What it adopted and what it started, each thread its own.
+            for child in proc::children(process::getpid().as_raw_nonzero().get()) {
                 let _ = process::kill_process(child, process::Signal::KILL);
             }
         }
@@ -183,20 +185,6 @@ fn is_job_in_foreground() -> bool {
 /// kill(-1) would end everything the user runs.
 fn can_signal_parent() -> bool {
     process::getppid().is_some_and(|parent| process::test_kill_process(parent).is_ok())
-}
-
-/// The broker's children: what it adopted and what it started.
-fn children() -> Vec<Pid> {
-    // Each thread has its own: the proxy is started by one that answers notifications.
-    let threads = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
-    let lists = threads.map(|thread| std::fs::read_to_string(thread.path().join("children")));
-    lists
-        .flat_map(|list| {
-            let pids = list.unwrap_or_default();
-            let pids = pids.split_ascii_whitespace();
-            pids.filter_map(|pid| pid.parse().ok().and_then(Pid::from_raw)).collect::<Vec<_>>()
-        })
-        .collect()
 }
 
 fn wait_readable(signals: &Signals, limit: Duration) {
