@@ -8,7 +8,7 @@
 //! As in the benchmark `sandbox`: the programs are those of DIRECTORY, by default of the release profile
 //! in the target directory that this is built in; sandboxed and plain samples alternate; no figure makes it fail, budgets
 //! are printed beside what was found. It takes some minutes. Files are made in TMPDIR:
-//! on a busy disk `TMPDIR=/dev/shm` shows the sandbox's share better.
+//! on a busy disk a TMPDIR on a tmpfs other than /dev/shm shows the sandbox's share better.
 
 use serde_json::{Value, json};
 use std::env;

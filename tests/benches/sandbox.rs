@@ -10,7 +10,7 @@
 //! page cache keeps what a linker wrote through a mapping in single pages, and each start of such a
 //! program takes a fifth of a millisecond longer. It takes about half a minute and fails for no
 //! figure: the budgets are printed beside what was found. Files are made in TMPDIR: on a busy disk
-//! `TMPDIR=/dev/shm` shows the sandbox's share better.
+//! a TMPDIR on a tmpfs other than /dev/shm shows the sandbox's share better.
 //!
 //! No harness such as criterion: sandboxed and plain samples must alternate, so that what else the
 //! machine does meets both alike, and one that measures closure after closure cannot do that.

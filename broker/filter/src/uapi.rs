@@ -35,6 +35,10 @@ pub(crate) const R_OK: u32 = 4;
 pub(crate) const O_ACCMODE: u32 = 0o3;
 pub(crate) const O_CREAT: u32 = 0o100;
 pub(crate) const O_TRUNC: u32 = 0o1000;
+pub(crate) const O_NONBLOCK: u32 = 0o4000;
+pub(crate) const O_LARGEFILE: u32 = 0o100_000;
+pub(crate) const O_NOFOLLOW: u32 = 0o400_000;
+pub(crate) const O_CLOEXEC: u32 = 0o2_000_000;
 pub(crate) const O_PATH: u32 = 0o10_000_000;
 pub(crate) const O_TMPFILE_BIT: u32 = 0o20_000_000;
 

@@ -8,6 +8,7 @@ use crate::call::decode::{Call, MemoryCall, RegisterCall, RegisterVerdict};
 use crate::call::ipc::IpcCall;
 use crate::domains::proxy::Proxy;
 use crate::files;
+use crate::files::shared::Shared;
 use crate::files::task::{After, Done, Opened};
 use crate::files::verdict::{FileVerdict, Relied};
 use crate::files::view::View;
@@ -43,6 +44,18 @@ pub(crate) struct Judges {
     pub(crate) proxy: Option<Arc<Proxy>>,
     /// System V objects of the command's own.
     pub(crate) objects: Arc<Objects>,
+    /// Its own objects in /dev/shm.
+    pub(crate) shared: Option<Arc<Shared>>,
+}
+
+impl Judges {
+    /// Removes what is left of the memory that the command shared, for good.
+    pub(crate) fn remove_shared_memory(&self) {
+        self.objects.remove();
+        if let Some(shared) = &self.shared {
+            shared.retract_all();
+        }
+    }
 }
 
 /// Answers the calls of one sandbox.
@@ -67,6 +80,7 @@ impl Answerer {
         Self {
             files: files::judge::Judge {
                 view: Arc::clone(&judges.view),
+                shared: judges.shared.clone(),
                 rights: Arc::clone(&rights),
                 umask: Arc::clone(&umask),
                 traps: Arc::clone(traps),

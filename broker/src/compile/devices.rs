@@ -4,10 +4,10 @@
 //! To read a device can be to act on it: an open makes a terminal the controlling one of its session,
 //! and a disk holds what is denied on it. So Landlock grants nothing beneath /dev, and where file systems
 //! of devices are mounted elsewhere, but to list the directories; what is mounted in them and holds no
-//! devices, as shared memory, is granted like other trees. Sources: tty(4), pts(4), landlock(7).
+//! devices, but for shared memory, is granted like other trees. Sources: tty(4), pts(4), landlock(7).
 
-use super::grants::{Builder, GrantError};
-use crate::files::terminals;
+use super::grants::{Builder, GrantError, Kind};
+use crate::files::{shared, terminals};
 use crate::kernel::identity::identity;
 use crate::kernel::mounts::Mount;
 use crate::rules::paths::{Access, Files, Rules};
@@ -56,6 +56,8 @@ impl Places {
         trees.extend(elsewhere.map(|mount| mount.point.clone()));
         let inside = |path: &Path| trees.iter().any(|tree| path != tree && path.starts_with(tree));
         let others = mounts.iter().filter(|mount| !mount.is_of_devices() && inside(&mount.point));
+        // What others have there is theirs.
+        let others = others.filter(|mount| !mount.point.starts_with(shared::PLACE));
         let others = others.map(|mount| mount.point.clone()).collect();
         Self { trees, others }
     }
@@ -109,7 +111,10 @@ impl Builder {
         let Ok(object) = hold(path) else { return Ok(()) };
         let Ok(stat) = fs::fstat(&object) else { return Ok(()) };
         let is_directory = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
-        let access = AccessFs::ReadFile | AccessFs::ReadDir | AccessFs::IoctlDev;
+        let access = match path.starts_with(shared::PLACE) {
+            true => Kind::Read.access(),
+            false => AccessFs::ReadFile | AccessFs::ReadDir | AccessFs::IoctlDev,
+        };
         self.add(object.as_fd(), is_directory, access, path)?;
         self.grants.devices.insert(path.to_owned(), identity(&stat));
         Ok(())
@@ -186,6 +191,7 @@ mod tests {
             mount("/dev", "tmpfs"),
             mount("/dev/pts", "devpts"),
             mount("/dev/shm", "tmpfs"),
+            mount("/dev/mqueue", "mqueue"),
             mount("/srv/root/dev", "devtmpfs"),
         ]);
         for (path, place) in [
@@ -197,12 +203,12 @@ mod tests {
             ("/dev", Place::Inside),
             ("/dev/pts/0", Place::Inside),
             ("/dev/dri/card0", Place::Inside),
-            ("/dev/shm", Place::Outside),
-            ("/dev/shm/x", Place::Outside),
+            ("/dev/shm/x", Place::Inside),
+            ("/dev/mqueue/x", Place::Outside),
             ("/usr", Place::Outside),
         ] {
             assert_eq!(places.place(Path::new(path)), place, "{path}");
         }
-        assert!(places.others_in(Path::new("/dev")).eq([Path::new("/dev/shm")]));
+        assert!(places.others_in(Path::new("/dev")).eq([Path::new("/dev/mqueue")]));
     }
 }

@@ -132,7 +132,7 @@ fn create(restrict_network: bool) -> Result<RulesetCreated, RulesetError> {
 
 /// Which of the two verdicts is granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     Read,
     Write,
 }
@@ -140,7 +140,7 @@ enum Kind {
 impl Kind {
     /// What the verdict means to Landlock. What can be read can be executed. Device nodes are never
     /// made: one for a disk would undo every other rule.
-    fn access(self) -> BitFlags<AccessFs> {
+    pub(super) fn access(self) -> BitFlags<AccessFs> {
         match self {
             Self::Read => AccessFs::ReadFile | AccessFs::ReadDir | AccessFs::Execute,
             Self::Write => {

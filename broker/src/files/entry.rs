@@ -70,6 +70,12 @@ impl Entry {
         Ok(Self { parent, directory, last })
     }
 
+    /// The entry of a directory of landstrip's own, which nobody moves, and which the target may not be
+    /// able to reach by its path.
+    pub(super) fn of_own(parent: Object, directory: &Path, last: Vec<u8>) -> Self {
+        Self { parent, directory: directory.to_owned(), last }
+    }
+
     /// The canonical path of the directory.
     pub(crate) fn directory(&self) -> &Path {
         &self.directory

@@ -6,6 +6,7 @@
 
 use super::metadata;
 use super::observe::{self, Look};
+use super::shared::Shared;
 use super::task::{Done, Task};
 use super::verdict::{FileVerdict, Judged, Relied};
 use super::view::View;
@@ -33,6 +34,8 @@ const RETRIES: usize = 16;
 #[derive(Debug)]
 pub(crate) struct Judge {
     pub(crate) view: Arc<View>,
+    /// Shared memory of the command's own, if it has a place.
+    pub(crate) shared: Option<Arc<Shared>>,
     pub(crate) rights: Arc<Rights>,
     pub(crate) umask: Arc<Umask>,
     pub(crate) traps: Arc<Traps>,
@@ -42,6 +45,12 @@ impl Judge {
     /// Does the call, refuses it, or leaves it to Landlock.
     pub(crate) fn judge(&self, request: &Request<'_>, call: &FileCall) -> FileVerdict {
         let view = &*self.view;
+        if let Some(shared) = &self.shared
+            && self.looks_only_now(request, call)
+            && let Some(answer) = self.judge_shared(shared, request, call)
+        {
+            return FileVerdict::Answer(answer);
+        }
         if view.grants.brokers_reads && opens::may_read(call) {
             return FileVerdict::Answer(self.judge_read(request, call));
         }
@@ -87,6 +96,39 @@ impl Judge {
             self.traps.log(&format!("cannot act with the target's rights: {errno}"));
             Err(Errno::ACCESS)
         })
+    }
+
+    /// Whether what a call names in /dev/shm has to be looked for before anything else: what is left to
+    /// Landlock is looked at anyway, with the broker's own rights.
+    fn looks_only_now(&self, request: &Request<'_>, call: &FileCall) -> bool {
+        let may_be_shared = match call {
+            FileCall::Open(_, how) => how.flags.intersects(OFlags::NOFOLLOW | OFlags::EXCL),
+            _ => true,
+        };
+        self.view.grants.brokers_reads
+            || self.view.brokers_writes()
+            || may_be_shared && self.rights.are_those_of(request.target()) == Ok(false)
+    }
+
+    /// What names an entry of /dev/shm: the broker does it where the command's own are. None if nothing
+    /// there is named, or if the broker cannot act as the target.
+    fn judge_shared(
+        &self,
+        shared: &Shared,
+        request: &Request<'_>,
+        call: &FileCall,
+    ) -> Option<io::Result<Done>> {
+        let target = request.target();
+        let done = self.rights.with_those_of(target, || {
+            let Some(named) = Shared::named(target, call) else { return Ok(None) };
+            let judge = || shared.judge(&self.view, target, call, &named).map_err(Err);
+            let done = self.perform(request, judge, |done| done);
+            if done.is_ok() {
+                shared.note(call, named);
+            }
+            Ok(Some(done))
+        });
+        done.ok().flatten()
     }
 
     /// What changes files, where the rules let more be changed than Landlock was told: done or refused,
@@ -172,6 +214,12 @@ impl Judge {
             Relied::Granted | Relied::Futile => Vec::new(),
             _ => observe::look(request.target(), call),
         };
+        if let Some(shared) = &self.shared
+            && looks.iter().any(|look| Shared::is_name(look.path()))
+            && let Some(answer) = self.judge_shared(shared, request, call)
+        {
+            return FileVerdict::Answer(answer);
+        }
         let Some(exception) = looks.iter().find_map(|look| look.exception(&self.view)) else {
             return FileVerdict::Continue(relied, looks);
         };

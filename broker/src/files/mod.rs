@@ -14,6 +14,7 @@ mod open;
 mod opens;
 pub(crate) mod path;
 mod questions;
+pub(crate) mod shared;
 pub(crate) mod task;
 pub(crate) mod terminals;
 pub(crate) mod verdict;

@@ -111,6 +111,11 @@ impl Exception {
 }
 
 impl Look {
+    /// The path as the call has it.
+    pub(crate) fn path(&self) -> &[u8] {
+        &self.path
+    }
+
     /// What to open for the target, if this opens what Landlock does not grant but the rules do.
     pub(crate) fn exception(&self, view: &View) -> Option<Exception> {
         let Act::Open(flags) = self.act else { return None };

@@ -5,6 +5,7 @@
 //! be changed, the broker changes for the command: entries of the directories on the way to a denied
 //! path, and what is made in them later.
 
+use super::shared;
 use crate::kernel::identity::{Identity, Origin, identity_of};
 use crate::kernel::object::Object;
 use crate::rules::paths::{Access, Cursor, Rules};
@@ -102,8 +103,14 @@ impl View {
     /// Whether what is named `path` may be read: it was there at launch, or lies where entries that are
     /// made later are covered.
     pub(crate) fn is_readable(&self, path: &Path) -> bool {
-        self.rules.access(path).read
-            && (covers(&self.grants.readable, path) || self.is_writable(path))
+        let is_granted = || covers(&self.grants.readable, path) && !self.is_memory_of_others(path);
+        self.rules.access(path).read && (is_granted() || self.is_writable(path))
+    }
+
+    /// Whether `path` is shared memory that the policy does not name.
+    fn is_memory_of_others(&self, path: &Path) -> bool {
+        let is_inside = path.starts_with(shared::PLACE) && path != Path::new(shared::PLACE);
+        is_inside && !covers(&self.grants.devices, path)
     }
 
     /// Whether the directory `path` may be listed though what others make in it may not be read.

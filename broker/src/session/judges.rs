@@ -1,8 +1,10 @@
 //! From the policy, which is final now, to what notifications are judged by.
 
+use super::scratch::Scratch;
 use crate::answer::answers::Judges;
 use crate::compile::files;
 use crate::domains::proxy::Proxy;
+use crate::files::shared::Shared;
 use crate::kernel::mounts::Mount;
 use crate::policy::resolve::{Network, Policy};
 use crate::report::failure::Failure;
@@ -19,12 +21,23 @@ pub(super) fn compile(
     mounts: &[Mount],
     unix: UnixRules,
     proxy: Option<Proxy>,
+    memory: Option<&Scratch>,
 ) -> Result<Judges, Failure> {
     let Policy { files: rules, network, .. } = policy;
     let (view, ruleset) = files::compile(rules, mounts, !network.allow_network)?;
     let addresses = addresses(network, unix, proxy.as_ref());
+    // Where the policy denies to write there, nothing of it is the command's own.
+    let memory = memory.map(Scratch::path).filter(|path| view.rules.access(path).write);
+    let shared = memory.and_then(|path| Shared::of(path).ok()).map(Arc::new);
     let (addresses, view, ruleset) = (Arc::new(addresses), Arc::new(view), Arc::new(ruleset));
-    Ok(Judges { addresses, view, ruleset, proxy: proxy.map(Arc::new), objects: Arc::default() })
+    Ok(Judges {
+        addresses,
+        view,
+        ruleset,
+        proxy: proxy.map(Arc::new),
+        objects: Arc::default(),
+        shared,
+    })
 }
 
 fn addresses(network: &Network, unix: UnixRules, proxy: Option<&Proxy>) -> AddressRules {

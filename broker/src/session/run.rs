@@ -34,17 +34,17 @@ pub(super) fn until_end(
     family: &mut Family,
     judges: &Arc<Judges>,
     traps: &Arc<Traps>,
-    scratch: Option<&Scratch>,
+    scratches: &[&Scratch],
 ) -> Result<i32, Failure> {
     let child = Some(child);
     let mut run = Run { child, tool, confined: false, crew: None, judges, traps };
-    let mut chore = scratch;
+    let mut chore = Some(scratches).filter(|scratches| !scratches.is_empty());
     loop {
         let ready = run.wait(family, chore.map(|_| QUIET))?;
         if ready.nothing
-            && let Some(scratch) = chore.take()
+            && let Some(scratches) = chore.take()
         {
-            scratch.remove_stale_ones();
+            scratches.iter().for_each(|scratch| scratch.remove_stale_ones());
         }
         if ready.child {
             run.hear_child(family)?;

@@ -36,15 +36,18 @@ pub(crate) fn run(
     launch::send_filter(&child, &loaded, &surroundings.mounts)?;
     let proxy = Proxy::wanted(&loaded.policy.network)?;
     let scratch = Scratch::wanted(&mut loaded.policy, &traps)?;
+    let memory = Scratch::for_shared_memory(&mut loaded.policy);
     let Loaded { policy, mut remarks, caller, unix } = loaded;
     let written = (policy.files.deny_write.len(), policy.files.deny_read.len());
     let policy = protect(policy, &surroundings.mounts, &mut remarks, &caller)?;
-    let judges = Arc::new(compile(&policy, &surroundings.mounts, unix, proxy)?);
+    let judges = compile(&policy, &surroundings.mounts, unix, proxy, memory.as_ref())?;
+    let judges = Arc::new(judges);
     launch::send_plan(&mut child, tool, &policy.variables, &judges, scratch.as_ref())?;
-    let status = run::until_end(child, tool, family, &judges, &traps, scratch.as_ref());
+    let scratches: Vec<_> = [&scratch, &memory].into_iter().flatten().collect();
+    let status = run::until_end(child, tool, family, &judges, &traps, &scratches);
     // Also of a command that could not be served to its end: before its directory is removed.
     let nothing_left = family.end();
-    judges.objects.remove();
+    judges.remove_shared_memory();
     let status = status?;
     traps.print(status != 0, |denials| suggest(denials, &caller, &policy, written));
     nothing_left.then_some(status).ok_or_else(Failure::left_behind)
@@ -61,7 +64,7 @@ pub(crate) fn check(invocation: &cli::Invocation, child: &Child) -> Result<Strin
     let Loaded { policy, mut remarks, caller, unix } = loaded;
     setup::check(&policy.network)?.iter().for_each(|text| remarks.warn(text));
     let policy = protect(policy, &surroundings.mounts, &mut remarks, &caller)?;
-    let judges = compile(&policy, &surroundings.mounts, unix, None)?;
+    let judges = compile(&policy, &surroundings.mounts, unix, None, None)?;
     notes(&judges).iter().for_each(|text| remarks.note(text));
     let lines = remarks.lines().iter().map(String::as_str);
     Ok(lines.chain(["the policy can be enforced\n"]).collect::<Vec<_>>().join("\n"))

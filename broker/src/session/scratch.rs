@@ -4,6 +4,7 @@
 //! is gone, and by that a later run knows what to remove.
 
 use super::removal;
+use crate::files::shared;
 use crate::kernel::identity::{Identity, identity_of};
 use crate::policy::resolve::Policy;
 use crate::report::denials::Traps;
@@ -11,7 +12,7 @@ use crate::report::errno::strerror;
 use crate::report::failure::Failure;
 use crate::rules::paths::covers;
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{self, AtFlags, Dir, FlockOperation, Mode, OFlags};
+use rustix::fs::{self, AtFlags, Dir, FileType, FlockOperation, Mode, OFlags};
 use rustix::io::{self, Errno};
 use std::path::{Path, PathBuf};
 
@@ -27,7 +28,11 @@ const STALE_REMOVED_MAX: usize = 10_000;
 
 /// A directory that is removed with all it holds when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Scratch(RunDirectory);
+pub(crate) struct Scratch {
+    held: RunDirectory,
+    /// What the command may write of it.
+    path: PathBuf,
+}
 
 impl Scratch {
     /// Makes one, and lets it be written, unless `policy` lets the caller's own be written or says
@@ -58,6 +63,29 @@ impl Scratch {
         Ok(None)
     }
 
+    /// Makes one for shared memory of the command's own, unless `policy` says itself what may be done with
+    /// that, and lets it be written. Where there can be none, there is no shared memory.
+    pub(super) fn for_shared_memory(policy: &mut Policy) -> Option<Self> {
+        let place = Path::new(shared::PLACE);
+        let files = &mut policy.files;
+        let is_named = |path: &PathBuf| path.starts_with(place);
+        if files.allow_read.iter().any(is_named)
+            || files.allow_write.iter().any(|path| is_named(path) || place.starts_with(path))
+            || FileType::from_raw_mode(fs::lstat(place).ok()?.st_mode) != FileType::Directory
+        {
+            return None;
+        }
+        let mut scratch = Self::create(place).ok()?;
+        if rustix::process::geteuid().is_root() {
+            // Processes of root's can become other users, who use it too; nobody outside gets here.
+            scratch.path.push("objects");
+            fs::mkdir(&scratch.path, Mode::from_raw_mode(0o1777)).ok()?;
+        }
+        files.allow_write.push(scratch.path.clone());
+        files.allow_read.push(scratch.path.clone());
+        Some(scratch)
+    }
+
     /// Makes the directory in `parent`, for this user alone.
     ///
     /// # Errors
@@ -69,25 +97,25 @@ impl Scratch {
             let path = parent.join(format!("{PREFIX}{:016x}", u64::from_ne_bytes(random)));
             // Fails if anything has that name, a symbolic link too.
             fs::mkdir(&path, Mode::RWXU)?;
-            let held = match RunDirectory::open(path) {
+            let held = match RunDirectory::open(path.clone()) {
                 Err(Errno::NOENT) => continue,
                 held => held?,
             };
             // Where there are no locks, no other run gets one either.
             if held.lock() != Err(Errno::WOULDBLOCK) && held.is_in_place() {
-                return Ok(Self(held));
+                return Ok(Self { held, path });
             }
         }
         Err(Errno::AGAIN)
     }
 
     pub(crate) fn path(&self) -> &Path {
-        &self.0.path
+        &self.path
     }
 
     /// Removes some of what killed runs of this user left beside the directory.
     pub(crate) fn remove_stale_ones(&self) {
-        if let Some(parent) = self.path().parent() {
+        if let Some(parent) = self.held.path.parent() {
             remove_stale(parent);
         }
     }
@@ -106,7 +134,7 @@ impl Drop for Scratch {
     fn drop(&mut self) {
         // Nothing of the command runs any more. What it moved elsewhere is not ours to remove.
         let mut no_limit = usize::MAX;
-        if let Err(errno) = self.0.remove(&mut no_limit) {
+        if let Err(errno) = self.held.remove(&mut no_limit) {
             let path = self.path().display();
             let message = format!("cannot remove all of {path}: {}", strerror(errno));
             Failure::Internal("TMPDIR", message).print();

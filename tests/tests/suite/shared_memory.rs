@@ -3,6 +3,13 @@
 
 use nix::sys::signal::Signal;
 use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tests::{Outcome, Sandbox, User, for_each_user, race_tries};
 
@@ -214,4 +221,226 @@ fn an_id_that_was_given_up_never_leads_to_an_object_of_others() {
     println!("churned {churned}: {}", outcome.stdout);
     assert_eq!(outcome.result("secrets"), "0", "{outcome:#?}");
     assert_ne!(outcome.result("attached"), "0", "own segments are attached: {outcome:#?}");
+}
+
+/// A file in /dev/shm that everyone may use.
+struct Object(PathBuf);
+
+impl Object {
+    fn new(name: &str) -> Self {
+        let path = Path::new("/dev/shm").join(format!("{name}-{}", std::process::id()));
+        fs::write(&path, "secret").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
+        Self(path)
+    }
+
+    fn text(&self) -> String {
+        fs::read_to_string(&self.0).unwrap()
+    }
+}
+
+impl Drop for Object {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// The policies that differ in who decides about files.
+fn policies(user: User) -> [Sandbox; 6] {
+    [
+        Sandbox::of(user),
+        Sandbox::of(user).allow_write("."),
+        Sandbox::of(user).allow_write(".").deny_write("denied"),
+        Sandbox::of(user).allow_write(".").deny_read("denied"),
+        Sandbox::of(user).allow_write(".").deny_read("**/.env"),
+        Sandbox::of(user).deny_read("/dev"),
+    ]
+}
+
+/// What runs have left in /dev/shm whose processes are gone.
+fn left_by(outcome: &Outcome) -> Vec<PathBuf> {
+    let entries = fs::read_dir("/dev/shm").unwrap().map(|entry| entry.unwrap().path());
+    let is_left = |path: &PathBuf| {
+        let name = path.file_name().unwrap().to_string_lossy();
+        name.starts_with(&format!("probe-{}", outcome.result("pid")))
+    };
+    entries.filter(is_left).collect()
+}
+
+#[test]
+fn own_objects_in_dev_shm_work_under_every_policy() {
+    for_each_user(|user| {
+        for sandbox in policies(user) {
+            let inside = sandbox.probe("ids + shm-own");
+            assert_eq!(left_by(&inside), [""; 0].map(PathBuf::from), "{inside:#?}");
+            let outside = sandbox.probe_outside("ids + shm-own");
+            left_by(&outside).into_iter().for_each(|path| fs::remove_file(path).unwrap());
+            for outcome in [&inside, &outside] {
+                assert_eq!(outcome.result("twice"), "EEXIST", "{outcome:#?}");
+                assert_eq!(outcome.result("gone"), "ENOENT", "{outcome:#?}");
+                for (name, result) in outcome.succeeds().results() {
+                    let is_told = ["pid", "ppid", "twice", "gone"].contains(&name);
+                    assert!(is_told || result == "OK", "{name}={result}: {outcome:#?}");
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn objects_of_others_in_dev_shm_are_not_reached() {
+    for_each_user(|user| {
+        for sandbox in policies(user) {
+            let object = Object::new("foreign");
+            let attack = format!("shm-foreign {}", object.0.display());
+            let inside = sandbox.probe(&attack);
+            assert!(inside.succeeds().results().count() > 10, "{inside:#?}");
+            for (name, result) in inside.results() {
+                let is_refused = ["ENOENT", "EACCES", "EXDEV"].contains(&result);
+                assert!(is_refused, "{name}={result}: {inside:#?}");
+            }
+            assert_eq!(object.text(), "secret");
+            let outside = sandbox.probe_outside(&attack);
+            for name in ["read", "shm-read", "write", "shm-write", "around-read", "cut"] {
+                outside.allowed(name);
+            }
+            let _ = fs::remove_file(format!("{}-beside", object.0.display()));
+        }
+    });
+}
+
+#[test]
+fn a_name_that_others_have_can_be_made() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_write(".");
+        let object = Object::new("taken");
+        let path = object.0.display();
+        let script = format!(
+            "import os
+f = os.open('{path}', os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC)
+os.write(f, b'mine')
+print(os.pread(os.open('{path}', os.O_RDWR), 9, 0))"
+        );
+        let outcome = sandbox.run(["python3", "-c", &script]);
+        assert_eq!(outcome.succeeds().stdout, "b'mine'\n");
+        assert_eq!(object.text(), "secret");
+    });
+}
+
+#[test]
+fn dev_shm_that_the_policy_names_is_everyone_s() {
+    for_each_user(|user| {
+        let object = Object::new("named");
+        let path = object.0.to_str().unwrap();
+        let read = Sandbox::of(user).allow_read("/dev/shm");
+        assert_eq!(read.run(["cat", path]).succeeds().stdout, "secret");
+        read.sh(&format!("echo changed > {path}")).fails();
+        let write = Sandbox::of(user).allow_write("/dev/shm");
+        write.sh(&format!("echo changed > {path} && cat {path}")).succeeds();
+        assert_eq!(object.text(), "changed\n");
+    });
+}
+
+#[test]
+fn what_was_made_as_another_user_is_shared_and_gone_afterwards() {
+    if !User::Caller.is_root() {
+        return tests::skipped("only root becomes another user");
+    }
+    let sandbox = Sandbox::new().allow_write(".");
+    // What hides its memory, as it does after setuid(2) and before execve(2), the broker cannot serve.
+    let mut words: Vec<OsString> =
+        ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
+            .map(OsString::from)
+            .into();
+    words.extend(Sandbox::probe_words("ids + shm-own"));
+    let outcome = sandbox.run(words);
+    for name in ["make", "read", "change", "link", "rename", "truncate", "same", "unlink", "left"] {
+        outcome.allowed(name);
+    }
+    assert_eq!(left_by(&outcome), [""; 0].map(PathBuf::from));
+}
+
+#[test]
+fn python_s_locks_pools_and_shared_memory_work_without_naming_dev_shm() {
+    for_each_user(|user| {
+        let script = "import multiprocessing as m
+from multiprocessing import shared_memory as s
+def add(lock, name):
+    block = s.SharedMemory(name=name)
+    for _ in range(100):
+        with lock: block.buf[0] += 1
+    block.close()
+def square(x): return x * x
+if __name__ == '__main__':
+    lock, block = m.Lock(), s.SharedMemory(create=True, size=4096)
+    ones = [m.Process(target=add, args=(lock, block.name)) for _ in range(2)]
+    [one.start() for one in ones]; [one.join() for one in ones]
+    print(block.buf[0]); block.close(); block.unlink()
+    with m.Pool(2) as pool: print(sum(pool.map(square, range(10))))";
+        let sandbox = Sandbox::of(user).allow_write(".");
+        sandbox.file("work/script.py", script);
+        let (inside, outside) =
+            (sandbox.run(["python3", "script.py"]), sandbox.run_outside(["python3", "script.py"]));
+        assert_eq!(inside.succeeds().stdout, "200\n285\n", "{inside:#?}");
+        assert_eq!(outside.succeeds().stdout, inside.stdout);
+    });
+}
+
+#[test]
+fn a_link_in_the_place_of_an_object_is_never_followed() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_write(".").timeout(Duration::from_secs(120));
+        let victim = sandbox.file("outside/victim", "secret");
+        fs::set_permissions(&victim, fs::Permissions::from_mode(0o666)).unwrap();
+        let tries = race_tries(20_000);
+        let name = format!("race-{}-{user:?}", std::process::id());
+        let attack = format!("shm-race {name} {} {tries}", victim.display());
+        let outcome = sandbox.probe(attack);
+        // What may be read outside may be read through a link of one's own, but not changed.
+        println!("{}", outcome.stdout);
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "secret", "{outcome:#?}");
+        assert_eq!(outcome.result("secrets"), "0", "{outcome:#?}");
+        assert_ne!(outcome.result("opened"), "0", "{outcome:#?}");
+    });
+}
+
+#[test]
+fn a_name_that_others_make_and_remove_meanwhile_never_leads_to_theirs() {
+    let sandbox = Sandbox::new().allow_write(".").timeout(Duration::from_secs(120));
+    let path = format!("/dev/shm/both-{}", std::process::id());
+    let script = format!(
+        "import os, sys
+met = 0
+for i in range({}):
+    for flags in (os.O_RDWR, os.O_RDWR | os.O_CREAT, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC):
+        try: f = os.open('{path}', flags, 0o600)
+        except FileNotFoundError: continue
+        met += os.pread(f, 9, 0) == b'secret'
+        os.close(f)
+    try: os.unlink('{path}')
+    except FileNotFoundError: pass
+print(met)",
+        race_tries(5_000)
+    );
+    let running = sandbox.spawn(["python3", "-c", &script]);
+    let over = Arc::new(AtomicBool::new(false));
+    let others = std::thread::spawn({
+        let over = Arc::clone(&over);
+        move || {
+            let mut lost = 0;
+            while !over.load(Ordering::Relaxed) {
+                // A link of the sandbox's can be there for a moment.
+                let mut made = fs::OpenOptions::new();
+                if let Ok(mut file) = made.write(true).create_new(true).open(&path) {
+                    file.write_all(b"secret").unwrap();
+                    lost += u64::from(fs::remove_file(&path).is_err());
+                }
+            }
+            lost
+        }
+    });
+    let outcome = running.wait();
+    over.store(true, Ordering::Relaxed);
+    assert_eq!(others.join().unwrap(), 0, "what others made was removed");
+    assert_eq!(outcome.succeeds().stdout, "0\n", "{outcome:#?}");
 }

@@ -87,20 +87,24 @@ pub(super) const ROWS: &[Row] = &[
         &[open],
         &[
             case(&[masked(Arg(1, "flags"), O_PATH, &[O_PATH])], Allow),
+            case(&[masked(Arg(1, "flags"), !MUSL_ADDS, &[O_NOFOLLOW | O_CLOEXEC])], Notify),
             when(READS_NOT_REPORTED, &[lacks(Arg(1, "flags"), O_WRITES)], Allow),
         ],
         Notify,
-        "opening for writing or creating; a path descriptor gives no access, O_PATH voids other flags",
+        "opening for writing or creating, or as shm_open does; a path descriptor gives no access, O_PATH voids \
+         other flags",
     )
     .alone(Allow),
     judge(
         &[openat],
         &[
             case(&[masked(Arg(2, "flags"), O_PATH, &[O_PATH])], Allow),
+            case(&[masked(Arg(2, "flags"), !MUSL_ADDS, &[O_NOFOLLOW | O_CLOEXEC])], Notify),
             when(READS_NOT_REPORTED, &[lacks(Arg(2, "flags"), O_WRITES)], Allow),
         ],
         Notify,
-        "opening for writing or creating; a path descriptor gives no access, O_PATH voids other flags",
+        "opening for writing or creating, or as shm_open does; a path descriptor gives no access, O_PATH voids \
+         other flags",
     )
     .alone(Allow),
     row(&[openat2], Notify, "its flags are in memory").alone(Allow),
@@ -186,5 +190,10 @@ const READS_NOT_REPORTED: When = When::ALWAYS.unless(Variant::REPORT_READS);
 
 /// Any of these means that more than reading is asked for. O_ACCMODE 3 is write access too (open(2)).
 const O_WRITES: u32 = O_ACCMODE | O_CREAT | O_TRUNC | O_TMPFILE_BIT;
+
+/// The C libraries open shared memory with O_NOFOLLOW and O_CLOEXEC (shm_open(3)), and few programs anything
+/// else that is only read: the broker finds there what the command made. One of them adds these. Where the
+/// flags have other values, on aarch64, what is opened for reading is not found.
+const MUSL_ADDS: u32 = O_NONBLOCK | O_LARGEFILE;
 
 const IOCTL_COMMAND: Arg = Arg(1, "op");

@@ -15,6 +15,7 @@ mod older;
 mod process;
 mod proxy;
 mod race;
+mod shm;
 mod sys;
 
 use std::io::Write;
@@ -64,6 +65,7 @@ fn main() {
             || process::run(op, rest)
             || kernel::run(op, rest)
             || ipc::run(op, rest)
+            || shm::run(op, rest)
             || proxy::run(op, rest);
         if !known {
             usage(&format!("unknown operation or wrong arguments: {}", words.join(" ")));

@@ -1,0 +1,247 @@
+//! Shared memory of the command's own: what it makes in /dev/shm (shm_overview(7), sem_overview(7)).
+//!
+//! There everyone's objects lie side by side. So the broker keeps those of the sandbox in a directory of
+//! the run's own, which the command may write, and does there what calls that name an entry of /dev/shm
+//! ask for. What others have there is as if it were not: Landlock lets neither be read nor changed what lies
+//! beside that directory. A call is taken for one of these by the text of its path alone, which can gain
+//! nothing: whatever it says, it leads to an object of the sandbox.
+//!
+//! The C library opens such objects without following symbolic links, which the filter notifies even if
+//! they are to be read only. What a program makes there by open(2) itself, it may open by that again, to
+//! read it, which nobody is asked for: that gets a symbolic link in /dev/shm, as far as the name is free.
+
+use super::entry::Entry;
+use super::opens;
+use super::task::{Task, refuse_write};
+use super::view::View;
+use crate::call::decode::{Creation, FileCall};
+use crate::call::how::OpenHow;
+use crate::kernel::object::Object;
+use crate::kernel::target::Target;
+use rustix::fd::OwnedFd;
+use rustix::fs::{self, FileType, Mode, OFlags};
+use rustix::io::{self, Errno};
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Where the C library has such objects.
+pub(crate) const PLACE: &str = "/dev/shm";
+/// How the names of directories of runs begin.
+pub(crate) const OF_RUNS: &[u8] = b"landstrip-";
+/// Most symbolic links at a time.
+const LINKS_MAX: usize = 1024;
+
+/// The objects of one sandbox.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    path: PathBuf,
+    directory: OwnedFd,
+    /// The names that have a link in /dev/shm.
+    links: Mutex<HashSet<Name>>,
+}
+
+/// The name of an entry of /dev/shm.
+type Name = Vec<u8>;
+
+/// What the paths of a call name there.
+#[derive(Debug)]
+pub(crate) struct Named {
+    first: Option<Name>,
+    second: Option<Name>,
+}
+
+impl Shared {
+    /// Those in the directory `path`.
+    ///
+    /// # Errors
+    /// Returns what open(2) returns.
+    pub(crate) fn of(path: &Path) -> io::Result<Self> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let directory = fs::open(path, flags, Mode::empty())?;
+        Ok(Self { path: path.to_owned(), directory, links: Mutex::default() })
+    }
+
+    /// Whether `path`, as a call has it, is the name of an entry of /dev/shm.
+    pub(crate) fn is_name(path: &[u8]) -> bool {
+        name(path).is_some()
+    }
+
+    /// What `call` names there; none if that is nothing, or if it makes what is no shared memory. Only the
+    /// directory that landstrip itself makes in a sandbox like this one is known, and refused without a
+    /// word.
+    pub(crate) fn named(target: Target, call: &FileCall) -> Option<Named> {
+        let mut names = call.spots().map(|spot| {
+            let path = target.read_path(spot.path).ok()?;
+            name(&path).map(<[u8]>::to_vec)
+        });
+        if let FileCall::Create(_, creation) = call {
+            let first = names.next().flatten().filter(|name| name.starts_with(OF_RUNS))?;
+            let is_run = matches!(creation, Creation::Directory(_));
+            return is_run.then_some(Named { first: Some(first), second: None });
+        }
+        let named = Named { first: names.next().flatten(), second: names.next().flatten() };
+        (named.first.is_some() || named.second.is_some()).then_some(named)
+    }
+
+    /// What to do in the place of a call that names entries of /dev/shm.
+    ///
+    /// # Errors
+    /// Returns what the call would where nobody else has such objects.
+    pub(crate) fn judge(
+        &self,
+        view: &View,
+        target: Target,
+        call: &FileCall,
+        named: &Named,
+    ) -> io::Result<Task> {
+        let (Some(name), second) = (&named.first, &named.second) else {
+            return Err(Errno::XDEV);
+        };
+        if let Some(denied) = [Some(name), second.as_ref()].into_iter().flatten().find(|name| {
+            let above = view.rules.cursor(&self.path);
+            !above.is_some_and(|above| view.rules.enter(&above, name).entry_may_change())
+        }) {
+            return Ok(refuse_write(&Path::new(PLACE).join(OsStr::from_bytes(denied))));
+        }
+        Ok(match (*call, second) {
+            (FileCall::Open(_, how), _) => self.open(name, how)?,
+            (FileCall::OpenBy(_, address, size), _) => {
+                self.open(name, opens::copy_how(target, address, size)?)?
+            }
+            (FileCall::Truncate(_, length), _) => Task::Truncate(self.hold(name)?, length),
+            (FileCall::Remove(_, flags), _) => Task::Remove(self.entry(name)?, flags),
+            (FileCall::Rename(_, _, flags), Some(new)) => {
+                Task::Rename(self.entry(name)?, self.entry(new)?, flags)
+            }
+            (FileCall::Link(..), Some(new)) => Task::Link(self.hold(name)?, self.entry(new)?),
+            // It lies in another file system, as it were.
+            (FileCall::Rename(..) | FileCall::Link(..), None) => return Err(Errno::XDEV),
+            (FileCall::Create(..), _) => return Err(Errno::ACCESS),
+        })
+    }
+
+    fn open(&self, name: &Name, how: OpenHow) -> io::Result<Task> {
+        how.check()?;
+        if how.flags.contains(OFlags::PATH) {
+            return Err(Errno::NOSYS);
+        }
+        match self.hold(name) {
+            Ok(object) => {
+                let kind = object.kind();
+                Ok(Task::Open(object, kind, how))
+            }
+            Err(Errno::NOENT) if how.flags.contains(OFlags::CREATE) => {
+                Ok(Task::CreateFile(self.entry(name)?, how))
+            }
+            Err(errno) => Err(errno),
+        }
+    }
+
+    fn hold(&self, name: &Name) -> io::Result<Object> {
+        let object = self.entry(name)?.hold_itself()?;
+        // The command can have made one itself, which leads anywhere.
+        if object.kind() == FileType::Symlink { Err(Errno::LOOP) } else { Ok(object) }
+    }
+
+    fn entry(&self, name: &Name) -> io::Result<Entry> {
+        let directory = self.directory.try_clone().map_err(|_| Errno::MFILE)?;
+        Ok(Entry::of_own(Object::of(directory)?, &self.path, name.clone()))
+    }
+
+    /// Has the links in /dev/shm follow a call that was done.
+    pub(crate) fn note(&self, call: &FileCall, named: Named) {
+        let Some(name) = named.first else { return };
+        match (*call, named.second) {
+            (FileCall::Open(_, how), _)
+                if how.flags.contains(OFlags::CREATE) && !how.flags.contains(OFlags::NOFOLLOW) =>
+            {
+                self.publish(name);
+            }
+            (FileCall::Remove(..), _) => {
+                self.retract(&name);
+            }
+            (FileCall::Rename(..), Some(new)) if self.retract(&name) => self.publish(new),
+            _ => {}
+        }
+    }
+
+    fn publish(&self, name: Name) {
+        let mut links = self.links();
+        let is_new = links.len() < LINKS_MAX && !links.contains(&name);
+        if is_new && fs::symlink(self.target(&name), place(&name)).is_ok() {
+            links.insert(name);
+        }
+    }
+
+    fn retract(&self, name: &Name) -> bool {
+        let mut links = self.links();
+        let was_there = links.remove(name);
+        if was_there {
+            self.unlink(name);
+        }
+        was_there
+    }
+
+    /// Removes all links.
+    pub(crate) fn retract_all(&self) {
+        for name in self.links().drain() {
+            self.unlink(&name);
+        }
+    }
+
+    /// Somebody else's is left alone.
+    fn unlink(&self, name: &Name) {
+        let place = place(name);
+        let text = fs::readlink(&place, Vec::new()).map(std::ffi::CString::into_bytes);
+        if text.is_ok_and(|text| text == self.target(name).as_os_str().as_bytes()) {
+            let _ = fs::unlink(&place);
+        }
+    }
+
+    fn target(&self, name: &Name) -> PathBuf {
+        self.path.join(OsStr::from_bytes(name))
+    }
+
+    fn links(&self) -> MutexGuard<'_, HashSet<Name>> {
+        self.links.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn place(name: &Name) -> PathBuf {
+    Path::new(PLACE).join(OsStr::from_bytes(name))
+}
+
+/// The entry of /dev/shm that `path` names by its text.
+fn name(path: &[u8]) -> Option<&[u8]> {
+    let name = path.strip_prefix(b"/dev/shm/")?;
+    let start = name.iter().position(|&byte| byte != b'/')?;
+    let name = &name[start..];
+    let is_one = !name.contains(&b'/') && name != b"." && name != b"..";
+    is_one.then_some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_is_known_by_its_text() {
+        let cases: [(&[u8], Option<&[u8]>); 9] = [
+            (b"/dev/shm/x", Some(b"x")),
+            (b"/dev/shm//sem.x", Some(b"sem.x")),
+            (b"/dev/shm/", None),
+            (b"/dev/shm", None),
+            (b"/dev/shm/..", None),
+            (b"/dev/shm/.", None),
+            (b"/dev/shm/x/y", None),
+            (b"/dev/shmx", None),
+            (b"x", None),
+        ];
+        for (path, expected) in cases {
+            assert_eq!(name(path), expected, "{}", String::from_utf8_lossy(path));
+        }
+    }
+}
