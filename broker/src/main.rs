@@ -61,9 +61,10 @@
 //! | `Granted` | Landlock grants no more than the rules allow; what the path leads to by then, it judges |
 //! | `DeniedAnyway` | Landlock was told nothing of it, and refuses; so it does wherever the path leads by then, unless that is allowed |
 //! | `Futile` | the kernel refuses such arguments; should they be others by then, Landlock judges |
+//! | `Question` | the call only asks (access(2)), and gives no right by the answer |
 //! | `OutOfSight` | the broker cannot look as the target would; Landlock grants what it was told at launch |
 //!
-//! In all five Landlock decides, and it was told nothing that the rules do not allow. Not among them is an
+//! Wherever something is decided, Landlock decides, and it was told nothing that the rules do not allow. Not among them is an
 //! error found on the way: what was missing may have been made since, for the broker alone to change. Then
 //! the error is the answer. There is one exception to "no more than the rules": where a path may not be read
 //! inside of what may be written, Landlock has to let the tree be read (`files/opens.rs` says why), and there

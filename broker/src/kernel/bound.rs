@@ -62,7 +62,7 @@ pub(crate) fn to_inode(inode: u64) -> io::Result<Vec<Bound>> {
 }
 
 /// struct nlmsghdr { length u32, type u16, flags u16, sequence u32, port u32 }
-/// struct unix_diag_req { family u8, protocol u8, pad u16, states u32, inode u32, show u32, cookie u32[2] }
+/// `struct unix_diag_req { family u8, protocol u8, pad u16, states u32, inode u32, show u32, cookie u32[2] }`
 fn request() -> Vec<u8> {
     let mut request = Vec::with_capacity(40);
     request.extend(40u32.to_ne_bytes());
@@ -77,7 +77,7 @@ fn request() -> Vec<u8> {
     request
 }
 
-/// struct unix_diag_msg { family u8, type u8, state u8, pad u8, inode u32, cookie u32[2] }, and attributes:
+/// `struct unix_diag_msg { family u8, type u8, state u8, pad u8, inode u32, cookie u32[2] }`, and attributes:
 /// { length u16, type u16 }, padded to four bytes.
 fn read(message: &[u8], inode: u64) -> Option<Bound> {
     let number = u64::from(u32_at(message.get(..HEADER)?, 4));
