@@ -6,6 +6,7 @@
 
 use crate::call::how::OpenHow;
 use crate::call::ipc::IpcCall;
+use crate::call::metadata::{MetadataCall, RawChange, Subject, at_subject, set_xattr, times};
 use crate::kernel::listener::Notification;
 use crate::kernel::processes::ProcessChange;
 use crate::kernel::target::{TargetAddress, TargetFd};
@@ -164,45 +165,6 @@ pub(crate) struct Question {
     pub(crate) mode: u32,
     /// The flags of faccessat2.
     pub(crate) flags: AtFlags,
-}
-
-/// A change of metadata.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct MetadataCall {
-    /// What is changed.
-    pub(crate) subject: Subject,
-    /// How.
-    pub(crate) change: RawChange,
-}
-
-/// How the object is named.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Subject {
-    /// By a path; an empty one names `directory` itself if `empty`.
-    Path { directory: TargetFd, path: TargetAddress, follow: bool, empty: bool },
-    /// By a descriptor.
-    Descriptor(TargetFd),
-    /// Not at all: the flags are wrong.
-    Invalid,
-}
-
-/// The new value, or where it lies in the target's memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RawChange {
-    /// Permission bits.
-    Mode(u32),
-    /// User and group; all ones leaves one as it is.
-    Owner(u32, u32),
-    /// Two `struct timespec` at the address, now if it is null.
-    Timespec(TargetAddress),
-    /// Two `struct timeval`.
-    Timeval(TargetAddress),
-    /// A `struct utimbuf`.
-    Utimbuf(TargetAddress),
-    /// Extended attribute: name, value, size, flags.
-    SetXattr(TargetAddress, TargetAddress, u64, u32),
-    /// Extended attribute: name.
-    RemoveXattr(TargetAddress),
 }
 
 const FOLLOW: AtFlags = AtFlags::empty();
@@ -403,27 +365,6 @@ impl Call {
 /// linux/ioprio.h
 const IOPRIO_WHO_PROCESS: i32 = 1;
 
-fn at_subject(n: &Notification, directory: usize, flags: u32) -> Subject {
-    let flags = AtFlags::from_bits_retain(flags);
-    if !(AtFlags::SYMLINK_NOFOLLOW | AtFlags::EMPTY_PATH).contains(flags) {
-        return Subject::Invalid;
-    }
-    Subject::Path {
-        directory: n.descriptor(directory),
-        path: n.address(directory + 1),
-        follow: !flags.contains(AtFlags::SYMLINK_NOFOLLOW),
-        empty: flags.contains(AtFlags::EMPTY_PATH),
-    }
-}
-
-fn times(n: &Notification) -> RawChange {
-    if Syscall::of(n.number) == Some(Syscall::futimesat) {
-        RawChange::Timeval(n.address(2))
-    } else {
-        RawChange::Timespec(n.address(2))
-    }
-}
-
 /// What socket and socketpair are asked for.
 fn kind(n: &Notification) -> SocketKind {
     SocketKind { domain: n.int(0), kind: n.int(1) & SOCK_TYPE_MASK, protocol: n.int(2) }
@@ -431,10 +372,6 @@ fn kind(n: &Notification) -> SocketKind {
 
 fn type_flags(n: &Notification) -> SocketFlags {
     SocketFlags::from_bits_retain(n.unsigned(1) & !SOCK_TYPE_MASK.cast_unsigned())
-}
-
-fn set_xattr(n: &Notification) -> RawChange {
-    RawChange::SetXattr(n.address(1), n.address(2), n.arguments[3], n.unsigned(4))
 }
 
 /// Whether an open with these flags may change something.

@@ -4,3 +4,4 @@ pub(crate) mod ancillary;
 pub(crate) mod decode;
 pub(crate) mod how;
 pub(crate) mod ipc;
+pub(crate) mod metadata;

@@ -1,7 +1,8 @@
 //! What the file rules mean on this machine, now: the ruleset for the command, and the view that the
 //! broker judges by.
 
-use super::grants::{self, GrantError};
+use super::grants::GrantError;
+use super::ruleset;
 use crate::files::view::View;
 use crate::kernel::identity::{Identity, hold, identity};
 use crate::kernel::mounts::Mount;
@@ -23,7 +24,7 @@ pub(crate) fn compile(
     restrict_network: bool,
 ) -> Result<(View, OwnedFd), GrantError> {
     let rules = Rules::new(files);
-    let (mut grants, ruleset) = grants::compile(files, &rules, mounts, restrict_network)?;
+    let (mut grants, ruleset) = ruleset::compile(files, &rules, mounts, restrict_network)?;
     let mut held = Vec::new();
     let roots = roots(&files.allow_write, &grants.writable, &mut held)?;
     // What the command makes there Landlock lets nobody read.

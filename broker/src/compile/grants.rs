@@ -1,21 +1,20 @@
-//! The Landlock ruleset: what remains of the allowed trees when the denied paths are subtracted.
+//! What Landlock is told to grant: what remains of the allowed trees when the denied paths are subtracted.
 //!
 //! A subtree in which no rule can change the verdict is one Landlock rule. A directory on the way to
 //! a denied path gets none, since a Landlock rule holds for all beneath; its other entries are granted
 //! one by one. So the cost follows what is denied, not the size of the tree. What is granted is the
 //! object that was opened here: another at the same path later is another object. Source: landlock(7).
 
-use super::devices::{Place, Places};
 use super::fold;
+use super::places::{Place, Places};
 use crate::files::view::Grants;
 use crate::kernel::features::Missing;
 use crate::kernel::identity::{Origin, hold, identity};
 use crate::kernel::mounts::Mount;
 use crate::report::failure::Failure;
-use crate::rules::paths::{Cursor, Files, Names, Rules};
+use crate::rules::paths::{Cursor, Names, Rules};
 use landlock::{
-    ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset,
-    RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, Scope,
+    ABI, AccessFs, BitFlags, PathBeneath, RulesetCreated, RulesetCreatedAttr, RulesetError,
 };
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, Dir, FileType, Mode, OFlags};
@@ -28,7 +27,7 @@ use std::rc::Rc;
 
 /// The oldest kernel that can enforce every policy: before ABI 6 (Linux 6.12) nothing keeps the
 /// command from signalling processes outside.
-const REQUIRED: ABI = ABI::V6;
+pub(super) const REQUIRED: ABI = ABI::V6;
 
 /// Why there is no ruleset.
 #[derive(Debug, thiserror::Error)]
@@ -78,56 +77,6 @@ impl From<GrantError> for Failure {
     fn from(error: GrantError) -> Self {
         Self::Internal("platform", error.to_string())
     }
-}
-
-/// Compiles `rules`, those of `files`, into a ruleset for the command to enter; `restrict_network` also
-/// takes TCP away.
-///
-/// # Errors
-/// Returns the [`GrantError`] that names the path.
-pub(crate) fn compile(
-    files: &Files,
-    rules: &Rules,
-    mounts: &[Mount],
-    restrict_network: bool,
-) -> Result<(Grants, OwnedFd), GrantError> {
-    let mut builder = Builder {
-        ruleset: create(restrict_network).map_err(without)?,
-        grants: Grants::default(),
-        places: Places::among(mounts),
-        told: HashSet::new(),
-    };
-    let root =
-        open(fs::CWD, c"/").map_err(|source| GrantError::Walk { path: "/".into(), source })?;
-    let root = Rc::new(root);
-    builder.grants.unlistable = builder.grant(Kind::Read, rules, Rc::clone(&root))?;
-    builder.grants.brokers_writes = !builder.grant(Kind::Write, rules, root)?.is_empty();
-    builder.grant_devices(files, rules)?;
-    builder.grant_standard_streams()?;
-    let ruleset: Option<OwnedFd> = builder.ruleset.into();
-    let ruleset = ruleset
-        .ok_or_else(|| GrantError::Walk { path: "the ruleset".into(), source: Errno::OPNOTSUPP })?;
-    Ok((builder.grants, ruleset))
-}
-
-/// Why there is no ruleset: what the kernel lacks, if it is that.
-fn without(error: RulesetError) -> GrantError {
-    match Missing::find() {
-        Missing::Features(none) if none.is_empty() => GrantError::Ruleset(error),
-        missing => GrantError::Kernel(missing),
-    }
-}
-
-fn create(restrict_network: bool) -> Result<RulesetCreated, RulesetError> {
-    let mut ruleset = Ruleset::default()
-        .set_compatibility(CompatLevel::HardRequirement)
-        .handle_access(AccessFs::from_all(REQUIRED))?
-        .scope(Scope::Signal | Scope::AbstractUnixSocket)?;
-    if restrict_network {
-        // Nothing is granted: the broker makes the permitted connections itself.
-        ruleset = ruleset.handle_access(AccessNet::from_all(REQUIRED))?;
-    }
-    ruleset.create()
 }
 
 /// Which of the two verdicts is granted.
@@ -207,6 +156,32 @@ pub(super) struct Builder {
 }
 
 impl Builder {
+    /// Grants nothing yet.
+    pub(super) fn new(ruleset: RulesetCreated, mounts: &[Mount]) -> Self {
+        let places = Places::among(mounts);
+        Self { ruleset, grants: Grants::default(), places, told: HashSet::new() }
+    }
+
+    /// Grants the trees that `rules` allow, but for devices.
+    pub(super) fn grant_trees(&mut self, rules: &Rules) -> Result<(), GrantError> {
+        let root =
+            open(fs::CWD, c"/").map_err(|source| GrantError::Walk { path: "/".into(), source })?;
+        let root = Rc::new(root);
+        self.grants.unlistable = self.grant(Kind::Read, rules, Rc::clone(&root))?;
+        self.grants.brokers_writes = !self.grant(Kind::Write, rules, root)?.is_empty();
+        Ok(())
+    }
+
+    /// What was granted, and the ruleset that says so.
+    pub(super) fn finish(self) -> Result<(Grants, OwnedFd), GrantError> {
+        let ruleset: Option<OwnedFd> = self.ruleset.into();
+        let ruleset = ruleset.ok_or_else(|| GrantError::Walk {
+            path: "the ruleset".into(),
+            source: Errno::OPNOTSUPP,
+        })?;
+        Ok((self.grants, ruleset))
+    }
+
     /// Grants `kind` wherever `rules` allow it; returns the directories on the way to a denied path.
     fn grant(
         &mut self,

@@ -1,11 +1,13 @@
 //! From a resolved policy to what the kernel is given.
 
 pub(crate) mod datagrams;
-pub(crate) mod devices;
+mod devices;
 pub(crate) mod files;
 pub(crate) mod filter;
 mod fold;
 mod grants;
 mod hard_links;
+pub(crate) mod places;
 pub(crate) mod plan;
 pub(crate) mod protect;
+mod ruleset;

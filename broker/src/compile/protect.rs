@@ -2,8 +2,8 @@
 //! that enforce it, or one run could take the next one's sandbox away; and what of the system
 //! undoes every rule.
 
-use super::devices::DEVICES;
 use super::hard_links::{names_nearby, other_names};
+use super::places::DEVICES;
 use crate::kernel::mounts::Mount;
 use crate::policy::callers::Caller;
 use crate::policy::error::PolicyError;

@@ -6,7 +6,7 @@
 //! the target's. Sources: chmod(2), chown(2), utimensat(2), setxattr(2).
 
 use super::path;
-use crate::call::decode::{MetadataCall, RawChange, Subject};
+use crate::call::metadata::{MetadataCall, RawChange, Subject};
 use crate::kernel::object::Object;
 use crate::kernel::request::Confirmed;
 use crate::kernel::target::{Target, TargetAddress, TargetFd};

@@ -4,7 +4,7 @@ use super::child::Child;
 use super::load::Loaded;
 use super::scratch::Scratch;
 use crate::answer::answers::Judges;
-use crate::compile::{devices, filter, plan};
+use crate::compile::{filter, places, plan};
 use crate::domains::environment::{self, Change};
 use crate::domains::proxy::Proxy;
 use crate::domains::setup;
@@ -129,7 +129,7 @@ fn uses_network(network: &Network) -> bool {
 fn variant(policy: &Policy, unix: &UnixRules, mounts: &[Mount]) -> Variant {
     let (files, network) = (&policy.files, &policy.network);
     // Where devices lie beneath what may be written, the broker tells them from what is made there.
-    let report_reads = !files.deny_read.is_empty() || devices::lie_in(&files.allow_write, mounts);
+    let report_reads = !files.deny_read.is_empty() || places::lie_in(&files.allow_write, mounts);
     // Also to be refused by the proxy, which is no address that the policy gives.
     let connects = uses_network(network) || setup::refuses_all(network);
     let makes_sockets = connects && target::duplicates_are_refused();
