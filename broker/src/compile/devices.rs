@@ -8,8 +8,9 @@
 
 use super::grants::{Builder, GrantError, Kind};
 use super::places::{DEVICES, Place};
-use crate::files::{shared, terminals};
+use crate::files::terminals;
 use crate::kernel::identity::identity;
+use crate::rules::memory;
 use crate::rules::paths::{Access, Files, Rules};
 use landlock::{AccessFs, BitFlags};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -52,7 +53,7 @@ impl Builder {
         let Ok(object) = hold(path) else { return Ok(()) };
         let Ok(stat) = fs::fstat(&object) else { return Ok(()) };
         let is_directory = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
-        let access = match path.starts_with(shared::PLACE) {
+        let access = match path.starts_with(memory::PLACE) {
             true => Kind::Read.access(),
             false => AccessFs::ReadFile | AccessFs::ReadDir | AccessFs::IoctlDev,
         };

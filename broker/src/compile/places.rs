@@ -1,7 +1,7 @@
 //! Which directories hold devices, by what is mounted there. Pure. Sources: tty(4), pts(4).
 
-use crate::files::shared;
 use crate::kernel::mounts::Mount;
+use crate::rules::memory;
 use std::path::{Path, PathBuf};
 
 /// Where devices are, whatever is mounted there.
@@ -42,7 +42,7 @@ impl Places {
         let inside = |path: &Path| trees.iter().any(|tree| path != tree && path.starts_with(tree));
         let others = mounts.iter().filter(|mount| !mount.is_of_devices() && inside(&mount.point));
         // What others have there is theirs.
-        let others = others.filter(|mount| !mount.point.starts_with(shared::PLACE));
+        let others = others.filter(|mount| !mount.point.starts_with(memory::PLACE));
         let others = others.map(|mount| mount.point.clone()).collect();
         Self { trees, others }
     }

@@ -21,6 +21,7 @@ use crate::kernel::rights::Rights;
 use crate::kernel::target::Target;
 use crate::kernel::umask::Umask;
 use crate::report::denials::{Denial, Traps};
+use crate::rules::memory;
 use crate::rules::paths::Access;
 use common::trap::FileOperation;
 use rustix::fs::{FileType, Mode, OFlags};
@@ -66,7 +67,7 @@ impl Judge {
     /// access(2) is answered like that, although Landlock does not know it, because programs act on it.
     pub(crate) fn answer(&self, request: &Request<'_>, question: &Question) -> FileVerdict {
         let target = request.target();
-        let ask = || Ok(questions::ask(&self.view, target, question));
+        let ask = || Ok(questions::ask(&self.view, self.shared.as_deref(), target, question));
         match self.rights.with_those_of(target, ask) {
             Ok(Ok(answer)) => FileVerdict::Answer(answer.map(|()| Done::Nothing)),
             // This is about the broker.
@@ -216,7 +217,7 @@ impl Judge {
             _ => observe::look(request.target(), call),
         };
         if let Some(shared) = &self.shared
-            && looks.iter().any(|look| Shared::is_name(look.path()))
+            && looks.iter().any(|look| memory::name(look.path()).is_some())
             && let Some(answer) = self.judge_shared(shared, request, call)
         {
             return FileVerdict::Answer(answer);

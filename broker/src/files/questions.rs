@@ -4,13 +4,16 @@
 
 use super::observe;
 use super::path;
+use super::shared::Shared;
 use super::view::View;
 use super::walk::Lost;
 use crate::call::decode::Question;
 use crate::kernel::target::Target;
+use crate::rules::memory;
 use crate::rules::paths::Access;
 use rustix::fs::{self, AtFlags};
 use rustix::io::{self, Errno};
+use std::path::Path;
 
 /// Answers `question`.
 ///
@@ -18,6 +21,7 @@ use rustix::io::{self, Errno};
 /// Returns why the broker holds nothing to answer for.
 pub(super) fn ask(
     view: &View,
+    shared: Option<&Shared>,
     target: Target,
     question: &Question,
 ) -> Result<io::Result<()>, Lost> {
@@ -29,7 +33,10 @@ pub(super) fn ask(
     let path = target.read_path(spot.path)?;
     let follow = !flags.contains(AtFlags::SYMLINK_NOFOLLOW);
     let empty = flags.contains(AtFlags::EMPTY_PATH);
-    let object = path::resolve(target, spot.directory, &path, follow, empty)?;
+    let object = match shared.and_then(|shared| shared.find(&path)) {
+        Some(found) => found?,
+        None => path::resolve(target, spot.directory, &path, follow, empty)?,
+    };
     if let Err(errno) = object.access(asked, flags & AtFlags::EACCESS) {
         return Ok(Err(errno));
     }
@@ -38,6 +45,10 @@ pub(super) fn ask(
         write: asked.contains(fs::Access::WRITE_OK),
     };
     let is_denied = view.denies_object(object.identity(), wanted)
-        || observe::denied(&object, wanted, view).is_some();
+        || match shared.filter(|_| object.path().is_ok_and(|path| path == Path::new(memory::PLACE)))
+        {
+            Some(shared) => !view.rules.access(shared.path()).covers(wanted),
+            None => observe::denied(&object, wanted, view).is_some(),
+        };
     Ok(if is_denied { Err(Errno::ACCESS) } else { Ok(()) })
 }

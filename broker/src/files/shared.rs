@@ -18,6 +18,7 @@ use crate::call::decode::{Creation, FileCall};
 use crate::call::how::OpenHow;
 use crate::kernel::object::Object;
 use crate::kernel::target::Target;
+use crate::rules::memory::{OF_RUNS, PLACE, name};
 use rustix::fd::OwnedFd;
 use rustix::fs::{self, FileType, Mode, OFlags};
 use rustix::io::{self, Errno};
@@ -27,10 +28,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Where the C library has such objects.
-pub(crate) const PLACE: &str = "/dev/shm";
-/// How the names of directories of runs begin.
-pub(crate) const OF_RUNS: &[u8] = b"landstrip-";
 /// Most symbolic links at a time.
 const LINKS_MAX: usize = 1024;
 
@@ -64,9 +61,14 @@ impl Shared {
         Ok(Self { path: path.to_owned(), directory, links: Mutex::default() })
     }
 
-    /// Whether `path`, as a call has it, is the name of an entry of /dev/shm.
-    pub(crate) fn is_name(path: &[u8]) -> bool {
-        name(path).is_some()
+    /// Where the command's own are.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The object that `path` names, if it is the name of one.
+    pub(super) fn find(&self, path: &[u8]) -> Option<io::Result<Object>> {
+        name(path).map(|name| self.hold(&name.to_vec()))
     }
 
     /// What `call` names there; none if that is nothing, or if it makes what is no shared memory. Only the
@@ -212,36 +214,4 @@ impl Shared {
 
 fn place(name: &Name) -> PathBuf {
     Path::new(PLACE).join(OsStr::from_bytes(name))
-}
-
-/// The entry of /dev/shm that `path` names by its text.
-fn name(path: &[u8]) -> Option<&[u8]> {
-    let name = path.strip_prefix(b"/dev/shm/")?;
-    let start = name.iter().position(|&byte| byte != b'/')?;
-    let name = &name[start..];
-    let is_one = !name.contains(&b'/') && name != b"." && name != b"..";
-    is_one.then_some(name)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_entry_is_known_by_its_text() {
-        let cases: [(&[u8], Option<&[u8]>); 9] = [
-            (b"/dev/shm/x", Some(b"x")),
-            (b"/dev/shm//sem.x", Some(b"sem.x")),
-            (b"/dev/shm/", None),
-            (b"/dev/shm", None),
-            (b"/dev/shm/..", None),
-            (b"/dev/shm/.", None),
-            (b"/dev/shm/x/y", None),
-            (b"/dev/shmx", None),
-            (b"x", None),
-        ];
-        for (path, expected) in cases {
-            assert_eq!(name(path), expected, "{}", String::from_utf8_lossy(path));
-        }
-    }
 }

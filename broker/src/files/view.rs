@@ -5,9 +5,9 @@
 //! be changed, the broker changes for the command: entries of the directories on the way to a denied
 //! path, and what is made in them later.
 
-use super::shared;
 use crate::kernel::identity::{Identity, Origin, identity_of};
 use crate::kernel::object::Object;
+use crate::rules::memory;
 use crate::rules::paths::{Access, Cursor, Rules};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::FileType;
@@ -109,7 +109,7 @@ impl View {
 
     /// Whether `path` is shared memory that the policy does not name.
     fn is_memory_of_others(&self, path: &Path) -> bool {
-        let is_inside = path.starts_with(shared::PLACE) && path != Path::new(shared::PLACE);
+        let is_inside = path.starts_with(memory::PLACE) && path != Path::new(memory::PLACE);
         is_inside && !covers(&self.grants.devices, path)
     }
 

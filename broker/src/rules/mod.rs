@@ -1,6 +1,7 @@
 //! What the policy says, as matchers: pure, asked by the launch and by every verdict.
 
 pub(crate) mod address;
+pub(crate) mod memory;
 pub(crate) mod paths;
 pub(crate) mod pattern;
 pub(crate) mod socket;

@@ -4,12 +4,12 @@
 //! is gone, and by that a later run knows what to remove.
 
 use super::removal;
-use crate::files::shared;
 use crate::kernel::identity::{Identity, identity_of};
 use crate::policy::resolve::Policy;
 use crate::report::denials::Traps;
 use crate::report::errno::strerror;
 use crate::report::failure::Failure;
+use crate::rules::memory;
 use crate::rules::paths::covers;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{self, AtFlags, Dir, FileType, FlockOperation, Mode, OFlags};
@@ -66,7 +66,7 @@ impl Scratch {
     /// Makes one for shared memory of the command's own, unless `policy` says itself what may be done with
     /// that, and lets it be written. Where there can be none, there is no shared memory.
     pub(super) fn for_shared_memory(policy: &mut Policy) -> Option<Self> {
-        let place = Path::new(shared::PLACE);
+        let place = Path::new(memory::PLACE);
         let files = &mut policy.files;
         let is_named = |path: &PathBuf| path.starts_with(place);
         if files.allow_read.iter().any(is_named)

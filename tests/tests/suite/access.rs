@@ -66,6 +66,25 @@ fn asking_is_no_denial() {
     assert!(!sandbox.sh(&format!("echo x > {outside}/file")).reports_of("Filesystem").is_empty());
 }
 
+#[test]
+fn shared_memory_can_be_made_where_it_is_asked_for() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        let script = "import os\nfrom multiprocessing import shared_memory as m\n\
+                      s = m.SharedMemory(create=True, size=1)\nprint(os.access('/dev/shm', os.W_OK), \
+                      os.access('/dev/shm/' + s.name, os.W_OK), os.access('/dev/shm/none', os.F_OK))\n\
+                      s.close(); s.unlink()";
+        for outcome in [
+            sandbox.run(["/usr/bin/python3", "-c", script]),
+            sandbox.run_outside(["/usr/bin/python3", "-c", script]),
+        ] {
+            assert_eq!(outcome.succeeds().stdout.trim(), "True True False", "{user:?}");
+        }
+        let denying = Sandbox::of(user).deny_write("/dev/shm");
+        denying.sh("test -w /dev/shm").fails();
+    });
+}
+
 /// The compiler driver asks where it may write, and aborts if what it was told is not so.
 #[test]
 fn the_compiler_builds_where_only_the_working_directory_may_be_written() {
