@@ -134,6 +134,10 @@ impl Drop for Scratch {
     fn drop(&mut self) {
         // Nothing of the command runs any more. What it moved elsewhere is not ours to remove.
         let mut no_limit = usize::MAX;
+        if self.path != self.held.path {
+            // Else it goes with the rest.
+            let _ = remove_if_empty(&self.path);
+        }
         if let Err(errno) = self.held.remove(&mut no_limit) {
             let path = self.path().display();
             let message = format!("cannot remove all of {path}: {}", strerror(errno));
@@ -171,9 +175,17 @@ impl RunDirectory {
         if !self.is_in_place() {
             return Ok(());
         }
+        // Most runs leave nothing in it.
+        if remove_if_empty(&self.path).is_ok() {
+            return Ok(());
+        }
         removal::empty(self.directory.as_fd(), left)?;
-        fs::unlinkat(fs::CWD, &self.path, AtFlags::REMOVEDIR)
+        remove_if_empty(&self.path)
     }
+}
+
+fn remove_if_empty(directory: &Path) -> io::Result<()> {
+    fs::unlinkat(fs::CWD, directory, AtFlags::REMOVEDIR)
 }
 
 /// Removes some of the directories that killed runs of this user left in `parent`.
