@@ -5,14 +5,14 @@
 //!
 //! # The rooms
 //!
-//! A room is a folder of a subject. Each imports only from those above it in this list, which a test
+//! A room is a folder of a subject, or one file. Each imports only from those above it in this list, which a test
 //! holds; data walks one way, down the list at launch, and through [`call`], [`ipc`],
 //! [`files`] or [`sockets`] to [`answer`] for each call.
 //!
 //! | room | what it owns | what it never does |
 //! |---|---|---|
 //! | [`rules`] | the matchers: paths, patterns, addresses, kinds of sockets | see a file system |
-//! | [`kernel`] | the notifications, the target's memory, descriptors and credentials, objects held; all unsafe code | know policy or reports |
+//! | [`kernel`] | the notifications, the target's memory, descriptors and credentials, objects held; nearly all unsafe code | know policy or reports |
 //! | [`policy`] | from policy files to a resolved policy; [`policy::keys`] is the one table of keys | act |
 //! | [`cli`] | options and the help | read a policy |
 //! | [`report`] | denials, where they go, and why landstrip gave up | decide |
@@ -22,11 +22,14 @@
 //! | [`sockets`] | verdicts on addresses; connects, binds and messages made for the command | answer |
 //! | [`compile`] | the Landlock ruleset, the view, the plan; what is protected whatever the policy says | serve |
 //! | [`domains`] | the broker's side of `landstrip-proxy` | speak HTTP or SOCKS |
-//! | [`answer`] | the threads, and the only place from which answers leave | judge |
-//! | [`session`] | the story of a run; [`session::sandbox`] tells it: load, protect, compile, launch, serve, report | |
+//! | [`answer`] | the threads, what registers decide, and the only place from which answers leave | follow a path or an address |
+//! | [`session`] | the story of a run; [`session::sandbox`] tells it: load, protect, compile, launch, serve, report | look at a call |
 //!
 //! The filter is a crate of its own, `landstrip-filter` in `broker/filter`, with one table of what happens
-//! to every system call and why; the build script compiles it for each kind of policy.
+//! to every system call and why (`table/`, from which `man/system-calls.md` comes) and one of its numbers an
+//! architecture (`arch/`); the build script compiles it for each kind of policy. The crate `common` has the
+//! wire between the programs and the line of a report; `launcher` becomes the command, `proxy` filters
+//! domains. A policy that needs no broker, inside another sandbox, has a filter that asks nobody.
 //!
 //! # Who decides
 //!
@@ -51,15 +54,17 @@
 //! - [`call::decode::Call`] sorts each call by what decides it. One that **memory** decides
 //!   ([`call::decode::MemoryCall`]: addresses, messages, metadata) has verdicts without a way to continue: it
 //!   is performed on the broker's own copy, or refused.
-//! - One that **registers** decide can: nothing changes the registers of a thread that waits
-//!   ([`call::decode::RegisterVerdict`]).
+//! - One that **registers** decide, with what the broker itself knows of the number in them (an object that
+//!   the sandbox made, a thread of the caller's own process), can: nothing changes the registers of a thread
+//!   that waits ([`call::decode::RegisterVerdict`]). Why the number cannot come to mean another object is
+//!   argued beside each, in [`answer::answers`] and [`ipc`].
 //! - A call on **files** can only with a word for what Landlock is relied on ([`files::verdict::Relied`]):
 //!
 //! | relied on | why it is safe, though the path may change after the look |
 //! |---|---|
-//! | `Alone` | the policy has nothing that Landlock does not know, or it is an object that the broker cannot open for another |
+//! | `Alone` | the only judge of such calls under this policy, as of reads where nothing is denied inside of what may be written, or of such objects: devices, proc(5), what has no name |
 //! | `Granted` | Landlock grants no more than the rules allow; what the path leads to by then, it judges |
-//! | `DeniedAnyway` | Landlock was told nothing of it, and refuses; so it does wherever the path leads by then, unless that is allowed |
+//! | `DeniedAnyway` | Landlock was told nothing of it, or not by this name, and refuses; so it does wherever the path leads by then, unless that is allowed |
 //! | `Futile` | the kernel refuses such arguments; should they be others by then, Landlock judges |
 //! | `Question` | the call only asks (access(2)), and gives no right by the answer |
 //! | `OutOfSight` | the broker cannot look as the target would; Landlock grants what it was told at launch |
@@ -76,18 +81,21 @@
 //!
 //! # The life of an openat
 //!
-//! 1. The filter allows it if the policy denies no reads and the flags, a register, ask for reading only;
-//!    else it notifies.
+//! 1. The filter allows it for O_PATH, and, if the policy denies no reads, where the flags, a register, ask
+//!    for reading only and not as shm_open(3) does; else it notifies.
 //! 2. [`answer::crew`]: the thread whose turn it is receives it; [`call::decode`] makes it a
 //!    [`call::decode::FileCall::Open`] with a [`call::how::OpenHow`].
-//! 3. [`answer::answers`] hands it to [`files::judge::Judge::judge`]. If Landlock knows all of this policy's
-//!    rules, it is let through and only looked at for the report ([`files::observe`]).
+//! 3. [`answer::answers`] hands it to [`files::judge::Judge::judge`]. What names shared memory is done in the
+//!    directory of the run's own ([`files::shared`]). If Landlock knows all of this policy's rules, the rest is
+//!    let through and looked at for the report ([`files::observe`]), but for a directory, a terminal or a
+//!    replaced file that the rules let be opened and Landlock does not know.
 //! 4. Else the path is copied and followed for the target ([`files::path`]; [`files::walk`] where proc(5) is
-//!    concerned), and what is there is held: an object (O_PATH), or the directory that it would be made in.
-//!    `files/opens.rs` asks the view about the names of what is held.
+//!    concerned; `files/open.rs` for both), and what is there is held: an object (O_PATH), or the directory
+//!    that it would be made in. `files/opens.rs` asks the view about the names of what is held: for reading
+//!    where Landlock lets too much be read, with a verdict that cannot continue; else for writing.
 //! 5. The verdict is a word for Landlock, or a [`files::task::Task`]: open, create, truncate, refuse.
 //! 6. A task is performed once the target is confirmed to wait still, with the target's rights
-//!    ([`kernel::rights`]), on what is held: whatever the path names meanwhile does not matter. A file that another
+//!    ([`kernel::rights`]), as the path was followed, on what is held: whatever the path names meanwhile does not matter. A file that another
 //!    thread made first sends it back to step 4.
 //! 7. [`answer::answers`] puts the descriptor into the target, or says the error, or lets the call through and
 //!    has [`files::observe`] report what Landlock refused.
