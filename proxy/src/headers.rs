@@ -43,14 +43,23 @@ pub(crate) fn strip_hop_by_hop(headers: &mut HeaderMap) {
     }
 }
 
-/// The protocol that the message asks to switch to.
+/// The protocol that the message asks to switch to. Another version of HTTP, or TLS, is none: there
+/// names could be asked for that nobody compares.
 pub(crate) fn requested_upgrade(headers: &HeaderMap) -> Option<HeaderValue> {
     let asks = headers.get_all(header::CONNECTION).iter().any(|value| {
         value.to_str().is_ok_and(|text| {
             text.split(',').any(|word| word.trim().eq_ignore_ascii_case("upgrade"))
         })
     });
-    headers.get(header::UPGRADE).filter(|_| asks).cloned()
+    let is_compared = |value: &&HeaderValue| {
+        value.to_str().is_ok_and(|text| {
+            text.split(',').all(|protocol| {
+                let name = protocol.split('/').next().unwrap_or_default().trim();
+                !["h2c", "h2", "HTTP", "TLS"].iter().any(|none| name.eq_ignore_ascii_case(none))
+            })
+        })
+    };
+    headers.get(header::UPGRADE).filter(|_| asks).filter(is_compared).cloned()
 }
 
 /// Asks for `protocol`, or agrees to it.

@@ -62,7 +62,8 @@ impl OpeningReader {
                 b'\n' => return of_line(line.strip_suffix(b"\r").unwrap_or(line)),
                 // Not in a request; some server may have read one before it.
                 0..=8 | 11..=12 | 14..=31 | 127 => {
-                    return if is_request(line) { Opening::Http } else { Opening::Other };
+                    let may_be_one = is_request(line) || begins_like_request(line, byte);
+                    return if may_be_one { Opening::Http } else { Opening::Other };
                 }
                 // Nobody reads such a request; it is refused as one.
                 _ if line.len() >= LINE_MAX => return Opening::Http,
@@ -72,28 +73,39 @@ impl OpeningReader {
         let line = &stream[self.start..];
         let method = line.split(|byte| b" \t\r".contains(byte)).next().unwrap_or(line);
         // That of no request that a server takes.
-        let is_method = |byte: &u8| byte.is_ascii_alphabetic() || b"-_.".contains(byte);
-        let is_prefix = line.starts_with(SSH) || SSH.starts_with(line);
-        let may_be_ssh = is_prefix && line.len() < SSH_LINE_MAX;
-        if may_be_ssh || method.len() <= METHOD_MAX && method.iter().all(is_method) {
-            return Opening::Incomplete;
-        }
-        Opening::Other
+        if method.iter().all(is_token) { Opening::Incomplete } else { Opening::Other }
     }
 }
 
 const SSH: &[u8] = b"SSH-2.0-";
-/// Longest method: the longest of the registry has 17 bytes.
-const METHOD_MAX: usize = 32;
+
+/// A byte of a token, as methods are (RFC 9110 section 5.6.2).
+fn is_token(byte: &u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte)
+}
+
+/// Whether `line` is a method with something behind it, or with a byte that some servers take for a blank.
+fn begins_like_request(line: &[u8], next: u8) -> bool {
+    // A request of git's own protocol, in which a NUL follows the path (gitprotocol-pack(5)).
+    if line.get(4..8) == Some(b"git-") {
+        return false;
+    }
+    let blank = line.iter().position(|byte| b" \t".contains(byte));
+    let is_blank = matches!(next, b'\x0b' | b'\x0c');
+    let method = &line[..blank.unwrap_or(line.len())];
+    (blank.is_some() || is_blank) && !method.is_empty() && method.iter().all(is_token)
+}
 
 fn of_line(line: &[u8]) -> Opening {
-    if line.starts_with(SSH) && line.len() > SSH.len() && line.len() < SSH_LINE_MAX {
-        return Opening::Ssh;
-    }
     if line == b"PRI * HTTP/2.0" {
         return Opening::Http2;
     }
-    if is_request(line) { Opening::Http } else { Opening::Other }
+    // Before ssh, the identification of which is a method, too.
+    if is_request(line) {
+        return Opening::Http;
+    }
+    let is_ssh = line.starts_with(SSH) && line.len() > SSH.len() && line.len() < SSH_LINE_MAX;
+    if is_ssh { Opening::Ssh } else { Opening::Other }
 }
 
 /// A server may take less than what RFC 9112 calls a request line; what cannot be understood here is
@@ -117,9 +129,15 @@ mod tests {
             (b"ODD-method  /  http/1.0\r\n", Opening::Http),
             (b"PRI * HTTP/2.0\r\n\r\nSM", Opening::Http2),
             (b"GET / HTTP/1.1\rHost: a\0", Opening::Http),
+            (b"SSH-2.0- / HTTP/1.1\r\n", Opening::Http),
+            (b"A1", Opening::Incomplete),
+            (b"A1!~ / HTTP/1.1\r\n", Opening::Http),
+            (b"GET /\x01 HTTP/1.1\r\n", Opening::Http),
+            (b"GET\x0b/vt\x0bHTTP/1.1\r\n", Opening::Http),
             (b"GET /\r\n", Opening::Other),
             (b"EHLO me\r\n", Opening::Other),
-            (b"*1\r", Opening::Other),
+            (b"*1\r", Opening::Incomplete),
+            (b"*1\r\n$4\r\nPING\r\n", Opening::Other),
             (b"\0\0\0\x08", Opening::Other),
             (b"0032git-upload-pack /a\0", Opening::Other),
             (b"SSH-2.0-", Opening::Incomplete),

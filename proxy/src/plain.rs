@@ -49,10 +49,10 @@ async fn pass_on(
     slot: Slot,
 ) -> Result<Response<Body>, Failure> {
     headers::check_framing(request.headers())?;
-    let named = [
-        request.uri().authority().map(|authority| authority.as_str()),
-        request.headers().get(header::HOST).and_then(|value| value.to_str().ok()),
-    ];
+    let host_field = request.headers().get(header::HOST).map(|value| value.to_str());
+    let host_field =
+        host_field.transpose().map_err(|_| Failure::Bad("the Host field is not a name"))?;
+    let named = [request.uri().authority().map(|authority| authority.as_str()), host_field];
     // HTTP/1.0 may name none: then it is for whatever the tunnel leads to.
     for text in named.into_iter().flatten().filter(|text| !text.is_empty()) {
         let (name, _) = common::domain::split_port(text);

@@ -25,6 +25,10 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+/// How often the sandbox's own sockets are looked for: a list of children lacks some while others end
+/// (proc_tid_children(5)), and one of sockets while others are made.
+const SEARCHES: usize = 8;
+
 /// Judges the addresses of one sandbox.
 #[derive(Debug)]
 pub(crate) struct Judge {
@@ -142,7 +146,11 @@ impl Judge {
 
     /// Whether a socket has its path by right: not so where the command may change entries, and may have
     /// moved or linked somebody's socket there. It was there at launch, or the sandbox has it, or it was
-    /// bound to a path that is permitted. A file to which nothing is bound leads nowhere.
+    /// bound to a path that is permitted. A file to which nothing is bound leads nowhere, or to a socket of
+    /// another network namespace.
+    ///
+    /// # Errors
+    /// Returns [`Errno::CONNREFUSED`] if nothing is bound to it here, or what sock_diag(7) returns.
     fn is_in_its_place(&self, peer: &Peer) -> io::Result<bool> {
         let unix = &self.rules.unix;
         let (Some(directory), Some(name)) = (peer.name().parent(), peer.name().file_name()) else {
@@ -152,7 +160,6 @@ impl Judge {
         if unix.all || unix.known.contains_key(&peer.identity()) || !may_be_moved() {
             return Ok(true);
         }
-        let bound = bound::to_inode(peer.identity().1)?;
         let by_name = |name: &[u8]| {
             let path = Path::new(OsStr::from_bytes(name));
             let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else {
@@ -161,15 +168,26 @@ impl Judge {
             let directory = directory.canonicalize().ok().filter(|_| path.is_absolute());
             directory.is_some_and(|directory| unix.permit(&directory.join(name)))
         };
-        if bound.iter().all(|bound| by_name(&bound.name)) {
-            return Ok(true);
+        let mut is_bound = false;
+        for _ in 0..SEARCHES {
+            let bound = bound::to_inode(peer.identity().1)?;
+            if bound.is_empty() {
+                continue;
+            }
+            is_bound = true;
+            if bound.iter().all(|bound| by_name(&bound.name)) {
+                return Ok(true);
+            }
+            let mut own = HashSet::new();
+            holders::each_socket(|_, _, number| {
+                own.insert(number);
+                ControlFlow::Continue(())
+            });
+            if bound.iter().all(|bound| own.contains(&bound.number) || by_name(&bound.name)) {
+                return Ok(true);
+            }
         }
-        let mut own = HashSet::new();
-        holders::each_socket(|_, _, number| {
-            own.insert(number);
-            ControlFlow::Continue(())
-        });
-        Ok(bound.iter().all(|bound| own.contains(&bound.number) || by_name(&bound.name)))
+        if is_bound { Ok(false) } else { Err(Errno::CONNREFUSED) }
     }
 
     /// The socket of the sandbox that listens on `address`.
