@@ -52,9 +52,6 @@ impl Judges {
     /// Removes what is left of the memory that the command shared, for good.
     pub(crate) fn remove_shared_memory(&self) {
         self.objects.remove();
-        if let Some(shared) = &self.shared {
-            shared.retract_all();
-        }
     }
 }
 

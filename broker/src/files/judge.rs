@@ -124,11 +124,7 @@ impl Judge {
         let done = self.rights.with_those_of(target, || {
             let Some(named) = Shared::named(target, call) else { return Ok(None) };
             let judge = || shared.judge(&self.view, target, call, &named).map_err(Err);
-            let done = self.perform(request, judge, |done| done);
-            if done.is_ok() {
-                shared.note(call, named);
-            }
-            Ok(Some(done))
+            Ok(Some(self.perform(request, judge, |done| done)))
         });
         done.ok().flatten()
     }

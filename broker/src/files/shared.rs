@@ -7,8 +7,9 @@
 //! nothing: whatever it says, it leads to an object of the sandbox.
 //!
 //! The C library opens such objects without following symbolic links, which the filter notifies even if
-//! they are to be read only. What a program makes there by open(2) itself, it may open by that again, to
-//! read it, which nobody is asked for: that gets a symbolic link in /dev/shm, as far as the name is free.
+//! they are to be read only. Another open for reading only is notified where something is denied for
+//! reading, and else finds nothing. A symbolic link in /dev/shm would mend that, and lead whoever finds it
+//! outside to where the command wants.
 
 use super::entry::Entry;
 use super::opens;
@@ -22,22 +23,15 @@ use crate::rules::memory::{OF_RUNS, PLACE, name};
 use rustix::fd::OwnedFd;
 use rustix::fs::{self, FileType, Mode, OFlags};
 use rustix::io::{self, Errno};
-use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
-/// Most symbolic links at a time.
-const LINKS_MAX: usize = 1024;
 
 /// The objects of one sandbox.
 #[derive(Debug)]
 pub(crate) struct Shared {
     path: PathBuf,
     directory: OwnedFd,
-    /// The names that have a link in /dev/shm.
-    links: Mutex<HashSet<Name>>,
 }
 
 /// The name of an entry of /dev/shm.
@@ -58,7 +52,7 @@ impl Shared {
     pub(crate) fn of(path: &Path) -> io::Result<Self> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let directory = fs::open(path, flags, Mode::empty())?;
-        Ok(Self { path: path.to_owned(), directory, links: Mutex::default() })
+        Ok(Self { path: path.to_owned(), directory })
     }
 
     /// Where the command's own are.
@@ -152,66 +146,4 @@ impl Shared {
         let directory = self.directory.try_clone().map_err(|_| Errno::MFILE)?;
         Ok(Entry::of_own(Object::of(directory)?, &self.path, name.clone()))
     }
-
-    /// Has the links in /dev/shm follow a call that was done.
-    pub(crate) fn note(&self, call: &FileCall, named: Named) {
-        let Some(name) = named.first else { return };
-        match (*call, named.second) {
-            (FileCall::Open(_, how), _)
-                if how.flags.contains(OFlags::CREATE) && !how.flags.contains(OFlags::NOFOLLOW) =>
-            {
-                self.publish(name);
-            }
-            (FileCall::Remove(..), _) => {
-                self.retract(&name);
-            }
-            (FileCall::Rename(..), Some(new)) if self.retract(&name) => self.publish(new),
-            _ => {}
-        }
-    }
-
-    fn publish(&self, name: Name) {
-        let mut links = self.links();
-        let is_new = links.len() < LINKS_MAX && !links.contains(&name);
-        if is_new && fs::symlink(self.target(&name), place(&name)).is_ok() {
-            links.insert(name);
-        }
-    }
-
-    fn retract(&self, name: &Name) -> bool {
-        let mut links = self.links();
-        let was_there = links.remove(name);
-        if was_there {
-            self.unlink(name);
-        }
-        was_there
-    }
-
-    /// Removes all links.
-    pub(crate) fn retract_all(&self) {
-        for name in self.links().drain() {
-            self.unlink(&name);
-        }
-    }
-
-    /// Somebody else's is left alone.
-    fn unlink(&self, name: &Name) {
-        let place = place(name);
-        let text = fs::readlink(&place, Vec::new()).map(std::ffi::CString::into_bytes);
-        if text.is_ok_and(|text| text == self.target(name).as_os_str().as_bytes()) {
-            let _ = fs::unlink(&place);
-        }
-    }
-
-    fn target(&self, name: &Name) -> PathBuf {
-        self.path.join(OsStr::from_bytes(name))
-    }
-
-    fn links(&self) -> MutexGuard<'_, HashSet<Name>> {
-        self.links.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-fn place(name: &Name) -> PathBuf {
-    Path::new(PLACE).join(OsStr::from_bytes(name))
 }

@@ -429,7 +429,6 @@ print(met)",
         move || {
             let mut lost = 0;
             while !over.load(Ordering::Relaxed) {
-                // A link of the sandbox's can be there for a moment.
                 let mut made = fs::OpenOptions::new();
                 if let Ok(mut file) = made.write(true).create_new(true).open(&path) {
                     file.write_all(b"secret").unwrap();

@@ -114,7 +114,6 @@ fn a_refused_socket_is_reported_with_its_path() {
 /// A socket that passes credentials gets an abstract name when it connects, whether somebody is there or
 /// not.
 const AUTOBOUND_SERVER: &str = "
-stale = socket.socket(socket.AF_UNIX); stale.bind(sys.argv[1]); stale.listen(); stale.close()
 s = socket.socket(socket.AF_UNIX)
 s.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
 try: s.connect(sys.argv[1])
@@ -138,6 +137,9 @@ fn a_socket_that_was_given_an_abstract_name_does_not_listen() {
             }
         };
         let import = "import socket, sys";
+        // Left by a server that has ended: there at launch, and so in its place by right.
+        let leave = "s = socket.socket(socket.AF_UNIX); s.bind(sys.argv[1]); s.listen()";
+        let leave = ["python3", "-c", &format!("{import}\n{leave}"), "stale"];
         let script = ["python3", "-c", &format!("{import}{AUTOBOUND_SERVER}"), "stale"];
         for sandbox in [
             base(),
@@ -145,11 +147,14 @@ fn a_socket_that_was_given_an_abstract_name_does_not_listen() {
             base().allow_local_binding(),
             Sandbox::of(user).allow_write(".").allow_all_unix_sockets(),
         ] {
+            sandbox.run_outside(leave).succeeds();
             let inside = sandbox.run(script);
             assert_eq!(inside.stdout, "bytes\n13\nserved\n", "{inside:#?}");
             clean(&sandbox);
         }
-        let outside = base().run_outside(script);
+        let native = base();
+        native.run_outside(leave).succeeds();
+        let outside = native.run_outside(script);
         assert_eq!(outside.stdout, "bytes\nlistens\nserved\n", "{outside:#?}");
     });
 }
