@@ -352,7 +352,10 @@ fn a_killed_landstrip_leaves_nothing_running() {
                 sandbox.spawn_outside(if kills_group { words } else { words.split_off(2) });
             running.expect("ready");
             for name in ["daemon", "orphan", "command"] {
-                assert!(is_growing(&sandbox, name), "{name} runs while landstrip does");
+                assert!(
+                    eventually(|| is_growing(&sandbox, name)),
+                    "{name} runs while landstrip does"
+                );
             }
             let pid = running.pid().cast_signed();
             if kills_group {
@@ -366,7 +369,7 @@ fn a_killed_landstrip_leaves_nothing_running() {
             }
             running.wait();
             for name in ["daemon", "orphan", "command"] {
-                assert!(!is_growing(&sandbox, name), "{name} outlived landstrip");
+                assert!(eventually(|| !is_growing(&sandbox, name)), "{name} outlived landstrip");
             }
         }
     });
