@@ -48,13 +48,6 @@ pub(crate) struct Judges {
     pub(crate) shared: Option<Arc<Shared>>,
 }
 
-impl Judges {
-    /// Removes what is left of the memory that the command shared, for good.
-    pub(crate) fn remove_shared_memory(&self) {
-        self.objects.remove();
-    }
-}
-
 /// Answers the calls of one sandbox.
 #[derive(Debug)]
 pub(crate) struct Answerer {

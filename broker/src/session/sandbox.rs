@@ -47,7 +47,7 @@ pub(crate) fn run(
     let status = run::until_end(child, tool, family, &judges, &traps, &scratches);
     // Also of a command that could not be served to its end: before its directory is removed.
     let nothing_left = family.end();
-    judges.remove_shared_memory();
+    judges.objects.remove();
     let status = status?;
     traps.print(status != 0, |denials| suggest(denials, &caller, &policy, written));
     nothing_left.then_some(status).ok_or_else(Failure::left_behind)
