@@ -94,7 +94,7 @@ impl AsFd for Signals {
 
 /// Whether the broker is the leader of its session, as under tmux, sshd or an editor's terminal.
 fn leads_session() -> bool {
-    rustix::process::getsid(None) == Ok(rustix::process::getpid())
+    nix::unistd::getsid(None) == Ok(nix::unistd::getpid())
 }
 
 fn errno(errno: nix::errno::Errno) -> Errno {

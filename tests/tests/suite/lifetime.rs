@@ -283,6 +283,15 @@ fn a_session_of_another_pid_namespace_has_its_terminal() {
     terminal.type_in("typed\n");
     terminal.expect("\ngot=typed");
     terminal.expect("$ ");
+    // What asks for the session: see `leads_session` in signals.rs of the broker.
+    sandbox.file(
+        "work/forward.sh",
+        "$L -- sh -c 'trap \"exit 9\" HUP; echo > ready; while :; do sleep 0.02; done' &\n\
+         until [ -e ready ]; do sleep 0.02; done\n\
+         kill -HUP $!; wait $!; echo status=$?\n",
+    );
+    terminal.type_in("unshare --pid --fork --mount-proc sh forward.sh\n");
+    terminal.expect("\nstatus=9");
 }
 
 #[test]
