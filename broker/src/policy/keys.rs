@@ -1,6 +1,6 @@
 //! The keys of a policy, in one table: where each stands, what its value is and where that goes, what the
-//! manual says of it. Known keys, parsing, merging, suggestions and the lists of landstrip-policy(5) come from
-//! here. A key is added to [`Written`] and to [`KEYS`], and gets its meaning where policies are resolved.
+//! manual says of it. Known keys, parsing, merging, suggestions, the lists of landstrip-policy(5) and the JSON
+//! Schema for editors come from here. A key is added to [`Written`] and to [`KEYS`], and gets its meaning where policies are resolved.
 //!
 //! A key that would add protection which is not built is an error, because ignoring it would run the command
 //! with less than was written. A key that only relaxes, or concerns another platform or another program's
@@ -57,7 +57,7 @@ pub(crate) struct Key {
     pub(crate) path: &'static str,
     pub(crate) value: Value,
     /// What the manual says of it, in a line; nothing of those without a meaning.
-    #[cfg_attr(not(test), allow(dead_code, reason = "for the manual, which a test compares"))]
+    #[cfg_attr(not(test), allow(dead_code, reason = "for what is generated, which tests compare"))]
     pub(crate) summary: &'static str,
 }
 
@@ -74,13 +74,15 @@ pub(crate) enum Value {
     Switch(fn(&mut Written) -> &mut Option<bool>),
     /// A port; of several policies the last counts.
     Port(fn(&mut Written) -> &mut Option<u16>),
+    /// For editors, and accepted without a word.
+    Note,
     /// Accepted without effect: it relaxes, names another program, or concerns another platform.
     Ignored,
     /// An error unless null: without it the command would be less confined than written.
     NotBuilt(&'static str),
 }
 
-use Value::{Choice, Ignored, List, NotBuilt, Port, Settings, Switch};
+use Value::{Choice, Ignored, List, NotBuilt, Note, Port, Settings, Switch};
 
 const fn key(path: &'static str, value: Value, summary: &'static str) -> Key {
     Key { path, value, summary }
@@ -99,6 +101,7 @@ const UPSTREAM: &str = "not built; name the upstream proxy in HTTP_PROXY and SOC
 
 /// Every key, in the order of the manual.
 pub(crate) static KEYS: &[Key] = &[
+    key("$schema", Note, "the JSON Schema of policies, for editors; nothing is read from there"),
     key(
         "extends",
         List(|w| &mut w.extends),
@@ -187,7 +190,6 @@ pub(crate) static KEYS: &[Key] = &[
     not_built("network.mitmProxy", "routing domains through an inspecting proxy is not built"),
     not_built("network.parentProxy", UPSTREAM),
     not_built("network.tlsTerminate", "inspecting TLS is not built"),
-    ignored("$schema"),
     ignored("allowAppleEvents"),
     ignored("allowPty"),
     ignored("bwrapPath"),
@@ -216,7 +218,7 @@ pub(crate) static KEYS: &[Key] = &[
 
 impl Key {
     /// The object that it is in, empty at the top level, and its name there.
-    fn place(&self) -> (&'static str, &'static str) {
+    pub(super) fn place(&self) -> (&'static str, &'static str) {
         self.path.split_once('.').unwrap_or(("", self.path))
     }
 
@@ -231,7 +233,7 @@ pub(crate) fn find(object: &str, name: &str) -> Option<&'static Key> {
 }
 
 /// The names of the objects that keys are in, none twice.
-fn objects() -> impl Iterator<Item = &'static str> {
+pub(super) fn objects() -> impl Iterator<Item = &'static str> {
     let mut known = HashSet::new();
     KEYS.iter().map(|key| key.place().0).filter(move |name| !name.is_empty() && known.insert(*name))
 }
@@ -289,7 +291,7 @@ impl Written {
                 }
                 Switch(switch) => replace(switch(self), *switch(&mut later)),
                 Port(port) => replace(port(self), *port(&mut later)),
-                Ignored | NotBuilt(_) => {}
+                Note | Ignored | NotBuilt(_) => {}
             }
         }
         for key in later.ignored {
@@ -337,6 +339,7 @@ mod tests {
                         Settings(_) => "object of strings",
                         Switch(_) => "boolean, default false",
                         Port(_) => "integer from 1 to 65535",
+                        Note => "string",
                         Ignored | NotBuilt(_) => continue,
                     };
                     writeln!(text, ".It Ic {} No ({value})\n{}", key.path, key.summary).unwrap();

@@ -20,4 +20,6 @@ mod unexpanded;
 pub(crate) mod variables;
 
 #[cfg(test)]
+mod schema;
+#[cfg(test)]
 pub(crate) mod test_directory;

@@ -98,6 +98,7 @@ impl Reader {
             }
             keys::Value::Switch(switch) => *switch(written) = self.boolean(&node, key.path)?,
             keys::Value::Port(port) => *port(written) = self.port(&node, key.path)?,
+            keys::Value::Note => {}
             keys::Value::Ignored => written.ignored.push(key.path),
             keys::Value::NotBuilt(_) if matches!(node.value, Value::Null | Value::Tilde) => {}
             keys::Value::NotBuilt(reason) => {

@@ -33,6 +33,7 @@ mod proxy;
 mod races;
 mod reports;
 mod requests;
+mod schema;
 mod shared_memory;
 mod signals;
 mod sockets;
