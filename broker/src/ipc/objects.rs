@@ -46,8 +46,15 @@ struct Object {
 
 impl Object {
     /// Whether it still has this id.
-    fn has(&self, kind: Kind, id: i32) -> bool {
-        kind.get(self.key, 0, 0) == Ok(id) || kind == Kind::Segment && ipc::is_lingering(id)
+    ///
+    /// # Errors
+    /// As [`ipc::is_lingering`]: that is not known.
+    fn has(&self, kind: Kind, id: i32) -> io::Result<bool> {
+        match kind {
+            _ if kind.get(self.key, 0, 0) == Ok(id) => Ok(true),
+            Kind::Segment => ipc::is_lingering(id),
+            Kind::Semaphores | Kind::Queue => Ok(false),
+        }
     }
 
     /// Removes it as who made it: even root may have given up the right to remove what others made.
@@ -102,11 +109,11 @@ impl Objects {
     /// Whether the sandbox made the object with this id.
     pub(crate) fn has(&self, kind: Kind, id: i32) -> bool {
         let mut made = self.made();
-        let is_there = made.by_id.get(&(kind, id)).is_some_and(|object| object.has(kind, id));
-        if !is_there {
+        let is_there = made.by_id.get(&(kind, id)).map(|object| object.has(kind, id));
+        if is_there == Some(Ok(false)) {
             made.by_id.remove(&(kind, id));
         }
-        is_there
+        is_there == Some(Ok(true))
     }
 
     /// Removes all of them, for good.
@@ -115,7 +122,7 @@ impl Objects {
         made.is_closed = true;
         for ((kind, id), object) in made.by_id.drain() {
             // What others removed, or took over, is not ours.
-            if object.has(kind, id) {
+            if object.has(kind, id) == Ok(true) {
                 let _ = object.remove(kind, id);
             }
         }
@@ -139,9 +146,10 @@ impl Made {
         self.by_id.iter().find_map(is_it)
     }
 
+    /// Forgets what is gone where there are too many; what may be there counts.
     fn make_room(&mut self) -> io::Result<()> {
         if self.by_id.len() >= OBJECTS_MAX {
-            self.by_id.retain(|&(kind, id), object| object.has(kind, id));
+            self.by_id.retain(|&(kind, id), object| object.has(kind, id) != Ok(false));
         }
         let has_room = self.by_id.len() < OBJECTS_MAX && !self.is_closed;
         has_room.then_some(()).ok_or(Errno::NOSPC)

@@ -63,19 +63,30 @@ impl Kind {
 
 /// SHM_DEST of a segment's mode (shmctl(2)).
 const DESTROYED: u32 = 0o1000;
+/// Looks at a segment whatever its mode permits (shmctl(2), Linux 4.17); libc lacks it.
+const SHM_STAT_ANY: i32 = 15;
 
 /// Whether `id` is a segment that this process made, and that was removed while processes had it
 /// attached: it has no key any more, and goes with the last of them.
-pub(crate) fn is_lingering(id: i32) -> bool {
+///
+/// # Errors
+/// Returns what the kernel returns, unless it says that there is none: then that is not known.
+pub(crate) fn is_lingering(id: i32) -> io::Result<bool> {
     let mut status = MaybeUninit::<libc::shmid_ds>::zeroed();
+    // The kernel takes the row of its table off the id, and returns the id that stands there.
     // SAFETY: the kernel writes one such structure, or nothing.
-    if unsafe { libc::shmctl(id, libc::IPC_STAT, status.as_mut_ptr()) } < 0 {
-        return false;
+    let found = unsafe { libc::shmctl(id, SHM_STAT_ANY, status.as_mut_ptr()) };
+    if found < 0 {
+        return match last_error() {
+            Errno::INVAL | Errno::IDRM => Ok(false),
+            errno => Err(errno),
+        };
     }
     // SAFETY: zeroes are a value of it, and the kernel has filled it in.
     let status = unsafe { status.assume_init() };
     let creator = u32::try_from(status.shm_cpid);
-    u32::from(status.shm_perm.mode) & DESTROYED != 0 && creator == Ok(std::process::id())
+    let is_removed = u32::from(status.shm_perm.mode) & DESTROYED != 0;
+    Ok(found == id && is_removed && creator == Ok(std::process::id()))
 }
 
 fn last_error() -> Errno {

@@ -206,6 +206,21 @@ fn the_system_s_segments_are_not_used_up() {
 }
 
 #[test]
+fn segments_that_linger_without_permissions_count() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        let outcome = sandbox.probe("ipc-linger-many 1200");
+        assert_eq!(outcome.result("error"), "ENOSPC", "{outcome:#?}");
+        assert_eq!(outcome.result("made"), "1024");
+        for outcome in
+            [sandbox.probe("ipc-linger-many 10"), sandbox.probe_outside("ipc-linger-many 10")]
+        {
+            assert_eq!(outcome.result("error"), "none", "{outcome:#?}");
+        }
+    });
+}
+
+#[test]
 fn an_id_that_was_given_up_never_leads_to_an_object_of_others() {
     let limit = Duration::from_secs(120);
     let sandbox = Sandbox::new().timeout(limit);

@@ -37,6 +37,7 @@ pub(crate) fn run(op: &str, args: &[&str]) -> bool {
         ("ipc-own", []) => own(),
         ("ipc-many", [count]) => many(number(count)),
         ("ipc-linger", []) => linger(),
+        ("ipc-linger-many", [count]) => linger_many(number(count)),
         ("ipc-race", [tries]) => race(number(tries)),
         ("ipc-churn", [milliseconds]) => churn(number(milliseconds)),
         ("ipc-cost", [count]) => cost(number(count)),
@@ -235,6 +236,31 @@ fn linger() {
         detach(address);
     }
     say("gone", attach(id, 0));
+}
+
+/// Makes segments that linger, and that nobody may look at, until that fails or there are `count`.
+fn linger_many(count: usize) {
+    let mut made = 0;
+    let error = loop {
+        let id = match get("shm", PRIVATE, CREATE | 0o600) {
+            Ok(_) if made == count => break "none".to_owned(),
+            Ok(id) => id,
+            Err(errno) => break sys::name(errno),
+        };
+        // The mode is the upper half of the third word of struct shmid_ds.
+        let mut status = [0u64; 32];
+        let at = addr_mut(&mut status);
+        let hidden = attach(id, 0).and_then(|_| control("shm", id, STAT, at)).and_then(|_| {
+            status[2] &= 0xffff_ffff;
+            control("shm", id, SET, at)
+        });
+        if let Err(errno) = hidden.and_then(|_| control("shm", id, RMID, 0)) {
+            break sys::name(errno);
+        }
+        made += 1;
+    };
+    tell("made", &made.to_string());
+    tell("error", &error);
 }
 
 /// One thread makes and removes segments, another attaches those that were just removed: none of them
