@@ -1,5 +1,8 @@
 //! The command line, as the contract and landstrip(1) describe it. Pure: it opens nothing and prints nothing.
 
+#[cfg(test)]
+mod completions;
+
 use std::ffi::OsString;
 use std::fmt;
 use std::os::fd::RawFd;

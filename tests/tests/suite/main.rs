@@ -11,6 +11,7 @@
 mod access;
 mod admission;
 mod carveouts;
+mod completions;
 mod container;
 mod control;
 mod datagrams;

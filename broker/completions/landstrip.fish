@@ -1,0 +1,30 @@
+# Completion of landstrip(1) for fish.
+# Made from `landstrip --help` by a test of the broker: change that, and run the test.
+
+function __landstrip_no_tool
+    set -l words (commandline -opc)[2..-1]
+    while set -q words[1]
+        switch $words[1]
+            case -p --policy --format --trap-fd
+                set words $words[2..-1]
+            case --
+                return 1
+            case '-*'
+            case '*'
+                return 1
+        end
+        set words $words[2..-1]
+    end
+end
+
+complete -c landstrip -x -a '(__fish_complete_subcommand -- -p --policy --format --trap-fd)'
+complete -c landstrip -n __landstrip_no_tool -s p -l policy -r -F -a 'agent build offline-test read-only' -d 'policy file'
+complete -c landstrip -n __landstrip_no_tool -l format -x -a 'json yaml' -d 'json or yaml, for every policy'
+complete -c landstrip -n __landstrip_no_tool -l trap-fd -x -d 'write denials as JSON lines to this descriptor'
+complete -c landstrip -n __landstrip_no_tool -l check -d 'parse, merge, resolve and compile the policy, say what is wrong, run nothing'
+complete -c landstrip -n __landstrip_no_tool -l explain -d 'print what would be enforced'
+complete -c landstrip -n __landstrip_no_tool -l doctor -d 'say what this kernel and host allow'
+complete -c landstrip -n __landstrip_no_tool -l init -d 'write a commented policy for the work tree to standard output'
+complete -c landstrip -n __landstrip_no_tool -l debug -d 'log decisions to standard error'
+complete -c landstrip -n __landstrip_no_tool -s h -l help -d 'print this help'
+complete -c landstrip -n __landstrip_no_tool -s V -l version -d 'print the version'
