@@ -5,8 +5,8 @@
 //! one by one. So the cost follows what is denied, not the size of the tree. What is granted is the
 //! object that was opened here: another at the same path later is another object. Source: landlock(7).
 
-use super::fold;
 use super::places::{Place, Places};
+use super::{executables, fold};
 use crate::files::view::Grants;
 use crate::kernel::features::Missing;
 use crate::kernel::identity::{Origin, hold, identity};
@@ -209,7 +209,7 @@ impl Builder {
                     Place::Inside if kind == Kind::Read => self.grant_listing(&visited)?,
                     _ => self.grant_one(kind, visited)?,
                 }
-            } else if kind == Kind::Read && allowed && is_shared(&visited.cursor) {
+            } else if kind == Kind::Read && allowed && is_shared(&visited, rules) {
                 self.grant_one(kind, visited)?;
                 self.grants.brokers_reads = true;
             } else if kind == Kind::Write && allowed && visited.cursor.any_depth() {
@@ -218,6 +218,8 @@ impl Builder {
             } else {
                 visited.look_through(kind, rules, &mut pending)?;
                 if allowed {
+                    // What the command makes there is granted to nobody.
+                    self.grants.brokers_reads |= visited.cursor.access().write;
                     visited.add_to(&mut on_the_way)?;
                 }
             }
@@ -233,7 +235,7 @@ impl Builder {
         rules: &Rules,
         pending: &mut Vec<Pending>,
     ) -> Result<(), GrantError> {
-        if is_shared(&visited.cursor) {
+        if visited.cursor.access().write || visited.cursor.any_depth() {
             self.grants.brokers_reads = true;
             return self.grant_one(Kind::Read, visited);
         }
@@ -385,16 +387,22 @@ impl Visited {
 
 /// Whether Landlock must let all beneath a directory be read, though some of it may not be: what the
 /// command makes there it must be able to execute, for which it must be able to read it, and rules
-/// cannot be added later. Nor is a tree looked through to its end.
-fn is_shared(cursor: &Cursor) -> bool {
-    cursor.access().write || cursor.any_depth()
+/// cannot be added later. Nor is a tree looked through to its end. There the broker judges what is read,
+/// but nobody what is executed, so that beside what could be, all is granted one by one; what is denied
+/// by `**` alone is the exception.
+fn is_shared(visited: &Visited, rules: &Rules) -> bool {
+    let cursor = &visited.cursor;
+    match cursor.access().write {
+        true => !executables::are_denied_in(&visited.object, rules, cursor),
+        false => cursor.any_depth() && cursor.fixed_read_names().is_none(),
+    }
 }
 
 fn is_directory_now(object: BorrowedFd<'_>) -> bool {
     fs::fstat(object).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory)
 }
 
-fn open(parent: BorrowedFd<'_>, name: &std::ffi::CStr) -> io::Result<OwnedFd> {
+pub(super) fn open(parent: BorrowedFd<'_>, name: &std::ffi::CStr) -> io::Result<OwnedFd> {
     fs::openat(parent, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
 }
 
@@ -406,7 +414,7 @@ fn list(directory: &OwnedFd) -> io::Result<OwnedFd> {
 
 /// What is in a directory, without `.` and `..`, and without symbolic links: access follows those
 /// to what they name.
-fn entries(directory: &OwnedFd) -> io::Result<Vec<(Vec<u8>, FileType)>> {
+pub(super) fn entries(directory: &OwnedFd) -> io::Result<Vec<(Vec<u8>, FileType)>> {
     let mut entries = Vec::new();
     for entry in Dir::new(list(directory)?)? {
         let entry = entry?;

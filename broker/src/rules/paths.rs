@@ -252,6 +252,14 @@ impl Cursor {
         self.read.names()
     }
 
+    /// The names inside that lead to another verdict on reads by rules the depth of which is known: what
+    /// they single out is found without looking through the tree. None if there is no such rule.
+    pub(crate) fn fixed_read_names(&self) -> Option<Names> {
+        let mut components = self.read.next_of_fixed_depth().peekable();
+        components.peek()?;
+        Some(Names::of(components))
+    }
+
     /// The names inside that could lead to another verdict on writes.
     pub(crate) fn write_names(&self) -> Names {
         self.decides_on_writes().names()
@@ -332,7 +340,33 @@ impl Progress {
     }
 
     fn names(&self) -> Names {
-        let names = self.next_components().map(|component| match component {
+        Names::of(self.next_components())
+    }
+
+    /// What the rules that can change the verdict expect next.
+    fn next_components(&self) -> impl Iterator<Item = &Component> {
+        self.next().filter_map(|(pattern, position)| pattern.component(position))
+    }
+
+    /// The same of those in which no `**` follows.
+    fn next_of_fixed_depth(&self) -> impl Iterator<Item = &Component> {
+        let fixed = |(pattern, position): &(&Pattern, usize)| pattern.has_fixed_depth(*position);
+        self.next().filter(fixed).filter_map(|(pattern, position)| pattern.component(position))
+    }
+
+    /// The rules that can change the verdict, and how much of them is matched.
+    fn next(&self) -> impl Iterator<Item = (&Pattern, usize)> {
+        self.live.iter().filter_map(|state| {
+            let Rule { effect, pattern } = &self.set.rules[state.rule];
+            effect.changes(self.open).then_some((pattern, state.position))
+        })
+    }
+}
+
+impl Names {
+    /// The names that components stand for.
+    fn of<'a>(components: impl Iterator<Item = &'a Component>) -> Names {
+        let names = components.map(|component| match component {
             Component::Literal(name) => Some(name.clone()),
             _ => None,
         });
@@ -340,14 +374,6 @@ impl Progress {
         names.sort();
         names.dedup();
         Names::Exactly(names)
-    }
-
-    /// What the rules that can change the verdict expect next.
-    fn next_components(&self) -> impl Iterator<Item = &Component> {
-        self.live.iter().filter_map(|state| {
-            let Rule { effect, pattern } = &self.set.rules[state.rule];
-            pattern.component(state.position).filter(|_| effect.changes(self.open))
-        })
     }
 }
 

@@ -317,6 +317,11 @@ impl Pattern {
         self.components.get(position)
     }
 
+    /// Whether no `**` follows from `position` on.
+    pub(crate) fn has_fixed_depth(&self, position: usize) -> bool {
+        !self.components[position..].contains(&Component::AnyDepth)
+    }
+
     /// The positions at the root directory, before any name.
     pub(crate) fn start(&self, mut reach: impl FnMut(usize)) {
         self.reach_through_any_depth(0, &mut reach);

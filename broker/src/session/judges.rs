@@ -58,8 +58,16 @@ fn addresses(network: &Network, unix: UnixRules, proxy: Option<&Proxy>) -> Addre
 /// What follows from these rules and could surprise.
 pub(super) fn notes(judges: &Judges) -> Vec<String> {
     let mut notes: Vec<String> = sorted(judges.view.grants.unlistable.keys())
-        .map(|path| {
-            format!("what is new in {path} cannot be read: something in it must not be read")
+        .map(|path| match judges.view.is_writable(path) {
+            true => format!(
+                "what is new in {0} can be read, but not executed: something in it that must not be \
+                 read is executable",
+                path.display()
+            ),
+            false => format!(
+                "what is new in {} cannot be read: something in it must not be read",
+                path.display()
+            ),
         })
         .collect();
     if judges.view.grants.brokers_reads {
@@ -75,10 +83,8 @@ pub(super) fn notes(judges: &Judges) -> Vec<String> {
     notes
 }
 
-fn sorted<'a>(
-    paths: impl IntoIterator<Item = &'a PathBuf>,
-) -> impl Iterator<Item = std::path::Display<'a>> {
+fn sorted<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> impl Iterator<Item = &'a PathBuf> {
     let mut paths: Vec<_> = paths.into_iter().collect();
     paths.sort();
-    paths.into_iter().map(|path| path.display())
+    paths.into_iter()
 }

@@ -17,6 +17,7 @@ mod control;
 mod datagrams;
 mod devices;
 mod environment;
+mod executables;
 mod files;
 mod fuzzing;
 mod lifetime;
