@@ -127,6 +127,7 @@ mod sockets;
 
 use cli::Command;
 use common::wire::Handover;
+use kernel::sight;
 
 use report::failure::Failure;
 use rustix::fs::{self, Mode, OFlags};
@@ -177,6 +178,7 @@ fn supervise(arguments: &[OsString]) -> Result<i32, Failure> {
         .ok_or_else(|| {
             Failure::Usage("landstrip-broker is started by landstrip only".to_owned())
         })?;
+    sight::keep().map_err(|e| Failure::system("capabilities", e))?;
     let child = Child::take_over(&handover).map_err(|e| Failure::system("control", e))?;
     let mut family = Family::adopt(&handover).map_err(|e| Failure::system("signals", e))?;
     raise_descriptor_limit();

@@ -12,6 +12,7 @@ use core::ffi::CStr;
 use rustix::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use rustix::io::{self, Errno};
 use rustix::process::{self, Pid};
+use rustix::thread::CapabilitySet;
 
 /// Enough for this module, whose buffers are elsewhere.
 static STACK: Stack<{ 64 * 1024 }> = Stack::new();
@@ -46,7 +47,8 @@ fn become_command(arguments: &Arguments, control: &OwnedFd, broker: Option<Pid>)
     // The broker may have died before the death signal was set: then the parent is another.
     let orphan = process::set_parent_process_death_signal(Some(process::Signal::KILL)).is_err()
         || process::getppid() != broker;
-    if orphan {
+    // What the broker has besides is not the command's.
+    if orphan || confine::drop_capabilities(CapabilitySet::empty()).is_err() {
         sys::exit(exit::FAILED)
     }
     if let Err((step, errno)) = confine_and_execute(arguments, control) {

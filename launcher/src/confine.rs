@@ -27,18 +27,23 @@ const KEPT: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::NET_BIND_SERVICE)
     .union(CapabilitySet::IPC_LOCK);
 
-/// Gives up the capabilities outside [`KEPT`], for good: no_new_privs keeps execve(2) from
+/// What the broker has besides, as root: it reads the memory of processes of the sandbox that hide it,
+/// as those do that change their user. D0 confines that to them (landlock(7), ptrace restrictions).
+pub(crate) const SIGHT: CapabilitySet = CapabilitySet::SYS_PTRACE;
+
+/// Gives up the capabilities outside [`KEPT`] and `besides`, for good: no_new_privs keeps execve(2) from
 /// restoring them even for root.
 ///
 /// # Errors
 /// Returns what capset(2) returns.
-pub(crate) fn drop_capabilities() -> io::Result<()> {
+pub(crate) fn drop_capabilities(besides: CapabilitySet) -> io::Result<()> {
     let mut sets = thread::capabilities(None)?;
+    let kept = KEPT | besides;
     if sets.permitted.is_empty() {
         return Ok(());
     }
-    sets.permitted &= KEPT;
-    sets.effective &= KEPT;
+    sets.permitted &= kept;
+    sets.effective &= kept;
     sets.inheritable &= KEPT;
     thread::set_capabilities(None, sets)
 }

@@ -8,10 +8,11 @@
 
 #![allow(unsafe_code)]
 
+use crate::confine;
 use crate::sys::{self, Stack};
 use rustix::io::{self, Errno};
 use rustix::process::{self, Pid, Signal};
-use rustix::thread;
+use rustix::thread::{self, CapabilitySet};
 
 /// Enough for this module in an unoptimised build, too.
 static STACK: Stack<{ 16 * 1024 }> = Stack::new();
@@ -39,6 +40,7 @@ fn guard(caller: Option<Pid>, broker: Option<Pid>) -> io::Result<()> {
     /// The broker's death.
     const DEATH: Signal = Signal::TERM;
     sys::block_signals()?;
+    confine::drop_capabilities(CapabilitySet::empty())?;
     // SAFETY: this process has a descriptor table of its own, of which it uses nothing.
     unsafe { sys::close_all() }?;
     process::setsid()?;

@@ -45,7 +45,7 @@ extern "C" fn entry(stack: *mut usize) -> ! {
 
 fn launch(arguments: &Arguments) -> Result<core::convert::Infallible, Failure> {
     thread::set_no_new_privs(true).map_err(|e| Failure("no_new_privs", e))?;
-    confine::drop_capabilities().map_err(|e| Failure("drop capabilities", e))?;
+    confine::drop_capabilities(confine::SIGHT).map_err(|e| Failure("drop capabilities", e))?;
     let scope = confine::scope_signals();
     let (ours, theirs) = control_sockets().map_err(|e| Failure("socketpair", e))?;
     let child =

@@ -4,7 +4,9 @@
 //! names, decide on that, confirm that the target still waits (so that the arguments were its own),
 //! perform on what is held, answer.
 
-use crate::call::decode::{Call, MemoryCall, RegisterCall, RegisterVerdict};
+use crate::call::decode::{
+    AddressUse, Call, MemoryCall, RegisterCall, RegisterVerdict, SocketCall,
+};
 use crate::call::ipc::IpcCall;
 use crate::domains::proxy::Proxy;
 use crate::files;
@@ -19,17 +21,21 @@ use crate::kernel::request::Request;
 use crate::kernel::rights::Rights;
 use crate::kernel::target::TargetFd;
 use crate::kernel::umask::Umask;
-use crate::report::denials::Traps;
+use crate::report::denials::{Denial, Traps};
 use crate::rules::address::{AddressRules, Endpoint};
 use crate::sockets;
 use crate::sockets::calls::SocketVerdict;
 use crate::sockets::judge::Admission;
 use crate::sockets::socket::Connecting;
+use common::trap::{FileOperation, NetworkOperation};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, AtFlags, OFlags};
 use rustix::io::{self, Errno};
 use rustix::process;
 use std::sync::Arc;
+
+/// In the place of what a process asks for that hides its memory from the broker.
+const HIDDEN: &[u8] = b"unknown (the process hides its memory)";
 
 /// What notifications are judged by.
 #[derive(Clone, Debug)]
@@ -108,7 +114,11 @@ impl Answerer {
             Some(Call::Memory(MemoryCall::Socket(call))) => {
                 let pass_on = request.turn();
                 match sockets::calls::perform(&self.sockets, &request, &call) {
-                    SocketVerdict::Return(result) => request.complete(result),
+                    SocketVerdict::Return(result) => {
+                        let denial = || Denial::Network(operation(&call), HIDDEN.to_vec());
+                        self.report_hidden(&request, result, denial);
+                        request.complete(result);
+                    }
                     SocketVerdict::GoesOn(errno, under_way) => {
                         request.complete(Err(errno));
                         pass_on();
@@ -117,8 +127,10 @@ impl Answerer {
                 }
             }
             Some(Call::Memory(MemoryCall::Metadata(call))) => {
-                let changed = self.files.change_metadata(&request, &call);
-                request.complete(changed.map(|()| 0));
+                let changed = self.files.change_metadata(&request, &call).map(|()| 0);
+                let denial = || Denial::File(FileOperation::Write, HIDDEN.to_vec());
+                self.report_hidden(&request, changed, denial);
+                request.complete(changed);
             }
             Some(Call::File(call)) => {
                 let verdict = self.files.judge(&request, &call);
@@ -132,6 +144,18 @@ impl Answerer {
                 self.traps.log("refused: a system call that the broker does not know");
                 request.complete(Err(Errno::NOSYS));
             }
+        }
+    }
+
+    /// Reports what is refused because the broker cannot see what is asked for.
+    fn report_hidden(
+        &self,
+        request: &Request<'_>,
+        result: io::Result<i32>,
+        denial: impl FnOnce() -> Denial,
+    ) {
+        if result == Err(Errno::PERM) && request.target().hides() {
+            self.traps.report(denial(), "the process hides its memory");
         }
     }
 
@@ -152,6 +176,7 @@ impl Answerer {
                     self.traps.log("refused: limits or scheduling of a process outside");
                 }
             })?;
+        self.rights.must_be_of(target, &member.status()?)?;
         let by = request.confirm()?;
         self.rights.with_those_of(target, || member.change(by, &prepared))
     }
@@ -243,6 +268,16 @@ impl Answerer {
                 RegisterVerdict::Return(Err(Errno::INVAL))
             }
         }
+    }
+}
+
+/// How a report names what a call on a socket does.
+fn operation(call: &SocketCall) -> NetworkOperation {
+    match call {
+        SocketCall::Address(AddressUse::Bind, ..) | SocketCall::Listen(..) => {
+            NetworkOperation::Bind
+        }
+        _ => NetworkOperation::Connect,
     }
 }
 

@@ -12,15 +12,50 @@ pub(crate) struct Credentials {
     filters: u64,
 }
 
+const USERS: &str = "Uid:";
+const GROUPS: &str = "Gid:";
+const PERMITTED: &str = "CapPrm:";
+
 impl Credentials {
     /// By the lines of a status, name and value each.
     pub(crate) fn new(lines: Vec<(&'static str, String)>, filters: u64) -> Self {
         Self { lines, filters }
     }
 
-    /// The same with the filter that the command has, and the broker does not.
-    pub(crate) fn filtered(self) -> Self {
+    /// The same with the filter that the command has, and the broker does not; and without what the
+    /// broker alone has permitted (see `sight`).
+    pub(crate) fn of_command(mut self) -> Self {
+        for (name, value) in &mut self.lines {
+            if *name == PERMITTED
+                && let Ok(set) = u64::from_str_radix(value, 16)
+            {
+                *value = format!("{:016x}", set & !CapabilitySet::SYS_PTRACE.bits());
+            }
+        }
         Self { filters: self.filters + 1, ..self }
+    }
+
+    /// Whether what a thread with these does is decided as it is for `other`. Which user it really is,
+    /// and what it may put in effect, decides on nothing that it does.
+    pub(crate) fn act_as(&self, other: &Self) -> bool {
+        let acting = |of: &Self| {
+            let lines = of.lines.iter().filter(|(name, _)| ![USERS, PERMITTED].contains(name));
+            let users = of.numbers(USERS)?.map(str::to_owned).collect::<Vec<_>>();
+            let [_, effective, _, file_system] = <[String; 4]>::try_from(users).ok()?;
+            Some((lines.cloned().collect::<Vec<_>>(), effective, file_system))
+        };
+        self.filters == other.filters && acting(self).is_some() && acting(self) == acting(other)
+    }
+
+    /// Whether real, effective and saved user are one, and so the groups.
+    pub(crate) fn is_one_user(&self) -> bool {
+        let are_one = |ids: Option<[u32; 3]>| ids.is_some_and(|[a, b, c]| a == b && b == c);
+        are_one(self.ids(USERS)) && are_one(self.ids(GROUPS))
+    }
+
+    /// Whether users and groups are those of `other`.
+    pub(crate) fn has_ids_of(&self, other: &Self) -> bool {
+        self.ids(USERS) == other.ids(USERS) && self.ids(GROUPS) == other.ids(GROUPS)
     }
 
     /// Whether there are at least as many filters as with `other`.
@@ -35,12 +70,12 @@ impl Credentials {
 
     /// Real, effective and saved user.
     pub(crate) fn users(&self) -> Option<[Uid; 3]> {
-        self.ids("Uid:").map(|ids| ids.map(Uid::from_raw))
+        self.ids(USERS).map(|ids| ids.map(Uid::from_raw))
     }
 
     /// Real, effective and saved group.
     pub(crate) fn groups(&self) -> Option<[Gid; 3]> {
-        self.ids("Gid:").map(|ids| ids.map(Gid::from_raw))
+        self.ids(GROUPS).map(|ids| ids.map(Gid::from_raw))
     }
 
     /// The supplementary groups.
@@ -48,11 +83,10 @@ impl Credentials {
         self.numbers("Groups:")?.map(|id| id.parse().ok().map(Gid::from_raw)).collect()
     }
 
-    /// The permitted and the effective capabilities.
-    pub(crate) fn capabilities(&self) -> Option<(CapabilitySet, CapabilitySet)> {
-        let set = |name| u64::from_str_radix(self.numbers(name)?.next()?, 16).ok();
-        let of = CapabilitySet::from_bits_retain;
-        Some((of(set("CapPrm:")?), of(set("CapEff:")?)))
+    /// The capabilities in effect.
+    pub(crate) fn effective_capabilities(&self) -> Option<CapabilitySet> {
+        let set = u64::from_str_radix(self.numbers("CapEff:")?.next()?, 16).ok();
+        set.map(CapabilitySet::from_bits_retain)
     }
 
     /// Of the four in a line, the last is that of the file system, which follows the effective one.

@@ -4,7 +4,9 @@
 //! somebody has it.
 
 use super::proc;
+use super::sight;
 use super::target::TargetFd;
+use rustix::fs;
 use rustix::process::{self, Pid};
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -24,7 +26,8 @@ pub(crate) fn each_socket(mut look: impl FnMut(Pid, TargetFd, u64) -> ControlFlo
     let (processes, mut all) = descendants();
     let mut seen = 0;
     for process in processes {
-        let entries = match std::fs::read_dir(format!("/proc/{}/fd", process.as_raw_nonzero())) {
+        let directory = format!("/proc/{}/fd", process.as_raw_nonzero());
+        let entries = match std::fs::read_dir(directory) {
             Ok(entries) => entries,
             Err(error) => {
                 // One that hides them (PR_SET_DUMPABLE) may hold anything; one that has ended, nothing.
@@ -74,8 +77,8 @@ fn has_master(process: Pid, number: u32) -> bool {
 }
 
 fn socket_behind(link: &Path) -> Option<u64> {
-    let name = std::fs::read_link(link).ok()?;
-    name.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
+    let name = sight::of(|| fs::readlinkat(fs::CWD, link, Vec::new())).ok()?;
+    name.to_str().ok()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
 }
 
 /// The broker's descendants, and whether these are all: everything in the sandbox, since orphans

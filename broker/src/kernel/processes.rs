@@ -127,6 +127,14 @@ impl Member {
         Ok(Self { id, handle })
     }
 
+    /// What the kernel tells of it.
+    ///
+    /// # Errors
+    /// Returns what reading proc(5) returns.
+    pub(crate) fn status(&self) -> io::Result<Status> {
+        Status::of(self.id)
+    }
+
     /// Makes the change. Returns what the call does.
     ///
     /// The number could only be another process's if this one ended, was reaped, and all other numbers

@@ -1,16 +1,21 @@
 //! Work with the credentials of a target that has others than the broker: a process of root's that
 //! became another user, for instance.
 //!
-//! A thread of its own takes them on, is compared with the target, does the work, and ends: what it
-//! gave up, it does not get back. So a path that the target may not search, it does not search
-//! either. System calls that change credentials concern the calling thread alone; the C library's
-//! wrappers, which pass them on to all threads, are not used. Source: nptl(7), credentials(7).
+//! A thread of its own takes on those that decide about what it does (the effective user and that of
+//! the file system, the groups, the capabilities in effect), is compared with the target, does the
+//! work, and ends. So a path that the target may not search, it does not search either. Its real and
+//! saved user stay the broker's: by those the kernel decides who may signal it, and so the broker, and
+//! who may trace it. What asks for the real user of the caller, [`Rights::must_be_of`] decides.
+//!
+//! System calls that change credentials concern the calling thread alone; the C library's wrappers,
+//! which pass them on to all threads, are not used. Sources: nptl(7), credentials(7), kill(2), ptrace(2).
 
 use super::credentials::Credentials;
+use super::label;
 use super::proc::Status;
 use super::target::Target;
 use rustix::io::{self, Errno};
-use rustix::thread::{self, CapabilitySet, CapabilitySets};
+use rustix::thread::{self, CapabilitySets};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// What is known of the credentials of everything in the sandbox, beside the broker's own.
@@ -47,6 +52,10 @@ impl Rights {
     /// # Errors
     /// Returns what reading proc(5) returns.
     pub(crate) fn are_those_of(&self, target: Target) -> io::Result<bool> {
+        Ok(self.has_credentials(target)? && label::must_be_own(target.thread()).is_ok())
+    }
+
+    fn has_credentials(&self, target: Target) -> io::Result<bool> {
         if *self.known() == Known::Alike {
             return Ok(true);
         }
@@ -69,8 +78,21 @@ impl Rights {
     ) -> io::Result<R> {
         match self.are_those_of(target)? {
             true => work(),
-            false => with(&target.status()?.credentials()?, work),
+            false => as_another(target, work),
         }
+    }
+
+    /// Checks that the kernel would let `target` change the limits of `process`, which it has the same
+    /// real user for (prlimit(2), ioprio_set(2)), whatever its effective one is.
+    ///
+    /// # Errors
+    /// Returns [`Errno::PERM`] if not, and what reading proc(5) returns.
+    pub(crate) fn must_be_of(&self, target: Target, process: &Status) -> io::Result<()> {
+        if self.are_those_of(target)? {
+            return Ok(());
+        }
+        let (by, of) = (target.status()?.credentials()?, process.credentials()?);
+        if by.is_one_user() && by.has_ids_of(&of) { Ok(()) } else { Err(Errno::PERM) }
     }
 
     /// The broker's own credentials, with the filter that the command has.
@@ -95,10 +117,22 @@ impl Rights {
 /// # Errors
 /// Returns what reading proc(5) returns.
 pub(crate) fn of_this_thread() -> io::Result<Credentials> {
-    Ok(Status::own()?.credentials()?.filtered())
+    Ok(Status::own()?.credentials()?.of_command())
 }
 
-/// Has a thread with exactly these credentials do `work`.
+/// Does `work` with the rights of `target`, which are not the broker's.
+///
+/// # Errors
+/// As [`with`]; [`Errno::ACCESS`] if a security module tells it from the broker.
+pub(crate) fn as_another<R: Send>(
+    target: Target,
+    work: impl FnOnce() -> io::Result<R> + Send,
+) -> io::Result<R> {
+    label::must_be_own(target.thread())?;
+    with(&target.status()?.credentials()?, work)
+}
+
+/// Has a thread that may do exactly what these credentials permit do `work`.
 ///
 /// # Errors
 /// Returns what `work` returns; [`Errno::ACCESS`] if the broker cannot take them on, because it is
@@ -111,10 +145,7 @@ pub(crate) fn with<R: Send>(
         let thread = std::thread::Builder::new().spawn_scoped(scope, || {
             take_on(credentials).map_err(|_| Errno::ACCESS)?;
             // What could not be taken on, or is not known here, shows.
-            if of_this_thread()? != *credentials {
-                return Err(Errno::ACCESS);
-            }
-            work()
+            if of_this_thread()?.act_as(credentials) { work() } else { Err(Errno::ACCESS) }
         });
         let result = thread.map_err(|_| Errno::AGAIN)?.join();
         result.unwrap_or(Err(Errno::ACCESS))
@@ -125,9 +156,9 @@ fn take_on(credentials: &Credentials) -> io::Result<()> {
     thread::set_thread_groups(&credentials.more_groups().ok_or(Errno::ACCESS)?)?;
     let [real, effective, saved] = credentials.groups().ok_or(Errno::ACCESS)?;
     thread::set_thread_res_gid(real, effective, saved)?;
-    let [real, effective, saved] = credentials.users().ok_or(Errno::ACCESS)?;
-    thread::set_thread_res_uid(real, effective, saved)?;
-    let (permitted, effective) = credentials.capabilities().ok_or(Errno::ACCESS)?;
-    let inheritable = CapabilitySet::empty();
-    thread::set_capabilities(None, CapabilitySets { effective, permitted, inheritable })
+    let [_, effective, _] = credentials.users().ok_or(Errno::ACCESS)?;
+    thread::set_thread_res_uid(None, effective, None)?;
+    let effective = credentials.effective_capabilities().ok_or(Errno::ACCESS)?;
+    let own = thread::capabilities(None)?;
+    thread::set_capabilities(None, CapabilitySets { effective, ..own })
 }

@@ -6,6 +6,7 @@
 
 use super::pidfds;
 use super::proc::{self, Status};
+use super::sight;
 use rustix::fd::OwnedFd;
 use rustix::fs::{self, Mode, OFlags};
 use rustix::io::{self, Errno};
@@ -119,7 +120,8 @@ impl Target {
         buffer: &mut [u8],
     ) -> io::Result<usize> {
         let thread = nix::unistd::Pid::from_raw(self.thread.as_raw_nonzero().get());
-        match nix::sys::uio::process_vm_readv(thread, &mut [IoSliceMut::new(buffer)], remote) {
+        let read = nix::sys::uio::process_vm_readv(thread, &mut [IoSliceMut::new(buffer)], remote);
+        match read {
             // By the platform perhaps, as by Podman's default seccomp profile, and not by the kernel:
             // that asks for the same right here.
             Err(nix::Error::EPERM) => {
@@ -197,7 +199,8 @@ impl Target {
     }
 
     fn open_link(&self, name: &str) -> io::Result<OwnedFd> {
-        fs::open(self.proc(name), OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
+        let path = self.proc(name);
+        sight::of(|| fs::open(&path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()))
             .map_err(|errno| if errno == Errno::NOENT { Errno::BADF } else { errno })
     }
 
@@ -216,7 +219,8 @@ impl Target {
     /// # Errors
     /// Returns [`Errno::BADF`] if the target has no such descriptor.
     pub(crate) fn is_path_only(&self, number: TargetFd) -> io::Result<bool> {
-        let link = fs::lstat(self.proc(&format!("fd/{number}"))).map_err(|_| Errno::BADF)?;
+        let link = self.proc(&format!("fd/{number}"));
+        let link = sight::of(|| fs::lstat(&link)).map_err(|_| Errno::BADF)?;
         // The link's mode says what the descriptor can do (proc_pid_fd(5)): with O_PATH nothing. But
         // neither can one that was opened for ioctl(2) alone.
         Ok(Mode::from_raw_mode(link.st_mode).is_empty()
@@ -228,7 +232,8 @@ impl Target {
     /// # Errors
     /// Returns [`Errno::BADF`] if the target has no such descriptor.
     pub(crate) fn descriptor_flags(&self, number: TargetFd) -> io::Result<OFlags> {
-        let text = proc::read(&self.proc(&format!("fdinfo/{number}"))).map_err(|_| Errno::BADF)?;
+        let info = self.proc(&format!("fdinfo/{number}"));
+        let text = sight::of(|| proc::read(&info)).map_err(|_| Errno::BADF)?;
         text.split(|&byte| byte == b'\n')
             .find_map(|line| line.strip_prefix(b"flags:"))
             .and_then(|flags| str::from_utf8(flags).ok())
@@ -267,7 +272,7 @@ impl Target {
             return Err(Errno::BADF);
         }
         pidfds::with(self.thread, |thread| {
-            process::pidfd_getfd(thread, number.0, PidfdGetfdFlags::empty())
+            sight::of(|| process::pidfd_getfd(thread, number.0, PidfdGetfdFlags::empty()))
         })
     }
 
@@ -280,7 +285,8 @@ impl Target {
     }
 
     fn open_memory(&self, access: OFlags) -> io::Result<Memory> {
-        fs::open(self.proc("mem"), access | OFlags::CLOEXEC, Mode::empty()).map(Memory)
+        let path = self.proc("mem");
+        sight::of(|| fs::open(&path, access | OFlags::CLOEXEC, Mode::empty())).map(Memory)
     }
 
     /// What the kernel tells of the target.

@@ -71,7 +71,8 @@ pub(crate) fn line(denials: &[&Denial], grounds: &Grounds<'_>) -> Option<String>
                 let path = Path::new(OsStr::from_bytes(path));
                 match grounds.rule(*operation, path) {
                     Some((key, rule)) => add(&mut rules, key, rule),
-                    None if *operation == FileOperation::Write => {
+                    // What a process asked for that hides its memory has no path.
+                    None if *operation == FileOperation::Write && path.is_absolute() => {
                         writes.extend(grounds.place(path))
                     }
                     None => {}

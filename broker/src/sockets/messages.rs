@@ -58,7 +58,7 @@ pub(crate) fn send(
         return send();
     }
     // The receiver is told whose message it is.
-    rights::with(&credentials, send)
+    rights::as_another(target, send)
 }
 
 /// Who waits for what is sent, and by what it is judged.
@@ -156,7 +156,7 @@ impl Sending<'_> {
         };
         // Finding a path and writing to a socket are rights: they must be the target's own.
         if !judge.rights.are_those_of(target)?
-            && rights::of_this_thread()? != target.status()?.credentials()?
+            && !rights::of_this_thread()?.act_as(&target.status()?.credentials()?)
         {
             judge.traps.log("refused: a socket address for a target with other credentials");
             return Err(Errno::ACCESS);

@@ -7,7 +7,7 @@
 
 use super::message::OutgoingMessage;
 use super::socket::{LOOK_INTERVAL, QUEUE_PAUSE, QUEUE_PAUSE_MAX, deadline, interrupted};
-use crate::call::ancillary::Ancillary;
+use crate::call::ancillary::{Ancillary, Sender};
 use crate::kernel::address::{self, Address};
 use crate::kernel::request::Request;
 use crate::kernel::target::Target;
@@ -17,6 +17,7 @@ use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, OFlags};
 use rustix::io::{self, Errno};
 use rustix::net::{AddressFamily, SocketType, ipproto, sockopt};
+use rustix::process;
 use std::time::{Duration, Instant};
 
 /// No datagram of the internet is longer.
@@ -131,6 +132,11 @@ impl Outlet {
                     return Err(Errno::PERM);
                 }
                 sender.process = std::process::id().cast_signed();
+            } else if process::geteuid() != process::getuid() {
+                // This thread acts for another user, whom the kernel would not tell of (unix(7)).
+                let process = std::process::id().cast_signed();
+                let (user, group) = (process::geteuid().as_raw(), process::getegid().as_raw());
+                sender = Some(Sender { process, user, group });
             }
             let ours: Vec<_> = descriptors.iter().map(AsRawFd::as_raw_fd).collect();
             bytes = Ancillary::encode(&ours, sender);

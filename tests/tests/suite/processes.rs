@@ -2,7 +2,7 @@
 //! (attacks P1 to P9).
 
 use nix::sys::signal::Signal;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::time::Duration;
 use tests::{Sandbox, Terminal, User, Victim, eventually, for_each_user};
 
@@ -339,33 +339,140 @@ fn a_process_that_asks_to_hide_its_memory_is_judged_as_others() {
     assert!(eventually(|| good.connections() > 0));
 }
 
-/// The memory of what executes a file that it may not read is closed to everybody.
+/// The memory of what executes a file that it may not read is closed to everybody but root.
 #[test]
-fn an_unreadable_target_is_refused_not_obeyed() {
-    use std::os::unix::fs::PermissionsExt;
+fn an_unreadable_target_is_refused_not_obeyed_and_reported() {
     let peer = tests::TcpPeer::new();
-    let sandbox = Sandbox::unprivileged();
+    let sandbox = Sandbox::unprivileged().allow_write(".");
     let probe = sandbox.path("work/probe");
     std::fs::copy(tests::programs().probe(), &probe).unwrap();
     std::fs::set_permissions(&probe, std::fs::Permissions::from_mode(0o111)).unwrap();
+    sandbox.file("work/file", "");
     let port = peer.port().to_string();
-    sandbox.run(["./probe", "connect4", "127.0.0.1", &port]).refused("connect4");
+    let attack = ["./probe", "connect4", "127.0.0.1", &port, "+", "meta", "chmod", "file"];
+    let outcome = sandbox.run(attack);
+    outcome.refused("connect4").refused("meta-chmod");
+    for kind in ["Network", "Filesystem"] {
+        let reports = outcome.reports_of(kind);
+        let is_told =
+            |report: &&serde_json::Value| report[1].as_str().unwrap().contains("hides its memory");
+        assert!(reports.iter().any(is_told), "{outcome:#?}");
+    }
     peer.untouched();
-    sandbox.run_outside(["./probe", "connect4", "127.0.0.1", &port]).allowed("connect4");
+    sandbox.run_outside(attack).allowed("connect4").allowed("meta-chmod");
 }
 
+/// From then on the kernel closes its memory to all but the broker of root.
 #[test]
-fn a_process_that_changed_its_user_is_refused_not_helped() {
-    let sandbox = Sandbox::new().allow_write(".");
+fn a_process_that_changed_its_user_is_served_with_that_user_s_rights() {
     if !tests::is_root_for("a change of the user") {
         return;
     }
-    let peer = tests::TcpPeer::new();
-    sandbox.file("work/file", "Secret");
-    let attack = format!("setuid 65534 + connect4 127.0.0.1 {} + meta chmod file", peer.port());
-    let outcome = sandbox.probe(&attack);
-    outcome.refused("connect4").refused("meta-chmod");
-    peer.untouched();
+    if !sees_what_is_hidden() {
+        return tests::skipped("there is no CAP_SYS_PTRACE here");
+    }
+    let (good, bad) = (tests::TcpPeer::new(), tests::TcpPeer::new());
+    for deny in [false, true] {
+        let sandbox = Sandbox::new().allow_write(".").http_proxy_port(good.port());
+        let sandbox =
+            if deny { sandbox.deny_read("**/secret").deny_write("**/kept") } else { sandbox };
+        std::fs::set_permissions(sandbox.path(""), PermissionsExt::from_mode(0o755)).unwrap();
+        std::fs::set_permissions(sandbox.path("work"), PermissionsExt::from_mode(0o755)).unwrap();
+        sandbox.file("work/roots", "root's");
+        let own = sandbox.file("work/own", "nobody's");
+        std::os::unix::fs::chown(&own, Some(65534), Some(65534)).unwrap();
+        let attack = |port| {
+            format!(
+                "setuid 65534 + connect4 127.0.0.1 {port} + file open-creat made + file write roots \
+                 + meta chmod roots + file append own + meta chmod own"
+            )
+        };
+        let inside = sandbox.probe(attack(good.port()));
+        for outcome in [&inside, &sandbox.probe_outside(attack(good.port()))] {
+            outcome.allowed("connect4").allowed("file-append");
+            outcome.refused_with("file-open-creat", "EACCES").refused_with("file-write", "EACCES");
+            let changes: Vec<_> =
+                outcome.results().filter(|(name, _)| *name == "meta-chmod").collect();
+            assert_eq!(changes, [("meta-chmod", "EPERM"), ("meta-chmod", "OK")], "{outcome:#?}");
+        }
+        assert_eq!(sandbox.read("work/roots"), "root's");
+        let outcome = sandbox.probe(attack(bad.port()));
+        outcome.refused("connect4");
+        assert!(
+            outcome.reports_of("Network")[0][1]
+                .as_str()
+                .unwrap()
+                .ends_with(&bad.port().to_string())
+        );
+    }
+    bad.untouched();
+    assert!(eventually(|| good.connections() > 0));
+}
+
+fn sees_what_is_hidden() -> bool {
+    const CAP_SYS_PTRACE: u32 = 19;
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let set = status.lines().find_map(|line| line.strip_prefix("CapPrm:\t")).unwrap();
+    u64::from_str_radix(set, 16).unwrap() >> CAP_SYS_PTRACE & 1 == 1
+}
+
+/// The right to look at what others hide is the broker's, and of none of its children.
+#[test]
+fn the_right_to_trace_is_not_the_command_s() {
+    let sandbox = Sandbox::new();
+    let script = "grep -h Cap /proc/self/status /proc/$PPID/status; pgrep -P $PPID -x landstrip-guard \
+                  | while read pid; do grep Cap /proc/$pid/status; done";
+    let outcome = sandbox.sh(script);
+    let has = |line: &str| {
+        let set = u64::from_str_radix(line.split('\t').nth(1).unwrap(), 16).unwrap();
+        set >> 19 & 1 == 1
+    };
+    let of = |set: &str| -> Vec<bool> {
+        outcome.succeeds().stdout.lines().filter(|line| line.starts_with(set)).map(has).collect()
+    };
+    let expected = User::Caller.is_root() && sees_what_is_hidden();
+    assert_eq!(of("CapPrm")[..2], [false, expected], "{outcome:#?}");
+    assert!(!of("CapPrm")[2..].contains(&true) && !of("CapEff").contains(&true), "{outcome:#?}");
+}
+
+/// Outside, who has the same user as a process may signal it: not the broker while it acts for one.
+#[test]
+fn nobody_signals_the_broker_while_it_acts_for_another_user() {
+    if !tests::is_root_for("a change of the user") {
+        return;
+    }
+    let sandbox = Sandbox::new().allow_write(".").deny_write("**/kept");
+    std::fs::set_permissions(sandbox.path(""), PermissionsExt::from_mode(0o755)).unwrap();
+    std::fs::set_permissions(sandbox.path("work"), PermissionsExt::from_mode(0o777)).unwrap();
+    let made = "echo up; for i in $(seq 1500); do : > a$((i % 10)); done; echo done";
+    let mut running = sandbox.spawn([
+        "setpriv",
+        "--reuid=65534",
+        "--regid=65534",
+        "--clear-groups",
+        "sh",
+        "-c",
+        made,
+    ]);
+    running.expect("up");
+    let attacker = format!(
+        "import ctypes, os
+libc = ctypes.CDLL(None); hit = seen = 0
+while os.path.exists('/proc/{0}'):
+    try: threads = os.listdir('/proc/{0}/task')
+    except OSError: break
+    for thread in threads:
+        try: status = open(f'/proc/{0}/task/{{thread}}/status').read()
+        except OSError: continue
+        seen += '\\t65534\\t' in status
+        hit += libc.tgkill({0}, int(thread), 9) == 0
+print('hit', hit, 'seen', seen > 0)",
+        running.pid()
+    );
+    let attack = Sandbox::of(User::Nobody).spawn_outside(["python3", "-c", &attacker]);
+    let outcome = running.wait();
+    assert!(outcome.succeeds().stdout.ends_with("done\n"), "{outcome:#?}");
+    assert_eq!(attack.wait().stdout, "hit 0 seen True\n");
 }
 
 #[test]

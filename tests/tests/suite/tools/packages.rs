@@ -1,7 +1,7 @@
 //! Package managers that unpack many archives at once, while both processors have more to do.
 
 use std::time::Duration;
-use tests::{Sandbox, User, for_each_user, repetitions};
+use tests::{Sandbox, User, for_each_user, is_root_for, repetitions};
 
 /// Writes archives of packages like those of the npm registry, and a project that depends on all.
 const PROJECT: &str = "
@@ -49,4 +49,45 @@ fn npm_unpacks_a_tree_under_deny_globs_on_a_busy_machine() {
         }
         drop(busy);
     });
+}
+
+/// A package of Debian's, in a repository of one.
+const REPOSITORY: &str = "set -e; mkdir -p tree/DEBIAN site; \
+    printf 'Package: made\\nVersion: 1\\nArchitecture: all\\nMaintainer: n <n@example.org>\\nDescription: made\\n' \
+        > tree/DEBIAN/control; \
+    dpkg-deb --build tree site/made_1_all.deb >/dev/null; cp tree/DEBIAN/control site/Packages; \
+    printf 'Filename: ./made_1_all.deb\\nSize: %s\\nSHA256: %s\\n' $(stat -c %s site/made_1_all.deb) \
+        $(sha256sum < site/made_1_all.deb | cut -d ' ' -f 1) >> site/Packages";
+
+/// Its methods become another user, who may do nothing but fetch.
+#[test]
+fn apt_fetches_a_package_through_domains() {
+    if !is_root_for("a change of the user") {
+        return;
+    }
+    let outside = Sandbox::new();
+    outside.sh_outside(REPOSITORY).succeeds();
+    let mut server = outside.spawn_outside(["python3", "-uc", "import http.server, os
+os.chdir('site'); s = http.server.ThreadingHTTPServer(('127.0.0.1', 0), http.server.SimpleHTTPRequestHandler)
+print('port', s.server_port, 'up'); s.serve_forever()"]);
+    server.expect("up");
+    let port: u16 = server.stdout().split(' ').nth(1).unwrap().parse().unwrap();
+    let text = serde_json::json!({
+        "filesystem": { "allowWrite": ["."] },
+        "network": { "allowedDomains": ["good.localhost", format!("127.0.0.1:{port}")] } });
+    let sandbox = Sandbox::new().policy_json(text.to_string());
+    let script = |host: &str| {
+        format!(
+            "set -e; mkdir -p state/lists/partial cache/archives/partial; \
+         echo 'deb [trusted=yes] http://{host}.localhost:{port}/ ./' > list; \
+         apt() {{ apt-get -q -o Dir::State=$PWD/state -o Dir::State::status=/dev/null -o Dir::Cache=$PWD/cache \
+             -o Dir::Etc::sourcelist=$PWD/list -o Dir::Etc::sourceparts=- -o Acquire::Languages=none \
+             -o Acquire::Retries=0 -o APT::Update::Error-Mode=any \"$@\" >>log 2>&1; }}; \
+         apt update; apt download made; dpkg-deb -f made_1_all.deb Package"
+        )
+    };
+    let outcome = sandbox.sh(&script("good"));
+    assert_eq!(outcome.stdout, "made\n", "{outcome:#?} {}", sandbox.read("work/log"));
+    sandbox.sh(&format!("rm -rf made_1_all.deb state cache log; {}", script("bad"))).fails();
+    assert!(!sandbox.path("work/made_1_all.deb").exists());
 }
