@@ -376,10 +376,12 @@ fn type_flags(n: &Notification) -> SocketFlags {
 
 /// Whether an open with these flags may change something.
 pub(crate) fn writes(flags: OFlags) -> bool {
-    let access = flags & OFlags::RWMODE;
-    access != OFlags::RDONLY
-        || flags.intersects(OFlags::CREATE | OFlags::TRUNC)
-        || flags.contains(OFlags::TMPFILE)
+    changes(flags) || flags.contains(OFlags::CREATE) || flags.contains(OFlags::TMPFILE)
+}
+
+/// Whether an open with these flags may change a file that is there: with O_CREAT alone it does not.
+pub(crate) fn changes(flags: OFlags) -> bool {
+    flags & OFlags::RWMODE != OFlags::RDONLY || flags.contains(OFlags::TRUNC)
 }
 
 #[cfg(test)]

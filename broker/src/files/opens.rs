@@ -17,7 +17,7 @@ use super::terminals;
 use super::verdict::{Judged, Relied, relied_for};
 use super::view::{Decider, View};
 use super::walk::{self, Lost};
-use crate::call::decode::{FileCall, Spot, writes};
+use crate::call::decode::{FileCall, Spot, changes, writes};
 use crate::call::how::OpenHow;
 use crate::kernel::object::{Name, Object};
 use crate::kernel::proc;
@@ -190,7 +190,7 @@ pub(crate) fn judge_read(
     }
     let wanted = Access {
         read: how.flags & OFlags::RWMODE != OFlags::WRONLY,
-        write: writes(how.flags) && kind != FileType::Directory,
+        write: changes(how.flags) && kind != FileType::Directory,
     };
     if is_permitted(view, target, &object, &name, wanted)? {
         // Only a FIFO with a name makes its ends wait for each other.
