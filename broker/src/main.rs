@@ -181,19 +181,21 @@ fn supervise(arguments: &[OsString]) -> Result<i32, Failure> {
     sight::keep().map_err(|e| Failure::system("capabilities", e))?;
     let child = Child::take_over(&handover).map_err(|e| Failure::system("control", e))?;
     let mut family = Family::adopt(&handover).map_err(|e| Failure::system("signals", e))?;
-    raise_descriptor_limit();
+    raise_limits();
 
     let status = obey(arguments, child, &mut family);
     // Of a command that never was, the child is left.
     if family.end() { status } else { status.and(Err(Failure::left_behind())) }
 }
 
-/// Each call under way takes descriptors, and so does what is held. The command was cloned before and
-/// keeps its limit.
-fn raise_descriptor_limit() {
-    let limit = process::getrlimit(Resource::Nofile);
-    // Without it fewer calls can be under way at once.
-    let _ = process::setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+/// Each call under way takes descriptors, and so does what is held; and how long the command may make a
+/// file, its own limit says. It was cloned before and keeps its limits.
+fn raise_limits() {
+    for resource in [Resource::Nofile, Resource::Fsize] {
+        let limit = process::getrlimit(resource);
+        // Without it fewer calls can be under way at once, and files be made less long.
+        let _ = process::setrlimit(resource, Rlimit { current: limit.maximum, ..limit });
+    }
 }
 
 fn obey(arguments: &[OsString], child: Child, family: &mut Family) -> Result<i32, Failure> {

@@ -10,6 +10,7 @@
 use super::path;
 use super::walk::Lost;
 use crate::call::decode::Spot;
+use crate::kernel::limits;
 use crate::kernel::object::{Name, Object};
 use crate::kernel::request::Confirmed;
 use crate::kernel::target::Target;
@@ -17,6 +18,7 @@ use nix::libc;
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, RenameFlags};
 use rustix::io::{self, Errno};
+use rustix::process::Signal;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -186,11 +188,20 @@ pub(crate) fn masked(directory: &Object, asked: u32, umask: Mode) -> Mode {
     }
 }
 
-/// truncate(2) of an object that is held.
+/// truncate(2) of an object that is held. What the target may not make as long as that, the broker does
+/// not (setrlimit(2), RLIMIT_FSIZE).
 ///
 /// # Errors
 /// Returns what the kernel returns.
-pub(crate) fn truncate(_: Confirmed<'_>, object: &Object, length: i64) -> io::Result<()> {
+pub(crate) fn truncate(by: Confirmed<'_>, object: &Object, length: i64) -> io::Result<()> {
+    let size = fs::stat(object.link()).map(|stat| stat.st_size)?;
+    let is_file = object.kind() == FileType::RegularFile;
+    if is_file && length > size && length.unsigned_abs() > limits::file_size(by.target())? {
+        object.access(fs::Access::WRITE_OK, AtFlags::EACCESS)?;
+        // The answer is the error all the same.
+        let _ = by.signal(Signal::XFSZ);
+        return Err(Errno::FBIG);
+    }
     nix::unistd::truncate(object.link().as_str(), length as libc::off_t)
         .map_err(|errno| Errno::from_raw_os_error(errno as i32))
 }

@@ -1,10 +1,13 @@
-//! How many descriptors a target may still open: prlimit(2), proc_pid_fd(5).
+//! How many descriptors a target may still open, and how long it may make a file: prlimit(2),
+//! proc_pid_fd(5), proc_pid_limits(5).
 
 #![allow(unsafe_code)] // for prlimit(2) of another process
 
+use super::proc;
 use super::target::Target;
 use nix::libc;
 use rustix::fs;
+use rustix::io::{self, Errno};
 
 /// Other threads do not open as many in the moment that an open takes.
 const MARGIN: u64 = 64;
@@ -19,4 +22,18 @@ pub(crate) fn has_room(target: Target) -> bool {
     // The size of the directory is the number of open descriptors (Linux 6.2).
     let open = fs::stat(format!("/proc/{thread}/fd")).map(|stat| stat.st_size.unsigned_abs());
     asked == 0 && open.is_ok_and(|open| open.saturating_add(MARGIN) <= limit.rlim_cur)
+}
+
+/// How long the target may make a file (RLIMIT_FSIZE), whoever it is.
+///
+/// # Errors
+/// Returns what reading proc(5) returns; [`Errno::IO`] if the kernel does not tell.
+pub(crate) fn file_size(target: Target) -> io::Result<u64> {
+    let text = proc::read(&format!("/proc/{}/limits", target.thread().as_raw_nonzero()))?;
+    let mut lines = text.split(|&byte| byte == b'\n');
+    let line = lines.find_map(|line| line.strip_prefix(b"Max file size")).ok_or(Errno::IO)?;
+    match str::from_utf8(line).ok().and_then(|line| line.split_ascii_whitespace().next()) {
+        Some("unlimited") => Ok(u64::MAX),
+        number => number.and_then(|number| number.parse().ok()).ok_or(Errno::IO),
+    }
 }

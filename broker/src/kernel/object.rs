@@ -7,6 +7,7 @@ use crate::kernel::identity::{Identity, identity, identity_of};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, FileType, Mode, OFlags};
 use rustix::io;
+use rustix::process;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
@@ -133,7 +134,10 @@ impl Object {
     /// Returns what faccessat2(2) returns.
     pub(crate) fn access(&self, access: fs::Access, flags: fs::AtFlags) -> io::Result<()> {
         let (directory, number) = self.place()?;
-        fs::accessat(directory, number, access, flags)
+        // A thread that acts for another user really is the broker's still.
+        let acts_for_another = process::getuid() != process::geteuid();
+        let effective = if acts_for_another { fs::AtFlags::EACCESS } else { flags };
+        fs::accessat(directory, number, access, effective)
     }
 
     /// The magic link that leads the broker's own system calls to it.

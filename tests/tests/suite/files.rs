@@ -447,6 +447,63 @@ fn strange_paths_behave_as_outside() {
     });
 }
 
+/// Policies under which the broker opens nothing, what may be written, and everything.
+fn layouts(user: User) -> [Sandbox; 3] {
+    [
+        Sandbox::of(user).allow_write("."),
+        Sandbox::of(user).allow_write(".").deny_write("denied").deny_write("**/kept"),
+        Sandbox::of(user).allow_write(".").deny_write("denied").deny_read("**/secret"),
+    ]
+}
+
+/// As flock(1) opens what it locks: O_CREAT asks for nothing where the file is there.
+#[test]
+fn a_file_that_may_not_be_written_is_opened_to_be_locked() {
+    for_each_user(|user| {
+        for sandbox in layouts(user) {
+            let outside = sandbox.file("outside/file", "as it was");
+            sandbox.file("work/denied", "");
+            for path in [&*outside.to_string_lossy(), "denied", "made"] {
+                sandbox.run(["flock", path, "echo", "locked"]).succeeds();
+            }
+            let missing = sandbox.name("outside/missing");
+            sandbox.run(["flock", &missing, "echo", "locked"]).fails();
+            assert!(!sandbox.path("outside/missing").exists());
+            let outcome = sandbox.sh(&format!("exec 3<> {}", outside.display()));
+            outcome.fails();
+            assert_eq!(sandbox.read("outside/file"), "as it was");
+        }
+    });
+}
+
+#[test]
+fn a_limit_of_file_size_holds_for_truncate() {
+    let script = "import os, resource, signal
+open('made', 'w').write('x' * 10); os.mkdir('d'); open('d/kept-not', 'w')
+resource.setrlimit(resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
+got = []; signal.signal(signal.SIGXFSZ, lambda *_: got.append(1))
+def cut(name, length):
+    try: os.truncate(name, length); print(name, length, os.stat(name).st_size, len(got))
+    except OSError as error: print(name, length, error.errno, os.stat(name).st_size, len(got))
+for length in (4096, 4097, 1 << 40, 3): cut('made', length); cut('d/kept-not', length)
+signal.signal(signal.SIGXFSZ, signal.SIG_DFL); os.truncate('made', 4097)";
+    for_each_user(|user| {
+        for inside in layouts(user) {
+            let outside = Sandbox::of(user);
+            let outcomes = [
+                inside.run(["python3", "-c", script]),
+                outside.run_outside(["python3", "-c", script]),
+            ];
+            assert_eq!(outcomes[0].stdout, outcomes[1].stdout, "{outcomes:#?}");
+            assert_eq!(
+                outcomes[0].status,
+                outcomes[1].signal.map(|signal| 128 + signal),
+                "{outcomes:#?}"
+            );
+        }
+    });
+}
+
 #[test]
 fn locks_work_inside() {
     let sandbox = writable(User::Caller);

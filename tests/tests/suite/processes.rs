@@ -396,6 +396,10 @@ fn a_process_that_changed_its_user_is_served_with_that_user_s_rights() {
             assert_eq!(changes, [("meta-chmod", "EPERM"), ("meta-chmod", "OK")], "{outcome:#?}");
         }
         assert_eq!(sandbox.read("work/roots"), "root's");
+        let asked = "test -w roots || echo no; test -w own && echo yes; test -r roots && echo yes";
+        let asked =
+            ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "sh", "-c", asked];
+        assert_eq!(sandbox.run(asked).stdout, "no\nyes\nyes\n");
         let outcome = sandbox.probe(attack(bad.port()));
         outcome.refused("connect4");
         assert!(
