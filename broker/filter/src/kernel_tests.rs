@@ -140,7 +140,7 @@ fn the_kernel_takes_the_program_and_obeys_it() {
                 bad_descriptor,
                 EPERM,
                 ENOSYS,
-                i64::from(-libc::EOPNOTSUPP),
+                ENOSYS,
                 bad_descriptor,
                 reading,
                 ENOSYS,

@@ -5,3 +5,4 @@ pub(crate) mod decode;
 pub(crate) mod how;
 pub(crate) mod ipc;
 pub(crate) mod metadata;
+pub(crate) mod query;

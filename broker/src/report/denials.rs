@@ -4,7 +4,6 @@
 
 use super::failure::Failure;
 use super::stream::{Stream, line};
-use crate::rules::socket::NAME_LOOKUP;
 use common::trap::{FileOperation, Mechanism, NetworkOperation, Trap};
 use rustix::fd::RawFd;
 use std::collections::HashSet;
@@ -30,9 +29,15 @@ pub(crate) enum Denial {
     File(FileOperation, Vec<u8>),
     /// On a socket: `address:port` or path.
     Network(NetworkOperation, Vec<u8>),
+    /// A lookup of a name by UDP, as a report calls it.
+    Lookup(Vec<u8>),
     /// By the proxy: `host:port`.
     Domain(Vec<u8>),
 }
+
+/// How a report calls a lookup whose name was not seen, and what is before one that was.
+const LOOKUP: &str = "name lookup (UDP)";
+const LOOKUP_OF: &str = "name lookup of ";
 
 impl Denial {
     fn trap(&self) -> Trap<'_> {
@@ -40,6 +45,9 @@ impl Denial {
             Self::File(operation, path) => Trap::Filesystem(*operation, path, Mechanism::Seccomp),
             Self::Network(operation, target) => {
                 Trap::Network(*operation, target, Mechanism::Seccomp)
+            }
+            Self::Lookup(text) => {
+                Trap::Network(NetworkOperation::Connect, text, Mechanism::Seccomp)
             }
             Self::Domain(target) => {
                 Trap::Network(NetworkOperation::Connect, target, Mechanism::Proxy)
@@ -188,20 +196,33 @@ impl Denial {
     pub(crate) fn file(operation: FileOperation, path: &Path) -> Self {
         Self::File(operation, path.as_os_str().as_bytes().to_vec())
     }
+
+    /// A lookup of `name`, if that is known.
+    pub(crate) fn lookup(name: Option<&str>) -> Self {
+        let text = name.map_or_else(|| LOOKUP.to_owned(), |name| format!("{LOOKUP_OF}{name}"));
+        Self::Lookup(text.into_bytes())
+    }
+
+    /// The name that was looked up, if this is a lookup and it is known.
+    pub(super) fn looked_up(&self) -> Option<&str> {
+        let Self::Lookup(text) = self else { return None };
+        std::str::from_utf8(text).ok()?.strip_prefix(LOOKUP_OF)
+    }
 }
 
 /// Which denials are shown, in which order, and how many lines they may take.
 fn shown(order: &[Denial], failed: bool) -> (Vec<&Denial>, usize) {
     if failed {
-        return (order.iter().collect(), LINES_MAX);
+        let is_named = order.iter().any(|denial| denial.looked_up().is_some());
+        let unnamed =
+            |denial: &&Denial| matches!(denial, Denial::Lookup(_)) && denial.looked_up().is_none();
+        let said = order.iter().filter(|denial| !(is_named && unnamed(denial)));
+        return (said.collect(), LINES_MAX);
     }
     let writes = order.iter().filter(|denial| denial.is_write());
     // A tool that cannot look a name up asks the proxy, which names the host that it refuses.
-    let network = order.iter().filter(|denial| match denial {
-        Denial::File(..) => false,
-        Denial::Network(_, target) => target != NAME_LOOKUP,
-        Denial::Domain(_) => true,
-    });
+    let network =
+        order.iter().filter(|denial| matches!(denial, Denial::Network(..) | Denial::Domain(_)));
     (writes.chain(network).collect(), LINES_OF_SUCCESS)
 }
 

@@ -83,6 +83,11 @@ pub(crate) fn line(denials: &[&Denial], grounds: &Grounds<'_>) -> Option<String>
                     add(&mut allow, key, value);
                 }
             }
+            Denial::Lookup(_) => {
+                if let Some(name) = denial.looked_up() {
+                    add(&mut allow, "network.allowedDomains", quote(name));
+                }
+            }
             Denial::Domain(target) => {
                 let Ok(target) = std::str::from_utf8(target) else { continue };
                 match denied_domain(target, grounds.network) {

@@ -137,6 +137,12 @@ pub(crate) enum AddressVerdict {
 }
 
 impl AddressRules {
+    /// Whether datagrams are sent to the loopback ports of the sandbox's own: by the broker, which has to
+    /// be let at its sockets.
+    pub(crate) fn own_datagrams(&self) -> bool {
+        self.local_binding && self.unix.datagrams && !self.allow_network
+    }
+
     /// Whether a socket may be connected to `endpoint`.
     pub(crate) fn connect(&self, endpoint: &Endpoint) -> AddressVerdict {
         match endpoint {

@@ -7,11 +7,12 @@ use super::connects::{self, Connected};
 use super::judge::{Judge, Reach};
 use super::messages;
 use super::socket::{Socket, make};
+use super::udp;
 use crate::call::decode::{AddressUse, RegisterVerdict, SocketCall};
 use crate::files::view::Decider;
 use crate::kernel::address::Address;
 use crate::kernel::request::{Confirmed, Request};
-use crate::kernel::target::{Target, TargetAddress, TargetFd};
+use crate::kernel::target::{self, Target, TargetAddress, TargetFd};
 use crate::report::denials::Denial;
 use crate::rules::address::Endpoint;
 use crate::rules::socket::SocketKind;
@@ -64,6 +65,11 @@ fn connect(
     let target = request.target();
     let address = Address::copy(target, address, length)?;
     let endpoint = Endpoint::parse(address.as_bytes())?;
+    if matches!(endpoint, Endpoint::Internet(_) | Endpoint::Unspecified)
+        && let Some(socket) = udp::find(judge, target, number)
+    {
+        return Ok(Connected::Done(udp::connect(judge, request, &socket, &address, &endpoint)));
+    }
     let reach = judge.judge(request, AddressUse::Connect, &endpoint)?;
     let socket = match judge.take(target, number, NetworkOperation::Connect, || endpoint.describe())
     {
@@ -191,16 +197,27 @@ pub(crate) fn make_socket(
     kind: SocketKind,
     flags: SocketFlags,
 ) -> RegisterVerdict {
-    if !kind.is_permitted(&judge.rules) {
+    let rules = &judge.rules;
+    if !kind.is_permitted(rules) {
         return refuse(judge, kind);
     }
-    let made = judge.rights.are_those_of(request.target()).and_then(|alike| match alike {
-        true => Ok((make(kind, flags)?, request.confirm()?)),
+    let is_mute = kind.is_mute(rules);
+    // Such a one is the same, whoever makes it.
+    let alike = if is_mute { Ok(true) } else { judge.rights.are_those_of(request.target()) };
+    let made = alike.and_then(|alike| match alike {
+        true => Ok((make(kind, flags, rules)?, request.confirm()?)),
         false => Err(Errno::ACCESS),
     });
-    let Ok((socket, by)) = made else { return RegisterVerdict::Continue };
+    let (socket, by) = match made {
+        Ok(made) => made,
+        // The kernel would make one that is not mute.
+        Err(errno) if is_mute => return RegisterVerdict::Return(Err(errno)),
+        Err(_) => return RegisterVerdict::Continue,
+    };
     let number = by.give(socket.as_fd(), flags.contains(SocketFlags::CLOEXEC));
-    if let Ok(number) = number {
+    if let Ok(number) = number
+        && target::duplicates_are_refused()
+    {
         // Before the target can use it. If it cannot be kept, one is put in its place then.
         let _ = judge.stand_ins.keep(request.target(), number, socket);
     }

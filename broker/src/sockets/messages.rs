@@ -8,8 +8,10 @@
 use super::judge::{Judge, Reach};
 use super::message::OutgoingMessage;
 use super::outlet::{AncillaryBytes, NameUse, Outlet};
+use super::udp;
 use super::unix::Peer;
 use crate::call::decode::{AddressUse, Messages};
+use crate::call::query;
 use crate::kernel::address::Address;
 use crate::kernel::request::Request;
 use crate::kernel::rights;
@@ -17,11 +19,15 @@ use crate::kernel::target::{TargetAddress, TargetFd};
 use crate::report::denials::Denial;
 use crate::rules::address::Endpoint;
 use common::trap::NetworkOperation;
+use nix::libc;
 use rustix::io::{self, Errno};
 use rustix::process::Signal;
 
+const MSG_FASTOPEN: u32 = libc::MSG_FASTOPEN.cast_unsigned();
 /// Most messages of one sendmmsg(2) (UIO_MAXIOV).
 const MESSAGES_MAX: u32 = 1024;
+/// Most bytes of a query by UDP (RFC 1035, section 2.3.4).
+const QUERY_MAX: usize = 512;
 
 /// Whom a message goes to.
 enum Receiver {
@@ -42,6 +48,10 @@ pub(crate) fn send(
     request: &Request<'_>,
     (number, flags, messages): (TargetFd, u32, Messages),
 ) -> io::Result<i32> {
+    // It connects.
+    if flags & MSG_FASTOPEN != 0 {
+        return Err(Errno::OPNOTSUPP);
+    }
     let target = request.target();
     let call = Sending { judge, request };
     let send = || {
@@ -121,30 +131,51 @@ impl Sending<'_> {
     fn send_one(&self, socket: &Outlet, message: &OutgoingMessage) -> io::Result<usize> {
         let target = self.request.target();
         // Held until the message is sent.
-        let receiver = self.receiver(socket, message.name(target)?)?;
+        let receiver = self.receiver(socket, message)?;
         let name = match &receiver {
             Receiver::Connected => None,
             Receiver::Address(address) | Receiver::Peer { address, .. } => Some(address),
         };
         let control = socket.control(target, message)?;
-        self.deliver(socket, message, (name, &control))
+        match self.deliver(socket, message, (name, &control)) {
+            // It is mute.
+            Err(Errno::PIPE) if socket.is_udp() => Err(self.refuse(socket, message, None)?),
+            result => result,
+        }
+    }
+
+    /// Reports a message that nobody gets: whose name it asks for, or who was to get it. Returns the error
+    /// for the target.
+    fn refuse(
+        &self,
+        socket: &Outlet,
+        message: &OutgoingMessage,
+        name: Option<Address>,
+    ) -> io::Result<Errno> {
+        let receiver = match name {
+            Some(name) => Endpoint::parse(name.as_bytes())?,
+            None => socket.peer()?,
+        };
+        let data = message.data(self.request.target(), 0, QUERY_MAX)?;
+        let asked = Some(&receiver).filter(|there| udp::is_name_server(there));
+        let denial = match asked.and_then(|_| query::name(&data)) {
+            Some(name) => Denial::lookup(Some(&name)),
+            None => Denial::Network(NetworkOperation::Connect, receiver.describe()),
+        };
+        self.request.confirm()?;
+        self.judge.traps.report(denial, "an address for such a socket");
+        Ok(Errno::ACCESS)
     }
 
     /// Judges the address of a message.
-    fn receiver(&self, socket: &Outlet, name: Option<Address>) -> io::Result<Receiver> {
-        let Some(name) = name else { return Ok(Receiver::Connected) };
+    fn receiver(&self, socket: &Outlet, message: &OutgoingMessage) -> io::Result<Receiver> {
         let (judge, target) = (self.judge, self.request.target());
+        let Some(name) = message.name(target)? else { return Ok(Receiver::Connected) };
         match socket.use_of_name(judge.rules.allow_network)? {
             NameUse::Ignored => return Ok(Receiver::Connected),
             NameUse::Free => return Ok(Receiver::Address(name)),
             NameUse::Path => {}
-            NameUse::Unknown => {
-                let name = Endpoint::parse(name.as_bytes())?.describe();
-                self.request.confirm()?;
-                let denial = Denial::Network(NetworkOperation::Connect, name);
-                judge.traps.report(denial, "an address for such a socket");
-                return Err(Errno::ACCESS);
-            }
+            NameUse::Unknown => return Err(self.refuse(socket, message, Some(name))?),
         }
         let endpoint = Endpoint::parse(name.as_bytes())?;
         if !matches!(endpoint, Endpoint::UnixPath(_) | Endpoint::UnixAbstract(_)) {

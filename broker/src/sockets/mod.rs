@@ -12,4 +12,5 @@ mod outlet;
 mod own_ports;
 pub(crate) mod socket;
 mod stand_ins;
+mod udp;
 mod unix;

@@ -11,13 +11,15 @@ use crate::call::ancillary::{Ancillary, Sender};
 use crate::kernel::address::{self, Address};
 use crate::kernel::request::Request;
 use crate::kernel::target::Target;
+use crate::rules::address::Endpoint;
 use nix::libc;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, OFlags};
 use rustix::io::{self, Errno};
-use rustix::net::{AddressFamily, SocketType, ipproto, sockopt};
+use rustix::net::{self, AddressFamily, SocketType, ipproto, sockopt};
 use rustix::process;
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 /// No datagram of the internet is longer.
@@ -81,6 +83,20 @@ impl Outlet {
         Ok(outlet)
     }
 
+    /// Whether it is one of UDP.
+    pub(crate) fn is_udp(&self) -> bool {
+        self.is_internet() && self.kind == SocketType::DGRAM
+    }
+
+    /// Whom it is connected to.
+    ///
+    /// # Errors
+    /// Returns what getpeername(2) returns; [`Errno::ACCESS`] for an address that is not of the internet.
+    pub(crate) fn peer(&self) -> io::Result<Endpoint> {
+        let peer = net::getpeername(&self.descriptor)?.ok_or(Errno::NOTCONN)?;
+        SocketAddr::try_from(peer).map(Endpoint::Internet).map_err(|_| Errno::ACCESS)
+    }
+
     fn is_internet(&self) -> bool {
         [AddressFamily::INET, AddressFamily::INET6].contains(&self.family)
     }
@@ -96,7 +112,7 @@ impl Outlet {
             (AddressFamily::UNIX, SocketType::STREAM) => NameUse::Free,
             (AddressFamily::UNIX, SocketType::SEQPACKET) => NameUse::Ignored,
             (AddressFamily::INET | AddressFamily::INET6, _) if allow_network => NameUse::Free,
-            // The filter lets no MSG_FASTOPEN come here.
+            // With MSG_FASTOPEN nothing comes here.
             (AddressFamily::INET | AddressFamily::INET6, SocketType::STREAM)
                 if protocol()? == Some(ipproto::TCP) =>
             {

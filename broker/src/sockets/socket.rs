@@ -5,6 +5,7 @@
 //! the address was judged as copied here, and is permitted for any socket that passes
 //! [`Socket::of`].
 
+use super::udp;
 use crate::kernel::address::Address;
 use crate::kernel::holders;
 use crate::kernel::request::{Confirmed, RESTART};
@@ -65,16 +66,7 @@ impl Socket {
     /// # Errors
     /// Returns [`Errno::NOTSOCK`] as the call does, [`Errno::ACCESS`] for another kind of socket.
     pub(crate) fn of(socket: OwnedFd, rules: &AddressRules) -> io::Result<Self> {
-        let family = sockopt::socket_domain(&socket)?;
-        let kind = SocketKind {
-            domain: family.as_raw().into(),
-            kind: sockopt::socket_type(&socket)?.as_raw().cast_signed(),
-            // Unix sockets have none.
-            protocol: match family {
-                AddressFamily::UNIX => 0,
-                _ => protocol_number(sockopt::socket_protocol(&socket)?),
-            },
-        };
+        let (family, kind) = (sockopt::socket_domain(&socket)?, kind_of(&socket)?);
         let blocking = !fs::fcntl_getfl(&socket)?.contains(OFlags::NONBLOCK);
         if is_of_use(kind, rules) {
             Ok(Self { descriptor: socket, family, blocking, replaces: None })
@@ -102,7 +94,7 @@ impl Socket {
         let flags = target.descriptor_flags(number)?;
         let blocking = !flags.contains(OFlags::NONBLOCK);
         let mode = if blocking { SocketFlags::empty() } else { SocketFlags::NONBLOCK };
-        let descriptor = make(kind, mode)?;
+        let descriptor = make(kind, mode, rules)?;
         let family = sockopt::socket_domain(&descriptor)?;
         if family != AddressFamily::UNIX && sockopt::socket_type(&descriptor)? == SocketType::STREAM
         {
@@ -332,17 +324,42 @@ pub(crate) fn deadline(socket: impl AsFd) -> io::Result<Option<Instant>> {
     Ok(limit.map(|limit| Instant::now() + limit))
 }
 
-/// Makes a socket for the command, which has none of the broker's rights in it: socket(2) takes
-/// numbers only. `flags` are those of the type.
+/// What kind of socket it is.
 ///
 /// # Errors
-/// Returns what socket(2) returns.
-pub(crate) fn make(kind: SocketKind, flags: SocketFlags) -> io::Result<OwnedFd> {
+/// Returns [`Errno::NOTSOCK`] as calls on sockets do.
+pub(super) fn kind_of(socket: impl AsFd) -> io::Result<SocketKind> {
+    let family = sockopt::socket_domain(&socket)?;
+    Ok(SocketKind {
+        domain: family.as_raw().into(),
+        kind: sockopt::socket_type(&socket)?.as_raw().cast_signed(),
+        // Unix sockets have none.
+        protocol: match family {
+            AddressFamily::UNIX => 0,
+            _ => protocol_number(sockopt::socket_protocol(&socket)?),
+        },
+    })
+}
+
+/// Makes a socket for the command, which has none of the broker's rights in it: socket(2) takes
+/// numbers only. `flags` are those of the type. It is mute where the rules say so.
+///
+/// # Errors
+/// Returns what socket(2) returns, and as [`udp::mute`].
+pub(crate) fn make(
+    kind: SocketKind,
+    flags: SocketFlags,
+    rules: &AddressRules,
+) -> io::Result<OwnedFd> {
     let family = u16::try_from(kind.domain).map_err(|_| Errno::AFNOSUPPORT)?;
     let of = SocketType::from_raw(kind.kind.cast_unsigned());
     let protocol = NonZeroU32::new(kind.protocol.cast_unsigned()).map(Protocol::from_raw);
     let flags = flags | SocketFlags::CLOEXEC;
-    net::socket_with(AddressFamily::from_raw(family), of, flags, protocol)
+    let socket = net::socket_with(AddressFamily::from_raw(family), of, flags, protocol)?;
+    if kind.is_mute(rules) {
+        udp::mute(&socket)?;
+    }
+    Ok(socket)
 }
 
 /// Whether a socket is acted on: one that the command can have, with addresses that it can use.

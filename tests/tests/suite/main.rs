@@ -41,5 +41,6 @@ mod signals;
 mod sockets;
 mod tools;
 mod tunnels;
+mod udp;
 mod unix;
 mod upstream;

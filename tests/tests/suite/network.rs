@@ -164,10 +164,13 @@ fn only_known_families_give_a_socket() {
             let words: Vec<u32> = name.split('-').skip(1).map(|w| w.parse().unwrap()).collect();
             let (family, kind, protocol) = (words[0], words[1], words[2]);
             let known = match family {
-                // Unix streams and seqpackets; of the others SOCK_STREAM with TCP; route netlink.
+                // Unix streams and seqpackets; of the others SOCK_STREAM with TCP, SOCK_DGRAM with UDP; route netlink.
                 // For Unix sockets SOCK_RAW is SOCK_DGRAM.
                 1 => [1, 5].contains(&kind) && [0, 1].contains(&protocol),
-                2 | 10 => kind == 1 && [0, 6].contains(&protocol),
+                2 | 10 => {
+                    kind == 1 && [0, 6].contains(&protocol)
+                        || kind == 2 && [0, 17].contains(&protocol)
+                }
                 16 => [2, 3].contains(&kind) && protocol == 0,
                 _ => false,
             };
@@ -186,8 +189,17 @@ fn only_known_families_give_a_socket() {
 fn upper_type_bits_do_not_hide_a_datagram_socket() {
     let sandbox = Sandbox::new();
     // The kernel takes the low 32 bits of each argument.
-    sandbox.probe("socket 2 0x100000002 0 + socket 0x100000002 2 0").refused("socket");
+    sandbox.probe("socket 1 0x100000002 0 + socket 0x100000001 2 0").refused("socket");
+    let receiver = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    receiver.set_nonblocking(true).unwrap();
+    let there = receiver.local_addr().unwrap().port();
+    let attack = format!("udp-upper 127.0.0.1 {there}");
+    sandbox.probe(&attack).refused("udp-upper");
+    assert!(receiver.recv(&mut [0; 9]).is_err());
+    sandbox.probe_outside(&attack).allowed("udp-upper");
+    assert_eq!(receiver.recv(&mut [0; 9]).unwrap(), 7);
     sandbox.probe("socket 2 1 0x100000106").refused("socket");
+    sandbox.probe("socket 2 2 0x100000088").refused("socket");
     sandbox.probe("socket 2 1 0x100000006 + socket 0x100000002 1 0").allowed("socket");
 }
 

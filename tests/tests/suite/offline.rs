@@ -82,14 +82,46 @@ fn the_proxy_refuses_everything_where_no_host_is_permitted() {
 
 #[test]
 fn a_name_lookup_is_reported_as_one() {
-    let sandbox = Sandbox::new().trap();
-    let outcome = sandbox.run(["getent", "ahosts", "host.test"]);
-    outcome.fails();
-    let report = json!({ "Network": ["connect", "name lookup (UDP)", "seccomp"] });
-    assert!(outcome.traps.contains(&report), "{outcome:#?}");
-    let twin = Sandbox::new().trap().run(["getent", "ahosts", "127.0.0.1"]);
-    twin.succeeds();
-    assert!(!twin.traps.contains(&report), "{twin:#?}");
+    for_each_user(|user| {
+        let report = |what: &str| json!({ "Network": ["connect", what, "seccomp"] });
+        let (unnamed, named) = (report("name lookup (UDP)"), report("name lookup of host.test"));
+        let start = Instant::now();
+        let outcome = Sandbox::of(user).trap().run(["getent", "ahosts", "host.test"]);
+        outcome.fails();
+        assert!(outcome.traps.contains(&named), "{outcome:#?}");
+        // One that sends without the broker seeing it.
+        let outcome = Sandbox::of(user).trap().run(["getent", "hosts", "host.test"]);
+        outcome.fails();
+        assert!(outcome.traps.contains(&unnamed), "{outcome:#?}");
+        assert!(start.elapsed() < LIMIT, "{:?}", start.elapsed());
+        let twin = Sandbox::of(user).trap().run(["getent", "ahosts", "127.0.0.1"]);
+        twin.succeeds();
+        assert_eq!(twin.traps, [json!(null); 0], "{twin:#?}");
+        // For people: the name once, and what lets it be reached.
+        let outcome = Sandbox::of(user).run(["getent", "ahosts", "host.test"]);
+        let remedy = "to allow this: network.allowedDomains += [\"host.test\"]\n";
+        assert!(outcome.stderr.ends_with(remedy), "{outcome:#?}");
+        assert_eq!(outcome.stderr.matches("name lookup").count(), 1, "{outcome:#?}");
+    });
+}
+
+#[test]
+fn resolvers_of_other_makes_give_up_at_once() {
+    for (tool, words) in [
+        (
+            "node",
+            vec!["node", "-e", "require('dns').resolve('host.test', e => process.exit(e ? 3 : 0))"],
+        ),
+        ("dig", vec!["dig", "+tries=1", "+time=4", "host.test"]),
+        ("nslookup", vec!["nslookup", "-timeout=1", "host.test"]),
+    ] {
+        if !is_there(tool) {
+            continue;
+        }
+        let start = Instant::now();
+        Sandbox::new().run(words).fails();
+        assert!(start.elapsed() < LIMIT, "{tool}: {:?}", start.elapsed());
+    }
 }
 
 /// An upstream that is never asked needs no protocol that is built.

@@ -34,6 +34,7 @@ pub(super) const ROWS: &[Row] = &[
                 ],
                 Allow,
             ),
+            when(OWN_DATAGRAMS, UDP, Allow),
             case(
                 &[
                     is(DOMAIN, &[AF_NETLINK]),
@@ -44,7 +45,7 @@ pub(super) const ROWS: &[Row] = &[
             ),
         ],
         Notify,
-        "Landlock judges TCP only; other families and protocols are refused and reported",
+        "Landlock judges TCP only: sockets of UDP are made so that they send nothing; others are refused and reported",
     )
     .alone(Deny(EACCES)),
     judge(
@@ -82,40 +83,35 @@ pub(super) const ROWS: &[Row] = &[
     judge(
         &[sendto],
         &[
-            when(
-                UNIX_DATAGRAMS,
-                &[Test::Null { arg: Arg(4, "dest_addr") }, lacks(Arg(3, "flags"), MSG_FASTOPEN)],
-                Allow,
-            ),
-            when(UNIX_DATAGRAMS, &[lacks(Arg(3, "flags"), MSG_FASTOPEN)], Notify),
-            when(UNIX_DATAGRAMS, &[], Deny(EOPNOTSUPP)),
-            when(NETWORK_ALLOWED, &[], Allow),
+            when(MESSAGES_FREE, &[], Allow),
+            case(&[Test::Null { arg: Arg(4, "dest_addr") }, lacks(Arg(3, "flags"), MSG_FASTOPEN)], Allow),
+            when(MESSAGES_SENT, &[], Notify),
+            when(MESSAGES_SEEN, &[], Notify),
             case(&[lacks(Arg(3, "flags"), MSG_FASTOPEN)], Allow),
         ],
         Deny(EOPNOTSUPP),
-        "MSG_FASTOPEN connects; only datagram sockets reach a new peer without it, and where some are listed the broker sends",
+        "a datagram socket sends to any address: the broker does it, or says whose name was asked for; MSG_FASTOPEN connects",
     ),
     judge(
         &[sendmsg],
         &[
-            when(UNIX_DATAGRAMS, &[lacks(Arg(2, "flags"), MSG_FASTOPEN)], Notify),
-            when(UNIX_DATAGRAMS, &[], Deny(EOPNOTSUPP)),
-            when(NETWORK_ALLOWED, &[], Allow),
+            when(MESSAGES_FREE, &[], Allow),
+            when(MESSAGES_SENT, &[], Notify),
             case(&[lacks(Arg(2, "flags"), MSG_FASTOPEN)], Allow),
         ],
         Deny(EOPNOTSUPP),
-        "MSG_FASTOPEN connects; only datagram sockets reach a new peer without it, and where some are listed the broker sends",
+        "a datagram socket sends to any address: where there can be one, the broker does it; MSG_FASTOPEN connects",
     ),
     judge(
         &[sendmmsg],
         &[
-            when(UNIX_DATAGRAMS, &[lacks(Arg(3, "flags"), MSG_FASTOPEN)], Notify),
-            when(UNIX_DATAGRAMS, &[], Deny(EOPNOTSUPP)),
-            when(NETWORK_ALLOWED, &[], Allow),
+            when(MESSAGES_FREE, &[], Allow),
+            when(MESSAGES_SENT, &[], Notify),
+            when(MESSAGES_SEEN, &[], Notify),
             case(&[lacks(Arg(3, "flags"), MSG_FASTOPEN)], Allow),
         ],
         Deny(EOPNOTSUPP),
-        "MSG_FASTOPEN connects; only datagram sockets reach a new peer without it, and where some are listed the broker sends",
+        "a datagram socket sends to any address: the broker does it, or says whose name was asked for; MSG_FASTOPEN connects",
     ),
     judge(
         &[setsockopt],
@@ -154,6 +150,19 @@ const ALL_UNIX_SOCKETS: When = When::is(Variant::ALL_UNIX_SOCKETS);
 /// Some are listed. Where all Unix sockets may be reached, there is nothing to judge.
 const UNIX_DATAGRAMS: When = When::is(Variant::UNIX_DATAGRAMS).unless(Variant::ALL_UNIX_SOCKETS);
 
+/// Where the broker sends: to the loopback ports of the sandbox's own.
+const OWN_DATAGRAMS: When = When::is(Variant::LOCAL_BINDING.union(Variant::UNIX_DATAGRAMS))
+    .unless(Variant::ALLOW_NETWORK.union(Variant::ALL_UNIX_SOCKETS));
+
+/// Where every address may be sent to.
+const MESSAGES_FREE: When = When::is(Variant::ALLOW_NETWORK).unless(Variant::UNIX_DATAGRAMS);
+
+/// Where the broker sends all messages that can have an address.
+const MESSAGES_SENT: When = When::is(Variant::UNIX_DATAGRAMS);
+
+/// Where no socket can send to an address: the broker says what was refused, if it can get at the socket.
+const MESSAGES_SEEN: When = When::ALWAYS.unless(Variant::ALONE.union(Variant::MAKES_SOCKETS));
+
 /// By the broker, where it cannot get at those that the command makes.
 const SOCKETS_MADE: When = When::is(Variant::MAKES_SOCKETS).unless(Variant::ALONE);
 
@@ -162,6 +171,13 @@ const UNIX_STREAM: &[Test] = &[
     is(DOMAIN, &[AF_UNIX]),
     masked(TYPE, SOCK_TYPE_MASK, &[SOCK_STREAM, SOCK_SEQPACKET]),
     is(PROTOCOL, &[PROTOCOL_DEFAULT, PF_UNIX]),
+];
+
+/// Sockets of UDP.
+const UDP: &[Test] = &[
+    is(DOMAIN, &[AF_INET, AF_INET6]),
+    masked(TYPE, SOCK_TYPE_MASK, &[SOCK_DGRAM]),
+    is(PROTOCOL, &[PROTOCOL_DEFAULT, IPPROTO_UDP]),
 ];
 
 /// Unix sockets that send without being connected.

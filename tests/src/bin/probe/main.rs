@@ -17,6 +17,7 @@ mod proxy;
 mod race;
 mod shm;
 mod sys;
+mod udp;
 
 use std::io::Write;
 
@@ -66,6 +67,7 @@ fn main() {
             || kernel::run(op, rest)
             || ipc::run(op, rest)
             || shm::run(op, rest)
+            || udp::run(op, rest)
             || proxy::run(op, rest);
         if !known {
             usage(&format!("unknown operation or wrong arguments: {}", words.join(" ")));

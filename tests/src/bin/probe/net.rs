@@ -46,6 +46,10 @@ pub(crate) fn run(op: &str, args: &[&str]) -> bool {
         ("fastopen", [how, ip, port]) => say(&format!("fastopen-{how}"), fastopen(how, ip, port)),
         ("fastopen-connect", [ip, port]) => say(op, fastopen_connect(ip, port)),
         ("udp", [ip, port]) => say(op, udp(ip, port)),
+        ("udp-upper", [ip, port]) => {
+            let fd = socket(INET | 1 << 32, DGRAM | 1 << 33, 1 << 34);
+            say(op, fd.and_then(|fd| send_to(fd, 0, &v4(ip, port))));
+        }
         ("listen-unbound", []) => say(op, socket(INET, STREAM, 0).and_then(listen)),
         ("bind4", [ip, port]) => {
             say(op, socket(INET, STREAM, 0).and_then(|fd| bind(fd, &v4(ip, port))));
@@ -257,7 +261,7 @@ fn write_quietly(fd: usize) -> Result {
     call(libc::SYS_sendto, &[fd, addr(MARK), MARK.len(), nosignal, 0, 0])
 }
 
-fn send_to(fd: usize, flags: usize, address: &[u8]) -> Result {
+pub(crate) fn send_to(fd: usize, flags: usize, address: &[u8]) -> Result {
     call(libc::SYS_sendto, &[fd, addr(MARK), MARK.len(), flags, addr(address), address.len()])
 }
 

@@ -8,3 +8,4 @@ mod files;
 mod local;
 mod network;
 mod sockets;
+mod udp;

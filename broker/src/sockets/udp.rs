@@ -1,0 +1,138 @@
+//! Sockets of UDP, which exist under every policy: programs list interfaces with them, and look for an own
+//! address.
+//!
+//! One is **mute** where no rule knows an address for it: shut down for sending before the command gets
+//! it. Whatever is sent on it then, in whatever way, the kernel refuses (EPIPE), and nothing undoes that:
+//! no other connect, no bind, no descriptor of it in another process. It can be connected, which sends
+//! nothing, and says which address the host would send from. It cannot be bound, and so receives from
+//! nobody but the address that it is connected to.
+//!
+//! Sources: udp(7), shutdown(2), inet_shutdown in net/ipv4/af_inet.c, sock_alloc_send_pskb in
+//! net/core/sock.c, __udp_disconnect in net/ipv4/udp.c.
+
+use super::judge::Judge;
+use super::socket::kind_of;
+use crate::kernel::address::Address;
+use crate::kernel::request::Request;
+use crate::kernel::target::{Target, TargetFd};
+use crate::report::denials::Denial;
+use crate::rules::address::Endpoint;
+use common::trap::NetworkOperation;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs;
+use rustix::io::{self, Errno};
+use rustix::net::{
+    self, AddressFamily, Ipv4Addr, SendFlags, Shutdown, SocketAddrV4, SocketFlags, SocketType,
+};
+use std::io::{stderr, stdin, stdout};
+use std::sync::OnceLock;
+
+/// Where name servers are asked.
+const DOMAIN: u16 = 53;
+
+/// Has the kernel send nothing on `socket` from now on.
+///
+/// # Errors
+/// Returns [`Errno::ACCESS`] on a kernel that would send all the same, else what shutdown(2) returns.
+pub(super) fn mute(socket: impl AsFd) -> io::Result<()> {
+    static WORKS: OnceLock<bool> = OnceLock::new();
+    if *WORKS.get_or_init(|| is_mute_once_shut_down().unwrap_or(false)) {
+        shut_down(socket)
+    } else {
+        Err(Errno::ACCESS)
+    }
+}
+
+fn shut_down(socket: impl AsFd) -> io::Result<()> {
+    match net::shutdown(socket, Shutdown::Write) {
+        // What is not connected is shut down all the same.
+        Ok(()) | Err(Errno::NOTCONN) => Ok(()),
+        Err(errno) => Err(errno),
+    }
+}
+
+/// Tries it, on a socket that sends to itself.
+fn is_mute_once_shut_down() -> io::Result<bool> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = net::socket_with(AddressFamily::INET, SocketType::DGRAM, flags, None)?;
+    // Without a loopback interface there is nobody to send to.
+    let _ = net::bind(&socket, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0));
+    let itself = net::getsockname(&socket)?;
+    shut_down(&socket)?;
+    Ok(net::sendto(&socket, b"", SendFlags::empty(), &itself).is_err())
+}
+
+/// The socket at descriptor `number` of `target`, if it is one of UDP that is not as free as the network.
+pub(super) fn find(judge: &Judge, target: Target, number: TargetFd) -> Option<OwnedFd> {
+    if judge.rules.allow_network {
+        return None;
+    }
+    let socket = judge.stand_ins.duplicate(target, number).ok()?;
+    kind_of(&socket).is_ok_and(|kind| kind.is_udp()).then_some(socket)
+}
+
+/// Connects `socket`, which is mute from then on.
+///
+/// # Errors
+/// Returns what connect(2) returns; [`Errno::ACCESS`] for a standard stream, which others have too.
+pub(super) fn connect(
+    judge: &Judge,
+    request: &Request<'_>,
+    socket: &OwnedFd,
+    address: &Address,
+    endpoint: &Endpoint,
+) -> io::Result<()> {
+    let is_inherited = is_a_standard_stream(socket);
+    request.confirm()?;
+    if is_inherited {
+        let denial = Denial::Network(NetworkOperation::Connect, endpoint.describe());
+        judge.traps.report(denial, "a datagram socket of the caller's");
+        return Err(Errno::ACCESS);
+    }
+    if *endpoint == Endpoint::Unspecified {
+        return net::connect_unspec(socket);
+    }
+    mute(socket)?;
+    // Not all that is sent then is seen: write(2) is not.
+    if is_name_server(endpoint) {
+        judge.traps.report(Denial::lookup(None), "a name server");
+    }
+    net::connect(socket, address)
+}
+
+/// Whether what is sent to `endpoint` asks for names.
+pub(super) fn is_name_server(endpoint: &Endpoint) -> bool {
+    matches!(endpoint, Endpoint::Internet(address) if address.port() == DOMAIN)
+}
+
+fn is_a_standard_stream(socket: &OwnedFd) -> bool {
+    let number =
+        |descriptor: BorrowedFd<'_>| fs::fstat(descriptor).map(|stat| (stat.st_dev, stat.st_ino));
+    let (own, (input, output, error)) = (number(socket.as_fd()), (stdin(), stdout(), stderr()));
+    [input.as_fd(), output.as_fd(), error.as_fd()].map(number).contains(&own)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_mute_socket_sends_nothing_though_it_is_connected_anew() {
+        let receiver = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        receiver.set_nonblocking(true).unwrap();
+        let there = receiver.local_addr().unwrap();
+        let sender = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        mute(&sender).unwrap();
+        for _ in 0..2 {
+            assert!(sender.send_to(b"reached", there).is_err());
+            sender.connect(there).unwrap();
+            assert!(sender.send(b"reached").is_err());
+            assert!(rustix::io::write(&sender, b"reached").is_err());
+            net::connect_unspec(&sender).unwrap();
+        }
+        assert!(receiver.recv(&mut [0; 9]).is_err());
+        std::net::UdpSocket::bind("127.0.0.1:0").unwrap().send_to(b"reached", there).unwrap();
+        assert_eq!(receiver.recv(&mut [0; 9]).unwrap(), 7);
+    }
+}

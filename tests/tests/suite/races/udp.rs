@@ -1,0 +1,22 @@
+//! Races for a socket of UDP.
+
+use crate::udp::received;
+use std::net::UdpSocket;
+use std::time::Duration;
+use tests::{Sandbox, for_each_user, race_tries};
+
+#[test]
+fn connecting_a_mute_socket_while_others_send_on_it_sends_nothing() {
+    for_each_user(|user| {
+        let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
+        receiver.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+        let port = receiver.local_addr().unwrap().port();
+        let sandbox = Sandbox::of(user).timeout(Duration::from_secs(120));
+        let outcome = sandbox.probe(format!("race-udp {port} {}", race_tries(100_000)));
+        assert_eq!(outcome.succeeds().result("sent"), "0");
+        assert_eq!(received(&receiver), 0);
+        let outside = sandbox.probe_outside(format!("race-udp {port} 1000"));
+        assert_ne!(outside.result("sent"), "0");
+        assert!(received(&receiver) > 0);
+    });
+}
