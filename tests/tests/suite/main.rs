@@ -5,8 +5,8 @@
 //! working directory, variables, the umask, how signals are handled). What needs another of those is
 //! set for a command by `Sandbox`, or done by the probe.
 //!
-//! What takes long stands in `races`, `fuzzing`, `tools` and `container`: `.ci/run quick` leaves those
-//! four out, `.ci/run` runs all, and `.ci/run long` what luck decides at length.
+//! What takes long stands in `races`, `fuzzing`, `tools`, `container` and `dist`: `.ci/run quick` leaves those
+//! five out, `.ci/run` runs all, and `.ci/run long` what luck decides at length.
 
 mod access;
 mod admission;
@@ -16,6 +16,7 @@ mod container;
 mod control;
 mod datagrams;
 mod devices;
+mod dist;
 mod environment;
 mod executables;
 mod files;

@@ -42,12 +42,18 @@ pub(crate) struct Container {
 impl Container {
     /// With nothing but the three programs, the probe and busybox; none where runc cannot start it.
     pub(crate) fn scratch(name: &str) -> Option<Self> {
-        let mut container = Self::empty(name)?;
-        container.world.dir("root/bin");
-        container.world.dir("root/etc");
+        let container = Self::bare(name)?;
         for program in ["landstrip", "landstrip-broker", "landstrip-proxy", "probe"] {
             container.install(&programs().dir.join(program), program);
         }
+        Some(container)
+    }
+
+    /// With nothing but busybox; none where runc cannot start it.
+    pub(crate) fn bare(name: &str) -> Option<Self> {
+        let mut container = Self::empty(name)?;
+        container.world.dir("root/bin");
+        container.world.dir("root/etc");
         let busybox = ["/bin/busybox", "/usr/bin/busybox"].iter().map(Path::new);
         let busybox = busybox.into_iter().find(|p| p.exists()).expect("busybox-static");
         container.install(busybox, "busybox");

@@ -5,6 +5,6 @@
 //! `suites` runs the other modules where the programs of this host are too. Skipped,
 //! loudly, only where runc cannot start such a container at all.
 
-mod bundle;
+pub(crate) mod bundle;
 mod scratch;
 mod suites;

@@ -1,0 +1,52 @@
+# Builds and installs landstrip, and makes packages of it.
+#
+#   make                          the three programs, static, in release form
+#   make install PREFIX=/usr/local DESTDIR=
+#   make uninstall PREFIX=/usr/local DESTDIR=
+#   make dist                     packages and their checksums, in target/dist
+#   make dist TARGET=aarch64-unknown-linux-gnu
+#
+# Needs Cargo; for packages also GNU tar, gzip, dpkg-deb and npm; for another architecture its standard library
+# (rustup target add) and its gcc, which links.
+#
+# make and not a program in Rust: all of this is calling other programs, and who makes packages knows PREFIX and
+# DESTDIR. What is installed where is told by packaging/files.
+
+VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
+HOST := $(shell rustc -vV | sed -n 's/^host: //p')
+TARGET ?= $(HOST)
+ARCH := $(firstword $(subst -, ,$(TARGET)))
+PREFIX ?= /usr/local
+DIST ?= target/dist
+CARGO ?= cargo
+CARGO_HOME ?= $(HOME)/.cargo
+
+# The same commit gives the same bytes, whenever and wherever it is built.
+SOURCE_DATE_EPOCH ?= $(or $(shell git log -1 --format=%ct 2>/dev/null),1700000000)
+REMAP := '--remap-path-prefix=$(CURDIR)=/landstrip', '--remap-path-prefix=$(CARGO_HOME)=/cargo', \
+	'--remap-path-prefix=$(shell rustc --print sysroot)=/rust'
+export VERSION TARGET ARCH CARGO CARGO_HOME SOURCE_DATE_EPOCH
+export LC_ALL := C
+
+BUILD := $(CARGO) build --locked --release --target $(TARGET) --target-dir target \
+	--config "target.$(TARGET).rustflags=[$(REMAP)]"
+ifneq ($(ARCH),$(firstword $(subst -, ,$(HOST))))
+BUILD += --config "target.$(TARGET).linker='$(ARCH)-linux-gnu-gcc'"
+endif
+
+all:
+	$(BUILD) -p landstrip-broker -p landstrip-proxy
+	# By itself: see default-members in Cargo.toml.
+	$(BUILD) -p landstrip
+	packaging/licenses >target/$(TARGET)/release/licenses.txt
+
+install: all
+	packaging/install target/$(TARGET)/release '$(DESTDIR)$(PREFIX)'
+
+uninstall:
+	packaging/uninstall '$(DESTDIR)$(PREFIX)'
+
+dist: all
+	packaging/dist target/$(TARGET)/release '$(DIST)'
+
+.PHONY: all install uninstall dist

@@ -1,0 +1,74 @@
+"use strict";
+// Runs commands under landstrip. It starts the launcher of the package for this architecture; policies that are
+// objects are handed over in a file of their own, which the command cannot write and which is removed afterwards.
+
+const { spawn } = require("node:child_process");
+const fs = require("node:fs");
+const os = require("node:os");
+const path = require("node:path");
+
+/** The descriptor that denials are written to, which the command does not get. */
+const TRAP = 3;
+
+function program() {
+  const name = `@landstrip/linux-${process.arch}`;
+  try {
+    return path.join(path.dirname(require.resolve(`${name}/package.json`)), "bin", "landstrip");
+  } catch (cause) {
+    throw new Error(`the package ${name} is not installed; it is an optional dependency`, { cause });
+  }
+}
+
+function run(command, options = {}) {
+  const { policy = [], cwd, env, stdio = "inherit", input, signal, onDenial } = options;
+  if (!Array.isArray(command) || command.length === 0) {
+    return Promise.reject(new TypeError("a command is an array of words, the first of them its program"));
+  }
+  const collected = stdio === "pipe";
+  let directory;
+  const words = ["--trap-fd", String(TRAP)];
+  const clear = () => directory && fs.rmSync(directory, { recursive: true, force: true });
+  return new Promise((resolve, reject) => {
+    for (const [number, one] of (Array.isArray(policy) ? policy : [policy]).entries()) {
+      let file = one;
+      if (typeof one !== "string") {
+        directory ??= fs.mkdtempSync(path.join(os.tmpdir(), "landstrip-policy-"));
+        file = path.join(directory, `${number}.json`);
+        fs.writeFileSync(file, JSON.stringify(one), { mode: 0o600 });
+      }
+      words.push("--policy", file);
+    }
+    const standard = collected ? [input === undefined ? "ignore" : "pipe", "pipe", "pipe"] : Array(3).fill(stdio);
+    if (input !== undefined) standard[0] = "pipe";
+    const child = spawn(program(), [...words, "--", ...command], { cwd, env, signal, stdio: [...standard, "pipe"] });
+    const denials = [];
+    const result = { status: 125, denials };
+    let rest = "";
+    child.stdio[TRAP].setEncoding("utf8").on("data", (text) => {
+      const lines = (rest + text).split("\n");
+      rest = lines.pop();
+      for (const line of lines) {
+        denials.push(JSON.parse(line));
+        onDenial?.(denials.at(-1));
+      }
+    });
+    if (collected) {
+      for (const name of ["stdout", "stderr"]) {
+        result[name] = "";
+        child[name].setEncoding("utf8").on("data", (text) => (result[name] += text));
+      }
+    }
+    if (input !== undefined) {
+      // A command that does not read it all is no failure.
+      child.stdin.on("error", () => {});
+      child.stdin.end(input);
+    }
+    child.on("error", reject);
+    child.on("close", (code, killed) => {
+      result.status = code ?? 128 + os.constants.signals[killed];
+      resolve(result);
+    });
+  }).finally(clear);
+}
+
+module.exports = { run, program };

@@ -1,0 +1,370 @@
+//! The packages that `make dist` makes, each installed into a clean root, run there, and removed. LANDSTRIP_DIST
+//! says where they are; without it these tests have nothing to do.
+
+use super::container::bundle::Container;
+use serde_json::Value;
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use tests::{Sandbox, World, skipped};
+
+/// What may be installed, in bytes.
+const SIZE_MAX: u64 = 7 << 20;
+
+fn repository() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
+}
+
+/// The package whose name ends so.
+fn package(end: &str) -> Option<PathBuf> {
+    let Some(dist) = std::env::var_os("LANDSTRIP_DIST").map(PathBuf::from) else {
+        skipped("no packages: make dist, and say by LANDSTRIP_DIST where they are");
+        return None;
+    };
+    let found = fs::read_dir(&dist).unwrap().map(|entry| entry.unwrap().path());
+    let mut found: Vec<_> = found.filter(|path| path.to_str().unwrap().ends_with(end)).collect();
+    assert_eq!(found.len(), 1, "{}: {found:?}", dist.display());
+    found.pop()
+}
+
+#[track_caller]
+fn succeeds(command: &mut Command) -> String {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{command:?}: {output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Every path beneath `directory`, with the size of what is a file.
+fn listed(directory: &Path) -> Vec<(PathBuf, u64)> {
+    let mut all = Vec::new();
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        let metadata = path.symlink_metadata().unwrap();
+        if metadata.is_dir() {
+            all.extend(listed(&path));
+        }
+        all.push((path, if metadata.is_file() { metadata.len() } else { 0 }));
+    }
+    all.sort();
+    all
+}
+
+/// A root without landstrip, what is in it, and what is installed by `install` then.
+fn installed(name: &str, install: impl FnOnce(&Path)) -> Option<(Container, Vec<(PathBuf, u64)>)> {
+    let container = Container::bare(name)?;
+    container.applets(&["wget", "grep"]);
+    let root = container.world.path("root");
+    let before = listed(&root);
+    install(&root);
+    let size: u64 =
+        listed(&root).iter().filter(|new| !before.contains(new)).map(|(_, size)| size).sum();
+    assert!((1 << 20..SIZE_MAX).contains(&size), "{size} bytes");
+    Some((container, before))
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// The launcher finds its helpers, enforces, reports, and refuses by its proxy.
+fn works(container: &Container, program: &str) {
+    let run = |words: &[&str]| -> Output { container.run(&[&[program], words].concat()) };
+    let version = run(&["--version"]);
+    assert_eq!(
+        text(&version.stdout),
+        format!("landstrip {}\n", env!("CARGO_PKG_VERSION")),
+        "{version:?}"
+    );
+    let allowed = run(&["-p", "build", "--", "sh", "-c", "echo kept > made && cat made"]);
+    assert_eq!(text(&allowed.stdout), "kept\n", "{allowed:?}");
+    let denied = run(&["-p", "read-only", "--", "sh", "-c", "cat made; echo x > made; exit 9"]);
+    assert_eq!(
+        (denied.status.code(), text(&denied.stdout)),
+        (Some(9), "kept\n".to_owned()),
+        "{denied:?}"
+    );
+    assert!(
+        text(&denied.stderr).contains(r#"{"Filesystem":["write","/work/made","seccomp"]}"#),
+        "{denied:?}"
+    );
+    assert_eq!(fs::read_to_string(container.world.path("work/made")).unwrap(), "kept\n");
+    let proxy = run(&["-p", "read-only", "--", "wget", "-q", "-O-", "http://denied.test/"]);
+    assert!(
+        text(&proxy.stderr).contains(r#"{"Network":["connect","denied.test:80","proxy"]}"#),
+        "{proxy:?}"
+    );
+}
+
+#[test]
+fn an_archive_is_unpacked_runs_and_is_removed() {
+    let Some(archive) = package("-linux.tar.gz") else { return };
+    let tar = |root: &Path, words: &[&str]| {
+        succeeds(Command::new("tar").arg("-C").arg(root).args(words).arg(&archive))
+    };
+    let install = |root: &Path| {
+        fs::create_dir_all(root.join("usr/local")).unwrap();
+        tar(&root.join("usr/local"), &["--strip-components=1", "-xzf"]);
+    };
+    let Some((container, _)) = installed("archive", install) else { return };
+    works(&container, "/usr/local/bin/landstrip");
+    let prefix = container.world.path("root/usr/local");
+    for file in ["share/man/man1/landstrip.1", "share/bash-completion/completions/landstrip"] {
+        assert!(prefix.join(file).exists(), "{file}");
+    }
+    // The same list is what uninstalling goes by.
+    succeeds(
+        Command::new(repository().join("packaging/uninstall"))
+            .arg(&prefix)
+            .current_dir(repository()),
+    );
+    let left: Vec<_> = listed(&prefix).into_iter().filter(|(path, _)| !path.is_dir()).collect();
+    assert_eq!(left, []);
+    assert!(!prefix.join("libexec/landstrip").exists());
+}
+
+#[test]
+fn a_debian_package_is_installed_runs_and_is_removed() {
+    let Some(deb) = package(".deb") else { return };
+    let dpkg = |root: &Path, words: &[&str]| {
+        let mut command = Command::new("dpkg");
+        command.arg("--root").arg(root).arg("--force-script-chrootless").args(words);
+        succeeds(command.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin"));
+    };
+    let install = |root: &Path| {
+        dpkg(root, &["--install", deb.to_str().unwrap()]);
+    };
+    let prepare = |root: &Path| {
+        for directory in ["var/lib/dpkg/info", "var/lib/dpkg/updates", "var/log"] {
+            fs::create_dir_all(root.join(directory)).unwrap();
+        }
+        fs::write(root.join("var/lib/dpkg/status"), "").unwrap();
+    };
+    let Some((container, _)) = installed("debian", |root| {
+        prepare(root);
+        install(root);
+    }) else {
+        return;
+    };
+    works(&container, "/usr/bin/landstrip");
+    let root = container.world.path("root");
+    assert!(root.join("usr/share/man/man5/landstrip-policy.5.gz").exists());
+    dpkg(&root, &["--verify", "landstrip"]);
+    dpkg(&root, &["--purge", "landstrip"]);
+    assert!(!root.join("usr").exists(), "{:?}", listed(&root.join("usr")));
+}
+
+#[test]
+fn an_image_runs_by_its_containerfile() {
+    let Some(context) = package(&format!("image-{}", std::env::consts::ARCH)) else { return };
+    let containerfile = fs::read_to_string(repository().join("packaging/Containerfile")).unwrap();
+    let mut entry = None;
+    let install = |root: &Path| {
+        for line in containerfile.lines().filter(|line| !line.starts_with('#') && !line.is_empty())
+        {
+            match line.split_once(' ').unwrap() {
+                ("FROM", "scratch") => {}
+                ("COPY", words) => {
+                    let (from, to) = words.split_once(' ').unwrap();
+                    let to = root.join(to.trim_start_matches('/'));
+                    fs::create_dir_all(&to).unwrap();
+                    succeeds(
+                        Command::new("cp").arg("-R").arg(context.join(from).join(".")).arg(to),
+                    );
+                }
+                ("ENTRYPOINT", words) => {
+                    entry = Some(serde_json::from_str::<Vec<String>>(words).unwrap())
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    };
+    let Some((container, _)) = installed("image", install) else { return };
+    works(&container, &entry.unwrap()[0]);
+}
+
+/// A home with both packages of npm in `node_modules`.
+fn with_npm() -> Option<Sandbox> {
+    let own = package(&format!("/landstrip-{}.tgz", env!("CARGO_PKG_VERSION")))?;
+    let platform = package(&format!("64-{}.tgz", env!("CARGO_PKG_VERSION")))?;
+    let sandbox = Sandbox::new();
+    let install = format!(
+        "cd ../home && npm install --silent --offline --no-audit --no-fund {} {}",
+        own.display(),
+        platform.display()
+    );
+    sandbox.sh_outside(&install).succeeds();
+    Some(sandbox)
+}
+
+#[test]
+fn a_package_of_npm_is_installed_runs_and_is_removed() {
+    let Some(sandbox) = with_npm() else { return };
+    let run = |words: &str| {
+        sandbox.sh_outside(&format!("exec ../home/node_modules/.bin/landstrip {words}"))
+    };
+    let size: u64 = listed(&sandbox.path("home/node_modules")).iter().map(|(_, size)| size).sum();
+    assert!(size < SIZE_MAX, "{size} bytes");
+    assert_eq!(run("--version").stdout, format!("landstrip {}\n", env!("CARGO_PKG_VERSION")));
+    run("-p build -- touch made").succeeds();
+    let denied = run("-p read-only --trap-fd 3 -- rm made 3>trap");
+    denied.fails();
+    assert!(sandbox.read("work/trap").starts_with(r#"{"Filesystem":["write","#), "{denied:?}");
+    run("-p read-only -- sh -c 'kill -TERM $$'").exits(128 + 15);
+    sandbox.sh_outside("cd ../home && npm uninstall --silent --offline landstrip @landstrip/linux-x64 @landstrip/linux-arm64").succeeds();
+    let left = listed(&sandbox.path("home/node_modules"));
+    let of_npm = |path: &Path| path.is_dir() || path.ends_with(".package-lock.json");
+    assert!(left.iter().all(|(path, _)| of_npm(path)), "{left:?}");
+}
+
+#[test]
+fn programs_run_commands_by_the_package_of_npm() {
+    let Some(sandbox) = with_npm() else { return };
+    let script = r#"
+        const { run } = require("landstrip");
+        (async () => {
+            const told = [];
+            const policy = { filesystem: { allowWrite: ["."] }, environment: { set: { MADE: "made" } } };
+            const first = await run(["sh", "-c", "cat; echo $MADE > $MADE; echo x > ../outside/made; exit 7"],
+                { policy, stdio: "pipe", input: "words", onDenial: (denial) => told.push(denial) });
+            const second = await run(["rm", "made"], { policy: "read-only", stdio: "pipe" });
+            const third = await run(["true"], { policy: ["agent", { filesystm: {} }], stdio: "pipe" });
+            const fourth = await run(["sh", "-c", "kill -9 $$"], { policy: [], stdio: "ignore" });
+            const controller = new AbortController();
+            setTimeout(() => controller.abort(), 200);
+            const fifth = await run(["sleep", "100"], { policy: "read-only", signal: controller.signal })
+                .catch((error) => error.name);
+            const sixth = await run("true").catch((error) => error.name);
+            console.log(JSON.stringify([first, told, second, third, fourth, fifth, sixth]));
+        })();
+    "#;
+    sandbox.file("home/use.js", script);
+    let outcome = sandbox.sh_outside("TMPDIR=$PWD/../outside exec node ../home/use.js");
+    outcome.succeeds();
+    let result: Value = serde_json::from_str(&outcome.stdout).unwrap();
+    let denied = |path: &str| serde_json::json!([{ "Filesystem": ["write", sandbox.name(path), "seccomp"] }]);
+    assert_eq!(
+        (&result[0]["status"], &result[0]["stdout"]),
+        (&7.into(), &"words".into()),
+        "{result}"
+    );
+    assert_eq!(
+        (&result[0]["denials"], &result[1]),
+        (&denied("outside/made"), &denied("outside/made")),
+        "{result}"
+    );
+    assert_eq!(
+        (&result[2]["status"], &result[2]["denials"]),
+        (&1.into(), &denied("work/made")),
+        "{result}"
+    );
+    assert_eq!(result[3]["status"], 125, "{result}");
+    assert!(result[3]["stderr"].as_str().unwrap().contains("unknown key 'filesystm'"), "{result}");
+    assert_eq!(
+        (&result[4]["status"], &result[5], &result[6]),
+        (&137.into(), &"AbortError".into(), &"TypeError".into())
+    );
+    assert_eq!(sandbox.read("work/made"), "made\n");
+    // What the policies were handed over in.
+    assert_eq!(fs::read_dir(sandbox.path("outside")).unwrap().count(), 0);
+}
+
+#[test]
+fn packages_of_npm_run_no_script_and_download_nothing() {
+    for name in ["platform.json", "landstrip/package.json"] {
+        let text = fs::read_to_string(repository().join("packaging/npm").join(name)).unwrap();
+        assert!(!text.contains("\"scripts\""), "{name}");
+    }
+    for name in ["index.js", "bin/landstrip"] {
+        let text =
+            fs::read_to_string(repository().join("packaging/npm/landstrip").join(name)).unwrap();
+        for word in ["http", "fetch", "curl", "wget", "node:net"] {
+            assert!(!text.contains(word), "{name}: {word}");
+        }
+    }
+    let Some(own) = package(&format!("/landstrip-{}.tgz", env!("CARGO_PKG_VERSION"))) else {
+        return;
+    };
+    let mut files = succeeds(Command::new("tar").arg("-tzf").arg(own))
+        .lines()
+        .map(str::to_owned)
+        .collect::<Vec<_>>();
+    files.sort_unstable();
+    let expected =
+        ["LICENSE", "README.md", "bin/landstrip", "index.d.ts", "index.js", "package.json"];
+    assert_eq!(files, expected.map(|name| format!("package/{name}")));
+}
+
+#[test]
+fn make_installs_what_it_removes() {
+    if package("SHA256SUMS").is_none() {
+        return;
+    }
+    let world = World::new(tests::User::Caller);
+    let root = world.dir("root");
+    // What is built is there already.
+    let make = |goal: &str| {
+        let mut command = Command::new("make");
+        let stage = format!("DESTDIR={}", root.display());
+        command.current_dir(repository()).args(["-s", "-o", "all", goal, "PREFIX=/opt", &stage]);
+        succeeds(&mut command);
+    };
+    make("install");
+    let files = listed(&root);
+    assert!(files.iter().any(|(path, _)| path.ends_with("opt/libexec/landstrip/landstrip-proxy")));
+    assert!(
+        files
+            .iter()
+            .all(|(path, _)| path.symlink_metadata().unwrap().permissions().mode() & 0o022 == 0)
+    );
+    let version = succeeds(Command::new(root.join("opt/bin/landstrip")).arg("--version"));
+    assert_eq!(version, format!("landstrip {}\n", env!("CARGO_PKG_VERSION")));
+    make("uninstall");
+    assert!(listed(&root).iter().all(|(path, _)| path.is_dir()));
+}
+
+#[test]
+fn packages_made_again_are_the_same() {
+    let Some(sums) = package("SHA256SUMS") else { return };
+    let world = World::new(tests::User::Caller);
+    let again = world.dir("again");
+    let mut command = Command::new("make");
+    command
+        .current_dir(repository())
+        .args(["-s", "-o", "all", "dist"])
+        .arg(format!("DIST={}", again.display()));
+    succeeds(&mut command);
+    assert_eq!(
+        fs::read_to_string(again.join("SHA256SUMS")).unwrap(),
+        fs::read_to_string(sums).unwrap()
+    );
+    // Nothing tells where it was built.
+    for program in
+        ["bin/landstrip", "libexec/landstrip/landstrip-broker", "libexec/landstrip/landstrip-proxy"]
+    {
+        let path = again.join(format!("image-{}", std::env::consts::ARCH)).join(program);
+        let bytes = fs::read(&path).unwrap();
+        assert!(path.metadata().unwrap().size() > 0);
+        for place in [
+            repository().to_str().unwrap().to_owned(),
+            format!(
+                "{}/registry",
+                std::env::var("CARGO_HOME")
+                    .unwrap_or_else(|_| format!("{}/.cargo", std::env::var("HOME").unwrap()))
+            ),
+        ] {
+            let found = bytes.windows(place.len()).any(|window| window == place.as_bytes());
+            assert!(!found, "{program} names {place}");
+        }
+    }
+}
+
+#[test]
+fn the_version_has_its_place_in_the_changelog() {
+    let changelog = fs::read_to_string(repository().join("CHANGELOG.md")).unwrap();
+    let versions = changelog.lines().filter_map(|line| line.strip_prefix("## "));
+    let newest = versions
+        .map(|line| line.split(' ').next().unwrap())
+        .find(|version| *version != "Unreleased");
+    assert_eq!(newest, Some(env!("CARGO_PKG_VERSION")));
+}
