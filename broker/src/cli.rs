@@ -29,7 +29,9 @@ Options:
       --trap-fd FD     write denials as JSON lines to this descriptor (3 or higher, open)
       --check          parse, merge, resolve and compile the policy, say what is wrong,
                        run nothing
-      --explain        print what would be enforced (not available in this version)
+      --explain[=json] [PATH|HOST:PORT|SOCKET...]
+                       print what would be enforced and why; with arguments, which rule
+                       decides about each
       --doctor         say what this kernel and host allow (not available in this version)
       --init           write a commented policy for the work tree to standard output
       --debug          log decisions to standard error
@@ -66,10 +68,21 @@ pub(crate) enum Command {
     Version,
     /// Check the policy and run nothing; a tool, if given, is ignored.
     Check(Invocation),
+    /// Say what the policy means, or what it says of these words, and run nothing.
+    Explain(Invocation, Form, Vec<OsString>),
     /// Print a policy for the working directory; options and a tool, if given, are ignored.
     Init,
     /// Run the tool that stands at this index of the whole argument vector, `argv[0]` counted.
     Run(Invocation, usize),
+}
+
+/// For whom.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// People; in colours, if their terminal has them.
+    #[default]
+    Text,
+    Json,
 }
 
 /// What the options before the tool say.
@@ -109,6 +122,8 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Com
     let mut invocation = Invocation::default();
     let mut check = false;
     let mut init = false;
+    let mut explain = None;
+    let mut words = Vec::new();
     let mut tool = None;
 
     while let Some(argument) = parser.next().map_err(unusable)? {
@@ -131,9 +146,11 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Com
             Arg::Long("check") => check = true,
             Arg::Long("init") => init = true,
             Arg::Long("debug") => invocation.debug = true,
-            Arg::Long(word @ ("explain" | "doctor")) => {
-                return Err(UsageError(format!("--{word} is not available in this version")));
+            Arg::Long("explain") => explain = Some(form(parser.optional_value())?),
+            Arg::Long("doctor") => {
+                return Err(UsageError("--doctor is not available in this version".into()));
             }
+            Arg::Value(word) if explain.is_some() => words.push(word),
             Arg::Value(_) => {
                 let after_tool = parser.raw_args().map_err(unusable)?.as_slice().len();
                 tool = Some(argv_length - after_tool - 1);
@@ -148,11 +165,14 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Com
         }
     }
 
-    match tool {
+    match (explain, tool) {
         _ if init => Ok(Command::Init),
+        (Some(form), _) => Ok(Command::Explain(invocation, form, words)),
         _ if check => Ok(Command::Check(invocation)),
-        Some(index) => Ok(Command::Run(invocation, index)),
-        None => Err(UsageError("no tool to run: landstrip [OPTIONS] [--] TOOL [ARG...]".into())),
+        (None, Some(index)) => Ok(Command::Run(invocation, index)),
+        (None, None) => {
+            Err(UsageError("no tool to run: landstrip [OPTIONS] [--] TOOL [ARG...]".into()))
+        }
     }
 }
 
@@ -182,6 +202,16 @@ fn format(value: &OsString) -> Result<Format, UsageError> {
             "--format must be json or yaml, found '{}'",
             value.to_string_lossy()
         ))),
+    }
+}
+
+fn form(value: Option<OsString>) -> Result<Form, UsageError> {
+    match value.as_ref().map(|value| value.to_string_lossy()).as_deref() {
+        None => Ok(Form::Text),
+        Some("json") => Ok(Form::Json),
+        Some(other) => {
+            Err(UsageError(format!("--explain takes '=json' or nothing, found '{other}'")))
+        }
     }
 }
 
@@ -301,7 +331,7 @@ mod tests {
             );
         }
         let told = HELP.split_whitespace().filter(|word| word.len() > 2 && word.starts_with("--"));
-        for option in told {
+        for option in told.map(|word| word.split('[').next().unwrap_or(word)) {
             assert!(LONG_OPTIONS.contains(&option), "{option}");
         }
     }
@@ -310,6 +340,14 @@ mod tests {
     fn check_needs_no_tool_and_ignores_one() {
         assert_eq!(parse_words(&["--check"]), Ok(Command::Check(Invocation::default())));
         assert_eq!(parse_words(&["--check", "tool"]), Ok(Command::Check(Invocation::default())));
+        let words = |words: &[&str]| words.iter().map(OsString::from).collect::<Vec<_>>();
+        for (given, form, expected) in [
+            (&["--explain"][..], Form::Text, words(&[])),
+            (&["--explain=json", "a", "--", "--b"], Form::Json, words(&["a", "--b"])),
+        ] {
+            let parsed = parse_words(given);
+            assert_eq!(parsed, Ok(Command::Explain(Invocation::default(), form, expected)));
+        }
         assert_eq!(parse_words(&["--init", "-p", "x.json"]), Ok(Command::Init));
         assert_eq!(parse_words(&["-h"]), Ok(Command::Help));
         assert_eq!(parse_words(&["--debug", "--version"]), Ok(Command::Version));
@@ -340,7 +378,7 @@ mod tests {
             (&["--trap-fd", "+4", "x"], "3 or higher, found '+4'"),
             (&["--trap-fd", "99999999999", "x"], "3 or higher"),
             (&["--trap-fd=", "x"], "3 or higher, found ''"),
-            (&["--explain", "x"], "--explain is not available in this version"),
+            (&["--explain=yaml", "x"], "--explain takes '=json' or nothing, found 'yaml'"),
             (&["--doctor"], "--doctor is not available in this version"),
         ] {
             let error = parse_words(words).unwrap_err().to_string();

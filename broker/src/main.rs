@@ -23,6 +23,7 @@
 //! | [`compile`] | the Landlock ruleset, the view, the plan; what is protected whatever the policy says | serve |
 //! | [`domains`] | the broker's side of `landstrip-proxy` | speak HTTP or SOCKS |
 //! | [`answer`] | the threads, what registers decide, and the only place from which answers leave | follow a path or an address |
+//! | [`explain`] | what a policy means, in words, for `--explain` | judge by itself |
 //! | [`session`] | the story of a run; [`session::sandbox`] tells it: load, protect, compile, launch, serve, report | look at a call |
 //!
 //! The filter is a crate of its own, `landstrip-filter` in `broker/filter`, with one table of what happens
@@ -114,6 +115,7 @@ mod call;
 mod cli;
 mod compile;
 mod domains;
+mod explain;
 mod files;
 #[cfg(test)]
 mod house;
@@ -204,6 +206,9 @@ fn obey(arguments: &[OsString], child: Child, family: &mut Family) -> Result<i32
         Command::Version => format!("landstrip {}\n", env!("CARGO_PKG_VERSION")),
         Command::Init => policy::init::policy_for(Path::new(".")),
         Command::Check(invocation) => sandbox::check(&invocation, &child)?,
+        Command::Explain(invocation, form, words) => {
+            sandbox::explain(&invocation, &child, form, &words)?
+        }
         Command::Run(invocation, tool) => {
             return sandbox::run(&invocation, &Tool::of(arguments, tool), child, family);
         }

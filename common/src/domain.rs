@@ -213,6 +213,30 @@ impl<'a> Pattern<'a> {
     }
 }
 
+/// What two lists of rules say of a host and port, with the index of the rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// This one of those that deny.
+    Denied(usize),
+    /// This one of those that allow.
+    Allowed(usize),
+    /// No rule allows it.
+    NotListed,
+}
+
+/// Judges `host` and `port`: a rule that denies wins.
+#[must_use]
+pub fn judge(
+    allowed: &[Pattern<'_>],
+    denied: &[Pattern<'_>],
+    host: &Host<'_>,
+    port: u16,
+) -> Verdict {
+    let find = |rules: &[Pattern<'_>]| rules.iter().position(|rule| rule.matches(host, port));
+    let denied = find(denied).map(Verdict::Denied);
+    denied.or_else(|| find(allowed).map(Verdict::Allowed)).unwrap_or(Verdict::NotListed)
+}
+
 /// Splits `host:port`; the colons of an IPv6 address in brackets are not looked at.
 #[must_use]
 pub fn split_port(text: &str) -> (&str, Option<&str>) {

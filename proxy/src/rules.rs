@@ -2,7 +2,7 @@
 
 use crate::address::{Class, embedded};
 use crate::error::ProxyError;
-use common::domain::{Host, NAME_MAX, Pattern};
+use common::domain::{self, Host, NAME_MAX, Pattern};
 use common::proxy::Setup;
 use common::wire::Strings;
 use std::net::IpAddr;
@@ -41,12 +41,10 @@ impl Rules {
 
     /// Whether `host` and `port` may be reached at all.
     pub(crate) fn judge(&self, host: &Host<'_>, port: u16) -> Verdict {
-        if any(&self.denied, host, port) {
-            Verdict::Denied
-        } else if any(&self.allowed, host, port) {
-            Verdict::Allowed
-        } else {
-            Verdict::NotListed
+        match domain::judge(&self.allowed, &self.denied, host, port) {
+            domain::Verdict::Denied(_) => Verdict::Denied,
+            domain::Verdict::Allowed(_) => Verdict::Allowed,
+            domain::Verdict::NotListed => Verdict::NotListed,
         }
     }
 

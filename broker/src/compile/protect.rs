@@ -15,6 +15,11 @@ use crate::rules::paths::{Files, push_new};
 use crate::rules::pattern::{Component, Pattern};
 use std::path::{Path, PathBuf};
 
+/// Why rules are added.
+const PROTECTS: &str =
+    "what decides on the sandbox of this run or the next: policies, landstrip's programs";
+const OTHER_NAME: &str = "another name (hard link) of a denied file";
+
 /// Adds the implicit denials to `policy`, which is what is enforced from here on. They cost something
 /// only where `allowWrite` reaches.
 ///
@@ -34,6 +39,7 @@ pub(crate) fn protect(
     protected.extend(programs()?);
     let others = names_nearby(&protected, &policy.files.allow_write, mounts);
     for path in protected.iter().chain(&others.found) {
+        remarks.own_rule("filesystem.denyWrite", &Pattern::literal(path), PROTECTS);
         policy.files.deny_write_path(path);
     }
     if others.may_be_more {
@@ -51,11 +57,14 @@ pub(crate) fn protect(
 /// written.
 fn deny_other_names(files: &mut Files, mounts: &[Mount], remarks: &mut Remarks) {
     let Files { allow_write, deny_write, deny_read, .. } = files;
-    for patterns in [deny_write, deny_read] {
+    for (list, patterns) in
+        [("filesystem.denyWrite", deny_write), ("filesystem.denyRead", deny_read)]
+    {
         let named: Vec<_> = patterns.iter().filter_map(Pattern::as_path).collect();
         let others = other_names(&named, allow_write, mounts);
         for path in &others.found {
             push_new(patterns, Pattern::literal(path));
+            remarks.own_rule(list, &Pattern::literal(path), OTHER_NAME);
             let path = path.display();
             remarks.warn(format!(
                 "{path} is another name (hard link) of a denied file, and denied too"

@@ -8,7 +8,7 @@ mod changes;
 pub(crate) mod entry;
 pub(crate) mod judge;
 mod metadata;
-mod moves;
+pub(crate) mod moves;
 pub(crate) mod observe;
 mod open;
 mod opens;

@@ -129,7 +129,7 @@ fn why_not_renamed(old: &Entry, new: &Entry, flags: RenameFlags) -> io::Result<(
 
 /// What a rule wants to stay where it is, beneath a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Beneath {
+pub(crate) enum Beneath {
     Nothing,
     Denied,
     /// There is too much to look at.
@@ -137,7 +137,7 @@ enum Beneath {
 }
 
 /// Looks for what is beneath `path` that a rule wants to stay where it is.
-fn holds_denied(view: &View, path: &Path) -> Beneath {
+pub(crate) fn holds_denied(view: &View, path: &Path) -> Beneath {
     /// Most entries that are looked at: a few milliseconds' worth.
     const LOOKED_AT_MAX: usize = 10_000;
     let Some(cursor) = view.rules.cursor(path) else { return Beneath::Nothing };

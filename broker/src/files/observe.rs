@@ -266,7 +266,7 @@ fn judge_object(object: &Object, wanted: Access, view: &View) -> Option<Refused>
 
 /// What of `wanted` the rules deny on an object, if anything, and its path. What has none is a pipe or a
 /// socket.
-pub(super) fn denied(object: &Object, wanted: Access, view: &View) -> Option<(Access, PathBuf)> {
+pub(crate) fn denied(object: &Object, wanted: Access, view: &View) -> Option<(Access, PathBuf)> {
     let name = object.path().ok()?;
     let is_device = matches!(object.kind(), FileType::CharacterDevice | FileType::BlockDevice);
     let allowed = match is_device && name.starts_with("/dev") {

@@ -33,6 +33,8 @@ pub(crate) struct Written {
     pub(crate) environment_set: Vec<Setting>,
     /// The accepted keys that have no effect, as paths such as `network.allowMachLookup`.
     pub(crate) ignored: Vec<&'static str>,
+    /// Where each value that is no list was written.
+    pub(crate) places: Vec<(&'static str, Origin)>,
 }
 
 /// One item of a list, and where it was written.
@@ -294,6 +296,8 @@ impl Written {
                 Note | Ignored | NotBuilt(_) => {}
             }
         }
+        self.places.retain(|(key, _)| later.places.iter().all(|(new, _)| new != key));
+        self.places.append(&mut later.places);
         for key in later.ignored {
             if !self.ignored.contains(&key) {
                 self.ignored.push(key);

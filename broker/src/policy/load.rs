@@ -45,6 +45,8 @@ pub(crate) enum Loaded {
         policy: Box<Written>,
         /// Their canonical paths, and those of the symbolic links that led to them.
         sources: Vec<PathBuf>,
+        /// What was read, each after what it extends.
+        files: Vec<PathBuf>,
     },
 }
 
@@ -105,7 +107,8 @@ pub(crate) fn load(selection: &Selection, caller: &Caller) -> Result<Loaded, Pol
             None => return Ok(Loaded::BuiltIn),
         }
     }
-    Ok(Loaded::Files { policy: Box::new(merged.written), sources: merged.sources })
+    let Merged { written, sources, files, .. } = merged;
+    Ok(Loaded::Files { policy: Box::new(written), sources, files })
 }
 
 /// The policy file that is in force without being named, if there is one.
@@ -234,7 +237,7 @@ mod tests {
         let writes = writes(&loaded);
         assert_eq!(writes[..3], ["own", "base", "."]);
         assert_eq!(writes.last(), Some(&"top"));
-        let Loaded::Files { policy, sources } = loaded else { unreachable!() };
+        let Loaded::Files { policy, sources, .. } = loaded else { unreachable!() };
         assert_eq!((policy.http_proxy_port, policy.allow_network), (Some(2), Some(true)));
         assert!(policy.deny_read.iter().any(|item| item.text == "~/.ssh"));
         assert!(policy.extends.is_empty());

@@ -42,6 +42,8 @@ pub(crate) struct Merged<'a> {
     pub(crate) written: Written,
     /// The canonical paths of the files, and those of the symbolic links that led to them.
     pub(crate) sources: Vec<PathBuf>,
+    /// The policies, each after those that it extends.
+    pub(crate) files: Vec<PathBuf>,
     /// The policies that are being read, each extended by the one before it.
     chain: Vec<PathBuf>,
 }
@@ -50,7 +52,8 @@ impl<'a> Merged<'a> {
     /// Nothing yet.
     pub(crate) fn new(caller: &'a Caller, format: Option<Format>) -> Self {
         let written = Written::default();
-        Self { caller, format, written, sources: Vec::new(), chain: Vec::new() }
+        let (sources, files) = (Vec::new(), Vec::new());
+        Self { caller, format, written, sources, files, chain: Vec::new() }
     }
 
     /// Adds the file at `path`, which is absolute.
@@ -122,7 +125,7 @@ impl<'a> Merged<'a> {
         for item in std::mem::take(&mut written.extends) {
             self.extend(&item, directory)?;
         }
-        self.chain.pop();
+        self.files.extend(self.chain.pop());
         self.written.merge(written);
         Ok(())
     }

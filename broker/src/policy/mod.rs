@@ -11,6 +11,7 @@ pub(crate) mod load;
 pub(crate) mod locate;
 pub(crate) mod merged;
 pub(crate) mod nearest;
+pub(crate) mod origins;
 pub(crate) mod parse;
 mod paths;
 pub(crate) mod presets;

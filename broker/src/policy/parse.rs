@@ -96,8 +96,14 @@ impl Reader {
             keys::Value::Settings(settings) => {
                 *settings(written) = self.settings(node, key.path)?;
             }
-            keys::Value::Switch(switch) => *switch(written) = self.boolean(&node, key.path)?,
-            keys::Value::Port(port) => *port(written) = self.port(&node, key.path)?,
+            keys::Value::Switch(switch) => {
+                *switch(written) = self.boolean(&node, key.path)?;
+                self.note_place(switch(written).is_some(), key, line, written);
+            }
+            keys::Value::Port(port) => {
+                *port(written) = self.port(&node, key.path)?;
+                self.note_place(port(written).is_some(), key, line, written);
+            }
             keys::Value::Note => {}
             keys::Value::Ignored => written.ignored.push(key.path),
             keys::Value::NotBuilt(_) if matches!(node.value, Value::Null | Value::Tilde) => {}
@@ -107,6 +113,12 @@ impl Reader {
             }
         }
         Ok(())
+    }
+
+    fn note_place(&self, is_there: bool, key: &Key, line: u64, written: &mut Written) {
+        if is_there {
+            written.places.push((key.path, self.origin(line, key.path)));
+        }
     }
 
     fn object(&self, node: Node, field: &str) -> Result<Vec<Entry>, PolicyError> {

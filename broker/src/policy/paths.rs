@@ -7,7 +7,7 @@ use super::keys::{Item, Written};
 use super::locate::{Located, locate};
 use super::nearest::near;
 use super::remarks::Remarks;
-use super::{presets, unexpanded};
+use super::{origins, presets, unexpanded};
 use crate::rules::paths::{Files, Rules, push_new};
 use crate::rules::pattern::{Component, Pattern};
 use std::collections::HashSet;
@@ -33,6 +33,15 @@ pub(crate) fn resolve(
         sockets: paths_of.grants(&written.allow_unix_sockets)?,
     };
     paths_of.drop_planted(&mut grants, &deny_write, &deny_read)?;
+    for (key, grants) in [
+        ("filesystem.allowWrite", &grants.write),
+        ("filesystem.allowRead", &grants.read),
+        (origins::SOCKETS, &grants.sockets),
+    ] {
+        for grant in grants {
+            remarks.rule(key, &Pattern::literal(&grant.path), &grant.origin);
+        }
+    }
     let files = Files {
         allow_write: paths(&grants.write),
         deny_write,
@@ -53,6 +62,15 @@ struct Split {
 enum Denial {
     Read,
     Write,
+}
+
+impl Denial {
+    fn key(self) -> &'static str {
+        match self {
+            Self::Read => "filesystem.denyRead",
+            Self::Write => "filesystem.denyWrite",
+        }
+    }
 }
 
 /// A path that is allowed, and how it was reached.
@@ -97,6 +115,10 @@ impl Paths<'_> {
 
     fn denials(&mut self, items: &[Item], denial: Denial) -> Result<Vec<Pattern>, PolicyError> {
         let mut patterns = Vec::new();
+        let mut deny = |remarks: &mut Remarks, pattern: Pattern, item: &Item| {
+            remarks.rule(denial.key(), &pattern, &item.origin);
+            push_new(&mut patterns, pattern);
+        };
         for item in items {
             let Split { prefix, rest } = self.interpret(item)?;
             let located = locate_for(&item.origin, &prefix)?;
@@ -112,14 +134,14 @@ impl Paths<'_> {
                 self.name_missing(item, &located.path);
             }
             if !is_own && denial == Denial::Write && rest.is_empty() {
-                push_new(&mut patterns, Pattern::literal(beneath_directory(&located.path)));
+                deny(self.remarks, Pattern::literal(beneath_directory(&located.path)), item);
             }
-            push_new(&mut patterns, Pattern::new(&located.path, rest));
+            deny(self.remarks, Pattern::new(&located.path, rest), item);
             for link in located.links {
                 // A link that could be replaced would lead what was denied elsewhere. Reading through it is
                 // settled by where it leads, except that a denied link itself is denied by its name too.
                 if denial == Denial::Write || (link.last && names_a_link) {
-                    push_new(&mut patterns, Pattern::literal(&link.path));
+                    deny(self.remarks, Pattern::literal(&link.path), item);
                 }
             }
         }

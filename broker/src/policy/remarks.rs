@@ -1,16 +1,23 @@
 //! What is worth saying of a policy that can be enforced, for `--check`. Each step of a launch adds its own.
 
+use super::error::Origin;
+use super::keys::Written;
+use super::origins::{Cause, Origins, PathRule};
+use crate::rules::pattern::Pattern;
+use std::path::PathBuf;
+
 /// The lines so far.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Remarks {
     lines: Vec<String>,
+    origins: Origins,
     are_wanted: bool,
 }
 
 impl Remarks {
     /// For a check: they are kept.
     pub(crate) fn wanted() -> Remarks {
-        Remarks { lines: Vec::new(), are_wanted: true }
+        Remarks { are_wanted: true, ..Remarks::default() }
     }
 
     /// For a run, which shows none: they are dropped.
@@ -42,6 +49,35 @@ impl Remarks {
     /// What follows from the policy and could surprise.
     pub(crate) fn note(&mut self, text: impl AsRef<str>) {
         self.add("note", text.as_ref());
+    }
+
+    /// These policies were read, and say this.
+    pub(crate) fn read(&mut self, files: &[PathBuf], written: &Written) {
+        if self.are_wanted {
+            self.origins.files = files.to_vec();
+            self.origins.written = written.clone();
+        }
+    }
+
+    /// A rule for paths was written here.
+    pub(crate) fn rule(&mut self, list: &'static str, pattern: &Pattern, origin: &Origin) {
+        if self.are_wanted {
+            let (pattern, cause) = (pattern.clone(), Cause::Written(origin.clone()));
+            self.origins.paths.push(PathRule { list, pattern, cause });
+        }
+    }
+
+    /// A rule for paths was added for this reason.
+    pub(crate) fn own_rule(&mut self, list: &'static str, pattern: &Pattern, why: &'static str) {
+        if self.are_wanted {
+            let (pattern, cause) = (pattern.clone(), Cause::Own(why));
+            self.origins.paths.push(PathRule { list, pattern, cause });
+        }
+    }
+
+    /// Where the rules come from.
+    pub(crate) fn origins(&self) -> &Origins {
+        &self.origins
     }
 
     /// All of them, in the order in which they were added.

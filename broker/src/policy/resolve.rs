@@ -58,7 +58,10 @@ impl Policy {
     ) -> Result<Policy, PolicyError> {
         match load(selection, caller)? {
             Loaded::BuiltIn => Policy::built_in(caller),
-            Loaded::Files { policy, sources } => resolve(&policy, sources, caller, remarks),
+            Loaded::Files { policy, sources, files } => {
+                remarks.read(&files, &policy);
+                resolve(&policy, sources, caller, remarks)
+            }
         }
     }
 

@@ -109,8 +109,22 @@ struct RuleSet {
     order: Order,
 }
 
+/// Where a rule stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum List {
+    AllowWrite,
+    DenyWrite,
+    DenyRead,
+    AllowRead,
+    Controls,
+}
+
+/// The rule that a verdict rests on: its list, and what it stands for.
+pub(crate) type Basis<'a> = (List, &'a Pattern);
+
 #[derive(Debug, Clone)]
 struct Rule {
+    list: List,
     effect: Effect,
     pattern: Pattern,
 }
@@ -138,12 +152,19 @@ enum Order {
 #[derive(Debug, Clone)]
 struct Progress {
     set: Arc<RuleSet>,
-    open: bool,
-    /// A rule that ends here wants the entry to stay as it is.
-    kept: bool,
+    verdict: Verdict,
+    /// The rule that ends here and wants the entry to stay as it is.
+    kept: Option<usize>,
     /// A rule that singles out something beneath names this entry.
     leads_on: bool,
     live: Vec<State>,
+}
+
+/// Whether access is open, and the rule, by index, that says so; none if no rule does.
+#[derive(Debug, Clone, Copy)]
+struct Verdict {
+    open: bool,
+    by: Option<usize>,
 }
 
 /// A rule, by index, and how many of its components are matched.
@@ -156,17 +177,16 @@ struct State {
 impl Rules {
     /// The rules of a resolved policy.
     pub(crate) fn new(files: &Files) -> Rules {
-        let allow =
-            |path: &PathBuf| Rule { effect: Effect::Allow, pattern: Pattern::literal(path) };
-        let deny = |pattern: &Pattern| Rule { effect: Effect::Deny, pattern: pattern.clone() };
-        let read = files.allow_read.iter().map(allow).chain(files.deny_read.iter().map(deny));
-        let keep = |pattern: Pattern| Rule { effect: Effect::Keep, pattern };
-        let kept = files.allow_read.iter().map(|path| Pattern::literal(path));
-        let kept = kept.chain(files.deny_read.iter().cloned()).map(keep);
-        let write = files.allow_write.iter().map(allow).chain(files.deny_write.iter().map(deny));
-        let close =
-            |path: &PathBuf| Rule { effect: Effect::Close, pattern: Pattern::literal(path) };
-        let write = write.chain(files.controls.iter().map(close)).chain(kept);
+        use {Effect::*, List::*};
+        let rule = |list, effect| move |pattern| Rule { list, effect, pattern };
+        let of = |paths: &[PathBuf]| paths.iter().map(|p| Pattern::literal(p)).collect::<Vec<_>>();
+        let read = of(&files.allow_read).into_iter().map(rule(AllowRead, Allow));
+        let read = read.chain(files.deny_read.iter().cloned().map(rule(DenyRead, Deny)));
+        let write = of(&files.allow_write).into_iter().map(rule(AllowWrite, Allow));
+        let write = write.chain(files.deny_write.iter().cloned().map(rule(DenyWrite, Deny)));
+        let write = write.chain(of(&files.controls).into_iter().map(rule(Controls, Close)));
+        let write = write.chain(of(&files.allow_read).into_iter().map(rule(AllowRead, Keep)));
+        let write = write.chain(files.deny_read.iter().cloned().map(rule(DenyRead, Keep)));
         let read = Arc::new(RuleSet { rules: read.collect(), order: Order::InnermostCounts });
         let write = Arc::new(RuleSet { rules: write.collect(), order: Order::DenyIsFinal });
         let root = Cursor { read: Progress::at_root(&read), write: Progress::at_root(&write) };
@@ -209,7 +229,24 @@ impl Rules {
 impl Cursor {
     /// The verdict on the path the cursor stands at.
     pub(crate) fn access(&self) -> Access {
-        Access { read: self.read.open, write: self.read.open && self.write.open }
+        let (read, write) = (self.read.verdict.open, self.write.verdict.open);
+        Access { read, write: read && write }
+    }
+
+    /// The rule that the verdict on reads rests on; none if no rule concerns it.
+    pub(crate) fn read_basis(&self) -> Option<Basis<'_>> {
+        self.read.basis(self.read.verdict.by)
+    }
+
+    /// The same for the verdict on writes.
+    pub(crate) fn write_basis(&self) -> Option<Basis<'_>> {
+        let decides = self.decides_on_writes();
+        decides.basis(decides.verdict.by)
+    }
+
+    /// The rule that wants the entry to stay as it is.
+    pub(crate) fn kept_by(&self) -> Option<Basis<'_>> {
+        self.write.basis(self.write.kept)
     }
 
     /// Whether no rule further inside can change the verdict on reads.
@@ -224,7 +261,7 @@ impl Cursor {
 
     /// Whether the entry may be made, removed or replaced, as far as its own name goes.
     pub(crate) fn entry_may_change(&self) -> bool {
-        self.access().write && !self.write.kept
+        self.access().write && self.write.kept.is_none()
     }
 
     /// Whether a rule names this entry on the way to what it keeps from being changed beneath.
@@ -235,8 +272,8 @@ impl Cursor {
     /// Whether all beneath is judged alike at both places, so that what moves from one to the other
     /// keeps its verdict. The states for writes hold those for reads.
     pub(crate) fn same_zone(&self, other: &Cursor) -> bool {
-        self.read.open == other.read.open
-            && self.write.open == other.write.open
+        self.read.verdict.open == other.read.verdict.open
+            && self.write.verdict.open == other.write.verdict.open
             && self.write.holds_all_of(&other.write)
             && other.write.holds_all_of(&self.write)
     }
@@ -267,7 +304,8 @@ impl Cursor {
 
     /// What has to change for the verdict on writes to do so: where only reads are closed, that on reads.
     fn decides_on_writes(&self) -> &Progress {
-        if self.write.open && !self.read.open { &self.read } else { &self.write }
+        let only_reads_are_closed = self.write.verdict.open && !self.read.verdict.open;
+        if only_reads_are_closed { &self.read } else { &self.write }
     }
 }
 
@@ -277,7 +315,8 @@ impl Progress {
         for (rule, Rule { pattern, .. }) in set.rules.iter().enumerate() {
             pattern.start(|position| reached.push(State { rule, position }));
         }
-        Progress::judge(set, set.order == Order::InnermostCounts, reached)
+        let open = set.order == Order::InnermostCounts;
+        Progress::judge(set, Verdict { open, by: None }, reached)
     }
 
     fn enter(&self, name: &[u8]) -> Progress {
@@ -289,7 +328,7 @@ impl Progress {
             if reached.get(rule_begin).is_some_and(|first| first.rule != *rule) {
                 rule_begin = reached.len();
             }
-            let Rule { effect, pattern } = &self.set.rules[*rule];
+            let Rule { effect, pattern, .. } = &self.set.rules[*rule];
             let by_name = pattern.component(*position) != Some(&Component::AnyDepth);
             pattern.advance(*position, name, |position| {
                 let state = State { rule: *rule, position };
@@ -299,27 +338,37 @@ impl Progress {
                 leads_on |= by_name && position < pattern.length() && effect.changes(true);
             });
         }
-        Progress { leads_on, ..Progress::judge(&self.set, self.open, reached) }
+        Progress { leads_on, ..Progress::judge(&self.set, self.verdict, reached) }
     }
 
     /// Applies the rules that end here to the inherited verdict, and drops those that cannot matter any more.
-    fn judge(set: &Arc<RuleSet>, inherited: bool, mut reached: Vec<State>) -> Progress {
-        let (mut allowed, mut denied, mut closed, mut kept) = (false, false, false, false);
+    fn judge(set: &Arc<RuleSet>, inherited: Verdict, mut reached: Vec<State>) -> Progress {
+        let (mut allowed, mut denied, mut closed, mut kept) = (None, None, None, None);
         reached.retain(|state| {
-            let Rule { effect, pattern } = &set.rules[state.rule];
+            let Rule { effect, pattern, .. } = &set.rules[state.rule];
             let ends = state.position == pattern.length();
-            allowed |= ends && *effect == Effect::Allow;
-            denied |= ends && *effect == Effect::Deny;
-            closed |= ends && *effect == Effect::Close;
-            kept |= ends && *effect == Effect::Keep;
+            if ends {
+                let ended = match effect {
+                    Effect::Allow => &mut allowed,
+                    Effect::Deny => &mut denied,
+                    Effect::Close => &mut closed,
+                    Effect::Keep => &mut kept,
+                };
+                ended.get_or_insert(state.rule);
+            }
             !ends
         });
         let effect = |state: &State| set.rules[state.rule].effect;
-        let open = match set.order {
-            Order::InnermostCounts => allowed || (inherited && !denied),
-            Order::DenyIsFinal => (inherited || allowed) && !denied && !closed,
+        // Of those that end here, the first of these decides.
+        let opens = allowed.map(|by| Verdict { open: true, by: Some(by) });
+        let shuts = denied.or(closed).map(|by| Verdict { open: false, by: Some(by) });
+        let decided = match set.order {
+            Order::InnermostCounts => opens.or(shuts),
+            Order::DenyIsFinal => shuts.or(opens),
         };
-        let denied_for_good = denied && set.order == Order::DenyIsFinal;
+        let verdict = decided.unwrap_or(inherited);
+        let open = verdict.open;
+        let denied_for_good = denied.is_some() && set.order == Order::DenyIsFinal;
         if denied_for_good || !reached.iter().any(|state| effect(state).changes(open)) {
             reached.clear();
         }
@@ -328,7 +377,11 @@ impl Progress {
         if open && set.order == Order::DenyIsFinal && !may_close() {
             reached.retain(|state| effect(state) != Effect::Allow);
         }
-        Progress { set: Arc::clone(set), open, kept, leads_on: false, live: reached }
+        Progress { set: Arc::clone(set), verdict, kept, leads_on: false, live: reached }
+    }
+
+    fn basis(&self, rule: Option<usize>) -> Option<Basis<'_>> {
+        self.set.rules.get(rule?).map(|rule| (rule.list, &rule.pattern))
     }
 
     fn holds_all_of(&self, other: &Progress) -> bool {
@@ -357,8 +410,8 @@ impl Progress {
     /// The rules that can change the verdict, and how much of them is matched.
     fn next(&self) -> impl Iterator<Item = (&Pattern, usize)> {
         self.live.iter().filter_map(|state| {
-            let Rule { effect, pattern } = &self.set.rules[state.rule];
-            effect.changes(self.open).then_some((pattern, state.position))
+            let Rule { effect, pattern, .. } = &self.set.rules[state.rule];
+            effect.changes(self.verdict.open).then_some((pattern, state.position))
         })
     }
 }

@@ -87,7 +87,7 @@ pub(super) fn send_plan(
 
 /// What is different in the command's environment from the caller's. What the policy sets counts most,
 /// then what landstrip has to set.
-fn environment(
+pub(super) fn environment(
     variables: &Variables,
     proxy: Option<&Proxy>,
     scratch: Option<&Scratch>,

@@ -8,16 +8,19 @@ use super::load::{Loaded, load};
 use super::run;
 use super::scratch::Scratch;
 use super::surroundings::Surroundings;
-use crate::cli;
+use crate::cli::{self, Form};
 use crate::compile::protect::protect;
 use crate::domains::proxy::Proxy;
 use crate::domains::setup;
+use crate::explain::page::{self, Style};
+use crate::explain::{InForce, overview, question};
 use crate::policy::callers::Caller;
 use crate::policy::remarks::Remarks;
 use crate::policy::resolve::Policy;
 use crate::report::denials::{Denial, Traps};
 use crate::report::failure::Failure;
 use crate::report::suggest::{self, Grounds};
+use std::ffi::OsString;
 use std::sync::Arc;
 
 /// Runs `tool` in the sandbox that `invocation` names, and ends what it leaves behind; returns its status.
@@ -68,6 +71,51 @@ pub(crate) fn check(invocation: &cli::Invocation, child: &Child) -> Result<Strin
     notes(&judges).iter().for_each(|text| remarks.note(text));
     let lines = remarks.lines().iter().map(String::as_str);
     Ok(lines.chain(["the policy can be enforced\n"]).collect::<Vec<_>>().join("\n"))
+}
+
+/// Says what the policy means, or what it says of each of `words`. Binds and makes nothing but the ports of the
+/// proxy, for as long as it takes.
+///
+/// # Errors
+/// Returns the [`Failure`] because of which no tool would run, or a word cannot be looked at.
+pub(crate) fn explain(
+    invocation: &cli::Invocation,
+    child: &Child,
+    form: Form,
+    words: &[OsString],
+) -> Result<String, Failure> {
+    let traps = Traps::wanted(invocation.trap_fd, invocation.debug)?;
+    let surroundings = Surroundings::look()?;
+    let loaded = load(invocation, child, &traps, &surroundings, Remarks::wanted())?;
+    let Loaded { policy, mut remarks, caller, unix } = loaded;
+    setup::check(&policy.network)?.iter().for_each(|text| remarks.warn(text));
+    let proxy = Proxy::wanted(&policy.network)?;
+    let private_temporary = Scratch::is_called_for(&policy);
+    let policy = protect(policy, &surroundings.mounts, &mut remarks, &caller)?;
+    let judges = compile(&policy, &surroundings.mounts, unix, proxy, None)?;
+    notes(&judges).iter().for_each(|text| remarks.note(text));
+    let environment = launch::environment(&policy.variables, judges.proxy.as_deref(), None);
+    let found = match (invocation.policies.sources.is_empty(), caller.variable("LANDSTRIP_POLICY"))
+    {
+        (false, _) => "named by --policy",
+        (true, Some(_)) => "named by LANDSTRIP_POLICY",
+        (true, None) => "the user's own",
+    };
+    let in_force = InForce {
+        policy: &policy,
+        judges: &judges,
+        remarks: &remarks,
+        caller: &caller,
+        environment: &environment,
+        found,
+        private_temporary,
+    };
+    let style = Style::of_standard_output();
+    if words.is_empty() {
+        return Ok(page::overview(&overview::of(&in_force), form, style));
+    }
+    let replies = question::answer(&in_force, words).map_err(Failure::Usage)?;
+    Ok(page::replies(&replies, form, style))
 }
 
 /// What the policy would have to say for what it refused.

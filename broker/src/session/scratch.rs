@@ -63,6 +63,12 @@ impl Scratch {
         Ok(None)
     }
 
+    /// Whether [`Scratch::wanted`] would make one.
+    pub(super) fn is_called_for(policy: &Policy) -> bool {
+        let parent = std::fs::canonicalize(std::env::temp_dir());
+        parent.is_ok_and(|parent| calls_for_one(policy, &parent))
+    }
+
     /// Makes one for shared memory of the command's own, unless `policy` says itself what may be done with
     /// that, and lets it be written. Where there can be none, there is no shared memory.
     pub(super) fn for_shared_memory(policy: &mut Policy) -> Option<Self> {

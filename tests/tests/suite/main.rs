@@ -19,6 +19,7 @@ mod devices;
 mod dist;
 mod environment;
 mod executables;
+mod explain;
 mod files;
 mod fuzzing;
 mod lifetime;

@@ -1,0 +1,168 @@
+//! One answer: whether something may be done, who sees to it, and by which rule.
+
+use crate::policy::error::Origin;
+use crate::policy::origins::{self, Cause, Origins};
+use crate::rules::paths::Basis;
+use serde_json::{Map, Value};
+use std::fmt;
+
+/// Whether one thing may be done.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) action: &'static str,
+    pub(crate) is_allowed: bool,
+    pub(crate) by: Layer,
+    /// In words, without the rule.
+    pub(crate) why: String,
+    pub(crate) rule: Option<Rule>,
+}
+
+/// Who sees to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Layer {
+    Landlock,
+    Broker,
+    Proxy,
+    /// Owner and mode of the file, as without a sandbox.
+    FileSystem,
+    /// It is not restricted.
+    Nobody,
+}
+
+/// A rule, and where it stands.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Rule {
+    /// Its field, such as `filesystem.denyRead[1]`.
+    pub(crate) field: Option<String>,
+    pub(crate) file: Option<String>,
+    pub(crate) line: Option<u64>,
+    /// What it stands for.
+    pub(crate) text: String,
+    /// Why landstrip added it, if nobody wrote it.
+    pub(crate) added: Option<&'static str>,
+}
+
+impl Layer {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Landlock => "Landlock",
+            Self::Broker => "broker",
+            Self::Proxy => "proxy",
+            Self::FileSystem => "file system",
+            Self::Nobody => "nobody",
+        }
+    }
+}
+
+impl Answer {
+    pub(super) fn yes(action: &'static str, by: Layer, why: impl Into<String>) -> Self {
+        Self { action, is_allowed: true, by, why: why.into(), rule: None }
+    }
+
+    pub(super) fn no(action: &'static str, by: Layer, why: impl Into<String>) -> Self {
+        Self { is_allowed: false, ..Self::yes(action, by, why) }
+    }
+
+    pub(super) fn under(self, rule: Option<Rule>) -> Self {
+        Self { rule, ..self }
+    }
+
+    /// Its members, as JSON has them.
+    pub(crate) fn json(&self) -> Value {
+        let mut members = Map::new();
+        members.insert("action".to_owned(), self.action.into());
+        members.insert("allowed".to_owned(), self.is_allowed.into());
+        members.insert("by".to_owned(), self.by.name().into());
+        members.insert("why".to_owned(), self.why.as_str().into());
+        if let Some(rule) = &self.rule {
+            members.insert("rule".to_owned(), rule.json());
+        }
+        Value::Object(members)
+    }
+
+    /// The reason for people: in words, and the rule.
+    pub(crate) fn reason(&self) -> String {
+        match &self.rule {
+            Some(rule) => format!("{}: {rule}", self.why),
+            None => self.why.clone(),
+        }
+    }
+}
+
+impl Rule {
+    /// One that was written at `origin`.
+    pub(super) fn written(origin: &Origin, text: impl Into<String>) -> Self {
+        // As it was named, it may lead through other directories.
+        let file = origin.file.canonicalize().unwrap_or_else(|_| origin.file.to_path_buf());
+        Self {
+            field: Some(origin.field.clone()),
+            file: Some(file.display().to_string()),
+            line: Some(origin.line),
+            text: text.into(),
+            added: None,
+        }
+    }
+
+    pub(super) fn caused(cause: &Cause, list: &str, text: impl Into<String>) -> Self {
+        match cause {
+            Cause::Written(origin) => Self::written(origin, text),
+            Cause::Own(why) => Self {
+                field: Some(list.to_owned()),
+                added: Some(why),
+                text: text.into(),
+                ..Self::default()
+            },
+        }
+    }
+
+    /// The rule that a verdict on a path rests on.
+    pub(super) fn of(basis: Option<Basis<'_>>, origins: &Origins) -> Option<Self> {
+        let (list, pattern) = basis?;
+        let text = pattern.to_string();
+        let Some(list) = origins::key(list) else {
+            let added = Some("the kernel's own controls, and devices");
+            return Some(Self { text, added, ..Self::default() });
+        };
+        let known = origins.of_path(list, pattern);
+        Some(match known {
+            Some(rule) => Self::caused(&rule.cause, list, text),
+            // The built-in policy stands in no file.
+            None => Self { field: Some(list.to_owned()), text, ..Self::default() },
+        })
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        let mut members = Map::new();
+        members.insert("text".to_owned(), self.text.as_str().into());
+        let strings = [("field", &self.field), ("file", &self.file)];
+        for (key, value) in strings {
+            if let Some(value) = value {
+                members.insert(key.to_owned(), value.as_str().into());
+            }
+        }
+        if let Some(line) = self.line {
+            members.insert("line".to_owned(), line.into());
+        }
+        if let Some(added) = self.added {
+            members.insert("added".to_owned(), added.into());
+        }
+        Value::Object(members)
+    }
+}
+
+impl Rule {
+    /// Where it stands, or why landstrip added it.
+    pub(crate) fn place(&self) -> String {
+        let file = self.file.as_ref().zip(self.line).map(|(file, line)| format!("{file}:{line}"));
+        let parts = [file, self.field.clone(), self.added.map(str::to_owned)];
+        parts.into_iter().flatten().collect::<Vec<_>>().join(": ")
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let place = self.place();
+        let colon = if place.is_empty() { "" } else { ": " };
+        write!(f, "{place}{colon}{}", self.text)
+    }
+}

@@ -1,0 +1,293 @@
+//! `--explain`: what it answers is what a sandbox does, told by the commands themselves and from outside.
+
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt;
+use tests::{Sandbox, TcpPeer, Terminal, UnixPeer, for_each_user, free_port};
+
+/// The answers about `words`, by action and word; each with its rule.
+fn answers(sandbox: &Sandbox, words: &[&str]) -> BTreeMap<(String, String), Value> {
+    let mut line = sandbox.command_line();
+    line.push("--explain=json".into());
+    line.extend(words.iter().map(Into::into));
+    let outcome = sandbox.run_outside(line);
+    outcome.succeeds();
+    let all: Value = serde_json::from_str(&outcome.stdout).unwrap();
+    let replies = all["answers"].as_array().unwrap();
+    assert_eq!(replies.len(), words.len(), "{outcome:#?}");
+    let mut answers = BTreeMap::new();
+    for (reply, word) in replies.iter().zip(words) {
+        for answer in reply["answers"].as_array().unwrap() {
+            let action = answer["action"].as_str().unwrap().to_owned();
+            answers.insert((action, (*word).to_owned()), answer.clone());
+        }
+    }
+    answers
+}
+
+/// What does `action` to the file `$1`, and leaves everything as it was.
+fn script(action: &str) -> &'static str {
+    match action {
+        "read" => r#"if [ -d "$1" ]; then ls "$1"; else head -c 1 "$1"; fi >/dev/null"#,
+        "write" => r#"if [ -d "$1" ]; then touch "$1/.t" && rm "$1/.t"; else : >>"$1"; fi"#,
+        "execute" => r#""$1""#,
+        "create" => r#"touch "$1" && rm "$1""#,
+        "remove" => r#"mv "$1" "$1.t" && mv "$1.t" "$1""#,
+        other => panic!("no script does {other}"),
+    }
+}
+
+fn world(sandbox: &Sandbox) {
+    for dir in ["work/src", "work/hidden", "work/hidden/open", "outside/secret"] {
+        sandbox.dir(dir);
+    }
+    for file in ["work/file", "work/.env", "work/src/a.key", "work/src/b", "outside/file"] {
+        sandbox.file(file, "");
+    }
+    for file in ["work/hidden/open/file", "work/hidden/file", "outside/secret/file"] {
+        sandbox.file(file, "");
+    }
+    for (file, mode) in [
+        ("work/run", 0o755),
+        ("outside/run", 0o755),
+        ("outside/secret/run", 0o755),
+        ("work/ro", 0o444),
+    ] {
+        let path = sandbox.file(file, "#!/bin/sh\n");
+        std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
+    }
+    sandbox.dir("work/plain");
+    std::os::unix::fs::symlink(sandbox.path("outside/secret"), sandbox.path("work/link")).unwrap();
+}
+
+/// Compares what is said of each path with what a command can do to it.
+fn compare(sandbox: &Sandbox) {
+    world(sandbox);
+    let paths = [
+        "file",
+        ".env",
+        "src/a.key",
+        "src/b",
+        "src",
+        "ro",
+        "./run",
+        "plain",
+        "new",
+        "src/new",
+        "src/new.key",
+        "plain/deep",
+        ".env/x",
+        "hidden",
+        "hidden/file",
+        "hidden/open",
+        "hidden/open/file",
+        "hidden/new",
+        "link/file",
+        "../outside/file",
+        "../outside/run",
+        "../outside/new",
+        "../outside/secret",
+        "../outside/secret/file",
+        "../outside/secret/run",
+        "/etc/passwd",
+        "/usr",
+        "/dev/null",
+        "..",
+        ".",
+        "/dev",
+    ];
+    let answers = answers(sandbox, &paths);
+    let mut commands = String::new();
+    for (action, path) in answers.keys() {
+        commands += &format!(
+            "(set -- '{path}'; {}) 2>/dev/null && echo '{action} {path}=yes' || echo '{action} {path}=no'\n",
+            script(action)
+        );
+    }
+    let outcome = sandbox.sh(&commands);
+    let mut wrong = Vec::new();
+    for ((action, path), answer) in &answers {
+        let expected = if answer["allowed"] == true { "yes" } else { "no" };
+        // Nobody moves a mount or the directory that a process works in.
+        let is_fixed = action == "remove" && ["/", "/dev", ".", ".."].contains(&path.as_str());
+        if !is_fixed && outcome.result(&format!("{action} {path}")) != expected {
+            wrong.push(format!("{action} {path}: {answer}"));
+        }
+    }
+    assert!(answers.len() > 60, "{answers:#?}");
+    assert!(wrong.is_empty(), "{wrong:#?}\n{outcome:#?}");
+}
+
+#[test]
+fn what_is_said_of_paths_is_what_a_command_can_do() {
+    for_each_user(|user| {
+        compare(&Sandbox::of(user).allow_write(".").deny_write(".env").deny_write("src/*.key"));
+        let hidden =
+            Sandbox::of(user).allow_write(".").deny_read("hidden").allow_read("hidden/open");
+        compare(&hidden.deny_read("../outside/secret"));
+        compare(
+            &Sandbox::of(user)
+                .allow_write(".")
+                .deny_write("**/*.key")
+                .allow_write("../outside/new"),
+        );
+        compare(&Sandbox::of(user).without_policy());
+    });
+}
+
+#[test]
+fn what_is_said_of_sockets_is_what_a_command_can_reach() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_write(".").allow_unix_socket("../outside/listed");
+        let sandbox = sandbox.allow_unix_socket("own").trap();
+        let [listed, other] = ["outside/listed", "outside/other"].map(|name| sandbox.name(name));
+        let peers = [&listed, &other].map(|path| UnixPeer::at(path, "stream"));
+        let answers = answers(&sandbox, &[&listed, &other, "own", "unlisted"]);
+        let is_allowed = |action: &str, word: &str| {
+            answers[&(action.to_owned(), word.to_owned())]["allowed"] == true
+        };
+        for (path, peer) in [&listed, &other].into_iter().zip(&peers) {
+            let outcome = sandbox.probe(format!("unix-connect {path} stream"));
+            let reached = outcome.result("unix-connect") == "OK";
+            assert_eq!(is_allowed("connect", path), reached, "{path}");
+            assert_eq!(peer.connections(), usize::from(reached), "{path}");
+        }
+        for path in ["own", "unlisted"] {
+            let outcome = sandbox.probe(format!("unix-bind {path} stream"));
+            assert_eq!(is_allowed("bind", path), outcome.result("unix-bind") == "OK", "{path}");
+        }
+        assert!(is_allowed("connect", &listed) && !is_allowed("bind", "unlisted"));
+    });
+}
+
+#[test]
+fn what_is_said_of_hosts_is_what_the_proxy_does() {
+    let sandbox = Sandbox::new()
+        .allow_domains(["a.invalid", "*.b.invalid:443", "192.0.2.1"])
+        .deny_domains(["no.b.invalid"]);
+    let hosts = [
+        "a.invalid:80",
+        "a.invalid:443",
+        "x.a.invalid:443",
+        "x.b.invalid:443",
+        "x.b.invalid:80",
+        "no.b.invalid:443",
+        "b.invalid:443",
+        "192.0.2.2:443",
+    ];
+    let answers = answers(&sandbox, &hosts);
+    let script = r#"for host; do
+        exec 3<>/dev/tcp/127.0.0.1/${HTTP_PROXY##*:}
+        printf 'CONNECT %s HTTP/1.1\r\nHost: %s\r\n\r\n' "$host" "$host" >&3
+        read -r _ status _ <&3; echo "$host=$status"
+    done"#;
+    let mut words = vec!["bash", "-c", script, "bash"];
+    words.extend(hosts);
+    let outcome = sandbox.run(words);
+    for host in hosts {
+        let allowed = answers[&("connect".to_owned(), host.to_owned())]["allowed"] == true;
+        // Nobody answers for names that are reserved.
+        let refused = outcome.result(host) == "403";
+        assert_eq!(allowed, !refused, "{host}: {outcome:#?}");
+    }
+}
+
+#[test]
+fn what_is_said_of_addresses_is_what_a_command_can_reach() {
+    let (peer, other) = (TcpPeer::new(), TcpPeer::new());
+    let (named, unnamed, free) =
+        (format!("127.0.0.1:{}", peer.port()), format!("127.0.0.1:{}", other.port()), free_port());
+    for (sandbox, reached) in [
+        (Sandbox::new(), [false, false]),
+        (Sandbox::new().http_proxy_port(peer.port()), [true, false]),
+        (Sandbox::new().allow_local_binding(), [false, false]),
+        (Sandbox::new().allow_network(), [true, true]),
+    ] {
+        let own = format!("127.0.0.1:{free}");
+        let answers = answers(&sandbox, &[&named, &unnamed, &own, "192.0.2.1:80"]);
+        let is_allowed = |action: &str, word: &str| {
+            answers[&(action.to_owned(), word.to_owned())]["allowed"] == true
+        };
+        assert_eq!([is_allowed("connect", &named), is_allowed("connect", &unnamed)], reached);
+        for (address, port) in [(&named, peer.port()), (&unnamed, other.port())] {
+            let outcome = sandbox.probe(format!("connect4 127.0.0.1 {port}"));
+            assert_eq!(is_allowed("connect", address), outcome.result("connect4") == "OK");
+        }
+        let outcome = sandbox.probe(format!("bind4 127.0.0.1 {free}"));
+        assert_eq!(is_allowed("bind", &own), outcome.result("bind4") == "OK", "{outcome:#?}");
+    }
+}
+
+#[test]
+fn the_rule_that_decides_is_named_with_file_and_line() {
+    let sandbox = Sandbox::new().policy_json(
+        "{\"filesystem\": {\n  \"allowWrite\": [\".\"],\n  \"denyWrite\": [\n    \"other\",\n    \".env\"]},\n\
+         \"network\": {\n  \"allowedDomains\": [\"a.test\"],\n  \"allowLocalBinding\": true}}",
+    );
+    sandbox.file("work/.env", "");
+    let answers = answers(&sandbox, &[".env", "new", "a.test:443", "127.0.0.1:1"]);
+    let policy = sandbox.path("policy.json").canonicalize().unwrap();
+    for (action, word, line, field) in [
+        ("write", ".env", 5, "filesystem.denyWrite[1]"),
+        ("create", "new", 2, "filesystem.allowWrite[0]"),
+        ("connect", "a.test:443", 7, "network.allowedDomains[0]"),
+        ("bind", "127.0.0.1:1", 8, "network.allowLocalBinding"),
+    ] {
+        let rule = &answers[&(action.to_owned(), word.to_owned())]["rule"];
+        assert_eq!(rule["line"], line, "{action} {word}: {rule}");
+        assert_eq!(rule["field"], field, "{action} {word}: {rule}");
+        assert_eq!(rule["file"], policy.to_str().unwrap(), "{action} {word}: {rule}");
+    }
+    let program = tests::programs().landstrip();
+    let own = self::answers(&Sandbox::new().allow_write("/"), &[program.to_str().unwrap()]);
+    let write = &own[&("write".to_owned(), program.to_str().unwrap().to_owned())];
+    assert!(write["rule"]["added"].as_str().unwrap().contains("landstrip's programs"), "{write}");
+}
+
+#[test]
+fn the_overview_says_where_everything_came_from_and_runs_nothing() {
+    let sandbox = Sandbox::new();
+    sandbox.file("work/.env", "");
+    let text = "extends: read-only\nfilesystem:\n  allowWrite: [.]\n  denyWrite: [.env]\nenvironment:\n  deny: [SECRET]\n";
+    let policy = sandbox.file("p.yaml", text);
+    let sandbox = sandbox.env("SECRET", "x").env("HTTP_PROXY", "");
+    let outcome = sandbox.landstrip(["-p", policy.to_str().unwrap(), "--explain=json"]);
+    let all: Value = serde_json::from_str(&outcome.succeeds().stdout).unwrap();
+    let row = |section: &str, subject: &str| {
+        let rows = all[section].as_array().unwrap();
+        let found = rows.iter().find(|row| row["subject"].as_str().unwrap().ends_with(subject));
+        found.unwrap_or_else(|| panic!("{subject} in {section}: {all:#}")).clone()
+    };
+    assert_eq!(row("policy", "p.yaml")["text"], "named by --policy");
+    row("policy", "<preset read-only>");
+    let env = row("files", "/work/.env");
+    assert_eq!(env["rule"]["line"], 4);
+    assert!(env["text"].as_str().unwrap().contains("the broker makes changes in"), "{env}");
+    assert!(env["text"].as_str().unwrap().ends_with("/work"), "{env}");
+    assert_eq!(row("environment", "SECRET")["text"], "not passed on");
+    row("protections", "signals");
+
+    let outcome = sandbox.landstrip(["-p", policy.to_str().unwrap(), "--explain"]);
+    assert!(
+        outcome.succeeds().stdout.contains("p.yaml:4: filesystem.denyWrite[0]"),
+        "{outcome:#?}"
+    );
+    assert!(!outcome.stdout.contains('\x1b'), "no colours where nobody looks: {outcome:#?}");
+    let built_in = sandbox.landstrip(["--explain"]);
+    assert!(built_in.succeeds().stdout.contains("built in"), "{built_in:#?}");
+    sandbox.landstrip(["--explain=yaml"]).exits(2);
+    sandbox.landstrip(["-p", "agent", "--explain", "\u{1b}[31m"]).succeeds();
+}
+
+#[test]
+fn colours_are_for_terminals_that_want_them() {
+    let sandbox = Sandbox::new().allow_write(".");
+    let mut terminal = Terminal::of(&sandbox);
+    terminal.type_in("$L --explain . | cat; $L --explain .; echo en''d\n");
+    terminal.expect("end");
+    assert!(terminal.all().contains("\x1b[32myes"), "{}", terminal.all());
+    let mut terminal = Terminal::of(&sandbox);
+    terminal.type_in("NO_COLOR=1 $L --explain .; echo en''d\n");
+    terminal.expect("end");
+    assert!(terminal.all().contains("yes") && !terminal.all().contains("\x1b[32m"));
+}
