@@ -5,7 +5,7 @@ function __landstrip_no_tool
     set -l words (commandline -opc)[2..-1]
     while set -q words[1]
         switch $words[1]
-            case -p --policy --format --trap-fd
+            case -p --policy --format --trap-fd --report
                 set words $words[2..-1]
             case --
                 return 1
@@ -17,7 +17,7 @@ function __landstrip_no_tool
     end
 end
 
-complete -c landstrip -x -a '(__fish_complete_subcommand -- -p --policy --format --trap-fd)'
+complete -c landstrip -x -a '(__fish_complete_subcommand -- -p --policy --format --trap-fd --report)'
 complete -c landstrip -n __landstrip_no_tool -s p -l policy -r -F -a 'agent build offline-test read-only' -d 'policy file'
 complete -c landstrip -n __landstrip_no_tool -l format -x -a 'json yaml' -d 'json or yaml, for every policy'
 complete -c landstrip -n __landstrip_no_tool -l trap-fd -x -d 'write denials as JSON lines to this descriptor'
@@ -26,6 +26,7 @@ complete -c landstrip -n __landstrip_no_tool -l explain -d 'print what would be 
 complete -c landstrip -n __landstrip_no_tool -l explain=json -d 'print what would be enforced and why'
 complete -c landstrip -n __landstrip_no_tool -l doctor -d 'say what this kernel and host allow'
 complete -c landstrip -n __landstrip_no_tool -l init -d 'write a commented policy for the work tree to standard output'
+complete -c landstrip -n __landstrip_no_tool -l report -x -a 'all changes network' -d 'choose what is watched and reported: all'
 complete -c landstrip -n __landstrip_no_tool -l debug -d 'log decisions to standard error'
 complete -c landstrip -n __landstrip_no_tool -s h -l help -d 'print this help'
 complete -c landstrip -n __landstrip_no_tool -s V -l version -d 'print the version'

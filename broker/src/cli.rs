@@ -34,6 +34,10 @@ Options:
                        decides about each
       --doctor         say what this kernel and host allow (not available in this version)
       --init           write a commented policy for the work tree to standard output
+      --report WHAT    choose what is watched and reported: all (default), changes (no
+                       refused reads) or network (files are left to Landlock wherever it
+                       alone decides); what is not watched costs nothing, and is enforced
+                       all the same
       --debug          log decisions to standard error
   -h, --help           print this help
   -V, --version        print the version
@@ -46,7 +50,7 @@ Exit status: that of TOOL, 128+N if signal N ended it, 2 usage, 125 landstrip fa
 ";
 
 /// Every long option, to suggest the nearest one.
-const LONG_OPTIONS: [&str; 10] = [
+const LONG_OPTIONS: [&str; 11] = [
     "--policy",
     "--format",
     "--trap-fd",
@@ -54,6 +58,7 @@ const LONG_OPTIONS: [&str; 10] = [
     "--explain",
     "--doctor",
     "--init",
+    "--report",
     "--debug",
     "--help",
     "--version",
@@ -91,8 +96,22 @@ pub(crate) struct Invocation {
     pub(crate) policies: Selection,
     /// The descriptor for denials, 3 or higher. Whether it is open is not known here.
     pub(crate) trap_fd: Option<RawFd>,
+    /// Which denials are reported.
+    pub(crate) reports: Reports,
     /// Log decisions to standard error.
     pub(crate) debug: bool,
+}
+
+/// Which denials are reported. What nobody asks for is enforced all the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Reports {
+    /// All of them.
+    #[default]
+    All,
+    /// Not those of reading files.
+    Changes,
+    /// Not those of files.
+    Network,
 }
 
 /// A command line that cannot be followed: one line that names the word at fault.
@@ -142,6 +161,9 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Com
             }
             Arg::Long("trap-fd") => {
                 invocation.trap_fd = Some(trap_fd(&parser.value().map_err(unusable)?)?);
+            }
+            Arg::Long("report") => {
+                invocation.reports = reports(&parser.value().map_err(unusable)?)?;
             }
             Arg::Long("check") => check = true,
             Arg::Long("init") => init = true,
@@ -212,6 +234,18 @@ fn form(value: Option<OsString>) -> Result<Form, UsageError> {
         Some(other) => {
             Err(UsageError(format!("--explain takes '=json' or nothing, found '{other}'")))
         }
+    }
+}
+
+fn reports(value: &OsString) -> Result<Reports, UsageError> {
+    match value.to_str() {
+        Some("all") => Ok(Reports::All),
+        Some("changes") => Ok(Reports::Changes),
+        Some("network") => Ok(Reports::Network),
+        _ => Err(UsageError(format!(
+            "--report must be all, changes or network, found '{}'",
+            value.to_string_lossy()
+        ))),
     }
 }
 
@@ -302,14 +336,26 @@ mod tests {
 
     #[test]
     fn options_are_read_and_the_last_of_two_wins() {
-        let words =
-            ["--format=yaml", "--format", "json", "--trap-fd=3", "--trap-fd", "9", "--debug", "x"];
+        let words = [
+            "--format=yaml",
+            "--format",
+            "json",
+            "--trap-fd=3",
+            "--trap-fd",
+            "9",
+            "--report",
+            "network",
+            "--report=changes",
+            "--debug",
+            "x",
+        ];
         let invocation = Invocation {
             policies: Selection { sources: vec![], format: Some(Format::Json) },
             trap_fd: Some(9),
+            reports: Reports::Changes,
             debug: true,
         };
-        assert_eq!(parse_words(&words), Ok(Command::Run(invocation, 8)));
+        assert_eq!(parse_words(&words), Ok(Command::Run(invocation, 11)));
     }
 
     #[test]
@@ -373,6 +419,9 @@ mod tests {
             (&["-p", "-", "-p-", "x"], "given twice"),
             (&["--check=1", "x"], "option '--check' takes no value, found '1'"),
             (&["--format", "toml", "x"], "json or yaml, found 'toml'"),
+            (&["--report", "reads", "x"], "all, changes or network, found 'reads'"),
+            (&["--report=", "x"], "all, changes or network, found ''"),
+            (&["--report"], "'--report' needs a value"),
             (&["--trap-fd", "2", "x"], "3 or higher, found '2'"),
             (&["--trap-fd", "-1", "x"], "3 or higher, found '-1'"),
             (&["--trap-fd", "+4", "x"], "3 or higher, found '+4'"),

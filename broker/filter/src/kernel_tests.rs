@@ -97,7 +97,7 @@ fn the_kernel_takes_the_program_and_obeys_it() {
     let path = address(name.as_ptr());
     let at_cwd = u64::from_ne_bytes(i64::from(libc::AT_FDCWD).to_ne_bytes());
     let newuser = 0x1000_0000;
-    for variant in [Variant::empty(), Variant::REPORT_READS] {
+    for variant in [Variant::empty(), Variant::REPORT_READS, Variant::LISTINGS] {
         // Without a listener a notified call gets ENOSYS.
         let reading =
             if variant.contains(Variant::REPORT_READS) { ENOSYS } else { i64::from(-libc::ENOENT) };

@@ -33,17 +33,21 @@ pub(crate) const TCP_FASTOPEN_CONNECT: u32 = 30;
 // unistd.h
 pub(crate) const W_OK: u32 = 2;
 pub(crate) const R_OK: u32 = 4;
+pub(crate) const O_RDWR: u32 = 0o2;
 pub(crate) const O_ACCMODE: u32 = 0o3;
 pub(crate) const O_CREAT: u32 = 0o100;
 pub(crate) const O_TRUNC: u32 = 0o1000;
 pub(crate) const O_NONBLOCK: u32 = 0o4000;
 pub(crate) const O_LARGEFILE: u32 = 0o100_000;
+/// That of x86 and that of aarch64, each of which is O_DIRECT on the other.
+pub(crate) const O_DIRECTORY: u32 = 0o200_000 | 0o40_000;
 pub(crate) const O_NOFOLLOW: u32 = 0o400_000;
 pub(crate) const O_CLOEXEC: u32 = 0o2_000_000;
 pub(crate) const O_PATH: u32 = 0o10_000_000;
 pub(crate) const O_TMPFILE_BIT: u32 = 0o20_000_000;
 
 // include/uapi/linux/fcntl.h
+pub(crate) const AT_FDCWD: u32 = 0xffff_ff9c;
 pub(crate) const F_SETSIG: u32 = 10;
 pub(crate) const F_SETLEASE: u32 = 1024;
 pub(crate) const F_NOTIFY: u32 = 1026;

@@ -3,7 +3,7 @@
 bitflags::bitflags! {
     /// Each set of these has a filter of its own.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-    pub struct Variant: u8 {
+    pub struct Variant: u16 {
         /// IP networking is not restricted.
         const ALLOW_NETWORK = 1 << 0;
         /// Something is denied for reading: opens for reading are notified too.
@@ -18,6 +18,11 @@ bitflags::bitflags! {
         const ALONE = 1 << 5;
         /// The broker makes the command's sockets.
         const MAKES_SOCKETS = 1 << 6;
+        /// Something is denied for reading, and only opens of directories are notified. Beside
+        /// [`Variant::REPORT_READS`] this and the next say nothing.
+        const LISTINGS = 1 << 7;
+        /// Changes of files that Landlock alone decides are not notified.
+        const CHANGES_LEFT = 1 << 8;
     }
 }
 

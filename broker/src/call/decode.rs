@@ -416,6 +416,8 @@ mod tests {
             Variant::empty(),
             Variant::ALLOW_NETWORK,
             Variant::REPORT_READS,
+            Variant::LISTINGS,
+            Variant::CHANGES_LEFT,
             Variant::LOCAL_BINDING,
             Variant::ALL_UNIX_SOCKETS,
             Variant::UNIX_DATAGRAMS,

@@ -219,7 +219,8 @@ impl Judge {
             return FileVerdict::Answer(answer);
         }
         let Some(exception) = looks.iter().find_map(|look| look.exception(&self.view)) else {
-            return FileVerdict::Continue(relied, looks);
+            let wanted = looks.into_iter().filter(|look| look.is_worth_it(&self.traps));
+            return FileVerdict::Continue(relied, wanted.collect());
         };
         FileVerdict::Answer(match self.rights.are_those_of(request.target()) {
             Ok(true) => request.confirm().and_then(|confirmed| exception.open(confirmed)),

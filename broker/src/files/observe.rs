@@ -18,7 +18,7 @@ use crate::kernel::object::Object;
 use crate::kernel::proc;
 use crate::kernel::request::Confirmed;
 use crate::kernel::target::Target;
-use crate::report::denials::Denial;
+use crate::report::denials::{Denial, Traps};
 use crate::rules::paths::Access;
 use common::trap::FileOperation;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -114,6 +114,14 @@ impl Look {
     /// The path as the call has it.
     pub(crate) fn path(&self) -> &[u8] {
         &self.path
+    }
+
+    /// Whether somebody wants to know what would come of it.
+    pub(super) fn is_worth_it(&self, traps: &Traps) -> bool {
+        match self.act {
+            Act::Open(flags) if !writes(flags) => traps.wants(FileOperation::Read),
+            _ => traps.wants(FileOperation::Write),
+        }
     }
 
     /// What to open for the target, if this opens what Landlock does not grant but the rules do.

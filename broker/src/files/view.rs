@@ -78,6 +78,16 @@ impl View {
         self.grants.brokers_writes || self.roots.iter().any(|(_, at_launch)| at_launch.is_none())
     }
 
+    /// Whether Landlock alone decides about reading, but for directories that are listed.
+    pub(crate) fn leaves_reads(&self) -> bool {
+        !self.grants.brokers_reads
+    }
+
+    /// Whether it alone decides about changes, but for what is named in /dev/shm, and for terminals.
+    pub(crate) fn leaves_changes(&self) -> bool {
+        !self.brokers_writes() && !self.grants.brokers_reads
+    }
+
     /// Whether a rule denies what is wanted of an object, whatever its name.
     pub(crate) fn denies_object(&self, object: Identity, wanted: Access) -> bool {
         self.named.get(&object).is_some_and(|left| !left.covers(wanted))

@@ -4,6 +4,7 @@
 
 use super::failure::Failure;
 use super::stream::{Stream, line};
+use crate::cli::Reports;
 use common::trap::{FileOperation, Mechanism, NetworkOperation, Trap};
 use rustix::fd::RawFd;
 use std::collections::HashSet;
@@ -33,6 +34,17 @@ pub(crate) enum Denial {
     Lookup(Vec<u8>),
     /// By the proxy: `host:port`.
     Domain(Vec<u8>),
+}
+
+impl Reports {
+    /// Whether denials of this operation on files are among them.
+    fn has(self, operation: FileOperation) -> bool {
+        match self {
+            Self::All => true,
+            Self::Changes => operation == FileOperation::Write,
+            Self::Network => false,
+        }
+    }
 }
 
 /// How a report calls a lookup whose name was not seen, and what is before one that was.
@@ -71,6 +83,7 @@ impl Denial {
 #[derive(Debug)]
 pub(crate) struct Traps {
     sink: Mutex<Sink>,
+    wanted: Reports,
     /// Standard error, if --debug was given.
     debug: Option<Mutex<Stream>>,
     /// Calls that were let through and are still looked at.
@@ -96,16 +109,21 @@ enum Sink {
 }
 
 impl Traps {
-    /// Collects, or writes to the caller's descriptor `stream`; `debug` also logs each at once.
+    /// Collects what is `wanted`, or writes it to the caller's descriptor `stream`; `debug` also logs each at
+    /// once.
     ///
     /// # Errors
     /// Returns [`Failure::Usage`] if the descriptor is not open for writing.
-    pub(crate) fn wanted(stream: Option<RawFd>, debug: bool) -> Result<Self, Failure> {
+    pub(crate) fn wanted(
+        wanted: Reports,
+        stream: Option<RawFd>,
+        debug: bool,
+    ) -> Result<Self, Failure> {
         let take_over = |number: RawFd| {
             Stream::take_over(number)
                 .map_err(|_| Failure::Usage(format!("--trap-fd {number} is not open for writing")))
         };
-        Ok(Self::new(stream.map(take_over).transpose()?, debug))
+        Ok(Self { wanted, ..Self::new(stream.map(take_over).transpose()?, debug) })
     }
 
     /// Collects, or writes to `stream`; `debug` also logs each at once.
@@ -118,6 +136,7 @@ impl Traps {
         let debug = debug.then(|| Stream::of_standard_error().ok()).flatten();
         Self {
             sink: Mutex::new(sink),
+            wanted: Reports::All,
             debug: debug.map(Mutex::new),
             undecided: AtomicUsize::new(0),
         }
@@ -137,10 +156,18 @@ impl Traps {
         }
     }
 
+    /// Whether denials of this operation on files are wanted.
+    pub(crate) fn wants(&self, operation: FileOperation) -> bool {
+        self.wanted.has(operation)
+    }
+
     /// Reports one denial; `reason` is for --debug.
     pub(crate) fn report(&self, denial: Denial, reason: &str) {
         if self.debug.is_some() {
             self.log(&format!("refused ({reason}): {}", line(&denial.trap()).trim_end()));
+        }
+        if matches!(denial, Denial::File(operation, _) if !self.wants(operation)) {
+            return;
         }
         match &mut *self.sink() {
             Sink::Stream(stream) => stream.write(line(&denial.trap()).as_bytes()),
@@ -249,5 +276,25 @@ mod tests {
         let sink = traps.sink();
         let Sink::Collected { order, .. } = &*sink else { unreachable!("collects") };
         assert_eq!(*order, [denial("/a"), denial("/b")]);
+    }
+
+    #[test]
+    fn only_what_is_wanted_is_collected() {
+        for (wanted, expected) in [
+            (Reports::All, [1, 1, 1]),
+            (Reports::Changes, [0, 1, 1]),
+            (Reports::Network, [0, 0, 1]),
+        ] {
+            let read = Denial::file(FileOperation::Read, Path::new("/a"));
+            let domain = Denial::Domain(b"example.com:443".to_vec());
+            let found = [read, denial("/a"), domain].map(|denial| {
+                let traps = Traps { wanted, ..Traps::new(None, false) };
+                traps.report(denial, "test");
+                let sink = traps.sink();
+                let Sink::Collected { order, .. } = &*sink else { unreachable!("collects") };
+                order.len()
+            });
+            assert_eq!(found, expected, "{wanted:?}");
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::scratch::Scratch;
 use crate::answer::answers::Judges;
+use crate::cli::Reports;
 use crate::compile::files;
 use crate::domains::proxy::Proxy;
 use crate::files::shared::Shared;
@@ -56,7 +57,7 @@ fn addresses(network: &Network, unix: UnixRules, proxy: Option<&Proxy>) -> Addre
 }
 
 /// What follows from these rules and could surprise.
-pub(super) fn notes(judges: &Judges) -> Vec<String> {
+pub(super) fn notes(judges: &Judges, reports: Reports) -> Vec<String> {
     let mut notes: Vec<String> = sorted(judges.view.grants.unlistable.keys())
         .map(|path| match judges.view.is_writable(path) {
             true => format!(
@@ -80,7 +81,31 @@ pub(super) fn notes(judges: &Judges) -> Vec<String> {
                     listed in allowUnixSockets";
         notes.push(text.to_owned());
     }
+    notes.extend(unwatched(judges, reports).map(str::to_owned));
     notes
+}
+
+/// What is not reported, and whether that spares notifications.
+fn unwatched(judges: &Judges, reports: Reports) -> Option<&'static str> {
+    let view = &judges.view;
+    Some(match reports {
+        Reports::All => return None,
+        Reports::Changes if view.leaves_reads() => {
+            "refused reads are not reported; Landlock alone decides about them, unwatched"
+        }
+        Reports::Changes => {
+            "refused reads are not reported; the broker has to watch them all the same"
+        }
+        Reports::Network if view.leaves_changes() => {
+            "refusals on files are not reported; Landlock alone decides about them, unwatched"
+        }
+        Reports::Network if view.leaves_reads() => {
+            "refusals on files are not reported; the broker has to watch changes all the same"
+        }
+        Reports::Network => {
+            "refusals on files are not reported; the broker has to watch them all the same"
+        }
+    })
 }
 
 fn sorted<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> impl Iterator<Item = &'a PathBuf> {

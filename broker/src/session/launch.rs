@@ -4,10 +4,12 @@ use super::child::Child;
 use super::load::Loaded;
 use super::scratch::Scratch;
 use crate::answer::answers::Judges;
+use crate::cli::Reports;
 use crate::compile::{filter, places, plan};
 use crate::domains::environment::{self, Change};
 use crate::domains::proxy::Proxy;
 use crate::domains::setup;
+use crate::files::view::View;
 use crate::kernel::mounts::Mount;
 use crate::kernel::target;
 use crate::policy::resolve::{Network, Policy};
@@ -42,21 +44,54 @@ impl<'a> Tool<'a> {
     }
 }
 
-/// Sends the filter that the policy needs, as soon as that is known: the child installs it while the
-/// broker compiles the rest, which takes as long (0.2 ms of a launch).
-///
-/// # Errors
-/// Returns the [`Failure`] of sending it.
-pub(super) fn send_filter(child: &Child, loaded: &Loaded, mounts: &[Mount]) -> Result<(), Failure> {
-    let Loaded { policy, unix, .. } = loaded;
-    let variant = variant(policy, unix, mounts);
-    let alone = match needs_no_broker(policy) {
-        true => filter::program(variant | Variant::ALONE),
-        false => &[],
-    };
-    let packet = plan::encode_filter(unix.datagrams, filter::program(variant), alone)
-        .map_err(|_| Failure::Internal("filter", "it is too long".to_owned()))?;
-    child.send_filter(&packet).map_err(|errno| Failure::system("send the filter", errno))
+/// The filter that the policy needs.
+#[derive(Debug)]
+pub(super) struct Filter {
+    variant: Variant,
+    needs_no_broker: bool,
+    after_listener: bool,
+}
+
+impl Filter {
+    /// The one with which every denial can be reported.
+    pub(super) fn of(loaded: &Loaded, mounts: &[Mount]) -> Self {
+        let Loaded { policy, unix, .. } = loaded;
+        Self {
+            variant: variant(policy, unix, mounts),
+            needs_no_broker: needs_no_broker(policy),
+            after_listener: unix.datagrams,
+        }
+    }
+
+    /// The same without the notifications that serve unwanted reports alone. What the rules came to on this
+    /// machine, `view` knows: where the broker has anything to do with reads, or with changes, all of those
+    /// stay notified.
+    pub(super) fn quieter(&mut self, reports: Reports, view: &View) {
+        if reports == Reports::All {
+            return;
+        }
+        if view.leaves_reads() && self.variant.contains(Variant::REPORT_READS) {
+            self.variant.remove(Variant::REPORT_READS);
+            self.variant.insert(Variant::LISTINGS);
+        }
+        if reports == Reports::Network && view.leaves_changes() {
+            self.variant.insert(Variant::CHANGES_LEFT);
+        }
+    }
+
+    /// Sends it.
+    ///
+    /// # Errors
+    /// Returns the [`Failure`] of sending it.
+    pub(super) fn send(&self, child: &Child) -> Result<(), Failure> {
+        let alone = match self.needs_no_broker {
+            true => filter::program(self.variant | Variant::ALONE),
+            false => &[],
+        };
+        let packet = plan::encode_filter(self.after_listener, filter::program(self.variant), alone)
+            .map_err(|_| Failure::Internal("filter", "it is too long".to_owned()))?;
+        child.send_filter(&packet).map_err(|errno| Failure::system("send the filter", errno))
+    }
 }
 
 /// Tells the child to enter the domain and to execute `tool`.

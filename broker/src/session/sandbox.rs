@@ -3,12 +3,12 @@
 use super::child::Child;
 use super::family::Family;
 use super::judges::{compile, notes};
-use super::launch::{self, Tool};
+use super::launch::{self, Filter, Tool};
 use super::load::{Loaded, load};
 use super::run;
 use super::scratch::Scratch;
 use super::surroundings::Surroundings;
-use crate::cli::{self, Form};
+use crate::cli::{self, Form, Reports};
 use crate::compile::protect::protect;
 use crate::domains::proxy::Proxy;
 use crate::domains::setup;
@@ -33,10 +33,17 @@ pub(crate) fn run(
     mut child: Child,
     family: &mut Family,
 ) -> Result<i32, Failure> {
-    let traps = Arc::new(Traps::wanted(invocation.trap_fd, invocation.debug)?);
+    let reports = invocation.reports;
+    let traps = Arc::new(Traps::wanted(reports, invocation.trap_fd, invocation.debug)?);
     let surroundings = Surroundings::look()?;
     let mut loaded = load(invocation, &child, &traps, &surroundings, Remarks::unwanted())?;
-    launch::send_filter(&child, &loaded, &surroundings.mounts)?;
+    let mut filter = Filter::of(&loaded, &surroundings.mounts);
+    // As soon as it is known: the child installs it while the broker compiles the rest, which takes as
+    // long (0.2 ms of a launch).
+    let is_final = reports == Reports::All;
+    if is_final {
+        filter.send(&child)?;
+    }
     let proxy = Proxy::wanted(&loaded.policy.network)?;
     let scratch = Scratch::wanted(&mut loaded.policy, &traps)?;
     let memory = Scratch::for_shared_memory(&mut loaded.policy);
@@ -45,6 +52,10 @@ pub(crate) fn run(
     let policy = protect(policy, &surroundings.mounts, &mut remarks, &caller)?;
     let judges = compile(&policy, &surroundings.mounts, unix, proxy, memory.as_ref())?;
     let judges = Arc::new(judges);
+    if !is_final {
+        filter.quieter(reports, &judges.view);
+        filter.send(&child)?;
+    }
     launch::send_plan(&mut child, tool, &policy.variables, &judges, scratch.as_ref())?;
     let scratches: Vec<_> = [&scratch, &memory].into_iter().flatten().collect();
     let status = run::until_end(child, tool, family, &judges, &traps, &scratches);
@@ -61,14 +72,14 @@ pub(crate) fn run(
 /// # Errors
 /// Returns the [`Failure`] because of which no tool would run.
 pub(crate) fn check(invocation: &cli::Invocation, child: &Child) -> Result<String, Failure> {
-    let traps = Traps::wanted(invocation.trap_fd, invocation.debug)?;
+    let traps = Traps::wanted(invocation.reports, invocation.trap_fd, invocation.debug)?;
     let surroundings = Surroundings::look()?;
     let loaded = load(invocation, child, &traps, &surroundings, Remarks::wanted())?;
     let Loaded { policy, mut remarks, caller, unix } = loaded;
     setup::check(&policy.network)?.iter().for_each(|text| remarks.warn(text));
     let policy = protect(policy, &surroundings.mounts, &mut remarks, &caller)?;
     let judges = compile(&policy, &surroundings.mounts, unix, None, None)?;
-    notes(&judges).iter().for_each(|text| remarks.note(text));
+    notes(&judges, invocation.reports).iter().for_each(|text| remarks.note(text));
     let lines = remarks.lines().iter().map(String::as_str);
     Ok(lines.chain(["the policy can be enforced\n"]).collect::<Vec<_>>().join("\n"))
 }
@@ -84,7 +95,7 @@ pub(crate) fn explain(
     form: Form,
     words: &[OsString],
 ) -> Result<String, Failure> {
-    let traps = Traps::wanted(invocation.trap_fd, invocation.debug)?;
+    let traps = Traps::wanted(invocation.reports, invocation.trap_fd, invocation.debug)?;
     let surroundings = Surroundings::look()?;
     let loaded = load(invocation, child, &traps, &surroundings, Remarks::wanted())?;
     let Loaded { policy, mut remarks, caller, unix } = loaded;
@@ -93,7 +104,7 @@ pub(crate) fn explain(
     let private_temporary = Scratch::is_called_for(&policy);
     let policy = protect(policy, &surroundings.mounts, &mut remarks, &caller)?;
     let judges = compile(&policy, &surroundings.mounts, unix, proxy, None)?;
-    notes(&judges).iter().for_each(|text| remarks.note(text));
+    notes(&judges, invocation.reports).iter().for_each(|text| remarks.note(text));
     let environment = launch::environment(&policy.variables, judges.proxy.as_deref(), None);
     let found = match (invocation.policies.sources.is_empty(), caller.variable("LANDSTRIP_POLICY"))
     {

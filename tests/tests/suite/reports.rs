@@ -278,3 +278,124 @@ fn what_fails_outside_too_is_not_reported() {
         assert!(names(&refused.reports, "write", &format!("{out}/{path}")), "{refused:#?}");
     }
 }
+
+const REPORTS: [&str; 3] = ["all", "changes", "network"];
+
+#[test]
+fn what_is_not_reported_is_refused_all_the_same() {
+    for_each_user(|user| {
+        for what in REPORTS {
+            let sandbox = Sandbox::of(user).allow_write(".").deny_read("../outside/secret");
+            let sandbox = sandbox.options(["--report", what]);
+            sandbox.file("outside/secret", "Secret");
+            sandbox.file("outside/beside", "readable");
+            let (secret, beside) = (sandbox.name("outside/secret"), sandbox.name("outside/beside"));
+            let made = sandbox.name("outside/made");
+            let outcome = sandbox.sh(&format!(
+                "cat {beside}; ls {} >listed; echo own >own; cat own; \
+                 cat {secret}; echo x >{made}; mkdir {made}; python3 -c \
+                 'import socket; socket.create_connection((\"192.0.2.1\", 443))'; exit 3",
+                sandbox.name("outside")
+            ));
+            outcome.exits(3);
+            assert_eq!(outcome.stdout, "readableown\n", "{what}: {outcome:#?}");
+            assert_eq!(sandbox.read("work/listed"), "beside\nsecret\n", "{what}: {outcome:#?}");
+            assert!(!sandbox.path("outside/made").exists(), "{what}: {outcome:#?}");
+            assert_eq!(names(&outcome.reports, "read", &secret), what == "all", "{outcome:#?}");
+            assert_eq!(names(&outcome.reports, "write", &made), what != "network", "{outcome:#?}");
+            assert_eq!(outcome.reports_of("Network").len(), 1, "{what}: {outcome:#?}");
+        }
+    });
+}
+
+/// The broker has a second thread from the first notification on.
+#[test]
+fn what_is_not_watched_is_not_notified() {
+    // The probe is linked statically: it asks for nothing else that is notified unless all is.
+    for (what, call, is_notified) in [
+        ("all", "read ../outside/file", true),
+        ("changes", "read ../outside/file", false),
+        ("network", "read ../outside/file", false),
+        ("changes", "mkdir made", true),
+        ("network", "mkdir made", false),
+        ("changes", "creat made", true),
+        ("network", "creat made", false),
+    ] {
+        let sandbox = Sandbox::new().allow_write(".").deny_read("../outside/secret");
+        sandbox.file("outside/secret", "Secret");
+        sandbox.file("outside/file", "content");
+        let sandbox = sandbox.options(["--report", what]);
+        let words = Sandbox::probe_words(&format!("file {call} + ids + sleep 1000"));
+        let mut running = sandbox.spawn(words);
+        running.expect("ppid=");
+        let threads = std::fs::read_dir(format!("/proc/{}/task", running.pid())).unwrap().count();
+        assert_eq!(threads > 1, is_notified, "{what} {call}: {running:#?}");
+    }
+}
+
+#[test]
+fn what_the_broker_does_itself_is_done_whatever_is_reported() {
+    for_each_user(|user| {
+        for what in REPORTS {
+            let sandbox = Sandbox::of(user).allow_write(".").deny_write(".env");
+            let sandbox = sandbox.deny_read(".key").options(["--report", what]);
+            for name in [".env", ".key"] {
+                sandbox.file(format!("work/{name}"), "kept");
+            }
+            let outcome = sandbox.sh(
+                "echo x >made; mv made moved; mkdir d; touch -d 2001-01-01 moved; cat moved; \
+                 rm -r d; ln moved linked; unlink linked; ls -a; \
+                 echo x >.env; rm -f .env; mv moved .env; mv .key key; cat .key; chmod 777 .env; exit 3",
+            );
+            outcome.exits(3);
+            assert_eq!(outcome.stdout, "x\n.\n..\n.env\n.key\nmoved\n", "{what}: {outcome:#?}");
+            assert_eq!(sandbox.read("work/.env") + &sandbox.read("work/.key"), "keptkept");
+            let env = sandbox.name("work/.env");
+            assert_eq!(names(&outcome.reports, "write", &env), what != "network", "{outcome:#?}");
+            let key = sandbox.name("work/.key");
+            assert_eq!(names(&outcome.reports, "read", &key), what == "all", "{outcome:#?}");
+        }
+    });
+}
+
+#[test]
+fn shared_memory_and_terminals_are_the_commands_own_whatever_is_reported() {
+    for what in REPORTS {
+        let sandbox = Sandbox::new().allow_write(".").options(["--report", what]);
+        let outcome = sandbox.run([
+            "python3",
+            "-c",
+            "import multiprocessing as m, multiprocessing.shared_memory as s, os, pty\n\
+             m.Lock()\nx = s.SharedMemory(create=True, size=8)\n\
+             s.SharedMemory(x.name).close()\nx.close()\nx.unlink()\n\
+             master, terminal = pty.openpty()\n\
+             os.close(os.open(os.ttyname(terminal), os.O_RDWR | os.O_NOCTTY))\nprint('fine')",
+        ]);
+        outcome.succeeds();
+        assert_eq!(outcome.stdout, "fine\n", "{what}: {outcome:#?}");
+    }
+}
+
+#[test]
+fn check_says_what_is_not_watched() {
+    for (what, denied, expected) in [
+        ("all", None, None),
+        ("changes", None, Some("refused reads are not reported; Landlock alone")),
+        (
+            "changes",
+            Some("*.key"),
+            Some("refused reads are not reported; the broker has to watch them"),
+        ),
+        ("network", None, Some("refusals on files are not reported; Landlock alone")),
+        ("network", Some(".env"), Some("the broker has to watch")),
+    ] {
+        let mut sandbox = Sandbox::new().allow_write(".").options(["--report", what, "--check"]);
+        if let Some(denied) = denied {
+            sandbox = sandbox.deny_read(denied);
+        }
+        let outcome = sandbox.run(["true"]);
+        outcome.succeeds();
+        assert_eq!(outcome.stdout.contains("not reported"), expected.is_some(), "{outcome:#?}");
+        assert!(outcome.stdout.contains(expected.unwrap_or_default()), "{what}: {outcome:#?}");
+    }
+}

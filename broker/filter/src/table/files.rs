@@ -54,7 +54,8 @@ pub(super) const ROWS: &[Row] = &[
         &[access],
         &[
             when(READS_REPORTED, &[lacks(Arg(1, "mode"), R_OK | W_OK)], Allow),
-            when(READS_NOT_REPORTED, &[lacks(Arg(1, "mode"), W_OK)], Allow),
+            when(LISTINGS, &[lacks(Arg(1, "mode"), R_OK | W_OK)], Allow),
+            when(READS_ALLOWED, &[lacks(Arg(1, "mode"), W_OK)], Allow),
         ],
         Notify,
         "asks what may be done, which Landlock does not answer: programs act on what they are told",
@@ -64,7 +65,8 @@ pub(super) const ROWS: &[Row] = &[
         &[faccessat, faccessat2],
         &[
             when(READS_REPORTED, &[lacks(Arg(2, "mode"), R_OK | W_OK)], Allow),
-            when(READS_NOT_REPORTED, &[lacks(Arg(2, "mode"), W_OK)], Allow),
+            when(LISTINGS, &[lacks(Arg(2, "mode"), R_OK | W_OK)], Allow),
+            when(READS_ALLOWED, &[lacks(Arg(2, "mode"), W_OK)], Allow),
         ],
         Notify,
         "asks what may be done, which Landlock does not answer: programs act on what they are told",
@@ -88,7 +90,10 @@ pub(super) const ROWS: &[Row] = &[
         &[
             case(&[masked(Arg(1, "flags"), O_PATH, &[O_PATH])], Allow),
             case(&[masked(Arg(1, "flags"), !MUSL_ADDS, &[O_NOFOLLOW | O_CLOEXEC])], Notify),
-            when(READS_NOT_REPORTED, &[lacks(Arg(1, "flags"), O_WRITES)], Allow),
+            when(CHANGES_LEFT, &[masked(Arg(1, "flags"), O_ACCMODE, &[O_RDWR, O_ACCMODE])], Notify),
+            when(CHANGES_LEFT, &[lacks(Arg(1, "flags"), O_DIRECTORY)], Allow),
+            when(LISTINGS, &[lacks(Arg(1, "flags"), O_WRITES | O_DIRECTORY)], Allow),
+            when(READS_ALLOWED, &[lacks(Arg(1, "flags"), O_WRITES)], Allow),
         ],
         Notify,
         "opening for writing or creating, or as shm_open does; a path descriptor gives no access, O_PATH voids \
@@ -100,7 +105,10 @@ pub(super) const ROWS: &[Row] = &[
         &[
             case(&[masked(Arg(2, "flags"), O_PATH, &[O_PATH])], Allow),
             case(&[masked(Arg(2, "flags"), !MUSL_ADDS, &[O_NOFOLLOW | O_CLOEXEC])], Notify),
-            when(READS_NOT_REPORTED, &[lacks(Arg(2, "flags"), O_WRITES)], Allow),
+            when(CHANGES_LEFT, &[masked(Arg(2, "flags"), O_ACCMODE, &[O_RDWR, O_ACCMODE])], Notify),
+            when(CHANGES_LEFT, &[lacks(Arg(2, "flags"), O_DIRECTORY)], Allow),
+            when(LISTINGS, &[lacks(Arg(2, "flags"), O_WRITES | O_DIRECTORY)], Allow),
+            when(READS_ALLOWED, &[lacks(Arg(2, "flags"), O_WRITES)], Allow),
         ],
         Notify,
         "opening for writing or creating, or as shm_open does; a path descriptor gives no access, O_PATH voids \
@@ -109,9 +117,23 @@ pub(super) const ROWS: &[Row] = &[
     .alone(Allow),
     row(&[openat2], Notify, "its flags are in memory").alone(Allow),
     row(
+        &[truncate, unlink, rename, link],
+        Notify,
+        "changes files by path: Landlock decides, a refusal is reported",
+    )
+    .alone(Allow),
+    judge(
+        &[creat, mkdir, mkdirat, mknod, mknodat, rmdir, symlink, symlinkat],
+        &[when(CHANGES_LEFT, &[], Allow)],
+        Notify,
+        "changes files by path: Landlock decides, a refusal is reported",
+    )
+    .alone(Allow),
+    judge(
+        &[unlinkat, renameat, renameat2, linkat],
         &[
-            creat, truncate, mkdir, mkdirat, mknod, mknodat, rmdir, unlink, unlinkat, rename,
-            renameat, renameat2, link, linkat, symlink, symlinkat,
+            when(CHANGES_LEFT, &[is(DIRECTORY, &[AT_FDCWD])], Notify),
+            when(CHANGES_LEFT, &[], Allow),
         ],
         Notify,
         "changes files by path: Landlock decides, a refusal is reported",
@@ -186,7 +208,15 @@ pub(super) const ROWS: &[Row] = &[
 ];
 
 const READS_REPORTED: When = When::is(Variant::REPORT_READS);
-const READS_NOT_REPORTED: When = When::ALWAYS.unless(Variant::REPORT_READS);
+const READS_ALLOWED: When = When::ALWAYS.unless(Variant::REPORT_READS.union(Variant::LISTINGS));
+/// Nobody asks for reports of reads. The broker lists the directories on the way to what is denied.
+const LISTINGS: When = When::is(Variant::LISTINGS).unless(Variant::REPORT_READS);
+/// Nobody asks for reports of files, and Landlock knows all of the rules for them. Still the broker's are
+/// the command's own shared memory and terminals, which Landlock does not know: those are named by an absolute
+/// path or from the working directory, and opened for reading and writing both (shm_open(3), sem_open(3),
+/// openpty(3)).
+const CHANGES_LEFT: When = When::is(Variant::CHANGES_LEFT).unless(Variant::REPORT_READS);
+const DIRECTORY: Arg = Arg(0, "dirfd");
 
 /// Any of these means that more than reading is asked for. O_ACCMODE 3 is write access too (open(2)).
 const O_WRITES: u32 = O_ACCMODE | O_CREAT | O_TRUNC | O_TMPFILE_BIT;

@@ -93,6 +93,9 @@ fn ioctls_cannot_type_or_change_files() {
 #[test]
 fn opens_are_notified_when_they_write_or_reads_are_reported() {
     const O_PATH: u64 = 0o10_000_000;
+    const O_RDWR: u64 = 0o2;
+    // Of both architectures.
+    const O_DIRECTORY: u64 = 0o240_000;
     for variant in all_variants() {
         let filter = Filter::new(variant);
         for (call, position) in [(open, 1), (openat, 2)] {
@@ -102,13 +105,16 @@ fn opens_are_notified_when_they_write_or_reads_are_reported() {
                         let flags: u64 = mode | 1 << bit | path;
                         let low = flags & 0xffff_ffff;
                         let writes = mode != 0 || low & (0o100 | 0o1000 | 0o20_000_000) != 0;
-                        let expected = if low & O_PATH == 0
-                            && (writes || variant.contains(Variant::REPORT_READS))
-                        {
-                            NOTIFY
+                        let lists = low & O_DIRECTORY != 0;
+                        let reads = variant.contains(Variant::REPORT_READS)
+                            || variant.contains(Variant::LISTINGS) && lists;
+                        let changes = if variant.contains(Variant::CHANGES_LEFT) {
+                            mode & O_RDWR != 0 || writes && lists
                         } else {
-                            ALLOW
+                            writes
                         };
+                        let is_notified = low & O_PATH == 0 && (changes || reads);
+                        let expected = if is_notified { NOTIFY } else { ALLOW };
                         let mut args = [1, 2, 3, 4, 5, 6];
                         args[position] = flags;
                         assert_eq!(
@@ -155,12 +161,41 @@ fn access_is_asked_of_the_broker_for_writing_and_where_reads_are_denied() {
         let filter = Filter::new(variant);
         for (call, position) in [(access, 1), (faccessat, 2), (faccessat2, 2)] {
             for mode in 0..8 {
-                let reads = mode & 4 != 0 && variant.contains(Variant::REPORT_READS);
+                let denied = Variant::REPORT_READS | Variant::LISTINGS;
+                let reads = mode & 4 != 0 && variant.intersects(denied);
                 let expected = if mode & 2 != 0 || reads { NOTIFY } else { ALLOW };
                 let mut args = [1, 2, 3, 4, 5, 6];
                 args[position] = mode;
                 assert_eq!(filter.int_verdict(call, args), expected, "{call} {mode} {variant:?}");
             }
+        }
+    }
+}
+
+#[test]
+fn changes_that_landlock_decides_are_notified_only_where_shared_memory_may_be_meant() {
+    const AT_FDCWD: u64 = 0xffff_ff9c;
+    for variant in all_variants() {
+        let filter = Filter::new(variant);
+        let left = variant.contains(Variant::CHANGES_LEFT);
+        let told = if left { ALLOW } else { NOTIFY };
+        for call in [creat, mkdir, mkdirat, mknod, mknodat, rmdir, symlink, symlinkat] {
+            assert_eq!(filter.verdict(call, [1, 2, 3, 4, 5, 6]), told, "{call} {variant:?}");
+        }
+        for call in [unlink, rename, link, truncate] {
+            assert_eq!(filter.verdict(call, [1, 2, 3, 4, 5, 6]), NOTIFY, "{call} {variant:?}");
+        }
+        for (call, directory, flags, expected) in [
+            (unlinkat, AT_FDCWD, 0, NOTIFY),
+            (unlinkat, 3, 0, told),
+            (renameat, AT_FDCWD, 0, NOTIFY),
+            (renameat2, 3, 1, told),
+            (renameat2, AT_FDCWD, 1, NOTIFY),
+            (linkat, 3, 0, told),
+            (linkat, AT_FDCWD, 0, NOTIFY),
+        ] {
+            let args = [directory, 7, flags, 8, 0, 0];
+            assert_eq!(filter.int_verdict(call, args), expected, "{call} {args:x?} {variant:?}");
         }
     }
 }

@@ -78,9 +78,12 @@ fn the_table_can_be_read() {
 
 #[test]
 fn program_is_short_and_shaped_as_the_kernel_wants_it() {
-    for Filter(programs) in all_variants().map(Filter::new) {
+    for (variant, Filter(programs)) in all_variants().map(|variant| (variant, Filter::new(variant)))
+    {
+        // Calls on files fare less alike where only some of them are notified.
+        let limit = if variant.contains(Variant::CHANGES_LEFT) { 390 } else { 360 };
         for program in programs.iter().map(|program| &program.instructions) {
-            assert!(program.len() < 360, "{}", program.len());
+            assert!(program.len() < limit, "{variant:?}: {}", program.len());
             assert_eq!(program.last().map(|last| last.code), Some(0x06));
             let first = Instruction { code: 0x20, jt: 0, jf: 0, k: 4 };
             assert_eq!(program[0], first);
