@@ -25,13 +25,13 @@ pub(crate) fn resolve(
     remarks: &mut Remarks,
 ) -> Result<(Files, Vec<PathBuf>), PolicyError> {
     let mut paths_of = Paths { caller, budget: expand::MAX_ENTRIES, remarks };
-    let deny_write = paths_of.denials(&written.deny_write, Denial::Write)?;
-    let deny_read = paths_of.denials(&written.deny_read, Denial::Read)?;
     let mut grants = Grants {
         write: paths_of.grants(&written.allow_write)?,
         read: paths_of.grants(&written.allow_read)?,
         sockets: paths_of.grants(&written.allow_unix_sockets)?,
     };
+    let deny_write = paths_of.denials(&written.deny_write, Denial::Write, &grants.write)?;
+    let deny_read = paths_of.denials(&written.deny_read, Denial::Read, &grants.write)?;
     paths_of.drop_planted(&mut grants, &deny_write, &deny_read)?;
     for (key, grants) in [
         ("filesystem.allowWrite", &grants.write),
@@ -113,14 +113,32 @@ impl Paths<'_> {
         self.remarks.warn(origin.error(message).to_string());
     }
 
-    fn denials(&mut self, items: &[Item], denial: Denial) -> Result<Vec<Pattern>, PolicyError> {
+    fn denials(
+        &mut self,
+        items: &[Item],
+        denial: Denial,
+        writable: &[Grant],
+    ) -> Result<Vec<Pattern>, PolicyError> {
+        let cwd = self.caller.cwd.as_path();
+        let own = writable.iter().filter(|grant| !presets::is_file(&grant.origin.file));
+        // What presets protect in a work tree they protect in each that the policy adds to the current one.
+        let trees: Vec<&Path> = [cwd]
+            .into_iter()
+            .chain(own.map(|grant| grant.path.as_path()).filter(|path| path.is_dir()))
+            .collect();
+        let in_trees = items.iter().flat_map(|item| {
+            let is_of_tree =
+                presets::is_file(&item.origin.file) && !item.text.starts_with(['/', '~']);
+            let trees = if is_of_tree { &trees[..] } else { &trees[..1] };
+            trees.iter().map(move |tree| (item, *tree))
+        });
         let mut patterns = Vec::new();
         let mut deny = |remarks: &mut Remarks, pattern: Pattern, item: &Item| {
             remarks.rule(denial.key(), &pattern, &item.origin);
             push_new(&mut patterns, pattern);
         };
-        for item in items {
-            let Split { prefix, rest } = self.interpret(item)?;
+        for (item, tree) in in_trees {
+            let Split { prefix, rest } = self.interpret(item, tree)?;
             let located = locate_for(&item.origin, &prefix)?;
             if located.of_process {
                 return Err(item.origin.error(
@@ -168,7 +186,7 @@ impl Paths<'_> {
     fn grants(&mut self, items: &[Item]) -> Result<Vec<Grant>, PolicyError> {
         let mut grants = Vec::new();
         for item in items {
-            let Split { prefix, rest } = self.interpret(item)?;
+            let Split { prefix, rest } = self.interpret(item, &self.caller.cwd)?;
             let located = locate_for(&item.origin, &prefix)?;
             if located.of_process {
                 self.warn(&item.origin, "ignored: what the command holds open is usable anyway");
@@ -274,8 +292,8 @@ impl Paths<'_> {
         Ok(())
     }
 
-    /// Makes a written path absolute and splits it at its first glob.
-    fn interpret(&self, item: &Item) -> Result<Split, PolicyError> {
+    /// Makes a written path absolute, a relative one beneath `base`, and splits it at its first glob.
+    fn interpret(&self, item: &Item, base: &Path) -> Result<Split, PolicyError> {
         let error = |message: &str| Err(item.origin.error(message));
         let text = item.text.as_str();
         if text.is_empty() {
@@ -285,7 +303,7 @@ impl Paths<'_> {
             return error("a path cannot contain a NUL byte");
         }
         unexpanded::check(text).map_err(|message| item.origin.error(message))?;
-        let (base, relative) = match text.strip_prefix('~') {
+        let (start, relative) = match text.strip_prefix('~') {
             Some(rest) if rest.is_empty() || rest.starts_with('/') => match &self.caller.home {
                 Some(home) => (home.as_path(), rest),
                 None => return error("'~' needs HOME, which is unset or not an absolute path"),
@@ -294,9 +312,9 @@ impl Paths<'_> {
                 return error("'~user' is not supported; write './~...' for a file of that name");
             }
             None if text.starts_with('/') => (Path::new("/"), text),
-            None => (self.caller.cwd.as_path(), text),
+            None => (base, text),
         };
-        let mut split = Split { prefix: base.to_owned(), rest: Vec::new() };
+        let mut split = Split { prefix: start.to_owned(), rest: Vec::new() };
         for part in relative.split('/').filter(|part| !part.is_empty()) {
             let component = Component::parse(part.as_bytes())
                 .map_err(|error| item.origin.error(format!("'{part}': {error}")))?;

@@ -107,3 +107,37 @@ fn what_is_denied_does_not_come_in_with_the_words_for_the_proxies() {
     assert!(own.stdout.contains("http_proxy=http://own:1\n"), "{own:#?}");
     assert_eq!(own.stdout.matches("\nhttp_proxy=").count(), 1, "{own:#?}");
 }
+
+/// All memory that the command can read of itself, and of the processes that it sees.
+#[test]
+fn a_denied_variable_is_in_no_memory() {
+    // The pattern is not what it matches, or the search would find itself.
+    let search = "import glob, os, re
+secret = re.compile(b'ope[n]-sesame')
+found = 0
+for process in glob.glob('/proc/[0-9]*'):
+    try:
+        maps = open(process + '/maps').read().splitlines()
+        memory = open(process + '/mem', 'rb', 0)
+    except OSError:
+        continue
+    for line in maps:
+        words = line.split()
+        if 'r' not in words[1] or words[-1] in ('[vvar]', '[vsyscall]', '[vvar_vclock]'):
+            continue
+        start, end = (int(word, 16) for word in words[0].split('-'))
+        try:
+            memory.seek(start)
+            found += secret.search(memory.read(end - start)) is not None
+        except (OSError, ValueError, OverflowError):
+            pass
+print('own maps' if os.path.exists('/proc/self/maps') else 'blind', 'found' if found else 'nothing')";
+    for_each_user(|user| {
+        let run = |environment: &str| {
+            let sandbox = sandbox(user, "{}", environment);
+            sandbox.run(["/usr/bin/python3", "-c", search]).stdout
+        };
+        assert_eq!(run(r#"{"deny":["*_TOKEN"]}"#), "own maps nothing\n");
+        assert_eq!(run("{}"), "own maps found\n");
+    });
+}

@@ -10,6 +10,7 @@
 
 mod access;
 mod admission;
+mod attacks;
 mod carveouts;
 mod completions;
 mod container;
