@@ -283,12 +283,13 @@ fn operation(call: &SocketCall) -> NetworkOperation {
 
 /// Gives the target a file that was opened for it; the number of the descriptor is the answer.
 fn hand_over(request: Request<'_>, opened: Opened) {
-    let waits = matches!(opened.after, After::Truncate(_)) || opened.may_be_executed();
+    let waits =
+        matches!(opened.after, After::Truncate(_) | After::PipeEnd) || opened.may_be_executed();
     let Opened { file, flags, after } = opened;
     let close_on_exec = flags.contains(OFlags::CLOEXEC);
     let (request, given) = if waits {
-        // The broker must not have it open for writing any more when the target goes on. That takes
-        // two wake-ups more.
+        // The broker must not have it open any more when the target goes on. That takes two wake-ups
+        // more.
         let number = request.give(file.as_fd(), close_on_exec);
         drop(file);
         (request, number)

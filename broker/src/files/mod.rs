@@ -6,6 +6,7 @@
 
 mod changes;
 pub(crate) mod entry;
+mod fifo;
 pub(crate) mod judge;
 mod metadata;
 pub(crate) mod moves;

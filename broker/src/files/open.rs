@@ -16,9 +16,6 @@ use crate::kernel::target::Target;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::{self, Errno};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc;
-use std::time::Duration;
 
 /// Most symbolic links in a path (path_resolution(7)).
 const LINKS_MAX: usize = 40;
@@ -164,7 +161,7 @@ pub(crate) fn open(
     open_held(object, how, umask)
 }
 
-fn open_held(object: &Object, how: &OpenHow, umask: Mode) -> io::Result<OwnedFd> {
+pub(super) fn open_held(object: &Object, how: &OpenHow, umask: Mode) -> io::Result<OwnedFd> {
     if how.flags.contains(OFlags::CREATE | OFlags::EXCL) {
         return Err(Errno::EXIST);
     }
@@ -200,49 +197,6 @@ pub(crate) fn open_untruncated(
     let writer = object.open(OFlags::WRONLY | OURS, Mode::empty())?;
     let how = OpenHow { flags: how.flags - OFlags::TRUNC, ..*how };
     Ok((open(by, object, &how, Mode::empty())?, writer))
-}
-
-/// Opens a FIFO, which waits for its other end. It is given up when the target does not wait any more.
-///
-/// # Errors
-/// Returns what open(2) returns; [`Errno::INTR`] when it was given up; [`Errno::AGAIN`] if too many wait.
-pub(crate) fn open_fifo(by: Confirmed<'_>, object: Object, how: OpenHow) -> io::Result<OwnedFd> {
-    const PATIENCE: Duration = Duration::from_millis(50);
-    /// Most threads that wait for the other end of a FIFO; those that were given up among them.
-    const OPENERS_MAX: usize = 256;
-    static OPENERS: AtomicUsize = AtomicUsize::new(0);
-    let link = object.link();
-    if OPENERS.fetch_add(1, Ordering::SeqCst) >= OPENERS_MAX {
-        OPENERS.fetch_sub(1, Ordering::SeqCst);
-        return Err(Errno::AGAIN);
-    }
-    let (sender, opened) = mpsc::channel();
-    let opener = move || {
-        // Nobody listens to one that was given up.
-        let _ = sender.send(open_held(&object, &how, Mode::empty()));
-        OPENERS.fetch_sub(1, Ordering::SeqCst);
-    };
-    if std::thread::Builder::new().stack_size(64 * 1024).spawn(opener).is_err() {
-        OPENERS.fetch_sub(1, Ordering::SeqCst);
-        return Err(Errno::AGAIN);
-    }
-    loop {
-        match opened.recv_timeout(PATIENCE) {
-            Ok(result) => return result,
-            Err(_) if by.holds() => {}
-            Err(_) => {
-                // The missing end for a moment, if it may be opened, lets the thread end.
-                let other = match how.flags & OFlags::RWMODE {
-                    OFlags::RDONLY => OFlags::WRONLY,
-                    _ => OFlags::RDONLY,
-                };
-                let other = other | OFlags::NONBLOCK | OFlags::CLOEXEC;
-                let _end = fs::open(link, other, Mode::empty());
-                let _ = opened.recv_timeout(PATIENCE);
-                return Err(Errno::INTR);
-            }
-        }
-    }
 }
 
 /// Creates and opens an entry.

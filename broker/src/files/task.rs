@@ -1,6 +1,7 @@
 //! What the broker does in the place of a call, with all that it needs held.
 
 use super::entry::{self, Entry};
+use super::fifo;
 use super::open;
 use crate::call::how::OpenHow;
 use crate::kernel::object::Object;
@@ -51,6 +52,9 @@ pub(crate) struct Opened {
 #[derive(Debug)]
 pub(crate) enum After {
     Nothing,
+    /// It is an end of a pipe: the broker must have closed its own when the target goes on, or the next
+    /// to open the other end finds that.
+    PipeEnd,
     /// The entry was made for it: it goes if not.
     Created(Entry),
     /// This one, open for writing, is still to be truncated.
@@ -89,10 +93,12 @@ impl Task {
             |file, how: OpenHow, after| Done::Opened(Opened { file, flags: how.flags, after });
         match self {
             Self::Open(object, FileType::Fifo, how) => {
-                open::open_fifo(by, object, how).map(|file| opened(file, how, After::Nothing))
+                fifo::open(by, object, how).map(|file| opened(file, how, After::PipeEnd))
             }
-            Self::Open(object, _, how) => {
-                open::open(by, &object, &how, umask).map(|file| opened(file, how, After::Nothing))
+            Self::Open(object, kind, how) => {
+                // Without a name it can be a pipe.
+                let after = if kind == FileType::Unknown { After::PipeEnd } else { After::Nothing };
+                open::open(by, &object, &how, umask).map(|file| opened(file, how, after))
             }
             Self::OpenThenTruncate(object, how) => {
                 let (file, writer) = open::open_untruncated(by, &object, &how)?;

@@ -31,8 +31,8 @@ pub(crate) fn apart<W: FnOnce() -> io::Result<()>>(work: W) -> io::Result<()> {
     let flags = libc::CLONE_VM | libc::CLONE_FILES | libc::CLONE_VFORK;
     let argument = (&raw mut job).cast();
     // SAFETY: the stack and the job live until the child has ended, for which CLONE_VFORK waits;
-    // until then nothing else touches them. Signal handlers, which would run on both sides, do not
-    // exist here.
+    // until then nothing else touches them. The one signal handler, which would run on both sides,
+    // does nothing.
     let child = unsafe { libc::clone(run::<W>, top, flags, argument) };
     if child < 0 {
         return Err(Errno::AGAIN);

@@ -12,6 +12,7 @@ pub(crate) mod features;
 pub(crate) mod holders;
 pub(crate) mod identity;
 pub(crate) mod inherited;
+pub(crate) mod interrupt;
 pub(crate) mod ipc;
 pub(crate) mod kill;
 mod label;

@@ -127,6 +127,14 @@ impl Confirmed<'_> {
         self.0.target
     }
 
+    /// As [`Request::look_after`].
+    ///
+    /// # Errors
+    /// Returns [`Errno::SRCH`] or [`RESTART`].
+    pub(crate) fn look_after(self) -> io::Result<()> {
+        self.0.look_after().map(drop)
+    }
+
     /// Whether it holds still.
     pub(crate) fn holds(self) -> bool {
         self.0.confirm().is_ok()

@@ -21,6 +21,7 @@ mod dist;
 mod environment;
 mod executables;
 mod explain;
+mod fifos;
 mod files;
 mod fuzzing;
 mod lifetime;

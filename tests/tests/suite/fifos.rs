@@ -1,0 +1,104 @@
+//! FIFOs whose opens the broker makes: they wait, are interrupted and are given up as outside.
+
+use nix::sys::signal::Signal;
+use std::time::Duration;
+use tests::{Sandbox, User, eventually, for_each_user};
+
+/// Where the broker makes all opens for writing, and where it makes those for reading as well.
+fn brokered(user: User) -> [Sandbox; 2] {
+    [
+        Sandbox::of(user).allow_write(".").deny_write("**/kept"),
+        Sandbox::of(user).allow_write(".").deny_read("**/secret"),
+    ]
+}
+
+/// Opens a FIFO without another end, again and again, and is interrupted each time.
+const INTERRUPTED: &str = "
+import ctypes, os, signal, sys, threading
+libc = ctypes.CDLL(None, use_errno=True); os.mkfifo('f'); got = []
+signal.signal(signal.SIGALRM, lambda *_: got.append(1))
+def tried(flags):
+    fd = libc.open(b'f', flags); return fd if fd >= 0 else ctypes.get_errno()
+for restart in (False, True):
+    signal.siginterrupt(signal.SIGALRM, not restart)
+    for flags in (os.O_RDONLY, os.O_WRONLY):
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        if restart:
+            # The handler runs, and the call goes on until the other end is there.
+            other = threading.Timer(0.3, lambda: os.close(os.open('f', os.O_RDWR | os.O_NONBLOCK)))
+            other.start(); fd = tried(flags); other.join(); print(fd > 2); os.close(fd)
+        else: print(tried(flags))
+";
+
+#[test]
+fn an_open_that_waits_is_interrupted_by_signals() {
+    for_each_user(|user| {
+        for inside in brokered(user) {
+            let outside = Sandbox::of(user);
+            let outcome = inside.run(["python3", "-c", INTERRUPTED]);
+            assert_eq!(
+                outcome.stdout.lines().take(4).collect::<Vec<_>>(),
+                ["4", "4", "True", "True"]
+            );
+            let twin = outside.run_outside(["python3", "-c", INTERRUPTED]);
+            assert_eq!(outcome.stdout, twin.stdout, "{outcome:#?}");
+        }
+    });
+}
+
+#[test]
+fn opens_that_were_interrupted_leave_room_for_others() {
+    for_each_user(|user| {
+        let [_, sandbox] = brokered(user);
+        let script = "import ctypes, os, signal, threading
+libc = ctypes.CDLL(None, use_errno=True); os.mkfifo('f')
+signal.signal(signal.SIGUSR1, lambda *_: None); signal.siginterrupt(signal.SIGUSR1, True)
+errors = set()
+def wait():
+    for _ in range(10): errors.add((libc.open(b'f', os.O_RDONLY), ctypes.get_errno()))
+threads = [threading.Thread(target=wait) for _ in range(40)]
+for thread in threads: thread.start()
+while any(thread.is_alive() for thread in threads):
+    for thread in threads:
+        if thread.is_alive(): signal.pthread_kill(thread.ident, signal.SIGUSR1)
+    import time; time.sleep(0.02)
+print(errors)";
+        assert_eq!(sandbox.run(["python3", "-c", script]).succeeds().stdout, "{(-1, 4)}\n");
+    });
+}
+
+/// To let the thread end that waited, the broker once opened the other end: whoever waited for that
+/// went on, and wrote to nobody.
+#[test]
+fn an_open_that_is_given_up_is_noticed_by_nobody() {
+    for_each_user(|user| {
+        for sandbox in brokered(user) {
+            sandbox.sh_outside("mkfifo f").succeeds();
+            let running = sandbox.spawn(["sh", "-c", "echo inside > f"]);
+            let mut writer = sandbox.spawn_outside(["sh", "-c", "exec 3> f; echo opened; sleep 9"]);
+            std::thread::sleep(Duration::from_millis(300));
+            running.signal(Signal::SIGTERM);
+            assert_eq!(running.wait().status, Some(143));
+            std::thread::sleep(Duration::from_millis(300));
+            assert_eq!(writer.stdout(), "");
+            let reader = sandbox.spawn(["sh", "-c", "cat < f"]);
+            writer.expect("opened");
+            drop(writer);
+            assert!(eventually(|| reader.stdout().is_empty()));
+            reader.wait().succeeds();
+        }
+    });
+}
+
+#[test]
+fn both_ends_find_each_other_however_often() {
+    for_each_user(|user| {
+        for sandbox in brokered(user) {
+            let script = "mkfifo f; for i in $(seq 150); do echo $i > f & cat f; wait; done | sort -n | md5sum; \
+                          timeout 1 sh -c 'exec 3<> f; echo both' ";
+            let inside = sandbox.sh(script);
+            let twin = Sandbox::of(user).sh_outside(script);
+            assert_eq!(inside.succeeds().stdout, twin.stdout);
+        }
+    });
+}
