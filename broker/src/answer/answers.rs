@@ -17,7 +17,7 @@ use crate::files::view::View;
 use crate::ipc::objects::{Objects, is_of_one_object};
 use crate::kernel::identity::{Identity, identity};
 use crate::kernel::processes::{Member, ProcessChange};
-use crate::kernel::request::Request;
+use crate::kernel::request::{Request, Wait};
 use crate::kernel::rights::Rights;
 use crate::kernel::target::TargetFd;
 use crate::kernel::umask::Umask;
@@ -121,7 +121,7 @@ impl Answerer {
                     }
                     SocketVerdict::GoesOn(errno, under_way) => {
                         request.complete(Err(errno));
-                        pass_on();
+                        pass_on(Wait::Bounded);
                         under_way.look_after(&self.sockets);
                     }
                 }

@@ -9,15 +9,20 @@ use super::answers::Answerer;
 use super::watch::Watch;
 use crate::call::decode::Call;
 use crate::kernel::listener::Listener;
-use crate::kernel::request::Request;
+use crate::kernel::request::{Request, Wait};
 use crate::kernel::target::Target;
+use crate::report::failure::Failure;
 use rustix::event::{self, EventfdFlags};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::{self, Errno};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// Most threads; each can have to wait for a peer. More calls than that wait for a thread.
-const THREADS_MAX: usize = 1024;
+/// Most threads while all but one wait for peers. A call more that would have to fails, so that nobody
+/// waits for a thread.
+const WAITING_MAX: usize = 1024;
+/// Most threads: with those for what ends by itself.
+const THREADS_MAX: usize = WAITING_MAX + 256;
 /// Threads that stay when there is nothing to do.
 const PARKED_MAX: usize = 8;
 /// Stack of a thread: paths and socket addresses are on the heap.
@@ -66,7 +71,7 @@ impl Crew {
     pub(crate) fn start(self: &Arc<Self>) -> io::Result<()> {
         let alarm = event::eventfd(0, EventfdFlags::CLOEXEC)?;
         self.alarm.get_or_init(|| alarm);
-        self.add_thread(&mut self.threads())
+        self.add_thread(&mut self.threads(), THREADS_MAX)
     }
 
     /// Whether it was started.
@@ -93,8 +98,8 @@ impl Crew {
         let _ = self.alarm.get().map(|alarm| io::write(alarm, &errno.to_ne_bytes()));
     }
 
-    fn add_thread(self: &Arc<Self>, threads: &mut Threads) -> io::Result<()> {
-        if threads.all >= THREADS_MAX {
+    fn add_thread(self: &Arc<Self>, threads: &mut Threads, most: usize) -> io::Result<()> {
+        if threads.all >= most {
             return Err(Errno::AGAIN);
         }
         let crew = Arc::clone(self);
@@ -110,13 +115,12 @@ impl Crew {
             while !self.is_over(turn) {
                 match self.listener.receive() {
                     Ok(Some(notification)) => {
-                        let pass_on = || self.leave_vacancy(turn);
+                        let pass_on = |wait| self.leave_vacancy(turn, wait);
                         let target = Target::new(notification.thread);
                         let request =
                             Request::new(&self.listener, notification.id, target, &pass_on);
                         let call = Call::decode(&notification);
-                        if call.is_some_and(|call| call.can_wait()) {
-                            pass_on();
+                        if call.is_some_and(|call| call.can_wait()) && pass_on(Wait::Bounded) {
                             self.answerer.answer(request, call);
                         } else {
                             self.watched(turn, || self.answerer.answer(request, call));
@@ -139,7 +143,13 @@ impl Crew {
         let number = self.watch.begin(turn, || {
             let crew = Arc::clone(self);
             let watcher = std::thread::Builder::new().stack_size(64 * 1024);
-            watcher.spawn(move || crew.watch.keep(|turn| crew.leave_vacancy(turn))).is_ok()
+            watcher
+                .spawn(move || {
+                    crew.watch.keep(|turn| {
+                        crew.leave_vacancy(turn, Wait::Bounded);
+                    })
+                })
+                .is_ok()
         });
         work();
         self.watch.end(number);
@@ -168,18 +178,38 @@ impl Crew {
         Some(threads.turn)
     }
 
-    /// Ends a turn, unless that is over already, so that another thread receives. If there is no other,
-    /// calls wait for this one.
-    fn leave_vacancy(self: &Arc<Self>, turn: u64) {
+    /// Ends a turn, unless that is over already, so that another thread receives. If there can be no
+    /// other, the turn goes on, and calls wait for it.
+    fn leave_vacancy(self: &Arc<Self>, turn: u64, wait: Wait) -> bool {
         let mut threads = self.threads();
         if !threads.has_receiver || threads.turn != turn {
-            return;
+            return true;
         }
-        threads.has_receiver = false;
-        if threads.parked > 0 {
-            self.vacancy.notify_one();
-        } else {
-            let _ = self.add_thread(&mut threads);
+        let most = match wait {
+            Wait::ForPeer => WAITING_MAX,
+            Wait::Bounded => THREADS_MAX,
+        };
+        let has_other = match threads.parked {
+            0 => self.add_thread(&mut threads, most).is_ok(),
+            _ => {
+                self.vacancy.notify_one();
+                true
+            }
+        };
+        threads.has_receiver = !has_other;
+        drop(threads);
+        if !has_other && wait == Wait::ForPeer {
+            self.report_limit();
+        }
+        has_other
+    }
+
+    /// Says once that calls fail that would be waited for outside.
+    fn report_limit(&self) {
+        static IS_SAID: AtomicBool = AtomicBool::new(false);
+        if !IS_SAID.swap(true, Ordering::SeqCst) {
+            let message = "too many calls wait for peers: more of them fail with EAGAIN";
+            Failure::Internal("broker", message.to_owned()).print();
         }
     }
 

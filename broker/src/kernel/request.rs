@@ -29,8 +29,19 @@ pub(crate) struct Request<'a> {
     /// Names the call to the kernel while it waits.
     id: u64,
     target: Target,
-    /// Has another thread receive notifications.
-    pass_on: &'a (dyn Fn() + Sync),
+    pass_on: PassOn<'a>,
+}
+
+/// Has another thread receive notifications; whether there is one.
+pub(crate) type PassOn<'a> = &'a (dyn Fn(Wait) -> bool + Sync);
+
+/// What a thread passes its turn on for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wait {
+    /// A peer of the target's, for as long as that likes: given up where too many wait.
+    ForPeer,
+    /// What ends by itself, or is bounded otherwise.
+    Bounded,
 }
 
 /// Says that the call still waited: what was read before was the target's own.
@@ -42,7 +53,7 @@ impl<'a> Request<'a> {
         listener: &'a Listener,
         id: u64,
         target: Target,
-        pass_on: &'a (dyn Fn() + Sync),
+        pass_on: PassOn<'a>,
     ) -> Self {
         Self { listener, id, target, pass_on }
     }
@@ -63,9 +74,12 @@ impl<'a> Request<'a> {
     /// now on other calls do not wait for this one.
     ///
     /// # Errors
-    /// Returns [`Errno::SRCH`] or [`RESTART`].
+    /// Returns [`Errno::SRCH`], [`RESTART`], or [`Errno::AGAIN`] if too many calls wait: other calls
+    /// would have to wait for this one.
     pub(crate) fn look_after(&self) -> io::Result<Confirmed<'_>> {
-        (self.pass_on)();
+        if !(self.pass_on)(Wait::ForPeer) {
+            return Err(Errno::AGAIN);
+        }
         let signalled = self.target.status().is_ok_and(|status| status.is_signalled());
         let confirmed = self.confirm()?;
         if signalled { Err(RESTART) } else { Ok(confirmed) }
@@ -73,7 +87,7 @@ impl<'a> Request<'a> {
 
     /// What has another thread receive, before this one does what can have to wait long. If there is no
     /// other, calls wait for this one.
-    pub(crate) fn turn(&self) -> &'a (dyn Fn() + Sync) {
+    pub(crate) fn turn(&self) -> PassOn<'a> {
         self.pass_on
     }
 
@@ -130,7 +144,7 @@ impl Confirmed<'_> {
     /// As [`Request::look_after`].
     ///
     /// # Errors
-    /// Returns [`Errno::SRCH`] or [`RESTART`].
+    /// As [`Request::look_after`].
     pub(crate) fn look_after(self) -> io::Result<()> {
         self.0.look_after().map(drop)
     }

@@ -100,7 +100,7 @@ fn connect_own(
                 let was_ours = judge.ports().finish(socket, ended.is_ok());
                 return Connected::Done(match ended {
                     Ok(()) if was_ours => socket.outcome().and_then(|()| socket.put_in_place(by)),
-                    Err(Errno::INPROGRESS) => ended,
+                    Err(Errno::INPROGRESS | Errno::AGAIN) => ended,
                     _ => Err(Errno::CONNREFUSED),
                 });
             };

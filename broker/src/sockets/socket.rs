@@ -22,6 +22,7 @@ use rustix::net::{
 };
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// How far a connect has come.
@@ -244,13 +245,14 @@ impl Socket {
         look: impl Fn() -> io::Result<Confirmed<'a>>,
     ) -> io::Result<()> {
         let deadline = deadline(&self.descriptor)?;
+        let crowd = Crowd::join();
         let mut pause = QUEUE_PAUSE;
         loop {
             if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
                 return Err(Errno::AGAIN);
             }
             let by = look().map_err(|errno| interrupted(errno, deadline))?;
-            std::thread::sleep(pause);
+            std::thread::sleep(pause.max(crowd.pause()));
             pause = (pause * 2).min(QUEUE_PAUSE_MAX);
             match self.start(by, address)? {
                 Connecting::Queue => {}
@@ -312,6 +314,30 @@ impl Socket {
     pub(crate) fn put_in_place(&self, by: Confirmed<'_>) -> io::Result<()> {
         let Some(Slot { number, close_on_exec }) = self.replaces else { return Ok(()) };
         by.replace(self.descriptor.as_fd(), number, close_on_exec)
+    }
+}
+
+/// Those that try again now and then: the more there are, the less often each does, so that all of them
+/// together leave the processors to others.
+struct Crowd;
+
+/// How many there are.
+static CROWD: AtomicU32 = AtomicU32::new(0);
+
+impl Crowd {
+    fn join() -> Self {
+        CROWD.fetch_add(1, Ordering::Relaxed);
+        Self
+    }
+
+    fn pause(&self) -> Duration {
+        Duration::from_micros(500) * CROWD.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Crowd {
+    fn drop(&mut self) {
+        CROWD.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
