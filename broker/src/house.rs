@@ -55,6 +55,19 @@ fn no_room_imports_from_one_after_it() {
 }
 
 #[test]
+fn unsafe_code_stands_in_the_kernel_room() {
+    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src"));
+    for path in sources(root).iter().filter(|path| !path.starts_with(root.join("kernel"))) {
+        let text = fs::read_to_string(path).unwrap();
+        let is_unsafe =
+            |line: &&str| line.contains("unsafe") && !line.trim_start().starts_with("//");
+        let mut found = text.lines().filter(is_unsafe);
+        let own = path.file_name().is_some_and(|name| name == "house.rs");
+        assert!(own || found.next().is_none(), "{}", path.display());
+    }
+}
+
+#[test]
 fn the_documentation_names_every_room() {
     let text = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/src/main.rs")).unwrap();
     let mut rest = text.as_str();

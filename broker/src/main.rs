@@ -12,7 +12,7 @@
 //! | room | what it owns | what it never does |
 //! |---|---|---|
 //! | [`rules`] | the matchers: paths, patterns, addresses, kinds of sockets | see a file system |
-//! | [`kernel`] | the notifications, the target's memory, descriptors and credentials, objects held; nearly all unsafe code | know policy or reports |
+//! | [`kernel`] | the notifications, the target's memory, descriptors and credentials, objects held; all unsafe code | know policy or reports |
 //! | [`policy`] | from policy files to a resolved policy; [`policy::keys`] is the one table of keys | act |
 //! | [`cli`] | options and the help | read a policy |
 //! | [`report`] | denials, where they go, and why landstrip gave up | decide |
@@ -139,14 +139,15 @@ use session::child::Child;
 use session::family::Family;
 use session::launch::Tool;
 use session::sandbox;
-use std::ffi::{OsString, c_char, c_int};
+use std::ffi::OsString;
 use std::io::Write;
 use std::os::fd::{AsRawFd, IntoRawFd};
 use std::path::Path;
 
-#[allow(unsafe_code)] // for the attribute: no other function of this program has this name
-#[cfg_attr(not(test), unsafe(no_mangle))]
-extern "C" fn main(_count: c_int, _arguments: *const *const c_char) -> c_int {
+kernel::start::entry_point!(start);
+
+#[cfg_attr(test, expect(dead_code, reason = "unit tests have a start of their own"))]
+fn start() -> i32 {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let status = fill_standard_streams()
         .map_err(|errno| Failure::system("open /dev/null", errno))

@@ -9,12 +9,12 @@
 use super::grants::{Builder, GrantError, Kind};
 use super::places::{DEVICES, Place};
 use crate::files::terminals;
-use crate::kernel::identity::identity;
+use crate::kernel::identity::{hold_followed, identity};
 use crate::rules::memory;
 use crate::rules::paths::{Access, Files, Rules};
 use landlock::{AccessFs, BitFlags};
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{self, FileType, Mode, OFlags};
+use rustix::fd::{AsFd, BorrowedFd};
+use rustix::fs::{self, FileType, OFlags};
 use std::path::Path;
 
 /// Devices that are usable under every policy.
@@ -26,7 +26,7 @@ impl Builder {
     pub(super) fn grant_devices(&mut self, files: &Files, rules: &Rules) -> Result<(), GrantError> {
         for device in ALWAYS.map(Path::new) {
             // A container may lack some.
-            let Ok(object) = hold(device) else { continue };
+            let Ok(object) = hold_followed(device) else { continue };
             self.grant_device(object.as_fd(), device)?;
         }
         if let Some((terminal, path)) = terminals::of_caller() {
@@ -50,7 +50,10 @@ impl Builder {
     /// A device that the policy names, or a directory of them, may be asked what devices are asked
     /// (ioctl(2)). Whether it may be written, the rules say.
     fn grant_named(&mut self, path: &Path) -> Result<(), GrantError> {
-        let Ok(object) = hold(path) else { return Ok(()) };
+        if self.grants.devices.contains_key(path) {
+            return Ok(());
+        }
+        let Ok(object) = hold_followed(path) else { return Ok(()) };
         let Ok(stat) = fs::fstat(&object) else { return Ok(()) };
         let is_directory = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
         let access = match path.starts_with(memory::PLACE) {
@@ -108,10 +111,6 @@ impl Builder {
         }
         Ok(())
     }
-}
-
-fn hold(path: &Path) -> rustix::io::Result<OwnedFd> {
-    fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
 }
 
 /// Pipes live on a mount that is visible to nobody: Landlock does not restrict them and takes no

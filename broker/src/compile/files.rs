@@ -36,8 +36,8 @@ pub(crate) fn compile(
     Ok((View { rules, grants, named, roots, _held: held }, ruleset))
 }
 
-/// The allowed paths, and the objects that they are now, if they are there. Those that are not granted
-/// are added to `held`.
+/// The allowed paths, and the objects that they are at launch, if they are there: what was granted there, or
+/// what is there, which is added to `held`.
 fn roots(
     paths: &[PathBuf],
     granted: &HashMap<PathBuf, Identity>,
@@ -45,13 +45,13 @@ fn roots(
 ) -> Result<Vec<(PathBuf, Option<Identity>)>, GrantError> {
     let mut roots = Vec::with_capacity(paths.len());
     for path in paths {
-        let found = look_at(path)?;
-        let at_launch = found.as_ref().map(|(_, stat)| identity(stat));
-        if let Some((object, _)) = found
-            && granted.get(path) != at_launch.as_ref()
-        {
-            held.push(object);
-        }
+        let at_launch = match granted.get(path) {
+            Some(granted) => Some(*granted),
+            None => look_at(path)?.map(|(object, stat)| {
+                held.push(object);
+                identity(&stat)
+            }),
+        };
         roots.push((path.clone(), at_launch));
     }
     Ok(roots)

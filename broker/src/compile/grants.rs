@@ -11,11 +11,10 @@ use crate::files::view::Grants;
 use crate::kernel::features::Missing;
 use crate::kernel::identity::{Origin, hold, identity};
 use crate::kernel::mounts::Mount;
+use crate::kernel::ruleset::allow_beneath;
 use crate::report::failure::Failure;
 use crate::rules::paths::{Cursor, Names, Rules};
-use landlock::{
-    ABI, AccessFs, BitFlags, PathBeneath, RulesetCreated, RulesetCreatedAttr, RulesetError,
-};
+use landlock::{ABI, AccessFs, BitFlags, RulesetError};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, Dir, FileType, Mode, OFlags};
 use rustix::io::{self, Errno};
@@ -44,7 +43,7 @@ pub(crate) enum GrantError {
         /// What should have been granted.
         path: PathBuf,
         /// Why not.
-        source: RulesetError,
+        source: Errno,
     },
     /// A path of the policy could not be looked at.
     #[error("cannot look at {path}: {source}")]
@@ -148,7 +147,7 @@ struct Visited {
 }
 
 pub(super) struct Builder {
-    ruleset: RulesetCreated,
+    ruleset: OwnedFd,
     pub(super) grants: Grants,
     pub(super) places: Places,
     /// Directories that are known to tell upper from lower case.
@@ -157,7 +156,7 @@ pub(super) struct Builder {
 
 impl Builder {
     /// Grants nothing yet.
-    pub(super) fn new(ruleset: RulesetCreated, mounts: &[Mount]) -> Self {
+    pub(super) fn new(ruleset: OwnedFd, mounts: &[Mount]) -> Self {
         let places = Places::among(mounts);
         Self { ruleset, grants: Grants::default(), places, told: HashSet::new() }
     }
@@ -173,13 +172,8 @@ impl Builder {
     }
 
     /// What was granted, and the ruleset that says so.
-    pub(super) fn finish(self) -> Result<(Grants, OwnedFd), GrantError> {
-        let ruleset: Option<OwnedFd> = self.ruleset.into();
-        let ruleset = ruleset.ok_or_else(|| GrantError::Walk {
-            path: "the ruleset".into(),
-            source: Errno::OPNOTSUPP,
-        })?;
-        Ok((self.grants, ruleset))
+    pub(super) fn finish(self) -> (Grants, OwnedFd) {
+        (self.grants, self.ruleset)
     }
 
     /// Grants `kind` wherever `rules` allow it; returns the directories on the way to a denied path.
@@ -313,8 +307,8 @@ impl Builder {
     ) -> Result<(), GrantError> {
         // The kernel takes no directory rights for anything else.
         let access = if is_directory { access } else { access & AccessFs::from_file(REQUIRED) };
-        match (&mut self.ruleset).add_rule(PathBeneath::new(object, access)) {
-            Ok(_) => Ok(()),
+        match allow_beneath(self.ruleset.as_fd(), object, access.bits()) {
+            Ok(()) => Ok(()),
             // A file took the place of a directory since that was listed: then it is not granted.
             Err(_) if is_directory && !is_directory_now(object) => Ok(()),
             Err(source) => Err(GrantError::Rule { path: path.to_owned(), source }),

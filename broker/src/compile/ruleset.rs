@@ -22,12 +22,14 @@ pub(crate) fn compile(
     mounts: &[Mount],
     restrict_network: bool,
 ) -> Result<(Grants, OwnedFd), GrantError> {
-    let ruleset = create(restrict_network).map_err(without)?;
+    let ruleset = Option::<OwnedFd>::from(create(restrict_network).map_err(without)?);
+    // There is one, or the crate would have said why not.
+    let ruleset = ruleset.ok_or_else(|| GrantError::Kernel(Missing::find()))?;
     let mut builder = Builder::new(ruleset, mounts);
     builder.grant_trees(rules)?;
     builder.grant_devices(files, rules)?;
     builder.grant_standard_streams()?;
-    builder.finish()
+    Ok(builder.finish())
 }
 
 /// Why there is no ruleset: what the kernel lacks, if it is that.

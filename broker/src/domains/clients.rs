@@ -6,12 +6,12 @@
 //! is a stranger's and closed at once: it takes nobody's place.
 
 use super::ports::Port;
+use crate::kernel::passing;
 use common::proxy::{Client, Language};
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::io::{self, Errno, IoSlice};
-use rustix::net::{self, SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
+use rustix::io::{self, Errno};
+use rustix::net::SendFlags;
 use std::collections::{HashMap, VecDeque};
-use std::mem::MaybeUninit;
 use std::net::SocketAddrV4;
 
 /// Most connections that are accepted at a time: strangers keep nobody busy for long.
@@ -55,19 +55,11 @@ impl Clients {
     /// Returns what sendmsg(2) returns: the proxy has ended.
     pub(super) fn hand_over(&mut self, control: &OwnedFd) -> io::Result<bool> {
         while let Some((language, stream)) = self.accepted.front() {
-            let descriptors = [stream.as_fd()];
-            let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-            let mut ancillary = SendAncillaryBuffer::new(&mut space);
-            if !ancillary.push(SendAncillaryMessage::ScmRights(&descriptors)) {
-                return Err(Errno::MSGSIZE);
-            }
             let packet = Client(*language).encode();
-            let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-            match net::sendmsg(control, &[IoSlice::new(&packet)], &mut ancillary, flags) {
-                Ok(_) => drop(self.accepted.pop_front()),
+            match passing::send(control, &packet, Some(stream.as_fd()), SendFlags::DONTWAIT) {
+                Ok(()) => drop(self.accepted.pop_front()),
                 // Too many descriptors are on their way: it has to take some first.
                 Err(Errno::AGAIN | Errno::TOOMANYREFS) => return Ok(false),
-                Err(Errno::INTR) => {}
                 Err(errno) => return Err(errno),
             }
         }

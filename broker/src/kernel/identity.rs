@@ -29,6 +29,14 @@ pub(crate) fn hold(path: &Path) -> io::Result<(OwnedFd, fs::Stat)> {
     Ok((object, stat))
 }
 
+/// Holds what `path` leads to now, through symbolic links.
+///
+/// # Errors
+/// Returns what open(2) returns.
+pub(crate) fn hold_followed(path: &Path) -> io::Result<OwnedFd> {
+    fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
+}
+
 /// What tells an object from another that gets its number when it is removed: when it was made, as far
 /// as the file system knows (statx(2), stx_btime).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! What the kernel is asked for on behalf of a target: its notifications, its memory, descriptors and
 //! credentials, objects held, work under other credentials.
 //!
-//! All unsafe code that serves notifications stands here. It decides nothing, and knows neither policy
+//! All unsafe code of the broker stands here. It decides nothing, and knows neither policy
 //! nor reports. That an argument was the target's own is [`request::Confirmed`], made here alone.
 
 pub(crate) mod address;
@@ -20,11 +20,14 @@ pub(crate) mod limits;
 pub(crate) mod listener;
 pub(crate) mod mounts;
 pub(crate) mod object;
+pub(crate) mod passing;
 pub(crate) mod pidfds;
 pub(crate) mod proc;
 pub(crate) mod processes;
 pub(crate) mod request;
 pub(crate) mod rights;
+pub(crate) mod ruleset;
 pub(crate) mod sight;
+pub(crate) mod start;
 pub(crate) mod target;
 pub(crate) mod umask;

@@ -144,8 +144,7 @@ fn is_writable(descriptor: &OwnedFd) -> bool {
 mod tests {
     use super::*;
     use common::trap::{FileOperation, Mechanism};
-    use nix::libc;
-    use rustix::fd::{AsRawFd, FromRawFd};
+    use rustix::pty::{self, OpenptFlags};
     use std::io::Read;
 
     fn write_many_long(mut stream: Stream) {
@@ -188,19 +187,11 @@ mod tests {
     }
 
     #[test]
-    #[allow(unsafe_code)] // for the ioctl(2) calls of terminals
     fn a_terminal_that_nobody_reads_never_blocks() {
-        let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let master = fs::open("/dev/ptmx", flags, Mode::empty()).unwrap();
-        let unlocked = 0i32;
-        let number = master.as_raw_fd();
-        // SAFETY: TIOCSPTLCK reads the integer.
-        assert_eq!(unsafe { libc::ioctl(number, libc::TIOCSPTLCK, &unlocked) }, 0);
-        // SAFETY: TIOCGPTPEER takes the flags of open(2).
-        let terminal = unsafe { libc::ioctl(number, libc::TIOCGPTPEER, flags.bits()) };
-        assert!(terminal >= 0);
-        // SAFETY: just opened, and nobody else's.
-        let terminal = unsafe { OwnedFd::from_raw_fd(terminal) };
+        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+        let master = pty::openpt(flags).unwrap();
+        pty::unlockpt(&master).unwrap();
+        let terminal = pty::ioctl_tiocgptpeer(&master, flags).unwrap();
         let mut stream = Stream::new(terminal).unwrap();
         assert!(stream.write_some(b"begins").is_empty());
         for _ in 0..100 {

@@ -5,16 +5,12 @@
 //! sendmsg(2). Then it says the number, the broker takes the listener by that (pidfd_getfd(2)), and
 //! only afterwards sends the plan, with which the child goes on and gives the listener up.
 
-use crate::kernel::inherited;
+use crate::kernel::{inherited, passing};
 use common::wire::{Handover, Progress};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::io::{self, Errno, IoSlice, IoSliceMut};
-use rustix::net::{
-    self, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags,
-};
+use rustix::io::{self, Errno};
+use rustix::net::SendFlags;
 use rustix::process::{self, Pid, PidfdFlags, PidfdGetfdFlags};
-use std::mem::MaybeUninit;
 use std::os::fd::RawFd;
 
 /// What the child said.
@@ -97,19 +93,9 @@ impl Child {
     }
 
     fn send(&self, packet: &[u8], ruleset: Option<BorrowedFd<'_>>) -> io::Result<()> {
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-        let mut ancillary = SendAncillaryBuffer::new(&mut space);
-        let descriptors = ruleset.as_slice();
-        if !descriptors.is_empty() && !ancillary.push(SendAncillaryMessage::ScmRights(descriptors))
-        {
-            return Err(Errno::MSGSIZE);
-        }
-        let sent = io::retry_on_intr(|| {
-            net::sendmsg(&self.socket, &[IoSlice::new(packet)], &mut ancillary, SendFlags::NOSIGNAL)
-        });
-        match sent {
-            Ok(_) | Err(Errno::PIPE) => Ok(()),
-            Err(errno) => Err(errno),
+        match passing::send(&self.socket, packet, ruleset, SendFlags::empty()) {
+            Err(Errno::PIPE) => Ok(()),
+            sent => sent,
         }
     }
 
@@ -120,37 +106,17 @@ impl Child {
     /// and sending the plan return.
     pub(crate) fn receive(&mut self) -> io::Result<ChildMessage> {
         let mut packet = [0; Progress::SIZE + 1];
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
-        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-        let mut receive = || {
-            io::retry_on_intr(|| {
-                let mut slices = [IoSliceMut::new(&mut packet)];
-                net::recvmsg(&self.socket, &mut slices, &mut ancillary, RecvFlags::CMSG_CLOEXEC)
-            })
-        };
-        let received = match receive() {
+        let mut receive = || passing::receive(&self.socket, &mut packet);
+        let (length, descriptor) = match receive() {
             // The child ended before it read the plan. What it said before follows.
             Err(Errno::CONNRESET) => receive(),
             other => other,
         }?;
-        let mut descriptors: Vec<OwnedFd> = ancillary
-            .drain()
-            .filter_map(|message| match message {
-                RecvAncillaryMessage::ScmRights(descriptors) => Some(descriptors),
-                _ => None,
-            })
-            .flatten()
-            .collect();
-        if received.flags.intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC) {
-            return Err(Errno::BADMSG);
-        }
-        if received.bytes == 0 {
+        if length == 0 {
             return Ok(ChildMessage::Closed);
         }
-        match (Progress::decode(&packet[..received.bytes]), descriptors.pop()) {
-            (Ok(Progress::Listening), Some(listener)) if descriptors.is_empty() => {
-                Ok(ChildMessage::Listening(listener))
-            }
+        match (Progress::decode(&packet[..length]), descriptor) {
+            (Ok(Progress::Listening), Some(listener)) => Ok(ChildMessage::Listening(listener)),
             (Ok(Progress::ListeningAs(number)), None) => {
                 let (plan, ruleset) = self.withheld.take().ok_or(Errno::BADMSG)?;
                 let listener = self.take(number)?;
