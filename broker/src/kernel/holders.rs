@@ -14,10 +14,18 @@ use std::path::Path;
 /// Most processes, and descriptors of them, that are looked at.
 const PROCESSES_MAX: usize = 1024;
 const DESCRIPTORS_MAX: usize = 16_384;
+/// How often it is looked: a list of children lacks some while others end (proc_tid_children(5)), and one of
+/// descriptors while others are made.
+const LOOKS: usize = 8;
 
 /// The inode number of the socket at descriptor `number` of `process`, if there is one.
 pub(crate) fn socket_at(process: Pid, number: TargetFd) -> Option<u64> {
     socket_behind(format!("/proc/{}/fd/{number}", process.as_raw_nonzero()).as_ref())
+}
+
+/// Has `look`, which looks through the sandbox's processes, do so until it has found what it looks for.
+pub(crate) fn search<T>(look: impl FnMut() -> Option<T>) -> Option<T> {
+    std::iter::repeat_with(look).take(LOOKS).flatten().next()
 }
 
 /// Shows `look` the sockets that the sandbox's processes have, each as process, descriptor and inode

@@ -6,7 +6,7 @@ use super::stand_ins::StandIns;
 use super::unix::{Peer, Place};
 use crate::call::decode::AddressUse;
 use crate::files::view::{Decider, View};
-use crate::kernel::bound;
+use crate::kernel::bound::{self, Bound};
 use crate::kernel::holders;
 use crate::kernel::request::Request;
 use crate::kernel::rights::Rights;
@@ -24,10 +24,6 @@ use std::ops::ControlFlow;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-/// How often the sandbox's own sockets are looked for: a list of children lacks some while others end
-/// (proc_tid_children(5)), and one of sockets while others are made.
-const SEARCHES: usize = 8;
 
 /// Judges the addresses of one sandbox.
 #[derive(Debug)]
@@ -169,25 +165,25 @@ impl Judge {
             directory.is_some_and(|directory| unix.permit(&directory.join(name)))
         };
         let mut is_bound = false;
-        for _ in 0..SEARCHES {
-            let bound = bound::to_inode(peer.identity().1)?;
-            if bound.is_empty() {
-                continue;
-            }
+        let found = holders::search(|| {
+            let bound = match bound::to_inode(peer.identity().1) {
+                Ok(bound) if bound.is_empty() => return None,
+                Ok(bound) => bound,
+                Err(errno) => return Some(Err(errno)),
+            };
             is_bound = true;
             if bound.iter().all(|bound| by_name(&bound.name)) {
-                return Ok(true);
+                return Some(Ok(true));
             }
             let mut own = HashSet::new();
             holders::each_socket(|_, _, number| {
                 own.insert(number);
                 ControlFlow::Continue(())
             });
-            if bound.iter().all(|bound| own.contains(&bound.number) || by_name(&bound.name)) {
-                return Ok(true);
-            }
-        }
-        if is_bound { Ok(false) } else { Err(Errno::CONNREFUSED) }
+            let is_right = |bound: &Bound| own.contains(&bound.number) || by_name(&bound.name);
+            bound.iter().all(is_right).then_some(Ok(true))
+        });
+        found.unwrap_or(if is_bound { Ok(false) } else { Err(Errno::CONNREFUSED) })
     }
 
     /// The socket of the sandbox that listens on `address`.

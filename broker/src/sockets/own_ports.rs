@@ -186,7 +186,7 @@ impl Listening {
     fn hold(&mut self, stand_ins: &StandIns) -> Option<HeldListener> {
         let at_holder = stand_ins.duplicate(Target::new(self.holder), self.number).ok();
         let socket = at_holder.filter(|socket| self.is(socket));
-        let socket = socket.or_else(|| self.search(stand_ins))?;
+        let socket = socket.or_else(|| holders::search(|| self.find(stand_ins)))?;
         // Listening until the broker ends it.
         let listens = sockopt::socket_acceptconn(&socket).unwrap_or(false);
         listens.then(|| HeldListener { address: self.address, cookie: self.cookie, socket })
@@ -198,7 +198,7 @@ impl Listening {
 
     /// Looks through the sandbox's processes: a socket is passed on by fork(2) and over other
     /// sockets, and its holder may have gone, as happens when a server becomes a daemon.
-    fn search(&mut self, stand_ins: &StandIns) -> Option<OwnedFd> {
+    fn find(&mut self, stand_ins: &StandIns) -> Option<OwnedFd> {
         let mut found = None;
         holders::each_socket(|process, number, inode| {
             if inode != self.inode {
