@@ -316,7 +316,7 @@ impl Call {
             Syscall::sched_setattr => {
                 process(n.int(0), ProcessChange::Attributes(address(1), n.unsigned(2)))
             }
-            Syscall::setpriority if n.int(0) == libc::PRIO_PROCESS.cast_signed() => {
+            Syscall::setpriority if n.int(0) == PRIO_PROCESS => {
                 process(n.int(1), ProcessChange::Priority(n.int(2)))
             }
             Syscall::ioprio_set if n.int(0) == IOPRIO_WHO_PROCESS => {
@@ -336,9 +336,7 @@ impl Call {
             | Syscall::prctl
             | Syscall::seccomp => registers(RegisterCall::Credentials),
             Syscall::umask => registers(RegisterCall::Umask),
-            Syscall::ptrace if n.unsigned(0) == libc::PTRACE_TRACEME => {
-                registers(RegisterCall::TraceMe)
-            }
+            Syscall::ptrace if n.unsigned(0) == PTRACE_TRACEME => registers(RegisterCall::TraceMe),
             _ => registers(RegisterCall::Ipc(IpcCall::decode(call, n)?)),
         })
     }
@@ -364,6 +362,9 @@ impl Call {
 
 /// linux/ioprio.h
 const IOPRIO_WHO_PROCESS: i32 = 1;
+/// linux/resource.h and linux/ptrace.h; C libraries differ about their types.
+const PRIO_PROCESS: i32 = 0;
+const PTRACE_TRACEME: u32 = 0;
 
 /// What socket and socketpair are asked for.
 fn kind(n: &Notification) -> SocketKind {

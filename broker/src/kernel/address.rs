@@ -72,6 +72,18 @@ unsafe impl SocketAddrArg for Address {
 /// `sizeof(sun_path)` (unix(7)).
 const SUN_PATH_MAX: usize = 108;
 
+/// `struct user_msghdr` (linux/socket.h): what the kernel takes, which C libraries pad differently.
+#[repr(C)]
+struct Message {
+    name: *const u8,
+    name_length: u32,
+    parts: *const libc::iovec,
+    parts_count: usize,
+    control: *const u8,
+    control_length: usize,
+    flags: u32,
+}
+
 /// sendmsg(2). Descriptors in `control` are the broker's own.
 pub(crate) fn send(
     socket: BorrowedFd<'_>,
@@ -80,20 +92,21 @@ pub(crate) fn send(
     control: &[u8],
     flags: u32,
 ) -> io::Result<usize> {
-    let mut part = libc::iovec { iov_base: data.as_ptr().cast_mut().cast(), iov_len: data.len() };
-    let header = libc::msghdr {
-        msg_name: name.as_ptr().cast_mut().cast(),
+    let part = libc::iovec { iov_base: data.as_ptr().cast_mut().cast(), iov_len: data.len() };
+    let message = Message {
+        name: name.as_ptr(),
         // At most ADDRESS_MAX.
-        msg_namelen: u32::try_from(name.len()).map_err(|_| Errno::INVAL)?,
-        msg_iov: &raw mut part,
-        msg_iovlen: 1,
-        msg_control: control.as_ptr().cast_mut().cast(),
-        msg_controllen: control.len(),
-        msg_flags: 0,
+        name_length: u32::try_from(name.len()).map_err(|_| Errno::INVAL)?,
+        parts: &raw const part,
+        parts_count: 1,
+        control: control.as_ptr(),
+        control_length: control.len(),
+        flags: 0,
     };
-    // SAFETY: the header and all that it points to live during the call, which only reads them, and
+    let (number, socket) = (libc::SYS_sendmsg, socket.as_raw_fd());
+    // SAFETY: the message and all that it points to live during the call, which only reads them, and
     // for MSG_ZEROCOPY, with which the kernel would read the data later, nobody asks.
-    let sent = unsafe { libc::sendmsg(socket.as_raw_fd(), &raw const header, flags.cast_signed()) };
+    let sent = unsafe { libc::syscall(number, socket, &raw const message, flags) };
     usize::try_from(sent).map_err(|_| {
         std::io::Error::last_os_error().raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error)
     })

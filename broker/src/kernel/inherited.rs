@@ -36,10 +36,11 @@ pub(crate) fn duplicate(number: RawFd) -> io::Result<OwnedFd> {
 /// # Errors
 /// Returns what close_range(2) returns.
 pub(crate) fn keep_from_children() -> io::Result<()> {
-    let flag = libc::CLOSE_RANGE_CLOEXEC.cast_signed();
+    /// linux/close_range.h
+    const CLOEXEC: libc::c_uint = 1 << 2;
     // SAFETY: the call takes three numbers; it closes nothing, and nothing here relies on descriptors
     // that survive an execve.
-    match unsafe { libc::close_range(3, libc::c_uint::MAX, flag) } {
+    match unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, CLOEXEC) } {
         0 => Ok(()),
         _ => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::INVAL)),
     }
