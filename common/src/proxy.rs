@@ -9,7 +9,6 @@ use crate::wire::{Encoder, MESSAGE_MAX, Strings, WireError};
 const SETUP_MAGIC: u32 = u32::from_ne_bytes(*b"LSX3");
 /// The lists of a [`Setup`].
 pub const LISTS: usize = 6;
-const SETUP_HEADER: usize = 4 + 2 * LISTS;
 const CLIENT: u8 = 1;
 const REFUSED: u8 = 2;
 
@@ -42,12 +41,15 @@ pub struct Setup<'a> {
 }
 
 impl<'a> Setup<'a> {
+    /// Bytes before the lists.
+    pub const HEADER: usize = 4 + 2 * LISTS;
+
     /// Decodes a packet.
     ///
     /// # Errors
     /// Returns the [`WireError`] that names what is wrong.
     pub fn decode(packet: &'a [u8]) -> Result<Self, WireError> {
-        let (header, rest) = packet.split_at_checked(SETUP_HEADER).ok_or(WireError::Truncated)?;
+        let (header, rest) = packet.split_at_checked(Self::HEADER).ok_or(WireError::Truncated)?;
         let (magic, counts) = header.split_first_chunk().ok_or(WireError::Truncated)?;
         if u32::from_ne_bytes(*magic) != SETUP_MAGIC {
             return Err(WireError::Malformed);

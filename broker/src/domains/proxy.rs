@@ -229,6 +229,14 @@ impl Proxy {
         }
     }
 
+    /// Takes what the proxy has said, for the last time.
+    pub(crate) fn hear_out(&self, traps: &Traps) {
+        if let Some(control) = &self.running().control {
+            // Whether it has ended does not matter any more.
+            let _ = receive(control, traps);
+        }
+    }
+
     /// The command's environment: the proxies in the words of the common tools, and no password of
     /// the caller's. Of the caller's own words only those are kept whose variable passes.
     pub(crate) fn environment(&self, passes: &dyn Fn(&OsStr) -> bool) -> Vec<Change> {

@@ -54,7 +54,9 @@ pub(super) fn packet(network: &Network, upstreams: &Upstreams<'_>) -> Result<Vec
         Vec::from_iter(url(upstreams.tunnels)),
         Vec::from_iter(network.callers.direct.clone()),
     ];
-    let mut packet = vec![0; SETUP_MAX];
+    // No more than is needed: each page of it that is cleared costs launch time.
+    let size = lists.iter().flatten().map(|string| string.len() + 1).sum::<usize>();
+    let mut packet = vec![0; SETUP_MAX.min(Setup::HEADER + size)];
     let lists = lists.each_ref().map(Vec::as_slice);
     let length = Setup::encode(&mut packet, lists).map_err(|error| {
         let message = match error {

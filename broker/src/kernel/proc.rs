@@ -92,18 +92,29 @@ impl Status {
     }
 }
 
-/// A small file of proc(5): one open, and a read until there is nothing more.
+/// A small file of proc(5), which the kernel writes at once: what is shorter than the buffer is all.
 ///
 /// # Errors
 /// Returns what open(2) and read(2) return.
 pub(crate) fn read(path: &str) -> io::Result<Vec<u8>> {
+    read_while(path, |text| text.len() == text.capacity())
+}
+
+/// A file of proc(5) that comes by records, as many at a time as fit.
+///
+/// # Errors
+/// As [`read`].
+pub(crate) fn read_records(path: &str) -> io::Result<Vec<u8>> {
+    read_while(path, |_| true)
+}
+
+/// Reads until there is nothing, or nothing is expected, any more.
+fn read_while(path: &str, more: impl Fn(&Vec<u8>) -> bool) -> io::Result<Vec<u8>> {
+    const SIZE: usize = 4096;
     let file = fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
-    let mut text = Vec::with_capacity(4096);
-    // The kernel writes the whole of such a file at once: what is shorter than the buffer is all.
-    while io::read(&file, rustix::buffer::spare_capacity(&mut text))? > 0
-        && text.len() == text.capacity()
-    {
-        text.reserve(4096);
+    let mut text = Vec::with_capacity(SIZE);
+    while io::read(&file, rustix::buffer::spare_capacity(&mut text))? > 0 && more(&text) {
+        text.reserve(SIZE / 2);
     }
     Ok(text)
 }

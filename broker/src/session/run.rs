@@ -135,7 +135,9 @@ impl Run<'_> {
             return Err(Failure::died());
         }
         // What the proxy refused, it reported before the command knew.
-        self.attend_proxy();
+        if let Some(proxy) = &self.judges.proxy {
+            proxy.hear_out(self.traps);
+        }
         Ok(exit_status(status))
     }
 

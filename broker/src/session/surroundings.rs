@@ -2,7 +2,7 @@
 //! what is mounted where, and what the command inherits.
 //!
 //! What cannot be made safe is refused here, with the reason, so that `--check` says the same. Sources:
-//! proc(5), pid_namespaces(7), proc_pid_mountinfo(5).
+//! proc(5), pid_namespaces(7), proc_pid_mounts(5).
 
 use crate::kernel::mounts::{self, Mount};
 use crate::report::errno::strerror;
@@ -29,7 +29,7 @@ impl Surroundings {
     pub(crate) fn look() -> Result<Self, Failure> {
         check_proc()?;
         let streams_send = check_streams()?;
-        let mounts = mounts::all().map_err(|errno| unfit("/proc/self/mountinfo", errno))?;
+        let mounts = mounts::all().map_err(|errno| unfit("/proc/self/mounts", errno))?;
         Ok(Self { mounts, streams_send })
     }
 }
