@@ -18,6 +18,7 @@ mod control;
 mod datagrams;
 mod devices;
 mod dist;
+mod documents;
 mod environment;
 mod executables;
 mod explain;

@@ -1,0 +1,217 @@
+//! What the documents say is so: their commands are run, and their output compared; their examples are used.
+
+use serde_json::{Value, json};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use tests::{Sandbox, User, for_each_user, programs};
+
+fn repository() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
+}
+
+fn document(name: &str) -> String {
+    fs::read_to_string(repository().join(name)).unwrap()
+}
+
+/// The blocks of code of this language.
+fn blocks(text: &str, language: &str) -> Vec<String> {
+    let fence = format!("```{language}\n");
+    let parts = text.split(&fence).skip(1);
+    parts.map(|part| part.split("```").next().unwrap().to_owned()).collect()
+}
+
+/// The home of a user who has a repository, a key, and agents that say how they were called.
+fn home(user: User) -> Sandbox {
+    // Where the temporary directory of a run is not in reach.
+    let sandbox = Sandbox::beneath("/var/tmp", user);
+    let path = format!("{}:{}:/usr/bin:/bin", sandbox.name("home/bin"), programs().dir.display());
+    let sandbox = sandbox.env("PATH", path).env("NO_COLOR", "1");
+    for directory in
+        ["home/bin", "home/.ssh", "home/.config", "home/.config/landstrip", "home/demo"]
+    {
+        sandbox.dir(directory);
+    }
+    sandbox.file("home/.ssh/id_ed25519", "TOPSECRET");
+    for agent in ["claude", "codex"] {
+        let script =
+            "#!/bin/sh\ntouch \"$CLAUDE_CONFIG_DIR$CODEX_HOME/state\" && echo \"${0##*/} $*\"\n";
+        let path = sandbox.file(format!("home/bin/{agent}"), script);
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    sandbox.sh_outside("cd ~/demo && git init -q").succeeds();
+    sandbox
+}
+
+/// Runs the commands of a session in `demo`, each after `$ `, and compares what they print.
+fn session(sandbox: &Sandbox, text: &str) {
+    let mut lines = text.lines().peekable();
+    let mut seen = 0;
+    while let Some(line) = lines.next() {
+        let command = line.strip_prefix("$ ").unwrap_or_else(|| panic!("no command: {line}"));
+        let mut expected = String::new();
+        while let Some(line) = lines.next_if(|line| !line.starts_with("$ ")) {
+            expected.push_str(line);
+            expected.push('\n');
+        }
+        let outcome = sandbox.sh_outside(&format!("cd ~/demo; exec 2>&1; {command}"));
+        let printed = outcome.stdout.replace(&sandbox.name("home"), "/home/you");
+        assert_eq!(printed, expected, "{command}");
+        seen += 1;
+    }
+    assert!(seen > 0, "{text}");
+}
+
+#[test]
+fn the_readme_s_commands_do_what_it_says() {
+    let readme = document("README.md");
+    let sessions = blocks(&readme, "console");
+    assert!(!sessions.is_empty());
+    for_each_user(|user| {
+        let sandbox = home(user);
+        sessions.iter().for_each(|text| session(&sandbox, text));
+    });
+}
+
+#[test]
+fn the_readme_fits_two_screens_before_the_reference() {
+    let readme = document("README.md");
+    let lines = readme.lines().take_while(|line| *line != "# Reference").count();
+    assert!(lines <= 100, "{lines} lines");
+    assert!(lines < readme.lines().count());
+}
+
+/// The home in which the examples of `docs/harnesses.md` are used, and the policies that it tells.
+fn harness(user: User) -> (Sandbox, String) {
+    let text = document("docs/harnesses.md");
+    let sandbox = home(user);
+    let policies = blocks(&text, "yaml");
+    for (name, policy) in ["agent", "whole"].iter().zip(&policies) {
+        sandbox.file(format!("home/.config/landstrip/{name}.yaml"), policy);
+    }
+    let text = text.replace("/home/you", &sandbox.name("home"));
+    (sandbox, text)
+}
+
+#[test]
+fn agents_run_as_a_whole() {
+    for_each_user(|user| {
+        let (sandbox, _) = harness(user);
+        let text = document("docs/harnesses.md");
+        blocks(&text, "console").iter().for_each(|text| session(&sandbox, text));
+        for agent in ["claude", "codex"] {
+            assert!(sandbox.path(format!("home/.local/state/agents/{agent}/state")).exists());
+        }
+        // Without a directory of its own it finds the protected one.
+        let refused = sandbox.sh_outside(
+            "mkdir ~/.claude; cd ~/demo; CLAUDE_CONFIG_DIR=~/.claude landstrip -p ~/.config/landstrip/whole.yaml -- claude",
+        );
+        refused.fails();
+    });
+}
+
+#[test]
+fn a_hook_confines_each_command_of_claude_code() {
+    let (sandbox, text) = harness(User::Caller);
+    let settings: Value = serde_json::from_str(&blocks(&text, "json")[0]).unwrap();
+    let hook = &settings["hooks"]["PreToolUse"][0];
+    assert_eq!((&hook["matcher"], &hook["hooks"][0]["type"]), (&json!("Bash"), &json!("command")));
+    let installed = PathBuf::from(hook["hooks"][0]["command"].as_str().unwrap());
+    let program = repository().join("examples").join(installed.file_name().unwrap());
+    let call = |input: &str| {
+        let call = sandbox.file("home/call", input);
+        sandbox.sh_outside(&format!("/usr/bin/python3 {} < {}", program.display(), call.display()))
+    };
+    let command = "echo \"it's\" > made; touch .git/hooks/pre-commit; echo $((1 + 1))";
+    let input = json!({ "tool_name": "Bash", "tool_input": { "command": command, "timeout": 5 } });
+    let answer = call(&input.to_string());
+    answer.succeeds();
+    let answer: Value = serde_json::from_str(&answer.stdout).unwrap();
+    let answer = &answer["hookSpecificOutput"];
+    assert_eq!(
+        (&answer["hookEventName"], &answer["permissionDecision"]),
+        (&json!("PreToolUse"), &json!("ask"))
+    );
+    assert_eq!(answer["updatedInput"]["timeout"], 5);
+    let words = answer["updatedInput"]["command"].as_str().unwrap();
+    let confined = sandbox.sh_outside(&format!("cd ~/demo; {words}"));
+    assert_eq!(confined.stdout, "2\n", "{confined:#?}");
+    assert!(confined.stderr.contains("denied by: filesystem.denyWrite"), "{confined:#?}");
+    assert_eq!(sandbox.read("home/demo/made"), "it's\n");
+    assert!(!sandbox.path("home/demo/.git/hooks/pre-commit").exists());
+    // What it does not understand is refused: only this status does so.
+    for input in ["", "{}", r#"{"tool_input":{"command":["sh"]}}"#] {
+        call(input).exits(2);
+    }
+}
+
+#[test]
+fn servers_of_the_model_context_protocol_answer_and_are_confined() {
+    let (sandbox, text) = harness(User::Caller);
+    let server = "import json, sys\nfor line in sys.stdin:\n    try:\n        open('.mcp.json', 'a')\n        \
+                  state = 'open'\n    except PermissionError:\n        state = 'confined'\n    \
+                  print(json.dumps({'jsonrpc': '2.0', 'id': json.loads(line)['id'], 'result': state}), flush=True)\n";
+    sandbox.file("home/demo/server.py", server);
+    let settings: Value = serde_json::from_str(&blocks(&text, "json")[1]).unwrap();
+    let server = &settings["mcpServers"]["notes"];
+    let words: Vec<_> = [&server["command"]]
+        .into_iter()
+        .chain(server["args"].as_array().unwrap())
+        .map(|word| word.as_str().unwrap().to_owned())
+        .collect();
+    let request = r#"{"jsonrpc":"2.0","id":7,"method":"ping"}"#;
+    let run =
+        |words: &str| sandbox.sh_outside(&format!("cd ~/demo; echo '{request}' | {words}")).stdout;
+    let answer = |state: &str| {
+        format!(
+            "{}\n",
+            json!({ "jsonrpc": "2.0", "id": 7, "result": state })
+                .to_string()
+                .replace(':', ": ")
+                .replace(',', ", ")
+        )
+    };
+    let sorted = |text: &str| serde_json::from_str::<Value>(text).unwrap();
+    assert_eq!(sorted(&run(&words.join(" "))), sorted(&answer("confined")));
+    assert_eq!(sorted(&run("python3 server.py")), sorted(&answer("open")));
+    // The same words stand in the settings of Codex.
+    let codex = &blocks(&text, "toml")[0];
+    let args = codex.lines().find_map(|line| line.strip_prefix("args = ")).unwrap();
+    assert_eq!(&serde_json::from_str::<Value>(args).unwrap(), &server["args"]);
+}
+
+#[test]
+fn jobs_run_their_step() {
+    let (sandbox, text) = harness(User::Caller);
+    let job = blocks(&text, "yaml").pop().unwrap();
+    let step = job.lines().find_map(|line| line.trim().strip_prefix("- run: ")).unwrap();
+    sandbox.file("home/demo/Makefile", "test:\n\ttouch tested\n\t! touch ../elsewhere\n");
+    sandbox.sh_outside(&format!("cd ~/demo; {step}")).succeeds();
+    assert!(sandbox.path("home/demo/tested").exists() && !sandbox.path("home/elsewhere").exists());
+}
+
+#[test]
+fn the_demonstration_shows_what_it_says() {
+    for_each_user(|user| {
+        let demo = fs::read_to_string(repository().join("examples/demo.sh")).unwrap();
+        let sandbox = home(user).env("TMPDIR", "/var/tmp");
+        let script = sandbox.file("demo.sh", demo);
+        let outcome = sandbox.sh_outside(&format!("exec 2>&1; sh {}", script.display()));
+        outcome.succeeds();
+        for told in [
+            "| wc -l'\n1\n",
+            "denied by: filesystem.denyWrite [\"./.git/hooks\"]\n(exit status 1)",
+            "denied by: filesystem.denyRead [\"~/.ssh\"]",
+            "grep -c GH_TOKEN\n0\n",
+            "ls -d .vscode\nls: ",
+            "{\"Network\":[\"connect\",\"192.0.2.1:443\",\"seccomp\"]}",
+            "/proc/$(cat started)\"\n(exit status 1)",
+            "cat denials\n{\"Filesystem\":[\"write\",",
+            "ls ~\nelsewhere\nproject\n",
+            "the nearest known key is 'denyRead'",
+        ] {
+            assert!(outcome.stdout.contains(told), "{told}: {}", outcome.stdout);
+        }
+        assert!(!outcome.stdout.contains("not for agents") && !outcome.stdout.contains("never\n("));
+    });
+}
