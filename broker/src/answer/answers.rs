@@ -16,6 +16,7 @@ use crate::files::verdict::{FileVerdict, Relied};
 use crate::files::view::View;
 use crate::ipc::objects::{Objects, is_of_one_object};
 use crate::kernel::identity::{Identity, identity};
+use crate::kernel::inherited::Inherited;
 use crate::kernel::processes::{Member, ProcessChange};
 use crate::kernel::request::{Request, Wait};
 use crate::kernel::rights::Rights;
@@ -80,6 +81,9 @@ impl Answerer {
                 rights: Arc::clone(&rights),
                 umask: Arc::clone(&umask),
                 traps: Arc::clone(traps),
+                inherited: Inherited::look(
+                    judges.addresses.unix.all || !judges.addresses.unix.paths.is_empty(),
+                ),
             },
             sockets: sockets::judge::Judge::new(
                 Arc::clone(&judges.addresses),

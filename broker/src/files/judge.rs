@@ -4,7 +4,7 @@
 //! performed only when the target is confirmed to wait still: by then it is certain that the arguments
 //! were its own. Where a call is let through, and why that is safe, [`Relied`] says.
 
-use super::metadata;
+use super::metadata::{self, Prepared};
 use super::observe::{self, Look};
 use super::shared::Shared;
 use super::task::{Done, Task};
@@ -14,6 +14,7 @@ use super::walk::Lost;
 use super::{changes, moves, opens, questions};
 use crate::call::decode::{FileCall, Question};
 use crate::call::metadata::MetadataCall;
+use crate::kernel::inherited::Inherited;
 use crate::kernel::limits;
 use crate::kernel::object::Object;
 use crate::kernel::request::Request;
@@ -41,6 +42,8 @@ pub(crate) struct Judge {
     pub(crate) rights: Arc<Rights>,
     pub(crate) umask: Arc<Umask>,
     pub(crate) traps: Arc<Traps>,
+    /// The descriptors that the command was started with, and whether it can get others from outside.
+    pub(crate) inherited: Inherited,
 }
 
 impl Judge {
@@ -249,12 +252,27 @@ impl Judge {
         self.rights.with_those_of(target, || {
             let Some(prepared) = metadata::prepare(target, call)? else { return Ok(()) };
             let confirmed = request.confirm()?;
-            if let Some(name) = self.metadata_refused(&prepared.object)? {
+            if !self.was_judged(&prepared)
+                && let Some(name) = self.metadata_refused(&prepared.object)?
+            {
                 self.traps.report(Denial::file(FileOperation::Write, &name), "metadata");
                 return Err(Errno::ACCESS);
             }
             prepared.perform(confirmed)
         })
+    }
+
+    /// Whether the rules have let the object be written when it was opened, so that its name need not be
+    /// looked at: who can write to it can change what is said of it.
+    ///
+    /// A regular file that something in the sandbox opened for writing was judged then, by Landlock or by the
+    /// broker, and cannot have been moved to where it may not be written but by others. It is another
+    /// matter with a descriptor from outside. What a rule names stays as it is, by whatever descriptor.
+    fn was_judged(&self, prepared: &Prepared) -> bool {
+        let object = prepared.object.identity();
+        prepared.is_open_for_writing()
+            && !self.inherited.may_hold(object)
+            && !self.view.denies_object(object, Access::WRITE)
     }
 
     /// The path of `object` if the rules do not let it be changed.

@@ -10,8 +10,9 @@ use crate::call::metadata::{MetadataCall, RawChange, Subject};
 use crate::kernel::object::Object;
 use crate::kernel::request::Confirmed;
 use crate::kernel::target::{Target, TargetAddress, TargetFd};
-use rustix::fd::AsFd;
-use rustix::fs::{self, AtFlags, Gid, Mode, OFlags, Timespec, Timestamps, Uid, XattrFlags};
+use rustix::fs::{
+    self, AtFlags, FileType, Gid, Mode, OFlags, Timespec, Timestamps, Uid, XattrFlags,
+};
 use rustix::io::{self, Errno};
 
 /// Longest name and largest value of an extended attribute (linux/limits.h).
@@ -32,6 +33,8 @@ pub(crate) enum Change {
 #[derive(Debug)]
 pub(crate) struct Prepared {
     pub(crate) object: Object,
+    /// The flags that the object is held with. With O_PATH some calls do not take the descriptor.
+    flags: OFlags,
     change: Change,
 }
 
@@ -45,15 +48,15 @@ pub(crate) fn prepare(target: Target, call: &MetadataCall) -> io::Result<Option<
     if matches!(call.change, RawChange::Timespec(_)) && change.omits_all() {
         return Ok(None);
     }
-    let object = match call.subject {
+    let (object, flags) = match call.subject {
         Subject::Invalid => return Err(Errno::INVAL),
         Subject::Descriptor(number) => held_by(target, number)?,
         Subject::Path { directory, path, follow, empty } => {
             let path = target.read_path(path)?;
-            path::resolve(target, directory, &path, follow, empty)?
+            (path::resolve(target, directory, &path, follow, empty)?, OFlags::PATH)
         }
     };
-    Ok(Some(Prepared { object, change }))
+    Ok(Some(Prepared { object, flags, change }))
 }
 
 impl Change {
@@ -63,23 +66,24 @@ impl Change {
     }
 }
 
-/// What the target's descriptor `number` is of.
-fn held_by(target: Target, number: TargetFd) -> io::Result<Object> {
+/// What the target's descriptor `number` is of, and the flags that it is held with.
+fn held_by(target: Target, number: TargetFd) -> io::Result<(Object, OFlags)> {
     match target.duplicate(number) {
-        Ok(file) if is_path_only(&file)? => Err(Errno::BADF),
-        Ok(file) => Object::of(file),
+        // Without rights it changes nothing (open(2) on O_PATH).
+        Ok(file) => match fs::fcntl_getfl(&file)? {
+            flags if flags.contains(OFlags::PATH) => Err(Errno::BADF),
+            flags => Ok((Object::of(file)?, flags)),
+        },
         // The platform refuses that, as Docker's default seccomp profile does.
         Err(Errno::PERM) => {
             let object = target.descriptor(number)?;
-            if target.is_path_only(number)? { Err(Errno::BADF) } else { Object::of(object) }
+            match target.is_path_only(number)? {
+                true => Err(Errno::BADF),
+                false => Ok((Object::of(object)?, OFlags::PATH)),
+            }
         }
         Err(errno) => Err(errno),
     }
-}
-
-/// Whether a descriptor has no rights (open(2) on O_PATH).
-fn is_path_only(descriptor: impl AsFd) -> io::Result<bool> {
-    Ok(fs::fcntl_getfl(descriptor)?.contains(OFlags::PATH))
 }
 
 fn copy(target: Target, change: RawChange) -> io::Result<Change> {
@@ -152,15 +156,21 @@ fn times(seconds: [i64; 2], nanoseconds: [i64; 2]) -> Change {
 }
 
 impl Prepared {
+    /// Whether the target holds a regular file that it can write to.
+    pub(crate) fn is_open_for_writing(&self) -> bool {
+        let access = self.flags & (OFlags::RWMODE | OFlags::PATH);
+        [OFlags::WRONLY, OFlags::RDWR].contains(&access)
+            && self.object.kind() == FileType::RegularFile
+    }
+
     /// Makes the change on the object that is held, for a target that waits.
     ///
     /// # Errors
     /// Returns what the kernel returns.
     pub(crate) fn perform(&self, _: Confirmed<'_>) -> io::Result<()> {
         let object = &self.object;
-        // Some calls do not take such a descriptor. The magic link leads to exactly its object, also if
-        // that is a symbolic link.
-        let by_link = is_path_only(object)?;
+        // The magic link leads to exactly its object, also if that is a symbolic link.
+        let by_link = self.flags.contains(OFlags::PATH);
         match &self.change {
             Change::Mode(mode) if by_link => fs::chmod(object.link(), *mode),
             Change::Mode(mode) => fs::fchmod(object, *mode),

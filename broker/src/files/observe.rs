@@ -11,10 +11,10 @@ use super::path;
 use super::task::{After, Done, Opened};
 use super::terminals;
 use super::view::View;
-use super::walk::Lost;
+use super::walk::{self, Lost};
 use crate::call::decode::{FileCall, Spot, writes};
 use crate::kernel::identity::Origin;
-use crate::kernel::object::Object;
+use crate::kernel::object::{Object, path_of};
 use crate::kernel::proc;
 use crate::kernel::request::Confirmed;
 use crate::kernel::target::Target;
@@ -202,6 +202,9 @@ impl Look {
     }
 
     fn judge_act(&self, view: &View) -> Option<Refused> {
+        if self.is_plainly_permitted(view).unwrap_or(false) {
+            return None;
+        }
         match self.act {
             Act::Open(flags) if flags.contains(OFlags::PATH) => None,
             Act::Open(flags) => self.judge_open(flags, view),
@@ -216,6 +219,33 @@ impl Look {
         }
     }
 
+    /// Whether the rules permit it, as far as the names say that the kernel finds: so it is with most calls,
+    /// and what is there need not be looked at. Nothing is known of what is missing, of devices and proc(5).
+    fn is_plainly_permitted(&self, view: &View) -> Option<bool> {
+        if self.path.is_empty() {
+            return None;
+        }
+        let is_plain = |path: &Path| {
+            path.is_absolute() && !["/proc", "/dev"].iter().any(|place| path.starts_with(place))
+        };
+        if let Act::Open(flags) = self.act {
+            let exclusive = flags.contains(OFlags::CREATE | OFlags::EXCL);
+            let follow = !exclusive && !flags.contains(OFlags::NOFOLLOW);
+            let found = walk::hold_by_kernel(self.base(), &self.path, follow).ok()?;
+            let path = path_of(&found).ok()?;
+            return Some(is_plain(&path) && view.rules.access(&path).covers(wanted(flags)));
+        }
+        if matches!(self.act, Act::Link(_)) {
+            return None;
+        }
+        let (above, name) = path::split(&self.path)?;
+        let directory = match (above, &self.base) {
+            (b"", Some(base)) => path_of(base).ok()?,
+            _ => path_of(&walk::hold_by_kernel(self.base(), above, true).ok()?).ok()?,
+        };
+        Some(is_plain(&directory) && view.may_change(&directory, name))
+    }
+
     /// What is the target's own in proc(5) has a path that holds for every process.
     fn as_written(&self, path: PathBuf) -> PathBuf {
         match proc::owner(&path) {
@@ -227,10 +257,7 @@ impl Look {
     }
 
     fn judge_open(&self, flags: OFlags, view: &View) -> Option<Refused> {
-        let mode = flags & OFlags::RWMODE;
-        // What is there already, O_CREAT does not change.
-        let write = mode != OFlags::RDONLY || flags.contains(OFlags::TRUNC);
-        let wanted = Access { read: mode != OFlags::WRONLY, write };
+        let wanted = wanted(flags);
         if self.path.is_empty() {
             return judge_object(&self.follow(&self.path, true).ok()?, wanted, view);
         }
@@ -245,6 +272,13 @@ impl Look {
         let entry = Entry::resolve_from(self.target, self.base(), &self.path).ok()?;
         judge_entry(&entry, view, possible)
     }
+}
+
+/// What an open with these flags asks of what is there already, which O_CREAT does not change.
+fn wanted(flags: OFlags) -> Access {
+    let mode = flags & OFlags::RWMODE;
+    let write = mode != OFlags::RDONLY || flags.contains(OFlags::TRUNC);
+    Access { read: mode != OFlags::WRONLY, write }
 }
 
 /// What of the path arguments of one call the rules refuse although the file system would have permitted

@@ -131,6 +131,11 @@ fn content(view: &View, object: &Object) -> Result<Option<Relied>, Lost> {
     if view.denies_object(object.identity(), Access::WRITE) {
         return Ok(Some(Relied::DeniedAnyway));
     }
+    // Where Landlock grants the whole tree, it does not matter whether the name still is one: whatever
+    // was found, Landlock decides.
+    if view.is_granted(&object.path()?) {
+        return Ok(Some(Relied::Granted));
+    }
     let decider = match object.name()? {
         Name::Nameless(_) => return Ok(Some(Relied::Alone)),
         Name::Path(name) => view.content(&name),

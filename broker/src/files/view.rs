@@ -130,7 +130,7 @@ impl View {
     }
 
     /// Whether Landlock lets what is named `path` be written.
-    fn is_granted(&self, path: &Path) -> bool {
+    pub(crate) fn is_granted(&self, path: &Path) -> bool {
         covers(&self.grants.writable, path)
     }
 
@@ -198,6 +198,13 @@ impl View {
 
 /// Whether one of the trees is still there and `path` lies in it.
 fn covers(trees: &HashMap<PathBuf, Identity>, path: &Path) -> bool {
-    let is_there = |tree| trees.get(tree).is_some_and(|object| identity_of(tree) == Some(*object));
-    path.ancestors().any(is_there)
+    /// Fewer than that are compared in less time than the names above a path are looked up in.
+    const FEW: usize = 8;
+    let is_there = |tree: &Path, object: &Identity| identity_of(tree) == Some(*object);
+    if trees.len() < FEW {
+        let found =
+            trees.iter().any(|(tree, object)| path.starts_with(tree) && is_there(tree, object));
+        return found;
+    }
+    path.ancestors().any(|tree| trees.get(tree).is_some_and(|object| is_there(tree, object)))
 }

@@ -8,7 +8,7 @@
 use crate::kernel::object::Object;
 use crate::kernel::proc;
 use crate::kernel::target::Target;
-use rustix::fd::{AsFd, BorrowedFd};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::{self, Errno};
 
@@ -57,10 +57,22 @@ pub(crate) fn by_kernel(
     path: &[u8],
     follow: bool,
 ) -> io::Result<Object> {
+    hold_by_kernel(base, path, follow).and_then(Object::of)
+}
+
+/// The same without a look at what it is.
+///
+/// # Errors
+/// As [`by_kernel`].
+pub(super) fn hold_by_kernel(
+    base: Option<BorrowedFd<'_>>,
+    path: &[u8],
+    follow: bool,
+) -> io::Result<OwnedFd> {
     let nofollow = if follow { OFlags::empty() } else { OFlags::NOFOLLOW };
     let flags = OFlags::PATH | OFlags::CLOEXEC | nofollow;
     let base = base.unwrap_or(fs::CWD);
-    fs::openat2(base, path, flags, Mode::empty(), ResolveFlags::NO_MAGICLINKS).and_then(Object::of)
+    fs::openat2(base, path, flags, Mode::empty(), ResolveFlags::NO_MAGICLINKS)
 }
 
 /// Opens what `path` names for `target`, with O_PATH, from `base` or the root directory.

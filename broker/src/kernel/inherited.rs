@@ -3,9 +3,35 @@
 
 #![allow(unsafe_code)]
 
+use super::identity::{Identity, identity};
 use nix::libc;
 use rustix::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use rustix::fs::{self, FileType};
 use rustix::io::{self, Errno, FdFlags};
+
+/// What the command can hold that nothing in the sandbox has opened.
+#[derive(Debug)]
+pub(crate) struct Inherited {
+    streams: Vec<Identity>,
+    gets_more: bool,
+}
+
+impl Inherited {
+    /// The standard streams, which are the command's too; and whether it `gets_more` later, by a socket
+    /// (unix(7), SCM_RIGHTS), as it can by a stream that is one.
+    pub(crate) fn look(gets_more: bool) -> Self {
+        let (stdin, stdout, stderr) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
+        let found = [fs::fstat(stdin), fs::fstat(stdout), fs::fstat(stderr)];
+        let is_socket = |stat: &fs::Stat| FileType::from_raw_mode(stat.st_mode) == FileType::Socket;
+        let gets_more = gets_more || found.iter().flatten().any(is_socket);
+        Self { streams: found.iter().flatten().map(identity).collect(), gets_more }
+    }
+
+    /// Whether a descriptor of `object` may have come from outside.
+    pub(crate) fn may_hold(&self, object: Identity) -> bool {
+        self.gets_more || self.streams.contains(&object)
+    }
+}
 
 /// Takes over the descriptor `number`, which was left open for this program and nothing else of it.
 ///

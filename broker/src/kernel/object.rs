@@ -108,9 +108,7 @@ impl Object {
     /// # Errors
     /// Returns what readlink(2) returns.
     pub(crate) fn path(&self) -> io::Result<PathBuf> {
-        let (directory, number) = self.place()?;
-        let path = fs::readlinkat(directory, number, Vec::new())?;
-        Ok(PathBuf::from(OsString::from_vec(path.into_bytes())))
+        path_of(&self.descriptor)
     }
 
     /// Opens it with these flags and this mode.
@@ -147,8 +145,22 @@ impl Object {
 
     /// The same as an entry of a directory that is held: spares the way there.
     fn place(&self) -> io::Result<(BorrowedFd<'static>, String)> {
-        Ok((own_descriptors()?, self.descriptor.as_raw_fd().to_string()))
+        place(&self.descriptor)
     }
+}
+
+/// The path of what a descriptor refers to, as the kernel writes it.
+///
+/// # Errors
+/// Returns what readlink(2) returns.
+pub(crate) fn path_of(descriptor: &OwnedFd) -> io::Result<PathBuf> {
+    let (directory, number) = place(descriptor)?;
+    let path = fs::readlinkat(directory, number, Vec::new())?;
+    Ok(PathBuf::from(OsString::from_vec(path.into_bytes())))
+}
+
+fn place(descriptor: &OwnedFd) -> io::Result<(BorrowedFd<'static>, String)> {
+    Ok((own_descriptors()?, descriptor.as_raw_fd().to_string()))
 }
 
 impl AsFd for Object {

@@ -2,7 +2,9 @@
 //!
 //! A snapshot from outside, change times included, is the witness.
 
-use std::os::unix::fs::symlink;
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use tests::{Sandbox, Snapshot, User, for_each_user};
 
 /// A sandbox that may write `work`, with files to attack in `outside` and to try on in `work`.
@@ -509,4 +511,59 @@ fn locks_work_inside() {
     let sandbox = writable(User::Caller);
     sandbox.probe("file flock file").allowed("file-flock");
     sandbox.probe(format!("file flock {}", sandbox.name("outside/file"))).refused("file-flock");
+}
+
+/// Changes the mode of what is open as descriptor 0, and of a file of the command's own.
+const CHANGE_MODES: &str = "
+import os, sys
+own = os.open('own', os.O_WRONLY | os.O_CREAT)
+for name, descriptor in ('own', own), ('foreign', foreign):
+    try:
+        os.fchmod(descriptor, 0o777)
+        os.utime(descriptor)
+        print(name + '=OK', file=sys.stderr)
+    except PermissionError:
+        print(name + '=EACCES', file=sys.stderr)
+";
+
+#[test]
+fn metadata_of_an_inherited_file_is_not_judged_by_the_descriptor() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_write(".");
+        let log = sandbox.file("outside/log", "");
+        fs::set_permissions(&log, fs::Permissions::from_mode(0o640)).unwrap();
+        let script = format!("foreign = 1{CHANGE_MODES}");
+        let mut words = ["sh", "-c", "\"$@\" >>../outside/log", "sh"].map(OsString::from).to_vec();
+        words.extend(sandbox.command_line());
+        words.extend(["--", "python3", "-c", &script].map(OsString::from));
+        let outcome = sandbox.run_outside(words);
+        assert!(outcome.stderr.starts_with("own=OK\nforeign=EACCES\n"), "{outcome:#?}");
+        assert_eq!(fs::metadata(&log).unwrap().mode() & 0o777, 0o640);
+        assert_eq!(fs::metadata(sandbox.path("work/own")).unwrap().mode() & 0o777, 0o777);
+    });
+}
+
+#[test]
+fn metadata_of_a_file_that_came_through_a_socket_is_not_judged_by_the_descriptor() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_write(".").allow_unix_socket("../outside/socket");
+        let file = sandbox.file("outside/file", "");
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
+        let mut server = sandbox.spawn_outside([
+            "python3",
+            "-c",
+            "import socket, os\n\
+             s = socket.socket(socket.AF_UNIX); s.bind('../outside/socket'); s.listen()\n\
+             print('ready', flush=True)\n\
+             socket.send_fds(s.accept()[0], [b'x'], [os.open('../outside/file', os.O_RDWR)])",
+        ]);
+        server.expect("ready");
+        let script = format!(
+            "import socket\ns = socket.socket(socket.AF_UNIX); s.connect('../outside/socket')\n\
+             foreign = socket.recv_fds(s, 1, 1)[1][0]{CHANGE_MODES}"
+        );
+        let outcome = sandbox.run(["python3", "-c", &script]);
+        assert!(outcome.stderr.starts_with("own=OK\nforeign=EACCES\n"), "{outcome:#?}");
+        assert_eq!(fs::metadata(&file).unwrap().mode() & 0o777, 0o640);
+    });
 }
