@@ -401,9 +401,9 @@ impl Progress {
         self.next().filter_map(|(pattern, position)| pattern.component(position))
     }
 
-    /// The same of those in which no `**` follows.
+    /// The same of those without `**`.
     fn next_of_fixed_depth(&self) -> impl Iterator<Item = &Component> {
-        let fixed = |(pattern, position): &(&Pattern, usize)| pattern.has_fixed_depth(*position);
+        let fixed = |(pattern, _): &(&Pattern, usize)| pattern.has_fixed_depth();
         self.next().filter(fixed).filter_map(|(pattern, position)| pattern.component(position))
     }
 
@@ -803,5 +803,16 @@ mod tests {
             assert!(rules.access(std::hint::black_box(path)).write);
         }
         eprintln!("{:?} a verdict", begin.elapsed() / 100_000);
+    }
+
+    #[test]
+    fn what_rules_of_known_depth_single_out_is_told_apart() {
+        let rules = rules(&["/w"], &[], &["/w/.env", "/w/d/**/*.pem", "/w/*/key"], &[]);
+        let at = |path: &str| rules.cursor(Path::new(path)).unwrap().fixed_read_names();
+        assert_eq!(at("/"), Some(Names::Exactly(vec![b"w".to_vec()])));
+        assert_eq!(at("/w"), Some(Names::Any));
+        assert_eq!(at("/w/d"), Some(Names::Exactly(vec![b"key".to_vec()])));
+        assert_eq!(at("/w/d/e"), None);
+        assert_eq!(at("/x"), None);
     }
 }

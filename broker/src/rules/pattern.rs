@@ -317,9 +317,9 @@ impl Pattern {
         self.components.get(position)
     }
 
-    /// Whether no `**` follows from `position` on.
-    pub(crate) fn has_fixed_depth(&self, position: usize) -> bool {
-        !self.components[position..].contains(&Component::AnyDepth)
+    /// Whether it has no `**`, so that what it stands for is found without looking through a tree.
+    pub(crate) fn has_fixed_depth(&self) -> bool {
+        !self.components.contains(&Component::AnyDepth)
     }
 
     /// The positions at the root directory, before any name.
