@@ -43,6 +43,14 @@
 //! 3. **The broker** sees what the filter notifies: calls that Landlock does not know (metadata, socket
 //!    addresses), and calls on files that Landlock may refuse though the policy allows them.
 //!
+//! Landlock's rules are for inodes, and none can be added once the command runs: what is made later where it
+//! grants nothing is the broker's. So some empty directories are granted before they have a name, and one
+//! becomes what the command makes beside a denied path (`files/reserve.rs`): all beneath it is Landlock's.
+//! Reading and executing are one right to Landlock, and nobody else is asked about execve(2): so where
+//! something may not be read inside of what may be written, all of the tree can be read as far as Landlock
+//! goes, for the sake of programs that the command makes in it, and the broker judges reads; but where
+//! something denied could be executed, all else is granted entry by entry (`compile/executables.rs`).
+//!
 //! [`files::view::View`] knows of each path what the rules say and whether Landlock was told
 //! ([`files::view::Decider`]).
 //!
@@ -70,7 +78,8 @@
 //! | `Question` | the call only asks (access(2)), and gives no right by the answer |
 //! | `OutOfSight` | the broker cannot look as the target would; Landlock grants what it was told at launch |
 //!
-//! Wherever something is decided, Landlock decides, and it was told nothing that the rules do not allow. Not among them is an
+//! Wherever something is decided, Landlock decides, and it was told nothing that the rules do not allow, but for the
+//! directories of the reserve that still wait: closed to all but root, and empty when they get their place. Not among them is an
 //! error found on the way: what was missing may have been made since, for the broker alone to change. Then
 //! the error is the answer. There is one exception to "no more than the rules": where a path may not be read
 //! inside of what may be written, Landlock has to let the tree be read (`files/opens.rs` says why), and there

@@ -3,6 +3,7 @@
 
 use super::grants::GrantError;
 use super::ruleset;
+use crate::files::reserve::Reserve;
 use crate::files::view::View;
 use crate::kernel::identity::{Identity, hold, identity};
 use crate::kernel::mounts::Mount;
@@ -13,8 +14,10 @@ use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-/// Compiles `files` into the view and the ruleset, which `restrict_network` also takes TCP away.
+/// Compiles `files` into the view and the ruleset, which `restrict_network` also takes TCP away. The
+/// directories of `reserve` are granted with all that will be in them.
 ///
 /// # Errors
 /// Returns the [`GrantError`] that names the path.
@@ -22,9 +25,12 @@ pub(crate) fn compile(
     files: &Files,
     mounts: &[Mount],
     restrict_network: bool,
+    reserve: Option<(Reserve, Vec<OwnedFd>)>,
 ) -> Result<(View, OwnedFd), GrantError> {
     let rules = Rules::new(files);
-    let (mut grants, ruleset) = ruleset::compile(files, &rules, mounts, restrict_network)?;
+    let (reserve, empty) = reserve.unzip();
+    let empty = empty.unwrap_or_default();
+    let (mut grants, ruleset) = ruleset::compile(files, &rules, mounts, restrict_network, &empty)?;
     let mut held = Vec::new();
     let roots = roots(&files.allow_write, &grants.writable, &mut held)?;
     // What the command makes there Landlock lets nobody read.
@@ -33,7 +39,8 @@ pub(crate) fn compile(
         above.is_some_and(|above| grants.unlistable.contains_key(above))
     });
     let named = named_files(files, &rules, &mut held)?;
-    Ok((View { rules, grants, named, roots, _held: held }, ruleset))
+    let reserve = reserve.map(Arc::new);
+    Ok((View { rules, grants, named, roots, reserve, _held: held }, ruleset))
 }
 
 /// The allowed paths, and the objects that they are at launch, if they are there: what was granted there, or

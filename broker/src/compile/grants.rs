@@ -171,6 +171,13 @@ impl Builder {
         Ok(())
     }
 
+    /// Lets directories that are still to get their place be read and written with all beneath.
+    pub(super) fn grant_empty(&mut self, directories: &[OwnedFd]) -> Result<(), GrantError> {
+        let access = Kind::Read.access() | Kind::Write.access();
+        let add = |directory: &OwnedFd| self.add(directory.as_fd(), true, access, Path::new(""));
+        directories.iter().try_for_each(add)
+    }
+
     /// What was granted, and the ruleset that says so.
     pub(super) fn finish(self) -> (Grants, OwnedFd) {
         (self.grants, self.ruleset)

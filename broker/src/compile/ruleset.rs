@@ -12,7 +12,7 @@ use landlock::{
 use rustix::fd::OwnedFd;
 
 /// Compiles `rules`, those of `files`, into a ruleset for the command to enter; `restrict_network` also
-/// takes TCP away.
+/// takes TCP away. The `empty` directories are granted too.
 ///
 /// # Errors
 /// Returns the [`GrantError`] that names the path.
@@ -21,12 +21,14 @@ pub(crate) fn compile(
     rules: &Rules,
     mounts: &[Mount],
     restrict_network: bool,
+    empty: &[OwnedFd],
 ) -> Result<(Grants, OwnedFd), GrantError> {
     let ruleset = Option::<OwnedFd>::from(create(restrict_network).map_err(without)?);
     // There is one, or the crate would have said why not.
     let ruleset = ruleset.ok_or_else(|| GrantError::Kernel(Missing::find()))?;
     let mut builder = Builder::new(ruleset, mounts);
     builder.grant_trees(rules)?;
+    builder.grant_empty(empty)?;
     builder.grant_devices(files, rules)?;
     builder.grant_standard_streams()?;
     Ok(builder.finish())

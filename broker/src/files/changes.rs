@@ -44,7 +44,11 @@ pub(crate) fn judge_creation(
         return Ok(Judged::Landlock(relied));
     }
     Ok(Judged::Task(match creation {
-        Creation::Directory(mode) => Task::MakeDirectory(entry, mode),
+        Creation::Directory(mode) => {
+            let reserve = view.reserve.clone();
+            let reserve = reserve.filter(|_| view.settles(entry.directory(), entry.name()));
+            Task::MakeDirectory(entry, mode, reserve)
+        }
         Creation::Symlink(_) if leads_astray(view, &entry) => refuse_symlink(&entry),
         Creation::Symlink(_) => Task::MakeSymlink(entry, text),
         Creation::Node(mode, _) => Task::MakeNode(entry, kind, mode & !libc::S_IFMT),

@@ -181,11 +181,16 @@ pub(crate) fn masked(directory: &Object, asked: u32, umask: Mode) -> Mode {
     if !asked.intersects(umask) {
         return asked;
     }
-    let mut none = [0u8; 0];
-    match fs::getxattr(directory.link(), c"system.posix_acl_default", &mut none) {
-        Ok(_) => asked,
-        Err(_) => asked - umask,
+    match has_default_acl(&directory.link()) {
+        true => asked,
+        false => asked - umask,
     }
+}
+
+/// Whether the directory that `link` leads to has a default ACL (acl(5)).
+pub(super) fn has_default_acl(link: &str) -> bool {
+    let mut none = [0u8; 0];
+    fs::getxattr(link, c"system.posix_acl_default", &mut none).is_ok()
 }
 
 /// truncate(2) of an object that is held. What the target may not make as long as that, the broker does

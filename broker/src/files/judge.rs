@@ -204,7 +204,13 @@ impl Judge {
         if let Task::Refuse(_, Some(denial)) = &task {
             self.traps.report(denial.clone(), "file rules");
         }
-        task.perform(confirmed, umask)
+        let reserve = self.view.reserve.as_ref();
+        let moved = reserve.and_then(|reserve| Some((reserve, task.moves()?)));
+        let done = task.perform(confirmed, umask)?;
+        if let Some((reserve, (old, new))) = moved {
+            reserve.follow(&old, &new);
+        }
+        Ok(done)
     }
 
     /// Leaves a call to Landlock. Only a directory that Landlock does not let be listed, though the

@@ -15,6 +15,7 @@ mod open;
 mod opens;
 pub(crate) mod path;
 mod questions;
+pub(crate) mod reserve;
 pub(crate) mod shared;
 pub(crate) mod task;
 pub(crate) mod terminals;

@@ -3,6 +3,7 @@
 use super::entry::{self, Entry};
 use super::fifo;
 use super::open;
+use super::reserve::Reserve;
 use crate::call::how::OpenHow;
 use crate::kernel::object::Object;
 use crate::kernel::request::Confirmed;
@@ -11,7 +12,8 @@ use common::trap::FileOperation;
 use rustix::fd::OwnedFd;
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, RenameFlags};
 use rustix::io::{self, Errno};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// What the broker does in the place of a call, with all that it needs held.
 #[derive(Debug)]
@@ -20,7 +22,8 @@ pub(crate) enum Task {
     /// The same of a regular file with O_TRUNC, which is heeded only when the target has its descriptor.
     OpenThenTruncate(Object, OpenHow),
     CreateFile(Entry, OpenHow),
-    MakeDirectory(Entry, u32),
+    /// One of these takes its place, if it can.
+    MakeDirectory(Entry, u32, Option<Arc<Reserve>>),
     MakeNode(Entry, FileType, u32),
     MakeSymlink(Entry, Vec<u8>),
     Remove(Entry, AtFlags),
@@ -83,6 +86,14 @@ impl Task {
         }
     }
 
+    /// The path that something gets in place of another, if it does.
+    pub(crate) fn moves(&self) -> Option<(PathBuf, PathBuf)> {
+        match self {
+            Self::Rename(old, new, _) => Some((old.path(), new.path())),
+            _ => None,
+        }
+    }
+
     /// Does it for a target that waits.
     ///
     /// # Errors
@@ -106,8 +117,12 @@ impl Task {
             }
             Self::CreateFile(entry, how) => open::create(by, &entry, &how, umask)
                 .map(|file| opened(file, how, After::Created(entry))),
-            Self::MakeDirectory(entry, mode) => {
-                entry.make_directory(by, entry.mode(mode, umask)).map(nothing)
+            Self::MakeDirectory(entry, mode, reserve) => {
+                let mode = entry.mode(mode, umask);
+                match reserve.and_then(|reserve| reserve.make(by, &entry, mode)) {
+                    Some(()) => Ok(Done::Nothing),
+                    None => entry.make_directory(by, mode).map(nothing),
+                }
             }
             Self::MakeNode(entry, file_type, mode) => {
                 entry.make_node(by, file_type, entry.mode(mode, umask)).map(nothing)

@@ -5,6 +5,7 @@
 //! be changed, the broker changes for the command: entries of the directories on the way to a denied
 //! path, and what is made in them later.
 
+use super::reserve::Reserve;
 use crate::kernel::identity::{Identity, Origin, identity_of};
 use crate::kernel::object::Object;
 use crate::rules::memory;
@@ -15,6 +16,7 @@ use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// What the file rules mean for the objects of this run.
 #[derive(Debug)]
@@ -28,6 +30,8 @@ pub(crate) struct View {
     pub(crate) named: HashMap<Identity, Access>,
     /// The allowed paths, and the objects that they were at launch, if they were there.
     pub(crate) roots: Vec<(PathBuf, Option<Identity>)>,
+    /// Directories that Landlock was told of, to be put where the command makes some.
+    pub(crate) reserve: Option<Arc<Reserve>>,
     /// The objects of `roots` and `named`, held: the number of one that is removed would soon be
     /// another's. What is granted, or usable always, Landlock holds.
     pub(crate) _held: Vec<OwnedFd>,
@@ -131,7 +135,8 @@ impl View {
 
     /// Whether Landlock lets what is named `path` be written.
     pub(crate) fn is_granted(&self, path: &Path) -> bool {
-        covers(&self.grants.writable, path)
+        let is_from_reserve = |reserve: &Arc<Reserve>| reserve.covers(path);
+        covers(&self.grants.writable, path) || self.reserve.as_ref().is_some_and(is_from_reserve)
     }
 
     /// Whether a file is what others have put in the place of one that may be read, as editors do: the
@@ -184,6 +189,15 @@ impl View {
         may_change.then_some(cursor)
     }
 
+    /// Whether the command may read and write the entry and whatever is made beneath it later, so that
+    /// Landlock can judge all that.
+    pub(crate) fn settles(&self, directory: &Path, name: &OsStr) -> bool {
+        self.entry_cursor(directory, name).is_some_and(|cursor| {
+            let all = Access { read: true, write: true };
+            cursor.access().covers(all) && cursor.read_settled() && cursor.write_settled()
+        })
+    }
+
     /// Whether `path` is an allowed path that was missing at launch.
     pub(crate) fn is_missing_root(&self, path: &Path) -> bool {
         self.roots.iter().any(|(root, at_launch)| at_launch.is_none() && *root == path)
@@ -197,7 +211,7 @@ impl View {
 }
 
 /// Whether one of the trees is still there and `path` lies in it.
-fn covers(trees: &HashMap<PathBuf, Identity>, path: &Path) -> bool {
+pub(super) fn covers(trees: &HashMap<PathBuf, Identity>, path: &Path) -> bool {
     /// Fewer than that are compared in less time than the names above a path are looked up in.
     const FEW: usize = 8;
     let is_there = |tree: &Path, object: &Identity| identity_of(tree) == Some(*object);

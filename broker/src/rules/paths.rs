@@ -51,6 +51,16 @@ pub(crate) struct Access {
 }
 
 impl Files {
+    /// An allowed path with one in it that a rule of known depth denies, unless `**` can deny one anywhere
+    /// in it: directories in it could be granted as a whole, but it cannot.
+    pub(crate) fn carved_root(&self) -> Option<&Path> {
+        let denied = || self.deny_write.iter().chain(&self.deny_read);
+        let is_carved = |root: &&PathBuf| denied().any(|pattern| pattern.leads_into(root));
+        let root = self.allow_write.iter().find(is_carved)?;
+        let is_open = !Rules::new(self).cursor(root)?.any_depth();
+        is_open.then_some(root)
+    }
+
     /// Denies writing `path`, an absolute canonical one, and all beneath, whatever allows it.
     pub(crate) fn deny_write_path(&mut self, path: &Path) {
         push_new(&mut self.deny_write, Pattern::literal(path));
@@ -814,5 +824,23 @@ mod tests {
         assert_eq!(at("/w/d"), Some(Names::Exactly(vec![b"key".to_vec()])));
         assert_eq!(at("/w/d/e"), None);
         assert_eq!(at("/x"), None);
+    }
+
+    #[test]
+    fn a_root_is_carved_by_what_is_denied_in_it_at_a_known_depth() {
+        let carved = |write: &[&str], deny: &[&str]| {
+            let files = Files {
+                allow_write: write.iter().map(PathBuf::from).collect(),
+                deny_write: deny.iter().map(|text| pattern(text)).collect(),
+                ..Files::default()
+            };
+            files.carved_root().map(Path::to_owned)
+        };
+        assert_eq!(carved(&["/a", "/w"], &["/w/.env"]), Some("/w".into()));
+        assert_eq!(carved(&["/w"], &["/w/*/key"]), Some("/w".into()));
+        assert_eq!(carved(&["/w"], &["/w/.env", "/w/d/**/x"]), Some("/w".into()));
+        assert_eq!(carved(&["/w"], &["/w/.env", "/w/**/x"]), None);
+        assert_eq!(carved(&["/w"], &["/w", "/v/.env", "/w/d/**/x"]), None);
+        assert_eq!(carved(&["/w"], &[]), None);
     }
 }

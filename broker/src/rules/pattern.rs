@@ -322,6 +322,14 @@ impl Pattern {
         !self.components.contains(&Component::AnyDepth)
     }
 
+    /// Whether it stands for something beneath the absolute path `root`, at a known depth.
+    pub(crate) fn leads_into(&self, root: &Path) -> bool {
+        let names = Pattern::literal(root).components;
+        self.components.len() > names.len()
+            && self.components.starts_with(&names)
+            && self.has_fixed_depth()
+    }
+
     /// The positions at the root directory, before any name.
     pub(crate) fn start(&self, mut reach: impl FnMut(usize)) {
         self.reach_through_any_depth(0, &mut reach);

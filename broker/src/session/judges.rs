@@ -5,11 +5,13 @@ use crate::answer::answers::Judges;
 use crate::cli::Reports;
 use crate::compile::files;
 use crate::domains::proxy::Proxy;
+use crate::files::reserve::Reserve;
 use crate::files::shared::Shared;
 use crate::kernel::mounts::Mount;
 use crate::policy::resolve::{Network, Policy};
 use crate::report::failure::Failure;
 use crate::rules::address::{AddressRules, UnixRules};
+use rustix::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -23,9 +25,10 @@ pub(super) fn compile(
     unix: UnixRules,
     proxy: Option<Proxy>,
     memory: Option<&Scratch>,
+    reserve: Option<(Reserve, Vec<OwnedFd>)>,
 ) -> Result<Judges, Failure> {
     let Policy { files: rules, network, .. } = policy;
-    let (view, ruleset) = files::compile(rules, mounts, !network.allow_network)?;
+    let (view, ruleset) = files::compile(rules, mounts, !network.allow_network, reserve)?;
     let addresses = addresses(network, unix, proxy.as_ref());
     // Where the policy denies to write there, nothing of it is the command's own.
     let memory = memory.map(Scratch::path).filter(|path| view.rules.access(path).write);
@@ -61,8 +64,8 @@ pub(super) fn notes(judges: &Judges, reports: Reports) -> Vec<String> {
     let mut notes: Vec<String> = sorted(judges.view.grants.unlistable.keys())
         .map(|path| match judges.view.is_writable(path) {
             true => format!(
-                "what is new in {0} can be read, but not executed: something in it that must not be \
-                 read is executable",
+                "what is new in {0} can be read, but may not be executed: something in it that must \
+                 not be read is executable",
                 path.display()
             ),
             false => format!(

@@ -50,18 +50,20 @@ pub(crate) fn run(
     let Loaded { policy, mut remarks, caller, unix } = loaded;
     let written = (policy.files.deny_write.len(), policy.files.deny_read.len());
     let policy = protect(policy, &surroundings.mounts, &mut remarks, &caller)?;
-    let judges = compile(&policy, &surroundings.mounts, unix, proxy, memory.as_ref())?;
+    let (waiting, reserve) = Scratch::for_directories(&policy.files, &caller).unzip();
+    let judges = compile(&policy, &surroundings.mounts, unix, proxy, memory.as_ref(), reserve)?;
     let judges = Arc::new(judges);
     if !is_final {
         filter.quieter(reports, &judges.view);
         filter.send(&child)?;
     }
     launch::send_plan(&mut child, tool, &policy.variables, &judges, scratch.as_ref())?;
-    let scratches: Vec<_> = [&scratch, &memory].into_iter().flatten().collect();
+    let scratches: Vec<_> = [&scratch, &memory, &waiting].into_iter().flatten().collect();
     let status = run::until_end(child, tool, family, &judges, &traps, &scratches);
     // Also of a command that could not be served to its end: before its directory is removed.
     let nothing_left = family.end();
     judges.objects.remove();
+    judges.view.reserve.iter().for_each(|reserve| reserve.clear());
     let status = status?;
     traps.print(status != 0, |denials| suggest(denials, &caller, &policy, written));
     nothing_left.then_some(status).ok_or_else(Failure::left_behind)
@@ -78,7 +80,7 @@ pub(crate) fn check(invocation: &cli::Invocation, child: &Child) -> Result<Strin
     let Loaded { policy, mut remarks, caller, unix } = loaded;
     setup::check(&policy.network)?.iter().for_each(|text| remarks.warn(text));
     let policy = protect(policy, &surroundings.mounts, &mut remarks, &caller)?;
-    let judges = compile(&policy, &surroundings.mounts, unix, None, None)?;
+    let judges = compile(&policy, &surroundings.mounts, unix, None, None, None)?;
     notes(&judges, invocation.reports).iter().for_each(|text| remarks.note(text));
     let lines = remarks.lines().iter().map(String::as_str);
     Ok(lines.chain(["the policy can be enforced\n"]).collect::<Vec<_>>().join("\n"))
@@ -103,7 +105,7 @@ pub(crate) fn explain(
     let proxy = Proxy::wanted(&policy.network)?;
     let private_temporary = Scratch::is_called_for(&policy);
     let policy = protect(policy, &surroundings.mounts, &mut remarks, &caller)?;
-    let judges = compile(&policy, &surroundings.mounts, unix, proxy, None)?;
+    let judges = compile(&policy, &surroundings.mounts, unix, proxy, None, None)?;
     notes(&judges, invocation.reports).iter().for_each(|text| remarks.note(text));
     let environment = launch::environment(&policy.variables, judges.proxy.as_deref(), None);
     let found = match (invocation.policies.sources.is_empty(), caller.variable("LANDSTRIP_POLICY"))

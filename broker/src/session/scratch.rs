@@ -4,15 +4,17 @@
 //! is gone, and by that a later run knows what to remove.
 
 use super::removal;
+use crate::files::reserve::Reserve;
 use crate::kernel::identity::{Identity, identity_of};
+use crate::policy::callers::Caller;
 use crate::policy::resolve::Policy;
 use crate::report::denials::Traps;
 use crate::report::errno::strerror;
 use crate::report::failure::Failure;
 use crate::rules::memory;
-use crate::rules::paths::covers;
+use crate::rules::paths::{Files, covers};
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{self, AtFlags, Dir, FileType, FlockOperation, Mode, OFlags};
+use rustix::fs::{self, AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, StatxFlags};
 use rustix::io::{self, Errno};
 use std::path::{Path, PathBuf};
 
@@ -92,6 +94,32 @@ impl Scratch {
         Some(scratch)
     }
 
+    /// Makes one for directories that are granted before they have their place, and fills it, where `files`
+    /// deny something inside of what they allow: on the same mount, and not where the command may write.
+    /// Where there can be none, the command's directories are made as they are asked for.
+    pub(super) fn for_directories(
+        files: &Files,
+        caller: &Caller,
+    ) -> Option<(Self, (Reserve, Vec<OwnedFd>))> {
+        let mount = mount_of(files.carved_root()?)?;
+        let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+        let cache = cache.filter(|path| path.is_absolute());
+        let cache = cache.or_else(|| caller.home.as_ref().map(|home| home.join(".cache")));
+        let cache = cache.map(|path| path.join("landstrip")).inspect(|path| {
+            // When it is first needed.
+            let _ = fs::mkdir(path, Mode::RWXU);
+        });
+        let is_apart =
+            |path: &PathBuf| !files.allow_write.iter().any(|root| path.starts_with(root));
+        [cache, Some(std::env::temp_dir())].into_iter().flatten().find_map(|place| {
+            let place = std::fs::canonicalize(place).ok().filter(is_apart)?;
+            let scratch =
+                (mount_of(&place)? == mount).then(|| Self::create(&place).ok()).flatten()?;
+            let directory = scratch.held.directory.try_clone().ok()?;
+            Some((scratch, Reserve::fill(directory).ok()?))
+        })
+    }
+
     /// Makes the directory in `parent`, for this user alone.
     ///
     /// # Errors
@@ -125,6 +153,13 @@ impl Scratch {
             remove_stale(parent);
         }
     }
+}
+
+/// The mount that `path` is on.
+fn mount_of(path: &Path) -> Option<u64> {
+    let found = fs::statx(fs::CWD, path, AtFlags::empty(), StatxFlags::MNT_ID).ok()?;
+    let is_known = StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::MNT_ID);
+    is_known.then_some(found.stx_mnt_id)
 }
 
 /// Whether `policy` leaves the command without a temporary directory where the caller has `parent`.

@@ -114,7 +114,7 @@ fn beside_a_denied_executable_all_but_executing_what_is_new_works() {
         let sandbox = deny(world(user), "");
         sandbox
             .sh("set -e; ls -A; ls -A held; echo new > new; cat new; mkdir -p d/e; echo x > d/e/f; cat d/e/f; \
-                ls -R d; mv d free/d; mv free/d d; rm -r d; cp /bin/true twin/new; twin/new; mv new held/new; \
+                cp /bin/true d/t; d/t; ls -R d; mv d free/d; mv free/d d; rm -r d; cp /bin/true twin/new; twin/new; mv new held/new; \
                 cat held/new; rm held/new; sh -c 'echo echo ran > s; sh s'")
             .succeeds();
     });

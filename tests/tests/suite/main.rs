@@ -40,6 +40,7 @@ mod proxy;
 mod races;
 mod reports;
 mod requests;
+mod reserve;
 mod schema;
 mod shared_memory;
 mod signals;

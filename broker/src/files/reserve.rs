@@ -1,0 +1,224 @@
+//! Directories that Landlock was told of before they have their name.
+//!
+//! Rules cannot be added later, and hold for an inode wherever it is moved: so a directory that the command
+//! makes beside a denied path, where Landlock grants nothing, would be the broker's with all beneath for as
+//! long as it lives. Some empty ones are made before the command starts, each with a rule, and one of them is
+//! moved to where the command makes one. All beneath it is Landlock's then.
+//!
+//! It is done only where nobody could tell the directory from one that mkdir(2) makes, but by the event that
+//! inotify(7) tells; else, and when all are used, the directory is made in the ordinary way. None is used
+//! twice: somebody could hold one that was removed. They belong to one run, whose domain alone has rules for
+//! them. Sources: mkdir(2), rename(2), acl(5), statx(2).
+
+use super::entry::{Entry, has_default_acl};
+use super::view::covers;
+use crate::kernel::identity::{Identity, identity};
+use crate::kernel::object::own_link;
+use crate::kernel::request::Confirmed;
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{
+    self, AtFlags, Mode, OFlags, RawDir, RenameFlags, StatxAttributes, StatxFlags, Timespec,
+    Timestamps, UTIME_NOW,
+};
+use rustix::io::{self, Errno};
+use rustix::process::{getegid, geteuid};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError, RwLock};
+
+/// How many are made: each costs the launch some microseconds, and most commands make few directories
+/// beside a denied path.
+const COUNT: usize = 8;
+
+/// Longest label that is compared.
+const LABEL_MAX: usize = 256;
+
+/// What mkdir(2) takes of a mode.
+const MODE_MASK: u32 = 0o1777;
+
+/// The directories of one run.
+#[derive(Debug)]
+pub(crate) struct Reserve {
+    /// Where they wait, held.
+    place: OwnedFd,
+    user: u32,
+    kin: Kin,
+    waiting: Mutex<Vec<Waiting>>,
+    /// Where they were put; which one it was shows whether it still is there.
+    placed: RwLock<HashMap<PathBuf, Identity>>,
+}
+
+/// One that waits: its name is its number. Closed to all but root, so that nobody puts anything in it.
+#[derive(Debug)]
+struct Waiting {
+    number: usize,
+    identity: Identity,
+}
+
+/// What a directory has of the one that it is made in, or of who makes it.
+#[derive(Debug, PartialEq, Eq)]
+struct Kin {
+    mount: u64,
+    group: u32,
+    attributes: StatxAttributes,
+    /// What a security module made of it.
+    label: Option<Vec<u8>>,
+}
+
+impl Reserve {
+    /// Makes the directories in `place`, an empty one that is this user's alone; also returns them, to be
+    /// granted.
+    ///
+    /// # Errors
+    /// Returns what mkdir(2) and open(2) return; [`Errno::OPNOTSUPP`] if what is made in `place` is not as
+    /// elsewhere.
+    pub(crate) fn fill(place: OwnedFd) -> io::Result<(Self, Vec<OwnedFd>)> {
+        let mut directories = Vec::with_capacity(COUNT);
+        let mut waiting = Vec::with_capacity(COUNT);
+        for number in 0..COUNT {
+            fs::mkdirat(&place, number.to_string(), Mode::empty())?;
+            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let directory = fs::openat(&place, number.to_string(), flags, Mode::empty())?;
+            waiting.push(Waiting { number, identity: identity(&fs::fstat(&directory)?) });
+            directories.push(directory);
+        }
+        let first = directories.first().ok_or(Errno::OPNOTSUPP)?;
+        let user = geteuid().as_raw();
+        let (kin, mode) = Kin::of(first, &own_link(first))?;
+        // Not even the bits that a parent gives.
+        if !mode.is_empty() || has_default_acl(&own_link(&place)) || kin.group != getegid().as_raw()
+        {
+            return Err(Errno::OPNOTSUPP);
+        }
+        let waiting = Mutex::new(waiting);
+        Ok((Self { place, user, kin, waiting, placed: RwLock::default() }, directories))
+    }
+
+    /// Removes those that still wait.
+    pub(crate) fn clear(&self) {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        for Waiting { number, .. } in waiting.drain(..) {
+            // What is left is removed with the place.
+            let _ = fs::unlinkat(&self.place, number.to_string(), AtFlags::REMOVEDIR);
+        }
+    }
+
+    /// Puts one where mkdir(2) would make a directory with this mode, which the umask has been taken from.
+    /// None if it has to be made; mkdir(2) then says what is wrong, if anything is.
+    pub(super) fn make(&self, _: Confirmed<'_>, entry: &Entry, mode: Mode) -> Option<()> {
+        if !self.is_kin_of(entry).ok()? {
+            return None;
+        }
+        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).pop()?;
+        let identity = waiting.identity;
+        let name = waiting.number.to_string();
+        let put = || {
+            let mode = Mode::from_raw_mode(mode.as_raw_mode() & MODE_MASK);
+            let directory = self.open(&waiting)?;
+            // Who moves a directory must be able to write to it.
+            fs::fchmod(&directory, mode | Mode::WUSR)?;
+            let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
+            fs::futimens(&directory, &Timestamps { last_access: now, last_modification: now })?;
+            let flags = RenameFlags::NOREPLACE;
+            fs::renameat_with(&self.place, &name, entry.parent(), entry.name(), flags)?;
+            match mode.contains(Mode::WUSR) {
+                true => Ok(()),
+                false => fs::fchmod(&directory, mode),
+            }
+        };
+        match put() {
+            Ok(()) => {
+                let mut placed = self.placed.write().unwrap_or_else(PoisonError::into_inner);
+                placed.insert(entry.path(), identity);
+                Some(())
+            }
+            // What somebody found and filled, root alone could, is used no more.
+            Err(Errno::NOTEMPTY | Errno::STALE) => None,
+            Err(_) => {
+                self.waiting.lock().unwrap_or_else(PoisonError::into_inner).push(waiting);
+                None
+            }
+        }
+    }
+
+    /// Opens one that waits, and makes sure that it is the one, and empty.
+    fn open(&self, waiting: &Waiting) -> io::Result<OwnedFd> {
+        let name = waiting.number.to_string();
+        fs::chmodat(&self.place, &name, Mode::RWXU, AtFlags::empty())?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let directory = fs::openat(&self.place, &name, flags, Mode::empty())?;
+        if identity(&fs::fstat(&directory)?) != waiting.identity {
+            return Err(Errno::STALE);
+        }
+        let mut buffer = Vec::with_capacity(256);
+        let mut entries = RawDir::new(&directory, buffer.spare_capacity_mut());
+        while let Some(entry) = entries.next() {
+            if ![c".", c".."].contains(&entry?.file_name()) {
+                return Err(Errno::NOTEMPTY);
+            }
+        }
+        Ok(directory)
+    }
+
+    /// Whether what is made at `entry` would be as one of these: by the same user, on the same mount, with
+    /// nothing that it gets from the directory that it is made in. Where something is, there is nothing to
+    /// make.
+    fn is_kin_of(&self, entry: &Entry) -> io::Result<bool> {
+        let parent = entry.parent();
+        match fs::statat(parent, entry.name(), AtFlags::SYMLINK_NOFOLLOW) {
+            Err(Errno::NOENT) => {}
+            _ => return Ok(false),
+        }
+        let (kin, mode) = Kin::of(parent, &parent.link())?;
+        Ok(kin == self.kin
+            && !mode.contains(Mode::SGID)
+            && [geteuid().as_raw(), getegid().as_raw()] == [self.user, self.kin.group]
+            && !has_default_acl(&parent.link()))
+    }
+
+    /// Notes that the broker has moved what was at `old`.
+    pub(super) fn follow(&self, old: &Path, new: &Path) {
+        let mut placed = self.placed.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(identity) = placed.remove(old) {
+            placed.insert(new.to_owned(), identity);
+        }
+    }
+
+    /// Whether `path` is one of those that were put in place, or lies in one. The number of one that was
+    /// removed is not another's: Landlock holds it.
+    pub(super) fn covers(&self, path: &Path) -> bool {
+        let placed = self.placed.read().unwrap_or_else(PoisonError::into_inner);
+        !placed.is_empty() && covers(&placed, path)
+    }
+}
+
+impl Kin {
+    /// Of a directory that `link` leads to, with its mode.
+    fn of(directory: impl AsFd, link: &str) -> io::Result<(Self, Mode)> {
+        let wanted = StatxFlags::MODE | StatxFlags::GID | StatxFlags::MNT_ID;
+        let found = fs::statx(directory, c"", AtFlags::EMPTY_PATH, wanted)?;
+        if !StatxFlags::from_bits_retain(found.stx_mask).contains(wanted) {
+            return Err(Errno::OPNOTSUPP);
+        }
+        let kin = Self {
+            mount: found.stx_mnt_id,
+            group: found.stx_gid,
+            attributes: found.stx_attributes - StatxAttributes::MOUNT_ROOT,
+            label: label(link)?,
+        };
+        Ok((kin, Mode::from_raw_mode(found.stx_mode.into())))
+    }
+}
+
+/// What a security module says of an object, if there is one (selinux(8)).
+fn label(link: &str) -> io::Result<Option<Vec<u8>>> {
+    let mut value = vec![0; LABEL_MAX];
+    match fs::getxattr(link, c"security.selinux", &mut value[..]) {
+        Ok(size) => {
+            value.truncate(size);
+            Ok(Some(value))
+        }
+        Err(Errno::NODATA | Errno::OPNOTSUPP) => Ok(None),
+        Err(errno) => Err(errno),
+    }
+}
