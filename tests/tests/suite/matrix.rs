@@ -223,3 +223,15 @@ fn no_pair_of_rights_gives_what_no_rule_gives() {
         }
     });
 }
+
+#[test]
+fn every_pair_is_told() {
+    let told = include_str!("../../../SECURITY.md");
+    for cell in MATRIX {
+        assert!(
+            told.contains(&format!("\n- {}\n", cell.pair)),
+            "{} is missing in SECURITY.md",
+            cell.pair
+        );
+    }
+}

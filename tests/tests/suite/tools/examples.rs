@@ -1,14 +1,14 @@
-//! The policies in `tests/examples`: a project of each kind is built and tested under the one for it, and
-//! keys and hooks stay what they were.
+//! The policies in `tests/examples`, and the preset for agents: a project of each kind is built and tested under
+//! the one for it and under the preset, and keys and hooks stay what they were.
 
 use serde_json::Value;
 use std::time::Duration;
 use tests::{Outcome, Sandbox, User, for_each_user, skipped};
 
-/// A work tree with a repository under git, and a home with a key, where `example` is the policy.
+/// A work tree with a repository under git, and a home with a key, where `example` is the policy, or a preset.
 fn project(user: User, example: &str) -> Sandbox {
     let path = format!("{}/examples/{example}.yaml", env!("CARGO_MANIFEST_DIR"));
-    let text = std::fs::read_to_string(path).unwrap();
+    let text = std::fs::read_to_string(path).unwrap_or_else(|_| format!("extends: {example}\n"));
     // Beside the temporary directory that landstrip makes, not in it.
     let sandbox = Sandbox::beneath("/var/tmp", user).timeout(Duration::from_secs(300));
     sandbox.dir("home/.ssh");
@@ -47,6 +47,12 @@ fn builds(sandbox: &Sandbox, script: &str) -> Outcome {
     outcome
 }
 
+/// Runs `body` under an example as each user, and under the preset for agents as one without rights.
+fn for_each_policy(example: &str, body: impl Fn(User, &str)) {
+    for_each_user(|user| body(user, example));
+    body(Sandbox::unprivileged().user(), "agent");
+}
+
 /// Whether a tool is here, for this user.
 fn has(sandbox: &Sandbox, check: &str) -> bool {
     let has = sandbox.sh_outside(check).status == Some(0);
@@ -62,23 +68,25 @@ fn a_rust_project() {
     let home = std::env::var("HOME").unwrap_or_default();
     let get = |name: &str, dir: &str| std::env::var(name).unwrap_or(format!("{home}/{dir}"));
     let path = format!("{}/bin:/usr/local/bin:/usr/bin:/bin", get("CARGO_HOME", ".cargo"));
-    let sandbox = project(User::Caller, "rust").env("PATH", path);
-    let sandbox = sandbox.env("RUSTUP_HOME", get("RUSTUP_HOME", ".rustup"));
-    let outcome = builds(
-        &sandbox,
-        r#"mkdir src; printf '[package]\nname = "made"\nedition = "2024"\n[workspace]\n' > Cargo.toml
+    for policy in ["rust", "agent"] {
+        let sandbox = project(User::Caller, policy).env("PATH", &path);
+        let sandbox = sandbox.env("RUSTUP_HOME", get("RUSTUP_HOME", ".rustup"));
+        let outcome = builds(
+            &sandbox,
+            r#"mkdir src; printf '[package]\nname = "made"\nedition = "2024"\n[workspace]\n' > Cargo.toml
         printf 'fn main() { println!("built"); }\n#[test] fn t() {
             let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
             std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap(); }\n' > src/main.rs
         echo target > .gitignore; cargo fmt; cargo run -q; cargo test -q | grep -c passed; cargo doc -q"#,
-    );
-    assert_eq!(outcome.stdout, "built\n1\n");
+        );
+        assert_eq!(outcome.stdout, "built\n1\n");
+    }
 }
 
 #[test]
 fn a_node_project() {
-    for_each_user(|user| {
-        let sandbox = project(user, "node").env("npm_config_update_notifier", "false");
+    for_each_policy("node", |user, policy| {
+        let sandbox = project(user, policy).env("npm_config_update_notifier", "false");
         let outcome = builds(
             &sandbox,
             r#"mkdir dep; printf '{"name":"dep","version":"1.0.0","bin":"cli.js"}' > dep/package.json
@@ -96,8 +104,8 @@ fn a_node_project() {
 
 #[test]
 fn a_python_project() {
-    for_each_user(|user| {
-        let sandbox = project(user, "python").env("PIP_DISABLE_PIP_VERSION_CHECK", "1");
+    for_each_policy("python", |user, policy| {
+        let sandbox = project(user, policy).env("PIP_DISABLE_PIP_VERSION_CHECK", "1");
         let outcome = builds(
             &sandbox,
             r#"echo env > .gitignore; /usr/bin/python3 -m venv env; env/bin/pip list 2>/dev/null | grep -c '^pip '
@@ -113,8 +121,8 @@ fn a_python_project() {
 
 #[test]
 fn a_jvm_project() {
-    for_each_user(|user| {
-        let sandbox = project(user, "jvm");
+    for_each_policy("jvm", |user, policy| {
+        let sandbox = project(user, policy);
         if !has(&sandbox, "command -v javac") {
             return;
         }
@@ -132,8 +140,8 @@ fn a_jvm_project() {
 
 #[test]
 fn a_go_project() {
-    for_each_user(|user| {
-        let sandbox = project(user, "go").env("GOTOOLCHAIN", "local").env("GOFLAGS", "-mod=mod");
+    for_each_policy("go", |user, policy| {
+        let sandbox = project(user, policy).env("GOTOOLCHAIN", "local").env("GOFLAGS", "-mod=mod");
         if !has(&sandbox, "command -v go") {
             return;
         }
