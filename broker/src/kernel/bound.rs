@@ -2,7 +2,9 @@
 //!
 //! A file can be renamed; what it was bound as, the kernel keeps.
 
-use rustix::io;
+use super::identity::Identity;
+use rustix::fd::OwnedFd;
+use rustix::io::{self, Errno};
 use rustix::net::netlink::SOCK_DIAG;
 use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 
@@ -17,6 +19,7 @@ pub(crate) struct Bound {
 
 /// linux/sock_diag.h, linux/unix_diag.h, linux/netlink.h.
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
+const NLM_F_REQUEST: u16 = 1;
 const NLM_F_REQUEST_DUMP: u16 = 0x301;
 const NLMSG_ERROR: u16 = 2;
 const NLMSG_DONE: u16 = 3;
@@ -33,27 +36,21 @@ const ATTRIBUTE: usize = 4;
 /// # Errors
 /// Returns what the kernel says.
 pub(crate) fn to_inode(inode: u64) -> io::Result<Vec<Bound>> {
-    let socket = net::socket_with(
-        AddressFamily::NETLINK,
-        SocketType::DGRAM,
-        SocketFlags::CLOEXEC,
-        Some(SOCK_DIAG),
-    )?;
-    net::send(&socket, &request(), SendFlags::empty())?;
+    let socket = ask(&request(NLM_F_REQUEST_DUMP, 0))?;
     let mut bound = Vec::new();
     let mut buffer = vec![0; 32 * 1024];
     loop {
         let (length, _) = net::recv(&socket, &mut buffer[..], RecvFlags::empty())?;
         let mut rest = &buffer[..length];
         if rest.is_empty() {
-            return Err(io::Errno::IO);
+            return Err(Errno::IO);
         }
         while let Some((kind, message, after)) =
             split(rest, HEADER, |head| (u32_at(head, 0) as usize, u16_at(head, 4)))
         {
             match kind {
                 NLMSG_DONE => return Ok(bound),
-                NLMSG_ERROR => return Err(io::Errno::IO),
+                NLMSG_ERROR => return Err(Errno::IO),
                 _ => bound.extend(read(message, inode)),
             }
             rest = after;
@@ -61,17 +58,50 @@ pub(crate) fn to_inode(inode: u64) -> io::Result<Vec<Bound>> {
     }
 }
 
+/// The inode number of the file that the socket with this number is bound to, as far as the kernel gives it.
+///
+/// # Errors
+/// Returns [`Errno::NOENT`] if there is no such socket here, or it is bound to none, and what the kernel says.
+pub(crate) fn file_of(socket: u64) -> io::Result<u32> {
+    let number = u32::try_from(socket).map_err(|_| Errno::NOENT)?;
+    let socket = ask(&request(NLM_F_REQUEST, number))?;
+    let mut buffer = [0; 1024];
+    let (length, _) = net::recv(&socket, &mut buffer[..], RecvFlags::DONTWAIT)?;
+    let message =
+        split(&buffer[..length], HEADER, |head| (u32_at(head, 0) as usize, u16_at(head, 4)));
+    match message {
+        Some((SOCK_DIAG_BY_FAMILY, message, _)) => file(message).ok_or(Errno::NOENT),
+        _ => Err(Errno::NOENT),
+    }
+}
+
+/// Whether the kernel gives `number` for a file: the low half of its inode's number.
+pub(crate) fn is_number((_, inode): Identity, number: u32) -> bool {
+    inode & 0xffff_ffff == u64::from(number)
+}
+
+fn ask(request: &[u8]) -> io::Result<OwnedFd> {
+    let socket = net::socket_with(
+        AddressFamily::NETLINK,
+        SocketType::DGRAM,
+        SocketFlags::CLOEXEC,
+        Some(SOCK_DIAG),
+    )?;
+    net::send(&socket, request, SendFlags::empty())?;
+    Ok(socket)
+}
+
 /// struct nlmsghdr { length u32, type u16, flags u16, sequence u32, port u32 }
 /// `struct unix_diag_req { family u8, protocol u8, pad u16, states u32, inode u32, show u32, cookie u32[2] }`
-fn request() -> Vec<u8> {
+fn request(flags: u16, socket: u32) -> Vec<u8> {
     let mut request = Vec::with_capacity(40);
     request.extend(40u32.to_ne_bytes());
     request.extend(SOCK_DIAG_BY_FAMILY.to_ne_bytes());
-    request.extend(NLM_F_REQUEST_DUMP.to_ne_bytes());
+    request.extend(flags.to_ne_bytes());
     request.extend([0; 8]);
     request.extend([1, 0, 0, 0]);
     request.extend(u32::MAX.to_ne_bytes());
-    request.extend(0u32.to_ne_bytes());
+    request.extend(socket.to_ne_bytes());
     request.extend(UDIAG_SHOW_NAME_VFS.to_ne_bytes());
     request.extend([0xff; 8]);
     request
@@ -81,22 +111,29 @@ fn request() -> Vec<u8> {
 /// { length u16, type u16 }, padded to four bytes.
 fn read(message: &[u8], inode: u64) -> Option<Bound> {
     let number = u64::from(u32_at(message.get(..HEADER)?, 4));
-    let (mut name, mut is_bound) = (Vec::new(), false);
-    let mut rest = &message[HEADER..];
-    while let Some((kind, value, after)) =
-        split(rest, ATTRIBUTE, |head| (usize::from(u16_at(head, 0)), u16_at(head, 2)))
-    {
-        match kind {
-            UNIX_DIAG_NAME => name = value.split(|&byte| byte == 0).next()?.to_vec(),
-            // The kernel gives the low half of an inode's number.
-            UNIX_DIAG_VFS => {
-                is_bound = u64::from(u32_at(value.get(..4)?, 0)) == inode & 0xffff_ffff
-            }
-            _ => {}
+    if u64::from(file(message)?) != inode & 0xffff_ffff {
+        return None;
+    }
+    let name = attribute(message, UNIX_DIAG_NAME).unwrap_or_default();
+    let name = name.split(|&byte| byte == 0).next()?.to_vec();
+    Some(Bound { number, name })
+}
+
+/// The number of the file that a socket is bound to: the low half of an inode's.
+fn file(message: &[u8]) -> Option<u32> {
+    Some(u32_at(attribute(message, UNIX_DIAG_VFS)?.get(..4)?, 0))
+}
+
+fn attribute(message: &[u8], wanted: u16) -> Option<&[u8]> {
+    let mut rest = message.get(HEADER..)?;
+    loop {
+        let (kind, value, after) =
+            split(rest, ATTRIBUTE, |head| (usize::from(u16_at(head, 0)), u16_at(head, 2)))?;
+        if kind == wanted {
+            return Some(value);
         }
         rest = after;
     }
-    is_bound.then_some(Bound { number, name })
 }
 
 /// Splits off what begins with a header, which says its whole length and its kind: the kind, what is after
@@ -124,6 +161,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::policy::test_directory::TestDirectory;
+    use std::os::fd::AsRawFd;
     use std::os::unix::ffi::OsStrExt;
     use std::os::unix::fs::MetadataExt;
     use std::os::unix::net::{UnixDatagram, UnixListener};
@@ -137,9 +175,17 @@ mod tests {
         std::fs::rename(&path, &moved).unwrap();
         let inode = moved.metadata().unwrap().ino();
         let bound = to_inode(inode).unwrap();
+        let number =
+            std::fs::metadata(format!("/proc/self/fd/{}", listener.as_raw_fd())).unwrap().ino();
+        assert!(is_number((0, inode), file_of(number).unwrap()));
+        let unbound = UnixDatagram::unbound().unwrap();
+        let unbound =
+            std::fs::metadata(format!("/proc/self/fd/{}", unbound.as_raw_fd())).unwrap().ino();
+        assert_eq!(file_of(unbound), Err(Errno::NOENT));
         let name = path.as_os_str().as_bytes();
         assert!(bound.iter().any(|bound| bound.name == name), "{bound:?}");
         drop(listener);
+        assert_eq!(file_of(number), Err(Errno::NOENT));
         assert!(!to_inode(inode).unwrap().iter().any(|bound| bound.name == name));
     }
 }

@@ -69,6 +69,11 @@ impl Object {
         self.is_unlinked
     }
 
+    /// Whether it has no name any more.
+    pub(crate) fn is_gone(&self) -> bool {
+        fs::fstat(&self.descriptor).is_ok_and(|stat| stat.st_nlink == 0)
+    }
+
     /// Whether it is in a proc(5), wherever that is mounted.
     ///
     /// # Errors

@@ -78,6 +78,14 @@ pub(crate) fn line(denials: &[&Denial], grounds: &Grounds<'_>) -> Option<String>
                     None => {}
                 }
             }
+            // By itself, where it may write.
+            Denial::Network(NetworkOperation::Bind, path) if path.starts_with(b"/") => {
+                if grounds.network.allow_local_binding {
+                    writes.extend(grounds.place(Path::new(OsStr::from_bytes(path))));
+                } else {
+                    add(&mut allow, "network.allowLocalBinding", "true".to_owned());
+                }
+            }
             Denial::Network(operation, target) => {
                 if let Some((key, value)) = socket(*operation, target) {
                     add(&mut allow, key, value);

@@ -100,7 +100,8 @@ pub(crate) struct AddressRules {
     pub(crate) loopback_ports: Vec<u16>,
     /// Where landstrip's own proxies listen.
     pub(crate) proxies: Vec<SocketAddr>,
-    /// TCP may be bound on loopback addresses, and connected to where the sandbox itself listens.
+    /// Loopback addresses, and paths that may be written, may be bound, and connected to where the sandbox
+    /// itself has bound them.
     pub(crate) local_binding: bool,
     /// Pathname sockets.
     pub(crate) unix: UnixRules,
@@ -143,6 +144,11 @@ impl AddressRules {
         self.local_binding && self.unix.datagrams && !self.allow_network
     }
 
+    /// Whether there can be a pathname socket that may be used: a listed one, or one of the sandbox's own.
+    pub(crate) fn any_path(&self) -> bool {
+        self.local_binding || self.unix.any()
+    }
+
     /// Whether a socket may be connected to `endpoint`.
     pub(crate) fn connect(&self, endpoint: &Endpoint) -> AddressVerdict {
         match endpoint {
@@ -163,7 +169,7 @@ impl AddressRules {
             }
             // Dissolving an association reaches nobody; route queries have no peer but the kernel.
             Endpoint::Unspecified | Endpoint::Netlink => AddressVerdict::Perform,
-            Endpoint::UnixPath(_) if self.unix.any() => AddressVerdict::ByPath,
+            Endpoint::UnixPath(_) if self.any_path() => AddressVerdict::ByPath,
             _ => AddressVerdict::Refuse,
         }
     }
@@ -187,7 +193,7 @@ impl AddressRules {
                 }
             }
             Endpoint::Netlink => AddressVerdict::Perform,
-            Endpoint::UnixPath(_) if self.unix.any() => AddressVerdict::ByPath,
+            Endpoint::UnixPath(_) if self.any_path() => AddressVerdict::ByPath,
             _ => AddressVerdict::Refuse,
         }
     }
@@ -328,7 +334,7 @@ mod tests {
             loopback_ports: vec![3128],
             ..AddressRules::default()
         };
-        use AddressVerdict::{Narrow, OwnPort, Perform, Refuse};
+        use AddressVerdict::{ByPath, Narrow, OwnPort, Perform, Refuse};
         let own = |text: &str| OwnPort(text.parse().unwrap());
         let cases = [
             (inet([127, 0, 0, 1], 80), own("127.0.0.1:80"), Perform),
@@ -343,7 +349,9 @@ mod tests {
             (inet([255, 255, 255, 255], 80), Refuse, Refuse),
             (inet6("fe80::1", 80), Refuse, Refuse),
             (inet6("::127.0.0.1", 80), Refuse, Refuse),
-            (unix(b"/x\0"), Refuse, Refuse),
+            (unix(b"/x\0"), ByPath, ByPath),
+            (unix(b"\0x"), Refuse, Refuse),
+            (unix(b""), Refuse, Refuse),
         ];
         for (bytes, connect, bind) in cases {
             let endpoint = Endpoint::parse(&bytes).unwrap();

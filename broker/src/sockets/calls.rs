@@ -45,7 +45,9 @@ pub(crate) fn perform(judge: &Judge, request: &Request<'_>, call: &SocketCall) -
             }
         }
         SocketCall::Address(AddressUse::Bind, number, address, length) => {
-            zero(bind(judge, request, number, (address, length)))
+            // Binding a low port and passing a directory are rights.
+            let bind = || bind(judge, request, number, (address, length));
+            zero(judge.rights.with_those_of(request.target(), bind))
         }
         SocketCall::Send(number, flags, sent) => {
             messages::send(judge, request, (number, flags, sent))
@@ -70,7 +72,22 @@ fn connect(
     {
         return Ok(Connected::Done(udp::connect(judge, request, &socket, &address, &endpoint)));
     }
-    let reach = judge.judge(request, AddressUse::Connect, &endpoint)?;
+    let connect = || connect_to(judge, request, number, (address, &endpoint));
+    match endpoint {
+        // Finding a path is a right: it must be the target's own.
+        Endpoint::UnixPath(_) => judge.rights.with_those_of(target, connect),
+        _ => connect(),
+    }
+}
+
+fn connect_to(
+    judge: &Judge,
+    request: &Request<'_>,
+    number: TargetFd,
+    (address, endpoint): (Address, &Endpoint),
+) -> io::Result<Connected> {
+    let target = request.target();
+    let reach = judge.judge(request, AddressUse::Connect, endpoint)?;
     let socket = match judge.take(target, number, NetworkOperation::Connect, || endpoint.describe())
     {
         // Decided since the last call was interrupted, or did not wait.
@@ -81,21 +98,8 @@ fn connect(
         }
         socket => socket?,
     };
-    // Finding a path is a right: it must be the target's own.
-    if matches!(reach, Reach::Peer(_)) {
-        must_be_alike(judge, target)?;
-    }
     let by = request.confirm()?;
-    Ok(connects::connect(judge, (request, by), (socket, number), (address, &endpoint), reach))
-}
-
-/// What rests on rights is done only for a target that has the broker's.
-fn must_be_alike(judge: &Judge, target: Target) -> io::Result<()> {
-    if judge.rights.are_those_of(target)? {
-        return Ok(());
-    }
-    judge.traps.log("refused: a socket address for a target with other credentials");
-    Err(Errno::ACCESS)
+    Ok(connects::connect(judge, (request, by), (socket, number), (address, endpoint), reach))
 }
 
 fn bind(
@@ -107,10 +111,9 @@ fn bind(
     let target = request.target();
     let address = Address::copy(target, address, length)?;
     let endpoint = Endpoint::parse(address.as_bytes())?;
+    let rules = &judge.rules;
     let reach = judge.judge(request, AddressUse::Bind, &endpoint)?;
     let socket = judge.take(target, number, NetworkOperation::Bind, || endpoint.describe())?;
-    // Binding a low port and passing a directory are rights.
-    must_be_alike(judge, target)?;
     let by = request.confirm()?;
     let bind = || match &reach {
         Reach::Place(place, Decider::Landlock) => place.bind(by, &socket, judge.ruleset.as_fd()),
@@ -127,6 +130,13 @@ fn bind(
         }
         _ => Err(errno),
     })?;
+    if let Reach::Place(place, _) = &reach
+        && rules.local_binding
+        // If its file cannot be told, it is not reached.
+        && let Err(errno) = judge.own_paths.add(&socket, place.entry())
+    {
+        judge.traps.log(&format!("a socket of the command's own is not known: {errno}"));
+    }
     put_in_place(judge, by, number, &socket)
 }
 
@@ -149,7 +159,7 @@ fn listen(judge: &Judge, request: &Request<'_>, number: TargetFd, backlog: i32) 
     let target = request.target();
     let rules = &judge.rules;
     let any_address = rules.allow_network;
-    let socket = if any_address || rules.local_binding || rules.unix.any() {
+    let socket = if any_address || rules.any_path() {
         Some(judge.take(target, number, NetworkOperation::Bind, || b"socket".to_vec())?)
     } else {
         None

@@ -1,5 +1,6 @@
 //! Who decides about an address, and what it leads to; and what of the sandbox's sockets is known.
 
+use super::own_paths::OwnPaths;
 use super::own_ports::{self, HeldListener, OwnPorts};
 use super::socket::{Connecting, Socket};
 use super::stand_ins::StandIns;
@@ -37,6 +38,8 @@ pub(crate) struct Judge {
     pub(crate) admission: Option<Box<dyn Admission>>,
     /// The loopback ports that the sandbox listens on.
     ports: Mutex<OwnPorts>,
+    /// The pathname sockets of the sandbox's own.
+    pub(crate) own_paths: OwnPaths,
     /// The sockets that the broker has put in the place of the sandbox's.
     pub(crate) stand_ins: Arc<StandIns>,
 }
@@ -79,8 +82,8 @@ impl Judge {
         traps: Arc<Traps>,
         admission: Option<Box<dyn Admission>>,
     ) -> Self {
-        let (ports, stand_ins) = (Mutex::default(), Arc::default());
-        Self { rules, view, ruleset, rights, traps, admission, ports, stand_ins }
+        let (ports, own_paths, stand_ins) = (Mutex::default(), OwnPaths::default(), Arc::default());
+        Self { rules, view, ruleset, rights, traps, admission, ports, own_paths, stand_ins }
     }
 
     /// Judges the address, and follows it to what it names where that is what decides.
@@ -114,6 +117,9 @@ impl Judge {
             {
                 // Where nobody listens, looking for a name service daemon is not worth a report.
                 let peer = Peer::resolve(target, path)?;
+                if self.own_paths.has(peer.identity()) {
+                    return Ok(Reach::Peer(peer));
+                }
                 if verdict == AddressVerdict::ByPath && self.rules.unix.permit(peer.name()) {
                     match self.is_in_its_place(&peer)? {
                         true => return Ok(Reach::Peer(peer)),
@@ -124,7 +130,7 @@ impl Judge {
             }
             (AddressVerdict::ByPath, Endpoint::UnixPath(path)) => {
                 let place = Place::resolve(target, path)?;
-                let listed = self.rules.unix.permit(&place.name());
+                let listed = self.rules.local_binding || self.rules.unix.permit(&place.name());
                 let entry = place.entry();
                 match (listed, self.view.entry(entry.directory(), entry.name())) {
                     (true, Some((_, decider))) => return Ok(Reach::Place(place, decider)),

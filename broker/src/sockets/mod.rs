@@ -9,6 +9,7 @@ pub(crate) mod judge;
 mod message;
 mod messages;
 mod outlet;
+mod own_paths;
 mod own_ports;
 pub(crate) mod socket;
 mod stand_ins;

@@ -390,7 +390,7 @@ pub(crate) fn make(
 
 /// Whether a socket is acted on: one that the command can have, with addresses that it can use.
 fn is_of_use(kind: SocketKind, rules: &AddressRules) -> bool {
-    kind.is_permitted(rules) && (!kind.is_unix() || rules.unix.any())
+    kind.is_permitted(rules) && (!kind.is_unix() || rules.any_path())
 }
 
 fn protocol_number(protocol: Option<Protocol>) -> i32 {

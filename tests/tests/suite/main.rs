@@ -32,6 +32,7 @@ mod mistakes;
 mod nested;
 mod network;
 mod offline;
+mod own_sockets;
 mod policy;
 mod presets;
 mod processes;

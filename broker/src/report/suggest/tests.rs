@@ -138,7 +138,7 @@ fn sockets_have_the_key_that_is_for_them() {
     use NetworkOperation::{Bind, Connect};
     for (operation, target, expected) in [
         (Connect, "/run/docker.sock", r#"network.allowUnixSockets += ["/run/docker.sock"]"#),
-        (Bind, "/work/socket", r#"network.allowUnixSockets += ["/work/socket"]"#),
+        (Bind, "/work/socket", "network.allowLocalBinding = true"),
         (Bind, "127.0.0.1:8080", "network.allowLocalBinding = true"),
         (Bind, "[::]:0", "network.allowLocalBinding = true"),
         (Bind, "192.0.2.1:80", ""),

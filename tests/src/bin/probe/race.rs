@@ -39,6 +39,7 @@ pub(crate) fn run(op: &str, args: &[&str]) -> bool {
             let address = unix_text(path);
             swap(one, two, || repeat(number(tries), || bind_unix(path, &address)));
         }
+        ("race-own-path", [kind, theirs, tries]) => race_own_path(kind, theirs, number(tries)),
         ("race-open", [allowed, denied, tries]) => race_open(allowed, denied, number(tries)),
         ("race-read", [allowed, denied, tries]) => race_read(allowed, denied, number(tries)),
         ("race-chmod", [allowed, denied, tries]) => race_chmod(allowed, denied, number(tries)),
@@ -449,6 +450,60 @@ fn race_swap(one: &str, two: &str, path: &str, tries: usize) {
 
 /// Exchanges the entries `one` and `two` (a symlink to a denied place and an allowed file, say)
 /// while `attempts`, which count their successes, run.
+/// Binds `own` again and again, while one thread puts the socket `theirs` in its place and takes it away, and others
+/// reach for both names `tries` times.
+fn race_own_path(kind: &str, theirs: &str, tries: usize) {
+    let kind = if kind == "dgram" { libc::SOCK_DGRAM } else { libc::SOCK_STREAM } as usize;
+    let new = || socket(libc::AF_UNIX as usize, kind, 0);
+    let there = unix_text("own");
+    let reach = |at: &str| {
+        let Ok(fd) = new() else { return false };
+        let done = call(libc::SYS_connect, &[fd, addr(at), at.len()]).is_ok();
+        let _ = call(libc::SYS_sendto, &[fd, addr(b"reached"), 7, 0x4040, 0, 0]);
+        let _ = call(libc::SYS_sendto, &[fd, addr(b"reached"), 7, 0x4040, addr(at), at.len()]);
+        let _ = call(libc::SYS_close, &[fd]);
+        done
+    };
+    let binder = std::thread::spawn({
+        let there = there.clone();
+        move || {
+            let mut last = Err(0);
+            while !STOP.load(Relaxed) {
+                let Ok(fd) = socket(libc::AF_UNIX as usize, kind, 0) else { continue };
+                if call(libc::SYS_bind, &[fd, addr(&there[..]), there.len()]).is_err() {
+                    let _ = call(libc::SYS_close, &[fd]);
+                    continue;
+                }
+                let _ = call(libc::SYS_listen, &[fd, 4096]);
+                if let Ok(before) = std::mem::replace(&mut last, Ok(fd)) {
+                    let _ = call(libc::SYS_close, &[before]);
+                }
+            }
+        }
+    });
+    let mover = std::thread::spawn({
+        let (own, theirs) = (sys::cstr("own"), sys::cstr(theirs));
+        move || {
+            while !STOP.load(Relaxed) {
+                let (own, theirs) = (addr(own.as_c_str()), addr(theirs.as_c_str()));
+                let _ = call(older::SYS_rename, &[theirs, own]);
+                let _ = call(older::SYS_rename, &[own, theirs]);
+                std::thread::sleep(std::time::Duration::from_micros(50));
+            }
+        }
+    });
+    let other = unix_text(theirs);
+    let turn = AtomicUsize::new(0);
+    let done = in_threads(tries, || {
+        reach(if turn.fetch_add(1, Relaxed).is_multiple_of(2) { &there } else { &other })
+    });
+    STOP.store(true, Relaxed);
+    for thread in [binder, mover] {
+        let _ = thread.join();
+    }
+    tell("succeeded", &done.to_string());
+}
+
 fn swap(one: &str, two: &str, attempts: impl FnOnce() -> usize) {
     let (one, two) = (sys::cstr(one), sys::cstr(two));
     let swapper = std::thread::spawn(move || {

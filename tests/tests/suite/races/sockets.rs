@@ -3,7 +3,7 @@
 use crate::sockets::world;
 use std::os::unix::fs::symlink;
 use std::time::Duration;
-use tests::{Sandbox, User, race_tries};
+use tests::{Sandbox, UnixPeer, User, race_tries};
 
 #[test]
 fn rewriting_the_path_during_connect_reaches_nobody() {
@@ -26,6 +26,20 @@ fn swapping_a_link_during_connect_reaches_nobody() {
     assert_ne!(outcome.succeeds().result("succeeded"), "0", "{outcome:#?}");
     assert_eq!(bad.connections(), 0);
     good.reached();
+}
+
+#[test]
+fn putting_a_socket_of_others_in_the_place_of_an_own_one_reaches_nobody() {
+    let usual = 20_000;
+    for kind in ["stream", "dgram"] {
+        let sandbox = Sandbox::new().allow_write(".").allow_local_binding();
+        let sandbox = sandbox.timeout(Duration::from_secs(120));
+        let peer = UnixPeer::at(sandbox.path("work/theirs"), kind);
+        let tries = race_tries(5 * usual) / 5;
+        let outcome = sandbox.probe(format!("race-own-path {kind} theirs {tries}"));
+        assert_ne!(outcome.succeeds().result("succeeded"), "0", "{outcome:#?}");
+        assert_eq!(peer.connections(), 0, "{kind}");
+    }
 }
 
 #[test]

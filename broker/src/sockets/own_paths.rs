@@ -1,0 +1,67 @@
+//! The pathname sockets that the sandbox has bound itself.
+//!
+//! Who binds a path makes a file, and a file leads to the socket that it was made for and never to
+//! another (unix_bind_bsd and unix_find_bsd in net/unix/af_unix.c). So the file is what is known here, held,
+//! so that its number stays its own; whatever it is called later, it is the sandbox's. Another that has its name
+//! is not: what somebody else bound there, or what the sandbox moved there.
+//!
+//! What is at the path once it is bound need not be that file any more. Which one the socket has, the kernel tells.
+
+use super::socket::Socket;
+use crate::files::entry::Entry;
+use crate::kernel::bound;
+use crate::kernel::identity::Identity;
+use crate::kernel::object::Object;
+use rustix::fs::{self, FileType, Mode, OFlags};
+use rustix::io::{self, Errno};
+use rustix::process::{self, Resource};
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+
+/// Most that are known at a time, and no more than a quarter of the descriptors that the broker may have; the
+/// oldest is forgotten for another.
+const KNOWN_MAX: usize = 4096;
+
+/// What is known of them.
+#[derive(Debug, Default)]
+pub(crate) struct OwnPaths {
+    known: Mutex<VecDeque<Object>>,
+}
+
+impl OwnPaths {
+    /// Remembers that `socket` has just been bound to `entry`.
+    ///
+    /// # Errors
+    /// Returns [`Errno::NOENT`] if its file is not there any more, and what sock_diag(7) returns.
+    pub(crate) fn add(&self, socket: &Socket, entry: &Entry) -> io::Result<()> {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = fs::openat(entry.parent(), entry.last(), flags, Mode::empty())?;
+        let file = Object::of(file)?;
+        let number = bound::file_of(fs::fstat(socket)?.st_ino)?;
+        // Of files in one directory no two have one number, as long as both are there.
+        if file.kind() != FileType::Socket || !bound::is_number(file.identity(), number) {
+            return Err(Errno::NOENT);
+        }
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= known_max() {
+            known.retain(|file| !file.is_gone());
+        }
+        if known.len() >= known_max() {
+            known.pop_front();
+        }
+        known.push_back(file);
+        Ok(())
+    }
+
+    /// Whether the sandbox has bound a socket to this file.
+    pub(crate) fn has(&self, file: Identity) -> bool {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.iter().any(|known| known.identity() == file)
+    }
+}
+
+fn known_max() -> usize {
+    let limit = process::getrlimit(Resource::Nofile).current;
+    let part = limit.and_then(|limit| usize::try_from(limit / 4).ok());
+    part.map_or(KNOWN_MAX, |part| part.min(KNOWN_MAX))
+}

@@ -1,0 +1,197 @@
+//! Unix sockets of the command's own (allowLocalBinding): bound where it may write, reached by what runs in
+//! the sandbox, and nothing else that has such a path.
+
+use serde_json::json;
+use std::time::Duration;
+use tests::{Sandbox, UnixPeer, User, eventually, for_each_user};
+
+const KINDS: [&str; 3] = ["stream", "seqpacket", "dgram"];
+
+/// Python with `made(path, kind)`, which binds and listens, and `reach(path, kind)`.
+const PYTHON: &str = "
+import errno, os, socket, sys, threading, time
+KINDS = {'stream': socket.SOCK_STREAM, 'seqpacket': socket.SOCK_SEQPACKET, 'dgram': socket.SOCK_DGRAM}
+def new(kind): return socket.socket(socket.AF_UNIX, KINDS[kind])
+def made(path, kind):
+    s = new(kind); s.bind(path)
+    if kind != 'dgram': s.listen(64)
+    return s
+def tried(f, *args):
+    try: return f(*args)
+    except OSError as e: return errno.errorcode[e.errno]
+def reach(path, kind):
+    c = new(kind); result = tried(c.connect, path)
+    if result is None: result = tried(c.send, b'reached')
+    if kind == 'dgram': result = [result, tried(new(kind).sendto, b'reached', path), tried(new(kind).sendmsg, [b'reached'], [], 0, path)]
+    return result
+def drain(s, kind):
+    while kind == 'dgram' and tried(s.recv, 9, socket.MSG_DONTWAIT) == b'reached': pass
+def say(*words): print(*words, flush=True)
+";
+
+fn python(script: &str) -> [String; 3] {
+    ["python3".into(), "-c".into(), format!("{PYTHON}{script}")]
+}
+
+fn own(user: User) -> Sandbox {
+    Sandbox::of(user).allow_write(".").allow_local_binding()
+}
+
+#[test]
+fn sockets_that_the_command_binds_are_reached_by_whatever_they_are_called() {
+    for_each_user(|user| {
+        let script = "
+import tempfile
+for kind in sys.argv[1:]:
+    for directory in '.', os.getcwd(), tempfile.mkdtemp(), '/proc/self/cwd':
+        path = directory + '/' + kind; s = made(path, kind); say(kind, '/proc' in path or s.getsockname() == path, reach(path, kind)); drain(s, kind)
+        os.link(path, path + 'l') if directory != '/proc/self/cwd' else None
+        os.rename(path, path + 'm'); say(reach(path + 'm', kind)); os.symlink(os.path.basename(path) + 'm', path); say(reach(path, kind)); drain(s, kind)
+        os.unlink(path); os.unlink(path + 'm')
+        if os.path.exists(path + 'l'): say(reach(path + 'l', kind)); os.unlink(path + 'l')
+    # In another process, and closed.
+    s = made('other', kind); child = os.fork()
+    if child == 0: say(reach('other', kind)); os._exit(0)
+    os.waitpid(child, 0); s.close(); say(reach('other', kind)); os.unlink('other')";
+        let words = |sandbox: &Sandbox| {
+            let words = python(script).into_iter().chain(KINDS.map(String::from));
+            (sandbox.run(words.clone()), sandbox.run_outside(words))
+        };
+        let (inside, outside) = words(&own(user));
+        outside.succeeds();
+        assert_eq!(inside.stdout, outside.stdout, "{inside:#?}");
+        assert!(inside.stdout.lines().count() > 40, "{inside:#?}");
+        let (refused, _) = words(&Sandbox::of(user).allow_write("."));
+        refused.fails();
+        assert_eq!(refused.stdout, "");
+    });
+}
+
+#[test]
+fn datagrams_are_answered_and_descriptors_travel() {
+    for_each_user(|user| {
+        let script = "
+server = made('server', 'dgram'); client = made('client', 'dgram')
+client.sendto(b'question', 'server'); data, there = server.recvfrom(99); server.sendto(b'answer', there); say(data, there, client.recvfrom(99))
+client.connect('server'); client.send(b'one'); os.write(client.fileno(), b'two'); say(server.recv(9), server.recv(9))
+socket.send_fds(client, [b'x'], [0]); say(len(socket.recv_fds(server, 1, 9)[1]))
+say(tried(server.sendto, b'x', '\\0abstract'), tried(new('dgram').bind, '\\0abstract'), tried(new('stream').connect, '\\0abstract'))";
+        let outcome = own(user).run(python(script));
+        let expected =
+            "b'question' client (b'answer', 'server')\nb'one' b'two'\n1\nEACCES EACCES EACCES\n";
+        assert_eq!(outcome.stdout, expected, "{outcome:#?}");
+    });
+}
+
+#[test]
+fn a_socket_of_others_is_not_reached_where_the_command_may_write() {
+    for_each_user(|user| {
+        for kind in KINDS {
+            let sandbox = own(user).trap();
+            let peer = UnixPeer::at(sandbox.path("work/theirs"), kind);
+            let script = "
+kind = sys.argv[1]; other = os.getcwd() + '/theirs'
+say(reach('theirs', kind), reach(other, kind)); os.symlink('theirs', 'link'); say(reach('link', kind))
+os.rename('theirs', 'moved'); say(reach('moved', kind))
+# In the place of one of its own, that is closed, or still open.
+s = made('own', kind); say(reach('own', kind)); os.rename('moved', 'own'); say(reach('own', kind)); os.rename('own', 'moved')
+s = made('own2', kind); s.close(); os.rename('moved', 'own2'); say(reach('own2', kind)); os.rename('own2', 'theirs')
+say(tried(made, 'theirs', kind))";
+            let words = || python(script).into_iter().chain([kind.to_owned()]);
+            let inside = sandbox.run(words());
+            let said: Vec<_> = inside.stdout.lines().collect();
+            let (refused, reached) = match kind {
+                "dgram" => ("['EACCES', 'EACCES', 'EACCES']", "[7, 7, 7]"),
+                _ => ("EACCES", "7"),
+            };
+            let twice = format!("{refused} {refused}");
+            let expected = [&twice, refused, refused, reached, refused, refused, "EADDRINUSE"];
+            assert_eq!(said, expected, "{inside:#?}");
+            assert_eq!(peer.connections(), 0, "{kind}");
+            let report = json!({ "Network": ["connect", sandbox.name("work/theirs"), "seccomp"] });
+            assert!(inside.traps.contains(&report), "{inside:#?}");
+            std::fs::remove_file(sandbox.path("work/link")).unwrap();
+            sandbox.run_outside(words()).succeeds();
+            assert!(eventually(|| peer.connections() > 0), "{kind}");
+        }
+    });
+}
+
+#[test]
+fn whoever_binds_the_path_after_the_command_is_not_reached() {
+    for_each_user(|user| {
+        let sandbox = own(user);
+        let script = "
+s = made('a', 'stream'); say(reach('a', 'stream')); s.close(); os.unlink('a'); say('gone')
+while not os.path.exists('b'): time.sleep(0.01)
+say(reach('a', 'stream')); s = made('c', 'stream'); say(reach('c', 'stream'))";
+        let mut running = sandbox.spawn(python(script));
+        running.expect("gone");
+        let peer = UnixPeer::at(sandbox.path("work/a"), "stream");
+        sandbox.file("work/b", "");
+        assert_eq!(running.wait().stdout, "7\ngone\nEACCES\n7\n");
+        assert_eq!(peer.connections(), 0);
+    });
+}
+
+#[test]
+fn sockets_are_bound_where_files_may_be_written_and_over_nothing() {
+    for_each_user(|user| {
+        let sandbox = own(user).deny_write("protected").allow_unix_socket("listed").trap();
+        sandbox.dir("work/protected");
+        let peer = UnixPeer::at(sandbox.path("work/listed"), "stream");
+        let script = "
+say(tried(made, '../outside/a', 'stream'), tried(made, 'protected/a', 'stream'), tried(made, 'listed', 'stream'), tried(made, 'missing/a', 'stream'))
+say(reach('listed', 'stream')); s = made('a', 'stream'); say(reach('a', 'stream'))";
+        let outcome = sandbox.run(python(script));
+        assert_eq!(outcome.stdout, "EACCES EACCES EADDRINUSE ENOENT\n7\n7\n", "{outcome:#?}");
+        assert!(eventually(|| peer.connections() == 1));
+        let report = |path: &str| json!({ "Network": ["bind", sandbox.name(path), "seccomp"] });
+        assert_eq!(outcome.traps, ["outside/a", "work/protected/a"].map(report), "{outcome:#?}");
+    });
+}
+
+/// The other way round nothing is in the way but the modes of files: that is documented.
+#[test]
+fn programs_outside_that_may_write_to_its_socket_reach_the_command() {
+    let sandbox = own(User::Caller);
+    let script = "s = made('a', 'stream'); say('made'); say(s.accept()[0].recv(9))";
+    let mut running = sandbox.spawn(python(script));
+    running.expect("made");
+    use std::io::Write;
+    let path = sandbox.path("work/a");
+    std::os::unix::net::UnixStream::connect(path).unwrap().write_all(b"outside").unwrap();
+    assert_eq!(running.wait().stdout, "made\nb'outside'\n");
+}
+
+#[test]
+fn more_sockets_than_are_remembered_can_be_made() {
+    let sandbox = own(User::Caller).timeout(Duration::from_secs(60));
+    let script = "
+for i in range(5000):
+    s = made('a', 'stream')
+    if i % 500 == 0: say(reach('a', 'stream'))
+    s.close(); os.unlink('a')
+s = made('a', 'stream'); say(reach('a', 'stream'))";
+    let mut running = sandbox.spawn(python(script));
+    let broker = format!("/proc/{}/fd", running.pid());
+    running.expect("7\n7\n7\n");
+    let held = || std::fs::read_dir(&broker).map_or(0, std::iter::Iterator::count);
+    assert!(held() < 4200, "{}", held());
+    assert_eq!(running.wait().stdout, "7\n".repeat(11));
+}
+
+#[test]
+fn a_user_that_root_became_has_sockets_of_its_own() {
+    if !tests::is_root_for("becomes another user") {
+        return;
+    }
+    let sandbox = own(User::Caller);
+    let script = "
+os.chmod('.', 0o777); os.setgroups([]); os.setgid(65534); os.setuid(65534)
+s = made('a', 'stream'); say(reach('a', 'stream'), os.stat('a').st_uid); d = made('d', 'dgram'); say(reach('d', 'dgram'))
+t = socket.socket(); t.bind(('127.0.0.1', 0)); t.listen(); say(tried(socket.socket().connect, t.getsockname()))
+os.mkdir('closed', 0o700); made('closed/a', 'stream'); say(tried(made, '/root/a', 'stream'))";
+    let outcome = sandbox.run(python(script));
+    assert_eq!(outcome.stdout, "7 65534\n[7, 7, 7]\nNone\nEACCES\n", "{outcome:#?}");
+}
