@@ -16,7 +16,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .ok_or_else(|| format!("landstrip's filter does not know the system calls of {target}"))?;
     let mut programs = Vec::new();
     let mut places = HashMap::new();
-    let mut index = Vec::new();
+    let mut index = vec![(0, 0); Variant::COUNT];
     for variant in Variant::every() {
         let program = Program::compile(arch, variant)?.to_bytes();
         let length = program.len();
@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             programs.extend_from_slice(program);
             programs.len() - program.len()
         });
-        index.push((start, start + length));
+        index[variant.index()] = (start, start + length);
     }
     fs::write(directory.join("filters.bin"), programs)?;
     fs::write(directory.join("filters.rs"), format!("{index:?}"))?;

@@ -18,6 +18,7 @@
 //! | [`report`] | denials, where they go, and why landstrip gave up | decide |
 //! | [`call`] | what a notified call asks for, and what decides it | make a system call |
 //! | [`ipc`] | the System V objects that the command made | reach those of others |
+//! | [`signals`] | verdicts on signals where Landlock has none, and their sending | signal what it does not hold |
 //! | [`files`] | verdicts on paths and metadata; what the broker does instead of the kernel | answer |
 //! | [`sockets`] | verdicts on addresses; connects, binds and messages made for the command | answer |
 //! | [`compile`] | the Landlock ruleset, the view, the plan; what is protected whatever the policy says | serve |
@@ -134,6 +135,7 @@ mod policy;
 mod report;
 mod rules;
 mod session;
+mod signals;
 mod sockets;
 
 use cli::Command;

@@ -49,21 +49,29 @@ pub(crate) fn drop_capabilities(besides: CapabilitySet) -> io::Result<()> {
 }
 
 /// Enters D0, a domain that only scopes signals (Landlock ABI 6, Linux 6.12). It confines the
-/// broker's kill(-1) to what it started; the command's own domain nests inside.
+/// broker's kill(-1) to what it started; the command's own domain nests inside. Older kernels have no
+/// scopes: there it only tells what is of the sandbox, which alone may be traced from in it.
 ///
 /// A domain that does not allow moving and linking between directories denies it, even if it
 /// handles no file access (landlock(7), LANDLOCK_ACCESS_FS_REFER), and so would take it from the
 /// command's domain too: it is allowed here everywhere.
 ///
 /// # Errors
-/// Returns the errno of the kernel that cannot; the broker decides what follows from it.
-pub(crate) fn scope_signals() -> io::Result<()> {
-    const LANDLOCK_ACCESS_FS_REFER: u64 = 1 << 13;
+/// Returns the errno of the kernel that cannot scope; the broker decides what follows from it.
+pub(crate) fn enter_common_domain() -> io::Result<()> {
     const LANDLOCK_SCOPE_SIGNAL: u64 = 1 << 1;
+    match enter(LANDLOCK_SCOPE_SIGNAL) {
+        Err(errno @ (Errno::TOOBIG | Errno::INVAL)) => enter(0).and(Err(errno)),
+        entered => entered,
+    }
+}
+
+fn enter(scoped: u64) -> io::Result<()> {
+    const LANDLOCK_ACCESS_FS_REFER: u64 = 1 << 13;
     let ruleset = sys::landlock_create_ruleset(&sys::RulesetAttr {
         handled_access_fs: LANDLOCK_ACCESS_FS_REFER,
         handled_access_net: 0,
-        scoped: LANDLOCK_SCOPE_SIGNAL,
+        scoped,
     })?;
     let root = fs::open(c"/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
     sys::landlock_allow_beneath(ruleset.as_fd(), root.as_fd(), LANDLOCK_ACCESS_FS_REFER)?;

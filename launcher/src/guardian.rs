@@ -5,30 +5,39 @@
 //! it signal everything in the sandbox and nothing else. It does nothing else, holds no descriptor,
 //! and nothing in the sandbox can signal it, whose domain lies deeper. Who kills a process group or
 //! hangs up a terminal does not meet it: it has a session of its own.
+//!
+//! Where D0 does not scope signals (before Linux 6.12), it still says who is in the sandbox: nobody else may be
+//! traced from in it (landlock(7)), which the kernel looks at for /proc/PID/exe. Of processes that execute what
+//! may not be read, only root sees that: others are left, and can neither fork nor open anything.
 
 #![allow(unsafe_code)]
 
 use crate::confine;
+use crate::failure::Text;
 use crate::sys::{self, Stack};
+use core::ffi::CStr;
+use core::fmt::Write;
+use core::mem::MaybeUninit;
+use rustix::fs::{self, Mode, OFlags, RawDir};
 use rustix::io::{self, Errno};
-use rustix::process::{self, Pid, Signal};
+use rustix::process::{self, Pid, PidfdFlags, Signal};
 use rustix::thread::{self, CapabilitySet};
 
 /// Enough for this module in an unoptimised build, too.
-static STACK: Stack<{ 16 * 1024 }> = Stack::new();
+static STACK: Stack<{ 32 * 1024 }> = Stack::new();
 
 /// Starts the guardian; returns its id. What waits for any child does not meet it (`__WCLONE` in
 /// wait(2)).
 ///
 /// # Errors
 /// Returns what clone(2) returns.
-pub(crate) fn start() -> io::Result<i32> {
+pub(crate) fn start(is_scoped: bool) -> io::Result<i32> {
     let caller = process::getppid().map_or(0, |caller| caller.as_raw_nonzero().get());
-    sys::spawn(begin, &STACK, 0, (core::ptr::null_mut(), caller, 0))
+    sys::spawn(begin, &STACK, 0, (core::ptr::null_mut(), caller, is_scoped.into()))
 }
 
-extern "C" fn begin(_: *mut usize, caller: i32, _: i32, broker: i32) -> ! {
-    let guarded = guard(Pid::from_raw(caller), Pid::from_raw(broker));
+extern "C" fn begin(_: *mut usize, caller: i32, is_scoped: i32, broker: i32) -> ! {
+    let guarded = guard(Pid::from_raw(caller), Pid::from_raw(broker), is_scoped != 0);
     sys::exit(guarded.map_or(common::exit::FAILED, |()| 0))
 }
 
@@ -36,11 +45,13 @@ extern "C" fn begin(_: *mut usize, caller: i32, _: i32, broker: i32) -> ! {
 ///
 /// # Errors
 /// Returns the step that failed, in which case nothing was killed.
-fn guard(caller: Option<Pid>, broker: Option<Pid>) -> io::Result<()> {
+fn guard(caller: Option<Pid>, broker: Option<Pid>, is_scoped: bool) -> io::Result<()> {
     /// The broker's death.
     const DEATH: Signal = Signal::TERM;
     sys::block_signals()?;
-    confine::drop_capabilities(CapabilitySet::empty())?;
+    // Where it looks for what is of the sandbox, it must see what is hidden from others.
+    let sight = if is_scoped { CapabilitySet::empty() } else { confine::SIGHT };
+    confine::drop_capabilities(sight)?;
     // SAFETY: this process has a descriptor table of its own, of which it uses nothing.
     unsafe { sys::close_all() }?;
     process::setsid()?;
@@ -48,7 +59,11 @@ fn guard(caller: Option<Pid>, broker: Option<Pid>) -> io::Result<()> {
     process::set_parent_process_death_signal(Some(DEATH))?;
     // Whom the caller's signals reach must not be killed with what is in the sandbox: D0 is in force
     // if this process, which lies in it, cannot signal one outside.
-    if caller.is_some_and(|caller| process::test_kill_process(caller) == Ok(())) {
+    let reaches = |caller: Pid| match is_scoped {
+        true => process::test_kill_process(caller) == Ok(()),
+        false => may_trace(caller),
+    };
+    if caller.is_some_and(reaches) {
         return Err(Errno::NOTSUP);
     }
     // Sent by somebody else, or for a thread of the broker's, the signal means nothing. A parent is
@@ -56,8 +71,46 @@ fn guard(caller: Option<Pid>, broker: Option<Pid>) -> io::Result<()> {
     while process::getppid() == broker {
         sys::wait_for(DEATH);
     }
+    if !is_scoped {
+        // A fork that the broker let through last is seen in the next pass.
+        while kill_traceable()? {}
+        return Ok(());
+    }
     // No process escapes by forking: a fork fails once its parent has a fatal signal pending, and is
     // seen here if it came first (copy_process in kernel/fork.c, both under the same lock).
     sys::kill_all();
     Ok(())
+}
+
+/// Kills what is in D0 but for this process; returns whether there was anything. What has ended already has
+/// no program.
+///
+/// # Errors
+/// Returns what reading /proc returns.
+fn kill_traceable() -> io::Result<bool> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let processes = fs::open(c"/proc", flags, Mode::empty())?;
+    let mut buffer = [MaybeUninit::uninit(); 2048];
+    let mut entries = RawDir::new(&processes, &mut buffer);
+    let mut any = false;
+    while let Some(entry) = entries.next() {
+        let entry = entry?;
+        let name = entry.file_name().to_str().unwrap_or_default();
+        let Some(process) = name.parse().ok().and_then(Pid::from_raw) else { continue };
+        // Held before it is looked at, so that its number is no other's.
+        let Ok(handle) = process::pidfd_open(process, PidfdFlags::empty()) else { continue };
+        if process != process::getpid() && may_trace(process) {
+            any |= process::pidfd_send_signal(&handle, Signal::KILL).is_ok();
+        }
+    }
+    Ok(any)
+}
+
+/// Whether `process` has a program and this one might trace it (ptrace(2), access mode checking).
+fn may_trace(process: Pid) -> bool {
+    let mut path = Text::new();
+    let written = write!(path, "/proc/{}/exe\0", process.as_raw_nonzero());
+    let mut target = [MaybeUninit::uninit(); 1];
+    let path = CStr::from_bytes_with_nul(path.as_bytes()).ok().filter(|_| written.is_ok());
+    path.is_some_and(|path| fs::readlinkat_raw(fs::CWD, path, &mut target[..]).is_ok())
 }

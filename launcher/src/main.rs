@@ -46,14 +46,17 @@ extern "C" fn entry(stack: *mut usize) -> ! {
 fn launch(arguments: &Arguments) -> Result<core::convert::Infallible, Failure> {
     thread::set_no_new_privs(true).map_err(|e| Failure("no_new_privs", e))?;
     confine::drop_capabilities(confine::SIGHT).map_err(|e| Failure("drop capabilities", e))?;
-    let scope = confine::scope_signals();
+    let scope = confine::enter_common_domain();
     let (ours, theirs) = control_sockets().map_err(|e| Failure("socketpair", e))?;
     let child =
         command::start(arguments, ours.as_fd(), theirs.as_fd()).map_err(|e| Failure("clone", e))?;
     drop(theirs);
     io::fcntl_setfd(&ours, io::FdFlags::empty()).map_err(|e| Failure("control socket", e))?;
     let guardian = match scope {
-        Ok(()) => guardian::start().map_err(|e| Failure("clone", e))?,
+        Ok(()) => guardian::start(true).map_err(|e| Failure("clone", e))?,
+        Err(Errno::TOOBIG | Errno::INVAL) => {
+            guardian::start(false).map_err(|e| Failure("clone", e))?
+        }
         // Nothing will run.
         Err(_) => 0,
     };

@@ -29,7 +29,7 @@ const PLAIN: &[c_long] = &[
     #[cfg(target_arch = "x86_64")]
     libc::SYS_epoll_wait,
     libc::SYS_connect,
-    // Landlock refuses TCP; UDP is for asking name servers.
+    // Landlock refuses TCP, of which nothing listens in any case; UDP is for asking name servers.
     libc::SYS_bind,
     libc::SYS_getsockname,
     libc::SYS_getpeername,
@@ -51,7 +51,7 @@ const PLAIN: &[c_long] = &[
     libc::SYS_getrandom,
     libc::SYS_restart_syscall,
     libc::SYS_sched_yield,
-    // To end, in good order or by abort(3); Landlock keeps signals to itself.
+    // To end, in good order or by abort(3), which signals this process: see below.
     libc::SYS_exit,
     libc::SYS_exit_group,
     libc::SYS_getpid,
@@ -60,7 +60,6 @@ const PLAIN: &[c_long] = &[
     libc::SYS_rt_sigprocmask,
     libc::SYS_rt_sigreturn,
     libc::SYS_sigaltstack,
-    libc::SYS_tgkill,
 ];
 
 /// Gives up every system call that serving does not need.
@@ -93,6 +92,7 @@ fn compile() -> Result<BpfProgram, seccompiler::BackendError> {
         (libc::SYS_mprotect, vec![when(2, Qword, executable, 0)?]),
         // Not to wait. Standard error may be a terminal, and others type into one.
         (libc::SYS_ioctl, vec![when(1, Dword, Eq, libc::FIONBIO)?]),
+        (libc::SYS_tgkill, vec![when(0, Dword, Eq, std::process::id().into())?]),
         // getrlimit(2), of itself.
         (libc::SYS_prlimit64, vec![when(0, Dword, Eq, 0)?]),
     ]);

@@ -5,6 +5,7 @@
 
 mod files;
 mod network;
+mod older;
 mod processes;
 mod program;
 

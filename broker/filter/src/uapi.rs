@@ -48,7 +48,9 @@ pub(crate) const O_TMPFILE_BIT: u32 = 0o20_000_000;
 
 // include/uapi/linux/fcntl.h
 pub(crate) const AT_FDCWD: u32 = 0xffff_ff9c;
+pub(crate) const F_SETOWN: u32 = 8;
 pub(crate) const F_SETSIG: u32 = 10;
+pub(crate) const F_SETOWN_EX: u32 = 15;
 pub(crate) const F_SETLEASE: u32 = 1024;
 pub(crate) const F_NOTIFY: u32 = 1026;
 /// Since Linux 6.19: a lease that directories have too.
@@ -79,6 +81,9 @@ pub(crate) const PTRACE_TRACEME: u32 = 0;
 pub(crate) const TIOCSTI: u32 = 0x5412;
 pub(crate) const TIOCLINUX: u32 = 0x541c;
 pub(crate) const TIOCSETD: u32 = 0x5423;
+// include/uapi/asm-generic/sockios.h
+pub(crate) const FIOSETOWN: u32 = 0x8901;
+pub(crate) const SIOCSPGRP: u32 = 0x8902;
 
 // include/uapi/linux/fs.h, fiemap.h, fsverity.h, msdos_fs.h; fs/ext4/ext4.h
 pub(crate) const FS_IOC_GETFLAGS: u32 = 0x8008_6601;
@@ -108,6 +113,16 @@ pub(crate) const IOC_CEPH: u32 = 0x97 << 8;
 pub(crate) const IOC_BCACHEFS: u32 = 0xbc << 8;
 pub(crate) const IOC_CIFS: u32 = 0xcf << 8;
 pub(crate) const IOC_F2FS: u32 = 0xf5 << 8;
+/// FIBMAP, FIGETBSZ.
+pub(crate) const IOC_OLD: u32 = 0;
+/// How much chance there is.
+pub(crate) const IOC_RANDOM: u32 = 0x52 << 8;
+/// Terminals, and what every descriptor knows: FIONREAD, FIONBIO, FIOASYNC, FIOCLEX, FIONCLEX.
+pub(crate) const IOC_TERMINAL: u32 = 0x54 << 8;
+/// Sockets and network interfaces.
+pub(crate) const IOC_SOCKET: u32 = 0x89 << 8;
+/// Namespaces.
+pub(crate) const IOC_NAMESPACE: u32 = 0xb7 << 8;
 
 /// shutdown(2): no more sending, which leaves a listening socket alone.
 pub(crate) const SHUT_WR: u32 = 1;

@@ -1,7 +1,7 @@
 //! What of the policy, and of the surroundings, changes the filter.
 
 bitflags::bitflags! {
-    /// Each set of these has a filter of its own.
+    /// Each set of these that there can be has a filter of its own.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct Variant: u16 {
         /// IP networking is not restricted.
@@ -23,16 +23,33 @@ bitflags::bitflags! {
         const LISTINGS = 1 << 7;
         /// Changes of files that Landlock alone decides are not notified.
         const CHANGES_LEFT = 1 << 8;
+        /// Landlock scopes no signals (Linux 6.12 does): the broker judges them.
+        const NO_SCOPES = 1 << 9;
+        /// Landlock does not judge what devices are asked (Linux 6.10 does).
+        const NO_DEVICES = 1 << 10;
+        /// Landlock does not judge truncation (Linux 6.2 does): the broker does.
+        const NO_TRUNCATION = 1 << 11;
     }
 }
 
 impl Variant {
-    /// How many there are.
+    /// How many sets there are.
     pub const COUNT: usize = Self::all().bits() as usize + 1;
 
-    /// Every one, in the order of [`Variant::index`].
+    /// Every one that there can be, in the order of [`Variant::index`].
     pub fn every() -> impl Iterator<Item = Self> {
-        (0..=Self::all().bits()).map(Self::from_bits_truncate)
+        (0..=Self::all().bits()).map(Self::from_bits_truncate).filter(|variant| variant.can_be())
+    }
+
+    /// Kernels got what is missing one after the other, and without scopes nobody but a broker judges
+    /// signals. There nothing is left unreported, which would make many filters more.
+    fn can_be(self) -> bool {
+        [(Self::NO_TRUNCATION, Self::NO_DEVICES), (Self::NO_DEVICES, Self::NO_SCOPES)]
+            .into_iter()
+            .all(|(older, newer)| !self.contains(older) || self.contains(newer))
+            && !self.contains(Self::ALONE | Self::NO_SCOPES)
+            && !(self.contains(Self::NO_SCOPES)
+                && self.intersects(Self::LISTINGS | Self::CHANGES_LEFT))
     }
 
     /// The number of this one.

@@ -17,6 +17,7 @@ use crate::files::view::View;
 use crate::ipc::objects::{Objects, is_of_one_object};
 use crate::kernel::identity::{Identity, identity};
 use crate::kernel::inherited::Inherited;
+use crate::kernel::kill;
 use crate::kernel::processes::{Member, ProcessChange};
 use crate::kernel::request::{Request, Wait};
 use crate::kernel::rights::Rights;
@@ -24,6 +25,7 @@ use crate::kernel::target::TargetFd;
 use crate::kernel::umask::Umask;
 use crate::report::denials::{Denial, Traps};
 use crate::rules::address::{AddressRules, Endpoint};
+use crate::signals;
 use crate::sockets;
 use crate::sockets::calls::SocketVerdict;
 use crate::sockets::judge::Admission;
@@ -65,6 +67,7 @@ pub(crate) struct Answerer {
     umask: Arc<Umask>,
     /// The program of the proxy, which descends from the broker as the sandbox does.
     proxy: Option<Identity>,
+    signals: signals::Judge,
     traps: Arc<Traps>,
 }
 
@@ -74,7 +77,15 @@ impl Answerer {
         let admission = judges.proxy.clone().map(|proxy| {
             Box::new(ToProxy { proxy, traps: Arc::clone(traps) }) as Box<dyn Admission>
         });
+        let proxy = judges.proxy.as_ref();
+        let proxy = proxy.and_then(|proxy| fs::stat(proxy.program()).ok());
+        let proxy = proxy.map(|program| identity(&program));
         Self {
+            signals: signals::Judge {
+                rights: Arc::clone(&rights),
+                proxy,
+                traps: Arc::clone(traps),
+            },
             files: files::judge::Judge {
                 view: Arc::clone(&judges.view),
                 shared: judges.shared.clone(),
@@ -96,11 +107,7 @@ impl Answerer {
             objects: Arc::clone(&judges.objects),
             rights,
             umask,
-            proxy: judges
-                .proxy
-                .as_ref()
-                .and_then(|proxy| fs::stat(proxy.program()).ok())
-                .map(|program| identity(&program)),
+            proxy,
             traps: Arc::clone(traps),
         }
     }
@@ -238,6 +245,10 @@ impl Answerer {
                 RegisterVerdict::Continue
             }
             RegisterCall::Ipc(call) => self.by_ids(request, call),
+            RegisterCall::Signal(call) => self.signals.judge(request, &call),
+            RegisterCall::Owner(id) => self.signals.judge_owner(target, id),
+            RegisterCall::Fork if kill::has_begun() => RegisterVerdict::Return(Err(Errno::AGAIN)),
+            RegisterCall::Fork => RegisterVerdict::Continue,
             // The broker must not become a tracer: its tracee stops at every signal until it is
             // continued. A target that gets the broker as its parent only after this look stops
             // nobody but itself, and SIGKILL ends it like all others; the command cannot, whose

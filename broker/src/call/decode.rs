@@ -7,6 +7,7 @@
 use crate::call::how::OpenHow;
 use crate::call::ipc::IpcCall;
 use crate::call::metadata::{MetadataCall, RawChange, Subject, at_subject, set_xattr, times};
+use crate::call::signal::{Addressee, SignalCall};
 use crate::kernel::listener::Notification;
 use crate::kernel::processes::ProcessChange;
 use crate::kernel::target::{TargetAddress, TargetFd};
@@ -51,6 +52,12 @@ pub(crate) enum RegisterCall {
     TraceMe,
     /// Shared memory, semaphores and queues by key or id.
     Ipc(IpcCall),
+    /// A signal, let through if it is for the caller's own process.
+    Signal(SignalCall),
+    /// F_SETOWN of this process.
+    Owner(i32),
+    /// fork, vfork, or clone of a process.
+    Fork,
 }
 
 /// What becomes of it.
@@ -174,6 +181,11 @@ impl Call {
     pub(crate) fn decode(notification: &Notification) -> Option<Self> {
         let n = notification;
         let address = |index: usize| n.address(index);
+        let signal = |to, number: usize, info| {
+            let call = SignalCall { to, number: n.int(number), info };
+            Self::Registers(RegisterCall::Signal(call))
+        };
+        let no_info = TargetAddress::new(0);
         let word = |index: usize| n.arguments[index];
         let registers = Self::Registers;
         let process = |id, change| Self::Registers(RegisterCall::Process(id, change));
@@ -335,6 +347,20 @@ impl Call {
             | Syscall::capset
             | Syscall::prctl
             | Syscall::seccomp => registers(RegisterCall::Credentials),
+            Syscall::kill => signal(Addressee::of_kill(n.int(0)), 1, no_info),
+            Syscall::tkill => signal(Addressee::Thread(n.int(0)), 1, no_info),
+            Syscall::tgkill => signal(Addressee::ThreadOf(n.int(0), n.int(1)), 2, no_info),
+            Syscall::rt_sigqueueinfo => signal(Addressee::Process(n.int(0)), 1, address(2)),
+            Syscall::rt_tgsigqueueinfo => {
+                signal(Addressee::ThreadOf(n.int(0), n.int(1)), 2, address(3))
+            }
+            Syscall::pidfd_send_signal => {
+                signal(Addressee::Handle(n.descriptor(0), n.unsigned(3)), 1, address(2))
+            }
+            Syscall::fcntl if n.int(1) == libc::F_SETOWN => {
+                registers(RegisterCall::Owner(n.int(2)))
+            }
+            Syscall::fork | Syscall::vfork | Syscall::clone => registers(RegisterCall::Fork),
             Syscall::umask => registers(RegisterCall::Umask),
             Syscall::ptrace if n.unsigned(0) == PTRACE_TRACEME => registers(RegisterCall::TraceMe),
             _ => registers(RegisterCall::Ipc(IpcCall::decode(call, n)?)),

@@ -6,3 +6,4 @@ pub(crate) mod how;
 pub(crate) mod ipc;
 pub(crate) mod metadata;
 pub(crate) mod query;
+pub(crate) mod signal;

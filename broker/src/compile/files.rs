@@ -5,6 +5,7 @@ use super::grants::GrantError;
 use super::ruleset;
 use crate::files::reserve::Reserve;
 use crate::files::view::View;
+use crate::kernel::features::Features;
 use crate::kernel::identity::{Identity, hold, identity};
 use crate::kernel::mounts::Mount;
 use crate::rules::paths::{Access, Files, Rules};
@@ -18,19 +19,22 @@ use std::sync::Arc;
 
 /// Compiles `files` into the view and the ruleset, which `restrict_network` also takes TCP away. The
 /// directories of `reserve` are granted with all that will be in them.
+/// Landlock has these `features`.
 ///
 /// # Errors
 /// Returns the [`GrantError`] that names the path.
 pub(crate) fn compile(
     files: &Files,
     mounts: &[Mount],
+    features: Features,
     restrict_network: bool,
     reserve: Option<(Reserve, Vec<OwnedFd>)>,
 ) -> Result<(View, OwnedFd), GrantError> {
     let rules = Rules::new(files);
     let (reserve, empty) = reserve.unzip();
     let empty = empty.unwrap_or_default();
-    let (mut grants, ruleset) = ruleset::compile(files, &rules, mounts, restrict_network, &empty)?;
+    let (mut grants, ruleset) =
+        ruleset::compile((files, &rules), mounts, features, restrict_network, &empty)?;
     let mut held = Vec::new();
     let roots = roots(&files.allow_write, &grants.writable, &mut held)?;
     // What the command makes there Landlock lets nobody read.
@@ -40,7 +44,8 @@ pub(crate) fn compile(
     });
     let named = named_files(files, &rules, &mut held)?;
     let reserve = reserve.map(Arc::new);
-    Ok((View { rules, grants, named, roots, reserve, _held: held }, ruleset))
+    let brokers_truncation = !features.contains(Features::TRUNCATION);
+    Ok((View { rules, grants, brokers_truncation, named, roots, reserve, _held: held }, ruleset))
 }
 
 /// The allowed paths, and the objects that they are at launch, if they are there: what was granted there, or

@@ -5,13 +5,13 @@ use landstrip_filter::Variant;
 static PROGRAMS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/filters.bin"));
 
 /// Where each variant's program starts and ends.
-static PLACES: [(usize, usize); Variant::COUNT] = include!(concat!(env!("OUT_DIR"), "/filters.rs"));
+static PLACES: [(u32, u32); Variant::COUNT] = include!(concat!(env!("OUT_DIR"), "/filters.rs"));
 
 /// The filter for this variant, as the bytes that travel to the child: a program for
 /// `SECCOMP_SET_MODE_FILTER` (seccomp(2)).
 pub(crate) fn program(variant: Variant) -> &'static [u8] {
     let (start, end) = PLACES[variant.index()];
-    &PROGRAMS[start..end]
+    &PROGRAMS[start as usize..end as usize]
 }
 
 #[cfg(test)]
@@ -22,8 +22,7 @@ mod tests {
 
     #[test]
     fn every_variant_has_the_filter_of_the_table() {
-        for (index, variant) in Variant::every().enumerate() {
-            assert_eq!(variant.index(), index);
+        for variant in Variant::every() {
             let compiled = Program::compile(Arch::NATIVE, variant).unwrap();
             assert_eq!(program(variant), compiled.to_bytes(), "{variant:?}");
         }

@@ -8,7 +8,6 @@
 use super::places::{Place, Places};
 use super::{executables, fold};
 use crate::files::view::Grants;
-use crate::kernel::features::Missing;
 use crate::kernel::identity::{Origin, hold, identity};
 use crate::kernel::mounts::Mount;
 use crate::kernel::ruleset::allow_beneath;
@@ -24,17 +23,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-/// The oldest kernel that can enforce every policy: before ABI 6 (Linux 6.12) nothing keeps the
-/// command from signalling processes outside.
-pub(super) const REQUIRED: ABI = ABI::V6;
-
 /// Why there is no ruleset.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum GrantError {
-    /// The kernel cannot enforce what every policy needs.
-    #[error("this kernel cannot confine the command: {0}")]
-    Kernel(Missing),
-    /// It has all that, and refused.
+    /// The kernel has what it takes, and refused.
     #[error("this kernel cannot confine the command: {0}")]
     Ruleset(#[source] RulesetError),
     /// A rule was refused.
@@ -148,6 +140,8 @@ struct Visited {
 
 pub(super) struct Builder {
     ruleset: OwnedFd,
+    /// What the ruleset decides on.
+    handled: BitFlags<AccessFs>,
     pub(super) grants: Grants,
     pub(super) places: Places,
     /// Directories that are known to tell upper from lower case.
@@ -156,9 +150,9 @@ pub(super) struct Builder {
 
 impl Builder {
     /// Grants nothing yet.
-    pub(super) fn new(ruleset: OwnedFd, mounts: &[Mount]) -> Self {
+    pub(super) fn new(ruleset: OwnedFd, handled: BitFlags<AccessFs>, mounts: &[Mount]) -> Self {
         let places = Places::among(mounts);
-        Self { ruleset, grants: Grants::default(), places, told: HashSet::new() }
+        Self { ruleset, handled, grants: Grants::default(), places, told: HashSet::new() }
     }
 
     /// Grants the trees that `rules` allow, but for devices.
@@ -313,7 +307,11 @@ impl Builder {
         path: &Path,
     ) -> Result<(), GrantError> {
         // The kernel takes no directory rights for anything else.
-        let access = if is_directory { access } else { access & AccessFs::from_file(REQUIRED) };
+        let access = if is_directory { access } else { access & AccessFs::from_file(ABI::V6) };
+        let access = access & self.handled;
+        if access.is_empty() {
+            return Ok(());
+        }
         match allow_beneath(self.ruleset.as_fd(), object, access.bits()) {
             Ok(()) => Ok(()),
             // A file took the place of a directory since that was listed: then it is not granted.

@@ -1,32 +1,34 @@
 //! The ruleset of the command: what Landlock handles, and what it is told to grant. Source: landlock(7).
 
-use super::grants::{Builder, GrantError, REQUIRED};
+use super::grants::{Builder, GrantError};
 use crate::files::view::Grants;
-use crate::kernel::features::Missing;
+use crate::kernel::features::Features;
 use crate::kernel::mounts::Mount;
 use crate::rules::paths::{Files, Rules};
 use landlock::{
-    Access as _, AccessFs, AccessNet, CompatLevel, Compatible, Ruleset, RulesetAttr,
+    ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, Ruleset, RulesetAttr,
     RulesetCreated, RulesetError, Scope,
 };
 use rustix::fd::OwnedFd;
+use rustix::io::Errno;
 
 /// Compiles `rules`, those of `files`, into a ruleset for the command to enter; `restrict_network` also
-/// takes TCP away. The `empty` directories are granted too.
+/// takes TCP away. The `empty` directories are granted too. Landlock has these `features`.
 ///
 /// # Errors
 /// Returns the [`GrantError`] that names the path.
 pub(crate) fn compile(
-    files: &Files,
-    rules: &Rules,
+    (files, rules): (&Files, &Rules),
     mounts: &[Mount],
+    features: Features,
     restrict_network: bool,
     empty: &[OwnedFd],
 ) -> Result<(Grants, OwnedFd), GrantError> {
-    let ruleset = Option::<OwnedFd>::from(create(restrict_network).map_err(without)?);
+    let ruleset = create(features, restrict_network).map_err(GrantError::Ruleset)?;
     // There is one, or the crate would have said why not.
-    let ruleset = ruleset.ok_or_else(|| GrantError::Kernel(Missing::find()))?;
-    let mut builder = Builder::new(ruleset, mounts);
+    let none = || GrantError::Walk { path: "the ruleset".into(), source: Errno::OPNOTSUPP };
+    let ruleset = Option::<OwnedFd>::from(ruleset).ok_or_else(none)?;
+    let mut builder = Builder::new(ruleset, handled(features), mounts);
     builder.grant_trees(rules)?;
     builder.grant_empty(empty)?;
     builder.grant_devices(files, rules)?;
@@ -34,22 +36,28 @@ pub(crate) fn compile(
     Ok(builder.finish())
 }
 
-/// Why there is no ruleset: what the kernel lacks, if it is that.
-fn without(error: RulesetError) -> GrantError {
-    match Missing::find() {
-        Missing::Features(none) if none.is_empty() => GrantError::Ruleset(error),
-        missing => GrantError::Kernel(missing),
+/// The rights to files that Landlock decides on.
+fn handled(features: Features) -> BitFlags<AccessFs> {
+    let mut access = AccessFs::from_all(ABI::V2);
+    if features.contains(Features::TRUNCATION) {
+        access |= AccessFs::Truncate;
     }
+    if features.contains(Features::DEVICES) {
+        access |= AccessFs::IoctlDev;
+    }
+    access
 }
 
-fn create(restrict_network: bool) -> Result<RulesetCreated, RulesetError> {
+fn create(features: Features, restrict_network: bool) -> Result<RulesetCreated, RulesetError> {
     let mut ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
-        .handle_access(AccessFs::from_all(REQUIRED))?
-        .scope(Scope::Signal | Scope::AbstractUnixSocket)?;
-    if restrict_network {
+        .handle_access(handled(features))?;
+    if features.contains(Features::SCOPES) {
+        ruleset = ruleset.scope(Scope::Signal | Scope::AbstractUnixSocket)?;
+    }
+    if restrict_network && features.contains(Features::TCP) {
         // Nothing is granted: the broker makes the permitted connections itself.
-        ruleset = ruleset.handle_access(AccessNet::from_all(REQUIRED))?;
+        ruleset = ruleset.handle_access(AccessNet::BindTcp | AccessNet::ConnectTcp)?;
     }
     ruleset.create()
 }

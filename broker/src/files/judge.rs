@@ -56,7 +56,8 @@ impl Judge {
         {
             return FileVerdict::Answer(answer);
         }
-        if view.grants.brokers_reads && opens::may_read(call) {
+        let truncates = view.brokers_truncation && opens::truncates_unseen(call);
+        if truncates || view.grants.brokers_reads && opens::may_read(call) {
             return FileVerdict::Answer(self.judge_read(request, call));
         }
         let judged = match view.brokers_writes() {
@@ -82,8 +83,8 @@ impl Judge {
         }
     }
 
-    /// An open that may read, where Landlock would let what is denied be read: the broker answers,
-    /// whatever it finds.
+    /// An open that may read, where Landlock would let what is denied be read, or a truncation that it would
+    /// not see: the broker answers, whatever it finds.
     fn judge_read(&self, request: &Request<'_>, call: &FileCall) -> io::Result<Done> {
         let target = request.target();
         let judge = || match *call {
@@ -91,6 +92,9 @@ impl Judge {
             FileCall::OpenBy(spot, address, size) => {
                 let how = opens::copy_how(target, address, size)?;
                 opens::judge_read(&self.view, target, spot, how)
+            }
+            FileCall::Truncate(spot, length) => {
+                opens::judge_own_truncate(&self.view, target, spot, length)
             }
             _ => Err(Errno::NOSYS.into()),
         };
@@ -112,6 +116,7 @@ impl Judge {
         };
         self.view.grants.brokers_reads
             || self.view.brokers_writes()
+            || self.view.brokers_truncation && opens::truncates_unseen(call)
             || may_be_shared && self.rights.are_those_of(request.target()) == Ok(false)
     }
 

@@ -121,6 +121,43 @@ pub(crate) fn judge_truncate(
     Ok(relied.map_or_else(|| Task::Truncate(object, length).into(), Judged::Landlock))
 }
 
+/// Whether a call changes a file's length without being one that writes, which is all that a Landlock
+/// without truncation sees. (Access mode 3 is neither reading nor writing to it.)
+pub(crate) fn truncates_unseen(call: &FileCall) -> bool {
+    match call {
+        FileCall::Truncate(..) => true,
+        FileCall::Open(_, how) => {
+            let access = how.flags & OFlags::RWMODE;
+            how.flags.contains(OFlags::TRUNC)
+                && !how.flags.contains(OFlags::PATH)
+                && ![OFlags::WRONLY, OFlags::RDWR].contains(&access)
+        }
+        _ => false,
+    }
+}
+
+/// Judges a truncate to `length` that the broker does, or refuses.
+///
+/// # Errors
+/// As [`judge_write`].
+pub(crate) fn judge_own_truncate(
+    view: &View,
+    target: Target,
+    spot: Spot,
+    length: i64,
+) -> Result<Task, Lost> {
+    if length < 0 {
+        return Err(Errno::INVAL.into());
+    }
+    let path = target.read_path(spot.path)?;
+    let object = path::resolve(target, spot.directory, &path, true, false)?;
+    let name = object.name()?;
+    if is_permitted(view, target, &object, &name, Access::WRITE)? {
+        return Ok(Task::Truncate(object, length));
+    }
+    Ok(Task::Refuse(Errno::ACCESS, denial(view, &object, name.as_path(), Access::WRITE)))
+}
+
 /// Who opens an object that is held for writing, which permits to read it, too: the broker, if nothing
 /// else is said. Callers leave devices to Landlock.
 fn content(view: &View, object: &Object) -> Result<Option<Relied>, Lost> {

@@ -25,6 +25,8 @@ pub(crate) struct View {
     pub(crate) rules: Rules,
     /// What of them Landlock was told.
     pub(crate) grants: Grants,
+    /// Landlock does not judge truncation: the broker truncates, whatever it was told.
+    pub(crate) brokers_truncation: bool,
     /// The files that a rule names, and what it leaves of them: by another name (hard links, link(2))
     /// it is the same file.
     pub(crate) named: HashMap<Identity, Access>,
@@ -89,7 +91,7 @@ impl View {
 
     /// Whether it alone decides about changes, but for what is named in /dev/shm, and for terminals.
     pub(crate) fn leaves_changes(&self) -> bool {
-        !self.brokers_writes() && !self.grants.brokers_reads
+        !self.brokers_writes() && !self.grants.brokers_reads && !self.brokers_truncation
     }
 
     /// Whether a rule denies what is wanted of an object, whatever its name.

@@ -1,5 +1,5 @@
-//! What this kernel's Landlock can do, found by trying: there are kernels that report a version and
-//! refuse its attributes. Source: landlock(7).
+//! What this kernel gives, found by trying: there are kernels that report a version of Landlock and
+//! refuse its attributes. Sources: landlock(7), seccomp(2).
 
 #![allow(unsafe_code)]
 
@@ -7,6 +7,25 @@ use nix::libc;
 use rustix::fd::{FromRawFd, OwnedFd};
 use rustix::io::{self, Errno};
 use std::fmt;
+
+bitflags::bitflags! {
+    /// What of Landlock there is. What is not, the broker or the filter sees to, or nothing runs.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) struct Features: u8 {
+        /// Rules for files.
+        const FILES = 1 << 0;
+        /// Moves between directories.
+        const MOVES = 1 << 1;
+        /// Truncation.
+        const TRUNCATION = 1 << 2;
+        /// Rules for TCP.
+        const TCP = 1 << 3;
+        /// What devices are asked for (ioctl(2)).
+        const DEVICES = 1 << 4;
+        /// Scopes for signals and abstract sockets.
+        const SCOPES = 1 << 5;
+    }
+}
 
 /// `struct landlock_ruleset_attr` as of ABI 6; older kernels take it while what they do not know is zero.
 #[repr(C)]
@@ -17,13 +36,16 @@ struct Attributes {
     scoped: u64,
 }
 
-/// A part of Landlock that every policy needs.
+/// A part of Landlock.
 #[derive(Debug)]
-pub(crate) struct Feature {
+struct Part {
+    feature: Features,
     name: &'static str,
     /// The first kernel that has it.
     since: &'static str,
     attributes: Attributes,
+    /// Who takes its place; none if nobody does.
+    instead: Option<&'static str>,
 }
 
 const fn files(access: u64) -> Attributes {
@@ -31,44 +53,98 @@ const fn files(access: u64) -> Attributes {
 }
 
 /// In the order in which they came.
-const FEATURES: &[Feature] = &[
-    Feature { name: "rules for files", since: "5.13", attributes: files((1 << 13) - 1) },
-    Feature { name: "moves between directories", since: "5.19", attributes: files(1 << 13) },
-    Feature { name: "truncation", since: "6.2", attributes: files(1 << 14) },
-    Feature {
+const PARTS: [Part; 6] = [
+    Part {
+        feature: Features::FILES,
+        name: "rules for files",
+        since: "5.13",
+        attributes: files((1 << 13) - 1),
+        instead: None,
+    },
+    Part {
+        feature: Features::MOVES,
+        name: "moves between directories",
+        since: "5.19",
+        attributes: files(1 << 13),
+        instead: None,
+    },
+    Part {
+        feature: Features::TRUNCATION,
+        name: "truncation",
+        since: "6.2",
+        attributes: files(1 << 14),
+        instead: Some("the broker truncates files"),
+    },
+    Part {
+        feature: Features::TCP,
         name: "rules for TCP",
         since: "6.7",
         attributes: Attributes { handled_access_net: 3, ..files(0) },
+        instead: Some("the broker alone judges connections"),
     },
-    Feature { name: "control of devices", since: "6.10", attributes: files(1 << 15) },
-    Feature {
+    Part {
+        feature: Features::DEVICES,
+        name: "control of devices",
+        since: "6.10",
+        attributes: files(1 << 15),
+        instead: Some("the filter lets none but terminals be controlled"),
+    },
+    Part {
+        feature: Features::SCOPES,
         name: "scopes for signals and abstract sockets",
         since: "6.12",
         attributes: Attributes { scoped: 3, ..files(0) },
+        instead: Some("the broker sends the command's signals, and lets it fork"),
     },
 ];
 
-/// What every policy needs and this kernel lacks.
-#[derive(Debug)]
+/// Why nothing can run.
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Missing {
     /// Any Landlock: what the kernel says to the question.
     Landlock(Errno),
-    /// These.
-    Features(Vec<&'static Feature>),
+    /// These, which nobody takes the place of.
+    Features(Features),
 }
 
-impl Missing {
-    /// Tries what there is.
-    pub(crate) fn find() -> Self {
-        let mut missing = Vec::new();
-        for feature in FEATURES {
-            match create_ruleset(&feature.attributes) {
-                Ok(_) => {}
-                Err(Errno::INVAL | Errno::TOOBIG) => missing.push(feature),
-                Err(errno) => return Self::Landlock(errno),
+impl Features {
+    /// What this kernel gives; `is_scoped` if the launcher has entered a domain with a scope already, as
+    /// only a kernel lets it that has all of these.
+    ///
+    /// # Errors
+    /// Returns what is missing that nothing can take the place of.
+    pub(crate) fn find(is_scoped: bool) -> Result<Self, Missing> {
+        if is_scoped { Ok(Self::all()) } else { Self::probe() }
+    }
+
+    /// Tries each.
+    ///
+    /// # Errors
+    /// As [`Features::find`].
+    pub(crate) fn probe() -> Result<Self, Missing> {
+        let mut found = Self::empty();
+        for part in &PARTS {
+            match create_ruleset(&part.attributes) {
+                Ok(_) => found |= part.feature,
+                Err(Errno::INVAL | Errno::TOOBIG) => {}
+                Err(errno) => return Err(Missing::Landlock(errno)),
             }
         }
-        Self::Features(missing)
+        let needed = PARTS.iter().filter(|part| part.instead.is_none());
+        let needed = needed.map(|part| part.feature).collect::<Self>();
+        match needed - found {
+            none if none.is_empty() => Ok(found),
+            missing => Err(Missing::Features(missing)),
+        }
+    }
+
+    /// What Landlock lacks here, and who takes its place, a line each.
+    pub(crate) fn substitutes(self) -> impl Iterator<Item = String> {
+        let lacking = PARTS.iter().filter(move |part| !self.contains(part.feature));
+        lacking.filter_map(|part| {
+            let Part { name, since, instead, .. } = part;
+            Some(format!("Landlock lacks {name} here (Linux {since}): {}", (*instead)?))
+        })
     }
 }
 
@@ -76,7 +152,7 @@ impl fmt::Display for Missing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Landlock(Errno::NOSYS) => f.write_str(
-                "it is built without Landlock (CONFIG_SECURITY_LANDLOCK); Linux 6.12 with it is needed",
+                "it is built without Landlock (CONFIG_SECURITY_LANDLOCK); Linux 6.1 with it is needed",
             ),
             Self::Landlock(Errno::OPNOTSUPP) => f.write_str(
                 "Landlock is not enabled at boot: landlock must be among lsm= of its command line",
@@ -87,7 +163,8 @@ impl fmt::Display for Missing {
             Self::Landlock(errno) => write!(f, "Landlock says {}", std::io::Error::from(*errno)),
             Self::Features(missing) => {
                 f.write_str("its Landlock lacks ")?;
-                for (position, Feature { name, since, .. }) in missing.iter().enumerate() {
+                let missing = PARTS.iter().filter(|part| missing.contains(part.feature));
+                for (position, Part { name, since, .. }) in missing.enumerate() {
                     let comma = if position == 0 { "" } else { ", " };
                     write!(f, "{comma}{name} (Linux {since})")?;
                 }
@@ -105,10 +182,35 @@ fn create_ruleset(attributes: &Attributes) -> io::Result<OwnedFd> {
     match i32::try_from(result) {
         // SAFETY: the kernel just returned it, and nothing else holds it.
         Ok(descriptor) if descriptor >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(descriptor) }),
-        _ => Err(Errno::from_raw_os_error(
-            std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO),
-        )),
+        _ => Err(last_errno()),
     }
+}
+
+/// What of seccomp user notification this kernel lacks, in words; nothing if a filter can be installed
+/// with it. Looked for when one could not be.
+pub(crate) fn missing_of_notification() -> Option<&'static str> {
+    const SET_MODE_FILTER: u32 = 1;
+    const GET_ACTION_AVAIL: u32 = 2;
+    const NEW_LISTENER: u64 = 1 << 3;
+    const WAIT_KILLABLE_RECV: u64 = 1 << 5;
+    let user_notif = 0x7fc0_0000_u32;
+    let action = &raw const user_notif;
+    // SAFETY: reads one action.
+    let result = unsafe { libc::syscall(libc::SYS_seccomp, GET_ACTION_AVAIL, 0, action) };
+    if result != 0 {
+        return Some("seccomp user notification (CONFIG_SECCOMP_FILTER)");
+    }
+    let flags = NEW_LISTENER | WAIT_KILLABLE_RECV;
+    let none = std::ptr::null::<u8>();
+    // SAFETY: the flags are looked at first, and a null pointer is no program.
+    let result = unsafe { libc::syscall(libc::SYS_seccomp, SET_MODE_FILTER, flags, none) };
+    (result == -1 && last_errno() == Errno::INVAL)
+        .then_some("seccomp notifications that signals wait for (Linux 5.19)")
+}
+
+fn last_errno() -> Errno {
+    let errno = std::io::Error::last_os_error().raw_os_error();
+    Errno::from_raw_os_error(errno.unwrap_or(libc::EIO))
 }
 
 #[cfg(test)]
@@ -119,20 +221,35 @@ mod tests {
     fn what_is_missing_is_named_with_the_kernel_that_has_it() {
         let text = |missing: Missing| missing.to_string();
         assert_eq!(
-            text(Missing::Features(FEATURES[3..].iter().collect())),
-            "its Landlock lacks rules for TCP (Linux 6.7), control of devices (Linux 6.10), scopes for \
-             signals and abstract sockets (Linux 6.12)"
+            text(Missing::Features(Features::MOVES | Features::FILES)),
+            "its Landlock lacks rules for files (Linux 5.13), moves between directories (Linux 5.19)"
         );
         assert!(text(Missing::Landlock(Errno::NOSYS)).contains("CONFIG_SECURITY_LANDLOCK"));
         assert!(text(Missing::Landlock(Errno::OPNOTSUPP)).contains("lsm="));
     }
 
     #[test]
-    fn a_kernel_that_confines_lacks_nothing() {
-        let complete = Missing::find();
-        assert!(matches!(&complete, Missing::Features(none) if none.is_empty()), "{complete:?}");
+    fn what_takes_the_place_of_what_is_missing_is_told() {
+        assert_eq!(Features::all().substitutes().count(), 0);
+        let lines: Vec<_> = (Features::FILES | Features::MOVES).substitutes().collect();
+        assert_eq!(lines.len(), 4);
+        assert_eq!(
+            lines[3],
+            "Landlock lacks scopes for signals and abstract sockets here (Linux 6.12): the broker \
+             sends the command's signals, and lets it fork"
+        );
+    }
+
+    #[test]
+    fn what_is_found_is_what_the_kernel_takes() {
+        let found = Features::probe().unwrap();
+        for part in &PARTS {
+            let taken = create_ruleset(&part.attributes).is_ok();
+            assert_eq!(found.contains(part.feature), taken, "{part:?}");
+        }
         // The probe can tell.
         let unknown = Attributes { scoped: 1 << 63, ..Attributes::default() };
         assert_eq!(create_ruleset(&unknown).err(), Some(Errno::INVAL));
+        assert_eq!(missing_of_notification(), None);
     }
 }

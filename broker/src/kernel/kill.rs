@@ -7,6 +7,20 @@ use nix::sys::signal::{SigHandler, Signal, signal};
 use nix::sys::wait::{WaitPidFlag, waitpid};
 use rustix::io::{self, Errno};
 use rustix::process::Pid;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The sandbox is being ended: where that is done one by one, nobody in it may fork any more.
+static BEGUN: AtomicBool = AtomicBool::new(false);
+
+/// Begins to end the sandbox.
+pub(crate) fn begin() {
+    BEGUN.store(true, Ordering::SeqCst);
+}
+
+/// Whether that has begun.
+pub(crate) fn has_begun() -> bool {
+    BEGUN.load(Ordering::SeqCst)
+}
 
 /// kill(2) for any signal number, also those that have no name.
 ///

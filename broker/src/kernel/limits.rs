@@ -20,8 +20,12 @@ pub(crate) fn has_room(target: Target) -> bool {
     let asked =
         unsafe { libc::prlimit(thread, libc::RLIMIT_NOFILE, std::ptr::null(), &raw mut limit) };
     // The size of the directory is the number of open descriptors (Linux 6.2).
-    let open = fs::stat(format!("/proc/{thread}/fd")).map(|stat| stat.st_size.unsigned_abs());
-    asked == 0 && open.is_ok_and(|open| open.saturating_add(MARGIN) <= limit.rlim_cur)
+    let directory = format!("/proc/{thread}/fd");
+    let open = match fs::stat(&directory).map(|stat| stat.st_size.unsigned_abs()) {
+        Ok(0) => std::fs::read_dir(&directory).map(|entries| entries.count() as u64).ok(),
+        open => open.ok(),
+    };
+    asked == 0 && open.is_some_and(|open| open.saturating_add(MARGIN) <= limit.rlim_cur)
 }
 
 /// How long the target may make a file (RLIMIT_FSIZE), whoever it is.

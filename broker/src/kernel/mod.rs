@@ -28,6 +28,7 @@ pub(crate) mod request;
 pub(crate) mod rights;
 pub(crate) mod ruleset;
 pub(crate) mod sight;
+pub(crate) mod signals;
 pub(crate) mod start;
 pub(crate) mod target;
 pub(crate) mod umask;

@@ -3,6 +3,8 @@
 //! A pidfd stays with its thread: when that has ended and another has its id, what is asked of it
 //! fails (ESRCH), and it is opened anew. Source: pidfd_open(2).
 
+use super::proc::Status;
+use super::signals::share_descriptors;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::{self, Errno};
 use rustix::process::{self, Pid, PidfdFlags};
@@ -36,12 +38,31 @@ fn known(thread: Pid) -> io::Result<Arc<OwnedFd>> {
     if let Some((_, pidfd)) = lately.iter().find(|(known, _)| *known == thread) {
         return Ok(Arc::clone(pidfd));
     }
-    // PIDFD_THREAD (Linux 6.9): a thread may have a descriptor table of its own.
-    const PIDFD_THREAD: PidfdFlags = PidfdFlags::from_bits_retain(0o200);
-    let pidfd = Arc::new(process::pidfd_open(thread, PIDFD_THREAD)?);
+    let pidfd = match open(thread) {
+        Err(Errno::INVAL) => {
+            let process = Pid::from_raw(Status::of(thread)?.process()?).ok_or(Errno::SRCH)?;
+            let pidfd = Arc::new(process::pidfd_open(process, PidfdFlags::empty())?);
+            if process != thread {
+                // Looked at each time: it may have a table of its own by the next.
+                let ids = [process, thread].map(|id| id.as_raw_nonzero().get());
+                return if share_descriptors(ids) { Ok(pidfd) } else { Err(Errno::PERM) };
+            }
+            pidfd
+        }
+        pidfd => Arc::new(pidfd?),
+    };
     lately.truncate(KEPT_MAX - 1);
     lately.push_front((thread, Arc::clone(&pidfd)));
     Ok(pidfd)
+}
+
+/// A handle of a thread, which may have a descriptor table of its own (Linux 6.9).
+///
+/// # Errors
+/// Returns what pidfd_open(2) returns; [`Errno::INVAL`] before Linux 6.9.
+pub(super) fn open(thread: Pid) -> io::Result<OwnedFd> {
+    const PIDFD_THREAD: PidfdFlags = PidfdFlags::from_bits_retain(0o200);
+    process::pidfd_open(thread, PIDFD_THREAD)
 }
 
 /// Forgets all handles, when there is nothing to do.

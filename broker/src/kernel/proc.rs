@@ -2,7 +2,7 @@
 //! `children`.
 
 use super::credentials::Credentials;
-use rustix::fs::{self, Mode, OFlags};
+use rustix::fs::{self, Dir, Mode, OFlags};
 use rustix::io::{self, Errno};
 use rustix::process::Pid;
 use std::path::Path;
@@ -76,6 +76,17 @@ impl Status {
         (signals("SigPnd:") | shared) & !signals("SigBlk:") != 0
     }
 
+    /// Whether the process has a handler for the signal `number`.
+    pub(crate) fn catches(&self, number: i32) -> bool {
+        let caught = self.number("SigCgt:", 16).unwrap_or(0);
+        (1..=64).contains(&number) && caught & 1 << (number - 1) != 0
+    }
+
+    /// Whether the process has one thread.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.number("Threads:", 10) == Some(1)
+    }
+
     fn id(&self, name: &str) -> Option<i32> {
         self.field(name)?.parse().ok()
     }
@@ -131,6 +142,17 @@ pub(crate) fn children(process: i32) -> Vec<Pid> {
             ids.filter_map(|id| id.ok().and_then(Pid::from_raw)).collect::<Vec<_>>()
         })
         .collect()
+}
+
+/// The ids of all processes, in ascending order.
+///
+/// # Errors
+/// Returns what reading proc(5) returns.
+pub(crate) fn processes() -> io::Result<Vec<i32>> {
+    let directory = fs::open(c"/proc", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+    let names = Dir::new(directory)?.flatten();
+    let ids = names.filter_map(|entry| entry.file_name().to_str().ok()?.parse().ok());
+    Ok(ids.collect())
 }
 
 /// The process or thread that the canonical path `name` in /proc is about.

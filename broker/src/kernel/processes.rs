@@ -6,12 +6,14 @@
 
 use super::credentials::Credentials;
 use super::identity::{Identity, identity};
+use super::pidfds;
 use super::proc::Status;
 use super::request::Confirmed;
+use super::signals::{self, Signal};
 use super::target::{Target, TargetAddress};
 use nix::libc;
 use rustix::event::{self, PollFd, PollFlags, Timespec};
-use rustix::fd::OwnedFd;
+use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs;
 use rustix::io::{self, Errno};
 use rustix::process::{self, Pid, PidfdFlags};
@@ -89,7 +91,11 @@ impl ProcessChange {
 #[derive(Debug)]
 pub(crate) struct Member {
     id: Pid,
+    process: Pid,
+    /// Of the thread, or of the process where there are none of threads.
     handle: OwnedFd,
+    is_of_thread: bool,
+    status: Status,
 }
 
 impl Member {
@@ -104,18 +110,27 @@ impl Member {
         command: &Credentials,
         proxy: Option<Identity>,
     ) -> io::Result<Self> {
-        const PIDFD_THREAD: PidfdFlags = PidfdFlags::from_bits_retain(0o200);
-        let id = Pid::from_raw(id).filter(|_| id > 0).ok_or(Errno::SRCH)?;
-        // Its number stays its own until it has ended, of which the handle tells.
-        let handle = process::pidfd_open(id, PIDFD_THREAD)?;
-        let line = ancestors(id)?;
-        // While it has this parent, and that one its own, no number in the line is another's.
-        if line != ancestors(id)? {
+        // rustix takes no negative numbers.
+        let id = Some(id).filter(|id| *id > 0).and_then(Pid::from_raw).ok_or(Errno::SRCH)?;
+        let (handle, is_of_thread) = match pidfds::open(id) {
+            Err(Errno::INVAL) => {
+                let process = Status::of(id).map_err(|_| Errno::SRCH)?.process()?;
+                let process = Pid::from_raw(process).ok_or(Errno::SRCH)?;
+                (process::pidfd_open(process, PidfdFlags::empty())?, false)
+            }
+            handle => (handle?, true),
+        };
+        let status = Status::of(id).map_err(|_| Errno::SRCH)?;
+        let process = Pid::from_raw(status.process()?).ok_or(Errno::SRCH)?;
+        let line = ancestors(process);
+        let [.., first, broker] = line[..] else { return Err(Errno::PERM) };
+        // While it has this parent, and that one its own, no number in the line is another's; and its own
+        // is none until it is reaped, of which the handle tells.
+        if broker != process::getpid() || line != ancestors(process) {
             return Err(Errno::PERM);
         }
-        let [.., first, broker] = line[..] else { return Err(Errno::PERM) };
-        if broker != process::getpid() {
-            return Err(Errno::PERM);
+        if !signals::has_its_id(handle.as_fd()) {
+            return Err(Errno::SRCH);
         }
         let is_proxy = proxy.is_some_and(|proxy| {
             let program = fs::stat(format!("/proc/{}/exe", first.as_raw_nonzero()));
@@ -124,7 +139,37 @@ impl Member {
         if is_proxy || !Status::of(first)?.credentials()?.is_filtered_as(command) {
             return Err(Errno::PERM);
         }
-        Ok(Self { id, handle })
+        Ok(Self { id, process, handle, is_of_thread, status })
+    }
+
+    /// The id of its process.
+    pub(crate) fn process(&self) -> i32 {
+        self.process.as_raw_nonzero().get()
+    }
+
+    /// Whether it has a handler for the signal `number`.
+    pub(crate) fn catches(&self, number: i32) -> bool {
+        self.status.catches(number)
+    }
+
+    /// Sends a signal to its process.
+    ///
+    /// # Errors
+    /// Returns what kill(2) returns.
+    pub(crate) fn signal(&self, signal: &Signal) -> io::Result<()> {
+        signal.send(self.handle.as_fd(), self.is_of_thread)
+    }
+
+    /// Sends a signal to the thread. Before Linux 6.9 there are no handles of threads, and its number
+    /// can become another's: only a process that has no other threads can be meant.
+    ///
+    /// # Errors
+    /// Returns what tgkill(2) returns; [`Errno::PERM`] if the thread cannot be held.
+    pub(crate) fn signal_thread(&self, signal: &Signal) -> io::Result<()> {
+        if !self.is_of_thread && !self.status.is_alone() {
+            return Err(Errno::PERM);
+        }
+        signal.send(self.handle.as_fd(), false)
     }
 
     /// What the kernel tells of it.
@@ -196,7 +241,8 @@ impl Member {
     fn is_alive(&self) -> io::Result<()> {
         let mut ended = [PollFd::new(&self.handle, PollFlags::IN)];
         match event::poll(&mut ended, Some(&Timespec::default()))? {
-            0 => Ok(()),
+            0 if self.is_of_thread => Ok(()),
+            0 if Status::of(self.id)?.process()? == self.process() => Ok(()),
             _ => Err(Errno::SRCH),
         }
     }
@@ -205,15 +251,14 @@ impl Member {
 /// linux/ioprio.h; libc lacks it.
 const IOPRIO_WHO_PROCESS: c_long = 1;
 
-/// The process of `id` and those that it descends from, up to the broker or to one that has no parent here.
-fn ancestors(id: Pid) -> io::Result<Vec<Pid>> {
-    let process = Status::of(id)?.process()?;
-    let mut line = vec![Pid::from_raw(process).ok_or(Errno::SRCH)?];
+/// `process` and those that it descends from, up to the broker or to one that has no parent here.
+fn ancestors(process: Pid) -> Vec<Pid> {
+    let mut line = vec![process];
     while let Some(&last) = line.last()
         && last != process::getpid()
-        && let Ok(parent) = Status::of(last)?.parent()
+        && let Ok(parent) = Status::of(last).and_then(|status| status.parent())
     {
         line.push(parent);
     }
-    Ok(line)
+    line
 }

@@ -242,6 +242,20 @@ impl Target {
             .ok_or(Errno::BADF)
     }
 
+    /// The process that descriptor `number` is a handle of (pidfd_open(2)).
+    ///
+    /// # Errors
+    /// Returns [`Errno::BADF`] if it is none, [`Errno::SRCH`] if that has been reaped.
+    pub(crate) fn handled_process(&self, number: TargetFd) -> io::Result<i32> {
+        let text = proc::read(&self.proc(&format!("fdinfo/{number}"))).map_err(|_| Errno::BADF)?;
+        let process = text
+            .split(|&byte| byte == b'\n')
+            .find_map(|line| line.strip_prefix(b"Pid:"))
+            .and_then(|id| str::from_utf8(id).ok()?.trim().parse().ok())
+            .ok_or(Errno::BADF)?;
+        if process > 0 { Ok(process) } else { Err(Errno::SRCH) }
+    }
+
     /// The kernel's name for the protocol of the socket at descriptor `number`, such as `TCPv6`
     /// (net/socket.c, system.sockprotoname).
     ///

@@ -1,6 +1,7 @@
 //! Why landstrip gave up: one line of JSON and an exit status each.
 
 use crate::cli::UsageError;
+use crate::kernel::features::{self, Features};
 use crate::policy::error::PolicyError;
 use crate::report::errno::strerror;
 use crate::report::stream::print_line;
@@ -108,6 +109,11 @@ fn launch_advice(tool: &[u8], errno: Errno) -> Option<&'static str> {
     BUILT_IN.contains(&tool).then_some(": it is a command of the shell; write sh -c '...'")
 }
 
+/// Whether signals are the broker's to judge.
+fn lacks_scopes() -> bool {
+    Features::probe().is_ok_and(|features| !features.contains(Features::SCOPES))
+}
+
 /// The step of the child in words that a user can act on.
 fn explain(step: Step, errno: Errno) -> String {
     let reason = match (step, errno) {
@@ -117,9 +123,10 @@ fn explain(step: Step, errno: Errno) -> String {
         (Step::Filter, Errno::PERM) => {
             "the surrounding sandbox, such as another landstrip, lets no listener be installed"
         }
-        (Step::Filter, Errno::INVAL | Errno::NOSYS) => {
-            "this kernel lacks seccomp user notification (Linux 5.19 is needed)"
-        }
+        (Step::Filter, Errno::INVAL | Errno::NOSYS) => match features::missing_of_notification() {
+            Some(missing) => return format!("this kernel lacks {missing}"),
+            None => "the filter could not be installed",
+        },
         (Step::Filter, _) => "the filter could not be installed",
         (Step::Restrict, Errno::TOOBIG) => "too many Landlock domains are nested already",
         (Step::Restrict, _) => "the Landlock domain could not be entered",
@@ -128,6 +135,9 @@ fn explain(step: Step, errno: Errno) -> String {
         (Step::Execute, _) => "the tool could not be executed",
     };
     let advice = match (step, errno) {
+        (Step::Filter, Errno::BUSY | Errno::PERM) if lacks_scopes() => {
+            ", and without one nothing keeps signals inside on this kernel (Linux 6.12 does)"
+        }
         (Step::Filter, Errno::BUSY | Errno::PERM) => {
             ", and without one only a policy can be enforced that allows no writing and no network \
              and denies no reading"

@@ -120,6 +120,8 @@ pub(crate) struct UnixRules {
     /// A datagram socket is among them, or a standard stream: the command may make such sockets, and
     /// the broker sends.
     pub(crate) datagrams: bool,
+    /// Landlock does not keep sockets from abstract names outside: none sends by itself to a name.
+    pub(crate) reach_abstract: bool,
 }
 
 /// What becomes of a call with an address.
@@ -207,7 +209,7 @@ impl UnixRules {
 
     /// Whether there can be datagram sockets.
     pub(crate) fn any_datagram(&self) -> bool {
-        self.all || self.datagrams
+        self.all && !self.reach_abstract || self.datagrams
     }
 
     /// Whether the socket with this canonical path may be used.

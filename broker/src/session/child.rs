@@ -32,6 +32,8 @@ pub(crate) struct Child {
     socket: OwnedFd,
     /// It lives, or has not been reaped, as long as the launch lasts: its id is no other's.
     process: Pid,
+    /// The launcher has entered a Landlock domain that scopes signals.
+    is_scoped: bool,
     /// The plan and the ruleset, if they are not to be sent before the listener was taken.
     withheld: Option<(Vec<u8>, OwnedFd)>,
 }
@@ -44,7 +46,13 @@ impl Child {
     pub(crate) fn take_over(handover: &Handover) -> io::Result<Self> {
         let socket = inherited::take_over(handover.control)?;
         let process = Pid::from_raw(handover.child).ok_or(Errno::SRCH)?;
-        Ok(Self { socket, process, withheld: None })
+        let is_scoped = handover.scope_errno == 0;
+        Ok(Self { socket, process, is_scoped, withheld: None })
+    }
+
+    /// Whether it is in a Landlock domain that scopes signals, as the broker is.
+    pub(crate) fn is_scoped(&self) -> bool {
+        self.is_scoped
     }
 
     /// Whether the platform lets the broker take descriptors of the command: Docker's default

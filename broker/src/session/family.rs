@@ -107,6 +107,7 @@ impl Family {
 
     /// Ends everything that is left. Returns whether nothing is.
     pub(crate) fn end(&mut self) -> bool {
+        kill::begin();
         let deadline = Instant::now() + TEARDOWN_LIMIT;
         while !self.all_reaped() {
             self.kill_all();
@@ -135,7 +136,9 @@ impl Family {
             // Confined by D0 to what this sandbox started, and without the broker itself.
             let _ = send(-1, libc::SIGKILL);
         } else {
-            // What it adopted and what it started, each thread its own.
+            // What it adopted and what it started, each thread its own. The children of those whom this
+            // ends it adopts, and nobody forks any more: a fork asks the broker there, which has begun to
+            // end them, or has gone. No id is another's: the broker alone reaps its children.
             for child in proc::children(process::getpid().as_raw_nonzero().get()) {
                 let _ = process::kill_process(child, process::Signal::KILL);
             }

@@ -1,13 +1,13 @@
 //! From the policy, which is final now, to what notifications are judged by.
 
 use super::scratch::Scratch;
+use super::surroundings::Surroundings;
 use crate::answer::answers::Judges;
 use crate::cli::Reports;
 use crate::compile::files;
 use crate::domains::proxy::Proxy;
 use crate::files::reserve::Reserve;
 use crate::files::shared::Shared;
-use crate::kernel::mounts::Mount;
 use crate::policy::resolve::{Network, Policy};
 use crate::report::failure::Failure;
 use crate::rules::address::{AddressRules, UnixRules};
@@ -21,14 +21,16 @@ use std::sync::Arc;
 /// Returns the [`Failure`] that names the path, or what the kernel lacks.
 pub(super) fn compile(
     policy: &Policy,
-    mounts: &[Mount],
+    surroundings: &Surroundings,
     unix: UnixRules,
     proxy: Option<Proxy>,
     memory: Option<&Scratch>,
     reserve: Option<(Reserve, Vec<OwnedFd>)>,
 ) -> Result<Judges, Failure> {
     let Policy { files: rules, network, .. } = policy;
-    let (view, ruleset) = files::compile(rules, mounts, !network.allow_network, reserve)?;
+    let Surroundings { mounts, features, .. } = surroundings;
+    let (view, ruleset) =
+        files::compile(rules, mounts, *features, !network.allow_network, reserve)?;
     let addresses = addresses(network, unix, proxy.as_ref());
     // Where the policy denies to write there, nothing of it is the command's own.
     let memory = memory.map(Scratch::path).filter(|path| view.rules.access(path).write);

@@ -3,6 +3,7 @@
 use super::child::Child;
 use super::load::Loaded;
 use super::scratch::Scratch;
+use super::surroundings::Surroundings;
 use crate::answer::answers::Judges;
 use crate::cli::Reports;
 use crate::compile::{filter, places, plan};
@@ -10,7 +11,7 @@ use crate::domains::environment::{self, Change};
 use crate::domains::proxy::Proxy;
 use crate::domains::setup;
 use crate::files::view::View;
-use crate::kernel::mounts::Mount;
+use crate::kernel::features::Features;
 use crate::kernel::target;
 use crate::policy::resolve::{Network, Policy};
 use crate::policy::variables::Variables;
@@ -54,11 +55,13 @@ pub(super) struct Filter {
 
 impl Filter {
     /// The one with which every denial can be reported.
-    pub(super) fn of(loaded: &Loaded, mounts: &[Mount]) -> Self {
+    pub(super) fn of(loaded: &Loaded, surroundings: &Surroundings) -> Self {
         let Loaded { policy, unix, .. } = loaded;
         Self {
-            variant: variant(policy, unix, mounts),
-            needs_no_broker: needs_no_broker(policy),
+            variant: variant(policy, unix, surroundings),
+            // Without scopes every policy needs the broker, for signals.
+            needs_no_broker: surroundings.features.contains(Features::SCOPES)
+                && needs_no_broker(policy),
             after_listener: unix.datagrams,
         }
     }
@@ -67,7 +70,7 @@ impl Filter {
     /// machine, `view` knows: where the broker has anything to do with reads, or with changes, all of those
     /// stay notified.
     pub(super) fn quieter(&mut self, reports: Reports, view: &View) {
-        if reports == Reports::All {
+        if reports == Reports::All || self.variant.contains(Variant::NO_SCOPES) {
             return;
         }
         if view.leaves_reads() && self.variant.contains(Variant::REPORT_READS) {
@@ -161,7 +164,8 @@ fn uses_network(network: &Network) -> bool {
 }
 
 /// The filter that this policy needs.
-fn variant(policy: &Policy, unix: &UnixRules, mounts: &[Mount]) -> Variant {
+fn variant(policy: &Policy, unix: &UnixRules, surroundings: &Surroundings) -> Variant {
+    let Surroundings { mounts, features, .. } = surroundings;
     let (files, network) = (&policy.files, &policy.network);
     // Where devices lie beneath what may be written, the broker tells them from what is made there.
     let report_reads = !files.deny_read.is_empty() || places::lie_in(&files.allow_write, mounts);
@@ -173,9 +177,12 @@ fn variant(policy: &Policy, unix: &UnixRules, mounts: &[Mount]) -> Variant {
         (Variant::REPORT_READS, report_reads),
         (Variant::LOCAL_BINDING, network.allow_local_binding),
         // Then the broker sends, to every path.
-        (Variant::ALL_UNIX_SOCKETS, unix.all && !unix.datagrams),
+        (Variant::ALL_UNIX_SOCKETS, unix.all && !unix.reach_abstract && !unix.datagrams),
         (Variant::UNIX_DATAGRAMS, unix.datagrams),
         (Variant::MAKES_SOCKETS, makes_sockets),
+        (Variant::NO_SCOPES, !features.contains(Features::SCOPES)),
+        (Variant::NO_DEVICES, !features.contains(Features::DEVICES)),
+        (Variant::NO_TRUNCATION, !features.contains(Features::TRUNCATION)),
     ]
     .into_iter()
     .filter_map(|(flag, is_set)| is_set.then_some(flag))

@@ -4,6 +4,7 @@ use super::child::Child;
 use super::surroundings::Surroundings;
 use crate::cli;
 use crate::compile::datagrams;
+use crate::kernel::features::Features;
 use crate::kernel::identity::{hold, identity};
 use crate::policy::callers::Caller;
 use crate::policy::remarks::Remarks;
@@ -37,7 +38,7 @@ pub(super) fn load(
 ) -> Result<Loaded, Failure> {
     let caller = Caller::of_process()?;
     let policy = Policy::load(&invocation.policies, &caller, &mut remarks)?;
-    let mut unix = unix_rules(&policy.network, &mut remarks, child, traps);
+    let mut unix = unix_rules(&policy.network, &mut remarks, (child, surroundings), traps);
     if surroundings.streams_send {
         child.can_take_descriptors().map_err(|errno| {
             let message = "a standard stream is a datagram socket, and the platform does not let \
@@ -53,10 +54,18 @@ pub(super) fn load(
 
 /// What the policy says of Unix sockets, and whether datagram sockets can be among them: the broker
 /// sends their messages, for which it must be let at the command's descriptors.
-fn unix_rules(network: &Network, remarks: &mut Remarks, child: &Child, traps: &Traps) -> UnixRules {
+///
+/// Without Landlock's scope they reach abstract names too, so that the broker sends them in any case.
+fn unix_rules(
+    network: &Network,
+    remarks: &mut Remarks,
+    (child, surroundings): (&Child, &Surroundings),
+    traps: &Traps,
+) -> UnixRules {
     let all = network.allow_all_unix_sockets;
     let paths = network.allow_unix_sockets.clone();
-    let mut datagrams = !all && datagrams::any_listens(&paths);
+    let reach_abstract = !surroundings.features.contains(Features::SCOPES);
+    let mut datagrams = if all { reach_abstract } else { datagrams::any_listens(&paths) };
     if datagrams && let Err(errno) = child.can_take_descriptors() {
         datagrams = false;
         let warning = format!(
@@ -69,5 +78,5 @@ fn unix_rules(network: &Network, remarks: &mut Remarks, child: &Child, traps: &T
     }
     let known = paths.iter().filter_map(|path| hold(path).ok());
     let known = known.map(|(object, stat)| (identity(&stat), object)).collect();
-    UnixRules { all, paths, known: Arc::new(known), datagrams }
+    UnixRules { all, paths, known: Arc::new(known), datagrams, reach_abstract }
 }

@@ -35,9 +35,9 @@ pub(crate) fn run(
 ) -> Result<i32, Failure> {
     let reports = invocation.reports;
     let traps = Arc::new(Traps::wanted(reports, invocation.trap_fd, invocation.debug)?);
-    let surroundings = Surroundings::look()?;
+    let surroundings = Surroundings::look(child.is_scoped())?;
     let mut loaded = load(invocation, &child, &traps, &surroundings, Remarks::unwanted())?;
-    let mut filter = Filter::of(&loaded, &surroundings.mounts);
+    let mut filter = Filter::of(&loaded, &surroundings);
     // As soon as it is known: the child installs it while the broker compiles the rest, which takes as
     // long (0.2 ms of a launch).
     let is_final = reports == Reports::All;
@@ -51,7 +51,7 @@ pub(crate) fn run(
     let written = (policy.files.deny_write.len(), policy.files.deny_read.len());
     let policy = protect(policy, &surroundings.mounts, &mut remarks, &caller)?;
     let (waiting, reserve) = Scratch::for_directories(&policy.files, &caller).unzip();
-    let judges = compile(&policy, &surroundings.mounts, unix, proxy, memory.as_ref(), reserve)?;
+    let judges = compile(&policy, &surroundings, unix, proxy, memory.as_ref(), reserve)?;
     let judges = Arc::new(judges);
     if !is_final {
         filter.quieter(reports, &judges.view);
@@ -75,12 +75,13 @@ pub(crate) fn run(
 /// Returns the [`Failure`] because of which no tool would run.
 pub(crate) fn check(invocation: &cli::Invocation, child: &Child) -> Result<String, Failure> {
     let traps = Traps::wanted(invocation.reports, invocation.trap_fd, invocation.debug)?;
-    let surroundings = Surroundings::look()?;
+    let surroundings = Surroundings::look(child.is_scoped())?;
     let loaded = load(invocation, child, &traps, &surroundings, Remarks::wanted())?;
     let Loaded { policy, mut remarks, caller, unix } = loaded;
     setup::check(&policy.network)?.iter().for_each(|text| remarks.warn(text));
     let policy = protect(policy, &surroundings.mounts, &mut remarks, &caller)?;
-    let judges = compile(&policy, &surroundings.mounts, unix, None, None, None)?;
+    let judges = compile(&policy, &surroundings, unix, None, None, None)?;
+    surroundings.features.substitutes().for_each(|text| remarks.note(text));
     notes(&judges, invocation.reports).iter().for_each(|text| remarks.note(text));
     let lines = remarks.lines().iter().map(String::as_str);
     Ok(lines.chain(["the policy can be enforced\n"]).collect::<Vec<_>>().join("\n"))
@@ -98,14 +99,14 @@ pub(crate) fn explain(
     words: &[OsString],
 ) -> Result<String, Failure> {
     let traps = Traps::wanted(invocation.reports, invocation.trap_fd, invocation.debug)?;
-    let surroundings = Surroundings::look()?;
+    let surroundings = Surroundings::look(child.is_scoped())?;
     let loaded = load(invocation, child, &traps, &surroundings, Remarks::wanted())?;
     let Loaded { policy, mut remarks, caller, unix } = loaded;
     setup::check(&policy.network)?.iter().for_each(|text| remarks.warn(text));
     let proxy = Proxy::wanted(&policy.network)?;
     let private_temporary = Scratch::is_called_for(&policy);
     let policy = protect(policy, &surroundings.mounts, &mut remarks, &caller)?;
-    let judges = compile(&policy, &surroundings.mounts, unix, proxy, None, None)?;
+    let judges = compile(&policy, &surroundings, unix, proxy, None, None)?;
     notes(&judges, invocation.reports).iter().for_each(|text| remarks.note(text));
     let environment = launch::environment(&policy.variables, judges.proxy.as_deref(), None);
     let found = match (invocation.policies.sources.is_empty(), caller.variable("LANDSTRIP_POLICY"))

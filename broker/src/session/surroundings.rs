@@ -1,9 +1,10 @@
 //! What landstrip rests on and cannot make itself, looked at before anything else: whose /proc this is,
-//! what is mounted where, and what the command inherits.
+//! what is mounted where, what the command inherits, and what the kernel gives.
 //!
 //! What cannot be made safe is refused here, with the reason, so that `--check` says the same. Sources:
 //! proc(5), pid_namespaces(7), proc_pid_mounts(5).
 
+use crate::kernel::features::Features;
 use crate::kernel::mounts::{self, Mount};
 use crate::report::errno::strerror;
 use crate::report::failure::Failure;
@@ -19,18 +20,24 @@ pub(crate) struct Surroundings {
     pub(crate) mounts: Vec<Mount>,
     /// A standard stream is a datagram socket, which sends to whom each message names.
     pub(crate) streams_send: bool,
+    /// What of Landlock there is.
+    pub(crate) features: Features,
 }
 
 impl Surroundings {
-    /// Looks at all of it.
+    /// Looks at all of it; `is_scoped` as [`Features::find`] takes it.
     ///
     /// # Errors
     /// Returns the [`Failure`] that says what cannot be made safe.
-    pub(crate) fn look() -> Result<Self, Failure> {
+    pub(crate) fn look(is_scoped: bool) -> Result<Self, Failure> {
         check_proc()?;
         let streams_send = check_streams()?;
         let mounts = mounts::all().map_err(|errno| unfit("/proc/self/mounts", errno))?;
-        Ok(Self { mounts, streams_send })
+        let features = Features::find(is_scoped).map_err(|missing| {
+            let message = format!("this kernel cannot confine the command: {missing}");
+            Failure::Internal("platform", message)
+        })?;
+        Ok(Self { mounts, streams_send, features })
     }
 }
 
@@ -137,6 +144,6 @@ mod tests {
         ] {
             assert_eq!(is_of_own_namespace(status.as_bytes(), own), expected, "{status:?}");
         }
-        assert!(Surroundings::look().is_ok());
+        assert!(Surroundings::look(false).is_ok());
     }
 }

@@ -25,6 +25,7 @@ mod explain;
 mod fifos;
 mod files;
 mod fuzzing;
+mod killing;
 mod lifetime;
 mod local;
 mod matrix;

@@ -1,9 +1,9 @@
 //! Files: what is open already, what Landlock decides by path, what it does not know.
 
-use super::{case, is, judge, lacks, masked, row, when};
+use super::{NO_SCOPES, case, is, judge, lacks, masked, row, when};
 use crate::Syscall::*;
 use crate::Variant;
-use crate::rule::Errno::{ENOSYS, EPERM};
+use crate::rule::Errno::{ENOSYS, ENOTTY, EPERM};
 use crate::rule::Verdict::{Allow, Deny, Notify};
 use crate::rule::{Arg, Row, When};
 use crate::uapi::*;
@@ -37,6 +37,10 @@ pub(super) const ROWS: &[Row] = &[
             // Zero is what it is without: SIGIO.
             case(&[is(Arg(1, "op"), &[F_SETSIG]), is(Arg(2, "arg"), &[0])], Allow),
             case(&[is(Arg(1, "op"), &[F_SETSIG])], Deny(EPERM)),
+            // Nobody.
+            when(NO_SCOPES, &[is(Arg(1, "op"), &[F_SETOWN]), is(Arg(2, "arg"), &[0])], Allow),
+            when(NO_SCOPES, &[is(Arg(1, "op"), &[F_SETOWN])], Notify),
+            when(NO_SCOPES, &[is(Arg(1, "op"), &[F_SETOWN_EX])], Deny(EPERM)),
         ],
         Allow,
         "a lease or watch holds up others; F_SETSIG chooses what kills an owner outside, Landlock confines own ones",
@@ -115,7 +119,13 @@ pub(super) const ROWS: &[Row] = &[
          other flags",
     )
     .alone(Allow),
-    row(&[openat2], Notify, "its flags are in memory").alone(Allow),
+    judge(
+        &[openat2],
+        &[when(NO_TRUNCATION, &[], Deny(ENOSYS))],
+        Notify,
+        "its flags are in memory",
+    )
+    .alone(Allow),
     row(
         &[truncate, unlink, rename, link],
         Notify,
@@ -151,6 +161,7 @@ pub(super) const ROWS: &[Row] = &[
     judge(
         &[ioctl],
         &[
+            when(NO_SCOPES, &[is(IOCTL_COMMAND, &[FIOSETOWN, SIOCSPGRP])], Deny(EPERM)),
             case(
                 &[is(IOCTL_COMMAND, &[TIOCSTI, TIOCLINUX, TIOCSETD, FAT_IOCTL_SET_ATTRIBUTES])],
                 Deny(EPERM),
@@ -177,6 +188,16 @@ pub(super) const ROWS: &[Row] = &[
                 )],
                 Deny(EPERM),
             ),
+            when(
+                NO_DEVICES,
+                &[masked(
+                    IOCTL_COMMAND,
+                    IOC_TYPE_MASK,
+                    &[IOC_OLD, IOC_RANDOM, IOC_TERMINAL, IOC_SOCKET, IOC_NAMESPACE],
+                )],
+                Allow,
+            ),
+            when(NO_DEVICES, &[], Deny(ENOTTY)),
         ],
         Allow,
         "no typing into the terminal; no change of files, attributes or subvolumes through a descriptor \
@@ -207,6 +228,10 @@ pub(super) const ROWS: &[Row] = &[
     ),
 ];
 
+/// Landlock judges neither truncation nor what devices are asked.
+const NO_TRUNCATION: When = When::is(Variant::NO_TRUNCATION);
+const NO_DEVICES: When = When::is(Variant::NO_DEVICES);
+
 const READS_REPORTED: When = When::is(Variant::REPORT_READS);
 const READS_ALLOWED: When = When::ALWAYS.unless(Variant::REPORT_READS.union(Variant::LISTINGS));
 /// Nobody asks for reports of reads. The broker lists the directories on the way to what is denied.
@@ -215,7 +240,8 @@ const LISTINGS: When = When::is(Variant::LISTINGS).unless(Variant::REPORT_READS)
 /// the command's own shared memory and terminals, which Landlock does not know: those are named by an absolute
 /// path or from the working directory, and opened for reading and writing both (shm_open(3), sem_open(3),
 /// openpty(3)).
-const CHANGES_LEFT: When = When::is(Variant::CHANGES_LEFT).unless(Variant::REPORT_READS);
+const CHANGES_LEFT: When =
+    When::is(Variant::CHANGES_LEFT).unless(Variant::REPORT_READS.union(Variant::NO_TRUNCATION));
 const DIRECTORY: Arg = Arg(0, "dirfd");
 
 /// Any of these means that more than reading is asked for. O_ACCMODE 3 is write access too (open(2)).

@@ -10,8 +10,8 @@ mod options;
 mod processes;
 mod system;
 
-use crate::Syscall;
 use crate::rule::{Arg, Case, Errno, Row, Test, Verdict, When};
+use crate::{Syscall, Variant};
 
 /// The table.
 pub(crate) fn rows() -> impl Iterator<Item = &'static Row> {
@@ -47,6 +47,9 @@ const fn is(arg: Arg, values: &'static [u32]) -> Test {
 const fn masked(arg: Arg, mask: u32, values: &'static [u32]) -> Test {
     Test::Low { arg, mask, values }
 }
+
+/// Nobody but the broker keeps signals inside.
+const NO_SCOPES: When = When::is(Variant::NO_SCOPES);
 
 /// None of the flags is set.
 const fn lacks(arg: Arg, flags: u32) -> Test {

@@ -1,7 +1,7 @@
 //! Processes: the caller's own memory, time and identity; others, of which Landlock confines signals and
 //! tracing only; namespaces.
 
-use super::{case, is, judge, lacks, row};
+use super::{NO_SCOPES, case, is, judge, lacks, masked, row, when};
 use crate::Syscall::*;
 use crate::rule::Errno::{ENOSYS, EPERM};
 use crate::rule::Verdict::{Allow, Deny, Ignore, Notify};
@@ -85,7 +85,7 @@ pub(super) const ROWS: &[Row] = &[
         "changes the caller or its children only",
     ),
     row(
-        &[fork, vfork, execve, execveat, exit, exit_group, wait4, waitid],
+        &[execve, execveat, exit, exit_group, wait4, waitid],
         Allow,
         "children stay in the sandbox; Landlock judges what may be executed",
     ),
@@ -97,10 +97,17 @@ pub(super) const ROWS: &[Row] = &[
         Allow,
         "the caller's own signal handling",
     ),
-    row(
-        &[kill, tkill, tgkill, rt_sigqueueinfo, rt_tgsigqueueinfo, pidfd_send_signal],
+    judge(
+        &[fork, vfork],
+        &[when(NO_SCOPES, &[], Notify)],
         Allow,
-        "Landlock's signal scope confines it to the sandbox",
+        "children stay in the sandbox; where the broker ends it one by one, it lets nobody fork meanwhile",
+    ),
+    judge(
+        &[kill, tkill, tgkill, rt_sigqueueinfo, rt_tgsigqueueinfo, pidfd_send_signal],
+        &[when(NO_SCOPES, &[], Notify)],
+        Allow,
+        "Landlock's signal scope confines it to the sandbox; without it, the broker sends",
     ),
     row(
         &[
@@ -148,7 +155,14 @@ pub(super) const ROWS: &[Row] = &[
     ),
     judge(
         &[clone],
-        &[case(&[lacks(Arg(0, "flags"), CLONE_NAMESPACES)], Allow)],
+        &[
+            when(
+                NO_SCOPES,
+                &[masked(Arg(0, "flags"), CLONE_NAMESPACES | CLONE_THREAD, &[0])],
+                Notify,
+            ),
+            case(&[lacks(Arg(0, "flags"), CLONE_NAMESPACES)], Allow),
+        ],
         Deny(EPERM),
         "new namespaces bring capabilities and mounts; processes and threads are free",
     ),

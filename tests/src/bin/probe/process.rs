@@ -71,6 +71,7 @@ pub(crate) fn run(op: &str, args: &[&str]) -> bool {
         }
         ("fds", []) => fds(),
         ("daemon", [path]) => daemon(path),
+        ("runners", [count, path]) => runners(number(count), path),
         ("fork-bomb", [count]) => fork_bomb(number(count)),
         ("fd-exhaust", []) => fd_exhaust(),
         ("ids", []) => {
@@ -221,6 +222,32 @@ fn fork_bomb(count: usize) {
         }
     }
     tell("forked", &made.to_string());
+}
+
+/// Leaves processes that append to `path`, fork and end, the child doing the same in a session of its
+/// own, for at most 20 s.
+fn runners(count: usize, path: &str) {
+    for _ in 0..count {
+        if sys::fork() != Ok(0) {
+            continue;
+        }
+        let end = Instant::now() + Duration::from_secs(20);
+        while Instant::now() < end {
+            if let Ok(fd) = open(path, libc::O_WRONLY | libc::O_CREAT | libc::O_APPEND) {
+                let _ = call(libc::SYS_write, &[fd, addr(b"."), 1]);
+                let _ = call(libc::SYS_close, &[fd]);
+            }
+            match sys::fork() {
+                Ok(0) => {
+                    let _ = call(libc::SYS_setsid, &[]);
+                }
+                Ok(_) => sys::exit(0),
+                Err(_) => {}
+            }
+        }
+        sys::exit(0);
+    }
+    say("runners", Ok(0));
 }
 
 /// Opens until the limit, then shows that mediated calls still give an orderly error.

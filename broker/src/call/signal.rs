@@ -1,0 +1,35 @@
+//! Calls that send signals: kill(2), tkill(2), rt_sigqueueinfo(2), pidfd_send_signal(2).
+
+use crate::kernel::target::{TargetAddress, TargetFd};
+
+/// A signal to be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SignalCall {
+    pub(crate) to: Addressee,
+    /// Its number; 0 only asks whether there is anybody.
+    pub(crate) number: i32,
+    /// Where the information that goes with it lies (`siginfo_t`); null if the kernel makes it.
+    pub(crate) info: TargetAddress,
+}
+
+/// To whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Addressee {
+    /// The process that this is the id of, or of a thread of.
+    Process(i32),
+    /// The thread with this id.
+    Thread(i32),
+    /// The thread with the second id, if it is of the process with the first.
+    ThreadOf(i32, i32),
+    /// Everybody (-1), a process group (its negative id), or the caller's own (0).
+    Several(i32),
+    /// The process that a descriptor stands for, with the flags of the call.
+    Handle(TargetFd, u32),
+}
+
+impl Addressee {
+    /// As kill(2) takes it.
+    pub(crate) fn of_kill(id: i32) -> Self {
+        if id > 0 { Self::Process(id) } else { Self::Several(id) }
+    }
+}

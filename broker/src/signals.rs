@@ -1,0 +1,162 @@
+//! Signals of the command, where Landlock does not scope them: judged by whom they are for, and sent by
+//! the broker.
+//!
+//! To the caller's own process a signal is let through: that process lives while its thread waits, so
+//! that its id is no other's. All others the broker sends, by a handle (pidfd_open(2)) that it held
+//! before it looked at whom it stands for, so that no id that is given away meanwhile can be meant. Sources:
+//! kill(2), tkill(2), rt_sigqueueinfo(2), pidfd_send_signal(2), F_SETOWN in fcntl(2).
+
+use crate::call::decode::RegisterVerdict;
+use crate::call::signal::{Addressee, SignalCall};
+use crate::kernel::identity::Identity;
+use crate::kernel::proc;
+use crate::kernel::processes::Member;
+use crate::kernel::request::Request;
+use crate::kernel::rights::Rights;
+use crate::kernel::signals::Signal;
+use crate::kernel::target::{Target, TargetFd};
+use crate::report::denials::Traps;
+use nix::unistd::{Pid, getpgid};
+use rustix::io::{self, Errno};
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// How often a group is looked through for processes that were forked meanwhile.
+const PASSES: usize = 16;
+
+/// Judges and sends the signals of one sandbox.
+#[derive(Debug)]
+pub(crate) struct Judge {
+    pub(crate) rights: Arc<Rights>,
+    /// The program of the proxy, as [`Member::find`] takes it.
+    pub(crate) proxy: Option<Identity>,
+    pub(crate) traps: Arc<Traps>,
+}
+
+impl Judge {
+    /// Sends the signal, refuses it, or lets it through.
+    pub(crate) fn judge(&self, request: &Request<'_>, call: &SignalCall) -> RegisterVerdict {
+        let target = request.target();
+        let own = match target.process() {
+            Ok(own) => own,
+            Err(errno) => return RegisterVerdict::Return(Err(errno)),
+        };
+        let thread = target.thread().as_raw_nonzero().get();
+        let is_own = match call.to {
+            Addressee::Process(id) => [own, thread].contains(&id),
+            Addressee::ThreadOf(process, _) => process == own,
+            Addressee::Thread(id) => id == thread,
+            // Another thread can put another handle in its place.
+            Addressee::Several(_) | Addressee::Handle(..) => false,
+        };
+        if is_own {
+            // CONTINUE: registers decide, and the ids are the caller's own, which lives.
+            return RegisterVerdict::Continue;
+        }
+        let sent = self.send(request, call, own).inspect_err(|errno| {
+            if *errno == Errno::PERM {
+                self.traps.log("refused: a signal to a process outside");
+            }
+        });
+        RegisterVerdict::Return(sent.map(|()| 0))
+    }
+
+    /// Who gets SIGIO: the caller's own process. A number that the kernel looks up later can be another's
+    /// by then.
+    pub(crate) fn judge_owner(&self, target: Target, id: i32) -> RegisterVerdict {
+        if target.process() == Ok(id) {
+            // CONTINUE: as above.
+            return RegisterVerdict::Continue;
+        }
+        self.traps.log("refused: another process as owner of a descriptor");
+        RegisterVerdict::Return(Err(Errno::PERM))
+    }
+
+    fn send(&self, request: &Request<'_>, call: &SignalCall, own: i32) -> io::Result<()> {
+        let target = request.target();
+        let signal = match call.info.is_null() {
+            true => {
+                let user = target.status()?.credentials()?.users().ok_or(Errno::IO)?[0];
+                Signal::of(call.number, own, user.as_raw())
+            }
+            false => Signal::copy(target, call.info, call.number),
+        }?;
+        request.confirm()?;
+        // Whom they may signal, the kernel knows by these.
+        self.rights.with_those_of(target, || match call.to {
+            Addressee::Process(id) => self.find(id)?.signal(&signal),
+            Addressee::Several(whom) => self.send_to_several(own, whom, &signal),
+            Addressee::Handle(number, 0) => self.send_by_handle(target, number, &signal),
+            Addressee::Handle(..) => Err(Errno::INVAL),
+            Addressee::Thread(id) | Addressee::ThreadOf(_, id) if id <= 0 => Err(Errno::INVAL),
+            Addressee::ThreadOf(process, _) if process <= 0 => Err(Errno::INVAL),
+            // The kernel looks both up, and what is left of this process has the first.
+            Addressee::Thread(id) if target.has_thread(id) => signal.send_to_thread(own, id),
+            Addressee::Thread(id) => self.find(id)?.signal_thread(&signal),
+            Addressee::ThreadOf(process, id) => match self.find(id)? {
+                member if member.process() == process => member.signal_thread(&signal),
+                _ => Err(Errno::SRCH),
+            },
+        })
+    }
+
+    fn find(&self, id: i32) -> io::Result<Member> {
+        Member::find(id, self.rights.own()?, self.proxy)
+    }
+
+    fn send_by_handle(&self, target: Target, number: TargetFd, signal: &Signal) -> io::Result<()> {
+        let process = target.handled_process(number)?;
+        let member = self.find(process)?;
+        // It stood for this process before and after: so that is the one with this number.
+        if target.handled_process(number)? != process {
+            return Err(Errno::SRCH);
+        }
+        member.signal(signal)
+    }
+
+    /// Sends it to those who are there when all are looked through: the kernel lists processes by their
+    /// ids, and whoever is there all the time is seen.
+    ///
+    /// One that forks meanwhile is looked for again, unless somebody has a handler for the signal, which
+    /// may fork too: what it made the signal was not for.
+    fn send_to_several(&self, own: i32, whom: i32, signal: &Signal) -> io::Result<()> {
+        let group = match whom {
+            -1 => None,
+            0 => Some(group_of(own).ok_or(Errno::SRCH)?),
+            whom => Some(whom.checked_neg().ok_or(Errno::SRCH)?),
+        };
+        let mut seen = HashSet::new();
+        let mut result = Err(Errno::SRCH);
+        for _ in 0..PASSES {
+            let ids = proc::processes()?.into_iter().filter(|id| match group {
+                Some(group) => group_of(*id) == Some(group),
+                None => *id != own,
+            });
+            let mut found: Vec<(i32, io::Result<Member>)> =
+                ids.filter(|id| !seen.contains(id)).map(|id| (id, self.find(id))).collect();
+            // After the others: it may end by it.
+            found.sort_by_key(|(id, _)| *id == own);
+            let members = || found.iter().filter_map(|(_, member)| member.as_ref().ok());
+            let is_last =
+                members().count() == 0 || members().any(|member| member.catches(signal.number()));
+            for (id, member) in found {
+                seen.insert(id);
+                result = match (result, member.and_then(|member| member.signal(signal))) {
+                    (Ok(()), _) | (_, Ok(())) => Ok(()),
+                    (Err(Errno::SRCH), Err(errno)) => Err(errno),
+                    (before, _) => before,
+                };
+            }
+            if is_last {
+                break;
+            }
+        }
+        // To everybody: whoever that is.
+        result.or_else(|errno| if group.is_none() { Ok(()) } else { Err(errno) })
+    }
+}
+
+/// The process group of a process.
+fn group_of(process: i32) -> Option<i32> {
+    getpgid(Some(Pid::from_raw(process))).ok().map(Pid::as_raw)
+}

@@ -1,0 +1,183 @@
+//! Signals that the command sends: to its own they are sent as outside of the sandbox, to nobody else.
+
+use std::fs;
+use std::time::Duration;
+use tests::{Sandbox, Victim, eventually, for_each_user};
+
+/// Sends signals by every call there is, to children, groups, threads and itself, and says what comes of it.
+const SCRIPT: &str = r#"
+import ctypes, fcntl, os, platform, signal, struct, sys, threading, time
+libc = ctypes.CDLL(None, use_errno=True)
+x86 = platform.machine() == 'x86_64'
+KILL, TKILL, TGKILL, QUEUE, TGQUEUE = (62, 200, 234, 129, 297) if x86 else (129, 130, 131, 138, 240)
+PIDFD, OPEN = 424, 434
+def call(*words):
+    result = libc.syscall(*words)
+    return result if result >= 0 else -ctypes.get_errno()
+def tell(*words): print(*words, flush=True)
+def child():
+    read, write = os.pipe(); process = os.fork()
+    if process == 0:
+        os.setpgid(0, 0); os.write(write, b'x')
+        while True: time.sleep(10)
+    os.read(read, 1); os.close(read); os.close(write); return process
+def ended(process): return os.WTERMSIG(os.waitpid(process, 0)[1])
+p = child(); tell('kill', call(KILL, p, 0), call(KILL, p, 15), ended(p), call(KILL, p, 0))
+p = child(); tell('group', call(KILL, -p, 9), ended(p), call(KILL, -p, 9))
+p = child(); tell('wrong', call(KILL, p, 65), call(KILL, p, -1), call(KILL, -2147483648, 9), call(TKILL, 0, 9), call(TGKILL, p, -1, 9))
+os.kill(p, 9); os.waitid(os.P_PID, p, os.WEXITED | os.WNOWAIT); tell('zombie', call(KILL, p, 15), ended(p))
+p = child(); f = call(OPEN, p, 0)
+tell('handle', call(PIDFD, f, 15, None, 0), ended(p), call(PIDFD, f, 15, None, 0), call(PIDFD, 0, 9, None, 0), call(PIDFD, f, 9, None, 99))
+p = child(); tell('tkill', call(TKILL, p, 15), ended(p), call(TKILL, p, 15))
+p = child(); tell('tgkill', call(TGKILL, os.getpid(), p, 9), call(TGKILL, p, p, 15), ended(p))
+def info(code, value):
+    return ctypes.create_string_buffer(struct.pack('iiiiiiQ', 0, 0, code, 0, os.getpid(), os.getuid(), value).ljust(128, b'\0'))
+read, write = os.pipe(); p = os.fork()
+if p == 0:
+    class Info(ctypes.Structure): _fields_ = [('words', ctypes.c_int * 6), ('value', ctypes.c_ulong), ('rest', ctypes.c_char * 96)]
+    signals = ctypes.c_ulong(1 << 33); signal.pthread_sigmask(signal.SIG_BLOCK, [34]); os.write(write, b'x')
+    for _ in range(3):
+        got = Info(); libc.syscall(128 if x86 else 137, ctypes.byref(signals), ctypes.byref(got), None, 8)
+        tell('got', got.words[0], got.words[2], got.words[4] == os.getppid(), got.words[5] == os.getuid(), got.value)
+        os.write(write, b'x')
+    os._exit(0)
+os.read(read, 1); f = call(OPEN, p, 0)
+refused = call(QUEUE, p, 34, info(0, 7)), call(QUEUE, p, 34, info(-6, 7)), call(QUEUE, -p, 34, info(-1, 7))
+whole = ctypes.create_string_buffer(struct.pack('i', 34) + info(-1, 9).raw[4:])
+sent = [(call(*words), os.read(read, 1)) for words in ((QUEUE, p, 34, info(-1, 7)), (TGQUEUE, p, p, 34, info(-2, 8)), (PIDFD, f, 34, whole, 0))]
+os.waitpid(p, 0); tell('queue', refused, sent)
+hits = []; signal.signal(signal.SIGUSR1, lambda *_: hits.append(1))
+thread = threading.Thread(target=time.sleep, args=(0.5,)); thread.start()
+for words in ((KILL, os.getpid()), (TGKILL, os.getpid(), thread.native_id), (TKILL, thread.native_id), (TKILL, os.getpid()), (KILL, thread.native_id)):
+    before = len(hits); result = call(*words, signal.SIGUSR1); time.sleep(0.01); tell('own', result, len(hits) - before)
+tell('own', call(QUEUE, os.getpid(), signal.SIGUSR1, info(0, 0))); thread.join()
+read, write = os.pipe(); leader = os.fork()
+if leader == 0:
+    os.setpgid(0, 0)
+    for _ in range(5):
+        if os.fork() == 0: time.sleep(20); os._exit(0)
+    os.close(write); os.kill(0, 15); os._exit(3)
+os.close(write); tell('zero', ended(leader), os.read(read, 1))
+read, write = os.pipe(); got = []; signal.signal(signal.SIGIO, lambda *_: got.append(1))
+fcntl.fcntl(read, fcntl.F_SETOWN, os.getpid()); fcntl.fcntl(read, fcntl.F_SETFL, os.O_ASYNC | os.O_NONBLOCK)
+os.write(write, b'x'); time.sleep(0.05); tell('owner', len(got), fcntl.fcntl(read, fcntl.F_GETOWN) == os.getpid())
+fcntl.fcntl(read, fcntl.F_SETOWN, 0); tell('nobody', fcntl.fcntl(read, fcntl.F_GETOWN))
+"#;
+
+#[test]
+fn signals_inside_are_those_of_outside() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        let command = ["python3", "-c", SCRIPT];
+        let (inside, outside) = (sandbox.run(command), sandbox.run_outside(command));
+        outside.succeeds();
+        assert_eq!(inside.stdout, outside.stdout, "{inside:#?}");
+        assert_eq!(outside.stdout.lines().count(), 20, "{outside:#?}");
+    });
+}
+
+#[test]
+fn everybody_is_everybody_inside() {
+    for_each_user(|user| {
+        let mut victim = Victim::of(user);
+        let script = "
+import os, time
+read, write = os.pipe(); children = []
+for number in range(3):
+    process = os.fork()
+    if process == 0:
+        os.close(read)
+        if number == 1: os.setsid()
+        if number == 2 and os.fork() > 0: os._exit(0)
+        time.sleep(20); os._exit(0)
+    children.append(process)
+os.close(write); os.waitpid(children[2], 0); os.kill(-1, 9)
+print([os.WTERMSIG(os.waitpid(process, 0)[1]) for process in children[:2]], os.read(read, 1))";
+        let outcome = Sandbox::of(user).run(["python3", "-c", script]);
+        assert_eq!(outcome.stdout, "[9, 9] b''\n", "{outcome:#?}");
+        assert!(victim.untouched());
+    });
+}
+
+/// The command is in the process group of its caller, which it may not signal: only what is inside of it
+/// is.
+#[test]
+fn a_group_that_reaches_outside_is_signalled_inside() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        // A group of its own that landstrip, and one beside it, are in.
+        let script =
+            "sleep 20 & beside=$!; \"$@\"; echo $?; kill -0 $beside && echo lives; kill $beside";
+        let mut words: Vec<_> =
+            ["setsid", "--wait", "sh", "-c", script, "sh"].map(Into::into).into();
+        words.extend(sandbox.command_line());
+        let attack = "sleep 20 & kill -TERM 0; wait; echo survived";
+        words.extend(["--", "sh", "-c", attack].map(Into::into));
+        let outcome = sandbox.run_outside(words);
+        assert_eq!(outcome.stdout, "143\nlives\n", "{outcome:#?}");
+    });
+}
+
+#[test]
+fn owners_and_groups_outside_are_not_signalled() {
+    for_each_user(|user| {
+        let mut victim = Victim::of(user);
+        let pid = victim.pid();
+        let script = format!(
+            "import fcntl, os, signal, socket, struct
+signal.signal(signal.SIGIO, signal.SIG_IGN)
+def attempt(*words):
+    try: words[0](*words[1:])
+    except OSError: pass
+ours, theirs = socket.socketpair(); read, write = os.pipe()
+for descriptor in (ours.fileno(), read):
+    for whom in ({pid}, -{pid}):
+        attempt(fcntl.fcntl, descriptor, fcntl.F_SETOWN, whom)
+        for kind in (0, 1, 2): attempt(fcntl.fcntl, descriptor, 15, struct.pack('ii', kind, {pid}))
+        for request in (0x8901, 0x8902): attempt(fcntl.ioctl, descriptor, request, struct.pack('i', whom))
+        attempt(fcntl.fcntl, descriptor, fcntl.F_SETFL, os.O_ASYNC | os.O_NONBLOCK)
+        os.write(write, b'x'); theirs.send(b'x')
+attempt(os.killpg, {pid}, 9)
+print('done')"
+        );
+        let outcome = Sandbox::of(user).run(["python3", "-c", &script]);
+        assert_eq!(outcome.stdout, "done\n", "{outcome:#?}");
+        std::thread::sleep(Duration::from_millis(50));
+        assert!(victim.untouched());
+    });
+}
+
+/// Processes that fork and end all the time, in sessions of their own: whoever looks for them one after
+/// the other finds none.
+#[test]
+fn nothing_outruns_the_end() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_write(".");
+        let attack = format!("runners 8 {} + sleep 500", sandbox.name("work/beat"));
+        sandbox.probe(&attack).succeeds();
+        let size = || fs::metadata(sandbox.path("work/beat")).map_or(0, |stat| stat.len());
+        let after = size();
+        assert!(after > 8, "they ran");
+        std::thread::sleep(Duration::from_millis(300));
+        assert_eq!(size(), after, "some run still");
+    });
+}
+
+#[test]
+fn nothing_outruns_the_guardian() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_write(".");
+        let attack = format!("runners 4 {} + sleep 20000", sandbox.name("work/beat"));
+        let mut running = sandbox.spawn(Sandbox::probe_words(&attack));
+        running.expect("runners=OK");
+        let size = || fs::metadata(sandbox.path("work/beat")).map_or(0, |stat| stat.len());
+        assert!(eventually(|| size() > 8));
+        running.signal(nix::sys::signal::Signal::SIGKILL);
+        let is_quiet = || {
+            let before = size();
+            std::thread::sleep(Duration::from_millis(300));
+            size() == before
+        };
+        assert!(eventually(is_quiet), "some run still");
+    });
+}
