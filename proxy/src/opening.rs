@@ -104,8 +104,22 @@ fn of_line(line: &[u8]) -> Opening {
     if is_request(line) {
         return Opening::Http;
     }
+    if asks_without_version(line) {
+        return Opening::Http;
+    }
     let is_ssh = line.starts_with(SSH) && line.len() > SSH.len() && line.len() < SSH_LINE_MAX;
     if is_ssh { Opening::Ssh } else { Opening::Other }
+}
+
+/// Whether `line` is a request without a version. Some servers take that for one of HTTP/0.9, and read on
+/// as of a later one.
+fn asks_without_version(line: &[u8]) -> bool {
+    const METHODS: [&[u8]; 9] =
+        [b"GET", b"HEAD", b"POST", b"PUT", b"DELETE", b"CONNECT", b"OPTIONS", b"TRACE", b"PATCH"];
+    let Some(blank) = line.iter().position(|byte| b" \t".contains(byte)) else { return false };
+    let (method, rest) = (&line[..blank], line[blank..].trim_ascii_start());
+    let is_target = rest.starts_with(b"/") || rest.windows(3).any(|part| part == b"://");
+    is_target && METHODS.iter().any(|known| method.eq_ignore_ascii_case(known))
 }
 
 /// A server may take less than what RFC 9112 calls a request line; what cannot be understood here is
@@ -134,7 +148,11 @@ mod tests {
             (b"A1!~ / HTTP/1.1\r\n", Opening::Http),
             (b"GET /\x01 HTTP/1.1\r\n", Opening::Http),
             (b"GET\x0b/vt\x0bHTTP/1.1\r\n", Opening::Http),
-            (b"GET /\r\n", Opening::Other),
+            (b"GET /\r\n", Opening::Http),
+            (b"get  /09\n", Opening::Http),
+            (b"GET http://b/\r\n", Opening::Http),
+            (b"GET key\r\n", Opening::Other),
+            (b"HELO /me\r\n", Opening::Other),
             (b"EHLO me\r\n", Opening::Other),
             (b"*1\r", Opening::Incomplete),
             (b"*1\r\n$4\r\nPING\r\n", Opening::Other),

@@ -8,6 +8,7 @@
 use super::ports::Port;
 use crate::kernel::passing;
 use common::proxy::{Client, Language};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::{self, Errno};
 use rustix::net::SendFlags;
@@ -17,11 +18,16 @@ use std::net::SocketAddrV4;
 /// Most connections that are accepted at a time: strangers keep nobody busy for long.
 const ACCEPTED_MAX: usize = 1024;
 
+/// How many connections that are expected are left alone.
+const EXPECTED_MAX: usize = 64;
+
 /// The sandbox's connections between connect(2) and the proxy.
 #[derive(Debug, Default)]
 pub(super) struct Clients {
     /// By where they come from and go to: their sockets, held.
     expected: HashMap<(SocketAddrV4, Language), OwnedFd>,
+    /// How many there may be before it is looked which have failed.
+    room: usize,
     /// Accepted, for a proxy that is to read.
     accepted: VecDeque<(Language, OwnedFd)>,
 }
@@ -29,6 +35,11 @@ pub(super) struct Clients {
 impl Clients {
     /// Takes note of a connection that the sandbox has begun from `local` by `socket`.
     pub(super) fn expect(&mut self, local: SocketAddrV4, language: Language, socket: OwnedFd) {
+        if self.expected.len() >= self.room.max(EXPECTED_MAX) {
+            self.expected.retain(|_, socket| !has_failed(socket));
+            // What is left is under way: the next look is worth it once there are twice as many.
+            self.room = self.expected.len() * 2;
+        }
         self.expected.insert((local, language), socket);
     }
 
@@ -69,5 +80,37 @@ impl Clients {
     /// Forgets those that a proxy that has ended was to get: they are closed.
     pub(super) fn drop_accepted(&mut self) {
         self.accepted.clear();
+    }
+}
+
+/// Whether a connect was refused or given up: nobody will accept it.
+fn has_failed(socket: &OwnedFd) -> bool {
+    let mut fds = [PollFd::new(socket, PollFlags::empty())];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut fds, Some(&now)).is_ok()
+        && fds[0].revents().intersects(PollFlags::HUP | PollFlags::ERR)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::net;
+    use std::net::{SocketAddr, TcpListener, TcpStream};
+
+    #[test]
+    fn connects_that_failed_are_not_kept() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let there = listener.local_addr().unwrap();
+        let mut clients = Clients::default();
+        let held = TcpStream::connect(there).unwrap();
+        let SocketAddr::V4(local) = held.local_addr().unwrap() else { unreachable!("IPv4") };
+        clients.expect(local, Language::Http, held.into());
+        for port in 1..=1000 {
+            let (flags, kind) = (net::SocketFlags::CLOEXEC, net::SocketType::STREAM);
+            let failed = net::socket_with(net::AddressFamily::INET, kind, flags, None).unwrap();
+            clients.expect(SocketAddrV4::new(*local.ip(), port), Language::Socks, failed);
+        }
+        assert!(clients.expected.len() <= EXPECTED_MAX + 1, "{}", clients.expected.len());
+        assert!(clients.expected.contains_key(&(local, Language::Http)));
     }
 }

@@ -6,4 +6,4 @@ pub(crate) mod environment;
 mod ports;
 pub(crate) mod proxy;
 pub(crate) mod setup;
-mod upstream;
+pub(crate) mod upstream;

@@ -26,12 +26,12 @@ use std::ffi::OsStr;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
 /// Most refusals that are taken at a time, so that the proxy cannot keep the broker busy.
 const REFUSALS_MAX: usize = 256;
-/// How long the main thread leaves connections alone that it cannot accept.
+/// How long the main thread leaves connections alone that it cannot accept, or may not look at.
 const EXHAUSTED_PAUSE: Duration = Duration::from_millis(5);
 
 /// The proxy of one sandbox, running or not.
@@ -212,7 +212,12 @@ impl Proxy {
     /// Takes connections, and what the proxy says. If it has ended, the next connection starts
     /// another.
     pub(crate) fn attend(&self, traps: &Traps) {
-        let mut running = self.running();
+        let mut running = match self.running.try_lock() {
+            Ok(running) => running,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            // Somebody begins a connect, which the command can make wait: the main thread does not.
+            Err(TryLockError::WouldBlock) => return std::thread::sleep(EXHAUSTED_PAUSE),
+        };
         if let Some(control) = &running.control
             && receive(control, traps).is_err()
         {
@@ -240,7 +245,8 @@ impl Proxy {
     /// The command's environment: the proxies in the words of the common tools, and no password of
     /// the caller's. Of the caller's own words only those are kept whose variable passes.
     pub(crate) fn environment(&self, passes: &dyn Fn(&OsStr) -> bool) -> Vec<Change> {
-        let secret = upstream::variables_with_secrets(&self.callers, std::env::vars_os());
+        let secret =
+            upstream::variables_with_secrets(&self.callers, |_| false, std::env::vars_os());
         let inherited = |name: &str| {
             let is_secret = secret.iter().any(|variable| variable == name);
             std::env::var_os(name).filter(|_| !is_secret && passes(OsStr::new(name)))

@@ -82,15 +82,29 @@ pub(crate) fn is_served(caller: &CallerProxy) -> bool {
     })
 }
 
-/// The variables whose value contains the credentials of one of the caller's proxies.
+/// The variables whose value contains the credentials of one of the caller's proxies, or of one that
+/// the command cannot `reach` itself.
 pub(crate) fn variables_with_secrets(
     callers: &CallerProxies,
+    reach: impl Fn(&CallerProxy) -> bool,
     environment: impl Iterator<Item = (OsString, OsString)>,
 ) -> Vec<OsString> {
+    let kept = callers.iter().filter(|caller| !reach(caller));
     let secrets: Vec<String> =
-        callers.iter().filter_map(|caller| caller.secret.as_deref()).flat_map(marks).collect();
+        kept.filter_map(|caller| caller.secret.as_deref()).flat_map(marks).collect();
     let shows = |value: &OsStr| secrets.iter().any(|secret| contains(value, secret));
     environment.filter(|(_, value)| shows(value)).map(|(name, _)| name).collect()
+}
+
+/// The variables with credentials of no use to a command without a proxy of landstrip's: those for
+/// proxies that it cannot reach itself.
+pub(crate) fn useless_secrets(network: &Network) -> Vec<OsString> {
+    let ports = [network.http_proxy_port, network.socks_proxy_port];
+    let reach = |caller: &CallerProxy| {
+        network.allow_network
+            || caller.loopback_port().is_some_and(|port| ports.contains(&Some(port)))
+    };
+    variables_with_secrets(&network.callers, reach, std::env::vars_os())
 }
 
 /// What shows that a text has the user and password of `authority`, for whatever host and port. A user
@@ -205,7 +219,7 @@ mod tests {
         ];
         let environment = environment.map(|(name, value)| (name.into(), value.into()));
         assert_eq!(
-            variables_with_secrets(&callers, environment.into_iter()),
+            variables_with_secrets(&callers, |_| false, environment.into_iter()),
             ["HTTP_PROXY", "MY_TOOL_PROXY", "FTP_PROXY", "RSYNC_PROXY"]
         );
     }

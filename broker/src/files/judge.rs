@@ -147,10 +147,14 @@ impl Judge {
     ) -> Result<io::Result<Done>, Relied> {
         let target = request.target();
         // What has lost its name meanwhile is looked for again; what stays so was reached by a
-        // descriptor.
-        let looked = || match judge_change(&self.view, target, call) {
-            Err(Lost::Changed) => judge_change(&self.view, target, call),
-            judged => judged,
+        // descriptor, or is moved all the time. Of that Landlock was told nothing by this name, and
+        // grants what it was told at launch.
+        let looked = || {
+            let again = || judge_change(&self.view, target, call);
+            (1..RETRIES).fold(again(), |judged, _| match judged {
+                Err(Lost::Changed) => again(),
+                judged => judged,
+            })
         };
         let judge = || match looked() {
             Ok(Judged::Task(task)) => Ok(task),

@@ -20,6 +20,9 @@ const MAX_SIZE: u64 = 1 << 20;
 /// How many policies may extend one another in a row.
 const MAX_EXTENDED: usize = 16;
 
+/// How many may be read in all: two that extend two each, and so on, would be without number.
+const MAX_READ: usize = 64;
+
 /// The name of standard input in errors.
 const STDIN: &str = "<stdin>";
 
@@ -154,6 +157,9 @@ impl<'a> Merged<'a> {
         }
         if self.chain.len() >= MAX_EXTENDED {
             return Err(error(format!("more than {MAX_EXTENDED} policies extend one another")));
+        }
+        if self.files.len() >= MAX_READ {
+            return Err(error(format!("more than {MAX_READ} policies are read by this")));
         }
         match is_preset {
             true => {

@@ -93,6 +93,21 @@ fn resolve(
     Ok(Policy { built_in: false, files, network, variables, sources })
 }
 
+/// Says which ports the caller's variables open: nobody wrote them into the policy.
+fn note_callers_ports(written: &Written, callers: &CallerProxies, remarks: &mut Remarks) {
+    let ports =
+        [(&callers.http, written.http_proxy_port), (&callers.socks, written.socks_proxy_port)];
+    for (caller, port) in ports {
+        let Some(caller) = caller.as_ref().filter(|_| port.is_none()) else { continue };
+        if let Some(port) = caller.loopback_port() {
+            remarks.note(format!(
+                "{} opens port {port} of this host to the command: the proxy there decides what it reaches",
+                caller.variable
+            ));
+        }
+    }
+}
+
 fn network(
     written: &Written,
     allow_unix_sockets: Vec<PathBuf>,
@@ -113,6 +128,10 @@ fn network(
         allow_unix_sockets,
         allow_all_unix_sockets: written.allow_all_unix_sockets.unwrap_or(false),
     };
+    let has_domains = !network.allowed_domains.is_empty() || !network.denied_domains.is_empty();
+    if !network.allow_network && !has_domains {
+        note_callers_ports(written, &network.callers, remarks);
+    }
     if network.allow_network {
         let lists = [
             ("allowedDomains", &written.allowed_domains),

@@ -9,12 +9,11 @@ use crate::cli::Reports;
 use crate::compile::{filter, places, plan};
 use crate::domains::environment::{self, Change};
 use crate::domains::proxy::Proxy;
-use crate::domains::setup;
+use crate::domains::{setup, upstream};
 use crate::files::view::View;
 use crate::kernel::features::Features;
 use crate::kernel::target;
 use crate::policy::resolve::{Network, Policy};
-use crate::policy::variables::Variables;
 use crate::report::failure::Failure;
 use crate::rules::address::UnixRules;
 use landstrip_filter::Variant;
@@ -104,18 +103,18 @@ impl Filter {
 pub(super) fn send_plan(
     child: &mut Child,
     tool: &Tool<'_>,
-    variables: &Variables,
+    policy: &Policy,
     judges: &Judges,
     scratch: Option<&Scratch>,
 ) -> Result<(), Failure> {
     // As env(1): a PATH that is set counts.
     let callers = std::env::var_os("PATH");
-    let path = variables.value("PATH").or(callers.as_deref());
+    let path = policy.variables.value("PATH").or(callers.as_deref());
     let candidates = plan::candidates(tool.name, path);
     if candidates.is_empty() {
         return Err(Failure::Launch(tool.name().to_vec(), Errno::NOENT));
     }
-    let environment = environment(variables, judges.proxy.as_deref(), scratch);
+    let environment = environment(policy, judges.proxy.as_deref(), scratch);
     let packet = plan::encode(tool.index, &candidates, &environment::borrow(&environment))
         .map_err(|_| Failure::Internal("plan", "PATH or environment.set is too long".to_owned()))?;
     child
@@ -126,16 +125,23 @@ pub(super) fn send_plan(
 /// What is different in the command's environment from the caller's. What the policy sets counts most,
 /// then what landstrip has to set.
 pub(super) fn environment(
-    variables: &Variables,
+    policy: &Policy,
     proxy: Option<&Proxy>,
     scratch: Option<&Scratch>,
 ) -> Vec<Change> {
+    let variables = &policy.variables;
     let mut changes: BTreeMap<_, _> = std::env::vars_os()
         .filter(|(name, _)| !variables.pass(name))
         .map(|(name, _)| (Cow::from(name), None))
         .collect();
     let pass = |name: &OsStr| variables.pass(name);
-    changes.extend(proxy.into_iter().flat_map(|proxy| proxy.environment(&pass)));
+    match proxy {
+        Some(proxy) => changes.extend(proxy.environment(&pass)),
+        None => {
+            let secrets = upstream::useless_secrets(&policy.network).into_iter();
+            changes.extend(secrets.map(|name| (Cow::from(name), None)));
+        }
+    }
     let temporary = scratch.map(|scratch| scratch.path().as_os_str().to_owned());
     changes.extend(temporary.map(|path| (OsStr::new("TMPDIR").into(), Some(path))));
     let set = variables.set().map(|(name, value)| (name.to_owned().into(), Some(value.to_owned())));

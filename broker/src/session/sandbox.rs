@@ -57,7 +57,7 @@ pub(crate) fn run(
         filter.quieter(reports, &judges.view);
         filter.send(&child)?;
     }
-    launch::send_plan(&mut child, tool, &policy.variables, &judges, scratch.as_ref())?;
+    launch::send_plan(&mut child, tool, &policy, &judges, scratch.as_ref())?;
     let scratches: Vec<_> = [&scratch, &memory, &waiting].into_iter().flatten().collect();
     let status = run::until_end(child, tool, family, &judges, &traps, &scratches);
     // Also of a command that could not be served to its end: before its directory is removed.
@@ -108,7 +108,7 @@ pub(crate) fn explain(
     let policy = protect(policy, &surroundings.mounts, &mut remarks, &caller)?;
     let judges = compile(&policy, &surroundings, unix, proxy, None, None)?;
     notes(&judges, invocation.reports).iter().for_each(|text| remarks.note(text));
-    let environment = launch::environment(&policy.variables, judges.proxy.as_deref(), None);
+    let environment = launch::environment(&policy, judges.proxy.as_deref(), None);
     let found = match (invocation.policies.sources.is_empty(), caller.variable("LANDSTRIP_POLICY"))
     {
         (false, _) => "named by --policy",

@@ -10,7 +10,7 @@ use crate::report::errno::strerror;
 use crate::report::failure::Failure;
 use rustix::fs::{self, FileType, Mode, OFlags};
 use rustix::io::{self, Errno};
-use rustix::net::{AddressFamily, SocketType, sockopt};
+use rustix::net::{AddressFamily, Protocol, SocketType, ipproto, sockopt};
 use rustix::process;
 use std::os::fd::AsFd;
 
@@ -109,13 +109,24 @@ fn check_streams() -> Result<bool, Failure> {
 /// Whether a socket sends to whom each message names, as datagram sockets do though they are connected;
 /// none for one of which its peer says nothing, such as a raw one: the packets do.
 fn sends_by_name(socket: impl AsFd) -> io::Result<Option<bool>> {
+    let (family, kind) = (sockopt::socket_domain(&socket)?, sockopt::socket_type(&socket)?);
+    Ok(sends(family, kind, sockopt::socket_protocol(&socket)?))
+}
+
+/// The same by family, type and protocol.
+fn sends(family: AddressFamily, kind: SocketType, protocol: Option<Protocol>) -> Option<bool> {
     use AddressFamily as Family;
-    let family = sockopt::socket_domain(&socket)?;
-    Ok(match (sockopt::socket_type(&socket)?, family) {
+    const MPTCP: u32 = 262;
+    let protocol = protocol.map(|protocol| protocol.as_raw().get());
+    match (kind, family) {
+        // Others of the internet, as sctp(7), send elsewhere though they are connected.
+        (SocketType::STREAM, Family::INET | Family::INET6) => {
+            [ipproto::TCP.as_raw().get(), MPTCP].contains(&protocol?).then_some(false)
+        }
         (SocketType::STREAM, _) | (SocketType::SEQPACKET, Family::UNIX) => Some(false),
         (SocketType::DGRAM, Family::UNIX | Family::INET | Family::INET6) => Some(true),
         _ => None,
-    })
+    }
 }
 
 fn unfit(what: &str, errno: Errno) -> Failure {
@@ -129,6 +140,22 @@ fn refuse(reason: String) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_stream_that_sends_elsewhere_is_no_connection() {
+        use AddressFamily as Family;
+        for (family, kind, protocol, expected) in [
+            (Family::INET, SocketType::STREAM, Some(ipproto::TCP), Some(false)),
+            (Family::INET6, SocketType::STREAM, Some(ipproto::SCTP), None),
+            (Family::INET, SocketType::SEQPACKET, Some(ipproto::SCTP), None),
+            (Family::UNIX, SocketType::STREAM, None, Some(false)),
+            (Family::INET, SocketType::DGRAM, Some(ipproto::UDP), Some(true)),
+            (Family::INET, SocketType::RAW, Some(ipproto::ICMP), None),
+            (Family::VSOCK, SocketType::STREAM, None, Some(false)),
+        ] {
+            assert_eq!(sends(family, kind, protocol), expected, "{family:?} {protocol:?}");
+        }
+    }
 
     #[test]
     fn only_a_proc_of_the_own_namespace_will_do() {

@@ -141,3 +141,36 @@ print('own maps' if os.path.exists('/proc/self/maps') else 'blind', 'found' if f
         assert_eq!(run("{}"), "own maps found\n");
     });
 }
+
+/// Where landstrip's own proxy does not stand between, the password is of use only to who can reach the
+/// caller's.
+#[test]
+fn credentials_of_a_proxy_that_is_out_of_reach_are_not_passed_on() {
+    for_each_user(|user| {
+        let far = "http://user:TOPSECRET@proxy.example:3128";
+        let near = "http://user:TOPSECRET@127.0.0.1:3128";
+        for (url, is_kept) in [(far, false), (near, true)] {
+            let sandbox = Sandbox::of(user).allow_local_binding();
+            let sandbox = sandbox.env("HTTP_PROXY", url).env("FTP_PROXY", url).env("OTHER", "kept");
+            let outcome = sandbox.sh("echo $HTTP_PROXY $FTP_PROXY $OTHER");
+            assert_eq!(outcome.succeeds().stdout.contains("TOPSECRET"), is_kept, "{outcome:#?}");
+            assert!(outcome.stdout.ends_with("kept\n"));
+        }
+        let open = Sandbox::of(user).allow_network().env("HTTP_PROXY", far);
+        assert_eq!(open.sh("echo $HTTP_PROXY").stdout, format!("{far}\n"));
+    });
+}
+
+#[test]
+fn check_names_a_port_that_a_variable_of_the_caller_s_opens() {
+    let check = |sandbox: Sandbox| {
+        let mut words = sandbox.command_line();
+        words.push("--check".into());
+        sandbox.run_outside(words).succeeds().stdout.clone()
+    };
+    let note = "note: HTTP_PROXY opens port 3128 of this host to the command";
+    let near = || Sandbox::new().env("HTTP_PROXY", "http://127.0.0.1:3128");
+    assert!(check(near()).contains(note), "{}", check(near()));
+    assert!(!check(near().allow_domains(["example.org"])).contains(note));
+    assert!(!check(Sandbox::new().env("HTTP_PROXY", "http://10.0.0.1:3128")).contains(note));
+}

@@ -185,3 +185,19 @@ fn an_extended_policy_cannot_be_written() {
     }
     under(&sandbox, own, "touch other").succeeds();
 }
+
+/// Each extends the next one twice: without a limit of their number a launch would not end.
+#[test]
+fn policies_that_extend_without_number_are_refused() {
+    let sandbox = Sandbox::new();
+    sandbox.dir("policies");
+    for depth in 0..14 {
+        let next = format!("./{}.yaml", depth + 1);
+        let same = format!("./../policies/{}.yaml", depth + 1);
+        sandbox.file(format!("policies/{depth}.yaml"), format!("extends: [{next}, {same}]"));
+    }
+    sandbox.file("policies/14.yaml", "filesystem: {allowWrite: .}");
+    let run = |name: &str| sandbox.landstrip(["-p", &sandbox.name(name), "--", "true"]);
+    run("policies/0.yaml").is_error(125, "Internal", "more than 64 policies");
+    run("policies/12.yaml").succeeds();
+}

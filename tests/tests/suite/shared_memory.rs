@@ -356,6 +356,21 @@ fn dev_shm_that_the_policy_names_is_everyone_s() {
     });
 }
 
+/// Who lets everything be written has named nothing there.
+#[test]
+fn shared_memory_is_the_command_s_own_where_everything_may_be_written() {
+    for_each_user(|user| {
+        let object = Object::new("everything");
+        let path = object.0.to_str().unwrap();
+        let sandbox = Sandbox::of(user).allow_write("/");
+        let outcome = sandbox.sh(&format!("cat {path}; echo changed > {path}"));
+        assert_eq!(outcome.stdout, "", "{outcome:#?}");
+        assert_eq!(object.text(), "secret");
+        sandbox.probe("ids + shm-own").allowed("make").allowed("same");
+        sandbox.sh("echo made > made && cat made").succeeds();
+    });
+}
+
 #[test]
 fn what_was_made_as_another_user_is_shared_and_gone_afterwards() {
     if !User::Caller.is_root() {
