@@ -28,13 +28,11 @@ pub(crate) fn compile(
     mounts: &[Mount],
     features: Features,
     restrict_network: bool,
-    reserve: Option<(Reserve, Vec<OwnedFd>)>,
+    reserve: Option<Reserve>,
 ) -> Result<(View, OwnedFd), GrantError> {
     let rules = Rules::new(files);
-    let (reserve, empty) = reserve.unzip();
-    let empty = empty.unwrap_or_default();
     let (mut grants, ruleset) =
-        ruleset::compile((files, &rules), mounts, features, restrict_network, &empty)?;
+        ruleset::compile((files, &rules), mounts, features, restrict_network, reserve.as_ref())?;
     let mut held = Vec::new();
     let roots = roots(&files.allow_write, &grants.writable, &mut held)?;
     // What the command makes there Landlock lets nobody read.

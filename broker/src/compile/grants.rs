@@ -7,6 +7,7 @@
 
 use super::places::{Place, Places};
 use super::{executables, fold};
+use crate::files::reserve::Reserve;
 use crate::files::view::Grants;
 use crate::kernel::identity::{Origin, hold, identity};
 use crate::kernel::mounts::Mount;
@@ -166,10 +167,9 @@ impl Builder {
     }
 
     /// Lets directories that are still to get their place be read and written with all beneath.
-    pub(super) fn grant_empty(&mut self, directories: &[OwnedFd]) -> Result<(), GrantError> {
+    pub(super) fn grant_reserve(&mut self, reserve: &Reserve) -> Result<(), GrantError> {
         let access = Kind::Read.access() | Kind::Write.access();
-        let add = |directory: &OwnedFd| self.add(directory.as_fd(), true, access, Path::new(""));
-        directories.iter().try_for_each(add)
+        reserve.grant(|directory| self.add(directory, true, access, Path::new("the reserve")))
     }
 
     /// What was granted, and the ruleset that says so.

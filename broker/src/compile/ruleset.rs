@@ -1,6 +1,7 @@
 //! The ruleset of the command: what Landlock handles, and what it is told to grant. Source: landlock(7).
 
 use super::grants::{Builder, GrantError};
+use crate::files::reserve::Reserve;
 use crate::files::view::Grants;
 use crate::kernel::features::Features;
 use crate::kernel::mounts::Mount;
@@ -13,7 +14,7 @@ use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 
 /// Compiles `rules`, those of `files`, into a ruleset for the command to enter; `restrict_network` also
-/// takes TCP away. The `empty` directories are granted too. Landlock has these `features`.
+/// takes TCP away. The directories of `reserve` are granted too. Landlock has these `features`.
 ///
 /// # Errors
 /// Returns the [`GrantError`] that names the path.
@@ -22,7 +23,7 @@ pub(crate) fn compile(
     mounts: &[Mount],
     features: Features,
     restrict_network: bool,
-    empty: &[OwnedFd],
+    reserve: Option<&Reserve>,
 ) -> Result<(Grants, OwnedFd), GrantError> {
     let ruleset = create(features, restrict_network).map_err(GrantError::Ruleset)?;
     // There is one, or the crate would have said why not.
@@ -30,7 +31,9 @@ pub(crate) fn compile(
     let ruleset = Option::<OwnedFd>::from(ruleset).ok_or_else(none)?;
     let mut builder = Builder::new(ruleset, handled(features), mounts);
     builder.grant_trees(rules)?;
-    builder.grant_empty(empty)?;
+    if let Some(reserve) = reserve {
+        builder.grant_reserve(reserve)?;
+    }
     builder.grant_devices(files, rules)?;
     builder.grant_standard_streams()?;
     Ok(builder.finish())

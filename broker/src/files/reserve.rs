@@ -15,7 +15,7 @@ use super::view::covers;
 use crate::kernel::identity::{Identity, identity};
 use crate::kernel::object::own_link;
 use crate::kernel::request::Confirmed;
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{
     self, AtFlags, Mode, OFlags, RawDir, RenameFlags, StatxAttributes, StatxFlags, Timespec,
     Timestamps, UTIME_NOW,
@@ -28,7 +28,7 @@ use std::sync::{Mutex, PoisonError, RwLock};
 
 /// How many are made: each costs the launch some microseconds, and most commands make few directories
 /// beside a denied path.
-const COUNT: usize = 8;
+const COUNT: usize = 4;
 
 /// Longest label that is compared.
 const LABEL_MAX: usize = 256;
@@ -52,7 +52,7 @@ pub(crate) struct Reserve {
 #[derive(Debug)]
 struct Waiting {
     number: usize,
-    identity: Identity,
+    directory: OwnedFd,
 }
 
 /// What a directory has of the one that it is made in, or of who makes it.
@@ -66,23 +66,20 @@ struct Kin {
 }
 
 impl Reserve {
-    /// Makes the directories in `place`, an empty one that is this user's alone; also returns them, to be
-    /// granted.
+    /// Makes the directories in `place`, an empty one that is this user's alone.
     ///
     /// # Errors
     /// Returns what mkdir(2) and open(2) return; [`Errno::OPNOTSUPP`] if what is made in `place` is not as
     /// elsewhere.
-    pub(crate) fn fill(place: OwnedFd) -> io::Result<(Self, Vec<OwnedFd>)> {
-        let mut directories = Vec::with_capacity(COUNT);
+    pub(crate) fn fill(place: OwnedFd) -> io::Result<Self> {
         let mut waiting = Vec::with_capacity(COUNT);
         for number in 0..COUNT {
             fs::mkdirat(&place, number.to_string(), Mode::empty())?;
             let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let directory = fs::openat(&place, number.to_string(), flags, Mode::empty())?;
-            waiting.push(Waiting { number, identity: identity(&fs::fstat(&directory)?) });
-            directories.push(directory);
+            waiting.push(Waiting { number, directory });
         }
-        let first = directories.first().ok_or(Errno::OPNOTSUPP)?;
+        let first = &waiting.first().ok_or(Errno::OPNOTSUPP)?.directory;
         let user = geteuid().as_raw();
         let (kin, mode) = Kin::of(first, &own_link(first))?;
         // Not even the bits that a parent gives.
@@ -91,7 +88,19 @@ impl Reserve {
             return Err(Errno::OPNOTSUPP);
         }
         let waiting = Mutex::new(waiting);
-        Ok((Self { place, user, kin, waiting, placed: RwLock::default() }, directories))
+        Ok(Self { place, user, kin, waiting, placed: RwLock::default() })
+    }
+
+    /// Has each that waits be granted, before the command starts.
+    ///
+    /// # Errors
+    /// Returns what `grant` returns.
+    pub(crate) fn grant<E>(
+        &self,
+        grant: impl FnMut(BorrowedFd<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.iter().map(|waiting| waiting.directory.as_fd()).try_for_each(grant)
     }
 
     /// Removes those that still wait.
@@ -110,11 +119,10 @@ impl Reserve {
             return None;
         }
         let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).pop()?;
-        let identity = waiting.identity;
         let name = waiting.number.to_string();
         let put = || {
             let mode = Mode::from_raw_mode(mode.as_raw_mode() & MODE_MASK);
-            let directory = self.open(&waiting)?;
+            let (directory, identity) = self.open(&waiting)?;
             // Who moves a directory must be able to write to it.
             fs::fchmod(&directory, mode | Mode::WUSR)?;
             let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
@@ -122,12 +130,12 @@ impl Reserve {
             let flags = RenameFlags::NOREPLACE;
             fs::renameat_with(&self.place, &name, entry.parent(), entry.name(), flags)?;
             match mode.contains(Mode::WUSR) {
-                true => Ok(()),
-                false => fs::fchmod(&directory, mode),
+                true => Ok(identity),
+                false => fs::fchmod(&directory, mode).map(|()| identity),
             }
         };
         match put() {
-            Ok(()) => {
+            Ok(identity) => {
                 let mut placed = self.placed.write().unwrap_or_else(PoisonError::into_inner);
                 placed.insert(entry.path(), identity);
                 Some(())
@@ -135,6 +143,7 @@ impl Reserve {
             // What somebody found and filled, root alone could, is used no more.
             Err(Errno::NOTEMPTY | Errno::STALE) => None,
             Err(_) => {
+                let _ = fs::chmodat(&self.place, &name, Mode::empty(), AtFlags::empty());
                 self.waiting.lock().unwrap_or_else(PoisonError::into_inner).push(waiting);
                 None
             }
@@ -142,12 +151,13 @@ impl Reserve {
     }
 
     /// Opens one that waits, and makes sure that it is the one, and empty.
-    fn open(&self, waiting: &Waiting) -> io::Result<OwnedFd> {
+    fn open(&self, waiting: &Waiting) -> io::Result<(OwnedFd, Identity)> {
         let name = waiting.number.to_string();
         fs::chmodat(&self.place, &name, Mode::RWXU, AtFlags::empty())?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let directory = fs::openat(&self.place, &name, flags, Mode::empty())?;
-        if identity(&fs::fstat(&directory)?) != waiting.identity {
+        let found = identity(&fs::fstat(&directory)?);
+        if identity(&fs::fstat(&waiting.directory)?) != found {
             return Err(Errno::STALE);
         }
         let mut buffer = Vec::with_capacity(256);
@@ -157,7 +167,7 @@ impl Reserve {
                 return Err(Errno::NOTEMPTY);
             }
         }
-        Ok(directory)
+        Ok((directory, found))
     }
 
     /// Whether what is made at `entry` would be as one of these: by the same user, on the same mount, with

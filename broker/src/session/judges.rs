@@ -11,7 +11,6 @@ use crate::files::shared::Shared;
 use crate::policy::resolve::{Network, Policy};
 use crate::report::failure::Failure;
 use crate::rules::address::{AddressRules, UnixRules};
-use rustix::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -25,7 +24,7 @@ pub(super) fn compile(
     unix: UnixRules,
     proxy: Option<Proxy>,
     memory: Option<&Scratch>,
-    reserve: Option<(Reserve, Vec<OwnedFd>)>,
+    reserve: Option<Reserve>,
 ) -> Result<Judges, Failure> {
     let Policy { files: rules, network, .. } = policy;
     let Surroundings { mounts, features, .. } = surroundings;

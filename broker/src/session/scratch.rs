@@ -99,10 +99,7 @@ impl Scratch {
     /// Makes one for directories that are granted before they have their place, and fills it, where `files`
     /// deny something inside of what they allow: on the same mount, and not where the command may write.
     /// Where there can be none, the command's directories are made as they are asked for.
-    pub(super) fn for_directories(
-        files: &Files,
-        caller: &Caller,
-    ) -> Option<(Self, (Reserve, Vec<OwnedFd>))> {
+    pub(super) fn for_directories(files: &Files, caller: &Caller) -> Option<(Self, Reserve)> {
         let mount = mount_of(files.carved_root()?)?;
         let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
         let cache = cache.filter(|path| path.is_absolute());

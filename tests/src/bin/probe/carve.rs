@@ -22,6 +22,9 @@ pub(crate) fn run(op: &str, args: &[&str]) -> bool {
     match (op, args) {
         ("race-entries", [one, two, path, tries]) => race_entries(one, two, path, number(tries)),
         ("race-into-name", [tries]) => race_into_name(number(tries)),
+        ("race-new-directory", [one, two, path, tries]) => {
+            race_new_directory(one, two, path, number(tries));
+        }
         ("race-parents", [tries]) => race_parents(number(tries)),
         _ => return false,
     }
@@ -218,6 +221,32 @@ fn attack(path: &str, own: &str, attempt: usize) -> Result {
         }
         _ => rename(own, path, libc::RENAME_EXCHANGE as usize),
     }
+}
+
+/// One thread exchanges the entries `one` and `two`, of which the first leads to `path`, where another makes a
+/// directory with a file `such` in it, and removes both.
+fn race_new_directory(one: &str, two: &str, path: &str, tries: usize) {
+    let (mut directories, mut files) = (0, 0);
+    let done = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while done.load(Relaxed) == 0 {
+                let _ = rename(one, two, libc::RENAME_EXCHANGE as usize);
+            }
+        });
+        let (directory, file) = (cstr(path), format!("{path}/such"));
+        let such = cstr(&file);
+        for _ in 0..tries {
+            let made = call(older::SYS_mkdir, &[addr(directory.as_c_str()), 0o755]);
+            directories += usize::from(made.is_ok());
+            files += usize::from(write(&file).is_ok());
+            let _ = call(older::SYS_unlink, &[addr(such.as_c_str())]);
+            let _ = call(older::SYS_rmdir, &[addr(directory.as_c_str())]);
+        }
+        done.store(1, Relaxed);
+    });
+    tell("directories", &directories.to_string());
+    tell("files", &files.to_string());
 }
 
 /// A directory gets the name `no` while a file `bad` is made in it: where `**/no/bad` is denied, one of

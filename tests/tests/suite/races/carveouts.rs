@@ -106,6 +106,33 @@ fn a_racing_path_does_not_move_a_denied_file_away() {
     race_path("race-rename");
 }
 
+/// A run has four directories that are granted before they have their place.
+#[test]
+fn a_directory_of_the_reserve_does_not_get_to_where_something_in_it_is_denied() {
+    let _turn = my_turn();
+    for_each_user(|user| {
+        let (mut directories, mut files) = (0, 0);
+        for _ in 0..race_tries(400) / 4 {
+            let sandbox = Sandbox::of(user).allow_write(".");
+            let sandbox = sandbox.deny_write("no/such").deny_write("mine/.env");
+            let tmp = sandbox.dir("tmp");
+            let sandbox = sandbox.env("TMPDIR", tmp);
+            sandbox.dir("work/mine");
+            symlink(".", sandbox.path("work/one")).unwrap();
+            symlink("mine", sandbox.path("work/two")).unwrap();
+            let watched = sandbox.path("work/no/such");
+            let outcome = sandbox.probe("race-new-directory one two one/no 8");
+            outcome.succeeds();
+            assert!(!watched.exists(), "{outcome:#?}");
+            directories += outcome.result("directories").parse::<usize>().unwrap();
+            files += outcome.result("files").parse::<usize>().unwrap();
+            let reports = outcome.reports_of("Filesystem");
+            assert!(reports.iter().all(|report| report.to_string().contains("/no/such")));
+        }
+        assert!(files > 0 && directories > files, "{directories} directories, {files} files");
+    });
+}
+
 /// Has the probe do `attack`, which counts what it read of the denied file.
 fn race_read(attack: &str) -> Sandbox {
     let sandbox = unreadable(User::Caller).timeout(LONG);
