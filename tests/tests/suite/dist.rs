@@ -89,6 +89,13 @@ fn works(container: &Container, program: &str) {
         "{denied:?}"
     );
     assert_eq!(fs::read_to_string(container.world.path("work/made")).unwrap(), "kept\n");
+    // What was denied is allowed by a policy of one's own.
+    container
+        .world
+        .file("root/etc/own.yaml", "extends: read-only\nfilesystem: {allowWrite: [/work/made]}\n");
+    let own = run(&["-p", "/etc/own.yaml", "--", "sh", "-c", "echo own > made"]);
+    assert!(own.status.success(), "{own:?}");
+    assert_eq!(fs::read_to_string(container.world.path("work/made")).unwrap(), "own\n");
     let proxy = run(&["-p", "read-only", "--", "wget", "-q", "-O-", "http://denied.test/"]);
     assert!(
         text(&proxy.stderr).contains(r#"{"Network":["connect","denied.test:80","proxy"]}"#),
@@ -181,6 +188,17 @@ fn an_image_runs_by_its_containerfile() {
     };
     let Some((container, _)) = installed("image", install) else { return };
     works(&container, &entry.unwrap()[0]);
+    // As the documents tell to use it in another image.
+    let harnesses = fs::read_to_string(repository().join("docs/harnesses.md")).unwrap();
+    let copied = harnesses.lines().any(|line| line == "COPY --from=landstrip /usr/ /usr/");
+    assert!(copied, "{harnesses}");
+    let entry = harnesses.lines().find_map(|line| line.strip_prefix("ENTRYPOINT ")).unwrap();
+    let entry: Vec<String> = serde_json::from_str(entry).unwrap();
+    let mut words: Vec<&str> = entry.iter().map(String::as_str).collect();
+    words.extend(["sh", "-c", "echo built > built && ! touch /work/../elsewhere"]);
+    let built = container.run(&words);
+    assert!(built.status.success(), "{built:?}");
+    assert_eq!(fs::read_to_string(container.world.path("work/built")).unwrap(), "built\n");
 }
 
 /// A home with both packages of npm in `node_modules`.
