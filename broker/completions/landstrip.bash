@@ -45,7 +45,7 @@ _landstrip() {
             mapfile -t COMPREPLY < <(compgen -f -- "$word")
         fi
     elif [[ $word == -* && $option != -- ]]; then
-        mapfile -t COMPREPLY < <(compgen -W '-p --policy --format --trap-fd --check --explain --doctor --init --report --debug -h --help -V --version --explain=json' -- "$word")
+        mapfile -t COMPREPLY < <(compgen -W '-p --policy --format --trap-fd --check --explain --doctor --init --report --debug -h --help -V --version --explain=json --doctor=json' -- "$word")
     else
         compopt -o filenames
         mapfile -t COMPREPLY < <(compgen -c -- "$word")

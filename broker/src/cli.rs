@@ -32,7 +32,8 @@ Options:
       --explain[=json] [PATH|HOST:PORT|SOCKET...]
                        print what would be enforced and why; with arguments, which rule
                        decides about each
-      --doctor         say what this kernel and host allow (not available in this version)
+      --doctor[=json]  say what this kernel and host allow, by trying it, and attack a
+                       sandbox of this policy
       --init           write a commented policy for the work tree to standard output
       --report WHAT    choose what is watched and reported: all (default), changes (no
                        refused reads) or network (files are left to Landlock wherever it
@@ -73,6 +74,8 @@ pub(crate) enum Command {
     Version,
     /// Check the policy and run nothing; a tool, if given, is ignored.
     Check(Invocation),
+    /// Say what this host gives, and attack a sandbox of the policy; a tool, if given, is ignored.
+    Doctor(Invocation, Form),
     /// Say what the policy means, or what it says of these words, and run nothing.
     Explain(Invocation, Form, Vec<OsString>),
     /// Print a policy for the working directory; options and a tool, if given, are ignored.
@@ -142,6 +145,7 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Com
     let mut check = false;
     let mut init = false;
     let mut explain = None;
+    let mut doctor = None;
     let mut words = Vec::new();
     let mut tool = None;
 
@@ -168,10 +172,8 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Com
             Arg::Long("check") => check = true,
             Arg::Long("init") => init = true,
             Arg::Long("debug") => invocation.debug = true,
-            Arg::Long("explain") => explain = Some(form(parser.optional_value())?),
-            Arg::Long("doctor") => {
-                return Err(UsageError("--doctor is not available in this version".into()));
-            }
+            Arg::Long("explain") => explain = Some(form("explain", parser.optional_value())?),
+            Arg::Long("doctor") => doctor = Some(form("doctor", parser.optional_value())?),
             Arg::Value(word) if explain.is_some() => words.push(word),
             Arg::Value(_) => {
                 let after_tool = parser.raw_args().map_err(unusable)?.as_slice().len();
@@ -187,6 +189,9 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Com
         }
     }
 
+    if let Some(form) = doctor {
+        return Ok(Command::Doctor(invocation, form));
+    }
     match (explain, tool) {
         _ if init => Ok(Command::Init),
         (Some(form), _) => Ok(Command::Explain(invocation, form, words)),
@@ -227,12 +232,12 @@ fn format(value: &OsString) -> Result<Format, UsageError> {
     }
 }
 
-fn form(value: Option<OsString>) -> Result<Form, UsageError> {
+fn form(option: &str, value: Option<OsString>) -> Result<Form, UsageError> {
     match value.as_ref().map(|value| value.to_string_lossy()).as_deref() {
         None => Ok(Form::Text),
         Some("json") => Ok(Form::Json),
         Some(other) => {
-            Err(UsageError(format!("--explain takes '=json' or nothing, found '{other}'")))
+            Err(UsageError(format!("--{option} takes '=json' or nothing, found '{other}'")))
         }
     }
 }
@@ -428,7 +433,7 @@ mod tests {
             (&["--trap-fd", "99999999999", "x"], "3 or higher"),
             (&["--trap-fd=", "x"], "3 or higher, found ''"),
             (&["--explain=yaml", "x"], "--explain takes '=json' or nothing, found 'yaml'"),
-            (&["--doctor"], "--doctor is not available in this version"),
+            (&["--doctor=yaml"], "--doctor takes '=json' or nothing, found 'yaml'"),
         ] {
             let error = parse_words(words).unwrap_err().to_string();
             assert!(error.contains(expected), "{words:?}: {error}");

@@ -25,6 +25,7 @@
 //! | [`domains`] | the broker's side of `landstrip-proxy` | speak HTTP or SOCKS |
 //! | [`answer`] | the threads, what registers decide, and the only place from which answers leave | follow a path or an address |
 //! | [`explain`] | what a policy means, in words, for `--explain` | judge by itself |
+//! | [`doctor`] | what the platform gives, and attempts on a sandbox from inside, for `--doctor` | confine |
 //! | [`session`] | the story of a run; [`session::sandbox`] tells it: load, protect, compile, launch, serve, report | look at a call |
 //!
 //! The filter is a crate of its own, `landstrip-filter` in `broker/filter`, with one table of what happens
@@ -124,6 +125,7 @@ mod answer;
 mod call;
 mod cli;
 mod compile;
+mod doctor;
 mod domains;
 mod explain;
 mod files;
@@ -140,6 +142,7 @@ mod sockets;
 
 use cli::Command;
 use common::wire::Handover;
+use doctor::inside;
 use kernel::sight;
 
 use report::failure::Failure;
@@ -185,13 +188,13 @@ fn fill_standard_streams() -> Result<(), Errno> {
 
 /// Takes over from the launcher, does what the command line asks, and ends what is left.
 fn supervise(arguments: &[OsString]) -> Result<i32, Failure> {
-    let handover = arguments
-        .first()
-        .and_then(|name| name.to_str())
-        .and_then(|name| Handover::parse(name).ok())
-        .ok_or_else(|| {
+    let name = arguments.first().and_then(|name| name.to_str());
+    let Some(handover) = name.and_then(|name| Handover::parse(name).ok()) else {
+        // As the tool of a sandbox that is to be tested.
+        return inside::run().ok_or_else(|| {
             Failure::Usage("landstrip-broker is started by landstrip only".to_owned())
-        })?;
+        });
+    };
     sight::keep().map_err(|e| Failure::system("capabilities", e))?;
     let child = Child::take_over(&handover).map_err(|e| Failure::system("control", e))?;
     let mut family = Family::adopt(&handover).map_err(|e| Failure::system("signals", e))?;
@@ -220,6 +223,9 @@ fn obey(arguments: &[OsString], child: Child, family: &mut Family) -> Result<i32
         Command::Check(invocation) => sandbox::check(&invocation, &child)?,
         Command::Explain(invocation, form, words) => {
             sandbox::explain(&invocation, &child, form, &words)?
+        }
+        Command::Doctor(invocation, form) => {
+            return sandbox::doctor(&invocation, form, child, family);
         }
         Command::Run(invocation, tool) => {
             return sandbox::run(&invocation, &Tool::of(arguments, tool), child, family);

@@ -284,7 +284,8 @@ fn protections(in_force: &InForce<'_>) -> Vec<Row> {
     ];
     if restricts {
         rows.push(Row::new("TCP", "connect, bind and listen").by("Landlock and broker"));
-        rows.push(Row::new("UDP, raw and other sockets", "cannot be made").by("filter"));
+        rows.push(Row::new("UDP", "sent nowhere").by("broker"));
+        rows.push(Row::new("raw and other sockets", "cannot be made").by("filter"));
     }
     rows.extend([
         Row::new("Unix sockets", "by path; none that the command did not make").by("broker"),

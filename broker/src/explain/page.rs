@@ -20,6 +20,15 @@ impl Style {
         Self { is_colored: !is_refused && std::io::IsTerminal::is_terminal(&std::io::stdout()) }
     }
 
+    /// With colours, or without.
+    pub(crate) fn colored(is_colored: bool) -> Self {
+        Self { is_colored }
+    }
+
+    pub(crate) fn is_colored(self) -> bool {
+        self.is_colored
+    }
+
     fn paint(self, code: &str, text: &str) -> String {
         match self.is_colored {
             true => format!("\x1b[{code}m{text}\x1b[0m"),

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 ///
 /// # Errors
 /// Returns why it cannot be looked at.
-pub(super) fn about(in_force: &InForce<'_>, word: &Path) -> Result<(PathBuf, Vec<Answer>), String> {
+pub(crate) fn about(in_force: &InForce<'_>, word: &Path) -> Result<(PathBuf, Vec<Answer>), String> {
     let home = word.strip_prefix("~").ok().zip(in_force.caller.home.as_ref());
     let absolute = match home {
         Some((rest, home)) => home.join(rest),
@@ -69,9 +69,16 @@ impl Place<'_> {
     /// Of what is missing.
     fn answers(&self) -> Vec<Answer> {
         let create = self.unless_refused_anyway(self.change("create"));
-        let unix = &self.in_force.judges.addresses.unix;
-        let bind = unix.any().then(|| {
-            let connect = self.connect();
+        let addresses = &self.in_force.judges.addresses;
+        let bind = addresses.any_path().then(|| {
+            let connect = match addresses.local_binding {
+                true => Answer::yes("bind", Layer::Broker, "a socket of the command's own").under(
+                    self.origins()
+                        .of_value("network.allowLocalBinding")
+                        .map(|origin| Rule::written(origin, "true")),
+                ),
+                false => self.connect(),
+            };
             match (create.is_allowed, connect.is_allowed) {
                 (true, true) => Answer { action: "bind", ..connect },
                 (false, true) => Answer::no("bind", create.by, create.why.clone()),

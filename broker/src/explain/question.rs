@@ -14,6 +14,8 @@ pub(crate) struct Reply {
     pub(crate) answers: Vec<Answer>,
 }
 
+pub(crate) use super::paths::about as about_path;
+
 /// Answers each word.
 ///
 /// # Errors

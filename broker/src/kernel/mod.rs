@@ -9,6 +9,7 @@ pub(crate) mod apart;
 pub(crate) mod bound;
 pub(crate) mod credentials;
 pub(crate) mod features;
+pub(crate) mod forbidden;
 pub(crate) mod holders;
 pub(crate) mod identity;
 pub(crate) mod inherited;

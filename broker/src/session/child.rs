@@ -7,6 +7,7 @@
 
 use crate::kernel::{inherited, passing};
 use common::wire::{Handover, Progress};
+use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::{self, Errno};
 use rustix::net::SendFlags;
@@ -65,6 +66,20 @@ impl Child {
         match self.take(RawFd::MAX) {
             Ok(_) | Err(Errno::BADF) => Ok(()),
             Err(errno) => Err(errno),
+        }
+    }
+
+    /// Whether the platform lets the broker read memory of the command, where paths and addresses are.
+    ///
+    /// # Errors
+    /// Returns why it does not.
+    pub(crate) fn can_read_memory(&self) -> io::Result<()> {
+        let process = nix::unistd::Pid::from_raw(self.process.as_raw_nonzero().get());
+        // The right is asked for before the address is looked at, at which nothing is.
+        let nowhere = RemoteIoVec { base: 8, len: 1 };
+        match process_vm_readv(process, &mut [std::io::IoSliceMut::new(&mut [0])], &[nowhere]) {
+            Ok(_) | Err(nix::errno::Errno::EFAULT) => Ok(()),
+            Err(errno) => Err(Errno::from_raw_os_error(errno as i32)),
         }
     }
 

@@ -29,13 +29,27 @@ use std::os::unix::ffi::OsStrExt;
 pub(crate) struct Tool<'a> {
     /// Its index in the argument vector.
     index: usize,
-    name: &'a OsStr,
+    name: Cow<'a, OsStr>,
+    /// A variable of its own.
+    variable: Option<(&'static str, String)>,
 }
 
 impl<'a> Tool<'a> {
     /// The tool that stands at `index` of `arguments`.
     pub(crate) fn of(arguments: &'a [OsString], index: usize) -> Self {
-        Self { index, name: arguments.get(index).map_or(OsStr::new(""), OsString::as_os_str) }
+        let name = arguments.get(index).map_or(OsStr::new(""), OsString::as_os_str);
+        Self { index, name: name.into(), variable: None }
+    }
+
+    /// This program itself, which finds in a variable of this name and value what to do.
+    ///
+    /// # Errors
+    /// Returns the [`Failure`] of finding it.
+    pub(super) fn this_program(name: &'static str, value: String) -> Result<Self, Failure> {
+        let program = std::fs::read_link("/proc/self/exe")
+            .map_err(|error| Failure::Internal("/proc/self/exe", error.to_string()))?;
+        // Its arguments do not matter.
+        Ok(Self { index: 1, name: OsString::from(program).into(), variable: Some((name, value)) })
     }
 
     /// As it was written.
@@ -110,11 +124,13 @@ pub(super) fn send_plan(
     // As env(1): a PATH that is set counts.
     let callers = std::env::var_os("PATH");
     let path = policy.variables.value("PATH").or(callers.as_deref());
-    let candidates = plan::candidates(tool.name, path);
+    let candidates = plan::candidates(&tool.name, path);
     if candidates.is_empty() {
         return Err(Failure::Launch(tool.name().to_vec(), Errno::NOENT));
     }
-    let environment = environment(policy, judges.proxy.as_deref(), scratch);
+    let mut environment = environment(policy, judges.proxy.as_deref(), scratch);
+    let own = tool.variable.iter();
+    environment.extend(own.map(|(name, value)| (OsStr::new(*name).into(), Some(value.into()))));
     let packet = plan::encode(tool.index, &candidates, &environment::borrow(&environment))
         .map_err(|_| Failure::Internal("plan", "PATH or environment.set is too long".to_owned()))?;
     child

@@ -8,8 +8,11 @@ use super::load::{Loaded, load};
 use super::run;
 use super::scratch::Scratch;
 use super::surroundings::Surroundings;
+use crate::answer::answers::Judges;
 use crate::cli::{self, Form, Reports};
 use crate::compile::protect::protect;
+use crate::doctor::bait::Bait;
+use crate::doctor::{attempt, chosen, lines, platform};
 use crate::domains::proxy::Proxy;
 use crate::domains::setup;
 use crate::explain::page::{self, Style};
@@ -30,43 +33,143 @@ use std::sync::Arc;
 pub(crate) fn run(
     invocation: &cli::Invocation,
     tool: &Tool<'_>,
-    mut child: Child,
+    child: Child,
     family: &mut Family,
 ) -> Result<i32, Failure> {
-    let reports = invocation.reports;
-    let traps = Arc::new(Traps::wanted(reports, invocation.trap_fd, invocation.debug)?);
-    let surroundings = Surroundings::look(child.is_scoped())?;
-    let mut loaded = load(invocation, &child, &traps, &surroundings, Remarks::unwanted())?;
-    let mut filter = Filter::of(&loaded, &surroundings);
-    // As soon as it is known: the child installs it while the broker compiles the rest, which takes as
-    // long (0.2 ms of a launch).
-    let is_final = reports == Reports::All;
-    if is_final {
-        filter.send(&child)?;
+    let traps = Traps::wanted(invocation.reports, invocation.trap_fd, invocation.debug)?;
+    let traps = Arc::new(traps);
+    let prepared = Prepared::of(invocation, &child, &traps, Remarks::unwanted())?;
+    let (status, ended) = prepared.serve(tool, child, family, &traps)?;
+    traps.print(status != 0, |denials| prepared.suggest(denials));
+    ended.map(|()| status)
+}
+
+/// A sandbox that lacks nothing but its tool. The directories of the run last as long as this.
+struct Prepared {
+    policy: Policy,
+    judges: Arc<Judges>,
+    remarks: Remarks,
+    caller: Caller,
+    scratch: Option<Scratch>,
+    memory: Option<Scratch>,
+    waiting: Option<Scratch>,
+    /// How many rules of denyWrite and denyRead were written.
+    written: (usize, usize),
+}
+
+impl Prepared {
+    /// Loads, protects and compiles; the child has its filter meanwhile.
+    fn of(
+        invocation: &cli::Invocation,
+        child: &Child,
+        traps: &Traps,
+        remarks: Remarks,
+    ) -> Result<Self, Failure> {
+        let surroundings = Surroundings::look(child.is_scoped())?;
+        let mut loaded = load(invocation, child, traps, &surroundings, remarks)?;
+        let mut filter = Filter::of(&loaded, &surroundings);
+        // As soon as it is known: the child installs it while the broker compiles the rest, which takes as
+        // long (0.2 ms of a launch).
+        let reports = invocation.reports;
+        let is_final = reports == Reports::All;
+        if is_final {
+            filter.send(child)?;
+        }
+        let proxy = Proxy::wanted(&loaded.policy.network)?;
+        let scratch = Scratch::wanted(&mut loaded.policy, traps)?;
+        let memory = Scratch::for_shared_memory(&mut loaded.policy);
+        let Loaded { policy, mut remarks, caller, unix } = loaded;
+        let written = (policy.files.deny_write.len(), policy.files.deny_read.len());
+        let policy = protect(policy, &surroundings.mounts, &mut remarks, &caller)?;
+        let (waiting, reserve) = Scratch::for_directories(&policy.files, &caller).unzip();
+        let memory_of = memory.as_ref();
+        let judges = compile(&policy, &surroundings, unix, proxy, memory_of, reserve)?;
+        if !is_final {
+            filter.quieter(reports, &judges.view);
+            filter.send(child)?;
+        }
+        let judges = Arc::new(judges);
+        Ok(Self { policy, judges, remarks, caller, scratch, memory, waiting, written })
     }
-    let proxy = Proxy::wanted(&loaded.policy.network)?;
-    let scratch = Scratch::wanted(&mut loaded.policy, &traps)?;
-    let memory = Scratch::for_shared_memory(&mut loaded.policy);
-    let Loaded { policy, mut remarks, caller, unix } = loaded;
-    let written = (policy.files.deny_write.len(), policy.files.deny_read.len());
-    let policy = protect(policy, &surroundings.mounts, &mut remarks, &caller)?;
-    let (waiting, reserve) = Scratch::for_directories(&policy.files, &caller).unzip();
-    let judges = compile(&policy, &surroundings, unix, proxy, memory.as_ref(), reserve)?;
-    let judges = Arc::new(judges);
-    if !is_final {
-        filter.quieter(reports, &judges.view);
-        filter.send(&child)?;
+
+    /// Runs `tool`, and ends what it leaves behind; returns its status, and whether that could be ended.
+    fn serve(
+        &self,
+        tool: &Tool<'_>,
+        mut child: Child,
+        family: &mut Family,
+        traps: &Arc<Traps>,
+    ) -> Result<(i32, Result<(), Failure>), Failure> {
+        let Self { policy, judges, scratch, memory, waiting, .. } = self;
+        launch::send_plan(&mut child, tool, policy, judges, scratch.as_ref())?;
+        let scratches: Vec<_> = [scratch, memory, waiting].into_iter().flatten().collect();
+        let status = run::until_end(child, tool, family, judges, traps, &scratches);
+        // Also of a command that could not be served to its end: before its directory is removed.
+        let nothing_left = family.end();
+        judges.objects.remove();
+        judges.view.reserve.iter().for_each(|reserve| reserve.clear());
+        Ok((status?, nothing_left.then_some(()).ok_or_else(Failure::left_behind)))
     }
-    launch::send_plan(&mut child, tool, &policy, &judges, scratch.as_ref())?;
-    let scratches: Vec<_> = [&scratch, &memory, &waiting].into_iter().flatten().collect();
-    let status = run::until_end(child, tool, family, &judges, &traps, &scratches);
-    // Also of a command that could not be served to its end: before its directory is removed.
-    let nothing_left = family.end();
-    judges.objects.remove();
-    judges.view.reserve.iter().for_each(|reserve| reserve.clear());
-    let status = status?;
-    traps.print(status != 0, |denials| suggest(denials, &caller, &policy, written));
-    nothing_left.then_some(status).ok_or_else(Failure::left_behind)
+
+    /// What the policy would have to say for what it refused.
+    fn suggest(&self, denials: &[&Denial]) -> Option<String> {
+        let Self { policy, caller, written, .. } = self;
+        let grounds = Grounds {
+            home: caller.home.as_deref(),
+            work: &caller.cwd,
+            temporary: &std::fs::canonicalize(std::env::temp_dir()).unwrap_or_default(),
+            files: &policy.files,
+            written: *written,
+            network: &policy.network,
+        };
+        suggest::line(denials, &grounds)
+    }
+}
+
+/// Says what the platform gives, then attacks a sandbox of the policy from inside; returns 0 if everything was
+/// refused and permitted as the policy says, 1 if not.
+///
+/// # Errors
+/// Returns the [`Failure`] because of which no tool would run.
+pub(crate) fn doctor(
+    invocation: &cli::Invocation,
+    form: Form,
+    child: Child,
+    family: &mut Family,
+) -> Result<i32, Failure> {
+    let style = Style::of_standard_output();
+    let surroundings = match Surroundings::look(child.is_scoped()) {
+        Err(Failure::Internal("surroundings", wrong)) => Some(wrong),
+        _ => None,
+    };
+    let (descriptors, memory) = (child.can_take_descriptors(), child.can_read_memory());
+    let findings = platform::look(&platform::Reach { descriptors, memory, surroundings });
+    lines::print(&lines::findings(&findings, form, style));
+
+    let traps = Traps::wanted(invocation.reports, invocation.trap_fd, invocation.debug)?;
+    let traps = Arc::new(traps);
+    let bait = Bait::lay_out();
+    let prepared = Prepared::of(invocation, &child, &traps, Remarks::wanted())?;
+    let proxy = prepared.judges.proxy.as_deref();
+    let in_force = InForce {
+        policy: &prepared.policy,
+        judges: &prepared.judges,
+        remarks: &prepared.remarks,
+        caller: &prepared.caller,
+        environment: &[],
+        found: "",
+        private_temporary: prepared.scratch.is_some(),
+    };
+    let attempts = chosen::attempts(&in_force, bait.as_ref().ok(), proxy.is_some());
+    lines::print(&lines::heading(attempts.len(), form, style));
+    let list = attempt::encode(form, style.is_colored(), &attempts);
+    let tool = Tool::this_program(attempt::VARIABLE, list)?;
+    let (status, ended) = prepared.serve(&tool, child, family, &traps)?;
+    ended?;
+    let taken = bait.map(|bait| bait.taken(&attempts)).unwrap_or_default();
+    let holds = status == 0 && taken.is_empty();
+    lines::print(&lines::conclusion(holds, status, &taken, form, style));
+    Ok(i32::from(!holds))
 }
 
 /// Does what goes before a launch, and binds and makes nothing; returns what is worth knowing, a line each.
@@ -130,22 +233,4 @@ pub(crate) fn explain(
     }
     let replies = question::answer(&in_force, words).map_err(Failure::Usage)?;
     Ok(page::replies(&replies, form, style))
-}
-
-/// What the policy would have to say for what it refused.
-fn suggest(
-    denials: &[&Denial],
-    caller: &Caller,
-    policy: &Policy,
-    written: (usize, usize),
-) -> Option<String> {
-    let grounds = Grounds {
-        home: caller.home.as_deref(),
-        work: &caller.cwd,
-        temporary: &std::fs::canonicalize(std::env::temp_dir()).unwrap_or_default(),
-        files: &policy.files,
-        written,
-        network: &policy.network,
-    };
-    suggest::line(denials, &grounds)
 }

@@ -18,6 +18,7 @@ mod control;
 mod datagrams;
 mod devices;
 mod dist;
+mod doctor;
 mod documents;
 mod environment;
 mod executables;

@@ -29,6 +29,17 @@ fn the_sandbox_works_in_a_default_container() {
 }
 
 #[test]
+fn the_doctor_needs_nothing_but_the_three_programs() {
+    let Some(container) = Container::scratch("doctor") else { return };
+    let policy = r#"{"filesystem":{"allowWrite":["/work"],"denyRead":["/bin/sh"]}}"#;
+    container.world.file("root/etc/policy.json", policy);
+    let output = container.run(&["/bin/landstrip", "-p", "/etc/policy.json", "--doctor"]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success() && text.contains("everything holds"), "{output:?}");
+    assert!(text.contains("limited  descriptors of the command"), "{output:?}");
+}
+
+#[test]
 fn unix_sockets_are_judged_in_a_default_container() {
     let Some(container) = Container::scratch("unix") else { return };
     let policy = r#"{"network":{"allowUnixSockets":["/work/good"]}}"#;
