@@ -80,12 +80,12 @@
 //! | `Question` | the call only asks (access(2)), and gives no right by the answer |
 //! | `OutOfSight` | the broker cannot look as the target would; Landlock grants what it was told at launch |
 //!
-//! Wherever something is decided, Landlock decides, and it was told nothing that the rules do not allow, but for the
-//! directories of the reserve that still wait: closed to all but root, and empty when they get their place. Not among them is an
-//! error found on the way: what was missing may have been made since, for the broker alone to change. Then
-//! the error is the answer. There is one exception to "no more than the rules": where a path may not be read
-//! inside of what may be written, Landlock has to let the tree be read (`files/opens.rs` says why), and there
-//! every open that can read is the broker's, with a verdict that cannot continue.
+//! Wherever something is decided, Landlock decides, and it was told nothing that the rules do not allow, but for
+//! the directories of the reserve that still wait: closed to all but root, and empty when they get their place.
+//! Not among them is an error found on the way: what was missing may have been made since, for the broker alone
+//! to change. Then the error is the answer. There is one exception to "no more than the rules": where a path may
+//! not be read inside of what may be written, Landlock has to let the tree be read (`files/opens.rs` says why),
+//! and there every open that can read is the broker's, with a verdict that cannot continue.
 //!
 //! What is read under a thread's id is the target's own only if it still waits afterwards. So everything that
 //! acts for a target takes a [`kernel::request::Confirmed`], which only that check makes; and an answer consumes
