@@ -392,6 +392,11 @@ pub struct Running {
 }
 
 impl Running {
+    /// Whether landstrip has not ended.
+    pub fn is_running(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
     /// The process that the caller sees: the broker, or the command when run outside.
     pub fn pid(&self) -> u32 {
         self.child.id()

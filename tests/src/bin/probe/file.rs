@@ -108,10 +108,14 @@ pub(crate) fn mark(fd: usize) -> Result {
     call(libc::SYS_write, &[fd, addr(MARK), MARK.len()])
 }
 
+/// As programs do that know openat2: where it does not exist, they use openat.
 fn openat2(path: &str, flags: i32) -> Result {
     let mode = if flags & libc::O_CREAT != 0 { 0o644 } else { 0 };
     let how = [flags as u64, mode, 0];
-    with(path, |p| call(libc::SYS_openat2, &[AT, p, addr(&how), 24]))
+    match with(path, |p| call(libc::SYS_openat2, &[AT, p, addr(&how), 24])) {
+        Err(libc::ENOSYS) => open(path, flags),
+        result => result,
+    }
 }
 
 pub(crate) fn rename(from: &str, to: &str, flags: usize) -> Result {

@@ -71,6 +71,8 @@ pub(crate) fn run(op: &str, args: &[&str]) -> bool {
         }
         ("fds", []) => fds(),
         ("daemon", [path]) => daemon(path),
+        ("kill-reused", [count]) => kill_reused(number(count)),
+        ("churn", [ms]) => churn(Duration::from_millis(number(ms) as u64)),
         ("runners", [count, path]) => runners(number(count), path),
         ("fork-bomb", [count]) => fork_bomb(number(count)),
         ("fd-exhaust", []) => fd_exhaust(),
@@ -222,6 +224,69 @@ fn fork_bomb(count: usize) {
         }
     }
     tell("forked", &made.to_string());
+}
+
+/// Signals ids by every call: those of children that have just been reaped, which others get, and those
+/// that come next. Says how many were somebody's.
+fn kill_reused(count: usize) {
+    // Harmless to who does not block it.
+    const SIGNAL: usize = libc::SIGWINCH as usize;
+    let mut info = [0u8; 128];
+    info[..4].copy_from_slice(&libc::SIGWINCH.to_ne_bytes());
+    info[8..12].copy_from_slice(&(-1i32).to_ne_bytes());
+    let (mut done, mut hits) = (0, 0);
+    let mut former = std::collections::VecDeque::new();
+    while done < count {
+        let Ok(child) = sys::fork() else { continue };
+        if child == 0 {
+            sys::exit(0);
+        }
+        let _ = call(libc::SYS_wait4, &[child, 0, 0, 0]);
+        former.push_front(child);
+        former.truncate(400);
+        let next = (1..=3).map(|ahead| child + ahead);
+        let ids = [former.len() / 2, former.len() - 1].map(|at| former[at]).into_iter();
+        for id in std::iter::once(child).chain(next).chain(ids) {
+            let at = addr_mut(&mut info);
+            let results = match done % 4 {
+                0 => call(libc::SYS_kill, &[id, SIGNAL]),
+                1 => call(libc::SYS_tgkill, &[id, id, SIGNAL]),
+                2 => call(libc::SYS_rt_sigqueueinfo, &[id, SIGNAL, at]),
+                _ => call(libc::SYS_pidfd_open, &[id, 0]).and_then(|fd| {
+                    let sent = call(libc::SYS_pidfd_send_signal, &[fd, SIGNAL, 0, 0]);
+                    let _ = call(libc::SYS_close, &[fd]);
+                    sent
+                }),
+            };
+            hits += usize::from(results.is_ok());
+            done += 1;
+        }
+    }
+    tell("hits", &hits.to_string());
+    say("kill-reused", Ok(0));
+}
+
+/// Makes children that end at once, and says how many got a signal.
+fn churn(time: Duration) {
+    let end = Instant::now() + time;
+    let (mut made, mut killed) = (0, 0);
+    let winch = [1u64 << (libc::SIGWINCH - 1)];
+    let _ = call(libc::SYS_rt_sigprocmask, &[0, addr(&winch), 0, 8]);
+    while Instant::now() < end {
+        let Ok(child) = sys::fork() else { continue };
+        if child == 0 {
+            std::thread::sleep(Duration::from_micros(200));
+            let mut pending = [0u64];
+            let _ = call(libc::SYS_rt_sigpending, &[addr_mut(&mut pending), 8]);
+            sys::exit(usize::from(pending != [0]));
+        }
+        let mut status = 0i32;
+        let _ = call(libc::SYS_wait4, &[child, addr_mut(&mut status), 0, 0]);
+        made += 1;
+        killed += usize::from(status != 0);
+    }
+    tell("made", &made.to_string());
+    tell("killed", &killed.to_string());
 }
 
 /// Leaves processes that append to `path`, fork and end, the child doing the same in a session of its

@@ -7,5 +7,6 @@ mod datagrams;
 mod files;
 mod local;
 mod network;
+mod signals;
 mod sockets;
 mod udp;
