@@ -95,6 +95,8 @@
 //!
 //! 1. The filter allows it for O_PATH, and, if the policy denies no reads, where the flags, a register, ask
 //!    for reading only and not as shm_open(3) does; else it notifies.
+//!    What would be notified for a report alone is not where nobody asks for that (`--report`): once the rules are
+//!    compiled, `session/launch.rs` knows where Landlock alone decides.
 //! 2. [`answer::crew`]: the thread whose turn it is receives it; [`call::decode`] makes it a
 //!    [`call::decode::FileCall::Open`] with a [`call::how::OpenHow`].
 //! 3. [`answer::answers`] hands it to [`files::judge::Judge::judge`]. What names shared memory is done in the

@@ -114,6 +114,9 @@ impl Answerer {
 
     /// Judges a call, and answers it; none is one that the filter should not have notified.
     pub(crate) fn answer(&self, request: Request<'_>, call: Option<Call>) {
+        if !call.is_some_and(|call| call.leaves_paths()) {
+            self.traps.catch_up();
+        }
         match call {
             Some(Call::Registers(call)) => match self.by_registers(&request, call) {
                 // CONTINUE: nothing can change the registers of a thread that waits.

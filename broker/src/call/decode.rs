@@ -372,6 +372,18 @@ impl Call {
 const SOCK_TYPE_MASK: i32 = 0xf;
 
 impl Call {
+    /// Whether it changes nothing of what paths lead to, and is no call the refusal of which would be reported
+    /// at once.
+    pub(crate) fn leaves_paths(&self) -> bool {
+        match self {
+            Self::File(FileCall::Open(..) | FileCall::OpenBy(..)) | Self::Question(_) => true,
+            Self::File(_) | Self::Memory(_) => false,
+            Self::Registers(call) => {
+                !matches!(call, RegisterCall::Socket(..) | RegisterCall::Pair(_))
+            }
+        }
+    }
+
     /// Whether answering it waits for connects that are being made, or starts a process. A connect or a
     /// message seldom has to wait, which shows when it is made.
     pub(crate) fn can_wait(&self) -> bool {

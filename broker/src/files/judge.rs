@@ -211,6 +211,7 @@ impl Judge {
             task => task,
         };
         if let Task::Refuse(_, Some(denial)) = &task {
+            self.traps.catch_up();
             self.traps.report(denial.clone(), "file rules");
         }
         let reserve = self.view.reserve.as_ref();

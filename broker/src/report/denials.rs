@@ -22,6 +22,8 @@ const LINES_OF_SUCCESS: usize = 5;
 const REMEMBERED_MAX: usize = 4096;
 /// How long the end of a run waits for reports of calls that were let through last.
 const SETTLE_LIMIT: Duration = Duration::from_secs(1);
+/// How long another call waits for them.
+const PATIENCE: Duration = Duration::from_millis(100);
 
 /// A refused operation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -88,15 +90,18 @@ pub(crate) struct Traps {
     debug: Option<Mutex<Stream>>,
     /// Calls that were let through and are still looked at.
     undecided: AtomicUsize,
+    /// For how many of them nobody waits any more.
+    given_up: AtomicUsize,
 }
 
 /// While this lives, a denial may still be reported.
 #[derive(Debug)]
-pub(crate) struct Undecided<'a>(&'a AtomicUsize);
+pub(crate) struct Undecided<'a>(&'a Traps);
 
 impl Drop for Undecided<'_> {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Release);
+        let before = self.0.undecided.fetch_sub(1, Ordering::AcqRel);
+        self.0.given_up.fetch_min(before - 1, Ordering::AcqRel);
     }
 }
 
@@ -139,13 +144,27 @@ impl Traps {
             wanted: Reports::All,
             debug: debug.map(Mutex::new),
             undecided: AtomicUsize::new(0),
+            given_up: AtomicUsize::new(0),
         }
     }
 
     /// Says that a denial may follow of a call that is about to be let through.
     pub(crate) fn undecided(&self) -> Undecided<'_> {
         self.undecided.fetch_add(1, Ordering::Relaxed);
-        Undecided(&self.undecided)
+        Undecided(self)
+    }
+
+    /// Waits until all calls that were let through have been looked at, before another changes what their
+    /// paths led to, or is reported itself. Most often they have been; on a busy machine the thread that looks
+    /// may have lost the processor. One that takes longer, on a file system that hangs, is waited for once.
+    pub(crate) fn catch_up(&self) {
+        let start = Instant::now();
+        while self.undecided.load(Ordering::Acquire) > self.given_up.load(Ordering::Acquire) {
+            if start.elapsed() > PATIENCE {
+                self.given_up.store(self.undecided.load(Ordering::Acquire), Ordering::Release);
+            }
+            std::thread::yield_now();
+        }
     }
 
     /// Waits for the denials that are still to come, though not for a file system that hangs.

@@ -187,7 +187,7 @@ fn what_tools_probe_on_their_own_is_not_reported() {
 #[test]
 fn refused_network_is_reported() {
     let sandbox = Sandbox::new().trap();
-    let outcome = sandbox.probe("socket 2 2 0 + bind4 127.0.0.1 5 + listen-unbound");
+    let outcome = sandbox.probe("socket 2 3 1 + bind4 127.0.0.1 5 + listen-unbound");
     outcome.all_refused();
     let lines = outcome.traps.iter().filter(|trap| trap.get("Network").is_some()).count();
     assert_eq!(lines, 3, "{outcome:#?}");
@@ -398,4 +398,68 @@ fn check_says_what_is_not_watched() {
         assert_eq!(outcome.stdout.contains("not reported"), expected.is_some(), "{outcome:#?}");
         assert!(outcome.stdout.contains(expected.unwrap_or_default()), "{what}: {outcome:#?}");
     }
+}
+
+/// The paths of the Filesystem reports, in their order.
+fn reported(outcome: &Outcome) -> Vec<String> {
+    let paths = outcome.traps.iter().filter_map(|trap| trap["Filesystem"][1].as_str());
+    paths.map(str::to_owned).collect()
+}
+
+const MANY: usize = 300;
+
+#[test]
+fn each_of_many_denials_is_reported() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_write(".").deny_read("../outside/secrets").trap();
+        let secrets = sandbox.dir("outside/secrets");
+        sandbox.file("outside/twin", "readable");
+        (0..MANY).for_each(|number| drop(sandbox.file(secrets.join(number.to_string()), "s")));
+        let script = format!(
+            "import os\n\
+             for n in range({MANY}):\n\
+             \x20 for act in (open, os.mkdir, os.unlink)[: 1 + n % 3]:\n\
+             \x20   try: act(f'../outside/secrets/{{n}}' if act is not os.mkdir else f'../outside/{{n}}')\n\
+             \x20   except PermissionError: open('../outside/twin').close()"
+        );
+        let outcome = sandbox.run(["python3", "-c", &script]);
+        outcome.succeeds();
+        let expected = (0..MANY).flat_map(|number| {
+            let secret = sandbox.name(format!("outside/secrets/{number}"));
+            let made = sandbox.name(format!("outside/{number}"));
+            [secret.clone(), made, secret].into_iter().take(1 + number % 3)
+        });
+        let (mut expected, mut found) = (expected.collect::<Vec<_>>(), reported(&outcome));
+        expected.sort();
+        found.sort();
+        assert_eq!(found, expected);
+    });
+}
+
+#[test]
+fn what_a_path_led_to_is_reported_though_it_does_not_any_more() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_write(".").deny_read("../outside/secrets").trap();
+        let secrets = sandbox.dir("outside/secrets");
+        (0..MANY).for_each(|number| drop(sandbox.file(secrets.join(number.to_string()), "s")));
+        let script = format!(
+            "import os\n\
+             for n in range({MANY}):\n\
+             \x20 os.mkdir('d'); os.symlink(f'../../outside/secrets/{{n}}', 'd/link')\n\
+             \x20 d = os.open('d', os.O_RDONLY)\n\
+             \x20 try: open('d/link')\n\
+             \x20 except PermissionError: pass\n\
+             \x20 if n % 4 == 0: os.unlink('d/link')\n\
+             \x20 if n % 4 == 1: os.fchmod(d, 0)\n\
+             \x20 if n % 4 == 2: os.chmod('d', 0)\n\
+             \x20 if n % 4 == 3: os.rename('d', 'e'); os.rename('e', 'd')\n\
+             \x20 os.close(d); os.chmod('d', 0o700)\n\
+             \x20 if n % 4: os.unlink('d/link')\n\
+             \x20 os.rmdir('d')"
+        );
+        let outcome = sandbox.run(["python3", "-c", &script]);
+        outcome.succeeds();
+        let secret = |number| sandbox.name(format!("outside/secrets/{number}"));
+        assert_eq!(reported(&outcome), (0..MANY).map(secret).collect::<Vec<_>>());
+    });
 }
