@@ -92,9 +92,7 @@ impl Answerer {
                 rights: Arc::clone(&rights),
                 umask: Arc::clone(&umask),
                 traps: Arc::clone(traps),
-                inherited: Inherited::look(
-                    judges.addresses.unix.all || !judges.addresses.unix.paths.is_empty(),
-                ),
+                inherited: Inherited::look(judges.addresses.meets_others()),
             },
             sockets: sockets::judge::Judge::new(
                 Arc::clone(&judges.addresses),

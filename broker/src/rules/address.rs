@@ -140,6 +140,12 @@ pub(crate) enum AddressVerdict {
 }
 
 impl AddressRules {
+    /// Whether a Unix socket can lead to somebody outside, or somebody outside to one of the command's own: they can
+    /// pass descriptors through it (unix(7), SCM_RIGHTS).
+    pub(crate) fn meets_others(&self) -> bool {
+        self.local_binding || self.unix.all || !self.unix.paths.is_empty()
+    }
+
     /// Whether datagrams are sent to the loopback ports of the sandbox's own: by the broker, which has to
     /// be let at its sockets.
     pub(crate) fn own_datagrams(&self) -> bool {

@@ -567,3 +567,28 @@ fn metadata_of_a_file_that_came_through_a_socket_is_not_judged_by_the_descriptor
         assert_eq!(fs::metadata(&file).unwrap().mode() & 0o777, 0o640);
     });
 }
+
+#[test]
+fn metadata_of_a_file_that_others_send_to_an_own_server_is_not_judged_by_the_descriptor() {
+    let sandbox = Sandbox::new().allow_write(".").allow_local_binding();
+    let file = sandbox.file("outside/file", "");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
+    let script = format!(
+        "import socket\ns = socket.socket(socket.AF_UNIX); s.bind('socket'); s.listen()\n\
+         print('ready', flush=True)\n\
+         foreign = socket.recv_fds(s.accept()[0], 1, 1)[1][0]{CHANGE_MODES}"
+    );
+    let mut server = sandbox.spawn(["python3", "-c", &script]);
+    server.expect("ready");
+    let client = sandbox.run_outside([
+        "python3",
+        "-c",
+        "import socket, os\n\
+         s = socket.socket(socket.AF_UNIX); s.connect('socket')\n\
+         socket.send_fds(s, [b'x'], [os.open('../outside/file', os.O_RDWR)])",
+    ]);
+    client.succeeds();
+    let outcome = server.wait();
+    assert!(outcome.stderr.starts_with("own=OK\nforeign=EACCES\n"), "{outcome:#?}");
+    assert_eq!(fs::metadata(&file).unwrap().mode() & 0o777, 0o640);
+}
