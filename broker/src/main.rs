@@ -163,11 +163,10 @@ use std::path::Path;
 kernel::start::entry_point!(start);
 
 #[cfg_attr(test, expect(dead_code, reason = "unit tests have a start of their own"))]
-fn start() -> i32 {
-    let arguments: Vec<OsString> = std::env::args_os().collect();
+fn start(arguments: &[OsString]) -> i32 {
     let status = fill_standard_streams()
         .map_err(|errno| Failure::system("open /dev/null", errno))
-        .and_then(|()| supervise(&arguments));
+        .and_then(|()| supervise(arguments));
     status.unwrap_or_else(|failure| {
         failure.print();
         failure.status()
