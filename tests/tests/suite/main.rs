@@ -5,8 +5,8 @@
 //! working directory, variables, the umask, how signals are handled). What needs another of those is
 //! set for a command by `Sandbox`, or done by the probe.
 //!
-//! What takes long stands in `races`, `fuzzing`, `tools`, `container` and `dist`: `.ci/run quick` leaves those
-//! five out, `.ci/run` runs all, and `.ci/run long` what luck decides at length.
+//! What takes long stands in `races`, `fuzzing`, `tools`, `container` and `dist`, or in a module `large` of its
+//! subject: `.ci/run quick` leaves those out, `.ci/run` runs all, and `.ci/run long` what luck decides at length.
 
 mod access;
 mod admission;

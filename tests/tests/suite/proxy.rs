@@ -533,26 +533,6 @@ fn the_ssh_proxy_command_needs_no_other_program() {
 }
 
 #[test]
-fn two_thousand_tunnels_are_open_at_the_same_time() {
-    let port = echo_server();
-    let sandbox = sandbox_for(&[port]).timeout(Duration::from_secs(120));
-    let outcome = sandbox.sh(&format!(
-        "ulimit -n 8192; {} tunnels 2000 good.localhost:{port}",
-        programs().probe().display()
-    ));
-    assert_eq!(outcome.result("tunnels"), "2000", "{outcome:#?}");
-}
-
-#[test]
-fn two_hundred_megabytes_pass_through_one_tunnel() {
-    const SIZE: usize = 200 * 1024 * 1024;
-    let port = flood_server(SIZE);
-    let sandbox = sandbox_for(&[port]).timeout(Duration::from_secs(120));
-    let outcome = sandbox.probe(format!("pull good.localhost:{port}"));
-    assert_eq!(outcome.result("pull"), SIZE.to_string());
-}
-
-#[test]
 fn random_bytes_neither_break_the_proxy_nor_get_through() {
     let origin = Origin::new("hello");
     let port = origin.port();
@@ -615,4 +595,29 @@ fn servers_of_the_command_are_reached_without_the_proxy() {
         .to_string(),
     );
     assert_eq!(sandbox.run(["curl", "-sSf", &url]).stdout, "hello");
+}
+
+/// What takes long because it is much.
+mod large {
+    use super::*;
+
+    #[test]
+    fn two_thousand_tunnels_are_open_at_the_same_time() {
+        let port = echo_server();
+        let sandbox = sandbox_for(&[port]).timeout(Duration::from_secs(120));
+        let outcome = sandbox.sh(&format!(
+            "ulimit -n 8192; {} tunnels 2000 good.localhost:{port}",
+            programs().probe().display()
+        ));
+        assert_eq!(outcome.result("tunnels"), "2000", "{outcome:#?}");
+    }
+
+    #[test]
+    fn two_hundred_megabytes_pass_through_one_tunnel() {
+        const SIZE: usize = 200 * 1024 * 1024;
+        let port = flood_server(SIZE);
+        let sandbox = sandbox_for(&[port]).timeout(Duration::from_secs(120));
+        let outcome = sandbox.probe(format!("pull good.localhost:{port}"));
+        assert_eq!(outcome.result("pull"), SIZE.to_string());
+    }
 }
