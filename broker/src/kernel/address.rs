@@ -69,6 +69,39 @@ unsafe impl SocketAddrArg for Address {
     }
 }
 
+/// The loopback interface, which has this number everywhere (LOOPBACK_IFINDEX).
+const LOOPBACK: libc::c_int = 1;
+/// linux/socket.h (Linux 5.0); libc lacks it on some targets.
+const SO_BINDTOIFINDEX: libc::c_int = 62;
+
+/// Has `socket` send and receive by the loopback interface alone, which what is of this host goes by. Who
+/// has no capability can do that once, and not undo it (SO_BINDTODEVICE in socket(7)).
+///
+/// # Errors
+/// Returns what setsockopt(2) returns.
+pub(crate) fn keep_on_loopback(socket: BorrowedFd<'_>) -> io::Result<()> {
+    let (socket, number) = (socket.as_raw_fd(), LOOPBACK);
+    let size = libc::socklen_t::try_from(size_of::<libc::c_int>()).map_err(|_| Errno::INVAL)?;
+    let value = (&raw const number).cast();
+    // SAFETY: the kernel reads one number.
+    let result =
+        unsafe { libc::setsockopt(socket, libc::SOL_SOCKET, SO_BINDTOIFINDEX, value, size) };
+    if result == 0 { Ok(()) } else { Err(Errno::PERM) }
+}
+
+/// Whether that was done.
+pub(crate) fn is_kept_on_loopback(socket: BorrowedFd<'_>) -> bool {
+    let (socket, mut number) = (socket.as_raw_fd(), 0);
+    let size = libc::socklen_t::try_from(size_of::<libc::c_int>());
+    let Ok(mut size) = size else { return false };
+    let value = (&raw mut number).cast();
+    // SAFETY: the kernel writes one number, and its size.
+    let result = unsafe {
+        libc::getsockopt(socket, libc::SOL_SOCKET, SO_BINDTOIFINDEX, value, &raw mut size)
+    };
+    result == 0 && number == LOOPBACK
+}
+
 /// `sizeof(sun_path)` (unix(7)).
 const SUN_PATH_MAX: usize = 108;
 

@@ -241,6 +241,29 @@ pub(crate) fn narrowed(mut bytes: Vec<u8>, only_v6: bool) -> Vec<u8> {
     bytes
 }
 
+/// What connect(2) makes of an address: the unspecified one is that of this host (ip(7)), which is written
+/// out, so that it is judged as what it leads to.
+pub(crate) fn written_out(bytes: Vec<u8>) -> Vec<u8> {
+    match Endpoint::parse(&bytes) {
+        Ok(Endpoint::Internet(address)) if address.ip().to_canonical().is_unspecified() => {
+            let is_v6 = address.ip() == IpAddr::V6(Ipv6Addr::UNSPECIFIED);
+            narrowed(bytes, is_v6)
+        }
+        _ => bytes,
+    }
+}
+
+/// The other address that `localhost` can mean, if it can mean this one (RFC 6761 section 6.3).
+pub(crate) fn counterpart(address: SocketAddr) -> Option<SocketAddr> {
+    let (v4, v6) = (IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST));
+    let ip = match address.ip().to_canonical() {
+        ip if ip == v4 => v6,
+        ip if ip == v6 => v4,
+        _ => return None,
+    };
+    Some(SocketAddr::new(ip, address.port()))
+}
+
 /// The same address without the two ways to write an IPv4 one.
 pub(crate) fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
@@ -366,6 +389,35 @@ mod tests {
             assert_eq!((rules.connect(&endpoint), rules.bind(&endpoint)), (connect, bind));
         }
         assert_eq!(rules.bind(&Endpoint::Unspecified), Refuse, "an old spelling of 0.0.0.0");
+    }
+
+    #[test]
+    fn the_unspecified_address_is_written_out_for_a_connect() {
+        for (bytes, expected) in [
+            (inet([0, 0, 0, 0], 80), "127.0.0.1:80"),
+            (inet6("::", 80), "[::1]:80"),
+            (inet6("::ffff:0.0.0.0", 80), "[::ffff:127.0.0.1]:80"),
+            (inet([10, 0, 0, 1], 80), "10.0.0.1:80"),
+            (inet6("::1", 80), "[::1]:80"),
+        ] {
+            let endpoint = Endpoint::parse(&written_out(bytes)).unwrap();
+            assert_eq!(endpoint, Endpoint::Internet(expected.parse().unwrap()));
+        }
+        assert_eq!(written_out(unix(b"/run/x")), unix(b"/run/x"));
+    }
+
+    #[test]
+    fn localhost_means_two_addresses() {
+        for (one, other) in [
+            ("127.0.0.1:80", Some("[::1]:80")),
+            ("[::1]:80", Some("127.0.0.1:80")),
+            ("[::ffff:127.0.0.1]:80", Some("[::1]:80")),
+            ("127.0.0.2:80", None),
+            ("[::]:80", None),
+        ] {
+            let other = other.map(|text| text.parse().unwrap());
+            assert_eq!(counterpart(one.parse().unwrap()), other, "{one}");
+        }
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::kernel::address::Address;
 use crate::kernel::request::{Confirmed, Request};
 use crate::kernel::target::{self, Target, TargetAddress, TargetFd};
 use crate::report::denials::Denial;
-use crate::rules::address::Endpoint;
+use crate::rules::address::{self, Endpoint};
 use crate::rules::socket::SocketKind;
 use common::trap::NetworkOperation;
 use rustix::fd::AsFd;
@@ -66,6 +66,10 @@ fn connect(
 ) -> io::Result<Connected> {
     let target = request.target();
     let address = Address::copy(target, address, length)?;
+    let address = match judge.rules.allow_network {
+        true => address,
+        false => Address::of_bytes(address::written_out(address.as_bytes().to_vec())),
+    };
     let endpoint = Endpoint::parse(address.as_bytes())?;
     if matches!(endpoint, Endpoint::Internet(_) | Endpoint::Unspecified)
         && let Some(socket) = udp::find(judge, target, number)
@@ -115,6 +119,12 @@ fn bind(
     let reach = judge.judge(request, AddressUse::Bind, &endpoint)?;
     let socket = judge.take(target, number, NetworkOperation::Bind, || endpoint.describe())?;
     let by = request.confirm()?;
+    if let Endpoint::Internet(address) = endpoint
+        && socket.is_internet()
+        && !judge.rules.allow_network
+    {
+        judge.must_be_alone(address)?;
+    }
     let bind = || match &reach {
         Reach::Place(place, Decider::Landlock) => place.bind(by, &socket, judge.ruleset.as_fd()),
         // Landlock grants nothing: the directory that was judged is what confines it.
@@ -176,6 +186,10 @@ fn listen(judge: &Judge, request: &Request<'_>, number: TargetFd, backlog: i32) 
         judge.traps.report(Denial::Network(NetworkOperation::Bind, name), "listen");
         return Err(Errno::ACCESS);
     };
+    if socket.is_internet() && !any_address {
+        // A port of the kernel's choice is known only now.
+        judge.must_be_alone(socket.local_address()?)?;
+    }
     let mut ports = judge.ports();
     socket.listen(by, backlog, any_address)?;
     put_in_place(judge, by, number, &socket)?;

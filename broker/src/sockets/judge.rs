@@ -13,14 +13,14 @@ use crate::kernel::request::Request;
 use crate::kernel::rights::Rights;
 use crate::kernel::target::{Target, TargetFd};
 use crate::report::denials::{Denial, Traps};
-use crate::rules::address::{AddressRules, AddressVerdict, Endpoint};
+use crate::rules::address::{self, AddressRules, AddressVerdict, Endpoint};
 use common::trap::NetworkOperation;
 use rustix::fd::{BorrowedFd, OwnedFd};
 use rustix::io::{self, Errno};
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fmt::Debug;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::ops::ControlFlow;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
@@ -190,6 +190,27 @@ impl Judge {
             bound.iter().all(is_right).then_some(Ok(true))
         });
         found.unwrap_or(if is_bound { Ok(false) } else { Err(Errno::CONNREFUSED) })
+    }
+
+    /// Checks that no other program listens on the other address that `localhost` can mean: its clients
+    /// outside would talk to the sandbox. One that begins to listen there later finds the sandbox's
+    /// server beside it.
+    ///
+    /// # Errors
+    /// Returns [`Errno::ADDRINUSE`] if one does.
+    pub(crate) fn must_be_alone(&self, address: SocketAddr) -> io::Result<()> {
+        let address = match address.ip().to_canonical().is_unspecified() {
+            // What it is narrowed to.
+            true => SocketAddr::new(Ipv4Addr::LOCALHOST.into(), address.port()),
+            false => address,
+        };
+        let Some(other) = address::counterpart(address).filter(|other| other.port() != 0) else {
+            return Ok(());
+        };
+        match self.own_port(other) {
+            Err(Errno::ACCESS) => Err(Errno::ADDRINUSE),
+            _ => Ok(()),
+        }
     }
 
     /// The socket of the sandbox that listens on `address`.

@@ -17,7 +17,7 @@ use crate::kernel::address::Address;
 use crate::kernel::holders;
 use crate::kernel::request::Confirmed;
 use crate::kernel::target::{Target, TargetFd};
-use crate::rules::address::canonical;
+use crate::rules::address::{canonical, is_loopback};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs;
 use rustix::io::{self, Errno};
@@ -172,7 +172,7 @@ impl OwnPorts {
         address: SocketAddr,
         stand_ins: &StandIns,
     ) -> Option<HeldListener> {
-        let at = self.known.iter().position(|known| known.address == address)?;
+        let at = self.known.iter().position(|known| known.is_reached_at(address))?;
         let held = self.known.get_mut(at)?.hold(stand_ins);
         if held.is_none() {
             // Closed, or given up. If it is made to listen again, the broker is asked.
@@ -183,6 +183,12 @@ impl OwnPorts {
 }
 
 impl Listening {
+    /// The unspecified address is that of a server for both families on the loopback interface.
+    fn is_reached_at(&self, address: SocketAddr) -> bool {
+        let is_for_all = self.address.ip().is_unspecified() && is_loopback(address.ip());
+        self.address == address || is_for_all && self.address.port() == address.port()
+    }
+
     fn hold(&mut self, stand_ins: &StandIns) -> Option<HeldListener> {
         let at_holder = stand_ins.duplicate(Target::new(self.holder), self.number).ok();
         let socket = at_holder.filter(|socket| self.is(socket));
@@ -257,7 +263,8 @@ fn question(address: SocketAddr) -> Vec<u8> {
     body.extend(address.port().to_be_bytes());
     body.extend([0; 2]);
     body.extend(ip);
-    body.extend([0; 16 + 4]); // no peer, no interface
+    body.extend([0; 16]); // no peer
+    body.extend(1_u32.to_ne_bytes()); // by the loopback interface
     body.extend([0xff; 8]); // no cookie
     let length = u32::try_from(HEADER_LENGTH + body.len()).unwrap_or(0);
     let mut message = length.to_ne_bytes().to_vec();

@@ -6,11 +6,11 @@
 //! [`Socket::of`].
 
 use super::udp;
-use crate::kernel::address::Address;
+use crate::kernel::address::{Address, is_kept_on_loopback, keep_on_loopback};
 use crate::kernel::holders;
 use crate::kernel::request::{Confirmed, RESTART};
 use crate::kernel::target::{Target, TargetFd};
-use crate::rules::address::{self, AddressRules};
+use crate::rules::address::{self, AddressRules, Endpoint};
 use crate::rules::socket::SocketKind;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -114,13 +114,19 @@ impl Socket {
         net::bind(&self.descriptor, address)
     }
 
-    /// bind(2) to a loopback address in the place of the unspecified one in `address`.
+    /// bind(2) to a loopback address in the place of the unspecified one in `address`; a server for both
+    /// families to that itself, on the loopback interface.
     ///
     /// # Errors
     /// As [`Socket::bind`].
     pub(crate) fn bind_narrowed(&self, by: Confirmed<'_>, address: &Address) -> io::Result<()> {
-        // The target may change the option meanwhile: either way it is a loopback address.
+        // The target may change the option meanwhile: either way it is an address of loopback.
         let only_v6 = self.family == AddressFamily::INET6 && sockopt::ipv6_v6only(self)?;
+        let is_for_both = !only_v6 && is_unspecified_v6(address);
+        let is_stream = sockopt::socket_type(self)? == SocketType::STREAM;
+        if is_for_both && is_stream && keep_on_loopback(self.as_fd()).is_ok() {
+            return self.bind(by, address);
+        }
         let narrowed = address::narrowed(address.as_bytes().to_vec(), only_v6);
         self.bind(by, &Address::of_bytes(narrowed))
     }
@@ -143,7 +149,9 @@ impl Socket {
             if self.local_address()?.port() == 0 {
                 self.bind_narrowed(by, &Address::unspecified(self.family))?;
             }
-            if !address::is_loopback(self.local_address()?.ip()) {
+            let local = self.local_address()?.ip();
+            let is_kept = local.is_unspecified() && is_kept_on_loopback(self.as_fd());
+            if !is_kept && !address::is_loopback(local) {
                 return Err(Errno::ACCESS);
             }
         }
@@ -339,6 +347,11 @@ impl Drop for Crowd {
     fn drop(&mut self) {
         CROWD.fetch_sub(1, Ordering::Relaxed);
     }
+}
+
+fn is_unspecified_v6(address: &Address) -> bool {
+    let endpoint = Endpoint::parse(address.as_bytes());
+    matches!(endpoint, Ok(Endpoint::Internet(SocketAddr::V6(v6))) if v6.ip().is_unspecified())
 }
 
 /// When SO_SNDTIMEO ends a wait that starts now, if one is set (socket(7)).
