@@ -290,7 +290,9 @@ fn without_a_policy_the_working_directory_and_a_private_tmpdir_are_writable() {
         sandbox.sh("touch made && touch $TMPDIR/made && cat /etc/passwd > /dev/null").succeeds();
         assert!(sandbox.path("work/made").exists());
         sandbox.run(["touch".to_owned(), sandbox.name("outside/made")]).fails();
-        sandbox.probe("socket 2 2 0").refused("socket");
+        let peer = TcpPeer::new();
+        sandbox.probe(format!("connect4 127.0.0.1 {}", peer.port())).refused("connect4");
+        peer.untouched();
     });
 }
 
