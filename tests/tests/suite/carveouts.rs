@@ -879,7 +879,12 @@ print(os.open('plain', os.O_PATH) > 2)";
     for_each_user(|user| {
         let sandbox = unreadable(user);
         let outcome = sandbox.run(["python3", "-c", script]);
-        assert_eq!(outcome.stdout, "38\nTrue\nTrue\n", "{outcome:#?}");
+        // Where Landlock does not know of truncation, there is no openat2 at all.
+        let mut check = sandbox.command_line();
+        check.push("--check".into());
+        let check = sandbox.run_outside(check).stdout;
+        let read = if check.contains("the broker truncates files") { "38" } else { "True" };
+        assert_eq!(outcome.stdout, format!("38\n{read}\nTrue\n"), "{outcome:#?}");
     });
 }
 
