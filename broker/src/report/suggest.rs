@@ -216,7 +216,10 @@ impl Grounds<'_> {
 
     /// What to allow so that `path` can be written.
     fn place(&self, path: &Path) -> Option<PathBuf> {
-        [self.group(path), path.to_owned()].into_iter().find(|place| self.is_harmless(place))
+        // What is removed or moved away is an entry of its directory.
+        let around = path.parent().unwrap_or(path);
+        let places = [self.group(path), around.to_owned(), path.to_owned()];
+        places.into_iter().find(|place| self.is_harmless(place))
     }
 
     /// The directory of the program or the purpose that `path` belongs to, or `path` itself.

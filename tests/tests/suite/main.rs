@@ -41,6 +41,7 @@ mod processes;
 mod protocol;
 mod proxy;
 mod races;
+mod remedies;
 mod reports;
 mod requests;
 mod reserve;
