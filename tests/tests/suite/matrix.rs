@@ -132,6 +132,45 @@ const MATRIX: &[Cell] = &[
         },
     },
     Cell {
+        pair: "write content and map",
+        rule: |sandbox| sandbox.deny_read("secret"),
+        denied: "secret",
+        allowed: "plain",
+        gains: |sandbox, name| {
+            let script = format!(
+                "import mmap; f = open('{name}', 'r+b'); print(mmap.mmap(f.fileno(), 0)[:])"
+            );
+            sandbox.run(["python3", "-c", &script]).stdout.contains(SECRET)
+        },
+    },
+    Cell {
+        pair: "hold without rights and open again",
+        rule: |sandbox| sandbox.deny_read("secret"),
+        denied: "secret",
+        allowed: "plain",
+        gains: |sandbox, name| {
+            let script = format!(
+                "import os; f = os.open('{name}', os.O_PATH); print(open(f'/proc/self/fd/{{f}}').read())"
+            );
+            sandbox.run(["python3", "-c", &script]).stdout.contains(SECRET)
+        },
+    },
+    Cell {
+        pair: "open for reading and map for writing",
+        rule: |sandbox| sandbox.deny_write("secret"),
+        denied: "secret",
+        allowed: "plain",
+        gains: |sandbox, name| {
+            let before = sandbox.read(format!("work/{name}"));
+            let script = format!(
+                "import mmap, os; f = os.open('{name}', os.O_RDONLY)
+mmap.mmap(os.open(f'/proc/self/fd/{{f}}', os.O_RDWR), 0)[:4] = b'gone'"
+            );
+            sandbox.run(["python3", "-c", &script]);
+            sandbox.read(format!("work/{name}")) != before
+        },
+    },
+    Cell {
         pair: "rename and connect",
         rule: |sandbox| sandbox.allow_unix_socket("listed").allow_unix_socket("listed.tmp"),
         denied: "agent",
