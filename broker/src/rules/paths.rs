@@ -250,8 +250,7 @@ impl Cursor {
 
     /// The same for the verdict on writes.
     pub(crate) fn write_basis(&self) -> Option<Basis<'_>> {
-        let decides = self.decides_on_writes();
-        decides.basis(decides.verdict.by)
+        self.decides_on_writes().basis(self.decides_on_writes().verdict.by)
     }
 
     /// The rule that wants the entry to stay as it is.

@@ -210,6 +210,7 @@ pub(crate) fn explain(
     let private_temporary = Scratch::is_called_for(&policy);
     let policy = protect(policy, &surroundings.mounts, &mut remarks, &caller)?;
     let judges = compile(&policy, &surroundings, unix, proxy, None, None)?;
+    surroundings.features.substitutes().for_each(|text| remarks.note(text));
     notes(&judges, invocation.reports).iter().for_each(|text| remarks.note(text));
     let environment = launch::environment(&policy, judges.proxy.as_deref(), None);
     let found = match (invocation.policies.sources.is_empty(), caller.variable("LANDSTRIP_POLICY"))
