@@ -15,7 +15,6 @@ pub(crate) const SOCK_TYPE_MASK: u32 = 0xf;
 /// The family's own default, which is TCP for a stream of AF_INET and AF_INET6.
 pub(crate) const PROTOCOL_DEFAULT: u32 = 0;
 pub(crate) const IPPROTO_TCP: u32 = 6;
-pub(crate) const IPPROTO_UDP: u32 = 17;
 /// unix(7) takes its own family number as a protocol too.
 pub(crate) const PF_UNIX: u32 = AF_UNIX;
 pub(crate) const NETLINK_ROUTE: u32 = 0;

@@ -146,12 +146,6 @@ impl AddressRules {
         self.local_binding || self.unix.all || !self.unix.paths.is_empty()
     }
 
-    /// Whether datagrams are sent to the loopback ports of the sandbox's own: by the broker, which has to
-    /// be let at its sockets.
-    pub(crate) fn own_datagrams(&self) -> bool {
-        self.local_binding && self.unix.datagrams && !self.allow_network
-    }
-
     /// Whether there can be a pathname socket that may be used: a listed one, or one of the sandbox's own.
     pub(crate) fn any_path(&self) -> bool {
         self.local_binding || self.unix.any()

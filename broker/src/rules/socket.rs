@@ -44,9 +44,9 @@ impl SocketKind {
             && [0, libc::IPPROTO_UDP].contains(&self.protocol)
     }
 
-    /// Whether it gets no way to send: one of UDP, for which no rule knows an address.
+    /// Whether it gets no way to send: no rule knows an address for one of UDP.
     pub(crate) fn is_mute(self, rules: &AddressRules) -> bool {
-        self.is_udp() && !rules.allow_network && !rules.own_datagrams()
+        self.is_udp() && !rules.allow_network
     }
 
     /// Whether the command can have such a socket.

@@ -47,7 +47,7 @@ pub(super) fn load(
         })?;
         unix.datagrams = true;
     }
-    // Without that, sockets of UDP send nothing, and there are no Unix ones for datagrams.
+    // Without that, the command has no Unix sockets for datagrams of its own.
     unix.datagrams |= policy.network.allow_local_binding && child.can_take_descriptors().is_ok();
     Ok(Loaded { policy, remarks, caller, unix })
 }

@@ -116,6 +116,12 @@ fn bind(
     let address = Address::copy(target, address, length)?;
     let endpoint = Endpoint::parse(address.as_bytes())?;
     let rules = &judge.rules;
+    if udp::find(judge, target, number).is_some() {
+        request.confirm()?;
+        let denial = Denial::Network(NetworkOperation::Bind, endpoint.describe());
+        judge.traps.report(denial, "no rule knows an address for UDP");
+        return Err(Errno::ACCESS);
+    }
     let reach = judge.judge(request, AddressUse::Bind, &endpoint)?;
     let socket = judge.take(target, number, NetworkOperation::Bind, || endpoint.describe())?;
     let by = request.confirm()?;
@@ -168,6 +174,9 @@ fn put_in_place(
 fn listen(judge: &Judge, request: &Request<'_>, number: TargetFd, backlog: i32) -> io::Result<()> {
     let target = request.target();
     let rules = &judge.rules;
+    if udp::find(judge, target, number).is_some() {
+        return Err(Errno::OPNOTSUPP);
+    }
     let any_address = rules.allow_network;
     let socket = if any_address || rules.any_path() {
         Some(judge.take(target, number, NetworkOperation::Bind, || b"socket".to_vec())?)

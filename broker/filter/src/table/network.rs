@@ -34,7 +34,6 @@ pub(super) const ROWS: &[Row] = &[
                 ],
                 Allow,
             ),
-            when(OWN_DATAGRAMS, UDP, Allow),
             case(
                 &[
                     is(DOMAIN, &[AF_NETLINK]),
@@ -150,10 +149,6 @@ const ALL_UNIX_SOCKETS: When = When::is(Variant::ALL_UNIX_SOCKETS);
 /// Some are listed. Where all Unix sockets may be reached, there is nothing to judge.
 const UNIX_DATAGRAMS: When = When::is(Variant::UNIX_DATAGRAMS).unless(Variant::ALL_UNIX_SOCKETS);
 
-/// Where the broker sends: to the loopback ports of the sandbox's own.
-const OWN_DATAGRAMS: When = When::is(Variant::LOCAL_BINDING.union(Variant::UNIX_DATAGRAMS))
-    .unless(Variant::ALLOW_NETWORK.union(Variant::ALL_UNIX_SOCKETS));
-
 /// Where every address may be sent to.
 const MESSAGES_FREE: When = When::is(Variant::ALLOW_NETWORK).unless(Variant::UNIX_DATAGRAMS);
 
@@ -171,13 +166,6 @@ const UNIX_STREAM: &[Test] = &[
     is(DOMAIN, &[AF_UNIX]),
     masked(TYPE, SOCK_TYPE_MASK, &[SOCK_STREAM, SOCK_SEQPACKET]),
     is(PROTOCOL, &[PROTOCOL_DEFAULT, PF_UNIX]),
-];
-
-/// Sockets of UDP.
-const UDP: &[Test] = &[
-    is(DOMAIN, &[AF_INET, AF_INET6]),
-    masked(TYPE, SOCK_TYPE_MASK, &[SOCK_DGRAM]),
-    is(PROTOCOL, &[PROTOCOL_DEFAULT, IPPROTO_UDP]),
 ];
 
 /// Unix sockets that send without being connected.

@@ -14,11 +14,8 @@ fn socket_allows_streams_and_route_queries_only() {
                         let free = match (domain, kind, protocol) {
                             (1, 1 | 5, 0 | 1) => true,
                             (2 | 10, 1, 0 | 6) => true,
-                            (2 | 10, _, _) if variant.contains(OPEN) => true,
-                            // The broker sends.
-                            (2 | 10, 2, 0 | 17) => {
-                                variant.contains(LOCAL | Variant::UNIX_DATAGRAMS)
-                            }
+                            (2 | 10, _, _) => variant.contains(OPEN),
+
                             (16, 2 | 3, 0) => true,
                             _ => false,
                         };
