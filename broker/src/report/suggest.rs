@@ -87,7 +87,12 @@ pub(crate) fn line(denials: &[&Denial], grounds: &Grounds<'_>) -> Option<String>
                 }
             }
             Denial::Network(operation, target) => {
-                if let Some((key, value)) = socket(*operation, target) {
+                let is_given = |key: &str, network: &Network| {
+                    key == "network.allowLocalBinding" && network.allow_local_binding
+                };
+                if let Some((key, value)) = socket(*operation, target)
+                    && !is_given(key, grounds.network)
+                {
                     add(&mut allow, key, value);
                 }
             }

@@ -80,8 +80,7 @@ pub(super) fn notes(judges: &Judges, reports: Reports) -> Vec<String> {
                     what may be written, or beside an allowed path that is missing";
         notes.push(text.to_owned());
     }
-    let (local, unix) = (judges.addresses.local_binding, &judges.addresses.unix);
-    if unix.datagrams && !unix.paths.is_empty() && !local {
+    if judges.addresses.unix.datagrams && !judges.addresses.unix.paths.is_empty() {
         let text = "the broker sends every message that can have an address: a datagram socket is \
                     listed in allowUnixSockets";
         notes.push(text.to_owned());

@@ -47,8 +47,6 @@ pub(super) fn load(
         })?;
         unix.datagrams = true;
     }
-    // Without that, the command has no Unix sockets for datagrams of its own.
-    unix.datagrams |= policy.network.allow_local_binding && child.can_take_descriptors().is_ok();
     Ok(Loaded { policy, remarks, caller, unix })
 }
 

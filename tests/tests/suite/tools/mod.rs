@@ -4,5 +4,6 @@ mod clients;
 mod everyday;
 mod examples;
 mod packages;
+mod programs;
 mod repository;
 mod signing;
