@@ -441,16 +441,16 @@ mod large {
         let sandbox = Sandbox::new().allow_local_binding().timeout(Duration::from_secs(120));
         let script =
             "s = serve(socket.AF_INET, '127.0.0.1'); s.listen(4096); port = s.getsockname()[1]
-    def accept():
-        while True: s.accept()[0].close()
-    threading.Thread(target=accept, daemon=True).start()
-    reach(('127.0.0.1', port)); say('start'); line()
-    results = []
-    def one():
-        for i in range(100): results.append(reach(('127.0.0.1', port)))
-    ts = [threading.Thread(target=one) for _ in range(100)]
-    [t.start() for t in ts]; [t.join() for t in ts]
-    say(len(results), set(results)); say('stop'); line(); os._exit(0)";
+def accept():
+    while True: s.accept()[0].close()
+threading.Thread(target=accept, daemon=True).start()
+reach(('127.0.0.1', port)); say('start'); line()
+results = []
+def one():
+    for i in range(100): results.append(reach(('127.0.0.1', port)))
+ts = [threading.Thread(target=one) for _ in range(100)]
+[t.start() for t in ts]; [t.join() for t in ts]
+say(len(results), set(results)); say('stop'); line(); os._exit(0)";
         let script = script.replace("line()", "time.sleep(1.5)");
         let mut running = sandbox.spawn(python(&script));
         let broker = format!("/proc/{}", running.pid());
