@@ -1,5 +1,6 @@
 //! Control: nothing inside turns the sandbox off or steers the next one (attacks C1 to C3).
 
+use std::net::TcpListener;
 use std::os::unix::ffi::OsStringExt;
 use tests::{Sandbox, Snapshot, User, for_each_user, programs};
 
@@ -248,7 +249,12 @@ fn a_policy_file_in_the_working_directory_is_not_taken() {
     for name in ["policy.json", ".landstrip.json", "landstrip.json", "landstrip.yaml"] {
         sandbox.file(format!("work/{name}"), allow);
     }
-    sandbox.probe("socket 2 2 0").refused("socket");
+    let peer = TcpListener::bind("127.0.0.1:0").unwrap();
+    sandbox.probe(connect_to(&peer)).refused("connect4");
+}
+
+fn connect_to(peer: &TcpListener) -> String {
+    format!("connect4 127.0.0.1 {}", peer.local_addr().unwrap().port())
 }
 
 #[test]
@@ -259,10 +265,11 @@ fn the_users_policy_is_taken_and_the_variable_comes_first() {
         sandbox.dir("home/.config/landstrip");
         let open = r#"{"network":{"allowNetwork":true}}"#;
         sandbox.file("home/.config/landstrip/policy.json", open);
-        sandbox.probe("socket 2 2 0").allowed("socket");
+        let peer = TcpListener::bind("127.0.0.1:0").unwrap();
+        sandbox.probe(connect_to(&peer)).allowed("connect4");
         let strict = sandbox.file("strict.json", r#"{"filesystem":{}}"#);
         let sandbox = sandbox.env("LANDSTRIP_POLICY", strict);
-        sandbox.probe("socket 2 2 0").refused("socket");
+        sandbox.probe(connect_to(&peer)).refused("connect4");
     });
 }
 
