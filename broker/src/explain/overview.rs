@@ -3,6 +3,7 @@
 use super::InForce;
 use super::answer::{Layer, Rule};
 use super::directories::brokered;
+use crate::domains::environment::Change;
 use crate::domains::setup;
 use crate::files::view::Decider;
 use crate::policy::keys::Item;
@@ -47,16 +48,12 @@ impl Row {
 
 /// All of it.
 pub(crate) fn of(in_force: &InForce<'_>) -> Vec<Section> {
-    let environment = in_force.environment.iter().map(|(name, value)| {
-        let value = value.as_ref().map(|value| format!("= {}", value.to_string_lossy()));
-        Row::new(name.to_string_lossy(), value.unwrap_or_else(|| "not passed on".to_owned()))
-    });
     let remarks = in_force.remarks.lines().iter().filter_map(|line| line.split_once(": "));
     let sections = [
         Section { name: "policy", rows: policies(in_force) },
         Section { name: "files", rows: files(in_force) },
         Section { name: "network", rows: network(in_force) },
-        Section { name: "environment", rows: environment.collect() },
+        Section { name: "environment", rows: environment(in_force) },
         Section { name: "protections", rows: protections(in_force) },
         Section {
             name: "remarks",
@@ -209,6 +206,17 @@ fn list_of(places: &BTreeSet<PathBuf>) -> String {
     if shown.is_empty() { "no directory".to_owned() } else { shown.join(", ") }
 }
 
+fn environment(in_force: &InForce<'_>) -> Vec<Row> {
+    let row = |(name, value): &Change| {
+        let value = value.as_ref().map(|value| format!("set to {}", value.to_string_lossy()));
+        Row::new(name.to_string_lossy(), value.unwrap_or_else(|| "not passed on".to_owned()))
+    };
+    let mut rows: Vec<Row> = in_force.environment.iter().map(row).collect();
+    // Alike beside alike.
+    rows.sort_by(|one, next| one.text.cmp(&next.text));
+    rows
+}
+
 fn network(in_force: &InForce<'_>) -> Vec<Row> {
     let network = &in_force.policy.network;
     let origins = in_force.origins();
@@ -288,7 +296,7 @@ fn protections(in_force: &InForce<'_>) -> Vec<Row> {
         rows.push(Row::new("raw and other sockets", "cannot be made").by("filter"));
     }
     rows.extend([
-        Row::new("Unix sockets", "by path; none that the command did not make").by("broker"),
+        Row::new("Unix sockets", "by path, as the rules say").by("broker"),
         Row::new("abstract sockets, signals", "none outside").by("Landlock"),
         Row::new("processes outside", "not traced, read or changed").by("Landlock and broker"),
         Row::new("shared memory, System V", "only the command's own").by("broker"),

@@ -89,7 +89,7 @@ fn write_group(text: &mut String, group: &[Row]) {
         let _ = writeln!(text, "  {}: {}{}", plain(&row.subject), said(row), place(row));
         return;
     }
-    let _ = writeln!(text, "  {}:", group.first().map(said).unwrap_or_default());
+    let _ = writeln!(text, "  {}", group.first().map(said).unwrap_or_default());
     for row in group {
         let _ = writeln!(text, "    {}{}", plain(&row.subject), place(row));
     }

@@ -85,7 +85,22 @@ impl Place<'_> {
                 (_, false) => Answer { action: "bind", ..connect },
             }
         });
-        [create].into_iter().chain(bind).collect()
+        self.refused_read().into_iter().chain([create]).chain(bind).collect()
+    }
+
+    /// That it may not be read, if a rule denies it.
+    fn refused_read(&self) -> Option<Answer> {
+        let rule = Rule::of(self.cursor.read_basis(), self.origins());
+        let refused = || Answer::no("read", self.reader(), "denied").under(rule);
+        (!self.cursor.access().read).then(refused)
+    }
+
+    /// Who sees to reads.
+    fn reader(&self) -> Layer {
+        match self.view().grants.brokers_reads {
+            true => Layer::Broker,
+            false => Layer::Landlock,
+        }
     }
 
     /// Whether the entry may be made, or removed and replaced.
@@ -211,12 +226,10 @@ impl Subject<'_> {
         if let Some(answer) = self.whatever_its_name("read", Access::READ) {
             return answer;
         }
-        let brokered = self.view().grants.brokers_reads;
-        let by = if brokered { Layer::Broker } else { Layer::Landlock };
-        let rule = Rule::of(cursor.read_basis(), self.place.origins());
-        if !cursor.access().read {
-            return Answer::no("read", by, "denied").under(rule);
+        if let Some(refused) = self.place.refused_read() {
+            return refused;
         }
+        let rule = Rule::of(cursor.read_basis(), self.place.origins());
         if self.view().is_listable(path, &self.object) {
             let why = "the broker lists it, since something in it may not be read";
             return Answer::yes("read", Layer::Broker, why).under(rule);
@@ -225,7 +238,7 @@ impl Subject<'_> {
             return Answer::no("read", Layer::Landlock, "it is not granted to this user at launch");
         }
         let why = if rule.is_some() { "allowed" } else { "no rule denies it" };
-        Answer::yes("read", by, why).under(rule)
+        Answer::yes("read", self.place.reader(), why).under(rule)
     }
 
     fn write(&self) -> Answer {

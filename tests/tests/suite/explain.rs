@@ -245,6 +245,36 @@ fn the_rule_that_decides_is_named_with_file_and_line() {
 }
 
 #[test]
+fn of_what_is_missing_a_rule_against_reading_is_named() {
+    let sandbox = Sandbox::new().allow_write(".").deny_read("hidden");
+    sandbox.dir("work/hidden");
+    let answers = answers(&sandbox, &["hidden/new", "new"]);
+    let answer = |action: &str, word: &str| answers.get(&(action.to_owned(), word.to_owned()));
+    let refused = answer("read", "hidden/new").unwrap();
+    assert_eq!(refused["allowed"], false);
+    assert_eq!(refused["rule"]["field"], "filesystem.denyRead[0]");
+    assert_eq!(answer("create", "hidden/new").unwrap()["allowed"], false);
+    assert_eq!(answer("create", "new").unwrap()["allowed"], true);
+    assert!(answer("read", "new").is_none(), "{answers:#?}");
+}
+
+#[test]
+fn variables_of_one_value_stand_together() {
+    let sandbox = Sandbox::new().allow_domains(["a.test"]);
+    let mut line = sandbox.command_line();
+    line.push("--explain".into());
+    let outcome = sandbox.run_outside(line);
+    let text = &outcome.succeeds().stdout;
+    assert_eq!(text.matches("set to http://").count(), 1, "{text}");
+    let (_, after) = text.split_once("set to http://").unwrap();
+    let names: Vec<&str> =
+        after.lines().skip(1).take_while(|line| line.starts_with("    ")).map(str::trim).collect();
+    for name in ["HTTP_PROXY", "https_proxy", "CARGO_HTTP_PROXY", "npm_config_proxy"] {
+        assert!(names.contains(&name), "{name}: {text}");
+    }
+}
+
+#[test]
 fn the_overview_says_where_everything_came_from_and_runs_nothing() {
     let sandbox = Sandbox::new();
     sandbox.file("work/.env", "");
