@@ -19,7 +19,7 @@ use crate::explain::page::{self, Style};
 use crate::explain::{InForce, overview, question};
 use crate::policy::callers::Caller;
 use crate::policy::remarks::Remarks;
-use crate::policy::resolve::Policy;
+use crate::policy::resolve::{Network, Policy};
 use crate::report::denials::{Denial, Traps};
 use crate::report::failure::Failure;
 use crate::report::suggest::{self, Grounds};
@@ -172,20 +172,41 @@ pub(crate) fn doctor(
     Ok(i32::from(!holds))
 }
 
-/// Does what goes before a launch, and binds and makes nothing; returns what is worth knowing, a line each.
-///
-/// # Errors
-/// Returns the [`Failure`] because of which no tool would run.
-pub(crate) fn check(invocation: &cli::Invocation, child: &Child) -> Result<String, Failure> {
+/// What there is to say of a policy that can be enforced.
+struct Examined {
+    policy: Policy,
+    judges: Judges,
+    remarks: Remarks,
+    caller: Caller,
+    private_temporary: bool,
+}
+
+/// Does what goes before a launch, with the proxy that `proxy` gives, and makes nothing.
+fn examine(
+    invocation: &cli::Invocation,
+    child: &Child,
+    proxy: impl FnOnce(&Network) -> Result<Option<Proxy>, Failure>,
+) -> Result<Examined, Failure> {
     let traps = Traps::wanted(invocation.reports, invocation.trap_fd, invocation.debug)?;
     let surroundings = Surroundings::look(child.is_scoped())?;
     let loaded = load(invocation, child, &traps, &surroundings, Remarks::wanted())?;
     let Loaded { policy, mut remarks, caller, unix } = loaded;
     setup::check(&policy.network)?.iter().for_each(|text| remarks.warn(text));
+    let proxy = proxy(&policy.network)?;
+    let private_temporary = Scratch::is_called_for(&policy);
     let policy = protect(policy, &surroundings.mounts, &mut remarks, &caller)?;
-    let judges = compile(&policy, &surroundings, unix, None, None, None)?;
+    let judges = compile(&policy, &surroundings, unix, proxy, None, None)?;
     surroundings.features.substitutes().for_each(|text| remarks.note(text));
     notes(&judges, invocation.reports).iter().for_each(|text| remarks.note(text));
+    Ok(Examined { policy, judges, remarks, caller, private_temporary })
+}
+
+/// Does what goes before a launch, and binds and makes nothing; returns what is worth knowing, a line each.
+///
+/// # Errors
+/// Returns the [`Failure`] because of which no tool would run.
+pub(crate) fn check(invocation: &cli::Invocation, child: &Child) -> Result<String, Failure> {
+    let remarks = examine(invocation, child, |_| Ok(None))?.remarks;
     let lines = remarks.lines().iter().map(String::as_str);
     Ok(lines.chain(["the policy can be enforced\n"]).collect::<Vec<_>>().join("\n"))
 }
@@ -201,17 +222,8 @@ pub(crate) fn explain(
     form: Form,
     words: &[OsString],
 ) -> Result<String, Failure> {
-    let traps = Traps::wanted(invocation.reports, invocation.trap_fd, invocation.debug)?;
-    let surroundings = Surroundings::look(child.is_scoped())?;
-    let loaded = load(invocation, child, &traps, &surroundings, Remarks::wanted())?;
-    let Loaded { policy, mut remarks, caller, unix } = loaded;
-    setup::check(&policy.network)?.iter().for_each(|text| remarks.warn(text));
-    let proxy = Proxy::wanted(&policy.network)?;
-    let private_temporary = Scratch::is_called_for(&policy);
-    let policy = protect(policy, &surroundings.mounts, &mut remarks, &caller)?;
-    let judges = compile(&policy, &surroundings, unix, proxy, None, None)?;
-    surroundings.features.substitutes().for_each(|text| remarks.note(text));
-    notes(&judges, invocation.reports).iter().for_each(|text| remarks.note(text));
+    let Examined { policy, judges, remarks, caller, private_temporary } =
+        examine(invocation, child, Proxy::wanted)?;
     let environment = launch::environment(&policy, judges.proxy.as_deref(), None);
     let found = match (invocation.policies.sources.is_empty(), caller.variable("LANDSTRIP_POLICY"))
     {
