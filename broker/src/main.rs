@@ -109,8 +109,8 @@
 //!    where Landlock lets too much be read, with a verdict that cannot continue; else for writing.
 //! 5. The verdict is a word for Landlock, or a [`files::task::Task`]: open, create, truncate, refuse.
 //! 6. A task is performed once the target is confirmed to wait still, with the target's rights
-//!    ([`kernel::rights`]), as the path was followed, on what is held: whatever the path names meanwhile does not matter. A file that another
-//!    thread made first sends it back to step 4.
+//!    ([`kernel::rights`]), as the path was followed, on what is held: whatever the path names meanwhile does
+//!    not matter. A file that another thread made first sends it back to step 4.
 //! 7. [`answer::answers`] puts the descriptor into the target, or says the error, or lets the call through and
 //!    has [`files::observe`] report what Landlock refused.
 //!
@@ -146,7 +146,6 @@ use cli::Command;
 use common::wire::Handover;
 use doctor::inside;
 use kernel::sight;
-
 use report::failure::Failure;
 use rustix::fs::{self, Mode, OFlags};
 use rustix::io::Errno;

@@ -1,6 +1,7 @@
 //! The keys of a policy, in one table: where each stands, what its value is and where that goes, what the
 //! manual says of it. Known keys, parsing, merging, suggestions, the lists of landstrip-policy(5) and the JSON
-//! Schema for editors come from here. A key is added to [`Written`] and to [`KEYS`], and gets its meaning where policies are resolved.
+//! Schema for editors come from here. A key is added to [`Written`] and to [`KEYS`], and gets its meaning where
+//! policies are resolved.
 //!
 //! A key that would add protection which is not built is an error, because ignoring it would run the command
 //! with less than was written. A key that only relaxes, or concerns another platform or another program's

@@ -3,8 +3,9 @@
 //!
 //! Going down component by component, reads start open: `denyRead` closes a path with all beneath, `allowRead`
 //! opens it again, and on the same path allow wins. Writes start closed: `allowWrite` opens a path with all
-//! beneath, but for the kernel's own controls, and `denyWrite` closes it for good. What may not be read may not be written either: who can shift
-//! the content of a file, or put a header in front of it, and execute it, has read it.
+//! beneath, but for the kernel's own controls, and `denyWrite` closes it for good. What may not be read may not
+//! be written either: who can shift the content of a file, or put a header in front of it, and execute it, has
+//! read it.
 //!
 //! What reads are ruled by must also keep its name: a file that is renamed away from a `denyRead` path can be
 //! read by the next run. So the paths of both read lists count for writes too: the entries there may not
