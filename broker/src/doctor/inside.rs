@@ -5,15 +5,14 @@ use super::attempt::{Act, Attempt, VARIABLE, decode};
 use crate::cli::Form;
 use crate::explain::page::Style;
 use crate::kernel::forbidden::{self, CALLS};
-use crate::kernel::kill;
+use crate::kernel::{kill, target};
 use crate::report::errno::strerror;
-use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags};
 use rustix::io::{self, Errno};
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketType};
 use rustix::process::{self, Pid, PidfdFlags, PidfdGetfdFlags};
 use serde_json::json;
-use std::io::{IoSliceMut, Read, Write};
+use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::path::Path;
 
@@ -92,7 +91,7 @@ impl Attempt {
             Act::ChangeMode => change_mode(path),
             Act::MakeDevice => make_device(path),
             Act::Signal => kill::send(self.process()?.as_raw_nonzero().get(), 0),
-            Act::ReadMemory => read_memory(self.process()?),
+            Act::ReadMemory => target::may_read_memory(self.process()?),
             Act::TakeDescriptor => {
                 let pidfd = process::pidfd_open(self.process()?, PidfdFlags::empty())?;
                 process::pidfd_getfd(pidfd, 0, PidfdGetfdFlags::empty()).map(drop)
@@ -168,17 +167,6 @@ fn make_device(directory: &Path) -> io::Result<()> {
     let null = fs::makedev(1, 3);
     fs::mknodat(fs::CWD, &path, FileType::CharacterDevice, Mode::RUSR, null)?;
     fs::unlinkat(fs::CWD, &path, AtFlags::empty())
-}
-
-/// Where there is nothing to read: that is looked at last.
-fn read_memory(process: Pid) -> io::Result<()> {
-    let mut byte = [0];
-    let nowhere = RemoteIoVec { base: 8, len: 1 };
-    let pid = nix::unistd::Pid::from_raw(process.as_raw_nonzero().get());
-    match process_vm_readv(pid, &mut [IoSliceMut::new(&mut byte)], &[nowhere]) {
-        Ok(_) | Err(nix::errno::Errno::EFAULT) => Ok(()),
-        Err(errno) => Err(Errno::from_raw_os_error(errno as i32)),
-    }
 }
 
 fn connect(address: &SocketAddrUnix) -> io::Result<()> {

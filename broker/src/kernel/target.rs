@@ -75,6 +75,22 @@ impl TargetAddress {
     }
 }
 
+/// Whether this process may read the memory of `process`: process_vm_readv(2) of where there is nothing, which
+/// is looked at last.
+///
+/// # Errors
+/// Returns why it may not.
+pub(crate) fn may_read_memory(process: Pid) -> io::Result<()> {
+    let process = nix::unistd::Pid::from_raw(process.as_raw_nonzero().get());
+    let nowhere = nix::sys::uio::RemoteIoVec { base: 8, len: 1 };
+    let read =
+        nix::sys::uio::process_vm_readv(process, &mut [IoSliceMut::new(&mut [0])], &[nowhere]);
+    match read {
+        Ok(_) | Err(nix::errno::Errno::EFAULT) => Ok(()),
+        Err(errno) => Err(Errno::from_raw_os_error(errno as i32)),
+    }
+}
+
 impl Target {
     pub(crate) fn new(thread: Pid) -> Self {
         Self { thread }

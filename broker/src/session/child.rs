@@ -5,9 +5,8 @@
 //! sendmsg(2). Then it says the number, the broker takes the listener by that (pidfd_getfd(2)), and
 //! only afterwards sends the plan, with which the child goes on and gives the listener up.
 
-use crate::kernel::{inherited, passing};
+use crate::kernel::{inherited, passing, target};
 use common::wire::{Handover, Progress};
-use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::{self, Errno};
 use rustix::net::SendFlags;
@@ -74,13 +73,7 @@ impl Child {
     /// # Errors
     /// Returns why it does not.
     pub(crate) fn can_read_memory(&self) -> io::Result<()> {
-        let process = nix::unistd::Pid::from_raw(self.process.as_raw_nonzero().get());
-        // The right is asked for before the address is looked at, at which nothing is.
-        let nowhere = RemoteIoVec { base: 8, len: 1 };
-        match process_vm_readv(process, &mut [std::io::IoSliceMut::new(&mut [0])], &[nowhere]) {
-            Ok(_) | Err(nix::errno::Errno::EFAULT) => Ok(()),
-            Err(errno) => Err(Errno::from_raw_os_error(errno as i32)),
-        }
+        target::may_read_memory(self.process)
     }
 
     /// A duplicate of the child's descriptor `number`.
