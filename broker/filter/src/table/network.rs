@@ -44,7 +44,8 @@ pub(super) const ROWS: &[Row] = &[
             ),
         ],
         Notify,
-        "Landlock judges TCP only: sockets of UDP are made so that they send nothing; others are refused and reported",
+        "Landlock judges TCP only: sockets of UDP are made so that they send nothing; others are refused and \
+         reported",
     )
     .alone(Deny(EACCES)),
     judge(
@@ -89,7 +90,8 @@ pub(super) const ROWS: &[Row] = &[
             case(&[lacks(Arg(3, "flags"), MSG_FASTOPEN)], Allow),
         ],
         Deny(EOPNOTSUPP),
-        "a datagram socket sends to any address: the broker does it, or says whose name was asked for; MSG_FASTOPEN connects",
+        "a datagram socket sends to any address: the broker does it, or says whose name was asked for; \
+         MSG_FASTOPEN connects",
     ),
     judge(
         &[sendmsg],
@@ -110,7 +112,8 @@ pub(super) const ROWS: &[Row] = &[
             case(&[lacks(Arg(3, "flags"), MSG_FASTOPEN)], Allow),
         ],
         Deny(EOPNOTSUPP),
-        "a datagram socket sends to any address: the broker does it, or says whose name was asked for; MSG_FASTOPEN connects",
+        "a datagram socket sends to any address: the broker does it, or says whose name was asked for; \
+         MSG_FASTOPEN connects",
     ),
     judge(
         &[setsockopt],
