@@ -2,8 +2,8 @@
 //!
 //! The broker copies the arguments, holds the object, by a duplicate of the target's descriptor or
 //! with O_PATH, decides on what it holds, and makes the change on that. What happens to the target's
-//! memory, descriptors or the path afterwards changes nothing. The change is made with the broker's credentials, which must be
-//! the target's. Sources: chmod(2), chown(2), utimensat(2), setxattr(2).
+//! memory, descriptors or the path afterwards changes nothing. The change is made with the target's rights.
+//! Sources: chmod(2), chown(2), utimensat(2), setxattr(2).
 
 use super::path;
 use crate::call::metadata::{MetadataCall, RawChange, Subject};

@@ -56,7 +56,7 @@ pub(super) const ROWS: &[Row] = &[
             capset,
         ],
         Notify,
-        "the kernel's rules hold, and no_new_privs is set; the broker acts only for those with its own credentials",
+        "the kernel's rules hold, and no_new_privs is set; the broker acts for each with the rights that it has",
     )
     .alone(Allow),
     judge(
