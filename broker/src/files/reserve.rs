@@ -8,7 +8,7 @@
 //! It is done only where nobody could tell the directory from one that mkdir(2) makes, but by the event that
 //! inotify(7) tells; else, and when all are used, the directory is made in the ordinary way. None is used
 //! twice: somebody could hold one that was removed. They belong to one run, whose domain alone has rules for
-//! them. Sources: mkdir(2), rename(2), acl(5), statx(2).
+//! them. Sources: mkdir(2), rename(2), acl(5), statx(2), ioctl_iflags(2).
 
 use super::entry::{Entry, has_default_acl};
 use super::view::covers;
@@ -17,8 +17,8 @@ use crate::kernel::object::own_link;
 use crate::kernel::request::Confirmed;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{
-    self, AtFlags, Mode, OFlags, RawDir, RenameFlags, StatxAttributes, StatxFlags, Timespec,
-    Timestamps, UTIME_NOW,
+    self, AtFlags, IFlags, Mode, OFlags, RawDir, RenameFlags, StatxAttributes, StatxFlags,
+    Timespec, Timestamps, UTIME_NOW,
 };
 use rustix::io::{self, Errno};
 use rustix::process::{getegid, geteuid};
@@ -83,8 +83,8 @@ impl Reserve {
         let user = geteuid().as_raw();
         let (kin, mode) = Kin::of(first, &own_link(first))?;
         // Not even the bits that a parent gives.
-        if !mode.is_empty() || has_default_acl(&own_link(&place)) || kin.group != getegid().as_raw()
-        {
+        let given = has_default_acl(&own_link(&place)) || gives_flags(&own_link(&place))?;
+        if !mode.is_empty() || given || kin.group != getegid().as_raw() {
             return Err(Errno::OPNOTSUPP);
         }
         let waiting = Mutex::new(waiting);
@@ -183,7 +183,8 @@ impl Reserve {
         Ok(kin == self.kin
             && !mode.contains(Mode::SGID)
             && [geteuid().as_raw(), getegid().as_raw()] == [self.user, self.kin.group]
-            && !has_default_acl(&parent.link()))
+            && !has_default_acl(&parent.link())
+            && !gives_flags(&parent.link())?)
     }
 
     /// Notes that the broker has moved what was at `old`.
@@ -217,6 +218,27 @@ impl Kin {
             label: label(link)?,
         };
         Ok((kin, Mode::from_raw_mode(found.stx_mode.into())))
+    }
+}
+
+/// Whether the directory that `link` leads to gives what is made in it flags of which statx(2) does not tell
+/// (ioctl_iflags(2)).
+fn gives_flags(link: &str) -> io::Result<bool> {
+    const GIVEN: IFlags = IFlags::SYNC
+        .union(IFlags::DIRSYNC)
+        .union(IFlags::NOATIME)
+        .union(IFlags::NOCOW)
+        .union(IFlags::JOURNALING)
+        .union(IFlags::NOTAIL)
+        .union(IFlags::PROJECT_INHERIT)
+        .union(IFlags::SECURE_REMOVAL)
+        .union(IFlags::UNRM);
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    match fs::ioctl_getflags(fs::open(link, flags, Mode::empty())?) {
+        Ok(found) => Ok(found.intersects(GIVEN)),
+        // The file system has none.
+        Err(Errno::NOTTY | Errno::OPNOTSUPP | Errno::NOSYS) => Ok(false),
+        Err(errno) => Err(errno),
     }
 }
 

@@ -104,16 +104,17 @@ impl Scratch {
         let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
         let cache = cache.filter(|path| path.is_absolute());
         let cache = cache.or_else(|| caller.home.as_ref().map(|home| home.join(".cache")));
-        let cache = cache.map(|path| path.join("landstrip")).inspect(|path| {
+        let fitting = |path: PathBuf| {
+            let path = std::fs::canonicalize(path).ok()?;
+            let is_apart = !files.allow_write.iter().any(|root| path.starts_with(root));
+            (is_apart && mount_of(&path)? == mount).then_some(path)
+        };
+        let own = cache.and_then(fitting).map(|path| path.join("landstrip")).inspect(|path| {
             // When it is first needed.
             let _ = fs::mkdir(path, Mode::RWXU);
         });
-        let is_apart =
-            |path: &PathBuf| !files.allow_write.iter().any(|root| path.starts_with(root));
-        [cache, Some(std::env::temp_dir())].into_iter().flatten().find_map(|place| {
-            let place = std::fs::canonicalize(place).ok().filter(is_apart)?;
-            let scratch =
-                (mount_of(&place)? == mount).then(|| Self::create(&place).ok()).flatten()?;
+        [own, Some(std::env::temp_dir())].into_iter().flatten().find_map(|place| {
+            let scratch = Self::create(&fitting(place)?).ok()?;
             let directory = scratch.held.directory.try_clone().ok()?;
             Some((scratch, Reserve::fill(directory).ok()?))
         })

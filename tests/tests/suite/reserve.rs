@@ -231,6 +231,24 @@ fn where_a_directory_gets_something_from_the_one_above_it_is_made_as_it_was() {
 }
 
 #[test]
+fn flags_that_a_directory_gives_are_those_of_what_is_made_in_it() {
+    for_each_user(|user| {
+        let sandbox = world(user);
+        sandbox.dir("work/flags");
+        let sandbox = sandbox.deny_write("flags/.env");
+        // FS_IOC_SETFLAGS with FS_SYNC_FL and FS_NOATIME_FL.
+        let flag = "import fcntl, os, struct\n\
+            fcntl.ioctl(os.open('flags', 0), 0x40086602, struct.pack('l', 0x88))";
+        if sandbox.run_outside(["python3", "-c", flag]).status != Some(0) {
+            eprintln!("SKIPPED: the file system of the temporary directory has no such flags");
+            return;
+        }
+        let script = "mkdir flags/d plain";
+        assert_eq!(placed(&sandbox, script, ["flags/d", "plain"]), [false, true]);
+    });
+}
+
+#[test]
 fn who_became_another_user_makes_directories_of_its_own() {
     if !is_root_for("a change of the user") {
         return;
