@@ -80,13 +80,46 @@ const SO_BINDTOIFINDEX: libc::c_int = 62;
 /// # Errors
 /// Returns what setsockopt(2) returns.
 pub(crate) fn keep_on_loopback(socket: BorrowedFd<'_>) -> io::Result<()> {
-    let (socket, number) = (socket.as_raw_fd(), LOOPBACK);
-    let size = libc::socklen_t::try_from(size_of::<libc::c_int>()).map_err(|_| Errno::INVAL)?;
-    let value = (&raw const number).cast();
     // SAFETY: the kernel reads one number.
+    unsafe { set_option(socket, SO_BINDTOIFINDEX, &LOOPBACK) }
+}
+
+/// Has `socket` receive nothing from now on: a filter drops it, which nobody can take off (SO_LOCK_FILTER in
+/// socket(7)).
+///
+/// # Errors
+/// Returns what setsockopt(2) returns.
+pub(crate) fn deafen(socket: BorrowedFd<'_>) -> io::Result<()> {
+    // BPF_RET: no byte is passed on.
+    let mut drop_all = libc::sock_filter { code: 0x06, jt: 0, jf: 0, k: 0 };
+    let program = libc::sock_fprog { len: 1, filter: &raw mut drop_all };
+    // SAFETY: the kernel copies the program, and the instruction that it points to.
+    match unsafe { set_option(socket, libc::SO_ATTACH_FILTER, &program) } {
+        // It is locked: this was done before.
+        Err(Errno::PERM) => return Ok(()),
+        result => result?,
+    }
+    let locked: libc::c_int = 1;
+    // SAFETY: the kernel reads one number.
+    unsafe { set_option(socket, libc::SO_LOCK_FILTER, &locked) }
+}
+
+/// setsockopt(2) of the socket level.
+///
+/// # Safety
+/// `value` is what the option takes.
+unsafe fn set_option<T>(socket: BorrowedFd<'_>, option: libc::c_int, value: &T) -> io::Result<()> {
+    let size = libc::socklen_t::try_from(size_of::<T>()).map_err(|_| Errno::INVAL)?;
+    let value = std::ptr::from_ref(value).cast();
+    // SAFETY: the kernel reads no more than the value, which is what the caller says.
     let result =
-        unsafe { libc::setsockopt(socket, libc::SOL_SOCKET, SO_BINDTOIFINDEX, value, size) };
-    if result == 0 { Ok(()) } else { Err(Errno::PERM) }
+        unsafe { libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, option, value, size) };
+    match result {
+        0 => Ok(()),
+        _ => Err(std::io::Error::last_os_error()
+            .raw_os_error()
+            .map_or(Errno::IO, Errno::from_raw_os_error)),
+    }
 }
 
 /// Whether that was done.

@@ -58,13 +58,16 @@ pub(crate) fn connect(
         Reach::Peer(ref peer) => peer.address(),
         _ => address,
     };
-    // Dissolving an association ends listening too.
-    let _ports = (*endpoint == Endpoint::Unspecified).then(|| {
-        let mut ports = judge.ports();
-        ports.before_given_up(&socket);
-        ports
-    });
-    let start = || socket.start(by, &leads_to);
+    let start = || {
+        // What begins to listen meanwhile must not lose its address: that of a connect that has failed is given
+        // up by the next one. Dissolving an association ends listening too.
+        let dissolves = *endpoint == Endpoint::Unspecified;
+        let mut ports = (dissolves || judge.rules.local_binding).then(|| judge.ports());
+        if dissolves && let Some(ports) = &mut ports {
+            ports.before_given_up(&socket);
+        }
+        socket.start(by, &leads_to)
+    };
     let started = match &judge.admission {
         Some(proxies) => proxies.watch(endpoint, socket.as_fd(), &start),
         None => start(),

@@ -135,7 +135,8 @@ impl Socket {
     /// not bound yet gets one, where listen(2) by itself would take the unspecified address. Or on
     /// one of the internet at `any_address`.
     ///
-    /// Nothing but the broker binds a socket of the target's, so that what is seen here stays.
+    /// Nothing but the broker binds a socket of the target's, or connects it, which can give up the address
+    /// that it has: with `ports` held, what is seen here stays.
     ///
     /// # Errors
     /// Returns [`Errno::ACCESS`] for another address, else what the kernel returns.
@@ -401,9 +402,10 @@ pub(crate) fn make(
     Ok(socket)
 }
 
-/// Whether a socket is acted on: one that the command can have, with addresses that it can use.
+/// Whether a socket is acted on: one that the command can have, with addresses that it can use. One that
+/// is to be mute has none, and would no more be so ([`udp`]).
 fn is_of_use(kind: SocketKind, rules: &AddressRules) -> bool {
-    kind.is_permitted(rules) && (!kind.is_unix() || rules.any_path())
+    kind.is_permitted(rules) && !kind.is_mute(rules) && (!kind.is_unix() || rules.any_path())
 }
 
 fn protocol_number(protocol: Option<Protocol>) -> i32 {

@@ -4,15 +4,17 @@
 //! One is **mute** where no rule knows an address for it: shut down for sending before the command gets
 //! it. Whatever is sent on it then, in whatever way, the kernel refuses (EPIPE), and nothing undoes that:
 //! no other connect, no bind, no descriptor of it in another process. It can be connected, which sends
-//! nothing, and says which address the host would send from. It cannot be bound, and so receives from
-//! nobody but the address that it is connected to.
+//! nothing, and says which address the host would send from. It is **deaf** as well: the kernel gives it a
+//! port of its own before it refuses to send (inet_autobind), and what comes there a filter drops that
+//! cannot be taken off.
 //!
-//! Sources: udp(7), shutdown(2), inet_shutdown in net/ipv4/af_inet.c, sock_alloc_send_pskb in
-//! net/core/sock.c, __udp_disconnect in net/ipv4/udp.c.
+//! Sources: udp(7), shutdown(2), inet_shutdown and inet_send_prepare in net/ipv4/af_inet.c,
+//! sock_alloc_send_pskb in net/core/sock.c, __udp_disconnect in net/ipv4/udp.c, SO_ATTACH_FILTER and
+//! SO_LOCK_FILTER in socket(7).
 
 use super::judge::Judge;
 use super::socket::kind_of;
-use crate::kernel::address::Address;
+use crate::kernel::address::{Address, deafen};
 use crate::kernel::request::Request;
 use crate::kernel::target::{Target, TargetFd};
 use crate::report::denials::Denial;
@@ -30,11 +32,13 @@ use std::sync::OnceLock;
 /// Where name servers are asked.
 const DOMAIN: u16 = 53;
 
-/// Has the kernel send nothing on `socket` from now on.
+/// Has the kernel send nothing on `socket` from now on, and receive nothing.
 ///
 /// # Errors
-/// Returns [`Errno::ACCESS`] on a kernel that would send all the same, else what shutdown(2) returns.
+/// Returns [`Errno::ACCESS`] on a kernel that would send all the same, else what shutdown(2) and
+/// setsockopt(2) return.
 pub(super) fn mute(socket: impl AsFd) -> io::Result<()> {
+    deafen(socket.as_fd())?;
     static WORKS: OnceLock<bool> = OnceLock::new();
     if *WORKS.get_or_init(|| is_mute_once_shut_down().unwrap_or(false)) {
         shut_down(socket)
@@ -134,5 +138,24 @@ mod tests {
         assert!(receiver.recv(&mut [0; 9]).is_err());
         std::net::UdpSocket::bind("127.0.0.1:0").unwrap().send_to(b"reached", there).unwrap();
         assert_eq!(receiver.recv(&mut [0; 9]).unwrap(), 7);
+    }
+
+    #[test]
+    fn a_mute_socket_receives_nothing_at_a_port_that_the_kernel_gives_it() {
+        for is_mute in [false, true] {
+            let socket = net::socket(AddressFamily::INET, SocketType::DGRAM, None).unwrap();
+            if is_mute {
+                mute(&socket).unwrap();
+                // It can be asked for again.
+                mute(&socket).unwrap();
+            }
+            assert!(rustix::io::write(&socket, b"x").is_err());
+            let port = std::net::SocketAddr::try_from(net::getsockname(&socket).unwrap()).unwrap();
+            assert_ne!(port.port(), 0);
+            let there = (Ipv4Addr::LOCALHOST, port.port());
+            std::net::UdpSocket::bind("127.0.0.1:0").unwrap().send_to(b"reached", there).unwrap();
+            let got = net::recv(&socket, &mut [0; 9][..], net::RecvFlags::DONTWAIT);
+            assert_eq!(got.is_ok(), !is_mute);
+        }
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::json;
 use std::net::UdpSocket;
 use std::time::Duration;
-use tests::{Outcome, Sandbox, for_each_user};
+use tests::{Outcome, Running, Sandbox, for_each_user};
 
 /// A receiver outside, and its port.
 fn receiver(ip: &str) -> (UdpSocket, u16) {
@@ -137,25 +137,35 @@ say(*[tried(socket.socket, *kind) for kind in ((2, 2, 1), (10, 2, 58), (2, 2, 13
     });
 }
 
+/// The kernel gives a socket a port before it refuses to send, and before it connects.
 #[test]
-fn a_mute_socket_receives_from_nobody_but_its_peer() {
-    let sandbox = Sandbox::new();
-    let (peer, port) = receiver("127.0.0.1");
-    let script = format!(
-        "s = socket.socket(2, socket.SOCK_DGRAM); s.connect(('127.0.0.1', {port})); s.settimeout(5)
-say('port', s.getsockname()[1], '.'); say(s.recv(9)); s.settimeout(0.2); say(tried(s.recv, 9))"
-    );
-    let mut running = sandbox.spawn(python(&script));
-    running.expect(" .\n");
-    let there: u16 = running.stdout().split(' ').nth(1).unwrap().parse().unwrap();
-    let stranger = UdpSocket::bind("127.0.0.1:0").unwrap();
-    stranger.send_to(b"stranger", ("127.0.0.1", there)).unwrap();
-    peer.send_to(b"peer", ("127.0.0.1", there)).unwrap();
-    let outcome = running.wait();
-    let said = outcome.stdout.lines().skip(1).collect::<Vec<_>>();
-    // A timeout has no number.
-    assert_eq!(said[0], "b'peer'", "{outcome:#?}");
-    assert_eq!(received(&peer), 0);
+fn a_mute_socket_receives_nothing() {
+    for_each_user(|user| {
+        let peer = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let to_peer = format!("s.connect(('127.0.0.1', {}))", peer.local_addr().unwrap().port());
+        for used in ["tried(s.send, b'x')", "tried(s.connect, ('255.255.255.255', 9))", &to_peer] {
+            let script = format!(
+                "s = socket.socket(2, socket.SOCK_DGRAM); {used}; s.settimeout(1)
+say('port', s.getsockname()[1], '.')
+try: say('got', s.recv(9))
+except TimeoutError: say('nothing')"
+            );
+            let hears = |mut running: Running| {
+                running.expect(" .\n");
+                let there: u16 = running.stdout().split(' ').nth(1).unwrap().parse().unwrap();
+                assert_ne!(there, 0);
+                let stranger = UdpSocket::bind("127.0.0.1:0").unwrap();
+                stranger.send_to(b"stranger", ("127.0.0.1", there)).unwrap();
+                peer.send_to(b"peer", ("127.0.0.1", there)).unwrap();
+                running.wait().stdout.lines().nth(1).unwrap().to_owned()
+            };
+            let sandbox = Sandbox::of(user);
+            assert!(hears(sandbox.spawn_outside(python(&script))).starts_with("got"), "{used}");
+            assert_eq!(hears(sandbox.spawn(python(&script))), "nothing", "{used}");
+            let own = Sandbox::of(user).allow_local_binding();
+            assert_eq!(hears(own.spawn(python(&script))), "nothing", "{used}");
+        }
+    });
 }
 
 /// What lists interfaces and what looks for an own address runs, and has nothing to tell.
