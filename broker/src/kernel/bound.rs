@@ -4,6 +4,7 @@
 
 use super::identity::Identity;
 use rustix::fd::OwnedFd;
+use rustix::fs;
 use rustix::io::{self, Errno};
 use rustix::net::netlink::SOCK_DIAG;
 use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
@@ -58,11 +59,20 @@ pub(crate) fn to_inode(inode: u64) -> io::Result<Vec<Bound>> {
     }
 }
 
-/// The inode number of the file that the socket with this number is bound to, as far as the kernel gives it.
+/// A file as sock_diag(7) tells of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BoundFile {
+    /// The low half of its inode's number.
+    inode: u32,
+    /// The device of its file system, as the kernel writes it.
+    device: u32,
+}
+
+/// The file that the socket with this number is bound to.
 ///
 /// # Errors
 /// Returns [`Errno::NOENT`] if there is no such socket here, or it is bound to none, and what the kernel says.
-pub(crate) fn file_of(socket: u64) -> io::Result<u32> {
+pub(crate) fn file_of(socket: u64) -> io::Result<BoundFile> {
     let number = u32::try_from(socket).map_err(|_| Errno::NOENT)?;
     let socket = ask(&request(NLM_F_REQUEST, number))?;
     let mut buffer = [0; 1024];
@@ -75,9 +85,17 @@ pub(crate) fn file_of(socket: u64) -> io::Result<u32> {
     }
 }
 
-/// Whether the kernel gives `number` for a file: the low half of its inode's number.
-pub(crate) fn is_number((_, inode): Identity, number: u32) -> bool {
-    inode & 0xffff_ffff == u64::from(number)
+impl BoundFile {
+    /// Whether it can be the file `file` in a directory of `directory_device`. Files of some file systems
+    /// (overlayfs) have another device than their directories; where neither is that of the file system
+    /// (btrfs), it cannot be told.
+    pub(crate) fn can_be(self, (device, inode): Identity, directory_device: u64) -> bool {
+        /// MKDEV in linux/kdev_t.h.
+        const MINOR_BITS: u32 = 20;
+        let is_device = |number| fs::major(number) << MINOR_BITS | fs::minor(number) == self.device;
+        inode & 0xffff_ffff == u64::from(self.inode)
+            && (is_device(device) || is_device(directory_device))
+    }
 }
 
 fn ask(request: &[u8]) -> io::Result<OwnedFd> {
@@ -111,7 +129,7 @@ fn request(flags: u16, socket: u32) -> Vec<u8> {
 /// { length u16, type u16 }, padded to four bytes.
 fn read(message: &[u8], inode: u64) -> Option<Bound> {
     let number = u64::from(u32_at(message.get(..HEADER)?, 4));
-    if u64::from(file(message)?) != inode & 0xffff_ffff {
+    if u64::from(file(message)?.inode) != inode & 0xffff_ffff {
         return None;
     }
     let name = attribute(message, UNIX_DIAG_NAME).unwrap_or_default();
@@ -119,9 +137,10 @@ fn read(message: &[u8], inode: u64) -> Option<Bound> {
     Some(Bound { number, name })
 }
 
-/// The number of the file that a socket is bound to: the low half of an inode's.
-fn file(message: &[u8]) -> Option<u32> {
-    Some(u32_at(attribute(message, UNIX_DIAG_VFS)?.get(..4)?, 0))
+/// The file that a socket is bound to: struct unix_diag_vfs { inode u32, device u32 }.
+fn file(message: &[u8]) -> Option<BoundFile> {
+    let file = attribute(message, UNIX_DIAG_VFS)?.get(..8)?;
+    Some(BoundFile { inode: u32_at(file, 0), device: u32_at(file, 4) })
 }
 
 fn attribute(message: &[u8], wanted: u16) -> Option<&[u8]> {
@@ -177,7 +196,12 @@ mod tests {
         let bound = to_inode(inode).unwrap();
         let number =
             std::fs::metadata(format!("/proc/self/fd/{}", listener.as_raw_fd())).unwrap().ino();
-        assert!(is_number((0, inode), file_of(number).unwrap()));
+        let device = moved.metadata().unwrap().dev();
+        let directory = moved.parent().unwrap().metadata().unwrap().dev();
+        let file = file_of(number).unwrap();
+        assert!(file.can_be((device, inode), directory));
+        assert!(!file.can_be((device, inode + 1), directory));
+        assert!(!file.can_be((device + 1, inode), directory + 1));
         let unbound = UnixDatagram::unbound().unwrap();
         let unbound =
             std::fs::metadata(format!("/proc/self/fd/{}", unbound.as_raw_fd())).unwrap().ino();

@@ -149,7 +149,7 @@ fn bind(
     if let Reach::Place(place, _) = &reach
         && rules.local_binding
         // If its file cannot be told, it is not reached.
-        && let Err(errno) = judge.own_paths.add(&socket, place.entry())
+        && let Err(errno) = judge.own_paths.add(&socket, place)
     {
         judge.traps.log(&format!("a socket of the command's own is not known: {errno}"));
     }

@@ -23,7 +23,7 @@ use std::fmt::Debug;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::ops::ControlFlow;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::Path;
+use std::path::{Component, Path};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Judges the addresses of one sandbox.
@@ -162,13 +162,11 @@ impl Judge {
         if unix.all || unix.known.contains_key(&peer.identity()) || !may_be_moved() {
             return Ok(true);
         }
+        // As it is written: where it leads by now the command may have changed.
         let by_name = |name: &[u8]| {
             let path = Path::new(OsStr::from_bytes(name));
-            let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else {
-                return false;
-            };
-            let directory = directory.canonicalize().ok().filter(|_| path.is_absolute());
-            directory.is_some_and(|directory| unix.permit(&directory.join(name)))
+            let is_plain = !path.components().any(|part| part == Component::ParentDir);
+            path.is_absolute() && is_plain && unix.permit(path)
         };
         let mut is_bound = false;
         let found = holders::search(|| {

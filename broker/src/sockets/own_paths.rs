@@ -8,7 +8,7 @@
 //! What is at the path once it is bound need not be that file any more. Which one the socket has, the kernel tells.
 
 use super::socket::Socket;
-use crate::files::entry::Entry;
+use super::unix::Place;
 use crate::kernel::bound;
 use crate::kernel::identity::Identity;
 use crate::kernel::object::Object;
@@ -29,17 +29,23 @@ pub(crate) struct OwnPaths {
 }
 
 impl OwnPaths {
-    /// Remembers that `socket` has just been bound to `entry`.
+    /// Remembers that `socket` has just been bound to `entry`, where nothing was before.
     ///
     /// # Errors
-    /// Returns [`Errno::NOENT`] if its file is not there any more, and what sock_diag(7) returns.
-    pub(crate) fn add(&self, socket: &Socket, entry: &Entry) -> io::Result<()> {
+    /// Returns [`Errno::NOENT`] if its file is not there, and what sock_diag(7) returns.
+    pub(crate) fn add(&self, socket: &Socket, place: &Place) -> io::Result<()> {
+        // The path may have led elsewhere when it was bound: what was here before is another's.
+        if !place.was_free() {
+            return Err(Errno::NOENT);
+        }
+        let entry = place.entry();
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = fs::openat(entry.parent(), entry.last(), flags, Mode::empty())?;
         let file = Object::of(file)?;
-        let number = bound::file_of(fs::fstat(socket)?.st_ino)?;
-        // Of files in one directory no two have one number, as long as both are there.
-        if file.kind() != FileType::Socket || !bound::is_number(file.identity(), number) {
+        let bound = bound::file_of(fs::fstat(socket)?.st_ino)?;
+        let device = fs::fstat(entry.parent())?.st_dev;
+        // Of files on one file system no two have one number, as long as both are there.
+        if file.kind() != FileType::Socket || !bound.can_be(file.identity(), device) {
             return Err(Errno::NOENT);
         }
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);

@@ -12,7 +12,7 @@ use crate::kernel::object::Object;
 use crate::kernel::request::Confirmed;
 use crate::kernel::target::{Target, TargetFd};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::Mode;
+use rustix::fs::{self, AtFlags, Mode};
 use rustix::io::{self, Errno};
 use rustix::process;
 use std::path::{Path, PathBuf};
@@ -59,6 +59,8 @@ pub(crate) struct Place {
     /// The path from there, as the target gets it back from getsockname(2).
     path: Vec<u8>,
     entry: Entry,
+    /// Nothing had its name.
+    was_free: bool,
     umask: Mode,
 }
 
@@ -73,8 +75,15 @@ impl Place {
         path::split(rest).ok_or(Errno::ADDRINUSE)?;
         let from = (!rest.starts_with(b"/")).then_some(base.as_fd());
         let entry = Entry::resolve_from(target, from, rest)?;
+        let found = fs::statat(entry.parent(), entry.last(), AtFlags::SYMLINK_NOFOLLOW);
+        let was_free = found.err() == Some(Errno::NOENT);
         let umask = target.status()?.umask()?;
-        Ok(Self { base, path: rest.to_vec(), entry, umask })
+        Ok(Self { base, path: rest.to_vec(), entry, was_free, umask })
+    }
+
+    /// Whether nothing had the name that the socket gets when it was judged.
+    pub(crate) fn was_free(&self) -> bool {
+        self.was_free
     }
 
     /// The canonical path that the socket gets.

@@ -157,6 +157,27 @@ say(reach('a', 'stream')); s = made('c', 'stream'); say(reach('c', 'stream'))";
     });
 }
 
+/// The name that a socket was bound to leads to a permitted one if its directories are replaced.
+#[test]
+fn a_socket_does_not_get_to_a_listed_name_by_what_its_own_leads_to_later() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_write(".");
+        for directory in ["other", "run"] {
+            sandbox.dir(format!("work/{directory}"));
+        }
+        let sandbox = sandbox.allow_unix_socket("run");
+        let theirs = UnixPeer::at(sandbox.path("work/other/s"), "stream");
+        let listed = UnixPeer::at(sandbox.path("work/run/listed"), "stream");
+        let script = "
+os.rename('other/s', 'run/s'); say(reach('run/s', 'stream')); os.rename('other', 'former')
+os.symlink('run', 'other'); say(reach('run/s', 'stream'), reach('other/s', 'stream'), reach('run/listed', 'stream'))";
+        let outcome = sandbox.run(python(script));
+        assert_eq!(outcome.stdout, "EACCES\nEACCES EACCES 7\n", "{outcome:#?}");
+        assert_eq!(theirs.connections(), 0);
+        listed.reached();
+    });
+}
+
 #[test]
 fn sockets_are_bound_where_files_may_be_written_and_over_nothing() {
     for_each_user(|user| {
