@@ -20,10 +20,10 @@ fn the_sandbox_works_in_a_default_container() {
     assert_eq!(std::fs::read_to_string(container.world.path("work/kept")).unwrap(), "kept");
     assert!(!container.world.path("work/new").exists());
     assert!(!String::from_utf8_lossy(&output.stdout).contains("Secret"), "{output:?}");
-    let output = run("probe socket 2 2 0 + connect4 127.0.0.1 9 + unshare 0x10000000");
+    let output = run("probe udp 127.0.0.1 9 + connect4 127.0.0.1 9 + unshare 0x10000000");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(text.lines().count() == 3 && !text.contains("=OK"), "{output:?}");
-    let twin = container.run(&["sh", "-c", "echo x > kept && cat secret && probe socket 2 2 0"]);
+    let twin = container.run(&["sh", "-c", "echo x > kept && cat secret && probe udp 127.0.0.1 9"]);
     assert!(twin.status.success(), "{twin:?}");
     assert!(String::from_utf8_lossy(&twin.stdout).contains("Secret"));
 }
@@ -218,11 +218,14 @@ fn servers_are_bound_and_reached_in_a_default_container() {
     let mut lines: Vec<String> =
         String::from_utf8_lossy(&output.stdout).lines().map(|l| l.trim().to_owned()).collect();
     lines.sort();
-    // The page comes three times without an end of line; busybox may bind either family.
+    // The page comes three times without an end of line. A server for both families keeps its address, on
+    // the loopback interface; one for IPv4 gets a loopback address: the suite `local` sees that nobody
+    // else reaches them.
     let text = lines.join("\n");
     assert_eq!(text.matches("served").count(), 3, "{output:?}");
     assert_eq!(text.to_lowercase().matches("permission denied").count(), 1, "{output:?}");
-    assert!(text.contains("127.0.0.1:8080") && !text.contains(":::8080"), "{output:?}");
+    assert!(text.contains("127.0.0.1:8080") || text.contains(":::8080"), "{output:?}");
+    assert!(!text.contains("0.0.0.0:8080"), "{output:?}");
 }
 
 #[test]
