@@ -3,6 +3,7 @@
 
 #![allow(unsafe_code)]
 
+use super::errno;
 use nix::libc;
 use rustix::fd::{FromRawFd, OwnedFd};
 use rustix::io::{self, Errno};
@@ -182,7 +183,7 @@ fn create_ruleset(attributes: &Attributes) -> io::Result<OwnedFd> {
     match i32::try_from(result) {
         // SAFETY: the kernel just returned it, and nothing else holds it.
         Ok(descriptor) if descriptor >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(descriptor) }),
-        _ => Err(last_errno()),
+        _ => Err(errno::last()),
     }
 }
 
@@ -204,13 +205,8 @@ pub(crate) fn missing_of_notification() -> Option<&'static str> {
     let none = std::ptr::null::<u8>();
     // SAFETY: the flags are looked at first, and a null pointer is no program.
     let result = unsafe { libc::syscall(libc::SYS_seccomp, SET_MODE_FILTER, flags, none) };
-    (result == -1 && last_errno() == Errno::INVAL)
+    (result == -1 && errno::last() == Errno::INVAL)
         .then_some("seccomp notifications that signals wait for (Linux 5.19)")
-}
-
-fn last_errno() -> Errno {
-    let errno = std::io::Error::last_os_error().raw_os_error();
-    Errno::from_raw_os_error(errno.unwrap_or(libc::EIO))
 }
 
 #[cfg(test)]

@@ -5,8 +5,9 @@
 
 #![allow(unsafe_code)]
 
+use super::errno;
 use nix::libc::{self, c_long};
-use rustix::io::{self, Errno};
+use rustix::io;
 
 /// One of them.
 #[derive(Clone, Copy, Debug)]
@@ -49,7 +50,7 @@ impl Forbidden {
     pub(crate) fn make(&self) -> io::Result<()> {
         let [a, b, c, d, e] = self.arguments;
         // SAFETY: numbers and null; the kernel writes to no memory.
-        result(unsafe { libc::syscall(self.number, a, b, c, d, e) })
+        errno::result(unsafe { libc::syscall(self.number, a, b, c, d, e) })
     }
 }
 
@@ -60,13 +61,7 @@ impl Forbidden {
 pub(crate) fn trace(process: i32) -> io::Result<()> {
     const PTRACE_SEIZE: c_long = 0x4206;
     // SAFETY: takes numbers.
-    result(unsafe { libc::syscall(libc::SYS_ptrace, PTRACE_SEIZE, c_long::from(process), 0, 0) })
-}
-
-fn result(returned: c_long) -> io::Result<()> {
-    if returned >= 0 {
-        return Ok(());
-    }
-    let errno = std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO);
-    Err(Errno::from_raw_os_error(errno))
+    errno::result(unsafe {
+        libc::syscall(libc::SYS_ptrace, PTRACE_SEIZE, c_long::from(process), 0, 0)
+    })
 }

@@ -3,6 +3,7 @@
 
 #![allow(unsafe_code)]
 
+use super::errno;
 use super::identity::{Identity, identity};
 use nix::libc;
 use rustix::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
@@ -66,8 +67,5 @@ pub(crate) fn keep_from_children() -> io::Result<()> {
     const CLOEXEC: libc::c_uint = 1 << 2;
     // SAFETY: the call takes three numbers; it closes nothing, and nothing here relies on descriptors
     // that survive an execve.
-    match unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, CLOEXEC) } {
-        0 => Ok(()),
-        _ => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::INVAL)),
-    }
+    errno::result(unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, CLOEXEC) })
 }

@@ -3,6 +3,7 @@
 
 #![allow(unsafe_code)] // no crate in use here has these calls
 
+use super::errno;
 use nix::libc;
 use rustix::io::{self, Errno};
 use std::mem::MaybeUninit;
@@ -40,7 +41,7 @@ impl Kind {
             // SAFETY: two numbers.
             Self::Queue => unsafe { libc::msgget(key, flags) },
         };
-        if id < 0 { Err(last_error()) } else { Ok(id) }
+        if id < 0 { Err(errno::last()) } else { Ok(id) }
     }
 
     /// Removes the object; a segment goes with the last process that has it attached.
@@ -57,7 +58,7 @@ impl Kind {
             // SAFETY: as above.
             Self::Queue => unsafe { libc::msgctl(id, libc::IPC_RMID, std::ptr::null_mut()) },
         };
-        if result < 0 { Err(last_error()) } else { Ok(()) }
+        if result < 0 { Err(errno::last()) } else { Ok(()) }
     }
 }
 
@@ -77,7 +78,7 @@ pub(crate) fn is_lingering(id: i32) -> io::Result<bool> {
     // SAFETY: the kernel writes one such structure, or nothing.
     let found = unsafe { libc::shmctl(id, SHM_STAT_ANY, status.as_mut_ptr()) };
     if found < 0 {
-        return match last_error() {
+        return match errno::last() {
             Errno::INVAL | Errno::IDRM => Ok(false),
             errno => Err(errno),
         };
@@ -87,9 +88,4 @@ pub(crate) fn is_lingering(id: i32) -> io::Result<bool> {
     let creator = u32::try_from(status.shm_cpid);
     let is_removed = u32::from(status.shm_perm.mode) & DESTROYED != 0;
     Ok(found == id && is_removed && creator == Ok(std::process::id()))
-}
-
-fn last_error() -> Errno {
-    let errno = std::io::Error::last_os_error().raw_os_error();
-    errno.map_or(Errno::IO, Errno::from_raw_os_error)
 }

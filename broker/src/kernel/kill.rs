@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code)]
 
+use super::errno;
 use nix::libc;
 use nix::sys::signal::{SigHandler, Signal, signal};
 use nix::sys::wait::{WaitPidFlag, waitpid};
@@ -28,9 +29,7 @@ pub(crate) fn has_begun() -> bool {
 /// Returns what kill(2) returns.
 pub(crate) fn send(process: i32, number: i32) -> io::Result<()> {
     // SAFETY: takes integers.
-    let result = unsafe { libc::kill(process, number) };
-    let errno = || std::io::Error::last_os_error().raw_os_error();
-    if result == 0 { Ok(()) } else { Err(errno().map_or(Errno::IO, Errno::from_raw_os_error)) }
+    errno::result(unsafe { libc::kill(process, number) })
 }
 
 /// Gives a signal its default disposition.

@@ -5,6 +5,7 @@
 #![allow(unsafe_code)]
 
 use super::credentials::Credentials;
+use super::errno;
 use super::identity::{Identity, identity};
 use super::pidfds;
 use super::proc::Status;
@@ -197,9 +198,8 @@ impl Member {
             // SAFETY: the pointers among the arguments are to `value` and `old`, which live on, with
             // their sizes, where the call takes one.
             let result = unsafe { libc::syscall(number, a, b, c, d) };
-            let errno = || std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO);
             match result {
-                -1 => Err(Errno::from_raw_os_error(errno())),
+                -1 => Err(errno::last()),
                 result => i32::try_from(result).map_err(|_| Errno::IO),
             }
         };

@@ -5,9 +5,10 @@
 
 #![allow(unsafe_code)]
 
+use super::errno;
 use nix::libc;
 use rustix::fd::{AsRawFd, BorrowedFd, RawFd};
-use rustix::io::{self, Errno};
+use rustix::io;
 
 /// `struct landlock_path_beneath_attr` (linux/landlock.h).
 #[repr(C, packed)]
@@ -19,8 +20,8 @@ struct PathBeneath {
 /// Grants `access`, of the rights that `ruleset` handles, to an object and all beneath it.
 ///
 /// # Errors
-/// Returns [`Errno::INVAL`] for a right that is not handled, or one of directories on something else;
-/// [`Errno::BADFD`] for what Landlock takes no rule for.
+/// Returns [`io::Errno::INVAL`] for a right that is not handled, or one of directories on something else;
+/// [`io::Errno::BADFD`] for what Landlock takes no rule for.
 pub(crate) fn allow_beneath(
     ruleset: BorrowedFd<'_>,
     object: BorrowedFd<'_>,
@@ -29,14 +30,10 @@ pub(crate) fn allow_beneath(
     const PATH_BENEATH: libc::c_int = 1;
     let rule = PathBeneath { allowed_access: access, parent: object.as_raw_fd() };
     let number = libc::SYS_landlock_add_rule;
+    let (ruleset, rule) = (ruleset.as_raw_fd(), &raw const rule);
     // SAFETY: the pointer is to a live rule of the type that the argument before it names; the rest are
     // two integers.
-    let result =
-        unsafe { libc::syscall(number, ruleset.as_raw_fd(), PATH_BENEATH, &raw const rule, 0) };
-    match result {
-        0 => Ok(()),
-        _ => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)),
-    }
+    errno::result(unsafe { libc::syscall(number, ruleset, PATH_BENEATH, rule, 0) })
 }
 
 #[cfg(test)]
@@ -44,6 +41,7 @@ mod tests {
     use super::*;
     use landlock::{ABI, Access, AccessFs, Ruleset, RulesetAttr};
     use rustix::fd::{AsFd, OwnedFd};
+    use rustix::io::Errno;
 
     #[test]
     fn a_rule_fits_its_object() {

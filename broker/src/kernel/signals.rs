@@ -3,6 +3,7 @@
 
 #![allow(unsafe_code)]
 
+use super::errno;
 use super::target::{Target, TargetAddress};
 use nix::libc;
 use rustix::fd::{AsRawFd, BorrowedFd};
@@ -85,10 +86,9 @@ impl Signal {
     /// Returns what rt_tgsigqueueinfo(2) returns.
     pub(crate) fn send_to_thread(&self, process: i32, thread: i32) -> io::Result<()> {
         let number = libc::SYS_rt_tgsigqueueinfo;
+        let info = self.info.as_ptr();
         // SAFETY: the pointer is to a live `siginfo_t`.
-        let result =
-            unsafe { libc::syscall(number, process, thread, self.number, self.info.as_ptr()) };
-        outcome(result)
+        errno::result(unsafe { libc::syscall(number, process, thread, self.number, info) })
     }
 }
 
@@ -100,13 +100,7 @@ pub(crate) fn has_its_id(handle: BorrowedFd<'_>) -> bool {
 fn send_by(handle: BorrowedFd<'_>, signal: i32, info: *const u8, flags: u32) -> io::Result<()> {
     let number = libc::SYS_pidfd_send_signal;
     // SAFETY: the pointer is null or to a live `siginfo_t`.
-    let result = unsafe { libc::syscall(number, handle.as_raw_fd(), signal, info, flags) };
-    outcome(result)
-}
-
-fn outcome(result: libc::c_long) -> io::Result<()> {
-    let errno = || std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO);
-    if result == 0 { Ok(()) } else { Err(Errno::from_raw_os_error(errno())) }
+    errno::result(unsafe { libc::syscall(number, handle.as_raw_fd(), signal, info, flags) })
 }
 
 /// Whether two threads have the same table of descriptors (kcmp(2)).

@@ -6,8 +6,9 @@
 //! [`Socket::of`].
 
 use super::udp;
-use crate::kernel::address::{Address, is_kept_on_loopback, keep_on_loopback};
+use crate::kernel::address::Address;
 use crate::kernel::holders;
+use crate::kernel::options::{is_kept_on_loopback, keep_on_loopback};
 use crate::kernel::request::{Confirmed, RESTART};
 use crate::kernel::target::{Target, TargetFd};
 use crate::rules::address::{self, AddressRules, Endpoint};

@@ -14,7 +14,8 @@
 
 use super::judge::Judge;
 use super::socket::kind_of;
-use crate::kernel::address::{Address, deafen};
+use crate::kernel::address::Address;
+use crate::kernel::options::deafen;
 use crate::kernel::request::Request;
 use crate::kernel::target::{Target, TargetFd};
 use crate::report::denials::Denial;
