@@ -17,7 +17,7 @@ use crate::report::denials::Denial;
 use crate::rules::address::{self, Endpoint};
 use crate::rules::socket::SocketKind;
 use common::trap::NetworkOperation;
-use rustix::fd::AsFd;
+use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::{self, Errno};
 use rustix::net::{self, AddressFamily, Shutdown, SocketFlags, SocketType};
 use std::net::SocketAddr;
@@ -71,12 +71,14 @@ fn connect(
         false => Address::of_bytes(address::written_out(address.as_bytes().to_vec())),
     };
     let endpoint = Endpoint::parse(address.as_bytes())?;
+    // Once: another thread can put another socket there.
+    let duplicate = judge.stand_ins.duplicate(target, number);
     if matches!(endpoint, Endpoint::Internet(_) | Endpoint::Unspecified)
-        && let Some(socket) = udp::find(judge, target, number)
+        && let Some(socket) = udp::muted(judge, &duplicate)
     {
-        return Ok(Connected::Done(udp::connect(judge, request, &socket, &address, &endpoint)));
+        return Ok(Connected::Done(udp::connect(judge, request, socket, &address, &endpoint)));
     }
-    let connect = || connect_to(judge, request, number, (address, &endpoint));
+    let connect = || connect_to(judge, request, (number, duplicate), (address, &endpoint));
     match endpoint {
         // Finding a path is a right: it must be the target's own.
         Endpoint::UnixPath(_) => judge.rights.with_those_of(target, connect),
@@ -87,13 +89,13 @@ fn connect(
 fn connect_to(
     judge: &Judge,
     request: &Request<'_>,
-    number: TargetFd,
+    (number, duplicate): (TargetFd, io::Result<OwnedFd>),
     (address, endpoint): (Address, &Endpoint),
 ) -> io::Result<Connected> {
     let target = request.target();
     let reach = judge.judge(request, AddressUse::Connect, endpoint)?;
-    let socket = match judge.take(target, number, NetworkOperation::Connect, || endpoint.describe())
-    {
+    let name = || endpoint.describe();
+    let socket = match judge.take((target, number), duplicate, NetworkOperation::Connect, name) {
         // Decided since the last call was interrupted, or did not wait.
         Err(Errno::ISCONN) if request.confirm().is_ok() => {
             let told = judge.stand_ins.tell(target, number);
@@ -116,14 +118,16 @@ fn bind(
     let address = Address::copy(target, address, length)?;
     let endpoint = Endpoint::parse(address.as_bytes())?;
     let rules = &judge.rules;
-    if udp::find(judge, target, number).is_some() {
+    let duplicate = judge.stand_ins.duplicate(target, number);
+    if udp::muted(judge, &duplicate).is_some() {
         request.confirm()?;
         let denial = Denial::Network(NetworkOperation::Bind, endpoint.describe());
         judge.traps.report(denial, "no rule knows an address for UDP");
         return Err(Errno::ACCESS);
     }
     let reach = judge.judge(request, AddressUse::Bind, &endpoint)?;
-    let socket = judge.take(target, number, NetworkOperation::Bind, || endpoint.describe())?;
+    let name = || endpoint.describe();
+    let socket = judge.take((target, number), duplicate, NetworkOperation::Bind, name)?;
     let by = request.confirm()?;
     if let Endpoint::Internet(address) = endpoint
         && socket.is_internet()
@@ -174,12 +178,14 @@ fn put_in_place(
 fn listen(judge: &Judge, request: &Request<'_>, number: TargetFd, backlog: i32) -> io::Result<()> {
     let target = request.target();
     let rules = &judge.rules;
-    if udp::find(judge, target, number).is_some() {
+    let duplicate = judge.stand_ins.duplicate(target, number);
+    if udp::muted(judge, &duplicate).is_some() {
         return Err(Errno::OPNOTSUPP);
     }
     let any_address = rules.allow_network;
     let socket = if any_address || rules.any_path() {
-        Some(judge.take(target, number, NetworkOperation::Bind, || b"socket".to_vec())?)
+        let name = || b"socket".to_vec();
+        Some(judge.take((target, number), duplicate, NetworkOperation::Bind, name)?)
     } else {
         None
     };

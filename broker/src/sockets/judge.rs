@@ -226,20 +226,20 @@ impl Judge {
         if somebody_does { Err(Errno::ACCESS) } else { Err(Errno::CONNREFUSED) }
     }
 
-    /// The target's socket, or one in its place where the platform refuses to duplicate it. `name` is
-    /// what a report says of it.
+    /// The target's socket, of which `duplicate` was taken, or one in its place where the platform refuses
+    /// that. `name` is what a report says of it.
     ///
     /// # Errors
     /// Returns what the call would; [`Errno::ACCESS`] for a kind of socket that the command cannot have.
     pub(crate) fn take(
         &self,
-        target: Target,
-        number: TargetFd,
+        (target, number): (Target, TargetFd),
+        duplicate: io::Result<OwnedFd>,
         operation: NetworkOperation,
         name: impl Fn() -> Vec<u8>,
     ) -> io::Result<Socket> {
         let rules = &*self.rules;
-        match self.stand_ins.duplicate(target, number) {
+        match duplicate {
             Ok(socket) => Socket::of(socket, rules),
             Err(Errno::PERM) if self.stand_ins.is_left(target, number) => Err(match operation {
                 NetworkOperation::Connect => Errno::ISCONN,

@@ -17,7 +17,6 @@ use super::socket::kind_of;
 use crate::kernel::address::Address;
 use crate::kernel::options::deafen;
 use crate::kernel::request::Request;
-use crate::kernel::target::{Target, TargetFd};
 use crate::report::denials::Denial;
 use crate::rules::address::Endpoint;
 use common::trap::NetworkOperation;
@@ -67,13 +66,10 @@ fn is_mute_once_shut_down() -> io::Result<bool> {
     Ok(net::sendto(&socket, b"", SendFlags::empty(), &itself).is_err())
 }
 
-/// The socket at descriptor `number` of `target`, if it is one of UDP that is not as free as the network.
-pub(super) fn find(judge: &Judge, target: Target, number: TargetFd) -> Option<OwnedFd> {
-    if judge.rules.allow_network {
-        return None;
-    }
-    let socket = judge.stand_ins.duplicate(target, number).ok()?;
-    kind_of(&socket).is_ok_and(|kind| kind.is_udp()).then_some(socket)
+/// `socket`, if it is one that is to be mute.
+pub(super) fn muted<'a>(judge: &Judge, socket: &'a io::Result<OwnedFd>) -> Option<&'a OwnedFd> {
+    let socket = socket.as_ref().ok().filter(|_| !judge.rules.allow_network)?;
+    kind_of(socket).is_ok_and(|kind| kind.is_mute(&judge.rules)).then_some(socket)
 }
 
 /// Connects `socket`, which is mute from then on.
