@@ -53,9 +53,8 @@ fn launch(arguments: &Arguments) -> Result<core::convert::Infallible, Failure> {
     drop(theirs);
     io::fcntl_setfd(&ours, io::FdFlags::empty()).map_err(|e| Failure("control socket", e))?;
     let guardian = match scope {
-        Ok(()) => guardian::start(true).map_err(|e| Failure("clone", e))?,
-        Err(Errno::TOOBIG | Errno::INVAL) => {
-            guardian::start(false).map_err(|e| Failure("clone", e))?
+        Ok(()) | Err(Errno::TOOBIG | Errno::INVAL) => {
+            guardian::start(scope.is_ok()).map_err(|e| Failure("clone", e))?
         }
         // Nothing will run.
         Err(_) => 0,

@@ -103,6 +103,11 @@ impl Rule {
         }
     }
 
+    /// The value of a key, if it was written.
+    pub(super) fn of_value(origins: &Origins, key: &str, text: impl Into<String>) -> Option<Self> {
+        origins.of_value(key).map(|origin| Self::written(origin, text))
+    }
+
     pub(super) fn caused(cause: &Cause, list: &str, text: impl Into<String>) -> Self {
         match cause {
             Cause::Written(origin) => Self::written(origin, text),

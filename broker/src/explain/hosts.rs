@@ -37,7 +37,7 @@ fn direct(in_force: &InForce<'_>, address: SocketAddr) -> Option<Answer> {
     }
     let addresses = &in_force.judges.addresses;
     if addresses.allow_network {
-        let rule = value(in_force, "network.allowNetwork", "true");
+        let rule = Rule::of_value(in_force.origins(), "network.allowNetwork", "true");
         return Some(
             Answer::yes("connect", Layer::Nobody, "networking is not restricted").under(rule),
         );
@@ -50,7 +50,7 @@ fn direct(in_force: &InForce<'_>, address: SocketAddr) -> Option<Answer> {
         true => "network.httpProxyPort",
         false => "network.socksProxyPort",
     };
-    let rule = value(in_force, key, address.port().to_string());
+    let rule = Rule::of_value(in_force.origins(), key, address.port().to_string());
     let why = match rule {
         Some(_) => "the port of a proxy",
         None => "the port of a proxy that the environment names",
@@ -62,7 +62,7 @@ fn by_proxy(in_force: &InForce<'_>, host: &Host<'_>, port: u16) -> Answer {
     let network = &in_force.policy.network;
     let written = &in_force.origins().written;
     if network.allow_network {
-        let rule = value(in_force, "network.allowNetwork", "true");
+        let rule = Rule::of_value(in_force.origins(), "network.allowNetwork", "true");
         return Answer::yes("connect", Layer::Nobody, "networking is not restricted").under(rule);
     }
     if !setup::has_domains(network) {
@@ -115,7 +115,7 @@ fn bind(in_force: &InForce<'_>, address: SocketAddr) -> Answer {
         true => "network.allowNetwork",
         false => "network.allowLocalBinding",
     };
-    let rule = value(in_force, key, "true");
+    let rule = Rule::of_value(in_force.origins(), key, "true");
     match addresses.bind(&Endpoint::Internet(address)) {
         AddressVerdict::Perform => Answer::yes("bind", Layer::Broker, "allowed").under(rule),
         AddressVerdict::Narrow => {
@@ -126,8 +126,4 @@ fn bind(in_force: &InForce<'_>, address: SocketAddr) -> Answer {
         }
         _ => Answer::no("bind", Layer::Broker, "network.allowLocalBinding is not set"),
     }
-}
-
-fn value(in_force: &InForce<'_>, key: &str, text: impl Into<String>) -> Option<Rule> {
-    in_force.origins().of_value(key).map(|origin| Rule::written(origin, text))
 }

@@ -220,8 +220,7 @@ fn environment(in_force: &InForce<'_>) -> Vec<Row> {
 fn network(in_force: &InForce<'_>) -> Vec<Row> {
     let network = &in_force.policy.network;
     let origins = in_force.origins();
-    let value =
-        |key: &str, text: &str| origins.of_value(key).map(|origin| Rule::written(origin, text));
+    let value = |key: &str, text: &str| Rule::of_value(origins, key, text);
     let mut rows = Vec::new();
     if network.allow_network {
         let rule = value("network.allowNetwork", "true");

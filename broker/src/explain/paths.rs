@@ -72,11 +72,8 @@ impl Place<'_> {
         let addresses = &self.in_force.judges.addresses;
         let bind = addresses.any_path().then(|| {
             let connect = match addresses.local_binding {
-                true => Answer::yes("bind", Layer::Broker, "a socket of the command's own").under(
-                    self.origins()
-                        .of_value("network.allowLocalBinding")
-                        .map(|origin| Rule::written(origin, "true")),
-                ),
+                true => Answer::yes("bind", Layer::Broker, "a socket of the command's own")
+                    .under(Rule::of_value(self.origins(), "network.allowLocalBinding", "true")),
                 false => self.connect(),
             };
             match (create.is_allowed, connect.is_allowed) {
@@ -172,9 +169,7 @@ impl Place<'_> {
         }
         let origins = self.origins();
         let rule = match addresses.unix.all {
-            true => origins
-                .of_value("network.allowAllUnixSockets")
-                .map(|origin| Rule::written(origin, "true")),
+            true => Rule::of_value(origins, "network.allowAllUnixSockets", "true"),
             false => origins
                 .of_socket(self.path)
                 .map(|rule| Rule::caused(&rule.cause, rule.list, rule.pattern.to_string())),
