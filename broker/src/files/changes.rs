@@ -43,7 +43,7 @@ pub(crate) fn judge_creation(
     if !leads_on && let Some(relied) = relied_for(view.entry(entry.directory(), entry.name())) {
         return Ok(Judged::Landlock(relied));
     }
-    Ok(Judged::Task(match creation {
+    let task = match creation {
         Creation::Directory(mode) => {
             let reserve = view.reserve.clone();
             let reserve = reserve.filter(|_| view.settles(entry.directory(), entry.name()));
@@ -52,7 +52,8 @@ pub(crate) fn judge_creation(
         Creation::Symlink(_) if leads_astray(view, &entry) => refuse_symlink(&entry),
         Creation::Symlink(_) => Task::MakeSymlink(entry, text),
         Creation::Node(mode, _) => Task::MakeNode(entry, kind, mode & !libc::S_IFMT),
-    }))
+    };
+    Ok(task.into())
 }
 
 /// Judges a call that removes an entry.

@@ -122,7 +122,12 @@ impl Entry {
 
     fn hold_by(&self, name: &OsStr) -> io::Result<Object> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        fs::openat(&self.parent, name, flags, Mode::empty()).and_then(Object::of)
+        let object = fs::openat(&self.parent, name, flags, Mode::empty()).and_then(Object::of)?;
+        if !object.lacks_place() {
+            return Ok(object);
+        }
+        let parent = self.parent.as_fd().try_clone_to_owned().map_err(|_| Errno::MFILE)?;
+        Ok(object.found_in(parent, name))
     }
 
     /// The permission bits that what is made here gets. The broker's own umask is empty: where a

@@ -157,7 +157,7 @@ impl Judge {
             })
         };
         let judge = || match looked() {
-            Ok(Judged::Task(task)) => Ok(task),
+            Ok(Judged::Task(task)) => Ok(*task),
             Ok(Judged::Landlock(relied)) => Err(Err(relied)),
             Err(Lost::NoEntry) => Err(Err(Relied::Futile)),
             Err(Lost::Changed) => Err(Err(Relied::DeniedAnyway)),

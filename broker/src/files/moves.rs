@@ -8,10 +8,11 @@ use super::verdict::{Judged, Relied};
 use super::view::{Decider, View};
 use super::walk::Lost;
 use crate::call::decode::Spot;
+use crate::kernel::deep;
 use crate::kernel::object::{Name, Object};
 use crate::kernel::target::{Target, TargetFd};
 use crate::rules::paths::{Access, Names};
-use rustix::fs::{self, AtFlags, Dir, FileType, Mode, OFlags, RenameFlags};
+use rustix::fs::{self, AtFlags, Dir, FileType, OFlags, RenameFlags};
 use rustix::io::{self, Errno};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -57,10 +58,11 @@ pub(crate) fn judge_rename(
     // What moves to an allowed path could be a symbolic link by then.
     let to_root = view.is_missing_root(&new.path())
         || flags.contains(RenameFlags::EXCHANGE) && view.is_missing_root(&old.path());
-    Ok(Judged::Task(match same_zone && !to_root {
+    let task = match same_zone && !to_root {
         true => Task::Rename(old, new, flags),
         false => refuse_rename(&old, &new, flags),
-    }))
+    };
+    Ok(task.into())
 }
 
 fn refuse_rename(old: &Entry, new: &Entry, flags: RenameFlags) -> Task {
@@ -167,7 +169,7 @@ pub(crate) fn holds_denied(view: &View, path: &Path) -> Beneath {
                 pending.push((inner, cursor));
                 continue;
             }
-            match fs::statat(fs::CWD, &inner, AtFlags::SYMLINK_NOFOLLOW) {
+            match deep::open(&inner, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC) {
                 Ok(_) => return Beneath::Denied,
                 Err(Errno::NOENT | Errno::NOTDIR) => {}
                 Err(_) => return Beneath::Unknown,
@@ -179,7 +181,7 @@ pub(crate) fn holds_denied(view: &View, path: &Path) -> Beneath {
 
 fn names_in(directory: &Path) -> io::Result<Vec<Vec<u8>>> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let directory = fs::open(directory, flags, Mode::empty())?;
+    let directory = deep::open(directory, flags)?;
     let names = Dir::new(directory)?.map(|entry| Ok(entry?.file_name().to_bytes().to_vec()));
     let names: io::Result<Vec<_>> = names.collect();
     Ok(names?.into_iter().filter(|name| name != b"." && name != b"..").collect())

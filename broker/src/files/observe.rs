@@ -149,7 +149,7 @@ impl Look {
         let follow = !flags.contains(OFlags::NOFOLLOW);
         let object = self.follow(&self.path, follow).ok()?;
         // Another directory at this path is not the one that was found at launch.
-        let is_listable = view.is_listable(&object.path().ok()?, &object);
+        let is_listable = view.is_listable(object.path().ok()?, &object);
         is_listable.then_some(Exception { object, flags: flags | OFlags::DIRECTORY })
     }
 
@@ -159,7 +159,7 @@ impl Look {
             return None;
         }
         let object = self.follow(&self.path, !flags.contains(OFlags::NOFOLLOW)).ok()?;
-        let is_replacement = view.is_replacement(&object.path().ok()?, &object);
+        let is_replacement = view.is_replacement(object.path().ok()?, &object);
         is_replacement.then_some(Exception { object, flags })
     }
 
@@ -312,15 +312,15 @@ pub(crate) fn denied(object: &Object, wanted: Access, view: &View) -> Option<(Ac
     let name = object.path().ok()?;
     let is_device = matches!(object.kind(), FileType::CharacterDevice | FileType::BlockDevice);
     let allowed = match is_device && name.starts_with("/dev") {
-        true if !view.is_named_device(&name, Access::NONE) => Access::NONE,
-        _ => view.rules.access(&name),
+        true if !view.is_named_device(name, Access::NONE) => Access::NONE,
+        _ => view.rules.access(name),
     };
     let denied = wanted.without(allowed);
     // Most calls are permitted, and end here.
     let is_denied = denied != Access::NONE
         && name.is_absolute()
         && !view.is_always_usable(object.identity(), denied);
-    is_denied.then_some((denied, name))
+    is_denied.then(|| (denied, name.to_owned()))
 }
 
 /// Which of what is `denied` is to be reported: what the file system refuses to the broker as well,

@@ -118,10 +118,13 @@ fn resolve_within(
                 found => {
                     let object = Object::of(found?)?;
                     // It answers according to who opens it: this one was found for the broker.
-                    return match object.is_on_proc()? {
-                        true => Err(Lost::Foreign),
-                        false => Ok(Destination::Object(object)),
-                    };
+                    if object.is_on_proc()? {
+                        return Err(Lost::Foreign);
+                    }
+                    // One that is so deep is looked for in its directory.
+                    if !object.lacks_place() {
+                        return Ok(Destination::Object(object));
+                    }
                 }
             }
         }

@@ -91,7 +91,7 @@ pub(crate) fn judge_write(
     let relied = match kind {
         // It has no name yet; a link gives it one, and is judged then.
         FileType::Directory if how.flags.contains(OFlags::TMPFILE) => {
-            relied_for(view.entry(&object.path()?, UNNAMED.as_ref()))
+            relied_for(view.entry(object.path()?, UNNAMED.as_ref()))
         }
         // It is not opened for writing, whoever asks: the kernel tells the broker why.
         FileType::Directory => None,
@@ -170,7 +170,7 @@ fn content(view: &View, object: &Object) -> Result<Option<Relied>, Lost> {
     }
     // Where Landlock grants the whole tree, it does not matter whether the name still is one: whatever
     // was found, Landlock decides.
-    if view.is_granted(&object.path()?) {
+    if view.is_granted(object.path()?) {
         return Ok(Some(Relied::Granted));
     }
     let decider = match object.name()? {

@@ -44,9 +44,10 @@ pub(crate) fn resolve_from(
     follow: bool,
 ) -> Result<Object, Lost> {
     match walk::by_kernel(base, path, follow) {
-        Ok(object) if !object.is_on_proc()? => Ok(object),
+        Ok(object) if !object.is_on_proc()? && !object.lacks_place() => Ok(object),
         // What the broker does not have, the target can: a descriptor of the same number, a right to
-        // what is below its own process.
+        // what is below its own process. And what is so deep that the kernel does not write its path
+        // is known by the directory that it is in.
         Ok(_) | Err(Errno::LOOP | Errno::NOENT | Errno::ACCESS | Errno::NOTDIR) => {
             walk::follow(target, base, path, follow)
         }

@@ -45,14 +45,14 @@ pub(crate) enum Relied {
 #[derive(Debug)]
 pub(crate) enum Judged {
     /// The broker.
-    Task(Task),
+    Task(Box<Task>),
     /// The kernel.
     Landlock(Relied),
 }
 
 impl From<Task> for Judged {
     fn from(task: Task) -> Self {
-        Self::Task(task)
+        Self::Task(Box::new(task))
     }
 }
 

@@ -11,6 +11,8 @@ use crate::kernel::target::Target;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::{self, Errno};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 
 /// Most symbolic links that are followed.
 const LINKS_MAX: usize = 40;
@@ -105,7 +107,7 @@ pub(crate) fn follow(
         }
         let found = hold(here.as_fd(), &name, OFlags::NOFOLLOW)?;
         if found.kind() != FileType::Symlink || (rest.is_empty() && !follow) {
-            here = found;
+            here = found.found_in(here.into(), OsStr::from_bytes(&name));
             continue;
         }
         links += 1;
@@ -168,7 +170,7 @@ fn read_link(
                 }
                 _ => {}
             }
-        } else if let Some(process) = proc::owner(&directory.path()?) {
+        } else if let Some(process) = proc::owner(directory.path()?) {
             // The links beneath a process lead straight to an object.
             return if target.has_thread(process) {
                 Ok(Followed::Object(hold(directory.as_fd(), name, OFlags::empty())?))
@@ -187,7 +189,6 @@ mod tests {
     use super::*;
     use crate::policy::test_directory::TestDirectory;
     use rustix::process::getpid;
-    use std::os::unix::ffi::OsStrExt;
     use std::os::unix::fs::symlink;
 
     fn identity(object: Result<Object, impl Into<Errno>>) -> Result<(u64, u64), Errno> {
@@ -258,8 +259,9 @@ mod tests {
     fn self_is_the_target() {
         let target = Target::new(getpid());
         let own = std::process::id();
-        let named =
-            |path: &str| follow(target, None, path.as_bytes(), true).unwrap().path().unwrap();
+        let named = |path: &str| {
+            follow(target, None, path.as_bytes(), true).unwrap().path().unwrap().to_owned()
+        };
         let task = format!("/proc/{own}/task/{own}");
         assert_eq!(
             named("/proc/self/status"),

@@ -1,8 +1,9 @@
 //! Which object it is: what tells one from another, whatever it is called.
 
+use super::deep;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{self, AtFlags, Mode, OFlags, StatxFlags};
-use rustix::io;
+use rustix::io::{self, Errno};
 use std::path::Path;
 
 /// Device and inode number: the object behind a path.
@@ -15,7 +16,14 @@ pub(crate) fn identity(stat: &fs::Stat) -> Identity {
 
 /// The object that `path` names now.
 pub(crate) fn identity_of(path: &Path) -> Option<Identity> {
-    fs::statat(fs::CWD, path, AtFlags::SYMLINK_NOFOLLOW).ok().as_ref().map(identity)
+    let stat = match fs::statat(fs::CWD, path, AtFlags::SYMLINK_NOFOLLOW) {
+        Err(Errno::NAMETOOLONG) => {
+            let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            deep::open(path, flags).and_then(fs::fstat)
+        }
+        stat => stat,
+    };
+    stat.ok().as_ref().map(identity)
 }
 
 /// Holds the object that `path` names now.

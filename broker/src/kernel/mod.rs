@@ -8,6 +8,7 @@ pub(crate) mod address;
 pub(crate) mod apart;
 pub(crate) mod bound;
 pub(crate) mod credentials;
+pub(crate) mod deep;
 mod errno;
 pub(crate) mod features;
 pub(crate) mod forbidden;

@@ -3,10 +3,11 @@
 //! Held by a descriptor, it stays the one that was judged, whatever becomes of its names. Sources:
 //! open(2) on O_PATH, proc_pid_fd(5).
 
+use crate::kernel::deep;
 use crate::kernel::identity::{Identity, identity, identity_of};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, FileType, Mode, OFlags};
-use rustix::io;
+use rustix::io::{self, Errno};
 use rustix::process;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -21,6 +22,11 @@ pub(crate) struct Object {
     kind: FileType,
     device: fs::Dev,
     is_unlinked: bool,
+    /// Its path as the kernel wrote it first.
+    path: OnceLock<Box<Path>>,
+    /// The directory that it was found in, and its name there, if it is no directory itself and so deep that the
+    /// kernel does not write its path.
+    place: Option<Box<(OwnedFd, OsString)>>,
 }
 
 /// What an object is called.
@@ -48,7 +54,19 @@ impl Object {
             kind: FileType::from_raw_mode(stat.st_mode),
             device: stat.st_rdev,
             is_unlinked: stat.st_nlink == 0,
+            path: OnceLock::new(),
+            place: None,
         })
+    }
+
+    /// The same, found as `name` in this directory.
+    pub(crate) fn found_in(self, directory: OwnedFd, name: &OsStr) -> Self {
+        Self { place: Some(Box::new((directory, name.to_owned()))), ..self }
+    }
+
+    /// Whether the kernel does not write its path, and nothing else tells it.
+    pub(crate) fn lacks_place(&self) -> bool {
+        self.path().err() == Some(Errno::NAMETOOLONG)
     }
 
     pub(crate) fn identity(&self) -> Identity {
@@ -89,7 +107,7 @@ impl Object {
     /// # Errors
     /// Returns what readlink(2) returns.
     pub(crate) fn name(&self) -> io::Result<Name> {
-        let mut path = self.path()?;
+        let mut path = self.path()?.to_owned();
         loop {
             let text = path.as_os_str().as_bytes();
             if !text.contains(&b'/') || self.is_unlinked() && text.starts_with(MEMORY) {
@@ -100,7 +118,7 @@ impl Object {
             if identity_of(&path) == Some(self.identity()) {
                 return Ok(Name::Path(path));
             }
-            let before = std::mem::replace(&mut path, self.path()?);
+            let before = std::mem::replace(&mut path, self.path_now()?);
             if path == before {
                 return Ok(Name::Former(path));
             }
@@ -108,12 +126,28 @@ impl Object {
         }
     }
 
-    /// Its path as the kernel writes it, which says less than [`Object::name`].
+    /// Its path as the kernel wrote it when it was first asked for, which says less than [`Object::name`].
     ///
     /// # Errors
-    /// Returns what readlink(2) returns.
-    pub(crate) fn path(&self) -> io::Result<PathBuf> {
-        path_of(&self.descriptor)
+    /// Returns what readlink(2) returns; [`Errno::NAMETOOLONG`] only if a longer path is not found either.
+    pub(crate) fn path(&self) -> io::Result<&Path> {
+        match self.path.get() {
+            Some(path) => Ok(path),
+            None => self.path_now().map(|path| &**self.path.get_or_init(|| path.into())),
+        }
+    }
+
+    fn path_now(&self) -> io::Result<PathBuf> {
+        match path_of(&self.descriptor) {
+            Err(Errno::NAMETOOLONG) if self.kind == FileType::Directory => {
+                deep::path_of_directory(self.as_fd())
+            }
+            Err(Errno::NAMETOOLONG) => {
+                let (directory, name) = self.place.as_deref().ok_or(Errno::NAMETOOLONG)?;
+                deep::path_of_entry(directory.as_fd(), name, self.identity)
+            }
+            path => path,
+        }
     }
 
     /// Opens it with these flags and this mode.

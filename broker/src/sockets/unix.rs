@@ -31,7 +31,7 @@ impl Peer {
     /// As [`path::resolve`].
     pub(crate) fn resolve(target: Target, path: &[u8]) -> io::Result<Self> {
         let object = path::resolve(target, TargetFd::CWD, path, true, false)?;
-        let name = object.path()?;
+        let name = object.path()?.to_owned();
         Ok(Self { object, name })
     }
 

@@ -16,6 +16,7 @@ mod completions;
 mod container;
 mod control;
 mod datagrams;
+mod deep;
 mod devices;
 mod dist;
 mod doctor;
