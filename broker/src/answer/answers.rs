@@ -39,6 +39,8 @@ use std::sync::Arc;
 
 /// In the place of what a process asks for that hides its memory from the broker.
 const HIDDEN: &[u8] = b"unknown (the process hides its memory)";
+/// In the place of what one asks for with whose rights the broker cannot act.
+const APART: &[u8] = b"unknown (the process has a seccomp filter, user or label of its own)";
 
 /// What notifications are judged by.
 #[derive(Clone, Debug)]
@@ -127,8 +129,8 @@ impl Answerer {
                 let pass_on = request.turn();
                 match sockets::calls::perform(&self.sockets, &request, &call) {
                     SocketVerdict::Return(result) => {
-                        let denial = || Denial::Network(operation(&call), HIDDEN.to_vec());
-                        self.report_hidden(&request, result, denial);
+                        let denial = |text| Denial::Network(operation(&call), text);
+                        self.report_unserved(&request, result.err(), denial);
                         request.complete(result);
                     }
                     SocketVerdict::GoesOn(errno, under_way) => {
@@ -140,12 +142,16 @@ impl Answerer {
             }
             Some(Call::Memory(MemoryCall::Metadata(call))) => {
                 let changed = self.files.change_metadata(&request, &call).map(|()| 0);
-                let denial = || Denial::File(FileOperation::Write, HIDDEN.to_vec());
-                self.report_hidden(&request, changed, denial);
+                let denial = |text| Denial::File(FileOperation::Write, text);
+                self.report_unserved(&request, changed.err(), denial);
                 request.complete(changed);
             }
             Some(Call::File(call)) => {
                 let verdict = self.files.judge(&request, &call);
+                if let FileVerdict::Answer(Err(errno)) = &verdict {
+                    let denial = |text| Denial::File(call.operation(), text);
+                    self.report_unserved(&request, Some(*errno), denial);
+                }
                 self.carry_out(request, verdict);
             }
             Some(Call::Question(question)) => {
@@ -159,16 +165,20 @@ impl Answerer {
         }
     }
 
-    /// Reports what is refused because the broker cannot see what is asked for.
-    fn report_hidden(
+    /// Reports what is refused for what the process is, whatever it asks for.
+    fn report_unserved(
         &self,
         request: &Request<'_>,
-        result: io::Result<i32>,
-        denial: impl FnOnce() -> Denial,
+        errno: Option<Errno>,
+        denial: impl FnOnce(Vec<u8>) -> Denial,
     ) {
-        if result == Err(Errno::PERM) && request.target().hides() {
-            self.traps.report(denial(), "the process hides its memory");
-        }
+        let target = request.target();
+        let why = match errno {
+            Some(Errno::PERM) if target.hides() => HIDDEN,
+            Some(Errno::ACCESS) if !self.rights.can_be_those_of(target) => APART,
+            _ => return,
+        };
+        self.traps.report(denial(why.to_vec()), "the process cannot be served");
     }
 
     /// A change of another process, which the kernel permits for any of the user's: made if that is of
@@ -205,8 +215,16 @@ impl Answerer {
                 // is relied on, the verdict says. A path that changes after the copy changes the
                 // report at most. If the answer is taken, the target waited until now, so that
                 // what was copied was its own.
+                let target = request.target();
                 if request.let_through() {
                     self.files.report(&looks);
+                    if relied == Relied::OutOfSight
+                        && self.files.are_brokered(&looks)
+                        && !self.rights.can_be_those_of(target)
+                    {
+                        let denial = Denial::File(FileOperation::Write, APART.to_vec());
+                        self.traps.report(denial, "the process cannot be served");
+                    }
                 }
             }
             FileVerdict::Answer(Ok(Done::Opened(opened))) => hand_over(request, opened),

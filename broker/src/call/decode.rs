@@ -12,6 +12,7 @@ use crate::kernel::listener::Notification;
 use crate::kernel::processes::ProcessChange;
 use crate::kernel::target::{TargetAddress, TargetFd};
 use crate::rules::socket::SocketKind;
+use common::trap::FileOperation;
 use landstrip_filter::Syscall;
 use nix::libc;
 use rustix::fs::{AtFlags, OFlags, RenameFlags};
@@ -161,6 +162,15 @@ impl FileCall {
             Self::Rename(old, new, _) | Self::Link(old, new, _) => (old, Some(new)),
         };
         std::iter::once(first).chain(second)
+    }
+
+    /// What it is, as far as registers say.
+    pub(crate) fn operation(&self) -> FileOperation {
+        match self {
+            Self::Open(_, how) if !writes(how.flags) => FileOperation::Read,
+            Self::OpenBy(..) => FileOperation::Read,
+            _ => FileOperation::Write,
+        }
     }
 }
 

@@ -255,6 +255,11 @@ impl Judge {
         }
     }
 
+    /// Whether the broker would have had to do one of these, which Landlock refuses.
+    pub(crate) fn are_brokered(&self, looks: &[Look]) -> bool {
+        looks.iter().any(|look| look.is_brokered(&self.view))
+    }
+
     /// A change of metadata, which Landlock does not know: performed or refused.
     ///
     /// # Errors

@@ -10,7 +10,7 @@ use super::open::{self, Destination};
 use super::path;
 use super::task::{After, Done, Opened};
 use super::terminals;
-use super::view::View;
+use super::view::{Decider, View};
 use super::walk::{self, Lost};
 use crate::call::decode::{FileCall, Spot, writes};
 use crate::kernel::identity::Origin;
@@ -216,6 +216,26 @@ impl Look {
             Act::Create => self.judge_change(view, |exists| !exists),
             Act::Remove => self.judge_change(view, |exists| exists),
             Act::Replace => self.judge_change(view, |_| true),
+        }
+    }
+
+    /// Whether it changes what the rules let be changed, and Landlock does not.
+    pub(super) fn is_brokered(&self, view: &View) -> bool {
+        let broker = |decider| decider == Some(Decider::Broker);
+        let of_entry = |entry: &Entry| {
+            broker(view.entry(entry.directory(), entry.name()).map(|(_, decider)| decider))
+        };
+        let destination = match self.act {
+            Act::Open(flags) if !writes(flags) => return false,
+            Act::Open(flags) => open::resolve_from(self.target, self.base(), &self.path, flags),
+            _ => Entry::resolve_from(self.target, self.base(), &self.path).map(Destination::New),
+        };
+        match destination {
+            Ok(Destination::New(entry)) => of_entry(&entry),
+            Ok(Destination::Object(object)) => {
+                object.name().is_ok_and(|name| broker(view.content(name.as_path())))
+            }
+            Err(_) => false,
         }
     }
 

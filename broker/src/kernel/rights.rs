@@ -67,6 +67,11 @@ impl Rights {
         Ok(alike)
     }
 
+    /// Whether something can be done with exactly the rights of `target`.
+    pub(crate) fn can_be_those_of(&self, target: Target) -> bool {
+        self.with_those_of(target, || Ok(())).is_ok()
+    }
+
     /// Does `work` with exactly the rights of `target`.
     ///
     /// # Errors

@@ -1,6 +1,7 @@
 //! Where the kernel gives no seccomp listener: inside another landstrip, or where another supervisor
 //! has one. What needs no broker runs under the whole of its policy, anything else not at all.
 
+use serde_json::Value;
 use std::ffi::OsString;
 use tests::{Sandbox, TcpPeer, UnixPeer, for_each_user, programs};
 
@@ -146,6 +147,47 @@ fn the_broker_does_nothing_for_a_sandbox_of_its_command_s_own() {
             outcome.refused(name);
         }
         assert_eq!(peer.connections(), 0);
+        assert_eq!(unserved(&outcome.reports), ["bind", "connect", "write"], "{outcome:#?}");
         sandbox.probe(calls).all_allowed();
+    });
+}
+
+/// The operations that were refused for what the process is.
+fn unserved(reports: &[Value]) -> Vec<&str> {
+    let kinds = ["Filesystem", "Network"];
+    let reports =
+        reports.iter().filter_map(|report| kinds.iter().find_map(|kind| report.get(kind)));
+    let unserved = reports.filter(|report| report[1].as_str().unwrap().contains("of its own"));
+    let mut operations: Vec<_> = unserved.map(|report| report[0].as_str().unwrap()).collect();
+    operations.sort_unstable();
+    operations.dedup();
+    operations
+}
+
+#[test]
+fn what_is_not_done_for_a_sandbox_of_its_command_s_own_is_reported() {
+    for_each_user(|user| {
+        let sandbox = || {
+            let sandbox = Sandbox::of(user).allow_write(".").trap();
+            sandbox.file("work/file", "");
+            sandbox
+        };
+        for (sandbox, calls, expected) in [
+            (sandbox(), "file creat new + carve read file", &[][..]),
+            (sandbox().deny_write(".env"), "file creat new", &["write"]),
+            (sandbox().deny_read(".env"), "carve read file", &["read"]),
+            (
+                sandbox().deny_read("**/*.key"),
+                "file creat new + carve read file",
+                &["read", "write"],
+            ),
+        ] {
+            let outcome = sandbox.probe(format!("seccomp-filter + {calls}"));
+            assert_eq!(unserved(&outcome.traps), expected, "{calls}: {outcome:#?}");
+            let _ = std::fs::remove_file(sandbox.path("work/new"));
+            let outcome = sandbox.probe(calls);
+            outcome.all_allowed();
+            assert!(outcome.traps.is_empty(), "{outcome:#?}");
+        }
     });
 }
