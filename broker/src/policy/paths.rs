@@ -113,6 +113,17 @@ impl Paths<'_> {
         self.remarks.warn(origin.error(message).to_string());
     }
 
+    /// Says that a variable was likely meant where only a name is.
+    fn name_unexpanded(&mut self, item: &Item, path: &Path) {
+        let text = &item.text;
+        if let Some(variable) = unexpanded::later_variable(text)
+            && path.symlink_metadata().is_err()
+        {
+            let message = format!("nothing expands {variable} in '{text}': it is a name");
+            self.warn(&item.origin, &message);
+        }
+    }
+
     fn denials(
         &mut self,
         items: &[Item],
@@ -148,8 +159,11 @@ impl Paths<'_> {
             let names_a_link = rest.is_empty();
             // Those of a preset are for whoever has them.
             let is_own = !presets::is_file(&item.origin.file);
-            if rest.is_empty() && is_own && self.remarks.are_wanted() {
-                self.name_missing(item, &located.path);
+            if is_own && self.remarks.are_wanted() {
+                self.name_unexpanded(item, &located.path);
+                if rest.is_empty() {
+                    self.name_missing(item, &located.path);
+                }
             }
             if !is_own && denial == Denial::Write && rest.is_empty() {
                 deny(self.remarks, Pattern::literal(beneath_directory(&located.path)), item);
@@ -188,6 +202,9 @@ impl Paths<'_> {
         for item in items {
             let Split { prefix, rest } = self.interpret(item, &self.caller.cwd)?;
             let located = locate_for(&item.origin, &prefix)?;
+            if self.remarks.are_wanted() {
+                self.name_unexpanded(item, &located.path);
+            }
             if located.of_process {
                 self.warn(&item.origin, "ignored: what the command holds open is usable anyway");
             } else if rest.is_empty() {

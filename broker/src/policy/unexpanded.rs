@@ -44,6 +44,17 @@ fn leading_variable(text: &str) -> Option<(&str, &str)> {
     after.starts_with(is_first).then(|| after.split_at(end))
 }
 
+/// A variable that a shell would expand after the first character of `text`: `/$NAME`, or `${NAME}` anywhere. A
+/// dollar within a name, as in `Outer$Inner.class`, is none.
+pub(crate) fn later_variable(text: &str) -> Option<&str> {
+    text.match_indices('$').find_map(|(at, _)| {
+        let (before, from) = text.split_at(at);
+        let starts = before.ends_with('/') || from.starts_with("${") && !before.ends_with('\\');
+        let (_, rest) = leading_variable(from).filter(|_| starts)?;
+        Some(&from[..from.len() - rest.len()])
+    })
+}
+
 /// What a shell would make of the first list in braces: `{a,b}` or `{1..9}`, of which only the ends are told.
 fn brace_list(text: &str) -> Option<Vec<String>> {
     let mut open = None;
@@ -98,6 +109,22 @@ mod tests {
         ] {
             let error = check(text).unwrap_err();
             assert!(error.contains(instead), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn variables_further_on_are_found() {
+        for (text, found) in [
+            ("/home/$USER/.ssh", Some("$USER")),
+            ("~/.cache/x-${UID}/y", Some("${UID}")),
+            ("./$HOME", Some("$HOME")),
+            ("a/\\$HOME", None),
+            ("a/\\${HOME}", None),
+            ("build/Outer$Inner.class", None),
+            ("a/$1", None),
+            ("a/b$", None),
+        ] {
+            assert_eq!(later_variable(text), found, "{text}");
         }
     }
 

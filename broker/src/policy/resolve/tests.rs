@@ -160,6 +160,21 @@ fn a_denied_path_that_does_not_exist_is_named_with_its_nearest_sibling() {
 }
 
 #[test]
+fn a_variable_within_a_path_is_named() {
+    let f = Fixture::new();
+    f.dir.file("work/$THERE", "");
+    for list in ["denyRead", "denyWrite", "allowRead", "allowWrite"] {
+        let remarks = |path: &str| f.remarks(&format!("filesystem: {{{list}: ['{path}']}}"));
+        let named = remarks("/home/$USER/.ssh").join("\n");
+        assert!(named.contains("nothing expands $USER in '/home/$USER/.ssh'"), "{named}");
+        for name in ["./$THERE", "./Outer$Inner.class", "/home/\\$USER"] {
+            let remarks = remarks(name).join("\n");
+            assert!(!remarks.contains("expands"), "{name}: {remarks}");
+        }
+    }
+}
+
+#[test]
 fn home_must_be_known_only_where_it_is_used() {
     let mut f = Fixture::new();
     f.variables.clear();
