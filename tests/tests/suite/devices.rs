@@ -7,13 +7,13 @@ use std::os::unix::fs::chown;
 use tests::{Sandbox, Terminal, User, for_each_user};
 
 /// A terminal of the sandbox's user that nobody in the sandbox made.
-struct Stranger {
+pub(crate) struct Stranger {
     master: fs::File,
-    name: String,
+    pub(crate) name: String,
 }
 
 impl Stranger {
-    fn new(user: User) -> Self {
+    pub(crate) fn new(user: User) -> Self {
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
         let master = openpt(flags).unwrap();
         unlockpt(&master).unwrap();
@@ -26,7 +26,7 @@ impl Stranger {
     }
 
     /// What was written there.
-    fn shown(&mut self) -> String {
+    pub(crate) fn shown(&mut self) -> String {
         let mut shown = [0; 1024];
         let size = self.master.read(&mut shown).unwrap_or(0);
         String::from_utf8_lossy(&shown[..size]).into_owned()

@@ -3,6 +3,7 @@
 //! Each cell is a pair of them, used together on an object that the policy keeps from the command, and on
 //! one beside it that it does not keep, where the same must work. What was gained is seen from outside.
 
+use crate::devices::Stranger;
 use std::fs;
 use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixListener;
@@ -198,7 +199,64 @@ mmap.mmap(os.open(f'/proc/self/fd/{{f}}', os.O_RDWR), 0)[:4] = b'gone'"
             moved_is_reached(sandbox, &format!("mv -f {name} listed"))
         },
     },
+    Cell {
+        pair: "read a terminal and make it the controlling one",
+        rule: |sandbox| sandbox,
+        denied: "foreign",
+        allowed: "own",
+        gains: |sandbox, whose| {
+            let mut terminal = Stranger::new(sandbox.user());
+            let name = if whose == "own" { "own" } else { &terminal.name };
+            let outcome = sandbox.run(["python3", "-c", CONTROL, name]);
+            (outcome.stdout + &terminal.shown()).contains("gained")
+        },
+    },
+    Cell {
+        pair: "inherit a datagram socket and name an address",
+        rule: |sandbox| sandbox,
+        denied: "named",
+        allowed: "peer",
+        gains: |sandbox, whom| {
+            let words = ["python3", "-c", WITH_SOCKET, whom].map(Into::into);
+            let line = words.into_iter().chain(sandbox.command_line());
+            sandbox.run_outside(line).stdout.contains("gained")
+        },
+    },
 ];
+
+/// Opens a terminal, one that it makes or that of this name, in a session without one, and writes to the
+/// controlling one.
+const CONTROL: &str = "
+import fcntl, os, pty, sys, termios
+master, slave = pty.openpty()
+name = os.ttyname(slave) if sys.argv[1] == 'own' else sys.argv[1]
+for mode in (os.O_RDONLY, os.O_RDWR):
+    if os.fork() == 0:
+        os.setsid()
+        terminal = os.open(name, mode)
+        fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
+        os.write(os.open('/dev/tty', os.O_WRONLY), b'gained')
+        os._exit(0)
+    os.wait()
+os.set_blocking(master, False)
+print(os.read(master, 99))
+";
+
+/// Gives the sandbox one of a pair of datagram sockets as standard input, has it send to its peer or to a name,
+/// and says whether that arrived.
+const WITH_SOCKET: &str = "
+import socket, subprocess, sys
+whom, command = sys.argv[1], sys.argv[2:]
+peer, mine = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+named = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+named.bind('named')
+send = 's.send(b\"x\")' if whom == 'peer' else 's.sendto(b\"x\", \"named\")'
+script = 'import socket; s = socket.socket(fileno=0); ' + send
+subprocess.run(command + ['--', 'python3', '-c', script], stdin=mine)
+reached = peer if whom == 'peer' else named
+reached.setblocking(False)
+print(reached.recv(9) and 'gained')
+";
 
 /// Whether a socket is reached that the command moves: a stranger's, `agent`, or `own`, which it makes.
 fn moved_is_reached(sandbox: &Sandbox, script: &str) -> bool {
