@@ -11,8 +11,11 @@ use rustix::fd::OwnedFd;
 use rustix::fs::{self, Mode, OFlags};
 use rustix::io::{self, Errno};
 use rustix::process::{self, Pid, PidfdGetfdFlags};
+use std::ffi::OsString;
 use std::fmt;
 use std::io::IoSliceMut;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
 
 /// Longest path that the kernel takes, with its NUL.
 const PATH_MAX: usize = 4096;
@@ -223,6 +226,15 @@ impl Target {
     /// The path of what proc(5) has under `name` of the target.
     fn proc(&self, name: &str) -> String {
         format!("/proc/{}/{name}", self.thread.as_raw_nonzero())
+    }
+
+    /// The path of what it executes, to tell of it.
+    ///
+    /// # Errors
+    /// Returns what readlink(2) returns.
+    pub(crate) fn program(&self) -> io::Result<PathBuf> {
+        let link = fs::readlink(self.proc("exe"), Vec::new())?;
+        Ok(OsString::from_vec(link.into_bytes()).into())
     }
 
     /// Whether the target hides its memory and its descriptors from the broker (PR_SET_DUMPABLE).

@@ -3,6 +3,7 @@
 //! A denial that cannot be written is dropped; enforcement never waits for a reader.
 
 use super::failure::Failure;
+use super::noise;
 use super::stream::{Stream, line};
 use crate::cli::Reports;
 use common::trap::{FileOperation, Mechanism, NetworkOperation, Trap};
@@ -32,6 +33,10 @@ pub(crate) enum Denial {
     File(FileOperation, Vec<u8>),
     /// On a socket: `address:port` or path.
     Network(NetworkOperation, Vec<u8>),
+    /// An address that a program binds to see whether it can, and does without.
+    Trial(Vec<u8>),
+    /// A message by UDP, or another one that no proxy carries: to whom.
+    Datagram(Vec<u8>),
     /// A lookup of a name by UDP, as a report calls it.
     Lookup(Vec<u8>),
     /// By the proxy: `host:port`.
@@ -60,7 +65,8 @@ impl Denial {
             Self::Network(operation, target) => {
                 Trap::Network(*operation, target, Mechanism::Seccomp)
             }
-            Self::Lookup(text) => {
+            Self::Trial(text) => Trap::Network(NetworkOperation::Bind, text, Mechanism::Seccomp),
+            Self::Datagram(text) | Self::Lookup(text) => {
                 Trap::Network(NetworkOperation::Connect, text, Mechanism::Seccomp)
             }
             Self::Domain(target) => {
@@ -71,13 +77,6 @@ impl Denial {
 
     fn is_write(&self) -> bool {
         matches!(self, Self::File(FileOperation::Write, _))
-    }
-
-    /// Python writes its bytecode cache wherever it can and does without where it cannot.
-    fn is_probe(&self) -> bool {
-        matches!(self, Self::File(FileOperation::Write, path)
-            if path.windows(13).any(|part| part == b"/__pycache__/")
-                || path.ends_with(b"/__pycache__"))
     }
 }
 
@@ -191,7 +190,7 @@ impl Traps {
         match &mut *self.sink() {
             Sink::Stream(stream) => stream.write(line(&denial.trap()).as_bytes()),
             Sink::Collected { seen, order, uncounted } => {
-                if denial.is_probe() || seen.contains(&denial) {
+                if noise::is_noise(&denial) || seen.contains(&denial) {
                     return;
                 }
                 if seen.len() < REMEMBERED_MAX {
@@ -254,6 +253,12 @@ impl Denial {
         let Self::Lookup(text) = self else { return None };
         std::str::from_utf8(text).ok()?.strip_prefix(LOOKUP_OF)
     }
+
+    /// The host that the proxy was asked for, if it was.
+    pub(super) fn asked_of_proxy(&self) -> Option<&str> {
+        let Self::Domain(target) = self else { return None };
+        std::str::from_utf8(target).ok()?.rsplit_once(':').map(|(host, _)| host)
+    }
 }
 
 /// Which denials are shown, in which order, and how many lines they may take.
@@ -267,8 +272,9 @@ fn shown(order: &[Denial], failed: bool) -> (Vec<&Denial>, usize) {
     }
     let writes = order.iter().filter(|denial| denial.is_write());
     // A tool that cannot look a name up asks the proxy, which names the host that it refuses.
-    let network =
-        order.iter().filter(|denial| matches!(denial, Denial::Network(..) | Denial::Domain(_)));
+    let network = order.iter().filter(|denial| {
+        matches!(denial, Denial::Network(..) | Denial::Datagram(_) | Denial::Domain(_))
+    });
     (writes.chain(network).collect(), LINES_OF_SUCCESS)
 }
 
@@ -289,7 +295,7 @@ mod tests {
     #[test]
     fn each_denial_is_collected_once_and_probes_not_at_all() {
         let traps = Traps::new(None, false);
-        for path in ["/a", "/a", "/b", "/lib/__pycache__/x.pyc", "/lib/__pycache__"] {
+        for path in ["/a", "/a", "/b", "/lib/__pycache__/x.pyc"] {
             traps.report(denial(path), "test");
         }
         let sink = traps.sink();

@@ -3,5 +3,6 @@
 pub(crate) mod denials;
 pub(crate) mod errno;
 pub(crate) mod failure;
+pub(crate) mod noise;
 pub(crate) mod stream;
 pub(crate) mod suggest;

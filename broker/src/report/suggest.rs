@@ -3,41 +3,23 @@
 //! Files are grouped into the directory that belongs to one program or purpose, so that forty files of a
 //! cache make one entry. What a deny rule names is somebody's decision: then the rule is named instead.
 //! Never suggested is what would open the home directory or the system as a whole, a policy in force or
-//! landstrip's own programs.
+//! landstrip's own programs; nor what would not help. Then it is said what would be needed.
+
+mod places;
 
 use super::denials::Denial;
 use crate::policy::resolve::Network;
 use crate::rules::paths::{Files, covers};
-use crate::rules::pattern::Pattern;
 use common::domain::{self, Host};
 use common::trap::{self, FileOperation, NetworkOperation};
+use std::borrow::Cow;
 use std::ffi::OsStr;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// Most values that are suggested for one key.
 const VALUES_MAX: usize = 8;
-/// More entries than that of one directory are named by it.
-const SIBLINGS_MAX: usize = 3;
-/// Directories of the home in which each program has one of its own.
-const SHARED: [&str; 8] = [
-    ".cache",
-    ".cargo",
-    ".config",
-    ".gradle",
-    ".local/lib",
-    ".local/share",
-    ".local/state",
-    ".rustup",
-];
-
-/// What the machine consists of: opened in parts at most.
-const SYSTEM: [&str; 10] =
-    ["/", "/bin", "/boot", "/etc", "/lib", "/lib64", "/run", "/sbin", "/usr", "/var"];
-/// What the kernel shows of itself.
-const KERNEL: [&str; 3] = ["/dev", "/proc", "/sys"];
-
 /// What remedies are found in view of.
 #[derive(Debug)]
 pub(crate) struct Grounds<'a> {
@@ -53,78 +35,45 @@ pub(crate) struct Grounds<'a> {
     pub(crate) network: &'a Network,
 }
 
-/// One key of the policy, and what to do with it.
+/// A key of the policy, or what else is said, and of what.
 #[derive(Debug, PartialEq, Eq)]
 struct Remedy {
-    key: &'static str,
+    key: Cow<'static, str>,
     values: Vec<String>,
+}
+
+/// What there is to say of denials, by what can be done about them.
+#[derive(Debug, Default)]
+struct Advice {
+    /// What is to be written.
+    writes: Vec<PathBuf>,
+    /// What else to allow.
+    allow: Vec<Remedy>,
+    /// Rules that somebody wrote, and what landstrip protects.
+    rules: Vec<Remedy>,
+    /// What was connected to, or looked up, by a program that does not ask the proxy.
+    direct: Vec<String>,
+    /// What would open too much, and for what it would be needed.
+    too_much: Vec<Remedy>,
 }
 
 /// The line for people about `denials`, if there is something to say.
 pub(crate) fn line(denials: &[&Denial], grounds: &Grounds<'_>) -> Option<String> {
-    let mut writes = Vec::new();
-    let mut allow = Vec::new();
-    let mut rules = Vec::new();
-    for denial in denials {
-        match denial {
-            Denial::File(operation, path) => {
-                let path = Path::new(OsStr::from_bytes(path));
-                match grounds.rule(*operation, path) {
-                    Some((key, rule)) => add(&mut rules, key, rule),
-                    // What a process asked for that hides its memory has no path.
-                    None if *operation == FileOperation::Write && path.is_absolute() => {
-                        writes.extend(grounds.place(path))
-                    }
-                    None => {}
-                }
-            }
-            // By itself, where it may write.
-            Denial::Network(NetworkOperation::Bind, path) if path.starts_with(b"/") => {
-                if grounds.network.allow_local_binding {
-                    writes.extend(grounds.place(Path::new(OsStr::from_bytes(path))));
-                } else {
-                    add(&mut allow, "network.allowLocalBinding", "true".to_owned());
-                }
-            }
-            Denial::Network(operation, target) => {
-                let is_given = |key: &str, network: &Network| {
-                    key == "network.allowLocalBinding" && network.allow_local_binding
-                };
-                if let Some((key, value)) = socket(*operation, target)
-                    && !is_given(key, grounds.network)
-                {
-                    add(&mut allow, key, value);
-                }
-            }
-            Denial::Lookup(_) => {
-                if let Some(name) = denial.looked_up() {
-                    add(&mut allow, "network.allowedDomains", quote(name));
-                }
-            }
-            Denial::Domain(target) => {
-                let Ok(target) = std::str::from_utf8(target) else { continue };
-                match denied_domain(target, grounds.network) {
-                    Some(rule) => add(&mut rules, "network.deniedDomains", quote(rule)),
-                    None => add(&mut allow, "network.allowedDomains", quote(&host(target))),
-                }
-            }
-        }
-    }
-    let writes = grounds.joined(writes);
+    let mut advice = Advice::default();
+    denials.iter().for_each(|denial| grounds.advise(denial, &mut advice));
+    // A program that cannot look a name up may ask the proxy then.
+    let asked: Vec<_> = denials.iter().filter_map(|denial| denial.asked_of_proxy()).collect();
+    advice.direct.retain(|host| !asked.contains(&host.as_str()));
+    let writes = grounds.joined(std::mem::take(&mut advice.writes));
     if !writes.is_empty() {
         let values = writes.iter().map(|path| grounds.shown(path)).collect();
-        allow.insert(0, Remedy { key: "filesystem.allowWrite", values });
+        advice.allow.insert(0, Remedy { key: "filesystem.allowWrite".into(), values });
     }
-    let remedies: Vec<_> = allow.iter().map(Remedy::assignment).collect();
-    let rules: Vec<_> = rules.iter().map(|rule| format!("{} {}", rule.key, rule.list())).collect();
-    let parts = [("to allow this", remedies), ("denied by", rules)];
-    let parts = parts.iter().filter(|(_, texts)| !texts.is_empty());
-    let parts: Vec<_> =
-        parts.map(|(what, texts)| format!("{what}: {}", texts.join(", "))).collect();
-    (!parts.is_empty()).then(|| format!("landstrip: {}\n", parts.join("; ")))
+    advice.line()
 }
 
-fn add(remedies: &mut Vec<Remedy>, key: &'static str, value: String) {
+fn add(remedies: &mut Vec<Remedy>, key: impl Into<Cow<'static, str>>, value: String) {
+    let key = key.into();
     let found = remedies.iter().position(|remedy| remedy.key == key);
     let at = found.unwrap_or_else(|| {
         remedies.push(Remedy { key, values: Vec::new() });
@@ -135,20 +84,44 @@ fn add(remedies: &mut Vec<Remedy>, key: &'static str, value: String) {
     }
 }
 
+impl Advice {
+    fn line(&self) -> Option<String> {
+        let joined = |remedies: &[Remedy], text: fn(&Remedy) -> String| {
+            remedies.iter().map(text).collect::<Vec<_>>().join(", ")
+        };
+        let named = |remedy: &Remedy| format!("{} {}", remedy.key, list(&remedy.values));
+        let direct: Vec<_> = self.direct.iter().map(|host| quote(host)).collect();
+        let direct = if direct.is_empty() { String::new() } else { list(&direct) };
+        let parts = [
+            ("to allow this", joined(&self.allow, Remedy::assignment)),
+            ("denied by", joined(&self.rules, named)),
+            ("only through the proxy of HTTP_PROXY, or with network.allowNetwork = true", direct),
+            ("not suggested, as it opens too much", joined(&self.too_much, Remedy::need)),
+        ];
+        let parts = parts.iter().filter(|(_, text)| !text.is_empty());
+        let parts: Vec<_> = parts.map(|(what, text)| format!("{what}: {text}")).collect();
+        (!parts.is_empty()).then(|| format!("landstrip: {}\n", parts.join("; ")))
+    }
+}
+
 impl Remedy {
     fn assignment(&self) -> String {
         match self.values.as_slice() {
             [value] if value == "true" => format!("{} = true", self.key),
-            _ => format!("{} += {}", self.key, self.list()),
+            _ => format!("{} += {}", self.key, list(&self.values)),
         }
     }
 
-    fn list(&self) -> String {
-        let shown = self.values.iter().take(VALUES_MAX).map(String::as_str);
-        let rest = self.values.len().saturating_sub(VALUES_MAX);
-        let rest = (rest > 0).then(|| format!("and {rest} more"));
-        format!("[{}]", shown.chain(rest.as_deref()).collect::<Vec<_>>().join(", "))
+    fn need(&self) -> String {
+        format!("{} for {}", self.key, list(&self.values))
     }
+}
+
+fn list(values: &[String]) -> String {
+    let shown = values.iter().take(VALUES_MAX).map(String::as_str);
+    let rest = values.len().saturating_sub(VALUES_MAX);
+    let rest = (rest > 0).then(|| format!("and {rest} more"));
+    format!("[{}]", shown.chain(rest.as_deref()).collect::<Vec<_>>().join(", "))
 }
 
 fn quote(text: &str) -> String {
@@ -166,151 +139,132 @@ fn host(target: &str) -> String {
     }
 }
 
-/// The rule that denies `host:port`.
-fn denied_domain<'a>(target: &str, network: &'a Network) -> Option<&'a String> {
-    let (name, port) = target.rsplit_once(':')?;
-    let port = domain::parse_port(port)?;
+/// The rule of `rules` that names `host:port`; any port will do where none is given.
+fn rule_for<'a>(rules: &'a [String], host: &str, port: Option<u16>) -> Option<&'a String> {
     let mut buffer = [0; domain::NAME_MAX];
-    let host = Host::parse(name.trim_matches(['[', ']']).as_bytes(), &mut buffer).ok()?;
-    network.denied_domains.iter().find(|rule| {
+    let host = Host::parse(host.trim_matches(['[', ']']).as_bytes(), &mut buffer).ok()?;
+    rules.iter().find(|rule| {
         let mut buffer = [0; domain::NAME_MAX];
-        domain::Pattern::parse(rule, &mut buffer).is_ok_and(|rule| rule.matches(&host, port))
+        let ports = port.map_or_else(|| usual_ports(rule), |port| vec![port]);
+        domain::Pattern::parse(rule, &mut buffer)
+            .is_ok_and(|rule| ports.iter().any(|port| rule.matches(&host, *port)))
     })
 }
 
-/// What lets a socket have this address. A name is looked up by the proxy, whatever port 53 answers.
-fn socket(operation: NetworkOperation, target: &[u8]) -> Option<(&'static str, String)> {
-    let text = std::str::from_utf8(target).ok()?;
-    if text.starts_with('/') {
-        return Some(("network.allowUnixSockets", quote(text)));
-    }
-    let address: SocketAddr = text.parse().ok()?;
-    let ip = address.ip().to_canonical();
-    match operation {
-        NetworkOperation::Bind => (ip.is_loopback() || ip.is_unspecified())
-            .then(|| ("network.allowLocalBinding", "true".to_owned())),
-        NetworkOperation::Connect if address.port() == 53 || ip.is_unspecified() => None,
-        NetworkOperation::Connect => {
-            let target = match (ip, address.port()) {
-                (ip, 80 | 443) => ip.to_string(),
-                (IpAddr::V4(ip), port) => format!("{ip}:{port}"),
-                (IpAddr::V6(ip), port) => format!("[{ip}]:{port}"),
-            };
-            Some(("network.allowedDomains", quote(&target)))
-        }
-    }
+/// The port that `rule` names, or one that every rule without has.
+fn usual_ports(rule: &str) -> Vec<u16> {
+    let (_, port) = domain::split_port(rule);
+    vec![port.and_then(domain::parse_port).unwrap_or(443)]
 }
 
 impl Grounds<'_> {
-    /// The key and the text of the written rule that denies `path`.
-    fn rule(&self, operation: FileOperation, path: &Path) -> Option<(&'static str, String)> {
-        let find = |key, rules: &[Pattern]| {
-            let rule = rules.iter().find(|rule| covers(std::slice::from_ref(*rule), path))?;
-            let text =
-                rule.as_path().map_or_else(|| quote(&rule.to_string()), |path| self.shown(&path));
-            Some((key, text))
-        };
-        let (writes, reads) = self.written;
-        let writes = self.files.deny_write.get(..writes).unwrap_or_default();
-        let reads = self.files.deny_read.get(..reads).unwrap_or_default();
-        let by_write = (operation == FileOperation::Write)
-            .then(|| find("filesystem.denyWrite", writes))
-            .flatten();
-        by_write.or_else(|| find("filesystem.denyRead", reads))
-    }
-
-    /// What to allow so that `path` can be written.
-    fn place(&self, path: &Path) -> Option<PathBuf> {
-        // What is removed or moved away is an entry of its directory.
-        let around = path.parent().unwrap_or(path);
-        let places = [self.group(path), around.to_owned(), path.to_owned()];
-        places.into_iter().find(|place| self.is_harmless(place))
-    }
-
-    /// The directory of the program or the purpose that `path` belongs to, or `path` itself.
-    fn group(&self, path: &Path) -> PathBuf {
-        let first = |base: &Path, depth: usize| {
-            let inner = path.strip_prefix(base).ok().filter(|inner| *inner != Path::new(""))?;
-            Some(base.join(inner.components().take(depth).collect::<PathBuf>()))
-        };
-        if self.is_harmless(self.work)
-            && let Some(place) = first(self.work, 1)
-        {
-            return place;
-        }
-        if let Some(place) = first(self.temporary, 1) {
-            return place;
-        }
-        if let Some(home) = self.home
-            && let Some(inner) = path.strip_prefix(home).ok()
-        {
-            let shared = SHARED.iter().find(|shared| inner.starts_with(shared));
-            let depth = match shared {
-                Some(shared) => Path::new(shared).components().count() + 1,
-                None if inner.as_os_str().as_bytes().starts_with(b".local/") => 2,
-                None if inner.as_os_str().as_bytes().starts_with(b".") => 1,
-                // A work tree among others, perhaps.
-                None => 2,
-            };
-            return first(home, depth).unwrap_or_else(|| path.to_owned());
-        }
-        // Beside the file, but no deeper than where software is usually put.
-        let depth = path.components().skip(1).count();
-        first(Path::new("/"), depth.saturating_sub(1).clamp(2, 4))
-            .unwrap_or_else(|| path.to_owned())
-    }
-
-    /// Whether `place` opens neither the system nor the home directory as a whole, nor what protects the
-    /// sandbox.
-    fn is_harmless(&self, place: &Path) -> bool {
-        let (writes, _) = self.written;
-        let protected = self.files.deny_write.get(writes..).unwrap_or_default();
-        let is = |tree: &&str| place == Path::new(tree);
-        let protects = |rule: &Pattern| {
-            rule.as_path().is_some_and(|path| path.starts_with(place) || place.starts_with(path))
-        };
-        let is_chosen = place == self.temporary || place == self.work;
-        let is_deep = place.components().count() > 2 || (is_chosen && !SYSTEM.iter().any(is));
-        is_deep
-            && !KERNEL.iter().any(|tree| place.starts_with(tree))
-            && !self.home.is_some_and(|home| home.starts_with(place))
-            && std::str::from_utf8(place.as_os_str().as_bytes()).is_ok()
-            && !protected.iter().any(protects)
-    }
-
-    /// Each place once, and many of one directory as that directory.
-    fn joined(&self, places: Vec<PathBuf>) -> Vec<PathBuf> {
-        let mut joined: Vec<PathBuf> = Vec::new();
-        for place in &places {
-            let siblings = |parent: &Path| {
-                let mut names: Vec<_> =
-                    places.iter().filter(|other| other.parent() == Some(parent)).collect();
-                names.sort();
-                names.dedup();
-                names.len()
-            };
-            let parent = place
-                .parent()
-                .filter(|parent| siblings(parent) > SIBLINGS_MAX && self.is_harmless(parent));
-            let place = parent.unwrap_or(place);
-            if !joined.iter().any(|known| place.starts_with(known)) {
-                joined.retain(|known| !known.starts_with(place));
-                joined.push(place.to_owned());
+    fn advise(&self, denial: &Denial, advice: &mut Advice) {
+        match denial {
+            Denial::File(operation, path) => {
+                let path = Path::new(OsStr::from_bytes(path));
+                match self.rule(*operation, path) {
+                    Some((key, rule)) => add(&mut advice.rules, key, rule),
+                    // What a process asked for that hides its memory has no path.
+                    None if *operation == FileOperation::Write && path.is_absolute() => {
+                        self.advise_write(path, advice);
+                    }
+                    None => {}
+                }
+            }
+            Denial::Network(operation, target) => {
+                if let Ok(target) = std::str::from_utf8(target) {
+                    self.advise_socket(*operation, target, advice);
+                }
+            }
+            Denial::Datagram(target) => {
+                let target = String::from_utf8_lossy(target);
+                add(&mut advice.too_much, "network.allowNetwork = true", quote(&target));
+            }
+            Denial::Trial(_) => {}
+            Denial::Lookup(_) => {
+                if let Some(name) = denial.looked_up() {
+                    if rule_for(&self.network.allowed_domains, name, None).is_none() {
+                        add(&mut advice.allow, "network.allowedDomains", quote(name));
+                    }
+                    advice.direct.push(name.to_owned());
+                }
+            }
+            Denial::Domain(target) => {
+                let Ok(target) = std::str::from_utf8(target) else { return };
+                let Some((name, port)) = target.rsplit_once(':') else { return };
+                let port = domain::parse_port(port);
+                match rule_for(&self.network.denied_domains, name, port) {
+                    Some(rule) => add(&mut advice.rules, "network.deniedDomains", quote(rule)),
+                    None => add(&mut advice.allow, "network.allowedDomains", quote(&host(target))),
+                }
             }
         }
-        joined
     }
 
-    /// As a policy would write it: relative to the working directory or to the home where that is shorter.
-    fn shown(&self, place: &Path) -> String {
-        let beneath = |base: Option<&Path>, sign: &str| {
-            let inner = place.strip_prefix(base?).ok()?;
-            let inner = inner.to_str()?;
-            Some(if inner.is_empty() { sign.to_owned() } else { format!("{sign}/{inner}") })
-        };
-        let work = Some(self.work).filter(|work| self.is_harmless(work));
-        let text = beneath(work, ".").or_else(|| beneath(self.home, "~"));
-        quote(&text.unwrap_or_else(|| place.display().to_string()))
+    fn advise_write(&self, path: &Path, advice: &mut Advice) {
+        if let Some(place) = self.place(path) {
+            advice.writes.extend(places::companions(&place).filter(|_| place == path));
+            advice.writes.push(place);
+            return;
+        }
+        if covers(self.protected(), path) {
+            add(&mut advice.rules, "landstrip, which protects", self.shown(path));
+        } else if let Some(around) = self.around(path) {
+            let key = format!("filesystem.allowWrite += [{}]", self.shown(around));
+            add(&mut advice.too_much, key, self.shown(path));
+        }
+    }
+
+    /// What lets a socket have this address. A name is looked up by the proxy, whatever port 53 answers.
+    fn advise_socket(&self, operation: NetworkOperation, target: &str, advice: &mut Advice) {
+        const BINDING: &str = "network.allowLocalBinding";
+        let network = self.network;
+        let path = target.starts_with('/').then_some(Path::new(target));
+        let address = target.parse().ok().map(|address: SocketAddr| {
+            SocketAddr::new(address.ip().to_canonical(), address.port())
+        });
+        match (operation, path, address) {
+            (NetworkOperation::Bind, Some(path), _) if network.allow_local_binding => {
+                // By itself, where it may write.
+                self.advise_write(path, advice);
+            }
+            (NetworkOperation::Bind, Some(_), _) => {
+                add(&mut advice.allow, BINDING, "true".to_owned());
+            }
+            (NetworkOperation::Connect, Some(path), _) => {
+                if !network.allow_unix_sockets.iter().any(|listed| path.starts_with(listed)) {
+                    add(&mut advice.allow, "network.allowUnixSockets", quote(target));
+                }
+            }
+            (NetworkOperation::Bind, None, Some(address))
+                if address.ip().is_loopback() || address.ip().is_unspecified() =>
+            {
+                if !network.allow_local_binding {
+                    add(&mut advice.allow, BINDING, "true".to_owned());
+                }
+            }
+            (NetworkOperation::Bind, None, Some(_)) => {
+                add(&mut advice.too_much, "network.allowNetwork = true", quote(target));
+            }
+            (NetworkOperation::Connect, None, Some(address)) => {
+                if address.port() == 53 || address.ip().is_unspecified() {
+                    return;
+                }
+                let rule = host(&address.to_string());
+                let name = address.ip().to_string();
+                if rule_for(&network.allowed_domains, &name, Some(address.port())).is_none() {
+                    add(&mut advice.allow, "network.allowedDomains", quote(&rule));
+                }
+                advice.direct.push(rule);
+            }
+            (_, None, None) if target.starts_with('@') => {
+                add(&mut advice.too_much, "network.allowAllUnixSockets = true", quote(target));
+            }
+            (_, None, None) if target.starts_with("inet") => {
+                add(&mut advice.too_much, "network.allowNetwork = true", quote(target));
+            }
+            (_, None, None) => {}
+        }
     }
 }
 

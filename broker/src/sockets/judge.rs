@@ -13,6 +13,7 @@ use crate::kernel::request::Request;
 use crate::kernel::rights::Rights;
 use crate::kernel::target::{Target, TargetFd};
 use crate::report::denials::{Denial, Traps};
+use crate::report::noise;
 use crate::rules::address::{self, AddressRules, AddressVerdict, Endpoint};
 use common::trap::NetworkOperation;
 use rustix::fd::{BorrowedFd, OwnedFd};
@@ -139,10 +140,17 @@ impl Judge {
                 }
                 name = place.name().into_os_string().into_vec();
             }
+            (AddressVerdict::Refuse, Endpoint::UnixPath(path)) => {
+                let place = Place::resolve(target, path)?;
+                name = place.name().into_os_string().into_vec();
+            }
             (AddressVerdict::ByPath | AddressVerdict::Refuse, _) => {}
         }
+        let is_trial = kind == AddressUse::Bind
+            && target.program().is_ok_and(|program| noise::is_trial(&name, &program));
         request.confirm()?;
-        self.traps.report(Denial::Network(operation, name), reason);
+        let denial = if is_trial { Denial::Trial(name) } else { Denial::Network(operation, name) };
+        self.traps.report(denial, reason);
         Err(Errno::ACCESS)
     }
 

@@ -18,7 +18,6 @@ use crate::kernel::rights;
 use crate::kernel::target::{TargetAddress, TargetFd};
 use crate::report::denials::Denial;
 use crate::rules::address::Endpoint;
-use common::trap::NetworkOperation;
 use nix::libc;
 use rustix::io::{self, Errno};
 use rustix::process::Signal;
@@ -160,7 +159,7 @@ impl Sending<'_> {
         let asked = Some(&receiver).filter(|there| udp::is_name_server(there));
         let denial = match asked.and_then(|_| query::name(&data)) {
             Some(name) => Denial::lookup(Some(&name)),
-            None => Denial::Network(NetworkOperation::Connect, receiver.describe()),
+            None => Denial::Datagram(receiver.describe()),
         };
         self.request.confirm()?;
         self.judge.traps.report(denial, "an address for such a socket");

@@ -1,5 +1,5 @@
 use super::*;
-use crate::rules::pattern::Component;
+use crate::rules::pattern::{Component, Pattern};
 
 /// The line about `denials`, without its beginning and end.
 fn said(denials: &[Denial]) -> String {
@@ -21,8 +21,12 @@ fn said(denials: &[Denial]) -> String {
         deny_read: vec![literal("/home/u/.ssh")],
         ..Files::default()
     };
-    let network =
-        Network { denied_domains: vec!["*.evil.example".to_owned()], ..Network::default() };
+    let network = Network {
+        allowed_domains: vec!["good.example".to_owned(), "127.0.0.1:5432".to_owned()],
+        denied_domains: vec!["*.evil.example".to_owned()],
+        allow_unix_sockets: vec!["/run/listed.sock".into()],
+        ..Network::default()
+    };
     let grounds = Grounds {
         home: Some(Path::new("/home/u")),
         work: Path::new("/work"),
@@ -59,7 +63,12 @@ fn writes_are_grouped_by_the_directory_that_belongs_together() {
             r#"["~/.cache"]"#,
         ),
         (&["/home/u/.local/share/pnpm/store/x"], r#"["~/.local/share/pnpm"]"#),
-        (&["/home/u/.gitconfig.lock"], r#"["~/.gitconfig.lock"]"#),
+        (&["/home/u/.gitconfig"], r#"["~/.gitconfig"]"#),
+        (
+            &["/home/u/notes.db"],
+            r#"["~/notes.db-journal", "~/notes.db-wal", "~/notes.db-shm", "~/notes.db"]"#,
+        ),
+        (&["/work/a.tmp.1"], r#"["."]"#),
         (&["/home/u/src/other/target/debug/x"], r#"["~/src/other"]"#),
         (&["/work/target/debug/x", "/work/target/debug/y"], r#"["./target"]"#),
         (&["/work/a", "/work/b", "/work/c", "/work/d/e"], r#"["."]"#),
@@ -79,13 +88,30 @@ fn writes_are_grouped_by_the_directory_that_belongs_together() {
 
 #[test]
 fn nothing_is_suggested_that_opens_too_much() {
-    for paths in [
-        &["/home/u", "/home", "/new"][..],
-        &["/proc/sys/kernel/core_pattern", "/sys/x", "/dev/sda"],
-        &["/home/u/.config/landstrip/policy.json", "/home/u/.config/landstrip"],
-        &["/opt/landstrip/bin/landstrip"],
+    for (path, expected) in [
+        ("/proc/sys/kernel/core_pattern", "denied by: landstrip, which protects"),
+        ("/sys/x", ""),
+        ("/dev/sda", ""),
+        // Written already, and refused all the same: it was removed or replaced.
+        ("/work/src", r#"to allow this: filesystem.allowWrite += ["."]"#),
+        ("/home/u/.config/landstrip/policy.json", "denied by: landstrip, which protects"),
+        ("/opt/landstrip/bin/landstrip", "denied by: landstrip, which protects"),
     ] {
-        assert_eq!(said(&writes(paths)), "", "{paths:?}");
+        let said = said(&writes(&[path]));
+        assert!(said.starts_with(expected) && said.is_empty() == expected.is_empty(), "{said}");
+    }
+    for (path, key, needed) in [
+        ("/new", r#"["/"]"#, r#"["/new"]"#),
+        ("/home/u", r#"["/home"]"#, r#"["~"]"#),
+        ("/home/u/.gitconfig.lock", r#"["~"]"#, r#"["~/.gitconfig.lock"]"#),
+        ("/home/u/.tool.json.tmp.8123", r#"["~"]"#, r#"["~/.tool.json.tmp.8123"]"#),
+    ] {
+        assert_eq!(
+            said(&writes(&[path])),
+            format!(
+                "not suggested, as it opens too much: filesystem.allowWrite += {key} for {needed}"
+            )
+        );
     }
     // Beside them, what was asked for itself.
     for (paths, expected) in [
@@ -141,18 +167,65 @@ fn sockets_have_the_key_that_is_for_them() {
         (Bind, "/work/socket", "network.allowLocalBinding = true"),
         (Bind, "127.0.0.1:8080", "network.allowLocalBinding = true"),
         (Bind, "[::]:0", "network.allowLocalBinding = true"),
-        (Bind, "192.0.2.1:80", ""),
-        (Connect, "192.0.2.1:443", r#"network.allowedDomains += ["192.0.2.1"]"#),
-        (Connect, "[2001:db8::1]:22", r#"network.allowedDomains += ["[2001:db8::1]:22"]"#),
-        (Connect, "127.0.0.1:5432", r#"network.allowedDomains += ["127.0.0.1:5432"]"#),
+        (Connect, "/run/listed.sock", ""),
         (Connect, "192.0.2.53:53", ""),
-        (Connect, "inet datagram protocol 0", ""),
-        (Connect, "@abstract", ""),
     ] {
         let line = said(&[Denial::Network(operation, target.as_bytes().to_vec())]);
         let expected =
             if expected.is_empty() { String::new() } else { format!("to allow this: {expected}") };
         assert_eq!(line, expected, "{target}");
+    }
+    let datagram = |target: &str| Denial::Datagram(target.as_bytes().to_vec());
+    let network = |operation, target: &str| Denial::Network(operation, target.as_bytes().to_vec());
+    for (denial, key, target) in [
+        (datagram("192.0.2.1:123"), "network.allowNetwork = true", "192.0.2.1:123"),
+        (network(Bind, "192.0.2.1:80"), "network.allowNetwork = true", "192.0.2.1:80"),
+        (
+            network(Connect, "inet raw protocol 1"),
+            "network.allowNetwork = true",
+            "inet raw protocol 1",
+        ),
+        (network(Connect, "@name"), "network.allowAllUnixSockets = true", "@name"),
+    ] {
+        assert_eq!(
+            said(&[denial]),
+            format!("not suggested, as it opens too much: {key} for [\"{target}\"]")
+        );
+    }
+}
+
+#[test]
+fn who_does_not_ask_the_proxy_is_told_that_only_it_leads_on() {
+    let only = "only through the proxy of HTTP_PROXY, or with network.allowNetwork = true";
+    let connect = |target: &str| Denial::Network(NetworkOperation::Connect, target.into());
+    for (denials, expected) in [
+        (
+            vec![Denial::lookup(Some("new.example"))],
+            format!(
+                r#"to allow this: network.allowedDomains += ["new.example"]; {only}: ["new.example"]"#
+            ),
+        ),
+        (vec![Denial::lookup(Some("good.example"))], format!(r#"{only}: ["good.example"]"#)),
+        (vec![connect("127.0.0.1:5432")], format!(r#"{only}: ["127.0.0.1:5432"]"#)),
+        (
+            vec![connect("192.0.2.1:443")],
+            format!(
+                r#"to allow this: network.allowedDomains += ["192.0.2.1"]; {only}: ["192.0.2.1"]"#
+            ),
+        ),
+        (
+            vec![connect("[2001:db8::1]:22")],
+            format!(
+                r#"to allow this: network.allowedDomains += ["[2001:db8::1]:22"]; {only}: ["[2001:db8::1]:22"]"#
+            ),
+        ),
+        // It did ask.
+        (
+            vec![Denial::lookup(Some("new.example")), Denial::Domain(b"new.example:443".to_vec())],
+            r#"to allow this: network.allowedDomains += ["new.example"]"#.to_owned(),
+        ),
+    ] {
+        assert_eq!(said(&denials), expected);
     }
 }
 

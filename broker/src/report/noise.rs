@@ -1,0 +1,83 @@
+//! What known programs try on their own, and do without: it is reported to `--trap-fd` alone, since among what is
+//! printed it would bury the line that matters. Pure.
+
+use super::denials::Denial;
+use common::trap::FileOperation;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path};
+
+/// Whether nobody misses what was refused.
+pub(super) fn is_noise(denial: &Denial) -> bool {
+    match denial {
+        Denial::File(FileOperation::Write, path) => {
+            let path = Path::new(OsStr::from_bytes(path));
+            is_of_python(path) || is_of_java(path) || is_of_vim(path)
+        }
+        Denial::Trial(_) => true,
+        _ => false,
+    }
+}
+
+/// Whether `program`, the path of an executable, binds `address` to see whether it can: urllib3, that pip and
+/// venv have, looks so for IPv6.
+pub(crate) fn is_trial(address: &[u8], program: &Path) -> bool {
+    let is_python = program.file_name().is_some_and(|name| name.as_bytes().starts_with(b"python"));
+    address == b"[::1]:0" && is_python
+}
+
+/// The bytecode cache, wherever the source is.
+fn is_of_python(path: &Path) -> bool {
+    path.components().any(|part| part == Component::Normal(OsStr::new("__pycache__")))
+}
+
+/// What tells other programs how a virtual machine does, and which of its memory a core dump leaves out.
+fn is_of_java(path: &Path) -> bool {
+    let is_counters = |part: Component<'_>| part.as_os_str().as_bytes().starts_with(b"hsperfdata_");
+    path.starts_with("/proc") && path.ends_with("coredump_filter")
+        || path.components().any(is_counters)
+}
+
+/// The swap file beside what is edited, and where that cannot be.
+fn is_of_vim(path: &Path) -> bool {
+    let extension = path.extension().map(OsStr::as_bytes).unwrap_or_default();
+    matches!(extension, [b's', b'w', b'a'..=b'p'])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_programs_do_without_is_known_by_what_it_is() {
+        for (path, expected) in [
+            ("/usr/lib/python3/__pycache__/x.pyc", true),
+            ("/usr/lib/python3/__pycache__", true),
+            ("/usr/lib/python3/my__pycache__", false),
+            ("/tmp/hsperfdata_nobody/12", true),
+            ("/tmp/hsperfdata_nobody", true),
+            ("/proc/12/coredump_filter", true),
+            ("/proc/self/oom_score_adj", false),
+            ("/etc/.hosts.swp", true),
+            ("/var/tmp/hosts.swo", true),
+            ("/home/u/x.swift", false),
+            ("/home/u/swp", false),
+        ] {
+            let denial = |operation| Denial::file(operation, Path::new(path));
+            assert_eq!(is_noise(&denial(FileOperation::Write)), expected, "{path}");
+            assert!(!is_noise(&denial(FileOperation::Read)), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_trial_of_ipv6_is_known_by_address_and_program() {
+        for (address, program, expected) in [
+            ("[::1]:0", "/usr/bin/python3.11", true),
+            ("[::1]:8080", "/usr/bin/python3.11", false),
+            ("127.0.0.1:0", "/usr/bin/python3.11", false),
+            ("[::1]:0", "/usr/bin/node", false),
+        ] {
+            assert_eq!(is_trial(address.as_bytes(), Path::new(program)), expected, "{address}");
+        }
+    }
+}

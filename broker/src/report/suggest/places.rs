@@ -1,0 +1,185 @@
+//! Which path to allow so that another one can be written, and how a policy writes it. Pure.
+
+use super::{Grounds, quote};
+use crate::rules::paths::covers;
+use crate::rules::pattern::Pattern;
+use common::trap::FileOperation;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// More entries than that of one directory are named by it.
+const SIBLINGS_MAX: usize = 3;
+/// Directories of the home in which each program has one of its own.
+const SHARED: [&str; 8] = [
+    ".cache",
+    ".cargo",
+    ".config",
+    ".gradle",
+    ".local/lib",
+    ".local/share",
+    ".local/state",
+    ".rustup",
+];
+
+/// What the machine consists of: opened in parts at most.
+const SYSTEM: [&str; 10] =
+    ["/", "/bin", "/boot", "/etc", "/lib", "/lib64", "/run", "/sbin", "/usr", "/var"];
+/// What the kernel shows of itself.
+const KERNEL: [&str; 3] = ["/dev", "/proc", "/sys"];
+
+impl Grounds<'_> {
+    /// The key and the text of the written rule that denies `path`.
+    pub(super) fn rule(
+        &self,
+        operation: FileOperation,
+        path: &Path,
+    ) -> Option<(&'static str, String)> {
+        let find = |key, rules: &[Pattern]| {
+            let rule = rules.iter().find(|rule| covers(std::slice::from_ref(*rule), path))?;
+            let text =
+                rule.as_path().map_or_else(|| quote(&rule.to_string()), |path| self.shown(&path));
+            Some((key, text))
+        };
+        let (writes, reads) = self.written;
+        let writes = self.files.deny_write.get(..writes).unwrap_or_default();
+        let reads = self.files.deny_read.get(..reads).unwrap_or_default();
+        let by_write = (operation == FileOperation::Write)
+            .then(|| find("filesystem.denyWrite", writes))
+            .flatten();
+        by_write.or_else(|| find("filesystem.denyRead", reads))
+    }
+
+    /// What to allow so that `path` can be written.
+    pub(super) fn place(&self, path: &Path) -> Option<PathBuf> {
+        // What is removed or moved away is an entry of its directory.
+        let around = path.parent().unwrap_or(path);
+        let places = [self.group(path), around.to_owned(), path.to_owned()];
+        let helps = |place: &Path| place != path || !is_stand_in(path);
+        places
+            .into_iter()
+            .find(|place| self.is_harmless(place) && !self.is_allowed(place) && helps(place))
+    }
+
+    /// The directory of `path`, as far as it would have to be allowed so that an entry of it can change.
+    pub(super) fn around<'a>(&self, path: &'a Path) -> Option<&'a Path> {
+        let is_of_kernel = KERNEL.iter().any(|tree| path.starts_with(tree));
+        path.parent().filter(|around| !is_of_kernel && !self.is_allowed(around))
+    }
+
+    /// What protects landstrip, and nobody wrote.
+    pub(super) fn protected(&self) -> &[Pattern] {
+        let (writes, _) = self.written;
+        self.files.deny_write.get(writes..).unwrap_or_default()
+    }
+
+    fn is_allowed(&self, place: &Path) -> bool {
+        self.files.allow_write.iter().any(|root| place.starts_with(root))
+    }
+
+    /// The directory of the program or the purpose that `path` belongs to, or `path` itself.
+    fn group(&self, path: &Path) -> PathBuf {
+        let first = |base: &Path, depth: usize| {
+            let inner = path.strip_prefix(base).ok().filter(|inner| *inner != Path::new(""))?;
+            Some(base.join(inner.components().take(depth).collect::<PathBuf>()))
+        };
+        if self.is_harmless(self.work)
+            && let Some(place) = first(self.work, 1)
+        {
+            return place;
+        }
+        if let Some(place) = first(self.temporary, 1) {
+            return place;
+        }
+        if let Some(home) = self.home
+            && let Some(inner) = path.strip_prefix(home).ok()
+        {
+            let shared = SHARED.iter().find(|shared| inner.starts_with(shared));
+            let depth = match shared {
+                Some(shared) => Path::new(shared).components().count() + 1,
+                None if inner.as_os_str().as_bytes().starts_with(b".local/") => 2,
+                None if inner.as_os_str().as_bytes().starts_with(b".") => 1,
+                // A work tree among others, perhaps.
+                None => 2,
+            };
+            return first(home, depth).unwrap_or_else(|| path.to_owned());
+        }
+        // Beside the file, but no deeper than where software is usually put.
+        let depth = path.components().skip(1).count();
+        first(Path::new("/"), depth.saturating_sub(1).clamp(2, 4))
+            .unwrap_or_else(|| path.to_owned())
+    }
+
+    /// Whether `place` opens neither the system nor the home directory as a whole, nor what protects the
+    /// sandbox.
+    fn is_harmless(&self, place: &Path) -> bool {
+        let is = |tree: &&str| place == Path::new(tree);
+        let protects = |rule: &Pattern| {
+            rule.as_path().is_some_and(|path| path.starts_with(place) || place.starts_with(path))
+        };
+        let is_chosen = place == self.temporary || place == self.work;
+        let is_deep = place.components().count() > 2 || (is_chosen && !SYSTEM.iter().any(is));
+        is_deep
+            && !KERNEL.iter().any(|tree| place.starts_with(tree))
+            && !self.home.is_some_and(|home| home.starts_with(place))
+            && std::str::from_utf8(place.as_os_str().as_bytes()).is_ok()
+            && !self.protected().iter().any(protects)
+    }
+
+    /// Each place once, and many of one directory as that directory.
+    pub(super) fn joined(&self, places: Vec<PathBuf>) -> Vec<PathBuf> {
+        let mut joined: Vec<PathBuf> = Vec::new();
+        for place in &places {
+            let siblings = |parent: &Path| {
+                let mut names: Vec<_> =
+                    places.iter().filter(|other| other.parent() == Some(parent)).collect();
+                names.sort();
+                names.dedup();
+                names.len()
+            };
+            let parent = place
+                .parent()
+                .filter(|parent| siblings(parent) > SIBLINGS_MAX && self.is_harmless(parent));
+            let place = parent.unwrap_or(place);
+            if !joined.iter().any(|known| place.starts_with(known)) {
+                joined.retain(|known| !known.starts_with(place));
+                joined.push(place.to_owned());
+            }
+        }
+        joined
+    }
+
+    /// As a policy would write it: relative to the working directory or to the home where that is shorter.
+    pub(super) fn shown(&self, place: &Path) -> String {
+        let beneath = |base: Option<&Path>, sign: &str| {
+            let inner = place.strip_prefix(base?).ok()?;
+            let inner = inner.to_str()?;
+            Some(if inner.is_empty() { sign.to_owned() } else { format!("{sign}/{inner}") })
+        };
+        let work = Some(self.work).filter(|work| self.is_harmless(work));
+        let text = beneath(work, ".").or_else(|| beneath(self.home, "~"));
+        quote(&text.unwrap_or_else(|| place.display().to_string()))
+    }
+}
+
+/// Whether a rule for this path alone does not help: it is what a program makes beside a file to put it in that
+/// one's place, and the file cannot be replaced without its directory.
+fn is_stand_in(path: &Path) -> bool {
+    let name = path.file_name().map(OsStr::as_bytes).unwrap_or_default();
+    name.starts_with(b".") && name.ends_with(b".lock")
+        || name.windows(4).any(|part| part == b".tmp")
+}
+
+/// What SQLite makes beside a database.
+pub(super) fn companions(path: &Path) -> impl Iterator<Item = PathBuf> {
+    let is_database = path.extension().is_some_and(|extension| {
+        ["db", "sqlite", "sqlite3"].iter().any(|known| extension == OsStr::new(known))
+    });
+    let beside = move |suffix: &str| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(suffix);
+        PathBuf::from(name)
+    };
+    let suffixes = ["-journal", "-wal", "-shm"].into_iter().filter(move |_| is_database);
+    suffixes.map(beside)
+}
