@@ -50,7 +50,7 @@ fn line(attempt: &Attempt, outcome: io::Result<()>, form: Form, style: Style) ->
     let error = outcome.err().map(strerror);
     let found = match outcome {
         Ok(()) => "permitted",
-        Err(errno) if REFUSALS.contains(&errno) => "refused",
+        Err(errno) if attempt.is_refusal(errno) => "refused",
         Err(_) => "unclear",
     };
     let what = format!("{} {}", attempt.act.word(), attempt.object);
@@ -73,8 +73,15 @@ impl Attempt {
     fn holds(&self, outcome: io::Result<()>) -> bool {
         match outcome {
             Ok(()) => self.is_permitted,
-            Err(errno) => !self.is_permitted && REFUSALS.contains(&errno),
+            Err(errno) => !self.is_permitted && self.is_refusal(errno),
         }
+    }
+
+    /// Whether `errno` says so. In proc(5) nobody can make anything, which its file system puts like that.
+    fn is_refusal(&self, errno: Errno) -> bool {
+        let makes = matches!(self.act, Act::MakeIn | Act::MakeDevice);
+        let nobody_can = || makes && errno == Errno::NOENT && Path::new(&self.object).is_dir();
+        REFUSALS.contains(&errno) || nobody_can()
     }
 
     fn make(&self) -> io::Result<()> {

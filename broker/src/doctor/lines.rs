@@ -51,6 +51,14 @@ pub(crate) fn heading(count: usize, form: Form, style: Style) -> String {
     }
 }
 
+/// What there is to say if no sandbox can be made.
+pub(crate) fn nothing_runs(form: Form, style: Style) -> String {
+    match form {
+        Form::Json => format!("{}\n", json!({"Doctor": { "holds": false }})),
+        Form::Text => format!("{}\n", style.bad("no tool would run with this policy")),
+    }
+}
+
 /// What came of it all. `taken` are attempts that arrived outside, whatever was said inside.
 pub(crate) fn conclusion(
     holds: bool,

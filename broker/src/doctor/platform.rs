@@ -1,6 +1,6 @@
 //! What this kernel and host give a sandbox, found by trying, and what to do about what is missing.
 
-use crate::kernel::features::{Features, Missing};
+use crate::kernel::features::{self, Features, Missing};
 use rustix::io::{self, Errno};
 use std::fs;
 
@@ -60,6 +60,7 @@ pub(crate) fn look(reach: &Reach) -> Vec<Finding> {
     ];
     findings.extend(yama());
     findings.push(filters());
+    findings.push(listener(features::try_listener()));
     let namespaces = match read("/proc/sys/user/max_user_namespaces").as_deref() {
         Some("0") | None => "none",
         Some(_) => "there may be some",
@@ -119,8 +120,9 @@ fn memory(outcome: io::Result<()>) -> Finding {
     match outcome {
         Ok(()) => finding(what, State::Good, "read by process_vm_readv(2)", None),
         Err(errno) => {
-            let advice = "the broker reads /proc/PID/mem, which takes longer; let the container's seccomp \
-                          profile permit process_vm_readv, and set kernel.yama.ptrace_scope to 0 or 1";
+            let advice = "where Yama lets it, the broker reads /proc/PID/mem, which takes longer; let the \
+                          container's seccomp profile permit process_vm_readv, and set \
+                          kernel.yama.ptrace_scope to 0 or 1";
             let found = format!("process_vm_readv: {}", std::io::Error::from(errno));
             finding(what, State::Limited, found, Some(advice))
         }
@@ -162,6 +164,25 @@ fn filters() -> Finding {
     finding("seccomp filters around", State::Good, found, None)
 }
 
+fn listener(outcome: io::Result<()>) -> Finding {
+    let what = "seccomp listener";
+    let found = |errno| format!("none: {}", std::io::Error::from(errno));
+    match outcome {
+        Ok(()) => finding(what, State::Good, "installed", None),
+        Err(errno @ (Errno::BUSY | Errno::PERM)) => {
+            let advice = "start landstrip outside of the sandbox or supervisor around it, such as another \
+                          landstrip; inside, only a policy runs that allows no writing and no network and \
+                          denies no reading";
+            finding(what, State::Limited, found(errno), Some(advice))
+        }
+        Err(errno) => {
+            let advice = "boot a kernel with CONFIG_SECCOMP_FILTER=y (Linux 6.1 or newer), and let the \
+                          container's seccomp profile permit seccomp";
+            finding(what, State::Missing, found(errno), Some(advice))
+        }
+    }
+}
+
 fn read(path: &str) -> Option<String> {
     fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
 }
@@ -189,6 +210,10 @@ mod tests {
             let found = landlock(Err(Missing::Landlock(errno)));
             assert_eq!(found.state, State::Missing);
             assert!(found.advice.is_some_and(|text| text.contains(advice)), "{found:?}");
+        }
+        for (errno, state) in [(Errno::PERM, State::Limited), (Errno::NOSYS, State::Missing)] {
+            let found = listener(Err(errno));
+            assert_eq!((found.state, found.advice.is_some()), (state, true), "{found:?}");
         }
     }
 }

@@ -145,7 +145,18 @@ pub(crate) fn doctor(
     let (descriptors, memory) = (child.can_take_descriptors(), child.can_read_memory());
     let findings = platform::look(&platform::Reach { descriptors, memory, surroundings });
     lines::print(&lines::findings(&findings, form, style));
+    attack(invocation, form, child, family)
+        .inspect_err(|_| lines::print(&lines::nothing_runs(form, style)))
+}
 
+/// The second half of [`doctor`].
+fn attack(
+    invocation: &cli::Invocation,
+    form: Form,
+    child: Child,
+    family: &mut Family,
+) -> Result<i32, Failure> {
+    let style = Style::of_standard_output();
     let traps = Traps::wanted(invocation.reports, invocation.trap_fd, invocation.debug)?;
     let traps = Arc::new(traps);
     let bait = Bait::lay_out();

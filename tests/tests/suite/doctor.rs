@@ -1,6 +1,8 @@
 //! `--doctor`: all holds where it does, and it says so where it does not.
 
 use serde_json::Value;
+use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
 use tests::{Outcome, Sandbox, UnixPeer, for_each_user, is_root_for, programs};
 
 /// The lines of one kind.
@@ -126,6 +128,111 @@ fn no_attempt_is_refused_where_nothing_confines() {
     attempt(&sandbox, "text\nrefused\tburn\tx", false).exits(2);
 }
 
+/// A copy of the programs with a filter of which one rule is gone: what it compares the kind of an ioctl(2) with
+/// is `instead`. Returns the copy of landstrip.
+fn with_rule_changed(sandbox: &Sandbox, instead: u32) -> String {
+    /// BPF_JMP | BPF_JEQ | BPF_K (linux/bpf_common.h).
+    const COMPARE: [u8; 2] = [0x15, 0];
+    const TIOCSTI: u32 = 0x5412;
+    sandbox.dir("bin");
+    for name in ["landstrip", "landstrip-broker", "landstrip-proxy"] {
+        let mut program = std::fs::read(programs().dir.join(name)).unwrap();
+        let is_rule =
+            |bytes: &[u8]| bytes.starts_with(&COMPARE) && bytes[4..] == TIOCSTI.to_le_bytes();
+        let rules: Vec<usize> =
+            (0..program.len() - 8).filter(|&at| is_rule(&program[at..at + 8])).collect();
+        assert_eq!(rules.is_empty(), name != "landstrip-broker", "{name}");
+        for at in rules {
+            program[at + 4..at + 8].copy_from_slice(&instead.to_le_bytes());
+        }
+        let path = sandbox.file(format!("bin/{name}"), program);
+        std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).unwrap();
+    }
+    sandbox.name("bin/landstrip")
+}
+
+#[test]
+fn a_filter_without_one_of_its_rules_is_found() {
+    for (instead, holds) in [(0x5412, true), (0x54ff, false)] {
+        let sandbox = Sandbox::new();
+        let program = with_rule_changed(&sandbox, instead);
+        let outcome = sandbox.run_outside([program.as_str(), "--doctor=json"]);
+        outcome.exits(i32::from(!holds));
+        let attempts = lines(&outcome, "Attempt");
+        let wrong: Vec<_> = attempts.iter().filter(|line| line["holds"] != true).collect();
+        assert_eq!(wrong.is_empty(), holds, "{wrong:#?}");
+        assert!(wrong.iter().all(|line| line["what"] == "call ioctl TIOCSTI"), "{wrong:#?}");
+        assert_eq!(lines(&outcome, "Doctor"), [serde_json::json!({"holds": holds})]);
+    }
+}
+
+#[test]
+fn a_kernel_without_a_part_of_landlock_is_found_with_what_to_do() {
+    // Every other ruleset is refused as by a kernel that does not know what it is about: the launcher's, and that
+    // about moves between directories, as before ABI 2.
+    let inject = "inject=landlock_create_ruleset:error=EINVAL:when=1+2";
+    let program = programs().landstrip().into_os_string().into_string().unwrap();
+    for (rules, status) in [(inject, 125), ("trace=landlock_create_ruleset", 0)] {
+        let sandbox = Sandbox::new();
+        let strace =
+            ["strace", "-f", "-qq", "-o", "/dev/null", "-e", rules, &program, "--doctor=json"];
+        let outcome = sandbox.run_outside(strace);
+        outcome.exits(status);
+        let platform = lines(&outcome, "Platform");
+        let landlock = platform.iter().find(|line| line["what"] == "Landlock").unwrap();
+        let state = if status == 0 { "good" } else { "missing" };
+        assert_eq!(landlock["state"], state, "{landlock:#}");
+        assert_eq!(landlock["advice"].is_string(), status != 0, "{landlock:#}");
+        assert_eq!(lines(&outcome, "Doctor"), [serde_json::json!({"holds": status == 0})]);
+    }
+}
+
+#[test]
+fn a_machine_with_the_first_landlock_is_found_with_what_to_do() {
+    if std::env::var_os("LANDSTRIP_SMALL_KERNEL").is_none() {
+        return tests::skipped("LANDSTRIP_SMALL_KERNEL names no kernel for an emulated machine");
+    }
+    let boot = concat!(env!("CARGO_MANIFEST_DIR"), "/machines/boot");
+    let sandbox = Sandbox::new().timeout(Duration::from_secs(180));
+    sandbox.dir("machine");
+    for name in ["landstrip", "landstrip-broker", "landstrip-proxy"] {
+        std::fs::copy(programs().dir.join(name), sandbox.path("machine").join(name)).unwrap();
+    }
+    let directory = sandbox.name("machine");
+    for (abi, status) in [("landlock_abi=1", 125), ("landlock_abi=6", 0)] {
+        let words = ["x86_64", "small", &directory, "env", "NO_COLOR=1", "landstrip", "--doctor"];
+        let outcome = sandbox.run_outside([boot, "-u", "1000", "-a", abi].into_iter().chain(words));
+        outcome.exits(status);
+        let is_missing = outcome.stdout.contains("missing  Landlock: its Landlock lacks moves");
+        assert_eq!(is_missing, status != 0, "{outcome:#?}");
+        assert_eq!(outcome.stdout.contains("everything holds"), status == 0, "{outcome:#?}");
+    }
+}
+
+#[test]
+fn a_sandbox_around_is_found_with_what_to_do() {
+    let sandbox = Sandbox::new().allow_write(".");
+    let program = programs().landstrip().into_os_string().into_string().unwrap();
+    let outcome = sandbox.run([program.as_str(), "-p", "agent", "--doctor"]);
+    outcome.exits(125);
+    assert!(outcome.stdout.contains("limited  seccomp listener: none"), "{outcome:#?}");
+    assert!(outcome.stdout.contains("start landstrip outside"), "{outcome:#?}");
+    assert!(outcome.stdout.ends_with("no tool would run with this policy\n"), "{outcome:#?}");
+    // One that needs no listener holds there, too.
+    let policy = sandbox.file("work/read.json", "{}");
+    let words = ["env", "-i", &program, "-p", policy.to_str().unwrap(), "--doctor"];
+    let outcome = sandbox.run(words);
+    assert!(outcome.succeeds().stdout.contains("everything holds"), "{outcome:#?}");
+}
+
+#[test]
+fn where_no_file_can_be_made_nothing_is_unclear() {
+    let sandbox = Sandbox::new();
+    let program = programs().landstrip().into_os_string().into_string().unwrap();
+    let outcome = sandbox.sh_outside(&format!("cd /proc && {program} --doctor"));
+    assert!(outcome.succeeds().stdout.contains("everything holds"), "{outcome:#?}");
+}
+
 #[test]
 fn a_proc_of_another_namespace_is_found_with_what_to_do() {
     if !is_root_for("another PID namespace") {
@@ -141,6 +248,9 @@ fn a_proc_of_another_namespace_is_found_with_what_to_do() {
     outcome.exits(125);
     assert!(outcome.stdout.contains("missing  /proc"), "{outcome:#?}");
     assert!(outcome.stdout.contains("unshare --mount-proc"), "{outcome:#?}");
+    let outcome = sandbox.run_outside(["unshare", "-pf", &program, "--doctor=json"]);
+    outcome.exits(125);
+    assert_eq!(lines(&outcome, "Doctor"), [serde_json::json!({"holds": false})]);
     let outcome = sandbox.run_outside(["unshare", "-pf", "--mount-proc", &program, "--doctor"]);
     assert!(outcome.succeeds().stdout.contains("everything holds"), "{outcome:#?}");
 }
