@@ -10,8 +10,9 @@ use std::os::fd::RawFd;
 use lexopt::Arg;
 
 use crate::policy::document::Format;
+use crate::policy::keys;
 use crate::policy::load::{Selection, Source};
-use crate::policy::nearest::nearest;
+use crate::policy::nearest::near;
 use crate::policy::presets;
 
 /// What `--help` prints.
@@ -63,6 +64,15 @@ const LONG_OPTIONS: [&str; 11] = [
     "--debug",
     "--help",
     "--version",
+];
+
+/// What other programs call an option.
+const CALLED: [(&[&str], &str); 5] = [
+    (&["c", "f", "config", "profile", "settings", "rules"], "--policy"),
+    (&["v", "version"], "--version"),
+    (&["n", "dry-run", "validate", "test"], "--check"),
+    (&["d", "verbose", "trace", "log"], "--debug"),
+    (&["?", "H", "usage"], "--help"),
 ];
 
 /// What the command line asks for.
@@ -274,10 +284,19 @@ fn one_dash(letter: char, rest: &str) -> Option<UsageError> {
 }
 
 fn unknown_option(option: &str) -> UsageError {
-    match nearest(option, LONG_OPTIONS) {
-        Some(near) => UsageError(format!("unknown option '{option}', did you mean '{near}'?")),
-        None => UsageError(format!("unknown option '{option}'")),
+    let word = option.trim_start_matches('-');
+    let called = CALLED.iter().find(|(others, _)| others.contains(&word));
+    if let Some(meant) = called.map(|(_, meant)| *meant).or_else(|| near(option, LONG_OPTIONS)) {
+        return UsageError(format!("unknown option '{option}', did you mean '{meant}'?"));
     }
+    UsageError(match keys::meant_by(word) {
+        Some(key) => {
+            format!("unknown option '{option}': {key} is a key of policies, named by '--policy'")
+        }
+        None => format!(
+            "unknown option '{option}': those of the tool stand after it, landstrip's are told by '--help'"
+        ),
+    })
 }
 
 fn unusable(error: lexopt::Error) -> UsageError {

@@ -109,6 +109,13 @@ fn json_message(text: &str, error: &serde_json::Error) -> String {
         "trailing comma" => "leave out the comma that nothing follows".to_owned(),
         "key must be a string" => "write keys in double quotes".to_owned(),
         "expected value" => "expected a value; write texts in double quotes".to_owned(),
+        "expected ident" => {
+            "it is neither JSON nor YAML; write the policy in one of them".to_owned()
+        }
+        "expected `:`" => "write ':' between a key and its value".to_owned(),
+        "expected `,` or `]`" => "write ',' between items, or ']' after the last".to_owned(),
+        "expected `,` or `}`" => "write ',' between keys, or '}' after the last".to_owned(),
+        "trailing characters" => "something follows the object; a policy is one object".to_owned(),
         "invalid escape" => "write a backslash in a text as '\\\\'".to_owned(),
         "EOF while parsing an object" => {
             "it ends before an object does; a '}' is missing".to_owned()

@@ -2,7 +2,7 @@
 //! proxy parses it with the same code.
 
 use common::domain::{NAME_MAX, Pattern};
-use std::net::Ipv6Addr;
+use std::net::{IpAddr, Ipv6Addr};
 
 /// Checks `example.com`, `*.example.com`, an IP address (IPv6 in brackets), each with an optional `:port`.
 ///
@@ -12,6 +12,11 @@ pub(crate) fn check(text: &str) -> Result<(), String> {
     if text.is_empty() {
         return Err("empty domain".to_owned());
     }
+    if text.split_once('/').is_some_and(|(before, _)| before.parse::<IpAddr>().is_ok()) {
+        return Err(format!(
+            "'{text}' is a range of addresses; write each address as an item of its own"
+        ));
+    }
     if text.contains("://") || text.contains('/') {
         return Err(format!("'{text}' is a URL; write the host, such as 'example.com'"));
     }
@@ -19,6 +24,11 @@ pub(crate) fn check(text: &str) -> Result<(), String> {
         return Err("'*' alone is not a domain: what is not allowed is denied anyway, and \
                     network.allowNetwork lifts all restrictions"
             .to_owned());
+    }
+    if let Some(domain) = text.strip_prefix('.') {
+        return Err(format!(
+            "'{text}' is no domain: write '*.{domain}' for all beneath '{domain}'"
+        ));
     }
     if text.parse::<Ipv6Addr>().is_ok() {
         return Err(format!("write the IPv6 address in brackets: '[{text}]'"));
@@ -61,7 +71,9 @@ mod tests {
             ("*.*.com", "at the beginning"),
             ("a b", "no domain name"),
             ("a..b", "no domain name"),
-            (".a", "no domain name"),
+            (".a", "write '*.a'"),
+            ("10.0.0.0/8", "each address"),
+            ("fe80::/10", "each address"),
             ("*.", "empty"),
             ("a:", "from 1 to 65535"),
             ("a:0", "from 1 to 65535"),

@@ -8,7 +8,7 @@
 //! set-up, is accepted and remembered for `--check`.
 
 use super::error::Origin;
-use super::nearest::nearest;
+use super::nearest::near;
 use std::collections::HashSet;
 
 /// One policy, or several merged: what was written, not yet resolved.
@@ -259,11 +259,23 @@ pub(crate) fn unknown(name: &str, object: &str) -> String {
         return format!("unknown key '{shown}': write '{key}' inside the object '{object}'");
     }
     let ignored = KEYS.iter().filter(|key| matches!(key.value, Ignored)).map(Key::place);
-    let here = places().chain(ignored).filter(|(home, _)| *home == object).map(|(_, name)| name);
-    match nearest(name, here) {
+    let is_here = |(home, _): &(&str, &str)| *home == object;
+    let here = places().chain(ignored).filter(is_here).map(|(_, name)| name);
+    match near(name, here) {
         Some(near) => format!("unknown key '{shown}', the nearest known key is '{near}'"),
-        None => format!("unknown key '{shown}'"),
+        None => {
+            let here: Vec<_> = places().filter(is_here).map(|(_, name)| name).collect();
+            format!("unknown key '{shown}', known here are {}", here.join(", "))
+        }
     }
+}
+
+/// The path of the key that somebody means who writes `word` as an option: its name, in whatever case.
+pub(crate) fn meant_by(word: &str) -> Option<&'static str> {
+    let plain = |text: &str| text.replace(['-', '_', '.'], "").to_lowercase();
+    let is_meant =
+        |key: &&Key| plain(key.place().1) == plain(word) || plain(key.path) == plain(word);
+    KEYS.iter().filter(|key| key.has_meaning()).find(is_meant).map(|key| key.path)
 }
 
 /// A key as errors show it: whatever it is, the message stays one readable line.

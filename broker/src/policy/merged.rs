@@ -65,7 +65,13 @@ impl<'a> Merged<'a> {
     /// Returns the first [`PolicyError`], of what it extends too.
     pub(crate) fn add_file(&mut self, path: &Path, trust: Trust) -> Result<(), PolicyError> {
         let read = read_file(path, trust).map_err(|error| {
-            PolicyError::in_file(path, format!("cannot read policy: {}", reason(&error)))
+            let is_for_shell =
+                |part: &OsStr| part == "~" || part.as_encoded_bytes().starts_with(b"$");
+            let advice = match path.iter().any(is_for_shell) {
+                true => "; a shell expands '~' and '$', and neither in quotes",
+                false => "",
+            };
+            PolicyError::in_file(path, format!("cannot read policy: {}{advice}", reason(&error)))
         })?;
         self.add_read(path, read)
     }

@@ -28,7 +28,7 @@ pub(crate) fn resolve(
     let mut grants = Grants {
         write: paths_of.grants(&written.allow_write)?,
         read: paths_of.grants(&written.allow_read)?,
-        sockets: paths_of.grants(&written.allow_unix_sockets)?,
+        sockets: paths_of.sockets(&written.allow_unix_sockets)?,
     };
     let deny_write = paths_of.denials(&written.deny_write, Denial::Write, &grants.write)?;
     let deny_read = paths_of.denials(&written.deny_read, Denial::Read, &grants.write)?;
@@ -195,6 +195,17 @@ impl Paths<'_> {
             message.push_str(&format!("; did you mean '{sibling}'?"));
         }
         self.warn(&item.origin, &message);
+    }
+
+    fn sockets(&mut self, items: &[Item]) -> Result<Vec<Grant>, PolicyError> {
+        if let Some(item) = items.iter().find(|item| item.text.starts_with('@')) {
+            let name = &item.text;
+            return Err(item.origin.error(format!(
+                "'{name}' is an abstract socket, which only network.allowAllUnixSockets lets be reached; \
+                 write './{name}' for a path of that name"
+            )));
+        }
+        self.grants(items)
     }
 
     fn grants(&mut self, items: &[Item]) -> Result<Vec<Grant>, PolicyError> {

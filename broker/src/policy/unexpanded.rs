@@ -15,6 +15,20 @@ pub(crate) fn check(text: &str) -> Result<(), String> {
         };
         return Err(format!("nothing expands the variable in '{text}': {instead}"));
     }
+    if let Some(name) = text.strip_prefix('!') {
+        return Err(format!(
+            "nothing negates '{name}' in '{text}': leave the item out, or write './{text}' for a file of that name"
+        ));
+    }
+    if text
+        .strip_prefix('%')
+        .and_then(|rest| rest.split_once('%'))
+        .is_some_and(|(name, _)| is_name(name))
+    {
+        return Err(format!(
+            "nothing expands the variable in '{text}': write the path itself, '~' for the home directory"
+        ));
+    }
     if text.contains("://") {
         return Err(format!("'{text}' is a URL; write a path"));
     }
@@ -31,6 +45,10 @@ pub(crate) fn check(text: &str) -> Result<(), String> {
         ));
     }
     Ok(())
+}
+
+fn is_name(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
 /// The name in a leading `$NAME` or `${NAME}`, and what follows.

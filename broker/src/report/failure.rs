@@ -9,6 +9,10 @@ use common::exit;
 use common::trap::Trap;
 use common::wire::Step;
 use rustix::io::Errno;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 /// A failure of landstrip itself, before or while the command ran.
 #[derive(Debug)]
@@ -93,20 +97,49 @@ impl From<PolicyError> for Failure {
     }
 }
 
-/// What to write instead of a tool that was meant for a shell.
+/// What to do about a tool that cannot be executed.
 fn launch_advice(tool: &[u8], errno: Errno) -> Option<&'static str> {
+    let path = Path::new(OsStr::from_bytes(tool));
+    match (errno, path.metadata()) {
+        (Errno::NOENT, _) if !tool.contains(&b'/') => Some(about_name(tool)),
+        (Errno::NOENT, Ok(_)) => {
+            Some(": it is there, but what its first line ('#!') or its loader names is not")
+        }
+        (Errno::NOENT, Err(_)) if tool.starts_with(b"~") || tool.starts_with(b"$") => {
+            Some(": a shell expands '~' and '$', and neither in quotes")
+        }
+        (Errno::NOENT, Err(_)) if tool.iter().any(is_of_shell) => Some(FOR_SHELL),
+        (Errno::ACCESS, Ok(found)) if found.is_dir() => Some(": it is a directory"),
+        (Errno::ACCESS, Ok(found)) if found.mode() & 0o111 == 0 => {
+            Some(": nobody may execute it; chmod +x, or write the program that reads it before it")
+        }
+        (Errno::NOEXEC, _) => Some(": a script begins with '#!' and its program; or write sh FILE"),
+        _ => None,
+    }
+}
+
+const FOR_SHELL: &str =
+    ": tool and arguments are words of their own; for a shell, write sh -c '...'";
+
+/// What to write in the place of a name that is no program's.
+fn about_name(tool: &[u8]) -> &'static str {
     const BUILT_IN: [&[u8]; 9] =
         [b"alias", b"cd", b"eval", b"exec", b"export", b"set", b"source", b"ulimit", b"umask"];
-    if errno != Errno::NOENT {
-        return None;
+    match tool {
+        b"" => ": the tool is an empty word",
+        _ if BUILT_IN.contains(&tool) => ": it is a command of the shell; write sh -c '...'",
+        _ if tool.iter().any(is_of_shell) => FOR_SHELL,
+        _ if tool.contains(&b'=') => ": to set a variable, write env NAME=VALUE tool",
+        _ if tool.starts_with(b"-") => ": options stand before '--', and the tool after it",
+        _ if Path::new(OsStr::from_bytes(tool)).exists() => {
+            ": it is here, but in no directory of PATH; write ./ before it"
+        }
+        _ => ": it is in no directory of PATH",
     }
-    if tool.iter().any(|byte| byte.is_ascii_whitespace() || b"|;&<>".contains(byte)) {
-        return Some(": tool and arguments are words of their own; for a shell, write sh -c '...'");
-    }
-    if tool.contains(&b'=') {
-        return Some(": to set a variable, write env NAME=VALUE tool");
-    }
-    BUILT_IN.contains(&tool).then_some(": it is a command of the shell; write sh -c '...'")
+}
+
+fn is_of_shell(byte: &u8) -> bool {
+    byte.is_ascii_whitespace() || b"|;&<>".contains(byte)
 }
 
 /// Whether signals are the broker's to judge.

@@ -15,6 +15,7 @@ fn told(sandbox: &Sandbox, outcome: &Outcome, (status, kind): (i32, &str), words
 const POLICY: (i32, &str) = (125, "Internal");
 const USAGE: (i32, &str) = (2, "Usage");
 const LAUNCH: (i32, &str) = (127, "Launch");
+const CANNOT: (i32, &str) = (126, "Launch");
 
 #[test]
 fn mistakes_in_a_policy() {
@@ -28,6 +29,11 @@ fn mistakes_in_a_policy() {
         ("a.json", "{\"filesystem\":{\"allowWrite\":[.]}}", &["write texts in double quotes"]),
         ("a.json", "{\"filesystem\":{\"allowWrite\":[\".\"]}", &["a '}' is missing"]),
         ("a.json", "{\"filesystem\":{\"denyRead\":[\"a\\q\"]}}", &["write a backslash"]),
+        ("a.json", "{\"filesystem\" {}}", &["write ':' between a key and its value"]),
+        ("a.json", "{\"filesystem\":{\"allowWrite\":[\".\" \"x\"]}}", &["write ',' between items"]),
+        ("a.json", "{\"filesystem\":{} \"network\":{}}", &["write ',' between keys"]),
+        ("a.json", "{} {}", &["a policy is one object"]),
+        ("a.toml", "[filesystem]\nallowWrite = [\".\"]\n", &["neither JSON nor YAML"]),
         ("a.conf", "filesystem:\n  allowWrite: [.]\n", &["call it .yaml or use --format yaml"]),
         ("a.json", "", &["the policy is empty"]),
         ("a.json", "[\".\"]", &["expected an object, found an array"]),
@@ -45,6 +51,9 @@ fn mistakes_in_a_policy() {
         // Keys.
         ("a.yaml", "filesytem: {}\n", &["the nearest known key is 'filesystem'"]),
         ("a.yaml", "filesystem:\n  denywrites: []\n", &["the nearest known key is 'denyWrite'"]),
+        ("a.json", "{\"permissions\":{}}", &["known here are filesystem, network"]),
+        ("a.json", "{\"filesystem\":{\"exec\":[]}}", &["known here are allowWrite, denyWrite"]),
+        ("a.json", "{\"filesystem\":{\"allow_write\":[]}}", &["nearest known key is 'allowWrite'"]),
         ("a.yaml", "filesystem.denyRead: [x]\n", &["write 'denyRead' inside the object 'filesys"]),
         ("a.yaml", "allowedDomains: [a.org]\n", &["it belongs in network"]),
         ("a.yaml", "credentials: {a: b}\n", &["deny the files with filesystem.denyRead"]),
@@ -70,6 +79,11 @@ fn mistakes_in_a_policy() {
         ("a.yaml", "filesystem:\n  allowWrite: ['file:///tmp']\n", &["is a URL; write a path"]),
         ("a.yaml", "network:\n  allowedDomains: ['https://a.org']\n", &["write the host"]),
         ("a.yaml", "network:\n  allowedDomains: ['*']\n", &["network.allowNetwork lifts"]),
+        ("a.yaml", "filesystem:\n  denyRead: ['!.env']\n", &["nothing negates"]),
+        ("a.yaml", "filesystem:\n  denyRead: ['%HOME%/x']\n", &["write the path itself, '~'"]),
+        ("a.yaml", "network:\n  allowUnixSockets: ['@bus']\n", &["network.allowAllUnixSockets"]),
+        ("a.yaml", "network:\n  allowedDomains: [10.0.0.0/8]\n", &["write each address"]),
+        ("a.yaml", "network:\n  allowedDomains: [.a.org]\n", &["write '*.a.org'"]),
         ("a.yaml", "network:\n  allowedDomains: ['::1']\n", &["in brackets: '[::1]'"]),
         ("a.yaml", "environment:\n  deny: [$TOKEN]\n", &["without '$': 'TOKEN'"]),
         ("a.yaml", "environment:\n  deny: [A_TOKEN=]\n", &["'A_TOKEN' alone is the name"]),
@@ -90,9 +104,21 @@ fn mistakes_on_the_command_line() {
     let sandbox = Sandbox::new();
     sandbox.file("work/policy", "{}");
     sandbox.dir("work/directory.d");
+    sandbox.file("work/tool", "touch made");
+    sandbox.file("work/lost", "#!/nonexistent/shell\n");
+    sandbox.sh_outside("chmod +x lost").succeeds();
     for (words, error, expected) in [
         (&["-policy", "./policy", "touch", "made"][..], USAGE, "did you mean '--policy'?"),
         (&["-check"], USAGE, "did you mean '--check'?"),
+        (&["--config", "./policy", "touch", "made"], USAGE, "did you mean '--policy'?"),
+        (&["-c", "touch made"], USAGE, "did you mean '--policy'?"),
+        (&["-v"], USAGE, "did you mean '--version'?"),
+        (
+            &["--allow-write", ".", "touch", "made"],
+            USAGE,
+            "filesystem.allowWrite is a key of policies",
+        ),
+        (&["--jobs=4", "touch", "made"], USAGE, "told by '--help'"),
         (&["--polcy", "./policy", "touch", "made"], USAGE, "did you mean '--policy'?"),
         (&["--policy"], USAGE, "needs a value"),
         (&["--policy=", "touch", "made"], USAGE, "needs a file"),
@@ -109,8 +135,16 @@ fn mistakes_on_the_command_line() {
         (&["touch made; true"], LAUNCH, "sh -c"),
         (&["A=b", "touch", "made"], LAUNCH, "write env NAME=VALUE tool"),
         (&["cd", "/"], LAUNCH, "a command of the shell"),
-        (&["no-such-tool"], LAUNCH, "No such file or directory"),
-        (&["/etc/passwd"], (126, "Launch"), "Permission denied"),
+        (&["-p", "~/policy.json", "touch", "made"], POLICY, "a shell expands '~'"),
+        (&["no-such-tool"], LAUNCH, "No such file or directory: it is in no directory of PATH"),
+        (&["tool"], LAUNCH, "write ./ before it"),
+        (&["./lost"], LAUNCH, "its first line ('#!') or its loader names is not"),
+        (&["~/tool"], LAUNCH, "a shell expands '~'"),
+        (&[""], LAUNCH, "an empty word"),
+        (&["--", "-p", "./policy", "touch", "made"], LAUNCH, "options stand before '--'"),
+        (&["./directory.d"], CANNOT, "it is a directory"),
+        (&["./tool"], CANNOT, "nobody may execute it; chmod +x"),
+        (&["/etc/passwd"], CANNOT, "Permission denied"),
     ] {
         let outcome = sandbox.landstrip(words.iter().copied());
         told(&sandbox, &outcome, error, &[expected]);
