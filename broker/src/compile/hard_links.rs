@@ -31,7 +31,7 @@ pub(crate) fn other_names(files: &[PathBuf], trees: &[PathBuf], mounts: &[Mount]
     let mut search = Search::of(files, |_, _| true, ENTRIES_MAX);
     let roots = roots(trees, mounts);
     let may_be_more = search.missing > 0 && search.look_through(&roots).is_none();
-    Names { found: search.found, may_be_more }
+    Names { found: search.found_beside(files), may_be_more }
 }
 
 /// Finds the names that `files` have where build tools and installers make them: in the same directory, or
@@ -47,7 +47,7 @@ pub(crate) fn names_nearby(files: &[PathBuf], trees: &[PathBuf], mounts: &[Mount
     }
     let is_shared = |root: &PathBuf| stat(root).is_some_and(|s| search.devices.contains(&s.st_dev));
     let may_be_more = search.missing > 0 && roots(trees, mounts).iter().any(is_shared);
-    Names { found: search.found, may_be_more }
+    Names { found: search.found_beside(files), may_be_more }
 }
 
 /// The trees with what is mounted in them: the files' device may be mounted below another one.
@@ -117,6 +117,11 @@ impl Search {
         if self.known.insert((identity(directory), name.to_owned())) {
             self.missing = self.missing.saturating_sub(1);
         }
+    }
+
+    /// What was found but these, which have been named already.
+    fn found_beside(self, named: &[PathBuf]) -> Vec<PathBuf> {
+        self.found.into_iter().filter(|path| !named.contains(path)).collect()
     }
 
     /// Looks through trees until all names are known; none if something could not be looked at.
@@ -259,7 +264,7 @@ mod tests {
         }
         let Names { mut found, may_be_more } = names();
         found.sort();
-        assert_eq!(found, ["own/deps/two", "own/one", "own/program"].map(|name| dir.path(name)));
+        assert_eq!(found, ["own/deps/two", "own/one"].map(|name| dir.path(name)));
         assert!(!may_be_more);
         std::fs::hard_link(&file, dir.path("own/deps/deeper/three")).unwrap();
         assert!(names().may_be_more);

@@ -28,6 +28,10 @@ pub(crate) fn about(in_force: &InForce<'_>, word: &Path) -> Result<(PathBuf, Vec
     };
     let cannot = |why: String| format!("{}: {why}", word.display());
     let located = locate(&absolute).map_err(|error| cannot(error.to_string()))?;
+    if located.of_process && absolute.symlink_metadata().is_err() {
+        let why = "there is nothing of that name, and only the kernel makes any in proc(5)";
+        return Ok((absolute, vec![Answer::no("create", Layer::FileSystem, why)]));
+    }
     if located.of_process {
         let why = "it means another thing to each process; what a command holds it can open again";
         return Ok((absolute, vec![Answer::yes("read", Layer::Landlock, why)]));
@@ -39,6 +43,10 @@ pub(crate) fn about(in_force: &InForce<'_>, word: &Path) -> Result<(PathBuf, Vec
     let answers = match hold(&path).and_then(|(object, _)| Object::of(object)) {
         Ok(object) => Subject { place, object }.answers(),
         Err(Errno::NOENT | Errno::NOTDIR) => place.answers(),
+        Err(Errno::ACCESS) => {
+            let why = "a directory on the way to it may not be searched";
+            ["read", "write"].map(|action| Answer::no(action, Layer::FileSystem, why)).into()
+        }
         Err(errno) => return Err(cannot(std::io::Error::from(errno).to_string())),
     };
     Ok((path, answers))
