@@ -317,17 +317,14 @@ fn a_sandbox_inside_a_sandbox_is_enforced_or_refused_never_weaker() {
     assert!(!outer.path("outside/made").exists());
 }
 
-/// Runs landstrip where one system call fails with `errno`, as on a kernel that lacks it.
-fn landstrip_without(number: u32, errno: i32) -> (Sandbox, tests::Outcome) {
+/// Runs landstrip with `options` where a system call fails with `errno`, as on a kernel that lacks it; `call` is
+/// its number, or `NUMBER:INDEX:BITS` where that argument must have such a bit.
+fn landstrip_without(call: &str, errno: i32, options: &[&str]) -> (Sandbox, tests::Outcome) {
     let sandbox = Sandbox::new().allow_write(".");
-    let mut words = vec![
-        programs().probe().into_os_string(),
-        "without".into(),
-        number.to_string().into(),
-        errno.to_string().into(),
-    ];
+    let mut words = vec![programs().probe().into_os_string()];
+    words.extend(["without".into(), call.into(), errno.to_string().into()]);
     words.extend(sandbox.command_line());
-    words.extend(["touch".into(), "made".into()]);
+    words.extend(options.iter().map(Into::into));
     let outcome = sandbox.run_outside(words);
     (sandbox, outcome)
 }
@@ -335,23 +332,36 @@ fn landstrip_without(number: u32, errno: i32) -> (Sandbox, tests::Outcome) {
 #[test]
 fn a_kernel_that_cannot_confine_runs_nothing_and_the_reason_is_said() {
     let [enosys, einval, eopnotsupp, ebusy, eperm] = [38, 22, 95, 16, 1];
-    let [landlock_create, landlock_add, landlock_restrict, seccomp] = [444, 445, 446, 317];
-    for (number, errno, word) in [
-        (landlock_create, enosys, "Landlock"),
-        (landlock_create, eopnotsupp, "Landlock"),
+    let [landlock_create, landlock_add, landlock_restrict] = ["444", "445", "446"];
+    // It tells its version, and takes no attributes.
+    let attributes = "444:0:0xffffffff";
+    let seccomp = &libc::SYS_seccomp.to_string();
+    let wait_killable = &format!("{seccomp}:1:{}", libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV);
+    for (call, errno, words) in [
+        (landlock_create, enosys, "built without Landlock"),
+        (landlock_create, eopnotsupp, "Landlock is not enabled at boot"),
+        (attributes, einval, "its Landlock lacks rules for files (Linux 5.13)"),
         (landlock_add, enosys, "grant"),
         (landlock_restrict, enosys, "Landlock"),
-        (seccomp, einval, "user notification"),
-        (seccomp, enosys, "user notification"),
+        (seccomp, einval, "lacks seccomp user notification"),
+        (seccomp, enosys, "lacks seccomp user notification"),
+        (wait_killable, einval, "lacks seccomp notifications that signals wait for (Linux 5.19)"),
         (seccomp, ebusy, "listener exists"),
         (seccomp, eperm, "listener"),
     ] {
-        let (sandbox, outcome) = landstrip_without(number, errno);
-        outcome.is_error(125, "Internal", word);
+        let (sandbox, outcome) = landstrip_without(call, errno, &["touch", "made"]);
+        outcome.is_error(125, "Internal", words);
         assert!(!sandbox.path("work/made").exists(), "{outcome:#?}");
+        // With no tool that would meet the filter.
+        if call.starts_with(landlock_create) {
+            landstrip_without(call, errno, &["--check"]).1.is_error(125, "Internal", words);
+        }
+        let outcome = landstrip_without(call, errno, &["--doctor"]).1;
+        assert_eq!(outcome.status, Some(125), "{outcome:#?}");
+        assert!(outcome.stderr.contains(words), "{outcome:#?}");
     }
     // The twin: a call that nobody needs.
-    let (sandbox, outcome) = landstrip_without(9999, enosys);
+    let (sandbox, outcome) = landstrip_without("9999", enosys, &["touch", "made"]);
     outcome.succeeds();
     assert!(sandbox.path("work/made").exists());
 }

@@ -2,7 +2,7 @@
 
 use crate::file::open;
 use crate::sys::{self, addr, addr_mut, call, cstr};
-use crate::{number, say, tell};
+use crate::{number, say, tell, usage};
 use std::os::unix::process::CommandExt;
 
 const TIOCSTI: usize = 0x5412;
@@ -49,8 +49,8 @@ pub(crate) fn run(op: &str, args: &[&str]) -> bool {
             let error = std::process::Command::new(program).args(rest).exec();
             tell("exec", &error.to_string());
         }
-        ("without", [number_, errno, program, rest @ ..]) => {
-            say(op, deny(number(number_), number(errno)));
+        ("without", [call, errno, program, rest @ ..]) => {
+            say(op, deny(call, number(errno)));
             // Returns only if it failed.
             let error = std::process::Command::new(program).args(rest).exec();
             tell("exec", &error.to_string());
@@ -154,24 +154,32 @@ fn reap(child: sys::Result) -> sys::Result {
 
 /// Installs an allow-all filter, with a listener if `flags` say so.
 fn seccomp(flags: usize) -> sys::Result {
-    let _ = call(libc::SYS_prctl, &[libc::PR_SET_NO_NEW_PRIVS as usize, 1, 0, 0, 0]);
     // One instruction: BPF_RET | BPF_K, SECCOMP_RET_ALLOW.
-    let program = [0x7fff_0000_0000_0006u64];
-    let header = [1usize, addr(&program)];
+    install(flags, &[0x7fff_0000_0000_0006])
+}
+
+fn install(flags: usize, program: &[u64]) -> sys::Result {
+    let _ = call(libc::SYS_prctl, &[libc::PR_SET_NO_NEW_PRIVS as usize, 1, 0, 0, 0]);
+    let header = [program.len(), program.as_ptr().addr()];
     call(libc::SYS_seccomp, &[1, flags, addr(&header)])
 }
 
-/// Makes the kernel seem to lack system call `number`: it fails with `errno` from now on.
-fn deny(number: usize, errno: usize) -> sys::Result {
-    let _ = call(libc::SYS_prctl, &[libc::PR_SET_NO_NEW_PRIVS as usize, 1, 0, 0, 0]);
-    // Load the number; equal: return the errno; else allow. Each is code, jt, jf, k.
-    let number = number as u64;
-    let program = [
-        0x0020u64,
-        number << 32 | 1 << 24 | 0x0015,
-        (0x0005_0000 | errno as u64) << 32 | 0x0006,
-        0x7fff_0000_0000_0006,
-    ];
-    let header = [4usize, addr(&program)];
-    call(libc::SYS_seccomp, &[1, 0, addr(&header)])
+/// Makes the kernel seem to lack a system call: it fails with `errno` from now on. It is written `NUMBER`, or
+/// `NUMBER:INDEX:BITS` if it only fails where that argument has any of these bits.
+fn deny(which: &str, errno: usize) -> sys::Result {
+    let words: Vec<_> = which.split(':').map(|word| number(word) as u64).collect();
+    let (allow, deny) = (0x7fff_0000_0000_0006, (0x0005_0000 | errno as u64) << 32 | 0x0006);
+    // Each is code, jt, jf, k. Another number, or an argument without such bits, jumps to the end.
+    let load_number = 0x0020;
+    let is_number = |number: u64, otherwise: u64| number << 32 | otherwise << 24 | 0x0015;
+    match words[..] {
+        [number] => install(0, &[load_number, is_number(number, 1), deny, allow]),
+        [number, index, bits] => {
+            let (load_argument, has_bits) =
+                ((16 + 8 * index) << 32 | 0x0020, bits << 32 | 1 << 24 | 0x0045);
+            let program = [load_number, is_number(number, 3), load_argument, has_bits, deny, allow];
+            install(0, &program)
+        }
+        _ => usage(&format!("not a call: {which}")),
+    }
 }
