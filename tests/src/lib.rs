@@ -81,9 +81,17 @@ pub fn is_root_for(what: &str) -> bool {
     is_root
 }
 
+/// How many times slower than others this machine may be, as an emulated one is: what LANDSTRIP_SLOWNESS says.
+pub(crate) fn slowness() -> u32 {
+    match std::env::var("LANDSTRIP_SLOWNESS") {
+        Ok(times) => times.parse().expect("LANDSTRIP_SLOWNESS is a number"),
+        Err(_) => 1,
+    }
+}
+
 /// Waits until `condition` holds; false after ten seconds without.
 pub fn eventually(mut condition: impl FnMut() -> bool) -> bool {
-    let end = Instant::now() + Duration::from_secs(10);
+    let end = Instant::now() + Duration::from_secs(10) * slowness();
     while Instant::now() < end {
         if condition() {
             return true;

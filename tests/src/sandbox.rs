@@ -77,7 +77,7 @@ impl Sandbox {
             env: Vec::new(),
             input: Vec::new(),
             trap: false,
-            timeout: TIMEOUT,
+            timeout: TIMEOUT * crate::slowness(),
         }
     }
 
@@ -194,7 +194,7 @@ impl Sandbox {
 
     /// Another time limit than 30 seconds.
     pub fn timeout(mut self, limit: Duration) -> Self {
-        self.timeout = limit;
+        self.timeout = limit * crate::slowness();
         self
     }
 
