@@ -81,7 +81,8 @@
 //! | `OutOfSight` | the broker cannot look as the target would; Landlock grants what it was told at launch |
 //!
 //! Wherever something is decided, Landlock decides, and it was told nothing that the rules do not allow, but for
-//! the directories of the reserve that still wait: closed to all but root, and empty when they get their place.
+//! the directories of the reserve that still wait: closed to all but root, to which the broker refuses what it
+//! finds in time, and empty when they get their place.
 //! Not among them is an error found on the way: what was missing may have been made since, for the broker alone
 //! to change. Then the error is the answer. There is one exception to "no more than the rules": where a path may
 //! not be read inside of what may be written, Landlock has to let the tree be read (`files/opens.rs` says why),

@@ -237,6 +237,10 @@ impl Judge {
         {
             return FileVerdict::Answer(answer);
         }
+        if relied == Relied::DeniedAnyway && looks.iter().any(|look| look.is_reserved(&self.view)) {
+            self.report(&looks);
+            return FileVerdict::Answer(Err(Errno::ACCESS));
+        }
         let Some(exception) = looks.iter().find_map(|look| look.exception(&self.view)) else {
             let wanted = looks.into_iter().filter(|look| look.is_worth_it(&self.traps));
             return FileVerdict::Continue(relied, wanted.collect());

@@ -219,6 +219,14 @@ impl Look {
         }
     }
 
+    /// Whether it changes something where directories of the reserve wait, which Landlock would let root do.
+    pub(super) fn is_reserved(&self, view: &View) -> bool {
+        view.reserve.as_ref().is_some_and(|reserve| {
+            let entry = Entry::resolve_from(self.target, self.base(), &self.path);
+            entry.is_ok_and(|entry| reserve.waits_at(entry.directory()))
+        })
+    }
+
     /// Whether it changes what the rules let be changed, and Landlock does not.
     pub(super) fn is_brokered(&self, view: &View) -> bool {
         let broker = |decider| decider == Some(Decider::Broker);

@@ -13,7 +13,7 @@
 use super::entry::{Entry, has_default_acl};
 use super::view::covers;
 use crate::kernel::identity::{Identity, identity};
-use crate::kernel::object::own_link;
+use crate::kernel::object::{own_link, path_of};
 use crate::kernel::request::Confirmed;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{
@@ -39,8 +39,9 @@ const MODE_MASK: u32 = 0o1777;
 /// The directories of one run.
 #[derive(Debug)]
 pub(crate) struct Reserve {
-    /// Where they wait, held.
+    /// Where they wait, held, and what that is called.
     place: OwnedFd,
+    path: PathBuf,
     user: u32,
     kin: Kin,
     waiting: Mutex<Vec<Waiting>>,
@@ -88,7 +89,8 @@ impl Reserve {
             return Err(Errno::OPNOTSUPP);
         }
         let waiting = Mutex::new(waiting);
-        Ok(Self { place, user, kin, waiting, placed: RwLock::default() })
+        let path = path_of(&place)?;
+        Ok(Self { place, path, user, kin, waiting, placed: RwLock::default() })
     }
 
     /// Has each that waits be granted, before the command starts.
@@ -193,6 +195,12 @@ impl Reserve {
         if let Some(identity) = placed.remove(old) {
             placed.insert(new.to_owned(), identity);
         }
+    }
+
+    /// Whether `path` is where they wait, or lies there: no rule lets that be changed, and Landlock does where
+    /// root gets in.
+    pub(super) fn waits_at(&self, path: &Path) -> bool {
+        path.starts_with(&self.path)
     }
 
     /// Whether `path` is one of those that were put in place, or lies in one. The number of one that was
