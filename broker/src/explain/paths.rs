@@ -259,17 +259,17 @@ impl Subject<'_> {
         }
     }
 
-    /// What can be read can be executed.
+    /// What can be read can be executed; and what the broker alone does not let be read, since nobody asks it.
     fn execute(&self) -> Answer {
         let read = Answer { action: "execute", ..self.read_by_rules() };
-        let answer = match read.is_allowed {
-            true => Answer {
-                by: Layer::Landlock,
-                why: "what may be read may be executed".into(),
-                ..read
-            },
-            false => read,
+        let why = match read.is_allowed {
+            true => "what may be read may be executed",
+            false if self.view().lets_execute(self.place.path) => {
+                "only reading it is refused: Landlock lets all around it be executed"
+            }
+            false => return read,
         };
+        let answer = Answer { is_allowed: true, by: Layer::Landlock, why: why.into(), ..read };
         self.unless_refused_anyway(answer, fs::Access::EXEC_OK)
     }
 

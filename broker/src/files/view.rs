@@ -123,6 +123,11 @@ impl View {
         self.rules.access(path).read && (is_granted() || self.is_writable(path))
     }
 
+    /// Whether Landlock lets what is named `path` be executed, whatever the rules say of reading it.
+    pub(crate) fn lets_execute(&self, path: &Path) -> bool {
+        covers(&self.grants.readable, path)
+    }
+
     /// Whether `path` is shared memory that the policy does not name.
     fn is_memory_of_others(&self, path: &Path) -> bool {
         let is_inside = path.starts_with(memory::PLACE) && path != Path::new(memory::PLACE);

@@ -143,6 +143,30 @@ fn what_is_said_of_paths_is_what_a_command_can_do() {
                 .allow_write("../outside/new"),
         );
         compare(&Sandbox::of(user).without_policy());
+        compare(&Sandbox::of(user).allow_write(".").deny_read("**/*.key"));
+    });
+}
+
+#[test]
+fn what_only_the_broker_refuses_to_read_is_said_to_be_executed() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_write(".").deny_read("tool").deny_read("**/*.key");
+        sandbox.dir("work/dir");
+        for file in ["work/tool", "work/dir/tool.key"] {
+            let path = sandbox.file(file, std::fs::read("/bin/true").unwrap());
+            std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).unwrap();
+        }
+        let alias = "../outside/alias";
+        std::fs::hard_link(sandbox.path("work/tool"), sandbox.path("work").join(alias)).unwrap();
+        let words = ["./tool", "dir/tool.key", alias];
+        let answers = answers(&sandbox, &words);
+        for word in words {
+            let said =
+                |action: &str| answers[&(action.to_owned(), word.to_owned())]["allowed"] == true;
+            assert!(!said("read"), "{word}: {answers:#?}");
+            assert_eq!(said("execute"), sandbox.run([word]).status == Some(0), "{word}");
+            assert_eq!(said("execute"), word != "./tool", "{word}");
+        }
     });
 }
 
