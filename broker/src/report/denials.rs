@@ -25,6 +25,8 @@ const REMEMBERED_MAX: usize = 4096;
 const SETTLE_LIMIT: Duration = Duration::from_secs(1);
 /// How long another call waits for them.
 const PATIENCE: Duration = Duration::from_millis(100);
+/// How long one waits without giving up the processor, and how long it is given up then.
+const PAUSE: Duration = Duration::from_micros(50);
 
 /// A refused operation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -155,14 +157,16 @@ impl Traps {
 
     /// Waits until all calls that were let through have been looked at, before another changes what their
     /// paths led to, or is reported itself. Most often they have been; on a busy machine the thread that looks
-    /// may have lost the processor. One that takes longer, on a file system that hangs, is waited for once.
+    /// may have lost the processor, and gets it by a pause. One that takes longer, on a file system that hangs, is
+    /// waited for once.
     pub(crate) fn catch_up(&self) {
         let start = Instant::now();
         while self.undecided.load(Ordering::Acquire) > self.given_up.load(Ordering::Acquire) {
-            if start.elapsed() > PATIENCE {
-                self.given_up.store(self.undecided.load(Ordering::Acquire), Ordering::Release);
+            match start.elapsed() {
+                waited if waited < PAUSE => std::thread::yield_now(),
+                waited if waited < PATIENCE => std::thread::sleep(PAUSE),
+                _ => self.given_up.store(self.undecided.load(Ordering::Acquire), Ordering::Release),
             }
-            std::thread::yield_now();
         }
     }
 
@@ -170,7 +174,7 @@ impl Traps {
     fn settle(&self) {
         let deadline = Instant::now() + SETTLE_LIMIT;
         while self.undecided.load(Ordering::Acquire) > 0 && Instant::now() < deadline {
-            std::thread::sleep(Duration::from_micros(50));
+            std::thread::sleep(PAUSE);
         }
     }
 
