@@ -20,6 +20,13 @@ use std::path::{Path, PathBuf};
 
 /// Most values that are suggested for one key.
 const VALUES_MAX: usize = 8;
+/// Hosts of which none is asked for alone: an index, and what it leads to.
+const TOGETHER: [[&str; 2]; 3] = [
+    ["index.crates.io", "static.crates.io"],
+    ["pypi.org", "files.pythonhosted.org"],
+    ["proxy.golang.org", "sum.golang.org"],
+];
+
 /// What remedies are found in view of.
 #[derive(Debug)]
 pub(crate) struct Grounds<'a> {
@@ -193,9 +200,15 @@ impl Grounds<'_> {
                 let Ok(target) = std::str::from_utf8(target) else { return };
                 let Some((name, port)) = target.rsplit_once(':') else { return };
                 let port = domain::parse_port(port);
-                match rule_for(&self.network.denied_domains, name, port) {
-                    Some(rule) => add(&mut advice.rules, "network.deniedDomains", quote(rule)),
-                    None => add(&mut advice.allow, "network.allowedDomains", quote(&host(target))),
+                if let Some(rule) = rule_for(&self.network.denied_domains, name, port) {
+                    return add(&mut advice.rules, "network.deniedDomains", quote(rule));
+                }
+                let host = host(target);
+                let group = TOGETHER.iter().find(|group| group.contains(&host.as_str()));
+                let wanted = group.map_or(vec![host.as_str()], |group| group.to_vec());
+                let is_listed = |host| self.network.allowed_domains.iter().any(|rule| rule == host);
+                for host in wanted.into_iter().filter(|host| !is_listed(*host)) {
+                    add(&mut advice.allow, "network.allowedDomains", quote(host));
                 }
             }
         }

@@ -230,6 +230,13 @@ fn who_does_not_ask_the_proxy_is_told_that_only_it_leads_on() {
 }
 
 #[test]
+fn hosts_that_belong_together_are_suggested_together() {
+    let said = said(&[Denial::Domain(b"pypi.org:443".to_vec())]);
+    let expected = r#"network.allowedDomains += ["pypi.org", "files.pythonhosted.org"]"#;
+    assert_eq!(said, format!("to allow this: {expected}"));
+}
+
+#[test]
 fn all_keys_stand_in_one_line_and_many_values_are_counted() {
     let domain = |host: &str| Denial::Domain(host.as_bytes().to_vec());
     let mut denials = vec![domain("registry.npmjs.org:443"), domain("git.example:22")];
