@@ -86,7 +86,7 @@ macro_rules! suites {
 
 suites! {
     files carveouts sockets unix local network
-    processes reports lifetime signals
+    processes reports lifetime signals doctor
 }
 
 #[test]
