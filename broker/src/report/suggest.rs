@@ -152,16 +152,21 @@ fn rule_for<'a>(rules: &'a [String], host: &str, port: Option<u16>) -> Option<&'
     let host = Host::parse(host.trim_matches(['[', ']']).as_bytes(), &mut buffer).ok()?;
     rules.iter().find(|rule| {
         let mut buffer = [0; domain::NAME_MAX];
-        let ports = port.map_or_else(|| usual_ports(rule), |port| vec![port]);
-        domain::Pattern::parse(rule, &mut buffer)
-            .is_ok_and(|rule| ports.iter().any(|port| rule.matches(&host, *port)))
+        let own = || domain::split_port(rule).1.and_then(domain::parse_port);
+        let port = port.or_else(own).unwrap_or(443);
+        domain::Pattern::parse(rule, &mut buffer).is_ok_and(|rule| rule.matches(&host, port))
     })
 }
 
-/// The port that `rule` names, or one that every rule without has.
-fn usual_ports(rule: &str) -> Vec<u16> {
-    let (_, port) = domain::split_port(rule);
-    vec![port.and_then(domain::parse_port).unwrap_or(443)]
+/// Whether who talks to the socket at `path` can have anything done outside: the one of a container engine, or of a
+/// service manager or its bus.
+fn is_of_service(path: &Path) -> bool {
+    const ENGINES: [&str; 5] =
+        ["buildkitd.sock", "containerd.sock", "crio.sock", "docker.sock", "podman.sock"];
+    const MANAGERS: [&str; 3] = ["bus", "private", "system_bus_socket"];
+    let is_one =
+        |names: &[&str]| names.iter().any(|name| path.file_name() == Some(OsStr::new(name)));
+    is_one(&ENGINES) || path.starts_with("/run") && is_one(&MANAGERS)
 }
 
 impl Grounds<'_> {
@@ -243,6 +248,9 @@ impl Grounds<'_> {
             }
             (NetworkOperation::Bind, Some(_), _) => {
                 add(&mut advice.allow, BINDING, "true".to_owned());
+            }
+            (NetworkOperation::Connect, Some(path), _) if is_of_service(path) => {
+                add(&mut advice.too_much, "network.allowUnixSockets", quote(target));
             }
             (NetworkOperation::Connect, Some(path), _) => {
                 if !network.allow_unix_sockets.iter().any(|listed| path.starts_with(listed)) {

@@ -163,7 +163,8 @@ fn what_a_rule_denies_is_told_by_the_rule() {
 fn sockets_have_the_key_that_is_for_them() {
     use NetworkOperation::{Bind, Connect};
     for (operation, target, expected) in [
-        (Connect, "/run/docker.sock", r#"network.allowUnixSockets += ["/run/docker.sock"]"#),
+        (Connect, "/run/app.sock", r#"network.allowUnixSockets += ["/run/app.sock"]"#),
+        (Connect, "/work/private", r#"network.allowUnixSockets += ["/work/private"]"#),
         (Bind, "/work/socket", "network.allowLocalBinding = true"),
         (Bind, "127.0.0.1:8080", "network.allowLocalBinding = true"),
         (Bind, "[::]:0", "network.allowLocalBinding = true"),
@@ -185,6 +186,8 @@ fn sockets_have_the_key_that_is_for_them() {
             "network.allowNetwork = true",
             "inet raw protocol 1",
         ),
+        (network(Connect, "/run/docker.sock"), "network.allowUnixSockets", "/run/docker.sock"),
+        (network(Connect, "/run/user/7/bus"), "network.allowUnixSockets", "/run/user/7/bus"),
         (network(Connect, "@name"), "network.allowAllUnixSockets = true", "@name"),
     ] {
         assert_eq!(
