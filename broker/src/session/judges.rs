@@ -8,6 +8,7 @@ use crate::compile::files;
 use crate::domains::proxy::Proxy;
 use crate::files::reserve::Reserve;
 use crate::files::shared::Shared;
+use crate::kernel::features::Features;
 use crate::policy::resolve::{Network, Policy};
 use crate::report::failure::Failure;
 use crate::rules::address::{AddressRules, UnixRules};
@@ -61,7 +62,7 @@ fn addresses(network: &Network, unix: UnixRules, proxy: Option<&Proxy>) -> Addre
 }
 
 /// What follows from these rules and could surprise.
-pub(super) fn notes(judges: &Judges, reports: Reports) -> Vec<String> {
+pub(super) fn notes(judges: &Judges, reports: Reports, features: Features) -> Vec<String> {
     let mut notes: Vec<String> = sorted(judges.view.grants.unlistable.keys())
         .map(|path| match judges.view.is_writable(path) {
             true => format!(
@@ -85,25 +86,27 @@ pub(super) fn notes(judges: &Judges, reports: Reports) -> Vec<String> {
                     listed in allowUnixSockets";
         notes.push(text.to_owned());
     }
-    notes.extend(unwatched(judges, reports).map(str::to_owned));
+    notes.extend(unwatched(judges, reports, features).map(str::to_owned));
     notes
 }
 
-/// What is not reported, and whether that spares notifications.
-fn unwatched(judges: &Judges, reports: Reports) -> Option<&'static str> {
+/// What is not reported, and whether that spares notifications; nothing does where there is no quieter filter
+/// ([`Filter::quieter`](super::launch::Filter::quieter)).
+fn unwatched(judges: &Judges, reports: Reports, features: Features) -> Option<&'static str> {
     let view = &judges.view;
+    let spares = features.contains(Features::SCOPES);
     Some(match reports {
         Reports::All => return None,
-        Reports::Changes if view.leaves_reads() => {
+        Reports::Changes if spares && view.leaves_reads() => {
             "refused reads are not reported; Landlock alone decides about them, unwatched"
         }
         Reports::Changes => {
             "refused reads are not reported; the broker has to watch them all the same"
         }
-        Reports::Network if view.leaves_changes() => {
+        Reports::Network if spares && view.leaves_changes() => {
             "refusals on files are not reported; Landlock alone decides about them, unwatched"
         }
-        Reports::Network if view.leaves_reads() => {
+        Reports::Network if spares && view.leaves_reads() => {
             "refusals on files are not reported; the broker has to watch changes all the same"
         }
         Reports::Network => {

@@ -208,7 +208,8 @@ fn examine(
     let policy = protect(policy, &surroundings.mounts, &mut remarks, &caller)?;
     let judges = compile(&policy, &surroundings, unix, proxy, None, None)?;
     surroundings.features.substitutes().for_each(|text| remarks.note(text));
-    notes(&judges, invocation.reports).iter().for_each(|text| remarks.note(text));
+    let notes = notes(&judges, invocation.reports, surroundings.features);
+    notes.iter().for_each(|text| remarks.note(text));
     Ok(Examined { policy, judges, remarks, caller, private_temporary })
 }
 

@@ -394,7 +394,7 @@ fn a_broker_that_can_serve_no_more_ends_everything_in_order() {
                   while :; do chmod 600 daemon; sleep 0.02; done";
     let mut running = sandbox.spawn(["sh", "-c", script]);
     running.expect("ready");
-    assert!(is_growing(&sandbox, "daemon") && left_in_tmp(&sandbox).len() == 1);
+    assert!(eventually(|| is_growing(&sandbox, "daemon")) && left_in_tmp(&sandbox).len() == 1);
     // The kernel fails to hand notifications over.
     let words = ["-fqqo", "/dev/null", "-e", "inject=ioctl:error=EFAULT", "-p"];
     let mut strace = std::process::Command::new("strace");
