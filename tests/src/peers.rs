@@ -11,6 +11,8 @@ use std::time::Duration;
 
 /// How long a peer waits before it says that nobody came.
 const QUIET: Duration = Duration::from_millis(50);
+/// How long a peer waits for what a client sends.
+const PATIENCE: Duration = Duration::from_millis(500);
 
 /// What reached a peer.
 #[derive(Debug, Default)]
@@ -48,7 +50,7 @@ impl TcpPeer {
             for stream in listener.incoming() {
                 let Ok(mut stream) = stream else { continue };
                 shared.lock().expect("peer").connections += 1;
-                let _ = stream.set_read_timeout(Some(Duration::from_millis(500)));
+                let _ = stream.set_read_timeout(Some(PATIENCE * crate::slowness()));
                 let mut bytes = Vec::new();
                 let _ = stream.read_to_end(&mut bytes);
                 shared.lock().expect("peer").bytes.extend(bytes);
@@ -198,7 +200,7 @@ impl UnixPeer {
                     shared.lock().expect("peer").connections += 1;
                 } else if let Ok(client) = rustix::net::accept_with(&socket, SocketFlags::CLOEXEC) {
                     shared.lock().expect("peer").connections += 1;
-                    let limit = Some(Duration::from_millis(500));
+                    let limit = Some(PATIENCE * crate::slowness());
                     let _ = sockopt::set_socket_timeout(&client, sockopt::Timeout::Recv, limit);
                     receive(&client, &shared);
                 }
