@@ -2,10 +2,40 @@
 # The programs: what each is tried with. Sourced by `run`; what they write is compared.
 
 row git rust git <<'S'
-export GIT_{AUTHOR,COMMITTER}_{NAME,EMAIL}=n@example.org
+export GIT_{AUTHOR,COMMITTER}_{NAME,EMAIL}=n@example.org GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=protocol.file.allow GIT_CONFIG_VALUE_0=always
 for i in 1 2 3; do echo $i >f$i; git add .; git commit -qm $i; done
 git checkout -qb b HEAD~1; echo b >b; git add .; git commit -qm b; git rebase -q main
-git worktree add -q tree; git -C tree log --oneline | wc -l; git worktree remove tree; git gc -q; git stash list; git status --short
+git init -qb main other; (cd other && echo o >o && git add . && git commit -qm o); git submodule --quiet add ./other sub 2>/dev/null || git submodule --quiet add "$PWD/other" sub
+git commit -qam sub; git submodule --quiet update --init; cat sub/o
+git worktree add -q tree; git -C tree log --oneline | wc -l; git worktree remove --force tree; git gc -q; git stash list; git fsck 2>/dev/null; git status --short
+S
+
+row git-signing rust "git gpg ssh-agent ssh-add ssh-keygen" <<'S'
+export GIT_{AUTHOR,COMMITTER}_{NAME,EMAIL}=n@example.org GNUPGHOME=$PWD/g; mkdir -m 700 g; echo g >.gitignore
+gpg -q --batch --passphrase '' --quick-gen-key n@example.org default default never 2>/dev/null
+git -c user.signingkey=n@example.org commit -q --allow-empty -S -m gpg 2>&1; git verify-commit HEAD 2>&1 | grep -c 'Good signature'; gpgconf --kill all
+ssh-keygen -qt ed25519 -N '' -C c -f k; eval "$(ssh-agent -a "$PWD/agent")" >/dev/null; ssh-add -q k 2>/dev/null; rm k
+git -c gpg.format=ssh -c user.signingkey="$PWD/k.pub" commit -q --allow-empty -S -m ssh; git cat-file commit HEAD | grep -c 'BEGIN SSH SIGNATURE'; kill $SSH_AGENT_PID
+S
+
+row cargo rust cargo <<'S'
+cargo -q init --name made . 2>/dev/null; cat >src/main.rs <<'R'
+fn main() { println!("ran"); }
+#[test] fn tcp() { let l = std::net::TcpListener::bind("127.0.0.1:0").unwrap(); std::net::TcpStream::connect(l.local_addr().unwrap()).unwrap(); }
+#[test] fn udp() { let (a, b) = (std::net::UdpSocket::bind("127.0.0.1:0").unwrap(), std::net::UdpSocket::bind("0.0.0.0:0").unwrap());
+    b.send_to(b"x", a.local_addr().unwrap()).unwrap(); let from = a.recv_from(&mut [0; 9]).unwrap().1; a.send_to(b"y", from).unwrap(); b.recv(&mut [0; 9]).unwrap(); }
+R
+cargo run -q; cargo test -q 2>/dev/null | grep -o '[0-9]* passed'
+S
+
+row cmake-ninja-ccache rust "cmake ninja ccache cc" <<'S'
+printf 'int main(void) { return 0; }\n' >m.c; printf 'cmake_minimum_required(VERSION 3.10)\nproject(p C)\nadd_executable(m m.c)\nenable_testing()\nadd_test(t m)\n' >CMakeLists.txt
+export CCACHE_DIR=$PWD/cc; for b in one two; do cmake -G Ninja -B $b -DCMAKE_C_COMPILER_LAUNCHER=ccache . >/dev/null; cmake --build $b >/dev/null; (cd $b && ctest -Q && echo tested); done; ls cc | wc -l
+S
+
+row sccache rust "sccache cc" <<'S'
+printf 'int main(void) { return 0; }\n' >m.c; export SCCACHE_DIR=$PWD/sc SCCACHE_SERVER_PORT=$((20000 + RANDOM % 10000))
+sccache cc -c m.c -o m.o && rm m.o && sccache cc -c m.c -o m.o && ls m.o; sccache --stop-server 2>/dev/null | grep -c 'Cache hits' | head -n 1
 S
 
 row make rust "make cc" <<'S'
@@ -36,6 +66,59 @@ S
 row npm node npm <<'S'
 mkdir dep; echo '{"name":"dep","version":"1.0.0"}' >dep/package.json; (cd dep && npm pack --silent)
 echo '{"name":"app","version":"1.0.0"}' >package.json; npm install --silent --no-audit --no-fund ./dep/dep-1.0.0.tgz; npm ci --silent --no-audit --no-fund; npm ls --silent | grep -o dep@1.0.0
+S
+
+row jest node jest <<'S'
+echo '{}' >package.json; echo 'test("serves", done => { const s = require("http").createServer((q, r) => r.end("x")).listen(0, () => require("http").get({ port: s.address().port }, r => { r.resume(); s.close(done) })) })' >a.test.js
+cp a.test.js b.test.js; jest --ci 2>&1 | grep -o 'Tests: *2 passed'
+S
+
+row vitest node vitest <<'S'
+echo '{"type":"module"}' >package.json; ln -s "$NODE_PATH" node_modules; echo 'import { test, expect } from "vitest"; test("adds", () => { expect(1 + 1).toBe(2) })' >a.test.js
+CI=1 vitest run --reporter=json 2>/dev/null | grep -o '"numPassedTests":1'
+S
+
+row tsc-watch node tsc <<'S'
+echo 'export const a: number = 1;' >a.ts; tsc --watch --preserveWatchOutput --outDir out a.ts >log & for i in $(seq 300); do [ -s out/a.js ] && break; sleep 0.1; done
+echo 'export const a: number = 2;' >a.ts; for i in $(seq 300); do grep -q 2 out/a.js && break; sleep 0.1; done; grep -o 'a = [0-9]*;' out/a.js | tail -n 1; kill %1
+S
+
+row vite node vite <<'S'
+echo '{"type":"module"}' >package.json; ln -s "$NODE_PATH" node_modules; echo '<script type="module" src="/m.js"></script>' >index.html; echo 'console.log("one")' >m.js
+port=$((20000 + RANDOM % 10000)); vite --port $port --strictPort --host 127.0.0.1 >log 2>&1 & vite=$!
+node -e 'const get = (p, f) => require("http").get("http://127.0.0.1:'$port'" + p, r => { let t = ""; r.on("data", d => t += d).on("end", () => f(t)) }).on("error", () => setTimeout(get, 100, p, f));
+get("/m.js", t => { console.log(/one|two/.exec(t)[0]); const token = null; require("fs").writeFileSync("m.js", "console.log(\"two\")");
+  const again = () => get("/m.js", t => t.includes("two") ? (console.log("reloaded"), process.exit()) : setTimeout(again, 100)); again() })'
+kill $vite
+S
+
+row webpack node webpack <<'S'
+mkdir src; echo 'export default 7' >src/a.js; echo 'import a from "./a.js"; console.log(a)' >src/index.js; webpack --mode production --no-stats >/dev/null && node dist/main.js
+S
+
+row tsx node tsx <<'S'
+echo 'const n: number = 7; console.log(n)' >a.ts; tsx a.ts
+S
+
+row pm2 node pm2 <<'S'
+export PM2_HOME=$PWD/p; echo 'require("http").createServer((q, r) => r.end("served\n")).listen(process.env.PORT)' >s.js; export PORT=$((20000 + RANDOM % 10000))
+pm2 start s.js -s >/dev/null 2>&1; for i in $(seq 100); do node -e 'require("http").get({ port: process.env.PORT }, r => r.pipe(process.stdout)).on("error", () => process.exit(1))' && break; sleep 0.1; done
+pm2 kill -s >/dev/null 2>&1; echo killed
+S
+
+row pnpm node pnpm <<'S'
+mkdir dep; echo '{"name":"dep","version":"1.0.0"}' >dep/package.json; echo '{"name":"app","version":"1.0.0","dependencies":{"dep":"file:./dep"}}' >package.json
+pnpm install --offline --silent --store-dir "$PWD/store" >/dev/null && ls node_modules
+S
+
+row yarn node yarn <<'S'
+mkdir dep; echo '{"name":"dep","version":"1.0.0"}' >dep/package.json; echo '{"name":"app","version":"1.0.0","license":"MIT","dependencies":{"dep":"file:./dep"},"scripts":{"t":"echo ran"}}' >package.json
+yarn install --offline --silent --cache-folder "$PWD/c" && ls node_modules && yarn -s t
+S
+
+row turbo node turbo <<'S'
+export TURBO_TELEMETRY_DISABLED=1 DO_NOT_TRACK=1; echo '{"name":"app","packageManager":"npm@10.0.0","workspaces":["a"]}' >package.json; mkdir a; echo '{"name":"a","version":"1.0.0","scripts":{"build":"echo built"}}' >a/package.json
+echo '{"name":"app","lockfileVersion":3,"packages":{}}' >package-lock.json; echo '{"tasks":{"build":{}}}' >turbo.json; turbo run build --no-daemon 2>/dev/null | grep -o 'built$'
 S
 
 row python-multiprocessing python /usr/bin/python3 <<'S'
@@ -79,8 +162,94 @@ async def main():
 asyncio.run(main())"
 S
 
+row udp-dns python "dnsmasq /usr/bin/python3" <<'S'
+port=$((20000 + RANDOM % 10000)); dnsmasq -k -p $port -a 127.0.0.1 -i lo --bind-interfaces -R -h -C /dev/null -u "$(id -un)" -g "$(id -gn)" -x '' --address=/made.test/192.0.2.7 2>log & sleep 0.2
+cat >q.py <<'P'
+import socket, struct, sys
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(0.5)
+query = struct.pack('>6H', 7, 256, 1, 0, 0, 0) + b'\4made\4test\0' + struct.pack('>2H', 1, 1)
+for _ in range(40):
+    try: s.sendto(query, ('127.0.0.1', int(sys.argv[1]))); print(socket.inet_ntoa(s.recv(512)[-4:])); break
+    except OSError: import time; time.sleep(0.1)
+P
+/usr/bin/python3 q.py $port; kill %1
+S
+
+row asyncio-datagrams python /usr/bin/python3 <<'S'
+/usr/bin/python3 -c "
+import asyncio, socket
+class Echo(asyncio.DatagramProtocol):
+    def connection_made(self, t): self.t = t
+    def datagram_received(self, data, there): self.t.sendto(data.upper(), there)
+class Client(asyncio.DatagramProtocol):
+    def datagram_received(self, data, there): print(data); done.set_result(0)
+async def main():
+    global done; loop = asyncio.get_running_loop()
+    for at in ('127.0.0.1', 0), ('0.0.0.0', 0), ('::1', 0):
+        t, _ = await loop.create_datagram_endpoint(Echo, local_addr=at); there = t.get_extra_info('sockname')[:2]; there = (there[0].replace('0.0.0.0', '127.0.0.1'), there[1])
+        for how in dict(remote_addr=there), dict(family=socket.AF_INET6 if ':' in at[0] else socket.AF_INET):
+            done = loop.create_future(); c, _ = await loop.create_datagram_endpoint(Client, **how); c.sendto(b'x', *([] if 'remote_addr' in how else [there])); await done; c.close()
+        t.close()
+    s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM); s.bind('s'); c = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM); c.bind('c'); c.sendto(b'unix', 's'); d, a = s.recvfrom(9); s.sendto(d, a); print(c.recv(9))
+asyncio.run(main())"
+S
+
+row statsd python /usr/bin/python3 <<'S'
+cat >d.py <<'P'
+import socket, threading
+server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1); server.bind(('127.0.0.1', 0))
+got = []; thread = threading.Thread(target=lambda: [got.append(server.recv(99)) for _ in range(1000)]); thread.start()
+client = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); client.connect(server.getsockname())
+for i in range(1000): client.send(b'metric:%d|c' % i); (i % 50) or __import__('time').sleep(0.01)
+thread.join(20); print(len(got))
+P
+/usr/bin/python3 d.py
+S
+
+row pytest-xdist python pytest <<'S'
+printf 'import pytest\n@pytest.mark.parametrize("i", range(8))\ndef test(i, tmp_path): (tmp_path / "f").write_text("x")\n' >test_it.py; pytest -q -n 2 -p no:cacheprovider test_it.py 2>/dev/null | grep -o '8 passed'
+S
+
+row uv python uv <<'S'
+uv venv -q --offline --python /usr/bin/python3 --cache-dir "$PWD/c" env && env/bin/python -c 'print("made")'; uv pip list -q --offline --cache-dir "$PWD/c" --python env/bin/python
+S
+
+row nbconvert python jupyter-nbconvert <<'S'
+export JUPYTER_CONFIG_DIR=$PWD/j JUPYTER_RUNTIME_DIR=$PWD/r JUPYTER_DATA_DIR=$PWD/d IPYTHONDIR=$PWD/i JUPYTER_PLATFORM_DIRS=1
+echo '{"cells":[{"cell_type":"code","id":"a","execution_count":null,"metadata":{},"outputs":[],"source":"print(6 * 7)"}],"metadata":{"kernelspec":{"name":"python3","display_name":"p","language":"python"}},"nbformat":4,"nbformat_minor":5}' >n.ipynb
+jupyter-nbconvert --to markdown --execute --stdout n.ipynb 2>/dev/null | grep -o 42 | head -n 1
+S
+
 row python-venv python /usr/bin/python3 <<'S'
 /usr/bin/python3 -m venv env; env/bin/python -c 'import sys; print(sys.prefix != sys.base_prefix)'
+S
+
+row pip python "/usr/bin/python3" <<'S'
+mkdir -p src/made; printf 'def seven(): return 7\n' >src/made/__init__.py; /usr/bin/python3 -m venv env
+/usr/bin/python3 - <<'P'
+import zipfile; z = zipfile.ZipFile('made-1.0-py3-none-any.whl', 'w'); z.write('src/made/__init__.py', 'made/__init__.py')
+z.writestr('made-1.0.dist-info/METADATA', 'Metadata-Version: 2.1\nName: made\nVersion: 1.0\n'); z.writestr('made-1.0.dist-info/WHEEL', 'Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n'); z.writestr('made-1.0.dist-info/RECORD', '')
+P
+env/bin/pip install -q --disable-pip-version-check --no-index ./made-1.0-py3-none-any.whl && env/bin/python -c 'import made; print(made.seven())'
+S
+
+row go go go <<'S'
+export GOTOOLCHAIN=local GOFLAGS=-mod=mod; go mod init example.org/made 2>/dev/null
+printf 'package made\nimport ("net"; "net/http"; "net/http/httptest"; "testing")\nfunc TestF(t *testing.T) { s := httptest.NewServer(http.NotFoundHandler()); defer s.Close(); if r, err := http.Get(s.URL); err != nil || r.StatusCode != 404 { t.Fatal(err) } }
+func TestUDP(t *testing.T) { s, err := net.ListenPacket("udp", "127.0.0.1:0"); if err != nil { t.Fatal(err) }; c, err := net.Dial("udp", s.LocalAddr().String()); if err != nil { t.Fatal(err) }; c.Write([]byte("x")); b := make([]byte, 9)
+  _, from, err := s.ReadFrom(b); if err != nil { t.Fatal(err) }; s.WriteTo(b, from); if _, err := c.Read(b); err != nil { t.Fatal(err) } }\n' >f_test.go
+go vet; go test -v 2>&1 | grep -c -- '--- PASS'
+S
+
+row maven jvm "mvn java" <<'S'
+mkdir -p src/main/java; echo 'public class M { public static void main(String[] a) { System.out.println("ran"); } }' >src/main/java/M.java
+echo '<project><modelVersion>4.0.0</modelVersion><groupId>g</groupId><artifactId>a</artifactId><version>1</version><properties><maven.compiler.source>17</maven.compiler.source><maven.compiler.target>17</maven.compiler.target></properties></project>' >pom.xml
+mvn -q -o -s /etc/maven/settings-debian.xml -Dmaven.repo.local=/usr/share/maven-repo validate 2>/dev/null && echo validated
+S
+
+row gradle jvm "gradle java" <<'S'
+export GRADLE_USER_HOME=$PWD/gh; mkdir -p src/main/java; echo 'public class M { public static void main(String[] a) { System.out.println("ran"); } }' >src/main/java/M.java
+echo "apply plugin: 'java'" >build.gradle; echo >settings.gradle; gradle --offline -q build >log 2>&1 && java -cp build/classes/java/main M; gradle --stop >/dev/null 2>&1
 S
 
 row java jvm "java javac" <<'S'
@@ -114,7 +283,18 @@ row sqlite-wal database sqlite3 <<'S'
 sqlite3 d.db 'pragma journal_mode=wal; create table t(i); insert into t values (1), (2)'; sqlite3 d.db 'select sum(i) from t; pragma wal_checkpoint'
 S
 
-row chromium database chromium-headless-shell <<'S'
+row chromium browser chromium <<'S'
+chromium --headless --no-sandbox --disable-gpu --user-data-dir="$PWD/profile" --screenshot="$PWD/shot.png" 'data:text/html,<h1>shown</h1>' >/dev/null 2>&1; head -c 4 shot.png | tail -c 3
+S
+
+row playwright browser "chromium playwright-core" <<'S'
+echo 'const { chromium } = require("playwright-core"); const http = require("http");
+(async () => { const s = http.createServer((q, r) => r.end("<title>made</title>")).listen(0, "127.0.0.1"); await new Promise(f => s.on("listening", f));
+  const b = await chromium.launch({ executablePath: "/usr/bin/chromium", args: ["--no-sandbox"], chromiumSandbox: false }); const p = await b.newPage(); await p.goto("http://127.0.0.1:" + s.address().port);
+  console.log(await p.title()); console.log((await p.screenshot()).subarray(1, 4).toString()); await b.close(); s.close(); })()' >t.js; node t.js
+S
+
+row chromium-shell browser chromium-headless-shell <<'S'
 chromium-headless-shell --no-sandbox --disable-gpu --screenshot="$PWD/shot.png" 'data:text/html,<h1>shown</h1>' >/dev/null 2>&1; head -c 4 shot.png | tail -c 3
 S
 
@@ -124,6 +304,18 @@ S
 
 row script rust script <<'S'
 script -qec 'echo in a terminal; tty | sed s/[0-9]*$//' typescript | tr -d '\r'
+S
+
+row screen rust screen <<'S'
+export SCREENDIR=$PWD/s; mkdir -m 700 s; screen -dmS x sh -c 'echo in screen >made; sleep 5'; for i in $(seq 50); do [ -s made ] && break; sleep 0.1; done; cat made; screen -S x -X quit >/dev/null; echo quit
+S
+
+row less rust "less script" <<'S'
+seq 100 >f; export LESSHISTFILE=-; printf 'G\nq' | script -qec 'less f' /dev/null | grep -ao 100 | head -n 1
+S
+
+row inotify rust inotifywait <<'S'
+(sleep 0.5; echo x >made) & inotifywait -q -t 20 -e create --format %f .; wait
 S
 
 row vim rust vim.basic <<'S'

@@ -12,8 +12,8 @@ bitflags::bitflags! {
         const LOCAL_BINDING = 1 << 2;
         /// Unix sockets are not judged by path.
         const ALL_UNIX_SOCKETS = 1 << 3;
-        /// A Unix datagram socket is listed: sending to an address is notified.
-        const UNIX_DATAGRAMS = 1 << 4;
+        /// There can be sockets that send to an address, for the broker to judge: each message is notified.
+        const DATAGRAMS = 1 << 4;
         /// There is no listener: nothing is notified.
         const ALONE = 1 << 5;
         /// The broker makes the command's sockets.

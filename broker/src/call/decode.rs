@@ -89,6 +89,8 @@ pub(crate) enum SocketCall {
     Listen(TargetFd, i32),
     /// shutdown of a descriptor: how.
     Shutdown(TargetFd, i32),
+    /// setsockopt of SO_REUSEADDR: descriptor, value, length.
+    ShareAddress(TargetFd, TargetAddress, u32),
     /// socketpair of Unix datagram sockets: type with its flags, where the two numbers go.
     DatagramPair(i32, TargetAddress),
 }
@@ -244,6 +246,9 @@ impl Call {
                 socket(SocketCall::Send(n.descriptor(0), n.unsigned(3), several))
             }
             Syscall::listen => socket(SocketCall::Listen(n.descriptor(0), n.int(1))),
+            Syscall::setsockopt => {
+                socket(SocketCall::ShareAddress(n.descriptor(0), address(3), n.unsigned(4)))
+            }
             Syscall::shutdown => socket(SocketCall::Shutdown(n.descriptor(0), n.int(1))),
             Syscall::socketpair
                 if n.int(0) == libc::AF_UNIX
@@ -469,7 +474,8 @@ mod tests {
             Variant::CHANGES_LEFT,
             Variant::LOCAL_BINDING,
             Variant::ALL_UNIX_SOCKETS,
-            Variant::UNIX_DATAGRAMS,
+            Variant::DATAGRAMS,
+            Variant::DATAGRAMS | Variant::LOCAL_BINDING,
         ] {
             let entries = landstrip_filter::describe(variant);
             let notified = entries.filter(|entry| entry.what.contains("the broker"));

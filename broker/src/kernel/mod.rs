@@ -12,6 +12,7 @@ pub(crate) mod deep;
 mod errno;
 pub(crate) mod features;
 pub(crate) mod forbidden;
+pub(crate) mod hearing;
 pub(crate) mod holders;
 pub(crate) mod identity;
 pub(crate) mod inherited;

@@ -117,9 +117,11 @@ pub(crate) struct UnixRules {
     /// Those of `paths` that were there at launch, by device and inode number, and held: what else has
     /// their names later may have been put there.
     pub(crate) known: Arc<HashMap<(u64, u64), OwnedFd>>,
-    /// A datagram socket is among them, or a standard stream: the command may make such sockets, and
-    /// the broker sends.
+    /// A datagram socket is among them, or a standard stream, or the command may have servers of its own: it
+    /// may make such sockets, and the broker sends.
     pub(crate) datagrams: bool,
+    /// A standard stream sends to whom a message names.
+    pub(crate) streams_send: bool,
     /// Landlock does not keep sockets from abstract names outside: none sends by itself to a name.
     pub(crate) reach_abstract: bool,
 }
@@ -144,6 +146,11 @@ impl AddressRules {
     /// pass descriptors through it (unix(7), SCM_RIGHTS).
     pub(crate) fn meets_others(&self) -> bool {
         self.local_binding || self.unix.all || !self.unix.paths.is_empty()
+    }
+
+    /// Whether sockets of UDP can have an address: on loopback, to reach one another.
+    pub(crate) fn own_datagrams(&self) -> bool {
+        self.local_binding && self.unix.datagrams && !self.allow_network
     }
 
     /// Whether there can be a pathname socket that may be used: a listed one, or one of the sandbox's own.

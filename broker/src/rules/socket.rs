@@ -37,6 +37,11 @@ impl SocketKind {
         self.domain == libc::AF_UNIX
     }
 
+    /// Whether it is a Unix socket that sends to whom a message names.
+    pub(crate) fn is_unix_datagram(self) -> bool {
+        self.is_unix() && self.kind == libc::SOCK_DGRAM
+    }
+
     /// Whether it is one of UDP.
     pub(crate) fn is_udp(self) -> bool {
         [libc::AF_INET, libc::AF_INET6].contains(&self.domain)

@@ -81,9 +81,10 @@ pub(super) fn notes(judges: &Judges, reports: Reports, features: Features) -> Ve
                     what may be written, or beside an allowed path that is missing";
         notes.push(text.to_owned());
     }
-    if judges.addresses.unix.datagrams && !judges.addresses.unix.paths.is_empty() {
-        let text = "the broker sends every message that can have an address: a datagram socket is \
-                    listed in allowUnixSockets";
+    let addresses = &judges.addresses;
+    if addresses.unix.datagrams && !addresses.local_binding && !addresses.unix.paths.is_empty() {
+        let text = "the broker sends every message that can have an address once there is a \
+                    datagram socket: one is listed in allowUnixSockets";
         notes.push(text.to_owned());
     }
     notes.extend(unwatched(judges, reports, features).map(str::to_owned));

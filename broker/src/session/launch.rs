@@ -200,7 +200,7 @@ fn variant(policy: &Policy, unix: &UnixRules, surroundings: &Surroundings) -> Va
         (Variant::LOCAL_BINDING, network.allow_local_binding),
         // Then the broker sends, to every path.
         (Variant::ALL_UNIX_SOCKETS, unix.all && !unix.reach_abstract && !unix.datagrams),
-        (Variant::UNIX_DATAGRAMS, unix.datagrams),
+        (Variant::DATAGRAMS, unix.datagrams),
         (Variant::MAKES_SOCKETS, makes_sockets),
         (Variant::NO_SCOPES, !features.contains(Features::SCOPES)),
         (Variant::NO_DEVICES, !features.contains(Features::DEVICES)),

@@ -45,7 +45,7 @@ pub(super) fn load(
                            its messages be judged (pidfd_getfd";
             Failure::Internal("surroundings", format!("{message}: {})", strerror(errno)))
         })?;
-        unix.datagrams = true;
+        (unix.datagrams, unix.streams_send) = (true, true);
     }
     Ok(Loaded { policy, remarks, caller, unix })
 }
@@ -63,12 +63,15 @@ fn unix_rules(
     let all = network.allow_all_unix_sockets;
     let paths = network.allow_unix_sockets.clone();
     let reach_abstract = !surroundings.features.contains(Features::SCOPES);
-    let mut datagrams = if all { reach_abstract } else { datagrams::any_listens(&paths) };
+    let own = network.allow_local_binding;
+    let listed = if all { reach_abstract } else { datagrams::any_listens(&paths) };
+    let mut datagrams = own || listed;
     if datagrams && let Err(errno) = child.can_take_descriptors() {
         datagrams = false;
+        let field = if listed { "allowUnixSockets" } else { "allowLocalBinding" };
         let warning = format!(
-            "allowUnixSockets: datagram sockets stay refused, because this platform lets no \
-             descriptor be duplicated (pidfd_getfd: {})",
+            "{field}: datagram sockets stay refused, because this platform lets no descriptor be \
+             duplicated (pidfd_getfd: {})",
             strerror(errno)
         );
         traps.log(&warning);
@@ -76,5 +79,5 @@ fn unix_rules(
     }
     let known = paths.iter().filter_map(|path| hold(path).ok());
     let known = known.map(|(object, stat)| (identity(&stat), object)).collect();
-    UnixRules { all, paths, known: Arc::new(known), datagrams, reach_abstract }
+    UnixRules { all, paths, known: Arc::new(known), datagrams, streams_send: false, reach_abstract }
 }

@@ -5,10 +5,12 @@
 
 use super::connects::{self, Connected};
 use super::judge::{Judge, Reach};
+use super::kinds::make;
 use super::messages;
-use super::socket::{Socket, make};
+use super::quiet::Harmless;
+use super::socket::Socket;
 use super::udp;
-use crate::call::decode::{AddressUse, RegisterVerdict, SocketCall};
+use crate::call::decode::{AddressUse, Messages, RegisterVerdict, SocketCall};
 use crate::files::view::Decider;
 use crate::kernel::address::Address;
 use crate::kernel::request::{Confirmed, Request};
@@ -19,7 +21,7 @@ use crate::rules::socket::SocketKind;
 use common::trap::NetworkOperation;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::{self, Errno};
-use rustix::net::{self, AddressFamily, Shutdown, SocketFlags, SocketType};
+use rustix::net::{self, AddressFamily, Shutdown, SocketFlags, SocketType, sockopt};
 use std::net::SocketAddr;
 
 /// What becomes of a call on a socket: there is no way to let it through.
@@ -27,6 +29,8 @@ use std::net::SocketAddr;
 pub(crate) enum SocketVerdict {
     /// It returns this.
     Return(io::Result<i32>),
+    /// The kernel sends the message.
+    Passes(Harmless),
     /// It fails with this, and the broker looks after its connect from then on.
     GoesOn(Errno, connects::UnderWay),
 }
@@ -50,11 +54,20 @@ pub(crate) fn perform(judge: &Judge, request: &Request<'_>, call: &SocketCall) -
             zero(judge.rights.with_those_of(request.target(), bind))
         }
         SocketCall::Send(number, flags, sent) => {
+            if matches!(sent, Messages::One(_))
+                && flags & messages::MSG_FASTOPEN == 0
+                && let Some(harmless) = judge.quiet.pass(request.target().thread())
+            {
+                return SocketVerdict::Passes(harmless);
+            }
             messages::send(judge, request, (number, flags, sent))
         }
         SocketCall::Listen(number, backlog) => zero(listen(judge, request, number, backlog)),
         SocketCall::Shutdown(number, how) => zero(shutdown(judge, request, number, how)),
-        SocketCall::DatagramPair(kind, numbers) => zero(pair(request, kind, numbers)),
+        SocketCall::ShareAddress(number, value, length) => {
+            zero(share_address(judge, request, number, (value, length)))
+        }
+        SocketCall::DatagramPair(kind, numbers) => zero(pair(judge, request, kind, numbers)),
     })
 }
 
@@ -74,8 +87,9 @@ fn connect(
     // Once: another thread can put another socket there.
     let duplicate = judge.stand_ins.duplicate(target, number);
     if matches!(endpoint, Endpoint::Internet(_) | Endpoint::Unspecified)
-        && let Some(socket) = udp::muted(judge, &duplicate)
+        && let Some(socket) = udp::one_of(judge, &duplicate)
     {
+        let socket = (number, socket.as_fd());
         return Ok(Connected::Done(udp::connect(judge, request, socket, &address, &endpoint)));
     }
     let connect = || connect_to(judge, request, (number, duplicate), (address, &endpoint));
@@ -119,11 +133,8 @@ fn bind(
     let endpoint = Endpoint::parse(address.as_bytes())?;
     let rules = &judge.rules;
     let duplicate = judge.stand_ins.duplicate(target, number);
-    if udp::muted(judge, &duplicate).is_some() {
-        request.confirm()?;
-        let denial = Denial::Network(NetworkOperation::Bind, endpoint.describe());
-        judge.traps.report(denial, "no rule knows an address for UDP");
-        return Err(Errno::ACCESS);
+    if let Some(socket) = udp::one_of(judge, &duplicate) {
+        return udp::bind(judge, request, (number, socket.as_fd()), &address, &endpoint);
     }
     let reach = judge.judge(request, AddressUse::Bind, &endpoint)?;
     let name = || endpoint.describe();
@@ -179,7 +190,7 @@ fn listen(judge: &Judge, request: &Request<'_>, number: TargetFd, backlog: i32) 
     let target = request.target();
     let rules = &judge.rules;
     let duplicate = judge.stand_ins.duplicate(target, number);
-    if udp::muted(judge, &duplicate).is_some() {
+    if udp::one_of(judge, &duplicate).is_some() {
         return Err(Errno::OPNOTSUPP);
     }
     let any_address = rules.allow_network;
@@ -240,10 +251,19 @@ pub(crate) fn make_socket(
     if !kind.is_permitted(rules) {
         return refuse(judge, kind);
     }
+    if rules.unix.datagrams && kind.is_unix_datagram() {
+        // It sends to whom a message names.
+        return match judge.quiet.end(request) {
+            Ok(()) => RegisterVerdict::Continue,
+            Err(errno) => RegisterVerdict::Return(Err(errno)),
+        };
+    }
     let is_mute = kind.is_mute(rules);
+    let is_open = is_mute && rules.own_datagrams() && judge.quiet.has_ended();
     // Such a one is the same, whoever makes it.
     let alike = if is_mute { Ok(true) } else { judge.rights.are_those_of(request.target()) };
     let made = alike.and_then(|alike| match alike {
+        true if is_open => Ok((udp::open(kind, flags)?, request.confirm()?)),
         true => Ok((make(kind, flags, rules)?, request.confirm()?)),
         false => Err(Errno::ACCESS),
     });
@@ -263,6 +283,27 @@ pub(crate) fn make_socket(
     RegisterVerdict::Return(number.map(TargetFd::raw))
 }
 
+/// SO_REUSEADDR, by which a server of TCP takes a port that connections are left on. By one of UDP another
+/// program's could share it, and have what is sent to it: nothing is done then.
+fn share_address(
+    judge: &Judge,
+    request: &Request<'_>,
+    number: TargetFd,
+    (value, length): (TargetAddress, u32),
+) -> io::Result<()> {
+    let mut bytes = [0; 4];
+    if length < 4 {
+        return Err(Errno::INVAL);
+    }
+    request.target().read(value, &mut bytes)?;
+    let socket = judge.stand_ins.duplicate(request.target(), number);
+    request.confirm()?;
+    match udp::one_of(judge, &socket) {
+        Some(_) => Ok(()),
+        None => sockopt::set_socket_reuseaddr(socket?, i32::from_ne_bytes(bytes) != 0),
+    }
+}
+
 /// Refuses a socket or a pair of this kind.
 pub(crate) fn refuse(judge: &Judge, kind: SocketKind) -> RegisterVerdict {
     let denial = Denial::Network(NetworkOperation::Connect, kind.describe());
@@ -271,17 +312,22 @@ pub(crate) fn refuse(judge: &Judge, kind: SocketKind) -> RegisterVerdict {
 }
 
 /// socketpair of datagram sockets: the target gets a pair of seqpacket ones. They keep messages
-/// apart too, but ignore addresses, where a datagram socket sends to any it is told.
+/// apart too, but ignore addresses, where a datagram socket sends to any it is told. Once the broker judges
+/// every message, it gets what it asks for.
 ///
 /// If the target may have only one more descriptor, it keeps the one that it got first.
-fn pair(request: &Request<'_>, kind: i32, numbers: TargetAddress) -> io::Result<()> {
+fn pair(judge: &Judge, request: &Request<'_>, kind: i32, numbers: TargetAddress) -> io::Result<()> {
     let flags = SocketFlags::from_bits_retain(kind.cast_unsigned() & !0xf);
     if !(SocketFlags::CLOEXEC | SocketFlags::NONBLOCK).contains(flags) {
         return Err(Errno::INVAL);
     }
     let memory = request.target().memory()?;
     let ours = flags | SocketFlags::CLOEXEC;
-    let (one, two) = net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, ours, None)?;
+    let kind = match judge.rules.unix.datagrams && judge.quiet.has_ended() {
+        true => SocketType::DGRAM,
+        false => SocketType::SEQPACKET,
+    };
+    let (one, two) = net::socketpair(AddressFamily::UNIX, kind, ours, None)?;
     let by = request.confirm()?;
     // Before anything is handed over: what is, cannot be taken back.
     by.write(&memory, numbers, &[0xff; 8])?;

@@ -1,7 +1,9 @@
 //! Who decides about an address, and what it leads to; and what of the sandbox's sockets is known.
 
+use super::own_datagrams::OwnDatagrams;
 use super::own_paths::OwnPaths;
 use super::own_ports::{self, HeldListener, OwnPorts};
+use super::quiet::Quiet;
 use super::socket::{Connecting, Socket};
 use super::stand_ins::StandIns;
 use super::unix::{Peer, Place};
@@ -41,6 +43,10 @@ pub(crate) struct Judge {
     ports: Mutex<OwnPorts>,
     /// The pathname sockets of the sandbox's own.
     pub(crate) own_paths: OwnPaths,
+    /// The sockets of UDP of the sandbox's own.
+    pub(crate) datagrams: Arc<OwnDatagrams>,
+    /// Whether a message can be let through.
+    pub(crate) quiet: Quiet,
     /// The sockets that the broker has put in the place of the sandbox's.
     pub(crate) stand_ins: Arc<StandIns>,
 }
@@ -83,8 +89,20 @@ impl Judge {
         traps: Arc<Traps>,
         admission: Option<Box<dyn Admission>>,
     ) -> Self {
-        let (ports, own_paths, stand_ins) = (Mutex::default(), OwnPaths::default(), Arc::default());
-        Self { rules, view, ruleset, rights, traps, admission, ports, own_paths, stand_ins }
+        let quiet = Quiet::new(rules.unix.streams_send);
+        Self {
+            rules,
+            view,
+            ruleset,
+            rights,
+            traps,
+            admission,
+            ports: Mutex::default(),
+            own_paths: OwnPaths::default(),
+            datagrams: Arc::default(),
+            quiet,
+            stand_ins: Arc::default(),
+        }
     }
 
     /// Judges the address, and follows it to what it names where that is what decides.

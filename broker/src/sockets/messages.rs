@@ -1,4 +1,5 @@
-//! Messages with an address: sendto, sendmsg and sendmmsg, where a Unix datagram socket is listed.
+//! Messages with an address: sendto, sendmsg and sendmmsg, where there can be a socket that sends to it: a Unix
+//! datagram socket, or one of UDP of the command's own.
 //!
 //! Such a socket sends to whom each message names, so that none can be let through: the memory with
 //! the name may change, and the descriptor become another socket. The broker sends all of them, on a
@@ -17,12 +18,14 @@ use crate::kernel::request::Request;
 use crate::kernel::rights;
 use crate::kernel::target::{TargetAddress, TargetFd};
 use crate::report::denials::Denial;
-use crate::rules::address::Endpoint;
+use crate::rules::address::{self, Endpoint};
 use nix::libc;
+use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::{self, Errno};
 use rustix::process::Signal;
+use std::sync::Arc;
 
-const MSG_FASTOPEN: u32 = libc::MSG_FASTOPEN.cast_unsigned();
+pub(super) const MSG_FASTOPEN: u32 = libc::MSG_FASTOPEN.cast_unsigned();
 /// Most messages of one sendmmsg(2) (UIO_MAXIOV).
 const MESSAGES_MAX: u32 = 1024;
 /// Most bytes of a query by UDP (RFC 1035, section 2.3.4).
@@ -34,6 +37,8 @@ enum Receiver {
     Connected,
     /// Whoever has the address, if the kernel takes it.
     Address(Address),
+    /// One of UDP that the command has at this address, and what it is sent on.
+    Own { address: Address, outlet: Outlet, _held: Arc<OwnedFd> },
     /// A pathname socket, which has this address as long as it is held.
     Peer { address: Address, _held: Peer },
 }
@@ -52,11 +57,8 @@ pub(crate) fn send(
         return Err(Errno::OPNOTSUPP);
     }
     let target = request.target();
-    let call = Sending { judge, request };
-    let send = || {
-        let socket = Outlet::of(judge.stand_ins.duplicate(target, number)?, flags)?;
-        call.send(&socket, messages)
-    };
+    let call = Sending { judge, request, number, flags };
+    let send = || call.send(&call.outlet()?, messages);
     if judge.rights.are_those_of(target)? {
         return send();
     }
@@ -74,9 +76,17 @@ pub(crate) fn send(
 struct Sending<'a> {
     judge: &'a Judge,
     request: &'a Request<'a>,
+    number: TargetFd,
+    flags: u32,
 }
 
 impl Sending<'_> {
+    /// A duplicate of the target's socket, to send on.
+    fn outlet(&self) -> io::Result<Outlet> {
+        let socket = self.judge.stand_ins.duplicate(self.request.target(), self.number)?;
+        Outlet::of(socket, self.flags)
+    }
+
     fn send(&self, socket: &Outlet, messages: Messages) -> io::Result<i32> {
         let target = self.request.target();
         let sent = match messages {
@@ -107,7 +117,9 @@ impl Sending<'_> {
         let mut send_next = |index: u32| -> io::Result<bool> {
             let at = headers.plus(u64::from(index) * OutgoingMessage::STRIDE)?;
             let message = OutgoingMessage::read(target, at)?;
-            let sent = self.send_one(socket, &message)?;
+            // The one before may have put a live one in its place.
+            let renewed = if socket.is_udp() { Some(self.outlet()?) } else { None };
+            let sent = self.send_one(renewed.as_ref().unwrap_or(socket), &message)?;
             let written = u32::try_from(sent).map_err(|_| Errno::MSGSIZE)?.to_ne_bytes();
             let at = at.plus(OutgoingMessage::SENT_AT)?;
             confirmed.write(&memory, at, &written)?;
@@ -131,11 +143,15 @@ impl Sending<'_> {
         let target = self.request.target();
         // Held until the message is sent.
         let receiver = self.receiver(socket, message)?;
-        let name = match &receiver {
-            Receiver::Connected => None,
-            Receiver::Address(address) | Receiver::Peer { address, .. } => Some(address),
+        let (socket, name) = match &receiver {
+            Receiver::Connected => (socket, None),
+            Receiver::Address(address) | Receiver::Peer { address, .. } => (socket, Some(address)),
+            Receiver::Own { address, outlet, .. } => (outlet, Some(address)),
         };
-        let control = socket.control(target, message)?;
+        let control = match socket.is_udp() && !self.judge.rules.allow_network {
+            true => Outlet::no_control(),
+            false => socket.control(target, message)?,
+        };
         match self.deliver(socket, message, (name, &control)) {
             // It is mute.
             Err(Errno::PIPE) if socket.is_udp() => Err(self.refuse(socket, message, None)?),
@@ -162,7 +178,10 @@ impl Sending<'_> {
             None => Denial::Datagram(receiver.describe()),
         };
         self.request.confirm()?;
-        self.judge.traps.report(denial, "an address for such a socket");
+        if let Denial::Datagram(_) = denial {
+            return Ok(udp::refuse_foreign(self.judge, &receiver));
+        }
+        self.judge.traps.report(denial, "a name server");
         Ok(Errno::ACCESS)
     }
 
@@ -174,6 +193,7 @@ impl Sending<'_> {
             NameUse::Ignored => return Ok(Receiver::Connected),
             NameUse::Free => return Ok(Receiver::Address(name)),
             NameUse::Path => {}
+            NameUse::Port => return self.own_port(socket, message, name),
             NameUse::Unknown => return Err(self.refuse(socket, message, Some(name))?),
         }
         let endpoint = Endpoint::parse(name.as_bytes())?;
@@ -192,6 +212,26 @@ impl Sending<'_> {
             return Err(Errno::ACCESS);
         }
         Ok(Receiver::Peer { address: peer.address(), _held: peer })
+    }
+
+    /// The address of a message by UDP, if it is that of one of the command's own.
+    fn own_port(
+        &self,
+        socket: &Outlet,
+        message: &OutgoingMessage,
+        name: Address,
+    ) -> io::Result<Receiver> {
+        let (judge, request) = (self.judge, self.request);
+        let address = Address::of_bytes(address::written_out(name.as_bytes().to_vec()));
+        let to = udp::own_port(judge, &Endpoint::parse(address.as_bytes())?);
+        if let Some(to) = to.filter(|_| !udp::is_a_standard_stream(socket)) {
+            let socket = udp::live(judge, request, (self.number, socket.as_fd()))?;
+            if let Some(held) = judge.datagrams.introduce(&socket, to)? {
+                let outlet = Outlet::of(socket, self.flags)?;
+                return Ok(Receiver::Own { address, outlet, _held: held });
+            }
+        }
+        Err(self.refuse(socket, message, Some(name))?)
     }
 
     /// Sends a message whose receiver is permitted, and waits for room as long as the target does.

@@ -1,16 +1,20 @@
 //! Calls on sockets: addresses judged by the rules, and used as the broker's own copies.
 //!
-//! Nothing here lets a call through whose address lies in memory: it is performed or refused. Only
-//! socket(2), whose arguments are registers, can continue (see [`calls::make_socket`]).
+//! Nothing here lets a call through whose address lies in memory and counts: it is performed or refused.
+//! socket(2), whose arguments are registers, can continue (see [`calls::make_socket`]), and sendmsg(2) where no
+//! socket heeds an address ([`quiet`]).
 
 pub(crate) mod calls;
 pub(crate) mod connects;
 pub(crate) mod judge;
+mod kinds;
 mod message;
 mod messages;
 mod outlet;
+mod own_datagrams;
 mod own_paths;
 mod own_ports;
+pub(crate) mod quiet;
 pub(crate) mod socket;
 mod stand_ins;
 mod udp;

@@ -41,6 +41,8 @@ pub(crate) enum NameUse {
     Free,
     /// It sends to the Unix socket there.
     Path,
+    /// It sends to the socket of UDP there.
+    Port,
     /// Not known: nothing that the command can have made.
     Unknown,
 }
@@ -88,6 +90,12 @@ impl Outlet {
         self.is_internet() && self.kind == SocketType::DGRAM
     }
 
+    /// Nothing travels along with what goes to the command's own: parts of that name an interface, or another
+    /// receiver (IP_RETOPTS).
+    pub(crate) fn no_control() -> AncillaryBytes {
+        AncillaryBytes { bytes: Vec::new(), _descriptors: Vec::new() }
+    }
+
     /// Whom it is connected to.
     ///
     /// # Errors
@@ -117,6 +125,11 @@ impl Outlet {
                 if protocol()? == Some(ipproto::TCP) =>
             {
                 NameUse::Ignored
+            }
+            (AddressFamily::INET | AddressFamily::INET6, SocketType::DGRAM)
+                if protocol()? == Some(ipproto::UDP) =>
+            {
+                NameUse::Port
             }
             // NETLINK_ROUTE is protocol 0, and nobody but the kernel can be sent to.
             (AddressFamily::NETLINK, _) if protocol()?.is_none() => NameUse::Free,

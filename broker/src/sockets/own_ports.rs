@@ -22,7 +22,8 @@ use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs;
 use rustix::io::{self, Errno};
 use rustix::net::{
-    self, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, sockopt,
+    self, AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType, ipproto, netlink,
+    sockopt,
 };
 use rustix::process::Pid;
 use std::collections::VecDeque;
@@ -232,18 +233,25 @@ impl Listening {
 /// lists all connections of the host.
 pub(crate) fn anybody_listens(address: SocketAddr) -> bool {
     // Without an answer the report is made.
-    ask(address).unwrap_or(true)
+    ask(address, ipproto::TCP).unwrap_or(true)
+}
+
+/// Whether anybody has a socket of UDP there. As [`anybody_listens`].
+pub(crate) fn anybody_receives(address: SocketAddr) -> bool {
+    ask(address, ipproto::UDP).unwrap_or(true)
 }
 
 /// `SOCK_DIAG_BY_FAMILY` (linux/sock_diag.h).
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
+/// IPPROTO_UDP.
+const UDP: u8 = 17;
 /// `struct nlmsghdr` (netlink(7)).
 const HEADER_LENGTH: usize = 16;
 
-fn ask(address: SocketAddr) -> io::Result<bool> {
-    let (flags, protocol) = (SocketFlags::CLOEXEC, netlink::SOCK_DIAG);
-    let socket = net::socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, Some(protocol))?;
-    net::send(&socket, &question(address), SendFlags::empty())?;
+fn ask(address: SocketAddr, protocol: Protocol) -> io::Result<bool> {
+    let (flags, diag) = (SocketFlags::CLOEXEC, netlink::SOCK_DIAG);
+    let socket = net::socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, Some(diag))?;
+    net::send(&socket, &question(address, protocol), SendFlags::empty())?;
     let mut answer = [0; 1024];
     let (length, _) = net::recv(&socket, &mut answer[..], RecvFlags::DONTWAIT)?;
     let kind = answer[..length].get(4..6).and_then(|bytes| bytes.try_into().ok());
@@ -252,18 +260,25 @@ fn ask(address: SocketAddr) -> io::Result<bool> {
 }
 
 /// `struct inet_diag_req_v2` after its header: the socket that has this address as its own.
-fn question(address: SocketAddr) -> Vec<u8> {
+fn question(address: SocketAddr, protocol: Protocol) -> Vec<u8> {
     let (family, mut ip) = match address.ip() {
         IpAddr::V4(ip) => (AddressFamily::INET, ip.octets().to_vec()),
         IpAddr::V6(ip) => (AddressFamily::INET6, ip.octets().to_vec()),
     };
     ip.resize(16, 0);
-    let mut body = vec![u8::try_from(family.as_raw()).unwrap_or(0), 6, 0, 0];
+    let [protocol, ..] = protocol.as_raw().get().to_le_bytes();
+    let mut body = vec![u8::try_from(family.as_raw()).unwrap_or(0), protocol, 0, 0];
     body.extend(u32::MAX.to_ne_bytes()); // in any state
-    body.extend(address.port().to_be_bytes());
-    body.extend([0; 2]);
-    body.extend(ip);
-    body.extend([0; 16]); // no peer
+    // The kernel looks for one of UDP by the other end (udp_dump_one in net/ipv4/udp_diag.c).
+    let own = (address.port(), ip);
+    let (source, destination) = match protocol {
+        UDP => ((0, vec![0; 16]), own),
+        _ => (own, (0, vec![0; 16])),
+    };
+    body.extend(source.0.to_be_bytes());
+    body.extend(destination.0.to_be_bytes());
+    body.extend(source.1);
+    body.extend(destination.1);
     body.extend(1_u32.to_ne_bytes()); // by the loopback interface
     body.extend([0xff; 8]); // no cookie
     let length = u32::try_from(HEADER_LENGTH + body.len()).unwrap_or(0);
@@ -290,5 +305,12 @@ mod tests {
         }
         drop(listener);
         assert!(!anybody_listens(there));
+        for ip in ["127.0.0.1:0", "[::1]:0"] {
+            let receiver = std::net::UdpSocket::bind(ip).unwrap();
+            let there = receiver.local_addr().unwrap();
+            assert!(anybody_receives(there));
+            drop(receiver);
+            assert!(!anybody_receives(there));
+        }
     }
 }

@@ -5,10 +5,11 @@
 //! the address was judged as copied here, and is permitted for any socket that passes
 //! [`Socket::of`].
 
-use super::udp;
+use super::kinds::{is_of_use, kind_of, make};
 use crate::kernel::address::Address;
+use crate::kernel::hearing::hear_only;
 use crate::kernel::holders;
-use crate::kernel::options::{is_kept_on_loopback, keep_on_loopback};
+use crate::kernel::options::{carry_over, is_kept_on_loopback, keep_on_loopback};
 use crate::kernel::request::{Confirmed, RESTART};
 use crate::kernel::target::{Target, TargetFd};
 use crate::rules::address::{self, AddressRules, Endpoint};
@@ -18,11 +19,8 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, OFlags};
 use rustix::io::{self, Errno};
 use rustix::net::sockopt::Timeout;
-use rustix::net::{
-    self, AddressFamily, Protocol, SocketAddrUnix, SocketFlags, SocketType, sockopt,
-};
-use std::net::SocketAddr;
-use std::num::NonZeroU32;
+use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -107,6 +105,29 @@ impl Socket {
         Ok(Self { descriptor, family, blocking, replaces: Some(place) })
     }
 
+    /// Makes one of UDP that can send, to put in the place of a mute one, which stands at descriptor `number`
+    /// and of which `mute` is a duplicate. It hears nobody. Flags of the descriptor and options carry over; other
+    /// descriptors of the mute one stay behind.
+    ///
+    /// # Errors
+    /// Returns [`Errno::BADF`] as the call does, and what socket(2) returns.
+    pub(super) fn in_place_of_mute(
+        target: Target,
+        number: TargetFd,
+        mute: BorrowedFd<'_>,
+    ) -> io::Result<Self> {
+        let flags = target.descriptor_flags(number)?;
+        let family = sockopt::socket_domain(mute)?;
+        let blocking = !flags.contains(OFlags::NONBLOCK);
+        let mode = if blocking { SocketFlags::empty() } else { SocketFlags::NONBLOCK };
+        let mode = mode | SocketFlags::CLOEXEC;
+        let descriptor = net::socket_with(family, SocketType::DGRAM, mode, None)?;
+        hear_only(descriptor.as_fd(), &[])?;
+        carry_over(mute, descriptor.as_fd());
+        let place = Slot { number, close_on_exec: flags.contains(OFlags::CLOEXEC) };
+        Ok(Self { descriptor, family, blocking, replaces: Some(place) })
+    }
+
     /// bind(2) to `address`.
     ///
     /// # Errors
@@ -124,12 +145,39 @@ impl Socket {
         // The target may change the option meanwhile: either way it is an address of loopback.
         let only_v6 = self.family == AddressFamily::INET6 && sockopt::ipv6_v6only(self)?;
         let is_for_both = !only_v6 && is_unspecified_v6(address);
-        let is_stream = sockopt::socket_type(self)? == SocketType::STREAM;
-        if is_for_both && is_stream && keep_on_loopback(self.as_fd()).is_ok() {
+        let is_kept =
+            || is_kept_on_loopback(self.as_fd()) || keep_on_loopback(self.as_fd()).is_ok();
+        if is_for_both && is_kept() {
             return self.bind(by, address);
         }
         let narrowed = address::narrowed(address.as_bytes().to_vec(), only_v6);
         self.bind(by, &Address::of_bytes(narrowed))
+    }
+
+    /// One of UDP that can send and is not bound, `open`, itself.
+    ///
+    /// # Errors
+    /// Returns what the calls return that duplicate it.
+    pub(super) fn open(open: BorrowedFd<'_>) -> io::Result<Self> {
+        let family = sockopt::socket_domain(open)?;
+        let descriptor = io::fcntl_dupfd_cloexec(open, 0)?;
+        Ok(Self { descriptor, family, blocking: false, replaces: None })
+    }
+
+    /// Where [`Socket::bind`] or [`Socket::bind_narrowed`] binds it for `address`, as a canonical address.
+    ///
+    /// # Errors
+    /// Returns what getsockopt(2) returns.
+    pub(super) fn address_narrowed(&self, address: SocketAddr) -> io::Result<SocketAddr> {
+        let ip = match address.ip() {
+            ip if !ip.to_canonical().is_unspecified() => ip.to_canonical(),
+            IpAddr::V6(ip) if ip.is_unspecified() => match sockopt::ipv6_v6only(self)? {
+                true => Ipv6Addr::LOCALHOST.into(),
+                false => ip.into(),
+            },
+            _ => Ipv4Addr::LOCALHOST.into(),
+        };
+        Ok(SocketAddr::new(ip, address.port()))
     }
 
     /// listen(2) on a Unix socket, or on a TCP one that is bound to a loopback address; one that is
@@ -322,8 +370,25 @@ impl Socket {
     /// # Errors
     /// Returns what the ioctl returns.
     pub(crate) fn put_in_place(&self, by: Confirmed<'_>) -> io::Result<()> {
+        self.put_other_in_place(by, self.descriptor.as_fd())
+    }
+
+    /// Puts `other` there instead.
+    ///
+    /// # Errors
+    /// Returns what the ioctl returns.
+    pub(super) fn put_other_in_place(
+        &self,
+        by: Confirmed<'_>,
+        other: BorrowedFd<'_>,
+    ) -> io::Result<()> {
         let Some(Slot { number, close_on_exec }) = self.replaces else { return Ok(()) };
-        by.replace(self.descriptor.as_fd(), number, close_on_exec)
+        by.replace(other, number, close_on_exec)
+    }
+
+    /// Its family.
+    pub(super) fn family(&self) -> AddressFamily {
+        self.family
     }
 }
 
@@ -363,54 +428,6 @@ fn is_unspecified_v6(address: &Address) -> bool {
 pub(crate) fn deadline(socket: impl AsFd) -> io::Result<Option<Instant>> {
     let limit = sockopt::socket_timeout(socket, Timeout::Send)?;
     Ok(limit.map(|limit| Instant::now() + limit))
-}
-
-/// What kind of socket it is.
-///
-/// # Errors
-/// Returns [`Errno::NOTSOCK`] as calls on sockets do.
-pub(super) fn kind_of(socket: impl AsFd) -> io::Result<SocketKind> {
-    let family = sockopt::socket_domain(&socket)?;
-    Ok(SocketKind {
-        domain: family.as_raw().into(),
-        kind: sockopt::socket_type(&socket)?.as_raw().cast_signed(),
-        // Unix sockets have none.
-        protocol: match family {
-            AddressFamily::UNIX => 0,
-            _ => protocol_number(sockopt::socket_protocol(&socket)?),
-        },
-    })
-}
-
-/// Makes a socket for the command, which has none of the broker's rights in it: socket(2) takes
-/// numbers only. `flags` are those of the type. It is mute where the rules say so.
-///
-/// # Errors
-/// Returns what socket(2) returns, and as [`udp::mute`].
-pub(crate) fn make(
-    kind: SocketKind,
-    flags: SocketFlags,
-    rules: &AddressRules,
-) -> io::Result<OwnedFd> {
-    let family = u16::try_from(kind.domain).map_err(|_| Errno::AFNOSUPPORT)?;
-    let of = SocketType::from_raw(kind.kind.cast_unsigned());
-    let protocol = NonZeroU32::new(kind.protocol.cast_unsigned()).map(Protocol::from_raw);
-    let flags = flags | SocketFlags::CLOEXEC;
-    let socket = net::socket_with(AddressFamily::from_raw(family), of, flags, protocol)?;
-    if kind.is_mute(rules) {
-        udp::mute(&socket)?;
-    }
-    Ok(socket)
-}
-
-/// Whether a socket is acted on: one that the command can have, with addresses that it can use. One that
-/// is to be mute has none, and would no more be so ([`udp`]).
-fn is_of_use(kind: SocketKind, rules: &AddressRules) -> bool {
-    kind.is_permitted(rules) && !kind.is_mute(rules) && (!kind.is_unix() || rules.any_path())
-}
-
-fn protocol_number(protocol: Option<Protocol>) -> i32 {
-    protocol.map_or(0, |protocol| protocol.as_raw().get().cast_signed())
 }
 
 /// With SO_SNDTIMEO a call is not made again after a signal (signal(7)).

@@ -254,7 +254,7 @@ fn is_connected(socket: impl AsFd) -> bool {
 }
 
 /// The sockets that the sandbox has, and where; none if there are too many to look at.
-fn held_sockets() -> Option<HashMap<u64, (Pid, TargetFd)>> {
+pub(super) fn held_sockets() -> Option<HashMap<u64, (Pid, TargetFd)>> {
     let mut found = HashMap::new();
     let all = holders::each_socket(|process, number, inode| {
         found.insert(inode, (process, number));

@@ -1,34 +1,51 @@
 //! Sockets of UDP, which exist under every policy: programs list interfaces with them, and look for an own
 //! address.
 //!
-//! One is **mute** where no rule knows an address for it: shut down for sending before the command gets
+//! One is **mute** as long as no rule knows an address for it: shut down for sending before the command gets
 //! it. Whatever is sent on it then, in whatever way, the kernel refuses (EPIPE), and nothing undoes that:
 //! no other connect, no bind, no descriptor of it in another process. It can be connected, which sends
 //! nothing, and says which address the host would send from. It is **deaf** as well: the kernel gives it a
 //! port of its own before it refuses to send (inet_autobind), and what comes there a filter drops that
 //! cannot be taken off.
 //!
+//! Where the command may have servers of its own, one that it binds to an address of loopback, or uses to reach
+//! another such one, is **live**: a new one stands in its place, which can send. Once there is one, those that are
+//! made later are **open**: not mute, for the broker judges every message from then on. What is sent on it to an address
+//! the broker sends, if the address is that of one of the command's own ([`OwnDatagrams`]); what is sent without
+//! one goes to whom the broker has connected it.
+//!
+//! [`OwnDatagrams`]: super::own_datagrams::OwnDatagrams
+//!
 //! Sources: udp(7), shutdown(2), inet_shutdown and inet_send_prepare in net/ipv4/af_inet.c,
 //! sock_alloc_send_pskb in net/core/sock.c, __udp_disconnect in net/ipv4/udp.c, SO_ATTACH_FILTER and
 //! SO_LOCK_FILTER in socket(7).
 
 use super::judge::Judge;
-use super::socket::kind_of;
+use super::kinds::{kind_of, make_open};
+use super::own_ports;
+use super::socket::Socket;
 use crate::kernel::address::Address;
-use crate::kernel::options::deafen;
+use crate::kernel::hearing::{can_hear, deafen, hear_only};
+use crate::kernel::options::carry_over;
 use crate::kernel::request::Request;
+use crate::kernel::target::TargetFd;
 use crate::report::denials::Denial;
-use crate::rules::address::Endpoint;
+use crate::rules::address::{AddressVerdict, Endpoint, canonical, is_loopback};
+use crate::rules::socket::SocketKind;
 use common::trap::NetworkOperation;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs;
 use rustix::io::{self, Errno};
 use rustix::net::{
     self, AddressFamily, Ipv4Addr, SendFlags, Shutdown, SocketAddrV4, SocketFlags, SocketType,
+    sockopt,
 };
 use std::io::{stderr, stdin, stdout};
+use std::net::SocketAddr;
 use std::sync::OnceLock;
 
+/// How often a port is chosen.
+const TRIES: usize = 16;
 /// Where name servers are asked.
 const DOMAIN: u16 = 53;
 
@@ -45,6 +62,16 @@ pub(super) fn mute(socket: impl AsFd) -> io::Result<()> {
     } else {
         Err(Errno::ACCESS)
     }
+}
+
+/// Makes one that can send, where the broker judges every message, and that is not bound. It hears nobody.
+///
+/// # Errors
+/// Returns what socket(2) and setsockopt(2) return.
+pub(super) fn open(kind: SocketKind, flags: SocketFlags) -> io::Result<OwnedFd> {
+    let socket = make_open(kind, flags)?;
+    hear_only(socket.as_fd(), &[])?;
+    Ok(socket)
 }
 
 fn shut_down(socket: impl AsFd) -> io::Result<()> {
@@ -66,29 +93,43 @@ fn is_mute_once_shut_down() -> io::Result<bool> {
     Ok(net::sendto(&socket, b"", SendFlags::empty(), &itself).is_err())
 }
 
-/// `socket`, if it is one that is to be mute.
-pub(super) fn muted<'a>(judge: &Judge, socket: &'a io::Result<OwnedFd>) -> Option<&'a OwnedFd> {
+/// `socket`, if it is one of UDP and not free to send: mute, or one of the command's own.
+pub(super) fn one_of<'a>(judge: &Judge, socket: &'a io::Result<OwnedFd>) -> Option<&'a OwnedFd> {
     let socket = socket.as_ref().ok().filter(|_| !judge.rules.allow_network)?;
     kind_of(socket).is_ok_and(|kind| kind.is_mute(&judge.rules)).then_some(socket)
 }
 
-/// Connects `socket`, which is mute from then on.
+/// Connects `socket` to one of the command's own, or else so that it is mute from then on.
 ///
 /// # Errors
 /// Returns what connect(2) returns; [`Errno::ACCESS`] for a standard stream, which others have too.
 pub(super) fn connect(
     judge: &Judge,
     request: &Request<'_>,
-    socket: &OwnedFd,
+    (number, socket): (TargetFd, BorrowedFd<'_>),
     address: &Address,
     endpoint: &Endpoint,
 ) -> io::Result<()> {
     let is_inherited = is_a_standard_stream(socket);
     request.confirm()?;
     if is_inherited {
-        let denial = Denial::Network(NetworkOperation::Connect, endpoint.describe());
-        judge.traps.report(denial, "a datagram socket of the caller's");
-        return Err(Errno::ACCESS);
+        return Err(refuse(
+            judge,
+            NetworkOperation::Connect,
+            endpoint,
+            "a datagram socket of the caller's",
+        ));
+    }
+    let own = &judge.datagrams;
+    if let Some(to) = own_port(judge, endpoint) {
+        let socket = live(judge, request, (number, socket))?;
+        return own.connect(&socket, to, || net::connect(&socket, address));
+    }
+    if own.has(socket) {
+        return match endpoint {
+            Endpoint::Unspecified => own.dissolve(socket),
+            _ => Err(refuse_foreign(judge, endpoint)),
+        };
     }
     if *endpoint == Endpoint::Unspecified {
         return net::connect_unspec(socket);
@@ -101,12 +142,170 @@ pub(super) fn connect(
     net::connect(socket, address)
 }
 
+/// Binds `socket`, which can send to the command's own from then on.
+///
+/// # Errors
+/// Returns what bind(2) returns; [`Errno::ACCESS`] for an address that the rules do not know.
+pub(super) fn bind(
+    judge: &Judge,
+    request: &Request<'_>,
+    (number, socket): (TargetFd, BorrowedFd<'_>),
+    address: &Address,
+    endpoint: &Endpoint,
+) -> io::Result<()> {
+    let narrowed = match judge.rules.bind(endpoint) {
+        AddressVerdict::Perform => false,
+        AddressVerdict::Narrow => true,
+        _ => return Err(refuse(judge, NetworkOperation::Bind, endpoint, "address rules")),
+    };
+    request.confirm()?;
+    if !judge.rules.own_datagrams() || is_a_standard_stream(socket) {
+        let why = "no rule knows an address for UDP";
+        return Err(refuse(judge, NetworkOperation::Bind, endpoint, why));
+    }
+    if port_of(socket)? != 0 {
+        // As bind(2) of what is bound.
+        return Err(Errno::INVAL);
+    }
+    match replace(judge, request, (number, socket), (address, narrowed)) {
+        Err(Errno::ADDRINUSE) => {}
+        result => return result.map(drop),
+    }
+    // Perhaps by one that the command has closed just now, or that others of its own are connected to.
+    judge.datagrams.release_closed();
+    match replace(judge, request, (number, socket), (address, narrowed)) {
+        Err(Errno::ADDRINUSE) => {}
+        result => return result.map(drop),
+    }
+    let mute = Socket::in_place_of_mute(request.target(), number, socket)?;
+    let by = request.confirm()?;
+    let Endpoint::Internet(wanted) = endpoint else { return Err(Errno::ADDRINUSE) };
+    let bound = mute.address_narrowed(*wanted)?;
+    let given = judge.datagrams.reopen((request.target(), number), (bound, mute.family()), |own| {
+        carry_over(socket.as_fd(), own);
+        mute.put_other_in_place(by, own)
+    });
+    given.unwrap_or(Err(Errno::ADDRINUSE))
+}
+
+/// `socket`, if it is one of the command's own, else one in its place that is bound to a port of the kernel's
+/// choice.
+///
+/// # Errors
+/// Returns what the calls return that make one.
+pub(super) fn live(
+    judge: &Judge,
+    request: &Request<'_>,
+    (number, socket): (TargetFd, BorrowedFd<'_>),
+) -> io::Result<OwnedFd> {
+    if judge.datagrams.has(socket) {
+        return io::fcntl_dupfd_cloexec(socket, 0);
+    }
+    let address = Address::unspecified(sockopt::socket_domain(socket)?);
+    let live = replace(judge, request, (number, socket), (&address, true))?;
+    io::fcntl_dupfd_cloexec(live, 0)
+}
+
+fn port_of(socket: BorrowedFd<'_>) -> io::Result<u16> {
+    Ok(SocketAddr::try_from(net::getsockname(socket)?)?.port())
+}
+
+/// Binds `socket` if it can send, else one in its place that can, to `address`, which may have to be narrowed.
+fn replace(
+    judge: &Judge,
+    request: &Request<'_>,
+    (number, socket): (TargetFd, BorrowedFd<'_>),
+    (address, narrowed): (&Address, bool),
+) -> io::Result<Socket> {
+    judge.quiet.end(request)?;
+    let by = request.confirm()?;
+    let target = request.target();
+    let new = || Socket::in_place_of_mute(target, number, socket);
+    let live = match can_hear(socket) && port_of(socket)? == 0 {
+        true => Socket::open(socket)?,
+        false => new()?,
+    };
+    let bind = |socket: &Socket, address: &Address| match narrowed {
+        true => socket.bind_narrowed(by, address),
+        false => socket.bind(by, address),
+    };
+    // A port of the kernel's own choice would be given up with an association, though others are connected to
+    // it (SOCK_BINDPORT_LOCK, __udp_disconnect): so it is chosen for another socket.
+    let choose = || -> io::Result<Address> {
+        let scout = new()?;
+        bind(&scout, address)?;
+        Ok(with_port(address, scout.local_address()?.port()))
+    };
+    let bind_somewhere = || {
+        let mut bound = Err(Errno::ADDRINUSE);
+        for _ in 0..TRIES {
+            bound = bind(&live, &choose()?);
+            // Else somebody was quicker.
+            if bound != Err(Errno::ADDRINUSE) {
+                break;
+            }
+        }
+        bound
+    };
+    match Endpoint::parse(address.as_bytes())? {
+        Endpoint::Internet(wanted) if wanted.port() != 0 => bind(&live, address)?,
+        _ => bind_somewhere()?,
+    }
+    live.put_in_place(by)?;
+    // Known only now: it would be taken for one that the command has closed. What the command does with it
+    // before, the broker judges as of a mute one.
+    if let Err(errno) = judge.datagrams.add((target, number), &live) {
+        mute(&live)?;
+        return Err(errno);
+    }
+    Ok(live)
+}
+
+/// `address`, of the internet, with this port.
+fn with_port(address: &Address, port: u16) -> Address {
+    let mut bytes = address.as_bytes().to_vec();
+    bytes.splice(2..4, port.to_be_bytes());
+    Address::of_bytes(bytes)
+}
+
+/// The canonical address that `endpoint` is, if one of the command's own sockets is reached there.
+pub(super) fn own_port(judge: &Judge, endpoint: &Endpoint) -> Option<SocketAddr> {
+    let Endpoint::Internet(address) = endpoint else { return None };
+    let address = canonical(*address);
+    let may_be = judge.rules.own_datagrams() && is_loopback(address.ip());
+    (may_be && judge.datagrams.is_reached(address)).then_some(address)
+}
+
+/// The error for what is sent to an address that is not the command's own. As from a host where nobody is there,
+/// if so.
+pub(super) fn refuse_foreign(judge: &Judge, endpoint: &Endpoint) -> Errno {
+    match endpoint {
+        Endpoint::Internet(address)
+            if judge.rules.own_datagrams()
+                && is_loopback(address.ip())
+                && !own_ports::anybody_receives(canonical(*address)) =>
+        {
+            Errno::CONNREFUSED
+        }
+        _ => {
+            let denial = Denial::Datagram(endpoint.describe());
+            judge.traps.report(denial, "an address for such a socket");
+            Errno::ACCESS
+        }
+    }
+}
+
+fn refuse(judge: &Judge, operation: NetworkOperation, endpoint: &Endpoint, why: &str) -> Errno {
+    judge.traps.report(Denial::Network(operation, endpoint.describe()), why);
+    Errno::ACCESS
+}
+
 /// Whether what is sent to `endpoint` asks for names.
 pub(super) fn is_name_server(endpoint: &Endpoint) -> bool {
     matches!(endpoint, Endpoint::Internet(address) if address.port() == DOMAIN)
 }
 
-fn is_a_standard_stream(socket: &OwnedFd) -> bool {
+pub(super) fn is_a_standard_stream(socket: impl AsFd) -> bool {
     let number =
         |descriptor: BorrowedFd<'_>| fs::fstat(descriptor).map(|stat| (stat.st_dev, stat.st_ino));
     let (own, (input, output, error)) = (number(socket.as_fd()), (stdin(), stdout(), stderr()));

@@ -214,6 +214,7 @@ s.sendto(b'echo', '../outside/server'); print(s.recv(9))";
 fn other_messages_are_as_without_the_sandbox() {
     let (sandbox, _good, _bad) = world(Sandbox::unprivileged().user());
     let script = "
+first = dgram()
 tcp = socket.socket(); plain = open('/dev/null'); print(sendmsg(plain, header(b'', b'x')), sendmsg(tcp, header(b'', b'x'), socket.MSG_NOSIGNAL))
 print(made(libc.sendmsg, -1, ctypes.c_void_p(memory(header(b'', b'x'))), 0), made(libc.sendmsg, 999, None, 0))
 for kind in (S, Q, D):
@@ -529,6 +530,7 @@ print(n.sendto(get, (0, 0)), struct.unpack_from('IH', n.recv(1 << 16))[1], n.sen
         assert!(said.starts_with("3 b'one' 3 b'two'\n5 127.0.0.2\n2 b'four' b'four'\n"), "{said}");
         // From memory that the kernel reads later nothing is sent.
         let script = "
+first = dgram()
 l = socket.socket(); l.bind(('127.0.0.1', 0)); l.listen(); c = socket.create_connection(l.getsockname()); p = l.accept()[0]
 print(c.setsockopt(socket.SOL_SOCKET, 60, 1), sendmsg(c, header(b'', b'x'), 0x4000000), sendmsg(c, header(b'', b'x')), p.recv(9))";
         let (inside, outside) = (sandbox.run(python(script)), sandbox.run_outside(python(script)));

@@ -35,6 +35,7 @@ mod mistakes;
 mod nested;
 mod network;
 mod offline;
+mod own_datagrams;
 mod own_sockets;
 mod policy;
 mod presets;

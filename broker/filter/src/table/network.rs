@@ -24,7 +24,6 @@ pub(super) const ROWS: &[Row] = &[
             when(SOCKETS_MADE, &[], Notify),
             case(UNIX_STREAM, Allow),
             when(ALL_UNIX_SOCKETS, UNIX_DATAGRAM, Allow),
-            when(UNIX_DATAGRAMS, UNIX_DATAGRAM, Allow),
             when(NETWORK_ALLOWED, &[is(DOMAIN, &[AF_INET, AF_INET6])], Allow),
             case(
                 &[
@@ -44,7 +43,7 @@ pub(super) const ROWS: &[Row] = &[
             ),
         ],
         Notify,
-        "Landlock judges TCP only: sockets of UDP are made so that they send nothing; others are refused and \
+        "Landlock judges TCP only: sockets of UDP send nothing but what the broker lets them; others are refused and \
          reported",
     )
     .alone(Deny(EACCES)),
@@ -53,7 +52,6 @@ pub(super) const ROWS: &[Row] = &[
         &[
             case(UNIX_STREAM, Allow),
             when(ALL_UNIX_SOCKETS, UNIX_DATAGRAM, Allow),
-            when(UNIX_DATAGRAMS, UNIX_DATAGRAM, Allow),
         ],
         Notify,
         "a datagram socket can send to any Unix socket by name: the broker makes a seqpacket pair instead",
@@ -101,7 +99,7 @@ pub(super) const ROWS: &[Row] = &[
             case(&[lacks(Arg(2, "flags"), MSG_FASTOPEN)], Allow),
         ],
         Deny(EOPNOTSUPP),
-        "a datagram socket sends to any address: where there can be one, the broker does it; MSG_FASTOPEN connects",
+        "a datagram socket sends to any address: once there is one, the broker does it; MSG_FASTOPEN connects",
     ),
     judge(
         &[sendmmsg],
@@ -125,6 +123,8 @@ pub(super) const ROWS: &[Row] = &[
                 &[is(LEVEL, &[SOL_SOCKET]), is(OPTION, &[SO_REUSEPORT])],
                 Deny(ENOPROTOOPT),
             ),
+            // Of UDP, another program could share it then; of TCP not.
+            when(OWN_DATAGRAMS, &[is(LEVEL, &[SOL_SOCKET]), is(OPTION, &[SO_REUSEADDR])], Notify),
             // A connect put off until the first write would find whoever has the port by then.
             when(
                 LOCAL_BINDING,
@@ -149,14 +149,16 @@ const LOCAL_BINDING: When = When::is(Variant::LOCAL_BINDING).unless(Variant::ALL
 
 const ALL_UNIX_SOCKETS: When = When::is(Variant::ALL_UNIX_SOCKETS);
 
-/// Some are listed. Where all Unix sockets may be reached, there is nothing to judge.
-const UNIX_DATAGRAMS: When = When::is(Variant::UNIX_DATAGRAMS).unless(Variant::ALL_UNIX_SOCKETS);
+/// The command can have sockets of UDP with an address.
+const OWN_DATAGRAMS: When =
+    When::is(Variant::LOCAL_BINDING.union(Variant::DATAGRAMS)).unless(Variant::ALLOW_NETWORK);
 
 /// Where every address may be sent to.
-const MESSAGES_FREE: When = When::is(Variant::ALLOW_NETWORK).unless(Variant::UNIX_DATAGRAMS);
+const MESSAGES_FREE: When = When::is(Variant::ALLOW_NETWORK).unless(Variant::DATAGRAMS);
 
-/// Where the broker sends all messages that can have an address.
-const MESSAGES_SENT: When = When::is(Variant::UNIX_DATAGRAMS);
+/// Where the broker sends all messages that can have an address, once there is a socket that could do it by
+/// itself.
+const MESSAGES_SENT: When = When::is(Variant::DATAGRAMS);
 
 /// Where no socket can send to an address: the broker says what was refused, if it can get at the socket.
 const MESSAGES_SEEN: When = When::ALWAYS.unless(Variant::ALONE.union(Variant::MAKES_SOCKETS));

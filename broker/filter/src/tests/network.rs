@@ -100,6 +100,16 @@ fn a_port_is_not_shared_with_other_programs() {
 }
 
 #[test]
+fn sockets_of_udp_do_not_share_a_port_where_they_have_one() {
+    let share = [3, 1, 2, 0x7fff_0000_1234, 4, 0];
+    let own = LOCAL | Variant::DATAGRAMS;
+    assert_eq!(Filter::new(own).int_verdict(setsockopt, share), NOTIFY);
+    for free in [LOCAL, Variant::DATAGRAMS, own | OPEN] {
+        assert_eq!(Filter::new(free).int_verdict(setsockopt, share), ALLOW, "{free:?}");
+    }
+}
+
+#[test]
 fn giving_up_a_port_is_judged_where_ports_are_bound() {
     for (how, expected) in [(0, NOTIFY), (1, ALLOW), (2, NOTIFY), (3, NOTIFY)] {
         assert_eq!(Filter::new(LOCAL).int_verdict(shutdown, [3, how, 0, 0, 0, 0]), expected);
@@ -125,10 +135,11 @@ fn no_address_is_sent_to_unseen_where_datagram_sockets_are_listed() {
     const FASTOPEN: u64 = 0x2000_0000;
     let address = 0x7fff_0000_0000;
     for network in [CLOSED, OPEN] {
-        let listed = Variant::UNIX_DATAGRAMS | network;
+        let listed = Variant::DATAGRAMS | network;
         let filter = Filter::new(listed);
         for call in [socket, socketpair] {
-            assert_eq!(filter.int_verdict(call, [1, 2 | 0x80800, 0, 0, 0, 0]), ALLOW);
+            // The broker sends from then on.
+            assert_eq!(filter.int_verdict(call, [1, 2 | 0x80800, 0, 0, 0, 0]), NOTIFY);
             // SOCK_RAW is SOCK_DGRAM by another name (unix_create in net/unix/af_unix.c).
             assert_eq!(filter.int_verdict(call, [1, 3, 0, 0, 0, 0]), NOTIFY);
         }

@@ -20,3 +20,18 @@ fn connecting_a_mute_socket_while_others_send_on_it_sends_nothing() {
         assert!(received(&receiver) > 0);
     });
 }
+
+#[test]
+fn an_own_socket_sends_nowhere_else_while_address_and_descriptor_change() {
+    for_each_user(|user| {
+        let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
+        receiver.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+        let port = receiver.local_addr().unwrap().port();
+        let sandbox = Sandbox::of(user).allow_local_binding().timeout(Duration::from_secs(180));
+        let outcome = sandbox.probe(format!("race-own-udp {port} {}", race_tries(100_000)));
+        assert_ne!(outcome.succeeds().result("came"), "0", "{outcome:#?}");
+        assert_eq!(received(&receiver), 0);
+        sandbox.probe_outside(format!("race-own-udp {port} 20000"));
+        assert!(received(&receiver) > 0);
+    });
+}

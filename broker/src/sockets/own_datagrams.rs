@@ -1,0 +1,318 @@
+//! The sockets of UDP that the command has at loopback addresses: its servers, and their clients.
+//!
+//! The broker makes each (`udp.rs`), and holds it for as long as the command has it, or another of them is
+//! connected to its address: so an address that is known here is the command's own whenever something is sent
+//! to it, and nobody else can take it. They are not shared with others either, for the filter refuses
+//! SO_REUSEPORT, and the broker passes over SO_REUSEADDR. Each hears only those of them that have sent to it
+//! ([`hear_only`]): strangers are not heard at all.
+//!
+//! Nothing tells when the command has closed one, so that is looked for. One that is let go of is mute from then
+//! on: should the command have it after all, in a message that nobody has received yet, it is of no use. One that it has closed, and to which
+//! others are still connected, is what it gets if it binds the address anew.
+
+use super::socket::Socket;
+use super::stand_ins::held_sockets;
+use super::udp::mute;
+use crate::kernel::hearing::hear_only;
+use crate::kernel::holders;
+use crate::kernel::target::{Target, TargetFd};
+use crate::rules::address::{canonical, is_loopback};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs;
+use rustix::io::{self, Errno};
+use rustix::net::{self, RecvFlags, sockopt};
+use rustix::process::{self, Pid, Resource};
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// How often it is looked whether the command still has what is held.
+const LOOK_INTERVAL: Duration = Duration::from_millis(250);
+/// Most that are held at a time, and no more than an eighth of the descriptors that the broker may have.
+const HELD_MAX: usize = 1024;
+
+/// What is known of them.
+#[derive(Debug, Default)]
+pub(crate) struct OwnDatagrams {
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    /// By inode.
+    held: HashMap<u64, Held>,
+    /// A thread looks after them.
+    looked_after: bool,
+}
+
+#[derive(Debug)]
+struct Held {
+    socket: Arc<OwnedFd>,
+    /// Where it is bound, as a canonical address; the unspecified one is that of the loopback interface.
+    address: SocketAddr,
+    /// Whom it is connected to.
+    peer: Option<SocketAddr>,
+    /// Whom it hears.
+    heard: Vec<SocketAddr>,
+    /// Who had it last, under which number: where to look first. None if nobody in the sandbox has it.
+    holder: Option<(Pid, TargetFd)>,
+}
+
+impl OwnDatagrams {
+    /// Whether `socket` is one of them.
+    pub(crate) fn has(&self, socket: impl AsFd) -> bool {
+        let known = self.known();
+        !known.held.is_empty() && inode(socket).is_ok_and(|inode| known.held.contains_key(&inode))
+    }
+
+    /// Whether one of them is reached at `address`, a canonical one.
+    pub(crate) fn is_reached(&self, address: SocketAddr) -> bool {
+        self.known().at(address).is_some()
+    }
+
+    /// Holds `socket`, which is bound to an address of loopback, hears nobody, and has just become descriptor
+    /// `number` of `target`.
+    ///
+    /// # Errors
+    /// Returns [`Errno::NOBUFS`] if too many are held, and what the calls on it return.
+    pub(crate) fn add(
+        self: &Arc<Self>,
+        (target, number): (Target, TargetFd),
+        socket: &Socket,
+    ) -> io::Result<()> {
+        let address = canonical(socket.local_address()?);
+        let inode = inode(socket)?;
+        let socket = Arc::new(io::fcntl_dupfd_cloexec(socket, 0)?);
+        let mut known = self.known();
+        if known.held.len() >= held_max() {
+            drop(known);
+            self.release_closed();
+            known = self.known();
+            if known.held.len() >= held_max() {
+                return Err(Errno::NOBUFS);
+            }
+        }
+        if !known.looked_after {
+            let all = Arc::clone(self);
+            let thread = std::thread::Builder::new().stack_size(64 * 1024);
+            thread.spawn(move || all.look_after()).map_err(|_| Errno::AGAIN)?;
+            known.looked_after = true;
+        }
+        let holder = Some((target.thread(), number));
+        let held = Held { socket, address, peer: None, heard: Vec::new(), holder };
+        known.held.insert(inode, held);
+        Ok(())
+    }
+
+    /// Has the one at `to`, a canonical address, hear `from`, which is one of them. The one at `to` is held as
+    /// long as what is returned lives; none if there is none.
+    ///
+    /// # Errors
+    /// Returns what setsockopt(2) returns.
+    pub(crate) fn introduce(
+        &self,
+        from: impl AsFd,
+        to: SocketAddr,
+    ) -> io::Result<Option<Arc<OwnedFd>>> {
+        self.known().introduce(inode(from)?, to)
+    }
+
+    /// Connects `from`, which is one of them, to the one at `to`, a canonical address, by `connect`. Whoever
+    /// has that address later, it is not given up before `from` is closed or connected elsewhere.
+    ///
+    /// # Errors
+    /// As `connect`; [`Errno::CONNREFUSED`] if there is none any more.
+    pub(crate) fn connect(
+        &self,
+        from: impl AsFd,
+        to: SocketAddr,
+        connect: impl FnOnce() -> io::Result<()>,
+    ) -> io::Result<()> {
+        let inode = inode(from)?;
+        let mut known = self.known();
+        known.introduce(inode, to)?.ok_or(Errno::CONNREFUSED)?;
+        connect()?;
+        let own = known.held.get_mut(&inode).ok_or(Errno::CONNREFUSED)?;
+        own.peer = Some(to);
+        own.hear(&[to])
+    }
+
+    /// Dissolves the association of `socket`, which is one of them.
+    ///
+    /// # Errors
+    /// Returns what connect(2) returns.
+    pub(crate) fn dissolve(&self, socket: impl AsFd) -> io::Result<()> {
+        let mut known = self.known();
+        net::connect_unspec(&socket)?;
+        if let Some(own) = known.held.get_mut(&inode(socket)?) {
+            own.peer = None;
+        }
+        Ok(())
+    }
+
+    /// Gives `target`, as its descriptor `number`, the one at `address` that the command has closed, by
+    /// `give`, if there is one of this family. What others sent to it meanwhile is lost, as to a closed one.
+    pub(crate) fn reopen(
+        &self,
+        (target, number): (Target, TargetFd),
+        (address, family): (SocketAddr, net::AddressFamily),
+        give: impl FnOnce(BorrowedFd<'_>) -> io::Result<()>,
+    ) -> Option<io::Result<()>> {
+        let mut known = self.known();
+        let held = known.held.values_mut().find(|held| {
+            held.address == address
+                && held.holder.is_none()
+                && sockopt::socket_domain(&*held.socket) == Ok(family)
+        })?;
+        while net::recv(&*held.socket, &mut [0; 1][..], RecvFlags::DONTWAIT).is_ok() {}
+        held.holder = Some((target.thread(), number));
+        Some(give(held.socket.as_fd()))
+    }
+
+    fn look_after(&self) {
+        loop {
+            std::thread::sleep(LOOK_INTERVAL);
+            self.release_closed();
+            let mut known = self.known();
+            if known.held.is_empty() {
+                known.looked_after = false;
+                return;
+            }
+        }
+    }
+
+    /// Lets go of what nobody in the sandbox has any more, and nobody is connected to.
+    pub(crate) fn release_closed(&self) {
+        let lost: Vec<u64> = {
+            let known = self.known();
+            known
+                .held
+                .iter()
+                .filter(|(inode, held)| held.is_lost(**inode))
+                .map(|(&i, _)| i)
+                .collect()
+        };
+        // Twice: a socket that goes from one process to another can be overlooked.
+        let seen = if lost.is_empty() { None } else { held_sockets().zip(held_sockets()) };
+        let mut known = self.known();
+        for (inode, (first, second)) in
+            lost.into_iter().flat_map(|inode| Some((inode, seen.as_ref()?)))
+        {
+            let holder = second.get(&inode).or_else(|| first.get(&inode));
+            if let Some(held) = known.held.get_mut(&inode)
+                && (holder.is_some() || held.is_lost(inode))
+            {
+                held.holder = holder.copied();
+                if held.holder.is_none() && held.peer.take().is_some() {
+                    // It may be on its way in a message after all: it reaches nobody then.
+                    let _ = net::connect_unspec(&*held.socket);
+                }
+            }
+        }
+        known.release();
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        // Each entry is whole by itself.
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Known {
+    fn at(&self, address: SocketAddr) -> Option<u64> {
+        self.held.iter().find(|(_, held)| held.is_reached_at(address)).map(|(&inode, _)| inode)
+    }
+
+    fn introduce(&mut self, from: u64, to: SocketAddr) -> io::Result<Option<Arc<OwnedFd>>> {
+        let Some(from) = self.held.get(&from).map(Held::senders) else { return Ok(None) };
+        let Some(to) = self.at(to).and_then(|inode| self.held.get_mut(&inode)) else {
+            return Ok(None);
+        };
+        to.hear(&from)?;
+        Ok(Some(Arc::clone(&to.socket)))
+    }
+
+    /// Lets go of those that the command has closed, but for those that others are connected to.
+    fn release(&mut self) {
+        let peers: Vec<_> = self
+            .held
+            .values()
+            .filter(|held| held.holder.is_some())
+            .filter_map(|held| held.peer)
+            .collect();
+        let is_wanted = |held: &Held| {
+            held.holder.is_some() || peers.iter().any(|&peer| held.is_reached_at(peer))
+        };
+        let mut gone = Vec::new();
+        self.held.retain(|_, held| {
+            let stays = is_wanted(held);
+            if !stays {
+                gone.extend(held.senders());
+                let _ = mute(&*held.socket);
+            }
+            stays
+        });
+        // Their addresses can be others' from now on.
+        for held in self.held.values_mut() {
+            held.forget(&gone);
+        }
+    }
+}
+
+impl Held {
+    fn is_reached_at(&self, address: SocketAddr) -> bool {
+        let is_for_all = self.address.ip().is_unspecified() && is_loopback(address.ip());
+        self.address == address || is_for_all && self.address.port() == address.port()
+    }
+
+    /// What its datagrams have as their sender.
+    fn senders(&self) -> Vec<SocketAddr> {
+        let port = self.address.port();
+        match self.address.ip().is_unspecified() {
+            true => [IpAddr::from(Ipv4Addr::LOCALHOST), Ipv6Addr::LOCALHOST.into()]
+                .map(|ip| SocketAddr::new(ip, port))
+                .to_vec(),
+            false => vec![self.address],
+        }
+    }
+
+    fn hear(&mut self, senders: &[SocketAddr]) -> io::Result<()> {
+        let before = self.heard.len();
+        for sender in senders {
+            if !self.heard.contains(sender) {
+                self.heard.push(*sender);
+            }
+        }
+        if self.heard.len() == before {
+            Ok(())
+        } else {
+            hear_only(self.socket.as_fd(), &self.heard)
+        }
+    }
+
+    fn forget(&mut self, senders: &[SocketAddr]) {
+        let before = self.heard.len();
+        self.heard.retain(|sender| !senders.contains(sender));
+        if self.heard.len() < before {
+            // One instruction for each less than before, which the kernel took.
+            let _ = hear_only(self.socket.as_fd(), &self.heard);
+        }
+    }
+
+    /// Whether the command had it and has it no more where it was.
+    fn is_lost(&self, inode: u64) -> bool {
+        self.holder
+            .is_some_and(|(process, number)| holders::socket_at(process, number) != Some(inode))
+    }
+}
+
+fn inode(socket: impl AsFd) -> io::Result<u64> {
+    fs::fstat(socket).map(|stat| stat.st_ino)
+}
+
+fn held_max() -> usize {
+    let limit = process::getrlimit(Resource::Nofile).current;
+    let part = limit.and_then(|limit| usize::try_from(limit / 8).ok());
+    part.map_or(HELD_MAX, |part| part.min(HELD_MAX))
+}

@@ -1,0 +1,175 @@
+//! Servers by UDP of the command's own (allowLocalBinding): they reach one another on loopback addresses, and
+//! nobody else.
+
+use crate::udp::{python, received};
+use serde_json::json;
+use std::net::UdpSocket;
+use std::time::Duration;
+use tests::{Sandbox, User, eventually, for_each_user};
+
+fn own(user: User) -> Sandbox {
+    Sandbox::of(user).allow_write(".").allow_local_binding()
+}
+
+/// A stranger outside, who waits a moment for what comes.
+fn stranger(ip: &str) -> UdpSocket {
+    let socket = UdpSocket::bind((ip, 0)).unwrap();
+    socket.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+    socket
+}
+
+/// Inside and outside the script says the same; without the right, it fails.
+#[track_caller]
+fn same_as_outside(user: User, script: &str) {
+    let (inside, outside) = (own(user).run(python(script)), own(user).run_outside(python(script)));
+    outside.succeeds();
+    assert_eq!(inside.stdout, outside.stdout, "{inside:#?}");
+    Sandbox::of(user).allow_write(".").run(python(script)).fails();
+}
+
+#[test]
+fn own_sockets_reach_one_another_however_they_send() {
+    for_each_user(|user| {
+        let script = "
+families = ('127.0.0.1', 2), ('::1', 10), ('::ffff:127.0.0.1', 10)
+for ip, family in families:
+    server = socket.socket(family, socket.SOCK_DGRAM); server.bind((ip, 0)); there = server.getsockname()[:2]
+    for name, way in addressed(socket.socket(family, socket.SOCK_DGRAM), there):
+        if name in ('more', 'zerocopy', 'segments', 'information', 'unspecified'): continue
+        say(ip, name, way()); data, client = server.recvfrom(99); say(data, client[0])
+    client = socket.socket(family, socket.SOCK_DGRAM); client.settimeout(9); client.connect(there); say(client.getpeername()[:2] == there)
+    for name, way in plain(client): way(); data, back = server.recvfrom(99); say(name, data[:3] == b'rea' or len(data), back == client.getsockname(), server.sendto(b'answer', back), client.recv(9))
+    libc.connect(client.fileno(), bytes(16), 16); say(tried(client.send, b'x')); client.connect(there); say(client.send(b'x'), server.recv(9))";
+        same_as_outside(user, script);
+    });
+}
+
+#[test]
+fn servers_of_all_addresses_are_reached_at_every_one_of_loopback() {
+    for_each_user(|user| {
+        let script = "
+for at, family, theirs in ('0.0.0.0', 2, ('127.0.0.1', '0.0.0.0', '127.0.0.1')), ('::', 10, ('127.0.0.1', '127.0.0.9', '::1', '::', '::ffff:127.0.0.1')):
+    server = socket.socket(family, socket.SOCK_DGRAM); server.bind((at, 0)); port = server.getsockname()[1]
+    for ip in theirs:
+        client = socket.socket(10 if ':' in ip else 2, socket.SOCK_DGRAM); client.settimeout(9); client.sendto(b'x', (ip, port)); data, back = server.recvfrom(9)
+        server.sendto(b'answer', back); say(ip, client.recv(9))
+        client = socket.socket(10 if ':' in ip else 2, socket.SOCK_DGRAM); client.connect((ip, port)); say(ip, client.send(b'x'), server.recv(9))";
+        same_as_outside(user, script);
+    });
+}
+
+#[test]
+fn an_own_socket_reaches_nobody_else_however_it_sends() {
+    for_each_user(|user| {
+        for (family, ip) in
+            [("AF_INET", "127.0.0.1"), ("AF_INET6", "::1"), ("AF_INET6", "::ffff:127.0.0.1")]
+        {
+            let other = stranger(if ip == "::1" { ip } else { "127.0.0.1" });
+            let port = other.local_addr().unwrap().port();
+            let script = format!(
+                "
+server = socket.socket(socket.{family}, socket.SOCK_DGRAM); server.bind(('{ip}', 0)); own = server.getsockname()
+client = socket.socket(socket.{family}, socket.SOCK_DGRAM); client.connect(own)
+unbound = socket.socket(socket.{family}, socket.SOCK_DGRAM); unbound.sendto(b'x', own)
+def all(s, a):
+    for name, way in addressed(s, a): say(name, tried(way))
+    say(tried(s.connect, a))
+    for name, way in addressed(s, a): say(name, tried(way))
+for s in server, client, unbound, socket.socket(socket.{family}, socket.SOCK_DGRAM):
+    all(s, ('{ip}', {port}))
+    say(tried(s.sendto, b'x', ('192.0.2.1' if s.family == 2 else '2001:db8::1', 53)))
+mute = socket.socket(socket.{family}, socket.SOCK_DGRAM); mute.connect(('{ip}', {port}))
+for name, way in plain(mute): say(name, tried(way))
+say(client.send(b'own'), server.recv(9), 'came')"
+            );
+            let outcome = own(user).trap().run(python(&script));
+            let sent = |line: &&str| line.split(' ').next_back().unwrap().parse::<u32>().is_ok();
+            assert_eq!(outcome.stdout.lines().filter(sent).count(), 0, "{outcome:#?}");
+            assert!(outcome.succeeds().stdout.ends_with(" came\n"), "{outcome:#?}");
+            assert_eq!(received(&other), 0, "{ip}");
+            let there = match ip.contains(':') {
+                true => format!("[{ip}]:{port}"),
+                false => format!("{ip}:{port}"),
+            };
+            let report = json!({ "Network": ["connect", there, "seccomp"] });
+            assert!(outcome.traps.contains(&report), "{outcome:#?}");
+            own(user).run_outside(python(&script));
+            assert!(received(&other) > 20, "{ip}");
+        }
+    });
+}
+
+#[test]
+fn strangers_are_not_heard_and_take_no_port() {
+    for_each_user(|user| {
+        let script = "
+def wait(name):
+    while not os.path.exists(name): time.sleep(0.01)
+server = socket.socket(2, socket.SOCK_DGRAM); say(server.setsockopt(1, 2, 1)); server.bind(('127.0.0.1', 0)); server.settimeout(1)
+client = socket.socket(2, socket.SOCK_DGRAM); client.connect(server.getsockname()); server.setsockopt(1, 2, 1); client.setsockopt(1, 2, 1)
+say('ports', server.getsockname()[1], client.getsockname()[1], '.'); wait('go1')
+for s in server, client:
+    s.settimeout(1)
+    try: say('got', s.recv(9))
+    except TimeoutError: say('nothing')
+client.send(b'own'); say(server.recv(9)); server.close(); say('closed'); wait('go2')
+say(client.send(b'x')); client.close(); say('gone'); wait('go3')";
+        let sandbox = own(user);
+        let mut running = sandbox.spawn(python(script));
+        running.expect(" .\n");
+        let said = running.stdout();
+        let ports = said.lines().find(|line| line.starts_with("ports")).unwrap();
+        let port = |at| ports.split(' ').nth(at).unwrap().parse::<u16>().unwrap();
+        let other = stranger("127.0.0.1");
+        for at in [1, 2] {
+            other.send_to(b"stranger", ("127.0.0.1", port(at))).unwrap();
+        }
+        // Neither beside it, nor in its place as long as a client is connected to it.
+        let shares = |port: u16| {
+            let words = format!(
+                "s = socket.socket(2, socket.SOCK_DGRAM); s.setsockopt(1, 2, 1); say(tried(s.bind, ('127.0.0.1', {port})))"
+            );
+            Sandbox::new().run_outside(python(&words)).stdout == "None\n"
+        };
+        assert!(!shares(port(1)) && !shares(port(2)));
+        sandbox.file("work/go1", "");
+        running.expect("closed\n");
+        assert!(running.stdout().contains("nothing\nnothing\nb'own'\n"), "{}", running.stdout());
+        std::thread::sleep(Duration::from_millis(700));
+        assert!(!shares(port(1)));
+        sandbox.file("work/go2", "");
+        running.expect("gone\n");
+        assert!(eventually(|| shares(port(1))));
+        sandbox.file("work/go3", "");
+        running.wait().succeeds();
+    });
+}
+
+#[test]
+fn a_server_that_is_started_again_has_its_clients() {
+    for_each_user(|user| {
+        let script = "
+server = socket.socket(2, socket.SOCK_DGRAM); server.bind(('127.0.0.1', 0)); there = server.getsockname()
+client = socket.socket(2, socket.SOCK_DGRAM); client.connect(there)
+for i in range(3):
+    server.close(); time.sleep(0.3 * (i % 2)); server = socket.socket(2, socket.SOCK_DGRAM); server.settimeout(9); server.bind(there); tried(client.send, b'lost'); tried(server.recv, 9)
+    say(client.send(b'found'), server.recv(9)); other = socket.socket(2, socket.SOCK_DGRAM); say(tried(other.bind, there)); other.sendto(b'too', there); say(server.recv(9))";
+        same_as_outside(user, script);
+    });
+}
+
+#[test]
+fn options_carry_over_and_processes_share() {
+    for_each_user(|user| {
+        let script = "
+s = socket.socket(2, socket.SOCK_DGRAM); s.settimeout(9); s.setsockopt(1, 8, 5000); s.setsockopt(1, 6, 1); s.setsockopt(0, 1, 16); s.setsockopt(0, 8, 1); s.setblocking(False)
+before = [s.getsockopt(*o) for o in ((1, 8), (1, 6), (0, 1), (0, 8), (1, 7))]; s.bind(('127.0.0.1', 0)); say(before == [s.getsockopt(*o) for o in ((1, 8), (1, 6), (0, 1), (0, 8), (1, 7))], s.get_inheritable(), os.get_blocking(s.fileno()))
+os.set_inheritable(s.fileno(), True); s.setblocking(True); there = s.getsockname()
+if os.fork() == 0:
+    c = socket.socket(2, socket.SOCK_DGRAM); c.sendto(b'child', there); say(c.recv(9)); os._exit(0)
+data, back = s.recvfrom(9); s.sendto(data.upper(), back); os.wait()
+one, two = socket.socketpair(); socket.send_fds(one, [b'x'], [s.fileno()]); t = socket.socket(fileno=socket.recv_fds(two, 1, 1)[1][0]); s.close()
+time.sleep(0.6); c = socket.socket(2, socket.SOCK_DGRAM); c.sendto(b'passed', there); say(t.recv(9))";
+        same_as_outside(user, script);
+    });
+}
