@@ -283,18 +283,14 @@ row sqlite-wal database sqlite3 <<'S'
 sqlite3 d.db 'pragma journal_mode=wal; create table t(i); insert into t values (1), (2)'; sqlite3 d.db 'select sum(i) from t; pragma wal_checkpoint'
 S
 
-row chromium browser chromium <<'S'
-chromium --headless --no-sandbox --disable-gpu --user-data-dir="$PWD/profile" --screenshot="$PWD/shot.png" 'data:text/html,<h1>shown</h1>' >/dev/null 2>&1; head -c 4 shot.png | tail -c 3
-S
-
-row playwright browser "chromium playwright-core" <<'S'
+row playwright browser "chromium-headless-shell playwright-core" <<'S'
 echo 'const { chromium } = require("playwright-core"); const http = require("http");
 (async () => { const s = http.createServer((q, r) => r.end("<title>made</title>")).listen(0, "127.0.0.1"); await new Promise(f => s.on("listening", f));
-  const b = await chromium.launch({ executablePath: "/usr/bin/chromium", args: ["--no-sandbox"], chromiumSandbox: false }); const p = await b.newPage(); await p.goto("http://127.0.0.1:" + s.address().port);
+  const b = await chromium.launch({ executablePath: "/usr/bin/chromium-headless-shell", args: ["--no-sandbox"], chromiumSandbox: false }); const p = await b.newPage(); await p.goto("http://127.0.0.1:" + s.address().port);
   console.log(await p.title()); console.log((await p.screenshot()).subarray(1, 4).toString()); await b.close(); s.close(); })()' >t.js; node t.js
 S
 
-row chromium-shell browser chromium-headless-shell <<'S'
+row chromium browser chromium-headless-shell <<'S'
 chromium-headless-shell --no-sandbox --disable-gpu --screenshot="$PWD/shot.png" 'data:text/html,<h1>shown</h1>' >/dev/null 2>&1; head -c 4 shot.png | tail -c 3
 S
 
