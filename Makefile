@@ -4,6 +4,7 @@
 #   make install PREFIX=/usr/local DESTDIR=
 #   make uninstall PREFIX=/usr/local DESTDIR=
 #   make dist                     packages and their checksums, in target/dist
+#   make dist MAINTAINER='Name <name@example.org>'
 #   make dist TARGET=aarch64-unknown-linux-gnu
 #
 # Needs Cargo; for packages also GNU tar, gzip, dpkg-deb and npm; for another architecture its standard library
@@ -25,7 +26,9 @@ CARGO_HOME ?= $(HOME)/.cargo
 SOURCE_DATE_EPOCH ?= $(or $(shell git log -1 --format=%ct 2>/dev/null),1700000000)
 REMAP := '--remap-path-prefix=$(CURDIR)=/landstrip', '--remap-path-prefix=$(CARGO_HOME)=/cargo', \
 	'--remap-path-prefix=$(shell rustc --print sysroot)=/rust'
-export VERSION TARGET ARCH CARGO CARGO_HOME SOURCE_DATE_EPOCH
+# Who makes a package answers for it.
+MAINTAINER ?= $(or $(shell git log -1 --format='%an <%ae>' 2>/dev/null),The authors of landstrip <root@localhost>)
+export VERSION TARGET ARCH CARGO CARGO_HOME SOURCE_DATE_EPOCH MAINTAINER
 export LC_ALL := C
 
 BUILD := $(CARGO) build --locked --release --target $(TARGET) --target-dir target \
