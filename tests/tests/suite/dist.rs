@@ -2,6 +2,7 @@
 //! says where they are; without it these tests have nothing to do.
 
 use super::container::bundle::Container;
+use super::documents;
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -233,6 +234,44 @@ fn a_package_of_npm_is_installed_runs_and_is_removed() {
     let left = listed(&sandbox.path("home/node_modules"));
     let of_npm = |path: &Path| path.is_dir() || path.ends_with(".package-lock.json");
     assert!(left.iter().all(|(path, _)| of_npm(path)), "{left:?}");
+}
+
+/// From nothing to a policy of one's own, with nothing but what a package holds.
+#[test]
+fn the_readme_s_commands_do_what_it_says_from_each_package() {
+    let Some(deb) = package(".deb") else { return };
+    let dist = deb.parent().unwrap();
+    let image = package(&format!("image-{}", std::env::consts::ARCH)).unwrap();
+    let world = World::new(tests::User::Caller);
+    let readme = documents::document("README.md");
+    let sessions = documents::blocks(&readme, "console");
+    // As it tells, but somewhere else.
+    let install = |tool: &str| {
+        let mut told = readme.lines().filter_map(|line| line.strip_prefix("    "));
+        let told = told.find(|line| line.starts_with(tool)).expect(tool);
+        let place = world.dir(tool);
+        let told = told.replace("target/dist", dist.to_str().unwrap());
+        let told = told.replace("/usr/local", place.to_str().unwrap());
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", &told])
+            .env("npm_config_prefix", &place)
+            .env("npm_config_offline", "true");
+        succeeds(&mut command);
+        place
+    };
+    let debian = world.dir("debian");
+    succeeds(Command::new("dpkg-deb").arg("-x").arg(&deb).arg(&debian));
+    for programs in [
+        install("tar").join("bin"),
+        install("npm").join("bin"),
+        debian.join("usr/bin"),
+        image.join("bin"),
+    ] {
+        let path = format!("{}:/usr/bin:/bin", programs.display());
+        let sandbox = documents::home(tests::User::Caller).env("PATH", path);
+        sessions.iter().for_each(|text| documents::session(&sandbox, text));
+    }
 }
 
 #[test]

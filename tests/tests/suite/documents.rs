@@ -10,19 +10,19 @@ fn repository() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
 }
 
-fn document(name: &str) -> String {
+pub(crate) fn document(name: &str) -> String {
     fs::read_to_string(repository().join(name)).unwrap()
 }
 
 /// The blocks of code of this language.
-fn blocks(text: &str, language: &str) -> Vec<String> {
+pub(crate) fn blocks(text: &str, language: &str) -> Vec<String> {
     let fence = format!("```{language}\n");
     let parts = text.split(&fence).skip(1);
     parts.map(|part| part.split("```").next().unwrap().to_owned()).collect()
 }
 
 /// The home of a user who has a repository, a key, and agents that say how they were called.
-fn home(user: User) -> Sandbox {
+pub(crate) fn home(user: User) -> Sandbox {
     // Where the temporary directory of a run is not in reach.
     let sandbox = Sandbox::beneath("/var/tmp", user);
     let path = format!("{}:{}:/usr/bin:/bin", sandbox.name("home/bin"), programs().dir.display());
@@ -44,7 +44,7 @@ fn home(user: User) -> Sandbox {
 }
 
 /// Runs the commands of a session in `demo`, each after `$ `, and compares what they print.
-fn session(sandbox: &Sandbox, text: &str) {
+pub(crate) fn session(sandbox: &Sandbox, text: &str) {
     let mut lines = text.lines().peekable();
     let mut seen = 0;
     while let Some(line) = lines.next() {

@@ -5,14 +5,29 @@ use serde_json::Value;
 use std::time::Duration;
 use tests::{Outcome, Sandbox, User, for_each_user, skipped};
 
-/// A work tree with a repository under git, and a home with a key, where `example` is the policy, or a preset.
+/// What a home has that its tools look for, and the preset for agents keeps from them.
+const SECRETS: [&str; 8] = [
+    ".cargo/credentials.toml",
+    ".docker/config.json",
+    ".git-credentials",
+    ".m2/settings-security.xml",
+    ".netrc",
+    ".npmrc",
+    ".pypirc",
+    ".ssh/id_ed25519",
+];
+
+/// A work tree with a repository under git, and a home with keys, where `example` is the policy, a preset, or text.
 fn project(user: User, example: &str) -> Sandbox {
     let path = format!("{}/examples/{example}.yaml", env!("CARGO_MANIFEST_DIR"));
-    let text = std::fs::read_to_string(path).unwrap_or_else(|_| format!("extends: {example}\n"));
+    let text = match example.contains('\n') {
+        true => example.to_owned(),
+        false => std::fs::read_to_string(path).unwrap_or_else(|_| format!("extends: {example}\n")),
+    };
     // Beside the temporary directory that landstrip makes, not in it.
     let sandbox = Sandbox::beneath("/var/tmp", user).timeout(Duration::from_secs(300));
-    sandbox.dir("home/.ssh");
-    sandbox.file("home/.ssh/id_ed25519", "TOPSECRET");
+    let home = "cd ~; for file; do mkdir -p \"$(dirname $file)\"; echo '# TOPSECRET' >$file; done";
+    sandbox.run_outside(["sh", "-c", home, "sh"].into_iter().chain(SECRETS)).succeeds();
     let made = sandbox.sh_outside(
         "git init -q . && git config user.name n && git config user.email e@example.org",
     );
@@ -29,7 +44,11 @@ fn builds(sandbox: &Sandbox, script: &str) -> Outcome {
     let of_a_jvm = ["/coredump_filter", "/tmp/hsperfdata_", "name lookup (UDP)"];
     let is_told = |report: &&Value| {
         let report = report.to_string();
+        let is_secret = |file: &&str| {
+            report.contains(&format!("[\"read\",\"{}/{file}\"", sandbox.name("home")))
+        };
         !of_a_jvm.iter().any(|noise| report.contains(noise))
+            && !SECRETS.iter().any(|file| is_secret(&file))
     };
     let told: Vec<_> = outcome.reports.iter().filter(is_told).collect();
     assert!(told.is_empty(), "{outcome:#?}");
@@ -155,4 +174,23 @@ fn a_go_project() {
         );
         assert_eq!(outcome.stdout, "1\n");
     });
+}
+
+/// Under what --init writes for it.
+#[test]
+fn a_mixed_project() {
+    let tree = Sandbox::unprivileged();
+    for file in ["package.json", "requirements.txt"] {
+        tree.file(format!("work/{file}"), "");
+    }
+    let policy = tree.landstrip(["--init"]).succeeds().stdout.clone();
+    assert!(policy.contains("pypi.org") && policy.contains("registry.npmjs.org"), "{policy}");
+    let sandbox = project(tree.user(), &policy).env("npm_config_update_notifier", "false");
+    let outcome = builds(
+        &sandbox,
+        r#"printf '{"name":"app","version":"1.0.0","scripts":{"test":"make -s -C native && python3 -B part.py"}}' > package.json
+        mkdir native; printf 'int main(void) { return 0; }\n' > native/a.c; printf 'a: a.c\n\tcc -o a a.c && ./a && echo native\n' > native/Makefile
+        echo native/a > .gitignore; echo 'print("python")' > part.py; npm test --silent"#,
+    );
+    assert_eq!(outcome.stdout, "native\npython\n");
 }
