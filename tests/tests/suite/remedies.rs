@@ -109,6 +109,7 @@ fn the_line_as_it_stands_lets_the_command_pass() {
             "python3 -c 'import os, sqlite3
 with sqlite3.connect(os.path.expanduser(\"~/notes.db\")) as notes: notes.execute(\"create table a(b)\")'",
             "python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind(\"src/relative\")'",
+            "python3 -c 'import socket; socket.socket(type=socket.SOCK_DGRAM).bind((\"127.0.0.1\", 0))'",
         ];
         let asked = ["registry.invalid:443", "git.invalid:22", "192.0.2.1:443"].map(ask);
         for command in of_user(user, commands.map(str::to_owned).into_iter().chain(asked)) {
