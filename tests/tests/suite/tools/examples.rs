@@ -47,8 +47,7 @@ fn builds(sandbox: &Sandbox, script: &str) -> Outcome {
         let is_secret = |file: &&str| {
             report.contains(&format!("[\"read\",\"{}/{file}\"", sandbox.name("home")))
         };
-        !of_a_jvm.iter().any(|noise| report.contains(noise))
-            && !SECRETS.iter().any(|file| is_secret(&file))
+        !of_a_jvm.iter().any(|noise| report.contains(noise)) && !SECRETS.iter().any(is_secret)
     };
     let told: Vec<_> = outcome.reports.iter().filter(is_told).collect();
     assert!(told.is_empty(), "{outcome:#?}");
