@@ -260,7 +260,11 @@ impl Look {
             let exclusive = flags.contains(OFlags::CREATE | OFlags::EXCL);
             let follow = !exclusive && !flags.contains(OFlags::NOFOLLOW);
             let found = walk::hold_by_kernel(self.base(), &self.path, follow).ok()?;
-            let path = path_of(&found).ok()?;
+            let path = match path_of(&found) {
+                // What would be reported is not worth finding what the kernel does not write.
+                Err(Errno::NAMETOOLONG) => return Some(true),
+                path => path.ok()?,
+            };
             return Some(is_plain(&path) && view.rules.access(&path).covers(wanted(flags)));
         }
         if matches!(self.act, Act::Link(_)) {
@@ -268,9 +272,13 @@ impl Look {
         }
         let (above, name) = path::split(&self.path)?;
         let directory = match (above, &self.base) {
-            (b"", Some(base)) => path_of(base).ok()?,
-            _ => path_of(&walk::hold_by_kernel(self.base(), above, true).ok()?).ok()?,
+            (b"", Some(base)) => path_of(base),
+            _ => path_of(&walk::hold_by_kernel(self.base(), above, true).ok()?),
         };
+        if directory == Err(Errno::NAMETOOLONG) {
+            return Some(true);
+        }
+        let directory = directory.ok()?;
         Some(is_plain(&directory) && view.may_change(&directory, name))
     }
 

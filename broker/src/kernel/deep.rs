@@ -6,7 +6,7 @@
 //! it, so that what is said of the path that comes of it holds for the one before and after.
 //! Sources: readlink(2), getcwd(3), path_resolution(7).
 
-use super::identity::{Identity, identity};
+use super::identity::{Identity, identity, identity_of};
 use super::object::path_of;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags};
@@ -14,6 +14,7 @@ use rustix::io::{self, Errno};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 /// Longest path that a system call takes, with the byte that ends it (linux/limits.h).
 const PATH_MAX: usize = 4096;
@@ -48,16 +49,40 @@ pub(crate) fn open(path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
 pub(super) fn path_of_directory(directory: BorrowedFd<'_>) -> io::Result<PathBuf> {
     let mut names = Vec::new();
     let mut here = directory.try_clone_to_owned().map_err(|_| Errno::MFILE)?;
+    let object = identity(&fs::fstat(directory)?);
     let mut left = LOOKED_AT_MAX;
-    loop {
+    let top = loop {
+        if let Some(path) = known_path(&here)? {
+            break path;
+        }
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let above = fs::openat(&here, c"..", flags, Mode::empty())?;
         names.push(name_in(&above, &here, &mut left)?);
-        match path_of(&above) {
-            Err(Errno::NAMETOOLONG) => here = above,
-            path => return Ok(names.iter().rev().fold(path?, |path, name| path.join(name))),
-        }
+        here = above;
+    };
+    let path = names.iter().rev().fold(top, |path, name| path.join(name));
+    let mut found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
+    found.retain(|(other, _)| *other != object);
+    found.truncate(FOUND_MAX - 1);
+    found.insert(0, (object, path.clone()));
+    Ok(path)
+}
+
+/// What was found last: who works there does so again, or right beneath.
+static FOUND: Mutex<Vec<(Identity, PathBuf)>> = Mutex::new(Vec::new());
+const FOUND_MAX: usize = 16;
+
+/// The path of a directory if the kernel writes it, or the one that was found before if it still leads there.
+fn known_path(directory: &OwnedFd) -> io::Result<Option<PathBuf>> {
+    match path_of(directory) {
+        Err(Errno::NAMETOOLONG) => {}
+        path => return path.map(Some),
     }
+    let object = identity(&fs::fstat(directory)?);
+    let found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
+    let before = found.iter().find(|(other, _)| *other == object).map(|(_, path)| path.clone());
+    drop(found);
+    Ok(before.filter(|path| identity_of(path) == Some(object)))
 }
 
 /// The path of what is called `name` in a directory, if that still is the object.

@@ -49,7 +49,8 @@ fn putting_another_in_its_place(kind: &str) {
     let peer = UnixPeer::at(sandbox.path("work/theirs"), kind);
     let tries = race_tries(5 * usual) / 5;
     let outcome = sandbox.probe(format!("race-own-path {kind} theirs {tries}"));
-    assert_ne!(outcome.succeeds().result("succeeded"), "0", "{outcome:#?}");
+    let is_met = outcome.succeeds().result("succeeded") != "0";
+    assert!(tries < usual || is_met, "{outcome:#?}");
     assert_eq!(peer.connections(), 0, "{kind}");
 }
 
@@ -59,7 +60,9 @@ fn swapping_the_directory_during_bind_makes_no_socket_outside() {
     let sandbox = sandbox.timeout(Duration::from_secs(120));
     sandbox.dir("work/one");
     symlink(sandbox.path("outside"), sandbox.path("work/two")).unwrap();
-    let outcome = sandbox.probe(format!("race-unix-bind one two one/socket {}", race_tries(5_000)));
-    assert_ne!(outcome.succeeds().result("succeeded"), "0", "{outcome:#?}");
+    let (usual, tries) = (5_000, race_tries(5_000));
+    let outcome = sandbox.probe(format!("race-unix-bind one two one/socket {tries}"));
+    let is_met = outcome.succeeds().result("succeeded") != "0";
+    assert!(tries < usual || is_met, "{outcome:#?}");
     assert!(!sandbox.path("outside/socket").exists());
 }
