@@ -78,7 +78,7 @@ cp a.test.js b.test.js; jest --ci 2>&1 | grep -o 'Tests: *2 passed'
 S
 
 row vitest node vitest <<'S'
-echo '{"type":"module"}' >package.json; ln -s "$NODE_PATH" node_modules; echo 'import { test, expect } from "vitest"; test("adds", () => { expect(1 + 1).toBe(2) })' >a.test.js
+echo '{"type":"module"}' >package.json; mkdir node_modules; ln -s "$NODE_PATH"/* node_modules/; echo 'import { test, expect } from "vitest"; test("adds", () => { expect(1 + 1).toBe(2) })' >a.test.js
 CI=1 vitest run --reporter=json 2>/dev/null | grep -o '"numPassedTests":1'
 S
 
@@ -88,7 +88,7 @@ echo 'export const a: number = 2;' >a.ts; for i in $(seq 300); do grep -q 2 out/
 S
 
 row vite node vite <<'S'
-echo '{"type":"module"}' >package.json; ln -s "$NODE_PATH" node_modules; echo '<script type="module" src="/m.js"></script>' >index.html; echo 'console.log("one")' >m.js
+echo '{"type":"module"}' >package.json; mkdir node_modules; ln -s "$NODE_PATH"/* node_modules/; echo '<script type="module" src="/m.js"></script>' >index.html; echo 'console.log("one")' >m.js
 port=$((20000 + RANDOM % 10000)); vite --port $port --strictPort --host 127.0.0.1 >log 2>&1 & vite=$!
 node -e 'const get = (p, f) => require("http").get("http://127.0.0.1:'$port'" + p, r => { let t = ""; r.on("data", d => t += d).on("end", () => f(t)) }).on("error", () => setTimeout(get, 100, p, f));
 get("/m.js", t => { console.log(/one|two/.exec(t)[0]); const token = null; require("fs").writeFileSync("m.js", "console.log(\"two\")");
@@ -245,10 +245,10 @@ func TestUDP(t *testing.T) { s, err := net.ListenPacket("udp", "127.0.0.1:0"); i
 go vet; go test -v 2>&1 | grep -c -- '--- PASS'
 S
 
+# Its plugins are nowhere to be had without the network.
 row maven jvm "mvn java" <<'S'
-mkdir -p src/main/java; echo 'public class M { public static void main(String[] a) { System.out.println("ran"); } }' >src/main/java/M.java
-echo '<project><modelVersion>4.0.0</modelVersion><groupId>g</groupId><artifactId>a</artifactId><version>1</version><properties><maven.compiler.source>17</maven.compiler.source><maven.compiler.target>17</maven.compiler.target></properties></project>' >pom.xml
-mvn -q -o -s /etc/maven/settings-debian.xml -Dmaven.repo.local=/usr/share/maven-repo validate 2>/dev/null && echo validated
+echo '<project><modelVersion>4.0.0</modelVersion><groupId>g</groupId><artifactId>a</artifactId><version>1</version></project>' >pom.xml
+mvn -q -o -Dmaven.repo.local="$PWD/r" validate && echo validated
 S
 
 row gradle jvm "gradle java" <<'S'

@@ -4,11 +4,13 @@ use std::path::Path;
 use std::process::Command;
 
 /// All of them are tried by `tests/programs/run`.
-const ROWS: [&str; 9] = [
+const ROWS: [&str; 11] = [
     "node-test",
     "python-multiprocessing",
     "asyncio-tcp-unix",
     "asyncio-udp",
+    "asyncio-datagrams",
+    "statsd",
     "redis-tcp",
     "redis-unix",
     "postgresql",
