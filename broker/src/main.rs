@@ -69,6 +69,8 @@
 //!   the sandbox made, a thread of the caller's own process), can: nothing changes the registers of a thread
 //!   that waits ([`call::decode::RegisterVerdict`]). Why the number cannot come to mean another object is
 //!   argued beside each, in [`answer::answers`] and [`ipc`].
+//! - **sendmsg(2)** can where no socket in the sandbox sends to an address that a message names, whichever the
+//!   descriptor and the memory are by then ([`sockets::quiet`]).
 //! - A call on **files** can only with a word for what Landlock is relied on ([`files::verdict::Relied`]):
 //!
 //! | relied on | why it is safe, though the path may change after the look |
