@@ -214,7 +214,9 @@ fn raise_limits() {
     for resource in [Resource::Nofile, Resource::Fsize] {
         let limit = process::getrlimit(resource);
         // Without it fewer calls can be under way at once, and files be made less long.
-        let _ = process::setrlimit(resource, Rlimit { current: limit.maximum, ..limit });
+        if limit.current != limit.maximum {
+            let _ = process::setrlimit(resource, Rlimit { current: limit.maximum, ..limit });
+        }
     }
 }
 

@@ -365,7 +365,7 @@ impl Admission for ToProxy {
         &self,
         endpoint: &Endpoint,
         socket: BorrowedFd<'_>,
-        start: &dyn Fn() -> io::Result<Connecting>,
+        start: &dyn Fn(Option<u16>) -> io::Result<Connecting>,
     ) -> io::Result<Connecting> {
         self.proxy.watch(endpoint, &socket, &self.traps, start)
     }

@@ -5,6 +5,7 @@
 use super::hard_links::{names_nearby, other_names};
 use super::places::DEVICES;
 use crate::kernel::mounts::Mount;
+use crate::kernel::proc;
 use crate::policy::callers::Caller;
 use crate::policy::error::PolicyError;
 use crate::policy::merged::trail_in;
@@ -118,8 +119,7 @@ fn keep_controls(files: &mut Files, mounts: &[Mount], remarks: &mut Remarks) {
 /// landstrip, landstrip-broker and landstrip-proxy, in either layout (see `execute_broker` of the
 /// launcher).
 fn programs() -> Result<Vec<PathBuf>, PolicyError> {
-    // The kernel's own name for it: a canonical path.
-    let Ok(own) = std::fs::read_link("/proc/self/exe") else { return Ok(Vec::new()) };
+    let Ok(own) = proc::own_program() else { return Ok(Vec::new()) };
     let Some(directory) = own.parent() else { return Ok(Vec::new()) };
     let mut programs = trail_in(directory, "landstrip-proxy")?;
     programs.extend(trail_in(directory, "landstrip")?);
@@ -128,6 +128,6 @@ fn programs() -> Result<Vec<PathBuf>, PolicyError> {
     {
         programs.extend(trail_in(prefix, "bin/landstrip")?);
     }
-    programs.push(own);
+    programs.push(own.to_owned());
     Ok(programs)
 }

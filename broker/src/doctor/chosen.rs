@@ -6,6 +6,7 @@ use crate::explain::InForce;
 use crate::explain::answer::Answer;
 use crate::explain::question::about_path;
 use crate::kernel::forbidden::CALLS;
+use crate::kernel::proc;
 use crate::rules::address::{AddressVerdict, Endpoint};
 use crate::rules::pattern::Pattern;
 use std::net::SocketAddr;
@@ -70,7 +71,7 @@ fn files(in_force: &InForce<'_>) -> Vec<Attempt> {
     literal(&files.deny_read).iter().for_each(|path| expect(path, "read"));
     literal(&files.deny_write).iter().for_each(|path| expect(path, "write"));
     files.allow_write.iter().take(PATHS_MAX).for_each(|path| expect(path, "write"));
-    let own = std::fs::read_link("/proc/self/exe").unwrap_or_default();
+    let own = proc::own_program().unwrap_or(Path::new(""));
     let protected = [own.with_file_name("landstrip"), own.with_file_name("landstrip-proxy")];
     let policy = in_force.policy.sources.last();
     protected.iter().chain(policy).for_each(|path| expect(path, "write"));

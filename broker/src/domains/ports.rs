@@ -1,4 +1,8 @@
 //! The two ports that the command's environment names, one for each language of the proxy.
+//!
+//! Where hosts are permitted, they are bound at launch, and on the numbers that the policy gives. Where all are
+//! refused, few commands ever connect: the environment names numbers that are usual for proxies, nothing is
+//! bound, and the first connect, which the broker makes in any case, is led to a port that is bound then.
 
 use crate::report::failure::Failure;
 use common::proxy::Language;
@@ -6,16 +10,25 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::{self, Errno};
 use rustix::net::{self, AddressFamily, SocketFlags, SocketType, sockopt};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::sync::OnceLock;
 
 /// Connections that may wait for the broker, which takes them at once.
 const BACKLOG: i32 = 1024;
 
-/// A listening socket on 127.0.0.1.
+/// A port of 127.0.0.1.
 #[derive(Debug)]
 pub(super) struct Port {
-    listener: OwnedFd,
+    /// As the command knows it.
     pub(super) number: u16,
     pub(super) language: Language,
+    bound: OnceLock<Bound>,
+}
+
+/// A listening socket.
+#[derive(Debug)]
+struct Bound {
+    listener: OwnedFd,
+    number: u16,
 }
 
 impl Port {
@@ -29,7 +42,7 @@ impl Port {
         field: &str,
     ) -> Result<Self, Failure> {
         listen(number.unwrap_or(0))
-            .map(|(listener, number)| Self { listener, number, language })
+            .map(|bound| Self { number: bound.number, language, bound: bound.into() })
             .map_err(|errno| {
                 let port = number.map_or("a free port".to_owned(), |number| {
                     format!("port {number}, as network.{field} or the environment says,")
@@ -39,6 +52,33 @@ impl Port {
             })
     }
 
+    /// One that nothing listens on before [`Port::listener`] is asked for.
+    pub(super) fn promised(language: Language) -> Self {
+        let number = match language {
+            Language::Http => 3128,
+            Language::Socks => 1080,
+        };
+        Self { number, language, bound: OnceLock::new() }
+    }
+
+    /// What listens, on any free port if nothing did so far.
+    ///
+    /// # Errors
+    /// Returns what socket(2), bind(2) or listen(2) returns.
+    pub(super) fn listener(&self) -> io::Result<BorrowedFd<'_>> {
+        if self.bound.get().is_none() {
+            // Somebody else was faster: then that one is used.
+            let _ = self.bound.set(listen(0)?);
+        }
+        self.bound.get().map(|bound| bound.listener.as_fd()).ok_or(Errno::NOTCONN)
+    }
+
+    /// The port that listens in the place of the one that the command knows.
+    pub(super) fn stand_in(&self) -> Option<u16> {
+        self.bound.get().map(|bound| bound.number).filter(|number| *number != self.number)
+    }
+
+    /// Where the command connects to.
     pub(super) fn address(&self) -> SocketAddr {
         (Ipv4Addr::LOCALHOST, self.number).into()
     }
@@ -48,9 +88,10 @@ impl Port {
     /// # Errors
     /// Returns [`Errno::AGAIN`] if there is none.
     pub(super) fn accept(&self) -> io::Result<(OwnedFd, SocketAddrV4)> {
+        let bound = self.bound.get().ok_or(Errno::AGAIN)?;
         loop {
             let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-            match net::acceptfrom_with(&self.listener, flags) {
+            match net::acceptfrom_with(&bound.listener, flags) {
                 Ok((stream, peer)) => {
                     if let Some(Ok(peer)) = peer.map(SocketAddrV4::try_from) {
                         return Ok((stream, peer));
@@ -63,21 +104,15 @@ impl Port {
     }
 }
 
-impl AsFd for Port {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.listener.as_fd()
-    }
-}
-
-fn listen(number: u16) -> io::Result<(OwnedFd, u16)> {
+fn listen(number: u16) -> io::Result<Bound> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = net::socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)?;
+    let listener = net::socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)?;
     if number != 0 {
         // Connections of an earlier sandbox may still be ending there.
-        sockopt::set_socket_reuseaddr(&socket, true)?;
+        sockopt::set_socket_reuseaddr(&listener, true)?;
     }
-    net::bind(&socket, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, number))?;
-    net::listen(&socket, BACKLOG)?;
-    let bound = SocketAddrV4::try_from(net::getsockname(&socket)?)?;
-    Ok((socket, bound.port()))
+    net::bind(&listener, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, number))?;
+    net::listen(&listener, BACKLOG)?;
+    let number = SocketAddrV4::try_from(net::getsockname(&listener)?)?.port();
+    Ok(Bound { listener, number })
 }

@@ -1,7 +1,7 @@
 //! The filtering proxy as the broker sees it: its ports, its rules, its life.
 //!
-//! The ports are bound at launch, so that the command's environment can name them; the program is
-//! started on the first connection, so that a command without network does not pay for it. Threads
+//! The command's environment names the ports; the program is started on the first connection, so that a
+//! command without network does not pay for it. Threads
 //! that answer notifications call in here, and the main thread; none of them waits for the proxy.
 
 use super::clients::Clients;
@@ -9,7 +9,7 @@ use super::environment::{self, Change};
 use super::ports::Port;
 use super::setup;
 use super::upstream::{self, Upstreams};
-use crate::kernel::inherited;
+use crate::kernel::{inherited, proc};
 use crate::policy::callers::CallerProxies;
 use crate::policy::resolve::Network;
 use crate::report::denials::{Denial, Traps};
@@ -63,33 +63,30 @@ impl Proxy {
     /// # Errors
     /// As [`setup::check`], and [`Failure::Internal`] if a port cannot be bound.
     pub(crate) fn wanted(network: &Network) -> Result<Option<Self>, Failure> {
-        match (setup::has_domains(network), setup::refuses_all(network)) {
-            (true, _) => Self::prepare(network).map(Some),
-            // Without one everything is refused as well, as where a sandbox around this one lets
-            // nothing be bound.
-            (false, true) => Ok(Self::prepare(network).ok()),
-            (false, false) => Ok(None),
+        if setup::has_domains(network) {
+            let [http, socks] = upstream::own_ports(network, &upstream::is_served);
+            let http = Port::bind(Language::Http, http, "httpProxyPort")?;
+            let socks = Port::bind(Language::Socks, socks, "socksProxyPort")?;
+            let own = [Some(http.number), Some(socks.number)];
+            let upstreams = upstream::choose(network, own, &upstream::is_served)?;
+            return Self::at([http, socks], network, &upstreams).map(Some);
         }
+        if setup::refuses_all(network) {
+            // Where nothing is permitted, nothing is asked of others.
+            let ports = [Language::Http, Language::Socks].map(Port::promised);
+            return Self::at(ports, network, &Upstreams::default()).map(Some);
+        }
+        Ok(None)
     }
 
-    /// Binds the ports.
-    fn prepare(network: &Network) -> Result<Self, Failure> {
-        let program = std::fs::read_link("/proc/self/exe")
-            .map_err(|error| Failure::Internal("proxy", format!("/proc/self/exe: {error}")))?;
-        let [http, socks] = upstream::own_ports(network, &upstream::is_served);
-        let http = Port::bind(Language::Http, http, "httpProxyPort")?;
-        let socks = Port::bind(Language::Socks, socks, "socksProxyPort")?;
-        let own = [Some(http.number), Some(socks.number)];
-        let upstreams = match setup::has_domains(network) {
-            true => upstream::choose(network, own, &upstream::is_served)?,
-            // Where nothing is permitted, nothing is asked of others.
-            false => Upstreams::default(),
-        };
+    fn at(ports: [Port; 2], network: &Network, upstreams: &Upstreams<'_>) -> Result<Self, Failure> {
+        let program =
+            proc::own_program().map_err(|errno| Failure::system("/proc/self/exe", errno))?;
         Ok(Self {
             // Beside the broker, never through PATH or a working directory.
             program: program.with_file_name("landstrip-proxy"),
-            setup: setup::packet(network, &upstreams)?,
-            ports: [http, socks],
+            setup: setup::packet(network, upstreams)?,
+            ports,
             callers: network.callers.clone(),
             direct: environment::direct(network),
             refuses_all: setup::refuses_all(network),
@@ -104,8 +101,9 @@ impl Proxy {
         self.ports.each_ref().map(Port::address).to_vec()
     }
 
-    /// Has `start` begin, without waiting, the connect of `socket` to `endpoint`. If that is one of the
-    /// proxy's ports, the proxy is started if it does not run, and gets the connection.
+    /// Has `start` begin, without waiting, the connect of `socket` to `endpoint`, or to the port that it is
+    /// given, in the place of that one. If `endpoint` is one of the proxy's ports, the proxy is started if it
+    /// does not run, and gets the connection.
     ///
     /// # Errors
     /// Returns what `start` returns, and [`Errno::CONNREFUSED`] if the proxy cannot be started.
@@ -114,16 +112,16 @@ impl Proxy {
         endpoint: &Endpoint,
         socket: &impl AsFd,
         traps: &Traps,
-        start: impl FnOnce() -> io::Result<T>,
+        start: impl FnOnce(Option<u16>) -> io::Result<T>,
     ) -> io::Result<T> {
-        let Some(port) = self.port_at(endpoint) else { return start() };
+        let Some(port) = self.port_at(endpoint) else { return start(None) };
         let mut running = self.running();
         self.ensure_start(&mut running)?;
         // So that there is room for what is begun now.
         running.clients.accept(&self.ports);
         let held =
             is_unconnected(socket)?.then(|| io::fcntl_dupfd_cloexec(socket, 3)).transpose()?;
-        let started = start();
+        let started = start(port.stand_in());
         if let Some(held) = held
             && matches!(started, Ok(_) | Err(Errno::INPROGRESS))
             && let Ok(local) = net::getsockname(&held).and_then(SocketAddr::try_from)
@@ -179,7 +177,7 @@ impl Proxy {
             net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
         net::send(&control, &self.setup, SendFlags::NOSIGNAL | SendFlags::DONTWAIT)?;
         for port in &self.ports {
-            match epoll::add(&self.events, port, NO_DATA, EventFlags::IN) {
+            match epoll::add(&self.events, port.listener()?, NO_DATA, EventFlags::IN) {
                 Ok(()) | Err(Errno::EXIST) => {}
                 Err(errno) => return Err(errno.into()),
             }
@@ -245,8 +243,7 @@ impl Proxy {
     /// The command's environment: the proxies in the words of the common tools, and no password of
     /// the caller's. Of the caller's own words only those are kept whose variable passes.
     pub(crate) fn environment(&self, passes: &dyn Fn(&OsStr) -> bool) -> Vec<Change> {
-        let secret =
-            upstream::variables_with_secrets(&self.callers, |_| false, std::env::vars_os());
+        let secret = upstream::variables_with_secrets(&self.callers, |_| false, std::env::vars_os);
         let inherited = |name: &str| {
             let is_secret = secret.iter().any(|variable| variable == name);
             std::env::var_os(name).filter(|_| !is_secret && passes(OsStr::new(name)))

@@ -84,16 +84,20 @@ pub(crate) fn is_served(caller: &CallerProxy) -> bool {
 
 /// The variables whose value contains the credentials of one of the caller's proxies, or of one that
 /// the command cannot `reach` itself.
-pub(crate) fn variables_with_secrets(
+pub(crate) fn variables_with_secrets<I: Iterator<Item = (OsString, OsString)>>(
     callers: &CallerProxies,
     reach: impl Fn(&CallerProxy) -> bool,
-    environment: impl Iterator<Item = (OsString, OsString)>,
+    environment: impl FnOnce() -> I,
 ) -> Vec<OsString> {
     let kept = callers.iter().filter(|caller| !reach(caller));
     let secrets: Vec<String> =
         kept.filter_map(|caller| caller.secret.as_deref()).flat_map(marks).collect();
+    if secrets.is_empty() {
+        // Most callers have none, and copying an environment takes its time at every launch.
+        return Vec::new();
+    }
     let shows = |value: &OsStr| secrets.iter().any(|secret| contains(value, secret));
-    environment.filter(|(_, value)| shows(value)).map(|(name, _)| name).collect()
+    environment().filter(|(_, value)| shows(value)).map(|(name, _)| name).collect()
 }
 
 /// The variables with credentials of no use to a command without a proxy of landstrip's: those for
@@ -104,7 +108,7 @@ pub(crate) fn useless_secrets(network: &Network) -> Vec<OsString> {
         network.allow_network
             || caller.loopback_port().is_some_and(|port| ports.contains(&Some(port)))
     };
-    variables_with_secrets(&network.callers, reach, std::env::vars_os())
+    variables_with_secrets(&network.callers, reach, std::env::vars_os)
 }
 
 /// What shows that a text has the user and password of `authority`, for whatever host and port. A user
@@ -219,7 +223,7 @@ mod tests {
         ];
         let environment = environment.map(|(name, value)| (name.into(), value.into()));
         assert_eq!(
-            variables_with_secrets(&callers, |_| false, environment.into_iter()),
+            variables_with_secrets(&callers, |_| false, || environment.into_iter()),
             ["HTTP_PROXY", "MY_TOOL_PROXY", "FTP_PROXY", "RSYNC_PROXY"]
         );
     }

@@ -54,6 +54,15 @@ impl Address {
         Self(bytes)
     }
 
+    /// The same address of the internet with another port.
+    pub(crate) fn at_port(&self, port: u16) -> Self {
+        let mut bytes = self.0.clone();
+        if let Some(old) = bytes.get_mut(2..4) {
+            old.copy_from_slice(&port.to_be_bytes());
+        }
+        Self(bytes)
+    }
+
     pub(crate) fn as_bytes(&self) -> &[u8] {
         &self.0
     }

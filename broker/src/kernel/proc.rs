@@ -5,7 +5,23 @@ use super::credentials::Credentials;
 use rustix::fs::{self, Dir, Mode, OFlags};
 use rustix::io::{self, Errno};
 use rustix::process::Pid;
-use std::path::Path;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+/// The program that this process executes, by the kernel's own name for it: a canonical path.
+///
+/// # Errors
+/// Returns what readlink(2) returns.
+pub(crate) fn own_program() -> io::Result<&'static Path> {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    if PROGRAM.get().is_none() {
+        let path = fs::readlink("/proc/self/exe", Vec::new())?;
+        let _ = PROGRAM.set(OsString::from_vec(path.into_bytes()).into());
+    }
+    PROGRAM.get().map(PathBuf::as_path).ok_or(Errno::NOENT)
+}
 
 /// What the kernel tells of a thread (proc_pid_status(5)).
 #[derive(Clone, Debug)]

@@ -37,6 +37,11 @@ impl Variables {
         self.allow.as_deref().is_none_or(listed) && !listed(&self.deny)
     }
 
+    /// Whether the command gets whatever the caller has.
+    pub(crate) fn pass_all(&self) -> bool {
+        self.allow.is_none() && self.deny.is_empty()
+    }
+
     /// What is set.
     pub(crate) fn set(&self) -> impl Iterator<Item = (&OsStr, &OsStr)> {
         self.set.iter().map(|(name, value)| (OsStr::new(name), OsStr::new(value)))

@@ -12,7 +12,7 @@ use crate::domains::proxy::Proxy;
 use crate::domains::{setup, upstream};
 use crate::files::view::View;
 use crate::kernel::features::Features;
-use crate::kernel::target;
+use crate::kernel::{proc, target};
 use crate::policy::resolve::{Network, Policy};
 use crate::report::failure::Failure;
 use crate::rules::address::UnixRules;
@@ -46,10 +46,10 @@ impl<'a> Tool<'a> {
     /// # Errors
     /// Returns the [`Failure`] of finding it.
     pub(super) fn this_program(name: &'static str, value: String) -> Result<Self, Failure> {
-        let program = std::fs::read_link("/proc/self/exe")
-            .map_err(|error| Failure::Internal("/proc/self/exe", error.to_string()))?;
+        let program =
+            proc::own_program().map_err(|errno| Failure::system("/proc/self/exe", errno))?;
         // Its arguments do not matter.
-        Ok(Self { index: 1, name: OsString::from(program).into(), variable: Some((name, value)) })
+        Ok(Self { index: 1, name: program.as_os_str().into(), variable: Some((name, value)) })
     }
 
     /// As it was written.
@@ -146,7 +146,9 @@ pub(super) fn environment(
     scratch: Option<&Scratch>,
 ) -> Vec<Change> {
     let variables = &policy.variables;
-    let mut changes: BTreeMap<_, _> = std::env::vars_os()
+    // Copying all of it takes its time at every launch.
+    let callers = (!variables.pass_all()).then(std::env::vars_os).into_iter().flatten();
+    let mut changes: BTreeMap<_, _> = callers
         .filter(|(name, _)| !variables.pass(name))
         .map(|(name, _)| (Cow::from(name), None))
         .collect();

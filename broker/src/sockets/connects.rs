@@ -58,7 +58,7 @@ pub(crate) fn connect(
         Reach::Peer(ref peer) => peer.address(),
         _ => address,
     };
-    let start = || {
+    let start = |port: Option<u16>| {
         // What begins to listen meanwhile must not lose its address: that of a connect that has failed is given
         // up by the next one. Dissolving an association ends listening too.
         let dissolves = *endpoint == Endpoint::Unspecified;
@@ -66,11 +66,14 @@ pub(crate) fn connect(
         if dissolves && let Some(ports) = &mut ports {
             ports.before_given_up(&socket);
         }
-        socket.start(by, &leads_to)
+        match port {
+            Some(port) => socket.start(by, &leads_to.at_port(port)),
+            None => socket.start(by, &leads_to),
+        }
     };
     let started = match &judge.admission {
         Some(proxies) => proxies.watch(endpoint, socket.as_fd(), &start),
-        None => start(),
+        None => start(None),
     };
     let result =
         started.and_then(|progress| socket.finish(progress, &leads_to, || request.look_after()));

@@ -53,8 +53,8 @@ pub(crate) struct Judge {
 
 /// Who has to know of a connection before it is begun: landstrip's own proxies.
 pub(crate) trait Admission: Debug + Send + Sync {
-    /// Has `start` begin, without waiting, the connect of `socket` to `endpoint`, and sees to it that
-    /// it is served if it leads there.
+    /// Has `start` begin, without waiting, the connect of `socket` to `endpoint`, or to the port that it is
+    /// given, in the place of that one, and sees to it that it is served if it leads there.
     ///
     /// # Errors
     /// Returns what the target is to get.
@@ -62,7 +62,7 @@ pub(crate) trait Admission: Debug + Send + Sync {
         &self,
         endpoint: &Endpoint,
         socket: BorrowedFd<'_>,
-        start: &dyn Fn() -> io::Result<Connecting>,
+        start: &dyn Fn(Option<u16>) -> io::Result<Connecting>,
     ) -> io::Result<Connecting>;
 }
 

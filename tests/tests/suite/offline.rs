@@ -1,9 +1,10 @@
 //! No network: what asks for a host fails at once, and the report names it.
 
 use serde_json::json;
+use std::net::TcpListener;
 use std::time::{Duration, Instant};
 use tests::raw::{FORBIDDEN, OK, answers, get, raw};
-use tests::{Origin, Sandbox, for_each_user};
+use tests::{Origin, Sandbox, for_each_user, skipped};
 
 /// In which every tool has to give up. Each takes less than 5 s by itself, but other tests run beside it;
 /// a tool that is told nothing tries for more than a minute.
@@ -79,6 +80,34 @@ fn the_proxy_refuses_everything_where_no_host_is_permitted() {
         let twin = Sandbox::of(user).allow_domains([authority.as_str()]);
         answers(&raw(&twin, "http", get(&authority)), OK);
     });
+}
+
+/// The environment names ports that nobody has bound: what listens there outside is not what is reached.
+#[test]
+fn a_service_at_the_port_of_the_proxy_is_not_reached() {
+    let Ok(service) = TcpListener::bind("127.0.0.1:3128") else {
+        return skipped("port 3128 is not free");
+    };
+    service.set_nonblocking(true).unwrap();
+    for_each_user(|user| {
+        for host in ["127.0.0.1", "::ffff:127.0.0.1"] {
+            let script = format!(
+                "import os, socket\n\
+                 s = socket.create_connection(('{host}', int(os.environ['HTTP_PROXY'].split(':')[2])))\n\
+                 s.send(b'GET http://host.test/ HTTP/1.1\\r\\nHost: host.test\\r\\n\\r\\n')\n\
+                 print(s.recv(12), s.getpeername()[1])"
+            );
+            let outcome = Sandbox::of(user).trap().run(["python3", "-c", &script]);
+            assert!(outcome.stdout.starts_with("b'HTTP/1.1 403' "), "{outcome:#?}");
+            assert!(!outcome.stdout.ends_with(" 3128\n"), "{outcome:#?}");
+            let report = json!({ "Network": ["connect", "host.test:80", "proxy"] });
+            assert_eq!(outcome.traps, [report], "{outcome:#?}");
+        }
+    });
+    assert!(service.accept().is_err());
+    let outside = "import socket; socket.create_connection(('127.0.0.1', 3128))";
+    Sandbox::new().sh_outside(&format!("python3 -c \"{outside}\"")).succeeds();
+    assert!(service.accept().is_ok());
 }
 
 #[test]
