@@ -117,10 +117,12 @@ impl Reserve {
     /// Puts one where mkdir(2) would make a directory with this mode, which the umask has been taken from.
     /// None if it has to be made; mkdir(2) then says what is wrong, if anything is.
     pub(super) fn make(&self, _: Confirmed<'_>, entry: &Entry, mode: Mode) -> Option<()> {
-        if !self.is_kin_of(entry).ok()? {
+        let waiting = || self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        // Used up, it costs nothing more: to look at the place takes as long as to make a directory.
+        if waiting().is_empty() || !self.is_kin_of(entry).ok()? {
             return None;
         }
-        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).pop()?;
+        let waiting = waiting().pop()?;
         let name = waiting.number.to_string();
         let put = || {
             let mode = Mode::from_raw_mode(mode.as_raw_mode() & MODE_MASK);
