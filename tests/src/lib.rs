@@ -89,6 +89,16 @@ pub(crate) fn slowness() -> u32 {
     }
 }
 
+/// Runs `body` with each of `items` at the same time, for what waits more than it works.
+pub fn at_once<T: Send>(items: impl IntoIterator<Item = T>, body: impl Fn(T) + Sync) {
+    let body = &body;
+    std::thread::scope(|scope| {
+        for item in items {
+            scope.spawn(move || body(item));
+        }
+    });
+}
+
 /// Waits until `condition` holds; false after ten seconds without.
 pub fn eventually(mut condition: impl FnMut() -> bool) -> bool {
     let end = Instant::now() + Duration::from_secs(10) * slowness();

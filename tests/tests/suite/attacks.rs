@@ -67,7 +67,7 @@ fn leaves_nothing_to_run(attack: &str, later: &str) {
             sandbox.path("outside/owned").exists()
         };
         let tool = later.split(' ').next().unwrap();
-        if host(user).sh_outside(&format!("command -v {tool}")).status != Some(0) {
+        if Sandbox::of(user).sh_outside(&format!("command -v {tool}")).status != Some(0) {
             return skipped(&format!("not here: {tool}"));
         }
         assert!(!owned(AGENT), "{attack}");
@@ -177,11 +177,10 @@ fn secrets_are_not_read() {
                 !format!("{}{}", inside.stdout, inside.stderr).contains(SECRET),
                 "{attack}: {inside:#?}"
             );
-            let twin = host(user).sh_outside(attack);
             let twin = if attack.contains("/proc/") {
                 sandbox.sh_outside(&format!("sh -c '{attack}'; true"))
             } else {
-                twin
+                host(user).sh_outside(attack)
             };
             assert!(twin.stdout.contains(SECRET), "no attack: {attack}: {twin:#?}");
         }

@@ -3,7 +3,7 @@
 use nix::sys::signal::Signal;
 use std::fs;
 use std::time::{Duration, Instant};
-use tests::{Sandbox, Snapshot, Terminal, User, eventually, for_each_user, is_root_for};
+use tests::{Sandbox, Snapshot, Terminal, User, at_once, eventually, for_each_user, is_root_for};
 
 #[test]
 fn the_exit_status_is_the_commands_own() {
@@ -151,8 +151,8 @@ fn stop_and_continue_reach_the_command() {
 #[test]
 fn a_child_that_stops_and_continues_the_command_does_not_stop_landstrip() {
     for_each_user(|user| {
-        let sandbox = Sandbox::of(user).timeout(Duration::from_secs(10));
-        for signal in ["STOP", "TSTP", "TTIN"] {
+        at_once(["STOP", "TSTP", "TTIN"], |signal| {
+            let sandbox = Sandbox::of(user).timeout(Duration::from_secs(10));
             let script = format!(
                 "echo ready; \
                  (sleep 0.2; kill -{signal} $$; sleep 0.3; grep State /proc/$$/status; \
@@ -166,7 +166,7 @@ fn a_child_that_stops_and_continues_the_command_does_not_stop_landstrip() {
             let outcome = running.wait();
             outcome.exits(5);
             assert!(outcome.stdout.ends_with("finished\n"), "{outcome:#?}");
-        }
+        });
     });
 }
 
@@ -351,7 +351,7 @@ fn is_growing(sandbox: &Sandbox, name: &str) -> bool {
 #[test]
 fn a_killed_landstrip_leaves_nothing_running() {
     for_each_user(|user| {
-        for kills_group in [false, true] {
+        at_once([false, true], |kills_group| {
             let sandbox = Sandbox::of(user).allow_write(".");
             // A process group of its own, as harnesses make one to kill.
             let mut words: Vec<_> = ["setsid", "--wait"].map(Into::into).into();
@@ -380,7 +380,7 @@ fn a_killed_landstrip_leaves_nothing_running() {
             for name in ["daemon", "orphan", "command"] {
                 assert!(eventually(|| !is_growing(&sandbox, name)), "{name} outlived landstrip");
             }
-        }
+        });
     });
 }
 

@@ -4,7 +4,7 @@
 
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
-use tests::{Sandbox, TcpPeer, User, eventually, for_each_user, free_port};
+use tests::{Sandbox, TcpPeer, User, at_once, eventually, for_each_user, free_port};
 
 /// Python with `serve(family, host)`, which listens and says where, and `reach(address)`.
 const PYTHON: &str = "
@@ -242,9 +242,8 @@ say(reach(('127.0.0.1', {port})), 'last')"
 #[test]
 fn a_server_is_reached_wherever_its_socket_has_gone() {
     for_each_user(|user| {
-        let sandbox = Sandbox::of(user).allow_local_binding();
         let address = "('127.0.0.1', s.getsockname()[1])";
-        for script in [
+        let scripts = [
             // A thread that made it listen, and is gone.
             "s = socket.socket(); s.bind(('127.0.0.1', 0))
 t = threading.Thread(target=lambda: s.listen(4)); t.start(); t.join()",
@@ -262,7 +261,9 @@ if os.fork() == 0:
 b.close(); socket.send_fds(a, [b'x'], [s.fileno()]); port = s.getsockname()[1]; time.sleep(0.2)
 class S: getsockname = lambda self: ('', port)
 s.close(); s = S()",
-        ] {
+        ];
+        at_once(scripts, |script| {
+            let sandbox = Sandbox::of(user).allow_local_binding();
             // The daemon's output tells how it ended, not the parent's status.
             let script = format!("{script}\nfor i in range(3): say(reach({address}))\nsay('end')");
             let mut running = sandbox.spawn(
@@ -277,7 +278,7 @@ s.close(); s = S()",
                 outcome.stdout, "reached\nreached\nreached\nend\n",
                 "{script}: {outcome:#?}"
             );
-        }
+        });
     });
 }
 
@@ -305,12 +306,13 @@ except OSError as e: say(e.errno)";
 fn a_connect_that_waits_does_not_go_on_to_whoever_takes_the_port() {
     // The sandbox's own server is full. A SYN is sent again after a second: by then the server has
     // given its port up, and somebody else listens there.
-    for (ending, blocking) in [
+    let cases = [
         ("s.close()", true),
         ("s.close()", false),
         ("s.shutdown(socket.SHUT_RDWR)", false),
         ("s.shutdown(socket.SHUT_RDWR)", true),
-    ] {
+    ];
+    at_once(cases, |(ending, blocking)| {
         let port = free_port();
         let sandbox = Sandbox::new().allow_local_binding();
         let script = format!(
@@ -346,7 +348,7 @@ say('end'); os._exit(0)"
             assert!(listener.accept().is_err(), "{ending} {blocking}: someone came");
         }
         running.wait().succeeds();
-    }
+    });
 }
 
 /// Listens with SO_REUSEADDR, if nobody else does.

@@ -312,8 +312,11 @@ fn the_port_serves_nobody_but_its_own_sandbox() {
     let sandbox = Sandbox::new().policy_json(text.to_string());
     let probe = programs().probe();
     let attack = format!("{} raw http {}", probe.display(), encode(get(&good)));
-    let mut running =
-        sandbox.spawn(["sh", "-c", &format!("{attack}; echo up; sleep 20; {attack}")]);
+    let mut running = sandbox.spawn([
+        "sh",
+        "-c",
+        &format!("{attack}; echo up; until test -e go; do sleep 0.05; done; {attack}"),
+    ]);
     running.expect("up");
     assert_eq!(origin.requests().len(), 1);
 
@@ -329,6 +332,7 @@ fn the_port_serves_nobody_but_its_own_sandbox() {
     let outcome = raw(&other, "http", get(&good));
     assert!(!outcome.result("raw").contains("HTTP"), "{outcome:#?}");
     assert_eq!(origin.requests().len(), 1, "a stranger got through");
+    sandbox.file("work/go", "");
     let outcome = running.wait();
     assert_eq!(outcome.results().count(), 2, "{outcome:#?}");
     assert_eq!(origin.requests().len(), 2, "the sandbox itself still gets through");

@@ -1,6 +1,6 @@
 //! Signals during a connect that waits: what a handler sees is what it sees without the sandbox.
 
-use tests::{FullBacklog, Outcome, Sandbox, for_each_user};
+use tests::{FullBacklog, Outcome, Sandbox, User, at_once, for_each_user};
 
 /// Connects by the C library's own function, which Python does not call again by itself, to a server
 /// whose queue is full until a signal was handled meanwhile.
@@ -32,7 +32,8 @@ elif result != 0: select.select([], [client], [])
 print(client.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR), client.recv(6)); os.kill(child, 9)
 ";
 
-fn same_as_outside(sandbox: &Sandbox, words: &[&str]) -> Outcome {
+fn same_as_outside(user: User, words: &[&str]) -> Outcome {
+    let sandbox = Sandbox::of(user).allow_write(".").allow_unix_socket(".").allow_local_binding();
     let command = || ["python3", "-c", SCRIPT].iter().chain(words).map(|word| (*word).to_owned());
     let inside = sandbox.run(command());
     let _ = std::fs::remove_file(sandbox.path("work/full"));
@@ -45,26 +46,22 @@ fn same_as_outside(sandbox: &Sandbox, words: &[&str]) -> Outcome {
 #[test]
 fn a_handler_interrupts_a_connect_that_goes_on() {
     for_each_user(|user| {
-        let sandbox = Sandbox::of(user).allow_write(".").allow_unix_socket(".");
-        let sandbox = sandbox.allow_local_binding();
-        for words in
-            [&["tcp", "interrupt"][..], &["unix", "interrupt"], &["tcp", "restart", "limit"]]
-        {
-            let outcome = same_as_outside(&sandbox, words);
+        let cases =
+            [&["tcp", "interrupt"][..], &["unix", "interrupt"], &["tcp", "restart", "limit"]];
+        at_once(cases, |words| {
+            let outcome = same_as_outside(user, words);
             assert_eq!(outcome.stdout, "Interrupted system call\n0 b'served'\n", "{outcome:#?}");
-        }
+        });
     });
 }
 
 #[test]
 fn a_handler_that_restarts_calls_lets_a_connect_wait_on() {
     for_each_user(|user| {
-        let sandbox = Sandbox::of(user).allow_write(".").allow_unix_socket(".");
-        let sandbox = sandbox.allow_local_binding();
-        for kind in ["tcp", "unix"] {
-            let outcome = same_as_outside(&sandbox, &[kind, "restart"]);
+        at_once(["tcp", "unix"], |kind| {
+            let outcome = same_as_outside(user, &[kind, "restart"]);
             assert_eq!(outcome.stdout, "connected\n0 b'served'\n", "{outcome:#?}");
-        }
+        });
     });
 }
 

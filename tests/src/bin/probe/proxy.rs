@@ -2,7 +2,7 @@
 
 use crate::{number, tell};
 use std::io::{self, Read, Write};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -43,7 +43,8 @@ fn connect(protocol: &str) -> io::Result<TcpStream> {
     TcpStream::connect(url.rsplit('/').next().unwrap_or_default())
 }
 
-/// Sends each word, percent-encoded, a moment apart, and returns what comes until end or silence.
+/// Sends each word, percent-encoded, a moment apart, and returns what comes until end or silence. To a tunnel
+/// it says that this was all: the other end need not be waited for.
 fn raw(protocol: &str, words: &[&str]) -> io::Result<Vec<u8>> {
     let mut stream = connect(protocol)?;
     stream.set_read_timeout(Some(QUIET))?;
@@ -54,8 +55,20 @@ fn raw(protocol: &str, words: &[&str]) -> io::Result<Vec<u8>> {
     let (mut answer, mut buffer) = (Vec::new(), [0; 4096]);
     while let Ok(length @ 1..) = stream.read(&mut buffer) {
         answer.extend_from_slice(&buffer[..length]);
+        if is_tunnel(&answer) {
+            stream.shutdown(Shutdown::Write)?;
+        }
     }
     Ok(answer)
+}
+
+/// Whether it is what a proxy says of a tunnel, and no more: the reply of SOCKS5 without a method asked for, or
+/// a head without a body.
+fn is_tunnel(answer: &[u8]) -> bool {
+    const SOCKS: usize = 12;
+    let head = answer.starts_with(b"HTTP/1.1 200") && answer.ends_with(b"\r\n\r\n");
+    let has_body = answer.to_ascii_lowercase().windows(8).any(|part| part == b"content-");
+    head && !has_body || answer.starts_with(&[5, 0, 5, 0]) && answer.len() == SOCKS
 }
 
 fn decode(word: &str) -> Vec<u8> {
