@@ -68,6 +68,21 @@ fn unsafe_code_stands_in_the_kernel_room() {
 }
 
 #[test]
+fn no_file_is_long() {
+    let workspace = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
+    for source in ["broker/src", "broker/filter/src", "proxy/src", "common/src", "launcher/src"] {
+        for path in
+            sources(&workspace.join(source)).iter().filter(|path| !path.ends_with("tests.rs"))
+        {
+            let text = fs::read_to_string(path).unwrap();
+            let product = text.split("\n#[cfg(test)]\nmod ").next().unwrap();
+            let lines = product.lines().count();
+            assert!(lines <= 450, "{}: {lines} lines without its tests", path.display());
+        }
+    }
+}
+
+#[test]
 fn the_documentation_names_every_room() {
     let text = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/src/main.rs")).unwrap();
     let mut rest = text.as_str();

@@ -1,12 +1,12 @@
 //! The policy in force as a whole: where it came from, what became of each rule, and who enforces what.
 
 use super::InForce;
-use super::answer::{Layer, Rule};
+use super::answer::Rule;
 use super::directories::brokered;
 use crate::domains::environment::Change;
 use crate::domains::setup;
 use crate::files::view::Decider;
-use crate::policy::keys::Item;
+use crate::policy::keys::{Item, KEYS, Key, Value};
 use crate::policy::origins::{Cause, Origins, PathRule, SOCKETS};
 use crate::rules::pattern::Pattern;
 use std::collections::{BTreeSet, HashSet};
@@ -217,15 +217,24 @@ fn environment(in_force: &InForce<'_>) -> Vec<Row> {
     rows
 }
 
+/// What is on, by the table of keys.
+fn switches(origins: &Origins) -> Vec<Row> {
+    let mut written = origins.written.clone();
+    let mut row = |key: &Key| match key.value {
+        Value::Switch(switch, effect) if *switch(&mut written) == Some(true) => {
+            let rule = Rule::of_value(origins, key.path, "true");
+            Some(Row::new(effect.subject, effect.text).by(effect.by).under(rule))
+        }
+        _ => None,
+    };
+    KEYS.iter().filter_map(&mut row).collect()
+}
+
 fn network(in_force: &InForce<'_>) -> Vec<Row> {
     let network = &in_force.policy.network;
     let origins = in_force.origins();
     let value = |key: &str, text: &str| Rule::of_value(origins, key, text);
-    let mut rows = Vec::new();
-    if network.allow_network {
-        let rule = value("network.allowNetwork", "true");
-        rows.push(Row::new("IP", "not restricted").by(Layer::Nobody.name()).under(rule));
-    }
+    let mut rows = switches(origins);
     let lists: [(&str, &[String], &[Item]); 3] = [
         ("may be reached", &network.allowed_domains, &origins.written.allowed_domains),
         ("may not be reached", &network.denied_domains, &origins.written.denied_domains),
@@ -250,16 +259,6 @@ fn network(in_force: &InForce<'_>) -> Vec<Row> {
         };
         let rule = value(key, &port.to_string());
         rows.push(Row::new(format!("127.0.0.1:{port}"), text).by("broker").under(rule));
-    }
-    if network.allow_local_binding {
-        let rule = value("network.allowLocalBinding", "true");
-        let text = "servers of the command's own, which it alone reaches";
-        rows.push(Row::new("loopback", text).by("broker").under(rule));
-    }
-    if network.allow_all_unix_sockets {
-        let rule = value("network.allowAllUnixSockets", "true");
-        let text = "all that have a path may be connected to";
-        rows.push(Row::new("Unix sockets", text).by(Layer::Nobody.name()).under(rule));
     }
     for rule in origins.paths.iter().filter(|rule| rule.list == SOCKETS) {
         let path = rule.pattern.to_string();

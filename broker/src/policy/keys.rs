@@ -74,7 +74,7 @@ pub(crate) enum Value {
     /// Strings by name; of several policies the last that has a name counts.
     Settings(fn(&mut Written) -> &mut Vec<Setting>),
     /// A boolean that is false by default; of several policies the last counts.
-    Switch(fn(&mut Written) -> &mut Option<bool>),
+    Switch(fn(&mut Written) -> &mut Option<bool>, Effect),
     /// A port; of several policies the last counts.
     Port(fn(&mut Written) -> &mut Option<u16>),
     /// For editors, and accepted without a word.
@@ -83,6 +83,15 @@ pub(crate) enum Value {
     Ignored,
     /// An error unless null: without it the command would be less confined than written.
     NotBuilt(&'static str),
+}
+
+/// What `--explain` says of a switch that is on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Effect {
+    pub(crate) subject: &'static str,
+    /// Who sees to it.
+    pub(crate) by: &'static str,
+    pub(crate) text: &'static str,
 }
 
 use Value::{Choice, Ignored, List, NotBuilt, Note, Port, Settings, Switch};
@@ -128,7 +137,10 @@ pub(crate) static KEYS: &[Key] = &[
     ),
     key(
         "network.allowNetwork",
-        Switch(|w| &mut w.allow_network),
+        Switch(
+            |w| &mut w.allow_network,
+            Effect { subject: "IP", by: "nobody", text: "not restricted" },
+        ),
         "whether IP networking is unrestricted",
     ),
     key(
@@ -158,7 +170,14 @@ pub(crate) static KEYS: &[Key] = &[
     ),
     key(
         "network.allowLocalBinding",
-        Switch(|w| &mut w.allow_local_binding),
+        Switch(
+            |w| &mut w.allow_local_binding,
+            Effect {
+                subject: "loopback",
+                by: "broker",
+                text: "servers of the command's own, which it alone reaches",
+            },
+        ),
         "whether the command may have servers for itself",
     ),
     key(
@@ -168,7 +187,14 @@ pub(crate) static KEYS: &[Key] = &[
     ),
     key(
         "network.allowAllUnixSockets",
-        Switch(|w| &mut w.allow_all_unix_sockets),
+        Switch(
+            |w| &mut w.allow_all_unix_sockets,
+            Effect {
+                subject: "Unix sockets",
+                by: "nobody",
+                text: "all that have a path may be connected to",
+            },
+        ),
         "whether every Unix socket that has a path may be",
     ),
     key(
@@ -304,7 +330,7 @@ impl Written {
                     settings.retain(|setting| later.iter().all(|new| new.name != setting.name));
                     settings.extend(later);
                 }
-                Switch(switch) => replace(switch(self), *switch(&mut later)),
+                Switch(switch, _) => replace(switch(self), *switch(&mut later)),
                 Port(port) => replace(port(self), *port(&mut later)),
                 Note | Ignored | NotBuilt(_) => {}
             }
@@ -354,7 +380,7 @@ mod tests {
                     let value = match key.value {
                         List(_) | Choice(_) => "list",
                         Settings(_) => "object of strings",
-                        Switch(_) => "boolean, default false",
+                        Switch(..) => "boolean, default false",
                         Port(_) => "integer from 1 to 65535",
                         Note => "string",
                         Ignored | NotBuilt(_) => continue,

@@ -96,7 +96,7 @@ impl Reader {
             keys::Value::Settings(settings) => {
                 *settings(written) = self.settings(node, key.path)?;
             }
-            keys::Value::Switch(switch) => {
+            keys::Value::Switch(switch, _) => {
                 *switch(written) = self.boolean(&node, key.path)?;
                 self.note_place(switch(written).is_some(), key, line, written);
             }

@@ -23,7 +23,7 @@ fn value(key: &Key) -> Value {
         Kind::List(_) | Kind::Choice(_) => strings(text),
         Kind::Settings(_) => json!({ "type": ["object", "null"],
             "additionalProperties": { "type": ["string", "null"] } }),
-        Kind::Switch(_) => json!({ "type": ["boolean", "null"], "default": false }),
+        Kind::Switch(..) => json!({ "type": ["boolean", "null"], "default": false }),
         Kind::Port(_) => json!({ "type": ["integer", "null"], "minimum": 1, "maximum": 65535 }),
         Kind::Note => json!({ "type": "string" }),
         Kind::Ignored => json!({}),
