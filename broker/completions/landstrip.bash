@@ -6,6 +6,7 @@ _landstrip_values() {
     case $1 in
     -p | --policy) compgen -W 'agent build offline-test read-only' -- "$2"; compgen -f -- "$2" ;;
     --format) compgen -W 'json yaml' -- "$2" ;;
+    --learn) compgen -f -- "$2" ;;
     --report) compgen -W 'all changes network' -- "$2" ;;
     esac
 }
@@ -26,7 +27,7 @@ _landstrip() {
             ((index++))
         else
             case $option in
-            -p | --policy | --format | --trap-fd | --report) ;;
+            -p | --policy | --format | --trap-fd | --learn | --report) ;;
             *) continue ;;
             esac
         fi
@@ -45,7 +46,7 @@ _landstrip() {
             mapfile -t COMPREPLY < <(compgen -f -- "$word")
         fi
     elif [[ $word == -* && $option != -- ]]; then
-        mapfile -t COMPREPLY < <(compgen -W '-p --policy --format --trap-fd --check --explain --doctor --init --report --debug -h --help -V --version --explain=json --doctor=json' -- "$word")
+        mapfile -t COMPREPLY < <(compgen -W '-p --policy --format --trap-fd --check --explain --doctor --learn --init --report --debug -h --help -V --version --explain=json --doctor=json' -- "$word")
     else
         compopt -o filenames
         mapfile -t COMPREPLY < <(compgen -c -- "$word")

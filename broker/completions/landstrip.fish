@@ -5,7 +5,7 @@ function __landstrip_no_tool
     set -l words (commandline -opc)[2..-1]
     while set -q words[1]
         switch $words[1]
-            case -p --policy --format --trap-fd --report
+            case -p --policy --format --trap-fd --learn --report
                 set words $words[2..-1]
             case --
                 return 1
@@ -17,7 +17,7 @@ function __landstrip_no_tool
     end
 end
 
-complete -c landstrip -x -a '(__fish_complete_subcommand -- -p --policy --format --trap-fd --report)'
+complete -c landstrip -x -a '(__fish_complete_subcommand -- -p --policy --format --trap-fd --learn --report)'
 complete -c landstrip -n __landstrip_no_tool -s p -l policy -r -F -a 'agent build offline-test read-only' -d 'policy file'
 complete -c landstrip -n __landstrip_no_tool -l format -x -a 'json yaml' -d 'json or yaml, for every policy'
 complete -c landstrip -n __landstrip_no_tool -l trap-fd -x -d 'write denials as JSON lines to this descriptor'
@@ -26,6 +26,7 @@ complete -c landstrip -n __landstrip_no_tool -l explain -d 'print what would be 
 complete -c landstrip -n __landstrip_no_tool -l explain=json -d 'print what would be enforced and why'
 complete -c landstrip -n __landstrip_no_tool -l doctor -d 'say what this kernel and host allow, by trying it, and attack a sandbox of this policy'
 complete -c landstrip -n __landstrip_no_tool -l doctor=json -d 'say what this kernel and host allow, by trying it, and attack a sandbox of this policy'
+complete -c landstrip -n __landstrip_no_tool -l learn -r -F -d 'run TOOL unconfined but for the deny rules, and write the policy that it needs to a new FILE'
 complete -c landstrip -n __landstrip_no_tool -l init -d 'write a commented policy for the work tree to standard output'
 complete -c landstrip -n __landstrip_no_tool -l report -x -a 'all changes network' -d 'choose what is watched and reported: all'
 complete -c landstrip -n __landstrip_no_tool -l debug -d 'log decisions to standard error'

@@ -6,6 +6,7 @@ mod completions;
 use std::ffi::OsString;
 use std::fmt;
 use std::os::fd::RawFd;
+use std::path::PathBuf;
 
 use lexopt::Arg;
 
@@ -35,6 +36,8 @@ Options:
                        decides about each
       --doctor[=json]  say what this kernel and host allow, by trying it, and attack a
                        sandbox of this policy
+      --learn FILE     run TOOL unconfined but for the deny rules, and write the policy that
+                       it needs to a new FILE (.yaml or .json)
       --init           write a commented policy for the work tree to standard output
       --report WHAT    choose what is watched and reported: all (default), changes (no
                        refused reads) or network (files are left to Landlock wherever it
@@ -52,13 +55,14 @@ Exit status: that of TOOL, 128+N if signal N ended it, 2 usage, 125 landstrip fa
 ";
 
 /// Every long option, to suggest the nearest one.
-const LONG_OPTIONS: [&str; 11] = [
+const LONG_OPTIONS: [&str; 12] = [
     "--policy",
     "--format",
     "--trap-fd",
     "--check",
     "--explain",
     "--doctor",
+    "--learn",
     "--init",
     "--report",
     "--debug",
@@ -90,6 +94,9 @@ pub(crate) enum Command {
     Explain(Invocation, Form, Vec<OsString>),
     /// Print a policy for the working directory; options and a tool, if given, are ignored.
     Init,
+    /// Run the tool that stands at this index, permit all that no rule denies, and write the policy that it
+    /// needs.
+    Learn(Invocation, NewPolicy, usize),
     /// Run the tool that stands at this index of the whole argument vector, `argv[0]` counted.
     Run(Invocation, usize),
 }
@@ -101,6 +108,14 @@ pub(crate) enum Form {
     #[default]
     Text,
     Json,
+}
+
+/// A policy that is to be written.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct NewPolicy {
+    /// Relative to the working directory.
+    pub(crate) path: PathBuf,
+    pub(crate) format: Format,
 }
 
 /// What the options before the tool say.
@@ -156,6 +171,7 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Com
     let mut init = false;
     let mut explain = None;
     let mut doctor = None;
+    let mut learn = None;
     let mut words = Vec::new();
     let mut tool = None;
 
@@ -180,6 +196,9 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Com
                 invocation.reports = reports(&parser.value().map_err(unusable)?)?;
             }
             Arg::Long("check") => check = true,
+            Arg::Long("learn") => {
+                learn = Some(PathBuf::from(parser.value().map_err(unusable)?));
+            }
             Arg::Long("init") => init = true,
             Arg::Long("debug") => invocation.debug = true,
             Arg::Long("explain") => explain = Some(form("explain", parser.optional_value())?),
@@ -199,6 +218,20 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Com
         }
     }
 
+    if let Some(path) = learn {
+        let others = [
+            ("--check", check),
+            ("--doctor", doctor.is_some()),
+            ("--explain", explain.is_some()),
+            ("--init", init),
+        ];
+        if let Some((other, _)) = others.iter().find(|(_, is_given)| *is_given) {
+            return Err(UsageError(format!("--learn runs the tool, {other} does not: give one")));
+        }
+        let policy = new_policy(path, &invocation.policies)?;
+        let index = tool.ok_or_else(no_tool)?;
+        return Ok(Command::Learn(invocation, policy, index));
+    }
     if let Some(form) = doctor {
         return Ok(Command::Doctor(invocation, form));
     }
@@ -207,9 +240,27 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Com
         (Some(form), _) => Ok(Command::Explain(invocation, form, words)),
         _ if check => Ok(Command::Check(invocation)),
         (None, Some(index)) => Ok(Command::Run(invocation, index)),
-        (None, None) => {
-            Err(UsageError("no tool to run: landstrip [OPTIONS] [--] TOOL [ARG...]".into()))
-        }
+        (None, None) => Err(no_tool()),
+    }
+}
+
+fn no_tool() -> UsageError {
+    UsageError("no tool to run: landstrip [OPTIONS] [--] TOOL [ARG...]".into())
+}
+
+/// Where a policy is to be written that adds to `base`.
+fn new_policy(path: PathBuf, base: &Selection) -> Result<NewPolicy, UsageError> {
+    if base.sources.contains(&Source::Stdin) {
+        let message = "--learn adds to a policy that has a name, and standard input has none";
+        return Err(UsageError(message.to_owned()));
+    }
+    // As it will be read.
+    match base.format.or_else(|| Format::named_by(&path)) {
+        Some(format) => Ok(NewPolicy { path, format }),
+        None => Err(UsageError(format!(
+            "--learn needs a file called .yaml, or .json for one without comments, found '{}'",
+            path.display()
+        ))),
     }
 }
 
@@ -403,6 +454,41 @@ mod tests {
         let told = HELP.split_whitespace().filter(|word| word.len() > 2 && word.starts_with("--"));
         for option in told.map(|word| word.split('[').next().unwrap_or(word)) {
             assert!(LONG_OPTIONS.contains(&option), "{option}");
+        }
+    }
+
+    #[test]
+    fn what_is_learned_goes_to_a_policy_by_its_name() {
+        let learn = |path: &str, format| NewPolicy { path: path.into(), format };
+        for (words, policy, index) in [
+            (&["--learn", "a.yaml", "x"][..], learn("a.yaml", Format::Yaml), 3),
+            (&["--learn=b.YML", "--", "x"], learn("b.YML", Format::Yaml), 3),
+            (
+                &["--learn", "d/c.json", "--report", "network", "x"],
+                learn("d/c.json", Format::Json),
+                5,
+            ),
+            (&["--format=yaml", "--learn=p", "x"], learn("p", Format::Yaml), 3),
+        ] {
+            match parse_words(words) {
+                Ok(Command::Learn(_, found, at)) => assert_eq!((found, at), (policy, index)),
+                other => unreachable!("{words:?}: {other:?}"),
+            }
+        }
+        for (words, expected) in [
+            (&["--learn", "a.yaml"][..], "no tool to run"),
+            (&["--learn"], "needs a value"),
+            (&["--learn", "p", "x"], "called .yaml, or .json for one without comments, found 'p'"),
+            (&["--learn", "p.conf", "x"], "found 'p.conf'"),
+            (&["--learn", "", "x"], "found ''"),
+            (&["--learn", "a.yaml", "-p", "-", "x"], "standard input has none"),
+            (&["--learn", "a.yaml", "--check", "x"], "--learn runs the tool, --check does not"),
+            (&["--explain", "--learn", "a.yaml"], "--explain does not: give one"),
+            (&["--doctor", "--learn", "a.yaml", "x"], "--doctor does not"),
+            (&["--init", "--learn", "a.yaml", "x"], "--init does not"),
+        ] {
+            let error = parse_words(words).unwrap_err().to_string();
+            assert!(error.contains(expected), "{words:?}: {error}");
         }
     }
 

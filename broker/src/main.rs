@@ -156,6 +156,7 @@ use rustix::process::{self, Resource, Rlimit};
 use session::child::Child;
 use session::family::Family;
 use session::launch::Tool;
+use session::learning;
 use session::sandbox;
 use std::ffi::OsString;
 use std::io::Write;
@@ -231,6 +232,9 @@ fn obey(arguments: &[OsString], child: Child, family: &mut Family) -> Result<i32
         }
         Command::Doctor(invocation, form) => {
             return sandbox::doctor(&invocation, form, child, family);
+        }
+        Command::Learn(invocation, policy, tool) => {
+            return learning::run(&invocation, &policy, &Tool::of(arguments, tool), child, family);
         }
         Command::Run(invocation, tool) => {
             return sandbox::run(&invocation, &Tool::of(arguments, tool), child, family);

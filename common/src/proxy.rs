@@ -6,26 +6,30 @@
 
 use crate::wire::{Encoder, MESSAGE_MAX, Strings, WireError};
 
-const SETUP_MAGIC: u32 = u32::from_ne_bytes(*b"LSX3");
+const SETUP_MAGIC: u32 = u32::from_ne_bytes(*b"LSX4");
 /// The lists of a [`Setup`].
 pub const LISTS: usize = 6;
 const CLIENT: u8 = 1;
 const REFUSED: u8 = 2;
+const REACHED: u8 = 3;
 
 /// Broker to proxy, first.
 ///
 /// ```text
-/// offset 0   u32  magic "LSX3"
+/// offset 0   u32  magic "LSX4"
 ///        4   u16  number of allowed domains
 ///        6   u16  number of denied domains
 ///        8   u16  number of domains that may have private addresses
 ///       10   u16  number of upstreams of plain requests, 0 or 1
 ///       12   u16  number of upstreams of tunnels, 0 or 1
 ///       14   u16  number of lists of hosts without upstream, 0 or 1
-///       16   the six lists, each string ended by NUL
+///       16   u16  1 if what no list names may be reached too, and is told
+///       18   the six lists, each string ended by NUL
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Setup<'a> {
+    /// What no list names may be reached too, and is told: see [`Reached`].
+    pub learns: bool,
     /// Patterns of what may be reached.
     pub allowed: Strings<'a>,
     /// Patterns of what may not, whatever allows it.
@@ -42,7 +46,7 @@ pub struct Setup<'a> {
 
 impl<'a> Setup<'a> {
     /// Bytes before the lists.
-    pub const HEADER: usize = 4 + 2 * LISTS;
+    pub const HEADER: usize = 4 + 2 * LISTS + 2;
 
     /// Decodes a packet.
     ///
@@ -55,6 +59,11 @@ impl<'a> Setup<'a> {
             return Err(WireError::Malformed);
         }
         let count = |at: usize| usize::from(u16::from_ne_bytes([counts[at], counts[at + 1]]));
+        let learns = match count(2 * LISTS) {
+            0 => false,
+            1 => true,
+            _ => return Err(WireError::Malformed),
+        };
         let (allowed, rest) = Strings::split_off(count(0), rest)?;
         let (denied, rest) = Strings::split_off(count(2), rest)?;
         let (private, rest) = Strings::split_off(count(4), rest)?;
@@ -64,7 +73,7 @@ impl<'a> Setup<'a> {
         if !rest.is_empty() {
             return Err(WireError::Trailing);
         }
-        Ok(Self { allowed, denied, private, requests, tunnels, direct })
+        Ok(Self { learns, allowed, denied, private, requests, tunnels, direct })
     }
 
     /// Encodes the message into `buffer` and returns its length. The strings come without NUL.
@@ -74,6 +83,7 @@ impl<'a> Setup<'a> {
     /// string or one with a NUL inside.
     pub fn encode<S: AsRef<[u8]>>(
         buffer: &mut [u8],
+        learns: bool,
         lists: [&[S]; LISTS],
     ) -> Result<usize, WireError> {
         let mut out = Encoder::new(buffer);
@@ -82,6 +92,7 @@ impl<'a> Setup<'a> {
             let count = u16::try_from(list.len()).map_err(|_| WireError::TooLarge)?;
             out.put(&count.to_ne_bytes())?;
         }
+        out.put(&u16::from(learns).to_ne_bytes())?;
         for string in lists.into_iter().flatten() {
             out.put_string(string.as_ref())?;
         }
@@ -185,6 +196,62 @@ impl<'a> Refused<'a> {
     }
 }
 
+/// Proxy to broker, where it learns: this host and port was reached though no list names it.
+///
+/// ```text
+/// offset 0   u8   3
+///        1   u8   1 if it was reached at a private address, else 0
+///        2   u16  port
+///        4   u16  the client's own port, 0 if that is not known
+///        6   the host as a rule would name it, 1 to 256 bytes
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reached<'a> {
+    /// The host; any bytes.
+    pub host: &'a [u8],
+    /// The port.
+    pub port: u16,
+    /// Its address was that of a local network.
+    pub is_private: bool,
+    /// The port from which the client asked.
+    pub client: u16,
+}
+
+impl<'a> Reached<'a> {
+    /// Largest message.
+    pub const MAX: usize = 6 + Refused::HOST_MAX;
+
+    /// Encodes the message into `buffer` and returns its length.
+    ///
+    /// # Errors
+    /// Returns [`WireError::TooLarge`] if it does not fit.
+    pub fn encode(&self, buffer: &mut [u8]) -> Result<usize, WireError> {
+        let mut out = Encoder::new(buffer);
+        out.put(&[REACHED, u8::from(self.is_private)])?;
+        out.put(&self.port.to_ne_bytes())?;
+        out.put(&self.client.to_ne_bytes())?;
+        out.put(self.host)?;
+        Ok(out.length())
+    }
+
+    /// Decodes a packet.
+    ///
+    /// # Errors
+    /// Returns [`WireError::Malformed`] for anything else.
+    pub fn decode(packet: &'a [u8]) -> Result<Self, WireError> {
+        match packet {
+            [REACHED, private @ (0 | 1), p, q, c, d, host @ ..]
+                if (1..=Refused::HOST_MAX).contains(&host.len()) =>
+            {
+                let number = |one, two| u16::from_ne_bytes([one, two]);
+                let (port, client) = (number(*p, *q), number(*c, *d));
+                Ok(Self { host, port, is_private: *private == 1, client })
+            }
+            _ => Err(WireError::Malformed),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     extern crate std;
@@ -196,8 +263,9 @@ mod tests {
         let mut buffer = vec![0; SETUP_MAX];
         let lists: [&[&str]; LISTS] =
             [&["a.example", "*.b.example:443"], &["c.example"], &[], &["http://p"], &[], &["*"]];
-        let length = Setup::encode(&mut buffer, lists).unwrap();
+        let length = Setup::encode(&mut buffer, true, lists).unwrap();
         let setup = Setup::decode(&buffer[..length]).unwrap();
+        assert!(setup.learns);
         let allowed: Vec<_> = setup.allowed.iter().collect();
         assert_eq!(allowed, [&b"a.example\0"[..], b"*.b.example:443\0"]);
         assert_eq!(setup.denied.iter().collect::<Vec<_>>(), [&b"c.example\0"[..]]);
@@ -209,12 +277,12 @@ mod tests {
         }
         assert_eq!(Setup::decode(&buffer[..=length]).unwrap_err(), WireError::Trailing);
         assert_eq!(
-            Setup::encode(&mut buffer, [&[""], &[], &[], &[], &[], &[]]),
+            Setup::encode(&mut buffer, false, [&[""], &[], &[], &[], &[], &[]]),
             Err(WireError::Malformed)
         );
         let long = "x".repeat(SETUP_MAX);
         assert_eq!(
-            Setup::encode(&mut buffer, [&[long], &[], &[], &[], &[], &[]]),
+            Setup::encode(&mut buffer, false, [&[long], &[], &[], &[], &[], &[]]),
             Err(WireError::TooLarge)
         );
     }
@@ -228,6 +296,14 @@ mod tests {
         let refused = Refused { host: b"example.com", port: 443 };
         let length = refused.encode(&mut buffer).unwrap();
         assert_eq!(Refused::decode(&buffer[..length]), Ok(refused));
+        let reached = Reached { host: b"10.0.0.1", port: 80, is_private: true, client: 4711 };
+        let mut buffer = [0; Reached::MAX];
+        let length = reached.encode(&mut buffer).unwrap();
+        assert_eq!(Reached::decode(&buffer[..length]), Ok(reached));
+        assert!(Refused::decode(&buffer[..length]).is_err());
+        for packet in [&[][..], &[3, 0, 0, 0, 0, 0], &[3, 2, 0, 0, 0, 0, 97], &[0; 9]] {
+            assert!(Reached::decode(packet).is_err(), "{packet:?}");
+        }
         for packet in [&[][..], &[1; 8], &[1], &[1, 2], &[1, 0, 0], &[2, 0, 0, 0], &[0; 9]] {
             assert!(Client::decode(packet).is_err(), "{packet:?}");
             assert!(Refused::decode(packet).is_err(), "{packet:?}");

@@ -128,7 +128,16 @@ pub fn string(out: &mut impl Write, bytes: &[u8]) -> fmt::Result {
                 '\n' => out.write_str("\\n")?,
                 '\t' => out.write_str("\\t")?,
                 '\r' => out.write_str("\\r")?,
-                '\0'..='\x1f' | '\x7f'..='\u{9f}' | '\u{2028}' | '\u{2029}' => {
+                '\0'..='\x1f' | '\x7f'..='\u{9f}' => {
+                    write!(out, "\\u{:04x}", u32::from(character))?
+                }
+                // Not seen, or they change the order of what is.
+                '\u{ad}'
+                | '\u{61c}'
+                | '\u{200b}'..='\u{200f}'
+                | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}'
+                | '\u{feff}' => {
                     write!(out, "\\u{:04x}", u32::from(character))?;
                 }
                 other => out.write_char(other)?,

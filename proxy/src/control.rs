@@ -1,10 +1,10 @@
-//! The control socket to the broker: the setup comes in, then the sandbox's connections; refusals go
-//! out.
+//! The control socket to the broker: the setup comes in, then the sandbox's connections; refusals, and
+//! what is learned, go out.
 
 use crate::error::ProxyError;
 use crate::rules::Rules;
 use crate::upstream::Upstreams;
-use common::proxy::{Client, Language, Refused, SETUP_MAX, Setup};
+use common::proxy::{Client, Language, Reached, Refused, SETUP_MAX, Setup};
 use rustix::fd::OwnedFd;
 use rustix::io::{self, Errno, IoSliceMut};
 use rustix::net::{self, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags};
@@ -16,7 +16,7 @@ use std::sync::Mutex;
 use tokio::io::Interest;
 use tokio::net::UnixDatagram;
 
-/// Most refusals that are remembered so that each is reported once.
+/// Most of what was told that is remembered, so that each is told once.
 const REMEMBERED_MAX: usize = 4096;
 
 /// What the broker sends first.
@@ -72,7 +72,7 @@ impl Control {
         let socket = std::os::unix::net::UnixDatagram::from(self.0);
         let watched =
             socket.set_nonblocking(true).and_then(|()| tokio::net::UnixDatagram::from_std(socket));
-        Ok(Broker { socket: watched.map_err(ProxyError::Runtime)?, reported: Mutex::default() })
+        Ok(Broker { socket: watched.map_err(ProxyError::Runtime)?, told: Mutex::default() })
     }
 }
 
@@ -80,7 +80,14 @@ impl Control {
 #[derive(Debug)]
 pub(crate) struct Broker {
     socket: UnixDatagram,
-    reported: Mutex<HashSet<(String, u16)>>,
+    told: Mutex<HashSet<(String, u16, Told)>>,
+}
+
+/// What was told of a host and port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Told {
+    Refused,
+    Reached { is_private: bool },
 }
 
 impl Broker {
@@ -109,11 +116,8 @@ impl Broker {
     /// Tells of a refusal, once for each host and port. One that the broker is too busy to take is
     /// dropped: enforcement never waits for a reader.
     pub(crate) fn report(&self, host: &str, port: u16) {
-        {
-            let Ok(mut reported) = self.reported.lock() else { return };
-            if reported.len() >= REMEMBERED_MAX || !reported.insert((host.to_owned(), port)) {
-                return;
-            }
+        if !self.is_new(host, port, Told::Refused) {
+            return;
         }
         let mut packet = [0; Refused::MAX];
         // An empty host is in no message.
@@ -121,6 +125,28 @@ impl Broker {
         if let Ok(length) = (Refused { host, port }).encode(&mut packet) {
             let _ = self.socket.try_send(&packet[..length]);
         }
+    }
+
+    /// Tells of what was reached though no rule names it, once for each host and port; again, if the broker
+    /// was too busy to take it.
+    pub(crate) fn tell_reached(&self, host: &str, port: u16, is_private: bool, client: u16) {
+        let told = Told::Reached { is_private };
+        if !self.is_new(host, port, told) {
+            return;
+        }
+        let mut packet = [0; Reached::MAX];
+        let reached = Reached { host: host.as_bytes(), port, is_private, client };
+        let sent = reached
+            .encode(&mut packet)
+            .is_ok_and(|length| self.socket.try_send(&packet[..length]).is_ok());
+        if !sent && let Ok(mut known) = self.told.lock() {
+            known.remove(&(host.to_owned(), port, told));
+        }
+    }
+
+    fn is_new(&self, host: &str, port: u16, told: Told) -> bool {
+        let Ok(mut known) = self.told.lock() else { return false };
+        known.len() < REMEMBERED_MAX && known.insert((host.to_owned(), port, told))
     }
 }
 

@@ -74,6 +74,7 @@ impl Proxy {
             let stream = connect(addresses)
                 .await
                 .map_err(|error| DialError::Connect(destination.to_string(), error))?;
+            self.learn(destination, stream.peer_addr().ok().map(|peer| peer.ip()));
             return Ok((stream, None));
         };
         if let OwnedHost::Address(address) = destination.host {
@@ -84,10 +85,16 @@ impl Proxy {
             DialError::Upstream(destination.to_string(), name.to_string(), error)
         };
         let mut stream = self.dial_upstream(upstream).await.map_err(failed)?;
+        let literal = match destination.host {
+            OwnedHost::Address(address) => Some(address),
+            OwnedHost::Name(_) => None,
+        };
         if purpose == Purpose::Request && upstream.takes_requests().is_some() {
+            self.learn(destination, literal);
             return Ok((stream, Some(upstream)));
         }
         upstream.open_tunnel(&mut stream, destination).await.map_err(failed)?;
+        self.learn(destination, literal);
         Ok((stream, None))
     }
 
@@ -105,11 +112,10 @@ impl Proxy {
 
     fn judge(&self, Destination { host, port }: &Destination) -> Result<(), DialError> {
         let (name, port) = (host.to_string(), *port);
-        match self.rules.judge(&host.borrow(), port) {
-            Verdict::Allowed => Ok(()),
-            Verdict::Denied => Err(DialError::Denied { host: name, port }),
-            Verdict::NotListed => Err(DialError::NotListed { host: name, port }),
-        }
+        self.permits(host, port).map_err(|verdict| match verdict {
+            Verdict::Denied => DialError::Denied { host: name, port },
+            _ => DialError::NotListed { host: name, port },
+        })
     }
 
     async fn resolve(&self, destination: &Destination) -> Result<Vec<IpAddr>, DialError> {
@@ -161,7 +167,7 @@ fn is_of_this_host(host: &OwnedHost) -> bool {
 }
 
 /// What `address` is on this host.
-fn class_here(address: IpAddr) -> Class {
+pub(crate) fn class_here(address: IpAddr) -> Class {
     match classify(address) {
         class @ (Class::Public | Class::Private) => {
             if is_own(address) {

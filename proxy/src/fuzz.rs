@@ -128,7 +128,7 @@ pub(crate) fn proxy(port: u16) -> Arc<Proxy> {
     let allowed = [format!("good.test:{port}"), format!("127.0.0.1:{port}")];
     let mut packet = vec![0; SETUP_MAX];
     let lists = [&allowed[..], &[], &[], &[], &[], &[]];
-    let length = Setup::encode(&mut packet, lists).unwrap();
+    let length = Setup::encode(&mut packet, false, lists).unwrap();
     let setup = Setup::decode(&packet[..length]).unwrap();
     let (control, broker) =
         socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();

@@ -5,7 +5,7 @@
 
 use crate::error::ProxyError;
 use crate::proxy::{Proxy, Slot};
-use crate::{http, socks};
+use crate::{http, learning, socks};
 use common::proxy::Language;
 use rustix::process::{Resource, getrlimit};
 use std::net::TcpStream;
@@ -48,9 +48,13 @@ async fn greet(
     let stream = tokio::net::TcpStream::from_std(stream)?;
     // Small packets at once, as the host has sent them. Failure costs only time.
     let _ = stream.set_nodelay(true);
-    match language {
-        Language::Http => http::serve(stream, proxy, slot).await,
-        Language::Socks => socks::serve(stream, proxy, slot).await,
-    }
+    let client = stream.peer_addr()?.port();
+    learning::of_client(client, async move {
+        match language {
+            Language::Http => http::serve(stream, proxy, slot).await,
+            Language::Socks => socks::serve(stream, proxy, slot).await,
+        }
+    })
+    .await;
     Ok(())
 }

@@ -25,6 +25,7 @@ mod fuzz;
 mod gate;
 mod headers;
 mod http;
+mod learning;
 #[cfg(test)]
 mod limits;
 mod opening;

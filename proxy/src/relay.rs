@@ -10,7 +10,6 @@
 use crate::destination::{Destination, OwnedHost};
 use crate::opening::{Opening, OpeningReader};
 use crate::proxy::Proxy;
-use crate::rules::Verdict;
 use crate::tls::HELLO_MAX;
 use std::future::poll_fn;
 use std::io;
@@ -177,7 +176,14 @@ fn judge(proxy: &Proxy, destination: &Destination, opening: &Opening) -> Result<
 /// Whether a client that asked for `destination` may name `host` there. A literal has no name to
 /// compare; a name beside it must be permitted itself.
 pub(crate) fn permits(proxy: &Proxy, destination: &Destination, host: &OwnedHost) -> bool {
-    *host == destination.host
-        || matches!(destination.host, OwnedHost::Address(_))
-            && proxy.rules.judge(&host.borrow(), destination.port) == Verdict::Allowed
+    if *host == destination.host {
+        return true;
+    }
+    let named = Destination { host: host.clone(), port: destination.port };
+    let is_permitted = matches!(destination.host, OwnedHost::Address(_))
+        && proxy.permits(host, destination.port).is_ok();
+    if is_permitted {
+        proxy.learn(&named, None);
+    }
+    is_permitted
 }

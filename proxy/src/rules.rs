@@ -13,6 +13,8 @@ pub(crate) struct Rules {
     allowed: Vec<Pattern<'static>>,
     denied: Vec<Pattern<'static>>,
     private: Vec<Pattern<'static>>,
+    /// What no rule names is permitted, and told.
+    pub(crate) learns: bool,
 }
 
 /// What the rules say about a host and port.
@@ -36,6 +38,7 @@ impl Rules {
             allowed: patterns(setup.allowed)?,
             denied: patterns(setup.denied)?,
             private: patterns(setup.private)?,
+            learns: setup.learns,
         })
     }
 
@@ -64,8 +67,19 @@ impl Rules {
         if class == Class::NoHost || is_denied(&literal) || inside.as_ref().is_some_and(is_denied) {
             return false;
         }
+        self.learns || self.permits_class(host, address, class, port)
+    }
+
+    /// Whether `address` of the permitted `host` is anybody's, or of a class that a rule permits for it.
+    pub(crate) fn permits_class(
+        &self,
+        host: &Host<'_>,
+        address: IpAddr,
+        class: Class,
+        port: u16,
+    ) -> bool {
         class == Class::Public
-            || any(&self.allowed, &literal, port)
+            || any(&self.allowed, &Host::Address(address.to_canonical()), port)
             || class == Class::Private && any(&self.private, host, port)
     }
 }
@@ -93,7 +107,8 @@ mod tests {
 
     fn rules(allowed: &[&str], denied: &[&str], private: &[&str]) -> Rules {
         let mut buffer = vec![0; common::proxy::SETUP_MAX];
-        let length = Setup::encode(&mut buffer, [allowed, denied, private, &[], &[], &[]]).unwrap();
+        let length =
+            Setup::encode(&mut buffer, false, [allowed, denied, private, &[], &[], &[]]).unwrap();
         Rules::parse(&Setup::decode(&buffer[..length]).unwrap()).unwrap()
     }
 

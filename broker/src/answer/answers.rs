@@ -10,6 +10,7 @@ use crate::call::decode::{
 use crate::call::ipc::IpcCall;
 use crate::domains::proxy::Proxy;
 use crate::files;
+use crate::files::learning::Learning;
 use crate::files::shared::Shared;
 use crate::files::task::{After, Done, Opened};
 use crate::files::verdict::{FileVerdict, Relied};
@@ -58,6 +59,8 @@ pub(crate) struct Judges {
     pub(crate) objects: Arc<Objects>,
     /// Its own objects in /dev/shm.
     pub(crate) shared: Option<Arc<Shared>>,
+    /// What the run learns, if it does.
+    pub(crate) learning: Option<Arc<Learning>>,
 }
 
 /// Answers the calls of one sandbox.
@@ -96,6 +99,7 @@ impl Answerer {
                 umask: Arc::clone(&umask),
                 traps: Arc::clone(traps),
                 inherited: Inherited::look(judges.addresses.meets_others()),
+                learning: judges.learning.clone(),
             },
             sockets: sockets::judge::Judge::new(
                 Arc::clone(&judges.addresses),
@@ -104,6 +108,7 @@ impl Answerer {
                 Arc::clone(&rights),
                 Arc::clone(traps),
                 admission,
+                judges.learning.clone(),
             ),
             objects: Arc::clone(&judges.objects),
             rights,
@@ -153,7 +158,13 @@ impl Answerer {
                 request.complete(changed);
             }
             Some(Call::File(call)) => {
+                let target = request.target();
+                let learning = self.files.learning.as_ref();
+                let lacks = learning.map(|learning| (learning, learning.lacks(target, &call)));
                 let verdict = self.files.judge(&request, &call);
+                if let Some((learning, lacks)) = lacks {
+                    learning.note_call(target, lacks, &verdict);
+                }
                 if let FileVerdict::Answer(Err(errno)) = &verdict {
                     let denial = |text| Denial::File(call.operation(), text);
                     self.report_unserved(&request, Some(*errno), denial);

@@ -29,6 +29,10 @@ pub(crate) struct Names {
 /// name cost a stat(2) each.
 pub(crate) fn other_names(files: &[PathBuf], trees: &[PathBuf], mounts: &[Mount]) -> Names {
     let mut search = Search::of(files, |_, _| true, ENTRIES_MAX);
+    // Looking through a whole machine would not end, and nobody waits for that.
+    if trees.iter().any(|tree| tree == Path::new("/")) {
+        return Names { found: Vec::new(), may_be_more: search.missing > 0 };
+    }
     let roots = roots(trees, mounts);
     let may_be_more = search.missing > 0 && search.look_through(&roots).is_none();
     Names { found: search.found_beside(files), may_be_more }

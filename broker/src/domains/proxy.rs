@@ -14,8 +14,9 @@ use crate::policy::callers::CallerProxies;
 use crate::policy::resolve::Network;
 use crate::report::denials::{Denial, Traps};
 use crate::report::failure::Failure;
+use crate::report::needs::{self, Needs};
 use crate::rules::address::{Endpoint, canonical};
-use common::proxy::{Language, Refused};
+use common::proxy::{Language, Reached, Refused};
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -26,11 +27,13 @@ use std::ffi::OsStr;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
-/// Most refusals that are taken at a time, so that the proxy cannot keep the broker busy.
-const REFUSALS_MAX: usize = 256;
+/// Most messages that are taken at a time, so that the proxy cannot keep the broker busy.
+const MESSAGES_MAX: usize = 256;
+/// Longest message of the proxy's.
+const PACKET_MAX: usize = if Refused::MAX > Reached::MAX { Refused::MAX } else { Reached::MAX };
 /// How long the main thread leaves connections alone that it cannot accept, or may not look at.
 const EXHAUSTED_PAUSE: Duration = Duration::from_millis(5);
 
@@ -47,6 +50,8 @@ pub(crate) struct Proxy {
     refuses_all: bool,
     /// Everything that there may be something to do about, as one descriptor.
     events: OwnedFd,
+    /// What no rule names is permitted, and noted here.
+    needs: Option<Arc<Needs>>,
     running: Mutex<Running>,
 }
 
@@ -64,34 +69,60 @@ impl Proxy {
     /// As [`setup::check`], and [`Failure::Internal`] if a port cannot be bound.
     pub(crate) fn wanted(network: &Network) -> Result<Option<Self>, Failure> {
         if setup::has_domains(network) {
-            let [http, socks] = upstream::own_ports(network, &upstream::is_served);
-            let http = Port::bind(Language::Http, http, "httpProxyPort")?;
-            let socks = Port::bind(Language::Socks, socks, "socksProxyPort")?;
-            let own = [Some(http.number), Some(socks.number)];
-            let upstreams = upstream::choose(network, own, &upstream::is_served)?;
-            return Self::at([http, socks], network, &upstreams).map(Some);
+            return Self::serving(network, None).map(Some);
         }
         if setup::refuses_all(network) {
             // Where nothing is permitted, nothing is asked of others.
             let ports = [Language::Http, Language::Socks].map(Port::promised);
-            return Self::at(ports, network, &Upstreams::default()).map(Some);
+            return Self::at(ports, network, &Upstreams::default(), None).map(Some);
         }
         Ok(None)
     }
 
-    fn at(ports: [Port; 2], network: &Network, upstreams: &Upstreams<'_>) -> Result<Self, Failure> {
+    /// One that lets all be reached that `network` does not deny, and notes it, unless that needs no proxy of
+    /// landstrip's.
+    ///
+    /// # Errors
+    /// As [`Proxy::wanted`].
+    pub(crate) fn learning(network: &Network, needs: &Arc<Needs>) -> Result<Option<Self>, Failure> {
+        let callers = [network.http_proxy_port, network.socks_proxy_port];
+        let is_free = network.allow_network || callers.iter().any(Option::is_some);
+        match is_free && !setup::has_domains(network) {
+            true => Ok(None),
+            false => Self::serving(network, Some(needs)).map(Some),
+        }
+    }
+
+    /// Binds the ports of one that reaches others.
+    fn serving(network: &Network, needs: Option<&Arc<Needs>>) -> Result<Self, Failure> {
+        let [http, socks] = upstream::own_ports(network, &upstream::is_served);
+        let http = Port::bind(Language::Http, http, "httpProxyPort")?;
+        let socks = Port::bind(Language::Socks, socks, "socksProxyPort")?;
+        let own = [Some(http.number), Some(socks.number)];
+        let upstreams = upstream::choose(network, own, &upstream::is_served)?;
+        Self::at([http, socks], network, &upstreams, needs)
+    }
+
+    fn at(
+        ports: [Port; 2],
+        network: &Network,
+        upstreams: &Upstreams<'_>,
+        needs: Option<&Arc<Needs>>,
+    ) -> Result<Self, Failure> {
         let program =
             proc::own_program().map_err(|errno| Failure::system("/proc/self/exe", errno))?;
         Ok(Self {
             // Beside the broker, never through PATH or a working directory.
             program: program.with_file_name("landstrip-proxy"),
-            setup: setup::packet(network, upstreams)?,
+            setup: setup::packet(network, upstreams, needs.is_some())?,
             ports,
             callers: network.callers.clone(),
-            direct: environment::direct(network),
-            refuses_all: setup::refuses_all(network),
+            // To learn, all has to come here.
+            direct: if needs.is_some() { Vec::new() } else { environment::direct(network) },
+            refuses_all: needs.is_none() && setup::refuses_all(network),
             events: epoll::create(CreateFlags::CLOEXEC)
                 .map_err(|errno| Failure::system("proxy", errno))?,
+            needs: needs.cloned(),
             running: Mutex::default(),
         })
     }
@@ -217,7 +248,7 @@ impl Proxy {
             Err(TryLockError::WouldBlock) => return std::thread::sleep(EXHAUSTED_PAUSE),
         };
         if let Some(control) = &running.control
-            && receive(control, traps).is_err()
+            && self.receive(control, traps).is_err()
         {
             traps.log("the proxy has ended");
             // Those that it has not taken would wait for ever.
@@ -236,8 +267,39 @@ impl Proxy {
     pub(crate) fn hear_out(&self, traps: &Traps) {
         if let Some(control) = &self.running().control {
             // Whether it has ended does not matter any more.
-            let _ = receive(control, traps);
+            let _ = self.receive(control, traps);
         }
+    }
+
+    /// Takes what the proxy refused, or reached; an error says that it has ended, or has to.
+    fn receive(&self, control: &OwnedFd, traps: &Traps) -> io::Result<()> {
+        for _ in 0..MESSAGES_MAX {
+            let mut packet = [0; PACKET_MAX + 1];
+            match net::recv(control, &mut packet, RecvFlags::DONTWAIT) {
+                Ok((0, _)) => return Err(Errno::PIPE),
+                Ok((length, _)) => self.hear(&packet[..length], traps)?,
+                Err(Errno::AGAIN) => break,
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno),
+            }
+        }
+        Ok(())
+    }
+
+    fn hear(&self, packet: &[u8], traps: &Traps) -> io::Result<()> {
+        if let Ok(refused) = Refused::decode(packet) {
+            let port = format!(":{}", refused.port);
+            let target = [refused.host, port.as_bytes()].concat();
+            traps.report(Denial::Domain(target), "domain rules");
+            return Ok(());
+        }
+        let Reached { host, port, is_private, client } =
+            Reached::decode(packet).map_err(|_| Errno::BADMSG)?;
+        let host = String::from_utf8(host.to_vec()).map_err(|_| Errno::BADMSG)?;
+        if let Some(needs) = &self.needs {
+            needs.note_reached(needs::Reached { host, port, is_private, client });
+        }
+        Ok(())
     }
 
     /// The command's environment: the proxies in the words of the common tools, and no password of
@@ -266,24 +328,4 @@ fn is_unconnected(socket: &impl AsFd) -> io::Result<bool> {
     let mut fds = [PollFd::new(socket, PollFlags::empty())];
     poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))?;
     Ok(fds[0].revents().contains(PollFlags::HUP))
-}
-
-/// Reports what the proxy refused; an error says that it has ended, or has to.
-fn receive(control: &OwnedFd, traps: &Traps) -> io::Result<()> {
-    for _ in 0..REFUSALS_MAX {
-        let mut packet = [0; Refused::MAX + 1];
-        match net::recv(control, &mut packet, RecvFlags::DONTWAIT) {
-            Ok((0, _)) => return Err(Errno::PIPE),
-            Ok((length, _)) => {
-                let refused = Refused::decode(&packet[..length]).map_err(|_| Errno::BADMSG)?;
-                let port = format!(":{}", refused.port);
-                let target = [refused.host, port.as_bytes()].concat();
-                traps.report(Denial::Domain(target), "domain rules");
-            }
-            Err(Errno::AGAIN) => break,
-            Err(Errno::INTR) => {}
-            Err(errno) => return Err(errno),
-        }
-    }
-    Ok(())
 }

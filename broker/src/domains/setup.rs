@@ -33,7 +33,7 @@ pub(crate) fn check(network: &Network) -> Result<Option<String>, Failure> {
     }
     let own = upstream::own_ports(network, &upstream::is_served);
     let upstreams = upstream::choose(network, own, &upstream::is_served)?;
-    packet(network, &upstreams)?;
+    packet(network, &upstreams, false)?;
     let chosen = [upstreams.requests, upstreams.tunnels].into_iter().flatten();
     let mut names: Vec<_> = chosen.map(|caller| caller.variable).collect();
     names.dedup();
@@ -43,8 +43,15 @@ pub(crate) fn check(network: &Network) -> Result<Option<String>, Failure> {
     }))
 }
 
-/// The proxy's first message.
-pub(super) fn packet(network: &Network, upstreams: &Upstreams<'_>) -> Result<Vec<u8>, Failure> {
+/// The proxy's first message; `learns` if what no rule names may be reached too, and is told.
+///
+/// # Errors
+/// Returns [`Failure::Internal`] if it does not fit.
+pub(super) fn packet(
+    network: &Network,
+    upstreams: &Upstreams<'_>,
+    learns: bool,
+) -> Result<Vec<u8>, Failure> {
     let url = |caller: Option<&CallerProxy>| caller.map(|caller| caller.url.clone());
     let lists = [
         network.allowed_domains.clone(),
@@ -58,7 +65,7 @@ pub(super) fn packet(network: &Network, upstreams: &Upstreams<'_>) -> Result<Vec
     let size = lists.iter().flatten().map(|string| string.len() + 1).sum::<usize>();
     let mut packet = vec![0; SETUP_MAX.min(Setup::HEADER + size)];
     let lists = lists.each_ref().map(Vec::as_slice);
-    let length = Setup::encode(&mut packet, lists).map_err(|error| {
+    let length = Setup::encode(&mut packet, learns, lists).map_err(|error| {
         let message = match error {
             WireError::TooLarge => "there are too many domains: 64 KiB of them can be filtered",
             _ => "a domain cannot be passed on",

@@ -4,6 +4,7 @@
 //! performed only when the target is confirmed to wait still: by then it is certain that the arguments
 //! were its own. Where a call is let through, and why that is safe, [`Relied`] says.
 
+use super::learning::Learning;
 use super::metadata::{self, Prepared};
 use super::observe::{self, Look};
 use super::shared::Shared;
@@ -44,6 +45,8 @@ pub(crate) struct Judge {
     pub(crate) traps: Arc<Traps>,
     /// The descriptors that the command was started with, and whether it can get others from outside.
     pub(crate) inherited: Inherited,
+    /// What the run learns, if it does.
+    pub(crate) learning: Option<Arc<Learning>>,
 }
 
 impl Judge {
@@ -278,12 +281,20 @@ impl Judge {
             let Some(prepared) = metadata::prepare(target, call)? else { return Ok(()) };
             let confirmed = request.confirm()?;
             if !self.was_judged(&prepared)
-                && let Some(name) = self.metadata_refused(&prepared.object)?
+                && let Some(name) = metadata_refused(&self.view, &prepared.object)?
             {
                 self.traps.report(Denial::file(FileOperation::Write, &name), "metadata");
                 return Err(Errno::ACCESS);
             }
-            prepared.perform(confirmed)
+            let lacks = self.learning.as_ref().and_then(|learning| {
+                let name = metadata_refused(&learning.view, &prepared.object).ok()??;
+                Some((learning, name))
+            });
+            prepared.perform(confirmed)?;
+            if let Some((learning, name)) = lacks {
+                learning.note_write(target, name);
+            }
+            Ok(())
         })
     }
 
@@ -299,23 +310,22 @@ impl Judge {
             && !self.inherited.may_hold(object)
             && !self.view.denies_object(object, Access::WRITE)
     }
+}
 
-    /// The path of `object` if the rules do not let it be changed.
-    ///
-    /// The object is held, so that its identity cannot change any more. Its name can: by then it was
-    /// in a place that the command may write, and is only moved to another such place, because
-    /// Landlock does not let it be moved out.
-    fn metadata_refused(&self, object: &Object) -> io::Result<Option<PathBuf>> {
-        let view = &self.view;
-        let name = object.name()?;
-        // What never had a path belongs to those who hold it.
-        if name.is_of_its_holders() {
-            return Ok(None);
-        }
-        let denied = view.denies_object(object.identity(), Access::WRITE);
-        let writable = !denied && name.candidates().all(|path| view.is_writable(path));
-        Ok((!writable).then(|| name.as_path().to_owned()))
+/// The path of `object` if the rules do not let it be changed.
+///
+/// The object is held, so that its identity cannot change any more. Its name can: by then it was
+/// in a place that the command may write, and is only moved to another such place, because
+/// Landlock does not let it be moved out.
+fn metadata_refused(view: &View, object: &Object) -> io::Result<Option<PathBuf>> {
+    let name = object.name()?;
+    // What never had a path belongs to those who hold it.
+    if name.is_of_its_holders() {
+        return Ok(None);
     }
+    let denied = view.denies_object(object.identity(), Access::WRITE);
+    let writable = !denied && name.candidates().all(|path| view.is_writable(path));
+    Ok((!writable).then(|| name.as_path().to_owned()))
 }
 
 /// Follows the paths of a call that changes files, and decides.

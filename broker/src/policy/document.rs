@@ -7,6 +7,7 @@ use std::cell::Cell;
 use std::collections::HashSet;
 use std::fmt;
 use std::io::Read;
+use std::path::Path;
 
 use serde::de::{self, Deserialize, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::{DuplicateKeyPolicy, Spanned};
@@ -18,6 +19,18 @@ pub(crate) enum Format {
     Json,
     /// YAML 1.2.
     Yaml,
+}
+
+impl Format {
+    /// That which the extension of `path` names.
+    pub(crate) fn named_by(path: &Path) -> Option<Format> {
+        let extension = path.extension()?.to_str()?.to_ascii_lowercase();
+        match extension.as_str() {
+            "json" => Some(Format::Json),
+            "yaml" | "yml" => Some(Format::Yaml),
+            _ => None,
+        }
+    }
 }
 
 /// A value and the line it begins on, counted from 1.

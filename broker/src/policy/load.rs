@@ -8,8 +8,9 @@ use super::error::PolicyError;
 use super::keys::Written;
 use super::locate::locate;
 use super::merged::{Merged, Trust, located, trail, trail_in, trail_of};
+use super::unexpanded;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What the user's own policy is called.
 const DEFAULT_NAMES: [&str; 3] = ["policy.json", "policy.yaml", "policy.yml"];
@@ -109,6 +110,37 @@ pub(crate) fn load(selection: &Selection, caller: &Caller) -> Result<Loaded, Pol
     }
     let Merged { written, sources, files, .. } = merged;
     Ok(Loaded::Files { policy: Box::new(written), sources, files })
+}
+
+/// What a policy has to extend to add to those that `selection` names; nothing for the built-in one.
+///
+/// # Errors
+/// Returns a [`PolicyError`] for what cannot be extended: standard input, what is no regular file, a name that
+/// no policy can hold.
+pub(crate) fn to_extend(
+    selection: &Selection,
+    caller: &Caller,
+) -> Result<Vec<String>, PolicyError> {
+    let of_file = |path: &Path| {
+        let error = |message: &str| Err(PolicyError::in_file(path, message));
+        let path = located(locate(path), path)?.path;
+        match path.to_str() {
+            _ if !path.is_file() => error("a draft extends regular files only"),
+            Some(text) if text.trim() == text && unexpanded::check(text).is_ok() => {
+                Ok(text.to_owned())
+            }
+            _ => error("no policy can extend a file of this name"),
+        }
+    };
+    if selection.sources.is_empty() {
+        return found_file(caller)?.iter().map(|path| of_file(path)).collect();
+    }
+    let of_source = |source: &Source| match source {
+        Source::File(path) => of_file(&caller.cwd.join(path)),
+        Source::Preset(name) => Ok(name.clone()),
+        Source::Stdin => Err(PolicyError::general("a draft cannot extend standard input")),
+    };
+    selection.sources.iter().map(of_source).collect()
 }
 
 /// The policy file that is in force without being named, if there is one.

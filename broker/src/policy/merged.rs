@@ -81,7 +81,7 @@ impl<'a> Merged<'a> {
         path: &Path,
         (bytes, regular): (Vec<u8>, bool),
     ) -> Result<(), PolicyError> {
-        let format = self.format.unwrap_or_else(|| format_of(path));
+        let format = self.format.or_else(|| Format::named_by(path)).unwrap_or(Format::Json);
         let trail = if regular { trail(path)? } else { Vec::new() };
         let file = trail.last().map_or(path, PathBuf::as_path).to_owned();
         let directory = path.parent().unwrap_or(path);
@@ -227,17 +227,6 @@ pub(crate) fn located(
 fn reason(error: &io::Error) -> String {
     let text = error.to_string();
     text.split_once(" (os error").map_or(text.as_str(), |(reason, _)| reason).to_owned()
-}
-
-fn format_of(path: &Path) -> Format {
-    match path.extension().and_then(OsStr::to_str) {
-        Some(extension)
-            if extension.eq_ignore_ascii_case("yaml") || extension.eq_ignore_ascii_case("yml") =>
-        {
-            Format::Yaml
-        }
-        _ => Format::Json,
-    }
 }
 
 /// Reads a file, and tells whether it is a regular one.

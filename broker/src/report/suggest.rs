@@ -131,7 +131,7 @@ fn list(values: &[String]) -> String {
     format!("[{}]", shown.chain(rest.as_deref()).collect::<Vec<_>>().join(", "))
 }
 
-fn quote(text: &str) -> String {
+pub(super) fn quote(text: &str) -> String {
     let mut quoted = String::new();
     // Writing to a String cannot fail.
     let _ = trap::string(&mut quoted, text.as_bytes());
@@ -139,7 +139,7 @@ fn quote(text: &str) -> String {
 }
 
 /// `host:port` as a rule names it: the usual ports are part of every rule.
-fn host(target: &str) -> String {
+pub(super) fn host(target: &str) -> String {
     match target.rsplit_once(':') {
         Some((host, "80" | "443")) => host.trim_matches(['[', ']']).to_owned(),
         _ => target.to_owned(),

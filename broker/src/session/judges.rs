@@ -43,10 +43,12 @@ pub(super) fn compile(
         proxy: proxy.map(Arc::new),
         objects: Arc::default(),
         shared,
+        learning: None,
     })
 }
 
-fn addresses(network: &Network, unix: UnixRules, proxy: Option<&Proxy>) -> AddressRules {
+/// What `policy` says of addresses.
+pub(super) fn addresses(network: &Network, unix: UnixRules, proxy: Option<&Proxy>) -> AddressRules {
     let ports = [network.http_proxy_port, network.socks_proxy_port];
     AddressRules {
         allow_network: network.allow_network,

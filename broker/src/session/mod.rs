@@ -4,6 +4,7 @@ pub(crate) mod child;
 pub(crate) mod family;
 mod judges;
 pub(crate) mod launch;
+pub(crate) mod learning;
 mod load;
 mod removal;
 mod run;

@@ -44,10 +44,29 @@ pub(crate) fn run(
     ended.map(|()| status)
 }
 
+/// The directories of a run that its policy calls for, and lets be written.
+pub(super) struct Scratches {
+    /// That which TMPDIR names.
+    temporary: Option<Scratch>,
+    /// For shared memory.
+    memory: Option<Scratch>,
+}
+
+impl Scratches {
+    /// Makes them.
+    ///
+    /// # Errors
+    /// As [`Scratch::wanted`].
+    pub(super) fn of(policy: &mut Policy, traps: &Traps) -> Result<Self, Failure> {
+        let temporary = Scratch::wanted(policy, traps)?;
+        Ok(Self { temporary, memory: Scratch::for_shared_memory(policy) })
+    }
+}
+
 /// A sandbox that lacks nothing but its tool. The directories of the run last as long as this.
-struct Prepared {
-    policy: Policy,
-    judges: Arc<Judges>,
+pub(super) struct Prepared {
+    pub(super) policy: Policy,
+    pub(super) judges: Arc<Judges>,
     remarks: Remarks,
     caller: Caller,
     scratch: Option<Scratch>,
@@ -76,24 +95,34 @@ impl Prepared {
             filter.send(child)?;
         }
         let proxy = Proxy::wanted(&loaded.policy.network)?;
-        let scratch = Scratch::wanted(&mut loaded.policy, traps)?;
-        let memory = Scratch::for_shared_memory(&mut loaded.policy);
+        let scratches = Scratches::of(&mut loaded.policy, traps)?;
+        let prepared = Self::compile(loaded, &surroundings, proxy, scratches)?;
+        if !is_final {
+            filter.quieter(reports, &prepared.judges.view);
+            filter.send(child)?;
+        }
+        Ok(prepared)
+    }
+
+    /// Protects and compiles what was loaded.
+    pub(super) fn compile(
+        loaded: Loaded,
+        surroundings: &Surroundings,
+        proxy: Option<Proxy>,
+        scratches: Scratches,
+    ) -> Result<Self, Failure> {
+        let Scratches { temporary: scratch, memory } = scratches;
         let Loaded { policy, mut remarks, caller, unix } = loaded;
         let written = (policy.files.deny_write.len(), policy.files.deny_read.len());
         let policy = protect(policy, &surroundings.mounts, &mut remarks, &caller)?;
         let (waiting, reserve) = Scratch::for_directories(&policy.files, &caller).unzip();
-        let memory_of = memory.as_ref();
-        let judges = compile(&policy, &surroundings, unix, proxy, memory_of, reserve)?;
-        if !is_final {
-            filter.quieter(reports, &judges.view);
-            filter.send(child)?;
-        }
+        let judges = compile(&policy, surroundings, unix, proxy, memory.as_ref(), reserve)?;
         let judges = Arc::new(judges);
         Ok(Self { policy, judges, remarks, caller, scratch, memory, waiting, written })
     }
 
     /// Runs `tool`, and ends what it leaves behind; returns its status, and whether that could be ended.
-    fn serve(
+    pub(super) fn serve(
         &self,
         tool: &Tool<'_>,
         mut child: Child,
@@ -112,17 +141,21 @@ impl Prepared {
     }
 
     /// What the policy would have to say for what it refused.
-    fn suggest(&self, denials: &[&Denial]) -> Option<String> {
+    pub(super) fn suggest(&self, denials: &[&Denial]) -> Option<String> {
+        self.on_grounds(|grounds| suggest::line(denials, grounds))
+    }
+
+    /// What `find` finds in view of this policy.
+    pub(super) fn on_grounds<T>(&self, find: impl FnOnce(&Grounds<'_>) -> T) -> T {
         let Self { policy, caller, written, .. } = self;
-        let grounds = Grounds {
+        find(&Grounds {
             home: caller.home.as_deref(),
             work: &caller.cwd,
             temporary: &std::fs::canonicalize(std::env::temp_dir()).unwrap_or_default(),
             files: &policy.files,
             written: *written,
             network: &policy.network,
-        };
-        suggest::line(denials, &grounds)
+        })
     }
 }
 

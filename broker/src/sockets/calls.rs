@@ -6,6 +6,7 @@
 use super::connects::{self, Connected};
 use super::judge::{Judge, Reach};
 use super::kinds::make;
+use super::learning;
 use super::messages;
 use super::quiet::Harmless;
 use super::socket::Socket;
@@ -168,6 +169,9 @@ fn bind(
     {
         judge.traps.log(&format!("a socket of the command's own is not known: {errno}"));
     }
+    if let Some(learning) = &judge.learning {
+        learning::bound(learning, target, (&socket, &endpoint, &reach));
+    }
     put_in_place(judge, by, number, &socket)
 }
 
@@ -218,6 +222,9 @@ fn listen(judge: &Judge, request: &Request<'_>, number: TargetFd, backlog: i32) 
     }
     let mut ports = judge.ports();
     socket.listen(by, backlog, any_address)?;
+    if let Some(learning) = &judge.learning {
+        learning::listens(learning, target, &socket);
+    }
     put_in_place(judge, by, number, &socket)?;
     if socket.is_internet() && !any_address {
         ports.add(target, number, &socket)?;

@@ -1,6 +1,7 @@
 //! connect(2), on a duplicate of the target's socket with the broker's own copy of the address.
 
 use super::judge::{Judge, Reach};
+use super::learning;
 use super::own_ports::HeldListener;
 use super::socket::{Connecting, Socket};
 use crate::kernel::address::Address;
@@ -77,6 +78,12 @@ pub(crate) fn connect(
     };
     let result =
         started.and_then(|progress| socket.finish(progress, &leads_to, || request.look_after()));
+    if let Some(learning) = &judge.learning
+        && [Ok(()), Err(Errno::INPROGRESS)].contains(&result)
+    {
+        let made = (&socket, endpoint, &reach);
+        learning::connected(judge, learning, request.target(), made);
+    }
     judge.stand_ins.leave_if_connected(&socket, result.is_ok());
     let goes_on = Err(Errno::INPROGRESS);
     if ![Ok(()), goes_on, Err(RESTART), Err(Errno::INTR)].contains(&result) {

@@ -8,6 +8,7 @@ use super::socket::{Connecting, Socket};
 use super::stand_ins::StandIns;
 use super::unix::{Peer, Place};
 use crate::call::decode::AddressUse;
+use crate::files::learning::Learning;
 use crate::files::view::{Decider, View};
 use crate::kernel::bound::{self, Bound};
 use crate::kernel::holders;
@@ -49,6 +50,8 @@ pub(crate) struct Judge {
     pub(crate) quiet: Quiet,
     /// The sockets that the broker has put in the place of the sandbox's.
     pub(crate) stand_ins: Arc<StandIns>,
+    /// What the run learns, if it does.
+    pub(super) learning: Option<Arc<Learning>>,
 }
 
 /// Who has to know of a connection before it is begun: landstrip's own proxies.
@@ -88,6 +91,7 @@ impl Judge {
         rights: Arc<Rights>,
         traps: Arc<Traps>,
         admission: Option<Box<dyn Admission>>,
+        learning: Option<Arc<Learning>>,
     ) -> Self {
         let quiet = Quiet::new(rules.unix.streams_send);
         Self {
@@ -102,6 +106,7 @@ impl Judge {
             datagrams: Arc::default(),
             quiet,
             stand_ins: Arc::default(),
+            learning,
         }
     }
 

@@ -7,6 +7,7 @@
 //! too, for a filter cannot tell them apart.
 
 use super::judge::{Judge, Reach};
+use super::learning;
 use super::message::OutgoingMessage;
 use super::outlet::{AncillaryBytes, NameUse, Outlet};
 use super::udp;
@@ -191,7 +192,14 @@ impl Sending<'_> {
         let Some(name) = message.name(target)? else { return Ok(Receiver::Connected) };
         match socket.use_of_name(judge.rules.allow_network)? {
             NameUse::Ignored => return Ok(Receiver::Connected),
-            NameUse::Free => return Ok(Receiver::Address(name)),
+            NameUse::Free => {
+                if let Some(learning) = &judge.learning
+                    && let Ok(endpoint) = Endpoint::parse(name.as_bytes())
+                {
+                    learning::sent(learning, target, &endpoint);
+                }
+                return Ok(Receiver::Address(name));
+            }
             NameUse::Path => {}
             NameUse::Port => return self.own_port(socket, message, name),
             NameUse::Unknown => return Err(self.refuse(socket, message, Some(name))?),
@@ -204,6 +212,9 @@ impl Sending<'_> {
         let Reach::Peer(peer) = judge.judge(self.request, AddressUse::Connect, &endpoint)? else {
             return Err(Errno::ACCESS);
         };
+        if let Some(learning) = &judge.learning {
+            learning::reached_peer(judge, learning, target, &peer);
+        }
         // Finding a path and writing to a socket are rights: they must be the target's own.
         if !judge.rights.are_those_of(target)?
             && !rights::of_this_thread()?.act_as(&target.status()?.credentials()?)

@@ -8,6 +8,7 @@ pub(crate) mod calls;
 pub(crate) mod connects;
 pub(crate) mod judge;
 mod kinds;
+mod learning;
 mod message;
 mod messages;
 mod outlet;

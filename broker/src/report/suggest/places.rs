@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 /// More entries than that of one directory are named by it.
 const SIBLINGS_MAX: usize = 3;
 /// Directories of the home in which each program has one of its own.
-const SHARED: [&str; 8] = [
+const SHARED: [&str; 9] = [
     ".cache",
     ".cargo",
     ".config",
@@ -19,8 +19,11 @@ const SHARED: [&str; 8] = [
     ".local/lib",
     ".local/share",
     ".local/state",
+    ".m2",
     ".rustup",
 ];
+/// The one of them that is worth as a whole what its parts are: what is in the others, programs run and heed.
+const CACHE: &str = ".cache";
 
 /// What the machine consists of: opened in parts at most.
 const SYSTEM: [&str; 10] =
@@ -52,13 +55,22 @@ impl Grounds<'_> {
 
     /// What to allow so that `path` can be written.
     pub(super) fn place(&self, path: &Path) -> Option<PathBuf> {
+        self.place_where(path, |_| true)
+    }
+
+    /// The same among the places that fit.
+    pub(in crate::report) fn place_where(
+        &self,
+        path: &Path,
+        fits: impl Fn(&Path) -> bool,
+    ) -> Option<PathBuf> {
         // What is removed or moved away is an entry of its directory.
         let around = path.parent().unwrap_or(path);
         let places = [self.group(path), around.to_owned(), path.to_owned()];
         let helps = |place: &Path| place != path || !is_stand_in(path);
-        places
-            .into_iter()
-            .find(|place| self.is_harmless(place) && !self.is_allowed(place) && helps(place))
+        places.into_iter().find(|place| {
+            self.is_harmless(place) && !self.is_allowed(place) && helps(place) && fits(place)
+        })
     }
 
     /// The directory of `path`, as far as it would have to be allowed so that an entry of it can change.
@@ -88,7 +100,9 @@ impl Grounds<'_> {
         {
             return place;
         }
-        if let Some(place) = first(self.temporary, 1) {
+        if let Some(place) = first(self.temporary, 1)
+            && self.is_harmless(&place)
+        {
             return place;
         }
         if let Some(home) = self.home
@@ -126,8 +140,16 @@ impl Grounds<'_> {
             && !self.protected().iter().any(protects)
     }
 
+    /// Whether `place` holds what programs run and heed, each in a directory of its own.
+    fn is_shared(&self, place: &Path) -> bool {
+        let inner = self.home.and_then(|home| place.strip_prefix(home).ok());
+        inner.is_some_and(|inner| {
+            SHARED.iter().any(|shared| *shared != CACHE && inner == Path::new(shared))
+        })
+    }
+
     /// Each place once, and many of one directory as that directory.
-    pub(super) fn joined(&self, places: Vec<PathBuf>) -> Vec<PathBuf> {
+    pub(in crate::report) fn joined(&self, places: Vec<PathBuf>) -> Vec<PathBuf> {
         let mut joined: Vec<PathBuf> = Vec::new();
         for place in &places {
             let siblings = |parent: &Path| {
@@ -139,7 +161,8 @@ impl Grounds<'_> {
             };
             let parent = place
                 .parent()
-                .filter(|parent| siblings(parent) > SIBLINGS_MAX && self.is_harmless(parent));
+                .filter(|parent| siblings(parent) > SIBLINGS_MAX && self.is_harmless(parent))
+                .filter(|parent| !self.is_shared(parent));
             let place = parent.unwrap_or(place);
             if !joined.iter().any(|known| place.starts_with(known)) {
                 joined.retain(|known| !known.starts_with(place));
@@ -149,17 +172,40 @@ impl Grounds<'_> {
         joined
     }
 
-    /// As a policy would write it: relative to the working directory or to the home where that is shorter.
+    /// As a policy would write it, in quotes.
     pub(super) fn shown(&self, place: &Path) -> String {
+        quote(&self.written(place))
+    }
+
+    /// The same without quotes: relative to the working directory or to the home where that is shorter.
+    pub(in crate::report) fn written(&self, place: &Path) -> String {
         let beneath = |base: Option<&Path>, sign: &str| {
-            let inner = place.strip_prefix(base?).ok()?;
-            let inner = inner.to_str()?;
+            let inner = literal(place.strip_prefix(base?).ok()?.to_str()?);
             Some(if inner.is_empty() { sign.to_owned() } else { format!("{sign}/{inner}") })
         };
         let work = Some(self.work).filter(|work| self.is_harmless(work));
         let text = beneath(work, ".").or_else(|| beneath(self.home, "~"));
-        quote(&text.unwrap_or_else(|| place.display().to_string()))
+        text.unwrap_or_else(|| literal(&place.to_string_lossy()))
     }
+}
+
+/// A path as a policy names it and nothing else: what would have a meaning there is escaped.
+fn literal(path: &str) -> String {
+    let mut written = String::new();
+    let mut before = None;
+    for character in path.chars() {
+        let is_special = match character {
+            '\\' | '*' | '?' | '[' | '{' => true,
+            '~' => before == Some(':'),
+            _ => false,
+        };
+        if is_special {
+            written.push('\\');
+        }
+        written.push(character);
+        before = Some(character);
+    }
+    written
 }
 
 /// Whether a rule for this path alone does not help: it is what a program makes beside a file to put it in that

@@ -78,6 +78,13 @@ fn writes_are_grouped_by_the_directory_that_belongs_together() {
         (&["/usr/local/lib/node_modules/x/y/z"], r#"["/usr/local/lib/node_modules"]"#),
         (&["/etc/hosts"], r#"["/etc/hosts"]"#),
         (&["/home/u/odd\"\u{1b}name"], r#"["~/odd\"\u001bname"]"#),
+        // As it is called, whatever a policy makes of such characters.
+        (&["/home/u/*[a]?{b,c}\\/x"], r#"["~/\\*\\[a]\\?\\{b,c}\\\\/x"]"#),
+        (&["/work/:~/x"], r#"["./:\\~"]"#),
+        (
+            &["/home/u/.m2/a/1", "/home/u/.m2/b/1", "/home/u/.m2/c/1", "/home/u/.m2/d/1"],
+            r#"["~/.m2/a", "~/.m2/b", "~/.m2/c", "~/.m2/d"]"#,
+        ),
     ] {
         assert_eq!(
             said(&writes(paths)),

@@ -1,0 +1,204 @@
+//! A run that learns: the deny rules of its policy are enforced and nothing else, and what the policy would have
+//! to allow besides is written as another that adds to it.
+//!
+//! It is for commands that are trusted. Besides deny rules it has what holds under every policy: the filter,
+//! the end of all processes, shared memory of its own, a TMPDIR if the policy has one.
+
+use super::child::Child;
+use super::family::Family;
+use super::judges;
+use super::launch::{Filter, Tool};
+use super::load::{Loaded, load};
+use super::sandbox::{Prepared, Scratches};
+use super::surroundings::Surroundings;
+use crate::cli::{Invocation, NewPolicy};
+use crate::compile::{files, protect::protect};
+use crate::domains::proxy::Proxy;
+use crate::files::learning::Learning;
+use crate::policy::callers::CallerProxies;
+use crate::policy::document::Format;
+use crate::policy::load::to_extend;
+use crate::policy::remarks::Remarks;
+use crate::policy::resolve::Policy;
+use crate::report::denials::Traps;
+use crate::report::draft::{Base, Draft};
+use crate::report::errno::strerror;
+use crate::report::failure::Failure;
+use crate::report::needs::Needs;
+use rustix::fd::OwnedFd;
+use rustix::fs::{self, Access, AtFlags, Mode, OFlags};
+use rustix::io::{self, Errno};
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Runs `tool`, writes what it needed to `file`, and returns its status.
+///
+/// # Errors
+/// Returns the [`Failure`] because of which the tool did not run, or had to be ended, or the policy could not be
+/// written.
+pub(crate) fn run(
+    invocation: &Invocation,
+    file: &NewPolicy,
+    tool: &Tool<'_>,
+    child: Child,
+    family: &mut Family,
+) -> Result<i32, Failure> {
+    let place = Place::find(&file.path)?;
+    let traps = Arc::new(Traps::wanted(invocation.reports, invocation.trap_fd, invocation.debug)?);
+    let surroundings = Surroundings::look(child.is_scoped())?;
+    let mut loaded = load(invocation, &child, &traps, &surroundings, Remarks::unwanted())?;
+    let base = Base {
+        extends: to_extend(&invocation.policies, &loaded.caller)?,
+        tool: tool.name().to_vec(),
+    };
+    // The command must not write what decides on its next run.
+    loaded.policy.sources.push(place.path());
+    if loaded.policy.built_in {
+        // A policy in a file is told of them.
+        let callers = CallerProxies::of(&loaded.caller, &mut Remarks::unwanted());
+        loaded.policy.network.callers = callers;
+    }
+    let scratches = Scratches::of(&mut loaded.policy, &traps)?;
+    let needs = Arc::new(Needs::default());
+    let proxy = Proxy::learning(&loaded.policy.network, &needs)?;
+    let (learning, policy) = compared_with(&loaded, &surroundings, &needs)?;
+    lift(&mut loaded, &child);
+    Filter::of(&loaded, &surroundings).send(&child)?;
+    let mut prepared = Prepared::compile(loaded, &surroundings, proxy, scratches)?;
+    Arc::make_mut(&mut prepared.judges).learning = Some(Arc::new(learning));
+
+    say(
+        "--learn: this run is not confined: all is permitted that no deny rule names, and recorded",
+    );
+    let umask = family.umask();
+    let (status, ended) = prepared.serve(tool, child, family, &traps)?;
+    traps.print(status != 0, |denials| prepared.suggest(denials));
+    ended?;
+    // In view of which it is said what to add to it.
+    prepared.policy = policy;
+    let exists = |path: &Path| path.symlink_metadata().is_ok();
+    let draft = prepared.on_grounds(|grounds| Draft::of(needs.take(), base, grounds, &exists));
+    place.write(&draft, file.format, umask)?;
+    tell(&draft, file, status);
+    Ok(status)
+}
+
+/// What the policy that was loaded allows, to compare with.
+fn compared_with(
+    loaded: &Loaded,
+    surroundings: &Surroundings,
+    needs: &Arc<Needs>,
+) -> Result<(Learning, Policy), Failure> {
+    let Loaded { policy, caller, unix, .. } = loaded;
+    let Surroundings { mounts, features, .. } = surroundings;
+    let policy = protect(policy.clone(), mounts, &mut Remarks::unwanted(), caller)?;
+    // Its ruleset is nobody's.
+    let (view, _) = files::compile(&policy.files, mounts, *features, false, None)?;
+    let addresses = judges::addresses(&policy.network, unix.clone(), None);
+    Ok((Learning { view, addresses, needs: Arc::clone(needs) }, policy))
+}
+
+/// Allows all that a policy can allow and this one does not deny.
+fn lift(loaded: &mut Loaded, child: &Child) {
+    let Loaded { policy, unix, .. } = loaded;
+    policy.files.allow_write.push("/".into());
+    policy.network.allow_network = true;
+    policy.network.allow_local_binding = true;
+    policy.network.allow_all_unix_sockets = true;
+    unix.all = true;
+    // Then the broker sends them, and sees to whom.
+    unix.datagrams |= child.can_take_descriptors().is_ok();
+}
+
+/// Says how the draft is to be used, and what is special about it.
+fn tell(draft: &Draft, file: &NewPolicy, status: i32) {
+    let path = file.path.display().to_string();
+    let path = path.escape_debug();
+    say(&format!("--learn: wrote {path}; read it, then use it with -p {path}"));
+    if status != 0 {
+        say("--learn: the command failed: it may need more than it came to ask for");
+    }
+    if draft.opens_network() {
+        say("--learn: something went past the proxy, so the policy opens the network as a whole");
+    }
+    if file.format == Format::Json {
+        say("--learn: JSON has no comments: which program asked for what stands in a .yaml");
+    }
+}
+
+fn say(text: &str) {
+    // A closed standard error is the caller's choice.
+    let _ = std::io::stderr().write_all(format!("landstrip: {text}\n").as_bytes());
+}
+
+/// Where the draft goes: an entry of a directory that is held, where nothing is.
+struct Place {
+    directory: OwnedFd,
+    /// The canonical path of that.
+    above: PathBuf,
+    name: OsString,
+}
+
+impl Place {
+    /// Finds the place of `path`.
+    ///
+    /// # Errors
+    /// Returns [`Failure::Usage`] if something is there, or nothing can be made.
+    fn find(path: &Path) -> Result<Self, Failure> {
+        let unusable = |reason: &str| {
+            let path = path.display();
+            Failure::Usage(format!("--learn {path}: {reason}"))
+        };
+        let name = path.file_name().ok_or_else(|| unusable("this names no file"))?.to_owned();
+        let above = path.parent().filter(|above| !above.as_os_str().is_empty());
+        let above = std::fs::canonicalize(above.unwrap_or(Path::new(".")));
+        let failed = |errno: Errno| unusable(&strerror(errno));
+        let above =
+            above.map_err(|error| failed(Errno::from_io_error(&error).unwrap_or(Errno::IO)))?;
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = fs::open(&above, flags, Mode::empty()).map_err(failed)?;
+        match fs::statat(&directory, &name, AtFlags::SYMLINK_NOFOLLOW) {
+            Err(Errno::NOENT) => {}
+            Err(errno) => return Err(failed(errno)),
+            Ok(_) => return Err(unusable("it exists; a policy is never overwritten")),
+        }
+        let wanted = Access::WRITE_OK | Access::EXEC_OK;
+        fs::accessat(fs::CWD, &above, wanted, AtFlags::EACCESS).map_err(failed)?;
+        Ok(Self { directory, above, name })
+    }
+
+    fn path(&self) -> PathBuf {
+        self.above.join(&self.name)
+    }
+
+    /// Writes `draft` there.
+    ///
+    /// # Errors
+    /// Returns [`Failure::Internal`]; then nothing is there.
+    fn write(&self, draft: &Draft, format: Format, umask: Mode) -> Result<(), Failure> {
+        let failed = |reason: String| {
+            let path = self.path();
+            Failure::Internal("learn", format!("{}: {reason}", path.display()))
+        };
+        let text = draft.text(format).map_err(failed)?;
+        let written = self.create(umask).and_then(|mut file| {
+            let kept = file.write_all(text.as_bytes());
+            kept.map_err(|error| {
+                // Half a policy is none.
+                let _ = fs::unlinkat(&self.directory, &self.name, AtFlags::empty());
+                Errno::from_io_error(&error).unwrap_or(Errno::IO)
+            })
+        });
+        written.map_err(|errno| failed(strerror(errno)))
+    }
+
+    fn create(&self, umask: Mode) -> io::Result<File> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let mode = Mode::from_raw_mode(0o666) - umask;
+        fs::openat(&self.directory, self.name.as_bytes(), flags, mode).map(File::from)
+    }
+}

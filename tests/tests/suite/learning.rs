@@ -1,0 +1,315 @@
+//! A run that learns: what it needed is a policy under which it passes, and deny rules hold meanwhile.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use tests::{Origin, Outcome, Sandbox, Snapshot, TcpPeer, UnixPeer, for_each_user};
+
+/// Where the draft goes.
+const DRAFT: &str = "outside/draft.yaml";
+
+/// Runs `script` in `sandbox` with `options`, to learn.
+fn learn(sandbox: &Sandbox, options: &[&str], script: &str) -> Outcome {
+    let draft = sandbox.name(DRAFT);
+    let words = ["--learn", &draft, "--", "sh", "-c", script];
+    sandbox.landstrip(options.iter().chain(&words).copied())
+}
+
+/// Runs `script` under the draft.
+fn under_draft(sandbox: &Sandbox, script: &str) -> Outcome {
+    sandbox.landstrip(["-p", &sandbox.name(DRAFT), "--", "sh", "-c", script])
+}
+
+/// Learns from `script`, and runs it under what was learned; returns the draft without comments at line ends.
+#[track_caller]
+fn passes(sandbox: &Sandbox, options: &[&str], script: &str) -> String {
+    learn(sandbox, options, script).succeeds();
+    let draft = sandbox.read(DRAFT);
+    let outcome = under_draft(sandbox, script);
+    assert_eq!(outcome.status, Some(0), "{draft}{outcome:#?}");
+    assert!(outcome.reports.is_empty(), "{draft}{outcome:#?}");
+    assert!(draft.lines().count() <= 15, "{draft}");
+    draft.lines().map(|line| line.split("  # ").next().unwrap().to_owned() + "\n").collect()
+}
+
+#[test]
+fn what_a_command_needed_is_a_policy_under_which_it_passes() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        sandbox.dir("outside/tree");
+        let script = format!(
+            "set -e; echo x > made; mkdir -p ~/.cache/tool/deep; echo y > ~/.cache/tool/deep/file; \
+             mkdir -p ~/.cargo; echo z > ~/.cargo/.package-cache; chmod 600 ~/.cargo/.package-cache; \
+             cd {0}; echo a > a; mv a b; ln -f b c; rm -f b c; mkdir -p d; rmdir d; echo \"$TMPDIR\" > tmp; \
+             echo t > \"$TMPDIR/t\"",
+            sandbox.name("outside/tree")
+        );
+        sandbox.landstrip(["--", "sh", "-c", &script]).fails();
+        let draft = passes(&sandbox, &[], &script);
+        let place = sandbox.name("outside/tree");
+        let expected = format!(
+            "filesystem:\n  allowWrite:\n    - \".\"\n    - \"~/.cache/tool\"\n    \
+             - \"~/.cargo/.package-cache\"\n    - \"{place}\"\n"
+        );
+        assert!(draft.ends_with(&expected), "{draft}");
+        assert!(sandbox.read(DRAFT).contains("\"~/.cache/tool\"  # "), "{draft}");
+        let policy = sandbox.name(DRAFT);
+        sandbox.landstrip(["-p", &policy, "--", "touch", &sandbox.name("home/x")]).fails();
+    });
+}
+
+#[test]
+fn hosts_are_learned_with_who_asked() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        let origin = Origin::new("answer");
+        let port = origin.port();
+        let script = format!(
+            "set -e; test \"$(curl -sSf http://127.0.0.1:{port}/)\" = answer; \
+             test \"$(curl -sSf http://localhost:{port}/)\" = answer"
+        );
+        sandbox.landstrip(["--", "sh", "-c", &script]).fails();
+        let draft = passes(&sandbox, &[], &script);
+        let expected = format!(
+            "network:\n  allowedDomains:\n    - \"127.0.0.1:{port}\"\n    - \"localhost:{port}\"\n"
+        );
+        assert!(draft.ends_with(&expected), "{draft}");
+        let draft = sandbox.read(DRAFT);
+        assert!(draft.contains(&format!("\"localhost:{port}\"  # curl\n")), "{draft}");
+        let other = Origin::new("other");
+        let url = format!("curl -sSf http://127.0.0.1:{}/", other.port());
+        under_draft(&sandbox, &url).fails();
+        assert_eq!(other.bytes(), 0);
+    });
+}
+
+#[test]
+fn servers_of_the_commands_own_are_no_hosts() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        // Through the proxy, as it learns; past it, where such servers are allowed.
+        let script = r#"exec python3 -c "
+import http.server, threading, urllib.request
+server = http.server.HTTPServer(('127.0.0.1', 0), http.server.SimpleHTTPRequestHandler)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+url = 'http://127.0.0.1:%d/' % server.server_port
+assert urllib.request.urlopen(url).status == 200
+""#;
+        sandbox.landstrip(["--", "sh", "-c", script]).fails();
+        let draft = passes(&sandbox, &[], script);
+        assert!(draft.ends_with("network:\n  allowLocalBinding: true\n"), "{draft}");
+        assert!(sandbox.read(DRAFT).contains("allowLocalBinding: true  # python"), "{draft}");
+    });
+}
+
+#[test]
+fn deny_rules_hold_and_stand_in_no_draft() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        sandbox.dir("home/.ssh");
+        sandbox.file("home/.ssh/id", "TOPSECRET");
+        sandbox.file("work/.env", "SECRET");
+        sandbox.file("outside/linked", "as it was");
+        fs::hard_link(sandbox.path("outside/linked"), sandbox.path("work/other-name")).unwrap();
+        symlink(sandbox.path("home/.ssh"), sandbox.path("work/link")).unwrap();
+        let denied = Origin::new("unreachable");
+        let policy = format!(
+            "filesystem:\n  allowWrite: [./src]\n  denyWrite: [.env, ../outside/linked, '**/*.pem']\n  \
+             denyRead: [~/.ssh]\nnetwork:\n  deniedDomains: ['127.0.0.1:{}']\n",
+            denied.port()
+        );
+        let base = sandbox.file("outside/base.yaml", policy);
+        let base = base.to_str().unwrap();
+        let attacks = format!(
+            "cat ~/.ssh/id link/id; echo x > .env; mv .env moved; rm -f .env; ln .env hard; echo x > link/new; \
+             echo x > ~/.ssh/new; mv ~/.ssh ~/ssh; mv link/id id; echo x > other-name; chmod 777 other-name .env; \
+             echo x > {0}/linked; echo x > x.pem; truncate -s 0 .env; curl -sS http://127.0.0.1:{1}/; \
+             echo x > {0}/base.yaml; rm -f {0}/base.yaml; echo good > allowed; mkdir -p ~/.cache/a; \
+             echo x > ~/.cache/a/x",
+            sandbox.name("outside"),
+            denied.port(),
+        );
+        let protected = ["home/.ssh", "work/.env", "outside/linked", "outside/base.yaml"];
+        let before = protected.map(|name| Snapshot::of(sandbox.path(name)));
+        let outcome = learn(&sandbox, &["-p", base], &attacks);
+        outcome.succeeds();
+        before.iter().for_each(Snapshot::unchanged);
+        assert!(!outcome.stdout.contains("SECRET"), "{outcome:#?}");
+        assert!(!outcome.stdout.contains("unreachable"), "{outcome:#?}");
+        assert!(!sandbox.path("work/x.pem").exists());
+        assert_eq!(denied.bytes(), 0);
+        // The twin.
+        assert_eq!(sandbox.read("work/allowed"), "good\n");
+        let draft = sandbox.read(DRAFT);
+        for denied in
+            [".ssh", ".env", "linked", "other-name", "pem", "link", "base.yaml\"\n", "127.0.0.1"]
+        {
+            assert!(!draft.contains(denied), "{denied}: {draft}");
+        }
+        assert!(draft.contains(&format!("extends: [\"{base}\"]\n")), "{draft}");
+        assert!(draft.contains("\"./allowed\"") && draft.contains("\"~/.cache/a\""), "{draft}");
+        under_draft(&sandbox, "cat ~/.ssh/id").fails();
+        under_draft(&sandbox, "echo x > .env").fails();
+        before.iter().for_each(Snapshot::unchanged);
+    });
+}
+
+#[test]
+fn a_name_is_in_the_draft_as_it_is_called() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        for name in ["a", "b", "cc", "x"] {
+            sandbox.dir(format!("home/{name}"));
+            sandbox.file(format!("home/{name}/secret"), "as it was");
+        }
+        let names = [
+            "*",
+            "[a-c]*",
+            "?",
+            "{a,b}",
+            "\\x",
+            "q\"\n    - \"/etc\"\n  denyRead: []\n#",
+            "$HOME",
+            "~",
+            "- x: y",
+            "\u{202e}gnp.exe",
+        ];
+        let program = "x\n    - \"/usr\"  # y";
+        // A program that is called so, and a process that calls itself so.
+        fs::copy("/bin/sh", sandbox.path("home/.sh")).unwrap();
+        let program = sandbox.path("home").join(program.replace('/', "_"));
+        fs::rename(sandbox.path("home/.sh"), &program).unwrap();
+        let quoted = |text: &str| format!("'{}'", text.replace('\'', r"'\''"));
+        let mut script = "set -e; python3 -c 'import ctypes, os; ctypes.CDLL(None).prctl(15, b\"#\\n - /etc\"); \
+            open(os.environ[\"HOME\"] + \"/named\", \"w\")'"
+            .to_owned();
+        for name in names {
+            let place = quoted(&format!("{}/{name}", sandbox.name("home")));
+            let write = format!("mkdir -p {place}; echo x > {place}/file; echo y >> {place}/file");
+            script += &format!("; {} -c {}", quoted(program.to_str().unwrap()), quoted(&write));
+        }
+        learn(&sandbox, &[], &script).succeeds();
+        let draft = sandbox.read(DRAFT);
+        for line in draft.lines() {
+            let known = ["#", "filesystem:", "  allowWrite:", "    - \"~/", "    - \".\""];
+            assert!(known.iter().any(|begin| line.starts_with(begin)), "{line:?} in {draft}");
+        }
+        assert!(!draft.contains("/etc\"\n") && !draft.contains('\u{202e}'), "{draft}");
+        under_draft(&sandbox, &script).succeeds();
+        for name in ["a", "b", "cc", "x"] {
+            let file = sandbox.name(format!("home/{name}/secret"));
+            under_draft(&sandbox, &format!("echo x > {file}")).fails();
+            assert_eq!(sandbox.read(format!("home/{name}/secret")), "as it was");
+        }
+    });
+}
+
+#[test]
+fn the_draft_is_new_and_not_the_commands_to_write() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        let draft = sandbox.name(DRAFT);
+        let outside = sandbox.name("outside");
+        let script = format!(
+            "ls {outside}; echo trap > {draft}; ln -s /etc/passwd {draft}; mkdir {draft}; \
+             echo good > {outside}/beside; mv {outside}/beside {draft}; ln {outside}/beside {draft}; true"
+        );
+        let outcome = learn(&sandbox, &[], &script);
+        outcome.succeeds();
+        assert!(!outcome.stdout.contains("draft"), "{outcome:#?}");
+        let text = sandbox.read(DRAFT);
+        assert!(text.contains("/beside\""), "{text}");
+        assert!(!text.contains("draft.yaml\"") && !text.contains("trap"), "{text}");
+        // It is there now, and stays.
+        for path in ["draft.yaml", "link.yaml"] {
+            if path == "link.yaml" {
+                symlink("nowhere", sandbox.path("outside/link.yaml")).unwrap();
+            }
+            let words = ["--learn", &format!("{outside}/{path}"), "--", "touch", "ran"];
+            sandbox.landstrip(words).is_error(2, "Usage", "never overwritten");
+        }
+        sandbox.landstrip(["--learn", "gone/x.yaml", "--", "touch", "ran"]).is_error(
+            2,
+            "Usage",
+            "No such file or directory",
+        );
+        assert_eq!(sandbox.read(DRAFT), text);
+        assert!(!sandbox.path("work/ran").exists());
+    });
+}
+
+#[test]
+fn what_goes_past_the_proxy_takes_the_network_as_a_whole() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        let peer = TcpPeer::new();
+        let probe: Vec<_> = Sandbox::probe_words(&format!("connect4 127.0.0.1 {}", peer.port()));
+        let probe: Vec<_> = probe.iter().map(|word| word.to_str().unwrap()).collect();
+        let script = probe.join(" ");
+        let outcome = learn(&sandbox, &[], &script);
+        outcome.allowed("connect4");
+        assert!(outcome.stderr.contains("opens the network as a whole"), "{outcome:#?}");
+        let draft = sandbox.read(DRAFT);
+        let line =
+            format!("  allowNetwork: true  # past the proxy: probe to 127.0.0.1:{}\n", peer.port());
+        assert!(draft.ends_with(&line), "{draft}");
+        under_draft(&sandbox, &script).allowed("connect4");
+        sandbox.landstrip(probe).refused("connect4");
+    });
+}
+
+#[test]
+fn sockets_of_others_are_listed_and_own_ones_are_not() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        for kind in ["stream", "dgram"] {
+            let path = sandbox.path(format!("outside/{kind}"));
+            let peer = UnixPeer::at(&path, kind);
+            let script = Sandbox::probe_words(&format!("unix-connect {} {kind}", path.display()));
+            let words: Vec<_> = script.iter().map(|word| word.to_str().unwrap()).collect();
+            let script = words.join(" ");
+            let _ = fs::remove_file(sandbox.path(DRAFT));
+            learn(&sandbox, &[], &script).allowed("unix-connect");
+            let draft = sandbox.read(DRAFT);
+            let line = format!("  allowUnixSockets:\n    - \"{}\"  # probe\n", path.display());
+            assert!(draft.ends_with(&line), "{draft}");
+            under_draft(&sandbox, &script).allowed("unix-connect");
+            peer.reached();
+            sandbox.landstrip(words).refused("unix-connect");
+        }
+        let own = "import socket, sys; s = socket.socket(socket.AF_UNIX); s.bind('own'); s.listen(); \
+            c = socket.socket(socket.AF_UNIX); c.connect('own'); import os; os.unlink('own')";
+        let _ = fs::remove_file(sandbox.path(DRAFT));
+        let draft = passes(&sandbox, &[], &format!("python3 -c \"{own}\""));
+        assert!(draft.ends_with("network:\n  allowLocalBinding: true\n"), "{draft}");
+    });
+}
+
+#[test]
+fn it_says_that_it_is_not_confined_and_ends_as_the_command_does() {
+    let sandbox = Sandbox::unprivileged();
+    let outcome = learn(&sandbox, &["-p", "agent"], "echo x > ~/.toolrc; exit 7");
+    outcome.exits(7);
+    let lines: Vec<_> = outcome.stderr.lines().collect();
+    assert!(lines[0].starts_with("landstrip: --learn: this run is not confined"), "{lines:?}");
+    assert!(
+        lines[1].ends_with(&format!("then use it with -p {}", sandbox.name(DRAFT))),
+        "{lines:?}"
+    );
+    assert!(lines[2].contains("the command failed"), "{lines:?}");
+    let draft = sandbox.read(DRAFT);
+    assert!(
+        draft.contains("extends: [\"agent\"]\n") && draft.contains("- \"~/.toolrc\""),
+        "{draft}"
+    );
+
+    let json = sandbox.name("outside/draft.json");
+    let words = ["--learn", &json, "--", "sh", "-c", "echo x > ~/.toolrc"];
+    let outcome = sandbox.landstrip(words);
+    outcome.succeeds();
+    assert!(outcome.stderr.contains("JSON has no comments"), "{outcome:#?}");
+    let policy: serde_json::Value =
+        serde_json::from_str(&sandbox.read("outside/draft.json")).unwrap();
+    let expected = serde_json::json!({ "filesystem": { "allowWrite": [".", "~/.toolrc"] } });
+    assert_eq!(policy, expected);
+    sandbox.landstrip(["-p", &json, "--", "sh", "-c", "echo x > ~/.toolrc"]).succeeds();
+}
