@@ -56,12 +56,12 @@ struct Change {
 }
 
 impl Draft {
-    /// What `lessons` come to; `exists` says whether a path is there now.
+    /// What `lessons` come to; `was_there` says whether a path was there before the run, and still is.
     pub(crate) fn of(
         lessons: Lessons,
         base: Base,
         grounds: &Grounds<'_>,
-        exists: &dyn Fn(&Path) -> bool,
+        was_there: &dyn Fn(&Path) -> bool,
     ) -> Self {
         let mut draft = Self {
             base,
@@ -81,7 +81,8 @@ impl Draft {
             match need {
                 Need::Write(path) => {
                     let fits = |place: &Path| rules.access(place).write;
-                    let fleeting = || fleeting(&path, grounds, exists).filter(|place| fits(place));
+                    let fleeting =
+                        || fleeting(&path, grounds, was_there).filter(|place| fits(place));
                     match fleeting().or_else(|| grounds.place_where(&path, fits)) {
                         Some(place) => written.push(Change { place, path, programs }),
                         None => draft.left_out.push(path),
@@ -257,15 +258,19 @@ impl Draft {
     }
 }
 
-/// The directory of temporary files that `path` lies in, if what it lies in there is gone: the next time it
-/// will be called differently.
-fn fleeting(path: &Path, grounds: &Grounds<'_>, exists: &dyn Fn(&Path) -> bool) -> Option<PathBuf> {
+/// The directory of temporary files that `path` lies in, if what it lies in there was made by the run: the next
+/// time it will be called differently.
+fn fleeting(
+    path: &Path,
+    grounds: &Grounds<'_>,
+    was_there: &dyn Fn(&Path) -> bool,
+) -> Option<PathBuf> {
     let places = TEMPORARY.iter().map(Path::new).chain([grounds.temporary]);
     let is_apart = |place: &&Path| !grounds.home.is_some_and(|home| home.starts_with(place));
     let mut places = places.filter(is_apart);
     let place = places.find(|place| path.starts_with(place) && path != *place)?;
     let name = path.strip_prefix(place).ok()?.components().next()?;
-    (!exists(&place.join(name))).then(|| place.to_owned())
+    (!was_there(&place.join(name))).then(|| place.to_owned())
 }
 
 /// Leaves out the directories that were only made on the way to what is allowed: that may be made by itself.

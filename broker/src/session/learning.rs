@@ -34,6 +34,7 @@ use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 /// Runs `tool`, writes what it needed to `file`, and returns its status.
 ///
@@ -74,14 +75,17 @@ pub(crate) fn run(
     say(
         "--learn: this run is not confined: all is permitted that no deny rule names, and recorded",
     );
-    let umask = family.umask();
+    let (umask, start) = (family.umask(), SystemTime::now());
     let (status, ended) = prepared.serve(tool, child, family, &traps)?;
     traps.print(status != 0, |denials| prepared.suggest(denials));
     ended?;
     // In view of which it is said what to add to it.
     prepared.policy = policy;
-    let exists = |path: &Path| path.symlink_metadata().is_ok();
-    let draft = prepared.on_grounds(|grounds| Draft::of(needs.take(), base, grounds, &exists));
+    let was_there = |path: &Path| {
+        let born = path.symlink_metadata().and_then(|found| found.created());
+        born.is_ok_and(|born| born < start)
+    };
+    let draft = prepared.on_grounds(|grounds| Draft::of(needs.take(), base, grounds, &was_there));
     place.write(&draft, file.format, umask)?;
     tell(&draft, file, status);
     Ok(status)

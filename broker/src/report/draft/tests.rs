@@ -2,7 +2,7 @@ use super::*;
 use crate::policy::resolve::Network;
 use crate::rules::pattern::Pattern;
 
-/// The draft for `needs`, each with a program, where only /tmp/stays is there now.
+/// The draft for `needs`, each with a program, where only /tmp/stays was there before.
 fn draft(needs: &[(Need, &str)], extends: &[&str]) -> Draft {
     let literal = |path: &str| Pattern::literal(Path::new(path));
     let files = Files {
