@@ -30,7 +30,6 @@ use crate::signals;
 use crate::sockets;
 use crate::sockets::calls::SocketVerdict;
 use crate::sockets::judge::Admission;
-use crate::sockets::quiet::Harmless;
 use crate::sockets::socket::Connecting;
 use common::trap::{FileOperation, NetworkOperation};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -139,10 +138,11 @@ impl Answerer {
                         self.report_unserved(&request, result.err(), denial);
                         request.complete(result);
                     }
-                    // CONTINUE: no socket in the sandbox heeds an address, whichever the descriptor is by
-                    // then, and whatever memory holds.
-                    SocketVerdict::Passes(Harmless { .. }) => {
+                    // CONTINUE: no socket in the sandbox that is judged heeds an address, whichever the descriptor
+                    // is by then, and whatever memory holds.
+                    SocketVerdict::Passes(harmless) => {
                         request.let_through();
+                        drop(harmless);
                     }
                     SocketVerdict::GoesOn(errno, under_way) => {
                         request.complete(Err(errno));

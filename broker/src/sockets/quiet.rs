@@ -5,18 +5,18 @@
 //! first one on the broker sends every message, and that one is given to the command only when nobody is left
 //! who was let through and may not have taken its descriptor yet.
 //!
-//! Who is let through is runnable from then on until its call is under way or done: it waits for the broker
-//! uninterruptibly (SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV), and has its descriptor before it can wait for
-//! anything else. So one that sleeps, is stopped or has ended is past it, and so is one that has run for some
-//! ticks of the clock since. Sources: `__seccomp_filter` in kernel/seccomp.c, `__sys_sendmsg` in net/socket.c,
-//! proc_pid_stat(5).
+//! Who may be let through is counted until it is. From then on it is runnable, or waits uninterruptibly, until it
+//! has its descriptor: before that it can wait for nothing else. So one that sleeps then, is stopped or has
+//! ended is past it, and so is one that has itself run for some ticks of the clock since. Sources: `__seccomp_filter`
+//! in kernel/seccomp.c, `__sys_sendmsg` in net/socket.c, proc_pid_stat(5), whose times are those of the whole
+//! process but for what is beneath `task`.
 
 use crate::kernel::proc;
 use crate::kernel::request::{Request, Wait};
 use rustix::io::{self, Errno};
 use rustix::process::Pid;
 use std::collections::HashSet;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Of how many is remembered that they were let through, before it is looked which are past it.
@@ -28,49 +28,60 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(2);
 /// thousandth of one.
 const TICKS: u64 = 3;
 
-/// Says that no message goes to a named receiver, whoever sends it.
+/// Says that no message goes to a named receiver, whoever sends it. To be kept until the call was let through.
 #[derive(Debug)]
 pub(crate) struct Harmless {
-    _private: (),
+    state: Arc<Mutex<State>>,
+    thread: Pid,
 }
 
 /// What is known of it.
 #[derive(Debug, Default)]
-pub(crate) struct Quiet(Mutex<State>);
+pub(crate) struct Quiet(Arc<Mutex<State>>);
 
 #[derive(Debug, Default)]
 struct State {
     is_over: bool,
+    /// How many are about to be let through.
+    under_way: usize,
     /// Threads that were let through.
     passed: HashSet<Pid>,
+}
+
+impl Drop for Harmless {
+    fn drop(&mut self) {
+        let mut state = lock(&self.state);
+        state.under_way -= 1;
+        state.passed.insert(self.thread);
+    }
 }
 
 impl Quiet {
     /// `is_over` if the command has such a socket from the beginning.
     pub(super) fn new(is_over: bool) -> Self {
-        Self(Mutex::new(State { is_over, ..State::default() }))
+        Self(Arc::new(Mutex::new(State { is_over, ..State::default() })))
     }
 
     /// Whether a message of `thread`, which waits, may be let through. It has to be from then on.
     pub(super) fn pass(&self, thread: Pid) -> Option<Harmless> {
-        let mut state = self.state();
+        let mut state = lock(&self.0);
         if state.is_over {
             return None;
         }
         if state.passed.len() >= PASSED_MAX {
-            state.passed.retain(|&thread| Progress::of(thread).is_some());
+            state.passed.retain(|&thread| Progress::of(thread) != Progress::Past);
         }
         // Where so many run at once, the broker sends: that is always safe.
         (state.passed.len() < PASSED_MAX).then(|| {
-            state.passed.insert(thread);
-            Harmless { _private: () }
+            state.under_way += 1;
+            Harmless { state: Arc::clone(&self.0), thread }
         })
     }
 
     /// Whether nobody passes any more, and nobody who did is left.
     pub(super) fn has_ended(&self) -> bool {
-        let state = self.state();
-        state.is_over && state.passed.is_empty()
+        let state = lock(&self.0);
+        state.is_over && state.under_way == 0 && state.passed.is_empty()
     }
 
     /// Has nothing pass any more, and waits until nobody is left who was let through and may be anywhere.
@@ -78,69 +89,94 @@ impl Quiet {
     /// # Errors
     /// Returns [`Errno::AGAIN`] if somebody is after a while, or [`Errno::SRCH`] if the target is gone.
     pub(super) fn end(&self, request: &Request<'_>) -> io::Result<()> {
-        let mut state = self.state();
-        state.is_over = true;
-        if state.passed.is_empty() {
-            return Ok(());
-        }
-        let mut left: Vec<_> = state
-            .passed
-            .iter()
-            .filter_map(|&thread| Some((thread, Progress::of(thread)?)))
-            .collect();
-        drop(state);
         let deadline = Instant::now() + LIMIT;
-        while !left.is_empty() {
-            (request.turn())(Wait::Bounded);
-            std::thread::sleep(LOOK_INTERVAL);
-            request.confirm()?;
-            left.retain(|(thread, start)| start.may_be_anywhere(Progress::of(*thread)));
-            if Instant::now() >= deadline && !left.is_empty() {
+        self.end_by(request.target().thread(), || {
+            if Instant::now() >= deadline {
                 return Err(Errno::AGAIN);
             }
-        }
-        self.state().passed.clear();
-        Ok(())
+            (request.turn())(Wait::Bounded);
+            std::thread::sleep(LOOK_INTERVAL);
+            request.confirm().map(drop)
+        })
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        // Whole whenever the lock is free.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The same for the thread `asking`, which waits; between two looks there is a `pause`.
+    fn end_by(&self, asking: Pid, mut pause: impl FnMut() -> io::Result<()>) -> io::Result<()> {
+        let passed = loop {
+            let mut state = lock(&self.0);
+            state.is_over = true;
+            if state.under_way == 0 {
+                break state.passed.clone();
+            }
+            drop(state);
+            pause()?;
+        };
+        // Who asks is past what it did before.
+        let others = passed.into_iter().filter(|&thread| thread != asking);
+        let mut left: Vec<_> = others.map(|thread| (thread, Progress::Unknown)).collect();
+        loop {
+            left.retain_mut(|(thread, before)| before.may_be_anywhere(Progress::of(*thread)));
+            if left.is_empty() {
+                break;
+            }
+            pause()?;
+        }
+        lock(&self.0).passed.clear();
+        Ok(())
     }
 }
 
-/// How far a thread that may run has come: the ticks that it has run for.
-#[derive(Clone, Copy, Debug)]
-struct Progress(u64);
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    // Whole whenever the lock is free.
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// How far a thread has come that was let through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Progress {
+    /// It sleeps, is stopped, or is gone.
+    Past,
+    /// It may run, and has run for so many ticks.
+    Ran(u64),
+    Unknown,
+}
 
 impl Progress {
-    /// None for one that sleeps, is stopped, or is gone.
-    fn of(thread: Pid) -> Option<Self> {
-        let text = match proc::read(&format!("/proc/{}/stat", thread.as_raw_nonzero())) {
-            Ok(text) => text,
-            Err(Errno::NOENT | Errno::SRCH) => return None,
-            // Not known: as one that has not run.
-            Err(_) => return Some(Self(0)),
-        };
-        Self::parse(&text)
+    fn of(thread: Pid) -> Self {
+        let number = thread.as_raw_nonzero();
+        match proc::read(&format!("/proc/{number}/task/{number}/stat")) {
+            Ok(text) => Self::parse(&text),
+            Err(Errno::NOENT | Errno::SRCH) => Self::Past,
+            Err(_) => Self::Unknown,
+        }
     }
 
-    fn parse(text: &[u8]) -> Option<Self> {
+    fn parse(text: &[u8]) -> Self {
         // A name may have anything in it, but what follows it has no parenthesis.
         let after = text.rsplit(|&byte| byte == b')').next().unwrap_or_default();
         let mut fields = after.split(|&byte| byte == b' ').skip(1);
         if matches!(fields.next(), Some(b"S" | b"T" | b"t" | b"Z" | b"X")) {
-            return None;
+            return Self::Past;
         }
         let ticks = |field: Option<&[u8]>| str::from_utf8(field?).ok()?.parse::<u64>().ok();
         // utime and stime are the eleventh and the twelfth after the state.
         let mut times = fields.skip(10);
         let (user, system) = (ticks(times.next()), ticks(times.next()));
-        Some(Self(user.zip(system).map_or(0, |(user, system)| user + system)))
+        user.zip(system).map_or(Self::Unknown, |(user, system)| Self::Ran(user + system))
     }
 
-    fn may_be_anywhere(self, later: Option<Self>) -> bool {
-        later.is_some_and(|later| later.0 < self.0 + TICKS)
+    /// Whether it may be anywhere still, where `now` is how far it has come since. What was not known before is
+    /// counted from now on.
+    fn may_be_anywhere(&mut self, now: Self) -> bool {
+        match (*self, now) {
+            (_, Self::Past) => false,
+            (Self::Ran(before), Self::Ran(now)) => now < before + TICKS,
+            (Self::Unknown, known) => {
+                *self = known;
+                true
+            }
+            _ => true,
+        }
     }
 }
 
@@ -148,6 +184,7 @@ impl Progress {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use rustix::thread::gettid;
 
     #[test]
     fn whoever_sleeps_or_has_run_is_past_its_call() {
@@ -156,23 +193,54 @@ mod tests {
             Progress::parse(text.as_bytes())
         };
         for state in ["S", "T", "t", "Z", "X"] {
-            assert!(stat(state, 0, 0).is_none());
+            assert_eq!(stat(state, 0, 0), Progress::Past);
         }
         for state in ["R", "D", "W"] {
-            let before = stat(state, 4, 5).unwrap();
+            let mut before = stat(state, 4, 5);
+            assert_eq!(before, Progress::Ran(9));
             assert!(before.may_be_anywhere(stat(state, 4, 7)));
+            assert!(before.may_be_anywhere(Progress::Unknown));
             assert!(!before.may_be_anywhere(stat(state, 5, 7)));
-            assert!(!before.may_be_anywhere(None));
+            assert!(!before.may_be_anywhere(Progress::Past));
         }
-        assert!(Progress::parse(b"nothing").unwrap().may_be_anywhere(Some(Progress(0))));
-        let own = rustix::thread::gettid();
-        assert!(Progress::of(own).is_some(), "it runs");
+        let mut unknown = Progress::parse(b"nothing");
+        assert_eq!(unknown, Progress::Unknown);
+        assert!(unknown.may_be_anywhere(Progress::Ran(100)));
+        assert!(unknown.may_be_anywhere(Progress::Ran(100)));
+        assert!(!unknown.may_be_anywhere(Progress::Ran(100 + TICKS)));
+    }
+
+    #[test]
+    fn the_time_of_another_thread_is_not_its_own() {
+        let Progress::Ran(start) = Progress::of(gettid()) else { panic!("it runs") };
+        let is_busy = || matches!(Progress::of(gettid()), Progress::Ran(now) if now < start + 10);
+        while is_busy() {}
+        let other = std::thread::spawn(|| Progress::of(gettid())).join().unwrap();
+        assert!(matches!(other, Progress::Ran(0..=5)), "{other:?}");
     }
 
     #[test]
     fn nothing_passes_once_it_is_over() {
-        let own = rustix::thread::gettid();
-        assert!(Quiet::new(false).pass(own).is_some());
-        assert!(Quiet::new(true).pass(own).is_none());
+        assert!(Quiet::new(false).pass(gettid()).is_some());
+        assert!(Quiet::new(true).pass(gettid()).is_none());
+    }
+
+    #[test]
+    fn it_ends_when_everyone_was_let_through_and_is_past() {
+        let asking = Pid::INIT;
+        let quiet = Quiet::new(false);
+        let harmless = quiet.pass(gettid()).unwrap();
+        let mut looks = 0;
+        let mut twice = || {
+            looks += 1;
+            if looks < 3 { Ok(()) } else { Err(Errno::AGAIN) }
+        };
+        assert_eq!(quiet.end_by(asking, &mut twice), Err(Errno::AGAIN), "it is under way");
+        assert!(!quiet.has_ended());
+        drop(harmless);
+        assert_eq!(quiet.end_by(asking, || Err(Errno::AGAIN)), Err(Errno::AGAIN), "it runs");
+        assert!(!quiet.has_ended());
+        assert_eq!(quiet.end_by(gettid(), || Err(Errno::AGAIN)), Ok(()), "it asks");
+        assert!(quiet.has_ended());
     }
 }
