@@ -37,11 +37,16 @@ use rustix::fs::{self, AtFlags, OFlags};
 use rustix::io::{self, Errno};
 use rustix::process;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 /// In the place of what a process asks for that hides its memory from the broker.
 const HIDDEN: &[u8] = b"unknown (the process hides its memory)";
 /// In the place of what one asks for with whose rights the broker cannot act.
 const APART: &[u8] = b"unknown (the process has a seccomp filter, user or label of its own)";
+/// How long is waited for a thread that closes a file, and how long between two looks: it only has to be scheduled.
+const HAND_OVER_MAX: Duration = Duration::from_secs(1);
+const HAND_OVER_PAUSE: Duration = Duration::from_micros(50);
 
 /// What notifications are judged by.
 #[derive(Clone, Debug)]
@@ -74,6 +79,8 @@ pub(crate) struct Answerer {
     proxy: Option<Identity>,
     signals: signals::Judge,
     traps: Arc<Traps>,
+    /// How many threads are about to close a file that they give a target.
+    handing_over: AtomicUsize,
 }
 
 impl Answerer {
@@ -114,6 +121,7 @@ impl Answerer {
             umask,
             proxy,
             traps: Arc::clone(traps),
+            handing_over: AtomicUsize::new(0),
         }
     }
 
@@ -155,6 +163,7 @@ impl Answerer {
                 let changed = self.files.change_metadata(&request, &call).map(|()| 0);
                 let denial = |text| Denial::File(FileOperation::Write, text);
                 self.report_unserved(&request, changed.err(), denial);
+                self.wait_for_hand_over();
                 request.complete(changed);
             }
             Some(Call::File(call)) => {
@@ -244,9 +253,54 @@ impl Answerer {
                     }
                 }
             }
-            FileVerdict::Answer(Ok(Done::Opened(opened))) => hand_over(request, opened),
+            FileVerdict::Answer(Ok(Done::Opened(opened))) => self.hand_over(request, opened),
             FileVerdict::Answer(Ok(Done::Nothing)) => request.complete(Ok(0)),
             FileVerdict::Answer(Err(errno)) => request.complete(Err(errno)),
+        }
+    }
+
+    /// Gives the target a file that was opened for it; the number of the descriptor is the answer.
+    fn hand_over(&self, request: Request<'_>, opened: Opened) {
+        let waits =
+            matches!(opened.after, After::Truncate(_) | After::PipeEnd) || opened.may_be_executed();
+        let Opened { file, flags, after } = opened;
+        let close_on_exec = flags.contains(OFlags::CLOEXEC);
+        let (request, given) = if waits {
+            // The broker must not have it open any more when the target goes on. That takes two wake-ups
+            // more.
+            let number = request.give(file.as_fd(), close_on_exec);
+            drop(file);
+            (request, number)
+        } else {
+            self.handing_over.fetch_add(1, Ordering::SeqCst);
+            let result = request.hand_over(file.as_fd(), close_on_exec);
+            drop(file);
+            self.handing_over.fetch_sub(1, Ordering::SeqCst);
+            match result {
+                Ok(()) => return,
+                Err((request, errno)) => (request, Err(errno)),
+            }
+        };
+        let given = match (given, after) {
+            // The kernel takes the number of the descriptor first, and changes nothing if it cannot.
+            (Err(Errno::MFILE), After::Created(entry)) => {
+                let _ = request.confirm().and_then(|by| entry.remove(by, AtFlags::empty()));
+                Err(Errno::MFILE)
+            }
+            // The descriptor cannot be taken back: it stays if this fails, which it could only where
+            // files are opened for writing that then cannot be written.
+            (Ok(number), After::Truncate(writer)) => fs::ftruncate(writer, 0).map(|()| number),
+            (given, _) => given,
+        };
+        request.complete(given.map(TargetFd::raw));
+    }
+
+    /// Waits until no thread has a file open still that it has just given a target. That may have closed it by
+    /// now, and execute it once it is executable, which fails as long as anyone has it open for writing (ETXTBSY).
+    fn wait_for_hand_over(&self) {
+        let deadline = Instant::now() + HAND_OVER_MAX;
+        while self.handing_over.load(Ordering::SeqCst) > 0 && Instant::now() < deadline {
+            std::thread::sleep(HAND_OVER_PAUSE);
         }
     }
 
@@ -330,38 +384,6 @@ fn operation(call: &SocketCall) -> NetworkOperation {
         }
         _ => NetworkOperation::Connect,
     }
-}
-
-/// Gives the target a file that was opened for it; the number of the descriptor is the answer.
-fn hand_over(request: Request<'_>, opened: Opened) {
-    let waits =
-        matches!(opened.after, After::Truncate(_) | After::PipeEnd) || opened.may_be_executed();
-    let Opened { file, flags, after } = opened;
-    let close_on_exec = flags.contains(OFlags::CLOEXEC);
-    let (request, given) = if waits {
-        // The broker must not have it open any more when the target goes on. That takes two wake-ups
-        // more.
-        let number = request.give(file.as_fd(), close_on_exec);
-        drop(file);
-        (request, number)
-    } else {
-        match request.hand_over(file.as_fd(), close_on_exec) {
-            Ok(()) => return,
-            Err((request, errno)) => (request, Err(errno)),
-        }
-    };
-    let given = match (given, after) {
-        // The kernel takes the number of the descriptor first, and changes nothing if it cannot.
-        (Err(Errno::MFILE), After::Created(entry)) => {
-            let _ = request.confirm().and_then(|by| entry.remove(by, AtFlags::empty()));
-            Err(Errno::MFILE)
-        }
-        // The descriptor cannot be taken back: it stays if this fails, which it could only where
-        // files are opened for writing that then cannot be written.
-        (Ok(number), After::Truncate(writer)) => fs::ftruncate(writer, 0).map(|()| number),
-        (given, _) => given,
-    };
-    request.complete(given.map(TargetFd::raw));
 }
 
 /// The proxy, as the sockets know it.

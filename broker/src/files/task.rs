@@ -66,8 +66,8 @@ pub(crate) enum After {
 
 impl Opened {
     /// Whether the target may close and execute it at once, which fails as long as anyone has it open
-    /// for writing (ETXTBSY). If it cannot be executed yet, the call that makes it so comes to this
-    /// thread, after it has closed the file.
+    /// for writing (ETXTBSY). If it cannot be executed yet, the call that makes it so waits until the
+    /// broker has closed the file.
     pub(crate) fn may_be_executed(&self) -> bool {
         let executable = Mode::XUSR | Mode::XGRP | Mode::XOTH;
         let mode = || fs::fstat(&self.file).map(|stat| Mode::from_raw_mode(stat.st_mode));
