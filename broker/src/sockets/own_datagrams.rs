@@ -31,6 +31,8 @@ use std::time::Duration;
 const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 /// Most that are held at a time, and no more than an eighth of the descriptors that the broker may have.
 const HELD_MAX: usize = 1024;
+/// More than wait at one, which takes what others send meanwhile: so many are thrown away.
+const QUEUED_MAX: usize = 4096;
 
 /// What is known of them.
 #[derive(Debug, Default)]
@@ -165,7 +167,12 @@ impl OwnDatagrams {
                 && held.holder.is_none()
                 && sockopt::socket_domain(&*held.socket) == Ok(family)
         })?;
-        while net::recv(&*held.socket, &mut [0; 1][..], RecvFlags::DONTWAIT).is_ok() {}
+        for _ in 0..QUEUED_MAX {
+            // Others than that are errors that were waiting too.
+            if net::recv(&*held.socket, &mut [0; 1][..], RecvFlags::DONTWAIT) == Err(Errno::AGAIN) {
+                break;
+            }
+        }
         held.holder = Some((target.thread(), number));
         Some(give(held.socket.as_fd()))
     }
@@ -244,19 +251,21 @@ impl Known {
         let is_wanted = |held: &Held| {
             held.holder.is_some() || peers.iter().any(|&peer| held.is_reached_at(peer))
         };
-        let mut gone = Vec::new();
+        let (mut gone, mut closed) = (Vec::new(), Vec::new());
         self.held.retain(|_, held| {
             let stays = is_wanted(held);
             if !stays {
                 gone.extend(held.senders());
                 let _ = mute(&*held.socket);
+                closed.push(Arc::clone(&held.socket));
             }
             stays
         });
-        // Their addresses can be others' from now on.
         for held in self.held.values_mut() {
             held.forget(&gone);
         }
+        // Only now can their addresses be others'.
+        drop(closed);
     }
 }
 
@@ -287,7 +296,11 @@ impl Held {
         if self.heard.len() == before {
             Ok(())
         } else {
-            hear_only(self.socket.as_fd(), &self.heard)
+            let result = hear_only(self.socket.as_fd(), &self.heard);
+            if result.is_err() {
+                self.heard.truncate(before);
+            }
+            result
         }
     }
 

@@ -153,12 +153,12 @@ pub(super) fn bind(
     address: &Address,
     endpoint: &Endpoint,
 ) -> io::Result<()> {
+    request.confirm()?;
     let narrowed = match judge.rules.bind(endpoint) {
         AddressVerdict::Perform => false,
         AddressVerdict::Narrow => true,
         _ => return Err(refuse(judge, NetworkOperation::Bind, endpoint, "address rules")),
     };
-    request.confirm()?;
     if !judge.rules.own_datagrams() || is_a_standard_stream(socket) {
         let why = "no rule knows an address for UDP";
         return Err(refuse(judge, NetworkOperation::Bind, endpoint, why));
