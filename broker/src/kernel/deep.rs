@@ -38,7 +38,10 @@ pub(crate) fn open(path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
         above = Some(fs::openat2(from, part, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?);
         rest = &after[1..];
     }
-    fs::openat(above.as_ref().map_or(fs::CWD, AsFd::as_fd), rest, flags, Mode::empty())
+    match above {
+        None => fs::openat(fs::CWD, rest, flags, Mode::empty()),
+        Some(above) => fs::openat2(above, rest, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS),
+    }
 }
 
 /// The path of a directory that is held, and that the kernel does not write.
