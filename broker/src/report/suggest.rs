@@ -141,15 +141,20 @@ pub(super) fn quote(text: &str) -> String {
 /// `host:port` as a rule names it: the usual ports are part of every rule.
 pub(super) fn host(target: &str) -> String {
     match target.rsplit_once(':') {
-        Some((host, "80" | "443")) => host.trim_matches(['[', ']']).to_owned(),
+        Some((host, "80" | "443")) => host.to_owned(),
         _ => target.to_owned(),
     }
 }
 
-/// The rule of `rules` that names `host:port`; any port will do where none is given.
-fn rule_for<'a>(rules: &'a [String], host: &str, port: Option<u16>) -> Option<&'a String> {
+/// The rule of `rules` that names `host:port`, with an IPv6 address in brackets; any port will do where none is
+/// given.
+pub(crate) fn rule_for<'a>(
+    rules: &'a [String],
+    host: &str,
+    port: Option<u16>,
+) -> Option<&'a String> {
     let mut buffer = [0; domain::NAME_MAX];
-    let host = Host::parse(host.trim_matches(['[', ']']).as_bytes(), &mut buffer).ok()?;
+    let host = Host::parse(host.as_bytes(), &mut buffer).ok()?;
     rules.iter().find(|rule| {
         let mut buffer = [0; domain::NAME_MAX];
         let own = || domain::split_port(rule).1.and_then(domain::parse_port);
@@ -160,7 +165,7 @@ fn rule_for<'a>(rules: &'a [String], host: &str, port: Option<u16>) -> Option<&'
 
 /// Whether who talks to the socket at `path` can have anything done outside: the one of a container engine, or of a
 /// service manager or its bus.
-fn is_of_service(path: &Path) -> bool {
+pub(super) fn is_of_service(path: &Path) -> bool {
     const ENGINES: [&str; 5] =
         ["buildkitd.sock", "containerd.sock", "crio.sock", "docker.sock", "podman.sock"];
     const MANAGERS: [&str; 3] = ["bus", "private", "system_bus_socket"];
@@ -271,9 +276,10 @@ impl Grounds<'_> {
                 if address.port() == 53 || address.ip().is_unspecified() {
                     return;
                 }
-                let rule = host(&address.to_string());
-                let name = address.ip().to_string();
-                if rule_for(&network.allowed_domains, &name, Some(address.port())).is_none() {
+                let target = address.to_string();
+                let rule = host(&target);
+                let (name, _) = domain::split_port(&target);
+                if rule_for(&network.allowed_domains, name, Some(address.port())).is_none() {
                     add(&mut advice.allow, "network.allowedDomains", quote(&rule));
                 }
                 advice.direct.push(rule);

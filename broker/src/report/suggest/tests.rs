@@ -22,8 +22,12 @@ fn said(denials: &[Denial]) -> String {
         ..Files::default()
     };
     let network = Network {
-        allowed_domains: vec!["good.example".to_owned(), "127.0.0.1:5432".to_owned()],
-        denied_domains: vec!["*.evil.example".to_owned()],
+        allowed_domains: vec![
+            "good.example".to_owned(),
+            "127.0.0.1:5432".to_owned(),
+            "[2001:db8::2]".to_owned(),
+        ],
+        denied_domains: vec!["*.evil.example".to_owned(), "[2001:db8::3]".to_owned()],
         allow_unix_sockets: vec!["/run/listed.sock".into()],
         ..Network::default()
     };
@@ -228,6 +232,21 @@ fn who_does_not_ask_the_proxy_is_told_that_only_it_leads_on() {
             format!(
                 r#"to allow this: network.allowedDomains += ["[2001:db8::1]:22"]; {only}: ["[2001:db8::1]:22"]"#
             ),
+        ),
+        (
+            vec![connect("[2001:db8::1]:443")],
+            format!(
+                r#"to allow this: network.allowedDomains += ["[2001:db8::1]"]; {only}: ["[2001:db8::1]"]"#
+            ),
+        ),
+        (vec![connect("[2001:db8::2]:443")], format!(r#"{only}: ["[2001:db8::2]"]"#)),
+        (
+            vec![Denial::Domain(b"[2001:db8::1]:443".to_vec())],
+            r#"to allow this: network.allowedDomains += ["[2001:db8::1]"]"#.to_owned(),
+        ),
+        (
+            vec![Denial::Domain(b"[2001:db8::3]:443".to_vec())],
+            r#"denied by: network.deniedDomains ["[2001:db8::3]"]"#.to_owned(),
         ),
         // It did ask.
         (
