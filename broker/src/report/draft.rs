@@ -5,7 +5,7 @@
 //! file can be called anything, and must not write the policy.
 
 use super::needs::{Lessons, Need, plain};
-use super::suggest::{Grounds, host, quote};
+use super::suggest::{Grounds, host, is_of_service, quote};
 use crate::policy::document::Format;
 use crate::policy::keys::{Item, Written};
 use crate::policy::parse::parse;
@@ -89,8 +89,10 @@ impl Draft {
                     }
                 }
                 Need::Socket(path) => match path.to_str() {
-                    Some(_) => add(&mut draft.sockets, grounds.written(&path), programs),
-                    None => draft.left_out.push(path),
+                    Some(_) if !is_of_service(&path) => {
+                        add(&mut draft.sockets, grounds.written(&path), programs);
+                    }
+                    _ => draft.left_out.push(path),
                 },
                 Need::Host(target) => add(&mut draft.hosts, host(&target), programs),
                 Need::PrivateHost(target) => add(&mut draft.private, host(&target), programs),
@@ -133,6 +135,17 @@ impl Draft {
         !self.addresses.is_empty()
     }
 
+    /// What is missing because it would have opened too much.
+    pub(crate) fn left_out(&self) -> Option<String> {
+        let paths = self.left_out.iter().map(|path| quote(&path.to_string_lossy()));
+        (!self.left_out.is_empty()).then(|| some(paths))
+    }
+
+    /// How many things are missing because there were too many.
+    pub(crate) fn forgotten(&self) -> usize {
+        self.forgotten
+    }
+
     fn lists(&self) -> [(&'static str, &'static str, &Values); 4] {
         const NONE: &Values = &Vec::new();
         // They would restrict nothing.
@@ -148,7 +161,8 @@ impl Draft {
     fn switches(&self) -> [(&'static str, bool); 2] {
         [
             ("allowNetwork", self.opens_network()),
-            ("allowLocalBinding", self.servers.is_some() && !self.opens_network()),
+            // Unix sockets need it with the network as well.
+            ("allowLocalBinding", self.servers.is_some()),
         ]
     }
 
@@ -187,9 +201,8 @@ impl Draft {
         if self.forgotten > 0 {
             line(&mut text, format_args!("# It is not all: {} more were seen.", self.forgotten));
         }
-        if !self.left_out.is_empty() {
-            let paths = self.left_out.iter().map(|path| quote(&path.to_string_lossy()));
-            line(&mut text, format_args!("# Left out, as too much: {}", some(paths)));
+        if let Some(paths) = self.left_out() {
+            line(&mut text, format_args!("# Left out, as too much: {paths}"));
         }
         if !self.base.extends.is_empty() {
             let names: Vec<_> = self.base.extends.iter().map(|name| quote(name)).collect();

@@ -55,8 +55,11 @@ fn what_belongs_together_is_one_entry_with_those_who_asked() {
         (Need::PrivateHost("index.crates.io:443".to_owned()), "cargo"),
         (Need::Server, "node"),
         (Need::Socket("/run/user/1/bus".into()), "gio"),
+        (Need::Socket("/run/docker.sock".into()), "docker"),
+        (Need::Socket("/run/postgresql/.s.PGSQL.5432".into()), "psql"),
     ]);
-    let expected = r#"filesystem:
+    let expected = r#"# Left out, as too much: "/run/docker.sock", "/run/user/1/bus"
+filesystem:
   allowWrite:
     - "~/.cargo/.global-cache"  # cargo
     - "~/.cargo/.package-cache"  # cargo
@@ -69,7 +72,7 @@ network:
   privateDomains:
     - "index.crates.io"  # cargo
   allowUnixSockets:
-    - "/run/user/1/bus"  # gio
+    - "/run/postgresql/.s.PGSQL.5432"  # psql
   allowLocalBinding: true  # node
 "#;
     assert_eq!(text, expected);
@@ -143,13 +146,18 @@ fn past_the_proxy_goes_only_what_has_the_network_as_a_whole() {
         (Need::Host("a.test:443".to_owned()), "curl"),
         (Need::Server, "node"),
     ];
-    let expected = "network:\n  allowNetwork: true  # past the proxy: psql to 192.0.2.1:5432\n";
+    // Which Unix sockets of the command's own need as well.
+    let expected = "network:\n  allowNetwork: true  # past the proxy: psql to 192.0.2.1:5432\n  \
+                    allowLocalBinding: true  # node\n";
     assert_eq!(yaml(&needs), expected);
     let json = draft(&needs, &[]).text(Format::Json).unwrap();
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(
         json,
-        serde_json::json!({ "filesystem": { "allowWrite": ["."] }, "network": { "allowNetwork": true } })
+        serde_json::json!({
+            "filesystem": { "allowWrite": ["."] },
+            "network": { "allowNetwork": true, "allowLocalBinding": true }
+        })
     );
 }
 
