@@ -1,6 +1,7 @@
 //! A run that learns: what no rule names is reached, and told to the broker as the rule that would name it.
 //!
-//! What a rule denies stays refused, and so does what no rule could permit.
+//! What a rule denies stays refused, and so does what is no host. Addresses that need a rule of their own, such
+//! as link-local ones, are reached, and told as literals.
 
 use crate::address::Class;
 use crate::destination::{Destination, OwnedHost};

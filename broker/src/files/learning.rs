@@ -11,9 +11,12 @@ use crate::kernel::target::Target;
 use crate::report::denials::Denial;
 use crate::report::needs::{Need, Needs};
 use crate::report::noise::is_noise;
-use crate::rules::address::AddressRules;
+use crate::report::suggest::rule_for;
+use crate::rules::address::{AddressRules, canonical, is_loopback};
+use common::domain::split_port;
 use common::trap::FileOperation;
 use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,6 +28,8 @@ pub(crate) struct Learning {
     pub(crate) view: View,
     /// What it says of addresses.
     pub(crate) addresses: AddressRules,
+    /// What it denies of hosts, by name or address: past the proxy there are addresses only.
+    pub(crate) denied_domains: Vec<String>,
     pub(crate) needs: Arc<Needs>,
 }
 
@@ -32,6 +37,15 @@ pub(crate) struct Learning {
 const KERNEL: [&str; 3] = ["/dev", "/proc", "/sys"];
 
 impl Learning {
+    /// Whether the policy denies `address` as a host; not where a server of the command's own is.
+    pub(crate) fn denies(&self, address: SocketAddr) -> bool {
+        let address = canonical(address);
+        let is_own = is_loopback(address.ip()) && self.needs.has_server(address.port());
+        let text = address.to_string();
+        let (host, _) = split_port(&text);
+        !is_own && rule_for(&self.denied_domains, host, Some(address.port())).is_some()
+    }
+
     /// What of `call` the policy does not allow, looked at before it is done.
     pub(crate) fn lacks(&self, target: Target, call: &FileCall) -> Vec<PathBuf> {
         let looks: Vec<Look> = observe::look(target, call);

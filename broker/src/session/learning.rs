@@ -18,8 +18,9 @@ use crate::files::learning::Learning;
 use crate::policy::callers::CallerProxies;
 use crate::policy::document::Format;
 use crate::policy::load::to_extend;
+use crate::policy::presets;
 use crate::policy::remarks::Remarks;
-use crate::policy::resolve::Policy;
+use crate::policy::resolve::{Network, Policy};
 use crate::report::denials::Traps;
 use crate::report::draft::{Base, Draft};
 use crate::report::errno::strerror;
@@ -82,12 +83,13 @@ pub(crate) fn run(
     // In view of which it is said what to add to it.
     prepared.policy = policy;
     let was_there = |path: &Path| {
-        let born = path.symlink_metadata().and_then(|found| found.created());
-        born.is_ok_and(|born| born < start)
+        // Where a file system keeps no time of birth, nothing tells.
+        let is_old = |born| born < start;
+        path.symlink_metadata().is_ok_and(|found| found.created().map_or(true, is_old))
     };
     let draft = prepared.on_grounds(|grounds| Draft::of(needs.take(), base, grounds, &was_there));
     place.write(&draft, file.format, umask)?;
-    tell(&draft, file, status);
+    tell(&draft, file, &prepared.policy.network, status);
     Ok(status)
 }
 
@@ -103,7 +105,8 @@ fn compared_with(
     // Its ruleset is nobody's.
     let (view, _) = files::compile(&policy.files, mounts, *features, false, None)?;
     let addresses = judges::addresses(&policy.network, unix.clone(), None);
-    Ok((Learning { view, addresses, needs: Arc::clone(needs) }, policy))
+    let denied_domains = policy.network.denied_domains.clone();
+    Ok((Learning { view, addresses, denied_domains, needs: Arc::clone(needs) }, policy))
 }
 
 /// Allows all that a policy can allow and this one does not deny.
@@ -119,19 +122,42 @@ fn lift(loaded: &mut Loaded, child: &Child) {
 }
 
 /// Says how the draft is to be used, and what is special about it.
-fn tell(draft: &Draft, file: &NewPolicy, status: i32) {
+fn tell(draft: &Draft, file: &NewPolicy, base: &Network, status: i32) {
     let path = file.path.display().to_string();
     let path = path.escape_debug();
-    say(&format!("--learn: wrote {path}; read it, then use it with -p {path}"));
+    let usage = usage(file);
+    say(&format!("--learn: wrote {path}; read it, then use it with {}", usage.escape_debug()));
     if status != 0 {
         say("--learn: the command failed: it may need more than it came to ask for");
     }
     if draft.opens_network() {
         say("--learn: something went past the proxy, so the policy opens the network as a whole");
+        if !base.denied_domains.is_empty() {
+            say("--learn: with that, the deniedDomains that it extends restrict nothing");
+        }
+    }
+    if let Some(paths) = draft.left_out() {
+        say(&format!("--learn: left out, as too much: {paths}"));
+    }
+    if draft.forgotten() > 0 {
+        say(&format!("--learn: it is not all: {} more were seen", draft.forgotten()));
     }
     if file.format == Format::Json {
         say("--learn: JSON has no comments: which program asked for what stands in a .yaml");
     }
+}
+
+/// The options that have `file` read: a name alone is a preset's.
+fn usage(NewPolicy { path, format }: &NewPolicy) -> String {
+    let text = path.display();
+    let here = if presets::is_name(&text.to_string()) { "./" } else { "" };
+    let by_name = Format::named_by(path);
+    let format = match format {
+        _ if by_name.as_ref() == Some(format) => "",
+        Format::Yaml => " --format yaml",
+        Format::Json => " --format json",
+    };
+    format!("-p {here}{text}{format}")
 }
 
 fn say(text: &str) {

@@ -93,7 +93,8 @@ impl Judge {
         admission: Option<Box<dyn Admission>>,
         learning: Option<Arc<Learning>>,
     ) -> Self {
-        let quiet = Quiet::new(rules.unix.streams_send);
+        // To learn, the broker has to see each message.
+        let quiet = Quiet::new(rules.unix.streams_send || learning.is_some());
         Self {
             rules,
             view,
@@ -125,6 +126,11 @@ impl Judge {
             AddressUse::Connect => (NetworkOperation::Connect, self.rules.connect(endpoint)),
             AddressUse::Bind => (NetworkOperation::Bind, self.rules.bind(endpoint)),
         };
+        if kind == AddressUse::Connect && self.is_denied_host(endpoint) {
+            request.confirm()?;
+            self.traps.report(Denial::Domain(endpoint.describe()), "domain rules");
+            return Err(Errno::ACCESS);
+        }
         let mut name = endpoint.describe();
         let mut reason = "address rules";
         match (verdict, endpoint) {
@@ -175,6 +181,17 @@ impl Judge {
         let denial = if is_trial { Denial::Trial(name) } else { Denial::Network(operation, name) };
         self.traps.report(denial, reason);
         Err(Errno::ACCESS)
+    }
+
+    /// Whether a run that learns is to stay away from `endpoint`: nothing else keeps it from what the policy
+    /// denies past the proxy.
+    fn is_denied_host(&self, endpoint: &Endpoint) -> bool {
+        match (&self.learning, endpoint) {
+            (Some(learning), Endpoint::Internet(to)) => {
+                !self.rules.proxies.contains(&address::canonical(*to)) && learning.denies(*to)
+            }
+            _ => false,
+        }
     }
 
     /// Whether a socket has its path by right: not so where the command may change entries, and may have

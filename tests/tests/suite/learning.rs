@@ -124,10 +124,11 @@ fn deny_rules_hold_and_stand_in_no_draft() {
              echo x > ~/.ssh/new; mv ~/.ssh ~/ssh; mv link/id id; echo x > other-name; chmod 777 other-name .env; \
              echo x > {0}/linked; echo x > x.pem; truncate -s 0 .env; curl -sS http://127.0.0.1:{1}/; \
              echo x > {0}/base.yaml; rm -f {0}/base.yaml; echo good > allowed; mkdir -p ~/.cache/a; \
-             echo x > ~/.cache/a/x",
+             echo x > ~/.cache/a/x; \
+             curl -sS --noproxy '*' http://127.0.0.1:{1}/",
             sandbox.name("outside"),
             denied.port(),
-        );
+        ) + "; true";
         let protected = ["home/.ssh", "work/.env", "outside/linked", "outside/base.yaml"];
         let before = protected.map(|name| Snapshot::of(sandbox.path(name)));
         let outcome = learn(&sandbox, &["-p", base], &attacks);
@@ -254,6 +255,10 @@ fn what_goes_past_the_proxy_takes_the_network_as_a_whole() {
         assert!(draft.ends_with(&line), "{draft}");
         under_draft(&sandbox, &script).allowed("connect4");
         sandbox.landstrip(probe).refused("connect4");
+        // With a Unix socket of its own besides.
+        let own = "python3 -c \"import socket, os; socket.socket(socket.AF_UNIX).bind('own'); os.unlink('own')\"";
+        fs::remove_file(sandbox.path(DRAFT)).unwrap();
+        passes(&sandbox, &[], &format!("{script}; {own}"));
     });
 }
 
@@ -312,4 +317,10 @@ fn it_says_that_it_is_not_confined_and_ends_as_the_command_does() {
     let expected = serde_json::json!({ "filesystem": { "allowWrite": [".", "~/.toolrc"] } });
     assert_eq!(policy, expected);
     sandbox.landstrip(["-p", &json, "--", "sh", "-c", "echo x > ~/.toolrc"]).succeeds();
+
+    // What -p would take for a preset, and in no format.
+    let words = ["--format", "yaml", "--learn", "draft", "--", "true"];
+    let outcome = sandbox.landstrip(words);
+    outcome.succeeds();
+    assert!(outcome.stderr.contains("use it with -p ./draft --format yaml\n"), "{outcome:#?}");
 }
