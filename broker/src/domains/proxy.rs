@@ -32,6 +32,8 @@ use std::time::Duration;
 
 /// Most messages that are taken at a time, so that the proxy cannot keep the broker busy.
 const MESSAGES_MAX: usize = 256;
+/// More than wait at the end, so that the proxy cannot keep the broker from ending.
+const QUEUED_MAX: usize = 1 << 16;
 /// Longest message of the proxy's.
 const PACKET_MAX: usize = if Refused::MAX > Reached::MAX { Refused::MAX } else { Reached::MAX };
 /// How long the main thread leaves connections alone that it cannot accept, or may not look at.
@@ -248,7 +250,7 @@ impl Proxy {
             Err(TryLockError::WouldBlock) => return std::thread::sleep(EXHAUSTED_PAUSE),
         };
         if let Some(control) = &running.control
-            && self.receive(control, traps).is_err()
+            && self.receive(control, MESSAGES_MAX, traps).is_err()
         {
             traps.log("the proxy has ended");
             // Those that it has not taken would wait for ever.
@@ -267,13 +269,13 @@ impl Proxy {
     pub(crate) fn hear_out(&self, traps: &Traps) {
         if let Some(control) = &self.running().control {
             // Whether it has ended does not matter any more.
-            let _ = self.receive(control, traps);
+            let _ = self.receive(control, QUEUED_MAX, traps);
         }
     }
 
-    /// Takes what the proxy refused, or reached; an error says that it has ended, or has to.
-    fn receive(&self, control: &OwnedFd, traps: &Traps) -> io::Result<()> {
-        for _ in 0..MESSAGES_MAX {
+    /// Takes what the proxy refused, or reached, `most` at the most; an error says that it has ended, or has to.
+    fn receive(&self, control: &OwnedFd, most: usize, traps: &Traps) -> io::Result<()> {
+        for _ in 0..most {
             let mut packet = [0; PACKET_MAX + 1];
             match net::recv(control, &mut packet, RecvFlags::DONTWAIT) {
                 Ok((0, _)) => return Err(Errno::PIPE),
@@ -296,9 +298,9 @@ impl Proxy {
         let Reached { host, port, is_private, client } =
             Reached::decode(packet).map_err(|_| Errno::BADMSG)?;
         let host = String::from_utf8(host.to_vec()).map_err(|_| Errno::BADMSG)?;
-        if let Some(needs) = &self.needs {
-            needs.note_reached(needs::Reached { host, port, is_private, client });
-        }
+        // Only one that learns says so.
+        let needs = self.needs.as_ref().ok_or(Errno::BADMSG)?;
+        needs.note_reached(needs::Reached { host, port, is_private, client });
         Ok(())
     }
 
