@@ -41,7 +41,7 @@ fn is_of_java(path: &Path) -> bool {
 /// The swap file beside what is edited, and where that cannot be.
 fn is_of_vim(path: &Path) -> bool {
     let extension = path.extension().map(OsStr::as_bytes).unwrap_or_default();
-    matches!(extension, [b's', b'w', b'a'..=b'p'])
+    matches!(extension, [b's', b'w', b'l'..=b'p'])
 }
 
 #[cfg(test)]
@@ -60,7 +60,11 @@ mod tests {
             ("/proc/self/oom_score_adj", false),
             ("/etc/.hosts.swp", true),
             ("/var/tmp/hosts.swo", true),
+            ("/etc/.hosts.swl", true),
             ("/home/u/x.swift", false),
+            ("/home/u/x.swf", false),
+            ("/home/u/x.swc", false),
+            ("/home/u/x.swq", false),
             ("/home/u/swp", false),
         ] {
             let denial = |operation| Denial::file(operation, Path::new(path));
