@@ -47,12 +47,19 @@ fn answer_one(in_force: &InForce<'_>, word: &OsStr) -> Result<Reply, String> {
 /// What may be done with a socket outside that has an abstract name.
 fn about_abstract(in_force: &InForce<'_>, name: &str) -> Answer {
     let endpoint = Endpoint::UnixAbstract(name.as_bytes().to_vec());
-    match in_force.judges.addresses.connect(&endpoint) {
+    let addresses = &in_force.judges.addresses;
+    match addresses.connect(&endpoint) {
         AddressVerdict::Perform => {
             let rule = Rule::of_value(in_force.origins(), "network.allowAllUnixSockets", "true");
             Answer::yes("connect", Layer::Broker, "allowed").under(rule)
         }
-        _ => Answer::no("connect", Layer::Landlock, "abstract sockets outside are never reached"),
+        _ => {
+            let layer = match addresses.unix.reach_abstract {
+                true => Layer::Broker,
+                false => Layer::Landlock,
+            };
+            Answer::no("connect", layer, "abstract sockets outside are never reached")
+        }
     }
 }
 
