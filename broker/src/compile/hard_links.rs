@@ -29,7 +29,7 @@ pub(crate) struct Names {
 /// name cost a stat(2) each.
 pub(crate) fn other_names(files: &[PathBuf], trees: &[PathBuf], mounts: &[Mount]) -> Names {
     let mut search = Search::of(files, |_, _| true, ENTRIES_MAX);
-    // Looking through a whole machine would not end, and nobody waits for that.
+    // A whole machine has more than ENTRIES_MAX entries, and nobody waits a second to be told so.
     if trees.iter().any(|tree| tree == Path::new("/")) {
         return Names { found: Vec::new(), may_be_more: search.missing > 0 };
     }
