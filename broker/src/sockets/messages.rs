@@ -27,6 +27,7 @@ use rustix::process::Signal;
 use std::sync::Arc;
 
 pub(super) const MSG_FASTOPEN: u32 = libc::MSG_FASTOPEN.cast_unsigned();
+const MSG_MORE: u32 = libc::MSG_MORE.cast_unsigned();
 /// Most messages of one sendmmsg(2) (UIO_MAXIOV).
 const MESSAGES_MAX: u32 = 1024;
 /// Most bytes of a query by UDP (RFC 1035, section 2.3.4).
@@ -235,6 +236,10 @@ impl Sending<'_> {
         let (judge, request) = (self.judge, self.request);
         let address = Address::of_bytes(address::written_out(name.as_bytes().to_vec()));
         let to = udp::own_port(judge, &Endpoint::parse(address.as_bytes())?);
+        if self.flags & MSG_MORE != 0 {
+            // It would go there whenever the next one is sent.
+            return Err(Errno::OPNOTSUPP);
+        }
         if let Some(to) = to.filter(|_| !udp::is_a_standard_stream(socket)) {
             let socket = udp::live(judge, request, (self.number, socket.as_fd()))?;
             if let Some(held) = judge.datagrams.introduce(&socket, to)? {

@@ -1,14 +1,14 @@
 //! The sockets of UDP that the command has at loopback addresses: its servers, and their clients.
 //!
-//! The broker makes each (`udp.rs`), and holds it for as long as the command has it, or another of them is
-//! connected to its address: so an address that is known here is the command's own whenever something is sent
+//! The broker makes each (`udp.rs`), and holds it for as long as the command has it, and to the end if another of
+//! them was ever connected to its address: so an address that is known here is the command's own whenever something is sent
 //! to it, and nobody else can take it. They are not shared with others either, for the filter refuses
 //! SO_REUSEPORT, and the broker passes over SO_REUSEADDR. Each hears only those of them that have sent to it
 //! ([`hear_only`]): strangers are not heard at all.
 //!
 //! Nothing tells when the command has closed one, so that is looked for. One that is let go of is mute from then
-//! on: should the command have it after all, in a message that nobody has received yet, it is of no use. One that it has closed, and to which
-//! others are still connected, is what it gets if it binds the address anew.
+//! on: should the command have it after all, in a message that nobody has received yet, it is of no use. One that it has
+//! closed, and to which others were connected, is what it gets if it binds the address anew.
 
 use super::socket::Socket;
 use super::stand_ins::held_sockets;
@@ -55,6 +55,10 @@ struct Held {
     address: SocketAddr,
     /// Whom it is connected to.
     peer: Option<SocketAddr>,
+    /// Another was connected to it. What that one has begun to send can arrive at any time, whatever it is connected
+    /// to by then: udp_sendmsg (net/ipv4/udp.c) reads the address first, and a message that was begun with MSG_MORE
+    /// or SPLICE_F_MORE keeps it, even in one that is mute. So this address is not given up any more.
+    is_kept: bool,
     /// Whom it hears.
     heard: Vec<SocketAddr>,
     /// Who had it last, under which number: where to look first. None if nobody in the sandbox has it.
@@ -83,7 +87,7 @@ impl OwnDatagrams {
         (target, number): (Target, TargetFd),
         socket: &Socket,
     ) -> io::Result<()> {
-        let address = canonical(socket.local_address()?);
+        let address = canonical(socket.reached_at()?);
         let inode = inode(socket)?;
         let socket = Arc::new(io::fcntl_dupfd_cloexec(socket, 0)?);
         let mut known = self.known();
@@ -102,7 +106,7 @@ impl OwnDatagrams {
             known.looked_after = true;
         }
         let holder = Some((target.thread(), number));
-        let held = Held { socket, address, peer: None, heard: Vec::new(), holder };
+        let held = Held { socket, address, peer: None, is_kept: false, heard: Vec::new(), holder };
         known.held.insert(inode, held);
         Ok(())
     }
@@ -134,6 +138,9 @@ impl OwnDatagrams {
         let inode = inode(from)?;
         let mut known = self.known();
         known.introduce(inode, to)?.ok_or(Errno::CONNREFUSED)?;
+        if let Some(there) = known.at(to).and_then(|inode| known.held.get_mut(&inode)) {
+            there.is_kept = true;
+        }
         connect()?;
         let own = known.held.get_mut(&inode).ok_or(Errno::CONNREFUSED)?;
         own.peer = Some(to);
@@ -189,7 +196,7 @@ impl OwnDatagrams {
         }
     }
 
-    /// Lets go of what nobody in the sandbox has any more, and nobody is connected to.
+    /// Lets go of what nobody in the sandbox has any more, and nobody was connected to.
     pub(crate) fn release_closed(&self) {
         let lost: Vec<u64> = {
             let known = self.known();
@@ -240,20 +247,11 @@ impl Known {
         Ok(Some(Arc::clone(&to.socket)))
     }
 
-    /// Lets go of those that the command has closed, but for those that others are connected to.
+    /// Lets go of those that the command has closed, but for those that others were connected to.
     fn release(&mut self) {
-        let peers: Vec<_> = self
-            .held
-            .values()
-            .filter(|held| held.holder.is_some())
-            .filter_map(|held| held.peer)
-            .collect();
-        let is_wanted = |held: &Held| {
-            held.holder.is_some() || peers.iter().any(|&peer| held.is_reached_at(peer))
-        };
         let (mut gone, mut closed) = (Vec::new(), Vec::new());
         self.held.retain(|_, held| {
-            let stays = is_wanted(held);
+            let stays = held.holder.is_some() || held.is_kept;
             if !stays {
                 gone.extend(held.senders());
                 let _ = mute(&*held.socket);

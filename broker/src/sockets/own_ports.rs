@@ -85,7 +85,7 @@ impl OwnPorts {
         socket: &Socket,
     ) -> io::Result<()> {
         let cookie = sockopt::socket_cookie(socket)?;
-        let address = canonical(socket.local_address()?);
+        let address = canonical(socket.reached_at()?);
         let inode = fs::fstat(socket)?.st_ino;
         // No two sockets listen on one address: what is known of it is out of date.
         self.known.retain(|known| known.address != address && known.cookie != cookie);

@@ -142,7 +142,8 @@ impl Socket {
     /// # Errors
     /// As [`Socket::bind`].
     pub(crate) fn bind_narrowed(&self, by: Confirmed<'_>, address: &Address) -> io::Result<()> {
-        // The target may change the option meanwhile: either way it is an address of loopback.
+        // The target may change the option meanwhile: either way it is an address of loopback, and which ones reach
+        // it is asked once it is bound (`reached_at`).
         let only_v6 = self.family == AddressFamily::INET6 && sockopt::ipv6_v6only(self)?;
         let is_for_both = !only_v6 && is_unspecified_v6(address);
         let is_kept =
@@ -230,6 +231,22 @@ impl Socket {
     /// Returns what getsockname(2) returns; [`Errno::AFNOSUPPORT`] if it is not of the internet.
     pub(crate) fn local_address(&self) -> io::Result<SocketAddr> {
         SocketAddr::try_from(net::getsockname(&self.descriptor)?)
+    }
+
+    /// Where it is reached: one that is bound to the unspecified address for one family alone, which the target
+    /// can have made it while it was bound, only by that one. Of a bound socket that does not change.
+    ///
+    /// # Errors
+    /// As [`Socket::local_address`], and what getsockopt(2) returns.
+    pub(crate) fn reached_at(&self) -> io::Result<SocketAddr> {
+        let mut address = self.local_address()?;
+        if let IpAddr::V6(ip) = address.ip()
+            && ip.is_unspecified()
+            && sockopt::ipv6_v6only(self)?
+        {
+            address.set_ip(Ipv6Addr::LOCALHOST.into());
+        }
+        Ok(address)
     }
 
     /// The cookie of a socket that listens (SO_ACCEPTCONN, SO_COOKIE).

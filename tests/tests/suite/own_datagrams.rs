@@ -18,6 +18,14 @@ fn stranger(ip: &str) -> UdpSocket {
     socket
 }
 
+/// Whether somebody outside can have this port too.
+fn shares(port: u16) -> bool {
+    let words = format!(
+        "s = socket.socket(2, socket.SOCK_DGRAM); s.setsockopt(1, 2, 1); say(tried(s.bind, ('127.0.0.1', {port})))"
+    );
+    Sandbox::new().run_outside(python(&words)).stdout == "None\n"
+}
+
 /// Inside and outside the script says the same; without the right, it fails.
 #[track_caller]
 fn same_as_outside(user: User, script: &str) {
@@ -124,13 +132,7 @@ say(client.send(b'x')); client.close(); say('gone'); wait('go3')";
         for at in [1, 2] {
             other.send_to(b"stranger", ("127.0.0.1", port(at))).unwrap();
         }
-        // Neither beside it, nor in its place as long as a client is connected to it.
-        let shares = |port: u16| {
-            let words = format!(
-                "s = socket.socket(2, socket.SOCK_DGRAM); s.setsockopt(1, 2, 1); say(tried(s.bind, ('127.0.0.1', {port})))"
-            );
-            Sandbox::new().run_outside(python(&words)).stdout == "None\n"
-        };
+        // Neither beside it, nor in its place once a client was connected to it.
         assert!(!shares(port(1)) && !shares(port(2)));
         sandbox.file("work/go1", "");
         running.expect("closed\n");
@@ -139,9 +141,37 @@ say(client.send(b'x')); client.close(); say('gone'); wait('go3')";
         assert!(!shares(port(1)));
         sandbox.file("work/go2", "");
         running.expect("gone\n");
-        assert!(eventually(|| shares(port(1))));
+        assert!(eventually(|| shares(port(2))));
+        assert!(!shares(port(1)));
         sandbox.file("work/go3", "");
         running.wait().succeeds();
+        assert!(eventually(|| shares(port(1))));
+    });
+}
+
+#[test]
+fn what_was_begun_to_be_sent_to_an_own_socket_reaches_nobody_who_comes_later() {
+    for_each_user(|user| {
+        // MSG_MORE: the message keeps its address, whatever the socket is connected to later.
+        let script = "
+server = socket.socket(2, socket.SOCK_DGRAM); server.bind(('127.0.0.1', 0)); there = server.getsockname()
+client = socket.socket(2, socket.SOCK_DGRAM); client.connect(there); say(client.send(b'begun, ', 0x8000))
+libc.connect(client.fileno(), bytes(16), 16)
+other = socket.socket(2, socket.SOCK_DGRAM); other.sendto(b'x', there); say(tried(other.sendto, b'begun, ', 0x8000, there))
+server.close(); say('port', there[1], '.')
+while not os.path.exists('go'): time.sleep(0.01)
+say(tried(client.send, b'ended'), tried(other.send, b'ended'))";
+        let sandbox = own(user);
+        let mut running = sandbox.spawn(python(script));
+        running.expect(" .\n");
+        let said = running.stdout();
+        assert!(said.starts_with("7\n") && said.contains("\nENOTSUP\n"), "{said}");
+        let port = said.split(' ').nth_back(1).unwrap().parse::<u16>().unwrap();
+        std::thread::sleep(Duration::from_millis(700));
+        assert!(!shares(port));
+        sandbox.file("work/go", "");
+        running.wait().succeeds();
+        assert!(eventually(|| shares(port)));
     });
 }
 
