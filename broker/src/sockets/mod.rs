@@ -6,6 +6,7 @@
 
 pub(crate) mod calls;
 pub(crate) mod connects;
+mod crowd;
 pub(crate) mod judge;
 mod kinds;
 mod learning;

@@ -5,6 +5,7 @@
 //! the address was judged as copied here, and is permitted for any socket that passes
 //! [`Socket::of`].
 
+use super::crowd::Crowd;
 use super::kinds::{is_of_use, kind_of, make};
 use crate::kernel::address::Address;
 use crate::kernel::hearing::hear_only;
@@ -21,7 +22,6 @@ use rustix::io::{self, Errno};
 use rustix::net::sockopt::Timeout;
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// How far a connect has come.
@@ -406,30 +406,6 @@ impl Socket {
     /// Its family.
     pub(super) fn family(&self) -> AddressFamily {
         self.family
-    }
-}
-
-/// Those that try again now and then: the more there are, the less often each does, so that all of them
-/// together leave the processors to others.
-struct Crowd;
-
-/// How many there are.
-static CROWD: AtomicU32 = AtomicU32::new(0);
-
-impl Crowd {
-    fn join() -> Self {
-        CROWD.fetch_add(1, Ordering::Relaxed);
-        Self
-    }
-
-    fn pause(&self) -> Duration {
-        Duration::from_micros(500) * CROWD.load(Ordering::Relaxed)
-    }
-}
-
-impl Drop for Crowd {
-    fn drop(&mut self) {
-        CROWD.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
