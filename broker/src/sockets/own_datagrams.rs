@@ -16,7 +16,7 @@ use super::udp::mute;
 use crate::kernel::hearing::hear_only;
 use crate::kernel::holders;
 use crate::kernel::target::{Target, TargetFd};
-use crate::rules::address::{canonical, is_loopback};
+use crate::rules::address::{canonical, is_reached_at};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs;
 use rustix::io::{self, Errno};
@@ -53,8 +53,7 @@ struct Held {
     socket: Arc<OwnedFd>,
     /// Where it is bound, as a canonical address; the unspecified one is that of the loopback interface.
     address: SocketAddr,
-    /// Whom it is connected to.
-    peer: Option<SocketAddr>,
+    is_connected: bool,
     /// Another was connected to it. What that one has begun to send can arrive at any time, whatever it is connected
     /// to by then: udp_sendmsg (net/ipv4/udp.c) reads the address first, and a message that was begun with MSG_MORE
     /// or SPLICE_F_MORE keeps it, even in one that is mute. So this address is not given up any more.
@@ -106,7 +105,14 @@ impl OwnDatagrams {
             known.looked_after = true;
         }
         let holder = Some((target.thread(), number));
-        let held = Held { socket, address, peer: None, is_kept: false, heard: Vec::new(), holder };
+        let held = Held {
+            socket,
+            address,
+            is_connected: false,
+            is_kept: false,
+            heard: Vec::new(),
+            holder,
+        };
         known.held.insert(inode, held);
         Ok(())
     }
@@ -121,7 +127,9 @@ impl OwnDatagrams {
         from: impl AsFd,
         to: SocketAddr,
     ) -> io::Result<Option<Arc<OwnedFd>>> {
-        self.known().introduce(inode(from)?, to)
+        let mut known = self.known();
+        let there = known.introduce(inode(from)?, to)?;
+        Ok(there.map(|held| Arc::clone(&held.socket)))
     }
 
     /// Connects `from`, which is one of them, to the one at `to`, a canonical address, by `connect`. Whoever
@@ -137,13 +145,10 @@ impl OwnDatagrams {
     ) -> io::Result<()> {
         let inode = inode(from)?;
         let mut known = self.known();
-        known.introduce(inode, to)?.ok_or(Errno::CONNREFUSED)?;
-        if let Some(there) = known.at(to).and_then(|inode| known.held.get_mut(&inode)) {
-            there.is_kept = true;
-        }
+        known.introduce(inode, to)?.ok_or(Errno::CONNREFUSED)?.is_kept = true;
         connect()?;
         let own = known.held.get_mut(&inode).ok_or(Errno::CONNREFUSED)?;
-        own.peer = Some(to);
+        own.is_connected = true;
         own.hear(&[to])
     }
 
@@ -155,7 +160,7 @@ impl OwnDatagrams {
         let mut known = self.known();
         net::connect_unspec(&socket)?;
         if let Some(own) = known.held.get_mut(&inode(socket)?) {
-            own.peer = None;
+            own.is_connected = false;
         }
         Ok(())
     }
@@ -218,7 +223,7 @@ impl OwnDatagrams {
                 && (holder.is_some() || held.is_lost(inode))
             {
                 held.holder = holder.copied();
-                if held.holder.is_none() && held.peer.take().is_some() {
+                if held.holder.is_none() && std::mem::take(&mut held.is_connected) {
                     // It may be on its way in a message after all: it reaches nobody then.
                     let _ = net::connect_unspec(&*held.socket);
                 }
@@ -235,30 +240,31 @@ impl OwnDatagrams {
 
 impl Known {
     fn at(&self, address: SocketAddr) -> Option<u64> {
-        self.held.iter().find(|(_, held)| held.is_reached_at(address)).map(|(&inode, _)| inode)
+        self.held
+            .iter()
+            .find(|(_, held)| is_reached_at(held.address, address))
+            .map(|(&inode, _)| inode)
     }
 
-    fn introduce(&mut self, from: u64, to: SocketAddr) -> io::Result<Option<Arc<OwnedFd>>> {
+    /// Has the one at `to` hear `from`, and returns it.
+    fn introduce(&mut self, from: u64, to: SocketAddr) -> io::Result<Option<&mut Held>> {
         let Some(from) = self.held.get(&from).map(Held::senders) else { return Ok(None) };
         let Some(to) = self.at(to).and_then(|inode| self.held.get_mut(&inode)) else {
             return Ok(None);
         };
         to.hear(&from)?;
-        Ok(Some(Arc::clone(&to.socket)))
+        Ok(Some(to))
     }
 
     /// Lets go of those that the command has closed, but for those that others were connected to.
     fn release(&mut self) {
-        let (mut gone, mut closed) = (Vec::new(), Vec::new());
-        self.held.retain(|_, held| {
-            let stays = held.holder.is_some() || held.is_kept;
-            if !stays {
-                gone.extend(held.senders());
-                let _ = mute(&*held.socket);
-                closed.push(Arc::clone(&held.socket));
-            }
-            stays
-        });
+        let is_closed = |held: &Held| held.holder.is_none() && !held.is_kept;
+        let closed: Vec<_> = self.held.extract_if(|_, held| is_closed(held)).collect();
+        let mut gone = Vec::new();
+        for (_, held) in &closed {
+            gone.extend(held.senders());
+            let _ = mute(&*held.socket);
+        }
         for held in self.held.values_mut() {
             held.forget(&gone);
         }
@@ -268,11 +274,6 @@ impl Known {
 }
 
 impl Held {
-    fn is_reached_at(&self, address: SocketAddr) -> bool {
-        let is_for_all = self.address.ip().is_unspecified() && is_loopback(address.ip());
-        self.address == address || is_for_all && self.address.port() == address.port()
-    }
-
     /// What its datagrams have as their sender.
     fn senders(&self) -> Vec<SocketAddr> {
         let port = self.address.port();

@@ -17,7 +17,7 @@ use crate::kernel::address::Address;
 use crate::kernel::holders;
 use crate::kernel::request::Confirmed;
 use crate::kernel::target::{Target, TargetFd};
-use crate::rules::address::{canonical, is_loopback};
+use crate::rules::address::{canonical, is_reached_at};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs;
 use rustix::io::{self, Errno};
@@ -173,7 +173,7 @@ impl OwnPorts {
         address: SocketAddr,
         stand_ins: &StandIns,
     ) -> Option<HeldListener> {
-        let at = self.known.iter().position(|known| known.is_reached_at(address))?;
+        let at = self.known.iter().position(|known| is_reached_at(known.address, address))?;
         let held = self.known.get_mut(at)?.hold(stand_ins);
         if held.is_none() {
             // Closed, or given up. If it is made to listen again, the broker is asked.
@@ -184,12 +184,6 @@ impl OwnPorts {
 }
 
 impl Listening {
-    /// The unspecified address is that of a server for both families on the loopback interface.
-    fn is_reached_at(&self, address: SocketAddr) -> bool {
-        let is_for_all = self.address.ip().is_unspecified() && is_loopback(address.ip());
-        self.address == address || is_for_all && self.address.port() == address.port()
-    }
-
     fn hold(&mut self, stand_ins: &StandIns) -> Option<HeldListener> {
         let at_holder = stand_ins.duplicate(Target::new(self.holder), self.number).ok();
         let socket = at_holder.filter(|socket| self.is(socket));

@@ -167,15 +167,15 @@ pub(super) fn bind(
         // As bind(2) of what is bound.
         return Err(Errno::INVAL);
     }
-    match replace(judge, request, (number, socket), (address, narrowed)) {
-        Err(Errno::ADDRINUSE) => {}
-        result => return result.map(drop),
+    let bind = || replace(judge, request, (number, socket), (address, narrowed)).map(drop);
+    let mut bound = bind();
+    if bound == Err(Errno::ADDRINUSE) {
+        // Perhaps by one that the command has closed just now, or that others of its own were connected to.
+        judge.datagrams.release_closed();
+        bound = bind();
     }
-    // Perhaps by one that the command has closed just now, or that others of its own are connected to.
-    judge.datagrams.release_closed();
-    match replace(judge, request, (number, socket), (address, narrowed)) {
-        Err(Errno::ADDRINUSE) => {}
-        result => return result.map(drop),
+    if bound != Err(Errno::ADDRINUSE) {
+        return bound;
     }
     let mute = Socket::in_place_of_mute(request.target(), number, socket)?;
     let by = request.confirm()?;
@@ -234,7 +234,7 @@ fn replace(
     let choose = || -> io::Result<Address> {
         let scout = new()?;
         bind(&scout, address)?;
-        Ok(with_port(address, scout.local_address()?.port()))
+        Ok(address.at_port(scout.local_address()?.port()))
     };
     let bind_somewhere = || {
         let mut bound = Err(Errno::ADDRINUSE);
@@ -259,13 +259,6 @@ fn replace(
         return Err(errno);
     }
     Ok(live)
-}
-
-/// `address`, of the internet, with this port.
-fn with_port(address: &Address, port: u16) -> Address {
-    let mut bytes = address.as_bytes().to_vec();
-    bytes.splice(2..4, port.to_be_bytes());
-    Address::of_bytes(bytes)
 }
 
 /// The canonical address that `endpoint` is, if one of the command's own sockets is reached there.
