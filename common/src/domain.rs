@@ -63,9 +63,6 @@ impl fmt::Display for HostError {
 impl<'a> Host<'a> {
     /// Reads a name, an IPv4 address, or an IPv6 address in brackets; a name is written to `buffer`
     /// in its one spelling.
-    ///
-    /// # Errors
-    /// Returns the [`HostError`] that says why it is none of these.
     pub fn parse(text: &[u8], buffer: &'a mut [u8; NAME_MAX]) -> Result<Self, HostError> {
         if let Some(rest) = text.strip_prefix(b"[") {
             let inside = rest.strip_suffix(b"]").ok_or(HostError::Bracket)?;

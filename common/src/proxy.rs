@@ -49,9 +49,6 @@ impl<'a> Setup<'a> {
     pub const HEADER: usize = 4 + 2 * LISTS + 2;
 
     /// Decodes a packet.
-    ///
-    /// # Errors
-    /// Returns the [`WireError`] that names what is wrong.
     pub fn decode(packet: &'a [u8]) -> Result<Self, WireError> {
         let (header, rest) = packet.split_at_checked(Self::HEADER).ok_or(WireError::Truncated)?;
         let (magic, counts) = header.split_first_chunk().ok_or(WireError::Truncated)?;

@@ -52,9 +52,6 @@ pub enum Trap<'a> {
 
 impl Trap<'_> {
     /// Writes the JSON object and a newline.
-    ///
-    /// # Errors
-    /// What `out` returns.
     pub fn write_line(&self, out: &mut impl Write) -> fmt::Result {
         match *self {
             Trap::Filesystem(operation, path, mechanism) => {
@@ -115,9 +112,6 @@ fn array(out: &mut impl Write, kind: &str, items: &[&[u8]]) -> fmt::Result {
 }
 
 /// Writes a text as a JSON string, as the lines hold it.
-///
-/// # Errors
-/// What `out` returns.
 pub fn string(out: &mut impl Write, bytes: &[u8]) -> fmt::Result {
     out.write_char('"')?;
     for chunk in bytes.utf8_chunks() {

@@ -55,9 +55,6 @@ impl<'a> Filter<'a> {
     pub const HEADER: usize = 12;
 
     /// Decodes a packet.
-    ///
-    /// # Errors
-    /// Returns the [`WireError`] that names what is wrong.
     pub fn decode(packet: &'a [u8]) -> Result<Self, WireError> {
         let (magic, rest) = packet.split_first_chunk().ok_or(WireError::Truncated)?;
         if u32::from_ne_bytes(*magic) != FILTER_MAGIC {
@@ -165,9 +162,6 @@ impl<'a> Plan<'a> {
     pub const HEADER: usize = 12;
 
     /// Decodes a packet.
-    ///
-    /// # Errors
-    /// Returns the [`WireError`] that names what is wrong.
     pub fn decode(packet: &'a [u8]) -> Result<Self, WireError> {
         let (header, rest) = packet.split_at_checked(Self::HEADER).ok_or(WireError::Truncated)?;
         let short = |at: usize| usize::from(u16::from_ne_bytes([header[at], header[at + 1]]));
@@ -300,9 +294,6 @@ impl Progress {
     }
 
     /// Decodes a packet.
-    ///
-    /// # Errors
-    /// Returns the [`WireError`] that names what is wrong.
     pub fn decode(packet: &[u8]) -> Result<Self, WireError> {
         let &[tag, x, y, z, a, b, c, d] = packet else {
             return Err(if packet.len() < Self::SIZE {
@@ -347,9 +338,6 @@ impl Handover {
     const PREFIX: &'static str = "landstrip-broker";
 
     /// Writes the text form, without NUL.
-    ///
-    /// # Errors
-    /// What `out` returns.
     pub fn write(&self, out: &mut impl Write) -> fmt::Result {
         let Self { control, child, scope_errno, guardian } = self;
         write!(out, "{}:{control}:{child}:{scope_errno}:{guardian}", Self::PREFIX)

@@ -19,9 +19,6 @@ static STACK: Stack<{ 64 * 1024 }> = Stack::new();
 
 /// Starts the process that becomes the command; returns its id. It gets `ours` to close and `theirs`
 /// to keep, in a descriptor table of its own.
-///
-/// # Errors
-/// Returns what clone(2) returns.
 pub(crate) fn start(
     arguments: &Arguments,
     ours: BorrowedFd<'_>,

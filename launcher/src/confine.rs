@@ -33,9 +33,6 @@ pub(crate) const SIGHT: CapabilitySet = CapabilitySet::SYS_PTRACE;
 
 /// Gives up the capabilities outside [`KEPT`] and `besides`, for good: no_new_privs keeps execve(2) from
 /// restoring them even for root.
-///
-/// # Errors
-/// Returns what capset(2) returns.
 pub(crate) fn drop_capabilities(besides: CapabilitySet) -> io::Result<()> {
     let mut sets = thread::capabilities(None)?;
     let kept = KEPT | besides;
@@ -79,18 +76,12 @@ fn enter(scoped: u64) -> io::Result<()> {
 }
 
 /// Enters the domain of `ruleset`.
-///
-/// # Errors
-/// Returns what landlock_restrict_self(2) returns.
 pub(crate) fn restrict(ruleset: OwnedFd) -> io::Result<()> {
     sys::landlock_restrict_self(ruleset.as_fd())
 }
 
 /// Installs the filter and returns its listener; without one where the kernel gives none, because
 /// one exists already or the surrounding sandbox forbids it, and the broker has a filter for that.
-///
-/// # Errors
-/// Returns what seccomp(2) returns.
 pub(crate) fn install_filter(filter: &Filter<'_>) -> io::Result<Option<OwnedFd>> {
     match sys::seccomp_listener(filter.program) {
         Err(Errno::BUSY | Errno::PERM) if !filter.alone.is_empty() => {

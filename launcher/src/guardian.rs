@@ -28,9 +28,6 @@ static STACK: Stack<{ 32 * 1024 }> = Stack::new();
 
 /// Starts the guardian; returns its id. What waits for any child does not meet it (`__WCLONE` in
 /// wait(2)).
-///
-/// # Errors
-/// Returns what clone(2) returns.
 pub(crate) fn start(is_scoped: bool) -> io::Result<i32> {
     let caller = process::getppid().map_or(0, |caller| caller.as_raw_nonzero().get());
     sys::spawn(begin, &STACK, 0, (core::ptr::null_mut(), caller, is_scoped.into()))
@@ -84,9 +81,6 @@ fn guard(caller: Option<Pid>, broker: Option<Pid>, is_scoped: bool) -> io::Resul
 
 /// Kills what is in D0 but for this process; returns whether there was anything. What has ended already has
 /// no program.
-///
-/// # Errors
-/// Returns what reading /proc returns.
 fn kill_traceable() -> io::Result<bool> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let processes = fs::open(c"/proc", flags, Mode::empty())?;

@@ -28,9 +28,6 @@ pub(crate) fn receive_filter<'a>(
 }
 
 /// Waits for the plan and its ruleset; `None` if the broker closed its end instead.
-///
-/// # Errors
-/// As [`receive_filter`].
 pub(crate) fn receive_plan<'a>(
     control: &OwnedFd,
     packet: &'a mut Packet,
@@ -73,9 +70,6 @@ fn receive(control: &OwnedFd, packet: &mut Packet) -> io::Result<(usize, Option<
 ///
 /// Under a filter that notifies sendmsg(2) the child would wait in that for an answer that nobody
 /// can give before the listener has arrived: then the broker is told its number, and takes it.
-///
-/// # Errors
-/// Returns what sendmsg(2) returns.
 pub(crate) fn hand_over(
     control: &OwnedFd,
     listener: Option<&OwnedFd>,
@@ -101,9 +95,6 @@ pub(crate) fn hand_over(
 }
 
 /// Sends `progress`, by a call that no filter of the broker's notifies.
-///
-/// # Errors
-/// Returns what send(2) returns.
 pub(crate) fn tell(control: &OwnedFd, progress: Progress) -> io::Result<()> {
     io::retry_on_intr(|| net::send(control, &progress.encode(), SendFlags::NOSIGNAL))?;
     Ok(())

@@ -82,9 +82,6 @@ pub(crate) fn spawn<const SIZE: usize>(
 }
 
 /// Blocks every signal that can be blocked (rt_sigprocmask(2)).
-///
-/// # Errors
-/// Returns what the kernel returns.
 pub(crate) fn block_signals() -> io::Result<()> {
     const SIG_BLOCK: usize = 0;
     let all = u64::MAX;
@@ -123,9 +120,6 @@ pub(crate) fn execve(path: &CStr, argv: Vector, envp: Vector) -> Errno {
 ///
 /// # Safety
 /// Nothing in this process may use or own one any more.
-///
-/// # Errors
-/// Returns what the kernel returns.
 pub(crate) unsafe fn close_all() -> io::Result<()> {
     // SAFETY: takes integers; the rest is the caller's contract.
     unsafe { syscall(arch::CLOSE_RANGE, [0, u32::MAX as usize, 0, 0, 0]) }.map(drop)
@@ -133,9 +127,6 @@ pub(crate) unsafe fn close_all() -> io::Result<()> {
 
 /// close_range(2) with CLOSE_RANGE_CLOEXEC (Linux 5.11): what the command must not inherit closes
 /// when it is executed, so that the control socket can still carry a failure.
-///
-/// # Errors
-/// Returns what the kernel returns.
 pub(crate) fn close_on_exec_from(first: u32) -> io::Result<()> {
     const CLOSE_RANGE_CLOEXEC: usize = 4;
     let range = [first as usize, u32::MAX as usize, CLOSE_RANGE_CLOEXEC, 0, 0];

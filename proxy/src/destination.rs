@@ -29,9 +29,6 @@ pub(crate) enum AuthorityError {
 
 impl OwnedHost {
     /// Reads a host as [`Host::parse`] does.
-    ///
-    /// # Errors
-    /// Returns the [`HostError`] that says why it is none.
     pub(crate) fn parse(text: &[u8]) -> Result<Self, HostError> {
         let mut buffer = [0; NAME_MAX];
         Host::parse(text, &mut buffer).map(Self::from)
@@ -57,9 +54,6 @@ impl From<Host<'_>> for OwnedHost {
 
 impl Destination {
     /// Reads `host:port`; the port may be missing if there is a default.
-    ///
-    /// # Errors
-    /// Returns the [`AuthorityError`] that says why it is none.
     pub(crate) fn parse(
         authority: &str,
         default_port: Option<u16>,

@@ -30,17 +30,11 @@ const NEXT_ADDRESS_DELAY: Duration = Duration::from_millis(250);
 
 impl Proxy {
     /// Connects to `destination` if the rules permit it; reports if they do not.
-    ///
-    /// # Errors
-    /// Returns the [`DialError`] that says why there is no connection.
     pub(crate) async fn dial(&self, destination: &Destination) -> Result<TcpStream, DialError> {
         self.reach(destination, Purpose::Tunnel).await.map(|(stream, _)| stream)
     }
 
     /// The same for a plain request, which an upstream can take itself: then the stream is to that.
-    ///
-    /// # Errors
-    /// As [`Self::dial`].
     pub(crate) async fn dial_for_request(
         &self,
         destination: &Destination,

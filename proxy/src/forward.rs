@@ -82,9 +82,6 @@ impl Host {
     }
 
     /// Sends `request`, whatever form its target has, and returns the response.
-    ///
-    /// # Errors
-    /// Returns the [`Failure`] that says why there is none.
     pub(crate) async fn send(
         &mut self,
         mut request: Request<Incoming>,

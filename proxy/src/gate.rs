@@ -16,9 +16,6 @@ use tokio::sync::Semaphore;
 const CONNECTIONS_MAX: usize = 4096;
 
 /// Serves what the broker hands over, until it has gone.
-///
-/// # Errors
-/// Returns the [`ProxyError`] of a broken control socket.
 pub(crate) async fn serve(proxy: Arc<Proxy>) -> Result<(), ProxyError> {
     let slots = Arc::new(Semaphore::new(connections_max()));
     while let Some((language, stream)) = proxy.broker.next_client().await? {

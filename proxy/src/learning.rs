@@ -22,9 +22,6 @@ pub(crate) async fn of_client(port: u16, served: impl Future<Output = ()>) {
 
 impl Proxy {
     /// Whether `host` may be reached as far as its name goes.
-    ///
-    /// # Errors
-    /// Returns the verdict that says no.
     pub(crate) fn permits(&self, host: &OwnedHost, port: u16) -> Result<(), Verdict> {
         match self.rules.judge(&host.borrow(), port) {
             Verdict::Allowed => Ok(()),

@@ -147,9 +147,6 @@ async fn read_unless<C: AsyncRead + Unpin>(
 }
 
 /// Whether the client may go on.
-///
-/// # Errors
-/// Returns the name to report.
 fn judge(proxy: &Proxy, destination: &Destination, opening: &Opening) -> Result<(), String> {
     let asked = &destination.host;
     let is_tls_port = destination.port == TLS_PORT;

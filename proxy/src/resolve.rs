@@ -45,9 +45,6 @@ impl Resolver {
 
     /// The addresses of `name`, which is in its one spelling and permitted: the question itself
     /// tells the name to the name servers.
-    ///
-    /// # Errors
-    /// Returns the [`ResolveError`] that says why there is none.
     pub(crate) async fn resolve(&self, name: &str) -> Result<Vec<IpAddr>, ResolveError> {
         let listed: Vec<IpAddr> = self
             .hosts

@@ -60,9 +60,6 @@ pub(crate) enum Request {
 
 /// Reads a client's handshake up to its request, which is to be answered. Without authentication,
 /// CONNECT only; SOCKS4 is refused in its own words.
-///
-/// # Errors
-/// Returns what reading or writing returns.
 pub(crate) async fn accept<S: AsyncRead + AsyncWrite + Unpin>(
     stream: &mut S,
 ) -> io::Result<Request> {
@@ -137,9 +134,6 @@ impl std::fmt::Debug for Credentials {
 
 /// Has the server at the other end of `stream` connect to `place`; what comes after that is the
 /// place's.
-///
-/// # Errors
-/// Returns the [`ConnectError`] that says why it does not.
 pub(crate) async fn connect<S: AsyncRead + AsyncWrite + Unpin>(
     stream: &mut S,
     place: &Place,

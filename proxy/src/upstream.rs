@@ -111,9 +111,6 @@ impl Upstream {
 
     /// Has the upstream at the other end of `stream` connect to `destination`; what comes after
     /// that is the destination's.
-    ///
-    /// # Errors
-    /// Returns the [`UpstreamError`] that says why it does not.
     pub(crate) async fn open_tunnel(
         &self,
         stream: &mut TcpStream,

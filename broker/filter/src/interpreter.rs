@@ -31,9 +31,6 @@ impl Call {
 }
 
 /// The return value of the program.
-///
-/// # Errors
-/// Returns why the kernel would not have taken it.
 pub(crate) fn run(program: &[Instruction], call: &Call) -> Result<u32, String> {
     let mut accumulator = 0_u32;
     let mut index = 0;

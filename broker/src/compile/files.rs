@@ -20,9 +20,6 @@ use std::sync::Arc;
 /// Compiles `files` into the view and the ruleset, which `restrict_network` also takes TCP away. The
 /// directories of `reserve` are granted with all that will be in them.
 /// Landlock has these `features`.
-///
-/// # Errors
-/// Returns the [`GrantError`] that names the path.
 pub(crate) fn compile(
     files: &Files,
     mounts: &[Mount],

@@ -14,9 +14,6 @@ use rustix::io;
 const CASEFOLD: IFlags = IFlags::from_bits_retain(0x4000_0000);
 
 /// Whether names in `directory`, which is open for reading, that differ in case mean one entry.
-///
-/// # Errors
-/// Returns what getdents(2) returns.
 pub(crate) fn ignores_case(directory: &OwnedFd) -> io::Result<bool> {
     // File systems without flags refuse.
     if fs::ioctl_getflags(directory).is_ok_and(|flags| flags.contains(CASEFOLD)) {

@@ -23,9 +23,6 @@ const OTHER_NAME: &str = "another name (hard link) of a denied file";
 
 /// Adds the implicit denials to `policy`, which is what is enforced from here on. They cost something
 /// only where `allowWrite` reaches.
-///
-/// # Errors
-/// Returns the [`Failure`] that names what cannot be protected.
 pub(crate) fn protect(
     mut policy: Policy,
     mounts: &[Mount],

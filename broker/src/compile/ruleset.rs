@@ -15,9 +15,6 @@ use rustix::io::Errno;
 
 /// Compiles `rules`, those of `files`, into a ruleset for the command to enter; `restrict_network` also
 /// takes TCP away. The directories of `reserve` are granted too. Landlock has these `features`.
-///
-/// # Errors
-/// Returns the [`GrantError`] that names the path.
 pub(crate) fn compile(
     (files, rules): (&Files, &Rules),
     mounts: &[Mount],

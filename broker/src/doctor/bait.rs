@@ -19,9 +19,6 @@ pub(crate) struct Bait {
 
 impl Bait {
     /// Makes them.
-    ///
-    /// # Errors
-    /// Returns what making one returns.
     pub(crate) fn lay_out() -> std::io::Result<Self> {
         let name = format!("landstrip-doctor-{}", std::process::id());
         let make = |parent: PathBuf| {
@@ -51,17 +48,11 @@ impl Bait {
     }
 
     /// The address of the TCP socket.
-    ///
-    /// # Errors
-    /// Returns what getsockname(2) returns.
     pub(crate) fn tcp(&self) -> std::io::Result<std::net::SocketAddr> {
         self.tcp.local_addr()
     }
 
     /// The address of the UDP socket.
-    ///
-    /// # Errors
-    /// Returns what getsockname(2) returns.
     pub(crate) fn udp(&self) -> std::io::Result<std::net::SocketAddr> {
         self.udp.local_addr()
     }

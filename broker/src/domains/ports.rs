@@ -62,9 +62,6 @@ impl Port {
     }
 
     /// What listens, on any free port if nothing did so far.
-    ///
-    /// # Errors
-    /// Returns what socket(2), bind(2) or listen(2) returns.
     pub(super) fn listener(&self) -> io::Result<BorrowedFd<'_>> {
         if self.bound.get().is_none() {
             // Somebody else was faster: then that one is used.

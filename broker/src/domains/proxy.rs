@@ -83,9 +83,6 @@ impl Proxy {
 
     /// One that lets all be reached that `network` does not deny, and notes it, unless that needs no proxy of
     /// landstrip's.
-    ///
-    /// # Errors
-    /// As [`Proxy::wanted`].
     pub(crate) fn learning(network: &Network, needs: &Arc<Needs>) -> Result<Option<Self>, Failure> {
         let callers = [network.http_proxy_port, network.socks_proxy_port];
         let is_free = network.allow_network || callers.iter().any(Option::is_some);

@@ -11,9 +11,6 @@ use common::domain::{self, Host, NAME_MAX, Pattern, Verdict};
 use std::net::{IpAddr, SocketAddr};
 
 /// What may be done with `host` and `port`.
-///
-/// # Errors
-/// Returns what is wrong with the name.
 pub(super) fn about(in_force: &InForce<'_>, host: &str, port: u16) -> Result<Vec<Answer>, String> {
     let mut buffer = [0; NAME_MAX];
     let bare = host.trim_matches(['[', ']']);

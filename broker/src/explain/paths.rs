@@ -17,9 +17,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// What may be done with `word`, and the path that it leads to.
-///
-/// # Errors
-/// Returns why it cannot be looked at.
 pub(crate) fn about(in_force: &InForce<'_>, word: &Path) -> Result<(PathBuf, Vec<Answer>), String> {
     let home = word.strip_prefix("~").ok().zip(in_force.caller.home.as_ref());
     let absolute = match home {

@@ -19,9 +19,6 @@ pub(crate) struct Reply {
 pub(crate) use super::paths::about as about_path;
 
 /// Answers each word.
-///
-/// # Errors
-/// Returns what is wrong with one that cannot be looked at.
 pub(crate) fn answer(in_force: &InForce<'_>, words: &[OsString]) -> Result<Vec<Reply>, String> {
     words.iter().map(|word| answer_one(in_force, word)).collect()
 }

@@ -12,9 +12,6 @@ use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
 
 /// Judges a call that makes an entry.
-///
-/// # Errors
-/// Returns what the kernel returns for such a path.
 pub(crate) fn judge_creation(
     view: &View,
     target: Target,
@@ -57,9 +54,6 @@ pub(crate) fn judge_creation(
 }
 
 /// Judges a call that removes an entry.
-///
-/// # Errors
-/// As [`judge_creation`].
 pub(crate) fn judge_removal(
     view: &View,
     target: Target,

@@ -47,9 +47,6 @@ impl Entry {
     }
 
     /// The same from a directory that is held already; none is needed for an absolute path.
-    ///
-    /// # Errors
-    /// As [`Entry::resolve`].
     pub(crate) fn resolve_from(
         target: Target,
         base: Option<BorrowedFd<'_>>,
@@ -113,9 +110,6 @@ impl Entry {
     }
 
     /// The same without regard to slashes, which lead the kernel through a symbolic link.
-    ///
-    /// # Errors
-    /// Returns what open(2) returns.
     pub(crate) fn hold_itself(&self) -> io::Result<Object> {
         self.hold_by(self.name())
     }
@@ -137,9 +131,6 @@ impl Entry {
     }
 
     /// mkdir(2) for a target that waits, as all that follow.
-    ///
-    /// # Errors
-    /// Returns what the kernel returns.
     pub(crate) fn make_directory(&self, _: Confirmed<'_>, mode: Mode) -> io::Result<()> {
         fs::mkdirat(&self.parent, &self.last[..], mode)
     }
@@ -200,9 +191,6 @@ pub(super) fn has_default_acl(link: &str) -> bool {
 
 /// truncate(2) of an object that is held. What the target may not make as long as that, the broker does
 /// not (setrlimit(2), RLIMIT_FSIZE).
-///
-/// # Errors
-/// Returns what the kernel returns.
 pub(crate) fn truncate(by: Confirmed<'_>, object: &Object, length: i64) -> io::Result<()> {
     let size = fs::stat(object.link()).map(|stat| stat.st_size)?;
     let is_file = object.kind() == FileType::RegularFile;

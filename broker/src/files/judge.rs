@@ -329,9 +329,6 @@ fn metadata_refused(view: &View, object: &Object) -> io::Result<Option<PathBuf>>
 }
 
 /// Follows the paths of a call that changes files, and decides.
-///
-/// # Errors
-/// Returns what the kernel returns for such arguments.
 fn judge_change(view: &View, target: Target, call: &FileCall) -> Result<Judged, Lost> {
     match *call {
         FileCall::Open(spot, how) => opens::judge_write(view, target, spot, how),

@@ -39,9 +39,6 @@ pub(crate) struct Prepared {
 }
 
 /// Copies the arguments and opens the object; `None` if there is nothing to do, whatever it is.
-///
-/// # Errors
-/// Returns what the call itself would return for such arguments.
 pub(crate) fn prepare(target: Target, call: &MetadataCall) -> io::Result<Option<Prepared>> {
     // The kernel copies the values first, and asks for no object if they are to stay (utimensat(2)).
     let change = copy(target, call.change)?;
@@ -164,9 +161,6 @@ impl Prepared {
     }
 
     /// Makes the change on the object that is held, for a target that waits.
-    ///
-    /// # Errors
-    /// Returns what the kernel returns.
     pub(crate) fn perform(&self, _: Confirmed<'_>) -> io::Result<()> {
         let object = &self.object;
         // The magic link leads to exactly its object, also if that is a symbolic link.

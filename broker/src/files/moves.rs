@@ -19,9 +19,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// Judges a rename.
-///
-/// # Errors
-/// Returns what the kernel returns for such paths.
 pub(crate) fn judge_rename(
     view: &View,
     target: Target,
@@ -188,9 +185,6 @@ fn names_in(directory: &Path) -> io::Result<Vec<Vec<u8>>> {
 }
 
 /// Judges a link.
-///
-/// # Errors
-/// As [`judge_rename`].
 pub(crate) fn judge_link(
     view: &View,
     target: Target,

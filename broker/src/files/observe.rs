@@ -98,9 +98,6 @@ pub(crate) struct Exception {
 
 impl Exception {
     /// Opens what is held.
-    ///
-    /// # Errors
-    /// Returns what open(2) returns.
     pub(crate) fn open(&self, _: Confirmed<'_>) -> io::Result<Done> {
         // O_NOFOLLOW was heeded on the way here, and would refuse the magic link.
         let heeded = OFlags::NOFOLLOW | OFlags::CREATE;

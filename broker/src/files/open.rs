@@ -30,9 +30,6 @@ pub(crate) enum Destination {
 }
 
 /// Follows the path of an open as the kernel does.
-///
-/// # Errors
-/// Returns what the kernel returns for such a path.
 pub(crate) fn resolve(target: Target, spot: Spot, how: &OpenHow) -> Result<Destination, Lost> {
     let path = target.read_path(spot.path)?;
     if path.is_empty() {
@@ -46,9 +43,6 @@ pub(crate) fn resolve(target: Target, spot: Spot, how: &OpenHow) -> Result<Desti
 }
 
 /// The same from a directory that is held already; none is needed for an absolute path.
-///
-/// # Errors
-/// As [`resolve`].
 pub(crate) fn resolve_from(
     target: Target,
     base: Option<BorrowedFd<'_>>,
@@ -152,9 +146,6 @@ fn resolve_within(
 const OURS: OFlags = OFlags::CLOEXEC.union(OFlags::NOCTTY);
 
 /// Opens an object that is held.
-///
-/// # Errors
-/// Returns what open(2) returns.
 pub(crate) fn open(
     _: Confirmed<'_>,
     object: &Object,
@@ -189,9 +180,6 @@ pub(super) fn open_held(object: &Object, how: &OpenHow, umask: Mode) -> io::Resu
 }
 
 /// Opens a regular file that is held without heeding O_TRUNC; the second descriptor is for that.
-///
-/// # Errors
-/// Returns what open(2) returns.
 pub(crate) fn open_untruncated(
     by: Confirmed<'_>,
     object: &Object,
@@ -203,9 +191,6 @@ pub(crate) fn open_untruncated(
 }
 
 /// Creates and opens an entry.
-///
-/// # Errors
-/// Returns what open(2) with O_EXCL returns.
 pub(crate) fn create(
     _: Confirmed<'_>,
     entry: &Entry,

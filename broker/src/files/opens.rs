@@ -67,9 +67,6 @@ pub(crate) fn copy_how(target: Target, address: TargetAddress, size: u64) -> io:
 }
 
 /// Judges an open for writing, where Landlock judges reads, and writes to what was there at launch.
-///
-/// # Errors
-/// Returns what the kernel returns for such a path.
 pub(crate) fn judge_write(
     view: &View,
     target: Target,
@@ -103,9 +100,6 @@ pub(crate) fn judge_write(
 }
 
 /// Judges a truncate to `length`.
-///
-/// # Errors
-/// As [`judge_write`].
 pub(crate) fn judge_truncate(
     view: &View,
     target: Target,
@@ -137,9 +131,6 @@ pub(crate) fn truncates_unseen(call: &FileCall) -> bool {
 }
 
 /// Judges a truncate to `length` that the broker does, or refuses.
-///
-/// # Errors
-/// As [`judge_write`].
 pub(crate) fn judge_own_truncate(
     view: &View,
     target: Target,
@@ -196,9 +187,6 @@ fn content(view: &View, object: &Object) -> Result<Option<Relied>, Lost> {
 const UNNAMED: &str = "#";
 
 /// Judges an open that may read, where the broker judges reads.
-///
-/// # Errors
-/// As [`judge_write`].
 pub(crate) fn judge_read(
     view: &View,
     target: Target,

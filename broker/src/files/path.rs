@@ -34,9 +34,6 @@ pub(crate) fn resolve(
 }
 
 /// The same from a directory that is held already; none is needed for an absolute path.
-///
-/// # Errors
-/// As [`resolve`].
 pub(crate) fn resolve_from(
     target: Target,
     base: Option<BorrowedFd<'_>>,
@@ -109,9 +106,6 @@ pub(crate) fn split(path: &[u8]) -> Option<(&[u8], &OsStr)> {
 }
 
 /// The directory that a path argument starts from; none for an absolute path.
-///
-/// # Errors
-/// As [`Target::directory`].
 pub(crate) fn base(
     target: Target,
     directory: TargetFd,

@@ -16,9 +16,6 @@ use rustix::io::{self, Errno};
 use std::path::Path;
 
 /// Answers `question`.
-///
-/// # Errors
-/// Returns why the broker holds nothing to answer for.
 pub(super) fn ask(
     view: &View,
     shared: Option<&Shared>,

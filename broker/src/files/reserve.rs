@@ -94,9 +94,6 @@ impl Reserve {
     }
 
     /// Has each that waits be granted, before the command starts.
-    ///
-    /// # Errors
-    /// Returns what `grant` returns.
     pub(crate) fn grant<E>(
         &self,
         grant: impl FnMut(BorrowedFd<'_>) -> Result<(), E>,

@@ -46,9 +46,6 @@ pub(crate) struct Named {
 
 impl Shared {
     /// Those in the directory `path`.
-    ///
-    /// # Errors
-    /// Returns what open(2) returns.
     pub(crate) fn of(path: &Path) -> io::Result<Self> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let directory = fs::open(path, flags, Mode::empty())?;

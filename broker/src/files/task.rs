@@ -95,9 +95,6 @@ impl Task {
     }
 
     /// Does it for a target that waits.
-    ///
-    /// # Errors
-    /// Returns what the call would.
     pub(crate) fn perform(self, by: Confirmed<'_>, umask: Mode) -> io::Result<Done> {
         let nothing = |()| Done::Nothing;
         let opened =

@@ -63,9 +63,6 @@ pub(crate) fn by_kernel(
 }
 
 /// The same without a look at what it is.
-///
-/// # Errors
-/// As [`by_kernel`].
 pub(super) fn hold_by_kernel(
     base: Option<BorrowedFd<'_>>,
     path: &[u8],

@@ -33,9 +33,6 @@ const ATTRIBUTE: usize = 4;
 
 /// The sockets of this network namespace that are bound to files with the inode number `inode`, on
 /// whatever file system: the kernel tells a device by another number than stat(2) does on some.
-///
-/// # Errors
-/// Returns what the kernel says.
 pub(crate) fn to_inode(inode: u64) -> io::Result<Vec<Bound>> {
     let socket = ask(&request(NLM_F_REQUEST_DUMP, 0))?;
     let mut bound = Vec::new();

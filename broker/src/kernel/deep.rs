@@ -89,9 +89,6 @@ fn known_path(directory: &OwnedFd) -> io::Result<Option<PathBuf>> {
 }
 
 /// The path of what is called `name` in a directory, if that still is the object.
-///
-/// # Errors
-/// As [`path_of_directory`].
 pub(super) fn path_of_entry(
     directory: BorrowedFd<'_>,
     name: &OsStr,

@@ -10,9 +10,6 @@ pub(super) fn last() -> Errno {
 }
 
 /// What a call tells that returns a negative number if it fails: as soon as it has returned.
-///
-/// # Errors
-/// Returns the error of the call.
 pub(super) fn result(returned: impl Into<c_long>) -> io::Result<()> {
     if returned.into() < 0 { Err(last()) } else { Ok(()) }
 }

@@ -119,9 +119,6 @@ impl Features {
     }
 
     /// Tries each.
-    ///
-    /// # Errors
-    /// As [`Features::find`].
     pub(crate) fn probe() -> Result<Self, Missing> {
         let mut found = Self::empty();
         for part in &PARTS {

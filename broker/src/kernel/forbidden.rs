@@ -44,9 +44,6 @@ pub(crate) const CALLS: [Forbidden; 16] = [
 
 impl Forbidden {
     /// Makes the call.
-    ///
-    /// # Errors
-    /// Returns what it returns.
     pub(crate) fn make(&self) -> io::Result<()> {
         let [a, b, c, d, e] = self.arguments;
         // SAFETY: numbers and null; the kernel writes to no memory.
@@ -55,9 +52,6 @@ impl Forbidden {
 }
 
 /// Becomes the tracer of `process`, without stopping it; to end is to let it go (ptrace(2), PTRACE_SEIZE).
-///
-/// # Errors
-/// Returns what ptrace(2) returns.
 pub(crate) fn trace(process: i32) -> io::Result<()> {
     const PTRACE_SEIZE: c_long = 0x4206;
     // SAFETY: takes numbers.

@@ -28,9 +28,6 @@ const V6_SENDER: u32 = 8;
 const LENGTH_MAX: usize = 4096;
 
 /// Has `socket` receive nothing from now on; nobody can change that (SO_LOCK_FILTER in socket(7)).
-///
-/// # Errors
-/// Returns what setsockopt(2) returns.
 pub(crate) fn deafen(socket: BorrowedFd<'_>) -> io::Result<()> {
     match attach(socket, &mut [instruction(RET, 0)]) {
         // It is locked: this was done before.

@@ -27,9 +27,6 @@ pub(crate) fn identity_of(path: &Path) -> Option<Identity> {
 }
 
 /// Holds the object that `path` names now.
-///
-/// # Errors
-/// Returns what open(2) and fstat(2) return.
 pub(crate) fn hold(path: &Path) -> io::Result<(OwnedFd, fs::Stat)> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let object = fs::open(path, flags, Mode::empty())?;
@@ -38,9 +35,6 @@ pub(crate) fn hold(path: &Path) -> io::Result<(OwnedFd, fs::Stat)> {
 }
 
 /// Holds what `path` leads to now, through symbolic links.
-///
-/// # Errors
-/// Returns what open(2) returns.
 pub(crate) fn hold_followed(path: &Path) -> io::Result<OwnedFd> {
     fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
 }
@@ -56,9 +50,6 @@ pub(crate) struct Origin {
 
 impl Origin {
     /// Of an object that is held.
-    ///
-    /// # Errors
-    /// Returns what statx(2) returns.
     pub(crate) fn of(object: impl AsFd) -> io::Result<Self> {
         let wanted = StatxFlags::INO | StatxFlags::BTIME;
         let found = fs::statx(object, c"", AtFlags::EMPTY_PATH, wanted)?;

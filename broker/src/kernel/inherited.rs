@@ -59,9 +59,6 @@ pub(crate) fn duplicate(number: RawFd) -> io::Result<OwnedFd> {
 }
 
 /// Keeps every descriptor but the standard streams from what is executed from now on.
-///
-/// # Errors
-/// Returns what close_range(2) returns.
 pub(crate) fn keep_from_children() -> io::Result<()> {
     /// linux/close_range.h
     const CLOEXEC: libc::c_uint = 1 << 2;

@@ -45,9 +45,6 @@ impl Kind {
     }
 
     /// Removes the object; a segment goes with the last process that has it attached.
-    ///
-    /// # Errors
-    /// Returns what the kernel returns.
     pub(crate) fn remove(self, id: i32) -> io::Result<()> {
         let result = match self {
             // SAFETY: with this command the kernel takes no third argument; the broker has no segment

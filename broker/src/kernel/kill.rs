@@ -24,18 +24,12 @@ pub(crate) fn has_begun() -> bool {
 }
 
 /// kill(2) for any signal number, also those that have no name.
-///
-/// # Errors
-/// Returns what kill(2) returns.
 pub(crate) fn send(process: i32, number: i32) -> io::Result<()> {
     // SAFETY: takes integers.
     errno::result(unsafe { libc::kill(process, number) })
 }
 
 /// Gives a signal its default disposition.
-///
-/// # Errors
-/// Returns what sigaction(2) returns.
 pub(crate) fn reset(number: Signal) -> io::Result<()> {
     // SAFETY: the default disposition runs no handler.
     let former = unsafe { signal(number, SigHandler::SigDfl) };

@@ -138,9 +138,6 @@ impl Listener {
     }
 
     /// The next notification, or `None` if its target died first.
-    ///
-    /// # Errors
-    /// Returns what ioctl(2) returns.
     pub(crate) fn receive(&self) -> io::Result<Option<Notification>> {
         let mut raw = RawNotification::default();
         // SAFETY: RECEIVE reads and writes one zeroed structure of this type.
@@ -200,9 +197,6 @@ impl Listener {
 
     /// Puts a duplicate of `descriptor` into the target and returns its number there. The call is
     /// still to be answered.
-    ///
-    /// # Errors
-    /// As [`Listener::hand_over`].
     pub(super) fn give(
         &self,
         id: u64,

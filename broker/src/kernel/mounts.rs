@@ -62,9 +62,6 @@ impl Mount {
 }
 
 /// Every mount, in the order of the kernel's table.
-///
-/// # Errors
-/// Returns what reading proc(5) returns.
 pub(crate) fn all() -> io::Result<Vec<Mount>> {
     proc::read_records("/proc/self/mounts").map(|table| parse(&table))
 }

@@ -43,9 +43,6 @@ pub(crate) enum Name {
 
 impl Object {
     /// Takes a descriptor over.
-    ///
-    /// # Errors
-    /// Returns what fstat(2) returns.
     pub(crate) fn of(descriptor: OwnedFd) -> io::Result<Self> {
         let stat = fs::fstat(&descriptor)?;
         Ok(Self {
@@ -93,9 +90,6 @@ impl Object {
     }
 
     /// Whether it is in a proc(5), wherever that is mounted.
-    ///
-    /// # Errors
-    /// Returns what fstatfs(2) returns.
     pub(crate) fn is_on_proc(&self) -> io::Result<bool> {
         // What is on a block device is not asked.
         let on_nothing = fs::major(self.identity.0) == 0;
@@ -103,9 +97,6 @@ impl Object {
     }
 
     /// What it is called now.
-    ///
-    /// # Errors
-    /// Returns what readlink(2) returns.
     pub(crate) fn name(&self) -> io::Result<Name> {
         let mut path = self.path()?.to_owned();
         loop {
@@ -151,9 +142,6 @@ impl Object {
     }
 
     /// Opens it with these flags and this mode.
-    ///
-    /// # Errors
-    /// Returns what open(2) returns.
     pub(crate) fn open(&self, flags: OFlags, mode: Mode) -> io::Result<OwnedFd> {
         let (directory, number) = self.place()?;
         fs::openat(directory, number, flags, mode)
@@ -166,9 +154,6 @@ impl Object {
 
     /// Checks that `access` to it is permitted to the calling thread, by its effective ids if the flags
     /// say so.
-    ///
-    /// # Errors
-    /// Returns what faccessat2(2) returns.
     pub(crate) fn access(&self, access: fs::Access, flags: fs::AtFlags) -> io::Result<()> {
         let (directory, number) = self.place()?;
         // A thread that acts for another user really is the broker's still.
@@ -189,9 +174,6 @@ impl Object {
 }
 
 /// The path of what a descriptor refers to, as the kernel writes it.
-///
-/// # Errors
-/// Returns what readlink(2) returns.
 pub(crate) fn path_of(descriptor: &OwnedFd) -> io::Result<PathBuf> {
     let (directory, number) = place(descriptor)?;
     let path = fs::readlinkat(directory, number, Vec::new())?;

@@ -14,9 +14,6 @@ const SO_BINDTOIFINDEX: libc::c_int = 62;
 
 /// Has `socket` send and receive by the loopback interface alone, which what is of this host goes by. Who
 /// has no capability can do that once, and not undo it (SO_BINDTODEVICE in socket(7)).
-///
-/// # Errors
-/// Returns what setsockopt(2) returns.
 pub(crate) fn keep_on_loopback(socket: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: the kernel reads one number.
     unsafe { set(socket, SO_BINDTOIFINDEX, &LOOPBACK) }

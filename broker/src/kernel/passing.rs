@@ -9,9 +9,6 @@ use rustix::net::{
 use std::mem::MaybeUninit;
 
 /// Sends `packet`, and `descriptor` with it if there is one.
-///
-/// # Errors
-/// Returns what sendmsg(2) returns.
 pub(crate) fn send(
     socket: impl AsFd,
     packet: &[u8],

@@ -17,9 +17,6 @@ static LATELY: Mutex<VecDeque<(Pid, Arc<OwnedFd>)>> = Mutex::new(VecDeque::new()
 const KEPT_MAX: usize = 8;
 
 /// Does `work` with a handle of `thread`; again with a new one if that was of a thread that has ended.
-///
-/// # Errors
-/// Returns what pidfd_open(2) and `work` return.
 pub(crate) fn with<R>(
     thread: Pid,
     work: impl Fn(BorrowedFd<'_>) -> io::Result<R>,

@@ -11,9 +11,6 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 /// The program that this process executes, by the kernel's own name for it: a canonical path.
-///
-/// # Errors
-/// Returns what readlink(2) returns.
 pub(crate) fn own_program() -> io::Result<&'static Path> {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     if PROGRAM.get().is_none() {
@@ -29,17 +26,11 @@ pub(crate) struct Status(Vec<u8>);
 
 impl Status {
     /// Of the thread with this id.
-    ///
-    /// # Errors
-    /// Returns what reading proc(5) returns.
     pub(crate) fn of(thread: Pid) -> io::Result<Self> {
         read(&format!("/proc/{}/status", thread.as_raw_nonzero())).map(Self)
     }
 
     /// Of the calling thread.
-    ///
-    /// # Errors
-    /// Returns what reading proc(5) returns.
     pub(crate) fn own() -> io::Result<Self> {
         read("/proc/thread-self/status").map(Self)
     }
@@ -57,18 +48,12 @@ impl Status {
     }
 
     /// The permission bits left out of what the thread creates (umask(2)).
-    ///
-    /// # Errors
-    /// As [`Status::credentials`].
     pub(crate) fn umask(&self) -> io::Result<Mode> {
         let mask = self.number("Umask:", 8).and_then(|mask| u32::try_from(mask).ok());
         mask.map(Mode::from_bits_truncate).ok_or(Errno::IO)
     }
 
     /// The id of its process.
-    ///
-    /// # Errors
-    /// As [`Status::credentials`].
     pub(crate) fn process(&self) -> io::Result<i32> {
         self.id("Tgid:").ok_or(Errno::IO)
     }
@@ -120,17 +105,11 @@ impl Status {
 }
 
 /// A small file of proc(5), which the kernel writes at once: what is shorter than the buffer is all.
-///
-/// # Errors
-/// Returns what open(2) and read(2) return.
 pub(crate) fn read(path: &str) -> io::Result<Vec<u8>> {
     read_while(path, |text| text.len() == text.capacity())
 }
 
 /// A file of proc(5) that comes by records, as many at a time as fit.
-///
-/// # Errors
-/// As [`read`].
 pub(crate) fn read_records(path: &str) -> io::Result<Vec<u8>> {
     read_while(path, |_| true)
 }
@@ -161,9 +140,6 @@ pub(crate) fn children(process: i32) -> Vec<Pid> {
 }
 
 /// The ids of all processes, in ascending order.
-///
-/// # Errors
-/// Returns what reading proc(5) returns.
 pub(crate) fn processes() -> io::Result<Vec<i32>> {
     let directory = fs::open(c"/proc", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
     let names = Dir::new(directory)?.flatten();

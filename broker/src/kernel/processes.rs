@@ -55,9 +55,6 @@ pub(crate) struct Prepared {
 
 impl ProcessChange {
     /// Copies the values.
-    ///
-    /// # Errors
-    /// Returns what the call itself would return for such arguments.
     pub(crate) fn prepare(self, target: Target) -> io::Result<Prepared> {
         let (address, size) = match self {
             Self::Limit(_, new, _) => (new, LIMIT_SIZE),
@@ -154,9 +151,6 @@ impl Member {
     }
 
     /// Sends a signal to its process.
-    ///
-    /// # Errors
-    /// Returns what kill(2) returns.
     pub(crate) fn signal(&self, signal: &Signal) -> io::Result<()> {
         signal.send(self.handle.as_fd(), self.is_of_thread)
     }
@@ -174,9 +168,6 @@ impl Member {
     }
 
     /// What the kernel tells of it.
-    ///
-    /// # Errors
-    /// Returns what reading proc(5) returns.
     pub(crate) fn status(&self) -> io::Result<Status> {
         Status::of(self.id)
     }
@@ -185,9 +176,6 @@ impl Member {
     ///
     /// The number could only be another process's if this one ended, was reaped, and all other numbers
     /// were given away since `find`; the kernel has no such call that takes a handle.
-    ///
-    /// # Errors
-    /// Returns what the call does.
     pub(crate) fn change(&self, by: Confirmed<'_>, prepared: &Prepared) -> io::Result<i32> {
         self.is_alive()?;
         let id = c_long::from(self.id.as_raw_nonzero().get());

@@ -142,9 +142,6 @@ impl Confirmed<'_> {
     }
 
     /// As [`Request::look_after`].
-    ///
-    /// # Errors
-    /// As [`Request::look_after`].
     pub(crate) fn look_after(self) -> io::Result<()> {
         self.0.look_after().map(drop)
     }

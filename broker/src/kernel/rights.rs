@@ -48,9 +48,6 @@ impl Rights {
     }
 
     /// Whether `target` has exactly the broker's rights, so that acting for it gives it no more.
-    ///
-    /// # Errors
-    /// Returns what reading proc(5) returns.
     pub(crate) fn are_those_of(&self, target: Target) -> io::Result<bool> {
         Ok(self.has_credentials(target)? && label::must_be_own(target.thread()).is_ok())
     }
@@ -101,9 +98,6 @@ impl Rights {
     }
 
     /// The broker's own credentials, with the filter that the command has.
-    ///
-    /// # Errors
-    /// Returns what reading proc(5) returns.
     pub(crate) fn own(&self) -> io::Result<&Credentials> {
         if let Some(own) = self.own.get() {
             return Ok(own);
@@ -118,9 +112,6 @@ impl Rights {
 }
 
 /// The credentials of the calling thread, with the filter that the command has.
-///
-/// # Errors
-/// Returns what reading proc(5) returns.
 pub(crate) fn of_this_thread() -> io::Result<Credentials> {
     Ok(Status::own()?.credentials()?.of_command())
 }

@@ -18,9 +18,6 @@ const LOOK: CapabilitySet = CapabilitySet::SYS_PTRACE
 static KEPT: AtomicBool = AtomicBool::new(false);
 
 /// Takes it out of effect, if this process has it: before there are threads.
-///
-/// # Errors
-/// Returns what capset(2) returns.
 pub(crate) fn keep() -> io::Result<()> {
     let mut sets = thread::capabilities(None)?;
     if sets.permitted.contains(CapabilitySet::SYS_PTRACE) {
@@ -32,9 +29,6 @@ pub(crate) fn keep() -> io::Result<()> {
 }
 
 /// Looks at a process of the sandbox: once more with the capability if the kernel refuses.
-///
-/// # Errors
-/// Returns what `look` returns.
 pub(super) fn of<R>(look: impl Fn() -> io::Result<R>) -> io::Result<R> {
     match look() {
         Err(Errno::PERM | Errno::ACCESS) if KEPT.load(Ordering::SeqCst) => {

@@ -71,9 +71,6 @@ impl Signal {
 
     /// Sends it to the process or the thread that `handle` stands for; to the whole process of a thread if
     /// `to_process` is set, which kernels know that have handles of threads (Linux 6.9).
-    ///
-    /// # Errors
-    /// Returns what pidfd_send_signal(2) returns.
     pub(crate) fn send(&self, handle: BorrowedFd<'_>, to_process: bool) -> io::Result<()> {
         const THREAD_GROUP: u32 = 1 << 1;
         let flags = if to_process { THREAD_GROUP } else { 0 };
@@ -81,9 +78,6 @@ impl Signal {
     }
 
     /// Sends it to a thread of the process that has the id `process`.
-    ///
-    /// # Errors
-    /// Returns what rt_tgsigqueueinfo(2) returns.
     pub(crate) fn send_to_thread(&self, process: i32, thread: i32) -> io::Result<()> {
         let number = libc::SYS_rt_tgsigqueueinfo;
         let info = self.info.as_ptr();

@@ -80,9 +80,6 @@ impl TargetAddress {
 
 /// Whether this process may read the memory of `process`: process_vm_readv(2) of where there is nothing, which
 /// is looked at last.
-///
-/// # Errors
-/// Returns why it may not.
 pub(crate) fn may_read_memory(process: Pid) -> io::Result<()> {
     let process = nix::unistd::Pid::from_raw(process.as_raw_nonzero().get());
     let nowhere = nix::sys::uio::RemoteIoVec { base: 8, len: 1 };
@@ -115,9 +112,6 @@ impl Target {
 
     /// Copies `parts` one after the other, each by its address and length, into `buffer`, which has
     /// their length. There are at most 1024 (UIO_MAXIOV).
-    ///
-    /// # Errors
-    /// As [`Target::read`].
     pub(crate) fn gather(
         &self,
         parts: &[(TargetAddress, usize)],
@@ -229,9 +223,6 @@ impl Target {
     }
 
     /// The path of what it executes, to tell of it.
-    ///
-    /// # Errors
-    /// Returns what readlink(2) returns.
     pub(crate) fn program(&self) -> io::Result<PathBuf> {
         let link = fs::readlink(self.proc("exe"), Vec::new())?;
         Ok(OsString::from_vec(link.into_bytes()).into())
@@ -332,25 +323,16 @@ impl Target {
     }
 
     /// What the kernel tells of the target.
-    ///
-    /// # Errors
-    /// Returns what reading proc(5) returns.
     pub(crate) fn status(&self) -> io::Result<Status> {
         Status::of(self.thread)
     }
 
     /// The id of the target's process.
-    ///
-    /// # Errors
-    /// Returns what reading proc(5) returns.
     pub(crate) fn process(&self) -> io::Result<i32> {
         self.status()?.process()
     }
 
     /// The device number of the target's controlling terminal, major and minor; 0 if it has none.
-    ///
-    /// # Errors
-    /// Returns what reading proc(5) returns.
     pub(crate) fn terminal(&self) -> io::Result<(u32, u32)> {
         let text = proc::read(&self.proc("stat"))?;
         // The second field is a name in parentheses, which may hold anything (proc_pid_stat(5)).

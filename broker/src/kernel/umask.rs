@@ -27,9 +27,6 @@ impl Umask {
     }
 
     /// The permission bits left out of what `target` makes.
-    ///
-    /// # Errors
-    /// Returns what reading proc(5) returns.
     pub(crate) fn of(&self, target: Target) -> io::Result<Mode> {
         match self.is_set.load(Ordering::SeqCst) {
             true => target.status()?.umask(),

@@ -137,9 +137,6 @@ impl CallerProxies {
 
 impl CallerProxy {
     /// Reads the value of `variable`.
-    ///
-    /// # Errors
-    /// Returns why it names no proxy.
     pub(crate) fn parse(
         variable: &'static str,
         text: &str,

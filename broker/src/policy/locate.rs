@@ -60,9 +60,6 @@ pub(crate) fn locate(absolute: &Path) -> Result<Located, LocateError> {
 }
 
 /// As [`locate`], for what `path` names in `directory`: a canonical path, which is not followed again.
-///
-/// # Errors
-/// As [`locate`].
 pub(crate) fn locate_in(directory: &Path, path: &Path) -> Result<Located, LocateError> {
     let mut located = Located { path: directory.to_owned(), links: Vec::new(), of_process: false };
     if path.as_os_str().len() >= MAX_LENGTH {

@@ -91,9 +91,6 @@ impl<'a> Merged<'a> {
     }
 
     /// Adds what standard input holds.
-    ///
-    /// # Errors
-    /// As [`Merged::add_file`].
     pub(crate) fn add_stdin(&mut self) -> Result<(), PolicyError> {
         let file = Path::new(STDIN);
         let bytes = read_limited(io::stdin().lock()).map_err(|error| {
@@ -199,9 +196,6 @@ pub(crate) fn trail(path: &Path) -> Result<Vec<PathBuf>, PolicyError> {
 }
 
 /// As [`trail`], for what `name` means in `directory`: a canonical path, which is not followed again.
-///
-/// # Errors
-/// As [`trail`].
 pub(crate) fn trail_in(directory: &Path, name: &str) -> Result<Vec<PathBuf>, PolicyError> {
     located(locate_in(directory, Path::new(name)), &directory.join(name)).map(trail_of)
 }

@@ -16,9 +16,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// Resolves the lists of paths: the rules for files, and the sockets that may be used.
-///
-/// # Errors
-/// Returns the first [`PolicyError`].
 pub(crate) fn resolve(
     written: &Written,
     caller: &Caller,

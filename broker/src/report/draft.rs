@@ -114,9 +114,6 @@ impl Draft {
     }
 
     /// The text, which says in `format` what was learned and nothing else.
-    ///
-    /// # Errors
-    /// Returns why it would not.
     pub(crate) fn text(&self, format: Format) -> Result<String, String> {
         let text = match format {
             Format::Yaml => self.yaml(),

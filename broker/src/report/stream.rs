@@ -67,9 +67,6 @@ impl Stream {
     /// Uses the caller's descriptor. A pipe is opened anew, because O_NONBLOCK on the caller's
     /// own open file description would change it for the caller too. A pipe that another user made
     /// cannot be opened: there the descriptor itself has to do.
-    ///
-    /// # Errors
-    /// Returns what fstat(2) returns.
     fn new(descriptor: OwnedFd) -> io::Result<Self> {
         let kind = FileType::from_raw_mode(fs::fstat(&descriptor)?.st_mode);
         let reopened = (kind == FileType::Fifo).then(|| {

@@ -63,9 +63,6 @@ pub(crate) enum PatternError {
 
 impl Component {
     /// Parses one component of a written path, which holds no slash.
-    ///
-    /// # Errors
-    /// Returns the [`PatternError`] that names what is wrong.
     pub(crate) fn parse(written: &[u8]) -> Result<Component, PatternError> {
         if written == b"**" {
             return Ok(Component::AnyDepth);

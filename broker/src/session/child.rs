@@ -57,9 +57,6 @@ impl Child {
 
     /// Whether the platform lets the broker take descriptors of the command: Docker's default
     /// seccomp profile does not.
-    ///
-    /// # Errors
-    /// Returns why it does not.
     pub(crate) fn can_take_descriptors(&self) -> io::Result<()> {
         // The right is asked for before the number is looked at, which no descriptor has.
         match self.take(RawFd::MAX) {
@@ -69,9 +66,6 @@ impl Child {
     }
 
     /// Whether the platform lets the broker read memory of the command, where paths and addresses are.
-    ///
-    /// # Errors
-    /// Returns why it does not.
     pub(crate) fn can_read_memory(&self) -> io::Result<()> {
         target::may_read_memory(self.process)
     }
@@ -83,18 +77,12 @@ impl Child {
     }
 
     /// Sends the filter.
-    ///
-    /// # Errors
-    /// As [`Child::send_plan`].
     pub(crate) fn send_filter(&self, packet: &[u8]) -> io::Result<()> {
         self.send(packet, None)
     }
 
     /// Sends the plan with the ruleset, `after_listener` if the child hands that over by its number.
     /// If the child is gone, what it said last is still to be received.
-    ///
-    /// # Errors
-    /// Returns what sendmsg(2) returns.
     pub(crate) fn send_plan(
         &mut self,
         packet: Vec<u8>,

@@ -37,9 +37,6 @@ pub(crate) struct Family {
 impl Family {
     /// Takes signals, umask and orphans over from the process that the caller started: daemons too stay
     /// descendants, and end with the command.
-    ///
-    /// # Errors
-    /// Returns what signalfd(2), sigprocmask(2) or prctl(2) returns.
     pub(crate) fn adopt(handover: &Handover) -> io::Result<Self> {
         let signals = Signals::block()?;
         process::set_child_subreaper(Some(process::getpid()))?;
@@ -59,9 +56,6 @@ impl Family {
     /// Passes signals on to the command and reaps what has ended; returns the command's status once it
     /// is known. It stops with the command, so that the shell sees its job stopped, and goes on when
     /// the shell continues both.
-    ///
-    /// # Errors
-    /// Returns what waitpid(2) or reading the signals returns.
     pub(super) fn attend(&mut self) -> io::Result<Option<WaitStatus>> {
         // While it is not reaped, its id is its own.
         self.signals.forward(self.status.is_none().then_some(self.command))?;

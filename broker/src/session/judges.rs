@@ -16,9 +16,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Compiles `policy` for this kernel.
-///
-/// # Errors
-/// Returns the [`Failure`] that names the path, or what the kernel lacks.
 pub(super) fn compile(
     policy: &Policy,
     surroundings: &Surroundings,

@@ -42,9 +42,6 @@ impl<'a> Tool<'a> {
     }
 
     /// This program itself, which finds in a variable of this name and value what to do.
-    ///
-    /// # Errors
-    /// Returns the [`Failure`] of finding it.
     pub(super) fn this_program(name: &'static str, value: String) -> Result<Self, Failure> {
         let program =
             proc::own_program().map_err(|errno| Failure::system("/proc/self/exe", errno))?;
@@ -96,9 +93,6 @@ impl Filter {
     }
 
     /// Sends it.
-    ///
-    /// # Errors
-    /// Returns the [`Failure`] of sending it.
     pub(super) fn send(&self, child: &Child) -> Result<(), Failure> {
         let alone = match self.needs_no_broker {
             true => filter::program(self.variant | Variant::ALONE),

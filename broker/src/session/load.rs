@@ -26,9 +26,6 @@ pub(super) struct Loaded {
 }
 
 /// Loads the policy that `invocation` names; adds to `remarks`.
-///
-/// # Errors
-/// Returns the [`Failure`] that says what is wrong with it.
 pub(super) fn load(
     invocation: &cli::Invocation,
     child: &Child,

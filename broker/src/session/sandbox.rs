@@ -54,9 +54,6 @@ pub(super) struct Scratches {
 
 impl Scratches {
     /// Makes them.
-    ///
-    /// # Errors
-    /// As [`Scratch::wanted`].
     pub(super) fn of(policy: &mut Policy, traps: &Traps) -> Result<Self, Failure> {
         let temporary = Scratch::wanted(policy, traps)?;
         Ok(Self { temporary, memory: Scratch::for_shared_memory(policy) })

@@ -121,9 +121,6 @@ impl Scratch {
     }
 
     /// Makes the directory in `parent`, for this user alone.
-    ///
-    /// # Errors
-    /// Returns what getrandom(2), mkdir(2) or open(2) returns.
     fn create(parent: &Path) -> io::Result<Self> {
         for _ in 0..ATTEMPTS {
             let mut random = [0; 8];

@@ -31,9 +31,6 @@ pub(super) struct Signals {
 impl Signals {
     /// Blocks the signals and opens the descriptor. The command was cloned before and keeps the
     /// caller's mask and dispositions.
-    ///
-    /// # Errors
-    /// Returns what signalfd(2) or sigprocmask(2) returns.
     pub(super) fn block() -> io::Result<Self> {
         let mut set = SigSet::all();
         for fault in FAULTS {
@@ -51,9 +48,6 @@ impl Signals {
     /// Passes on to `command` what was sent to the broker alone. What the terminal sends, it sends
     /// to the whole foreground process group, and the command has got it already; but of its hang-up it
     /// tells the leader of the session alone (__tty_hangup in drivers/tty/tty_io.c).
-    ///
-    /// # Errors
-    /// Returns what reading the descriptor returns.
     pub(super) fn forward(&self, command: Option<Pid>) -> io::Result<()> {
         const SI_KERNEL: i32 = 0x80;
         while let Some(info) = self.descriptor.read_signal().map_err(errno)? {

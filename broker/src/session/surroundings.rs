@@ -26,9 +26,6 @@ pub(crate) struct Surroundings {
 
 impl Surroundings {
     /// Looks at all of it; `is_scoped` as [`Features::find`] takes it.
-    ///
-    /// # Errors
-    /// Returns the [`Failure`] that says what cannot be made safe.
     pub(crate) fn look(is_scoped: bool) -> Result<Self, Failure> {
         check_proc()?;
         let streams_send = check_streams()?;

@@ -26,9 +26,6 @@ pub(super) fn kind_of(socket: impl AsFd) -> io::Result<SocketKind> {
 }
 
 /// Makes a socket for the command. `flags` are those of the type. It is mute where the rules say so.
-///
-/// # Errors
-/// As [`make_open`] and [`udp::mute`].
 pub(super) fn make(
     kind: SocketKind,
     flags: SocketFlags,
@@ -42,9 +39,6 @@ pub(super) fn make(
 }
 
 /// The same, but never mute. The command has none of the broker's rights in it: socket(2) takes numbers only.
-///
-/// # Errors
-/// Returns what socket(2) returns.
 pub(super) fn make_open(kind: SocketKind, flags: SocketFlags) -> io::Result<OwnedFd> {
     let family = u16::try_from(kind.domain).map_err(|_| Errno::AFNOSUPPORT)?;
     let of = SocketType::from_raw(kind.kind.cast_unsigned());

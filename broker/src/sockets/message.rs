@@ -87,9 +87,6 @@ impl OutgoingMessage {
     }
 
     /// Copies the address, if there is one.
-    ///
-    /// # Errors
-    /// As [`Target::read`].
     pub(crate) fn name(&self, target: Target) -> io::Result<Option<Address>> {
         let (at, length) = self.name;
         if at.is_null() || length == 0 {
@@ -100,9 +97,6 @@ impl OutgoingMessage {
     }
 
     /// Copies the ancillary data.
-    ///
-    /// # Errors
-    /// As [`Target::read`].
     pub(crate) fn control(&self, target: Target) -> io::Result<Vec<u8>> {
         let (at, length) = self.control;
         let mut bytes = vec![0; length];
@@ -111,9 +105,6 @@ impl OutgoingMessage {
     }
 
     /// Copies at most `most` of the bytes from `skip` on.
-    ///
-    /// # Errors
-    /// As [`Target::read`].
     pub(crate) fn data(&self, target: Target, mut skip: usize, most: usize) -> io::Result<Vec<u8>> {
         let mut taken = Vec::with_capacity(self.parts.len());
         let mut total = 0;

@@ -46,9 +46,6 @@ enum Receiver {
 }
 
 /// sendto, sendmsg or sendmmsg; returns what the call returns.
-///
-/// # Errors
-/// Returns what the call would.
 pub(crate) fn send(
     judge: &Judge,
     request: &Request<'_>,

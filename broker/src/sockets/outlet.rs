@@ -110,9 +110,6 @@ impl Outlet {
     }
 
     /// What becomes of an address. `allow_network` says that IP networking is not restricted.
-    ///
-    /// # Errors
-    /// Returns what getsockopt(2) returns.
     pub(crate) fn use_of_name(&self, allow_network: bool) -> io::Result<NameUse> {
         let protocol = || sockopt::socket_protocol(&self.descriptor);
         Ok(match (self.family, self.kind) {
@@ -214,9 +211,6 @@ impl Outlet {
     }
 
     /// How to wait for room; none if the target does not.
-    ///
-    /// # Errors
-    /// Returns what getsockopt(2) returns.
     pub(crate) fn patience(&self) -> io::Result<Option<Patience>> {
         if !self.waits {
             return Ok(None);

@@ -119,9 +119,6 @@ impl OwnDatagrams {
 
     /// Has the one at `to`, a canonical address, hear `from`, which is one of them. The one at `to` is held as
     /// long as what is returned lives; none if there is none.
-    ///
-    /// # Errors
-    /// Returns what setsockopt(2) returns.
     pub(crate) fn introduce(
         &self,
         from: impl AsFd,
@@ -153,9 +150,6 @@ impl OwnDatagrams {
     }
 
     /// Dissolves the association of `socket`, which is one of them.
-    ///
-    /// # Errors
-    /// Returns what connect(2) returns.
     pub(crate) fn dissolve(&self, socket: impl AsFd) -> io::Result<()> {
         let mut known = self.known();
         net::connect_unspec(&socket)?;

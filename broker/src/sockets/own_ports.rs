@@ -75,9 +75,6 @@ pub(crate) struct HeldListener {
 
 impl OwnPorts {
     /// Remembers that `socket`, descriptor `number` of `target`, listens.
-    ///
-    /// # Errors
-    /// Returns what getsockname(2), getsockopt(2) and fstat(2) return.
     pub(crate) fn add(
         &mut self,
         target: Target,

@@ -129,18 +129,12 @@ impl Socket {
     }
 
     /// bind(2) to `address`.
-    ///
-    /// # Errors
-    /// Returns what the kernel returns.
     pub(crate) fn bind(&self, _: Confirmed<'_>, address: &Address) -> io::Result<()> {
         net::bind(&self.descriptor, address)
     }
 
     /// bind(2) to a loopback address in the place of the unspecified one in `address`; a server for both
     /// families to that itself, on the loopback interface.
-    ///
-    /// # Errors
-    /// As [`Socket::bind`].
     pub(crate) fn bind_narrowed(&self, by: Confirmed<'_>, address: &Address) -> io::Result<()> {
         // The target may change the option meanwhile: either way it is an address of loopback, and which ones reach
         // it is asked once it is bound (`reached_at`).
@@ -156,9 +150,6 @@ impl Socket {
     }
 
     /// One of UDP that can send and is not bound, `open`, itself.
-    ///
-    /// # Errors
-    /// Returns what the calls return that duplicate it.
     pub(super) fn open(open: BorrowedFd<'_>) -> io::Result<Self> {
         let family = sockopt::socket_domain(open)?;
         let descriptor = io::fcntl_dupfd_cloexec(open, 0)?;
@@ -166,9 +157,6 @@ impl Socket {
     }
 
     /// Where [`Socket::bind`] or [`Socket::bind_narrowed`] binds it for `address`, as a canonical address.
-    ///
-    /// # Errors
-    /// Returns what getsockopt(2) returns.
     pub(super) fn address_narrowed(&self, address: SocketAddr) -> io::Result<SocketAddr> {
         let ip = match address.ip() {
             ip if !ip.to_canonical().is_unspecified() => ip.to_canonical(),
@@ -294,9 +282,6 @@ impl Socket {
     /// Sees a connect to `address` through that has come as far as `progress`. A target that waits in
     /// its call is waited for as long as `look`, which is asked before each wait, finds no reason to end
     /// that.
-    ///
-    /// # Errors
-    /// As [`Socket::start`] and [`Socket::wait`].
     pub(crate) fn finish<'a>(
         &self,
         progress: Connecting,
@@ -363,9 +348,6 @@ impl Socket {
     }
 
     /// How a connect was decided. It can be asked once, so only by who tells the target.
-    ///
-    /// # Errors
-    /// Returns what SO_ERROR says.
     pub(crate) fn outcome(&self) -> io::Result<()> {
         sockopt::socket_error(&self.descriptor)?
     }
@@ -383,17 +365,11 @@ impl Socket {
     }
 
     /// Puts a socket of the broker's own in the place of the target's. A duplicate needs nothing.
-    ///
-    /// # Errors
-    /// Returns what the ioctl returns.
     pub(crate) fn put_in_place(&self, by: Confirmed<'_>) -> io::Result<()> {
         self.put_other_in_place(by, self.descriptor.as_fd())
     }
 
     /// Puts `other` there instead.
-    ///
-    /// # Errors
-    /// Returns what the ioctl returns.
     pub(super) fn put_other_in_place(
         &self,
         by: Confirmed<'_>,
@@ -415,9 +391,6 @@ fn is_unspecified_v6(address: &Address) -> bool {
 }
 
 /// When SO_SNDTIMEO ends a wait that starts now, if one is set (socket(7)).
-///
-/// # Errors
-/// Returns what getsockopt(2) returns.
 pub(crate) fn deadline(socket: impl AsFd) -> io::Result<Option<Instant>> {
     let limit = sockopt::socket_timeout(socket, Timeout::Send)?;
     Ok(limit.map(|limit| Instant::now() + limit))

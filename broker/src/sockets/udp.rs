@@ -65,9 +65,6 @@ pub(super) fn mute(socket: impl AsFd) -> io::Result<()> {
 }
 
 /// Makes one that can send, where the broker judges every message, and that is not bound. It hears nobody.
-///
-/// # Errors
-/// Returns what socket(2) and setsockopt(2) return.
 pub(super) fn open(kind: SocketKind, flags: SocketFlags) -> io::Result<OwnedFd> {
     let socket = make_open(kind, flags)?;
     hear_only(socket.as_fd(), &[])?;
@@ -190,9 +187,6 @@ pub(super) fn bind(
 
 /// `socket`, if it is one of the command's own, else one in its place that is bound to a port of the kernel's
 /// choice.
-///
-/// # Errors
-/// Returns what the calls return that make one.
 pub(super) fn live(
     judge: &Judge,
     request: &Request<'_>,

@@ -26,9 +26,6 @@ pub(crate) struct Peer {
 
 impl Peer {
     /// Follows `path` as connect(2) does for the target.
-    ///
-    /// # Errors
-    /// As [`path::resolve`].
     pub(crate) fn resolve(target: Target, path: &[u8]) -> io::Result<Self> {
         let object = path::resolve(target, TargetFd::CWD, path, true, false)?;
         let name = object.path()?.to_owned();
@@ -98,9 +95,6 @@ impl Place {
 
     /// Binds `socket` to the entry of the directory that is held. The target gets the name in that
     /// directory back from getsockname(2), not the path that it gave.
-    ///
-    /// # Errors
-    /// As [`Place::bind`].
     pub(crate) fn bind_in_directory(&self, by: Confirmed<'_>, socket: &Socket) -> io::Result<()> {
         let address = Address::of_path(self.entry.last());
         self.bind_from(self.entry.parent(), || socket.bind(by, &address))
