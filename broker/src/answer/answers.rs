@@ -10,6 +10,7 @@ use crate::call::decode::{
 use crate::call::ipc::IpcCall;
 use crate::domains::proxy::Proxy;
 use crate::files;
+use crate::files::lately::Lately;
 use crate::files::learning::Learning;
 use crate::files::shared::Shared;
 use crate::files::task::{After, Done, Opened};
@@ -105,6 +106,7 @@ impl Answerer {
                 umask: Arc::clone(&umask),
                 traps: Arc::clone(traps),
                 inherited: Inherited::look(judges.addresses.meets_others()),
+                lately: Lately::default(),
                 learning: judges.learning.clone(),
             },
             sockets: sockets::judge::Judge::new(

@@ -166,6 +166,12 @@ impl FileCall {
         std::iter::once(first).chain(second)
     }
 
+    /// Whether a path that leads through what is there can lead elsewhere afterwards. What is made or removed
+    /// otherwise does not lead on.
+    pub(crate) fn redirects_paths(&self) -> bool {
+        matches!(self, Self::Rename(..) | Self::Create(_, Creation::Symlink(_)))
+    }
+
     /// What it is, as far as registers say.
     pub(crate) fn operation(&self) -> FileOperation {
         match self {

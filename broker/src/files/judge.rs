@@ -4,6 +4,7 @@
 //! performed only when the target is confirmed to wait still: by then it is certain that the arguments
 //! were its own. Where a call is let through, and why that is safe, [`Relied`] says.
 
+use super::lately::Lately;
 use super::learning::Learning;
 use super::metadata::{self, Prepared};
 use super::observe::{self, Look};
@@ -45,6 +46,8 @@ pub(crate) struct Judge {
     pub(crate) traps: Arc<Traps>,
     /// The descriptors that the command was started with, and whether it can get others from outside.
     pub(crate) inherited: Inherited,
+    /// Where paths led that were looked at for a report.
+    pub(crate) lately: Lately,
     /// What the run learns, if it does.
     pub(crate) learning: Option<Arc<Learning>>,
 }
@@ -53,6 +56,9 @@ impl Judge {
     /// Does the call, refuses it, or leaves it to Landlock.
     pub(crate) fn judge(&self, request: &Request<'_>, call: &FileCall) -> FileVerdict {
         let view = &*self.view;
+        if call.redirects_paths() {
+            self.lately.forget();
+        }
         if let Some(shared) = &self.shared
             && self.looks_only_now(request, call)
             && let Some(answer) = self.judge_shared(shared, request, call)
@@ -232,7 +238,11 @@ impl Judge {
         // What is granted is no denial.
         let looks = match relied {
             Relied::Granted | Relied::Futile => Vec::new(),
-            _ => observe::look(request.target(), call),
+            // Whatever is there, it is let through.
+            Relied::Alone => {
+                observe::look(request.target(), call, Some((&self.view, &self.lately)))
+            }
+            _ => observe::look(request.target(), call, None),
         };
         if let Some(shared) = &self.shared
             && looks.iter().any(|look| memory::name(look.path()).is_some())
@@ -257,7 +267,7 @@ impl Judge {
 
     /// Reports what Landlock has refused of a call that was let through.
     pub(crate) fn report(&self, looks: &[Look]) {
-        for denial in observe::judge(looks, &self.view) {
+        for denial in observe::judge(looks, &self.view, Some(&self.lately)) {
             self.traps.report(denial, "file rules");
         }
     }

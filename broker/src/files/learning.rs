@@ -48,8 +48,8 @@ impl Learning {
 
     /// What of `call` the policy does not allow, looked at before it is done.
     pub(crate) fn lacks(&self, target: Target, call: &FileCall) -> Vec<PathBuf> {
-        let looks: Vec<Look> = observe::look(target, call);
-        let denials = observe::judge(&looks, &self.view).into_iter();
+        let looks: Vec<Look> = observe::look(target, call, None);
+        let denials = observe::judge(&looks, &self.view, None).into_iter();
         let paths = denials.filter(|denial| !is_noise(denial)).filter_map(|denial| match denial {
             Denial::File(FileOperation::Write, path) => {
                 Some(PathBuf::from(OsString::from_vec(path)))

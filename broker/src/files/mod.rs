@@ -8,6 +8,7 @@ mod changes;
 pub(crate) mod entry;
 mod fifo;
 pub(crate) mod judge;
+pub(crate) mod lately;
 pub(crate) mod learning;
 mod metadata;
 pub(crate) mod moves;

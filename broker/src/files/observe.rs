@@ -6,6 +6,7 @@
 //! the rules do, is the outcome made here: it is held, and opened for the target.
 
 use super::entry::Entry;
+use super::lately::{Lately, Start};
 use super::open::{self, Destination};
 use super::path;
 use super::task::{After, Done, Opened};
@@ -17,8 +18,9 @@ use crate::kernel::identity::Origin;
 use crate::kernel::object::{Object, path_of};
 use crate::kernel::proc;
 use crate::kernel::request::Confirmed;
-use crate::kernel::target::Target;
+use crate::kernel::target::{Target, TargetFd};
 use crate::report::denials::{Denial, Traps};
+use crate::rules::memory;
 use crate::rules::paths::Access;
 use common::trap::FileOperation;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -26,8 +28,10 @@ use rustix::fs::{self, AtFlags, FileType, Mode, OFlags};
 use rustix::io::{self, Errno};
 use std::collections::HashMap;
 use std::ffi::OsStr;
+use std::mem::MaybeUninit;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 /// A refused operation, and the path of what it was refused on.
 type Refused = (FileOperation, PathBuf);
@@ -36,6 +40,10 @@ type Refused = (FileOperation, PathBuf);
 #[derive(Debug)]
 pub(crate) struct Look {
     target: Target,
+    /// When it was begun to be looked at.
+    begun: Instant,
+    /// Where the path starts, if what it leads to may be remembered.
+    start: Option<Start>,
     base: Option<OwnedFd>,
     path: Vec<u8>,
     act: Act,
@@ -56,8 +64,9 @@ enum Act {
     Replace,
 }
 
-/// Copies what `call` names. What cannot be copied, the call itself will stumble over.
-pub(crate) fn look(target: Target, call: &FileCall) -> Vec<Look> {
+/// Copies what `call` names, but for what is permitted as far as is remembered, if `memory` may be asked. What
+/// cannot be copied, the call itself will stumble over.
+pub(crate) fn look(target: Target, call: &FileCall, memory: Option<(&View, &Lately)>) -> Vec<Look> {
     let acts = match *call {
         FileCall::Open(_, how) => [Some(Act::Open(how.flags)), None],
         FileCall::OpenBy(_, address, _) => {
@@ -74,19 +83,42 @@ pub(crate) fn look(target: Target, call: &FileCall) -> Vec<Look> {
         FileCall::Link(_, _, flags) => [Some(Act::Link(flags)), Some(Act::Create)],
     };
     let places = call.spots().zip(acts);
-    places.filter_map(|(spot, act)| copy(target, spot, act?).ok()).collect()
+    let copy = |(spot, act)| copy(target, spot, act?, memory).ok().flatten();
+    places.filter_map(copy).collect()
 }
 
-fn copy(target: Target, spot: Spot, act: Act) -> io::Result<Look> {
+/// None if what the call does is permitted, as far as is remembered.
+fn copy(
+    target: Target,
+    spot: Spot,
+    act: Act,
+    memory: Option<(&View, &Lately)>,
+) -> io::Result<Option<Look>> {
+    let begun = Instant::now();
     let path = target.read_path(spot.path)?;
-    let base = path::base(target, spot.directory, &path)?;
+    let mut look = Look { target, begun, start: None, base: None, path, act };
     // What a process has in proc(5) ends with it, perhaps before it is looked at.
-    let ends =
-        [&b"/proc/"[..], b"/dev/fd/", b"/dev/std"].iter().any(|prefix| path.starts_with(prefix));
-    if ends && let Ok(object) = path::resolve_from(target, None, &path, true) {
-        return Ok(Look { target, base: Some(object.into()), path: Vec::new(), act });
+    let ends = |prefix: &&[u8]| look.path.starts_with(prefix);
+    if [&b"/proc/"[..], b"/dev/fd/", b"/dev/std"].iter().any(ends)
+        && let Ok(object) = path::resolve_from(target, None, &look.path, true)
+    {
+        return Ok(Some(Look { base: Some(object.into()), path: Vec::new(), ..look }));
     }
-    Ok(Look { target, base, path, act })
+    look.start = match spot.directory {
+        _ if look.path.starts_with(b"/") => Some(Start::Root),
+        TargetFd::CWD => target.working_directory().ok().map(Start::Working),
+        number => {
+            look.base = path::base(target, number, &look.path)?;
+            look.base.as_ref().and_then(|base| Start::at(base).ok())
+        }
+    };
+    if memory.is_some_and(|(view, lately)| look.is_known_to_be_permitted(view, lately)) {
+        return Ok(None);
+    }
+    if look.base.is_none() {
+        look.base = path::base(target, spot.directory, &look.path)?;
+    }
+    Ok(Some(look))
 }
 
 /// What the rules let be opened and Landlock does not, and how it is to be opened.
@@ -187,8 +219,8 @@ impl Look {
     }
 
     /// Whether the rules refuse it although the file system would have permitted it.
-    fn judge(&self, view: &View) -> Option<Denial> {
-        let (operation, path) = self.judge_act(view)?;
+    fn judge(&self, view: &View, lately: Option<&Lately>) -> Option<Denial> {
+        let (operation, path) = self.judge_act(view, lately)?;
         Some(Denial::file(operation, &self.as_written(path)))
     }
 
@@ -198,8 +230,8 @@ impl Look {
         matches!(self.act, Act::Remove) && !entry().is_ok_and(|entry| entry.hold().is_ok())
     }
 
-    fn judge_act(&self, view: &View) -> Option<Refused> {
-        if self.is_plainly_permitted(view).unwrap_or(false) {
+    fn judge_act(&self, view: &View, lately: Option<&Lately>) -> Option<Refused> {
+        if self.is_plainly_permitted(view, lately).unwrap_or(false) {
             return None;
         }
         match self.act {
@@ -244,26 +276,26 @@ impl Look {
         }
     }
 
+    /// Whether it is permitted, by what is remembered of where its path leads, and Landlock grants it.
+    fn is_known_to_be_permitted(&self, view: &View, lately: &Lately) -> bool {
+        let is_exception = || {
+            let reads = matches!(self.act, Act::Open(flags) if !writes(flags));
+            memory::name(&self.path).is_some()
+                || reads
+                    && (self.may_name_one_of(&view.grants.unlistable)
+                        || view.names_single_file(Path::new(OsStr::from_bytes(&self.path))))
+        };
+        let is_known = || {
+            let (above, name) = path::split(&self.path)?;
+            let directory = lately.find(self.start.as_ref()?, above)?;
+            self.permits_entry(view, &directory, name)
+        };
+        is_known().unwrap_or(false) && !is_exception()
+    }
+
     /// Whether the rules permit it, as far as the names say that the kernel finds: so it is with most calls,
     /// and what is there need not be looked at. Nothing is known of what is missing, of devices and proc(5).
-    fn is_plainly_permitted(&self, view: &View) -> Option<bool> {
-        if self.path.is_empty() {
-            return None;
-        }
-        let is_plain = |path: &Path| {
-            path.is_absolute() && !["/proc", "/dev"].iter().any(|place| path.starts_with(place))
-        };
-        if let Act::Open(flags) = self.act {
-            let exclusive = flags.contains(OFlags::CREATE | OFlags::EXCL);
-            let follow = !exclusive && !flags.contains(OFlags::NOFOLLOW);
-            let found = walk::hold_by_kernel(self.base(), &self.path, follow).ok()?;
-            let path = match path_of(&found) {
-                // What would be reported is not worth finding what the kernel does not write.
-                Err(Errno::NAMETOOLONG) => return Some(true),
-                path => path.ok()?,
-            };
-            return Some(is_plain(&path) && view.rules.access(&path).covers(wanted(flags)));
-        }
+    fn is_plainly_permitted(&self, view: &View, lately: Option<&Lately>) -> Option<bool> {
         if matches!(self.act, Act::Link(_)) {
             return None;
         }
@@ -272,11 +304,51 @@ impl Look {
             (b"", Some(base)) => path_of(base),
             _ => path_of(&walk::hold_by_kernel(self.base(), above, true).ok()?),
         };
-        if directory == Err(Errno::NAMETOOLONG) {
-            return Some(true);
+        let directory = match directory {
+            // What would be reported is not worth finding what the kernel does not write.
+            Err(Errno::NAMETOOLONG) => return self.leads_to_permitted(view).or(Some(true)),
+            directory => directory.ok()?,
+        };
+        if !is_plain(&directory) {
+            return Some(false);
         }
-        let directory = directory.ok()?;
-        Some(is_plain(&directory) && view.may_change(&directory, name))
+        let is_permitted = self.permits_entry(view, &directory, name);
+        if let (Some(lately), Some(start)) = (lately, &self.start) {
+            lately.learn(self.begun, start, above, directory);
+        }
+        is_permitted.or_else(|| self.leads_to_permitted(view))
+    }
+
+    /// The same of what an open leads to.
+    fn leads_to_permitted(&self, view: &View) -> Option<bool> {
+        let Act::Open(flags) = self.act else { return None };
+        let follow = !flags.contains(OFlags::NOFOLLOW);
+        let found = walk::hold_by_kernel(self.base(), &self.path, follow).ok()?;
+        let path = match path_of(&found) {
+            Err(Errno::NAMETOOLONG) => return Some(true),
+            path => path.ok()?,
+        };
+        Some(is_plain(&path) && view.rules.access(&path).covers(wanted(flags)))
+    }
+
+    /// The same of the entry `name` of `directory`; none if that is a symbolic link, or not known.
+    fn permits_entry(&self, view: &View, directory: &Path, name: &OsStr) -> Option<bool> {
+        let Act::Open(flags) = self.act else {
+            let is_link = matches!(self.act, Act::Link(_));
+            return (!is_link).then(|| view.may_change(directory, name));
+        };
+        let creates = flags.contains(OFlags::CREATE);
+        if creates && flags.contains(OFlags::EXCL) {
+            return Some(view.may_change(directory, name));
+        }
+        let path = directory.join(name);
+        match fs::readlinkat_raw(fs::CWD, &path, &mut [MaybeUninit::uninit()]) {
+            // Slashes lead through a symbolic link.
+            _ if self.path.ends_with(b"/") => None,
+            Err(Errno::INVAL) => Some(view.rules.access(&path).covers(wanted(flags))),
+            Err(Errno::NOENT) => Some(!creates || view.may_change(directory, name)),
+            _ => None,
+        }
     }
 
     /// What is the target's own in proc(5) has a path that holds for every process.
@@ -307,6 +379,11 @@ impl Look {
     }
 }
 
+/// Whether what is there is the same for all who ask.
+fn is_plain(path: &Path) -> bool {
+    path.is_absolute() && !["/proc", "/dev"].iter().any(|place| path.starts_with(place))
+}
+
 /// What an open with these flags asks of what is there already, which O_CREAT does not change.
 fn wanted(flags: OFlags) -> Access {
     let mode = flags & OFlags::RWMODE;
@@ -316,8 +393,8 @@ fn wanted(flags: OFlags) -> Access {
 
 /// What of the path arguments of one call the rules refuse although the file system would have permitted
 /// it. Of a rename of what is not there, nothing was.
-pub(crate) fn judge(looks: &[Look], view: &View) -> Vec<Denial> {
-    let refused: Vec<_> = looks.iter().filter_map(|look| look.judge(view)).collect();
+pub(crate) fn judge(looks: &[Look], view: &View, lately: Option<&Lately>) -> Vec<Denial> {
+    let refused: Vec<_> = looks.iter().filter_map(|look| look.judge(view, lately)).collect();
     if !refused.is_empty() && looks.iter().any(Look::lacks_entry) { Vec::new() } else { refused }
 }
 

@@ -200,6 +200,16 @@ impl Target {
         if number == TargetFd::CWD { self.open_link("cwd") } else { self.descriptor(number) }
     }
 
+    /// The path of the working directory, as the kernel writes it: had sooner than the directory itself.
+    ///
+    /// # Errors
+    /// Returns what readlink(2) returns.
+    pub(crate) fn working_directory(&self) -> io::Result<PathBuf> {
+        let link = self.proc("cwd");
+        let path = sight::of(|| fs::readlink(&link, Vec::new()))?;
+        Ok(OsString::from_vec(path.into_bytes()).into())
+    }
+
     /// What the descriptor `number` refers to, with O_PATH.
     ///
     /// # Errors

@@ -463,3 +463,41 @@ fn what_a_path_led_to_is_reported_though_it_does_not_any_more() {
         assert_eq!(reported(&outcome), (0..MANY).map(secret).collect::<Vec<_>>());
     });
 }
+
+/// What permitted calls have just led to is remembered: not across what makes it lead elsewhere.
+#[test]
+fn a_path_that_leads_elsewhere_than_a_moment_ago_is_reported() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_write(".").deny_read("../outside/secrets").trap();
+        let secrets = sandbox.dir("outside/secrets");
+        (0..MANY).for_each(|number| drop(sandbox.file(secrets.join(number.to_string()), "s")));
+        let script = format!(
+            "import os\n\
+             out = os.path.realpath('../outside/secrets'); here = os.getcwd()\n\
+             os.mkdir('d'); os.mkdir('e')\n\
+             def fine(path, flags=0, **at): os.close(os.open(path, os.O_CREAT | flags, **at))\n\
+             def refused(path, **at):\n\
+             \x20 try: os.open(path, os.O_RDONLY, **at); print('opened', path)\n\
+             \x20 except PermissionError: pass\n\
+             for n in range(0, {MANY}, 5):\n\
+             \x20 fine('d/file'); fine('d/file', os.O_RDWR)\n\
+             \x20 os.rename('d', 'was'); os.symlink(out, 'd'); refused(f'd/{{n}}')\n\
+             \x20 os.unlink('d'); os.rename('was', 'd'); fine('d/file')\n\
+             \x20 os.symlink(f'{{out}}/{{n + 1}}', f'd/{{n}}'); refused(f'd/{{n}}')\n\
+             \x20 fine('file'); os.chdir(out); refused(f'{{n + 2}}'); os.chdir(here); fine('file')\n\
+             \x20 held = os.open(out, os.O_PATH)\n\
+             \x20 os.fchdir(held); refused(f'{{n + 3}}'); os.chdir(here)\n\
+             \x20 other = os.open('e', os.O_PATH); number = os.dup(other); fine('file', dir_fd=number)\n\
+             \x20 os.dup2(held, number); refused(f'{{n + 4}}', dir_fd=number)\n\
+             \x20 [os.close(fd) for fd in (held, other, number)]"
+        );
+        let outcome = sandbox.run(["python3", "-c", &script]);
+        outcome.succeeds();
+        assert_eq!(outcome.stdout, "");
+        let expected = (0..MANY).map(|number| sandbox.name(format!("outside/secrets/{number}")));
+        let (mut expected, mut found) = (expected.collect::<Vec<_>>(), reported(&outcome));
+        expected.sort();
+        found.sort();
+        assert_eq!(found, expected);
+    });
+}
