@@ -6,7 +6,7 @@ use std::io::Read;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 use tests::raw::{encode, get};
-use tests::{Origin, Running, Sandbox, free_port, programs};
+use tests::{Origin, Running, Sandbox, User, for_each_user, free_port, programs};
 
 struct Served {
     sandbox: Sandbox,
@@ -15,14 +15,14 @@ struct Served {
 }
 
 /// A sandbox with ports that others know, and the command that sends one permitted request.
-fn served(origin: &Origin) -> Served {
+fn served(user: User, origin: &Origin) -> Served {
     let ports = [free_port(), free_port()];
     let text = serde_json::json!({ "network": {
         "httpProxyPort": ports[0], "socksProxyPort": ports[1],
         "allowedDomains": ["good.localhost", format!("127.0.0.1:{}", origin.port())] } });
     let words = encode(get(&format!("good.localhost:{}", origin.port())));
     let request = format!("{} raw http {words}", programs().probe().display());
-    Served { sandbox: Sandbox::new().policy_json(text.to_string()), ports, request }
+    Served { sandbox: Sandbox::of(user).policy_json(text.to_string()), ports, request }
 }
 
 /// Shell words that wait until the file `go` is there.
@@ -49,89 +49,95 @@ fn proxy_of(running: &Running) -> u32 {
 /// As many of them as the proxy serves at a time, and more: each is closed, none is waited for.
 #[test]
 fn strangers_take_no_place_at_the_proxy() {
-    let origin = Origin::new("hello");
-    let Served { sandbox, ports, request } = served(&origin);
-    let script =
-        format!("{request}; echo up; {}; {}", wait_for(&sandbox), [&*request; 8].join("; "));
-    let mut running = sandbox.spawn(["sh", "-c", &script]);
-    running.expect("up");
-    let mut strangers: Vec<TcpStream> = Vec::new();
-    for number in 0..1500 {
-        let port = ports[number % 2];
-        strangers.push(TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap());
-    }
-    let start = Instant::now();
-    sandbox.file("go", "");
-    let outcome = running.wait();
-    assert!(start.elapsed() < Duration::from_secs(8), "they keep the sandbox waiting");
-    assert_eq!(outcome.results().count(), 9, "{outcome:#?}");
-    assert_eq!(origin.requests().len(), 9, "{outcome:#?}");
-    for stranger in &mut strangers {
-        stranger.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
-        let mut byte = [0];
-        assert!(matches!(stranger.read(&mut byte), Ok(0) | Err(_)));
-    }
+    for_each_user(|user| {
+        let origin = Origin::new("hello");
+        let Served { sandbox, ports, request } = served(user, &origin);
+        let script =
+            format!("{request}; echo up; {}; {}", wait_for(&sandbox), [&*request; 8].join("; "));
+        let mut running = sandbox.spawn(["sh", "-c", &script]);
+        running.expect("up");
+        let mut strangers: Vec<TcpStream> = Vec::new();
+        for number in 0..1500 {
+            let port = ports[number % 2];
+            strangers.push(TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap());
+        }
+        let start = Instant::now();
+        sandbox.file("go", "");
+        let outcome = running.wait();
+        assert!(start.elapsed() < Duration::from_secs(8), "they keep the sandbox waiting");
+        assert_eq!(outcome.results().count(), 9, "{outcome:#?}");
+        assert_eq!(origin.requests().len(), 9, "{outcome:#?}");
+        for stranger in &mut strangers {
+            stranger.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+            let mut byte = [0];
+            assert!(matches!(stranger.read(&mut byte), Ok(0) | Err(_)));
+        }
+    });
 }
 
 /// The address of a connection is one on each port.
 #[test]
 fn a_stranger_with_the_same_address_at_the_other_port_is_nobody() {
-    let origin = Origin::new("hello");
-    let Served { sandbox, ports, request } = served(&origin);
-    let script =
-        format!("{request}; echo up; {}; {}", wait_for(&sandbox), [&*request; 20].join("; "));
-    let mut running = sandbox.spawn(["sh", "-c", &script]);
-    running.expect("up");
-    // Wherever the sandbox's next connections to the other port come from.
-    let strangers: Vec<TcpStream> = (0..4000)
-        .filter_map(|_| {
-            let address = SocketAddr::from((Ipv4Addr::LOCALHOST, ports[1]));
-            TcpStream::connect(address).ok()
-        })
-        .collect();
-    sandbox.file("go", "");
-    let outcome = running.wait();
-    drop(strangers);
-    assert_eq!(origin.requests().len(), 21, "{outcome:#?}");
+    for_each_user(|user| {
+        let origin = Origin::new("hello");
+        let Served { sandbox, ports, request } = served(user, &origin);
+        let script =
+            format!("{request}; echo up; {}; {}", wait_for(&sandbox), [&*request; 20].join("; "));
+        let mut running = sandbox.spawn(["sh", "-c", &script]);
+        running.expect("up");
+        // Wherever the sandbox's next connections to the other port come from.
+        let strangers: Vec<TcpStream> = (0..4000)
+            .filter_map(|_| {
+                let address = SocketAddr::from((Ipv4Addr::LOCALHOST, ports[1]));
+                TcpStream::connect(address).ok()
+            })
+            .collect();
+        sandbox.file("go", "");
+        let outcome = running.wait();
+        drop(strangers);
+        assert_eq!(origin.requests().len(), 21, "{outcome:#?}");
+    });
 }
 
 /// What the caller left open for landstrip is not the proxy's, and neither is what root may.
 #[test]
 fn the_proxy_has_three_descriptors_and_what_it_is_handed_and_no_capability() {
-    let origin = Origin::new("hello");
-    let Served { sandbox, request, .. } = served(&origin);
-    let secret = sandbox.file("secret", "x");
-    let mut words: Vec<OsString> =
-        ["sh", "-c", &format!("exec \"$@\" 9< {}", secret.display()), "sh"]
-            .map(Into::into)
-            .to_vec();
-    words.extend(sandbox.command_line());
-    let script = format!("{request}; echo up; {}", wait_for(&sandbox));
-    words.extend(["--", "sh", "-c", &script].map(Into::into));
-    let mut running = sandbox.spawn_outside(words);
-    running.expect("up");
-    let open_at = |pid: u32| -> Vec<String> {
-        let entries = fs::read_dir(format!("/proc/{pid}/fd")).unwrap().flatten();
-        let links = entries.flat_map(|entry| fs::read_link(entry.path()));
-        links.map(|link| link.to_string_lossy().into_owned()).collect()
-    };
-    let name = secret.to_string_lossy().into_owned();
-    assert!(open_at(running.pid()).contains(&name), "it was not inherited at all");
-    let proxy = proxy_of(&running);
-    let open = open_at(proxy);
-    // tokio's two, and the proxy's own control socket, beside standard input, output and error.
-    let others = open.iter().filter(|link| {
-        !["socket:", "anon_inode:", "/dev/null", "pipe:", "/dev/pts"]
-            .iter()
-            .any(|kind| link.starts_with(kind))
+    for_each_user(|user| {
+        let origin = Origin::new("hello");
+        let Served { sandbox, request, .. } = served(user, &origin);
+        let secret = sandbox.file("secret", "x");
+        let mut words: Vec<OsString> =
+            ["sh", "-c", &format!("exec \"$@\" 9< {}", secret.display()), "sh"]
+                .map(Into::into)
+                .to_vec();
+        words.extend(sandbox.command_line());
+        let script = format!("{request}; echo up; {}", wait_for(&sandbox));
+        words.extend(["--", "sh", "-c", &script].map(Into::into));
+        let mut running = sandbox.spawn_outside(words);
+        running.expect("up");
+        let open_at = |pid: u32| -> Vec<String> {
+            let entries = fs::read_dir(format!("/proc/{pid}/fd")).unwrap().flatten();
+            let links = entries.flat_map(|entry| fs::read_link(entry.path()));
+            links.map(|link| link.to_string_lossy().into_owned()).collect()
+        };
+        let name = secret.to_string_lossy().into_owned();
+        assert!(open_at(running.pid()).contains(&name), "it was not inherited at all");
+        let proxy = proxy_of(&running);
+        let open = open_at(proxy);
+        // tokio's two, and the proxy's own control socket, beside standard input, output and error.
+        let others = open.iter().filter(|link| {
+            !["socket:", "anon_inode:", "/dev/null", "pipe:", "/dev/pts"]
+                .iter()
+                .any(|kind| link.starts_with(kind))
+        });
+        assert_eq!(others.collect::<Vec<_>>(), [""; 0], "{open:?}");
+        assert!(open.len() <= 8, "{open:?}");
+        let status = fs::read_to_string(format!("/proc/{proxy}/status")).unwrap();
+        for set in ["CapInh", "CapPrm", "CapEff", "CapAmb"] {
+            assert!(status.contains(&format!("\n{set}:\t0000000000000000\n")), "{status}");
+        }
+        sandbox.file("go", "");
+        running.wait().succeeds();
+        assert_eq!(origin.requests().len(), 1);
     });
-    assert_eq!(others.collect::<Vec<_>>(), [""; 0], "{open:?}");
-    assert!(open.len() <= 8, "{open:?}");
-    let status = fs::read_to_string(format!("/proc/{proxy}/status")).unwrap();
-    for set in ["CapInh", "CapPrm", "CapEff", "CapAmb"] {
-        assert!(status.contains(&format!("\n{set}:\t0000000000000000\n")), "{status}");
-    }
-    sandbox.file("go", "");
-    running.wait().succeeds();
-    assert_eq!(origin.requests().len(), 1);
 }

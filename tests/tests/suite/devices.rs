@@ -1,6 +1,7 @@
 //! Devices and what the kernel itself answers for: of these a command gets what the contract lists.
 
 use rustix::pty::{OpenptFlags, openpt, ptsname, unlockpt};
+use std::ffi::OsString;
 use std::fs;
 use std::io::Read;
 use std::os::unix::fs::chown;
@@ -179,6 +180,35 @@ fn the_kernels_controls_stay_unwritable_wherever_they_are_mounted() {
     });
 }
 
+/// Mounts what can be mounted here of the kernel's controls, each in a directory of its own.
+const CONTROLS: &str =
+    "for kind in bpf cgroup2 configfs debugfs efivarfs fusectl pstore securityfs sysfs tracefs; do
+    mkdir -p controls/$kind && mount -t $kind none controls/$kind 2>/dev/null
+done";
+
+/// Names the kinds among them where a file can be opened to be written, and one that can.
+const OPEN_CONTROLS: &str = "for kind in controls/*; do
+    find $kind -xdev -maxdepth 3 -type f -perm -200 2>/dev/null | head -n 20 |
+        while read -r file; do ( : >> $file ) 2>/dev/null && echo $kind; done | head -n 1
+done; ( : >> plain ) && echo plain";
+
+#[test]
+fn no_kind_of_the_kernels_controls_is_written_beneath_what_may_be() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_write(".");
+        sandbox.file("work/attack", OPEN_CONTROLS);
+        let launcher = sandbox.command_line();
+        let launcher: Vec<_> = launcher.iter().map(|word| word.to_string_lossy()).collect();
+        let mounts = format!("mount -t proc proc /proc; {CONTROLS}; true");
+        let script = format!("sh attack; echo inside; {} -- sh attack", launcher.join(" "));
+        let Some(outcome) = with_mounts(&sandbox, &mounts, &script) else { return };
+        let (outside, inside) = outcome.stdout.split_once("inside\n").unwrap();
+        assert_eq!(inside, "plain\n", "{outcome:#?}");
+        let can_mount = !user.is_root() || outside.contains("controls/sysfs\n");
+        assert!(can_mount && outside.ends_with("plain\n"), "{outcome:#?}");
+    });
+}
+
 #[test]
 fn a_proc_of_another_pid_namespace_is_refused() {
     for_each_user(|user| {
@@ -197,16 +227,31 @@ fn a_proc_of_another_pid_namespace_is_refused() {
     });
 }
 
+/// Gives the rest of its arguments a socket as standard input that sends whatever it is told to.
+const WITH_RAW_SOCKET: &str = "
+import socket, subprocess, sys
+raw = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
+sys.exit(subprocess.run(sys.argv[1:], stdin=raw).returncode)";
+
 #[test]
 fn a_standard_stream_that_is_none_is_refused() {
     for_each_user(|user| {
         let sandbox = Sandbox::of(user);
-        let mut words = Sandbox::probe_words("with-eventfd");
-        words.extend(sandbox.command_line());
-        words.extend(["--", "echo", "ran"].map(Into::into));
-        let outcome = sandbox.run_outside(words);
-        outcome.is_error(125, "Internal", "standard input");
-        assert!(!outcome.stdout.contains("ran"), "{outcome:#?}");
-        sandbox.run(["echo", "ran"]).succeeds();
+        let ran_by = |mut words: Vec<OsString>| {
+            words.extend(sandbox.command_line());
+            words.extend(["--", "echo", "ran"].map(Into::into));
+            sandbox.run_outside(words)
+        };
+        let mut starters = vec![Sandbox::probe_words("with-eventfd")];
+        // Which only root has.
+        if user.is_root() {
+            starters.push(["python3", "-c", WITH_RAW_SOCKET].map(Into::into).into());
+        }
+        for starter in starters {
+            let outcome = ran_by(starter);
+            outcome.is_error(125, "Internal", "standard input");
+            assert!(!outcome.stdout.contains("ran"), "{outcome:#?}");
+        }
+        ran_by(vec!["env".into()]).succeeds();
     });
 }

@@ -2,6 +2,7 @@
 //!
 //! A snapshot from outside, change times included, is the witness.
 
+use rustix::fs::XattrFlags;
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -203,6 +204,56 @@ fn what_may_not_be_read_cannot_be_renamed_for_the_next_run() {
     }
     assert!(sandbox.path("work/.env").exists() && sandbox.path("work/a/secret").exists());
     sandbox.sh("mv b/plain b/renamed && cat b/renamed").succeeds();
+}
+
+/// What can be learned of the objects that are named, and what cannot.
+const LEARN: &str = "
+import errno, os, sys
+def tell(name, ask):
+    try: print(name, ask())
+    except OSError as error: print(name, errno.errorcode[error.errno])
+file, link, directory = sys.argv[1:]
+tell('size', lambda: os.stat(file).st_size)
+tell('attribute', lambda: os.getxattr(file, 'user.note'))
+tell('attributes', lambda: os.listxattr(file))
+tell('link', lambda: os.readlink(link))
+tell('content', lambda: open(file).read())
+tell('through the link', lambda: open(link).read())
+tell('names', lambda: len(os.listdir(directory)))
+tell('new attribute', lambda: os.setxattr(file, 'user.note', b'new'))
+tell('without attribute', lambda: os.removexattr(file, 'user.note'))
+";
+
+/// The manual says so: whoever wants that hidden needs to know that it is not.
+#[test]
+fn of_what_may_not_be_read_sizes_attributes_and_links_are_told_and_nothing_else() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_write(".").deny_read("keys").deny_read("~/.ssh");
+        for place in ["work/keys", "home/.ssh", "work/twin"] {
+            sandbox.dir(place);
+            let file = sandbox.file(format!("{place}/file"), "TOPSECRET");
+            let noted = rustix::fs::setxattr(&file, c"user.note", b"noted", XattrFlags::empty());
+            if noted.is_err() {
+                return tests::skipped("the file system has no attributes of users");
+            }
+            symlink("file", sandbox.path(format!("{place}/link"))).unwrap();
+        }
+        let learn = |place: &str| {
+            let place = sandbox.name(place);
+            let objects = [format!("{place}/file"), format!("{place}/link"), place];
+            let words = ["python3", "-c", LEARN].map(str::to_owned);
+            sandbox.run(words.into_iter().chain(objects)).succeeds().stdout.clone()
+        };
+        let told = "size 9\nattribute b'noted'\nattributes ['user.note']\nlink file\n";
+        let refused = "content EACCES\nthrough the link EACCES\nnames EACCES\n\
+                       new attribute EACCES\nwithout attribute EACCES\n";
+        for place in ["work/keys", "home/.ssh"] {
+            assert_eq!(learn(place), format!("{told}{refused}"), "{place}");
+        }
+        let allowed = "content TOPSECRET\nthrough the link TOPSECRET\nnames 2\n\
+                       new attribute None\nwithout attribute None\n";
+        assert_eq!(learn("work/twin"), format!("{told}{allowed}"));
+    });
 }
 
 #[test]

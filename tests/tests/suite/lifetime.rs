@@ -386,25 +386,27 @@ fn a_killed_landstrip_leaves_nothing_running() {
 
 #[test]
 fn a_broker_that_can_serve_no_more_ends_everything_in_order() {
-    let sandbox = Sandbox::new().allow_write(".");
-    let tmp = sandbox.dir("tmp");
-    let sandbox = sandbox.env("TMPDIR", tmp);
-    let script = "setsid sh -c 'while :; do echo x >> daemon; sleep 0.02; done' & \
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_write(".");
+        let tmp = sandbox.dir("tmp");
+        let sandbox = sandbox.env("TMPDIR", tmp);
+        let script = "setsid sh -c 'while :; do echo x >> daemon; sleep 0.02; done' & \
                   until test -s daemon; do sleep 0.02; done; touch $TMPDIR/file; echo ready; \
                   while :; do chmod 600 daemon; sleep 0.02; done";
-    let mut running = sandbox.spawn(["sh", "-c", script]);
-    running.expect("ready");
-    assert!(eventually(|| is_growing(&sandbox, "daemon")) && left_in_tmp(&sandbox).len() == 1);
-    // The kernel fails to hand notifications over.
-    let words = ["-fqqo", "/dev/null", "-e", "inject=ioctl:error=EFAULT", "-p"];
-    let mut strace = std::process::Command::new("strace");
-    let Ok(mut strace) = strace.args(words).arg(running.pid().to_string()).spawn() else {
-        return tests::skipped("strace makes the broker fail");
-    };
-    running.wait().is_error(125, "Internal", "notification");
-    strace.wait().unwrap();
-    assert!(!is_growing(&sandbox, "daemon"), "it outlived the broker");
-    assert_eq!(left_in_tmp(&sandbox), [""; 0]);
+        let mut running = sandbox.spawn(["sh", "-c", script]);
+        running.expect("ready");
+        assert!(eventually(|| is_growing(&sandbox, "daemon")) && left_in_tmp(&sandbox).len() == 1);
+        // The kernel fails to hand notifications over.
+        let words = ["-fqqo", "/dev/null", "-e", "inject=ioctl:error=EFAULT", "-p"];
+        let mut strace = std::process::Command::new("strace");
+        let Ok(mut strace) = strace.args(words).arg(running.pid().to_string()).spawn() else {
+            return tests::skipped("strace makes the broker fail");
+        };
+        running.wait().is_error(125, "Internal", "notification");
+        strace.wait().unwrap();
+        assert!(!is_growing(&sandbox, "daemon"), "it outlived the broker");
+        assert_eq!(left_in_tmp(&sandbox), [""; 0]);
+    });
 }
 
 /// Runs the rest of its arguments on a terminal of their own, closes that once they are ready, and says
@@ -451,17 +453,19 @@ fn a_terminal_that_is_closed_ends_the_command() {
 
 #[test]
 fn a_terminal_that_script_leaves_ends_the_command() {
-    let sandbox = Sandbox::new().allow_write(".");
-    let line = sandbox.command_line();
-    let line: Vec<_> = line.iter().map(|word| word.to_string_lossy()).collect();
-    let beat = "while :; do echo x >> beat; sleep 0.02; done";
-    let command = format!("exec {} -- sh -c '{beat}'", line.join(" "));
-    let running = sandbox.spawn_outside(["script", "-qec", command.as_str(), "/dev/null"]);
-    assert!(eventually(|| sandbox.path("work/beat").exists()));
-    assert!(is_growing(&sandbox, "beat"), "it runs while script does");
-    running.signal(Signal::SIGKILL);
-    running.wait();
-    assert!(!is_growing(&sandbox, "beat"), "it outlived the terminal");
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_write(".");
+        let line = sandbox.command_line();
+        let line: Vec<_> = line.iter().map(|word| word.to_string_lossy()).collect();
+        let beat = "while :; do echo x >> beat; sleep 0.02; done";
+        let command = format!("exec {} -- sh -c '{beat}'", line.join(" "));
+        let running = sandbox.spawn_outside(["script", "-qec", command.as_str(), "/dev/null"]);
+        assert!(eventually(|| sandbox.path("work/beat").exists()));
+        assert!(is_growing(&sandbox, "beat"), "it runs while script does");
+        running.signal(Signal::SIGKILL);
+        running.wait();
+        assert!(!is_growing(&sandbox, "beat"), "it outlived the terminal");
+    });
 }
 
 #[test]
@@ -578,7 +582,7 @@ fn left_in_tmp(sandbox: &Sandbox) -> Vec<String> {
 fn all_is_removed(scripts: &[&str]) {
     for_each_user(|user| {
         for script in scripts {
-            let sandbox = with_temporary_directory(user);
+            let sandbox = with_temporary_directory(user).timeout(Duration::from_secs(120));
             sandbox.file("outside/kept", "kept");
             let before = Snapshot::of(sandbox.path("outside"));
             // With few descriptors and a small stack, for landstrip too.

@@ -319,10 +319,11 @@ fn a_refused_connect_is_reported_with_its_address() {
 
 #[test]
 fn options_that_tune_a_connection_can_be_set_and_no_others() {
-    let peer = TcpPeer::new();
-    let sandbox = Sandbox::new().http_proxy_port(peer.port());
-    let script = format!(
-        r#"
+    for_each_user(|user| {
+        let peer = TcpPeer::new();
+        let sandbox = Sandbox::of(user).http_proxy_port(peer.port());
+        let script = format!(
+            r#"
 import errno, socket, struct
 s = socket.create_connection(("127.0.0.1", {port}))
 def set(*what):
@@ -339,22 +340,24 @@ print("device", set(1, 25, b"lo"), set(1, 62, 1))
 print("options", set(0, 4, b"\x44\x04\x05\x00"))
 print("unknown", set(1, 200, on), set(6, 200, on), set(282, 1, on))
 "#,
-        port = peer.port()
-    );
-    let inside = sandbox.run(["python3", "-c", &script]);
-    let outside = sandbox.run_outside(["python3", "-c", &script]);
-    inside.succeeds();
-    for (inside, outside) in inside.stdout.lines().zip(outside.stdout.lines()) {
-        match inside.starts_with("free") {
-            true => assert!(inside == outside && inside.ends_with("OK"), "{inside} {outside}"),
-            false => {
-                let answers: Vec<_> = inside.split(' ').skip(1).collect();
-                assert!(answers.iter().all(|&answer| answer == "ENOPROTOOPT"), "{inside}");
+            port = peer.port()
+        );
+        let inside = sandbox.run(["python3", "-c", &script]);
+        let outside = sandbox.run_outside(["python3", "-c", &script]);
+        inside.succeeds();
+        for (inside, outside) in inside.stdout.lines().zip(outside.stdout.lines()) {
+            match inside.starts_with("free") {
+                true => assert!(inside == outside && inside.ends_with("OK"), "{inside} {outside}"),
+                false => {
+                    let answers: Vec<_> = inside.split(' ').skip(1).collect();
+                    assert!(answers.iter().all(|&answer| answer == "ENOPROTOOPT"), "{inside}");
+                }
             }
         }
-    }
-    assert_eq!(inside.stdout.lines().count(), 20);
-    let outcome = |name: &str| outside.stdout.lines().find(|line| line.starts_with(name)).unwrap();
-    assert_eq!(outcome("options"), "options OK");
-    assert_ne!(outcome("ulp"), "ulp ENOPROTOOPT");
+        assert_eq!(inside.stdout.lines().count(), 20);
+        let outcome =
+            |name: &str| outside.stdout.lines().find(|line| line.starts_with(name)).unwrap();
+        assert_eq!(outcome("options"), "options OK");
+        assert_ne!(outcome("ulp"), "ulp ENOPROTOOPT");
+    });
 }

@@ -1,7 +1,7 @@
 //! The command line and the policy: what is accepted, what is refused, and with which words.
 
 use std::ffi::OsString;
-use tests::{Outcome, Sandbox, TcpPeer};
+use tests::{Outcome, Sandbox, TcpPeer, for_each_user};
 
 /// Runs `touch made` under a policy text and returns what came of it, and whether it ran.
 fn touch(policy: &str) -> (Outcome, bool) {
@@ -249,38 +249,42 @@ fn check_says_what_is_wrong_and_runs_nothing() {
 
 #[test]
 fn protection_is_not_lost_to_what_only_a_shell_expands() {
-    for item in ["$HOME/.ssh", "${HOME}/.ssh", "{~/.ssh,~/.aws}"] {
-        let sandbox = Sandbox::new().allow_write(".").deny_read(item);
+    for_each_user(|user| {
+        for item in ["$HOME/.ssh", "${HOME}/.ssh", "{~/.ssh,~/.aws}"] {
+            let sandbox = Sandbox::of(user).allow_write(".").deny_read(item);
+            sandbox.dir("home/.ssh");
+            sandbox.file("home/.ssh/id", "Secret");
+            let outcome = sandbox.sh("touch made; cat ~/.ssh/id");
+            outcome.is_error(125, "Internal", "nothing expands");
+            outcome.is_error(125, "Internal", "~/.ssh'");
+            outcome.is_error(125, "Internal", "filesystem.denyRead[0]");
+            assert!(!sandbox.path("work/made").exists(), "{item}");
+        }
+        let sandbox = Sandbox::of(user).allow_write(".").deny_read("~/.ssh");
         sandbox.dir("home/.ssh");
         sandbox.file("home/.ssh/id", "Secret");
-        let outcome = sandbox.sh("touch made; cat ~/.ssh/id");
-        outcome.is_error(125, "Internal", "nothing expands");
-        outcome.is_error(125, "Internal", "~/.ssh'");
-        outcome.is_error(125, "Internal", "filesystem.denyRead[0]");
-        assert!(!sandbox.path("work/made").exists(), "{item}");
-    }
-    let sandbox = Sandbox::new().allow_write(".").deny_read("~/.ssh");
-    sandbox.dir("home/.ssh");
-    sandbox.file("home/.ssh/id", "Secret");
-    sandbox.file("home/open", "open");
-    let outcome = sandbox.sh("touch made && cat ~/open; cat ~/.ssh/id");
-    outcome.fails();
-    assert_eq!(outcome.stdout, "open");
-    assert!(sandbox.path("work/made").exists());
+        sandbox.file("home/open", "open");
+        let outcome = sandbox.sh("touch made && cat ~/open; cat ~/.ssh/id");
+        outcome.fails();
+        assert_eq!(outcome.stdout, "open");
+        assert!(sandbox.path("work/made").exists());
+    });
 }
 
 #[test]
 fn check_names_a_denied_path_that_does_not_exist() {
-    let sandbox = Sandbox::new().deny_read("~/.shh").options(["--check"]);
-    sandbox.dir("home/.ssh");
-    sandbox.file("home/.ssh/id", "Secret");
-    let outcome = sandbox.run(["true"]);
-    outcome.succeeds();
-    assert!(outcome.stdout.contains("'~/.shh' does not exist; did you mean '~/.ssh'?"));
-    let sandbox = Sandbox::new().deny_read("~/.ssh").options(["--check"]);
-    sandbox.dir("home/.ssh");
-    sandbox.file("home/.ssh/id", "Secret");
-    assert!(!sandbox.run(["true"]).stdout.contains("does not exist"));
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).deny_read("~/.shh").options(["--check"]);
+        sandbox.dir("home/.ssh");
+        sandbox.file("home/.ssh/id", "Secret");
+        let outcome = sandbox.run(["true"]);
+        outcome.succeeds();
+        assert!(outcome.stdout.contains("'~/.shh' does not exist; did you mean '~/.ssh'?"));
+        let sandbox = Sandbox::of(user).deny_read("~/.ssh").options(["--check"]);
+        sandbox.dir("home/.ssh");
+        sandbox.file("home/.ssh/id", "Secret");
+        assert!(!sandbox.run(["true"]).stdout.contains("does not exist"));
+    });
 }
 
 #[test]

@@ -83,26 +83,30 @@ print("survived")
 
 #[test]
 fn an_inherited_descriptor_does_not_kill_its_owner() {
-    let sandbox = Sandbox::new();
-    let words = |signal: &str, prefix: Vec<std::ffi::OsString>| {
-        let mut words: Vec<std::ffi::OsString> =
-            ["python3", "-c", INHERITED_OWNER, signal].map(Into::into).into();
-        words.extend(prefix);
-        words
-    };
-    let inside = sandbox.run_outside(words("9", sandbox.command_line()));
-    assert_eq!(inside.stdout, "1\nsurvived\n", "{inside:#?}");
-    let free = sandbox.run_outside(words("0", sandbox.command_line()));
-    assert_eq!(free.stdout, "chosen\nsurvived\n", "{free:#?}");
-    let outside = sandbox.run_outside(words("9", Vec::new()));
-    assert_eq!(outside.signal, Some(9), "{outside:#?}");
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        let words = |signal: &str, prefix: Vec<std::ffi::OsString>| {
+            let mut words: Vec<std::ffi::OsString> =
+                ["python3", "-c", INHERITED_OWNER, signal].map(Into::into).into();
+            words.extend(prefix);
+            words
+        };
+        let inside = sandbox.run_outside(words("9", sandbox.command_line()));
+        assert_eq!(inside.stdout, "1\nsurvived\n", "{inside:#?}");
+        let free = sandbox.run_outside(words("0", sandbox.command_line()));
+        assert_eq!(free.stdout, "chosen\nsurvived\n", "{free:#?}");
+        let outside = sandbox.run_outside(words("9", Vec::new()));
+        assert_eq!(outside.signal, Some(9), "{outside:#?}");
+    });
 }
 
 #[test]
 fn priorities_of_the_whole_user_do_not_change() {
-    let mut victim = Victim::of(User::Caller);
-    Sandbox::new().probe("setpriority-user").refused("setpriority-user");
-    assert!(victim.untouched());
+    for_each_user(|user| {
+        let mut victim = Victim::of(user);
+        Sandbox::of(user).probe("setpriority-user").refused("setpriority-user");
+        assert!(victim.untouched());
+    });
 }
 
 #[test]

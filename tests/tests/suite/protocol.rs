@@ -5,12 +5,13 @@ use std::net::Shutdown;
 use std::sync::{Arc, Mutex};
 use tests::raw::{FORBIDDEN, OK, UNREACHABLE, answers, encode, get};
 use tests::{
-    NameServer, Origin, Outcome, Sandbox, answering_server, eventually, is_root_for, skipped,
+    NameServer, Origin, Outcome, Sandbox, User, answering_server, eventually, for_each_user,
+    is_root_for, skipped,
 };
 
-fn sandbox_for(port: u16) -> Sandbox {
+fn sandbox_for(user: User, port: u16) -> Sandbox {
     let literal = format!("127.0.0.1:{port}");
-    Sandbox::new().allow_domains(["good.localhost", literal.as_str()])
+    Sandbox::of(user).allow_domains(["good.localhost", literal.as_str()])
 }
 
 /// Sends the words one after the other.
@@ -21,82 +22,94 @@ fn talk(sandbox: &Sandbox, words: &[&str]) -> Outcome {
 
 #[test]
 fn a_websocket_is_opened_and_then_passed_through() {
-    let (port, seen) =
-        answering_server("HTTP/1.1 101 Yes\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
-    let request = format!(
-        "GET http://good.localhost:{port}/chat HTTP/1.1\r\nHost: x\r\nConnection: keep-alive, \
+    for_each_user(|user| {
+        let (port, seen) = answering_server(
+            "HTTP/1.1 101 Yes\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
+        );
+        let request = format!(
+            "GET http://good.localhost:{port}/chat HTTP/1.1\r\nHost: x\r\nConnection: keep-alive, \
          Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
-    );
-    let outcome = talk(&sandbox_for(port), &[&request, "first", "second"]);
-    answers(&outcome, "HTTP/1.1 101");
-    let answer = outcome.result("raw").to_lowercase();
-    assert!(answer.contains("upgrade: websocket"), "{answer}");
-    assert!(answer.ends_with(r"\r\n\r\nfirstsecond"), "{answer}");
-    let head = String::from_utf8_lossy(&seen.lock().unwrap()).to_lowercase();
-    for field in ["connection: upgrade\r\n", "upgrade: websocket\r\n", "sec-websocket-key: dghl"] {
-        assert!(head.contains(field), "{head}");
-    }
-    assert!(!head.contains("keep-alive"), "{head}");
+        );
+        let outcome = talk(&sandbox_for(user, port), &[&request, "first", "second"]);
+        answers(&outcome, "HTTP/1.1 101");
+        let answer = outcome.result("raw").to_lowercase();
+        assert!(answer.contains("upgrade: websocket"), "{answer}");
+        assert!(answer.ends_with(r"\r\n\r\nfirstsecond"), "{answer}");
+        let head = String::from_utf8_lossy(&seen.lock().unwrap()).to_lowercase();
+        for field in
+            ["connection: upgrade\r\n", "upgrade: websocket\r\n", "sec-websocket-key: dghl"]
+        {
+            assert!(head.contains(field), "{head}");
+        }
+        assert!(!head.contains("keep-alive"), "{head}");
+    });
 }
 
 #[test]
 fn a_host_cannot_switch_protocols_unasked() {
-    let (port, _) =
-        answering_server("HTTP/1.1 101 Yes\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n");
-    let request = get(&format!("good.localhost:{port}"));
-    answers(&talk(&sandbox_for(port), &[&request]), UNREACHABLE);
+    for_each_user(|user| {
+        let (port, _) =
+            answering_server("HTTP/1.1 101 Yes\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n");
+        let request = get(&format!("good.localhost:{port}"));
+        answers(&talk(&sandbox_for(user, port), &[&request]), UNREACHABLE);
+    });
 }
 
 #[test]
 fn trailers_pass_in_both_directions() {
-    let (port, seen) = answering_server(
-        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n\
+    for_each_user(|user| {
+        let (port, seen) = answering_server(
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n\
          5\r\nhello\r\n0\r\nX-Sum: 42\r\n\r\n",
-    );
-    let line = format!("POST http://good.localhost:{port}/ HTTP/1.1\r\nHost: x\r\n");
-    let body =
-        "Transfer-Encoding: chunked\r\nTrailer: X-Own\r\n\r\n2\r\nab\r\n0\r\nX-Own: 7\r\n\r\n";
-    let outcome = talk(&sandbox_for(port), &[&format!("{line}TE: trailers\r\n{body}")]);
-    answers(&outcome, OK);
-    let answer = outcome.result("raw").to_lowercase();
-    assert!(answer.contains("hello") && answer.contains("x-sum: 42"), "{answer}");
-    let arrived = || String::from_utf8_lossy(&seen.lock().unwrap()).to_lowercase();
-    assert!(eventually(|| arrived().ends_with("0\r\nx-own: 7\r\n\r\n")), "{}", arrived());
-    assert!(arrived().contains("te: trailers\r\n"), "{}", arrived());
+        );
+        let line = format!("POST http://good.localhost:{port}/ HTTP/1.1\r\nHost: x\r\n");
+        let body =
+            "Transfer-Encoding: chunked\r\nTrailer: X-Own\r\n\r\n2\r\nab\r\n0\r\nX-Own: 7\r\n\r\n";
+        let outcome = talk(&sandbox_for(user, port), &[&format!("{line}TE: trailers\r\n{body}")]);
+        answers(&outcome, OK);
+        let answer = outcome.result("raw").to_lowercase();
+        assert!(answer.contains("hello") && answer.contains("x-sum: 42"), "{answer}");
+        let arrived = || String::from_utf8_lossy(&seen.lock().unwrap()).to_lowercase();
+        assert!(eventually(|| arrived().ends_with("0\r\nx-own: 7\r\n\r\n")), "{}", arrived());
+        assert!(arrived().contains("te: trailers\r\n"), "{}", arrived());
+    });
 }
 
 #[test]
 fn a_client_that_waits_for_100_continue_gets_it() {
-    let origin = Origin::new("hello");
-    let port = origin.port();
-    let head = format!(
-        "POST http://good.localhost:{port}/ HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\
+    for_each_user(|user| {
+        let origin = Origin::new("hello");
+        let port = origin.port();
+        let head = format!(
+            "POST http://good.localhost:{port}/ HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\
          Content-Length: 5\r\nExpect: 100-continue\r\n\r\n"
-    );
-    let outcome = talk(&sandbox_for(port), &[&head, "abcde"]);
-    answers(&outcome, r"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200");
-    assert!(origin.requests()[0].ends_with("abcde"));
-    assert!(!origin.requests()[0].to_lowercase().contains("expect"), "{:?}", origin.requests());
-    let refused = head.replace("good.localhost", "bad.localhost");
-    answers(&talk(&sandbox_for(port), &[&refused, "abcde"]), FORBIDDEN);
+        );
+        let outcome = talk(&sandbox_for(user, port), &[&head, "abcde"]);
+        answers(&outcome, r"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200");
+        assert!(origin.requests()[0].ends_with("abcde"));
+        assert!(!origin.requests()[0].to_lowercase().contains("expect"), "{:?}", origin.requests());
+        let refused = head.replace("good.localhost", "bad.localhost");
+        answers(&talk(&sandbox_for(user, port), &[&refused, "abcde"]), FORBIDDEN);
+    });
 }
 
 /// The host stops sending first, the client later: both directions end on their own.
 #[test]
 fn a_half_closed_tunnel_carries_the_other_direction() {
-    let received = Arc::new(Mutex::new(Vec::new()));
-    let record = Arc::clone(&received);
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    std::thread::spawn(move || {
-        for mut stream in listener.incoming().flatten() {
-            stream.shutdown(Shutdown::Write).unwrap();
-            let mut bytes = Vec::new();
-            let _ = std::io::copy(&mut stream, &mut bytes);
-            record.lock().unwrap().push(bytes);
-        }
-    });
-    let script = "import os, socket, sys\n\
+    for_each_user(|user| {
+        let received = Arc::new(Mutex::new(Vec::new()));
+        let record = Arc::clone(&received);
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        std::thread::spawn(move || {
+            for mut stream in listener.incoming().flatten() {
+                stream.shutdown(Shutdown::Write).unwrap();
+                let mut bytes = Vec::new();
+                let _ = std::io::copy(&mut stream, &mut bytes);
+                record.lock().unwrap().push(bytes);
+            }
+        });
+        let script = "import os, socket, sys\n\
         s = socket.create_connection(('127.0.0.1', int(os.environ['HTTP_PROXY'].split(':')[2])))\n\
         s.sendall(f'CONNECT good.localhost:{sys.argv[1]} HTTP/1.1\\r\\n\\r\\n'.encode())\n\
         answer = b''\n\
@@ -104,17 +117,19 @@ fn a_half_closed_tunnel_carries_the_other_direction() {
         s.sendall(b'after the end')\n\
         s.shutdown(socket.SHUT_WR)\n\
         print(answer.decode().split()[1], s.recv(9))\n";
-    let outcome = sandbox_for(port).run(["python3", "-c", script, &port.to_string()]);
-    assert_eq!(outcome.stdout, "200 b''\n", "{outcome:#?}");
-    let arrived = || received.lock().unwrap().clone();
-    assert!(eventually(|| arrived() == [b"after the end"]), "{:?}", arrived());
+        let outcome = sandbox_for(user, port).run(["python3", "-c", script, &port.to_string()]);
+        assert_eq!(outcome.stdout, "200 b''\n", "{outcome:#?}");
+        let arrived = || received.lock().unwrap().clone();
+        assert!(eventually(|| arrived() == [b"after the end"]), "{:?}", arrived());
+    });
 }
 
 #[test]
 fn clients_that_say_nothing_or_little_do_not_keep_others_waiting() {
-    let origin = Origin::new("hello");
-    let url = format!("http://good.localhost:{}/", origin.port());
-    let script = "import os, socket, sys, urllib.request\n\
+    for_each_user(|user| {
+        let origin = Origin::new("hello");
+        let url = format!("http://good.localhost:{}/", origin.port());
+        let script = "import os, socket, sys, urllib.request\n\
         port = lambda name: ('127.0.0.1', int(os.environ[name].split(':')[2]))\n\
         held = []\n\
         for first in (b'', b'GET ht', b'CONNECT good.localhost:80 HTTP/1.1\\r\\nA: b'):\n\
@@ -126,8 +141,9 @@ fn clients_that_say_nothing_or_little_do_not_keep_others_waiting() {
         \x20 held.append(socket.create_connection(port('SOCKS_PROXY')))\n\
         \x20 held[-1].sendall(first)\n\
         print(urllib.request.urlopen(sys.argv[1], timeout=5).read().decode(), len(held))\n";
-    let outcome = sandbox_for(origin.port()).run(["python3", "-c", script, &url]);
-    assert_eq!(outcome.stdout, "hello 900\n", "{outcome:#?}");
+        let outcome = sandbox_for(user, origin.port()).run(["python3", "-c", script, &url]);
+        assert_eq!(outcome.stdout, "hello 900\n", "{outcome:#?}");
+    });
 }
 
 /// A mount namespace with these files in place of the host's, and what `extra` does first.
@@ -236,13 +252,15 @@ fn an_address_that_a_route_makes_this_host_s_is_refused() {
 
 #[test]
 fn an_old_host_and_an_old_client_get_along() {
-    let (port, _) = answering_server("HTTP/1.0 200 OK\r\nContent-Length: 5\r\n\r\nhello");
-    let sandbox = sandbox_for(port);
-    let outcome = talk(&sandbox, &[&get(&format!("good.localhost:{port}"))]);
-    answers(&outcome, OK);
-    assert!(outcome.result("raw").ends_with("hello"), "{outcome:#?}");
-    let old = format!("GET http://good.localhost:{port}/ HTTP/1.0\r\n\r\n");
-    let outcome = talk(&sandbox, &[&old]);
-    answers(&outcome, "HTTP/1.0 200");
-    assert!(outcome.result("raw").ends_with("hello"), "{outcome:#?}");
+    for_each_user(|user| {
+        let (port, _) = answering_server("HTTP/1.0 200 OK\r\nContent-Length: 5\r\n\r\nhello");
+        let sandbox = sandbox_for(user, port);
+        let outcome = talk(&sandbox, &[&get(&format!("good.localhost:{port}"))]);
+        answers(&outcome, OK);
+        assert!(outcome.result("raw").ends_with("hello"), "{outcome:#?}");
+        let old = format!("GET http://good.localhost:{port}/ HTTP/1.0\r\n\r\n");
+        let outcome = talk(&sandbox, &[&old]);
+        answers(&outcome, "HTTP/1.0 200");
+        assert!(outcome.result("raw").ends_with("hello"), "{outcome:#?}");
+    });
 }

@@ -30,45 +30,49 @@ fn a_refused_write_is_reported_when_the_command_has_ended() {
 
 #[test]
 fn every_kind_of_refused_write_is_reported() {
-    let sandbox = Sandbox::new().allow_write(".").trap();
-    sandbox.file("outside/file", "kept");
-    sandbox.dir("outside/empty");
-    sandbox.file("work/mine", "mine!");
-    let out = sandbox.name("outside");
-    for (attack, target) in [
-        ("file write @/file", "file"),
-        ("file creat @/new1", "new1"),
-        ("file mkdir @/new2", "new2"),
-        ("file unlink @/file", "file"),
-        ("file rmdir @/empty", "empty"),
-        ("file rename mine @/new3", "new3"),
-        ("file link mine @/new4", "new4"),
-        ("file symlink mine @/new5", "new5"),
-        ("file truncate @/file", "file"),
-        ("file mkfifo @/new6", "new6"),
-        ("meta chmod @/file", "file"),
-        ("meta utimensat @/file", "file"),
-        ("meta setxattr @/file", "file"),
-    ] {
-        let _ = std::fs::remove_file(sandbox.path("trap"));
-        let outcome = sandbox.probe(attack.replace('@', &out));
-        outcome.all_refused();
-        let path = format!("{out}/{target}");
-        assert!(names(&outcome.traps, "write", &path), "{attack}: {outcome:#?}");
-    }
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_write(".").trap();
+        sandbox.file("outside/file", "kept");
+        sandbox.dir("outside/empty");
+        sandbox.file("work/mine", "mine!");
+        let out = sandbox.name("outside");
+        for (attack, target) in [
+            ("file write @/file", "file"),
+            ("file creat @/new1", "new1"),
+            ("file mkdir @/new2", "new2"),
+            ("file unlink @/file", "file"),
+            ("file rmdir @/empty", "empty"),
+            ("file rename mine @/new3", "new3"),
+            ("file link mine @/new4", "new4"),
+            ("file symlink mine @/new5", "new5"),
+            ("file truncate @/file", "file"),
+            ("file mkfifo @/new6", "new6"),
+            ("meta chmod @/file", "file"),
+            ("meta utimensat @/file", "file"),
+            ("meta setxattr @/file", "file"),
+        ] {
+            let _ = std::fs::remove_file(sandbox.path("trap"));
+            let outcome = sandbox.probe(attack.replace('@', &out));
+            outcome.all_refused();
+            let path = format!("{out}/{target}");
+            assert!(names(&outcome.traps, "write", &path), "{attack}: {outcome:#?}");
+        }
+    });
 }
 
 #[test]
 fn refused_reads_are_reported_only_if_the_command_failed() {
-    let sandbox = Sandbox::new().deny_read("../outside/secret");
-    let path = sandbox.name("outside/secret");
-    sandbox.file("outside/secret", "Secret");
-    let failed = sandbox.sh(&format!("cat {path}; exit 3"));
-    failed.exits(3);
-    assert!(names(&failed.reports, "read", &path), "{failed:#?}");
-    let fine = sandbox.sh(&format!("cat {path}; true"));
-    fine.succeeds();
-    assert!(fine.reports.is_empty(), "{fine:#?}");
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).deny_read("../outside/secret");
+        let path = sandbox.name("outside/secret");
+        sandbox.file("outside/secret", "Secret");
+        let failed = sandbox.sh(&format!("cat {path}; exit 3"));
+        failed.exits(3);
+        assert!(names(&failed.reports, "read", &path), "{failed:#?}");
+        let fine = sandbox.sh(&format!("cat {path}; true"));
+        fine.succeeds();
+        assert!(fine.reports.is_empty(), "{fine:#?}");
+    });
 }
 
 #[test]
@@ -186,17 +190,19 @@ fn what_tools_probe_on_their_own_is_not_reported() {
 
 #[test]
 fn refused_network_is_reported() {
-    let sandbox = Sandbox::new().trap();
-    let outcome = sandbox.probe("socket 2 3 1 + bind4 127.0.0.1 5 + listen-unbound");
-    outcome.all_refused();
-    let lines = outcome.traps.iter().filter(|trap| trap.get("Network").is_some()).count();
-    assert_eq!(lines, 3, "{outcome:#?}");
-    let bind = outcome
-        .traps
-        .iter()
-        .filter_map(|trap| trap.get("Network"))
-        .any(|trap| trap[0] == "bind" && trap[1] == "127.0.0.1:5");
-    assert!(bind, "{outcome:#?}");
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).trap();
+        let outcome = sandbox.probe("socket 2 3 1 + bind4 127.0.0.1 5 + listen-unbound");
+        outcome.all_refused();
+        let lines = outcome.traps.iter().filter(|trap| trap.get("Network").is_some()).count();
+        assert_eq!(lines, 3, "{outcome:#?}");
+        let bind = outcome
+            .traps
+            .iter()
+            .filter_map(|trap| trap.get("Network"))
+            .any(|trap| trap[0] == "bind" && trap[1] == "127.0.0.1:5");
+        assert!(bind, "{outcome:#?}");
+    });
 }
 
 #[test]
@@ -220,23 +226,25 @@ fn network_is_reported_of_a_command_that_succeeded() {
 
 #[test]
 fn a_command_that_succeeded_has_five_lines_with_writes_first() {
-    let sandbox = Sandbox::new();
-    let out = sandbox.name("outside");
-    let script = format!(
-        "python3 -c 'import socket
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        let out = sandbox.name("outside");
+        let script = format!(
+            "python3 -c 'import socket
 try: socket.create_connection((\"192.0.2.1\", 443))
 except OSError: pass'
         for i in 1 2 3 4 5 6; do mkdir {out}/d$i 2>/dev/null; done; exit $0"
-    );
-    let outcome = sandbox.run(["sh", "-c", &script, "0"]);
-    outcome.succeeds();
-    assert_eq!(outcome.reports_of("Filesystem").len(), 5, "{outcome:#?}");
-    assert_eq!(outcome.reports.len(), 6);
-    assert!(outcome.reports[5].to_string().contains("\"2\""), "{}", outcome.reports[5]);
-    let failed = sandbox.run(["sh", "-c", &script, "1"]);
-    failed.exits(1);
-    assert_eq!(failed.reports_of("Filesystem").len(), 6, "{failed:#?}");
-    assert_eq!(failed.reports_of("Network").len(), 1, "{failed:#?}");
+        );
+        let outcome = sandbox.run(["sh", "-c", &script, "0"]);
+        outcome.succeeds();
+        assert_eq!(outcome.reports_of("Filesystem").len(), 5, "{outcome:#?}");
+        assert_eq!(outcome.reports.len(), 6);
+        assert!(outcome.reports[5].to_string().contains("\"2\""), "{}", outcome.reports[5]);
+        let failed = sandbox.run(["sh", "-c", &script, "1"]);
+        failed.exits(1);
+        assert_eq!(failed.reports_of("Filesystem").len(), 6, "{failed:#?}");
+        assert_eq!(failed.reports_of("Network").len(), 1, "{failed:#?}");
+    });
 }
 
 #[test]
@@ -259,24 +267,28 @@ fn what_is_suggested_helps() {
 
 #[test]
 fn what_fails_outside_too_is_not_reported() {
-    let sandbox = Sandbox::new().allow_write(".");
-    sandbox.file("outside/there", "kept");
-    sandbox.file("work/mine", "mine");
-    let there = sandbox.name("outside/there");
-    let out = sandbox.name("outside");
-    for script in [
-        format!("mv missing {out}/new"),
-        format!("python3 -c 'import os; os.rename(\"missing\", \"{out}/new\")'"),
-        // An existing file is opened for reading, whatever O_CREAT says.
-        format!("flock {there} true && python3 -c 'import os; os.open(\"{there}\", os.O_CREAT)'"),
-    ] {
-        let outcome = sandbox.sh(&format!("{script} 2>/dev/null; exit 1"));
-        assert!(outcome.exits(1).reports.is_empty(), "{script}: {outcome:#?}");
-    }
-    let refused = sandbox.sh(&format!("mv mine {out}/new; : >> {there}; exit 1"));
-    for path in ["new", "there"] {
-        assert!(names(&refused.reports, "write", &format!("{out}/{path}")), "{refused:#?}");
-    }
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_write(".");
+        sandbox.file("outside/there", "kept");
+        sandbox.file("work/mine", "mine");
+        let there = sandbox.name("outside/there");
+        let out = sandbox.name("outside");
+        for script in [
+            format!("mv missing {out}/new"),
+            format!("python3 -c 'import os; os.rename(\"missing\", \"{out}/new\")'"),
+            // An existing file is opened for reading, whatever O_CREAT says.
+            format!(
+                "flock {there} true && python3 -c 'import os; os.open(\"{there}\", os.O_CREAT)'"
+            ),
+        ] {
+            let outcome = sandbox.sh(&format!("{script} 2>/dev/null; exit 1"));
+            assert!(outcome.exits(1).reports.is_empty(), "{script}: {outcome:#?}");
+        }
+        let refused = sandbox.sh(&format!("mv mine {out}/new; : >> {there}; exit 1"));
+        for path in ["new", "there"] {
+            assert!(names(&refused.reports, "write", &format!("{out}/{path}")), "{refused:#?}");
+        }
+    });
 }
 
 const REPORTS: [&str; 3] = ["all", "changes", "network"];

@@ -5,86 +5,103 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tests::raw::{BAD, OK, answers, get, raw};
-use tests::{Origin, Sandbox, answering_server};
+use tests::{Origin, Sandbox, User, answering_server, for_each_user};
 
-fn sandbox_for(port: u16) -> Sandbox {
+fn sandbox_for(user: User, port: u16) -> Sandbox {
     let literal = format!("127.0.0.1:{port}");
-    Sandbox::new().allow_domains(["good.localhost", literal.as_str()])
+    Sandbox::of(user).allow_domains(["good.localhost", literal.as_str()])
 }
 
 #[test]
 fn a_body_with_two_lengths_is_refused_with_a_reason_or_has_one() {
-    let origin = Origin::new("hello");
-    let sandbox = sandbox_for(origin.port());
-    let line = format!("POST http://good.localhost:{}/ HTTP/1.1\r\nHost: x\r\n", origin.port());
-    for fields in [
-        "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n",
-        "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n",
-    ] {
-        let smuggled = get(&format!("bad.localhost:{}", origin.port()));
-        let outcome = raw(&sandbox, "http", format!("{line}{fields}\r\n0\r\n\r\n{smuggled}"));
-        let answer = outcome.result("raw");
-        // RFC 9112 section 6.3: an error, or the chunks count and the length is taken out.
-        let refused = answer.starts_with(BAD) && answer.contains("ambiguous length");
-        assert!(refused || answer.starts_with(OK), "{fields}: {outcome:#?}");
-    }
-    for request in origin.requests() {
-        let lower = request.to_lowercase();
-        assert!(!lower.contains("content-length") && !lower.contains("bad."), "{request}");
-    }
-    let one = format!("{line}Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n0\r\n\r\n");
-    answers(&raw(&sandbox, "http", one), OK);
+    for_each_user(|user| {
+        let origin = Origin::new("hello");
+        let sandbox = sandbox_for(user, origin.port());
+        let line = format!("POST http://good.localhost:{}/ HTTP/1.1\r\nHost: x\r\n", origin.port());
+        for fields in [
+            "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n",
+            "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n",
+        ] {
+            let smuggled = get(&format!("bad.localhost:{}", origin.port()));
+            let outcome = raw(&sandbox, "http", format!("{line}{fields}\r\n0\r\n\r\n{smuggled}"));
+            let answer = outcome.result("raw");
+            // RFC 9112 section 6.3: an error, or the chunks count and the length is taken out.
+            let refused = answer.starts_with(BAD) && answer.contains("ambiguous length");
+            assert!(refused || answer.starts_with(OK), "{fields}: {outcome:#?}");
+        }
+        for request in origin.requests() {
+            let lower = request.to_lowercase();
+            assert!(!lower.contains("content-length") && !lower.contains("bad."), "{request}");
+        }
+        let one = format!("{line}Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n0\r\n\r\n");
+        answers(&raw(&sandbox, "http", one), OK);
+    });
 }
 
 #[test]
 fn a_query_may_follow_the_host_at_once() {
-    let origin = Origin::new("hello");
-    let sandbox = sandbox_for(origin.port());
-    let request = get(&format!("good.localhost:{}", origin.port())).replace("/path?q ", "?x=1 ");
-    answers(&raw(&sandbox, "http", request), OK);
-    assert!(origin.requests()[0].starts_with("GET /?x=1 HTTP/1.1\r\n"), "{:?}", origin.requests());
+    for_each_user(|user| {
+        let origin = Origin::new("hello");
+        let sandbox = sandbox_for(user, origin.port());
+        let request =
+            get(&format!("good.localhost:{}", origin.port())).replace("/path?q ", "?x=1 ");
+        answers(&raw(&sandbox, "http", request), OK);
+        assert!(
+            origin.requests()[0].starts_with("GET /?x=1 HTTP/1.1\r\n"),
+            "{:?}",
+            origin.requests()
+        );
+    });
 }
 
 #[test]
 fn names_of_header_fields_keep_their_case_in_both_directions() {
-    let (port, seen) = answering_server("HTTP/1.1 200 OK\r\nX-oWn: 1\r\nContent-Length: 0\r\n\r\n");
-    let request =
-        get(&format!("good.localhost:{port}")).replace("Connection", "x-LoUd: 1\r\nConnection");
-    let outcome = raw(&sandbox_for(port), "http", request);
-    answers(&outcome, OK);
-    assert!(outcome.result("raw").contains("X-oWn: 1"), "{outcome:#?}");
-    let heard = String::from_utf8_lossy(&seen.lock().unwrap()).into_owned();
-    assert!(heard.contains("\r\nx-LoUd: 1\r\n") && heard.contains("\r\nHost: good"), "{heard}");
+    for_each_user(|user| {
+        let (port, seen) =
+            answering_server("HTTP/1.1 200 OK\r\nX-oWn: 1\r\nContent-Length: 0\r\n\r\n");
+        let request =
+            get(&format!("good.localhost:{port}")).replace("Connection", "x-LoUd: 1\r\nConnection");
+        let outcome = raw(&sandbox_for(user, port), "http", request);
+        answers(&outcome, OK);
+        assert!(outcome.result("raw").contains("X-oWn: 1"), "{outcome:#?}");
+        let heard = String::from_utf8_lossy(&seen.lock().unwrap()).into_owned();
+        assert!(heard.contains("\r\nx-LoUd: 1\r\n") && heard.contains("\r\nHost: good"), "{heard}");
+    });
 }
 
 #[test]
 fn hundreds_of_header_fields_pass_and_thousands_do_not() {
-    let origin = Origin::new("hello");
-    let sandbox = sandbox_for(origin.port());
-    for (count, passes) in [(500, true), (3000, false)] {
-        let fields: String = (0..count).map(|number| format!("X-{number}: y\r\n")).collect();
-        let request = get(&format!("good.localhost:{}", origin.port()))
-            .replace("Connection", &format!("{fields}Connection"));
-        let before = origin.requests().len();
-        let outcome = raw(&sandbox, "http", request);
-        assert_eq!(outcome.result("raw").starts_with(OK), passes, "{count}: {outcome:#?}");
-        assert_eq!(origin.requests().len() - before, usize::from(passes));
-    }
+    for_each_user(|user| {
+        let origin = Origin::new("hello");
+        let sandbox = sandbox_for(user, origin.port());
+        for (count, passes) in [(500, true), (3000, false)] {
+            let fields: String = (0..count).map(|number| format!("X-{number}: y\r\n")).collect();
+            let request = get(&format!("good.localhost:{}", origin.port()))
+                .replace("Connection", &format!("{fields}Connection"));
+            let before = origin.requests().len();
+            let outcome = raw(&sandbox, "http", request);
+            assert_eq!(outcome.result("raw").starts_with(OK), passes, "{count}: {outcome:#?}");
+            assert_eq!(origin.requests().len() - before, usize::from(passes));
+        }
+    });
 }
 
 #[test]
 fn odd_fields_of_a_response_pass_as_curl_takes_them() {
-    for words in [
-        "HTTP/1.1 200 OK\r\nX-Space : 1\r\nContent-Length: 5\r\n\r\nhello",
-        "HTTP/1.1 200 OK\r\nX-Fold: 1\r\n more\r\nContent-Length: 5\r\n\r\nhello",
-        "HTTP/1.1 200 OK\r\nno colon\r\nContent-Length: 5\r\n\r\nhello",
-        "HTTP/1.1 200 \u{fc}\r\nX-Latin: \u{e4}\r\nContent-Length: 5\r\n\r\nhello",
-    ] {
-        let (port, _) = answering_server(words);
-        let outcome = raw(&sandbox_for(port), "http", get(&format!("good.localhost:{port}")));
-        answers(&outcome, "HTTP/1.1 200");
-        assert!(outcome.result("raw").ends_with("hello"), "{words:?}: {outcome:#?}");
-    }
+    for_each_user(|user| {
+        for words in [
+            "HTTP/1.1 200 OK\r\nX-Space : 1\r\nContent-Length: 5\r\n\r\nhello",
+            "HTTP/1.1 200 OK\r\nX-Fold: 1\r\n more\r\nContent-Length: 5\r\n\r\nhello",
+            "HTTP/1.1 200 OK\r\nno colon\r\nContent-Length: 5\r\n\r\nhello",
+            "HTTP/1.1 200 \u{fc}\r\nX-Latin: \u{e4}\r\nContent-Length: 5\r\n\r\nhello",
+        ] {
+            let (port, _) = answering_server(words);
+            let outcome =
+                raw(&sandbox_for(user, port), "http", get(&format!("good.localhost:{port}")));
+            answers(&outcome, "HTTP/1.1 200");
+            assert!(outcome.result("raw").ends_with("hello"), "{words:?}: {outcome:#?}");
+        }
+    });
 }
 
 /// Answers each request and keeps the connection; counts the connections.
@@ -114,17 +131,19 @@ fn lasting_server() -> (u16, Arc<AtomicUsize>) {
 
 #[test]
 fn several_requests_go_over_one_connection_and_each_is_judged() {
-    let (port, count) = lasting_server();
-    let (other, others) = lasting_server();
-    let sandbox = sandbox_for(port);
-    let script = "import http.client, os, sys\n\
+    for_each_user(|user| {
+        let (port, count) = lasting_server();
+        let (other, others) = lasting_server();
+        let sandbox = sandbox_for(user, port);
+        let script = "import http.client, os, sys\n\
         c = http.client.HTTPConnection('127.0.0.1', int(os.environ['HTTP_PROXY'].split(':')[2]))\n\
         for url in sys.argv[1:]:\n\
         \x20c.request('GET', url); r = c.getresponse(); r.read(); print(r.status, end=' ')\n";
-    let good = format!("http://good.localhost:{port}/");
-    let bad = format!("http://good.localhost:{other}/");
-    let outcome = sandbox.run(["python3", "-c", script, &good, &good, &good, &bad, &good]);
-    assert_eq!(outcome.stdout, "200 200 200 403 200 ", "{outcome:#?}");
-    assert!(count.load(Ordering::Relaxed) <= 2, "{count:?} connections");
-    assert_eq!(others.load(Ordering::Relaxed), 0);
+        let good = format!("http://good.localhost:{port}/");
+        let bad = format!("http://good.localhost:{other}/");
+        let outcome = sandbox.run(["python3", "-c", script, &good, &good, &good, &bad, &good]);
+        assert_eq!(outcome.stdout, "200 200 200 403 200 ", "{outcome:#?}");
+        assert!(count.load(Ordering::Relaxed) <= 2, "{count:?} connections");
+        assert_eq!(others.load(Ordering::Relaxed), 0);
+    });
 }

@@ -2,12 +2,13 @@
 
 use tests::raw::{OK, SOCKS_OK, answers, connect, encode, get, socks};
 use tests::{
-    Mood, Origin, Outcome, Sandbox, UpstreamStub, answering_server, echo_server, eventually,
+    Mood, Origin, Outcome, Sandbox, UpstreamStub, User, answering_server, at_once, echo_server,
+    eventually, for_each_user, is_root_for,
 };
 
-fn sandbox_for(port: u16) -> Sandbox {
+fn sandbox_for(user: User, port: u16) -> Sandbox {
     let literal = format!("127.0.0.1:{port}");
-    Sandbox::new().allow_domains(["good.localhost", literal.as_str()]).trap()
+    Sandbox::of(user).allow_domains(["good.localhost", literal.as_str()]).trap()
 }
 
 /// Sends the words one after the other.
@@ -28,118 +29,131 @@ fn hello(name: &str) -> Vec<u8> {
 
 #[test]
 fn a_tls_name_is_compared_on_every_port() {
-    let origin = Origin::new("hello");
-    let sandbox = sandbox_for(origin.port());
-    let good = format!("good.localhost:{}", origin.port());
-    for (name, passes) in [("bad.localhost", false), ("good.localhost", true)] {
-        let first = hello(name);
-        for (protocol, request) in [
-            ("http", connect(&good).into_bytes()),
-            ("socks", socks(b"good.localhost", origin.port())),
-        ] {
-            let before = origin.bytes();
-            let outcome = talk(&sandbox, protocol, &[request, first.clone()]);
-            let expected = if passes { first.len() } else { 0 };
-            assert!(eventually(|| origin.bytes() - before >= expected), "{name}: {outcome:#?}");
-            assert_eq!(origin.bytes() - before, expected, "{name}: {outcome:#?}");
-            let report = serde_json::json!({
+    for_each_user(|user| {
+        let origin = Origin::new("hello");
+        let sandbox = sandbox_for(user, origin.port());
+        let good = format!("good.localhost:{}", origin.port());
+        for (name, passes) in [("bad.localhost", false), ("good.localhost", true)] {
+            let first = hello(name);
+            for (protocol, request) in [
+                ("http", connect(&good).into_bytes()),
+                ("socks", socks(b"good.localhost", origin.port())),
+            ] {
+                let before = origin.bytes();
+                let outcome = talk(&sandbox, protocol, &[request, first.clone()]);
+                let expected = if passes { first.len() } else { 0 };
+                assert!(eventually(|| origin.bytes() - before >= expected), "{name}: {outcome:#?}");
+                assert_eq!(origin.bytes() - before, expected, "{name}: {outcome:#?}");
+                let report = serde_json::json!({
                 "Network": ["connect", format!("{name}:{}", origin.port()), "proxy"] });
-            assert_eq!(outcome.traps.contains(&report), !passes, "{outcome:#?}");
+                assert_eq!(outcome.traps.contains(&report), !passes, "{outcome:#?}");
+            }
         }
-    }
+    });
 }
 
 #[test]
 fn a_request_in_a_tunnel_is_for_the_host_that_was_asked_for() {
-    let origin = Origin::new("hello");
-    let port = origin.port();
-    let sandbox = sandbox_for(port);
-    let request =
-        |host: &str| format!("GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
-    let good = format!("good.localhost:{port}");
-    for (words, passes) in [
-        (request("good.localhost"), true),
-        (request(&good), true),
-        (format!("\r\n{}", request(&good)), true),
-        ("GET / HTTP/1.0\r\n\r\n".to_owned(), true),
-        (request("bad.localhost"), false),
-        (request("bad.localhost").replace("Host: bad", "hOST:bad"), false),
-        (format!("\r\n{}", request("bad.localhost")), false),
-        (request("bad.localhost").replace("GET /", "ODD  /"), false),
-        (request(&good).replace("GET /", "GET http://bad.localhost/"), false),
-        (format!("CONNECT bad.localhost:{port} HTTP/1.1\r\nHost: {good}\r\n\r\n"), false),
-        (
-            format!(
-                "{}Host: bad.localhost\r\n\r\n",
-                request(&good).trim_end_matches("\r\n").to_owned() + "\r\n"
+    for_each_user(|user| {
+        let origin = Origin::new("hello");
+        let port = origin.port();
+        let sandbox = sandbox_for(user, port);
+        let request =
+            |host: &str| format!("GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        let good = format!("good.localhost:{port}");
+        for (words, passes) in [
+            (request("good.localhost"), true),
+            (request(&good), true),
+            (format!("\r\n{}", request(&good)), true),
+            ("GET / HTTP/1.0\r\n\r\n".to_owned(), true),
+            (request("bad.localhost"), false),
+            (request("bad.localhost").replace("Host: bad", "hOST:bad"), false),
+            (format!("\r\n{}", request("bad.localhost")), false),
+            (request("bad.localhost").replace("GET /", "ODD  /"), false),
+            (request(&good).replace("GET /", "GET http://bad.localhost/"), false),
+            (format!("CONNECT bad.localhost:{port} HTTP/1.1\r\nHost: {good}\r\n\r\n"), false),
+            (
+                format!(
+                    "{}Host: bad.localhost\r\n\r\n",
+                    request(&good).trim_end_matches("\r\n").to_owned() + "\r\n"
+                ),
+                false,
             ),
-            false,
-        ),
-        ("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_owned(), false),
-    ] {
-        for (protocol, first) in
-            [("http", connect(&good).into_bytes()), ("socks", socks(b"good.localhost", port))]
-        {
-            let before = origin.requests().len();
-            let outcome = talk(&sandbox, protocol, &[first, words.clone().into_bytes()]);
-            let heard: String = origin.requests()[before..].concat();
-            assert!(!heard.contains("bad.localhost"), "{words:?} became {heard:?}");
-            assert_eq!(heard.contains(" HTTP/1."), passes, "{words:?} {outcome:#?} {heard:?}");
-            assert_eq!(outcome.result("raw").ends_with("hello"), passes, "{words:?} {outcome:#?}");
+            ("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_owned(), false),
+        ] {
+            for (protocol, first) in
+                [("http", connect(&good).into_bytes()), ("socks", socks(b"good.localhost", port))]
+            {
+                let before = origin.requests().len();
+                let outcome = talk(&sandbox, protocol, &[first, words.clone().into_bytes()]);
+                let heard: String = origin.requests()[before..].concat();
+                assert!(!heard.contains("bad.localhost"), "{words:?} became {heard:?}");
+                assert_eq!(heard.contains(" HTTP/1."), passes, "{words:?} {outcome:#?} {heard:?}");
+                assert_eq!(
+                    outcome.result("raw").ends_with("hello"),
+                    passes,
+                    "{words:?} {outcome:#?}"
+                );
+            }
         }
-    }
+    });
 }
 
 /// The second one on the connection, and one that comes in pieces.
 #[test]
 fn every_request_in_a_tunnel_is_judged_for_itself() {
-    let (port, seen) = answering_server("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello");
-    let sandbox = sandbox_for(port);
-    let request = |host: &str| format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n").into_bytes();
-    let good = format!("good.localhost:{port}");
-    let tunnel = connect(&good).into_bytes();
-    let both = [request(&good), request("bad.localhost")].concat();
-    let outcome = talk(&sandbox, "http", &[tunnel.clone(), both]);
-    assert!(outcome.result("raw").contains("hello"), "{outcome:#?}");
-    assert!(outcome.result("raw").contains("403 Forbidden"), "{outcome:#?}");
-    let heard = String::from_utf8_lossy(&seen.lock().unwrap()).into_owned();
-    assert!(heard.contains("good") && !heard.contains("bad.localhost"), "{heard}");
-    for (host, passes) in [("bad.localhost", false), (good.as_str(), true)] {
-        seen.lock().unwrap().clear();
-        let script = "import os, socket, sys, time\n\
+    for_each_user(|user| {
+        let (port, seen) = answering_server("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello");
+        let sandbox = sandbox_for(user, port);
+        let request = |host: &str| format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n").into_bytes();
+        let good = format!("good.localhost:{port}");
+        let tunnel = connect(&good).into_bytes();
+        let both = [request(&good), request("bad.localhost")].concat();
+        let outcome = talk(&sandbox, "http", &[tunnel.clone(), both]);
+        assert!(outcome.result("raw").contains("hello"), "{outcome:#?}");
+        assert!(outcome.result("raw").contains("403 Forbidden"), "{outcome:#?}");
+        let heard = String::from_utf8_lossy(&seen.lock().unwrap()).into_owned();
+        assert!(heard.contains("good") && !heard.contains("bad.localhost"), "{heard}");
+        for (host, passes) in [("bad.localhost", false), (good.as_str(), true)] {
+            seen.lock().unwrap().clear();
+            let script = "import os, socket, sys, time\n\
             s = socket.create_connection(('127.0.0.1', int(os.environ['HTTP_PROXY'].split(':')[2])))\n\
             s.sendall(f'CONNECT {sys.argv[1]} HTTP/1.1\\r\\n\\r\\n'.encode())\n\
             s.recv(999)\n\
             for part in ('GE', 'T / HT', 'TP/1.1\\r', '\\nHo', 'st: ', sys.argv[2], '\\r\\n', '\\r\\n'):\n\
             \x20s.sendall(part.encode()); time.sleep(0.05)\n\
             print(s.recv(999).decode())\n";
-        let outcome = sandbox.run(["python3", "-c", script, &good, host]);
-        assert_eq!(outcome.stdout.contains("hello"), passes, "{outcome:#?}");
-        let heard = String::from_utf8_lossy(&seen.lock().unwrap()).into_owned();
-        assert!(!heard.contains("bad.localhost"), "{heard}");
-        assert_eq!(heard.contains("Host: good.localhost"), passes, "{heard}");
-    }
+            let outcome = sandbox.run(["python3", "-c", script, &good, host]);
+            assert_eq!(outcome.stdout.contains("hello"), passes, "{outcome:#?}");
+            let heard = String::from_utf8_lossy(&seen.lock().unwrap()).into_owned();
+            assert!(!heard.contains("bad.localhost"), "{heard}");
+            assert_eq!(heard.contains("Host: good.localhost"), passes, "{heard}");
+        }
+    });
 }
 
 /// What nobody reads as a request: a line without its end, a line of another protocol, bytes.
 #[test]
 fn other_protocols_pass_a_tunnel_as_they_are() {
-    let port = echo_server();
-    let sandbox = sandbox_for(port);
-    for words in [&b"echo"[..], b"EHLO me\r\n", b"\0\0\0\x08abcd", b"GET key\n", b"SSH-2.0-x\r\n"] {
-        let first = socks(b"good.localhost", port);
-        let outcome = talk(&sandbox, "socks", &[first, words.to_vec()]);
-        answers(&outcome, SOCKS_OK);
-        let shown = words.escape_ascii().to_string();
-        let answer = outcome.result("raw").replace("\\0", "\\x00");
-        assert!(answer.ends_with(&shown), "{shown}: {outcome:#?}");
-    }
+    for_each_user(|user| {
+        let port = echo_server();
+        let said: [&[u8]; 5] =
+            [b"echo", b"EHLO me\r\n", b"\0\0\0\x08abcd", b"GET key\n", b"SSH-2.0-x\r\n"];
+        // The server does not close the connection, so that each waits for more.
+        at_once(said, |words| {
+            let first = socks(b"good.localhost", port);
+            let outcome = talk(&sandbox_for(user, port), "socks", &[first, words.to_vec()]);
+            answers(&outcome, SOCKS_OK);
+            let shown = words.escape_ascii().to_string();
+            let answer = outcome.result("raw").replace("\\0", "\\x00");
+            assert!(answer.ends_with(&shown), "{shown}: {outcome:#?}");
+        });
+    });
 }
 
 #[test]
 fn port_443_is_for_tls_and_a_whole_line_of_ssh() {
-    if !rustix::process::geteuid().is_root() {
-        eprintln!("SKIPPED: port 443 needs root");
+    if !is_root_for("port 443") {
         return;
     }
     // Not 127.0.0.1, where another test has the port.
@@ -153,58 +167,61 @@ fn port_443_is_for_tls_and_a_whole_line_of_ssh() {
             record.lock().unwrap().push(bytes);
         }
     });
-    let sandbox = Sandbox::new().allow_domains(["127.0.0.3:443"]);
-    let tunnel = connect("127.0.0.3:443").into_bytes();
-    for (words, passes) in [
-        (&b"SSH-"[..], false),
-        (b"SSH-2.0-", false),
-        (b"SSH-x\r\nGET / HTTP/1.1\r\n\r\n", false),
-        (b"GET / HTTP/1.1\r\nHost: 127.0.0.3\r\n\r\n", false),
-        (b"\0\0", false),
-        (b"SSH-2.0-x\r\n", true),
-    ] {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_domains(["127.0.0.3:443"]);
+        let tunnel = connect("127.0.0.3:443").into_bytes();
+        for (words, passes) in [
+            (&b"SSH-"[..], false),
+            (b"SSH-2.0-", false),
+            (b"SSH-x\r\nGET / HTTP/1.1\r\n\r\n", false),
+            (b"GET / HTTP/1.1\r\nHost: 127.0.0.3\r\n\r\n", false),
+            (b"\0\0", false),
+            (b"SSH-2.0-x\r\n", true),
+        ] {
+            let before = received.lock().unwrap().concat().len();
+            talk(&sandbox, "http", &[tunnel.clone(), words.to_vec()]);
+            let arrived = || received.lock().unwrap().concat().len() - before;
+            let expected = if passes { words.len() } else { 0 };
+            assert!(eventually(|| arrived() >= expected), "{words:?}");
+            assert_eq!(arrived(), expected, "{words:?}");
+        }
+        // Nor a request that the proxy is to send, upgraded or not.
         let before = received.lock().unwrap().concat().len();
-        talk(&sandbox, "http", &[tunnel.clone(), words.to_vec()]);
-        let arrived = || received.lock().unwrap().concat().len() - before;
-        let expected = if passes { words.len() } else { 0 };
-        assert!(eventually(|| arrived() >= expected), "{words:?}");
-        assert_eq!(arrived(), expected, "{words:?}");
-    }
-    // Nor a request that the proxy is to send, upgraded or not.
-    let before = received.lock().unwrap().concat().len();
-    let upgrade =
-        get("127.0.0.3:443").replace("Connection: close", "Connection: upgrade\r\nUpgrade: x");
-    for request in [get("127.0.0.3:443"), upgrade] {
-        answers(&talk(&sandbox, "http", &[request.into_bytes()]), "HTTP/1.1 400");
-    }
-    assert_eq!(received.lock().unwrap().concat().len(), before);
+        let upgrade =
+            get("127.0.0.3:443").replace("Connection: close", "Connection: upgrade\r\nUpgrade: x");
+        for request in [get("127.0.0.3:443"), upgrade] {
+            answers(&talk(&sandbox, "http", &[request.into_bytes()]), "HTTP/1.1 400");
+        }
+        assert_eq!(received.lock().unwrap().concat().len(), before);
+    });
 }
 
 #[test]
 fn an_upgrade_goes_through_a_tunnel_at_the_upstream() {
-    let (port, seen) =
-        answering_server("HTTP/1.1 101 Yes\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n");
-    let stub = UpstreamStub::new(port, Mood::Willing);
-    let sandbox = Sandbox::new()
-        .allow_domains(["good.test"])
-        .env("HTTP_PROXY", format!("http://127.0.0.1:{}", stub.port()));
-    let request =
-        "GET http://good.test/ HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n";
-    let smuggled = "GET http://bad.test/ HTTP/1.1\r\nHost: bad.test\r\n\r\n";
-    let outcome = talk(&sandbox, "http", &[request.into(), b"\x81raw".to_vec()]);
-    answers(&outcome, "HTTP/1.1 101");
-    assert!(outcome.result("raw").ends_with(r"\x81raw"), "{outcome:#?}");
-    assert!(stub.heads()[0].starts_with("CONNECT good.test:80 "), "{:?}", stub.heads());
-    talk(&sandbox, "http", &[request.into(), smuggled.into()]);
-    assert!(stub.heads().iter().all(|head| head.starts_with("CONNECT ")), "{:?}", stub.heads());
-    let heard = String::from_utf8_lossy(&seen.lock().unwrap()).into_owned();
-    assert!(heard.contains("GET / HTTP/1.1") && !heard.contains("bad.test"), "{heard}");
-    // The twin: a plain request is the upstream's to send.
-    let origin = Origin::new("hello");
-    let stub = UpstreamStub::new(origin.port(), Mood::Willing);
-    let sandbox = Sandbox::new()
-        .allow_domains(["good.test"])
-        .env("HTTP_PROXY", format!("http://127.0.0.1:{}", stub.port()));
-    answers(&talk(&sandbox, "http", &[get("good.test").into_bytes()]), OK);
-    assert!(stub.heads()[0].starts_with("GET http://good.test/"), "{:?}", stub.heads());
+    for_each_user(|user| {
+        let (port, seen) =
+            answering_server("HTTP/1.1 101 Yes\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n");
+        let stub = UpstreamStub::new(port, Mood::Willing);
+        let sandbox = Sandbox::of(user)
+            .allow_domains(["good.test"])
+            .env("HTTP_PROXY", format!("http://127.0.0.1:{}", stub.port()));
+        let request = "GET http://good.test/ HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n";
+        let smuggled = "GET http://bad.test/ HTTP/1.1\r\nHost: bad.test\r\n\r\n";
+        let outcome = talk(&sandbox, "http", &[request.into(), b"\x81raw".to_vec()]);
+        answers(&outcome, "HTTP/1.1 101");
+        assert!(outcome.result("raw").ends_with(r"\x81raw"), "{outcome:#?}");
+        assert!(stub.heads()[0].starts_with("CONNECT good.test:80 "), "{:?}", stub.heads());
+        talk(&sandbox, "http", &[request.into(), smuggled.into()]);
+        assert!(stub.heads().iter().all(|head| head.starts_with("CONNECT ")), "{:?}", stub.heads());
+        let heard = String::from_utf8_lossy(&seen.lock().unwrap()).into_owned();
+        assert!(heard.contains("GET / HTTP/1.1") && !heard.contains("bad.test"), "{heard}");
+        // The twin: a plain request is the upstream's to send.
+        let origin = Origin::new("hello");
+        let stub = UpstreamStub::new(origin.port(), Mood::Willing);
+        let sandbox = Sandbox::of(user)
+            .allow_domains(["good.test"])
+            .env("HTTP_PROXY", format!("http://127.0.0.1:{}", stub.port()));
+        answers(&talk(&sandbox, "http", &[get("good.test").into_bytes()]), OK);
+        assert!(stub.heads()[0].starts_with("GET http://good.test/"), "{:?}", stub.heads());
+    });
 }

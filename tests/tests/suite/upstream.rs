@@ -4,7 +4,10 @@ use serde_json::json;
 use tests::raw::{
     FORBIDDEN, OK, SOCKS_OK, SOCKS_REFUSED, UNREACHABLE, answers, connect, encode, get, raw, socks,
 };
-use tests::{Mood, Origin, Outcome, Sandbox, UpstreamStub, eventually, free_port, programs};
+use tests::{
+    Mood, Origin, Outcome, Sandbox, UpstreamStub, User, eventually, for_each_user, free_port,
+    programs,
+};
 
 const CREDENTIALS: &str = "m%65:s3cr%3Ata";
 /// `me:s3cr:ta` in the words of RFC 7617.
@@ -14,7 +17,11 @@ const BASIC: &str = "Basic bWU6czNjcjp0YQ==";
 const END: &[u8] = b"GET / HTTP/1.0\r\n\r\n";
 
 fn sandbox() -> Sandbox {
-    Sandbox::new().allow_domains(["good.test", "192.0.2.1", "203.0.113.0", "127.0.0.1"])
+    sandbox_of(User::Caller)
+}
+
+fn sandbox_of(user: User) -> Sandbox {
+    Sandbox::of(user).allow_domains(["good.test", "192.0.2.1", "203.0.113.0", "127.0.0.1"])
 }
 
 fn behind(scheme: &str, stub: &UpstreamStub) -> String {
@@ -172,34 +179,36 @@ fn no_proxy_names_what_the_upstream_does_not_get() {
 
 #[test]
 fn credentials_of_the_upstream_do_not_reach_the_command() {
-    let origin = Origin::new("hello");
-    let stub = UpstreamStub::new(origin.port(), Mood::Willing);
-    let url = behind("http", &stub);
-    let sandbox = sandbox()
-        .env("HTTP_PROXY", url.clone())
-        .env("HTTPS_PROXY", url.clone())
-        .env("ftp_proxy", url.clone())
-        .env("MY_TOOLS_PROXY", format!("x {url}/"))
-        .env("FTP_PROXY", format!("ftp://{CREDENTIALS}@proxy.test:21/"))
-        .env("RSYNC_PROXY", format!("{CREDENTIALS}@127.0.0.1:873"))
-        .env("KEPT", "s-3-c-r");
-    let outcome =
-        sandbox.sh("env; cat /proc/*/environ /proc/*/cmdline 2>/dev/null | tr '\\0' '\\n'");
-    assert!(outcome.stdout.contains("KEPT=s-3-c-r"), "{outcome:#?}");
-    assert!(outcome.stdout.contains("HTTP_PROXY=http://127.0.0.1:"), "{outcome:#?}");
-    tells_no_secret(&outcome);
-    // RFC 9110 section 9.3.8: whoever is last answers with what it was sent.
-    let trace =
-        get("good.test:80").replace("GET", "TRACE").replace("Host", "Max-Forwards: 0\r\nHost");
-    let outcome = raw(&sandbox, "http", trace);
-    answers(&outcome, "HTTP/1.1 400");
-    assert_eq!(stub.heads(), [""; 0]);
-    let own = get("good.test:80").replace("Host", "Proxy-Authorization: Basic own\r\nHost");
-    answers(&raw(&sandbox, "http", own), OK);
-    assert_eq!(stub.heads()[0].matches("roxy-").count(), 1, "{:?}", stub.heads());
-    assert!(stub.heads()[0].contains(BASIC));
-    let seen = origin.requests();
-    assert_eq!(seen.len(), 1);
+    for_each_user(|user| {
+        let origin = Origin::new("hello");
+        let stub = UpstreamStub::new(origin.port(), Mood::Willing);
+        let url = behind("http", &stub);
+        let sandbox = sandbox_of(user)
+            .env("HTTP_PROXY", url.clone())
+            .env("HTTPS_PROXY", url.clone())
+            .env("ftp_proxy", url.clone())
+            .env("MY_TOOLS_PROXY", format!("x {url}/"))
+            .env("FTP_PROXY", format!("ftp://{CREDENTIALS}@proxy.test:21/"))
+            .env("RSYNC_PROXY", format!("{CREDENTIALS}@127.0.0.1:873"))
+            .env("KEPT", "s-3-c-r");
+        let outcome =
+            sandbox.sh("env; cat /proc/*/environ /proc/*/cmdline 2>/dev/null | tr '\\0' '\\n'");
+        assert!(outcome.stdout.contains("KEPT=s-3-c-r"), "{outcome:#?}");
+        assert!(outcome.stdout.contains("HTTP_PROXY=http://127.0.0.1:"), "{outcome:#?}");
+        tells_no_secret(&outcome);
+        // RFC 9110 section 9.3.8: whoever is last answers with what it was sent.
+        let trace =
+            get("good.test:80").replace("GET", "TRACE").replace("Host", "Max-Forwards: 0\r\nHost");
+        let outcome = raw(&sandbox, "http", trace);
+        answers(&outcome, "HTTP/1.1 400");
+        assert_eq!(stub.heads(), [""; 0]);
+        let own = get("good.test:80").replace("Host", "Proxy-Authorization: Basic own\r\nHost");
+        answers(&raw(&sandbox, "http", own), OK);
+        assert_eq!(stub.heads()[0].matches("roxy-").count(), 1, "{:?}", stub.heads());
+        assert!(stub.heads()[0].contains(BASIC));
+        let seen = origin.requests();
+        assert_eq!(seen.len(), 1);
+    });
 }
 
 #[test]

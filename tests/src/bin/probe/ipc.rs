@@ -151,11 +151,14 @@ fn list(kind: &str) {
         "sem" => (19, [18, 20]),
         _ => (12, [11, 13]),
     };
+    let mut last = 63;
     for (name, command) in [("ipc-info", 3), ("info", info)] {
-        say(&format!("{kind}-{name}"), control(kind, 0, command, room));
+        let highest_row = control(kind, 0, command, room);
+        last = last.max(highest_row.unwrap_or(0));
+        say(&format!("{kind}-{name}"), highest_row);
     }
     for (name, command) in [("row", rows[0]), ("row-any", rows[1])] {
-        let found = (0..64).find_map(|row| control(kind, row, command, room).ok());
+        let found = (0..=last).find_map(|row| control(kind, row, command, room).ok());
         say(&format!("{kind}-{name}"), found.ok_or(libc::EINVAL));
     }
 }
