@@ -83,7 +83,7 @@ impl Judge {
         }?;
         request.confirm()?;
         // Whom they may signal, the kernel knows by these.
-        self.rights.with_those_of(target, || match call.to {
+        self.rights.with_credentials_of(target, || match call.to {
             Addressee::Process(id) => self.find(id)?.signal(&signal),
             Addressee::Several(whom) => self.send_to_several(own, whom, &signal),
             Addressee::Handle(number, 0) => self.send_by_handle(target, number, &signal),

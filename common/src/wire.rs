@@ -14,6 +14,11 @@ pub const MESSAGE_MAX: usize = 64 * 1024;
 const PLAN_MAGIC: u32 = u32::from_ne_bytes(*b"LSP1");
 const FILTER_MAGIC: u32 = u32::from_ne_bytes(*b"LSF3");
 
+/// What the launcher puts into the third register of landlock_restrict_self(2), which the kernel does not look
+/// at: so the filter tells the command's domain from those that the command puts itself in later. Whoever
+/// else does that hides a domain of its own from the broker, and gains nothing.
+pub const OF_LAUNCHER: u32 = u32::from_ne_bytes(*b"LSD1");
+
 /// Bytes of one `struct sock_filter`.
 pub const INSTRUCTION_SIZE: usize = 8;
 

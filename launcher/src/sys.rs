@@ -4,6 +4,7 @@
 
 use crate::arch::{self, Begin};
 use crate::vector::Vector;
+use common::wire::OF_LAUNCHER;
 use core::cell::UnsafeCell;
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -178,14 +179,14 @@ pub(crate) fn landlock_allow_beneath(
     unsafe { syscall(arch::LANDLOCK_ADD_RULE, [fd, RULE_PATH_BENEATH, pointer, 0, 0]) }.map(drop)
 }
 
-/// landlock_restrict_self(2).
+/// landlock_restrict_self(2), as the filter knows it.
 ///
 /// # Errors
 /// Returns [`Errno::PERM`] without no_new_privs, [`Errno::TOOBIG`] beyond 16 layers.
 pub(crate) fn landlock_restrict_self(ruleset: BorrowedFd<'_>) -> io::Result<()> {
     let fd = ruleset.as_raw_fd().cast_unsigned() as usize;
     // SAFETY: takes integers.
-    unsafe { syscall(arch::LANDLOCK_RESTRICT_SELF, [fd, 0, 0, 0, 0]) }.map(drop)
+    unsafe { syscall(arch::LANDLOCK_RESTRICT_SELF, [fd, 0, OF_LAUNCHER as usize, 0, 0]) }.map(drop)
 }
 
 /// `struct sock_fprog` (linux/filter.h).

@@ -44,7 +44,7 @@ use std::time::{Duration, Instant};
 /// In the place of what a process asks for that hides its memory from the broker.
 const HIDDEN: &[u8] = b"unknown (the process hides its memory)";
 /// In the place of what one asks for with whose rights the broker cannot act.
-const APART: &[u8] = b"unknown (the process has a seccomp filter, user or label of its own)";
+const APART: &[u8] = b"unknown (the process has a sandbox, user or label of its own)";
 /// How long is waited for a thread that closes a file, and how long between two looks: it only has to be scheduled.
 const HAND_OVER_MAX: Duration = Duration::from_secs(1);
 const HAND_OVER_PAUSE: Duration = Duration::from_micros(50);
@@ -228,7 +228,7 @@ impl Answerer {
             })?;
         self.rights.must_be_of(target, &member.status()?)?;
         let by = request.confirm()?;
-        self.rights.with_those_of(target, || member.change(by, &prepared))
+        self.rights.with_credentials_of(target, || member.change(by, &prepared))
     }
 
     fn carry_out(&self, request: Request<'_>, verdict: FileVerdict) {
@@ -336,6 +336,11 @@ impl Answerer {
                 self.rights.diverge();
                 RegisterVerdict::Continue
             }
+            // The kernel decides on the call; what the domain is, does not matter here.
+            RegisterCall::Domain(ruleset) => match self.rights.note_domain(request, ruleset) {
+                Ok(()) => RegisterVerdict::Continue,
+                Err(errno) => RegisterVerdict::Return(Err(errno)),
+            },
             RegisterCall::Ipc(call) => self.by_ids(request, call),
             RegisterCall::Signal(call) => self.signals.judge(request, &call),
             RegisterCall::Owner(id) => self.signals.judge_owner(target, id),

@@ -49,6 +49,8 @@ pub(crate) enum RegisterCall {
     /// A change of the caller's own credentials, or of those that what it executes gets; a filter of
     /// its own.
     Credentials,
+    /// A Landlock domain of the caller's own, by the ruleset at this descriptor.
+    Domain(TargetFd),
     /// ptrace(PTRACE_TRACEME): the parent becomes the tracer.
     TraceMe,
     /// Shared memory, semaphores and queues by key or id.
@@ -368,6 +370,7 @@ impl Call {
             | Syscall::capset
             | Syscall::prctl
             | Syscall::seccomp => registers(RegisterCall::Credentials),
+            Syscall::landlock_restrict_self => registers(RegisterCall::Domain(n.descriptor(0))),
             Syscall::kill => signal(Addressee::of_kill(n.int(0)), 1, no_info),
             Syscall::tkill => signal(Addressee::Thread(n.int(0)), 1, no_info),
             Syscall::tgkill => signal(Addressee::ThreadOf(n.int(0), n.int(1)), 2, no_info),

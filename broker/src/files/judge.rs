@@ -287,7 +287,7 @@ impl Judge {
         call: &MetadataCall,
     ) -> io::Result<()> {
         let target = request.target();
-        self.rights.with_those_of(target, || {
+        self.rights.with_credentials_of(target, || {
             let Some(prepared) = metadata::prepare(target, call)? else { return Ok(()) };
             let confirmed = request.confirm()?;
             if !self.was_judged(&prepared)

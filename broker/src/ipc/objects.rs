@@ -83,7 +83,7 @@ impl Objects {
         let target = request.target();
         let size = usize::try_from(size).map_err(|_| Errno::INVAL)?;
         let as_target = |work: &(dyn Fn() -> io::Result<(i32, i32)> + Sync)| {
-            rights.with_those_of(target, || request.confirm().and_then(|_| work()))
+            rights.with_credentials_of(target, || request.confirm().and_then(|_| work()))
         };
         let mut made = self.made();
         if let Some(known) = made.find(kind, key) {

@@ -4,8 +4,8 @@ use rustix::fs::{Gid, Uid};
 use rustix::thread::CapabilitySet;
 
 /// User, groups and capabilities, as the kernel prints them; and how many filters there are. One that
-/// has more than the command started with is in a sandbox of its own, the rules of which, Landlock's
-/// too, the broker does not know.
+/// has more than the command started with is in a sandbox of its own, the rules of which the broker
+/// does not know; who is in one of Landlock's, `own_domain` says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Credentials {
     lines: Vec<(&'static str, String)>,

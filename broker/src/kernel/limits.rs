@@ -8,6 +8,7 @@ use super::target::Target;
 use nix::libc;
 use rustix::fs;
 use rustix::io::{self, Errno};
+use rustix::process;
 
 /// Other threads do not open as many in the moment that an open takes.
 const MARGIN: u64 = 64;
@@ -33,11 +34,28 @@ pub(crate) fn has_room(target: Target) -> bool {
 /// # Errors
 /// Returns what reading proc(5) returns; [`Errno::IO`] if the kernel does not tell.
 pub(crate) fn file_size(target: Target) -> io::Result<u64> {
+    of(target, "Max file size").map(|[soft, _]| soft)
+}
+
+/// RLIMIT_LOCKS of the target, soft and hard.
+pub(super) fn locks(target: Target) -> io::Result<[u64; 2]> {
+    of(target, "Max file locks")
+}
+
+/// The hard RLIMIT_LOCKS that the command started with.
+pub(super) fn own_locks() -> io::Result<u64> {
+    locks(Target::new(process::getpid())).map(|[_, hard]| hard)
+}
+
+/// The soft and the hard limit in the line that begins with `name`.
+fn of(target: Target, name: &str) -> io::Result<[u64; 2]> {
     let text = proc::read(&format!("/proc/{}/limits", target.thread().as_raw_nonzero()))?;
     let mut lines = text.split(|&byte| byte == b'\n');
-    let line = lines.find_map(|line| line.strip_prefix(b"Max file size")).ok_or(Errno::IO)?;
-    match str::from_utf8(line).ok().and_then(|line| line.split_ascii_whitespace().next()) {
+    let line = lines.find_map(|line| line.strip_prefix(name.as_bytes())).ok_or(Errno::IO)?;
+    let mut words = str::from_utf8(line).map_err(|_| Errno::IO)?.split_ascii_whitespace();
+    let mut next = || match words.next() {
         Some("unlimited") => Ok(u64::MAX),
         number => number.and_then(|number| number.parse().ok()).ok_or(Errno::IO),
-    }
+    };
+    Ok([next()?, next()?])
 }

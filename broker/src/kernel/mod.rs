@@ -25,6 +25,7 @@ pub(crate) mod listener;
 pub(crate) mod mounts;
 pub(crate) mod object;
 pub(crate) mod options;
+pub(crate) mod own_domain;
 pub(crate) mod passing;
 pub(crate) mod pidfds;
 pub(crate) mod proc;

@@ -12,8 +12,10 @@
 
 use super::credentials::Credentials;
 use super::label;
+use super::own_domain::{OwnDomain, OwnDomains};
 use super::proc::Status;
-use super::target::Target;
+use super::request::Request;
+use super::target::{Target, TargetFd};
 use rustix::io::{self, Errno};
 use rustix::thread::{self, CapabilitySets};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -28,6 +30,7 @@ pub(crate) struct Rights {
     /// The broker's own, with the filter that the command has; read when first needed.
     own: OnceLock<Credentials>,
     known: Mutex<Known>,
+    domains: OwnDomains,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -47,8 +50,25 @@ impl Rights {
         *self.known() = Known::Diverged;
     }
 
+    /// Notes that a target is about to put itself in a Landlock domain of its own, by this ruleset.
+    ///
+    /// # Errors
+    /// Returns [`Errno::PERM`] if it must not.
+    pub(crate) fn note_domain(&self, request: &Request<'_>, ruleset: TargetFd) -> io::Result<()> {
+        self.domains.note(request, ruleset)
+    }
+
+    /// The Landlock domain of its own that `target` is in.
+    pub(crate) fn own_domain(&self, target: Target) -> io::Result<OwnDomain> {
+        self.domains.of(target)
+    }
+
     /// Whether `target` has exactly the broker's rights, so that acting for it gives it no more.
     pub(crate) fn are_those_of(&self, target: Target) -> io::Result<bool> {
+        Ok(self.own_domain(target)? == OwnDomain::None && self.are_credentials_of(target)?)
+    }
+
+    fn are_credentials_of(&self, target: Target) -> io::Result<bool> {
         Ok(self.has_credentials(target)? && label::must_be_own(target.thread()).is_ok())
     }
 
@@ -78,7 +98,22 @@ impl Rights {
         target: Target,
         work: impl FnOnce() -> io::Result<R> + Send,
     ) -> io::Result<R> {
-        match self.are_those_of(target)? {
+        match self.own_domain(target)? {
+            OwnDomain::None => self.with_credentials_of(target, work),
+            _ => Err(Errno::ACCESS),
+        }
+    }
+
+    /// Does `work`, about which Landlock is not asked, with the rights of `target`.
+    ///
+    /// # Errors
+    /// As [`Rights::with_those_of`].
+    pub(crate) fn with_credentials_of<R: Send>(
+        &self,
+        target: Target,
+        work: impl FnOnce() -> io::Result<R> + Send,
+    ) -> io::Result<R> {
+        match self.are_credentials_of(target)? {
             true => work(),
             false => as_another(target, work),
         }

@@ -14,6 +14,7 @@ use super::udp;
 use crate::call::decode::{AddressUse, Messages, RegisterVerdict, SocketCall};
 use crate::files::view::Decider;
 use crate::kernel::address::Address;
+use crate::kernel::own_domain::OwnDomain;
 use crate::kernel::request::{Confirmed, Request};
 use crate::kernel::target::{self, Target, TargetAddress, TargetFd};
 use crate::report::denials::Denial;
@@ -52,7 +53,7 @@ pub(crate) fn perform(judge: &Judge, request: &Request<'_>, call: &SocketCall) -
         SocketCall::Address(AddressUse::Bind, number, address, length) => {
             // Binding a low port and passing a directory are rights.
             let bind = || bind(judge, request, number, (address, length));
-            zero(judge.rights.with_those_of(request.target(), bind))
+            zero(judge.rights.with_credentials_of(request.target(), bind))
         }
         SocketCall::Send(number, flags, sent) => {
             if matches!(sent, Messages::One(_))
@@ -93,6 +94,7 @@ fn connect(
         let socket = (number, socket.as_fd());
         return Ok(Connected::Done(udp::connect(judge, request, socket, &address, &endpoint)));
     }
+    must_be_free_to_reach(judge, target, &endpoint)?;
     let connect = || connect_to(judge, request, (number, duplicate), (address, &endpoint));
     match endpoint {
         // Finding a path is a right: it must be the target's own.
@@ -137,6 +139,7 @@ fn bind(
     if let Some(socket) = udp::one_of(judge, &duplicate) {
         return udp::bind(judge, request, (number, socket.as_fd()), &address, &endpoint);
     }
+    must_be_free_to_reach(judge, target, &endpoint)?;
     let reach = judge.judge(request, AddressUse::Bind, &endpoint)?;
     let name = || endpoint.describe();
     let socket = judge.take((target, number), duplicate, NetworkOperation::Bind, name)?;
@@ -173,6 +176,18 @@ fn bind(
         learning::bound(learning, target, (&socket, &endpoint, &reach));
     }
     put_in_place(judge, by, number, &socket)
+}
+
+/// Checks that no Landlock domain of the target's own can forbid what the broker does for it.
+///
+/// # Errors
+/// Returns [`Errno::ACCESS`] if one can.
+fn must_be_free_to_reach(judge: &Judge, target: Target, endpoint: &Endpoint) -> io::Result<()> {
+    match (judge.rights.own_domain(target)?, endpoint) {
+        (OwnDomain::None, _)
+        | (OwnDomain::Files, Endpoint::Internet(_) | Endpoint::Unspecified) => Ok(()),
+        _ => Err(Errno::ACCESS),
+    }
 }
 
 /// Gives the target, for good, a socket of the broker's own that is bound.

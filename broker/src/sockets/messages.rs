@@ -15,6 +15,7 @@ use super::unix::Peer;
 use crate::call::decode::{AddressUse, Messages};
 use crate::call::query;
 use crate::kernel::address::Address;
+use crate::kernel::own_domain::OwnDomain;
 use crate::kernel::request::Request;
 use crate::kernel::rights;
 use crate::kernel::target::{TargetAddress, TargetFd};
@@ -214,8 +215,9 @@ impl Sending<'_> {
             learning::reached_peer(judge, learning, target, &peer);
         }
         // Finding a path and writing to a socket are rights: they must be the target's own.
-        if !judge.rights.are_those_of(target)?
-            && !rights::of_this_thread()?.act_as(&target.status()?.credentials()?)
+        if judge.rights.own_domain(target)? != OwnDomain::None
+            || !judge.rights.are_those_of(target)?
+                && !rights::of_this_thread()?.act_as(&target.status()?.credentials()?)
         {
             judge.traps.log("refused: a socket address for a target with other credentials");
             return Err(Errno::ACCESS);

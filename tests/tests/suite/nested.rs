@@ -152,6 +152,44 @@ fn the_broker_does_nothing_for_a_sandbox_of_its_command_s_own() {
     });
 }
 
+/// Nothing that the kernel tells of a process shows in which Landlock domain it is.
+#[test]
+fn the_broker_does_nothing_that_a_landlock_domain_of_the_command_s_own_forbids() {
+    for_each_user(|user| {
+        let server = TcpPeer::new();
+        let sandbox = Sandbox::of(user).allow_write(".").deny_write(".env");
+        let sandbox = sandbox.allow_unix_socket(".").http_proxy_port(server.port());
+        sandbox.file("work/file", "");
+        sandbox.file("work/old", "");
+        sandbox.dir("work/dir");
+        let peer = UnixPeer::at(sandbox.path("work/socket"), "stream");
+        let probe = programs().probe().into_os_string().into_string().unwrap();
+        let files =
+            ["file creat new", "file mkdir dir2", "file unlink old", "unix-bind bound stream"];
+        let others =
+            ["unix-connect socket stream", &format!("connect4 127.0.0.1 {}", server.port())];
+        let free = ["meta chmod file"];
+        let calls = [&files[..], &others, &free].concat().join(" + ");
+        for (kind, reaches_tcp) in [("files", true), ("everything", false)] {
+            // Through fork and exec, and of a parent that has gone.
+            for wrapped in
+                [format!("{probe} {calls}"), format!("(setsid {probe} {calls} &); sleep 0.2")]
+            {
+                let outcome = sandbox.run([&*probe, "own-domain", kind, "sh", "-c", &wrapped]);
+                let results: Vec<_> = outcome.results().map(|(_, result)| result).collect();
+                let tcp = if reaches_tcp { "OK" } else { "EACCES" };
+                let refused = ["EACCES"; 5];
+                let expected = [&["OK"][..], &refused, &[tcp, "OK"]].concat();
+                assert_eq!(results, expected, "{kind}: {outcome:#?}");
+            }
+        }
+        assert_eq!(peer.connections(), 0);
+        // Another's is none of a process that was made before.
+        let script = format!("{probe} own-domain everything true; {probe} {calls}");
+        sandbox.sh(&script).all_allowed();
+    });
+}
+
 /// The operations that were refused for what the process is.
 fn unserved(reports: &[Value]) -> Vec<&str> {
     let kinds = ["Filesystem", "Network"];

@@ -1,19 +1,27 @@
 //! The sandbox itself, what would be a way out of it, and the machine.
 
-use super::{case, judge, lacks, row};
+use super::{case, is, judge, lacks, row};
 use crate::Syscall::*;
 use crate::rule::Errno::{ENOSYS, EPERM};
 use crate::rule::Verdict::{Allow, Deny, Notify};
 use crate::rule::{Arg, Row};
 use crate::uapi::*;
+use common::wire::OF_LAUNCHER;
 
 #[rustfmt::skip]
 pub(super) const ROWS: &[Row] = &[
     row(
-        &[landlock_create_ruleset, landlock_add_rule, landlock_restrict_self],
+        &[landlock_create_ruleset, landlock_add_rule],
         Allow,
-        "can only restrict the caller further",
+        "makes what the caller can restrict itself by",
     ),
+    judge(
+        &[landlock_restrict_self],
+        &[case(&[is(Arg(2, "unused"), &[OF_LAUNCHER])], Allow)],
+        Notify,
+        "can only restrict the caller further; the broker must know of it, and not do what it forbids",
+    )
+    .alone(Allow),
     judge(
         &[seccomp],
         &[case(&[lacks(Arg(1, "flags"), SECCOMP_FILTER_FLAG_NEW_LISTENER)], Notify)],

@@ -51,6 +51,17 @@ fn no_second_listener() {
 }
 
 #[test]
+fn the_broker_is_told_of_every_landlock_domain_but_the_commands() {
+    for variant in all_variants() {
+        let filter = Filter::new(variant);
+        let of_launcher = u64::from(common::wire::OF_LAUNCHER);
+        for (third, expected) in [(0, NOTIFY), (1, NOTIFY), (of_launcher, ALLOW)] {
+            assert_eq!(filter.verdict(landlock_restrict_self, [3, 0, third, 0, 0, 0]), expected);
+        }
+    }
+}
+
+#[test]
 fn other_processes_are_the_brokers_business() {
     for variant in all_variants() {
         let filter = Filter::new(variant);
