@@ -371,6 +371,10 @@ impl Visited {
             },
         };
         for (name, file_type) in entries {
+            // Landlock never asks whether a symbolic link may be used, but what it leads to.
+            if file_type == FileType::Symlink {
+                continue;
+            }
             let cursor = rules.enter(&self.cursor, &name);
             if kind.is_settled(&cursor) && !kind.allowed(&cursor) {
                 continue;
