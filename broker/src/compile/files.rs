@@ -4,7 +4,7 @@
 use super::grants::GrantError;
 use super::ruleset;
 use crate::files::reserve::Reserve;
-use crate::files::view::View;
+use crate::files::view::{Reads, View};
 use crate::kernel::features::Features;
 use crate::kernel::identity::{Identity, hold, identity};
 use crate::kernel::mounts::Mount;
@@ -33,10 +33,13 @@ pub(crate) fn compile(
     let mut held = Vec::new();
     let roots = roots(&files.allow_write, &grants.writable, &mut held)?;
     // What the command makes there Landlock lets nobody read.
-    grants.brokers_reads |= roots.iter().filter(|(_, found)| found.is_none()).any(|(path, _)| {
+    let is_ungranted = roots.iter().filter(|(_, found)| found.is_none()).any(|(path, _)| {
         let above = path.ancestors().find(|above| above.symlink_metadata().is_ok());
         above.is_some_and(|above| grants.unlistable.contains_key(above))
     });
+    if is_ungranted {
+        grants.reads = grants.reads.max(Reads::Less);
+    }
     let named = named_files(files, &rules, &mut held)?;
     let reserve = reserve.map(Arc::new);
     let brokers_truncation = !features.contains(Features::TRUNCATION);

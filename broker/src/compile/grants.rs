@@ -8,7 +8,7 @@
 use super::places::{Place, Places};
 use super::{executables, fold};
 use crate::files::reserve::Reserve;
-use crate::files::view::Grants;
+use crate::files::view::{Grants, Reads};
 use crate::kernel::identity::{Origin, hold, identity};
 use crate::kernel::mounts::Mount;
 use crate::kernel::ruleset::allow_beneath;
@@ -206,7 +206,7 @@ impl Builder {
                 }
             } else if kind == Kind::Read && allowed && is_shared(&visited, rules) {
                 self.grant_one(kind, visited)?;
-                self.grants.brokers_reads = true;
+                self.grants.reads = Reads::More;
             } else if kind == Kind::Write && allowed && visited.cursor.any_depth() {
                 // What a rule singles out can be anywhere beneath: all of it is the broker's.
                 visited.add_to(&mut on_the_way)?;
@@ -214,7 +214,9 @@ impl Builder {
                 visited.look_through(kind, rules, &mut pending)?;
                 if allowed {
                     // What the command makes there is granted to nobody.
-                    self.grants.brokers_reads |= visited.cursor.access().write;
+                    if visited.cursor.access().write {
+                        self.grants.reads = self.grants.reads.max(Reads::Less);
+                    }
                     visited.add_to(&mut on_the_way)?;
                 }
             }
@@ -231,7 +233,7 @@ impl Builder {
         pending: &mut Vec<Pending>,
     ) -> Result<(), GrantError> {
         if visited.cursor.access().write || visited.cursor.any_depth() {
-            self.grants.brokers_reads = true;
+            self.grants.reads = Reads::More;
             return self.grant_one(Kind::Read, visited);
         }
         visited.look_through(Kind::Read, rules, pending)?;

@@ -5,7 +5,7 @@ use super::answer::Rule;
 use super::directories::brokered;
 use crate::domains::environment::Change;
 use crate::domains::setup;
-use crate::files::view::Decider;
+use crate::files::view::{Decider, Reads};
 use crate::policy::keys::{Item, KEYS, Key, Value};
 use crate::policy::origins::{Cause, Origins, PathRule, SOCKETS};
 use crate::rules::pattern::Pattern;
@@ -150,7 +150,7 @@ fn fate(
                 ("Landlock and broker", text)
             }
         },
-        _ if around.is_some() && view.grants.brokers_reads => {
+        _ if around.is_some() && view.grants.reads == Reads::More => {
             let text = "may not be read: it is inside what may be written, where Landlock has to let \
                         new files be read, so the broker opens every file";
             ("broker", text.to_owned())
@@ -279,8 +279,8 @@ fn network(in_force: &InForce<'_>) -> Vec<Row> {
 fn protections(in_force: &InForce<'_>) -> Vec<Row> {
     let restricts = !in_force.policy.network.allow_network;
     let view = &in_force.judges.view;
-    let files = match (view.brokers_writes(), view.grants.brokers_reads) {
-        (false, false) => "Landlock",
+    let files = match (view.brokers_writes(), view.leaves_reads()) {
+        (false, true) => "Landlock",
         _ => "Landlock and broker",
     };
     let mut rows = vec![

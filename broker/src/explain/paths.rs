@@ -4,7 +4,7 @@ use super::InForce;
 use super::answer::{Answer, Layer, Rule};
 use crate::files::moves::{self, Beneath};
 use crate::files::observe;
-use crate::files::view::{Decider, View};
+use crate::files::view::{Decider, Reads, View};
 use crate::kernel::identity::hold;
 use crate::kernel::object::Object;
 use crate::policy::locate::locate;
@@ -99,9 +99,9 @@ impl Place<'_> {
 
     /// Who sees to reads.
     fn reader(&self) -> Layer {
-        match self.view().grants.brokers_reads {
-            true => Layer::Broker,
-            false => Layer::Landlock,
+        match self.view().grants.reads {
+            Reads::More => Layer::Broker,
+            Reads::Exact | Reads::Less => Layer::Landlock,
         }
     }
 

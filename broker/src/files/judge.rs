@@ -11,7 +11,7 @@ use super::observe::{self, Look};
 use super::shared::Shared;
 use super::task::{Done, Task};
 use super::verdict::{FileVerdict, Judged, Relied};
-use super::view::View;
+use super::view::{Reads, View};
 use super::walk::Lost;
 use super::{changes, moves, opens, questions};
 use crate::call::decode::{FileCall, Question};
@@ -66,7 +66,7 @@ impl Judge {
             return FileVerdict::Answer(answer);
         }
         let truncates = view.brokers_truncation && opens::truncates_unseen(call);
-        if truncates || view.grants.brokers_reads && opens::may_read(call) {
+        if truncates || view.grants.reads == Reads::More && opens::may_read(call) {
             return FileVerdict::Answer(self.judge_read(request, call));
         }
         let judged = match view.brokers_writes() {
@@ -123,7 +123,7 @@ impl Judge {
             FileCall::Open(_, how) => how.flags.intersects(OFlags::NOFOLLOW | OFlags::EXCL),
             _ => true,
         };
-        self.view.grants.brokers_reads
+        self.view.grants.reads != Reads::Exact
             || self.view.brokers_writes()
             || self.view.brokers_truncation && opens::truncates_unseen(call)
             || may_be_shared && self.rights.are_those_of(request.target()) == Ok(false)
@@ -146,7 +146,7 @@ impl Judge {
         done.ok().flatten()
     }
 
-    /// What changes files, where the rules let more be changed than Landlock was told: done or refused,
+    /// What changes files, where the rules let more be changed or read than Landlock was told: done or refused,
     /// or left to Landlock for a reason. An error is no reason: by the time that the kernel looks, what
     /// was missing may be there, for the broker alone to change.
     fn judge_change(
@@ -341,9 +341,9 @@ fn metadata_refused(view: &View, object: &Object) -> io::Result<Option<PathBuf>>
 /// Follows the paths of a call that changes files, and decides.
 fn judge_change(view: &View, target: Target, call: &FileCall) -> Result<Judged, Lost> {
     match *call {
-        FileCall::Open(spot, how) => opens::judge_write(view, target, spot, how),
+        FileCall::Open(spot, how) => opens::judge_open(view, target, spot, how),
         FileCall::OpenBy(spot, address, size) => {
-            opens::judge_write(view, target, spot, opens::copy_how(target, address, size)?)
+            opens::judge_open(view, target, spot, opens::copy_how(target, address, size)?)
         }
         FileCall::Truncate(spot, length) => opens::judge_truncate(view, target, spot, length),
         FileCall::Create(spot, creation) => changes::judge_creation(view, target, spot, creation),

@@ -3,7 +3,8 @@
 //! Where something may not be read inside a place in which the command may make files, Landlock lets
 //! all of that place be read: what is made there must be readable and executable, execve(2) needs the
 //! right to read, and no rule can be added later. There the broker is the only judge of reads, so that
-//! every open that can read is its own: none is let through.
+//! every open that can read is its own: none is let through. Where Landlock lets nothing be read that the
+//! rules do not, reads are let through but for what is new where nothing is granted.
 //!
 //! A descriptor that the broker opened carries no restriction of the target's, and some files answer
 //! according to who opens them. So devices are opened only if they are usable always, and of proc(5)
@@ -15,16 +16,17 @@ use super::path;
 use super::task::{Task, refuse_write};
 use super::terminals;
 use super::verdict::{Judged, Relied, relied_for};
-use super::view::{Decider, View};
+use super::view::{Decider, Reads, View};
 use super::walk::{self, Lost};
 use crate::call::decode::{FileCall, Spot, changes, writes};
 use crate::call::how::OpenHow;
-use crate::kernel::object::{Name, Object};
+use crate::kernel::object::{Name, Object, path_of};
 use crate::kernel::proc;
 use crate::kernel::target::{Target, TargetAddress};
 use crate::report::denials::Denial;
 use crate::rules::paths::Access;
 use nix::unistd::{Pid, getsid};
+use rustix::fd::AsFd;
 use rustix::fs::{self, FileType, OFlags};
 use rustix::io::{self, Errno};
 use std::ffi::OsStr;
@@ -66,16 +68,21 @@ pub(crate) fn copy_how(target: Target, address: TargetAddress, size: u64) -> io:
     OpenHow::of_words(word(0), word(8), word(16))
 }
 
-/// Judges an open for writing, where Landlock judges reads, and writes to what was there at launch.
-pub(crate) fn judge_write(
+/// Judges an open where Landlock lets nothing be opened that the rules do not, but not all that they do.
+pub(crate) fn judge_open(
     view: &View,
     target: Target,
     spot: Spot,
     how: OpenHow,
 ) -> Result<Judged, Lost> {
     how.check()?;
-    if !writes(how.flags) || how.flags.contains(OFlags::PATH) {
+    let writes = writes(how.flags);
+    let is_left = !writes && view.grants.reads != Reads::Less;
+    if is_left || how.flags.contains(OFlags::PATH) {
         return Ok(Judged::Landlock(Relied::Alone));
+    }
+    if !writes && is_plainly_granted(view, target, spot, &how).unwrap_or(false) {
+        return Ok(Judged::Landlock(Relied::Granted));
     }
     let object = match open::resolve(target, spot, &how)? {
         Destination::Object(object) => object,
@@ -91,10 +98,11 @@ pub(crate) fn judge_write(
             relied_for(view.entry(object.path()?, UNNAMED.as_ref()))
         }
         // It is not opened for writing, whoever asks: the kernel tells the broker why.
-        FileType::Directory => None,
+        FileType::Directory if writes => None,
         // Landlock also restricts what may be asked of a device once it is open.
         FileType::CharacterDevice | FileType::BlockDevice => Some(Relied::Alone),
-        _ => content(view, &object)?,
+        _ if writes => content(view, &object)?,
+        _ => reading(view, target, &object)?,
     };
     Ok(relied.map_or_else(|| Task::Open(object, kind, how).into(), Judged::Landlock))
 }
@@ -181,6 +189,36 @@ fn content(view: &View, object: &Object) -> Result<Option<Relied>, Lost> {
         Some(Decider::Landlock) => Some(Relied::Granted),
         None => Some(Relied::DeniedAnyway),
     })
+}
+
+/// Whether Landlock lets be read what the kernel finds by this name: so it is with most that is read, and
+/// what is there need not be looked at.
+fn is_plainly_granted(view: &View, target: Target, spot: Spot, how: &OpenHow) -> io::Result<bool> {
+    let path = target.read_path(spot.path)?;
+    let base = path::base(target, spot.directory, &path)?;
+    let follow = !how.flags.contains(OFlags::NOFOLLOW);
+    let found = walk::hold_by_kernel(base.as_ref().map(AsFd::as_fd), &path, follow)?;
+    let path = path_of(&found)?;
+    // A process is another one for the broker, and so is a terminal.
+    let is_plain = !["/proc", "/dev"].iter().any(|place| path.starts_with(place));
+    Ok(is_plain && view.is_granted_to_read(&path))
+}
+
+/// The same for one that is to be read alone.
+fn reading(view: &View, target: Target, object: &Object) -> Result<Option<Relied>, Lost> {
+    if object.is_on_proc()? {
+        return Ok(Some(Relied::Alone));
+    }
+    if view.is_granted_to_read(object.path()?) {
+        return Ok(Some(Relied::Granted));
+    }
+    let name = match object.name()? {
+        Name::Nameless(_) => return Ok(Some(Relied::Alone)),
+        Name::Former(_) if !object.is_unlinked() => return Err(Lost::Changed),
+        name => name,
+    };
+    let permitted = is_permitted(view, target, object, &name, Access::READ)?;
+    Ok((!permitted).then_some(Relied::DeniedAnyway))
 }
 
 /// As the name of a file without one: no rule singles it out but one that denies all names.

@@ -49,9 +49,8 @@ pub(crate) struct Grants {
     /// Whether the rules let more be written than is granted: in the directories on the way to a path
     /// that may not be written, which a Landlock rule would open with all beneath.
     pub(crate) brokers_writes: bool,
-    /// Whether Landlock lets more be read than the rules do, so that the broker judges: where the
-    /// command may make files beside what may not be read, and where that can be at any depth.
-    pub(crate) brokers_reads: bool,
+    /// What Landlock lets be read, beside what the rules do.
+    pub(crate) reads: Reads,
     /// Directories on the way to a path that may not be read: they may be listed, but a Landlock
     /// rule for that would hold for all beneath. They can be too many to be held.
     pub(crate) unlistable: HashMap<PathBuf, Origin>,
@@ -61,6 +60,20 @@ pub(crate) struct Grants {
     pub(crate) always: HashMap<Identity, Access>,
     /// Devices that the policy names, or directories of them.
     pub(crate) devices: HashMap<PathBuf, Identity>,
+}
+
+/// What Landlock lets be read, beside what the rules do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Reads {
+    /// The same, but for directories that are listed and files that others replace.
+    #[default]
+    Exact,
+    /// Nothing else, but not all: what the command makes at an allowed path that was missing, or beside what
+    /// it could execute and may not read, is granted to nobody. The broker opens that.
+    Less,
+    /// More: where the command may make files beside what may not be read, and where that can be at any
+    /// depth. The broker judges and opens all that is read.
+    More,
 }
 
 /// Who decides about a change.
@@ -86,12 +99,12 @@ impl View {
 
     /// Whether Landlock alone decides about reading, but for directories that are listed.
     pub(crate) fn leaves_reads(&self) -> bool {
-        !self.grants.brokers_reads
+        self.grants.reads == Reads::Exact
     }
 
     /// Whether it alone decides about changes, but for what is named in /dev/shm, and for terminals.
     pub(crate) fn leaves_changes(&self) -> bool {
-        !self.brokers_writes() && !self.grants.brokers_reads && !self.brokers_truncation
+        !self.brokers_writes() && self.leaves_reads() && !self.brokers_truncation
     }
 
     /// Whether a rule denies what is wanted of an object, whatever its name.
@@ -128,6 +141,12 @@ impl View {
         covers(&self.grants.readable, path)
     }
 
+    /// Whether Landlock lets what is named `path` be read, if the rules do.
+    pub(crate) fn is_granted_to_read(&self, path: &Path) -> bool {
+        self.rules.access(path).read
+            && (covers(&self.grants.readable, path) || self.is_placed(path))
+    }
+
     /// Whether `path` is shared memory that the policy does not name.
     fn is_memory_of_others(&self, path: &Path) -> bool {
         let is_inside = path.starts_with(memory::PLACE) && path != Path::new(memory::PLACE);
@@ -142,8 +161,12 @@ impl View {
 
     /// Whether Landlock lets what is named `path` be written.
     pub(crate) fn is_granted(&self, path: &Path) -> bool {
-        let is_from_reserve = |reserve: &Arc<Reserve>| reserve.covers(path);
-        covers(&self.grants.writable, path) || self.reserve.as_ref().is_some_and(is_from_reserve)
+        covers(&self.grants.writable, path) || self.is_placed(path)
+    }
+
+    /// Whether `path` is a directory of the reserve, or lies in one.
+    fn is_placed(&self, path: &Path) -> bool {
+        self.reserve.as_ref().is_some_and(|reserve| reserve.covers(path))
     }
 
     /// Whether a file is what others have put in the place of one that may be read, as editors do: the

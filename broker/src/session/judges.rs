@@ -8,6 +8,7 @@ use crate::compile::files;
 use crate::domains::proxy::Proxy;
 use crate::files::reserve::Reserve;
 use crate::files::shared::Shared;
+use crate::files::view::Reads;
 use crate::kernel::features::Features;
 use crate::policy::resolve::{Network, Policy};
 use crate::report::failure::Failure;
@@ -75,11 +76,7 @@ pub(super) fn notes(judges: &Judges, reports: Reports, features: Features) -> Ve
             ),
         })
         .collect();
-    if judges.view.grants.brokers_reads {
-        let text = "the broker opens every file that is read: something may not be read inside \
-                    what may be written, or beside an allowed path that is missing";
-        notes.push(text.to_owned());
-    }
+    notes.extend(opened(judges.view.grants.reads).map(str::to_owned));
     let addresses = &judges.addresses;
     if addresses.unix.datagrams && !addresses.local_binding && !addresses.unix.paths.is_empty() {
         let text = "the broker sends every message that can have an address once there is a \
@@ -88,6 +85,21 @@ pub(super) fn notes(judges: &Judges, reports: Reports, features: Features) -> Ve
     }
     notes.extend(unwatched(judges, reports, features).map(str::to_owned));
     notes
+}
+
+/// What the broker opens where files are read.
+fn opened(reads: Reads) -> Option<&'static str> {
+    match reads {
+        Reads::Exact => None,
+        Reads::Less => Some(
+            "the broker looks at every file that is read, and opens what is new at an allowed path that \
+             is missing, or beside an executable that may not be read",
+        ),
+        Reads::More => Some(
+            "the broker opens every file that is read: something may not be read inside what may be \
+             written",
+        ),
+    }
 }
 
 /// What is not reported, and whether that spares notifications; nothing does where there is no quieter filter

@@ -944,12 +944,16 @@ fn a_directory_that_others_put_in_the_place_of_a_listed_one_is_not_listed() {
 
 #[test]
 fn what_others_make_beside_what_may_not_be_read_is_not_read() {
-    // Also where the broker opens what is read: in both ways what was there at launch counts. Only a file
-    // in the place of one is that one, as editors and git-config(1) write it.
+    // Also where the broker opens what is read, or some of it: in all ways what was there at launch counts.
+    // Only a file in the place of one is that one, as editors and git-config(1) write it.
     for_each_user(|user| {
-        for brokered in [false, true] {
+        for opened in ["nothing", "what is new", "all"] {
             let sandbox = Sandbox::of(user).allow_write(".").deny_read("~/.ssh").deny_read("~/id");
-            let sandbox = if brokered { sandbox.deny_read(".env") } else { sandbox };
+            let sandbox = match opened {
+                "what is new" => sandbox.allow_write("~/missing"),
+                "all" => sandbox.deny_read(".env"),
+                _ => sandbox,
+            };
             sandbox.file("work/.env", "TOPSECRET");
             sandbox.dir("home/.ssh");
             sandbox.dir("home/d");
@@ -990,7 +994,7 @@ fn what_others_make_beside_what_may_not_be_read_is_not_read() {
             let wanted = format!(
                 "ready\nmine\nmine\nnotes\nedited\nmine\n{listed}mine\nedited\nedited\nedi"
             );
-            assert_eq!(outcome.stdout, wanted, "{brokered} {outcome:#?}");
+            assert_eq!(outcome.stdout, wanted, "{opened} {outcome:#?}");
         }
     });
 }
@@ -1012,5 +1016,15 @@ fn what_is_made_at_a_missing_allowed_path_beside_what_may_not_be_read_is_usable(
         assert!(
             !sandbox.path("home/.cache/other").exists() && !sandbox.path("home/.profile").exists()
         );
+        // The rest is read as if nothing was missing: what the target alone may look at, too.
+        let script = "mkdir -p ~/.cache/tool && cd ~/.cache/tool && echo new > new && ln -s new link && cat link \
+            && (rm new && cat) < new && ln -sf ~/.ssh/key link; cat link; \
+            tr '\\0' ' ' < /proc/$$/environ | grep -c PATH=; cat ~/.cache/before; \
+            exec 3< ~/.ssh/key; cat ~/.cache/tool/../../.ssh/key";
+        sandbox.file("home/.cache/before", "before\n");
+        let outcome = sandbox.sh(script);
+        assert_eq!(outcome.stdout, "new\nnew\n1\nbefore\n", "{outcome:#?}");
+        let key = sandbox.name("home/.ssh/key");
+        assert!(outcome.reports_of("Filesystem").iter().any(|report| report[1] == *key));
     });
 }

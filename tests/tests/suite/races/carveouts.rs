@@ -4,7 +4,7 @@ use crate::carveouts::{carved, named, unreadable};
 use std::os::unix::fs::symlink;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tests::{Outcome, Sandbox, Snapshot, User, for_each_user, race_tries};
+use tests::{Outcome, Sandbox, Snapshot, User, for_each_user, programs, race_tries};
 
 /// A machine with much else to do takes its time.
 const LONG: Duration = Duration::from_secs(120);
@@ -149,6 +149,21 @@ fn race_read(attack: &str) -> Sandbox {
 fn a_racing_path_does_not_show_what_may_not_be_read() {
     let _turn = my_turn();
     race_read(&format!("race-read mine keys/key {}", race_tries(100_000)));
+}
+
+#[test]
+fn a_racing_path_leads_from_what_the_broker_opens_to_nothing_that_may_not_be_read() {
+    let _turn = my_turn();
+    let sandbox = Sandbox::new().allow_write(".").allow_write("~/new").deny_read("~/key");
+    let sandbox = sandbox.timeout(LONG);
+    sandbox.file("home/key", "Secret");
+    let (probe, tries) = (programs().probe(), race_tries(100_000));
+    let outcome = sandbox.sh(&format!(
+        "mkdir ~/new && printf mine! > ~/new/mine && exec {} race-read ~/new/mine ~/key {tries}",
+        probe.display()
+    ));
+    assert_eq!(outcome.result("leaked"), "0");
+    assert!(succeeded(&outcome) > 0, "{outcome:#?}");
 }
 
 #[test]
