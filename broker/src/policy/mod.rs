@@ -16,6 +16,7 @@ pub(crate) mod parse;
 mod paths;
 pub(crate) mod presets;
 pub(crate) mod remarks;
+mod repositories;
 pub(crate) mod resolve;
 mod unexpanded;
 pub(crate) mod variables;

@@ -7,7 +7,7 @@ use super::keys::{Item, Written};
 use super::locate::{Located, locate};
 use super::nearest::near;
 use super::remarks::Remarks;
-use super::{origins, presets, unexpanded};
+use super::{origins, presets, repositories, unexpanded};
 use crate::rules::paths::{Files, Rules, push_new};
 use crate::rules::pattern::{Component, Pattern};
 use std::collections::HashSet;
@@ -127,26 +127,13 @@ impl Paths<'_> {
         denial: Denial,
         writable: &[Grant],
     ) -> Result<Vec<Pattern>, PolicyError> {
-        let cwd = self.caller.cwd.as_path();
-        let own = writable.iter().filter(|grant| !presets::is_file(&grant.origin.file));
-        // What presets protect in a work tree they protect in each that the policy adds to the current one.
-        let trees: Vec<&Path> = [cwd]
-            .into_iter()
-            .chain(own.map(|grant| grant.path.as_path()).filter(|path| path.is_dir()))
-            .collect();
-        let in_trees = items.iter().flat_map(|item| {
-            let is_of_tree =
-                presets::is_file(&item.origin.file) && !item.text.starts_with(['/', '~']);
-            let trees = if is_of_tree { &trees[..] } else { &trees[..1] };
-            trees.iter().map(move |tree| (item, *tree))
-        });
         let mut patterns = Vec::new();
         let mut deny = |remarks: &mut Remarks, pattern: Pattern, item: &Item| {
             remarks.rule(denial.key(), &pattern, &item.origin);
             push_new(&mut patterns, pattern);
         };
-        for (item, tree) in in_trees {
-            let Split { prefix, rest } = self.interpret(item, tree)?;
+        for (item, text, tree) in in_trees(items, &self.caller.cwd, writable) {
+            let Split { prefix, rest } = self.interpret(item, text, &tree)?;
             let located = locate_for(&item.origin, &prefix)?;
             if located.of_process {
                 return Err(item.origin.error(
@@ -208,7 +195,7 @@ impl Paths<'_> {
     fn grants(&mut self, items: &[Item]) -> Result<Vec<Grant>, PolicyError> {
         let mut grants = Vec::new();
         for item in items {
-            let Split { prefix, rest } = self.interpret(item, &self.caller.cwd)?;
+            let Split { prefix, rest } = self.interpret(item, &item.text, &self.caller.cwd)?;
             let located = locate_for(&item.origin, &prefix)?;
             if self.remarks.are_wanted() {
                 self.name_unexpanded(item, &located.path);
@@ -318,9 +305,8 @@ impl Paths<'_> {
     }
 
     /// Makes a written path absolute, a relative one beneath `base`, and splits it at its first glob.
-    fn interpret(&self, item: &Item, base: &Path) -> Result<Split, PolicyError> {
+    fn interpret(&self, item: &Item, text: &str, base: &Path) -> Result<Split, PolicyError> {
         let error = |message: &str| Err(item.origin.error(message));
-        let text = item.text.as_str();
         if text.is_empty() {
             return error("empty path");
         }
@@ -368,6 +354,38 @@ impl Grant {
             origin: item.origin.clone(),
         }
     }
+}
+
+/// The denied paths, each with the directory that it is relative to. What presets protect in the work tree `cwd` they
+/// protect in each that the policy adds to it, and what they protect in `.git`, wherever that is.
+fn in_trees<'a>(
+    items: &'a [Item],
+    cwd: &Path,
+    writable: &[Grant],
+) -> Vec<(&'a Item, &'a str, PathBuf)> {
+    let own = writable.iter().filter(|grant| !presets::is_file(&grant.origin.file));
+    let added = own.map(|grant| grant.path.as_path()).filter(|path| path.is_dir());
+    let trees: Vec<&Path> = [cwd].into_iter().chain(added).collect();
+    let may_change = |path: &PathBuf| {
+        writable.iter().any(|grant| path.starts_with(&grant.path) || grant.path.starts_with(path))
+    };
+    let repositories = trees.iter().flat_map(|tree| repositories::directories(tree));
+    let repositories: Vec<PathBuf> = repositories.filter(may_change).collect();
+    let mut found = Vec::new();
+    for item in items {
+        let text = item.text.as_str();
+        if !presets::is_file(&item.origin.file) || text.starts_with(['/', '~']) {
+            found.push((item, text, cwd.to_owned()));
+            continue;
+        }
+        let pretended =
+            |tree: &&&Path| text != repositories::HEAD || !repositories::is_repository(tree);
+        found.extend(trees.iter().filter(pretended).map(|tree| (item, text, tree.to_path_buf())));
+        if let Some(text) = text.strip_prefix(repositories::GIT) {
+            found.extend(repositories.iter().map(|directory| (item, text, directory.clone())));
+        }
+    }
+    found
 }
 
 /// The beginning of `path` that lies right in a directory. What is not a directory yet on the way to a path that

@@ -59,9 +59,16 @@ fn under(sandbox: &Sandbox, policy: &str, script: &str) -> Outcome {
 /// Under the preset what the user does later runs nothing of the attack's; without it, it does.
 #[track_caller]
 fn leaves_nothing_to_run(attack: &str, later: &str) {
+    leaves_nothing_to_run_where("true", attack, later);
+}
+
+/// The same on a host that is `made` otherwise.
+#[track_caller]
+fn leaves_nothing_to_run_where(made: &str, attack: &str, later: &str) {
     for_each_user(|user| {
         let owned = |policy: &str| {
             let sandbox = host(user);
+            sandbox.sh_outside(made).succeeds();
             under(&sandbox, policy, attack);
             sandbox.sh_outside(later);
             sandbox.path("outside/owned").exists()
@@ -143,6 +150,72 @@ attacks! {
     settings_of_cargo: "mkdir -p .cargo; echo x > .cargo/config.toml", is_read(".cargo/config.toml");
     settings_of_a_debugger: "echo x > .gdbinit", is_read(".gdbinit");
     settings_of_a_directory: "echo x > .envrc", is_read(".envrc");
+}
+
+/// Repositories that are not in `.git`.
+#[test]
+fn a_directory_that_is_made_a_repository() {
+    leaves_nothing_to_run_where(
+        "rm -rf .git",
+        "git init -q --bare evil; cd evil; git config core.bare false; git config core.worktree ..; \
+         git config core.fsmonitor 'touch $OWNED;false'; mv HEAD config objects refs ..",
+        "git status",
+    );
+}
+
+#[test]
+fn settings_of_git_where_a_file_leads_to_them() {
+    for place in [".bare", "../other/deep"] {
+        leaves_nothing_to_run_where(
+            &format!("git init -q --separate-git-dir {place} ."),
+            &format!("git config -f {place}/config core.fsmonitor 'touch $OWNED;false'"),
+            "git status",
+        );
+    }
+}
+
+#[test]
+fn hooks_of_git_in_a_repository_that_may_be_written_itself() {
+    leaves_nothing_to_run_where(
+        "git init -q --bare ../other/bare; git clone -q ../other/bare ../other/clone 2>/dev/null; \
+         mv ../other ../repositories; ln -s repositories/bare ../other",
+        script!("../other/hooks/post-update"),
+        "git push -q ../other HEAD:refs/heads/pushed",
+    );
+}
+
+/// A linked work tree, where the user lets the repository be written as the report says.
+#[test]
+fn an_agent_works_in_a_linked_work_tree() {
+    for_each_user(|user| {
+        let sandbox = host(user);
+        let link = "git worktree prune; mv .git ../outside/main; mkdir ../outside/main/worktrees/work; \
+                    cd ../outside/main/worktrees/work; echo ../.. > commondir; echo ref: refs/heads/work > HEAD; \
+                    cd ../../../../work; echo gitdir: ../outside/main/worktrees/work > .git; git add . ; git commit -qm work";
+        sandbox.sh_outside(link).succeeds();
+        let refused = under(&sandbox, "extends: agent", "git commit -q --allow-empty -m x");
+        refused.fails();
+        let main = sandbox.name("outside/main");
+        assert!(
+            refused.stderr.contains(&format!("filesystem.allowWrite += [\"{main}\"]")),
+            "{refused:#?}"
+        );
+        let policy = format!("extends: agent\nfilesystem: {{allowWrite: ['{main}']}}");
+        let work =
+            "git commit -q --allow-empty -m x; git checkout -q -b other; git log --oneline | wc -l";
+        let outcome = under(&sandbox, &policy, work);
+        assert_eq!((outcome.stdout.as_str(), outcome.reports.len()), ("2\n", 0), "{outcome:#?}");
+        for attack in [
+            "git config core.fsmonitor evil",
+            "echo evil > ../outside/main/hooks/post-commit",
+            "echo evil > ../outside/main/worktrees/work/commondir",
+            "echo evil > ../outside/main/worktrees/work/config.worktree",
+            "echo evil > .git",
+        ] {
+            under(&sandbox, &policy, attack).fails();
+        }
+        sandbox.sh_outside("! grep -r evil .git ../outside/main").succeeds();
+    });
 }
 
 #[test]
