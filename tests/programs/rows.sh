@@ -5,7 +5,13 @@ row git rust git <<'S'
 export GIT_{AUTHOR,COMMITTER}_{NAME,EMAIL}=n@example.org
 for i in 1 2 3; do echo $i >f$i; git add .; git commit -qm $i; done
 git checkout -qb b HEAD~1; echo b >b; git add .; git commit -qm b; git rebase -q main
-git worktree add -q tree; git -C tree log --oneline | wc -l; git worktree remove tree; git gc -q; git stash list; git status --short
+git gc -q; git stash list; git status --short
+S
+
+# It writes .git/worktrees/tree/commondir, which the preset for agents protects.
+row git-worktree rust git <<'S'
+export GIT_{AUTHOR,COMMITTER}_{NAME,EMAIL}=n@example.org; git commit -q --allow-empty -m x
+git worktree add -q tree; git -C tree log --oneline | wc -l; git worktree remove tree; git worktree list | wc -l
 S
 
 # It writes .git/config, which the policy protects.
@@ -34,7 +40,7 @@ S
 
 row cmake-ninja-ccache rust "cmake ninja ccache cc" <<'S'
 printf 'int main(void) { return 0; }\n' >m.c; printf 'cmake_minimum_required(VERSION 3.10)\nproject(p C)\nadd_executable(m m.c)\nenable_testing()\nadd_test(t m)\n' >CMakeLists.txt
-export CCACHE_DIR=$PWD/cc; for b in one two; do cmake -G Ninja -B $b -DCMAKE_C_COMPILER_LAUNCHER=ccache . >/dev/null; cmake --build $b >/dev/null; (cd $b && ctest -Q && echo tested); done; ls cc | wc -l
+export CCACHE_DIR=$PWD/cc; for b in one two; do cmake -G Ninja -B $b -DCMAKE_C_COMPILER_LAUNCHER=ccache . >/dev/null; cmake --build $b >/dev/null; (cd $b && ctest -Q && echo tested); done; ccache -s | grep -ci hits: | head -n 1
 S
 
 row sccache rust "sccache cc" <<'S'

@@ -91,6 +91,8 @@ fn text(has: &dyn Fn(&str) -> bool) -> String {
          filesystem:\n  \
          # What else may be written, with all beneath.\n  \
          # allowWrite: [../other]\n  \
+         # No repositories further down, the settings of which git at the top can run; see SECURITY.md.\n  \
+         # denyWrite: ['*/**/.git']\n  \
          # What else may not be read. Inside the work tree this makes all reading slower.\n"
     );
     let secrets: Vec<_> =

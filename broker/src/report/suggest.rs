@@ -58,6 +58,8 @@ struct Advice {
     allow: Vec<Remedy>,
     /// Rules that somebody wrote, and what landstrip protects.
     rules: Vec<Remedy>,
+    /// Whether one of them keeps git from changing settings of its own.
+    settings_of_git: bool,
     /// What was connected to, or looked up, by a program that does not ask the proxy.
     direct: Vec<String>,
     /// What would open too much, and for what it would be needed.
@@ -99,9 +101,11 @@ impl Advice {
         let named = |remedy: &Remedy| format!("{} {}", remedy.key, list(&remedy.values));
         let direct: Vec<_> = self.direct.iter().map(|host| quote(host)).collect();
         let direct = if direct.is_empty() { String::new() } else { list(&direct) };
+        let outside = if self.settings_of_git { "run it outside" } else { "" };
         let parts = [
             ("to allow this", joined(&self.allow, Remedy::assignment)),
             ("denied by", joined(&self.rules, named)),
+            ("what has to change settings of git", outside.to_owned()),
             ("only through the proxy of HTTP_PROXY, or with network.allowNetwork = true", direct),
             ("not suggested, as it opens too much", joined(&self.too_much, Remedy::need)),
         ];
@@ -180,7 +184,11 @@ impl Grounds<'_> {
             Denial::File(operation, path) => {
                 let path = Path::new(OsStr::from_bytes(path));
                 match self.rule(*operation, path) {
-                    Some((key, rule)) => add(&mut advice.rules, key, rule),
+                    Some((key, rule)) => {
+                        advice.settings_of_git |=
+                            *operation == FileOperation::Write && places::is_setting_of_git(path);
+                        add(&mut advice.rules, key, rule);
+                    }
                     // What a process asked for that hides its memory has no path.
                     None if *operation == FileOperation::Write && path.is_absolute() => {
                         self.advise_write(path, advice);

@@ -163,6 +163,27 @@ fn a_directory_that_is_made_a_repository() {
     );
 }
 
+/// What git enters to see whether it changed. The preset lets it be, as documented: sources are fetched so.
+#[test]
+fn a_submodule_of_the_command_s_own_where_no_repository_may_be_made() {
+    for_each_user(|user| {
+        let attack = "git init -q evil && cd evil && git commit -q --allow-empty -m x && \
+                      git config core.fsmonitor 'touch $OWNED;false' && cd .. && \
+                      git update-index --add --cacheinfo 160000,$(git -C evil rev-parse HEAD),evil";
+        let owned = |policy: &str| {
+            let sandbox = host(user);
+            under(&sandbox, policy, attack);
+            sandbox.sh_outside("git status").succeeds();
+            let commit =
+                under(&sandbox, policy, "mkdir d && touch d/f && git add d && git commit -qm d");
+            commit.succeeds();
+            sandbox.path("outside/owned").exists()
+        };
+        assert!(!owned("extends: agent\nfilesystem: {denyWrite: ['*/**/.git']}"));
+        assert!(owned("extends: agent"));
+    });
+}
+
 #[test]
 fn settings_of_git_where_a_file_leads_to_them() {
     for place in [".bare", "../other/deep"] {

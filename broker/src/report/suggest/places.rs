@@ -216,6 +216,15 @@ fn is_stand_in(path: &Path) -> bool {
         || name.windows(4).any(|part| part == b".tmp")
 }
 
+/// Whether git writes `path` for commands that change settings: of remotes, linked work trees and submodules.
+pub(super) fn is_setting_of_git(path: &Path) -> bool {
+    const FILES: [&str; 3] = ["commondir", "config", "config.worktree"];
+    let is_called =
+        |names: &[&str]| names.iter().any(|name| path.file_name() == Some(OsStr::new(name)));
+    let has = |name: &str| path.components().any(|part| part.as_os_str() == name);
+    is_called(&[".gitmodules"]) || has(".git") && (is_called(&FILES) || has("modules"))
+}
+
 /// What SQLite makes beside a database.
 pub(super) fn companions(path: &Path) -> impl Iterator<Item = PathBuf> {
     let is_database = path.extension().is_some_and(|extension| {

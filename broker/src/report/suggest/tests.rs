@@ -14,6 +14,8 @@ fn said(denials: &[Denial]) -> String {
         deny_write: vec![
             literal("/work/.env"),
             glob,
+            literal("/work/.git/config"),
+            literal("/work/.git/hooks"),
             literal("/home/u/.config/landstrip/policy.json"),
             literal("/opt/landstrip/bin/landstrip"),
             literal("/proc"),
@@ -36,7 +38,7 @@ fn said(denials: &[Denial]) -> String {
         work: Path::new("/work"),
         temporary: Path::new("/tmp"),
         files: &files,
-        written: (2, 1),
+        written: (4, 1),
         network: &network,
     };
     let line = line(&denials.iter().collect::<Vec<_>>(), &grounds).unwrap_or_default();
@@ -161,6 +163,14 @@ fn what_a_rule_denies_is_told_by_the_rule() {
             r#"denied by: filesystem.denyRead ["~/.ssh"]"#,
         ),
         (vec![read("/dev/sda")], ""),
+        (
+            writes(&["/work/.git/config"]),
+            r#"denied by: filesystem.denyWrite ["./.git/config"]; what has to change settings of git: run it outside"#,
+        ),
+        (
+            writes(&["/work/.git/hooks/pre-commit"]),
+            r#"denied by: filesystem.denyWrite ["./.git/hooks"]"#,
+        ),
         (
             vec![Denial::Domain(b"x.evil.example:443".to_vec())],
             r#"denied by: network.deniedDomains ["*.evil.example"]"#,
