@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use tests::{Origin, Outcome, Sandbox, Snapshot, TcpPeer, UnixPeer, for_each_user};
+use tests::{Origin, Outcome, Sandbox, Snapshot, TcpPeer, UnixPeer, User, for_each_user};
 
 /// Where the draft goes.
 const DRAFT: &str = "outside/draft.yaml";
@@ -55,6 +55,80 @@ fn what_a_command_needed_is_a_policy_under_which_it_passes() {
         let policy = sandbox.name(DRAFT);
         sandbox.landstrip(["-p", &policy, "--", "touch", &sandbox.name("home/x")]).fails();
     });
+}
+
+/// The tools that are most often learned from, without a network: git, and what builds and tests.
+#[test]
+fn git_is_learned() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::beneath("/var/tmp", user);
+        sandbox.file("home/.gitconfig", "[user]\n\tname = n\n\temail = n@example.org\n");
+        sandbox.sh_outside("git init -q --bare ../outside/there").succeeds();
+        let script = "set -e; git init -q ../outside/tree; cd ../outside/tree; echo $$ > f; git add .; git commit -qm x; \
+                      git checkout -q -B b; git commit -q --allow-empty -m y; git rebase -q HEAD~1; git gc -q; \
+                      git push -qf ../there HEAD:b; git worktree add -q ../linked HEAD~1; git worktree remove ../linked";
+        sandbox.landstrip(["--", "sh", "-c", script]).fails();
+        let draft = passes(&sandbox, &[], script);
+        for place in ["tree", "linked", "there/objects", "there/refs/heads"] {
+            let line = format!("    - \"{}\"\n", sandbox.name(format!("outside/{place}")));
+            assert!(draft.contains(&line), "{place}: {draft}");
+        }
+    });
+}
+
+#[test]
+fn npm_is_learned() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::beneath("/var/tmp", user).env("npm_config_update_notifier", "false");
+        let made = "mkdir dep app && echo '{\"name\":\"dep\",\"version\":\"1.0.0\"}' > dep/package.json && \
+                    (cd dep && npm pack --silent) && cd app && echo '{\"name\":\"app\",\"version\":\"1.0.0\"}' > package.json && \
+                    npm install --silent --offline --no-audit --no-fund ../dep/dep-1.0.0.tgz && rm -rf node_modules ~/.npm";
+        sandbox.sh_outside(made).succeeds();
+        let script =
+            "cd app && npm ci --silent --offline --no-audit --no-fund && test -d node_modules/dep";
+        sandbox.landstrip(["-p", "read-only", "--", "sh", "-c", script]).fails();
+        let draft = passes(&sandbox, &[], script);
+        assert!(
+            draft.ends_with("filesystem:\n  allowWrite:\n    - \".\"\n    - \"~/.npm\"\n"),
+            "{draft}"
+        );
+    });
+}
+
+#[test]
+fn the_tests_of_a_python_project_are_learned() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::beneath("/var/tmp", user);
+        let test = "import http.server, tempfile, threading, unittest, urllib.request\n\
+                    class T(unittest.TestCase):\n  def test(self):\n    tempfile.mkdtemp()\n    \
+                    s = http.server.HTTPServer(('127.0.0.1', 0), http.server.SimpleHTTPRequestHandler)\n    \
+                    threading.Thread(target=s.serve_forever, daemon=True).start()\n    \
+                    self.assertEqual(urllib.request.urlopen('http://127.0.0.1:%d/' % s.server_port).status, 200)\n";
+        sandbox.file("work/test_it.py", test);
+        let script = "exec /usr/bin/python3 -m unittest -q test_it";
+        sandbox.landstrip(["--", "sh", "-c", script]).fails();
+        let draft = passes(&sandbox, &[], script);
+        assert!(draft.ends_with("network:\n  allowLocalBinding: true\n"), "{draft}");
+    });
+}
+
+#[test]
+fn cargo_is_learned() {
+    // As the caller only: the toolchain of a user's home is not everyone's to read.
+    let home = std::env::var("HOME").unwrap_or_default();
+    let get = |name: &str, dir: &str| std::env::var(name).unwrap_or(format!("{home}/{dir}"));
+    let path = format!("{}/bin:/usr/local/bin:/usr/bin:/bin", get("CARGO_HOME", ".cargo"));
+    let sandbox = Sandbox::beneath("/var/tmp", User::Caller).env("PATH", path);
+    let sandbox = sandbox.env("RUSTUP_HOME", get("RUSTUP_HOME", ".rustup"));
+    sandbox.dir("work/src");
+    sandbox
+        .file("work/Cargo.toml", "[package]\nname = \"made\"\nedition = \"2024\"\n[workspace]\n");
+    sandbox.file("work/src/main.rs", "fn main() { println!(\"built\"); }\n");
+    let script = "cargo build -q --offline && target/debug/made && rm -r target";
+    sandbox.landstrip(["-p", "read-only", "--", "sh", "-c", script]).exits(101);
+    let draft = passes(&sandbox, &[], script);
+    assert!(draft.contains("    - \".\"\n"), "{draft}");
+    assert!(!draft.contains("network:"), "{draft}");
 }
 
 #[test]
