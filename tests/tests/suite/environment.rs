@@ -142,6 +142,84 @@ print('own maps' if os.path.exists('/proc/self/maps') else 'blind', 'found' if f
     });
 }
 
+/// landstrip's own processes have the variable, and others of the same user; a child of the command looks for it in
+/// each of them by all that /proc and the kernel offer, while the proxy runs.
+#[test]
+fn a_denied_variable_is_not_found_in_landstrip_s_own_processes() {
+    let search = "import ctypes, errno, glob, os, re, sys, urllib.request
+libc = ctypes.CDLL(None, use_errno=True)
+try:
+    urllib.request.urlopen('http://refused.test/')
+except OSError:
+    pass
+secret = re.compile(b'ope[n]-sesame')
+seen = found = 0
+class Part(ctypes.Structure):
+    _fields_ = [('base', ctypes.c_void_p), ('length', ctypes.c_size_t)]
+for process in glob.glob('/proc/[0-9]*'):
+    number = int(process[6:])
+    try:
+        seen += open(process + '/comm').read().startswith('landstrip')
+        fields = open(process + '/stat').read().rsplit(')', 1)[1].split()
+    except OSError:
+        continue
+    for name in ('environ', 'auxv', 'stack', 'mem', 'maps', 'cmdline', 'task/%d/environ' % number, 'map_files', 'fd'):
+        try:
+            found += secret.search(open(process + '/' + name, 'rb').read(1 << 20)) is not None
+        except OSError:
+            pass
+    # Where environment and stack are is not told of others: not even what is nowhere may be asked for (EFAULT).
+    for address in (int(fields[25]), int(fields[47])):
+        buffer = ctypes.create_string_buffer(1 << 16)
+        here, there = Part(ctypes.addressof(buffer), len(buffer)), Part(address, len(buffer))
+        got = libc.process_vm_readv(number, ctypes.byref(here), 1, ctypes.byref(there), 1, 0)
+        found += number != os.getpid() and (got >= 0 or ctypes.get_errno() not in (errno.EPERM, errno.ESRCH))
+print(seen >= int(sys.argv[1]), found)";
+    for_each_user(|user| {
+        for filesystem in READS {
+            let run = |environment: &str| {
+                let policy = format!(
+                    r#"{{"filesystem":{filesystem},"network":{{"allowedDomains":["a.test"]}},"environment":{environment}}}"#
+                );
+                let sandbox = Sandbox::of(user).policy_json(policy).env("GH_TOKEN", SECRET);
+                sandbox.file("work/secret", "");
+                // Of the same user, with the same variable.
+                let other = sandbox.spawn_outside(["sleep", "100"]);
+                let outcome =
+                    sandbox.sh(&format!("exec /usr/bin/python3 - 2 <<'P'\n{search}\nP\n"));
+                drop(other);
+                outcome.stdout
+            };
+            assert_eq!(run(r#"{"deny":["*_TOKEN"]}"#), "True 0\n", "{filesystem}");
+            assert_ne!(run("{}"), "True 0\n", "{filesystem}");
+        }
+    });
+}
+
+/// Seen from outside: what serves the network was never given it.
+#[test]
+fn the_proxy_does_not_get_the_caller_s_environment() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_domains(["a.test"]).env("GH_TOKEN", SECRET);
+        let mut running =
+            sandbox.spawn(["sh", "-c", "curl -s http://refused.test/; echo ready; sleep 100"]);
+        running.expect("ready");
+        let environments = |name: &str| {
+            let processes = std::fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
+            let named = processes.filter(|path| {
+                std::fs::read_to_string(path.join("comm"))
+                    .is_ok_and(|comm| name.starts_with(comm.trim_end()))
+            });
+            named.filter_map(|path| std::fs::read(path.join("environ")).ok()).collect::<Vec<_>>()
+        };
+        let holds =
+            |text: &Vec<u8>| text.windows(SECRET.len()).any(|part| part == SECRET.as_bytes());
+        let proxies = environments("landstrip-proxy");
+        assert!(!proxies.is_empty() && !proxies.iter().any(holds));
+        assert!(environments("landstrip-broker").iter().any(holds));
+    });
+}
+
 /// Where landstrip's own proxy does not stand between, the password is of use only to who can reach the
 /// caller's.
 #[test]
