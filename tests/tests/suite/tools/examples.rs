@@ -1,5 +1,5 @@
-//! The policies in `tests/examples`, and the preset for agents: a project of each kind is built and tested under
-//! the one for it and under the preset, and keys and hooks stay what they were.
+//! The policies in `tests/examples`, and those that `--init` writes, which are the preset for agents with the hosts of
+//! registries: a project of each kind is built and tested under both, and keys and hooks stay what they were.
 
 use serde_json::Value;
 use std::time::Duration;
@@ -65,10 +65,24 @@ fn builds(sandbox: &Sandbox, script: &str) -> Outcome {
     outcome
 }
 
-/// Runs `body` under an example as each user, and under the preset for agents as one without rights.
-fn for_each_policy(example: &str, body: impl Fn(User, &str)) {
+/// What `--init` writes for a work tree with these files.
+fn written_for(files: &[&str]) -> String {
+    let tree = Sandbox::unprivileged();
+    for file in files {
+        tree.file(format!("work/{file}"), "");
+    }
+    let policy = tree.landstrip(["--init"]).succeeds().stdout.clone();
+    let file = tree.file("init.yaml", &policy);
+    let check = tree.landstrip(["-p", file.to_str().unwrap(), "--check"]);
+    assert!(!check.succeeds().stdout.contains("warning"), "{check:#?}");
+    policy
+}
+
+/// Runs `body` under an example as each user, and as one without rights under what --init writes for a work tree
+/// with this `file`.
+fn for_each_policy(example: &str, file: &str, body: impl Fn(User, &str)) {
     for_each_user(|user| body(user, example));
-    body(Sandbox::unprivileged().user(), "agent");
+    body(Sandbox::unprivileged().user(), &written_for(&[file]));
 }
 
 /// Whether a tool is here, for this user.
@@ -86,8 +100,8 @@ fn a_rust_project() {
     let home = std::env::var("HOME").unwrap_or_default();
     let get = |name: &str, dir: &str| std::env::var(name).unwrap_or(format!("{home}/{dir}"));
     let path = format!("{}/bin:/usr/local/bin:/usr/bin:/bin", get("CARGO_HOME", ".cargo"));
-    for policy in ["rust", "agent"] {
-        let sandbox = project(User::Caller, policy).env("PATH", &path);
+    for policy in ["rust".to_owned(), written_for(&["Cargo.toml"])] {
+        let sandbox = project(User::Caller, &policy).env("PATH", &path);
         let sandbox = sandbox.env("RUSTUP_HOME", get("RUSTUP_HOME", ".rustup"));
         let outcome = builds(
             &sandbox,
@@ -103,7 +117,7 @@ fn a_rust_project() {
 
 #[test]
 fn a_node_project() {
-    for_each_policy("node", |user, policy| {
+    for_each_policy("node", "package.json", |user, policy| {
         let sandbox = project(user, policy).env("npm_config_update_notifier", "false");
         let outcome = builds(
             &sandbox,
@@ -122,7 +136,7 @@ fn a_node_project() {
 
 #[test]
 fn a_python_project() {
-    for_each_policy("python", |user, policy| {
+    for_each_policy("python", "requirements.txt", |user, policy| {
         let sandbox = project(user, policy).env("PIP_DISABLE_PIP_VERSION_CHECK", "1");
         let outcome = builds(
             &sandbox,
@@ -139,7 +153,7 @@ fn a_python_project() {
 
 #[test]
 fn a_jvm_project() {
-    for_each_policy("jvm", |user, policy| {
+    for_each_policy("jvm", "pom.xml", |user, policy| {
         let sandbox = project(user, policy);
         if !has(&sandbox, "command -v javac") {
             return;
@@ -158,7 +172,7 @@ fn a_jvm_project() {
 
 #[test]
 fn a_go_project() {
-    for_each_policy("go", |user, policy| {
+    for_each_policy("go", "go.mod", |user, policy| {
         let sandbox = project(user, policy).env("GOTOOLCHAIN", "local").env("GOFLAGS", "-mod=mod");
         if !has(&sandbox, "command -v go") {
             return;
@@ -175,16 +189,12 @@ fn a_go_project() {
     });
 }
 
-/// Under what --init writes for it.
 #[test]
 fn a_mixed_project() {
-    let tree = Sandbox::unprivileged();
-    for file in ["package.json", "requirements.txt"] {
-        tree.file(format!("work/{file}"), "");
-    }
-    let policy = tree.landstrip(["--init"]).succeeds().stdout.clone();
+    let policy = written_for(&["package.json", "requirements.txt"]);
     assert!(policy.contains("pypi.org") && policy.contains("registry.npmjs.org"), "{policy}");
-    let sandbox = project(tree.user(), &policy).env("npm_config_update_notifier", "false");
+    let sandbox =
+        project(Sandbox::unprivileged().user(), &policy).env("npm_config_update_notifier", "false");
     let outcome = builds(
         &sandbox,
         r#"printf '{"name":"app","version":"1.0.0","scripts":{"test":"make -s -C native && python3 -B part.py"}}' > package.json
