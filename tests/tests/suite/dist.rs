@@ -347,8 +347,16 @@ fn packages_of_npm_run_no_script_and_download_nothing() {
         .map(str::to_owned)
         .collect::<Vec<_>>();
     files.sort_unstable();
-    let expected =
-        ["LICENSE", "README.md", "bin/landstrip", "index.d.ts", "index.js", "package.json"];
+    let expected = [
+        "LICENSE",
+        "README.md",
+        "bin/landstrip",
+        "index.d.ts",
+        "index.js",
+        "man/landstrip-policy.5",
+        "man/landstrip.1",
+        "package.json",
+    ];
     assert_eq!(files, expected.map(|name| format!("package/{name}")));
 }
 
