@@ -33,6 +33,9 @@ const ATTRIBUTE: usize = 4;
 
 /// The sockets of this network namespace that are bound to files with the inode number `inode`, on
 /// whatever file system: the kernel tells a device by another number than stat(2) does on some.
+///
+/// # Errors
+/// Returns [`Errno::OPNOTSUPP`] if the kernel does not tell ([`is_told`]), or what it says.
 pub(crate) fn to_inode(inode: u64) -> io::Result<Vec<Bound>> {
     let socket = ask(&request(NLM_F_REQUEST_DUMP, 0))?;
     let mut bound = Vec::new();
@@ -48,12 +51,24 @@ pub(crate) fn to_inode(inode: u64) -> io::Result<Vec<Bound>> {
         {
             match kind {
                 NLMSG_DONE => return Ok(bound),
-                NLMSG_ERROR => return Err(Errno::IO),
+                NLMSG_ERROR => return Err(Errno::OPNOTSUPP),
                 _ => bound.extend(read(message, inode)),
             }
             rest = after;
         }
     }
+}
+
+/// Whether the kernel tells it at all: it may be built without (CONFIG_UNIX_DIAG), or not find the module.
+pub(crate) fn is_told() -> bool {
+    let answer = || {
+        let socket = ask(&request(NLM_F_REQUEST, 0))?;
+        let mut buffer = [0; 64];
+        let (length, _) = net::recv(&socket, &mut buffer[..], RecvFlags::DONTWAIT)?;
+        // struct nlmsgerr { error i32, .. }: no socket has the number 0, and who knows sockets says so by EINVAL.
+        Ok::<_, Errno>(buffer[..length].get(HEADER..HEADER + 4).map(|error| u32_at(error, 0)))
+    };
+    answer() == Ok(Some(Errno::INVAL.raw_os_error().wrapping_neg().cast_unsigned()))
 }
 
 /// A file as sock_diag(7) tells of it.
@@ -203,6 +218,7 @@ mod tests {
         let unbound =
             std::fs::metadata(format!("/proc/self/fd/{}", unbound.as_raw_fd())).unwrap().ino();
         assert_eq!(file_of(unbound), Err(Errno::NOENT));
+        assert!(is_told());
         let name = path.as_os_str().as_bytes();
         assert!(bound.iter().any(|bound| bound.name == name), "{bound:?}");
         drop(listener);

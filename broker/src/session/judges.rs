@@ -9,6 +9,7 @@ use crate::domains::proxy::Proxy;
 use crate::files::reserve::Reserve;
 use crate::files::shared::Shared;
 use crate::files::view::Reads;
+use crate::kernel::bound;
 use crate::kernel::features::Features;
 use crate::policy::resolve::{Network, Policy};
 use crate::report::failure::Failure;
@@ -81,6 +82,13 @@ pub(super) fn notes(judges: &Judges, reports: Reports, features: Features) -> Ve
     if addresses.unix.datagrams && !addresses.local_binding && !addresses.unix.paths.is_empty() {
         let text = "the broker sends every message that can have an address once there is a \
                     datagram socket: one is listed in allowUnixSockets";
+        notes.push(text.to_owned());
+    }
+    let unix = &addresses.unix;
+    let follows = addresses.local_binding || !unix.all && !unix.paths.is_empty();
+    if follows && !bound::is_told() {
+        let text = "the kernel does not tell to which file a Unix socket is bound (CONFIG_UNIX_DIAG): those that \
+                    the command binds itself are not reached";
         notes.push(text.to_owned());
     }
     notes.extend(unwatched(judges, reports, features).map(str::to_owned));

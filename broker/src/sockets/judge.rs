@@ -151,9 +151,14 @@ impl Judge {
                     return Ok(Reach::Peer(peer));
                 }
                 if verdict == AddressVerdict::ByPath && self.rules.unix.permit(peer.name()) {
-                    match self.is_in_its_place(&peer)? {
-                        true => return Ok(Reach::Peer(peer)),
-                        false => reason = "the socket was bound to another path",
+                    match self.is_in_its_place(&peer) {
+                        Ok(true) => return Ok(Reach::Peer(peer)),
+                        Ok(false) => reason = "the socket was bound to another path",
+                        Err(Errno::OPNOTSUPP) => {
+                            reason =
+                                "the kernel does not tell what it was bound to (CONFIG_UNIX_DIAG)";
+                        }
+                        Err(errno) => return Err(errno),
                     }
                 }
                 name = peer.name().as_os_str().as_bytes().to_vec();
