@@ -82,7 +82,7 @@ pub fn is_root_for(what: &str) -> bool {
 }
 
 /// How many times slower than others this machine may be, as an emulated one is: what LANDSTRIP_SLOWNESS says.
-pub(crate) fn slowness() -> u32 {
+pub fn slowness() -> u32 {
     match std::env::var("LANDSTRIP_SLOWNESS") {
         Ok(times) => times.parse().expect("LANDSTRIP_SLOWNESS is a number"),
         Err(_) => 1,

@@ -438,7 +438,7 @@ impl Running {
             std::thread::sleep(Duration::from_millis(1));
         };
         self.ended = Some(status);
-        let end = Instant::now() + OUTPUT_TIMEOUT;
+        let end = Instant::now() + OUTPUT_TIMEOUT * crate::slowness();
         while !(self.stdout.thread.is_finished() && self.stderr.thread.is_finished()) {
             assert!(Instant::now() < end, "a process outlived the command: {self:#?}");
             std::thread::sleep(Duration::from_millis(1));

@@ -15,6 +15,9 @@ def call(*words):
     result = libc.syscall(*words)
     return result if result >= 0 else -ctypes.get_errno()
 def tell(*words): print(*words, flush=True)
+def until(condition):
+    end = time.monotonic() + 10
+    while not condition() and time.monotonic() < end: time.sleep(0.001)
 def child():
     read, write = os.pipe(); process = os.fork()
     if process == 0:
@@ -47,10 +50,11 @@ whole = ctypes.create_string_buffer(struct.pack('i', 34) + info(-1, 9).raw[4:])
 sent = [(call(*words), os.read(read, 1)) for words in ((QUEUE, p, 34, info(-1, 7)), (TGQUEUE, p, p, 34, info(-2, 8)), (PIDFD, f, 34, whole, 0))]
 os.waitpid(p, 0); tell('queue', refused, sent)
 hits = []; signal.signal(signal.SIGUSR1, lambda *_: hits.append(1))
-thread = threading.Thread(target=time.sleep, args=(0.5,)); thread.start()
+over = threading.Event(); thread = threading.Thread(target=over.wait); thread.start()
 for words in ((KILL, os.getpid()), (TGKILL, os.getpid(), thread.native_id), (TKILL, thread.native_id), (TKILL, os.getpid()), (KILL, thread.native_id)):
-    before = len(hits); result = call(*words, signal.SIGUSR1); time.sleep(0.01); tell('own', result, len(hits) - before)
-tell('own', call(QUEUE, os.getpid(), signal.SIGUSR1, info(0, 0))); thread.join()
+    before = len(hits); result = call(*words, signal.SIGUSR1); until(lambda: result < 0 or len(hits) > before)
+    time.sleep(0.01); tell('own', result, len(hits) - before)
+tell('own', call(QUEUE, os.getpid(), signal.SIGUSR1, info(0, 0))); over.set(); thread.join()
 read, write = os.pipe(); leader = os.fork()
 if leader == 0:
     os.setpgid(0, 0)
@@ -60,7 +64,7 @@ if leader == 0:
 os.close(write); tell('zero', ended(leader), os.read(read, 1))
 read, write = os.pipe(); got = []; signal.signal(signal.SIGIO, lambda *_: got.append(1))
 fcntl.fcntl(read, fcntl.F_SETOWN, os.getpid()); fcntl.fcntl(read, fcntl.F_SETFL, os.O_ASYNC | os.O_NONBLOCK)
-os.write(write, b'x'); time.sleep(0.05); tell('owner', len(got), fcntl.fcntl(read, fcntl.F_GETOWN) == os.getpid())
+os.write(write, b'x'); until(lambda: got); tell('owner', len(got), fcntl.fcntl(read, fcntl.F_GETOWN) == os.getpid())
 fcntl.fcntl(read, fcntl.F_SETOWN, 0); tell('nobody', fcntl.fcntl(read, fcntl.F_GETOWN))
 "#;
 

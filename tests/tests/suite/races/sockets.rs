@@ -48,9 +48,10 @@ fn putting_another_in_its_place(kind: &str) {
     let sandbox = sandbox.allow_unix_socket(listed);
     let peer = UnixPeer::at(sandbox.path("work/theirs"), kind);
     let tries = race_tries(5 * usual) / 5;
-    let outcome = sandbox.probe(format!("race-own-path {kind} theirs {tries}"));
-    let is_met = outcome.succeeds().result("succeeded") != "0";
-    assert!(tries < usual || is_met, "{outcome:#?}");
+    let race = || sandbox.probe(format!("race-own-path {kind} theirs {tries}"));
+    // Where all processors are busy, its own one may not be met either.
+    let is_met = (0..5).any(|_| race().succeeds().result("succeeded") != "0");
+    assert!(tries < usual || is_met, "{kind}");
     assert_eq!(peer.connections(), 0, "{kind}");
 }
 
