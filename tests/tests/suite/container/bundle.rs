@@ -93,7 +93,7 @@ impl Container {
         let docker = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/docker-seccomp.json");
         let profile = std::env::var_os("LANDSTRIP_TEST_PROFILE").unwrap_or_else(|| docker.into());
         let profile = std::fs::read_to_string(profile).expect("the profile");
-        let profile = serde_json::from_str(&profile).expect("a profile");
+        let profile = for_runc(serde_json::from_str(&profile).expect("a profile"));
         Some(Self {
             world,
             name,
@@ -231,4 +231,31 @@ impl Container {
             }
         })
     }
+}
+
+/// What an engine makes of its profile for a container without capabilities on this architecture: runc heeds neither
+/// the conditions of rules nor which other programs a processor runs.
+fn for_runc(mut profile: Value) -> Value {
+    let (here, mapped) = match cfg!(target_arch = "x86_64") {
+        true => ("amd64", "SCMP_ARCH_X86_64"),
+        false => ("arm64", "SCMP_ARCH_AARCH64"),
+    };
+    let names = |rule: &Value, condition: &str, of: &str| -> Option<Vec<String>> {
+        serde_json::from_value(rule[condition][of].clone()).ok()
+    };
+    let rules = profile["syscalls"].as_array_mut().expect("rules");
+    rules.retain(|rule| {
+        let is_here = |arches: &Vec<String>| arches.iter().any(|arch| arch == here);
+        names(rule, "includes", "caps").is_none()
+            && names(rule, "includes", "arches").as_ref().is_none_or(is_here)
+            && !names(rule, "excludes", "arches").as_ref().is_some_and(is_here)
+    });
+    let others = profile["archMap"].as_array().into_iter().flatten();
+    let others = others.filter(|map| map["architecture"] == mapped);
+    let others = others.flat_map(|map| map["subArchitectures"].as_array().into_iter().flatten());
+    let all: Vec<_> = others.cloned().chain([mapped.into()]).collect();
+    if all.len() > 1 {
+        profile["architectures"] = all.into();
+    }
+    profile
 }
