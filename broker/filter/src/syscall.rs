@@ -4,13 +4,14 @@
 use crate::Arch;
 use std::fmt;
 
+/// The number of pidfd_send_signal(2). It and all calls since have the same number everywhere (Linux 5.1).
+pub(crate) const FIRST_OF_ALL: u32 = 424;
 /// The highest number whose meaning was looked at (Linux 7.3); later ones do not exist for the command.
-/// Since 5.1 a new call has the same number everywhere.
 pub(crate) const NEWEST: u32 = 472;
 
 macro_rules! syscalls {
     ($($name:ident,)*) => {
-        /// A system call, with the name that the kernel's table gives it.
+        /// A system call, with the name that the kernel's table gives it; the newest in the order of their numbers.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u16)]
         #[allow(non_camel_case_types, missing_docs, reason = "the kernel's names, and its documentation")]

@@ -5,7 +5,7 @@
 mod aarch64;
 mod x86_64;
 
-use crate::syscall::{NEWEST, Syscall};
+use crate::syscall::{FIRST_OF_ALL, NEWEST, Syscall};
 
 /// The numbers in the order of [`Syscall::ALL`].
 pub(crate) type Numbers = [Option<u32>; Syscall::ALL.len()];
@@ -64,10 +64,31 @@ impl Arch {
 /// `__AUDIT_ARCH_64BIT | __AUDIT_ARCH_LE` (linux/audit.h).
 const AUDIT_64BIT_LE: u32 = 0x8000_0000 | 0x4000_0000;
 
+/// The numbers that are the same everywhere: those of all calls since this one (Linux 5.1), in the order of
+/// [`Syscall::ALL`].
+pub(crate) const fn since_5_1() -> Numbers {
+    let mut numbers = [None; Syscall::ALL.len()];
+    let mut number = FIRST_OF_ALL;
+    let mut call = Syscall::pidfd_send_signal as usize;
+    while call < numbers.len() {
+        numbers[call] = Some(number);
+        (call, number) = (call + 1, number + 1);
+    }
+    numbers
+}
+
+/// Runs of calls by the number of the first, beside those that are the same everywhere.
 macro_rules! numbers {
-    ($($name:ident = $number:literal;)*) => {{
-        let mut numbers: $crate::arch::Numbers = [None; $crate::Syscall::ALL.len()];
-        $(numbers[$crate::Syscall::$name as usize] = Some($number);)*
+    ($($first:literal: $($name:ident),*;)*) => {{
+        let mut numbers = $crate::arch::since_5_1();
+        $(
+            let run = [$($crate::Syscall::$name),*];
+            let mut at: u32 = 0;
+            while (at as usize) < run.len() {
+                numbers[run[at as usize] as usize] = Some($first + at);
+                at += 1;
+            }
+        )*
         numbers
     }};
 }

@@ -8,6 +8,37 @@ use crate::rule::Verdict::{Allow, Deny, Notify};
 use crate::rule::{Arg, Row, When};
 use crate::uapi::*;
 
+const ASKS: &str =
+    "asks what may be done, which Landlock does not answer: programs act on what they are told";
+const OPENS: &str = "opening for writing or creating, or as shm_open does; a path descriptor gives no access, \
+    O_PATH voids other flags";
+const CHANGES: &str = "changes files by path: Landlock decides, a refusal is reported";
+
+/// What is asked by access(2) and its kin, where `$mode` says it.
+macro_rules! by_mode {
+    ($mode:expr) => {
+        &[
+            when(READS_REPORTED, &[lacks($mode, R_OK | W_OK)], Allow),
+            when(LISTINGS, &[lacks($mode, R_OK | W_OK)], Allow),
+            when(READS_ALLOWED, &[lacks($mode, W_OK)], Allow),
+        ]
+    };
+}
+
+/// An open, where `$flags` are its flags.
+macro_rules! by_flags {
+    ($flags:expr) => {
+        &[
+            case(&[masked($flags, O_PATH, &[O_PATH])], Allow),
+            case(&[masked($flags, !MUSL_ADDS, &[O_NOFOLLOW | O_CLOEXEC])], Notify),
+            when(CHANGES_LEFT, &[masked($flags, O_ACCMODE, &[O_RDWR, O_ACCMODE])], Notify),
+            when(CHANGES_LEFT, &[lacks($flags, O_DIRECTORY)], Allow),
+            when(LISTINGS, &[lacks($flags, O_WRITES | O_DIRECTORY)], Allow),
+            when(READS_ALLOWED, &[lacks($flags, O_WRITES)], Allow),
+        ]
+    };
+}
+
 #[rustfmt::skip]
 pub(super) const ROWS: &[Row] = &[
     row(
@@ -54,28 +85,8 @@ pub(super) const ROWS: &[Row] = &[
         Allow,
         "reads metadata, which no policy hides",
     ),
-    judge(
-        &[access],
-        &[
-            when(READS_REPORTED, &[lacks(Arg(1, "mode"), R_OK | W_OK)], Allow),
-            when(LISTINGS, &[lacks(Arg(1, "mode"), R_OK | W_OK)], Allow),
-            when(READS_ALLOWED, &[lacks(Arg(1, "mode"), W_OK)], Allow),
-        ],
-        Notify,
-        "asks what may be done, which Landlock does not answer: programs act on what they are told",
-    )
-    .alone(Allow),
-    judge(
-        &[faccessat, faccessat2],
-        &[
-            when(READS_REPORTED, &[lacks(Arg(2, "mode"), R_OK | W_OK)], Allow),
-            when(LISTINGS, &[lacks(Arg(2, "mode"), R_OK | W_OK)], Allow),
-            when(READS_ALLOWED, &[lacks(Arg(2, "mode"), W_OK)], Allow),
-        ],
-        Notify,
-        "asks what may be done, which Landlock does not answer: programs act on what they are told",
-    )
-    .alone(Allow),
+    judge(&[access], by_mode!(Arg(1, "mode")), Notify, ASKS).alone(Allow),
+    judge(&[faccessat, faccessat2], by_mode!(Arg(2, "mode")), Notify, ASKS).alone(Allow),
     row(&[getdents, getdents64], Allow, "lists an open directory; Landlock judged the opening"),
     row(&[chdir, fchdir, getcwd], Allow, "the caller's own working directory"),
     row(
@@ -89,36 +100,8 @@ pub(super) const ROWS: &[Row] = &[
         Allow,
         "tells names and that something changed, not content",
     ),
-    judge(
-        &[open],
-        &[
-            case(&[masked(Arg(1, "flags"), O_PATH, &[O_PATH])], Allow),
-            case(&[masked(Arg(1, "flags"), !MUSL_ADDS, &[O_NOFOLLOW | O_CLOEXEC])], Notify),
-            when(CHANGES_LEFT, &[masked(Arg(1, "flags"), O_ACCMODE, &[O_RDWR, O_ACCMODE])], Notify),
-            when(CHANGES_LEFT, &[lacks(Arg(1, "flags"), O_DIRECTORY)], Allow),
-            when(LISTINGS, &[lacks(Arg(1, "flags"), O_WRITES | O_DIRECTORY)], Allow),
-            when(READS_ALLOWED, &[lacks(Arg(1, "flags"), O_WRITES)], Allow),
-        ],
-        Notify,
-        "opening for writing or creating, or as shm_open does; a path descriptor gives no access, O_PATH voids \
-         other flags",
-    )
-    .alone(Allow),
-    judge(
-        &[openat],
-        &[
-            case(&[masked(Arg(2, "flags"), O_PATH, &[O_PATH])], Allow),
-            case(&[masked(Arg(2, "flags"), !MUSL_ADDS, &[O_NOFOLLOW | O_CLOEXEC])], Notify),
-            when(CHANGES_LEFT, &[masked(Arg(2, "flags"), O_ACCMODE, &[O_RDWR, O_ACCMODE])], Notify),
-            when(CHANGES_LEFT, &[lacks(Arg(2, "flags"), O_DIRECTORY)], Allow),
-            when(LISTINGS, &[lacks(Arg(2, "flags"), O_WRITES | O_DIRECTORY)], Allow),
-            when(READS_ALLOWED, &[lacks(Arg(2, "flags"), O_WRITES)], Allow),
-        ],
-        Notify,
-        "opening for writing or creating, or as shm_open does; a path descriptor gives no access, O_PATH voids \
-         other flags",
-    )
-    .alone(Allow),
+    judge(&[open], by_flags!(Arg(1, "flags")), Notify, OPENS).alone(Allow),
+    judge(&[openat], by_flags!(Arg(2, "flags")), Notify, OPENS).alone(Allow),
     judge(
         &[openat2],
         &[when(NO_TRUNCATION, &[], Deny(ENOSYS))],
@@ -126,17 +109,12 @@ pub(super) const ROWS: &[Row] = &[
         "its flags are in memory",
     )
     .alone(Allow),
-    row(
-        &[truncate, unlink, rename, link],
-        Notify,
-        "changes files by path: Landlock decides, a refusal is reported",
-    )
-    .alone(Allow),
+    row(&[truncate, unlink, rename, link], Notify, CHANGES).alone(Allow),
     judge(
         &[creat, mkdir, mkdirat, mknod, mknodat, rmdir, symlink, symlinkat],
         &[when(CHANGES_LEFT, &[], Allow)],
         Notify,
-        "changes files by path: Landlock decides, a refusal is reported",
+        CHANGES,
     )
     .alone(Allow),
     judge(
@@ -146,7 +124,7 @@ pub(super) const ROWS: &[Row] = &[
             when(CHANGES_LEFT, &[], Allow),
         ],
         Notify,
-        "changes files by path: Landlock decides, a refusal is reported",
+        CHANGES,
     )
     .alone(Allow),
     row(

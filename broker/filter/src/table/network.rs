@@ -8,6 +8,9 @@ use crate::rule::Verdict::{Allow, Deny, Notify};
 use crate::rule::{Arg, Row, Test, When};
 use crate::uapi::*;
 
+const SENDS: &str = "a datagram socket sends to any address: the broker does it, or says whose name was asked \
+    for; MSG_FASTOPEN connects";
+
 #[rustfmt::skip]
 pub(super) const ROWS: &[Row] = &[
     row(
@@ -88,8 +91,7 @@ pub(super) const ROWS: &[Row] = &[
             case(&[lacks(Arg(3, "flags"), MSG_FASTOPEN)], Allow),
         ],
         Deny(EOPNOTSUPP),
-        "a datagram socket sends to any address: the broker does it, or says whose name was asked for; \
-         MSG_FASTOPEN connects",
+        SENDS,
     ),
     judge(
         &[sendmsg],
@@ -110,8 +112,7 @@ pub(super) const ROWS: &[Row] = &[
             case(&[lacks(Arg(3, "flags"), MSG_FASTOPEN)], Allow),
         ],
         Deny(EOPNOTSUPP),
-        "a datagram socket sends to any address: the broker does it, or says whose name was asked for; \
-         MSG_FASTOPEN connects",
+        SENDS,
     ),
     judge(
         &[setsockopt],
