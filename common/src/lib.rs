@@ -9,6 +9,7 @@
 
 pub mod domain;
 pub mod exit;
+pub mod landlock;
 pub mod proxy;
 pub mod trap;
 pub mod upstream;

@@ -4,6 +4,7 @@
 //! and the filter for the command only. Sources: capabilities(7), landlock(7), seccomp(2).
 
 use crate::sys;
+use common::landlock::{RulesetAttributes, is_lacking};
 use common::wire::Filter;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{self, Mode, OFlags};
@@ -58,17 +59,17 @@ pub(crate) fn drop_capabilities(besides: CapabilitySet) -> io::Result<()> {
 pub(crate) fn enter_common_domain() -> io::Result<()> {
     const LANDLOCK_SCOPE_SIGNAL: u64 = 1 << 1;
     match enter(LANDLOCK_SCOPE_SIGNAL) {
-        Err(errno @ (Errno::TOOBIG | Errno::INVAL)) => enter(0).and(Err(errno)),
+        Err(errno) if is_lacking(errno.raw_os_error()) => enter(0).and(Err(errno)),
         entered => entered,
     }
 }
 
 fn enter(scoped: u64) -> io::Result<()> {
     const LANDLOCK_ACCESS_FS_REFER: u64 = 1 << 13;
-    let ruleset = sys::landlock_create_ruleset(&sys::RulesetAttr {
+    let ruleset = sys::landlock_create_ruleset(&RulesetAttributes {
         handled_access_fs: LANDLOCK_ACCESS_FS_REFER,
-        handled_access_net: 0,
         scoped,
+        ..RulesetAttributes::default()
     })?;
     let root = fs::open(c"/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
     sys::landlock_allow_beneath(ruleset.as_fd(), root.as_fd(), LANDLOCK_ACCESS_FS_REFER)?;

@@ -29,7 +29,7 @@ static STACK: Stack<{ 32 * 1024 }> = Stack::new();
 /// Starts the guardian; returns its id. What waits for any child does not meet it (`__WCLONE` in
 /// wait(2)).
 pub(crate) fn start(is_scoped: bool) -> io::Result<i32> {
-    let caller = process::getppid().map_or(0, |caller| caller.as_raw_nonzero().get());
+    let caller = process::getppid().map_or(0, |caller| caller.as_raw_pid());
     sys::spawn(begin, &STACK, 0, (core::ptr::null_mut(), caller, is_scoped.into()))
 }
 

@@ -20,8 +20,8 @@ mod start;
 mod sys;
 mod vector;
 
-use common::exit;
 use common::wire::Handover;
+use common::{exit, landlock};
 use failure::Failure;
 use rustix::fd::{AsFd, AsRawFd, OwnedFd};
 use rustix::io::Errno;
@@ -52,19 +52,13 @@ fn launch(arguments: &Arguments) -> Result<core::convert::Infallible, Failure> {
         command::start(arguments, ours.as_fd(), theirs.as_fd()).map_err(|e| Failure("clone", e))?;
     drop(theirs);
     io::fcntl_setfd(&ours, io::FdFlags::empty()).map_err(|e| Failure("control socket", e))?;
-    let guardian = match scope {
-        Ok(()) | Err(Errno::TOOBIG | Errno::INVAL) => {
-            guardian::start(scope.is_ok()).map_err(|e| Failure("clone", e))?
-        }
-        // Nothing will run.
-        Err(_) => 0,
+    let scope_errno = scope.err().map_or(0, Errno::raw_os_error);
+    // Else nothing will run.
+    let guardian = match scope.is_ok() || landlock::is_lacking(scope_errno) {
+        true => guardian::start(scope.is_ok()).map_err(|e| Failure("clone", e))?,
+        false => 0,
     };
-    let handover = Handover {
-        control: ours.as_raw_fd(),
-        child,
-        scope_errno: scope.err().map_or(0, Errno::raw_os_error),
-        guardian,
-    };
+    let handover = Handover { control: ours.as_raw_fd(), child, scope_errno, guardian };
     broker::execute(arguments, &handover)
 }
 

@@ -4,6 +4,7 @@
 
 use crate::arch::{self, Begin};
 use crate::vector::Vector;
+use common::landlock::{PATH_BENEATH, PathBeneath, RulesetAttributes};
 use common::wire::OF_LAUNCHER;
 use core::cell::UnsafeCell;
 use core::ffi::CStr;
@@ -75,7 +76,7 @@ pub(crate) fn spawn<const SIZE: usize>(
         return Err(Errno::BUSY);
     }
     let top = stack.memory.get().wrapping_add(1);
-    let launcher = process::getpid().as_raw_nonzero().get();
+    let launcher = process::getpid().as_raw_pid();
     let arguments = (initial, first, second, launcher);
     // SAFETY: nobody else uses the stack, as was just seen, and it is aligned to 16.
     let result = unsafe { arch::clone(CLONE_VM | signal, top, begin, arguments) };
@@ -135,31 +136,17 @@ pub(crate) fn close_on_exec_from(first: u32) -> io::Result<()> {
     unsafe { syscall(arch::CLOSE_RANGE, range) }.map(drop)
 }
 
-/// `struct landlock_ruleset_attr` as of ABI 6 (linux/landlock.h).
-#[repr(C)]
-pub(crate) struct RulesetAttr {
-    pub(crate) handled_access_fs: u64,
-    pub(crate) handled_access_net: u64,
-    pub(crate) scoped: u64,
-}
-
 /// landlock_create_ruleset(2).
 ///
 /// # Errors
-/// Returns [`Errno::NOSYS`] or [`Errno::OPNOTSUPP`] without Landlock, [`Errno::TOOBIG`] or
-/// [`Errno::INVAL`] if the kernel does not know a field that is set.
-pub(crate) fn landlock_create_ruleset(attr: &RulesetAttr) -> io::Result<OwnedFd> {
-    let arguments = [core::ptr::from_ref(attr) as usize, size_of::<RulesetAttr>(), 0, 0, 0];
+/// Returns [`Errno::NOSYS`] or [`Errno::OPNOTSUPP`] without Landlock, and what [`is_lacking`] knows.
+///
+/// [`is_lacking`]: common::landlock::is_lacking
+pub(crate) fn landlock_create_ruleset(attributes: &RulesetAttributes) -> io::Result<OwnedFd> {
+    let arguments = [core::ptr::from_ref(attributes) as usize, size_of_val(attributes), 0, 0, 0];
     // SAFETY: the pointer and the size are those of a live attribute structure.
     let fd = unsafe { syscall(arch::LANDLOCK_CREATE_RULESET, arguments) }?;
     Ok(own(fd))
-}
-
-/// `struct landlock_path_beneath_attr` (linux/landlock.h).
-#[repr(C, packed)]
-struct PathBeneathAttr {
-    allowed_access: u64,
-    parent_fd: i32,
 }
 
 /// landlock_add_rule(2): allows `access` beneath the directory `parent`.
@@ -171,12 +158,11 @@ pub(crate) fn landlock_allow_beneath(
     parent: BorrowedFd<'_>,
     access: u64,
 ) -> io::Result<()> {
-    const RULE_PATH_BENEATH: usize = 1;
-    let attr = PathBeneathAttr { allowed_access: access, parent_fd: parent.as_raw_fd() };
+    let rule = PathBeneath { allowed_access: access, parent: parent.as_raw_fd() };
     let fd = ruleset.as_raw_fd().cast_unsigned() as usize;
-    let pointer = core::ptr::from_ref(&attr) as usize;
+    let pointer = core::ptr::from_ref(&rule) as usize;
     // SAFETY: the pointer is to a live rule of the type that the second argument names.
-    unsafe { syscall(arch::LANDLOCK_ADD_RULE, [fd, RULE_PATH_BENEATH, pointer, 0, 0]) }.map(drop)
+    unsafe { syscall(arch::LANDLOCK_ADD_RULE, [fd, PATH_BENEATH.into(), pointer, 0, 0]) }.map(drop)
 }
 
 /// landlock_restrict_self(2), as the filter knows it.

@@ -4,6 +4,7 @@
 #![allow(unsafe_code)]
 
 use super::errno;
+use common::landlock::{RulesetAttributes, is_lacking};
 use nix::libc;
 use rustix::fd::{FromRawFd, OwnedFd};
 use rustix::io::{self, Errno};
@@ -28,15 +29,6 @@ bitflags::bitflags! {
     }
 }
 
-/// `struct landlock_ruleset_attr` as of ABI 6; older kernels take it while what they do not know is zero.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-struct Attributes {
-    handled_access_fs: u64,
-    handled_access_net: u64,
-    scoped: u64,
-}
-
 /// A part of Landlock.
 #[derive(Debug)]
 struct Part {
@@ -44,13 +36,13 @@ struct Part {
     name: &'static str,
     /// The first kernel that has it.
     since: &'static str,
-    attributes: Attributes,
+    attributes: RulesetAttributes,
     /// Who takes its place; none if nobody does.
     instead: Option<&'static str>,
 }
 
-const fn files(access: u64) -> Attributes {
-    Attributes { handled_access_fs: access, handled_access_net: 0, scoped: 0 }
+const fn files(access: u64) -> RulesetAttributes {
+    RulesetAttributes { handled_access_fs: access, handled_access_net: 0, scoped: 0 }
 }
 
 /// In the order in which they came.
@@ -80,7 +72,7 @@ const PARTS: [Part; 6] = [
         feature: Features::TCP,
         name: "rules for TCP",
         since: "6.7",
-        attributes: Attributes { handled_access_net: 3, ..files(0) },
+        attributes: RulesetAttributes { handled_access_net: 3, ..files(0) },
         instead: Some("the broker alone judges connections"),
     },
     Part {
@@ -94,7 +86,7 @@ const PARTS: [Part; 6] = [
         feature: Features::SCOPES,
         name: "scopes for signals and abstract sockets",
         since: "6.12",
-        attributes: Attributes { scoped: 3, ..files(0) },
+        attributes: RulesetAttributes { scoped: 3, ..files(0) },
         instead: Some("the broker sends the command's signals, and lets it fork"),
     },
 ];
@@ -124,7 +116,7 @@ impl Features {
         for part in &PARTS {
             match create_ruleset(&part.attributes) {
                 Ok(_) => found |= part.feature,
-                Err(Errno::INVAL | Errno::TOOBIG) => {}
+                Err(errno) if is_lacking(errno.raw_os_error()) => {}
                 Err(errno) => return Err(Missing::Landlock(errno)),
             }
         }
@@ -172,9 +164,9 @@ impl fmt::Display for Missing {
     }
 }
 
-fn create_ruleset(attributes: &Attributes) -> io::Result<OwnedFd> {
+fn create_ruleset(attributes: &RulesetAttributes) -> io::Result<OwnedFd> {
     let pointer = std::ptr::from_ref(attributes);
-    let size = size_of::<Attributes>();
+    let size = size_of_val(attributes);
     // SAFETY: the pointer and the size are those of a live attribute structure.
     let result = unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, pointer, size, 0) };
     match i32::try_from(result) {
@@ -184,14 +176,16 @@ fn create_ruleset(attributes: &Attributes) -> io::Result<OwnedFd> {
     }
 }
 
+/// linux/seccomp.h
+const SET_MODE_FILTER: u32 = 1;
+const NEW_LISTENER: u64 = 1 << 3;
+
 /// Installs a filter with a listener, which allows everything, for a thread that ends with it.
 ///
 /// # Errors
 /// Returns why none can be had here: [`Errno::BUSY`] where another supervisor has one, as on WSL2, and
 /// [`Errno::PERM`] inside of another sandbox.
 pub(crate) fn try_listener() -> io::Result<()> {
-    const SET_MODE_FILTER: u32 = 1;
-    const NEW_LISTENER: u64 = 1 << 3;
     const RETURN: u16 = 0x06;
     const ALLOW: u32 = 0x7fff_0000;
     let install = || {
@@ -213,9 +207,7 @@ pub(crate) fn try_listener() -> io::Result<()> {
 /// What of seccomp user notification this kernel lacks, in words; nothing if a filter can be installed
 /// with it. Looked for when one could not be.
 pub(crate) fn missing_of_notification() -> Option<&'static str> {
-    const SET_MODE_FILTER: u32 = 1;
     const GET_ACTION_AVAIL: u32 = 2;
-    const NEW_LISTENER: u64 = 1 << 3;
     const WAIT_KILLABLE_RECV: u64 = 1 << 5;
     let user_notif = 0x7fc0_0000_u32;
     let action = &raw const user_notif;
@@ -267,7 +259,7 @@ mod tests {
             assert_eq!(found.contains(part.feature), taken, "{part:?}");
         }
         // The probe can tell.
-        let unknown = Attributes { scoped: 1 << 63, ..Attributes::default() };
+        let unknown = RulesetAttributes { scoped: 1 << 63, ..RulesetAttributes::default() };
         assert_eq!(create_ruleset(&unknown).err(), Some(Errno::INVAL));
         assert_eq!(missing_of_notification(), None);
         rustix::thread::set_no_new_privs(true).unwrap();

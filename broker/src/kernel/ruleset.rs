@@ -6,16 +6,10 @@
 #![allow(unsafe_code)]
 
 use super::errno;
+use common::landlock::{PATH_BENEATH, PathBeneath};
 use nix::libc;
-use rustix::fd::{AsRawFd, BorrowedFd, RawFd};
+use rustix::fd::{AsRawFd, BorrowedFd};
 use rustix::io;
-
-/// `struct landlock_path_beneath_attr` (linux/landlock.h).
-#[repr(C, packed)]
-struct PathBeneath {
-    allowed_access: u64,
-    parent: RawFd,
-}
 
 /// Grants `access`, of the rights that `ruleset` handles, to an object and all beneath it.
 ///
@@ -27,13 +21,12 @@ pub(crate) fn allow_beneath(
     object: BorrowedFd<'_>,
     access: u64,
 ) -> io::Result<()> {
-    const PATH_BENEATH: libc::c_int = 1;
     let rule = PathBeneath { allowed_access: access, parent: object.as_raw_fd() };
-    let number = libc::SYS_landlock_add_rule;
+    let (number, kind) = (libc::SYS_landlock_add_rule, libc::c_int::from(PATH_BENEATH));
     let (ruleset, rule) = (ruleset.as_raw_fd(), &raw const rule);
     // SAFETY: the pointer is to a live rule of the type that the argument before it names; the rest are
     // two integers.
-    errno::result(unsafe { libc::syscall(number, ruleset, PATH_BENEATH, rule, 0) })
+    errno::result(unsafe { libc::syscall(number, ruleset, kind, rule, 0) })
 }
 
 #[cfg(test)]
