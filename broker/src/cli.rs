@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use lexopt::Arg;
 
 use crate::policy::document::Format;
+use crate::policy::error::Escaped;
 use crate::policy::keys;
 use crate::policy::load::{Selection, Source};
 use crate::policy::nearest::near;
@@ -54,21 +55,13 @@ Exit status: that of TOOL, 128+N if signal N ended it, 2 usage, 125 landstrip fa
 126 TOOL cannot be executed, 127 TOOL not found.
 ";
 
-/// Every long option, to suggest the nearest one.
-const LONG_OPTIONS: [&str; 12] = [
-    "--policy",
-    "--format",
-    "--trap-fd",
-    "--check",
-    "--explain",
-    "--doctor",
-    "--learn",
-    "--init",
-    "--report",
-    "--debug",
-    "--help",
-    "--version",
-];
+/// Every long option, as the help has them: to suggest the nearest one.
+fn long_options() -> impl Iterator<Item = &'static str> {
+    let lines = HELP.lines().filter(|line| line.trim_start().starts_with('-'));
+    let options =
+        lines.filter_map(|line| line.split_whitespace().find(|word| word.starts_with("--")));
+    options.filter_map(|option| option.split('[').next())
+}
 
 /// What other programs call an option.
 const CALLED: [(&[&str], &str); 5] = [
@@ -148,11 +141,8 @@ pub(crate) struct UsageError(String);
 
 impl fmt::Display for UsageError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The word at fault may hold anything; the message stays one line.
-        self.0.chars().try_for_each(|character| match character.is_control() {
-            true => write!(f, "{}", character.escape_default()),
-            false => write!(f, "{character}"),
-        })
+        // The word at fault may hold anything.
+        Escaped(&self.0).fmt(f)
     }
 }
 
@@ -330,14 +320,14 @@ fn trap_fd(value: &OsString) -> Result<RawFd, UsageError> {
 /// The error of a long option that was written with one dash, if that is what its letter and the rest are.
 fn one_dash(letter: char, rest: &str) -> Option<UsageError> {
     let word = format!("{letter}{}", rest.split_once('=').map_or(rest, |(name, _)| name));
-    let long = LONG_OPTIONS.into_iter().find(|long| long[2..] == word)?;
+    let long = long_options().find(|long| long[2..] == word)?;
     Some(UsageError(format!("unknown option '-{word}', did you mean '{long}'?")))
 }
 
 fn unknown_option(option: &str) -> UsageError {
     let word = option.trim_start_matches('-');
     let called = CALLED.iter().find(|(others, _)| others.contains(&word));
-    if let Some(meant) = called.map(|(_, meant)| *meant).or_else(|| near(option, LONG_OPTIONS)) {
+    if let Some(meant) = called.map(|(_, meant)| *meant).or_else(|| near(option, long_options())) {
         return UsageError(format!("unknown option '{option}', did you mean '{meant}'?"));
     }
     UsageError(match keys::meant_by(word) {
@@ -436,7 +426,7 @@ mod tests {
     #[test]
     fn every_option_stands_in_the_help_and_in_the_manual() {
         const MANUAL: &str = include_str!("../man/landstrip.1");
-        for option in LONG_OPTIONS {
+        for option in long_options() {
             let unknown = format!("unknown option '{option}'");
             let known = |words: &[&str]| match parse_words(words) {
                 Err(error) => !error.to_string().contains(&unknown),
@@ -453,7 +443,7 @@ mod tests {
         }
         let told = HELP.split_whitespace().filter(|word| word.len() > 2 && word.starts_with("--"));
         for option in told.map(|word| word.split('[').next().unwrap_or(word)) {
-            assert!(LONG_OPTIONS.contains(&option), "{option}");
+            assert!(long_options().any(|known| known == option), "{option}");
         }
     }
 

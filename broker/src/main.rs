@@ -117,6 +117,27 @@
 //! 7. [`answer::answers`] puts the descriptor into the target, or says the error, or lets the call through and
 //!    has [`files::observe`] report what Landlock refused.
 //!
+//! # Any other call, room by room
+//!
+//! Each is decoded in [`call`], answered in [`answer::answers`], and belongs to the room of its subject between the two.
+//! `CONTINUE` stands in a comment wherever something is let through, with the reason; for files that is a [`files::verdict::Relied`].
+//!
+//! | what asks | decoded as | judged by | done by | reported |
+//! |---|---|---|---|---|
+//! | open, truncate | [`call::decode::FileCall`] | `files/opens.rs` | [`files::task::Task`] | with the refusal, or by [`files::observe`] |
+//! | mkdir, mknod, symlink, unlink, rmdir | the same | `files/changes.rs` | the same | the same |
+//! | rename, link | the same | [`files::moves`] | the same | the same |
+//! | what names /dev/shm | any of these | [`files::shared`] | the same | with the refusal |
+//! | access | [`call::decode::Question`] | `files/questions.rs` | nobody | not at all |
+//! | chmod, chown, utime, xattr | [`call::metadata`] | [`files::judge::Judge::change_metadata`] | `files/metadata.rs` | there |
+//! | connect, bind, listen, shutdown | [`call::decode::SocketCall`] | [`sockets::judge`], `sockets/udp.rs` | [`sockets::calls`], [`sockets::connects`] | by the judge |
+//! | sendto, sendmsg, sendmmsg | the same | `sockets/messages.rs` | `sockets/outlet.rs` | there |
+//! | socket, socketpair | [`call::decode::RegisterCall`] | [`sockets::calls::make_socket`] | `sockets/kinds.rs` | there |
+//! | shmget, semop, msgctl and their kin | [`call::ipc`] | [`ipc::objects`] | the same | with `--debug` |
+//! | kill and its kin, F_SETOWN | [`call::signal`] | [`signals`] | [`kernel::processes::Member`] | with `--debug` |
+//! | prlimit, setpriority, sched_setattr | [`kernel::processes::ProcessChange`] | [`answer::answers`] | the same as signals | with `--debug` |
+//! | setuid, capset, seccomp, umask, fork | [`call::decode::RegisterCall`] | [`answer::answers`] | the kernel | not at all |
+//!
 //! # The start
 //!
 //! The C library calls `main`, without Rust's own start-up in between. That asks where the stack

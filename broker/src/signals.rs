@@ -15,7 +15,7 @@ use crate::kernel::request::Request;
 use crate::kernel::rights::Rights;
 use crate::kernel::signals::Signal;
 use crate::kernel::target::{Target, TargetFd};
-use crate::report::denials::Traps;
+use crate::report::traps::Traps;
 use nix::unistd::{Pid, getpgid};
 use rustix::io::{self, Errno};
 use std::collections::HashSet;
@@ -41,7 +41,7 @@ impl Judge {
             Ok(own) => own,
             Err(errno) => return RegisterVerdict::Return(Err(errno)),
         };
-        let thread = target.thread().as_raw_nonzero().get();
+        let thread = target.thread().as_raw_pid();
         let is_own = match call.to {
             Addressee::Process(id) => [own, thread].contains(&id),
             Addressee::ThreadOf(process, _) => process == own,

@@ -25,15 +25,15 @@ use crate::kernel::request::{Request, Wait};
 use crate::kernel::rights::Rights;
 use crate::kernel::target::TargetFd;
 use crate::kernel::umask::Umask;
-use crate::report::denials::{Denial, Traps};
-use crate::rules::address::{AddressRules, Endpoint};
+use crate::report::denials::Denial;
+use crate::report::traps::Traps;
+use crate::rules::address::AddressRules;
 use crate::signals;
 use crate::sockets;
 use crate::sockets::calls::SocketVerdict;
 use crate::sockets::judge::Admission;
-use crate::sockets::socket::Connecting;
 use common::trap::{FileOperation, NetworkOperation};
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{self, AtFlags, OFlags};
 use rustix::io::{self, Errno};
 use rustix::process;
@@ -87,9 +87,7 @@ pub(crate) struct Answerer {
 impl Answerer {
     pub(crate) fn new(judges: &Judges, umask: Umask, traps: &Arc<Traps>) -> Self {
         let (rights, umask) = (Arc::new(Rights::default()), Arc::new(umask));
-        let admission = judges.proxy.clone().map(|proxy| {
-            Box::new(ToProxy { proxy, traps: Arc::clone(traps) }) as Box<dyn Admission>
-        });
+        let admission = judges.proxy.clone().map(|proxy| proxy as Arc<dyn Admission>);
         let proxy = judges.proxy.as_ref();
         let proxy = proxy.and_then(|proxy| fs::stat(proxy.program()).ok());
         let proxy = proxy.map(|program| identity(&program));
@@ -317,8 +315,8 @@ impl Answerer {
                 sockets::calls::make_socket(&self.sockets, request, kind, flags)
             }
             RegisterCall::Pair(kind) => sockets::calls::refuse(&self.sockets, kind),
-            // The id of a thread of the caller's own process cannot become another's while the caller
-            // waits: its process lives, and a thread id is only reused after all others were.
+            // CONTINUE: the id of a thread of the caller's own process cannot become another's while the
+            // caller waits: its process lives, and a thread id is only reused after all others were.
             RegisterCall::Process(process, _) if process == 0 || target.has_thread(process) => {
                 RegisterVerdict::Continue
             }
@@ -326,12 +324,13 @@ impl Answerer {
                 RegisterVerdict::Return(self.change_process(request, process, change))
             }
             RegisterCall::ProcessGroup => refuse("priority of a process group or a user"),
+            // CONTINUE: it gives the caller nothing. From now on the umask of each target is read.
             RegisterCall::Umask => {
                 self.umask.note_set();
                 RegisterVerdict::Continue
             }
-            // From now on they are compared each time. The kernel decides on the call, and what
-            // memory holds does not matter here.
+            // CONTINUE: the kernel decides on it, whatever memory holds, and no_new_privs is set. From now on
+            // credentials are compared each time.
             RegisterCall::Credentials => {
                 self.rights.diverge();
                 RegisterVerdict::Continue
@@ -345,8 +344,9 @@ impl Answerer {
             RegisterCall::Signal(call) => self.signals.judge(request, &call),
             RegisterCall::Owner(id) => self.signals.judge_owner(target, id),
             RegisterCall::Fork if kill::has_begun() => RegisterVerdict::Return(Err(Errno::AGAIN)),
+            // CONTINUE: what is forked is in the sandbox.
             RegisterCall::Fork => RegisterVerdict::Continue,
-            // The broker must not become a tracer: its tracee stops at every signal until it is
+            // CONTINUE unless the broker is the parent, which not become a tracer: its tracee stops at every signal until it is
             // continued. A target that gets the broker as its parent only after this look stops
             // nobody but itself, and SIGKILL ends it like all others; the command cannot, whose
             // parent the broker always was.
@@ -372,7 +372,7 @@ impl Answerer {
             }
         };
         match is_own {
-            // What lies in memory is about this object alone.
+            // CONTINUE: id and command are registers, and what lies in memory is about this object alone.
             true => RegisterVerdict::Continue,
             // As if there were none with this id.
             false => {
@@ -390,23 +390,5 @@ fn operation(call: &SocketCall) -> NetworkOperation {
             NetworkOperation::Bind
         }
         _ => NetworkOperation::Connect,
-    }
-}
-
-/// The proxy, as the sockets know it.
-#[derive(Debug)]
-struct ToProxy {
-    proxy: Arc<Proxy>,
-    traps: Arc<Traps>,
-}
-
-impl Admission for ToProxy {
-    fn watch(
-        &self,
-        endpoint: &Endpoint,
-        socket: BorrowedFd<'_>,
-        start: &dyn Fn(Option<u16>) -> io::Result<Connecting>,
-    ) -> io::Result<Connecting> {
-        self.proxy.watch(endpoint, &socket, &self.traps, start)
     }
 }

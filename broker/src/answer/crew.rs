@@ -11,12 +11,13 @@ use crate::call::decode::Call;
 use crate::kernel::listener::Listener;
 use crate::kernel::request::{Request, Wait};
 use crate::kernel::target::Target;
+use crate::kernel::threads::{SMALL_STACK, lock, spawn};
 use crate::report::failure::Failure;
 use rustix::event::{self, EventfdFlags};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::{self, Errno};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 
 /// Most threads while all but one wait for peers. A call more that would have to fails, so that nobody
 /// waits for a thread.
@@ -71,7 +72,7 @@ impl Crew {
     pub(crate) fn start(self: &Arc<Self>) -> io::Result<()> {
         let alarm = event::eventfd(0, EventfdFlags::CLOEXEC)?;
         self.alarm.get_or_init(|| alarm);
-        self.add_thread(&mut self.threads(), THREADS_MAX)
+        self.add_thread(&mut lock(&self.threads), THREADS_MAX)
     }
 
     /// Whether it was started.
@@ -103,8 +104,7 @@ impl Crew {
             return Err(Errno::AGAIN);
         }
         let crew = Arc::clone(self);
-        let builder = std::thread::Builder::new().stack_size(STACK);
-        builder.spawn(move || crew.work()).map_err(|_| Errno::AGAIN)?;
+        spawn(STACK, move || crew.work())?;
         threads.all += 1;
         Ok(())
     }
@@ -142,28 +142,24 @@ impl Crew {
     fn watched(self: &Arc<Self>, turn: u64, work: impl FnOnce()) {
         let number = self.watch.begin(turn, || {
             let crew = Arc::clone(self);
-            let watcher = std::thread::Builder::new().stack_size(64 * 1024);
-            watcher
-                .spawn(move || {
-                    crew.watch.keep(|turn| {
-                        crew.leave_vacancy(turn, Wait::Bounded);
-                    })
-                })
-                .is_ok()
+            let work = move || {
+                crew.watch.keep(|turn| _ = crew.leave_vacancy(turn, Wait::Bounded));
+            };
+            spawn(SMALL_STACK, work).is_ok()
         });
         work();
         self.watch.end(number);
     }
 
     fn is_over(&self, turn: u64) -> bool {
-        let threads = self.threads();
+        let threads = lock(&self.threads);
         threads.turn != turn || !threads.has_receiver
     }
 
     /// Parks until there is no receiver, to become it. Returns the number of the turn; none if enough
     /// threads are parked.
     fn take_vacancy(&self) -> Option<u64> {
-        let mut threads = self.threads();
+        let mut threads = lock(&self.threads);
         if threads.has_receiver && threads.parked >= PARKED_MAX {
             threads.all -= 1;
             return None;
@@ -181,7 +177,7 @@ impl Crew {
     /// Ends a turn, unless that is over already, so that another thread receives. If there can be no
     /// other, the turn goes on, and calls wait for it.
     fn leave_vacancy(self: &Arc<Self>, turn: u64, wait: Wait) -> bool {
-        let mut threads = self.threads();
+        let mut threads = lock(&self.threads);
         if !threads.has_receiver || threads.turn != turn {
             return true;
         }
@@ -211,10 +207,5 @@ impl Crew {
             let message = "too many calls wait for peers: more of them fail with EAGAIN";
             Failure::Internal("broker", message.to_owned()).print();
         }
-    }
-
-    fn threads(&self) -> MutexGuard<'_, Threads> {
-        // Its numbers are whole whenever the lock is free.
-        self.threads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -5,6 +5,7 @@
 //! for a while. So beginning and ending cost some memory accesses each.
 
 use crate::kernel::pidfds;
+use crate::kernel::threads::lock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
@@ -37,7 +38,7 @@ impl Watch {
             return number;
         }
         if self.started.swap(true, Ordering::SeqCst) {
-            drop(self.sleep.lock().unwrap_or_else(PoisonError::into_inner));
+            drop(lock(&self.sleep));
             self.wake.notify_one();
         } else if !start() {
             // Without it, calls wait for this one.
@@ -71,7 +72,7 @@ impl Watch {
                 continue;
             }
             pidfds::forget_all();
-            let mut asleep = self.sleep.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut asleep = lock(&self.sleep);
             self.awake.store(false, Ordering::SeqCst);
             // Begun just before.
             if self.work.load(Ordering::SeqCst) == now {

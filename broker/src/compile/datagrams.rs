@@ -5,7 +5,7 @@
 //! there is something to be reached. Sources: unix(7), proc_net(5).
 
 use crate::kernel::address::Address;
-use crate::kernel::object::own_link;
+use crate::kernel::own::own_link;
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags};
 use rustix::io::{self, Errno};
 use rustix::net::{self, AddressFamily, SocketFlags, SocketType};

@@ -1,7 +1,7 @@
 //! Executables among what may not be read: what executes them has their content, since the kernel asks
 //! nobody but Landlock. It looks at directories and changes nothing. Source: execve(2).
 
-use super::grants::{entries, open};
+use super::directories::{entries, open};
 use crate::rules::paths::{Cursor, Names, Rules};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{self, FileType, Mode};

@@ -58,7 +58,7 @@ fn respelled(name: &[u8]) -> Vec<u8> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::policy::test_directory::TestDirectory;
+    use crate::kernel::test_directory::TestDirectory;
     use rustix::fs::{Mode, OFlags};
 
     fn open(path: impl AsRef<std::path::Path>) -> OwnedFd {

@@ -5,6 +5,7 @@
 //! one by one. So the cost follows what is denied, not the size of the tree. What is granted is the
 //! object that was opened here: another at the same path later is another object. Source: landlock(7).
 
+use super::directories::{entries, is_directory_now, list, open};
 use super::places::{Place, Places};
 use super::{executables, fold};
 use crate::files::reserve::Reserve;
@@ -16,8 +17,8 @@ use crate::report::failure::Failure;
 use crate::rules::paths::{Cursor, Names, Rules};
 use landlock::{ABI, AccessFs, BitFlags, RulesetError};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{self, Dir, FileType, Mode, OFlags};
-use rustix::io::{self, Errno};
+use rustix::fs::{self, FileType};
+use rustix::io::Errno;
 use std::collections::{HashMap, HashSet};
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
@@ -401,32 +402,4 @@ fn is_shared(visited: &Visited, rules: &Rules) -> bool {
         true => !executables::are_denied_in(&visited.object, rules, cursor),
         false => cursor.any_depth() && cursor.fixed_read_names().is_none(),
     }
-}
-
-fn is_directory_now(object: BorrowedFd<'_>) -> bool {
-    fs::fstat(object).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory)
-}
-
-pub(super) fn open(parent: BorrowedFd<'_>, name: &std::ffi::CStr) -> io::Result<OwnedFd> {
-    fs::openat(parent, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
-}
-
-/// Opens a directory that is held to be listed.
-fn list(directory: &OwnedFd) -> io::Result<OwnedFd> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    fs::openat(directory, c".", flags, Mode::empty())
-}
-
-/// What is in a directory, without `.` and `..`, and without symbolic links: access follows those
-/// to what they name.
-pub(super) fn entries(directory: &OwnedFd) -> io::Result<Vec<(Vec<u8>, FileType)>> {
-    let mut entries = Vec::new();
-    for entry in Dir::new(list(directory)?)? {
-        let entry = entry?;
-        let name = entry.file_name().to_bytes();
-        if name != b"." && name != b".." && entry.file_type() != FileType::Symlink {
-            entries.push((name.to_vec(), entry.file_type()));
-        }
-    }
-    Ok(entries)
 }

@@ -3,7 +3,7 @@
 
 use crate::kernel::identity::{Identity, identity};
 use crate::kernel::mounts::Mount;
-use crate::kernel::object::own_link;
+use crate::kernel::own::own_link;
 use nix::libc;
 use rustix::fd::OwnedFd;
 use rustix::fs::{self, Access, AtFlags, Dir, DirEntry, FileType, Mode, OFlags, Stat};
@@ -233,7 +233,7 @@ fn stat(path: &Path) -> Option<Stat> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::policy::test_directory::TestDirectory;
+    use crate::kernel::test_directory::TestDirectory;
 
     #[test]
     fn every_other_name_is_found_and_nothing_else() {

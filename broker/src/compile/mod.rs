@@ -2,6 +2,7 @@
 
 pub(crate) mod datagrams;
 mod devices;
+mod directories;
 mod executables;
 pub(crate) mod files;
 pub(crate) mod filter;

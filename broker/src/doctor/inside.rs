@@ -97,13 +97,13 @@ impl Attempt {
             Act::MakeIn => make_in(path),
             Act::ChangeMode => change_mode(path),
             Act::MakeDevice => make_device(path),
-            Act::Signal => kill::send(self.process()?.as_raw_nonzero().get(), 0),
+            Act::Signal => kill::send(self.process()?.as_raw_pid(), 0),
             Act::ReadMemory => target::may_read_memory(self.process()?),
             Act::TakeDescriptor => {
                 let pidfd = process::pidfd_open(self.process()?, PidfdFlags::empty())?;
                 process::pidfd_getfd(pidfd, 0, PidfdGetfdFlags::empty()).map(drop)
             }
-            Act::Trace => forbidden::trace(self.process()?.as_raw_nonzero().get()),
+            Act::Trace => forbidden::trace(self.process()?.as_raw_pid()),
             Act::ReadEnvironment => {
                 open(Path::new(&format!("/proc/{object}/environ")), OFlags::RDONLY)
             }
@@ -203,7 +203,7 @@ fn share_memory(path: &Path) -> io::Result<()> {
 /// What every command needs.
 fn own(what: &str) -> io::Result<()> {
     match what {
-        "signals" => kill::send(process::getpid().as_raw_nonzero().get(), 0),
+        "signals" => kill::send(process::getpid().as_raw_pid(), 0),
         "threads" => std::thread::Builder::new()
             .spawn(|| ())
             .map_err(errno)

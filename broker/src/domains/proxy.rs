@@ -9,13 +9,17 @@ use super::environment::{self, Change};
 use super::ports::Port;
 use super::setup;
 use super::upstream::{self, Upstreams};
+use crate::kernel::threads::lock;
 use crate::kernel::{inherited, proc};
 use crate::policy::callers::CallerProxies;
 use crate::policy::resolve::Network;
-use crate::report::denials::{Denial, Traps};
+use crate::report::denials::Denial;
 use crate::report::failure::Failure;
 use crate::report::needs::{self, Needs};
+use crate::report::traps::Traps;
 use crate::rules::address::{Endpoint, canonical};
+use crate::sockets::judge::Admission;
+use crate::sockets::socket::Connecting;
 use common::proxy::{Language, Reached, Refused};
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -27,7 +31,7 @@ use std::ffi::OsStr;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, TryLockError};
 use std::time::Duration;
 
 /// Most messages that are taken at a time, so that the proxy cannot keep the broker busy.
@@ -131,45 +135,9 @@ impl Proxy {
         self.ports.each_ref().map(Port::address).to_vec()
     }
 
-    /// Has `start` begin, without waiting, the connect of `socket` to `endpoint`, or to the port that it is
-    /// given, in the place of that one. If `endpoint` is one of the proxy's ports, the proxy is started if it
-    /// does not run, and gets the connection.
-    ///
-    /// # Errors
-    /// Returns what `start` returns, and [`Errno::CONNREFUSED`] if the proxy cannot be started.
-    pub(crate) fn watch<T>(
-        &self,
-        endpoint: &Endpoint,
-        socket: &impl AsFd,
-        traps: &Traps,
-        start: impl FnOnce(Option<u16>) -> io::Result<T>,
-    ) -> io::Result<T> {
-        let Some(port) = self.port_at(endpoint) else { return start(None) };
-        let mut running = self.running();
-        self.ensure_start(&mut running)?;
-        // So that there is room for what is begun now.
-        running.clients.accept(&self.ports);
-        let held =
-            is_unconnected(socket)?.then(|| io::fcntl_dupfd_cloexec(socket, 3)).transpose()?;
-        let started = start(port.stand_in());
-        if let Some(held) = held
-            && matches!(started, Ok(_) | Err(Errno::INPROGRESS))
-            && let Ok(local) = net::getsockname(&held).and_then(SocketAddr::try_from)
-            && let SocketAddr::V4(local) = canonical(local)
-        {
-            running.clients.expect(local, port.language, held);
-        }
-        self.serve(&mut running, traps);
-        started
-    }
-
     fn port_at(&self, endpoint: &Endpoint) -> Option<&Port> {
         let Endpoint::Internet(peer) = endpoint else { return None };
         self.ports.iter().find(|port| port.address() == canonical(*peer))
-    }
-
-    fn running(&self) -> MutexGuard<'_, Running> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Accepts and hands over; whether there was no descriptor or memory left to accept all.
@@ -264,7 +232,7 @@ impl Proxy {
 
     /// Takes what the proxy has said, for the last time.
     pub(crate) fn hear_out(&self, traps: &Traps) {
-        if let Some(control) = &self.running().control {
+        if let Some(control) = &lock(&self.running).control {
             // Whether it has ended does not matter any more.
             let _ = self.receive(control, QUEUED_MAX, traps);
         }
@@ -318,13 +286,45 @@ impl Proxy {
     }
 }
 
+impl Admission for Proxy {
+    /// If `endpoint` is one of the proxy's ports, the proxy is started if it does not run, and gets the connection.
+    ///
+    /// # Errors
+    /// Returns what `start` returns, and [`Errno::CONNREFUSED`] if the proxy cannot be started.
+    fn watch(
+        &self,
+        endpoint: &Endpoint,
+        socket: BorrowedFd<'_>,
+        traps: &Traps,
+        start: &dyn Fn(Option<u16>) -> io::Result<Connecting>,
+    ) -> io::Result<Connecting> {
+        let Some(port) = self.port_at(endpoint) else { return start(None) };
+        let mut running = lock(&self.running);
+        self.ensure_start(&mut running)?;
+        // So that there is room for what is begun now.
+        running.clients.accept(&self.ports);
+        let held =
+            is_unconnected(socket)?.then(|| io::fcntl_dupfd_cloexec(socket, 3)).transpose()?;
+        let started = start(port.stand_in());
+        if let Some(held) = held
+            && matches!(started, Ok(_) | Err(Errno::INPROGRESS))
+            && let Ok(local) = net::getsockname(&held).and_then(SocketAddr::try_from)
+            && let SocketAddr::V4(local) = canonical(local)
+        {
+            running.clients.expect(local, port.language, held);
+        }
+        self.serve(&mut running, traps);
+        started
+    }
+}
+
 /// Nobody asks what is ready: everything is looked at.
 const NO_DATA: EventData = EventData::new_u64(0);
 
 /// Whether `socket` has no connect behind it, under way or done: a TCP socket without any state hangs
 /// up (tcp(7) does not say so, the kernel's tcp_poll() does).
-fn is_unconnected(socket: &impl AsFd) -> io::Result<bool> {
-    let mut fds = [PollFd::new(socket, PollFlags::empty())];
+fn is_unconnected(socket: BorrowedFd<'_>) -> io::Result<bool> {
+    let mut fds = [PollFd::new(&socket, PollFlags::empty())];
     poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))?;
     Ok(fds[0].revents().contains(PollFlags::HUP))
 }

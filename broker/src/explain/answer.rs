@@ -3,7 +3,7 @@
 use crate::policy::error::Origin;
 use crate::policy::origins::{self, Cause, Origins};
 use crate::rules::paths::Basis;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::fmt;
 
 /// Whether one thing may be done.
@@ -69,15 +69,13 @@ impl Answer {
 
     /// Its members, as JSON has them.
     pub(crate) fn json(&self) -> Value {
-        let mut members = Map::new();
-        members.insert("action".to_owned(), self.action.into());
-        members.insert("allowed".to_owned(), self.is_allowed.into());
-        members.insert("by".to_owned(), self.by.name().into());
-        members.insert("why".to_owned(), self.why.as_str().into());
-        if let Some(rule) = &self.rule {
-            members.insert("rule".to_owned(), rule.json());
-        }
-        Value::Object(members)
+        members([
+            ("action", Some(self.action.into())),
+            ("allowed", Some(self.is_allowed.into())),
+            ("by", Some(self.by.name().into())),
+            ("why", Some(self.why.as_str().into())),
+            ("rule", self.rule.as_ref().map(Rule::json)),
+        ])
     }
 
     /// The reason for people: in words, and the rule.
@@ -137,31 +135,27 @@ impl Rule {
     }
 
     pub(crate) fn json(&self) -> Value {
-        let mut members = Map::new();
-        members.insert("text".to_owned(), self.text.as_str().into());
-        let strings = [("field", &self.field), ("file", &self.file)];
-        for (key, value) in strings {
-            if let Some(value) = value {
-                members.insert(key.to_owned(), value.as_str().into());
-            }
-        }
-        if let Some(line) = self.line {
-            members.insert("line".to_owned(), line.into());
-        }
-        if let Some(added) = self.added {
-            members.insert("added".to_owned(), added.into());
-        }
-        Value::Object(members)
+        members([
+            ("text", Some(self.text.as_str().into())),
+            ("field", self.field.as_deref().map(Value::from)),
+            ("file", self.file.as_deref().map(Value::from)),
+            ("line", self.line.map(Value::from)),
+            ("added", self.added.map(Value::from)),
+        ])
     }
-}
 
-impl Rule {
     /// Where it stands, or why landstrip added it.
     pub(crate) fn place(&self) -> String {
         let file = self.file.as_ref().zip(self.line).map(|(file, line)| format!("{file}:{line}"));
         let parts = [file, self.field.clone(), self.added.map(str::to_owned)];
         parts.into_iter().flatten().collect::<Vec<_>>().join(": ")
     }
+}
+
+/// A JSON object of those members that there are.
+pub(super) fn members<const N: usize>(members: [(&str, Option<Value>); N]) -> Value {
+    let there = members.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+    Value::Object(there.collect())
 }
 
 impl fmt::Display for Rule {

@@ -1,10 +1,11 @@
 //! How explanations look: lines for people, or one JSON object.
 
-use super::answer::Rule;
+use super::answer::{Rule, members};
 use super::overview::{Row, Section};
 use super::question::Reply;
 use crate::cli::Form;
-use serde_json::{Map, Value, json};
+use crate::policy::error::Escaped;
+use serde_json::{Value, json};
 use std::fmt::Write;
 
 /// What puts text into colours, or nothing.
@@ -51,9 +52,7 @@ impl Style {
 
 /// `text` without what a terminal would obey: paths may hold anything.
 pub(crate) fn plain(text: &str) -> String {
-    text.chars()
-        .map(|c| if c.is_control() { c.escape_default().collect() } else { c.to_string() })
-        .collect()
+    Escaped(text).to_string()
 }
 
 /// The overview.
@@ -96,16 +95,12 @@ fn write_group(text: &mut String, group: &[Row]) {
 }
 
 fn row(Row { subject, by, text, rule }: &Row) -> Value {
-    let mut members = Map::new();
-    members.insert("subject".to_owned(), subject.as_str().into());
-    members.insert("text".to_owned(), text.as_str().into());
-    if let Some(by) = by {
-        members.insert("by".to_owned(), (*by).into());
-    }
-    if let Some(rule) = rule {
-        members.insert("rule".to_owned(), rule.json());
-    }
-    Value::Object(members)
+    members([
+        ("subject", Some(subject.as_str().into())),
+        ("text", Some(text.as_str().into())),
+        ("by", by.map(Value::from)),
+        ("rule", rule.as_ref().map(Rule::json)),
+    ])
 }
 
 /// The answers to questions.

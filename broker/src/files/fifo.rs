@@ -9,6 +9,7 @@ use crate::call::how::OpenHow;
 use crate::kernel::interrupt;
 use crate::kernel::object::Object;
 use crate::kernel::request::Confirmed;
+use crate::kernel::threads::{SMALL_STACK, spawn};
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::{self, Errno};
@@ -50,8 +51,7 @@ pub(super) fn open(by: Confirmed<'_>, object: Object, how: OpenHow) -> io::Resul
             wait(&object, &how, &wanted)
         }));
     };
-    let builder = std::thread::Builder::new().stack_size(64 * 1024);
-    builder.spawn(work).map_err(|_| Errno::AGAIN)?;
+    spawn(SMALL_STACK, work)?;
     let ended = loop {
         match result.recv_timeout(PATIENCE) {
             Ok(result) => return result,

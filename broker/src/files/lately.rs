@@ -10,12 +10,13 @@
 //! effect after they were let through, so that nothing is remembered until a moment later. The working
 //! directory is changed by one that is not (chdir(2)), and read each time.
 
+use crate::kernel::threads::lock;
 use rustix::fd::AsFd;
 use rustix::fs::{self, AtFlags, StatxFlags};
 use rustix::io::{self, Errno};
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// How long what was found is taken to be so still.
@@ -75,7 +76,7 @@ impl Start {
 impl Lately {
     /// The directory that `above` led to from `start` a moment ago.
     pub(super) fn find(&self, start: &Start, above: &[u8]) -> Option<Arc<Path>> {
-        let known = self.known();
+        let known = lock(&self.0);
         let place =
             known.places.iter().find(|place| place.start == *start && place.above == above)?;
         (place.seen.elapsed() < MOMENT).then(|| Arc::clone(&place.directory))
@@ -83,7 +84,7 @@ impl Lately {
 
     /// Notes that `above` leads to `directory` from `start`, which was looked for since `seen`.
     pub(super) fn learn(&self, seen: Instant, start: &Start, above: &[u8], directory: PathBuf) {
-        let mut known = self.known();
+        let mut known = lock(&self.0);
         if known.changed.is_some_and(|changed| seen < changed + MOMENT) {
             return;
         }
@@ -95,13 +96,9 @@ impl Lately {
 
     /// Notes that what paths lead to is about to change.
     pub(crate) fn forget(&self) {
-        let mut known = self.known();
+        let mut known = lock(&self.0);
         known.places.clear();
         known.changed = Some(Instant::now());
-    }
-
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -20,7 +20,8 @@ use super::view::{Decider, Reads, View};
 use super::walk::{self, Lost};
 use crate::call::decode::{FileCall, Spot, changes, writes};
 use crate::call::how::OpenHow;
-use crate::kernel::object::{Name, Object, path_of};
+use crate::kernel::object::{Name, Object};
+use crate::kernel::own::path_of;
 use crate::kernel::proc;
 use crate::kernel::target::{Target, TargetAddress};
 use crate::report::denials::Denial;
@@ -348,7 +349,7 @@ fn own_terminal(target: Target) -> io::Result<PathBuf> {
     // A number of 0 is a session from outside this PID namespace (getsid(2)). There can only be the
     // one that the broker and so the target were born in, and rustix knows no such number.
     let session = |pid: i32| getsid(Some(Pid::from_raw(pid)));
-    if session(target.thread().as_raw_nonzero().get()) == session(0) {
+    if session(target.thread().as_raw_pid()) == session(0) {
         return Ok("/dev/tty".into());
     }
     match target.terminal()? {

@@ -11,10 +11,11 @@
 //! them. Sources: mkdir(2), rename(2), acl(5), statx(2), ioctl_iflags(2).
 
 use super::entry::{Entry, has_default_acl};
-use super::view::covers;
+use super::trees::covers;
 use crate::kernel::identity::{Identity, identity};
-use crate::kernel::object::{own_link, path_of};
+use crate::kernel::own::{own_link, path_of};
 use crate::kernel::request::Confirmed;
+use crate::kernel::threads::lock;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{
     self, AtFlags, IFlags, Mode, OFlags, RawDir, RenameFlags, StatxAttributes, StatxFlags,
@@ -98,13 +99,13 @@ impl Reserve {
         &self,
         grant: impl FnMut(BorrowedFd<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let waiting = lock(&self.waiting);
         waiting.iter().map(|waiting| waiting.directory.as_fd()).try_for_each(grant)
     }
 
     /// Removes those that still wait.
     pub(crate) fn clear(&self) {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = lock(&self.waiting);
         for Waiting { number, .. } in waiting.drain(..) {
             // What is left is removed with the place.
             let _ = fs::unlinkat(&self.place, number.to_string(), AtFlags::REMOVEDIR);
@@ -114,7 +115,7 @@ impl Reserve {
     /// Puts one where mkdir(2) would make a directory with this mode, which the umask has been taken from.
     /// None if it has to be made; mkdir(2) then says what is wrong, if anything is.
     pub(super) fn make(&self, _: Confirmed<'_>, entry: &Entry, mode: Mode) -> Option<()> {
-        let waiting = || self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let waiting = || lock(&self.waiting);
         // Used up, it costs nothing more: to look at the place takes as long as to make a directory.
         if waiting().is_empty() || !self.is_kin_of(entry).ok()? {
             return None;
@@ -145,7 +146,7 @@ impl Reserve {
             Err(Errno::NOTEMPTY | Errno::STALE) => None,
             Err(_) => {
                 let _ = fs::chmodat(&self.place, &name, Mode::empty(), AtFlags::empty());
-                self.waiting.lock().unwrap_or_else(PoisonError::into_inner).push(waiting);
+                lock(&self.waiting).push(waiting);
                 None
             }
         }

@@ -1,4 +1,4 @@
-//! What the broker does in the place of a call, with all that it needs held.
+//! The work of file calls: what was judged, and what comes of it.
 
 use super::entry::{self, Entry};
 use super::fifo;

@@ -6,7 +6,9 @@
 //! path, and what is made in them later.
 
 use super::reserve::Reserve;
-use crate::kernel::identity::{Identity, Origin, identity_of};
+use super::trees::covers;
+use crate::kernel::deep::identity_of;
+use crate::kernel::identity::{Identity, Origin};
 use crate::kernel::object::Object;
 use crate::rules::memory;
 use crate::rules::paths::{Access, Cursor, Rules};
@@ -238,17 +240,4 @@ impl View {
     pub(crate) fn leads_to_missing(&self, path: &Path) -> bool {
         self.roots.iter().any(|(root, at_launch)| at_launch.is_none() && root.starts_with(path))
     }
-}
-
-/// Whether one of the trees is still there and `path` lies in it.
-pub(super) fn covers(trees: &HashMap<PathBuf, Identity>, path: &Path) -> bool {
-    /// Fewer than that are compared in less time than the names above a path are looked up in.
-    const FEW: usize = 8;
-    let is_there = |tree: &Path, object: &Identity| identity_of(tree) == Some(*object);
-    if trees.len() < FEW {
-        let found =
-            trees.iter().any(|(tree, object)| path.starts_with(tree) && is_there(tree, object));
-        return found;
-    }
-    path.ancestors().any(|tree| trees.get(tree).is_some_and(|object| is_there(tree, object)))
 }

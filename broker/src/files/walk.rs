@@ -184,7 +184,7 @@ fn read_link(
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::policy::test_directory::TestDirectory;
+    use crate::kernel::test_directory::TestDirectory;
     use rustix::process::getpid;
     use std::os::unix::fs::symlink;
 

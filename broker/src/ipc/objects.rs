@@ -14,11 +14,12 @@ use crate::kernel::credentials::Credentials;
 use crate::kernel::ipc::{self, Kind, PRIVATE};
 use crate::kernel::request::Request;
 use crate::kernel::rights::{self, Rights};
+use crate::kernel::threads::lock;
 use nix::libc;
 use rustix::io::{self, Errno};
 use rustix::rand::{GetRandomFlags, getrandom};
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 /// Most objects at a time: the whole system has 4096 segments (shmget(2)).
 const OBJECTS_MAX: usize = 1024;
@@ -85,7 +86,7 @@ impl Objects {
         let as_target = |work: &(dyn Fn() -> io::Result<(i32, i32)> + Sync)| {
             rights.with_credentials_of(target, || request.confirm().and_then(|_| work()))
         };
-        let mut made = self.made();
+        let mut made = lock(&self.0);
         if let Some(known) = made.find(kind, key) {
             if flags & EXCLUSIVE == EXCLUSIVE {
                 return Err(Errno::EXIST);
@@ -108,7 +109,7 @@ impl Objects {
 
     /// Whether the sandbox made the object with this id.
     pub(crate) fn has(&self, kind: Kind, id: i32) -> bool {
-        let mut made = self.made();
+        let mut made = lock(&self.0);
         let is_there = made.by_id.get(&(kind, id)).map(|object| object.has(kind, id));
         if is_there == Some(Ok(false)) {
             made.by_id.remove(&(kind, id));
@@ -118,7 +119,7 @@ impl Objects {
 
     /// Removes all of them, for good.
     pub(crate) fn remove(&self) {
-        let mut made = self.made();
+        let mut made = lock(&self.0);
         made.is_closed = true;
         for ((kind, id), object) in made.by_id.drain() {
             // What others removed, or took over, is not ours.
@@ -126,11 +127,6 @@ impl Objects {
                 let _ = object.remove(kind, id);
             }
         }
-    }
-
-    fn made(&self) -> MutexGuard<'_, Made> {
-        // What was made is noted in one step.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

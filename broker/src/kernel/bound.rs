@@ -2,12 +2,11 @@
 //!
 //! A file can be renamed; what it was bound as, the kernel keeps.
 
+use super::diag::{self, ANSWER, ANY_STATE, HEADER, NO_COOKIE};
 use super::identity::Identity;
-use rustix::fd::OwnedFd;
 use rustix::fs;
 use rustix::io::{self, Errno};
-use rustix::net::netlink::SOCK_DIAG;
-use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
+use rustix::net::{self, RecvFlags};
 
 /// A socket that is bound to a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,17 +17,13 @@ pub(crate) struct Bound {
     pub(crate) name: Vec<u8>,
 }
 
-/// linux/sock_diag.h, linux/unix_diag.h, linux/netlink.h.
-const SOCK_DIAG_BY_FAMILY: u16 = 20;
-const NLM_F_REQUEST: u16 = 1;
-const NLM_F_REQUEST_DUMP: u16 = 0x301;
+/// linux/unix_diag.h, linux/netlink.h.
 const NLMSG_ERROR: u16 = 2;
 const NLMSG_DONE: u16 = 3;
 const UDIAG_SHOW_NAME_VFS: u32 = 3;
 const UNIX_DIAG_NAME: u16 = 0;
 const UNIX_DIAG_VFS: u16 = 1;
-/// Lengths of a message's and of an attribute's header.
-const HEADER: usize = 16;
+/// The length of an attribute's header.
 const ATTRIBUTE: usize = 4;
 
 /// The sockets of this network namespace that are bound to files with the inode number `inode`, on
@@ -37,7 +32,7 @@ const ATTRIBUTE: usize = 4;
 /// # Errors
 /// Returns [`Errno::OPNOTSUPP`] if the kernel does not tell ([`is_told`]), or what it says.
 pub(crate) fn to_inode(inode: u64) -> io::Result<Vec<Bound>> {
-    let socket = ask(&request(NLM_F_REQUEST_DUMP, 0))?;
+    let socket = diag::ask_all(&question(0))?;
     let mut bound = Vec::new();
     let mut buffer = vec![0; 32 * 1024];
     loop {
@@ -62,7 +57,7 @@ pub(crate) fn to_inode(inode: u64) -> io::Result<Vec<Bound>> {
 /// Whether the kernel tells it at all: it may be built without (CONFIG_UNIX_DIAG), or not find the module.
 pub(crate) fn is_told() -> bool {
     let answer = || {
-        let socket = ask(&request(NLM_F_REQUEST, 0))?;
+        let socket = diag::ask(&question(0))?;
         let mut buffer = [0; 64];
         let (length, _) = net::recv(&socket, &mut buffer[..], RecvFlags::DONTWAIT)?;
         // struct nlmsgerr { error i32, .. }: no socket has the number 0, and who knows sockets says so by EINVAL.
@@ -86,13 +81,13 @@ pub(crate) struct BoundFile {
 /// Returns [`Errno::NOENT`] if there is no such socket here, or it is bound to none, and what the kernel says.
 pub(crate) fn file_of(socket: u64) -> io::Result<BoundFile> {
     let number = u32::try_from(socket).map_err(|_| Errno::NOENT)?;
-    let socket = ask(&request(NLM_F_REQUEST, number))?;
+    let socket = diag::ask(&question(number))?;
     let mut buffer = [0; 1024];
     let (length, _) = net::recv(&socket, &mut buffer[..], RecvFlags::DONTWAIT)?;
     let message =
         split(&buffer[..length], HEADER, |head| (u32_at(head, 0) as usize, u16_at(head, 4)));
     match message {
-        Some((SOCK_DIAG_BY_FAMILY, message, _)) => file(message).ok_or(Errno::NOENT),
+        Some((ANSWER, message, _)) => file(message).ok_or(Errno::NOENT),
         _ => Err(Errno::NOENT),
     }
 }
@@ -110,31 +105,13 @@ impl BoundFile {
     }
 }
 
-fn ask(request: &[u8]) -> io::Result<OwnedFd> {
-    let socket = net::socket_with(
-        AddressFamily::NETLINK,
-        SocketType::DGRAM,
-        SocketFlags::CLOEXEC,
-        Some(SOCK_DIAG),
-    )?;
-    net::send(&socket, request, SendFlags::empty())?;
-    Ok(socket)
-}
-
-/// struct nlmsghdr { length u32, type u16, flags u16, sequence u32, port u32 }
 /// `struct unix_diag_req { family u8, protocol u8, pad u16, states u32, inode u32, show u32, cookie u32[2] }`
-fn request(flags: u16, socket: u32) -> Vec<u8> {
-    let mut request = Vec::with_capacity(40);
-    request.extend(40u32.to_ne_bytes());
-    request.extend(SOCK_DIAG_BY_FAMILY.to_ne_bytes());
-    request.extend(flags.to_ne_bytes());
-    request.extend([0; 8]);
-    request.extend([1, 0, 0, 0]);
-    request.extend(u32::MAX.to_ne_bytes());
-    request.extend(socket.to_ne_bytes());
-    request.extend(UDIAG_SHOW_NAME_VFS.to_ne_bytes());
-    request.extend([0xff; 8]);
-    request
+fn question(socket: u32) -> Vec<u8> {
+    let mut question = vec![1, 0, 0, 0];
+    for word in [ANY_STATE, socket, UDIAG_SHOW_NAME_VFS, NO_COOKIE, NO_COOKIE] {
+        question.extend(word.to_ne_bytes());
+    }
+    question
 }
 
 /// `struct unix_diag_msg { family u8, type u8, state u8, pad u8, inode u32, cookie u32[2] }`, and attributes:
@@ -191,7 +168,7 @@ fn u32_at(bytes: &[u8], at: usize) -> u32 {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::policy::test_directory::TestDirectory;
+    use crate::kernel::test_directory::TestDirectory;
     use std::os::fd::AsRawFd;
     use std::os::unix::ffi::OsStrExt;
     use std::os::unix::fs::MetadataExt;

@@ -6,15 +6,16 @@
 //! it, so that what is said of the path that comes of it holds for the one before and after.
 //! Sources: readlink(2), getcwd(3), path_resolution(7).
 
-use super::identity::{Identity, identity, identity_of};
-use super::object::path_of;
+use super::identity::{Identity, identity};
+use super::own::path_of;
+use super::threads::lock;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::{self, Errno};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 /// Longest path that a system call takes, with the byte that ends it (linux/limits.h).
 const PATH_MAX: usize = 4096;
@@ -44,6 +45,18 @@ pub(crate) fn open(path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
     }
 }
 
+/// The object that `path` names now.
+pub(crate) fn identity_of(path: &Path) -> Option<Identity> {
+    let stat = match fs::statat(fs::CWD, path, AtFlags::SYMLINK_NOFOLLOW) {
+        Err(Errno::NAMETOOLONG) => {
+            let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            open(path, flags).and_then(fs::fstat)
+        }
+        stat => stat,
+    };
+    stat.ok().as_ref().map(identity)
+}
+
 /// The path of a directory that is held, and that the kernel does not write.
 ///
 /// # Errors
@@ -64,7 +77,7 @@ pub(super) fn path_of_directory(directory: BorrowedFd<'_>) -> io::Result<PathBuf
         here = above;
     };
     let path = names.iter().rev().fold(top, |path, name| path.join(name));
-    let mut found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut found = lock(&FOUND);
     found.retain(|(other, _)| *other != object);
     found.truncate(FOUND_MAX - 1);
     found.insert(0, (object, path.clone()));
@@ -82,7 +95,7 @@ fn known_path(directory: &OwnedFd) -> io::Result<Option<PathBuf>> {
         path => return path.map(Some),
     }
     let object = identity(&fs::fstat(directory)?);
-    let found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
+    let found = lock(&FOUND);
     let before = found.iter().find(|(other, _)| *other == object).map(|(_, path)| path.clone());
     drop(found);
     Ok(before.filter(|path| identity_of(path) == Some(object)))

@@ -92,7 +92,7 @@ fn socket_behind(link: &Path) -> Option<u64> {
 /// The broker's descendants, and whether these are all: everything in the sandbox, since orphans
 /// become its children.
 fn descendants() -> (Vec<Pid>, bool) {
-    let children = |process: Pid| proc::children(process.as_raw_nonzero().get());
+    let children = |process: Pid| proc::children(process.as_raw_pid());
     let mut found = children(process::getpid());
     let mut next = 0;
     while next < found.len() && found.len() < PROCESSES_MAX {

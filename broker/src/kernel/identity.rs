@@ -1,9 +1,8 @@
 //! Which object it is: what tells one from another, whatever it is called.
 
-use super::deep;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{self, AtFlags, Mode, OFlags, StatxFlags};
-use rustix::io::{self, Errno};
+use rustix::io;
 use std::path::Path;
 
 /// Device and inode number: the object behind a path.
@@ -12,18 +11,6 @@ pub(crate) type Identity = (u64, u64);
 /// The object that `stat` was read of.
 pub(crate) fn identity(stat: &fs::Stat) -> Identity {
     (stat.st_dev, stat.st_ino)
-}
-
-/// The object that `path` names now.
-pub(crate) fn identity_of(path: &Path) -> Option<Identity> {
-    let stat = match fs::statat(fs::CWD, path, AtFlags::SYMLINK_NOFOLLOW) {
-        Err(Errno::NAMETOOLONG) => {
-            let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            deep::open(path, flags).and_then(fs::fstat)
-        }
-        stat => stat,
-    };
-    stat.ok().as_ref().map(identity)
 }
 
 /// Holds the object that `path` names now.

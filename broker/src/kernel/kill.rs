@@ -38,6 +38,6 @@ pub(crate) fn reset(number: Signal) -> io::Result<()> {
 
 /// Waits for a child of whose end no signal tells (clone(2)).
 pub(crate) fn reap_clone(child: Pid) {
-    let child = nix::unistd::Pid::from_raw(child.as_raw_nonzero().get());
+    let child = nix::unistd::Pid::from_raw(child.as_raw_pid());
     while waitpid(child, Some(WaitPidFlag::__WCLONE)) == Err(nix::errno::Errno::EINTR) {}
 }

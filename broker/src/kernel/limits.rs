@@ -8,14 +8,14 @@ use super::target::Target;
 use nix::libc;
 use rustix::fs;
 use rustix::io::{self, Errno};
-use rustix::process;
+use rustix::process::{self, Resource};
 
 /// Other threads do not open as many in the moment that an open takes.
 const MARGIN: u64 = 64;
 
 /// Whether the target can surely get another descriptor.
 pub(crate) fn has_room(target: Target) -> bool {
-    let thread = target.thread().as_raw_nonzero().get();
+    let thread = target.thread().as_raw_pid();
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: reads no new limit, and writes one structure of this type.
     let asked =
@@ -50,12 +50,16 @@ pub(super) fn own_locks() -> io::Result<u64> {
 /// The soft and the hard limit in the line that begins with `name`.
 fn of(target: Target, name: &str) -> io::Result<[u64; 2]> {
     let text = proc::read(&format!("/proc/{}/limits", target.thread().as_raw_nonzero()))?;
-    let mut lines = text.split(|&byte| byte == b'\n');
-    let line = lines.find_map(|line| line.strip_prefix(name.as_bytes())).ok_or(Errno::IO)?;
-    let mut words = str::from_utf8(line).map_err(|_| Errno::IO)?.split_ascii_whitespace();
+    let mut words = proc::field(&text, name).ok_or(Errno::IO)?.split_ascii_whitespace();
     let mut next = || match words.next() {
         Some("unlimited") => Ok(u64::MAX),
         number => number.and_then(|number| number.parse().ok()).ok_or(Errno::IO),
     };
     Ok([next()?, next()?])
+}
+
+/// How many descriptors the broker may have.
+pub(crate) fn own_descriptors() -> usize {
+    let limit = process::getrlimit(Resource::Nofile).current;
+    limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX)
 }

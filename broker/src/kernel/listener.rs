@@ -122,6 +122,17 @@ unsafe impl Ioctl for AddDescriptor {
     }
 }
 
+/// Which number a descriptor gets in the target.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Number {
+    /// A free one; the call is still to be answered.
+    Free,
+    /// A free one, which the call returns. If it fails, the call is still to be answered.
+    Answer,
+    /// This one, as by dup2(2); the call is still to be answered.
+    Given(TargetFd),
+}
+
 /// The descriptor of the filter's listener.
 #[derive(Debug)]
 pub(crate) struct Listener(OwnedFd);
@@ -182,60 +193,28 @@ impl Listener {
         self.send(RawAnswer { id, value, error, flags: 0 })
     }
 
-    /// Puts a duplicate of `descriptor` into the target, the number of which the call returns.
+    /// Puts a duplicate of `descriptor` into the target, and returns its number there.
     ///
     /// # Errors
-    /// Returns [`Errno::MFILE`] if the target may have no more; the call is still to be answered then.
-    pub(super) fn hand_over(
+    /// Returns [`Errno::MFILE`] if the target may have no more, [`Errno::NOENT`] if it is gone.
+    pub(super) fn add(
         &self,
         id: u64,
         descriptor: BorrowedFd<'_>,
+        number: Number,
         close_on_exec: bool,
-    ) -> io::Result<()> {
-        self.add_descriptor(id, descriptor, FLAG_SEND, 0, close_on_exec).map(drop)
-    }
-
-    /// Puts a duplicate of `descriptor` into the target and returns its number there. The call is
-    /// still to be answered.
-    pub(super) fn give(
-        &self,
-        id: u64,
-        descriptor: BorrowedFd<'_>,
-        close_on_exec: bool,
-    ) -> io::Result<i32> {
-        self.add_descriptor(id, descriptor, 0, 0, close_on_exec)
-    }
-
-    /// Puts a duplicate of `descriptor` in the place of the target's descriptor `number`, as dup2(2)
-    /// would. The call is still to be answered.
-    ///
-    /// # Errors
-    /// Returns [`Errno::NOENT`] if the target is gone.
-    pub(super) fn replace(
-        &self,
-        id: u64,
-        descriptor: BorrowedFd<'_>,
-        number: TargetFd,
-        close_on_exec: bool,
-    ) -> io::Result<()> {
-        let number = number.raw().cast_unsigned();
-        self.add_descriptor(id, descriptor, FLAG_SET_NUMBER, number, close_on_exec).map(drop)
-    }
-
-    fn add_descriptor(
-        &self,
-        id: u64,
-        descriptor: BorrowedFd<'_>,
-        flags: u32,
-        number: u32,
-        close_on_exec: bool,
-    ) -> io::Result<i32> {
+    ) -> io::Result<TargetFd> {
+        let (flags, number) = match number {
+            Number::Free => (0, 0),
+            Number::Answer => (FLAG_SEND, 0),
+            Number::Given(number) => (FLAG_SET_NUMBER, number.raw().cast_unsigned()),
+        };
         let number_flags = if close_on_exec { OFlags::CLOEXEC.bits() } else { 0 };
         let source = descriptor.as_raw_fd().cast_unsigned();
         let descriptor = RawDescriptor { id, flags, source, number, number_flags };
         let request = AddDescriptor(descriptor);
         // SAFETY: the request matches the operation.
-        unsafe { ioctl::ioctl(&self.0, request) }
+        unsafe { ioctl::ioctl(&self.0, request) }.map(TargetFd::new)
     }
 
     fn send(&self, mut answer: RawAnswer) -> bool {

@@ -3,14 +3,15 @@
 //! Held by a descriptor, it stays the one that was judged, whatever becomes of its names. Sources:
 //! open(2) on O_PATH, proc_pid_fd(5).
 
-use crate::kernel::deep;
-use crate::kernel::identity::{Identity, identity, identity_of};
-use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use super::deep::{self, identity_of};
+use super::identity::{Identity, identity};
+use super::own::{own_link, path_of, place};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, FileType, Mode, OFlags};
 use rustix::io::{self, Errno};
 use rustix::process;
 use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -173,17 +174,6 @@ impl Object {
     }
 }
 
-/// The path of what a descriptor refers to, as the kernel writes it.
-pub(crate) fn path_of(descriptor: &OwnedFd) -> io::Result<PathBuf> {
-    let (directory, number) = place(descriptor)?;
-    let path = fs::readlinkat(directory, number, Vec::new())?;
-    Ok(PathBuf::from(OsString::from_vec(path.into_bytes())))
-}
-
-fn place(descriptor: &OwnedFd) -> io::Result<(BorrowedFd<'static>, String)> {
-    Ok((own_descriptors()?, descriptor.as_raw_fd().to_string()))
-}
-
 impl AsFd for Object {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.descriptor.as_fd()
@@ -225,22 +215,3 @@ impl Name {
 
 /// What the kernel writes before the name of a memfd_create(2).
 const MEMORY: &[u8] = b"/memfd:";
-
-/// The magic link by which the broker names what a descriptor of its own refers to. By number, which
-/// spares the kernel the way over the link `self`.
-pub(crate) fn own_link(descriptor: &OwnedFd) -> String {
-    static PROCESS: OnceLock<u32> = OnceLock::new();
-    let process = PROCESS.get_or_init(std::process::id);
-    format!("/proc/{process}/fd/{}", descriptor.as_raw_fd())
-}
-
-/// The directory of the broker's descriptors, which its threads share.
-fn own_descriptors() -> io::Result<BorrowedFd<'static>> {
-    static DIRECTORY: OnceLock<OwnedFd> = OnceLock::new();
-    if let Some(directory) = DIRECTORY.get() {
-        return Ok(directory.as_fd());
-    }
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let directory = fs::open("/proc/self/fd", flags, Mode::empty())?;
-    Ok(DIRECTORY.get_or_init(|| directory).as_fd())
-}

@@ -51,7 +51,7 @@ impl OwnDomains {
         let [current, before] = limits::locks(target)?;
         let lowered = libc::rlimit { rlim_cur: current.min(most), rlim_max: before.min(most) };
         request.confirm()?;
-        let thread = target.thread().as_raw_nonzero().get();
+        let thread = target.thread().as_raw_pid();
         // SAFETY: reads one structure of this type, and writes none.
         let result = unsafe {
             libc::prlimit(thread, libc::RLIMIT_LOCKS, &raw const lowered, std::ptr::null_mut())

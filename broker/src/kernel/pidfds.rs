@@ -3,13 +3,16 @@
 //! A pidfd stays with its thread: when that has ended and another has its id, what is asked of it
 //! fails (ESRCH), and it is opened anew. Source: pidfd_open(2).
 
+#![allow(unsafe_code)] // for kcmp(2)
+
 use super::proc::Status;
-use super::signals::share_descriptors;
+use super::threads::lock;
+use nix::libc;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::{self, Errno};
 use rustix::process::{self, Pid, PidfdFlags};
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// Those of the latest threads, the latest first.
 static LATELY: Mutex<VecDeque<(Pid, Arc<OwnedFd>)>> = Mutex::new(VecDeque::new());
@@ -31,7 +34,7 @@ pub(crate) fn with<R>(
 }
 
 fn known(thread: Pid) -> io::Result<Arc<OwnedFd>> {
-    let mut lately = LATELY.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut lately = lock(&LATELY);
     if let Some((_, pidfd)) = lately.iter().find(|(known, _)| *known == thread) {
         return Ok(Arc::clone(pidfd));
     }
@@ -41,7 +44,7 @@ fn known(thread: Pid) -> io::Result<Arc<OwnedFd>> {
             let pidfd = Arc::new(process::pidfd_open(process, PidfdFlags::empty())?);
             if process != thread {
                 // Looked at each time: it may have a table of its own by the next.
-                let ids = [process, thread].map(|id| id.as_raw_nonzero().get());
+                let ids = [process, thread].map(|id| id.as_raw_pid());
                 return if share_descriptors(ids) { Ok(pidfd) } else { Err(Errno::PERM) };
             }
             pidfd
@@ -64,10 +67,18 @@ pub(super) fn open(thread: Pid) -> io::Result<OwnedFd> {
 
 /// Forgets all handles, when there is nothing to do.
 pub(crate) fn forget_all() {
-    LATELY.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    lock(&LATELY).clear();
 }
 
 fn forget(thread: Pid) {
-    let mut lately = LATELY.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut lately = lock(&LATELY);
     lately.retain(|(known, _)| *known != thread);
+}
+
+/// Whether two threads have the same table of descriptors (kcmp(2)).
+fn share_descriptors([one, other]: [i32; 2]) -> bool {
+    const KCMP_FILES: i32 = 2;
+    // SAFETY: takes integers.
+    let result = unsafe { libc::syscall(libc::SYS_kcmp, one, other, KCMP_FILES, 0, 0) };
+    result == 0
 }

@@ -96,12 +96,16 @@ impl Status {
         u64::from_str_radix(self.field(name)?, radix).ok()
     }
 
-    /// The value in the line that begins with `name`.
     fn field(&self, name: &str) -> Option<&str> {
-        let mut lines = self.0.split(|&byte| byte == b'\n');
-        let value = lines.find_map(|line| line.strip_prefix(name.as_bytes()))?;
-        str::from_utf8(value).ok().map(str::trim)
+        field(&self.0, name)
     }
+}
+
+/// The value in the first line of `text` that begins with `name`.
+pub(crate) fn field<'a>(text: &'a [u8], name: &str) -> Option<&'a str> {
+    let mut lines = text.split(|&byte| byte == b'\n');
+    let value = lines.find_map(|line| line.strip_prefix(name.as_bytes()))?;
+    str::from_utf8(value).ok().map(str::trim)
 }
 
 /// A small file of proc(5), which the kernel writes at once: what is shorter than the buffer is all.
@@ -183,7 +187,7 @@ mod tests {
         let status = Status::own().unwrap();
         assert_eq!(status.process().unwrap().cast_unsigned(), std::process::id());
         assert_eq!(
-            status.parent().unwrap().as_raw_nonzero().get().cast_unsigned(),
+            status.parent().unwrap().as_raw_pid().cast_unsigned(),
             std::os::unix::process::parent_id()
         );
         assert_eq!(status.credentials().unwrap(), Status::own().unwrap().credentials().unwrap());

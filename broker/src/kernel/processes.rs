@@ -142,7 +142,7 @@ impl Member {
 
     /// The id of its process.
     pub(crate) fn process(&self) -> i32 {
-        self.process.as_raw_nonzero().get()
+        self.process.as_raw_pid()
     }
 
     /// Whether it has a handler for the signal `number`.
@@ -178,7 +178,7 @@ impl Member {
     /// were given away since `find`; the kernel has no such call that takes a handle.
     pub(crate) fn change(&self, by: Confirmed<'_>, prepared: &Prepared) -> io::Result<i32> {
         self.is_alive()?;
-        let id = c_long::from(self.id.as_raw_nonzero().get());
+        let id = c_long::from(self.id.as_raw_pid());
         let value = prepared.value.as_ptr();
         let size = prepared.value.len();
         let call = |number: c_long, arguments: [c_long; 4]| {

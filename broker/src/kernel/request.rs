@@ -6,7 +6,7 @@
 //! target takes a [`Confirmed`], which nothing but that check makes; and the answer takes the request
 //! itself, so that there is one, given by who received it.
 
-use super::listener::Listener;
+use super::listener::{Listener, Number};
 use super::pidfds;
 use super::target::{Memory, Target, TargetAddress, TargetFd};
 use rustix::fd::BorrowedFd;
@@ -113,8 +113,8 @@ impl<'a> Request<'a> {
         descriptor: BorrowedFd<'_>,
         close_on_exec: bool,
     ) -> Result<(), (Self, Errno)> {
-        let result = self.listener.hand_over(self.id, descriptor, close_on_exec);
-        result.map_err(|errno| (self, errno))
+        let result = self.listener.add(self.id, descriptor, Number::Answer, close_on_exec);
+        result.map(drop).map_err(|errno| (self, errno))
     }
 
     /// The same, with the call still to be answered. Returns the number there.
@@ -126,7 +126,7 @@ impl<'a> Request<'a> {
         descriptor: BorrowedFd<'_>,
         close_on_exec: bool,
     ) -> io::Result<TargetFd> {
-        self.listener.give(self.id, descriptor, close_on_exec).map(TargetFd::new)
+        self.listener.add(self.id, descriptor, Number::Free, close_on_exec)
     }
 }
 
@@ -174,7 +174,8 @@ impl Confirmed<'_> {
         number: TargetFd,
         close_on_exec: bool,
     ) -> io::Result<()> {
-        self.0.listener.replace(self.0.id, descriptor, number, close_on_exec)
+        let number = Number::Given(number);
+        self.0.listener.add(self.0.id, descriptor, number, close_on_exec).map(drop)
     }
 
     /// Writes `bytes` at `address` into the target's memory, which was taken before.

@@ -16,9 +16,10 @@ use super::own_domain::{OwnDomain, OwnDomains};
 use super::proc::Status;
 use super::request::Request;
 use super::target::{Target, TargetFd};
+use super::threads::lock;
 use rustix::io::{self, Errno};
 use rustix::thread::{self, CapabilitySets};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 
 /// What is known of the credentials of everything in the sandbox, beside the broker's own.
 ///
@@ -47,7 +48,7 @@ enum Known {
 impl Rights {
     /// Notes that somebody asks the kernel for other credentials.
     pub(crate) fn diverge(&self) {
-        *self.known() = Known::Diverged;
+        *lock(&self.known) = Known::Diverged;
     }
 
     /// Notes that a target is about to put itself in a Landlock domain of its own, by this ruleset.
@@ -73,11 +74,11 @@ impl Rights {
     }
 
     fn has_credentials(&self, target: Target) -> io::Result<bool> {
-        if *self.known() == Known::Alike {
+        if *lock(&self.known) == Known::Alike {
             return Ok(true);
         }
         let alike = target.status()?.credentials()? == *self.own()?;
-        let mut known = self.known();
+        let mut known = lock(&self.known);
         if alike && *known == Known::Nothing {
             *known = Known::Alike;
         }
@@ -139,10 +140,6 @@ impl Rights {
         }
         let own = of_this_thread()?;
         Ok(self.own.get_or_init(|| own))
-    }
-
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

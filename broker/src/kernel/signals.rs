@@ -96,11 +96,3 @@ fn send_by(handle: BorrowedFd<'_>, signal: i32, info: *const u8, flags: u32) -> 
     // SAFETY: the pointer is null or to a live `siginfo_t`.
     errno::result(unsafe { libc::syscall(number, handle.as_raw_fd(), signal, info, flags) })
 }
-
-/// Whether two threads have the same table of descriptors (kcmp(2)).
-pub(super) fn share_descriptors([one, other]: [i32; 2]) -> bool {
-    const KCMP_FILES: i32 = 2;
-    // SAFETY: takes integers.
-    let result = unsafe { libc::syscall(libc::SYS_kcmp, one, other, KCMP_FILES, 0, 0) };
-    result == 0
-}

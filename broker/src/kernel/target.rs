@@ -81,7 +81,7 @@ impl TargetAddress {
 /// Whether this process may read the memory of `process`: process_vm_readv(2) of where there is nothing, which
 /// is looked at last.
 pub(crate) fn may_read_memory(process: Pid) -> io::Result<()> {
-    let process = nix::unistd::Pid::from_raw(process.as_raw_nonzero().get());
+    let process = nix::unistd::Pid::from_raw(process.as_raw_pid());
     let nowhere = nix::sys::uio::RemoteIoVec { base: 8, len: 1 };
     let read =
         nix::sys::uio::process_vm_readv(process, &mut [IoSliceMut::new(&mut [0])], &[nowhere]);
@@ -132,7 +132,7 @@ impl Target {
         remote: &[nix::sys::uio::RemoteIoVec],
         buffer: &mut [u8],
     ) -> io::Result<usize> {
-        let thread = nix::unistd::Pid::from_raw(self.thread.as_raw_nonzero().get());
+        let thread = nix::unistd::Pid::from_raw(self.thread.as_raw_pid());
         let read = nix::sys::uio::process_vm_readv(thread, &mut [IoSliceMut::new(buffer)], remote);
         match read {
             // By the platform perhaps, as by Podman's default seccomp profile, and not by the kernel:
@@ -263,12 +263,8 @@ impl Target {
     pub(crate) fn descriptor_flags(&self, number: TargetFd) -> io::Result<OFlags> {
         let info = self.proc(&format!("fdinfo/{number}"));
         let text = sight::of(|| proc::read(&info)).map_err(|_| Errno::BADF)?;
-        text.split(|&byte| byte == b'\n')
-            .find_map(|line| line.strip_prefix(b"flags:"))
-            .and_then(|flags| str::from_utf8(flags).ok())
-            .and_then(|flags| u32::from_str_radix(flags.trim(), 8).ok())
-            .map(OFlags::from_bits_retain)
-            .ok_or(Errno::BADF)
+        let flags = proc::field(&text, "flags:").and_then(|f| u32::from_str_radix(f, 8).ok());
+        flags.map(OFlags::from_bits_retain).ok_or(Errno::BADF)
     }
 
     /// The process that descriptor `number` is a handle of (pidfd_open(2)).
@@ -277,12 +273,8 @@ impl Target {
     /// Returns [`Errno::BADF`] if it is none, [`Errno::SRCH`] if that has been reaped.
     pub(crate) fn handled_process(&self, number: TargetFd) -> io::Result<i32> {
         let text = proc::read(&self.proc(&format!("fdinfo/{number}"))).map_err(|_| Errno::BADF)?;
-        let process = text
-            .split(|&byte| byte == b'\n')
-            .find_map(|line| line.strip_prefix(b"Pid:"))
-            .and_then(|id| str::from_utf8(id).ok()?.trim().parse().ok())
-            .ok_or(Errno::BADF)?;
-        if process > 0 { Ok(process) } else { Err(Errno::SRCH) }
+        let process = proc::field(&text, "Pid:").and_then(|id| id.parse().ok());
+        process.ok_or(Errno::BADF).and_then(|id| if id > 0 { Ok(id) } else { Err(Errno::SRCH) })
     }
 
     /// The kernel's name for the protocol of the socket at descriptor `number`, such as `TCPv6`

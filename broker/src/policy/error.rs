@@ -55,22 +55,22 @@ impl fmt::Display for PolicyError {
         let parts = [Some(place), self.field.as_ref().map(|field| format!("{field}:"))];
         let parts = parts.into_iter().flatten().filter(|part| !part.is_empty());
         for part in parts {
-            write_escaped(f, &part)?;
-            f.write_str(" ")?;
+            write!(f, "{} ", Escaped(&part))?;
         }
-        write_escaped(f, &self.message)
+        Escaped(&self.message).fmt(f)
     }
 }
 
-fn write_escaped(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
-    for character in text.chars() {
-        if character.is_control() {
-            write!(f, "{}", character.escape_default())?;
-        } else {
-            write!(f, "{character}")?;
-        }
+/// A text that may hold anything, on one line and without what a terminal would obey.
+pub(crate) struct Escaped<'a>(pub(crate) &'a str);
+
+impl fmt::Display for Escaped<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.chars().try_for_each(|character| match character.is_control() {
+            true => write!(f, "{}", character.escape_default()),
+            false => write!(f, "{character}"),
+        })
     }
-    Ok(())
 }
 
 /// Where a value of the policy was written, kept until it is resolved so that every error can name it.

@@ -132,8 +132,8 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use std::os::unix::fs::symlink;
 
-    use super::super::test_directory::TestDirectory;
     use super::*;
+    use crate::kernel::test_directory::TestDirectory;
 
     fn components(text: &str) -> Vec<Component> {
         text.split('/').map(|part| Component::parse(part.as_bytes()).unwrap()).collect()

@@ -120,9 +120,9 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::super::document::Format;
     use super::super::parse::parse;
-    use super::super::test_directory::TestDirectory;
     use super::super::{domains, keys::Written};
     use super::*;
+    use crate::kernel::test_directory::TestDirectory;
 
     fn written(directory: &Path) -> Written {
         parse(policy_for(directory).as_bytes(), Format::Yaml, Path::new("/p")).unwrap()

@@ -185,8 +185,8 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::super::presets::PRESETS;
-    use super::super::test_directory::TestDirectory;
     use super::*;
+    use crate::kernel::test_directory::TestDirectory;
 
     fn caller(dir: &TestDirectory, variables: &[(&str, &str)]) -> Caller {
         let home = dir.directory("home");

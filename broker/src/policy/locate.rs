@@ -136,8 +136,8 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use std::os::unix::fs::symlink;
 
-    use super::super::test_directory::TestDirectory;
     use super::*;
+    use crate::kernel::test_directory::TestDirectory;
 
     #[test]
     fn existing_paths_lead_where_the_kernel_says() {

@@ -23,5 +23,3 @@ pub(crate) mod variables;
 
 #[cfg(test)]
 mod schema;
-#[cfg(test)]
-pub(crate) mod test_directory;

@@ -44,8 +44,8 @@ fn target(directory: &Path, name: &str, before: &str) -> Option<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::test_directory::TestDirectory;
     use super::*;
+    use crate::kernel::test_directory::TestDirectory;
 
     #[test]
     fn linked_work_trees_submodules_and_bare_repositories_are_found() {

@@ -8,3 +8,4 @@ pub(crate) mod needs;
 pub(crate) mod noise;
 pub(crate) mod stream;
 pub(crate) mod suggest;
+pub(crate) mod traps;

@@ -4,12 +4,13 @@
 //! and by no more of that than letters, for it stands in a comment of the draft.
 
 use crate::kernel::target::Target;
+use crate::kernel::threads::lock;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ffi::OsStr;
 use std::net::IpAddr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 /// Most different things that are remembered: a large build makes some ten thousand files.
 const REMEMBERED_MAX: usize = 1 << 18;
@@ -77,32 +78,32 @@ impl Needs {
     /// Takes note of what `target` needed.
     pub(crate) fn note(&self, target: Target, need: Need) {
         let name = program(target);
-        let mut found = self.found();
+        let mut found = lock(&self.0);
         let program = found.number(name);
         found.add(need, Some(program));
     }
 
     /// Takes note of a server of the command's own.
     pub(crate) fn note_server(&self, port: u16) {
-        self.found().own_ports.insert(port);
+        lock(&self.0).own_ports.insert(port);
     }
 
     /// Whether the command has had a server on `port`.
     pub(crate) fn has_server(&self, port: u16) -> bool {
-        self.found().own_ports.contains(&port)
+        lock(&self.0).own_ports.contains(&port)
     }
 
     /// Takes note of who asks the proxy from `port`.
     pub(crate) fn note_client(&self, target: Target, port: u16) {
         let name = program(target);
-        let mut found = self.found();
+        let mut found = lock(&self.0);
         let program = found.number(name);
         found.clients.insert(port, program);
     }
 
     /// Takes note of what the proxy reached.
     pub(crate) fn note_reached(&self, reached: Reached) {
-        let mut found = self.found();
+        let mut found = lock(&self.0);
         if found.reached.len() < REMEMBERED_MAX {
             found.reached.push(reached);
         } else {
@@ -112,7 +113,7 @@ impl Needs {
 
     /// All of it. What the command reached of itself through the proxy, it reaches without one as well.
     pub(crate) fn take(&self) -> Lessons {
-        let mut found = std::mem::take(&mut *self.found());
+        let mut found = std::mem::take(&mut *lock(&self.0));
         for Reached { host, port, is_private, client } in std::mem::take(&mut found.reached) {
             let text = host.trim_matches(['[', ']']);
             let is_here = text == "localhost"
@@ -131,11 +132,6 @@ impl Needs {
         let named = |numbers: Programs| numbers.iter().map(|&at| programs[at].clone()).collect();
         let needs = needs.into_iter().map(|(need, numbers)| (need, named(numbers))).collect();
         Lessons { needs, forgotten }
-    }
-
-    fn found(&self) -> MutexGuard<'_, Found> {
-        // Each entry is whole by itself.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

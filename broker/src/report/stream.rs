@@ -3,7 +3,7 @@
 //! A line that cannot be written is dropped; nothing ever waits for a reader.
 
 use crate::kernel::inherited;
-use crate::kernel::object::own_link;
+use crate::kernel::own::own_link;
 use common::trap::Trap;
 use rustix::fd::{AsFd, OwnedFd, RawFd};
 use rustix::fs::{self, FileType, Mode, OFlags};

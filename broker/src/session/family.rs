@@ -91,7 +91,7 @@ impl Family {
         // signal the broker. If that was a trick, the user sees a stopped job and continues it.
         let by_itself = signal != libc::SIGSTOP && is_job_in_foreground();
         if self.signals.take_told_to_stop() || by_itself {
-            send(process::getpid().as_raw_nonzero().get(), libc::SIGSTOP)?;
+            send(process::getpid().as_raw_pid(), libc::SIGSTOP)?;
             // What continued the broker continues the command too, or is forwarded to it. wait(2)
             // may not tell any more: a process that exits has forgotten that it was continued.
             self.stopped_by = None;
@@ -133,7 +133,7 @@ impl Family {
             // What it adopted and what it started, each thread its own. The children of those whom this
             // ends it adopts, and nobody forks any more: a fork asks the broker there, which has begun to
             // end them, or has gone. No id is another's: the broker alone reaps its children.
-            for child in proc::children(process::getpid().as_raw_nonzero().get()) {
+            for child in proc::children(process::getpid().as_raw_pid()) {
                 let _ = process::kill_process(child, process::Signal::KILL);
             }
         }
@@ -175,7 +175,7 @@ fn is_job_in_foreground() -> bool {
     fs::open("/dev/tty", flags, Mode::empty())
         .and_then(rustix::termios::tcgetpgrp)
         // A group from outside this PID namespace has the number 0, which rustix's getpgrp does not know.
-        .is_ok_and(|group| group.as_raw_nonzero().get() == nix::unistd::getpgrp().as_raw())
+        .is_ok_and(|group| group.as_raw_pid() == nix::unistd::getpgrp().as_raw())
 }
 
 /// Whether a signal reaches the caller, which lies outside: then the scope is not in force, and

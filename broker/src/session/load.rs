@@ -9,9 +9,9 @@ use crate::kernel::identity::{hold, identity};
 use crate::policy::callers::Caller;
 use crate::policy::remarks::Remarks;
 use crate::policy::resolve::{Network, Policy};
-use crate::report::denials::Traps;
 use crate::report::errno::strerror;
 use crate::report::failure::Failure;
+use crate::report::traps::Traps;
 use crate::rules::address::UnixRules;
 use std::sync::Arc;
 

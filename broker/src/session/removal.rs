@@ -4,7 +4,7 @@
 //! are held at a time). It follows no symbolic link and stays on one device.
 
 use crate::kernel::identity::{self, Identity};
-use crate::kernel::object::own_link;
+use crate::kernel::own::own_link;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, AtFlags, Dir, FileType, Mode, OFlags};
 use rustix::io::{self, Errno};

@@ -20,9 +20,10 @@ use crate::explain::{InForce, overview, question};
 use crate::policy::callers::Caller;
 use crate::policy::remarks::Remarks;
 use crate::policy::resolve::{Network, Policy};
-use crate::report::denials::{Denial, Traps};
+use crate::report::denials::Denial;
 use crate::report::failure::Failure;
 use crate::report::suggest::{self, Grounds};
+use crate::report::traps::Traps;
 use std::ffi::OsString;
 use std::sync::Arc;
 

@@ -5,12 +5,13 @@
 
 use super::removal;
 use crate::files::reserve::Reserve;
-use crate::kernel::identity::{Identity, identity_of};
+use crate::kernel::deep::identity_of;
+use crate::kernel::identity::Identity;
 use crate::policy::callers::Caller;
 use crate::policy::resolve::Policy;
-use crate::report::denials::Traps;
 use crate::report::errno::strerror;
 use crate::report::failure::Failure;
+use crate::report::traps::Traps;
 use crate::rules::memory;
 use crate::rules::paths::{Files, covers};
 use rustix::fd::{AsFd, OwnedFd};

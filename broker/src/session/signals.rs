@@ -68,7 +68,7 @@ impl Signals {
             }
             if let Some(command) = command {
                 // It may have ended meanwhile, but is not reaped: its id is still its own.
-                let _ = kill::send(command.as_raw_nonzero().get(), number);
+                let _ = kill::send(command.as_raw_pid(), number);
             }
         }
         Ok(())

@@ -6,6 +6,7 @@
 
 use crate::kernel::features::Features;
 use crate::kernel::mounts::{self, Mount};
+use crate::kernel::proc;
 use crate::report::errno::strerror;
 use crate::report::failure::Failure;
 use rustix::fs::{self, FileType, Mode, OFlags};
@@ -44,7 +45,7 @@ fn check_proc() -> Result<(), Failure> {
     let status = own_status().map_err(|errno| unfit("/proc/self/status", errno))?;
     let status =
         status.ok_or_else(|| refuse("/proc is not proc(5): mount that there".to_owned()))?;
-    if is_of_own_namespace(&status, process::getpid().as_raw_nonzero().get()) {
+    if is_of_own_namespace(&status, process::getpid().as_raw_pid()) {
         return Ok(());
     }
     Err(refuse(
@@ -69,12 +70,9 @@ fn own_status() -> io::Result<Option<Vec<u8>>> {
 /// Whether `status` was read in the namespace in which this process has the number `own`. NSpid has one
 /// number for each namespace from that of the proc(5) down to the process's own.
 fn is_of_own_namespace(status: &[u8], own: i32) -> bool {
-    let line = |name: &[u8]| {
-        let mut lines = status.split(|&byte| byte == b'\n');
-        lines.find_map(|line| line.strip_prefix(name)).map(<[u8]>::trim_ascii)
-    };
     // A kernel without such namespaces has no NSpid.
-    line(b"NSpid:").or_else(|| line(b"Pid:")) == Some(own.to_string().as_bytes())
+    let numbers = proc::field(status, "NSpid:").or_else(|| proc::field(status, "Pid:"));
+    numbers == Some(&*own.to_string())
 }
 
 /// Makes sure that the standard streams are such: an anonymous object of the kernel's, such as a ring

@@ -276,6 +276,7 @@ pub(crate) fn make_socket(
     if rules.unix.datagrams && kind.is_unix_datagram() {
         // It sends to whom a message names.
         return match judge.quiet.end(request) {
+            // CONTINUE: registers decide on the kind; from now on the broker sends every message.
             Ok(()) => RegisterVerdict::Continue,
             Err(errno) => RegisterVerdict::Return(Err(errno)),
         };
@@ -293,6 +294,7 @@ pub(crate) fn make_socket(
         Ok(made) => made,
         // The kernel would make one that is not mute.
         Err(errno) if is_mute => return RegisterVerdict::Return(Err(errno)),
+        // CONTINUE: registers decide on the kind, which is permitted; its addresses are judged when it is used.
         Err(_) => return RegisterVerdict::Continue,
     };
     let number = by.give(socket.as_fd(), flags.contains(SocketFlags::CLOEXEC));

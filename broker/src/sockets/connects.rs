@@ -73,7 +73,7 @@ pub(crate) fn connect(
         }
     };
     let started = match &judge.admission {
-        Some(proxies) => proxies.watch(endpoint, socket.as_fd(), &start),
+        Some(proxies) => proxies.watch(endpoint, socket.as_fd(), &judge.traps, &start),
         None => start(None),
     };
     let result =

@@ -2,7 +2,7 @@
 
 use super::own_datagrams::OwnDatagrams;
 use super::own_paths::OwnPaths;
-use super::own_ports::{self, HeldListener, OwnPorts};
+use super::own_ports::{HeldListener, OwnPorts};
 use super::quiet::Quiet;
 use super::socket::{Connecting, Socket};
 use super::stand_ins::StandIns;
@@ -11,12 +11,15 @@ use crate::call::decode::AddressUse;
 use crate::files::learning::Learning;
 use crate::files::view::{Decider, View};
 use crate::kernel::bound::{self, Bound};
+use crate::kernel::diag;
 use crate::kernel::holders;
 use crate::kernel::request::Request;
 use crate::kernel::rights::Rights;
 use crate::kernel::target::{Target, TargetFd};
-use crate::report::denials::{Denial, Traps};
+use crate::kernel::threads::lock;
+use crate::report::denials::Denial;
 use crate::report::noise;
+use crate::report::traps::Traps;
 use crate::rules::address::{self, AddressRules, AddressVerdict, Endpoint};
 use common::trap::NetworkOperation;
 use rustix::fd::{BorrowedFd, OwnedFd};
@@ -28,7 +31,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::ops::ControlFlow;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Judges the addresses of one sandbox.
 #[derive(Debug)]
@@ -39,7 +42,7 @@ pub(crate) struct Judge {
     pub(crate) ruleset: Arc<OwnedFd>,
     pub(crate) rights: Arc<Rights>,
     pub(crate) traps: Arc<Traps>,
-    pub(crate) admission: Option<Box<dyn Admission>>,
+    pub(crate) admission: Option<Arc<dyn Admission>>,
     /// The loopback ports that the sandbox listens on.
     ports: Mutex<OwnPorts>,
     /// The pathname sockets of the sandbox's own.
@@ -65,6 +68,7 @@ pub(crate) trait Admission: Debug + Send + Sync {
         &self,
         endpoint: &Endpoint,
         socket: BorrowedFd<'_>,
+        traps: &Traps,
         start: &dyn Fn(Option<u16>) -> io::Result<Connecting>,
     ) -> io::Result<Connecting>;
 }
@@ -90,7 +94,7 @@ impl Judge {
         ruleset: Arc<OwnedFd>,
         rights: Arc<Rights>,
         traps: Arc<Traps>,
-        admission: Option<Box<dyn Admission>>,
+        admission: Option<Arc<dyn Admission>>,
         learning: Option<Arc<Learning>>,
     ) -> Self {
         // To learn, the broker has to see each message.
@@ -270,7 +274,7 @@ impl Judge {
         if let Some(held) = held {
             return Ok(held);
         }
-        let anybody_listens = || own_ports::anybody_listens(address);
+        let anybody_listens = || diag::anybody_listens(address);
         // Unless that is what the sandbox has closed just now.
         let somebody_does = anybody_listens() && {
             self.stand_ins.release_closed();
@@ -312,7 +316,7 @@ impl Judge {
     /// its listening, has them to itself meanwhile.
     pub(crate) fn ports(&self) -> MutexGuard<'_, OwnPorts> {
         // What it knows is compared with the kernel's truth whenever it is used.
-        self.ports.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.ports)
     }
 
     /// Whether the sandbox still has what is held.

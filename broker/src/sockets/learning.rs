@@ -2,11 +2,11 @@
 
 use super::judge::{Judge, Reach};
 use super::kinds::kind_of;
-use super::own_ports::anybody_listens;
 use super::socket::Socket;
 use super::udp;
 use super::unix::Peer;
 use crate::files::learning::Learning;
+use crate::kernel::diag::anybody_listens;
 use crate::kernel::target::Target;
 use crate::report::needs::Need;
 use crate::rules::address::{AddressVerdict, Endpoint, canonical, is_loopback};

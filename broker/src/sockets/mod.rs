@@ -12,6 +12,7 @@ mod kinds;
 mod learning;
 mod message;
 mod messages;
+mod mute;
 mod outlet;
 mod own_datagrams;
 mod own_paths;

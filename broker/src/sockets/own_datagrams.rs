@@ -10,21 +10,23 @@
 //! on: should the command have it after all, in a message that nobody has received yet, it is of no use. One that it has
 //! closed, and to which others were connected, is what it gets if it binds the address anew.
 
+use super::mute::mute;
 use super::socket::Socket;
 use super::stand_ins::held_sockets;
-use super::udp::mute;
 use crate::kernel::hearing::hear_only;
 use crate::kernel::holders;
+use crate::kernel::limits;
 use crate::kernel::target::{Target, TargetFd};
+use crate::kernel::threads::{SMALL_STACK, lock, spawn};
 use crate::rules::address::{canonical, is_reached_at};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs;
 use rustix::io::{self, Errno};
 use rustix::net::{self, RecvFlags, sockopt};
-use rustix::process::{self, Pid, Resource};
+use rustix::process::Pid;
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// How often it is looked whether the command still has what is held.
@@ -67,13 +69,13 @@ struct Held {
 impl OwnDatagrams {
     /// Whether `socket` is one of them.
     pub(crate) fn has(&self, socket: impl AsFd) -> bool {
-        let known = self.known();
+        let known = lock(&self.known);
         !known.held.is_empty() && inode(socket).is_ok_and(|inode| known.held.contains_key(&inode))
     }
 
     /// Whether one of them is reached at `address`, a canonical one.
     pub(crate) fn is_reached(&self, address: SocketAddr) -> bool {
-        self.known().at(address).is_some()
+        lock(&self.known).at(address).is_some()
     }
 
     /// Holds `socket`, which is bound to an address of loopback, hears nobody, and has just become descriptor
@@ -89,19 +91,18 @@ impl OwnDatagrams {
         let address = canonical(socket.reached_at()?);
         let inode = inode(socket)?;
         let socket = Arc::new(io::fcntl_dupfd_cloexec(socket, 0)?);
-        let mut known = self.known();
+        let mut known = lock(&self.known);
         if known.held.len() >= held_max() {
             drop(known);
             self.release_closed();
-            known = self.known();
+            known = lock(&self.known);
             if known.held.len() >= held_max() {
                 return Err(Errno::NOBUFS);
             }
         }
         if !known.looked_after {
             let all = Arc::clone(self);
-            let thread = std::thread::Builder::new().stack_size(64 * 1024);
-            thread.spawn(move || all.look_after()).map_err(|_| Errno::AGAIN)?;
+            spawn(SMALL_STACK, move || all.look_after())?;
             known.looked_after = true;
         }
         let holder = Some((target.thread(), number));
@@ -124,7 +125,7 @@ impl OwnDatagrams {
         from: impl AsFd,
         to: SocketAddr,
     ) -> io::Result<Option<Arc<OwnedFd>>> {
-        let mut known = self.known();
+        let mut known = lock(&self.known);
         let there = known.introduce(inode(from)?, to)?;
         Ok(there.map(|held| Arc::clone(&held.socket)))
     }
@@ -141,7 +142,7 @@ impl OwnDatagrams {
         connect: impl FnOnce() -> io::Result<()>,
     ) -> io::Result<()> {
         let inode = inode(from)?;
-        let mut known = self.known();
+        let mut known = lock(&self.known);
         known.introduce(inode, to)?.ok_or(Errno::CONNREFUSED)?.is_kept = true;
         connect()?;
         let own = known.held.get_mut(&inode).ok_or(Errno::CONNREFUSED)?;
@@ -151,7 +152,7 @@ impl OwnDatagrams {
 
     /// Dissolves the association of `socket`, which is one of them.
     pub(crate) fn dissolve(&self, socket: impl AsFd) -> io::Result<()> {
-        let mut known = self.known();
+        let mut known = lock(&self.known);
         net::connect_unspec(&socket)?;
         if let Some(own) = known.held.get_mut(&inode(socket)?) {
             own.is_connected = false;
@@ -167,7 +168,7 @@ impl OwnDatagrams {
         (address, family): (SocketAddr, net::AddressFamily),
         give: impl FnOnce(BorrowedFd<'_>) -> io::Result<()>,
     ) -> Option<io::Result<()>> {
-        let mut known = self.known();
+        let mut known = lock(&self.known);
         let held = known.held.values_mut().find(|held| {
             held.address == address
                 && held.holder.is_none()
@@ -187,7 +188,7 @@ impl OwnDatagrams {
         loop {
             std::thread::sleep(LOOK_INTERVAL);
             self.release_closed();
-            let mut known = self.known();
+            let mut known = lock(&self.known);
             if known.held.is_empty() {
                 known.looked_after = false;
                 return;
@@ -198,7 +199,7 @@ impl OwnDatagrams {
     /// Lets go of what nobody in the sandbox has any more, and nobody was connected to.
     pub(crate) fn release_closed(&self) {
         let lost: Vec<u64> = {
-            let known = self.known();
+            let known = lock(&self.known);
             known
                 .held
                 .iter()
@@ -208,7 +209,7 @@ impl OwnDatagrams {
         };
         // Twice: a socket that goes from one process to another can be overlooked.
         let seen = if lost.is_empty() { None } else { held_sockets().zip(held_sockets()) };
-        let mut known = self.known();
+        let mut known = lock(&self.known);
         for (inode, (first, second)) in
             lost.into_iter().flat_map(|inode| Some((inode, seen.as_ref()?)))
         {
@@ -224,11 +225,6 @@ impl OwnDatagrams {
             }
         }
         known.release();
-    }
-
-    fn known(&self) -> MutexGuard<'_, Known> {
-        // Each entry is whole by itself.
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -318,7 +314,5 @@ fn inode(socket: impl AsFd) -> io::Result<u64> {
 }
 
 fn held_max() -> usize {
-    let limit = process::getrlimit(Resource::Nofile).current;
-    let part = limit.and_then(|limit| usize::try_from(limit / 8).ok());
-    part.map_or(HELD_MAX, |part| part.min(HELD_MAX))
+    HELD_MAX.min(limits::own_descriptors() / 8)
 }

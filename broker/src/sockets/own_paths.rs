@@ -11,12 +11,13 @@ use super::socket::Socket;
 use super::unix::Place;
 use crate::kernel::bound;
 use crate::kernel::identity::Identity;
+use crate::kernel::limits;
 use crate::kernel::object::Object;
+use crate::kernel::threads::lock;
 use rustix::fs::{self, FileType, Mode, OFlags};
 use rustix::io::{self, Errno};
-use rustix::process::{self, Resource};
 use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 /// Most that are known at a time, and no more than a quarter of the descriptors that the broker may have; the
 /// oldest is forgotten for another.
@@ -48,7 +49,7 @@ impl OwnPaths {
         if file.kind() != FileType::Socket || !bound.can_be(file.identity(), device) {
             return Err(Errno::NOENT);
         }
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = lock(&self.known);
         if known.len() >= known_max() {
             known.retain(|file| !file.is_gone());
         }
@@ -61,13 +62,11 @@ impl OwnPaths {
 
     /// Whether the sandbox has bound a socket to this file.
     pub(crate) fn has(&self, file: Identity) -> bool {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = lock(&self.known);
         known.iter().any(|known| known.identity() == file)
     }
 }
 
 fn known_max() -> usize {
-    let limit = process::getrlimit(Resource::Nofile).current;
-    let part = limit.and_then(|limit| usize::try_from(limit / 4).ok());
-    part.map_or(KNOWN_MAX, |part| part.min(KNOWN_MAX))
+    KNOWN_MAX.min(limits::own_descriptors() / 4)
 }

@@ -6,10 +6,10 @@
 //! while the connect is under way. As long as it is held and listens, no other socket can be bound
 //! to the address: the filter refuses SO_REUSEPORT, and what ends listening other than the last
 //! close, shutdown(2) and connect(2) to AF_UNSPEC, is the broker's to perform. Nor is a connect put
-//! off until later: the filter refuses TCP_FASTOPEN_CONNECT. HeldListener only for that
-//! long, so that a port is free again when the sandbox closes it.
+//! off until later: the filter refuses TCP_FASTOPEN_CONNECT. It is held only
+//! for that long, so that a port is free again when the sandbox closes it.
 //!
-//! Sources: tcp(7), socket(7), sock_diag(7), inet_csk_get_port in net/ipv4/inet_connection_sock.c.
+//! Sources: tcp(7), socket(7), inet_csk_get_port in net/ipv4/inet_connection_sock.c.
 
 use super::socket::{Connecting, Socket};
 use super::stand_ins::StandIns;
@@ -21,13 +21,10 @@ use crate::rules::address::{canonical, is_reached_at};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs;
 use rustix::io::{self, Errno};
-use rustix::net::{
-    self, AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType, ipproto, netlink,
-    sockopt,
-};
+use rustix::net::sockopt;
 use rustix::process::Pid;
 use std::collections::VecDeque;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -214,94 +211,5 @@ impl Listening {
         let (process, number, socket) = found?;
         (self.holder, self.number) = (process, number);
         Some(socket)
-    }
-}
-
-/// Whether anybody listens where a connect to `address` would arrive: refusing that is worth a report.
-/// Nothing rests on the answer but the report and the error.
-///
-/// Asked by sock_diag(7), about that one address: reading /proc/net/tcp takes milliseconds, for it
-/// lists all connections of the host.
-pub(crate) fn anybody_listens(address: SocketAddr) -> bool {
-    // Without an answer the report is made.
-    ask(address, ipproto::TCP).unwrap_or(true)
-}
-
-/// Whether anybody has a socket of UDP there. As [`anybody_listens`].
-pub(crate) fn anybody_receives(address: SocketAddr) -> bool {
-    ask(address, ipproto::UDP).unwrap_or(true)
-}
-
-/// `SOCK_DIAG_BY_FAMILY` (linux/sock_diag.h).
-const SOCK_DIAG_BY_FAMILY: u16 = 20;
-/// IPPROTO_UDP.
-const UDP: u8 = 17;
-/// `struct nlmsghdr` (netlink(7)).
-const HEADER_LENGTH: usize = 16;
-
-fn ask(address: SocketAddr, protocol: Protocol) -> io::Result<bool> {
-    let (flags, diag) = (SocketFlags::CLOEXEC, netlink::SOCK_DIAG);
-    let socket = net::socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, Some(diag))?;
-    net::send(&socket, &question(address, protocol), SendFlags::empty())?;
-    let mut answer = [0; 1024];
-    let (length, _) = net::recv(&socket, &mut answer[..], RecvFlags::DONTWAIT)?;
-    let kind = answer[..length].get(4..6).and_then(|bytes| bytes.try_into().ok());
-    // What is not there is told by an error message.
-    Ok(kind.map(u16::from_ne_bytes) == Some(SOCK_DIAG_BY_FAMILY))
-}
-
-/// `struct inet_diag_req_v2` after its header: the socket that has this address as its own.
-fn question(address: SocketAddr, protocol: Protocol) -> Vec<u8> {
-    let (family, mut ip) = match address.ip() {
-        IpAddr::V4(ip) => (AddressFamily::INET, ip.octets().to_vec()),
-        IpAddr::V6(ip) => (AddressFamily::INET6, ip.octets().to_vec()),
-    };
-    ip.resize(16, 0);
-    let [protocol, ..] = protocol.as_raw().get().to_le_bytes();
-    let mut body = vec![u8::try_from(family.as_raw()).unwrap_or(0), protocol, 0, 0];
-    body.extend(u32::MAX.to_ne_bytes()); // in any state
-    // The kernel looks for one of UDP by the other end (udp_dump_one in net/ipv4/udp_diag.c).
-    let own = (address.port(), ip);
-    let (source, destination) = match protocol {
-        UDP => ((0, vec![0; 16]), own),
-        _ => (own, (0, vec![0; 16])),
-    };
-    body.extend(source.0.to_be_bytes());
-    body.extend(destination.0.to_be_bytes());
-    body.extend(source.1);
-    body.extend(destination.1);
-    body.extend(1_u32.to_ne_bytes()); // by the loopback interface
-    body.extend([0xff; 8]); // no cookie
-    let length = u32::try_from(HEADER_LENGTH + body.len()).unwrap_or(0);
-    let mut message = length.to_ne_bytes().to_vec();
-    message.extend(SOCK_DIAG_BY_FAMILY.to_ne_bytes());
-    message.extend(1_u16.to_ne_bytes()); // NLM_F_REQUEST
-    message.extend([0; 8]);
-    message.extend(body);
-    message
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn listeners_of_this_host_are_seen_where_they_are() {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let there = listener.local_addr().unwrap();
-        assert!(anybody_listens(there));
-        for ip in ["127.0.0.2", "::1"] {
-            let elsewhere = SocketAddr::new(ip.parse().unwrap(), there.port());
-            assert!(!anybody_listens(elsewhere), "{elsewhere}");
-        }
-        drop(listener);
-        assert!(!anybody_listens(there));
-        for ip in ["127.0.0.1:0", "[::1]:0"] {
-            let receiver = std::net::UdpSocket::bind(ip).unwrap();
-            let there = receiver.local_addr().unwrap();
-            assert!(anybody_receives(there));
-            drop(receiver);
-            assert!(!anybody_receives(there));
-        }
     }
 }

@@ -13,10 +13,11 @@
 
 use crate::kernel::proc;
 use crate::kernel::request::{Request, Wait};
+use crate::kernel::threads::lock;
 use rustix::io::{self, Errno};
 use rustix::process::Pid;
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// Of how many is remembered that they were let through, before it is looked which are past it.
@@ -124,11 +125,6 @@ impl Quiet {
         lock(&self.0).passed.clear();
         Ok(())
     }
-}
-
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
-    // Whole whenever the lock is free.
-    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// How far a thread has come that was let through.

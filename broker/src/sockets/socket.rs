@@ -91,18 +91,16 @@ impl Socket {
         let kind = SocketKind::named(&target.socket_protocol(number)?)
             .filter(|&kind| is_of_use(kind, rules))
             .ok_or(Errno::ACCESS)?;
-        let flags = target.descriptor_flags(number)?;
-        let blocking = !flags.contains(OFlags::NONBLOCK);
-        let mode = if blocking { SocketFlags::empty() } else { SocketFlags::NONBLOCK };
-        let descriptor = make(kind, mode, rules)?;
-        let family = sockopt::socket_domain(&descriptor)?;
-        if family != AddressFamily::UNIX && sockopt::socket_type(&descriptor)? == SocketType::STREAM
-        {
-            // What servers set before they bind, and what cannot be seen any more.
-            sockopt::set_socket_reuseaddr(&descriptor, true)?;
-        }
-        let place = Slot { number, close_on_exec: flags.contains(OFlags::CLOEXEC) };
-        Ok(Self { descriptor, family, blocking, replaces: Some(place) })
+        Self::in_place_of(target, number, |mode| {
+            let socket = make(kind, mode, rules)?;
+            let family = sockopt::socket_domain(&socket)?;
+            if family != AddressFamily::UNIX && sockopt::socket_type(&socket)? == SocketType::STREAM
+            {
+                // What servers set before they bind, and what cannot be seen any more.
+                sockopt::set_socket_reuseaddr(&socket, true)?;
+            }
+            Ok(socket)
+        })
     }
 
     /// Makes one of UDP that can send, to put in the place of a mute one, which stands at descriptor `number`
@@ -116,14 +114,26 @@ impl Socket {
         number: TargetFd,
         mute: BorrowedFd<'_>,
     ) -> io::Result<Self> {
+        Self::in_place_of(target, number, |mode| {
+            let (family, mode) = (sockopt::socket_domain(mute)?, mode | SocketFlags::CLOEXEC);
+            let socket = net::socket_with(family, SocketType::DGRAM, mode, None)?;
+            hear_only(socket.as_fd(), &[])?;
+            carry_over(mute, socket.as_fd());
+            Ok(socket)
+        })
+    }
+
+    /// What `make` makes, with the flags of the descriptor `number`, to put there.
+    fn in_place_of(
+        target: Target,
+        number: TargetFd,
+        make: impl FnOnce(SocketFlags) -> io::Result<OwnedFd>,
+    ) -> io::Result<Self> {
         let flags = target.descriptor_flags(number)?;
-        let family = sockopt::socket_domain(mute)?;
         let blocking = !flags.contains(OFlags::NONBLOCK);
         let mode = if blocking { SocketFlags::empty() } else { SocketFlags::NONBLOCK };
-        let mode = mode | SocketFlags::CLOEXEC;
-        let descriptor = net::socket_with(family, SocketType::DGRAM, mode, None)?;
-        hear_only(descriptor.as_fd(), &[])?;
-        carry_over(mute, descriptor.as_fd());
+        let descriptor = make(mode)?;
+        let family = sockopt::socket_domain(&descriptor)?;
         let place = Slot { number, close_on_exec: flags.contains(OFlags::CLOEXEC) };
         Ok(Self { descriptor, family, blocking, replaces: Some(place) })
     }

@@ -10,15 +10,17 @@
 //! looked for.
 
 use crate::kernel::holders;
+use crate::kernel::limits;
 use crate::kernel::target::{Target, TargetFd};
+use crate::kernel::threads::{SMALL_STACK, lock, spawn};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs;
 use rustix::io::{self, Errno};
 use rustix::net::{self, SocketType, sockopt};
-use rustix::process::{self, Pid, Resource};
+use rustix::process::Pid;
 use std::collections::{HashMap, VecDeque};
 use std::ops::ControlFlow;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// How often it is looked whether the sandbox still has what is kept.
@@ -76,7 +78,7 @@ impl StandIns {
     }
 
     fn find(&self, target: Target, number: TargetFd) -> io::Result<Option<OwnedFd>> {
-        let mut known = self.known();
+        let mut known = lock(&self.known);
         if known.kept.is_empty() {
             return Ok(None);
         }
@@ -91,7 +93,7 @@ impl StandIns {
     /// Leaves `socket` to the sandbox if it is connected: only the sandbox shall keep it open. `told`
     /// is whether the sandbox knows.
     pub(crate) fn leave_if_connected(&self, socket: impl AsFd, told: bool) {
-        let mut known = self.known();
+        let mut known = lock(&self.known);
         if known.kept.is_empty() || !is_connected(&socket) {
             return;
         }
@@ -102,12 +104,12 @@ impl StandIns {
 
     /// Whether descriptor `number` of `target` is a socket that was left to the sandbox.
     pub(crate) fn is_left(&self, target: Target, number: TargetFd) -> bool {
-        self.known().left_at(target, number).is_some()
+        lock(&self.known).left_at(target, number).is_some()
     }
 
     /// Whether it was left without the sandbox's knowledge, which it has from now on.
     pub(crate) fn tell(&self, target: Target, number: TargetFd) -> bool {
-        let mut known = self.known();
+        let mut known = lock(&self.known);
         known.left_at(target, number).is_some_and(|left| !std::mem::replace(&mut left.told, true))
     }
 
@@ -123,7 +125,7 @@ impl StandIns {
     ) -> io::Result<()> {
         let inode = fs::fstat(&socket)?.st_ino;
         let socket = io::fcntl_dupfd_cloexec(&socket, 0)?;
-        let mut known = self.known();
+        let mut known = lock(&self.known);
         if known.kept.contains_key(&inode) {
             return Ok(());
         }
@@ -134,8 +136,7 @@ impl StandIns {
         }
         if !known.looked_after {
             let all = Arc::clone(self);
-            let thread = std::thread::Builder::new().stack_size(64 * 1024);
-            thread.spawn(move || all.look_after()).map_err(|_| Errno::AGAIN)?;
+            spawn(SMALL_STACK, move || all.look_after())?;
             known.looked_after = true;
         }
         let holder = target.thread();
@@ -145,7 +146,7 @@ impl StandIns {
 
     /// Notes that `socket` has been bound, if it is kept.
     pub(crate) fn note_bound(&self, socket: impl AsFd) {
-        let mut known = self.known();
+        let mut known = lock(&self.known);
         if known.kept.is_empty() {
             return;
         }
@@ -160,7 +161,7 @@ impl StandIns {
             std::thread::sleep(LOOK_INTERVAL);
             self.leave_connected();
             self.let_go(|_| true);
-            let mut known = self.known();
+            let mut known = lock(&self.known);
             if known.kept.is_empty() {
                 known.looked_after = false;
                 return;
@@ -170,7 +171,7 @@ impl StandIns {
 
     /// Leaves those to the sandbox of which nobody waited until they were connected.
     fn leave_connected(&self) {
-        let mut known = self.known();
+        let mut known = lock(&self.known);
         let connected = known.kept.iter().filter(|(_, one)| is_connected(&one.socket));
         let connected: Vec<u64> = connected.map(|(&inode, _)| inode).collect();
         connected.into_iter().for_each(|inode| known.leave(inode, false));
@@ -183,7 +184,7 @@ impl StandIns {
 
     /// Lets go of those that are `meant` and that nobody in the sandbox has any more.
     fn let_go(&self, meant: impl Fn(&StandIn) -> bool) {
-        let known = self.known();
+        let known = lock(&self.known);
         let lost = known.kept.iter().filter(|(inode, one)| meant(one) && one.is_lost(**inode));
         let lost: Vec<u64> = lost.map(|(&inode, _)| inode).collect();
         drop(known);
@@ -192,7 +193,7 @@ impl StandIns {
         }
         // Twice: a socket that goes from one process to another can be overlooked.
         let (Some(held), Some(later)) = (held_sockets(), held_sockets()) else { return };
-        let mut known = self.known();
+        let mut known = lock(&self.known);
         for inode in lost {
             let holder = later.get(&inode).or_else(|| held.get(&inode));
             match (known.kept.get_mut(&inode), holder) {
@@ -201,11 +202,6 @@ impl StandIns {
                 _ => {}
             }
         }
-    }
-
-    fn known(&self) -> MutexGuard<'_, Known> {
-        // Each entry is whole by itself.
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -240,9 +236,7 @@ impl StandIn {
 }
 
 fn kept_max() -> usize {
-    let limit = process::getrlimit(Resource::Nofile).current;
-    let half = limit.and_then(|limit| usize::try_from(limit / 2).ok());
-    half.map_or(KEPT_MAX, |half| half.min(KEPT_MAX))
+    KEPT_MAX.min(limits::own_descriptors() / 2)
 }
 
 /// Whether there is a peer that would notice that the socket is closed: not for datagram sockets,

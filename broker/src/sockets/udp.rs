@@ -1,12 +1,7 @@
 //! Sockets of UDP, which exist under every policy: programs list interfaces with them, and look for an own
 //! address.
 //!
-//! One is **mute** as long as no rule knows an address for it: shut down for sending before the command gets
-//! it. Whatever is sent on it then, in whatever way, the kernel refuses (EPIPE), and nothing undoes that:
-//! no other connect, no bind, no descriptor of it in another process. It can be connected, which sends
-//! nothing, and says which address the host would send from. It is **deaf** as well: the kernel gives it a
-//! port of its own before it refuses to send (inet_autobind), and what comes there a filter drops that
-//! cannot be taken off.
+//! One is **mute** ([`super::mute`]) as long as no rule knows an address for it.
 //!
 //! Where the command may have servers of its own, one that it binds to an address of loopback, or uses to reach
 //! another such one, is **live**: a new one stands in its place, which can send. Once there is one, those that are
@@ -16,16 +11,15 @@
 //!
 //! [`OwnDatagrams`]: super::own_datagrams::OwnDatagrams
 //!
-//! Sources: udp(7), shutdown(2), inet_shutdown and inet_send_prepare in net/ipv4/af_inet.c,
-//! sock_alloc_send_pskb in net/core/sock.c, __udp_disconnect in net/ipv4/udp.c, SO_ATTACH_FILTER and
-//! SO_LOCK_FILTER in socket(7).
+//! Sources: udp(7), __udp_disconnect in net/ipv4/udp.c.
 
 use super::judge::Judge;
 use super::kinds::{kind_of, make_open};
-use super::own_ports;
+use super::mute::mute;
 use super::socket::Socket;
 use crate::kernel::address::Address;
-use crate::kernel::hearing::{can_hear, deafen, hear_only};
+use crate::kernel::diag;
+use crate::kernel::hearing::{can_hear, hear_only};
 use crate::kernel::options::carry_over;
 use crate::kernel::request::Request;
 use crate::kernel::target::TargetFd;
@@ -36,58 +30,20 @@ use common::trap::NetworkOperation;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs;
 use rustix::io::{self, Errno};
-use rustix::net::{
-    self, AddressFamily, Ipv4Addr, SendFlags, Shutdown, SocketAddrV4, SocketFlags, SocketType,
-    sockopt,
-};
+use rustix::net::{self, SocketFlags, sockopt};
 use std::io::{stderr, stdin, stdout};
 use std::net::SocketAddr;
-use std::sync::OnceLock;
 
 /// How often a port is chosen.
 const TRIES: usize = 16;
 /// Where name servers are asked.
 const DOMAIN: u16 = 53;
 
-/// Has the kernel send nothing on `socket` from now on, and receive nothing.
-///
-/// # Errors
-/// Returns [`Errno::ACCESS`] on a kernel that would send all the same, else what shutdown(2) and
-/// setsockopt(2) return.
-pub(super) fn mute(socket: impl AsFd) -> io::Result<()> {
-    deafen(socket.as_fd())?;
-    static WORKS: OnceLock<bool> = OnceLock::new();
-    if *WORKS.get_or_init(|| is_mute_once_shut_down().unwrap_or(false)) {
-        shut_down(socket)
-    } else {
-        Err(Errno::ACCESS)
-    }
-}
-
 /// Makes one that can send, where the broker judges every message, and that is not bound. It hears nobody.
 pub(super) fn open(kind: SocketKind, flags: SocketFlags) -> io::Result<OwnedFd> {
     let socket = make_open(kind, flags)?;
     hear_only(socket.as_fd(), &[])?;
     Ok(socket)
-}
-
-fn shut_down(socket: impl AsFd) -> io::Result<()> {
-    match net::shutdown(socket, Shutdown::Write) {
-        // What is not connected is shut down all the same.
-        Ok(()) | Err(Errno::NOTCONN) => Ok(()),
-        Err(errno) => Err(errno),
-    }
-}
-
-/// Tries it, on a socket that sends to itself.
-fn is_mute_once_shut_down() -> io::Result<bool> {
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = net::socket_with(AddressFamily::INET, SocketType::DGRAM, flags, None)?;
-    // Without a loopback interface there is nobody to send to.
-    let _ = net::bind(&socket, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0));
-    let itself = net::getsockname(&socket)?;
-    shut_down(&socket)?;
-    Ok(net::sendto(&socket, b"", SendFlags::empty(), &itself).is_err())
 }
 
 /// `socket`, if it is one of UDP and not free to send: mute, or one of the command's own.
@@ -270,7 +226,7 @@ pub(super) fn refuse_foreign(judge: &Judge, endpoint: &Endpoint) -> Errno {
         Endpoint::Internet(address)
             if judge.rules.own_datagrams()
                 && is_loopback(address.ip())
-                && !own_ports::anybody_receives(canonical(*address)) =>
+                && !diag::anybody_receives(canonical(*address)) =>
         {
             Errno::CONNREFUSED
         }
@@ -297,48 +253,4 @@ pub(super) fn is_a_standard_stream(socket: impl AsFd) -> bool {
         |descriptor: BorrowedFd<'_>| fs::fstat(descriptor).map(|stat| (stat.st_dev, stat.st_ino));
     let (own, (input, output, error)) = (number(socket.as_fd()), (stdin(), stdout(), stderr()));
     [input.as_fd(), output.as_fd(), error.as_fd()].map(number).contains(&own)
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-
-    #[test]
-    fn a_mute_socket_sends_nothing_though_it_is_connected_anew() {
-        let receiver = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-        receiver.set_nonblocking(true).unwrap();
-        let there = receiver.local_addr().unwrap();
-        let sender = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-        mute(&sender).unwrap();
-        for _ in 0..2 {
-            assert!(sender.send_to(b"reached", there).is_err());
-            sender.connect(there).unwrap();
-            assert!(sender.send(b"reached").is_err());
-            assert!(rustix::io::write(&sender, b"reached").is_err());
-            net::connect_unspec(&sender).unwrap();
-        }
-        assert!(receiver.recv(&mut [0; 9]).is_err());
-        std::net::UdpSocket::bind("127.0.0.1:0").unwrap().send_to(b"reached", there).unwrap();
-        assert_eq!(receiver.recv(&mut [0; 9]).unwrap(), 7);
-    }
-
-    #[test]
-    fn a_mute_socket_receives_nothing_at_a_port_that_the_kernel_gives_it() {
-        for is_mute in [false, true] {
-            let socket = net::socket(AddressFamily::INET, SocketType::DGRAM, None).unwrap();
-            if is_mute {
-                mute(&socket).unwrap();
-                // It can be asked for again.
-                mute(&socket).unwrap();
-            }
-            assert!(rustix::io::write(&socket, b"x").is_err());
-            let port = std::net::SocketAddr::try_from(net::getsockname(&socket).unwrap()).unwrap();
-            assert_ne!(port.port(), 0);
-            let there = (Ipv4Addr::LOCALHOST, port.port());
-            std::net::UdpSocket::bind("127.0.0.1:0").unwrap().send_to(b"reached", there).unwrap();
-            let got = net::recv(&socket, &mut [0; 9][..], net::RecvFlags::DONTWAIT);
-            assert_eq!(got.is_ok(), !is_mute);
-        }
-    }
 }

@@ -5,8 +5,8 @@ use std::os::unix::fs::symlink;
 
 use super::super::document::Format;
 use super::super::load::Source;
-use super::super::test_directory::TestDirectory;
 use super::*;
+use crate::kernel::test_directory::TestDirectory;
 use crate::rules::paths::{Rules, push_new};
 use crate::rules::pattern::{Component, Pattern};
 
