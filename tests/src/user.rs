@@ -7,6 +7,9 @@ use std::process::Command;
 /// The uid and gid of the unprivileged user, `nobody` by convention.
 const NOBODY: u32 = 65534;
 
+/// The variable that has root run commands as nobody alone.
+const ONE_USER: &str = "LANDSTRIP_ONE_USER";
+
 /// A user to run commands as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum User {
@@ -47,10 +50,14 @@ impl User {
     }
 }
 
-/// Runs `body` as the caller, and once more as nobody if the caller is root.
+/// Runs `body` as the caller, and once more as nobody if the caller is root; then as nobody alone where
+/// LANDSTRIP_ONE_USER is set.
 pub fn for_each_user(body: impl Fn(User)) {
-    body(User::Caller);
-    if rustix::process::geteuid().is_root() {
+    let is_root = rustix::process::geteuid().is_root();
+    if !is_root || std::env::var_os(ONE_USER).is_none() {
+        body(User::Caller);
+    }
+    if is_root {
         println!("as nobody");
         body(User::Nobody);
     }
