@@ -2,8 +2,11 @@
 //! trees and submodules have a file there, and a bare repository is one by itself. Reads the file system, changes
 //! nothing. Source: gitrepository-layout(5).
 
+use super::locate::locate;
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// What presets call the directory of a repository.
@@ -37,9 +40,11 @@ fn target(directory: &Path, name: &str, before: &str) -> Option<PathBuf> {
     if !fs::metadata(&path).is_ok_and(|found| found.is_file()) {
         return None;
     }
-    let mut text = String::new();
-    File::open(path).ok()?.take(LENGTH_MAX).read_to_string(&mut text).ok()?;
-    Some(directory.join(text.strip_prefix(before)?.trim_end_matches(['\r', '\n'])))
+    let mut text = Vec::new();
+    File::open(path).ok()?.take(LENGTH_MAX).read_to_end(&mut text).ok()?;
+    let named = text.strip_prefix(before.as_bytes())?;
+    let length = named.iter().rposition(|byte| !b"\r\n".contains(byte))? + 1;
+    Some(locate(&directory.join(OsStr::from_bytes(&named[..length]))).ok()?.path)
 }
 
 #[cfg(test)]
@@ -59,10 +64,7 @@ mod tests {
         dir.directory("bare/refs");
         dir.file("other/HEAD", "a text");
         dir.file("other/.git", "a text");
-        let found = |tree: &str| {
-            let found = directories(&dir.path(tree)).into_iter();
-            found.map(|path| path.canonicalize().unwrap_or(path)).collect::<Vec<_>>()
-        };
+        let found = |tree: &str| directories(&dir.path(tree));
         let paths = |names: &[&str]| names.iter().map(|name| dir.path(name)).collect::<Vec<_>>();
         assert_eq!(found("main"), paths(&[]));
         assert_eq!(found("main/.git/refs"), paths(&["main/.git"]));

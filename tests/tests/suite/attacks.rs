@@ -188,7 +188,7 @@ fn a_submodule_of_the_command_s_own_where_no_repository_may_be_made() {
 fn settings_of_git_where_a_file_leads_to_them() {
     for place in [".bare", "../other/deep"] {
         leaves_nothing_to_run_where(
-            &format!("git init -q --separate-git-dir {place} ."),
+            &format!("git init -q --separate-git-dir {place} . && echo gitdir: {place} > .git"),
             &format!("git config -f {place}/config core.fsmonitor 'touch $OWNED;false'"),
             "git status",
         );
