@@ -12,6 +12,7 @@ use crate::policy::merged::trail_in;
 use crate::policy::remarks::Remarks;
 use crate::policy::resolve::Policy;
 use crate::report::failure::Failure;
+use crate::rules::memory;
 use crate::rules::paths::{Files, push_new};
 use crate::rules::pattern::{Component, Pattern};
 use std::path::{Path, PathBuf};
@@ -103,10 +104,12 @@ fn keep_controls(files: &mut Files, mounts: &[Mount], remarks: &mut Remarks) {
         }
         push_new(&mut files.controls, point.to_owned());
     }
-    // Shared memory and its kin are mounted among the devices, and are none.
+    // What is mounted among the devices is none. Shared memory has to be named: that of others is not meant by "/".
     if files.controls.iter().any(|path| path == Path::new(DEVICES)) {
+        let names_memory = memory::is_named_by(&files.allow_write);
         let other = mounts.iter().filter(|mount| !mount.is_of_controls());
         let inside = other.filter(|mount| mount.point != Path::new(DEVICES));
+        let inside = inside.filter(|mount| names_memory || !mount.point.starts_with(memory::PLACE));
         for mount in inside.filter(|mount| mount.point.starts_with(DEVICES)) {
             push_new(&mut files.allow_write, mount.point.clone());
         }

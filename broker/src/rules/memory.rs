@@ -1,9 +1,17 @@
 //! Names of shared memory (shm_overview(7), sem_overview(7)). Pure.
 
+use std::path::{Path, PathBuf};
+
 /// Where the C library has such objects.
 pub(crate) const PLACE: &str = "/dev/shm";
 /// How the names of directories of runs begin.
 pub(crate) const OF_RUNS: &[u8] = b"landstrip-";
+/// Whether one of `paths` names all shared memory: not by the root directory, which is all that there is and
+/// nothing by name.
+pub(crate) fn is_named_by(paths: &[PathBuf]) -> bool {
+    paths.iter().any(|path| Path::new(PLACE).starts_with(path) && path != Path::new("/"))
+}
+
 /// The entry of /dev/shm that `path` names by its text.
 pub(crate) fn name(path: &[u8]) -> Option<&[u8]> {
     let name = path.strip_prefix(b"/dev/shm/")?;

@@ -78,10 +78,9 @@ impl Scratch {
         let place = Path::new(memory::PLACE);
         let files = &mut policy.files;
         let is_named = |path: &PathBuf| path.starts_with(place);
-        // Not by the root directory, which is all that there is and nothing by name.
-        let holds = |path: &PathBuf| place.starts_with(path) && path != Path::new("/");
         if files.allow_read.iter().any(is_named)
-            || files.allow_write.iter().any(|path| is_named(path) || holds(path))
+            || files.allow_write.iter().any(is_named)
+            || memory::is_named_by(&files.allow_write)
             || FileType::from_raw_mode(fs::lstat(place).ok()?.st_mode) != FileType::Directory
         {
             return None;

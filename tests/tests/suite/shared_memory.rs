@@ -363,9 +363,18 @@ fn shared_memory_is_the_command_s_own_where_everything_may_be_written() {
         let object = Object::new("everything");
         let path = object.0.to_str().unwrap();
         let sandbox = Sandbox::of(user).allow_write("/");
-        let outcome = sandbox.sh(&format!("cat {path}; echo changed > {path}"));
-        assert_eq!(outcome.stdout, "", "{outcome:#?}");
-        assert_eq!(object.text(), "secret");
+        let name = object.0.file_name().unwrap().to_str().unwrap();
+        let others = ["/dev/shm/./", "/dev/../dev/shm/", "/proc/self/root/dev/shm/", "link/", "./"];
+        for spelled in others.map(|place| format!("{place}{name}")).iter().chain([&path.to_owned()])
+        {
+            let script = format!(
+                "ln -sfn /dev/shm link; case {spelled} in ./*) cd /dev/shm; esac; \
+                cat {spelled}; echo changed > {spelled}; rm -f {spelled}"
+            );
+            let outcome = sandbox.sh(&script);
+            assert_eq!(outcome.stdout, "", "{outcome:#?}");
+            assert_eq!(object.text(), "secret", "{spelled}");
+        }
         sandbox.probe("ids + shm-own").allowed("make").allowed("same");
         sandbox.sh("echo made > made && cat made").succeeds();
     });
