@@ -55,6 +55,7 @@ impl<'a> Request<'a> {
         target: Target,
         pass_on: PassOn<'a>,
     ) -> Self {
+        Target::begin();
         Self { listener, id, target, pass_on }
     }
 

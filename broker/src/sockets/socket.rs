@@ -66,7 +66,9 @@ impl Socket {
     /// # Errors
     /// Returns [`Errno::NOTSOCK`] as the call does, [`Errno::ACCESS`] for another kind of socket.
     pub(crate) fn of(socket: OwnedFd, rules: &AddressRules) -> io::Result<Self> {
-        let (family, kind) = (sockopt::socket_domain(&socket)?, kind_of(&socket)?);
+        let kind = kind_of(&socket)?;
+        let family = kind.domain.try_into().map_err(|_| Errno::AFNOSUPPORT)?;
+        let family = AddressFamily::from_raw(family);
         let blocking = !fs::fcntl_getfl(&socket)?.contains(OFlags::NONBLOCK);
         if is_of_use(kind, rules) {
             Ok(Self { descriptor: socket, family, blocking, replaces: None })
@@ -338,22 +340,29 @@ impl Socket {
     /// Returns [`Errno::INPROGRESS`] when the target's SO_SNDTIMEO has run out (socket(7)), and what
     /// `look` returns.
     pub(crate) fn wait(&self, look: impl Fn() -> io::Result<()>) -> io::Result<()> {
-        let deadline = if self.blocking { deadline(&self.descriptor)? } else { None };
         // On loopback most connects are decided at once.
-        let mut limit = Duration::ZERO;
+        if self.is_decided_within(Duration::ZERO)? {
+            return Ok(());
+        }
+        let deadline = if self.blocking { deadline(&self.descriptor)? } else { None };
         loop {
-            let mut fds = [PollFd::new(&self.descriptor, PollFlags::OUT)];
-            match poll(&mut fds, Timespec::try_from(limit).ok().as_ref()) {
-                Ok(0) | Err(Errno::INTR) => {}
-                Ok(_) => return Ok(()),
-                Err(errno) => return Err(errno),
-            }
             if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
                 return Err(Errno::INPROGRESS);
             }
             look().map_err(|errno| interrupted(errno, deadline))?;
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-            limit = left.unwrap_or(LOOK_INTERVAL).min(LOOK_INTERVAL);
+            if self.is_decided_within(left.unwrap_or(LOOK_INTERVAL).min(LOOK_INTERVAL))? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Whether it is decided by then. A signal ends the wait.
+    fn is_decided_within(&self, limit: Duration) -> io::Result<bool> {
+        let mut fds = [PollFd::new(&self.descriptor, PollFlags::OUT)];
+        match poll(&mut fds, Timespec::try_from(limit).ok().as_ref()) {
+            Err(Errno::INTR) => Ok(false),
+            ready => Ok(ready? > 0),
         }
     }
 
@@ -364,9 +373,7 @@ impl Socket {
 
     /// Whether a connect that is under way is decided; on loopback it usually is by now, or at once.
     pub(crate) fn is_decided(&self) -> bool {
-        let soon = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
-        let mut fds = [PollFd::new(&self.descriptor, PollFlags::OUT)];
-        poll(&mut fds, Some(&soon)).is_ok_and(|count| count > 0)
+        self.is_decided_within(Duration::from_millis(1)).unwrap_or(false)
     }
 
     /// Whether it is the broker's own, to be put in the place of the target's.

@@ -30,7 +30,7 @@ use common::trap::NetworkOperation;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs;
 use rustix::io::{self, Errno};
-use rustix::net::{self, SocketFlags, sockopt};
+use rustix::net::{self, SocketFlags, SocketType, sockopt};
 use std::io::{stderr, stdin, stdout};
 use std::net::SocketAddr;
 
@@ -49,6 +49,10 @@ pub(super) fn open(kind: SocketKind, flags: SocketFlags) -> io::Result<OwnedFd> 
 /// `socket`, if it is one of UDP and not free to send: mute, or one of the command's own.
 pub(super) fn one_of<'a>(judge: &Judge, socket: &'a io::Result<OwnedFd>) -> Option<&'a OwnedFd> {
     let socket = socket.as_ref().ok().filter(|_| !judge.rules.allow_network)?;
+    // So it is with most: one call tells.
+    if sockopt::socket_type(socket) == Ok(SocketType::STREAM) {
+        return None;
+    }
     kind_of(socket).is_ok_and(|kind| kind.is_mute(&judge.rules)).then_some(socket)
 }
 
