@@ -15,6 +15,7 @@ use std::cell::RefCell;
 use std::ffi::OsString;
 use std::fmt;
 use std::io::IoSliceMut;
+use std::mem::MaybeUninit;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
@@ -221,14 +222,19 @@ impl Target {
         if number == TargetFd::CWD { self.open_link("cwd") } else { self.descriptor(number) }
     }
 
-    /// The path of the working directory, as the kernel writes it: had sooner than the directory itself.
+    /// The path of the working directory, as the kernel writes it, if that is short: had sooner than the directory
+    /// itself.
     ///
     /// # Errors
-    /// Returns what readlink(2) returns.
-    pub(crate) fn working_directory(&self) -> io::Result<PathBuf> {
+    /// Returns what readlink(2) returns; [`Errno::NAMETOOLONG`] for a longer one.
+    pub(crate) fn working_directory(&self) -> io::Result<Vec<u8>> {
+        const SHORT: usize = 256;
         let link = self.proc("cwd");
-        let path = sight::of(|| fs::readlink(&link, Vec::new()))?;
-        Ok(OsString::from_vec(path.into_bytes()).into())
+        let path = sight::of(|| {
+            let mut buffer = [MaybeUninit::uninit(); SHORT];
+            fs::readlinkat_raw(fs::CWD, &link, &mut buffer).map(|(path, _)| path.to_vec())
+        })?;
+        if path.len() < SHORT { Ok(path) } else { Err(Errno::NAMETOOLONG) }
     }
 
     /// What the descriptor `number` refers to, with O_PATH.
