@@ -21,8 +21,8 @@ const NEARBY_MAX: usize = 20_000;
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     pub(crate) found: Vec<PathBuf>,
-    /// Whether there may be more in the trees that were asked about.
-    pub(crate) may_be_more: bool,
+    /// Those of the trees that were asked about in which there may be more.
+    pub(crate) may_be_in: Vec<PathBuf>,
 }
 
 /// Finds the names that `files`, canonical paths, have in `trees` beside their own. Files with one
@@ -31,11 +31,12 @@ pub(crate) fn other_names(files: &[PathBuf], trees: &[PathBuf], mounts: &[Mount]
     let mut search = Search::of(files, |_, _| true, ENTRIES_MAX);
     // A whole machine has more than ENTRIES_MAX entries, and nobody waits a second to be told so.
     if trees.iter().any(|tree| tree == Path::new("/")) {
-        return Names { found: Vec::new(), may_be_more: search.missing > 0 };
+        let may_be_in = if search.missing > 0 { trees.to_vec() } else { Vec::new() };
+        return Names { found: Vec::new(), may_be_in };
     }
-    let roots = roots(trees, mounts);
-    let may_be_more = search.missing > 0 && search.look_through(&roots).is_none();
-    Names { found: search.found_beside(files), may_be_more }
+    let is_incomplete = search.missing > 0 && search.look_through(&roots(trees, mounts)).is_none();
+    let may_be_in = if is_incomplete { search.may_be_in(trees, mounts) } else { Vec::new() };
+    Names { found: search.found_beside(files), may_be_in }
 }
 
 /// Finds the names that `files` have where build tools and installers make them: in the same directory, or
@@ -49,9 +50,8 @@ pub(crate) fn names_nearby(files: &[PathBuf], trees: &[PathBuf], mounts: &[Mount
             inner.iter().for_each(|path| drop(search.look_at(path)));
         }
     }
-    let is_shared = |root: &PathBuf| stat(root).is_some_and(|s| search.devices.contains(&s.st_dev));
-    let may_be_more = search.missing > 0 && roots(trees, mounts).iter().any(is_shared);
-    Names { found: search.found_beside(files), may_be_more }
+    let may_be_in = search.may_be_in(trees, mounts);
+    Names { found: search.found_beside(files), may_be_in }
 }
 
 /// The trees with what is mounted in them: the files' device may be mounted below another one.
@@ -121,6 +121,15 @@ impl Search {
         if self.known.insert((identity(directory), name.to_owned())) {
             self.missing = self.missing.saturating_sub(1);
         }
+    }
+
+    /// Those of `trees` where the names can be that are not known yet: no file has names on two devices.
+    fn may_be_in(&self, trees: &[PathBuf], mounts: &[Mount]) -> Vec<PathBuf> {
+        let shares = |root: &PathBuf| stat(root).is_some_and(|s| self.devices.contains(&s.st_dev));
+        let can_be = |tree: &&PathBuf| {
+            self.missing > 0 && roots(std::slice::from_ref(*tree), mounts).iter().any(shares)
+        };
+        trees.iter().filter(can_be).cloned().collect()
     }
 
     /// What was found but these, which have been named already.
@@ -248,10 +257,10 @@ mod tests {
         for name in ["tree/one", "tree/a/b/two", "outside"] {
             std::fs::hard_link(&file, dir.path(name)).unwrap();
         }
-        let Names { mut found, may_be_more } = names();
+        let Names { mut found, may_be_in } = names();
         found.sort();
         assert_eq!(found, [dir.path("tree/a/b/two"), dir.path("tree/one")]);
-        assert!(!may_be_more);
+        assert!(may_be_in.is_empty());
     }
 
     #[test]
@@ -266,14 +275,13 @@ mod tests {
         for name in ["own/one", "own/deps/two"] {
             std::fs::hard_link(&file, dir.path(name)).unwrap();
         }
-        let Names { mut found, may_be_more } = names();
+        let Names { mut found, may_be_in } = names();
         found.sort();
         assert_eq!(found, ["own/deps/two", "own/one"].map(|name| dir.path(name)));
-        assert!(!may_be_more);
+        assert!(may_be_in.is_empty());
         std::fs::hard_link(&file, dir.path("own/deps/deeper/three")).unwrap();
-        assert!(names().may_be_more);
-        let elsewhere = names_nearby(&[file], &["/proc".into()], &[]);
-        assert!(!elsewhere.may_be_more);
+        let trees = [dir.path("tree"), "/proc".into()];
+        assert_eq!(names_nearby(&[file], &trees, &[]).may_be_in, [dir.path("tree")]);
     }
 
     #[test]

@@ -41,11 +41,11 @@ pub(crate) fn protect(
         remarks.own_rule("filesystem.denyWrite", &Pattern::literal(path), PROTECTS);
         policy.files.deny_write_path(path);
     }
-    if others.may_be_more {
-        judge_by_identity(&mut policy.files.deny_write, &policy.files.allow_write);
+    if !others.may_be_in.is_empty() {
+        judge_by_identity(&mut policy.files.deny_write, &others.may_be_in);
         remarks.warn(
             "a policy or a program of landstrip has other names (hard links): the broker opens every \
-             file that is written; install landstrip by copying (cp, install)",
+             file that is written where they can be; install landstrip by copying (cp, install)",
         );
     }
     keep_controls(&mut policy.files, mounts, remarks);
@@ -69,8 +69,8 @@ fn deny_other_names(files: &mut Files, mounts: &[Mount], remarks: &mut Remarks) 
                 "{path} is another name (hard link) of a denied file, and denied too"
             ));
         }
-        if others.may_be_more {
-            judge_by_identity(patterns, allow_write);
+        if !others.may_be_in.is_empty() {
+            judge_by_identity(patterns, &others.may_be_in);
             remarks.warn(
                 "a denied file has other names (hard links), and what may be written cannot be searched \
                  for them: the broker opens every file there; copy it to have but one",
