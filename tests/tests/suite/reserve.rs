@@ -21,6 +21,13 @@ fn world(user: User) -> Sandbox {
     sandbox.env("TMPDIR", tmp)
 }
 
+/// Surroundings without a place where directories could wait, so that none is granted before it has a name.
+pub(crate) fn without_reserve(sandbox: Sandbox) -> Sandbox {
+    // What the command may write is none.
+    let inside = sandbox.dir("work/temporary");
+    sandbox.env("TMPDIR", &inside).env("XDG_CACHE_HOME", inside)
+}
+
 /// What waits in `place`.
 fn waiting(place: &Path) -> Vec<PathBuf> {
     let inner = |path: &Path| -> Vec<_> {
@@ -96,6 +103,22 @@ fn a_directory_beside_a_denied_file_is_as_mkdir_makes_it() {
         for time in [found.modified().unwrap(), found.accessed().unwrap()] {
             assert!(now.duration_since(time).unwrap().as_secs() < 10);
         }
+    });
+}
+
+#[test]
+fn without_a_place_to_wait_none_does() {
+    let wait = |sandbox: &Sandbox, place: &str| {
+        let (running, _) = begin(sandbox, "mkdir d; cp /bin/true d/t; d/t");
+        let waiting = waiting(&sandbox.path(place));
+        finish(sandbox, running).succeeds();
+        waiting.len()
+    };
+    for_each_user(|user| {
+        let sandbox = world(user);
+        assert_eq!(wait(&sandbox, "tmp"), COUNT);
+        let sandbox = without_reserve(world(user));
+        assert_eq!([wait(&sandbox, "work/temporary"), waiting(&sandbox.path("tmp")).len()], [0, 0]);
     });
 }
 

@@ -7,6 +7,8 @@ pub(crate) enum Names {
     Plain,
     /// Those beside denied ones too, in the directories that lead to them.
     Beside,
+    /// The same, where nothing can be granted before it has a name.
+    Unprepared,
     /// The same, where something may not be read besides.
     Read,
     /// Denied ones, too.
@@ -377,7 +379,7 @@ impl Maker {
     fn name(&mut self) -> String {
         let special = match self.names {
             Names::Plain => 0,
-            Names::Beside | Names::Read => 30,
+            Names::Beside | Names::Unprepared | Names::Read => 30,
             Names::Denied => 60,
         };
         if self.random.chance(special) {

@@ -8,6 +8,7 @@
 
 mod generate;
 
+use crate::reserve::without_reserve;
 use generate::{Names, script};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -49,6 +50,7 @@ fn sandbox(user: User, names: Names) -> Sandbox {
     let sandbox = match names {
         // That it is there makes the broker open all that is read.
         Names::Read => sandbox.deny_read("unread"),
+        Names::Unprepared => without_reserve(sandbox),
         _ => sandbox,
     };
     DENIED.iter().fold(sandbox, |sandbox, rule| sandbox.deny_write(rule.replace("*.", "**/*.")))
@@ -217,6 +219,11 @@ fn calls_in_an_allowed_tree_do_what_they_do_outside() {
 #[test]
 fn calls_beside_denied_files_do_what_they_do_outside() {
     same(Names::Beside, 100..104);
+}
+
+#[test]
+fn calls_where_no_directories_can_be_prepared_do_what_they_do_outside() {
+    same(Names::Unprepared, 100..102);
 }
 
 #[test]
