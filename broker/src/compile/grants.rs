@@ -214,8 +214,8 @@ impl Builder {
             } else {
                 visited.look_through(kind, rules, &mut pending)?;
                 if allowed {
-                    // What the command makes there is granted to nobody.
-                    if visited.cursor.access().write {
+                    // What the command makes there nobody is let read.
+                    if kind == Kind::Read && visited.cursor.access().write {
                         self.grants.reads = self.grants.reads.max(Reads::Less);
                     }
                     visited.add_to(&mut on_the_way)?;

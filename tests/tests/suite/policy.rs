@@ -272,6 +272,22 @@ fn protection_is_not_lost_to_what_only_a_shell_expands() {
 }
 
 #[test]
+fn check_says_that_the_broker_opens_what_is_read_only_where_it_does() {
+    let kept = |sandbox: Sandbox| {
+        sandbox.file("work/.env", "Secret");
+        sandbox.allow_write(".").options(["--check"])
+    };
+    let says = |sandbox: Sandbox| {
+        let outcome = sandbox.run(["true"]);
+        outcome.succeeds();
+        outcome.stdout.contains("the broker opens every file that is read")
+    };
+    assert!(!says(kept(Sandbox::new().deny_write(".env"))));
+    assert!(!says(kept(Sandbox::new().deny_write("**/*.pem"))));
+    assert!(says(kept(Sandbox::new().deny_read(".env"))));
+}
+
+#[test]
 fn check_names_a_denied_path_that_does_not_exist() {
     for_each_user(|user| {
         let sandbox = Sandbox::of(user).deny_read("~/.shh").options(["--check"]);
