@@ -61,6 +61,35 @@ const MATRIX: &[Cell] = &[
         gains: |sandbox, name| said(sandbox, &format!("carve chmod-and-run {name}")),
     },
     Cell {
+        pair: "change metadata and read",
+        rule: |sandbox| sandbox.deny_read("secret"),
+        denied: "secret",
+        allowed: "plain",
+        gains: |sandbox, name| {
+            let script = format!("chmod 777 {name}; chown $(id -u) {name}; cat {name}");
+            sandbox.sh(&script).stdout.contains(SECRET)
+        },
+    },
+    Cell {
+        pair: "link and execute",
+        rule: |sandbox| sandbox.deny_read("tool"),
+        denied: "tool",
+        allowed: "twin-tool",
+        gains: |sandbox, name| {
+            said(sandbox, &format!("file link {name} dir/link + carve chmod-and-run dir/link"))
+        },
+    },
+    Cell {
+        pair: "rename and execute",
+        rule: |sandbox| sandbox.deny_read("tool"),
+        denied: "tool",
+        allowed: "twin-tool",
+        gains: |sandbox, name| {
+            let attack = format!("file exchange {name} dir/file + carve chmod-and-run dir/file");
+            said(sandbox, &attack)
+        },
+    },
+    Cell {
         pair: "link and read",
         rule: |sandbox| sandbox.deny_read("secret"),
         denied: "secret",
@@ -122,11 +151,7 @@ const MATRIX: &[Cell] = &[
         denied: "secret",
         allowed: "plain",
         gains: |sandbox, name| {
-            let command = sandbox
-                .command_line()
-                .iter()
-                .map(|word| word.to_string_lossy())
-                .fold(String::new(), |line, word| format!("{line} '{word}'"));
+            let command = quoted(sandbox);
             let script = "echo more >> /dev/stdin; echo more >> /proc/self/fd/0";
             sandbox.sh_outside(&format!("{command} -- sh -c '{script}' < {name}"));
             sandbox.read(format!("work/{name}")).contains("more")
@@ -154,6 +179,29 @@ const MATRIX: &[Cell] = &[
                 "import os; f = os.open('{name}', os.O_PATH); print(open(f'/proc/self/fd/{{f}}').read())"
             );
             sandbox.run(["python3", "-c", &script]).stdout.contains(SECRET)
+        },
+    },
+    Cell {
+        pair: "hold without rights and list",
+        rule: |sandbox| sandbox.deny_read("keys"),
+        denied: "keys",
+        allowed: "dir",
+        gains: |sandbox, name| {
+            let script = format!(
+                "import os; f = os.open('{name}', os.O_PATH); print(os.listdir(f'/proc/self/fd/{{f}}'))"
+            );
+            sandbox.run(["python3", "-c", &script]).stdout.contains("file")
+        },
+    },
+    Cell {
+        pair: "inherit a directory and open what is in it",
+        rule: |sandbox| sandbox.deny_read("keys"),
+        denied: "keys",
+        allowed: "dir",
+        gains: |sandbox, name| {
+            let line = quoted(sandbox);
+            let inside = format!("{line} -- cat /proc/self/fd/0/file /dev/stdin/file < {name}");
+            sandbox.sh_outside(&inside).stdout.contains(SECRET)
         },
     },
     Cell {
@@ -257,6 +305,13 @@ reached = peer if whom == 'peer' else named
 reached.setblocking(False)
 print(reached.recv(9) and 'gained')
 ";
+
+/// The words that start a command in the sandbox, for a shell.
+fn quoted(sandbox: &Sandbox) -> String {
+    let words = sandbox.command_line();
+    let words = words.iter().map(|word| word.to_string_lossy());
+    words.fold(String::new(), |line, word| format!("{line} '{word}'"))
+}
 
 /// Whether a socket is reached that the command moves: a stranger's, `agent`, or `own`, which it makes.
 fn moved_is_reached(sandbox: &Sandbox, script: &str) -> bool {
