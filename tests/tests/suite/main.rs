@@ -28,6 +28,7 @@ mod fifos;
 mod files;
 mod fuzzing;
 mod killing;
+mod labels;
 mod learning;
 mod lifetime;
 mod local;

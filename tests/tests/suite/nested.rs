@@ -191,7 +191,7 @@ fn the_broker_does_nothing_that_a_landlock_domain_of_the_command_s_own_forbids()
 }
 
 /// The operations that were refused for what the process is.
-fn unserved(reports: &[Value]) -> Vec<&str> {
+pub(crate) fn unserved(reports: &[Value]) -> Vec<&str> {
     let kinds = ["Filesystem", "Network"];
     let reports =
         reports.iter().filter_map(|report| kinds.iter().find_map(|kind| report.get(kind)));
