@@ -89,8 +89,8 @@ CI=1 vitest run --reporter=json 2>/dev/null | grep -o '"numPassedTests":1'
 S
 
 row tsc-watch node tsc <<'S'
-echo 'export const a: number = 1;' >a.ts; tsc --watch --preserveWatchOutput --outDir out a.ts >log & for i in $(seq 300); do [ -s out/a.js ] && break; sleep 0.1; done
-echo 'export const a: number = 2;' >a.ts; for i in $(seq 300); do grep -q 2 out/a.js && break; sleep 0.1; done; grep -o 'a = [0-9]*;' out/a.js | tail -n 1; kill %1
+echo 'export const a: number = 1;' >a.ts; tsc --watch --preserveWatchOutput --outDir out a.ts >log & tsc=$!; for i in $(seq 300); do [ -s out/a.js ] && break; sleep 0.1; done
+echo 'export const a: number = 2;' >a.ts; for i in $(seq 300); do grep -q 2 out/a.js && break; sleep 0.1; done; grep -o 'a = [0-9]*;' out/a.js | tail -n 1; pkill -P $tsc || true; kill $tsc || true
 S
 
 row vite node vite <<'S'
@@ -251,15 +251,25 @@ func TestUDP(t *testing.T) { s, err := net.ListenPacket("udp", "127.0.0.1:0"); i
 go vet; go test -v 2>&1 | grep -c -- '--- PASS'
 S
 
-# Its plugins are nowhere to be had without the network.
+# Debian's repository stands for the one that needs the network.
 row maven jvm "mvn java" <<'S'
-echo '<project><modelVersion>4.0.0</modelVersion><groupId>g</groupId><artifactId>a</artifactId><version>1</version></project>' >pom.xml
-mvn -q -o -Dmaven.repo.local="$PWD/r" validate && echo validated
+mkdir -p src/main/java src/test/java; echo 'public class M { public static int seven() { return 7; } }' >src/main/java/M.java
+echo 'public class MTest { @org.junit.Test public void tcp() throws Exception { try (var s = new java.net.ServerSocket(0); var c = new java.net.Socket("localhost", s.getLocalPort())) { org.junit.Assert.assertEquals(7, M.seven()); } } }' >src/test/java/MTest.java
+version() { ls "/usr/share/maven-repo/org/apache/maven/plugins/maven-$1-plugin" | grep -m 1 '^[0-9.]*$'; }
+plugin() { echo "<plugin><artifactId>maven-$1-plugin</artifactId><version>$(version $1)</version></plugin>"; }
+cat >pom.xml <<P
+<project><modelVersion>4.0.0</modelVersion><groupId>g</groupId><artifactId>a</artifactId><version>1</version>
+<properties><maven.compiler.source>17</maven.compiler.source><maven.compiler.target>17</maven.compiler.target><project.build.sourceEncoding>UTF-8</project.build.sourceEncoding></properties>
+<dependencies><dependency><groupId>junit</groupId><artifactId>junit</artifactId><version>4.x</version><scope>test</scope></dependency></dependencies>
+<build><plugins>$(plugin resources)$(plugin compiler)$(plugin surefire)</plugins></build></project>
+P
+echo '<settings><mirrors><mirror><id>debian</id><mirrorOf>*</mirrorOf><url>file:///usr/share/maven-repo</url></mirror></mirrors></settings>' >s.xml
+mvn -q -B -s s.xml -Dmaven.repo.local="$PWD/r" test >log 2>&1; grep -ho 'Tests run: [0-9]*, Failures: 0, Errors: 0' target/surefire-reports/*.txt
 S
 
 row gradle jvm "gradle java" <<'S'
-export GRADLE_USER_HOME=$PWD/gh; mkdir -p src/main/java; echo 'public class M { public static void main(String[] a) { System.out.println("ran"); } }' >src/main/java/M.java
-echo "apply plugin: 'java'" >build.gradle; echo >settings.gradle; gradle --offline -q build >log 2>&1 && java -cp build/classes/java/main M; gradle --stop >/dev/null 2>&1
+export GRADLE_USER_HOME=$HOME/.gradle; mkdir -p src/main/java; echo 'public class M { public static void main(String[] a) { System.out.println("ran"); } }' >src/main/java/M.java
+echo "apply plugin: 'java'" >build.gradle; echo >settings.gradle; gradle --offline -q build >log 2>&1 && java -cp build/classes/java/main M; gradle --stop >/dev/null 2>&1 || cat log
 S
 
 row java jvm "java javac" <<'S'
@@ -324,12 +334,13 @@ row inotify rust inotifywait <<'S'
 (sleep 0.5; echo x >made) & inotifywait -q -t 20 -e create --format %f .; wait
 S
 
-row vim rust vim.basic <<'S'
+row vim rust "vim.basic script" <<'S'
 echo old >f; vim.basic -u NONE -es -c '%s/old/new/' -c wq f; cat f
+printf 'oin a terminal\033:wq\n' | script -qec 'vim.basic -u NONE f' /dev/null >/dev/null; cat f
 S
 
-row man rust man <<'S'
-MANPAGER=cat man -P cat ls 2>/dev/null | head -n 1 | wc -l
+row man rust "man script less" <<'S'
+man -P cat ls 2>/dev/null | head -n 1 | wc -l; export LESSHISTFILE=-; printf q | script -qec 'man -P less ls' /dev/null | grep -ac 'User Commands' | head -n 1
 S
 
 row strace rust strace <<'S'

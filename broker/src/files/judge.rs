@@ -13,7 +13,7 @@ use super::task::{Done, Task};
 use super::verdict::{FileVerdict, Judged, Relied};
 use super::view::{Reads, View};
 use super::walk::Lost;
-use super::{changes, moves, opens, questions};
+use super::{changes, moves, opens, questions, terminals};
 use crate::call::decode::{FileCall, Question};
 use crate::call::metadata::MetadataCall;
 use crate::kernel::inherited::Inherited;
@@ -293,6 +293,7 @@ impl Judge {
             let confirmed = request.confirm()?;
             if !self.was_judged(&prepared)
                 && let Some(name) = metadata_refused(&self.view, &prepared.object)?
+                && !self.is_own_terminal(target, &prepared.object)
             {
                 self.traps.report(Denial::file(FileOperation::Write, &name), "metadata");
                 return Err(Errno::ACCESS);
@@ -307,6 +308,13 @@ impl Judge {
             }
             Ok(())
         })
+    }
+
+    /// Whether it is a terminal that the command made, whose owner and mode multiplexers set. Should another have its
+    /// number by now, what is held is one that is closed.
+    fn is_own_terminal(&self, target: Target, object: &Object) -> bool {
+        !self.view.denies_object(object.identity(), Access::WRITE)
+            && terminals::is_of_sandbox(target, object)
     }
 
     /// Whether the rules have let the object be written when it was opened, so that its name need not be

@@ -74,6 +74,7 @@ const TUNING: [(libc::c_int, &[libc::c_int]); 3] = [
             libc::IPV6_RECVHOPLIMIT,
             libc::IPV6_RECVTCLASS,
             libc::IPV6_TCLASS,
+            libc::IPV6_MULTICAST_HOPS,
         ],
     ),
 ];

@@ -154,11 +154,35 @@ pub(super) fn environment(
             changes.extend(secrets.map(|name| (Cow::from(name), None)));
         }
     }
-    let temporary = scratch.map(|scratch| scratch.path().as_os_str().to_owned());
-    changes.extend(temporary.map(|path| (OsStr::new("TMPDIR").into(), Some(path))));
+    if let Some(scratch) = scratch {
+        let path = scratch.path().as_os_str().to_owned();
+        let callers = || std::env::var_os(JAVA).filter(|_| pass(OsStr::new(JAVA)));
+        let options = changes.get(OsStr::new(JAVA)).cloned().flatten().or_else(callers);
+        let java = java_options(&path, options.as_deref());
+        changes.extend(java.map(|options| (OsStr::new(JAVA).into(), Some(options))));
+        changes.insert(OsStr::new("TMPDIR").into(), Some(path));
+    }
     let set = variables.set().map(|(name, value)| (name.to_owned().into(), Some(value.to_owned())));
     changes.extend(set);
     changes.into_iter().collect()
+}
+
+/// What every Java virtual machine reads (JVM Tool Interface, section "JAVA_TOOL_OPTIONS").
+const JAVA: &str = "JAVA_TOOL_OPTIONS";
+
+/// The same, with the temporary directory for a runtime that asks no TMPDIR. What `options` say of it counts, for
+/// it comes later. None if the path would have to be quoted.
+fn java_options(temporary: &OsStr, options: Option<&OsStr>) -> Option<OsString> {
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._-+:@".contains(byte);
+    temporary.as_bytes().iter().all(is_plain).then(|| {
+        let mut all = OsString::from("-Djava.io.tmpdir=");
+        all.push(temporary);
+        if let Some(more) = options.filter(|options| !options.is_empty()) {
+            all.push(" ");
+            all.push(more);
+        }
+        all
+    })
 }
 
 /// Whether Landlock, and a filter that refuses all that the broker would have to judge, give the

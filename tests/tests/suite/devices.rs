@@ -4,7 +4,7 @@ use rustix::pty::{OpenptFlags, openpt, ptsname, unlockpt};
 use std::ffi::OsString;
 use std::fs;
 use std::io::Read;
-use std::os::unix::fs::chown;
+use std::os::unix::fs::{MetadataExt, chown};
 use tests::{Sandbox, Terminal, User, for_each_user};
 
 /// A terminal of the sandbox's user that nobody in the sandbox made.
@@ -81,6 +81,33 @@ fn a_terminal_of_its_own_is_opened_by_every_name() {
             let said: Vec<_> = outcome.succeeds().stdout.lines().collect();
             assert!(said[0].starts_with("/dev/pts/"), "{outcome:#?}");
             assert_eq!(said[1..], ["controlling", "named", "0 0", "descriptor", "stream"]);
+        }
+    });
+}
+
+/// As multiplexers do that run as root, and whoever lets others write to the terminal (mesg(1)).
+#[test]
+fn owner_and_mode_of_a_terminal_are_changed_by_who_made_it() {
+    for_each_user(|user| {
+        // Under the last of them those of everyone may be changed.
+        for sandbox in policies(user).into_iter().take(3) {
+            let stranger = Stranger::new(user);
+            let before = fs::metadata(&stranger.name).unwrap();
+            let change = |terminal: &str| {
+                format!(
+                    "t={terminal}; touch $t && chmod 622 $t && stat -c %a $t && \
+                     chown $(id -u):$(id -g) $t && stat -c %g $t"
+                )
+            };
+            let inside = sandbox.run(["script", "-qec", &change("$(tty)"), "/dev/null"]);
+            let outside = sandbox.run_outside(["script", "-qec", &change("$(tty)"), "/dev/null"]);
+            assert_eq!(inside.succeeds().stdout, outside.succeeds().stdout, "{inside:#?}");
+            sandbox.sh(&change(&stranger.name)).fails();
+            let after = fs::metadata(&stranger.name).unwrap();
+            let told = |data: &fs::Metadata| (data.mode(), data.gid(), data.mtime());
+            assert_eq!(told(&before), told(&after));
+            sandbox.sh_outside(&change(&stranger.name)).succeeds();
+            assert_ne!(told(&before), told(&fs::metadata(&stranger.name).unwrap()));
         }
     });
 }

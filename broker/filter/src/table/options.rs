@@ -47,12 +47,14 @@ pub(super) const IP: &[u32] = options! {
 };
 
 /// Not: what is not there for IP; IPV6_PKTINFO and IPV6_RTHDR and their kin, which are an interface and
-/// source routes here; IPV6_ADDRFORM, which makes it a socket of the other family.
+/// source routes here; IPV6_ADDRFORM, which makes it a socket of the other family. Java has no datagram socket without
+/// IPV6_MULTICAST_HOPS.
 #[rustfmt::skip]
 pub(super) const IPV6: &[u32] = options! {
-    IPV6_UNICAST_HOPS = 16, IPV6_MTU_DISCOVER = 23, IPV6_MTU = 24, IPV6_RECVERR = 25, IPV6_V6ONLY = 26,
-    IPV6_RECVPKTINFO = 49, IPV6_RECVHOPLIMIT = 51, IPV6_DONTFRAG = 62, IPV6_RECVTCLASS = 66,
-    IPV6_TCLASS = 67, IPV6_AUTOFLOWLABEL = 70, IPV6_ADDR_PREFERENCES = 72,
+    IPV6_UNICAST_HOPS = 16, IPV6_MULTICAST_HOPS = 18, IPV6_MTU_DISCOVER = 23,
+    IPV6_MTU = 24, IPV6_RECVERR = 25, IPV6_V6ONLY = 26, IPV6_RECVPKTINFO = 49,
+    IPV6_RECVHOPLIMIT = 51, IPV6_DONTFRAG = 62, IPV6_RECVTCLASS = 66, IPV6_TCLASS = 67,
+    IPV6_AUTOFLOWLABEL = 70, IPV6_ADDR_PREFERENCES = 72,
 };
 
 /// Which messages the kernel sends, and how. Not: NETLINK_LISTEN_ALL_NSID, rings.
