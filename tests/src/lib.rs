@@ -58,6 +58,14 @@ pub fn repetitions(usual: usize) -> usize {
     }
 }
 
+/// How many processes a long session has: `usual`, or what LANDSTRIP_PROCESSES says.
+pub fn processes(usual: u32) -> u32 {
+    match std::env::var("LANDSTRIP_PROCESSES") {
+        Ok(count) => count.parse().expect("LANDSTRIP_PROCESSES is a number"),
+        Err(_) => usual,
+    }
+}
+
 /// Says why a test, or a part of it, tests nothing here: past the harness, which keeps what a passing test
 /// prints, and in the file that LANDSTRIP_SKIPPED names, for a summary.
 pub fn skipped(why: &str) {

@@ -50,6 +50,7 @@ mod reports;
 mod requests;
 mod reserve;
 mod schema;
+mod sessions;
 mod shared_memory;
 mod signals;
 mod sockets;

@@ -40,14 +40,23 @@ fn project(user: User, example: &str) -> Sandbox {
 fn builds(sandbox: &Sandbox, script: &str) -> Outcome {
     let outcome = sandbox.sh(&format!("set -e; {script}; git add -A; git commit -q -m built"));
     outcome.succeeds();
-    // What a JVM leaves out of dumps of its memory and tells of its work, and a socket by which it learns its addresses.
-    let of_a_jvm = ["/coredump_filter", "/tmp/hsperfdata_", "name lookup (UDP)"];
+    // What a JVM leaves out of dumps of its memory and tells of its work, and a socket by which it learns its addresses;
+    // which processes of a browser are to be ended first, and what it asks of devices; who audits logins.
+    let are_done_without = [
+        "/coredump_filter",
+        "/tmp/hsperfdata_",
+        "name lookup (UDP)",
+        "/oom_score_adj",
+        "netlink raw protocol 15",
+        "netlink raw protocol 9",
+    ];
     let is_told = |report: &&Value| {
         let report = report.to_string();
         let is_secret = |file: &&str| {
             report.contains(&format!("[\"read\",\"{}/{file}\"", sandbox.name("home")))
         };
-        !of_a_jvm.iter().any(|noise| report.contains(noise)) && !SECRETS.iter().any(is_secret)
+        !are_done_without.iter().any(|noise| report.contains(noise))
+            && !SECRETS.iter().any(is_secret)
     };
     let told: Vec<_> = outcome.reports.iter().filter(is_told).collect();
     assert!(told.is_empty(), "{outcome:#?}");
@@ -186,6 +195,49 @@ fn a_go_project() {
             go vet; go test | grep -c '^ok'"#,
         );
         assert_eq!(outcome.stdout, "1\n");
+    });
+}
+
+/// As root, PostgreSQL becomes another user.
+#[test]
+fn tests_against_databases() {
+    for_each_user(|user| {
+        let sandbox = project(user, "database");
+        if !has(&sandbox, "ls /usr/lib/postgresql/*/bin/initdb && command -v redis-server") {
+            return;
+        }
+        let outcome = builds(
+            &sandbox,
+            r#"printf 'data\n*.db*\nlog\n' >.gitignore; bin=$(ls -d /usr/lib/postgresql/*/bin | tail -n 1); chmod 755 .
+            become=; [ "$(id -u)" = 0 ] && become='runuser -u nobody --'; mkdir data; [ -z "$become" ] || chown nobody data
+            export PGHOST=$PWD/data PGPORT=5432 PGUSER=nobody; $become $bin/initdb -D data -A trust -N >/dev/null 2>&1
+            $become $bin/pg_ctl -D data -l data/log -w -o "-k $PWD/data -h ''" start >/dev/null
+            psql -XAtq postgres -c 'create table t as select generate_series(1, 10) i' -c 'select sum(i) from t'
+            $become $bin/pg_ctl -D data -m fast stop >/dev/null
+            redis-server --port 0 --unixsocket "$PWD/data.db" --save '' >log & for i in $(seq 100); do redis-cli -s data.db ping >/dev/null 2>&1 && break; sleep 0.1; done
+            redis-cli -s data.db set a b; redis-cli -s data.db shutdown nosave; wait
+            sqlite3 d.db 'pragma journal_mode=wal; create table t(i); insert into t values (7); select i from t'"#,
+        );
+        assert_eq!(outcome.stdout, "55\nOK\nwal\n7\n");
+    });
+}
+
+#[test]
+fn tests_in_a_browser() {
+    for_each_user(|user| {
+        let sandbox = project(user, "browser");
+        if !has(&sandbox, "command -v chromium-headless-shell") {
+            return;
+        }
+        let outcome = builds(
+            &sandbox,
+            r#"printf '<title>made</title><h1>shown</h1>' >index.html; echo shot.png >.gitignore
+            /usr/bin/python3 -c 'import http.server, subprocess, threading
+s = http.server.ThreadingHTTPServer(("127.0.0.1", 0), http.server.SimpleHTTPRequestHandler); threading.Thread(target=s.serve_forever, daemon=True).start()
+subprocess.run(["chromium-headless-shell", "--no-sandbox", "--disable-gpu", "--screenshot=shot.png", "http://127.0.0.1:%d/" % s.server_port], check=True, capture_output=True)'
+            head -c 4 shot.png | tail -c 3"#,
+        );
+        assert_eq!(outcome.stdout, "PNG");
     });
 }
 
