@@ -184,11 +184,6 @@ use std::io::Write;
 use std::os::fd::{AsRawFd, IntoRawFd};
 use std::path::Path;
 
-/// musl's own asks the kernel for memory forty times a launch.
-#[cfg(target_env = "musl")]
-#[global_allocator]
-static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
-
 kernel::start::entry_point!(start);
 
 #[cfg_attr(test, expect(dead_code, reason = "unit tests have a start of their own"))]
