@@ -161,8 +161,13 @@ impl Answerer {
             }
             Some(Call::Memory(MemoryCall::Metadata(call))) => {
                 let changed = self.files.change_metadata(&request, &call).map(|()| 0);
-                let denial = |text| Denial::File(FileOperation::Write, text);
-                self.report_unserved(&request, changed.err(), denial);
+                // A domain of its own is no reason: Landlock is not asked about metadata.
+                if changed != Err(Errno::ACCESS)
+                    || !self.rights.can_have_credentials_of(request.target())
+                {
+                    let denial = |text| Denial::File(FileOperation::Write, text);
+                    self.report_unserved(&request, changed.err(), denial);
+                }
                 self.wait_for_hand_over();
                 request.complete(changed);
             }
@@ -335,7 +340,8 @@ impl Answerer {
                 self.rights.diverge();
                 RegisterVerdict::Continue
             }
-            // The kernel decides on the call; what the domain is, does not matter here.
+            // CONTINUE: the kernel decides on it, and it can only restrict the caller. If another thread puts another
+            // ruleset there meanwhile, the broker may do for it what that forbids.
             RegisterCall::Domain(ruleset) => match self.rights.note_domain(request, ruleset) {
                 Ok(()) => RegisterVerdict::Continue,
                 Err(errno) => RegisterVerdict::Return(Err(errno)),
@@ -346,8 +352,8 @@ impl Answerer {
             RegisterCall::Fork if kill::has_begun() => RegisterVerdict::Return(Err(Errno::AGAIN)),
             // CONTINUE: what is forked is in the sandbox.
             RegisterCall::Fork => RegisterVerdict::Continue,
-            // CONTINUE unless the broker is the parent, which not become a tracer: its tracee stops at every signal until it is
-            // continued. A target that gets the broker as its parent only after this look stops
+            // CONTINUE unless the broker is the parent, which must not become a tracer: its tracee stops at every
+            // signal until it is continued. A target that gets the broker as its parent only after this look stops
             // nobody but itself, and SIGKILL ends it like all others; the command cannot, whose
             // parent the broker always was.
             RegisterCall::TraceMe => {

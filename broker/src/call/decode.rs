@@ -168,10 +168,10 @@ impl FileCall {
         std::iter::once(first).chain(second)
     }
 
-    /// Whether a path that leads through what is there can lead elsewhere afterwards. What is made or removed
-    /// otherwise does not lead on.
+    /// Whether a path that leads through what is there can lead elsewhere at once afterwards. (A link that is
+    /// removed, and a directory that is made in its place, take two calls.)
     pub(crate) fn redirects_paths(&self) -> bool {
-        matches!(self, Self::Rename(..) | Self::Create(_, Creation::Symlink(_)))
+        matches!(self, Self::Rename(..) | Self::Link(..) | Self::Create(_, Creation::Symlink(_)))
     }
 
     /// What it is, as far as registers say.

@@ -44,7 +44,7 @@ pub(crate) fn other_names(files: &[PathBuf], trees: &[PathBuf], mounts: &[Mount]
 pub(crate) fn names_nearby(files: &[PathBuf], trees: &[PathBuf], mounts: &[Mount]) -> Names {
     let mut search = Search::of(files, may_change, NEARBY_MAX);
     if search.missing > 0 {
-        for directory in std::mem::take(&mut search.directories) {
+        for directory in search.directories.clone() {
             // What cannot be read here, the names that are still missing tell of.
             let inner = search.look_at(&directory).unwrap_or_default();
             inner.iter().for_each(|path| drop(search.look_at(path)));
@@ -125,11 +125,18 @@ impl Search {
 
     /// Those of `trees` where the names can be that are not known yet: no file has names on two devices.
     fn may_be_in(&self, trees: &[PathBuf], mounts: &[Mount]) -> Vec<PathBuf> {
-        let shares = |root: &PathBuf| stat(root).is_some_and(|s| self.devices.contains(&s.st_dev));
         let can_be = |tree: &&PathBuf| {
-            self.missing > 0 && roots(std::slice::from_ref(*tree), mounts).iter().any(shares)
+            let roots = || roots(std::slice::from_ref(*tree), mounts);
+            self.missing > 0 && roots().iter().any(|root| self.may_be_beneath(root))
         };
         trees.iter().filter(can_be).cloned().collect()
+    }
+
+    /// Whether `root` is on the device of one of the files, or one is beneath: a subvolume of Btrfs has a device
+    /// of its own, and is no mount.
+    fn may_be_beneath(&self, root: &Path) -> bool {
+        stat(root).is_some_and(|stat| self.devices.contains(&stat.st_dev))
+            || self.directories.iter().any(|directory| directory.starts_with(root))
     }
 
     /// What was found but these, which have been named already.
@@ -142,7 +149,7 @@ impl Search {
         let all: HashSet<&Path> = roots.iter().map(PathBuf::as_path).collect();
         for root in &all {
             let Some(root_stat) = stat(root) else { continue };
-            if !self.devices.contains(&root_stat.st_dev) {
+            if !self.may_be_beneath(root) {
                 continue;
             }
             // Of a root that is a file the directory is not looked through.
@@ -155,7 +162,7 @@ impl Search {
                     return Some(());
                 }
                 let Some((directory, stat)) = open(&path)? else { continue };
-                if stat.st_dev == root_stat.st_dev {
+                if stat.st_dev == root_stat.st_dev || self.devices.contains(&stat.st_dev) {
                     let is_file = |_: &DirEntry| true;
                     let inner = self.look_into(&directory, &stat, &path, is_file)?;
                     pending.extend(inner.into_iter().filter(|path| !all.contains(path.as_path())));

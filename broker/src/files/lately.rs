@@ -6,7 +6,7 @@
 //! report too few, never a right: such a call is let through in any case, and Landlock decides on it. Nothing is
 //! reported by what is remembered: what is not permitted by it is looked at.
 //!
-//! In the sandbox, what a path leads to is changed by calls that are notified: rename(2), symlink(2). They take
+//! In the sandbox, what a path leads to is changed by calls that are notified: rename(2), symlink(2), link(2). They take
 //! effect after they were let through, so that nothing is remembered until a moment later. The working
 //! directory is changed by one that is not (chdir(2)), and read each time.
 

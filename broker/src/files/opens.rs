@@ -205,7 +205,7 @@ fn is_plainly_granted(view: &View, target: Target, spot: Spot, how: &OpenHow) ->
     Ok(is_plain && view.is_granted_to_read(&path))
 }
 
-/// The same for one that is to be read alone.
+/// The same as [`content`] for one that is to be read alone.
 fn reading(view: &View, target: Target, object: &Object) -> Result<Option<Relied>, Lost> {
     if object.is_on_proc()? {
         return Ok(Some(Relied::Alone));

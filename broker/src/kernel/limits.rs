@@ -43,8 +43,8 @@ pub(super) fn locks(target: Target) -> io::Result<[u64; 2]> {
 }
 
 /// The hard RLIMIT_LOCKS that the command started with.
-pub(super) fn own_locks() -> io::Result<u64> {
-    locks(Target::new(process::getpid())).map(|[_, hard]| hard)
+pub(super) fn own_locks() -> u64 {
+    process::getrlimit(Resource::Locks).maximum.unwrap_or(u64::MAX)
 }
 
 /// The soft and the hard limit in the line that begins with `name`.

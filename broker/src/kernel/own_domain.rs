@@ -43,13 +43,19 @@ impl OwnDomains {
     pub(super) fn note(&self, request: &Request<'_>, ruleset: TargetFd) -> io::Result<()> {
         let target = request.target();
         let own = match target.duplicate(ruleset) {
+            // The kernel refuses the call, or makes no domain (LANDLOCK_RESTRICT_SELF_LOG_SUBDOMAINS_OFF). If another
+            // thread puts a ruleset there meanwhile, it forbids itself what the broker does for it still.
+            Err(Errno::BADF) => return Ok(()),
             Ok(ruleset) if !is_about_network(ruleset.as_fd()) => OwnDomain::Files,
             _ => OwnDomain::Everything,
         };
         self.0.store(true, Ordering::SeqCst);
-        let most = limits::own_locks()?.checked_sub(own as u64).ok_or(Errno::PERM)?;
+        let most = limits::own_locks().checked_sub(own as u64).ok_or(Errno::PERM)?;
         let [current, before] = limits::locks(target)?;
         let lowered = libc::rlimit { rlim_cur: current.min(most), rlim_max: before.min(most) };
+        // If it ends now, and another process of the user's gets its number, that one loses a limit that
+        // nothing heeds. Of two threads that do this at a time, none raises what the other has lowered: the
+        // broker lacks CAP_SYS_RESOURCE, and the call fails.
         request.confirm()?;
         let thread = target.thread().as_raw_pid();
         // SAFETY: reads one structure of this type, and writes none.
@@ -65,7 +71,7 @@ impl OwnDomains {
             return Ok(OwnDomain::None);
         }
         let [_, most] = limits::locks(target)?;
-        Ok(match limits::own_locks()?.saturating_sub(most) {
+        Ok(match limits::own_locks().saturating_sub(most) {
             0 => OwnDomain::None,
             1 => OwnDomain::Files,
             _ => OwnDomain::Everything,
@@ -76,12 +82,15 @@ impl OwnDomains {
 /// Whether `ruleset` refuses a port of TCP: Landlock is asked before the kernel finds that these addresses lead
 /// nowhere, and are nobody's (RFC 5737).
 fn is_about_network(ruleset: BorrowedFd<'_>) -> bool {
-    const PORTS: [u16; 3] = [1, 1021, u16::MAX];
+    /// Any ports: a ruleset that is about TCP lets few of them through.
+    const TRIES: usize = 4;
     let tried = apart(|| {
+        let mut random = [0; 2 * TRIES];
+        rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
         restrict(ruleset)?;
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let socket = net::socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)?;
-        for port in PORTS {
+        for port in random.chunks_exact(2).map(|pair| u16::from_ne_bytes([pair[0], pair[1]]) | 1) {
             let everybody = SocketAddrV4::new(Ipv4Addr::BROADCAST, port);
             let nobody = SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 1), port);
             let tried = [net::connect(&socket, &everybody), net::bind(&socket, &nobody)];

@@ -69,7 +69,8 @@ impl Rights {
         Ok(self.own_domain(target)? == OwnDomain::None && self.are_credentials_of(target)?)
     }
 
-    fn are_credentials_of(&self, target: Target) -> io::Result<bool> {
+    /// The same for what Landlock is not asked about.
+    pub(crate) fn are_credentials_of(&self, target: Target) -> io::Result<bool> {
         Ok(self.has_credentials(target)? && label::must_be_own(target.thread()).is_ok())
     }
 
@@ -88,6 +89,11 @@ impl Rights {
     /// Whether something can be done with exactly the rights of `target`.
     pub(crate) fn can_be_those_of(&self, target: Target) -> bool {
         self.with_those_of(target, || Ok(())).is_ok()
+    }
+
+    /// The same for what Landlock is not asked about.
+    pub(crate) fn can_have_credentials_of(&self, target: Target) -> bool {
+        self.with_credentials_of(target, || Ok(())).is_ok()
     }
 
     /// Does `work` with exactly the rights of `target`.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 pub(crate) const PLACE: &str = "/dev/shm";
 /// How the names of directories of runs begin.
 pub(crate) const OF_RUNS: &[u8] = b"landstrip-";
+
 /// Whether one of `paths` names all shared memory: not by the root directory, which is all that there is and
 /// nothing by name.
 pub(crate) fn is_named_by(paths: &[PathBuf]) -> bool {

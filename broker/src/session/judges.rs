@@ -85,7 +85,7 @@ pub(super) fn notes(judges: &Judges, reports: Reports, features: Features) -> Ve
         notes.push(text.to_owned());
     }
     let unix = &addresses.unix;
-    let follows = addresses.local_binding || !unix.all && !unix.paths.is_empty();
+    let follows = !unix.all && (addresses.local_binding || !unix.paths.is_empty());
     if follows && !bound::is_told() {
         let text = "the kernel does not tell to which file a Unix socket is bound (CONFIG_UNIX_DIAG): those that \
                     the command binds itself are not reached";

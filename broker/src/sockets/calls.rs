@@ -284,7 +284,7 @@ pub(crate) fn make_socket(
     let is_mute = kind.is_mute(rules);
     let is_open = is_mute && rules.own_datagrams() && judge.quiet.has_ended();
     // Such a one is the same, whoever makes it.
-    let alike = if is_mute { Ok(true) } else { judge.rights.are_those_of(request.target()) };
+    let alike = if is_mute { Ok(true) } else { judge.rights.are_credentials_of(request.target()) };
     let made = alike.and_then(|alike| match alike {
         true if is_open => Ok((udp::open(kind, flags)?, request.confirm()?)),
         true => Ok((make(kind, flags, rules)?, request.confirm()?)),

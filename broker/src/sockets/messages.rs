@@ -219,7 +219,7 @@ impl Sending<'_> {
             || !judge.rights.are_those_of(target)?
                 && !rights::of_this_thread()?.act_as(&target.status()?.credentials()?)
         {
-            judge.traps.log("refused: a socket address for a target with other credentials");
+            judge.traps.log("refused: a socket address for a target with other rights");
             return Err(Errno::ACCESS);
         }
         Ok(Receiver::Peer { address: peer.address(), _held: peer })

@@ -17,7 +17,7 @@ pub(super) const ROWS: &[Row] = &[
     ),
     judge(
         &[landlock_restrict_self],
-        &[case(&[is(Arg(2, "unused"), &[OF_LAUNCHER])], Allow)],
+        &[case(&[is(Arg(2, "the third argument"), &[OF_LAUNCHER])], Allow)],
         Notify,
         "can only restrict the caller further; the broker must know of it, and not do what it forbids",
     )

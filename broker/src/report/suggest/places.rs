@@ -221,8 +221,10 @@ pub(super) fn is_setting_of_git(path: &Path) -> bool {
     const FILES: [&str; 3] = ["commondir", "config", "config.worktree"];
     let is_called =
         |names: &[&str]| names.iter().any(|name| path.file_name() == Some(OsStr::new(name)));
-    let has = |name: &str| path.components().any(|part| part.as_os_str() == name);
-    is_called(&[".gitmodules"]) || has(".git") && (is_called(&FILES) || has("modules"))
+    let mut inside = path.iter().skip_while(|part| *part != ".git").skip(1).peekable();
+    let is_inside = inside.peek().is_some();
+    let is_of_module = inside.next() == Some(OsStr::new("modules"));
+    is_called(&[".gitmodules"]) || is_inside && (is_called(&FILES) || is_of_module)
 }
 
 /// What SQLite makes beside a database.
