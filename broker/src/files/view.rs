@@ -232,12 +232,18 @@ impl View {
 
     /// Whether `path` is an allowed path that was missing at launch.
     pub(crate) fn is_missing_root(&self, path: &Path) -> bool {
-        self.roots.iter().any(|(root, at_launch)| at_launch.is_none() && *root == path)
+        self.missing_roots().any(|root| *root == path)
     }
 
     /// Whether `path` leads to an allowed path that was missing at launch: such directories may be
     /// made.
     pub(crate) fn leads_to_missing(&self, path: &Path) -> bool {
-        self.roots.iter().any(|(root, at_launch)| at_launch.is_none() && root.starts_with(path))
+        self.missing_roots().any(|root| root.starts_with(path))
+    }
+
+    /// The allowed paths that were missing at launch, but for those that a rule denies: deny wins.
+    fn missing_roots(&self) -> impl Iterator<Item = &PathBuf> {
+        let missing = self.roots.iter().filter(|(_, at_launch)| at_launch.is_none());
+        missing.map(|(root, _)| root).filter(|root| self.rules.access(root).write)
     }
 }

@@ -82,7 +82,7 @@ impl OwnDomains {
 /// Whether `ruleset` refuses a port of TCP: Landlock is asked before the kernel finds that these addresses lead
 /// nowhere, and are nobody's (RFC 5737).
 fn is_about_network(ruleset: BorrowedFd<'_>) -> bool {
-    /// Any ports: a ruleset that is about TCP lets few of them through.
+    /// Any ports, and 0, to which nobody connects: a ruleset that is about TCP lets few of them through.
     const TRIES: usize = 4;
     let tried = apart(|| {
         let mut random = [0; 2 * TRIES];
@@ -90,7 +90,8 @@ fn is_about_network(ruleset: BorrowedFd<'_>) -> bool {
         restrict(ruleset)?;
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let socket = net::socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)?;
-        for port in random.chunks_exact(2).map(|pair| u16::from_ne_bytes([pair[0], pair[1]]) | 1) {
+        let any = random.chunks_exact(2).map(|pair| u16::from_ne_bytes([pair[0], pair[1]]));
+        for port in any.chain([0]) {
             let everybody = SocketAddrV4::new(Ipv4Addr::BROADCAST, port);
             let nobody = SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 1), port);
             let tried = [net::connect(&socket, &everybody), net::bind(&socket, &nobody)];

@@ -132,7 +132,7 @@ impl Paths<'_> {
             remarks.rule(denial.key(), &pattern, &item.origin);
             push_new(&mut patterns, pattern);
         };
-        for (item, text, tree) in in_trees(items, &self.caller.cwd, writable) {
+        for (item, text, tree) in in_trees(items, &self.caller.cwd, writable)? {
             let Split { prefix, rest } = self.interpret(item, text, &tree)?;
             let located = locate_for(&item.origin, &prefix)?;
             if located.of_process {
@@ -362,19 +362,27 @@ fn in_trees<'a>(
     items: &'a [Item],
     cwd: &Path,
     writable: &[Grant],
-) -> Vec<(&'a Item, &'a str, PathBuf)> {
+) -> Result<Vec<(&'a Item, &'a str, PathBuf)>, PolicyError> {
+    let is_of_preset = |item: &&Item| presets::is_file(&item.origin.file);
+    let Some(preset) = items.iter().find(is_of_preset) else {
+        return Ok(items.iter().map(|item| (item, item.text.as_str(), cwd.to_owned())).collect());
+    };
     let own = writable.iter().filter(|grant| !presets::is_file(&grant.origin.file));
     let added = own.map(|grant| grant.path.as_path()).filter(|path| path.is_dir());
     let trees: Vec<&Path> = [cwd].into_iter().chain(added).collect();
     let may_change = |path: &PathBuf| {
         writable.iter().any(|grant| path.starts_with(&grant.path) || grant.path.starts_with(path))
     };
-    let repositories = trees.iter().flat_map(|tree| repositories::directories(tree));
-    let repositories: Vec<PathBuf> = repositories.filter(may_change).collect();
+    let mut repositories = Vec::new();
+    for tree in &trees {
+        let found = repositories::directories(tree);
+        let found = found.map_err(|unclear| preset.origin.error(unclear.to_string()))?;
+        repositories.extend(found.into_iter().filter(may_change));
+    }
     let mut found = Vec::new();
     for item in items {
         let text = item.text.as_str();
-        if !presets::is_file(&item.origin.file) || text.starts_with(['/', '~']) {
+        if !is_of_preset(&item) || text.starts_with(['/', '~']) {
             found.push((item, text, cwd.to_owned()));
             continue;
         }
@@ -385,7 +393,7 @@ fn in_trees<'a>(
             found.extend(repositories.iter().map(|directory| (item, text, directory.clone())));
         }
     }
-    found
+    Ok(found)
 }
 
 /// The beginning of `path` that lies right in a directory. What is not a directory yet on the way to a path that

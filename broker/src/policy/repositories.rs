@@ -2,7 +2,7 @@
 //! trees and submodules have a file there, and a bare repository is one by itself. Reads the file system, changes
 //! nothing. Source: gitrepository-layout(5).
 
-use super::locate::locate;
+use super::locate::{LocateError, locate};
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::Read;
@@ -14,17 +14,35 @@ pub(super) const GIT: &str = ".git/";
 /// With it a directory is a repository by itself.
 pub(super) const HEAD: &str = "HEAD";
 
-/// What a file that leads elsewhere is read of.
-const LENGTH_MAX: u64 = 4096;
+/// A file that leads elsewhere is shorter: git's own limit for `.git`.
+const LENGTH_MAX: u64 = 1 << 20;
 
-/// The directories that hold the repository of `tree`, or around it, `.git` in it not among them.
-pub(super) fn directories(tree: &Path) -> Vec<PathBuf> {
-    let named = target(tree, ".git", "gitdir: ");
-    let around = tree.ancestors().filter(|directory| is_repository(directory));
-    let mut found: Vec<_> = named.into_iter().chain(around.map(Path::to_owned)).collect();
-    let common: Vec<_> = found.iter().filter_map(|found| target(found, "commondir", "")).collect();
-    found.extend(common);
-    found
+/// A file that leads git to settings which cannot be protected, because nobody knows where they are.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot tell where {path} leads: {source}")]
+pub(super) struct Unclear {
+    path: PathBuf,
+    source: LocateError,
+}
+
+/// The directories that hold the repository of `tree`, or around it, but for directories called `.git`.
+///
+/// # Errors
+/// Returns [`Unclear`] for a file that git could follow.
+pub(super) fn directories(tree: &Path) -> Result<Vec<PathBuf>, Unclear> {
+    let mut found = Vec::new();
+    for directory in tree.ancestors() {
+        found.extend(target(directory, ".git", "gitdir: ")?);
+        if is_repository(directory) {
+            found.push(directory.to_owned());
+        }
+    }
+    let called_so = tree.ancestors().map(|directory| directory.join(".git"));
+    let all: Vec<_> = found.iter().cloned().chain(called_so).collect();
+    for directory in all {
+        found.extend(target(&directory, "commondir", "")?);
+    }
+    Ok(found)
 }
 
 /// Whether git takes `directory` for a repository, whatever it is called.
@@ -33,18 +51,31 @@ pub(super) fn is_repository(directory: &Path) -> bool {
     has(HEAD) && (has("refs") || has("commondir"))
 }
 
-/// Where the file `name` in `directory` leads to, if it is there.
-fn target(directory: &Path, name: &str, before: &str) -> Option<PathBuf> {
+/// Where the file `name` in `directory` leads to, if it is there. What this user cannot follow, git cannot either.
+fn target(directory: &Path, name: &str, before: &str) -> Result<Option<PathBuf>, Unclear> {
     let path = directory.join(name);
     // Who opens a FIFO waits.
     if !fs::metadata(&path).is_ok_and(|found| found.is_file()) {
-        return None;
+        return Ok(None);
     }
     let mut text = Vec::new();
-    File::open(path).ok()?.take(LENGTH_MAX).read_to_end(&mut text).ok()?;
-    let named = text.strip_prefix(before.as_bytes())?;
-    let length = named.iter().rposition(|byte| !b"\r\n".contains(byte))? + 1;
-    Some(locate(&directory.join(OsStr::from_bytes(&named[..length]))).ok()?.path)
+    let read = File::open(&path).and_then(|file| file.take(LENGTH_MAX).read_to_end(&mut text));
+    if read.is_ok_and(|length| length as u64 == LENGTH_MAX) {
+        return Err(Unclear { path, source: LocateError::TooLong });
+    }
+    let Some(named) = text.strip_prefix(before.as_bytes()) else { return Ok(None) };
+    // git has it as a string that ends with the first NUL.
+    let named = named.split(|&byte| byte == 0).next().unwrap_or_default();
+    let Some(last) = named.iter().rposition(|byte| !b"\r\n".contains(byte)) else {
+        return Ok(None);
+    };
+    // Without the parts that lead nowhere: git follows the others one by one, however long all are.
+    let named: PathBuf = Path::new(OsStr::from_bytes(&named[..=last])).components().collect();
+    match locate(&directory.join(named)) {
+        Ok(located) => Ok(Some(located.path)),
+        Err(source @ LocateError::TooLong) => Err(Unclear { path, source }),
+        Err(_) => Ok(None),
+    }
 }
 
 #[cfg(test)]
@@ -64,7 +95,7 @@ mod tests {
         dir.directory("bare/refs");
         dir.file("other/HEAD", "a text");
         dir.file("other/.git", "a text");
-        let found = |tree: &str| directories(&dir.path(tree));
+        let found = |tree: &str| directories(&dir.path(tree)).unwrap();
         let paths = |names: &[&str]| names.iter().map(|name| dir.path(name)).collect::<Vec<_>>();
         assert_eq!(found("main"), paths(&[]));
         assert_eq!(found("main/.git/refs"), paths(&["main/.git"]));
@@ -72,5 +103,14 @@ mod tests {
         assert_eq!(found("bare"), paths(&["bare"]));
         assert_eq!(found("other"), paths(&[]));
         assert_eq!(found("missing"), paths(&[]));
+        // Also as an attacker writes it.
+        dir.file("tree/.git", "gitdir: ../main/.git\0more\n");
+        assert_eq!(found("tree/sub"), paths(&["main/.git"]));
+        dir.file("main/.git/commondir", &format!("{}../../bare\r\n", "./".repeat(3000)));
+        assert_eq!(found("main"), paths(&["bare"]));
+        dir.file("main/.git/commondir", &"../main/".repeat(1000));
+        directories(&dir.path("main")).unwrap_err();
+        dir.file("main/.git/commondir", &"./".repeat(1 << 19));
+        directories(&dir.path("main")).unwrap_err();
     }
 }

@@ -999,6 +999,21 @@ fn what_others_make_beside_what_may_not_be_read_is_not_read() {
     });
 }
 
+#[test]
+fn an_allowed_path_inside_of_a_denied_one_does_not_bring_that_about() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_write(".").allow_write("hooks/x").deny_write("hooks");
+        let sandbox = sandbox.allow_write("~/a/b");
+        sandbox.sh("mkdir -p ~/a/b && echo x > ~/a/b/file && mkdir -p made/x").succeeds();
+        assert!(sandbox.path("home/a/b/file").exists() && sandbox.path("work/made/x").exists());
+        sandbox.sh("mkdir hooks").fails();
+        assert!(!sandbox.path("work/hooks").exists());
+        sandbox.dir("work/hooks");
+        sandbox.sh("mkdir hooks/x").fails();
+        assert!(!sandbox.path("work/hooks/x").exists());
+    });
+}
+
 /// As the cache of a package manager in a home with keys, before its first use.
 #[test]
 fn what_is_made_at_a_missing_allowed_path_beside_what_may_not_be_read_is_usable() {

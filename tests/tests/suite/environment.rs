@@ -210,7 +210,7 @@ fn the_proxy_does_not_get_the_caller_s_environment() {
             let processes = std::fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
             let named = processes.filter(|path| {
                 std::fs::read_to_string(path.join("comm"))
-                    .is_ok_and(|comm| name.starts_with(comm.trim_end()))
+                    .is_ok_and(|comm| comm.trim_end() == &name[..15])
             });
             named.filter_map(|path| std::fs::read(path.join("environ")).ok()).collect::<Vec<_>>()
         };
