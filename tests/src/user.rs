@@ -7,7 +7,7 @@ use std::process::Command;
 /// The uid and gid of the unprivileged user, `nobody` by convention.
 const NOBODY: u32 = 65534;
 
-/// The variable that has root run commands as nobody alone.
+/// The variable that has root run commands as one user alone: `root` or `nobody`.
 const ONE_USER: &str = "LANDSTRIP_ONE_USER";
 
 /// A user to run commands as.
@@ -50,14 +50,15 @@ impl User {
     }
 }
 
-/// Runs `body` as the caller, and once more as nobody if the caller is root; then as nobody alone where
-/// LANDSTRIP_ONE_USER is set.
+/// Runs `body` as the caller, and once more as nobody if the caller is root; as one of them where LANDSTRIP_ONE_USER
+/// names it.
 pub fn for_each_user(body: impl Fn(User)) {
     let is_root = rustix::process::geteuid().is_root();
-    if !is_root || std::env::var_os(ONE_USER).is_none() {
+    let only = std::env::var(ONE_USER).ok();
+    if !is_root || only.as_deref() != Some("nobody") {
         body(User::Caller);
     }
-    if is_root {
+    if is_root && only.as_deref() != Some("root") {
         println!("as nobody");
         body(User::Nobody);
     }

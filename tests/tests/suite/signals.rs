@@ -3,9 +3,10 @@
 use tests::{FullBacklog, Outcome, Sandbox, User, at_once, for_each_user};
 
 /// Connects by the C library's own function, which Python does not call again by itself, to a server
-/// whose queue is full until a signal was handled meanwhile.
+/// whose queue is full until a signal was handled meanwhile: one that is sent once the connect waits, and again
+/// and again.
 const SCRIPT: &str = "
-import ctypes, os, select, signal, socket, struct, sys
+import ctypes, os, select, signal, socket, struct, sys, time
 kind, interrupt = sys.argv[1], sys.argv[2] == 'interrupt'
 if kind == 'unix':
     server = socket.socket(socket.AF_UNIX); server.bind('full'); where = 'full'
@@ -21,11 +22,17 @@ if child == 0:
     while True: served.append(server.accept()[0]); served[-1].send(b'served')
 libc = ctypes.CDLL(None, use_errno=True)
 signal.signal(signal.SIGALRM, lambda *_: None); signal.siginterrupt(signal.SIGALRM, interrupt)
-signal.set_wakeup_fd(write); signal.setitimer(signal.ITIMER_REAL, 0.1, 0.1)
+begun, begin = os.pipe(); me = os.getpid(); signals = os.fork()
+if signals == 0:
+    os.read(begun, 1)
+    while open(f'/proc/{me}/stat').read().rpartition(') ')[2][0] != 'S': pass
+    while True: os.kill(me, signal.SIGALRM); time.sleep(0.1)
+signal.set_wakeup_fd(write)
 client = socket.socket(server.family)
 if len(sys.argv) > 3: client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack('ll', 99, 0))
+os.write(begin, b'x')
 result = libc.connect(client.fileno(), raw, len(raw)); error = ctypes.get_errno()
-signal.setitimer(signal.ITIMER_REAL, 0)
+os.kill(signals, 9); os.waitpid(signals, 0)
 print('connected' if result == 0 else os.strerror(error))
 if result != 0 and kind == 'unix': client.connect(where)
 elif result != 0: select.select([], [client], [])
