@@ -200,6 +200,7 @@ fn without_a_listener_only_what_landlock_decides_is_let_through() {
                 NOTIFY if call == landlock_restrict_self => ALLOW,
                 NOTIFY if sockets.contains(&call) => EACCES,
                 NOTIFY if ipc.contains(&call) => ENOSYS,
+                NOTIFY if call == setsockopt => ENOPROTOOPT,
                 // All that the kernel would refuse by itself, but MSG_FASTOPEN.
                 NOTIFY if [sendto, sendmmsg].contains(&call) => {
                     if args[3] & 0x2000_0000 == 0 {

@@ -320,6 +320,9 @@ impl Answerer {
                 sockets::calls::make_socket(&self.sockets, request, kind, flags)
             }
             RegisterCall::Pair(kind) => sockets::calls::refuse(&self.sockets, kind),
+            RegisterCall::Tune(level, option) => {
+                sockets::calls::pass_over(&self.sockets, level, option)
+            }
             // CONTINUE: the id of a thread of the caller's own process cannot become another's while the
             // caller waits: its process lives, and a thread id is only reused after all others were.
             RegisterCall::Process(process, _) if process == 0 || target.has_thread(process) => {

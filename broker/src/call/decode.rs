@@ -11,6 +11,7 @@ use crate::call::signal::{Addressee, SignalCall};
 use crate::kernel::listener::Notification;
 use crate::kernel::processes::ProcessChange;
 use crate::kernel::target::{TargetAddress, TargetFd};
+use crate::rules::option;
 use crate::rules::socket::SocketKind;
 use common::trap::FileOperation;
 use landstrip_filter::Syscall;
@@ -40,6 +41,8 @@ pub(crate) enum RegisterCall {
     Socket(SocketKind, SocketFlags),
     /// socketpair of this kind, which the filter does not allow.
     Pair(SocketKind),
+    /// setsockopt of a level and an option that the filter does not allow.
+    Tune(i32, i32),
     /// A change of limits, priority or scheduling of the process or thread with this id.
     Process(i32, ProcessChange),
     /// The same of a process group or a user.
@@ -254,9 +257,10 @@ impl Call {
                 socket(SocketCall::Send(n.descriptor(0), n.unsigned(3), several))
             }
             Syscall::listen => socket(SocketCall::Listen(n.descriptor(0), n.int(1))),
-            Syscall::setsockopt => {
+            Syscall::setsockopt if (n.int(1), n.int(2)) == option::SHARE_ADDRESS => {
                 socket(SocketCall::ShareAddress(n.descriptor(0), address(3), n.unsigned(4)))
             }
+            Syscall::setsockopt => registers(RegisterCall::Tune(n.int(1), n.int(2))),
             Syscall::shutdown => socket(SocketCall::Shutdown(n.descriptor(0), n.int(1))),
             Syscall::socketpair
                 if n.int(0) == libc::AF_UNIX
@@ -402,9 +406,8 @@ impl Call {
         match self {
             Self::File(FileCall::Open(..) | FileCall::OpenBy(..)) | Self::Question(_) => true,
             Self::File(_) | Self::Memory(_) => false,
-            Self::Registers(call) => {
-                !matches!(call, RegisterCall::Socket(..) | RegisterCall::Pair(_))
-            }
+            Self::Registers(RegisterCall::Socket(..) | RegisterCall::Pair(_)) => false,
+            Self::Registers(call) => !matches!(call, RegisterCall::Tune(..)),
         }
     }
 
@@ -422,9 +425,8 @@ impl Call {
     }
 }
 
-/// linux/ioprio.h
+/// linux/ioprio.h, linux/resource.h and linux/ptrace.h; C libraries differ about their types.
 const IOPRIO_WHO_PROCESS: i32 = 1;
-/// linux/resource.h and linux/ptrace.h; C libraries differ about their types.
 const PRIO_PROCESS: i32 = 0;
 const PTRACE_TRACEME: u32 = 0;
 

@@ -9,6 +9,7 @@ mod places;
 
 use super::denials::Denial;
 use crate::policy::resolve::Network;
+use crate::rules::option::OPTION;
 use crate::rules::paths::{Files, covers};
 use common::domain::{self, Host};
 use common::trap::{self, FileOperation, NetworkOperation};
@@ -295,7 +296,7 @@ impl Grounds<'_> {
             (_, None, None) if target.starts_with('@') => {
                 add(&mut advice.too_much, "network.allowAllUnixSockets = true", quote(target));
             }
-            (_, None, None) if target.starts_with("inet") => {
+            (_, None, None) if target.starts_with("inet") || target.starts_with(OPTION) => {
                 add(&mut advice.too_much, "network.allowNetwork = true", quote(target));
             }
             (_, None, None) => {}

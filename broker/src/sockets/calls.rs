@@ -19,12 +19,14 @@ use crate::kernel::request::{Confirmed, Request};
 use crate::kernel::target::{self, Target, TargetAddress, TargetFd};
 use crate::report::denials::Denial;
 use crate::rules::address::{self, Endpoint};
+use crate::rules::option;
 use crate::rules::socket::SocketKind;
 use common::trap::NetworkOperation;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::{self, Errno};
 use rustix::net::{self, AddressFamily, Shutdown, SocketFlags, SocketType, sockopt};
 use std::net::SocketAddr;
+use std::sync::atomic::Ordering;
 
 /// What becomes of a call on a socket: there is no way to let it through.
 #[derive(Debug)]
@@ -53,7 +55,8 @@ pub(crate) fn perform(judge: &Judge, request: &Request<'_>, call: &SocketCall) -
         SocketCall::Address(AddressUse::Bind, number, address, length) => {
             // Binding a low port and passing a directory are rights.
             let bind = || bind(judge, request, number, (address, length));
-            zero(judge.rights.with_credentials_of(request.target(), bind))
+            let bound = judge.rights.with_credentials_of(request.target(), bind);
+            zero(bound.inspect_err(|errno| report_unshared(judge, *errno)))
         }
         SocketCall::Send(number, flags, sent) => {
             if matches!(sent, Messages::One(_))
@@ -64,7 +67,10 @@ pub(crate) fn perform(judge: &Judge, request: &Request<'_>, call: &SocketCall) -
             }
             messages::send(judge, request, (number, flags, sent))
         }
-        SocketCall::Listen(number, backlog) => zero(listen(judge, request, number, backlog)),
+        SocketCall::Listen(number, backlog) => {
+            let listens = listen(judge, request, number, backlog);
+            zero(listens.inspect_err(|errno| report_unshared(judge, *errno)))
+        }
         SocketCall::Shutdown(number, how) => zero(shutdown(judge, request, number, how)),
         SocketCall::ShareAddress(number, value, length) => {
             zero(share_address(judge, request, number, (value, length)))
@@ -326,6 +332,31 @@ fn share_address(
         Some(_) => Ok(()),
         None => sockopt::set_socket_reuseaddr(socket?, i32::from_ne_bytes(bytes) != 0),
     }
+}
+
+/// Reports that a port is not shared, if that can be why one is in use.
+fn report_unshared(judge: &Judge, errno: Errno) {
+    if errno == Errno::ADDRINUSE && judge.has_unshared.load(Ordering::Relaxed) {
+        report_option(judge, NetworkOperation::Bind, "SO_REUSEPORT");
+    }
+}
+
+fn report_option(judge: &Judge, operation: NetworkOperation, name: &str) {
+    let text = [option::OPTION, name].concat().into_bytes();
+    judge.traps.report(Denial::Network(operation, text), "socket option");
+}
+
+/// An option that cannot be set fails as on a kernel that lacks it. Not SO_REUSEPORT, by which servers share a port,
+/// another program's among them: nothing is done, for most that set it are alone at theirs, and the second there fails.
+pub(crate) fn pass_over(judge: &Judge, level: i32, option: i32) -> RegisterVerdict {
+    if (level, option) == option::SHARE_PORT {
+        judge.has_unshared.store(true, Ordering::Relaxed);
+        return RegisterVerdict::Return(Ok(0));
+    }
+    if let Some(name) = option::missed(level, option) {
+        report_option(judge, NetworkOperation::Connect, name);
+    }
+    RegisterVerdict::Return(Err(Errno::NOPROTOOPT))
 }
 
 /// Refuses a socket or a pair of this kind.

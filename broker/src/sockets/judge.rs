@@ -31,6 +31,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::ops::ControlFlow;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Judges the addresses of one sandbox.
@@ -53,6 +54,8 @@ pub(crate) struct Judge {
     pub(crate) quiet: Quiet,
     /// The sockets that the broker has put in the place of the sandbox's.
     pub(crate) stand_ins: Arc<StandIns>,
+    /// Whether a server was to share its port.
+    pub(super) has_unshared: AtomicBool,
     /// What the run learns, if it does.
     pub(super) learning: Option<Arc<Learning>>,
 }
@@ -111,6 +114,7 @@ impl Judge {
             datagrams: Arc::default(),
             quiet,
             stand_ins: Arc::default(),
+            has_unshared: AtomicBool::default(),
             learning,
         }
     }

@@ -2,9 +2,9 @@
 //!
 //! The broker makes each (`udp.rs`), and holds it for as long as the command has it, and to the end if another of
 //! them was ever connected to its address: so an address that is known here is the command's own whenever something is sent
-//! to it, and nobody else can take it. They are not shared with others either, for the filter refuses
-//! SO_REUSEPORT, and the broker passes over SO_REUSEADDR. Each hears only those of them that have sent to it
-//! ([`hear_only`]): strangers are not heard at all.
+//! to it, and nobody else can take it. They are not shared with others either, for the broker passes over
+//! SO_REUSEPORT and SO_REUSEADDR. Each hears only those of them that have sent to it ([`hear_only`]): strangers are
+//! not heard at all.
 //!
 //! Nothing tells when the command has closed one, so that is looked for. One that is let go of is mute from then
 //! on: should the command have it after all, in a message that nobody has received yet, it is of no use. One that it has

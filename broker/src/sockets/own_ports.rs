@@ -4,7 +4,7 @@
 //! the listening socket is looked for among the descriptors of the sandbox's processes, compared by
 //! the cookie that it had when the broker made it listen (SO_COOKIE, unique until reboot), and held
 //! while the connect is under way. As long as it is held and listens, no other socket can be bound
-//! to the address: the filter refuses SO_REUSEPORT, and what ends listening other than the last
+//! to the address: SO_REUSEPORT is passed over, and what ends listening other than the last
 //! close, shutdown(2) and connect(2) to AF_UNSPEC, is the broker's to perform. Nor is a connect put
 //! off until later: the filter refuses TCP_FASTOPEN_CONNECT. It is held only
 //! for that long, so that a port is free again when the sandbox closes it.

@@ -2,6 +2,7 @@
 //!
 //! Every test that refuses listens outside and asks the listener what came.
 
+use serde_json::json;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 use tests::{Sandbox, TcpPeer, User, at_once, eventually, for_each_user, free_port};
@@ -284,12 +285,40 @@ s.close(); s = S()",
 
 #[test]
 fn ports_are_not_shared() {
-    let sandbox = Sandbox::new().allow_local_binding();
-    let script = "s = socket.socket()
-try: s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1); say('shared')
-except OSError as e: say(e.errno)";
-    assert_eq!(sandbox.run(python(script)).stdout, "92\n");
-    assert_eq!(sandbox.run_outside(python(script)).stdout, "shared\n");
+    for_each_user(|user| {
+        for kind in ["STREAM", "DGRAM"] {
+            // Who sets the option is most often alone at the port.
+            let script = format!(
+                "def server(port):
+    s = socket.socket(type=socket.SOCK_{kind}); s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1); s.bind(('127.0.0.1', port))
+    if '{kind}' == 'STREAM': s.listen(9)
+    return s
+one = server(int(sys.argv[1])); port = one.getsockname()[1]
+try: two = server(port); say('shared')
+except OSError as e: say(e.errno)
+say(port, 'end')
+while len(sys.argv) > 2 and not os.path.exists(sys.argv[2]): time.sleep(0.01)"
+            );
+            let words = |args: &[&str]| {
+                let args: Vec<_> = args.iter().map(|&arg| arg.to_owned()).collect();
+                python(&script).into_iter().chain(args)
+            };
+            let sandbox = Sandbox::of(user).allow_local_binding().trap();
+            let mut running = sandbox.spawn(words(&["0", "seen"]));
+            running.expect("end");
+            let said = running.stdout();
+            let port = said.lines().last().and_then(|line| line.split(' ').next()).unwrap();
+            assert_eq!(said, format!("98\n{port} end\n"));
+            let outside = Sandbox::of(user);
+            let stranger = outside.run_outside(words(&[port]));
+            assert!(stranger.stderr.contains("Address already in use"), "{stranger:#?}");
+            let twin = outside.run_outside(words(&["0"]));
+            assert!(twin.stdout.starts_with("shared\n"), "{twin:#?}");
+            sandbox.file("work/seen", "");
+            let report = json!({ "Network": ["bind", "option SO_REUSEPORT", "seccomp"] });
+            assert_eq!(running.wait().traps, [report], "{kind}");
+        }
+    });
 }
 
 #[test]

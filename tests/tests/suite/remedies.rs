@@ -215,6 +215,13 @@ fn what_no_good_rule_allows_is_told_with_what_it_would_need() {
                 TOO_MUCH,
                 r#"network.allowNetwork = true for ["192.0.2.1:8080"]"#,
             ),
+            (
+                python(
+                    "socket.socket(type=socket.SOCK_DGRAM).setsockopt(0, socket.IP_ADD_MEMBERSHIP, bytes(8))",
+                ),
+                TOO_MUCH,
+                r#"network.allowNetwork = true for ["option IP_ADD_MEMBERSHIP"]"#,
+            ),
             (": > /dev/tcp/192.0.2.1/5432".to_owned(), PROXY, r#"["192.0.2.1:5432"]"#),
         ];
         for (command, what, expected) in of_user(user, refused) {

@@ -222,20 +222,24 @@ fn segments_that_linger_without_permissions_count() {
 
 #[test]
 fn an_id_that_was_given_up_never_leads_to_an_object_of_others() {
-    let limit = Duration::from_secs(120);
-    let sandbox = Sandbox::new().timeout(limit);
-    let tries = race_tries(100_000);
-    let mut running = sandbox.spawn(Sandbox::probe_words(&format!("ipc-race {tries}")));
-    let mut churned = 0;
-    while !running.stdout().contains("secrets=") {
-        let outside = sandbox.probe_outside("ipc-churn 200");
-        churned += outside.result("churned").parse::<u64>().expect("a number");
-    }
-    running.expect("secrets=");
-    let outcome = running.wait();
-    println!("churned {churned}: {}", outcome.stdout);
-    assert_eq!(outcome.result("secrets"), "0", "{outcome:#?}");
-    assert_ne!(outcome.result("attached"), "0", "own segments are attached: {outcome:#?}");
+    let tries = race_tries(20_000);
+    for_each_user(|user| {
+        for kind in KINDS {
+            let sandbox = Sandbox::of(user).timeout(Duration::from_secs(120));
+            let attack = format!("ipc-race {kind} {tries}");
+            let mut running = sandbox.spawn(Sandbox::probe_words(&attack));
+            let mut churned = 0;
+            while !running.stdout().contains("secrets=") {
+                let outside = sandbox.probe_outside(format!("ipc-churn {kind} 200"));
+                churned += outside.result("churned").parse::<u64>().expect("a number");
+            }
+            running.expect("secrets=");
+            let outcome = running.wait();
+            println!("{kind}: churned {churned}: {}", outcome.stdout);
+            assert_eq!(outcome.result("secrets"), "0", "{outcome:#?}");
+            assert_ne!(outcome.result("used"), "0", "own ones are used: {outcome:#?}");
+        }
+    });
 }
 
 /// A file in /dev/shm that everyone may use.
@@ -445,10 +449,11 @@ fn a_link_in_the_place_of_an_object_is_never_followed() {
 
 #[test]
 fn a_name_that_others_make_and_remove_meanwhile_never_leads_to_theirs() {
-    let sandbox = Sandbox::new().allow_write(".").timeout(Duration::from_secs(120));
-    let path = format!("/dev/shm/both-{}", std::process::id());
-    let script = format!(
-        "import os, sys
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_write(".").timeout(Duration::from_secs(120));
+        let path = format!("/dev/shm/both-{}", std::process::id());
+        let script = format!(
+            "import os, sys
 met = 0
 for i in range({}):
     for flags in (os.O_RDWR, os.O_RDWR | os.O_CREAT, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC):
@@ -459,26 +464,29 @@ for i in range({}):
     try: os.unlink('{path}')
     except FileNotFoundError: pass
 print(met)",
-        race_tries(5_000)
-    );
-    let running = sandbox.spawn(["python3", "-c", &script]);
-    let over = Arc::new(AtomicBool::new(false));
-    let others = std::thread::spawn({
-        let over = Arc::clone(&over);
-        move || {
-            let mut lost = 0;
-            while !over.load(Ordering::Relaxed) {
-                let mut made = fs::OpenOptions::new();
-                if let Ok(mut file) = made.write(true).create_new(true).open(&path) {
-                    file.write_all(b"secret").unwrap();
-                    lost += u64::from(fs::remove_file(&path).is_err());
+            race_tries(2_500)
+        );
+        let running = sandbox.spawn(["python3", "-c", &script]);
+        let over = Arc::new(AtomicBool::new(false));
+        let others = std::thread::spawn({
+            let over = Arc::clone(&over);
+            move || {
+                let mut lost = 0;
+                while !over.load(Ordering::Relaxed) {
+                    let mut made = fs::OpenOptions::new();
+                    if let Ok(mut file) = made.write(true).create_new(true).open(&path) {
+                        file.write_all(b"secret").unwrap();
+                        let mode = fs::Permissions::from_mode(0o666);
+                        file.set_permissions(mode).unwrap();
+                        lost += u64::from(fs::remove_file(&path).is_err());
+                    }
                 }
+                lost
             }
-            lost
-        }
+        });
+        let outcome = running.wait();
+        over.store(true, Ordering::Relaxed);
+        assert_eq!(others.join().unwrap(), 0, "what others made was removed");
+        assert_eq!(outcome.succeeds().stdout, "0\n", "{outcome:#?}");
     });
-    let outcome = running.wait();
-    over.store(true, Ordering::Relaxed);
-    assert_eq!(others.join().unwrap(), 0, "what others made was removed");
-    assert_eq!(outcome.succeeds().stdout, "0\n", "{outcome:#?}");
 }

@@ -128,8 +128,12 @@ say(*[tried(socket.socket, *kind) for kind in ((2, 2, 1), (10, 2, 58), (2, 2, 13
         let ips = ["0.0.0.0", "127.0.0.1", "::", "::1", "::ffff:127.0.0.1", "255.255.255.255"];
         let (options, kinds) = ("ENOPROTOOPT ".repeat(7), "EACCES ".repeat(6));
         let expected = format!("{}{}\n{}\n", ips.map(bound).concat(), options.trim(), kinds.trim());
-        let outcome = Sandbox::of(user).run(python(script));
+        let outcome = Sandbox::of(user).trap().run(python(script));
         assert_eq!(outcome.stdout, expected, "{outcome:#?}");
+        for missed in ["IP_ADD_MEMBERSHIP", "IPV6_ADD_MEMBERSHIP", "SO_BINDTODEVICE"] {
+            let report = json!({ "Network": ["connect", format!("option {missed}"), "seccomp"] });
+            assert!(outcome.traps.contains(&report), "{missed}: {outcome:#?}");
+        }
         // On loopback alone, where the command may have servers.
         let outcome = Sandbox::of(user).allow_local_binding().run(python(script));
         let said: Vec<_> = outcome.stdout.lines().collect();

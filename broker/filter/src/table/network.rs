@@ -119,11 +119,7 @@ pub(super) const ROWS: &[Row] = &[
         &[
             when(NETWORK_ALLOWED, &[], Allow),
             // Another program could share the port.
-            when(
-                LOCAL_BINDING,
-                &[is(LEVEL, &[SOL_SOCKET]), is(OPTION, &[SO_REUSEPORT])],
-                Deny(ENOPROTOOPT),
-            ),
+            when(LOCAL_BINDING, &[is(LEVEL, &[SOL_SOCKET]), is(OPTION, &[SO_REUSEPORT])], Notify),
             // Of UDP, another program could share it then; of TCP not.
             when(OWN_DATAGRAMS, &[is(LEVEL, &[SOL_SOCKET]), is(OPTION, &[SO_REUSEADDR])], Notify),
             // A connect put off until the first write would find whoever has the port by then.
@@ -138,9 +134,10 @@ pub(super) const ROWS: &[Row] = &[
             case(&[is(LEVEL, &[SOL_IPV6]), is(OPTION, options::IPV6)], Allow),
             case(&[is(LEVEL, &[SOL_NETLINK]), is(OPTION, options::NETLINK)], Allow),
         ],
-        Deny(ENOPROTOOPT),
-        "tunes the caller's own connection; what leads elsewhere than the address that was judged is as if not built",
-    ),
+        Notify,
+        "tunes the caller's own connection; what leads elsewhere is as if not built, and reported if it is missed",
+    )
+    .alone(Deny(ENOPROTOOPT)),
 ];
 
 /// IP networking is not restricted.

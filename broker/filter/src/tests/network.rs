@@ -85,7 +85,7 @@ fn fast_open_is_refused_where_the_network_is() {
 #[test]
 fn a_port_is_not_shared_with_other_programs() {
     let share = [3, 1, 15, 0x7fff_0000_1234, 4, 0];
-    assert_eq!(Filter::new(LOCAL).int_verdict(setsockopt, share), ENOPROTOOPT);
+    assert_eq!(Filter::new(LOCAL).int_verdict(setsockopt, share), NOTIFY);
     assert_eq!(
         Filter::new(LOCAL).int_verdict(setsockopt, [3, 1, 2, 0x7fff_0000_1234, 4, 0]),
         ALLOW
@@ -181,15 +181,18 @@ fn only_options_that_tune_an_own_connection_can_be_set() {
         (41, &[16, 18, 23, 24, 25, 26, 49, 51, 62, 66, 67, 70, 72]),
         (270, &[1, 2, 3, 4, 5, 10, 11, 12]),
     ];
-    let (closed, open_network) = (Filter::new(CLOSED), Filter::new(OPEN));
+    let [closed, alone, open_network] = [CLOSED, Variant::ALONE, OPEN].map(Filter::new);
     // SOL_UDP SOL_RAW SOL_ALG SOL_TLS SOL_MPTCP and more, garbage, negative.
     for level in (0..300).chain([0xffff, 0xffff_ffff, 0x8000_0001]) {
         let known =
             free.iter().find(|(of, _)| *of == level).map_or(&[][..], |(_, options)| options);
         for option in (0..300).chain([0x1_0002_u64 & 0xffff_ffff, 0x8000_0002, 0xffff_ffff]) {
             let args = [3, level, option, 0x7fff_0000_1234, 4, 0];
-            let expected = if known.contains(&option) { ALLOW } else { ENOPROTOOPT };
-            assert_eq!(closed.int_verdict(setsockopt, args), expected, "{args:?}");
+            let is_known = known.contains(&option);
+            for (filter, refused) in [(&closed, NOTIFY), (&alone, ENOPROTOOPT)] {
+                let expected = if is_known { ALLOW } else { refused };
+                assert_eq!(filter.int_verdict(setsockopt, args), expected, "{args:?}");
+            }
             assert_eq!(open_network.int_verdict(setsockopt, args), ALLOW, "{args:?}");
         }
     }

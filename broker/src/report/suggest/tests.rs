@@ -207,6 +207,11 @@ fn sockets_have_the_key_that_is_for_them() {
             "network.allowNetwork = true",
             "inet raw protocol 1",
         ),
+        (
+            network(Connect, "option IP_ADD_MEMBERSHIP"),
+            "network.allowNetwork = true",
+            "option IP_ADD_MEMBERSHIP",
+        ),
         (network(Connect, "/run/docker.sock"), "network.allowUnixSockets", "/run/docker.sock"),
         (network(Connect, "/run/user/7/bus"), "network.allowUnixSockets", "/run/user/7/bus"),
         (network(Connect, "@name"), "network.allowAllUnixSockets = true", "@name"),

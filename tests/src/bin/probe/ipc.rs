@@ -38,8 +38,8 @@ pub(crate) fn run(op: &str, args: &[&str]) -> bool {
         ("ipc-many", [count]) => many(number(count)),
         ("ipc-linger", []) => linger(),
         ("ipc-linger-many", [count]) => linger_many(number(count)),
-        ("ipc-race", [tries]) => race(number(tries)),
-        ("ipc-churn", [milliseconds]) => churn(number(milliseconds)),
+        ("ipc-race", [kind, tries]) => race(kind, number(tries)),
+        ("ipc-churn", [kind, milliseconds]) => churn(kind, number(milliseconds)),
         ("ipc-cost", [count]) => cost(number(count)),
         _ => return false,
     }
@@ -266,18 +266,35 @@ fn linger_many(count: usize) {
     tell("error", &error);
 }
 
-/// One thread makes and removes segments, another attaches those that were just removed: none of them
+/// Whether there is an object with this id that can be used, and it holds the secret.
+fn has_secret(kind: &str, id: usize) -> Result<bool> {
+    match kind {
+        "shm" => attach(id, RDONLY).map(|address| {
+            let found = sys::peek(address);
+            detach(address);
+            found == SECRET
+        }),
+        "sem" => control(kind, id, GETVAL, 0).map(|value| value == SECRET.into()),
+        _ => match receive(id) {
+            // One's own are empty.
+            Err(libc::ENOMSG) => Ok(false),
+            received => received.map(|byte| byte == SECRET),
+        },
+    }
+}
+
+/// One thread makes and removes objects, another uses those that were just removed: none of them
 /// is one that somebody else made meanwhile.
-fn race(tries: usize) {
+fn race(kind: &str, tries: usize) {
     let latest = AtomicUsize::new(usize::MAX);
     let over = AtomicBool::new(false);
-    let (mut attached, mut secrets) = (0, 0);
+    let (mut used, mut secrets) = (0, 0);
     std::thread::scope(|scope| {
         scope.spawn(|| {
             for _ in 0..tries {
-                if let Ok(id) = get("shm", PRIVATE, CREATE | 0o600) {
+                if let Ok(id) = get(kind, PRIVATE, CREATE | 0o600) {
                     latest.store(id, Ordering::SeqCst);
-                    let _ = control("shm", id, RMID, 0);
+                    let _ = control(kind, id, RMID, 0);
                 }
             }
             over.store(true, Ordering::SeqCst);
@@ -292,27 +309,26 @@ fn race(tries: usize) {
                 recent.pop_front();
             }
             for &id in &recent {
-                if let Ok(address) = attach(id, RDONLY) {
-                    attached += 1;
-                    secrets += usize::from(sys::peek(address) == SECRET);
-                    detach(address);
+                if let Ok(is_secret) = has_secret(kind, id) {
+                    used += 1;
+                    secrets += usize::from(is_secret);
                 }
             }
         }
     });
-    tell("attached", &attached.to_string());
+    tell("used", &used.to_string());
     tell("secrets", &secrets.to_string());
 }
 
-/// Makes segments that hold the secret, and removes them, for a while.
-fn churn(milliseconds: usize) {
+/// Makes objects that hold the secret, and removes them, for a while.
+fn churn(kind: &str, milliseconds: usize) {
     let end = std::time::Instant::now() + std::time::Duration::from_millis(milliseconds as u64);
     let mut made = 0;
     while std::time::Instant::now() < end {
-        if let Ok(id) = get("shm", PRIVATE, CREATE | 0o666) {
+        if let Ok(id) = get(kind, PRIVATE, CREATE | 0o666) {
             made += 1;
-            let _ = fill("shm", id);
-            let _ = control("shm", id, RMID, 0);
+            let _ = fill(kind, id);
+            let _ = control(kind, id, RMID, 0);
         }
     }
     tell("churned", &made.to_string());

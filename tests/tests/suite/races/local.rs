@@ -3,14 +3,18 @@
 use crate::local::reusing;
 use std::net::SocketAddr;
 use std::time::Duration;
-use tests::{Sandbox, free_port, race_tries};
+use tests::{Sandbox, User, for_each_user, free_port, race_tries};
 
 #[test]
 fn taking_the_port_during_connects_never_brings_one() {
+    for_each_user(taking_the_port_never_brings_one_to);
+}
+
+fn taking_the_port_never_brings_one_to(user: User) {
     let port = free_port();
     let limit = Duration::from_secs(120);
-    let sandbox = Sandbox::new().allow_local_binding().timeout(limit);
-    let attack = format!("race-own-port {port} {}", race_tries(100_000));
+    let sandbox = Sandbox::of(user).allow_local_binding().timeout(limit);
+    let attack = format!("race-own-port {port} {}", race_tries(50_000));
     let mut running = sandbox.spawn(Sandbox::probe_words(&attack));
     let address: SocketAddr = format!("127.0.0.1:{port}").parse().unwrap();
     let (mut taken, mut came) = (0, 0);

@@ -3,7 +3,7 @@
 use crate::sockets::world;
 use std::os::unix::fs::symlink;
 use std::time::Duration;
-use tests::{Sandbox, UnixPeer, User, race_tries};
+use tests::{Sandbox, UnixPeer, User, for_each_user, race_tries};
 
 #[test]
 fn rewriting_the_path_during_connect_reaches_nobody() {
@@ -39,8 +39,12 @@ fn putting_a_datagram_socket_of_others_in_the_place_of_an_own_one_reaches_nobody
 }
 
 fn putting_another_in_its_place(kind: &str) {
-    let usual = 20_000;
-    let sandbox = Sandbox::new().allow_write(".").allow_local_binding();
+    for_each_user(|user| putting_another_in_its_place_as(user, kind));
+}
+
+fn putting_another_in_its_place_as(user: User, kind: &str) {
+    let usual = 10_000;
+    let sandbox = Sandbox::of(user).allow_write(".").allow_local_binding();
     let sandbox = sandbox.timeout(Duration::from_secs(120));
     // Without a listed one there are none for datagrams.
     let listed = sandbox.path("outside/listed");
