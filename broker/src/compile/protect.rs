@@ -12,8 +12,8 @@ use crate::policy::merged::trail_in;
 use crate::policy::remarks::Remarks;
 use crate::policy::resolve::Policy;
 use crate::report::failure::Failure;
+use crate::rules::files::{Files, push_new};
 use crate::rules::memory;
-use crate::rules::paths::{Files, push_new};
 use crate::rules::pattern::{Component, Pattern};
 use std::path::{Path, PathBuf};
 

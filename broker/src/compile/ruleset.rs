@@ -5,7 +5,8 @@ use crate::files::reserve::Reserve;
 use crate::files::view::Grants;
 use crate::kernel::features::Features;
 use crate::kernel::mounts::Mount;
-use crate::rules::paths::{Files, Rules};
+use crate::rules::files::Files;
+use crate::rules::paths::Rules;
 use landlock::{
     ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, Ruleset, RulesetAttr,
     RulesetCreated, RulesetError, Scope,

@@ -9,7 +9,7 @@ use super::locate::locate;
 use super::paths;
 use super::remarks::Remarks;
 use super::variables::Variables;
-use crate::rules::paths::Files;
+use crate::rules::files::Files;
 use std::path::{Path, PathBuf};
 
 /// The policy in force, resolved against the file system and the environment as they were at launch.

@@ -9,8 +9,9 @@ mod places;
 
 use super::denials::Denial;
 use crate::policy::resolve::Network;
+use crate::rules::files::Files;
 use crate::rules::option::OPTION;
-use crate::rules::paths::{Files, covers};
+use crate::rules::paths::covers;
 use common::domain::{self, Host};
 use common::trap::{self, FileOperation, NetworkOperation};
 use std::borrow::Cow;

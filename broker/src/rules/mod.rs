@@ -1,6 +1,7 @@
 //! What the policy says, as matchers: pure, asked by the launch and by every verdict.
 
 pub(crate) mod address;
+pub(crate) mod files;
 pub(crate) mod memory;
 pub(crate) mod option;
 pub(crate) mod paths;

@@ -8,8 +8,8 @@
 //! read it.
 //!
 //! What reads are ruled by must also keep its name: a file that is renamed away from a `denyRead` path can be
-//! read by the next run. So the paths of both read lists count for writes too: the entries there may not
-//! change, and what leads to them is not settled.
+//! read by the next run. So what is denied for reading, and what is allowed again inside, counts for writes too: the
+//! entries there may not change, and what leads to them is not settled.
 //!
 //! The states that are live in a directory, with the verdict, are its *zone*: they alone decide about all that
 //! is beneath. What moves between directories of one zone keeps its verdict.
@@ -18,23 +18,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Component as PathComponent, Path, PathBuf};
 use std::sync::Arc;
 
+use super::files::Files;
 use super::pattern::{Component, Pattern};
-
-/// What of the file system may be used. Each entry stands for a path with all beneath.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(crate) struct Files {
-    /// Canonical paths that may be written.
-    pub(crate) allow_write: Vec<PathBuf>,
-    /// Never writable, wherever they lie.
-    pub(crate) deny_write: Vec<Pattern>,
-    /// Not readable; everything else is.
-    pub(crate) deny_read: Vec<Pattern>,
-    /// Canonical paths readable again inside `deny_read`.
-    pub(crate) allow_read: Vec<PathBuf>,
-    /// Canonical paths that are not writable because something above is, only if they or something
-    /// inside is allowed itself: the kernel's own controls.
-    pub(crate) controls: Vec<PathBuf>,
-}
 
 /// The file rules of a policy.
 #[derive(Debug, Clone)]
@@ -51,35 +36,11 @@ pub(crate) struct Access {
     pub(crate) write: bool,
 }
 
-impl Files {
-    /// An allowed path with one in it that a rule of known depth denies, unless `**` can deny one anywhere
-    /// in it: directories in it could be granted as a whole, but it cannot.
-    pub(crate) fn carved_root(&self) -> Option<&Path> {
-        let denied = || self.deny_write.iter().chain(&self.deny_read);
-        let is_carved = |root: &&PathBuf| denied().any(|pattern| pattern.leads_into(root));
-        let root = self.allow_write.iter().find(is_carved)?;
-        let is_open = !Rules::new(self).cursor(root)?.any_depth();
-        is_open.then_some(root)
-    }
-
-    /// Denies writing `path`, an absolute canonical one, and all beneath, whatever allows it.
-    pub(crate) fn deny_write_path(&mut self, path: &Path) {
-        push_new(&mut self.deny_write, Pattern::literal(path));
-    }
-}
-
 /// Whether one of `denials` stands for `path` or something above it.
 pub(crate) fn covers(denials: &[Pattern], path: &Path) -> bool {
     let files =
         Files { allow_write: vec!["/".into()], deny_write: denials.to_vec(), ..Files::default() };
     !denials.is_empty() && !Rules::new(&files).access(path).write
-}
-
-/// Adds `item` unless it is there.
-pub(crate) fn push_new<T: PartialEq>(list: &mut Vec<T>, item: T) {
-    if !list.contains(&item) {
-        list.push(item);
-    }
 }
 
 impl Access {
@@ -193,10 +154,13 @@ impl Rules {
         let of = |paths: &[PathBuf]| paths.iter().map(|p| Pattern::literal(p)).collect::<Vec<_>>();
         let read = of(&files.allow_read).into_iter().map(rule(AllowRead, Allow));
         let read = read.chain(files.deny_read.iter().cloned().map(rule(DenyRead, Deny)));
+        // Where nothing is closed, opening it means nothing.
+        let opens = |path: &&PathBuf| covers(&files.deny_read, path);
+        let opened: Vec<_> = files.allow_read.iter().filter(opens).cloned().collect();
         let write = of(&files.allow_write).into_iter().map(rule(AllowWrite, Allow));
         let write = write.chain(files.deny_write.iter().cloned().map(rule(DenyWrite, Deny)));
         let write = write.chain(of(&files.controls).into_iter().map(rule(Controls, Close)));
-        let write = write.chain(of(&files.allow_read).into_iter().map(rule(AllowRead, Keep)));
+        let write = write.chain(of(&opened).into_iter().map(rule(AllowRead, Keep)));
         let write = write.chain(files.deny_read.iter().cloned().map(rule(DenyRead, Keep)));
         let read = Arc::new(RuleSet { rules: read.collect(), order: Order::InnermostCounts });
         let write = Arc::new(RuleSet { rules: write.collect(), order: Order::DenyIsFinal });
@@ -639,8 +603,8 @@ mod tests {
 
     #[test]
     fn only_what_a_rule_names_on_the_way_leads_on() {
-        let rules =
-            rules(&["/r"], &["/r/.git/hooks/x", "/r/**/no/bad", "/r/*/at"], &["/r/k/key"], &[]);
+        let deny_write = ["/r/.git/hooks/x", "/r/**/no/bad", "/r/*/at"];
+        let rules = rules(&["/r"], &deny_write, &["/r/k/key"], &["/r/k/key/open", "/r/o/x/open"]);
         for (path, expected) in [
             ("/r/.git", true),
             ("/r/.git/hooks", true),
@@ -652,6 +616,8 @@ mod tests {
             ("/r/any/other/no", true),
             ("/r/any/other/no/bad", false),
             ("/r/k", true),
+            // It is open anyway.
+            ("/r/o/x", false),
         ] {
             assert_eq!(cursor(&rules, path).leads_on(), expected, "{path}");
         }
@@ -676,8 +642,9 @@ mod tests {
 
     #[test]
     fn what_reads_are_ruled_by_keeps_its_entry() {
-        let rules = rules(&["/r"], &["/r/d"], &["/r/s"], &["/r/s/open"]);
+        let rules = rules(&["/r"], &["/r/d"], &["/r/s"], &["/r/s/open", "/r/o/x/open"]);
         for (path, expected) in [
+            ("/r/o/x/open", true),
             ("/r/x", true),
             ("/r/s", false),
             ("/r/s/x", false),
@@ -824,23 +791,5 @@ mod tests {
         assert_eq!(at("/w/d"), Some(Names::Exactly(vec![b"key".to_vec()])));
         assert_eq!(at("/w/d/e"), None);
         assert_eq!(at("/x"), None);
-    }
-
-    #[test]
-    fn a_root_is_carved_by_what_is_denied_in_it_at_a_known_depth() {
-        let carved = |write: &[&str], deny: &[&str]| {
-            let files = Files {
-                allow_write: write.iter().map(PathBuf::from).collect(),
-                deny_write: deny.iter().map(|text| pattern(text)).collect(),
-                ..Files::default()
-            };
-            files.carved_root().map(Path::to_owned)
-        };
-        assert_eq!(carved(&["/a", "/w"], &["/w/.env"]), Some("/w".into()));
-        assert_eq!(carved(&["/w"], &["/w/*/key"]), Some("/w".into()));
-        assert_eq!(carved(&["/w"], &["/w/.env", "/w/d/**/x"]), Some("/w".into()));
-        assert_eq!(carved(&["/w"], &["/w/.env", "/w/**/x"]), None);
-        assert_eq!(carved(&["/w"], &["/w", "/v/.env", "/w/d/**/x"]), None);
-        assert_eq!(carved(&["/w"], &[]), None);
     }
 }

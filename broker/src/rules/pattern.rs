@@ -9,11 +9,13 @@ use std::ffi::OsStr;
 use std::fmt::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component as PathComponent, Path, PathBuf};
+use std::sync::Arc;
 
 /// An absolute path, component by component. It stands for what it names and, in a rule, all beneath.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Pattern {
-    components: Vec<Component>,
+    /// Shared by the copies that sets of rules have.
+    components: Arc<[Component]>,
 }
 
 /// One component of a [`Pattern`].
@@ -260,7 +262,7 @@ impl fmt::Display for Glob {
 
 impl fmt::Display for Pattern {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for component in &self.components {
+        for component in &*self.components {
             match component {
                 Component::Literal(name) => write!(out, "/{}", String::from_utf8_lossy(name))?,
                 Component::Glob(glob) => write!(out, "/{glob}")?,
@@ -291,13 +293,13 @@ impl Pattern {
         if components.last() == Some(&Component::AnyDepth) {
             components.pop();
         }
-        Pattern { components }
+        Pattern { components: components.into() }
     }
 
     /// The path, if it stands for itself only.
     pub(crate) fn as_path(&self) -> Option<PathBuf> {
         let mut path = PathBuf::from("/");
-        for component in &self.components {
+        for component in &*self.components {
             let Component::Literal(name) = component else { return None };
             path.push(OsStr::from_bytes(name));
         }

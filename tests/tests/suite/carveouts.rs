@@ -1043,3 +1043,22 @@ fn what_is_made_at_a_missing_allowed_path_beside_what_may_not_be_read_is_usable(
         assert!(outcome.reports_of("Filesystem").iter().any(|report| report[1] == *key));
     });
 }
+
+#[test]
+fn a_path_that_is_open_anyway_can_be_made_moved_and_removed() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_write(".").allow_read("made").allow_read("there");
+        let sandbox = sandbox.deny_read("secret").deny_read("*/key").allow_read("open/key");
+        for directory in ["there", "secret", "open", "closed"] {
+            sandbox.dir(format!("work/{directory}"));
+        }
+        sandbox.file("work/closed/key", "TOPSECRET\n");
+        let script = "mkdir made && echo x > made/file && mv made moved && cat moved/file && mv there gone \
+            && rmdir gone && mv moved made && cat made/file";
+        assert_eq!(sandbox.sh(script).stdout, "x\nx\n");
+        // What opens something is heeded: nothing gets there that was closed.
+        sandbox.sh("mv closed/key open/; rmdir open; mv -T closed open; cat */key; mv open away");
+        assert_eq!(sandbox.read("work/closed/key"), "TOPSECRET\n");
+        assert!(!sandbox.path("work/open/key").exists());
+    });
+}

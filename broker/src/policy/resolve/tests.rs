@@ -7,7 +7,8 @@ use super::super::document::Format;
 use super::super::load::Source;
 use super::*;
 use crate::kernel::test_directory::TestDirectory;
-use crate::rules::paths::{Rules, push_new};
+use crate::rules::files::push_new;
+use crate::rules::paths::Rules;
 use crate::rules::pattern::{Component, Pattern};
 
 /// A home, a working directory, and the policies tried in them.
