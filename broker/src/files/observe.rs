@@ -14,7 +14,6 @@ use super::terminals;
 use super::view::{Decider, View};
 use super::walk::{self, Lost};
 use crate::call::decode::{FileCall, Spot, writes};
-use crate::kernel::identity::Origin;
 use crate::kernel::object::Object;
 use crate::kernel::own::path_of;
 use crate::kernel::proc;
@@ -28,10 +27,8 @@ use common::trap::FileOperation;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags};
 use rustix::io::{self, Errno};
-use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::mem::MaybeUninit;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -161,8 +158,7 @@ impl Look {
         if flags.contains(OFlags::PATH) || flags.contains(OFlags::CREATE | OFlags::EXCL) {
             return None;
         }
-        let terminal = self.terminal(flags);
-        terminal.or_else(|| self.listing(view, flags)).or_else(|| self.replacement(view, flags))
+        self.terminal(flags).or_else(|| self.unknown_to_landlock(view, flags))
     }
 
     /// A terminal of the sandbox's own: it was not there at launch.
@@ -172,26 +168,20 @@ impl Look {
         terminals::is_of_sandbox(self.target, &object).then_some(Exception { object, flags })
     }
 
-    /// A directory to list.
-    fn listing(&self, view: &View, flags: OFlags) -> Option<Exception> {
-        if writes(flags) || !self.may_name_one_of(&view.grants.unlistable) {
-            return None;
-        }
+    /// A directory to list, or a file that others have put in the place of one that may be read.
+    fn unknown_to_landlock(&self, view: &View, flags: OFlags) -> Option<Exception> {
         let follow = !flags.contains(OFlags::NOFOLLOW);
-        let object = self.follow(&self.path, follow).ok()?;
-        // Another directory at this path is not the one that was found at launch.
-        let is_listable = view.is_listable(object.path().ok()?, &object);
-        is_listable.then_some(Exception { object, flags: flags | OFlags::DIRECTORY })
-    }
-
-    /// A file that others have put in the place of one that may be read.
-    fn replacement(&self, view: &View, flags: OFlags) -> Option<Exception> {
-        if writes(flags) || !view.names_single_file(Path::new(OsStr::from_bytes(&self.path))) {
+        // Spares a path walk for most files that are read.
+        let may_be_one = || self.may_name_exception(view) || follow && self.names_link();
+        if writes(flags) || !view.has_exceptions() || !may_be_one() {
             return None;
         }
-        let object = self.follow(&self.path, !flags.contains(OFlags::NOFOLLOW)).ok()?;
-        let is_replacement = view.is_replacement(object.path().ok()?, &object);
-        is_replacement.then_some(Exception { object, flags })
+        let object = self.follow(&self.path, follow).ok()?;
+        let path = object.path().ok()?;
+        // Another directory at this path is not the one that was found at launch.
+        let is_listable = view.is_listable(path, &object);
+        let flags = if is_listable { flags | OFlags::DIRECTORY } else { flags };
+        (is_listable || view.is_replacement(path, &object)).then_some(Exception { object, flags })
     }
 
     /// Opens what `path` names; what the call is made on itself is held already.
@@ -207,17 +197,17 @@ impl Look {
         self.base.as_ref().map(AsFd::as_fd)
     }
 
-    /// Whether the last component is the name of one of `directories`: spares a path walk for every
-    /// file that is read. Links with another name are not recognised; what they lead to is refused
-    /// by Landlock.
-    fn may_name_one_of(&self, directories: &HashMap<PathBuf, Origin>) -> bool {
-        if directories.is_empty() {
-            return false;
-        }
-        match path::split(&self.path) {
-            Some((_, name)) => directories.keys().any(|path| path.file_name() == Some(name)),
-            None => true,
-        }
+    /// Whether the last component is the name of such a directory or file, or there is none.
+    fn may_name_exception(&self, view: &View) -> bool {
+        path::split(&self.path).is_none_or(|(_, name)| view.names_exception(name))
+    }
+
+    /// Whether the last component is a symbolic link: one of another name can lead there.
+    fn names_link(&self) -> bool {
+        // Slashes would lead through it.
+        let end = self.path.iter().rposition(|&byte| byte != b'/').map_or(0, |at| at + 1);
+        let at = self.base().unwrap_or(fs::CWD);
+        fs::readlinkat_raw(at, &self.path[..end], &mut [MaybeUninit::uninit()]).is_ok()
     }
 
     /// Whether the rules refuse it although the file system would have permitted it.
@@ -282,10 +272,7 @@ impl Look {
     fn is_known_to_be_permitted(&self, view: &View, lately: &Lately) -> bool {
         let is_exception = || {
             let reads = matches!(self.act, Act::Open(flags) if !writes(flags));
-            memory::name(&self.path).is_some()
-                || reads
-                    && (self.may_name_one_of(&view.grants.unlistable)
-                        || view.names_single_file(Path::new(OsStr::from_bytes(&self.path))))
+            memory::name(&self.path).is_some() || reads && self.may_name_exception(view)
         };
         let is_known = || {
             let (above, name) = path::split(&self.path)?;

@@ -174,17 +174,24 @@ impl View {
     /// Whether a file is what others have put in the place of one that may be read, as editors do: the
     /// command could not, and the rules go by paths.
     pub(crate) fn is_replacement(&self, path: &Path, object: &Object) -> bool {
-        let before = self.grants.readable.get(path).filter(|_| self.names_single_file(path));
+        let is_single =
+            path.file_name().is_some_and(|name| self.grants.single_files.contains(name));
+        let before = self.grants.readable.get(path).filter(|_| is_single);
         before.is_some_and(|before| *before != object.identity())
             && object.kind() == FileType::RegularFile
             && self.rules.access(path).read
             && !self.denies_object(object.identity(), Access::READ)
     }
 
-    /// Whether the last component is the name of such a file, wherever it is: spares a path walk for every
-    /// file that is read.
-    pub(crate) fn names_single_file(&self, path: &Path) -> bool {
-        path.file_name().is_some_and(|name| self.grants.single_files.contains(name))
+    /// Whether there are files and directories that Landlock does not let be opened for reading though the rules do.
+    pub(super) fn has_exceptions(&self) -> bool {
+        !self.grants.unlistable.is_empty() || !self.grants.single_files.is_empty()
+    }
+
+    /// Whether `name` is the last component of one of them, wherever it is.
+    pub(super) fn names_exception(&self, name: &OsStr) -> bool {
+        self.grants.single_files.contains(name)
+            || self.grants.unlistable.keys().any(|path| path.file_name() == Some(name))
     }
 
     /// Who decides about writing to the object that is named `path`, if it may be written.

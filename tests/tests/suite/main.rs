@@ -22,6 +22,7 @@ mod dist;
 mod doctor;
 mod documents;
 mod environment;
+mod exceptions;
 mod executables;
 mod explain;
 mod fifos;

@@ -1,0 +1,122 @@
+//! What Landlock was not told of and the rules let be read all the same, which the broker opens: directories with
+//! something denied in them, and files that others put in the place of one. Whatever name leads there.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use tests::{Outcome, Running, Sandbox, User, for_each_user};
+
+/// What the broker opens beside them.
+const OPENED: [&str; 3] = ["nothing", "what is new", "all"];
+
+/// A home with keys and notes.
+fn world(user: User, opened: &str) -> Sandbox {
+    let sandbox = Sandbox::of(user).allow_write(".").deny_read("~/.ssh").deny_read("~/area/key");
+    let sandbox = match opened {
+        "what is new" => sandbox.allow_write("~/missing"),
+        "all" => sandbox.deny_read(".env"),
+        _ => sandbox,
+    };
+    for directory in ["home/.ssh", "home/area", "home/area/plain"] {
+        sandbox.dir(directory);
+    }
+    for (name, text) in [
+        ("work/.env", "TOPSECRET\n"),
+        ("home/.ssh/id", "TOPSECRET\n"),
+        ("home/area/key", "TOPSECRET\n"),
+        ("home/area/notes", "notes\n"),
+        ("home/area/other", "other\n"),
+    ] {
+        sandbox.file(name, text);
+    }
+    let link = |to: &str, name: &str| symlink(sandbox.path(to), sandbox.path(name)).unwrap();
+    for (to, name) in [
+        ("home/area", "work/one"),
+        ("work/one", "work/two"),
+        ("home/.ssh", "work/keys"),
+        // As a directory that is listed.
+        ("home/.ssh", "work/area"),
+        ("home/area/notes", "work/to-notes"),
+        ("work/to-notes", "work/to-to-notes"),
+        ("home/area/other", "work/to-other"),
+        ("home/.ssh/id", "work/notes"),
+        ("home/area", "work/there"),
+    ] {
+        link(to, name);
+    }
+    sandbox
+}
+
+fn paused(sandbox: &Sandbox, script: &str) -> Running {
+    let script = format!("echo ready; until [ -e ../outside/go ]; do sleep 0.01; done; {script}");
+    let mut running = sandbox.spawn(["sh", "-c", &script]);
+    running.expect("ready");
+    running
+}
+
+fn resume(sandbox: &Sandbox, running: Running) -> Outcome {
+    sandbox.file("outside/go", "");
+    running.wait()
+}
+
+#[test]
+fn a_directory_is_listed_through_links_of_any_name() {
+    for_each_user(|user| {
+        for opened in OPENED {
+            let sandbox = world(user, opened);
+            let listed = "ls one/ two/ two/. one/../area /proc/self/cwd/two/ there/plain/..; cd two && ls; ls ../one/";
+            let inside = sandbox.sh(listed);
+            assert_eq!(inside.stdout, sandbox.sh_outside(listed).stdout, "{opened} {inside:#?}");
+            assert!(inside.reports_of("Filesystem").is_empty(), "{inside:#?}");
+            let denied = "ls keys/ area/ one/../.ssh area; cat one/key two/key one/../.ssh/id area/id notes; \
+                python3 -c 'import os; os.open(\"two\", os.O_RDONLY | os.O_NOFOLLOW)' 2>&1 | grep -c Errno.40";
+            let outcome = sandbox.sh(denied);
+            assert_eq!(outcome.stdout, "1\n", "{opened} {outcome:#?}");
+            assert!(sandbox.sh_outside(denied).stdout.contains("TOPSECRET"));
+        }
+    });
+}
+
+#[test]
+fn a_file_that_others_replaced_is_read_through_links_and_descriptors() {
+    for_each_user(|user| {
+        for opened in OPENED {
+            let sandbox = world(user, opened);
+            let script = "cat to-notes to-to-notes one/notes two/notes there/plain/../notes; \
+                exec 3< one/notes; cat /proc/self/fd/3; cat /dev/fd/3 <&3; cat /dev/stdin < two/notes; \
+                ln -s /proc/self/fd/3 held; cat held; python3 -c 'import os
+fd = os.open(\"to-notes\", os.O_PATH); print(open(f\"/proc/self/fd/{fd}\").read(), end=\"\")
+fds = os.open(\"/proc/self/fd\", os.O_RDONLY); print(os.read(os.open(str(fd), os.O_RDONLY, dir_fd=fds), 9))'; \
+                cat to-other one/other; exec 4< one/other; cat /proc/self/fd/4; ln -s ~/.ssh/id new; cat new";
+            let running = paused(&sandbox, script);
+            sandbox.file("home/area/new", "edited\n");
+            fs::rename(sandbox.path("home/area/new"), sandbox.path("home/area/notes")).unwrap();
+            // By another name it is the denied file.
+            fs::remove_file(sandbox.path("home/area/other")).unwrap();
+            fs::hard_link(sandbox.path("home/area/key"), sandbox.path("home/area/other")).unwrap();
+            let outcome = resume(&sandbox, running);
+            let wanted = format!("ready\n{}b'edited\\n'\n", "edited\n".repeat(10));
+            assert_eq!(outcome.stdout, wanted, "{opened} {outcome:#?}");
+        }
+    });
+}
+
+#[test]
+fn what_others_make_at_a_path_that_is_open_inside_of_a_closed_one_can_be_read() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_write(".").deny_read("closed");
+        let sandbox = sandbox.allow_read("closed/open").allow_read("closed/file");
+        sandbox.dir("work/closed");
+        sandbox.file("work/closed/key", "TOPSECRET\n");
+        let script = "cat closed/file closed/open/file; ls closed/open; echo x > closed/open/made; \
+            cat closed/open/made; cat closed/key closed/late; ls closed; mkdir closed/other";
+        let running = paused(&sandbox, script);
+        sandbox.dir("work/closed/open");
+        for name in ["file", "open/file"] {
+            sandbox.file(format!("work/closed/{name}"), "made\n");
+        }
+        sandbox.file("work/closed/late", "TOPSECRET\n");
+        let outcome = resume(&sandbox, running);
+        assert_eq!(outcome.stdout, "ready\nmade\nmade\nfile\nx\n", "{outcome:#?}");
+        assert!(!sandbox.path("work/closed/other").exists());
+    });
+}
