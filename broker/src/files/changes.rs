@@ -1,6 +1,7 @@
 //! Entries that are made and removed: mkdir(2), mknod(2), symlink(2), unlink(2), rmdir(2).
 
 use super::entry::Entry;
+use super::reserve::Need;
 use super::task::{Task, refuse_write};
 use super::verdict::{Judged, Relied, relied_for};
 use super::view::View;
@@ -42,8 +43,13 @@ pub(crate) fn judge_creation(
     }
     let task = match creation {
         Creation::Directory(mode) => {
-            let reserve = view.reserve.clone();
-            let reserve = reserve.filter(|_| view.settles(entry.directory(), entry.name()));
+            let settles = view.settles(entry.directory(), entry.name());
+            let reserve = view.reserve.clone().filter(|_| settles);
+            let need = |directory| match view.lets_execute(directory) {
+                true => Need::Speed,
+                false => Need::Execution,
+            };
+            let reserve = reserve.map(|reserve| (reserve, need(entry.directory())));
             Task::MakeDirectory(entry, mode, reserve)
         }
         Creation::Symlink(_) if leads_astray(view, &entry) => refuse_symlink(&entry),

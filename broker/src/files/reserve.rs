@@ -3,7 +3,8 @@
 //! Rules cannot be added later, and hold for an inode wherever it is moved: so a directory that the command
 //! makes beside a denied path, where Landlock grants nothing, would be the broker's with all beneath for as
 //! long as it lives. Some empty ones are made before the command starts, each with a rule, and one of them is
-//! moved to where the command makes one. All beneath it is Landlock's then.
+//! moved to where the command makes one. All beneath it is Landlock's then. Some are kept for where nothing could be
+//! executed without: at allowed paths that were missing beside what may not be read.
 //!
 //! It is done only where nobody could tell the directory from one that mkdir(2) makes, but by the event that
 //! inotify(7) tells; else, and when all are used, the directory is made in the ordinary way. None is used
@@ -31,6 +32,9 @@ use std::sync::{Mutex, PoisonError, RwLock};
 /// beside a denied path.
 const COUNT: usize = 4;
 
+/// How many more, at most, where something could not be executed.
+const KEPT_MAX: usize = 4;
+
 /// Longest label that is compared.
 const LABEL_MAX: usize = 256;
 
@@ -55,6 +59,17 @@ pub(crate) struct Reserve {
 struct Waiting {
     number: usize,
     directory: OwnedFd,
+    /// For what it is kept.
+    need: Need,
+}
+
+/// What one is wanted for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Need {
+    /// What is made in the directory is usable without, and the broker's.
+    Speed,
+    /// It could not be executed.
+    Execution,
 }
 
 /// What a directory has of the one that it is made in, or of who makes it.
@@ -68,18 +83,21 @@ struct Kin {
 }
 
 impl Reserve {
-    /// Makes the directories in `place`, an empty one that is this user's alone.
+    /// Makes the directories in `place`, an empty one that is this user's alone; the more, the more `roots` there
+    /// are in which nothing could be executed.
     ///
     /// # Errors
     /// Returns what mkdir(2) and open(2) return; [`Errno::OPNOTSUPP`] if what is made in `place` is not as
     /// elsewhere.
-    pub(crate) fn fill(place: OwnedFd) -> io::Result<Self> {
-        let mut waiting = Vec::with_capacity(COUNT);
-        for number in 0..COUNT {
+    pub(crate) fn fill(place: OwnedFd, roots: usize) -> io::Result<Self> {
+        let count = COUNT + roots.min(KEPT_MAX);
+        let mut waiting = Vec::with_capacity(count);
+        for number in 0..count {
+            let need = if number < COUNT { Need::Speed } else { Need::Execution };
             fs::mkdirat(&place, number.to_string(), Mode::empty())?;
             let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let directory = fs::openat(&place, number.to_string(), flags, Mode::empty())?;
-            waiting.push(Waiting { number, directory });
+            waiting.push(Waiting { number, directory, need });
         }
         let first = &waiting.first().ok_or(Errno::OPNOTSUPP)?.directory;
         let user = geteuid().as_raw();
@@ -114,13 +132,22 @@ impl Reserve {
 
     /// Puts one where mkdir(2) would make a directory with this mode, which the umask has been taken from.
     /// None if it has to be made; mkdir(2) then says what is wrong, if anything is.
-    pub(super) fn make(&self, _: Confirmed<'_>, entry: &Entry, mode: Mode) -> Option<()> {
-        let waiting = || lock(&self.waiting);
+    pub(super) fn make(
+        &self,
+        _: Confirmed<'_>,
+        entry: &Entry,
+        mode: Mode,
+        need: Need,
+    ) -> Option<()> {
+        let find = |waiting: &Vec<Waiting>| waiting.iter().rposition(|waits| waits.need <= need);
         // Used up, it costs nothing more: to look at the place takes as long as to make a directory.
-        if waiting().is_empty() || !self.is_kin_of(entry).ok()? {
+        find(&lock(&self.waiting))?;
+        if !self.is_kin_of(entry).ok()? {
             return None;
         }
-        let waiting = waiting().pop()?;
+        let mut all = lock(&self.waiting);
+        let waiting = find(&all).map(|at| all.remove(at))?;
+        drop(all);
         let name = waiting.number.to_string();
         let put = || {
             let mode = Mode::from_raw_mode(mode.as_raw_mode() & MODE_MASK);

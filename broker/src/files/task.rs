@@ -3,7 +3,7 @@
 use super::entry::{self, Entry};
 use super::fifo;
 use super::open;
-use super::reserve::Reserve;
+use super::reserve::{Need, Reserve};
 use crate::call::how::OpenHow;
 use crate::kernel::object::Object;
 use crate::kernel::request::Confirmed;
@@ -23,7 +23,7 @@ pub(crate) enum Task {
     OpenThenTruncate(Object, OpenHow),
     CreateFile(Entry, OpenHow),
     /// One of these takes its place, if it can.
-    MakeDirectory(Entry, u32, Option<Arc<Reserve>>),
+    MakeDirectory(Entry, u32, Option<(Arc<Reserve>, Need)>),
     MakeNode(Entry, FileType, u32),
     MakeSymlink(Entry, Vec<u8>),
     Remove(Entry, AtFlags),
@@ -116,7 +116,7 @@ impl Task {
                 .map(|file| opened(file, how, After::Created(entry))),
             Self::MakeDirectory(entry, mode, reserve) => {
                 let mode = entry.mode(mode, umask);
-                match reserve.and_then(|reserve| reserve.make(by, &entry, mode)) {
+                match reserve.and_then(|(reserve, need)| reserve.make(by, &entry, mode, need)) {
                     Some(()) => Ok(Done::Nothing),
                     None => entry.make_directory(by, mode).map(nothing),
                 }

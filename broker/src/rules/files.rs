@@ -22,12 +22,12 @@ pub(crate) struct Files {
 
 impl Files {
     /// An allowed path with one in it that a rule of known depth denies, unless `**` can deny one anywhere
-    /// in it: directories in it could be granted as a whole, but it cannot.
-    pub(crate) fn carved_root(&self) -> Option<&Path> {
+    /// in it: directories in it could be granted as a whole, but it cannot. The matcher is `rules`.
+    pub(crate) fn carved_root(&self, rules: &Rules) -> Option<&Path> {
         let denied = || self.deny_write.iter().chain(&self.deny_read);
         let is_carved = |root: &&PathBuf| denied().any(|pattern| pattern.leads_into(root));
         let root = self.allow_write.iter().find(is_carved)?;
-        let is_open = !Rules::new(self).cursor(root)?.any_depth();
+        let is_open = !rules.cursor(root)?.any_depth();
         is_open.then_some(root)
     }
 
@@ -64,7 +64,7 @@ mod tests {
                 deny_write: deny.iter().map(|text| pattern(text)).collect(),
                 ..Files::default()
             };
-            files.carved_root().map(Path::to_owned)
+            files.carved_root(&Rules::new(&files)).map(Path::to_owned)
         };
         assert_eq!(carved(&["/a", "/w"], &["/w/.env"]), Some("/w".into()));
         assert_eq!(carved(&["/w"], &["/w/*/key"]), Some("/w".into()));

@@ -14,7 +14,7 @@ use crate::report::failure::Failure;
 use crate::report::traps::Traps;
 use crate::rules::files::Files;
 use crate::rules::memory;
-use crate::rules::paths::covers;
+use crate::rules::paths::{Rules, covers};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{self, AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, StatxFlags};
 use rustix::io::{self, Errno};
@@ -98,10 +98,15 @@ impl Scratch {
     }
 
     /// Makes one for directories that are granted before they have their place, and fills it, where `files`
-    /// deny something inside of what they allow: on the same mount, and not where the command may write.
+    /// deny something inside of what they allow, or allow what is missing beside what may not be read: on the same
+    /// mount, and not where the command may write.
     /// Where there can be none, the command's directories are made as they are asked for.
     pub(super) fn for_directories(files: &Files, caller: &Caller) -> Option<(Self, Reserve)> {
-        let mount = mount_of(files.carved_root()?)?;
+        let rules = Rules::new(files);
+        let roots: Vec<_> = missing_beside_denied(files, &rules).collect();
+        let beside = files.carved_root(&rules).or(roots.first().copied())?;
+        let mount = mount_of(beside)?;
+        let roots = roots.iter().filter(|beside| mount_of(beside) == Some(mount)).count();
         let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
         let cache = cache.filter(|path| path.is_absolute());
         let cache = cache.or_else(|| caller.home.as_ref().map(|home| home.join(".cache")));
@@ -117,7 +122,7 @@ impl Scratch {
         [own, Some(std::env::temp_dir())].into_iter().flatten().find_map(|place| {
             let scratch = Self::create(&fitting(place)?).ok()?;
             let directory = scratch.held.directory.try_clone().ok()?;
-            Some((scratch, Reserve::fill(directory).ok()?))
+            Some((scratch, Reserve::fill(directory, roots).ok()?))
         })
     }
 
@@ -151,6 +156,16 @@ impl Scratch {
             remove_stale(parent);
         }
     }
+}
+
+/// Of each allowed path that is missing the directory that it lies in, as far as there is one, if something in that
+/// may not be read: what is made there later nobody could execute.
+fn missing_beside_denied<'a>(files: &'a Files, rules: &'a Rules) -> impl Iterator<Item = &'a Path> {
+    let is_there = |path: &Path| fs::lstat(path).is_ok();
+    let all = if files.deny_read.is_empty() { &[][..] } else { &files.allow_write };
+    let missing = all.iter().filter(move |root| !is_there(root));
+    let above = missing.filter_map(move |root| root.ancestors().find(|above| is_there(above)));
+    above.filter(|above| rules.cursor(above).is_some_and(|cursor| !cursor.read_settled()))
 }
 
 /// The mount that `path` is on.
