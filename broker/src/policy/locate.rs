@@ -35,7 +35,7 @@ pub(crate) struct Link {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LocateError {
     /// More links than the kernel would follow.
-    #[error("too many levels of symbolic links at {}", .0.display())]
+    #[error("too many levels of symbolic links at {}: remove or repair that link", .0.display())]
     LinkLoop(PathBuf),
     /// Longer than the kernel takes.
     #[error("the path is longer than {} bytes", MAX_LENGTH - 1)]
