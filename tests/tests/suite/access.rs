@@ -57,13 +57,17 @@ fn answers_by_directory_descriptor_and_effective_ids_are_the_same() {
 
 #[test]
 fn asking_is_no_denial() {
-    let sandbox = Sandbox::new().allow_write(".");
-    sandbox.file("outside/file", "");
-    let outside = sandbox.name("outside");
-    let outcome = sandbox.sh(&format!("test -w {outside}/file; test -w {outside}; echo asked"));
-    outcome.succeeds();
-    assert!(outcome.reports_of("Filesystem").is_empty(), "{outcome:?}");
-    assert!(!sandbox.sh(&format!("echo x > {outside}/file")).reports_of("Filesystem").is_empty());
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_write(".");
+        sandbox.file("outside/file", "");
+        let outside = sandbox.name("outside");
+        let outcome = sandbox.sh(&format!("test -w {outside}/file; test -w {outside}; echo asked"));
+        outcome.succeeds();
+        assert!(outcome.reports_of("Filesystem").is_empty(), "{outcome:?}");
+        assert!(
+            !sandbox.sh(&format!("echo x > {outside}/file")).reports_of("Filesystem").is_empty()
+        );
+    });
 }
 
 #[test]
@@ -100,14 +104,16 @@ fn the_compiler_builds_where_only_the_working_directory_may_be_written() {
 /// git dies of a configuration that it may read, it is told, and then may not.
 #[test]
 fn git_works_without_the_configuration_that_it_may_not_read() {
-    let sandbox = Sandbox::new().allow_write(".");
-    sandbox.file("home/.gitconfig", "[user]\n name = Somebody\n");
-    let (home, denied) = (sandbox.name("home"), sandbox.name("home/.gitconfig"));
-    let sandbox = sandbox.deny_read(denied);
-    let script = format!("export HOME={home}; git init -q . && git config --get user.name");
-    let inside = sandbox.sh(&script);
-    inside.exits(1);
-    assert!(!inside.stderr.contains("fatal"), "{inside:?}");
-    let native = sandbox.sh_outside(&script);
-    assert_eq!(native.succeeds().stdout.trim(), "Somebody");
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_write(".");
+        sandbox.file("home/.gitconfig", "[user]\n name = Somebody\n");
+        let (home, denied) = (sandbox.name("home"), sandbox.name("home/.gitconfig"));
+        let sandbox = sandbox.deny_read(denied);
+        let script = format!("export HOME={home}; git init -q . && git config --get user.name");
+        let inside = sandbox.sh(&script);
+        inside.exits(1);
+        assert!(!inside.stderr.contains("fatal"), "{inside:?}");
+        let native = sandbox.sh_outside(&script);
+        assert_eq!(native.succeeds().stdout.trim(), "Somebody");
+    });
 }

@@ -112,22 +112,26 @@ fn nothing_moves_or_is_linked_across_the_border() {
 
 #[test]
 fn a_kept_directory_descriptor_grants_nothing_new() {
-    let sandbox = writable(User::Caller);
-    sandbox.probe("file kept-dirfd dir moved made").allowed("file-kept-dirfd");
-    assert!(sandbox.path("work/moved/made").exists());
-    let script = format!("cd {} && echo x > made", sandbox.name("outside"));
-    sandbox.sh(&script).fails();
-    assert!(!sandbox.path("outside/made").exists());
+    for_each_user(|user| {
+        let sandbox = writable(user);
+        sandbox.probe("file kept-dirfd dir moved made").allowed("file-kept-dirfd");
+        assert!(sandbox.path("work/moved/made").exists());
+        let script = format!("cd {} && echo x > made", sandbox.name("outside"));
+        sandbox.sh(&script).fails();
+        assert!(!sandbox.path("outside/made").exists());
+    });
 }
 
 #[test]
 fn a_hard_link_made_before_does_not_open_its_other_name() {
-    // A hard link inside the writable tree is the same inode: whoever made it granted the file.
-    let sandbox = writable(User::Caller);
-    let before = Snapshot::of(sandbox.path("outside"));
-    sandbox.probe(format!("file link {}/file hard", sandbox.name("outside"))).all_refused();
-    assert!(!sandbox.path("work/hard").exists());
-    before.unchanged();
+    for_each_user(|user| {
+        // A hard link inside the writable tree is the same inode: whoever made it granted the file.
+        let sandbox = writable(user);
+        let before = Snapshot::of(sandbox.path("outside"));
+        sandbox.probe(format!("file link {}/file hard", sandbox.name("outside"))).all_refused();
+        assert!(!sandbox.path("work/hard").exists());
+        before.unchanged();
+    });
 }
 
 #[test]
@@ -192,18 +196,20 @@ fn metadata_inside_changes() {
 
 #[test]
 fn what_may_not_be_read_cannot_be_renamed_for_the_next_run() {
-    let sandbox = Sandbox::new().allow_write(".").deny_read(".env").deny_read("a/secret");
-    sandbox.file("work/.env", "TOPSECRET");
-    sandbox.dir("work/a");
-    sandbox.file("work/a/secret", "TOPSECRET");
-    sandbox.dir("work/b");
-    sandbox.file("work/b/plain", "plain");
-    sandbox.sh("mv .env notes; mv a c; mv a/secret a/notes; ln .env b/link; true").succeeds();
-    for gone in ["work/notes", "work/c", "work/a/notes", "work/b/link"] {
-        assert!(!sandbox.path(gone).exists(), "{gone}");
-    }
-    assert!(sandbox.path("work/.env").exists() && sandbox.path("work/a/secret").exists());
-    sandbox.sh("mv b/plain b/renamed && cat b/renamed").succeeds();
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_write(".").deny_read(".env").deny_read("a/secret");
+        sandbox.file("work/.env", "TOPSECRET");
+        sandbox.dir("work/a");
+        sandbox.file("work/a/secret", "TOPSECRET");
+        sandbox.dir("work/b");
+        sandbox.file("work/b/plain", "plain");
+        sandbox.sh("mv .env notes; mv a c; mv a/secret a/notes; ln .env b/link; true").succeeds();
+        for gone in ["work/notes", "work/c", "work/a/notes", "work/b/link"] {
+            assert!(!sandbox.path(gone).exists(), "{gone}");
+        }
+        assert!(sandbox.path("work/.env").exists() && sandbox.path("work/a/secret").exists());
+        sandbox.sh("mv b/plain b/renamed && cat b/renamed").succeeds();
+    });
 }
 
 /// What can be learned of the objects that are named, and what cannot.
@@ -258,24 +264,26 @@ fn of_what_may_not_be_read_sizes_attributes_and_links_are_told_and_nothing_else(
 
 #[test]
 fn metadata_of_another_object_at_an_allowed_path_is_not_changed() {
-    let sandbox = Sandbox::new().allow_write(".").allow_write("../snap");
-    sandbox.dir("snap");
-    sandbox.file("snap/mine", "mine");
-    let mut running = sandbox.spawn([
-        "sh",
-        "-c",
-        "chmod 755 ../snap/mine && echo first; while [ ! -e go ]; do sleep 0.02; done; \
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_write(".").allow_write("../snap");
+        sandbox.dir("snap");
+        sandbox.file("snap/mine", "mine");
+        let mut running = sandbox.spawn([
+            "sh",
+            "-c",
+            "chmod 755 ../snap/mine && echo first; while [ ! -e go ]; do sleep 0.02; done; \
          chmod 777 ../snap/f; echo second",
-    ]);
-    running.expect("first");
-    std::fs::rename(sandbox.path("snap"), sandbox.path("old")).unwrap();
-    sandbox.dir("snap");
-    let foreign = sandbox.file("snap/f", "foreign");
-    let before = Snapshot::of(sandbox.path("snap"));
-    sandbox.file("work/go", "");
-    running.expect("second");
-    before.unchanged();
-    assert!(foreign.exists());
+        ]);
+        running.expect("first");
+        std::fs::rename(sandbox.path("snap"), sandbox.path("old")).unwrap();
+        sandbox.dir("snap");
+        let foreign = sandbox.file("snap/f", "foreign");
+        let before = Snapshot::of(sandbox.path("snap"));
+        sandbox.file("work/go", "");
+        running.expect("second");
+        before.unchanged();
+        assert!(foreign.exists());
+    });
 }
 
 /// A project with protected files: `work/.env`, `work/keys` and, not existing, `work/.absent`.
@@ -411,18 +419,20 @@ fn allow_read_opens_a_part_of_a_denied_region_and_deny_closes_it_again() {
 
 #[test]
 fn a_denied_region_stays_closed_to_files_made_later() {
-    let sandbox = Sandbox::new().deny_read("../outside/*.key");
-    sandbox.file("outside/a.key", "Secret");
-    sandbox.file("outside/plain", "open");
-    let out = sandbox.name("outside");
-    let script = format!("cat {out}/plain && echo ready && sleep 0.5 && cat {out}/late.key");
-    let mut running = sandbox.spawn(["sh", "-c", &script]);
-    running.expect("ready");
-    sandbox.file("outside/late.key", "Secret");
-    let outcome = running.wait();
-    outcome.fails();
-    assert!(outcome.stdout.starts_with("open"));
-    assert!(!outcome.stdout.contains("Secret"));
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).deny_read("../outside/*.key");
+        sandbox.file("outside/a.key", "Secret");
+        sandbox.file("outside/plain", "open");
+        let out = sandbox.name("outside");
+        let script = format!("cat {out}/plain && echo ready && sleep 0.5 && cat {out}/late.key");
+        let mut running = sandbox.spawn(["sh", "-c", &script]);
+        running.expect("ready");
+        sandbox.file("outside/late.key", "Secret");
+        let outcome = running.wait();
+        outcome.fails();
+        assert!(outcome.stdout.starts_with("open"));
+        assert!(!outcome.stdout.contains("Secret"));
+    });
 }
 
 #[test]
@@ -454,12 +464,14 @@ fn devices_that_every_command_needs_are_usable() {
 
 #[test]
 fn other_devices_are_not_opened() {
-    let sandbox = Sandbox::new().allow_write(".");
-    let outcome = sandbox.run(["mknod", "work-null", "c", "1", "3"]);
-    outcome.fails();
-    if sandbox.user().is_root() {
-        sandbox.run_outside(["mknod", "work-null", "c", "1", "3"]).succeeds();
-    }
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_write(".");
+        let outcome = sandbox.run(["mknod", "work-null", "c", "1", "3"]);
+        outcome.fails();
+        if sandbox.user().is_root() {
+            sandbox.run_outside(["mknod", "work-null", "c", "1", "3"]).succeeds();
+        }
+    });
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What people get wrong, and the one line that each of them is told: what is wrong, and what to write.
 
-use tests::{Outcome, Sandbox, programs};
+use tests::{Outcome, Sandbox, for_each_user, programs};
 
 /// One line and nothing else, of this kind, with these words; nothing ran.
 #[track_caller]
@@ -19,84 +19,122 @@ const CANNOT: (i32, &str) = (126, "Launch");
 
 #[test]
 fn mistakes_in_a_policy() {
-    for (file, text, words) in [
-        // JSON.
-        ("a.json", "// rules\n{}", &["comments are not JSON", "YAML"][..]),
-        ("a.json", "{\"network\": {} /* later */}", &["comments are not JSON"]),
-        ("a.json", "{\"filesystem\":{\"allowWrite\":[\".\",]}}", &["leave out the comma"]),
-        ("a.json", "{'filesystem':{}}", &["write keys in double quotes"]),
-        ("a.json", "{filesystem:{}}", &["write keys in double quotes"]),
-        ("a.json", "{\"filesystem\":{\"allowWrite\":[.]}}", &["write texts in double quotes"]),
-        ("a.json", "{\"filesystem\":{\"allowWrite\":[\".\"]}", &["a '}' is missing"]),
-        ("a.json", "{\"filesystem\":{\"denyRead\":[\"a\\q\"]}}", &["write a backslash"]),
-        ("a.json", "{\"filesystem\" {}}", &["write ':' between a key and its value"]),
-        ("a.json", "{\"filesystem\":{\"allowWrite\":[\".\" \"x\"]}}", &["write ',' between items"]),
-        ("a.json", "{\"filesystem\":{} \"network\":{}}", &["write ',' between keys"]),
-        ("a.json", "{} {}", &["a policy is one object"]),
-        ("a.toml", "[filesystem]\nallowWrite = [\".\"]\n", &["neither JSON nor YAML"]),
-        ("a.conf", "filesystem:\n  allowWrite: [.]\n", &["call it .yaml or use --format yaml"]),
-        ("a.json", "", &["the policy is empty"]),
-        ("a.json", "[\".\"]", &["expected an object, found an array"]),
-        // YAML.
-        ("a.yaml", "filesystem:\n\tallowWrite: [.]\n", &["indent by blanks", "\"line\":\"2\""]),
-        ("a.yaml", "filesystem:\nallowWrite: [.]\n", &["it belongs in filesystem"]),
-        ("a.yaml", "filesystem:\n  allowWrite [.]\n", &["expected an object, keys with ': '"]),
-        ("a.yaml", "filesystem:\n  allowWrite: [.]\n denyRead: [x]\n", &["as those beside it"]),
-        ("a.yaml", "filesystem:\n  denyRead:\n    - *.key\n", &["write a glob in quotes"]),
-        ("a.yaml", "filesystem:\n  denyRead: [~]\n", &["write '~' in quotes"]),
-        ("a.yaml", "filesystem:\n  denyRead:\n    - !x\n", &["in quotes"]),
-        ("a.yaml", "network:\n  allowNetwork: yes\n", &["expected true or false, found string"]),
-        ("a.yaml", "filesystem: {}\n---\nnetwork: {}\n", &["more than one document"]),
-        ("a.yaml", "filesystem:\n  - allowWrite: [.]\n", &["expected an object, found an array"]),
-        // Keys.
-        ("a.yaml", "filesytem: {}\n", &["the nearest known key is 'filesystem'"]),
-        ("a.yaml", "filesystem:\n  denywrites: []\n", &["the nearest known key is 'denyWrite'"]),
-        ("a.json", "{\"permissions\":{}}", &["known here are filesystem, network"]),
-        ("a.json", "{\"filesystem\":{\"exec\":[]}}", &["known here are allowWrite, denyWrite"]),
-        ("a.json", "{\"filesystem\":{\"allow_write\":[]}}", &["nearest known key is 'allowWrite'"]),
-        ("a.yaml", "filesystem.denyRead: [x]\n", &["write 'denyRead' inside the object 'filesys"]),
-        ("a.yaml", "allowedDomains: [a.org]\n", &["it belongs in network"]),
-        ("a.yaml", "credentials: {a: b}\n", &["deny the files with filesystem.denyRead"]),
-        ("a.json", "{\"network\":{},\"network\":{}}", &["duplicate key 'network'"]),
-        // Values.
-        ("a.json", "{\"filesystem\":{\"allowWrite\":true}}", &["an array of strings or a string"]),
-        (
-            "a.json",
-            "{\"filesystem\":{\"allowWrite\":[1]}}",
-            &["expected a string, found integer 1"],
-        ),
-        ("a.json", "{\"network\":{\"allowNetwork\":\"true\"}}", &["without quotes"]),
-        ("a.json", "{\"network\":{\"httpProxyPort\":\"3128\"}}", &["without quotes"]),
-        ("a.json", "{\"network\":{\"httpProxyPort\":0}}", &["a port from 1 to 65535"]),
-        ("a.yaml", "filesystem:\n  denyRead: ~/.ssh, ~/.aws\n", &["write an array"]),
-        ("a.yaml", "filesystem:\n  denyRead: ['~/.ssh:~/.aws']\n", &["as an item of its own"]),
-        ("a.yaml", "filesystem:\n  denyRead: [$HOME/.ssh]\n", &["write '~/.ssh'"]),
-        ("a.yaml", "filesystem:\n  denyRead: ['~/.{ssh,aws}']\n", &["write '~/.ssh', '~/.aws'"]),
-        ("a.yaml", "filesystem:\n  denyRead: [~root/.ssh]\n", &["'~user' is not supported"]),
-        ("a.yaml", "filesystem:\n  denyRead: ['']\n", &["empty path"]),
-        ("a.yaml", "filesystem:\n  denyRead: ['a[b']\n", &["without a closing ']'"]),
-        ("a.yaml", "filesystem:\n  denyRead: [a**]\n", &["must be a whole path component"]),
-        ("a.yaml", "filesystem:\n  allowWrite: ['file:///tmp']\n", &["is a URL; write a path"]),
-        ("a.yaml", "network:\n  allowedDomains: ['https://a.org']\n", &["write the host"]),
-        ("a.yaml", "network:\n  allowedDomains: ['*']\n", &["network.allowNetwork lifts"]),
-        ("a.yaml", "filesystem:\n  denyRead: ['!.env']\n", &["nothing negates"]),
-        ("a.yaml", "filesystem:\n  denyRead: ['%HOME%/x']\n", &["write the path itself, '~'"]),
-        ("a.yaml", "network:\n  allowUnixSockets: ['@bus']\n", &["network.allowAllUnixSockets"]),
-        ("a.yaml", "network:\n  allowedDomains: [10.0.0.0/8]\n", &["write each address"]),
-        ("a.yaml", "network:\n  allowedDomains: [.a.org]\n", &["write '*.a.org'"]),
-        ("a.yaml", "network:\n  allowedDomains: ['::1']\n", &["in brackets: '[::1]'"]),
-        ("a.yaml", "environment:\n  deny: [$TOKEN]\n", &["without '$': 'TOKEN'"]),
-        ("a.yaml", "environment:\n  deny: [A_TOKEN=]\n", &["'A_TOKEN' alone is the name"]),
-        ("a.yaml", "environment:\n  set: {A: 1}\n", &["a string, in quotes"]),
-        ("a.yaml", "extends: agnet\n", &["did you mean 'agent'?"]),
-        ("a.yaml", "extends: ./a.yaml\n", &["extends itself"]),
-        ("a.yaml", "extends: ./gone.yaml\n", &["gone.yaml: No such file or directory"]),
-    ] {
-        let sandbox = Sandbox::new();
-        let file = sandbox.file(file, text);
-        let outcome = sandbox.landstrip(["-p", file.to_str().unwrap(), "touch", "made"]);
-        told(&sandbox, &outcome, POLICY, words);
-    }
+    for_each_user(|user| {
+        for (file, text, words) in [
+            // JSON.
+            ("a.json", "// rules\n{}", &["comments are not JSON", "YAML"][..]),
+            ("a.json", "{\"network\": {} /* later */}", &["comments are not JSON"]),
+            ("a.json", "{\"filesystem\":{\"allowWrite\":[\".\",]}}", &["leave out the comma"]),
+            ("a.json", "{'filesystem':{}}", &["write keys in double quotes"]),
+            ("a.json", "{filesystem:{}}", &["write keys in double quotes"]),
+            ("a.json", "{\"filesystem\":{\"allowWrite\":[.]}}", &["write texts in double quotes"]),
+            ("a.json", "{\"filesystem\":{\"allowWrite\":[\".\"]}", &["a '}' is missing"]),
+            ("a.json", "{\"filesystem\":{\"denyRead\":[\"a\\q\"]}}", &["write a backslash"]),
+            ("a.json", "{\"filesystem\" {}}", &["write ':' between a key and its value"]),
+            (
+                "a.json",
+                "{\"filesystem\":{\"allowWrite\":[\".\" \"x\"]}}",
+                &["write ',' between items"],
+            ),
+            ("a.json", "{\"filesystem\":{} \"network\":{}}", &["write ',' between keys"]),
+            ("a.json", "{} {}", &["a policy is one object"]),
+            ("a.toml", "[filesystem]\nallowWrite = [\".\"]\n", &["neither JSON nor YAML"]),
+            ("a.conf", "filesystem:\n  allowWrite: [.]\n", &["call it .yaml or use --format yaml"]),
+            ("a.json", "", &["the policy is empty"]),
+            ("a.json", "[\".\"]", &["expected an object, found an array"]),
+            // YAML.
+            ("a.yaml", "filesystem:\n\tallowWrite: [.]\n", &["indent by blanks", "\"line\":\"2\""]),
+            ("a.yaml", "filesystem:\nallowWrite: [.]\n", &["it belongs in filesystem"]),
+            ("a.yaml", "filesystem:\n  allowWrite [.]\n", &["expected an object, keys with ': '"]),
+            ("a.yaml", "filesystem:\n  allowWrite: [.]\n denyRead: [x]\n", &["as those beside it"]),
+            ("a.yaml", "filesystem:\n  denyRead:\n    - *.key\n", &["write a glob in quotes"]),
+            ("a.yaml", "filesystem:\n  denyRead: [~]\n", &["write '~' in quotes"]),
+            ("a.yaml", "filesystem:\n  denyRead:\n    - !x\n", &["in quotes"]),
+            (
+                "a.yaml",
+                "network:\n  allowNetwork: yes\n",
+                &["expected true or false, found string"],
+            ),
+            ("a.yaml", "filesystem: {}\n---\nnetwork: {}\n", &["more than one document"]),
+            (
+                "a.yaml",
+                "filesystem:\n  - allowWrite: [.]\n",
+                &["expected an object, found an array"],
+            ),
+            // Keys.
+            ("a.yaml", "filesytem: {}\n", &["the nearest known key is 'filesystem'"]),
+            (
+                "a.yaml",
+                "filesystem:\n  denywrites: []\n",
+                &["the nearest known key is 'denyWrite'"],
+            ),
+            ("a.json", "{\"permissions\":{}}", &["known here are filesystem, network"]),
+            ("a.json", "{\"filesystem\":{\"exec\":[]}}", &["known here are allowWrite, denyWrite"]),
+            (
+                "a.json",
+                "{\"filesystem\":{\"allow_write\":[]}}",
+                &["nearest known key is 'allowWrite'"],
+            ),
+            (
+                "a.yaml",
+                "filesystem.denyRead: [x]\n",
+                &["write 'denyRead' inside the object 'filesys"],
+            ),
+            ("a.yaml", "allowedDomains: [a.org]\n", &["it belongs in network"]),
+            ("a.yaml", "credentials: {a: b}\n", &["deny the files with filesystem.denyRead"]),
+            ("a.json", "{\"network\":{},\"network\":{}}", &["duplicate key 'network'"]),
+            // Values.
+            (
+                "a.json",
+                "{\"filesystem\":{\"allowWrite\":true}}",
+                &["an array of strings or a string"],
+            ),
+            (
+                "a.json",
+                "{\"filesystem\":{\"allowWrite\":[1]}}",
+                &["expected a string, found integer 1"],
+            ),
+            ("a.json", "{\"network\":{\"allowNetwork\":\"true\"}}", &["without quotes"]),
+            ("a.json", "{\"network\":{\"httpProxyPort\":\"3128\"}}", &["without quotes"]),
+            ("a.json", "{\"network\":{\"httpProxyPort\":0}}", &["a port from 1 to 65535"]),
+            ("a.yaml", "filesystem:\n  denyRead: ~/.ssh, ~/.aws\n", &["write an array"]),
+            ("a.yaml", "filesystem:\n  denyRead: ['~/.ssh:~/.aws']\n", &["as an item of its own"]),
+            ("a.yaml", "filesystem:\n  denyRead: [$HOME/.ssh]\n", &["write '~/.ssh'"]),
+            (
+                "a.yaml",
+                "filesystem:\n  denyRead: ['~/.{ssh,aws}']\n",
+                &["write '~/.ssh', '~/.aws'"],
+            ),
+            ("a.yaml", "filesystem:\n  denyRead: [~root/.ssh]\n", &["'~user' is not supported"]),
+            ("a.yaml", "filesystem:\n  denyRead: ['']\n", &["empty path"]),
+            ("a.yaml", "filesystem:\n  denyRead: ['a[b']\n", &["without a closing ']'"]),
+            ("a.yaml", "filesystem:\n  denyRead: [a**]\n", &["must be a whole path component"]),
+            ("a.yaml", "filesystem:\n  allowWrite: ['file:///tmp']\n", &["is a URL; write a path"]),
+            ("a.yaml", "network:\n  allowedDomains: ['https://a.org']\n", &["write the host"]),
+            ("a.yaml", "network:\n  allowedDomains: ['*']\n", &["network.allowNetwork lifts"]),
+            ("a.yaml", "filesystem:\n  denyRead: ['!.env']\n", &["nothing negates"]),
+            ("a.yaml", "filesystem:\n  denyRead: ['%HOME%/x']\n", &["write the path itself, '~'"]),
+            (
+                "a.yaml",
+                "network:\n  allowUnixSockets: ['@bus']\n",
+                &["network.allowAllUnixSockets"],
+            ),
+            ("a.yaml", "network:\n  allowedDomains: [10.0.0.0/8]\n", &["write each address"]),
+            ("a.yaml", "network:\n  allowedDomains: [.a.org]\n", &["write '*.a.org'"]),
+            ("a.yaml", "network:\n  allowedDomains: ['::1']\n", &["in brackets: '[::1]'"]),
+            ("a.yaml", "environment:\n  deny: [$TOKEN]\n", &["without '$': 'TOKEN'"]),
+            ("a.yaml", "environment:\n  deny: [A_TOKEN=]\n", &["'A_TOKEN' alone is the name"]),
+            ("a.yaml", "environment:\n  set: {A: 1}\n", &["a string, in quotes"]),
+            ("a.yaml", "extends: agnet\n", &["did you mean 'agent'?"]),
+            ("a.yaml", "extends: ./a.yaml\n", &["extends itself"]),
+            ("a.yaml", "extends: ./gone.yaml\n", &["gone.yaml: No such file or directory"]),
+        ] {
+            let sandbox = Sandbox::of(user);
+            let file = sandbox.file(file, text);
+            let outcome = sandbox.landstrip(["-p", file.to_str().unwrap(), "touch", "made"]);
+            told(&sandbox, &outcome, POLICY, words);
+        }
+    });
 }
 
 #[test]

@@ -305,16 +305,17 @@ fn a_stalled_connect_ends_with_the_sandbox() {
 
 #[test]
 fn a_refused_connect_is_reported_with_its_address() {
-    let bad = TcpPeer::new();
-    let sandbox = Sandbox::new().trap();
-    let outcome = sandbox.probe(format!("connect4 127.0.0.1 {}", bad.port()));
-    let wanted = format!("127.0.0.1:{}", bad.port());
-    let found = outcome
-        .traps
-        .iter()
-        .filter_map(|trap| trap.get("Network"))
-        .any(|trap| trap[0] == "connect" && trap[1] == wanted.as_str() && trap[2] == "seccomp");
-    assert!(found, "{wanted} not reported: {outcome:#?}");
+    for_each_user(|user| {
+        let bad = TcpPeer::new();
+        let sandbox = Sandbox::of(user).trap();
+        let outcome = sandbox.probe(format!("connect4 127.0.0.1 {}", bad.port()));
+        let wanted = format!("127.0.0.1:{}", bad.port());
+        let found =
+            outcome.traps.iter().filter_map(|trap| trap.get("Network")).any(|trap| {
+                trap[0] == "connect" && trap[1] == wanted.as_str() && trap[2] == "seccomp"
+            });
+        assert!(found, "{wanted} not reported: {outcome:#?}");
+    });
 }
 
 #[test]

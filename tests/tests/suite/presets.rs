@@ -63,9 +63,11 @@ fn an_agent_leaves_nothing_that_the_user_would_run() {
             "mkdir -p ~/.config/autostart",
             "mkdir -p ~/bin",
         ] {
-            let before = sandbox.sh_outside("ls -laR .git/hooks .git/config; cat .git/config");
+            let before =
+                sandbox.sh_outside("ls -lAR --full-time .git/hooks .git/config; cat .git/config");
             under(&sandbox, "agent", attack).fails();
-            let after = sandbox.sh_outside("ls -laR .git/hooks .git/config; cat .git/config");
+            let after =
+                sandbox.sh_outside("ls -lAR --full-time .git/hooks .git/config; cat .git/config");
             assert_eq!(before.stdout, after.stdout, "{attack}");
             for made in [".vscode", ".mcp.json", ".envrc", ".npmrc", ".gdbinit", ".claude", ".idea"]
             {
@@ -200,4 +202,31 @@ fn policies_that_extend_without_number_are_refused() {
     let run = |name: &str| sandbox.landstrip(["-p", &sandbox.name(name), "--", "true"]);
     run("policies/0.yaml").is_error(125, "Internal", "more than 64 policies");
     run("policies/12.yaml").succeeds();
+}
+
+#[test]
+fn a_repository_that_is_a_loop_of_links_is_refused_with_what_to_do() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        for (one, other) in [(".git", ".git"), (".git", ".other"), (".idea", ".other")] {
+            sandbox.sh_outside(&format!("ln -s {other} {one}; ln -s {one} {other}"));
+            let outcome = under(&sandbox, "agent", "touch made");
+            outcome.is_error(125, "Internal", "remove or repair that link");
+            assert!(!sandbox.path("work/made").exists());
+            sandbox.sh_outside(&format!("rm {one} {other}"));
+        }
+        under(&sandbox, "agent", "touch made").succeeds();
+    });
+}
+
+/// As the cache of npx in a home without one.
+#[test]
+fn what_is_made_at_a_missing_cache_beside_keys_is_executed() {
+    for_each_user(|user| {
+        let sandbox = host(user);
+        let script = "set -e; mkdir 1 2 3 4 5 6; mkdir -p ~/.npm/_npx/x ~/go/pkg/mod ~/.cargo/registry/a; \
+            for d in ~/.npm/_npx/x ~/go/pkg/mod ~/.cargo/registry/a 6; do cp /bin/true $d/tool; $d/tool; done; \
+            echo x > ~/.npm/_npx/x/tool2 && cat ~/.npm/_npx/x/tool2; ! cat ~/.ssh/id_rsa";
+        assert_eq!(under(&sandbox, "agent", script).succeeds().stdout, "x\n");
+    });
 }

@@ -53,11 +53,16 @@ fn signals_to_everyone_stay_inside() {
 
 #[test]
 fn kernel_sent_signals_stay_inside() {
-    let mut victim = Victim::of(User::Caller);
-    let sandbox = Sandbox::new();
-    sandbox.probe(format!("sigio {} 9", victim.pid())).succeeds();
-    std::thread::sleep(Duration::from_millis(100));
-    assert!(victim.untouched());
+    for_each_user(|user| {
+        let mut victim = Victim::of(user);
+        let sandbox = Sandbox::of(user);
+        let attack = format!("sigio {} 9", victim.pid());
+        sandbox.probe(&attack).succeeds();
+        std::thread::sleep(Duration::from_millis(100));
+        assert!(victim.untouched());
+        sandbox.probe_outside(&attack);
+        assert!(eventually(|| !victim.alive()), "nothing was sent at all");
+    });
 }
 
 /// A descriptor whose owner is outside, which the tool inherits as standard input: it chooses the signal
@@ -346,24 +351,40 @@ fn a_process_that_asks_to_hide_its_memory_is_judged_as_others() {
 /// The memory of what executes a file that it may not read is closed to everybody but root.
 #[test]
 fn an_unreadable_target_is_refused_not_obeyed_and_reported() {
-    let peer = tests::TcpPeer::new();
-    let sandbox = Sandbox::unprivileged().allow_write(".");
-    let probe = sandbox.path("work/probe");
-    std::fs::copy(tests::programs().probe(), &probe).unwrap();
-    std::fs::set_permissions(&probe, std::fs::Permissions::from_mode(0o111)).unwrap();
-    sandbox.file("work/file", "");
-    let port = peer.port().to_string();
-    let attack = ["./probe", "connect4", "127.0.0.1", &port, "+", "meta", "chmod", "file"];
-    let outcome = sandbox.run(attack);
-    outcome.refused("connect4").refused("meta-chmod");
-    for kind in ["Network", "Filesystem"] {
-        let reports = outcome.reports_of(kind);
-        let is_told =
-            |report: &&serde_json::Value| report[1].as_str().unwrap().contains("hides its memory");
-        assert!(reports.iter().any(is_told), "{outcome:#?}");
-    }
-    peer.untouched();
-    sandbox.run_outside(attack).allowed("connect4").allowed("meta-chmod");
+    let (good, bad) = (tests::TcpPeer::new(), tests::TcpPeer::new());
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_write(".").deny_write("kept");
+        let sandbox = sandbox.http_proxy_port(good.port());
+        let probe = sandbox.path("work/probe");
+        std::fs::copy(tests::programs().probe(), &probe).unwrap();
+        std::fs::set_permissions(&probe, std::fs::Permissions::from_mode(0o111)).unwrap();
+        sandbox.file("work/file", "");
+        sandbox.file("work/kept", "");
+        let attack = |port: u16, file| {
+            let words = format!("./probe connect4 127.0.0.1 {port} + meta chmod {file}");
+            words.split(' ').map(str::to_owned).collect::<Vec<_>>()
+        };
+        let outcome = sandbox.run(attack(bad.port(), "kept"));
+        outcome.refused("connect4").refused("meta-chmod");
+        let is_seen = user.is_root() && sees_what_is_hidden();
+        let (address, path) = match is_seen {
+            true => (bad.port().to_string(), sandbox.name("work/kept")),
+            false => ("hides its memory".to_owned(), "hides its memory".to_owned()),
+        };
+        for (kind, what) in [("Network", address), ("Filesystem", path)] {
+            let reports = outcome.reports_of(kind);
+            let is_told = |report: &&serde_json::Value| report[1].as_str().unwrap().contains(&what);
+            assert!(reports.iter().any(is_told), "{outcome:#?}");
+        }
+        bad.untouched();
+        // What is permitted, too, where nobody can look.
+        let outcome = sandbox.run(attack(good.port(), "file"));
+        match is_seen {
+            true => outcome.allowed("connect4").allowed("meta-chmod"),
+            false => outcome.refused("connect4").refused("meta-chmod"),
+        };
+        sandbox.run_outside(attack(good.port(), "file")).allowed("connect4").allowed("meta-chmod");
+    });
 }
 
 /// From then on the kernel closes its memory to all but the broker of root.

@@ -142,15 +142,18 @@ except OSError as e: print(type(e).__name__)"
 /// More calls than the broker has threads to wait with; those fail, and delay nobody.
 #[test]
 fn calls_without_number_that_wait_for_a_peer_stall_no_other() {
-    let sandbox =
-        Sandbox::new().allow_write(".").deny_write("kept").allow_unix_socket("../outside/full");
-    let server = "import time
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user)
+            .allow_write(".")
+            .deny_write("kept")
+            .allow_unix_socket("../outside/full");
+        let server = "import time
 s = socket.socket(socket.AF_UNIX); s.bind('../outside/full'); s.listen(0); print('up', flush=True)
 while not os.path.exists('go'): time.sleep(0.01)
 while True: s.accept()[0].close()";
-    let mut server = sandbox.spawn_outside(python(server));
-    server.expect("up");
-    let script = "import threading, time
+        let mut server = sandbox.spawn_outside(python(server));
+        server.expect("up");
+        let script = "import threading, time
 threading.stack_size(1 << 16); ended = []
 def wait():
     try: c = socket.socket(socket.AF_UNIX); c.connect('../outside/full'); ended.append(0)
@@ -161,11 +164,12 @@ while len(ended) < 150: time.sleep(0.05)
 begun = time.monotonic(); os.mkdir('made'); os.chmod('made', 0o700); print(time.monotonic() - begun < PATIENCE)
 print(set(ended) <= {0, 11}, ended.count(0) < 3)
 open('go', 'w'); [thread.join() for thread in threads]; print(len(ended), ended.count(0) > 900)";
-    let script = script.replace("PATIENCE", &(5 * tests::slowness()).to_string());
-    let outcome = sandbox.run(python(&script));
-    assert_eq!(outcome.succeeds().stdout, "True\nTrue True\n1200 True\n", "{outcome:#?}");
-    let limits = outcome.reports_of("Internal");
-    assert!(limits.len() == 1 && limits[0].to_string().contains("EAGAIN"), "{outcome:#?}");
+        let script = script.replace("PATIENCE", &(5 * tests::slowness()).to_string());
+        let outcome = sandbox.run(python(&script));
+        assert_eq!(outcome.succeeds().stdout, "True\nTrue True\n1200 True\n", "{outcome:#?}");
+        let limits = outcome.reports_of("Internal");
+        assert!(limits.len() == 1 && limits[0].to_string().contains("EAGAIN"), "{outcome:#?}");
+    });
 }
 
 #[test]

@@ -192,13 +192,15 @@ say(s.connect(('127.0.0.1', 9)), s.getsockname()[0], sorted(i[4][0] for i in soc
 
 #[test]
 fn a_refused_datagram_is_reported_with_its_address() {
-    let script = "
+    for_each_user(|user| {
+        let script = "
 s = socket.socket(2, socket.SOCK_DGRAM); say(tried(s.sendto, b'x', ('192.0.2.1', 123)))
 t = socket.socket(10, socket.SOCK_DGRAM); say(mmsg(t, raw(t, ('2001:db8::1', 443))))
 s.connect(('127.0.0.1', 9)); say(mmsg(s, b''))";
-    let outcome = Sandbox::new().trap().run(python(script));
-    assert_eq!(outcome.stdout, "EACCES\nEACCES\nEACCES\n", "{outcome:#?}");
-    let report = |address: &str| json!({ "Network": ["connect", address, "seccomp"] });
-    let expected = ["192.0.2.1:123", "[2001:db8::1]:443", "127.0.0.1:9"].map(report);
-    assert_eq!(outcome.traps, expected, "{outcome:#?}");
+        let outcome = Sandbox::of(user).trap().run(python(script));
+        assert_eq!(outcome.stdout, "EACCES\nEACCES\nEACCES\n", "{outcome:#?}");
+        let report = |address: &str| json!({ "Network": ["connect", address, "seccomp"] });
+        let expected = ["192.0.2.1:123", "[2001:db8::1]:443", "127.0.0.1:9"].map(report);
+        assert_eq!(outcome.traps, expected, "{outcome:#?}");
+    });
 }

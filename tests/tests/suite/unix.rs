@@ -1,6 +1,6 @@
 //! Unix sockets: refused by path and by name unless allowed (attacks U1 and U2).
 
-use tests::{Sandbox, UnixPeer, User, eventually, for_each_user};
+use tests::{Sandbox, UnixPeer, eventually, for_each_user};
 
 const KINDS: [&str; 2] = ["stream", "seqpacket"];
 
@@ -36,10 +36,12 @@ fn pathname_sockets_are_not_reached_by_any_route() {
 
 #[test]
 fn a_socket_inside_a_writable_directory_is_refused_too() {
-    let sandbox = Sandbox::new().allow_write(".");
-    let peer = UnixPeer::at(sandbox.path("work/socket"), "stream");
-    sandbox.probe("unix-connect socket stream").refused("unix-connect");
-    assert_eq!(peer.connections(), 0);
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_write(".");
+        let peer = UnixPeer::at(sandbox.path("work/socket"), "stream");
+        sandbox.probe("unix-connect socket stream").refused("unix-connect");
+        assert_eq!(peer.connections(), 0);
+    });
 }
 
 #[test]
@@ -58,11 +60,13 @@ fn datagram_sockets_are_refused() {
 
 #[test]
 fn binding_a_path_or_a_name_is_refused() {
-    let sandbox = Sandbox::new().allow_write(".");
-    sandbox.probe("unix-bind socket stream + unix-autobind").all_refused();
-    assert!(!sandbox.path("work/socket").exists());
-    sandbox.probe_outside("unix-bind socket stream + unix-autobind").all_allowed();
-    assert!(sandbox.path("work/socket").exists());
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_write(".");
+        sandbox.probe("unix-bind socket stream + unix-autobind").all_refused();
+        assert!(!sandbox.path("work/socket").exists());
+        sandbox.probe_outside("unix-bind socket stream + unix-autobind").all_allowed();
+        assert!(sandbox.path("work/socket").exists());
+    });
 }
 
 #[test]
@@ -93,22 +97,26 @@ fn unnamed_pairs_work() {
 
 #[test]
 fn allow_network_keeps_unix_sockets_refused() {
-    let sandbox = Sandbox::new().allow_network();
-    let peer = UnixPeer::at(sandbox.path("outside/socket"), "stream");
-    let path = sandbox.name("outside/socket");
-    sandbox.probe(format!("unix-connect {path} stream")).refused("unix-connect");
-    assert_eq!(peer.connections(), 0);
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_network();
+        let peer = UnixPeer::at(sandbox.path("outside/socket"), "stream");
+        let path = sandbox.name("outside/socket");
+        sandbox.probe(format!("unix-connect {path} stream")).refused("unix-connect");
+        assert_eq!(peer.connections(), 0);
+    });
 }
 
 #[test]
 fn a_refused_socket_is_reported_with_its_path() {
-    let sandbox = Sandbox::of(User::Caller).trap();
-    let _peer = UnixPeer::at(sandbox.path("outside/socket"), "stream");
-    let path = sandbox.name("outside/socket");
-    let outcome = sandbox.probe(format!("unix-connect {path} stream"));
-    let found = outcome.traps.iter().filter_map(|trap| trap.get("Network"));
-    let found = found.into_iter().any(|trap| trap[0] == "connect" && trap[1] == path.as_str());
-    assert!(found, "{outcome:#?}");
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).trap();
+        let _peer = UnixPeer::at(sandbox.path("outside/socket"), "stream");
+        let path = sandbox.name("outside/socket");
+        let outcome = sandbox.probe(format!("unix-connect {path} stream"));
+        let found = outcome.traps.iter().filter_map(|trap| trap.get("Network"));
+        let found = found.into_iter().any(|trap| trap[0] == "connect" && trap[1] == path.as_str());
+        assert!(found, "{outcome:#?}");
+    });
 }
 
 /// A socket that passes credentials gets an abstract name when it connects, whether somebody is there or
