@@ -480,7 +480,14 @@ fn what_a_path_led_to_is_reported_though_it_does_not_any_more() {
         let outcome = sandbox.run(["python3", "-c", &script]);
         outcome.succeeds();
         let secret = |number| sandbox.name(format!("outside/secrets/{number}"));
-        assert_eq!(reported(&outcome), (0..MANY).map(secret).collect::<Vec<_>>());
+        let mut secrets: Vec<_> = (0..MANY).map(secret).collect();
+        if tests::slowness() > 1 {
+            // A look that gets no processor for a tenth of a second is not waited for.
+            let reported = reported(&outcome);
+            secrets.retain(|secret| reported.contains(secret));
+            assert!(secrets.len() > MANY - MANY / 50, "{}", secrets.len());
+        }
+        assert_eq!(reported(&outcome), secrets);
     });
 }
 
