@@ -120,3 +120,22 @@ fn what_others_make_at_a_path_that_is_open_inside_of_a_closed_one_can_be_read() 
         assert!(!sandbox.path("work/closed/other").exists());
     });
 }
+
+#[test]
+fn what_others_make_at_a_path_that_is_open_inside_of_a_closed_tree_is_not_used() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_write("tree").deny_read("tree");
+        let sandbox = sandbox.allow_read("tree/open").allow_read("tree/there");
+        for directory in ["work/tree", "work/tree/there"] {
+            sandbox.dir(directory);
+        }
+        let script = "echo x > tree/there/made; cat tree/there/made; mkdir tree/open; echo x > tree/open/made; \
+            cat tree/open/file; ls tree/open";
+        let running = paused(&sandbox, script);
+        sandbox.dir("work/tree/open");
+        sandbox.file("work/tree/open/file", "made\n");
+        let outcome = resume(&sandbox, running);
+        assert_eq!(outcome.stdout, "ready\nx\n", "{outcome:#?}");
+        assert!(!sandbox.path("work/tree/open/made").exists());
+    });
+}

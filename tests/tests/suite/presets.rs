@@ -224,8 +224,8 @@ fn a_repository_that_is_a_loop_of_links_is_refused_with_what_to_do() {
 fn what_is_made_at_a_missing_cache_beside_keys_is_executed() {
     for_each_user(|user| {
         let sandbox = host(user);
-        let script = "set -e; mkdir 1 2 3 4 5 6; mkdir -p ~/.npm/_npx/x ~/go/pkg/mod ~/.cargo/registry/a; \
-            for d in ~/.npm/_npx/x ~/go/pkg/mod ~/.cargo/registry/a 6; do cp /bin/true $d/tool; $d/tool; done; \
+        let script = "set -e; mkdir 1 2 3 4 5 6; mkdir -p ~/.npm/_npx/x ~/.cargo/registry/a; \
+            for d in ~/.npm/_npx/x ~/.cargo/registry/a 6; do cp /bin/true $d/tool; $d/tool; done; \
             echo x > ~/.npm/_npx/x/tool2 && cat ~/.npm/_npx/x/tool2; ! cat ~/.ssh/id_rsa";
         assert_eq!(under(&sandbox, "agent", script).succeeds().stdout, "x\n");
     });
