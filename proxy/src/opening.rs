@@ -55,16 +55,21 @@ impl OpeningReader {
     fn read_line(&mut self, stream: &[u8]) -> Opening {
         while let Some(&byte) = stream.get(self.seen) {
             let line = &stream[self.start..self.seen];
+            // Some servers take a CR alone for the end of a line.
+            if let Some(line) = line.strip_suffix(b"\r").filter(|_| byte != b'\n') {
+                if line.is_empty() {
+                    self.start = self.seen;
+                    continue;
+                }
+                return of_odd_line(line, b'\r');
+            }
             self.seen += 1;
             match byte {
                 // Servers skip empty lines before a request (RFC 9112 section 2.2).
                 b'\n' if matches!(line, b"" | b"\r") => self.start = self.seen,
                 b'\n' => return of_line(line.strip_suffix(b"\r").unwrap_or(line)),
                 // Not in a request; some server may have read one before it.
-                0..=8 | 11..=12 | 14..=31 | 127 => {
-                    let may_be_one = is_request(line) || begins_like_request(line, byte);
-                    return if may_be_one { Opening::Http } else { Opening::Other };
-                }
+                0..=8 | 11..=12 | 14..=31 | 127 => return of_odd_line(line, byte),
                 // Nobody reads such a request; it is refused as one.
                 _ if line.len() >= LINE_MAX => return Opening::Http,
                 _ => {}
@@ -94,6 +99,12 @@ fn begins_like_request(line: &[u8], next: u8) -> bool {
     let is_blank = matches!(next, b'\x0b' | b'\x0c');
     let method = &line[..blank.unwrap_or(line.len())];
     (blank.is_some() || is_blank) && !method.is_empty() && method.iter().all(is_token)
+}
+
+/// What `line` is, which `next` follows: a byte that is in no request.
+fn of_odd_line(line: &[u8], next: u8) -> Opening {
+    let may_be_one = is_request(line) || begins_like_request(line, next);
+    if may_be_one { Opening::Http } else { Opening::Other }
 }
 
 fn of_line(line: &[u8]) -> Opening {
@@ -143,6 +154,13 @@ mod tests {
             (b"ODD-method  /  http/1.0\r\n", Opening::Http),
             (b"PRI * HTTP/2.0\r\n\r\nSM", Opening::Http2),
             (b"GET / HTTP/1.1\rHost: a\0", Opening::Http),
+            (b"GET / HTTP/1.1\rHost: other\r\r", Opening::Http),
+            (b"GET /\rHost: other\r\r", Opening::Http),
+            (b"\r\rGET / HTTP/1.1\r\r", Opening::Http),
+            (b"\r\r\n\rGET / HTTP/1.1\r\n", Opening::Http),
+            (b"\r\rGET / HTTP/1.1", Opening::Incomplete),
+            (b"SSH-2.0-x\rGET / HTTP/1.1\n", Opening::Other),
+            (b"PING\rx", Opening::Other),
             (b"SSH-2.0- / HTTP/1.1\r\n", Opening::Http),
             (b"A1", Opening::Incomplete),
             (b"A1!~ / HTTP/1.1\r\n", Opening::Http),
