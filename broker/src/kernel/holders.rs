@@ -7,6 +7,7 @@ use super::proc;
 use super::sight;
 use super::target::TargetFd;
 use rustix::fs;
+use rustix::io::Errno;
 use rustix::process::{self, Pid};
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -38,8 +39,10 @@ pub(crate) fn each_socket(mut look: impl FnMut(Pid, TargetFd, u64) -> ControlFlo
         let entries = match std::fs::read_dir(directory) {
             Ok(entries) => entries,
             Err(error) => {
-                // One that hides them (PR_SET_DUMPABLE) may hold anything; one that has ended, nothing.
-                all &= error.kind() == std::io::ErrorKind::NotFound;
+                // One that hides them (PR_SET_DUMPABLE, which hidepid makes look as if it had ended) may hold
+                // anything; one that has ended, nothing.
+                let is_gone = process::test_kill_process(process) == Err(Errno::SRCH);
+                all &= error.kind() == std::io::ErrorKind::NotFound && is_gone;
                 continue;
             }
         };

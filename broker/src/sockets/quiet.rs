@@ -15,7 +15,7 @@ use crate::kernel::proc;
 use crate::kernel::request::{Request, Wait};
 use crate::kernel::threads::lock;
 use rustix::io::{self, Errno};
-use rustix::process::Pid;
+use rustix::process::{self, Pid};
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -127,10 +127,16 @@ impl Quiet {
     }
 }
 
+/// Whether there is no such thread any more, whatever proc(5) shows: getpriority(2) takes the id of any thread, and
+/// asks for no right.
+fn has_ended(thread: Pid) -> bool {
+    process::getpriority_process(Some(thread)) == Err(Errno::SRCH)
+}
+
 /// How far a thread has come that was let through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Progress {
-    /// It sleeps, is stopped, or is gone.
+    /// It sleeps, is stopped, or has ended.
     Past,
     /// It may run, and has run for so many ticks.
     Ran(u64),
@@ -142,7 +148,8 @@ impl Progress {
         let number = thread.as_raw_nonzero();
         match proc::read(&format!("/proc/{number}/task/{number}/stat")) {
             Ok(text) => Self::parse(&text),
-            Err(Errno::NOENT | Errno::SRCH) => Self::Past,
+            // A mount of proc(5) with hidepid does not show one of a process that is not dumpable.
+            Err(_) if has_ended(thread) => Self::Past,
             Err(_) => Self::Unknown,
         }
     }
@@ -213,6 +220,15 @@ mod tests {
         while is_busy() {}
         let other = std::thread::spawn(|| Progress::of(gettid())).join().unwrap();
         assert!(matches!(other, Progress::Ran(0..=5)), "{other:?}");
+    }
+
+    #[test]
+    fn one_that_is_not_shown_has_not_ended() {
+        assert!(!has_ended(gettid()) && !has_ended(Pid::INIT));
+        let other = std::thread::spawn(gettid).join().unwrap();
+        // The kernel wakes who waits for a thread a moment before it is gone.
+        while !has_ended(other) {}
+        assert_eq!(Progress::of(other), Progress::Past);
     }
 
     #[test]
