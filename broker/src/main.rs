@@ -63,14 +63,14 @@
 //! reason to let a call through. The types hold this:
 //!
 //! - [`call::decode::Call`] sorts each call by what decides it. One that **memory** decides
-//!   ([`call::decode::MemoryCall`]: addresses, messages, metadata) has verdicts without a way to continue: it
-//!   is performed on the broker's own copy, or refused.
+//!   ([`call::decode::MemoryCall`]: addresses, messages, metadata) is performed on the broker's own copy, or
+//!   refused; its verdicts have no way to continue, but for sendmsg(2) below.
 //! - One that **registers** decide, with what the broker itself knows of the number in them (an object that
 //!   the sandbox made, a thread of the caller's own process), can: nothing changes the registers of a thread
 //!   that waits ([`call::decode::RegisterVerdict`]). Why the number cannot come to mean another object is
-//!   argued beside each, in [`answer::answers`] and [`ipc`].
+//!   argued beside each, in [`answer::answers`], [`signals`] and [`sockets::calls`].
 //! - **sendmsg(2)** can where no socket in the sandbox sends to an address that a message names, whichever the
-//!   descriptor and the memory are by then ([`sockets::quiet`]).
+//!   descriptor and the memory are by then: with a [`sockets::quiet::Harmless`], which only that check makes.
 //! - A call on **files** can only with a word for what Landlock is relied on ([`files::verdict::Relied`]):
 //!
 //! | relied on | why it is safe, though the path may change after the look |
@@ -96,8 +96,8 @@
 //!
 //! # The life of an openat
 //!
-//! 1. The filter allows it for O_PATH, and, if the policy denies no reads, where the flags, a register, ask
-//!    for reading only and not as shm_open(3) does; else it notifies.
+//! 1. The filter allows it for O_PATH, and, if the policy denies no reads and gives no devices, where the flags, a
+//!    register, ask for reading only and not as shm_open(3) does; else it notifies.
 //!    What would be notified for a report alone is not where nobody asks for that (`--report`): once the rules are
 //!    compiled, `session/launch.rs` knows where Landlock alone decides.
 //! 2. [`answer::crew`]: the thread whose turn it is receives it; [`call::decode`] makes it a
@@ -109,7 +109,9 @@
 //! 4. Else the path is copied and followed for the target ([`files::path`]; [`files::walk`] where proc(5) is
 //!    concerned; `files/open.rs` for both), and what is there is held: an object (O_PATH), or the directory
 //!    that it would be made in. `files/opens.rs` asks the view about the names of what is held: for reading
-//!    where Landlock lets too much be read, with a verdict that cannot continue; else for writing.
+//!    where Landlock lets too much be read, with a verdict that cannot continue; else for writing, and for reading
+//!    what was made where Landlock was told nothing. [`files::view::Reads`] are these three: what Landlock grants
+//!    for reading is exactly what the rules do, more, or less.
 //! 5. The verdict is a word for Landlock, or a [`files::task::Task`]: open, create, truncate, refuse.
 //! 6. A task is performed once the target is confirmed to wait still, with the target's rights
 //!    ([`kernel::rights`]), as the path was followed, on what is held: whatever the path names meanwhile does
@@ -130,13 +132,15 @@
 //! | what names /dev/shm | any of these | [`files::shared`] | the same | with the refusal |
 //! | access | [`call::decode::Question`] | `files/questions.rs` | nobody | not at all |
 //! | chmod, chown, utime, xattr | [`call::metadata`] | [`files::judge::Judge::change_metadata`] | `files/metadata.rs` | there |
-//! | connect, bind, listen, shutdown | [`call::decode::SocketCall`] | [`sockets::judge`], `sockets/udp.rs` | [`sockets::calls`], [`sockets::connects`] | by the judge |
+//! | connect, bind, listen, shutdown, setsockopt of SO_REUSEADDR | [`call::decode::SocketCall`] | [`sockets::judge`], `sockets/udp.rs` | [`sockets::calls`], [`sockets::connects`] | by the judge |
 //! | sendto, sendmsg, sendmmsg | the same | `sockets/messages.rs` | `sockets/outlet.rs` | there |
-//! | socket, socketpair | [`call::decode::RegisterCall`] | [`sockets::calls::make_socket`] | `sockets/kinds.rs` | there |
+//! | socket, socketpair (of Unix datagrams as the calls above) | [`call::decode::RegisterCall`] | [`sockets::calls::make_socket`] | `sockets/kinds.rs` | there |
 //! | shmget, semop, msgctl and their kin | [`call::ipc`] | [`ipc::objects`] | the same | with `--debug` |
-//! | kill and its kin, F_SETOWN | [`call::signal`] | [`signals`] | [`kernel::processes::Member`] | with `--debug` |
+//! | kill and its kin | [`call::signal`] | [`signals`] | [`kernel::processes::Member`] | with `--debug` |
 //! | prlimit, setpriority, sched_setattr | [`kernel::processes::ProcessChange`] | [`answer::answers`] | the same as signals | with `--debug` |
-//! | setuid, capset, seccomp, umask, fork | [`call::decode::RegisterCall`] | [`answer::answers`] | the kernel | not at all |
+//! | setuid, capset, seccomp, umask, fork, PTRACE_TRACEME | [`call::decode::RegisterCall`] | [`answer::answers`] | the kernel | not at all |
+//! | F_SETOWN | the same | [`signals`] | the kernel | with `--debug` |
+//! | landlock_restrict_self | the same | nobody: it is noted ([`kernel::own_domain`]) | the kernel | not at all |
 //!
 //! # The start
 //!

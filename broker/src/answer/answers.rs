@@ -242,8 +242,8 @@ impl Answerer {
                 }
                 // The command may have ended before these are judged.
                 let _undecided = self.traps.undecided();
-                // CONTINUE: Landlock decides, which grants no more than the rules do; for what it
-                // is relied on, the verdict says. A path that changes after the copy changes the
+                // CONTINUE: Landlock decides, which grants no more than the rules do, or nobody, of a call that only
+                // asks; for what it is relied on, the verdict says. A path that changes after the copy changes the
                 // report at most. If the answer is taken, the target waited until now, so that
                 // what was copied was its own.
                 let target = request.target();
@@ -381,7 +381,8 @@ impl Answerer {
             }
         };
         match is_own {
-            // CONTINUE: id and command are registers, and what lies in memory is about this object alone.
+            // CONTINUE: id and command are registers, and what lies in memory is about this object alone. That the
+            // id is an own object's still was just asked; another gets it only when its sequence number has gone once round.
             true => RegisterVerdict::Continue,
             // As if there were none with this id.
             false => {

@@ -101,6 +101,16 @@ const RESOLUTIONS: ResolveFlags = ResolveFlags::NO_XDEV
     .union(ResolveFlags::IN_ROOT)
     .union(ResolveFlags::CACHED);
 
+/// Whether an open with these flags may change something.
+pub(crate) fn writes(flags: OFlags) -> bool {
+    changes(flags) || flags.contains(OFlags::CREATE) || flags.contains(OFlags::TMPFILE)
+}
+
+/// Whether an open with these flags may change a file that is there: with O_CREAT alone it does not.
+pub(crate) fn changes(flags: OFlags) -> bool {
+    flags & OFlags::RWMODE != OFlags::RDONLY || flags.contains(OFlags::TRUNC)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -156,6 +166,21 @@ mod tests {
             (OFlags::WRONLY | OFlags::TRUNC, ResolveFlags::CACHED, Err(Errno::AGAIN)),
         ] {
             assert_eq!(OpenHow { flags, mode: 0, resolve }.check(), expected, "{flags:?}");
+        }
+    }
+
+    #[test]
+    fn an_open_for_reading_is_no_write() {
+        for (flags, expected) in [
+            (OFlags::RDONLY, false),
+            (OFlags::RDONLY | OFlags::DIRECTORY, false),
+            (OFlags::WRONLY, true),
+            (OFlags::RDWR, true),
+            (OFlags::CREATE, true),
+            (OFlags::TRUNC, true),
+            (OFlags::TMPFILE, true),
+        ] {
+            assert_eq!(writes(flags), expected, "{flags:?}");
         }
     }
 }

@@ -18,8 +18,8 @@ use super::terminals;
 use super::verdict::{Judged, Relied, relied_for};
 use super::view::{Decider, Reads, View};
 use super::walk::{self, Lost};
-use crate::call::decode::{FileCall, Spot, changes, writes};
-use crate::call::how::OpenHow;
+use crate::call::decode::{FileCall, Spot};
+use crate::call::how::{OpenHow, changes, writes};
 use crate::kernel::object::{Name, Object};
 use crate::kernel::own::path_of;
 use crate::kernel::proc;
@@ -39,7 +39,11 @@ pub(crate) fn may_read(call: &FileCall) -> bool {
     match call {
         FileCall::Open(_, how) => how.flags & OFlags::RWMODE != OFlags::WRONLY,
         FileCall::OpenBy(..) => true,
-        _ => false,
+        FileCall::Truncate(..)
+        | FileCall::Create(..)
+        | FileCall::Remove(..)
+        | FileCall::Rename(..)
+        | FileCall::Link(..) => false,
     }
 }
 
@@ -135,7 +139,12 @@ pub(crate) fn truncates_unseen(call: &FileCall) -> bool {
                 && !how.flags.contains(OFlags::PATH)
                 && ![OFlags::WRONLY, OFlags::RDWR].contains(&access)
         }
-        _ => false,
+        // Its flags are in memory: where this matters, the filter says that there is no such call.
+        FileCall::OpenBy(..)
+        | FileCall::Create(..)
+        | FileCall::Remove(..)
+        | FileCall::Rename(..)
+        | FileCall::Link(..) => false,
     }
 }
 

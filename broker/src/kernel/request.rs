@@ -92,8 +92,8 @@ impl<'a> Request<'a> {
         self.pass_on
     }
 
-    /// Lets the call through: the kernel decides its outcome, by registers that were judged or by the
-    /// target's Landlock domain. Returns whether the target was still there.
+    /// Lets the call through: the kernel decides its outcome, by registers that were judged, by the target's
+    /// Landlock domain, or with no right at stake (access(2), sendmsg(2) to a peer). Returns whether the target was still there.
     pub(crate) fn let_through(self) -> bool {
         self.listener.let_through(self.id)
     }

@@ -161,8 +161,9 @@ impl Target {
         }
     }
 
-    /// Copies the path at `address`, without its NUL. Of one call it is copied once: whoever looks again sees
-    /// what was judged.
+    /// Copies the path at `address`, without its NUL. Of one call a thread copies it once: whoever looks again
+    /// there sees what was judged. What is judged and done with another's rights is both in a thread of its own, so
+    /// that a report alone can be of another copy.
     ///
     /// # Errors
     /// Returns [`Errno::NAMETOOLONG`] if no NUL ends it within PATH_MAX, else as [`Target::read`].

@@ -1,7 +1,8 @@
 //! Calls on sockets: connect, bind, listen, shutdown, the messages, and the making of sockets and pairs.
 //!
 //! All are performed on a duplicate of the target's socket, with the broker's own copy of the
-//! address, or refused: none is let through. Only socket(2) is decided by registers.
+//! address, or refused. Two are let through: socket(2), which registers decide, and sendmsg(2) as long as no
+//! socket in the sandbox heeds an address ([`super::quiet`]).
 
 use super::connects::{self, Connected};
 use super::judge::{Judge, Reach};
@@ -28,7 +29,7 @@ use rustix::net::{self, AddressFamily, Shutdown, SocketFlags, SocketType, sockop
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 
-/// What becomes of a call on a socket: there is no way to let it through.
+/// What becomes of a call on a socket. It is let through only by what says that no message names a receiver.
 #[derive(Debug)]
 pub(crate) enum SocketVerdict {
     /// It returns this.

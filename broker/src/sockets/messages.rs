@@ -1,7 +1,7 @@
 //! Messages with an address: sendto, sendmsg and sendmmsg, where there can be a socket that sends to it: a Unix
 //! datagram socket, or one of UDP of the command's own.
 //!
-//! Such a socket sends to whom each message names, so that none can be let through: the memory with
+//! Such a socket sends to whom each message names, so that from the first one on none is let through: the memory with
 //! the name may change, and the descriptor become another socket. The broker sends all of them, on a
 //! duplicate of the socket that it has looked at. Messages of the other kinds of sockets come here
 //! too, for a filter cannot tell them apart.
