@@ -298,12 +298,16 @@ fn measure_launch(table: &Table<'_>, ground: &Ground) -> Outcome<()> {
             continue;
         }
         let policy = json!({ "filesystem": rules });
-        let mut commands = vec![ground.plain(&words), ground.sandboxed(&policy, &[], &words)?];
+        let mut commands = vec![
+            ground.plain(&words),
+            ground.sandboxed(&policy, &[], &words)?,
+            ground.floored(Floor::Changes, &words)?,
+        ];
         let wrapped = ground.wrapped(&rules, &words);
         commands.extend(wrapped);
         let medians = in_turn(LAUNCH_ROUNDS, &mut commands, milliseconds_of)?;
         let more = |at: usize| medians.get(at).map(|taken| taken - medians[0]);
-        table.row(label, medians[0], [more(1), None, more(2)], budget, None);
+        table.row(label, medians[0], [more(1), more(2), more(3)], budget, None);
     }
     Ok(())
 }

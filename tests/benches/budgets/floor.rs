@@ -1,5 +1,7 @@
 //! The floor: a supervisor that has the same calls notified as a policy does, and does no more for each than
 //! anybody would have to who answers it. What is above that is landstrip's own; what is below, no budget can ask.
+//! Changes of metadata by descriptor it makes itself, on a duplicate: another file can have the number by the time
+//! that the kernel looks, and Landlock knows no metadata.
 //!
 //! Its command is in a Landlock domain that allows everything, as the kernel asks for the way to each object
 //! either way. Source: seccomp_unotify(2).
@@ -7,7 +9,7 @@
 #![allow(unsafe_code)] // for ioctl(2), seccomp(2) and process_vm_readv(2), which no library here has
 
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
-use rustix::fs::{self, Mode as FileMode, OFlags};
+use rustix::fs::{self, Gid, Mode as FileMode, OFlags, Timespec, Timestamps, Uid};
 use rustix::net::{
     self, AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, SocketFlags, SocketType,
@@ -26,15 +28,15 @@ use tests::bench::Outcome;
 pub(crate) enum Floor {
     /// Nothing: no call is notified.
     Landlock,
-    /// Changes of metadata let through.
+    /// Changes of metadata made for the target by descriptor, let through by path.
     Metadata,
-    /// All changes of files let through.
+    /// The same, and all other changes of files let through.
     Changes,
     /// Opens for reading let through.
     Reads,
-    /// Opens for reading made for the target, and changes let through.
+    /// Opens for reading made for the target, and changes as above.
     OwnReads,
-    /// Changes of metadata and connects made for the target, on a duplicate of its descriptor.
+    /// Changes of metadata and connects made for the target, by descriptor.
     OwnCalls,
 }
 
@@ -275,7 +277,7 @@ fn reply(floor: Floor, asked: &libc::seccomp_notif) -> Reply {
             Ok(file) => Reply::File(file),
             Err(errno) => Reply::Done(Err(errno)),
         },
-        Floor::OwnCalls => Reply::Done(perform(asked)),
+        _ if is_by_descriptor(&asked.data) => Reply::Done(perform(asked)),
         _ => Reply::Through,
     }
 }
@@ -304,18 +306,36 @@ fn open(asked: &libc::seccomp_notif) -> rustix::io::Result<OwnedFd> {
     fs::open(link, flags - OFlags::NOFOLLOW, FileMode::empty())
 }
 
+/// Whether it is a connect, or a change of metadata that names what is changed by a descriptor.
+fn is_by_descriptor(call: &libc::seccomp_data) -> bool {
+    match libc::c_long::from(call.nr) {
+        libc::SYS_fchmod | libc::SYS_fchown | libc::SYS_connect => true,
+        libc::SYS_utimensat => call.args[1] == 0,
+        _ => false,
+    }
+}
+
 /// Makes a change of metadata, or a connect, on a duplicate of the target's descriptor.
 fn perform(asked: &libc::seccomp_notif) -> rustix::io::Result<()> {
     let id = i32::try_from(asked.pid).ok().and_then(Pid::from_raw);
     let pidfd = process::pidfd_open(id.ok_or(rustix::io::Errno::SRCH)?, PidfdFlags::empty())?;
     let number = asked.data.args[0] as i32;
     let own = process::pidfd_getfd(pidfd, number, PidfdGetfdFlags::empty())?;
-    if libc::c_long::from(asked.data.nr) == libc::SYS_fchmod {
-        return fs::fchmod(&own, FileMode::from_bits_retain(asked.data.args[1] as u32));
+    let [_, first, second, ..] = asked.data.args;
+    match libc::c_long::from(asked.data.nr) {
+        libc::SYS_fchmod => {
+            return fs::fchmod(&own, FileMode::from_bits_retain(first as u32));
+        }
+        libc::SYS_fchown => {
+            let (user, group) = (Uid::from_raw(first as u32), Gid::from_raw(second as u32));
+            return fs::fchown(&own, Some(user), Some(group));
+        }
+        libc::SYS_utimensat => return fs::futimens(&own, &times(asked.pid, second)?),
+        _ => {}
     }
     let mut address = [0; 128];
-    let length = usize::try_from(asked.data.args[2]).unwrap_or(0).min(address.len());
-    read(asked.pid, asked.data.args[1], &mut address[..length])?;
+    let length = usize::try_from(second).unwrap_or(0).min(address.len());
+    read(asked.pid, first, &mut address[..length])?;
     // SAFETY: reads as many bytes as the length says.
     let connected = unsafe {
         libc::connect(own.as_raw_fd(), address.as_ptr().cast(), length as libc::socklen_t)
@@ -325,6 +345,22 @@ fn perform(asked: &libc::seccomp_notif) -> rustix::io::Result<()> {
         _ => Err(rustix::io::Errno::from_io_error(&io::Error::last_os_error())
             .unwrap_or(rustix::io::Errno::IO)),
     }
+}
+
+/// Copies two times, or takes now for none.
+fn times(process: u32, address: u64) -> rustix::io::Result<Timestamps> {
+    let mut bytes = [0; 32];
+    let now = libc::UTIME_NOW;
+    let mut words = [0, now, 0, now];
+    if address != 0 {
+        read(process, address, &mut bytes)?;
+        for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(8)) {
+            *word = bytes.try_into().map_or(0, i64::from_ne_bytes);
+        }
+    }
+    let [last_access, last_modification] =
+        [0, 2].map(|at| Timespec { tv_sec: words[at], tv_nsec: words[at + 1] });
+    Ok(Timestamps { last_access, last_modification })
 }
 
 /// Copies what a target has at `address`, at least a byte.
