@@ -108,7 +108,8 @@
 //!    replaced file that the rules let be opened and Landlock does not know.
 //! 4. Else the path is copied and followed for the target ([`files::path`]; [`files::walk`] where proc(5) is
 //!    concerned; `files/open.rs` for both), and what is there is held: an object (O_PATH), or the directory
-//!    that it would be made in. `files/opens.rs` asks the view about the names of what is held: for reading
+//!    that it would be made in. Where the kernel's own path of that lies in what Landlock grants, nothing more is
+//!    asked: Landlock decides. Else `files/opens.rs` asks the view about the names of what is held: for reading
 //!    where Landlock lets too much be read, with a verdict that cannot continue; else for writing, and for reading
 //!    what was made where Landlock was told nothing. [`files::view::Reads`] are these three: what Landlock grants
 //!    for reading is exactly what the rules do, more, or less.

@@ -11,6 +11,7 @@ use crate::kernel::target::Target;
 use nix::libc;
 use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
+use std::path::Path;
 
 /// Judges a call that makes an entry.
 pub(crate) fn judge_creation(
@@ -35,9 +36,13 @@ pub(crate) fn judge_creation(
         },
         _ => FileType::Unknown,
     };
-    let entry = Entry::resolve(target, spot)?;
-    let leads_on =
-        matches!(creation, Creation::Directory(_)) && view.leads_to_missing(&entry.path());
+    let is_directory = matches!(creation, Creation::Directory(_));
+    // Where Landlock grants the directory, it decides, but for one on the way to what is missing.
+    let is_granted = |directory: &Path| {
+        view.is_granted(directory) && !(is_directory && view.leads_to_missing(directory))
+    };
+    let entry = Entry::resolve_unless(target, spot, is_granted)?;
+    let leads_on = is_directory && view.leads_to_missing(&entry.path());
     if !leads_on && let Some(relied) = relied_for(view.entry(entry.directory(), entry.name())) {
         return Ok(Judged::Landlock(relied));
     }
@@ -69,7 +74,7 @@ pub(crate) fn judge_removal(
     if !AtFlags::REMOVEDIR.contains(flags) {
         return Ok(Judged::Landlock(Relied::Futile));
     }
-    let entry = Entry::resolve(target, spot)?;
+    let entry = Entry::resolve_unless(target, spot, |directory| view.is_granted(directory))?;
     let relied = relied_for(view.entry(entry.directory(), entry.name()));
     Ok(relied.map_or_else(|| Task::Remove(entry, flags).into(), Judged::Landlock))
 }

@@ -7,7 +7,7 @@
 //! kernel finds what is wrong with it, and says so in its own order. Sources: mkdir(2), mknod(2),
 //! symlink(2), unlink(2), rename(2), link(2), truncate(2), path_resolution(7).
 
-use super::path;
+use super::path::{self, Base};
 use super::walk::Lost;
 use crate::call::decode::Spot;
 use crate::kernel::limits;
@@ -38,25 +38,41 @@ impl Entry {
     /// # Errors
     /// As [`path::resolve`]; [`Lost::NoEntry`] for a path that names none, such as `a/..`.
     pub(crate) fn resolve(target: Target, spot: Spot) -> Result<Self, Lost> {
+        Self::resolve_unless(target, spot, |_| false)
+    }
+
+    /// The same, unless `is_granted` says yes to the path of the directory: [`Lost::Granted`].
+    pub(crate) fn resolve_unless(
+        target: Target,
+        spot: Spot,
+        is_granted: impl Fn(&Path) -> bool,
+    ) -> Result<Self, Lost> {
         let path = target.read_path(spot.path)?;
         if path.is_empty() {
             return Err(Errno::NOENT.into());
         }
-        let base = path::base(target, spot.directory, &path)?;
-        Self::resolve_from(target, base.as_ref().map(AsFd::as_fd), &path)
+        let base = Base::of(target, spot.directory, &path)?;
+        Self::resolve_from_unless(target, &base, &path, |_, directory, _| is_granted(directory))
     }
 
-    /// The same from a directory that is held already; none is needed for an absolute path.
-    pub(crate) fn resolve_from(
+    /// The same from where the path starts.
+    pub(crate) fn resolve_from(target: Target, base: &Base<'_>, path: &[u8]) -> Result<Self, Lost> {
+        Self::resolve_from_unless(target, base, path, |_, _, _| false)
+    }
+
+    /// The same, unless `is_granted` says yes to the directory, its path, and the name: [`Lost::Granted`].
+    pub(crate) fn resolve_from_unless(
         target: Target,
-        base: Option<BorrowedFd<'_>>,
+        base: &Base<'_>,
         path: &[u8],
+        is_granted: impl Fn(BorrowedFd<'_>, &Path, &OsStr) -> bool,
     ) -> Result<Self, Lost> {
-        let (above, _) = path::split(path).ok_or(Lost::NoEntry)?;
+        let (above, name) = path::split(path).ok_or(Lost::NoEntry)?;
         let last = path[above.len()..].to_vec();
         // The kernel asks for the right to search the directory before it looks at another path.
         let above = [above, b"."].concat();
-        Ok(Self::of(path::resolve_from(target, base, &above, true)?, last)?)
+        let is_granted = |parent: BorrowedFd<'_>, path: &Path| is_granted(parent, path, name);
+        Ok(Self::of(path::resolve_unless(target, base, &above, true, is_granted)?, last)?)
     }
 
     /// The entry of a directory that is held; slashes may follow the name.

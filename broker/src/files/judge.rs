@@ -13,7 +13,7 @@ use super::task::{Done, Task};
 use super::verdict::{FileVerdict, Judged, Relied};
 use super::view::{Reads, View};
 use super::walk::Lost;
-use super::{changes, moves, opens, questions, terminals};
+use super::{changes, exceptions, moves, opens, questions, terminals};
 use crate::call::decode::{FileCall, Question};
 use crate::call::metadata::MetadataCall;
 use crate::kernel::inherited::Inherited;
@@ -170,6 +170,7 @@ impl Judge {
             Ok(Judged::Task(task)) => Ok(*task),
             Ok(Judged::Landlock(relied)) => Err(Err(relied)),
             Err(Lost::NoEntry) => Err(Err(Relied::Futile)),
+            Err(Lost::Granted) => Err(Err(Relied::Granted)),
             Err(Lost::Changed) => Err(Err(Relied::DeniedAnyway)),
             Err(Lost::Foreign) => Err(Err(Relied::OutOfSight)),
             // This is about the broker.
@@ -255,7 +256,7 @@ impl Judge {
             self.report(&looks);
             return FileVerdict::Answer(Err(Errno::ACCESS));
         }
-        let Some(exception) = looks.iter().find_map(|look| look.exception(&self.view)) else {
+        let Some(exception) = looks.iter().find_map(|look| exceptions::of(look, &self.view)) else {
             let wanted = looks.into_iter().filter(|look| look.is_worth_it(&self.traps));
             return FileVerdict::Continue(relied, wanted.collect());
         };

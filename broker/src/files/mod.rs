@@ -6,6 +6,7 @@
 
 mod changes;
 pub(crate) mod entry;
+mod exceptions;
 mod fifo;
 pub(crate) mod judge;
 pub(crate) mod lately;

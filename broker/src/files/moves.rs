@@ -30,7 +30,13 @@ pub(crate) fn judge_rename(
     if !known.contains(&flags) {
         return Ok(Judged::Landlock(Relied::Alone));
     }
-    let (old, new) = (Entry::resolve(target, old)?, Entry::resolve(target, new)?);
+    let is_granted = |directory: &Path| view.is_granted(directory);
+    let (old, new) = match [old, new].map(|spot| Entry::resolve_unless(target, spot, is_granted)) {
+        [Err(Lost::Granted), Err(Lost::Granted)] => return Err(Lost::Granted),
+        [Err(Lost::Granted), entry] => (Entry::resolve(target, old)?, entry?),
+        [entry, Err(Lost::Granted)] => (entry?, Entry::resolve(target, new)?),
+        [old, new] => (old?, new?),
+    };
     let places = [&old, &new].map(|entry| view.entry(entry.directory(), entry.name()));
     let [Some((from, from_by)), Some((to, to_by))] = places else {
         return Ok(Judged::Landlock(Relied::DeniedAnyway));

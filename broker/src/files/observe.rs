@@ -2,15 +2,12 @@
 //!
 //! The arguments are copied before the call is let through and judged afterwards, while the target
 //! runs on. A target that changes them meanwhile deceives the report and nothing else. What would have
-//! failed without the sandbox as well is not reported. Only of what Landlock does not let be opened, though
-//! the rules do, is the outcome made here: it is held, and opened for the target.
+//! failed without the sandbox as well is not reported.
 
 use super::entry::Entry;
 use super::lately::{Lately, Start};
 use super::open::{self, Destination};
-use super::path;
-use super::task::{After, Done, Opened};
-use super::terminals;
+use super::path::{self, Base};
 use super::view::{Decider, View};
 use super::walk::{self, Lost};
 use crate::call::decode::{FileCall, Spot};
@@ -18,15 +15,14 @@ use crate::call::how::writes;
 use crate::kernel::object::Object;
 use crate::kernel::own::path_of;
 use crate::kernel::proc;
-use crate::kernel::request::Confirmed;
 use crate::kernel::target::{Target, TargetFd};
 use crate::report::denials::Denial;
 use crate::report::traps::Traps;
 use crate::rules::memory;
 use crate::rules::paths::Access;
 use common::trap::FileOperation;
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{self, AtFlags, FileType, Mode, OFlags};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{self, AtFlags, FileType, OFlags};
 use rustix::io::{self, Errno};
 use std::ffi::OsStr;
 use std::mem::MaybeUninit;
@@ -100,7 +96,7 @@ fn copy(
     // What a process has in proc(5) ends with it, perhaps before it is looked at.
     let ends = |prefix: &&[u8]| look.path.starts_with(prefix);
     if [&b"/proc/"[..], b"/dev/fd/", b"/dev/std"].iter().any(ends)
-        && let Ok(object) = path::resolve_from(target, None, &look.path, true)
+        && let Ok(object) = path::resolve_from(target, &Base::Root, &look.path, true)
     {
         return Ok(Some(Look { base: Some(object.into()), path: Vec::new(), ..look }));
     }
@@ -121,28 +117,20 @@ fn copy(
     Ok(Some(look))
 }
 
-/// What the rules let be opened and Landlock does not, and how it is to be opened.
-#[derive(Debug)]
-pub(crate) struct Exception {
-    object: Object,
-    flags: OFlags,
-}
-
-impl Exception {
-    /// Opens what is held.
-    pub(crate) fn open(&self, _: Confirmed<'_>) -> io::Result<Done> {
-        // O_NOFOLLOW was heeded on the way here, and would refuse the magic link.
-        let heeded = OFlags::NOFOLLOW | OFlags::CREATE;
-        let flags = (self.flags - heeded) | OFlags::CLOEXEC | OFlags::NOCTTY;
-        let file = self.object.open(flags, Mode::empty())?;
-        Ok(Done::Opened(Opened { file, flags: self.flags, after: After::Nothing }))
-    }
-}
-
 impl Look {
     /// The path as the call has it.
     pub(crate) fn path(&self) -> &[u8] {
         &self.path
+    }
+
+    /// Whose call it is.
+    pub(super) fn target(&self) -> Target {
+        self.target
+    }
+
+    /// The flags of an open.
+    pub(super) fn opens(&self) -> Option<OFlags> {
+        if let Act::Open(flags) = self.act { Some(flags) } else { None }
     }
 
     /// Whether somebody wants to know what would come of it.
@@ -153,62 +141,29 @@ impl Look {
         }
     }
 
-    /// What to open for the target, if this opens what Landlock does not grant but the rules do.
-    pub(crate) fn exception(&self, view: &View) -> Option<Exception> {
-        let Act::Open(flags) = self.act else { return None };
-        if flags.contains(OFlags::PATH) || flags.contains(OFlags::CREATE | OFlags::EXCL) {
-            return None;
-        }
-        self.terminal(flags).or_else(|| self.unknown_to_landlock(view, flags))
-    }
-
-    /// A terminal of the sandbox's own: it was not there at launch.
-    fn terminal(&self, flags: OFlags) -> Option<Exception> {
-        let is_terminal = self.path.is_empty() || self.path.starts_with(b"/dev/pts/");
-        let object = is_terminal.then(|| self.follow(&self.path, true).ok()).flatten()?;
-        terminals::is_of_sandbox(self.target, &object).then_some(Exception { object, flags })
-    }
-
-    /// A directory to list, or a file that others have put in the place of one that may be read.
-    fn unknown_to_landlock(&self, view: &View, flags: OFlags) -> Option<Exception> {
-        let follow = !flags.contains(OFlags::NOFOLLOW);
-        // Spares a path walk for most files that are read.
-        let may_be_one = || self.may_name_exception(view) || follow && self.names_link();
-        if writes(flags) || !view.has_exceptions() || !may_be_one() {
-            return None;
-        }
-        let object = self.follow(&self.path, follow).ok()?;
-        let path = object.path().ok()?;
-        // Another directory at this path is not the one that was found at launch.
-        let is_listable = view.is_listable(path, &object);
-        let flags = if is_listable { flags | OFlags::DIRECTORY } else { flags };
-        (is_listable || view.is_replacement(path, &object)).then_some(Exception { object, flags })
-    }
-
     /// Opens what `path` names; what the call is made on itself is held already.
-    fn follow(&self, path: &[u8], follow: bool) -> Result<Object, Lost> {
+    pub(super) fn follow(&self, path: &[u8], follow: bool) -> Result<Object, Lost> {
         if path.is_empty() {
             let base = self.base.as_ref().ok_or(Errno::NOENT)?;
             return Ok(Object::of(base.try_clone().map_err(|_| Errno::MFILE)?)?);
         }
-        path::resolve_from(self.target, self.base(), path, follow)
+        path::resolve_from(self.target, &self.base(), path, follow)
     }
 
-    fn base(&self) -> Option<BorrowedFd<'_>> {
-        self.base.as_ref().map(AsFd::as_fd)
+    fn base(&self) -> Base<'_> {
+        self.base.as_ref().map(AsFd::as_fd).into()
     }
 
     /// Whether the last component is the name of such a directory or file, or there is none.
-    fn may_name_exception(&self, view: &View) -> bool {
+    pub(super) fn may_name_exception(&self, view: &View) -> bool {
         path::split(&self.path).is_none_or(|(_, name)| view.names_exception(name))
     }
 
     /// Whether the last component is a symbolic link: one of another name can lead there.
-    fn names_link(&self) -> bool {
+    pub(super) fn names_link(&self) -> bool {
         // Slashes would lead through it.
         let end = self.path.iter().rposition(|&byte| byte != b'/').map_or(0, |at| at + 1);
-        let at = self.base().unwrap_or(fs::CWD);
-        fs::readlinkat_raw(at, &self.path[..end], &mut [MaybeUninit::uninit()]).is_ok()
+        fs::readlinkat_raw(self.base(), &self.path[..end], &mut [MaybeUninit::uninit()]).is_ok()
     }
 
     /// Whether the rules refuse it although the file system would have permitted it.
@@ -219,7 +174,7 @@ impl Look {
 
     /// Whether there is no entry to remove or to move.
     fn lacks_entry(&self) -> bool {
-        let entry = || Entry::resolve_from(self.target, self.base(), &self.path);
+        let entry = || Entry::resolve_from(self.target, &self.base(), &self.path);
         matches!(self.act, Act::Remove) && !entry().is_ok_and(|entry| entry.hold().is_ok())
     }
 
@@ -244,7 +199,7 @@ impl Look {
     /// Whether it changes something where directories of the reserve wait, which Landlock would let root do.
     pub(super) fn is_reserved(&self, view: &View) -> bool {
         view.reserve.as_ref().is_some_and(|reserve| {
-            let entry = Entry::resolve_from(self.target, self.base(), &self.path);
+            let entry = Entry::resolve_from(self.target, &self.base(), &self.path);
             entry.is_ok_and(|entry| reserve.waits_at(entry.directory()))
         })
     }
@@ -257,8 +212,8 @@ impl Look {
         };
         let destination = match self.act {
             Act::Open(flags) if !writes(flags) => return false,
-            Act::Open(flags) => open::resolve_from(self.target, self.base(), &self.path, flags),
-            _ => Entry::resolve_from(self.target, self.base(), &self.path).map(Destination::New),
+            Act::Open(flags) => open::resolve_from(self.target, &self.base(), &self.path, flags),
+            _ => Entry::resolve_from(self.target, &self.base(), &self.path).map(Destination::New),
         };
         match destination {
             Ok(Destination::New(entry)) => of_entry(&entry),
@@ -278,7 +233,7 @@ impl Look {
         let is_known = || {
             let (above, name) = path::split(&self.path)?;
             let directory = lately.find(self.start.as_ref()?, above)?;
-            self.permits_entry(view, &directory, name)
+            self.permits_entry(view, &directory, name, View::may_change_by_name)
         };
         is_known().unwrap_or(false) && !is_exception()
     }
@@ -292,7 +247,7 @@ impl Look {
         let (above, name) = path::split(&self.path)?;
         let directory = match (above, &self.base) {
             (b"", Some(base)) => path_of(base),
-            _ => path_of(&walk::hold_by_kernel(self.base(), above, true).ok()?),
+            _ => path_of(&walk::hold_by_kernel(self.base().as_fd(), above, true).ok()?),
         };
         let directory = match directory {
             // What would be reported is not worth finding what the kernel does not write.
@@ -302,8 +257,12 @@ impl Look {
         if !is_plain(&directory) {
             return Some(false);
         }
-        let is_permitted = self.permits_entry(view, &directory, name);
-        if let (Some(lately), Some(start)) = (lately, &self.start) {
+        let is_permitted = self.permits_entry(view, &directory, name, View::may_change);
+        // What is remembered is not asked again whether it lies where it was allowed.
+        let is_rooted = || !view.rules.access(&directory).write || view.is_rooted(&directory);
+        if let (Some(lately), Some(start)) = (lately, &self.start)
+            && is_rooted()
+        {
             lately.learn(self.begun, start, above, directory);
         }
         is_permitted.or_else(|| self.leads_to_permitted(view))
@@ -313,7 +272,7 @@ impl Look {
     fn leads_to_permitted(&self, view: &View) -> Option<bool> {
         let Act::Open(flags) = self.act else { return None };
         let follow = !flags.contains(OFlags::NOFOLLOW);
-        let found = walk::hold_by_kernel(self.base(), &self.path, follow).ok()?;
+        let found = walk::hold_by_kernel(self.base().as_fd(), &self.path, follow).ok()?;
         let path = match path_of(&found) {
             Err(Errno::NAMETOOLONG) => return Some(true),
             path => path.ok()?,
@@ -321,22 +280,29 @@ impl Look {
         Some(is_plain(&path) && view.rules.access(&path).covers(wanted(flags)))
     }
 
-    /// The same of the entry `name` of `directory`; none if that is a symbolic link, or not known.
-    fn permits_entry(&self, view: &View, directory: &Path, name: &OsStr) -> Option<bool> {
+    /// The same of the entry `name` of `directory`, which `may_change` says of whether it may be made, removed or
+    /// replaced; none if it is a symbolic link, or not known.
+    fn permits_entry(
+        &self,
+        view: &View,
+        directory: &Path,
+        name: &OsStr,
+        may_change: impl Fn(&View, &Path, &OsStr) -> bool,
+    ) -> Option<bool> {
         let Act::Open(flags) = self.act else {
             let is_link = matches!(self.act, Act::Link(_));
-            return (!is_link).then(|| view.may_change(directory, name));
+            return (!is_link).then(|| may_change(view, directory, name));
         };
         let creates = flags.contains(OFlags::CREATE);
         if creates && flags.contains(OFlags::EXCL) {
-            return Some(view.may_change(directory, name));
+            return Some(may_change(view, directory, name));
         }
         let path = directory.join(name);
         match fs::readlinkat_raw(fs::CWD, &path, &mut [MaybeUninit::uninit()]) {
             // Slashes lead through a symbolic link.
             _ if self.path.ends_with(b"/") => None,
             Err(Errno::INVAL) => Some(view.rules.access(&path).covers(wanted(flags))),
-            Err(Errno::NOENT) => Some(!creates || view.may_change(directory, name)),
+            Err(Errno::NOENT) => Some(!creates || may_change(view, directory, name)),
             _ => None,
         }
     }
@@ -356,7 +322,7 @@ impl Look {
         if self.path.is_empty() {
             return judge_object(&self.follow(&self.path, true).ok()?, wanted, view);
         }
-        match open::resolve_from(self.target, self.base(), &self.path, flags).ok()? {
+        match open::resolve_from(self.target, &self.base(), &self.path, flags).ok()? {
             Destination::Object(_) if flags.contains(OFlags::CREATE | OFlags::EXCL) => None,
             Destination::Object(object) => judge_object(&object, wanted, view),
             Destination::New(entry) => judge_entry(&entry, view, |exists| !exists),
@@ -364,7 +330,7 @@ impl Look {
     }
 
     fn judge_change(&self, view: &View, possible: impl Fn(bool) -> bool) -> Option<Refused> {
-        let entry = Entry::resolve_from(self.target, self.base(), &self.path).ok()?;
+        let entry = Entry::resolve_from(self.target, &self.base(), &self.path).ok()?;
         judge_entry(&entry, view, possible)
     }
 }

@@ -6,7 +6,7 @@
 //! must be judged for all that the flags allow. Sources: open(2), openat2(2).
 
 use super::entry::{Entry, masked};
-use super::path;
+use super::path::{self, Base};
 use super::walk::Lost;
 use crate::call::decode::Spot;
 use crate::call::how::OpenHow;
@@ -16,6 +16,9 @@ use crate::kernel::target::Target;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::{self, Errno};
+use std::ffi::OsStr;
+use std::mem::MaybeUninit;
+use std::path::Path;
 
 /// Most symbolic links in a path (path_resolution(7)).
 const LINKS_MAX: usize = 40;
@@ -31,6 +34,17 @@ pub(crate) enum Destination {
 
 /// Follows the path of an open as the kernel does.
 pub(crate) fn resolve(target: Target, spot: Spot, how: &OpenHow) -> Result<Destination, Lost> {
+    resolve_unless(target, spot, how, |_| false)
+}
+
+/// The same, unless `is_granted` says yes to the path of what is opened, or of the directory in which it would be
+/// made: [`Lost::Granted`].
+pub(crate) fn resolve_unless(
+    target: Target,
+    spot: Spot,
+    how: &OpenHow,
+    is_granted: impl Fn(&Path) -> bool,
+) -> Result<Destination, Lost> {
     let path = target.read_path(spot.path)?;
     if path.is_empty() {
         return Err(Errno::NOENT.into());
@@ -38,16 +52,26 @@ pub(crate) fn resolve(target: Target, spot: Spot, how: &OpenHow) -> Result<Desti
     if !how.resolve.is_empty() {
         return resolve_within(target, spot, &path, how);
     }
-    let base = path::base(target, spot.directory, &path)?;
-    resolve_from(target, base.as_ref().map(AsFd::as_fd), &path, how.flags)
+    let base = Base::of(target, spot.directory, &path)?;
+    resolve_from_unless(target, &base, &path, how.flags, is_granted)
 }
 
-/// The same from a directory that is held already; none is needed for an absolute path.
+/// The same from where the path starts.
 pub(crate) fn resolve_from(
     target: Target,
-    base: Option<BorrowedFd<'_>>,
+    base: &Base<'_>,
     path: &[u8],
     flags: OFlags,
+) -> Result<Destination, Lost> {
+    resolve_from_unless(target, base, path, flags, |_| false)
+}
+
+fn resolve_from_unless(
+    target: Target,
+    base: &Base<'_>,
+    path: &[u8],
+    flags: OFlags,
+    is_granted: impl Fn(&Path) -> bool,
 ) -> Result<Destination, Lost> {
     let creates = flags.contains(OFlags::CREATE);
     let exclusive = creates && flags.contains(OFlags::EXCL);
@@ -56,9 +80,15 @@ pub(crate) fn resolve_from(
         return Err(Errno::NOENT.into());
     }
     if !creates || path::split(path).is_none() {
-        return path::resolve_from(target, base, path, follow).map(Destination::Object);
+        let is_granted = |_: BorrowedFd<'_>, path: &Path| is_granted(path);
+        let found = path::resolve_unless(target, base, path, follow, is_granted);
+        return found.map(Destination::Object);
     }
-    let mut entry = Entry::resolve_from(target, base, path)?;
+    // A symbolic link can lead to where it is not.
+    let is_granted = |parent: BorrowedFd<'_>, directory: &Path, name: &OsStr| {
+        is_granted(directory) && (!follow || !may_be_link(parent, name))
+    };
+    let mut entry = Entry::resolve_from_unless(target, base, path, is_granted)?;
     for _ in 0..LINKS_MAX {
         let found = entry.hold();
         // Before it is looked up (open(2), O_CREAT).
@@ -77,12 +107,18 @@ pub(crate) fn resolve_from(
         let text = fs::readlinkat(&object, c"", Vec::new())?.into_bytes();
         let base = (!text.starts_with(b"/")).then(|| entry.parent().as_fd());
         if path::split(&text).is_none() || object.is_on_proc()? {
-            return path::resolve_from(target, Some(entry.parent().as_fd()), entry.last(), true)
-                .map(Destination::Object);
+            let base = Base::Borrowed(entry.parent().as_fd());
+            return path::resolve_from(target, &base, entry.last(), true).map(Destination::Object);
         }
-        entry = Entry::resolve_from(target, base, &text)?;
+        entry = Entry::resolve_from(target, &base.into(), &text)?;
     }
     Err(Errno::LOOP.into())
+}
+
+fn may_be_link(directory: BorrowedFd<'_>, name: &OsStr) -> bool {
+    let mut text = [MaybeUninit::uninit()];
+    let text = fs::readlinkat_raw(directory, name, &mut text);
+    !matches!(text, Err(Errno::INVAL | Errno::NOENT))
 }
 
 /// With RESOLVE_ flags the path is the kernel's to follow, always from where the target starts: what is

@@ -21,13 +21,11 @@ use super::walk::{self, Lost};
 use crate::call::decode::{FileCall, Spot};
 use crate::call::how::{OpenHow, changes, writes};
 use crate::kernel::object::{Name, Object};
-use crate::kernel::own::path_of;
 use crate::kernel::proc;
 use crate::kernel::target::{Target, TargetAddress};
 use crate::report::denials::Denial;
 use crate::rules::paths::Access;
 use nix::unistd::{Pid, getsid};
-use rustix::fd::AsFd;
 use rustix::fs::{self, FileType, OFlags};
 use rustix::io::{self, Errno};
 use std::ffi::OsStr;
@@ -86,10 +84,14 @@ pub(crate) fn judge_open(
     if is_left || how.flags.contains(OFlags::PATH) {
         return Ok(Judged::Landlock(Relied::Alone));
     }
-    if !writes && is_plainly_granted(view, target, spot, &how).unwrap_or(false) {
-        return Ok(Judged::Landlock(Relied::Granted));
-    }
-    let object = match open::resolve(target, spot, &how)? {
+    // So it is with most, and what is there need not be looked at. A process is another one for the broker, and
+    // so is a terminal.
+    let is_plain = |path: &Path| !["/proc", "/dev"].iter().any(|place| path.starts_with(place));
+    let is_granted = |path: &Path| match writes {
+        true => view.is_granted(path),
+        false => is_plain(path) && view.is_granted_to_read(path),
+    };
+    let object = match open::resolve_unless(target, spot, &how, is_granted)? {
         Destination::Object(object) => object,
         Destination::New(entry) => {
             let relied = relied_for(view.entry(entry.directory(), entry.name()));
@@ -199,19 +201,6 @@ fn content(view: &View, object: &Object) -> Result<Option<Relied>, Lost> {
         Some(Decider::Landlock) => Some(Relied::Granted),
         None => Some(Relied::DeniedAnyway),
     })
-}
-
-/// Whether Landlock lets be read what the kernel finds by this name: so it is with most that is read, and
-/// what is there need not be looked at.
-fn is_plainly_granted(view: &View, target: Target, spot: Spot, how: &OpenHow) -> io::Result<bool> {
-    let path = target.read_path(spot.path)?;
-    let base = path::base(target, spot.directory, &path)?;
-    let follow = !how.flags.contains(OFlags::NOFOLLOW);
-    let found = walk::hold_by_kernel(base.as_ref().map(AsFd::as_fd), &path, follow)?;
-    let path = path_of(&found)?;
-    // A process is another one for the broker, and so is a terminal.
-    let is_plain = !["/proc", "/dev"].iter().any(|place| path.starts_with(place));
-    Ok(is_plain && view.is_granted_to_read(&path))
 }
 
 /// The same as [`content`] for one that is to be read alone.

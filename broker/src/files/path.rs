@@ -6,12 +6,19 @@
 //! asks, it is walked here (see `walk`).
 
 use super::walk::{self, Lost};
+use crate::kernel::here::Here;
 use crate::kernel::object::Object;
+use crate::kernel::own::path_of;
 use crate::kernel::target::{Target, TargetFd};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{self, Mode, OFlags};
 use rustix::io::{self, Errno};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// Longest path that a system call takes, with the byte that ends it (linux/limits.h).
+const PATH_MAX: usize = 4096;
 
 /// Opens what `path` names for `target`, with O_PATH: without a right, and without touching it.
 ///
@@ -29,24 +36,61 @@ pub(crate) fn resolve(
             if empty { target.directory(directory)? } else { return Err(Errno::NOENT.into()) };
         return Ok(Object::of(base)?);
     }
-    let base = base(target, directory, path)?;
-    resolve_from(target, base.as_ref().map(AsFd::as_fd), path, follow)
+    resolve_from(target, &Base::of(target, directory, path)?, path, follow)
 }
 
-/// The same from a directory that is held already; none is needed for an absolute path.
+/// The same from where the path starts.
 pub(crate) fn resolve_from(
     target: Target,
-    base: Option<BorrowedFd<'_>>,
+    base: &Base<'_>,
     path: &[u8],
     follow: bool,
 ) -> Result<Object, Lost> {
-    match walk::by_kernel(base, path, follow) {
+    resolve_unless(target, base, path, follow, |_, _| false)
+}
+
+/// The same, but for what `is_granted` says yes to, of what the kernel finds and the path that it writes of that:
+/// [`Lost::Granted`] before anything else is asked.
+pub(crate) fn resolve_unless(
+    target: Target,
+    base: &Base<'_>,
+    path: &[u8],
+    follow: bool,
+    is_granted: impl Fn(BorrowedFd<'_>, &Path) -> bool,
+) -> Result<Object, Lost> {
+    // The path of a directory itself is known.
+    let name = base.path_of(path);
+    if let Some(name) = name.as_deref().filter(|_| path == b".")
+        && is_granted(base.as_fd(), name)
+    {
+        return Err(Lost::Granted);
+    }
+    let found = match name {
+        Some(name) => {
+            walk::hold_without_links(base.as_fd(), path, follow).map(|found| (found, name))
+        }
+        None => Err(Errno::LOOP),
+    };
+    let object = match found {
+        Ok((found, name)) if is_granted(found.as_fd(), &name) => return Err(Lost::Granted),
+        Ok((found, name)) => Object::found_by(found, name),
+        Err(Errno::LOOP) => match walk::hold_by_kernel(base.as_fd(), path, follow) {
+            Ok(found) => match path_of(&found) {
+                Ok(path) if is_granted(found.as_fd(), &path) => return Err(Lost::Granted),
+                Ok(path) => Object::called(found, path),
+                Err(_) => Object::of(found),
+            },
+            Err(errno) => Err(errno),
+        },
+        Err(errno) => Err(errno),
+    };
+    match object {
         Ok(object) if !object.is_on_proc()? && !object.lacks_place() => Ok(object),
         // What the broker does not have, the target can: a descriptor of the same number, a right to
         // what is below its own process. And what is so deep that the kernel does not write its path
         // is known by the directory that it is in.
         Ok(_) | Err(Errno::LOOP | Errno::NOENT | Errno::ACCESS | Errno::NOTDIR) => {
-            walk::follow(target, base, path, follow)
+            walk::follow(target, base.hold()?, path, follow)
         }
         Err(errno) => Err(errno.into()),
     }
@@ -105,22 +149,101 @@ pub(crate) fn split(path: &[u8]) -> Option<(&[u8], &OsStr)> {
     (name != b"." && name != b"..").then(|| (&path[..start], OsStr::from_bytes(name)))
 }
 
-/// The directory that a path argument starts from; none for an absolute path.
+/// Where a path starts.
+#[derive(Debug)]
+pub(crate) enum Base<'a> {
+    /// At the root directory: it is absolute.
+    Root,
+    /// In a directory of the target's, where the broker stands for the moment.
+    Here(Here),
+    /// In one that is held.
+    Held(OwnedFd),
+    /// The same.
+    Borrowed(BorrowedFd<'a>),
+}
+
+impl Base<'_> {
+    /// The directory that a path argument starts from.
+    pub(crate) fn of(target: Target, directory: TargetFd, path: &[u8]) -> io::Result<Self> {
+        if path.starts_with(b"/") {
+            return Ok(Self::Root);
+        }
+        if directory == TargetFd::CWD {
+            return Here::of(target)
+                .map(Self::Here)
+                .or_else(|_| hold(target, directory).map(Self::Held));
+        }
+        let held = hold(target, directory)?;
+        Ok(Here::at(&held).map_or(Self::Held(held), Self::Here))
+    }
+
+    /// What `path` is called if there is no symbolic link on it, as far as it is known where it starts.
+    fn path_of(&self, path: &[u8]) -> Option<PathBuf> {
+        let start = match self {
+            Self::Root => Path::new("/"),
+            Self::Here(here) => here.path(),
+            Self::Held(_) | Self::Borrowed(_) => return None,
+        };
+        let names =
+            path.strip_suffix(b".").filter(|above| above.is_empty() || above.ends_with(b"/"));
+        let names = names.map_or(path, |above| above.strip_suffix(b"/").unwrap_or(above));
+        let names = names.strip_prefix(b"/").unwrap_or(names);
+        let is_plain = |name: &[u8]| !name.is_empty() && name != b"." && name != b"..";
+        let is_plain = names.is_empty() || names.split(|&byte| byte == b'/').all(is_plain);
+        let is_short = start.as_os_str().len() + 1 + names.len() < PATH_MAX;
+        (is_plain && is_short).then(|| match names.is_empty() {
+            true => start.to_owned(),
+            false => start.join(OsStr::from_bytes(names)),
+        })
+    }
+
+    /// The directory; none is needed for an absolute path.
+    fn hold(&self) -> io::Result<Option<OwnedFd>> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let held = match self {
+            Self::Root => return Ok(None),
+            Self::Here(here) => fs::openat(here, c".", flags, Mode::empty())?,
+            Self::Held(held) => held.try_clone().map_err(|_| Errno::MFILE)?,
+            Self::Borrowed(held) => held.try_clone_to_owned().map_err(|_| Errno::MFILE)?,
+        };
+        Ok(Some(held))
+    }
+}
+
+impl<'a> From<Option<BorrowedFd<'a>>> for Base<'a> {
+    fn from(base: Option<BorrowedFd<'a>>) -> Self {
+        base.map_or(Self::Root, Self::Borrowed)
+    }
+}
+
+impl AsFd for Base<'_> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Root => fs::CWD,
+            Self::Here(here) => here.as_fd(),
+            Self::Held(held) => held.as_fd(),
+            Self::Borrowed(held) => *held,
+        }
+    }
+}
+
+/// Holds the directory that a path argument starts from; none is needed for an absolute path.
 pub(crate) fn base(
     target: Target,
     directory: TargetFd,
     path: &[u8],
 ) -> io::Result<Option<OwnedFd>> {
-    if path.starts_with(b"/") {
-        return Ok(None);
-    }
-    // A duplicate serves as well as what its link leads to, and is had in half the time: the kernel
-    // asks a directory for no rights of the descriptor.
+    if path.starts_with(b"/") { Ok(None) } else { hold(target, directory).map(Some) }
+}
+
+/// Holds the working directory, or what a descriptor is of. A duplicate serves as well as what its link leads to, and
+/// is had in half the time: the kernel asks a directory for no rights of the descriptor.
+fn hold(target: Target, directory: TargetFd) -> io::Result<OwnedFd> {
     let duplicate = match directory {
         TargetFd::CWD => Err(Errno::PERM),
         number => target.duplicate(number),
     };
-    duplicate.or_else(|_| target.directory(directory)).map(Some)
+    duplicate.or_else(|_| target.directory(directory))
 }
 
 #[cfg(test)]

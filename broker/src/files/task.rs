@@ -59,7 +59,7 @@ pub(crate) enum After {
     /// to open the other end finds that.
     PipeEnd,
     /// The entry was made for it: it goes if not.
-    Created(Entry),
+    Created(Box<Entry>),
     /// This one, open for writing, is still to be truncated.
     Truncate(OwnedFd),
 }
@@ -113,7 +113,7 @@ impl Task {
                 Ok(opened(file, how, After::Truncate(writer)))
             }
             Self::CreateFile(entry, how) => open::create(by, &entry, &how, umask)
-                .map(|file| opened(file, how, After::Created(entry))),
+                .map(|file| opened(file, how, After::Created(Box::new(entry)))),
             Self::MakeDirectory(entry, mode, reserve) => {
                 let mode = entry.mode(mode, umask);
                 match reserve.and_then(|(reserve, need)| reserve.make(by, &entry, mode, need)) {

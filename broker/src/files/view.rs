@@ -124,7 +124,8 @@ impl View {
         covers(&self.grants.devices, path) && self.rules.access(path).covers(wanted)
     }
 
-    fn is_rooted(&self, path: &Path) -> bool {
+    /// Whether an allowed path that `path` lies in leads to what it led to at launch.
+    pub(crate) fn is_rooted(&self, path: &Path) -> bool {
         self.roots.iter().any(|(root, at_launch)| {
             let unchanged = || at_launch.is_none_or(|object| identity_of(root) == Some(object));
             path.starts_with(root) && unchanged()
@@ -216,15 +217,24 @@ impl View {
         self.entry_cursor(directory, name).is_some()
     }
 
+    /// The same by the names alone, where the allowed paths are known to lead to what they led to at launch.
+    pub(crate) fn may_change_by_name(&self, directory: &Path, name: &OsStr) -> bool {
+        self.named_cursor(directory, name).is_some()
+    }
+
     /// Where the entry stands, if it may change.
     fn entry_cursor(&self, directory: &Path, name: &OsStr) -> Option<Cursor> {
+        let cursor = self.named_cursor(directory, name)?;
+        self.is_rooted(&directory.join(name)).then_some(cursor)
+    }
+
+    /// The same by the names alone.
+    fn named_cursor(&self, directory: &Path, name: &OsStr) -> Option<Cursor> {
         let above = self.rules.cursor(directory)?;
         let cursor = self.rules.enter(&above, name.as_bytes());
-        let path = directory.join(name);
         // An allowed path that was missing may be made, though what is around it may not change.
         let may_change = cursor.entry_may_change()
-            && (above.access().write || self.is_missing_root(&path))
-            && self.is_rooted(&path);
+            && (above.access().write || self.is_missing_root(&directory.join(name)));
         may_change.then_some(cursor)
     }
 

@@ -31,6 +31,8 @@ pub(crate) enum Lost {
     NoEntry,
     /// What it led to has lost that name since, and has others.
     Changed,
+    /// It leads to where Landlock grants what is asked: nothing more need be looked at.
+    Granted,
 }
 
 impl From<Errno> for Lost {
@@ -43,7 +45,7 @@ impl From<Lost> for Errno {
     fn from(lost: Lost) -> Self {
         match lost {
             Lost::Errno(errno) => errno,
-            Lost::Foreign => Self::ACCESS,
+            Lost::Foreign | Lost::Granted => Self::ACCESS,
             Lost::NoEntry => Self::INVAL,
             Lost::Changed => Self::AGAIN,
         }
@@ -59,19 +61,36 @@ pub(crate) fn by_kernel(
     path: &[u8],
     follow: bool,
 ) -> io::Result<Object> {
-    hold_by_kernel(base, path, follow).and_then(Object::of)
+    hold_by_kernel(base.unwrap_or(fs::CWD), path, follow).and_then(Object::of)
 }
 
 /// The same without a look at what it is.
 pub(super) fn hold_by_kernel(
-    base: Option<BorrowedFd<'_>>,
+    base: BorrowedFd<'_>,
     path: &[u8],
     follow: bool,
 ) -> io::Result<OwnedFd> {
+    hold_within(base, path, follow, ResolveFlags::NO_MAGICLINKS)
+}
+
+/// The same where no symbolic link has to be followed; else [`Errno::LOOP`].
+pub(super) fn hold_without_links(
+    base: BorrowedFd<'_>,
+    path: &[u8],
+    follow: bool,
+) -> io::Result<OwnedFd> {
+    hold_within(base, path, follow, ResolveFlags::NO_SYMLINKS)
+}
+
+fn hold_within(
+    base: BorrowedFd<'_>,
+    path: &[u8],
+    follow: bool,
+    resolve: ResolveFlags,
+) -> io::Result<OwnedFd> {
     let nofollow = if follow { OFlags::empty() } else { OFlags::NOFOLLOW };
     let flags = OFlags::PATH | OFlags::CLOEXEC | nofollow;
-    let base = base.unwrap_or(fs::CWD);
-    fs::openat2(base, path, flags, Mode::empty(), ResolveFlags::NO_MAGICLINKS)
+    fs::openat2(base, path, flags, Mode::empty(), resolve)
 }
 
 /// Opens what `path` names for `target`, with O_PATH, from `base` or the root directory.
@@ -80,14 +99,11 @@ pub(super) fn hold_by_kernel(
 /// Returns what the kernel's path walk returns; [`Lost::Foreign`] for magic links of other processes.
 pub(crate) fn follow(
     target: Target,
-    base: Option<BorrowedFd<'_>>,
+    base: Option<OwnedFd>,
     path: &[u8],
     follow: bool,
 ) -> Result<Object, Lost> {
-    let mut here = match base {
-        Some(base) => Object::of(base.try_clone_to_owned().map_err(|_| Errno::MFILE)?)?,
-        None => root()?,
-    };
+    let mut here = base.map_or_else(root, Object::of)?;
     let mut links = 0;
     let mut rest = Vec::new();
     push(&mut rest, path);
@@ -184,6 +200,7 @@ fn read_link(
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::kernel::here::Here;
     use crate::kernel::test_directory::TestDirectory;
     use rustix::process::getpid;
     use std::os::unix::fs::symlink;
@@ -245,7 +262,12 @@ mod tests {
                 continue;
             }
             for follows in [false, true] {
-                let ours = identity(follow(target, Some(base.as_fd()), text.as_bytes(), follows));
+                let ours = identity(follow(
+                    target,
+                    base.as_fd().try_clone_to_owned().ok(),
+                    text.as_bytes(),
+                    follows,
+                ));
                 let kernel = identity(by_kernel(Some(base.as_fd()), text.as_bytes(), follows));
                 assert_eq!(ours, kernel, "{text} {follows}");
             }
@@ -265,7 +287,9 @@ mod tests {
             std::path::PathBuf::from(format!("/proc/{own}/status"))
         );
         assert_eq!(named("/proc/thread-self"), std::path::Path::new(&task));
-        assert_eq!(named("/proc/self/cwd"), std::env::current_dir().unwrap());
+        let here = Here::waiting(root().unwrap()).unwrap();
+        assert_eq!(named("/proc/self/cwd"), here.path());
+        drop(here);
         assert_eq!(named("/proc/self/root/etc/.."), std::path::Path::new("/"));
         assert_eq!(named("/proc/self/exe"), std::env::current_exe().unwrap());
         let init = follow(target, None, b"/proc/1/root", true);

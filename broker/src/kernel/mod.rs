@@ -14,6 +14,7 @@ mod errno;
 pub(crate) mod features;
 pub(crate) mod forbidden;
 pub(crate) mod hearing;
+pub(crate) mod here;
 pub(crate) mod holders;
 pub(crate) mod identity;
 pub(crate) mod inherited;

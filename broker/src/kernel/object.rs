@@ -23,8 +23,12 @@ pub(crate) struct Object {
     kind: FileType,
     device: fs::Dev,
     is_unlinked: bool,
+    /// Whether it is in a proc(5), once that was asked.
+    on_proc: OnceLock<bool>,
     /// Its path as the kernel wrote it first.
     path: OnceLock<Box<Path>>,
+    /// Whether it was found by that, without symbolic links.
+    is_found_by_path: bool,
     /// The directory that it was found in, and its name there, if it is no directory itself and so deep that the
     /// kernel does not write its path.
     place: Option<Box<(OwnedFd, OsString)>>,
@@ -52,9 +56,22 @@ impl Object {
             kind: FileType::from_raw_mode(stat.st_mode),
             device: stat.st_rdev,
             is_unlinked: stat.st_nlink == 0,
+            on_proc: OnceLock::new(),
             path: OnceLock::new(),
+            is_found_by_path: false,
             place: None,
         })
+    }
+
+    /// The same of one whose path the kernel has just written.
+    pub(crate) fn called(descriptor: OwnedFd, path: PathBuf) -> io::Result<Self> {
+        let path = OnceLock::from(path.into_boxed_path());
+        Ok(Self { path, ..Self::of(descriptor)? })
+    }
+
+    /// The same of one that was just found by this path, on which there is no symbolic link: so it is called.
+    pub(crate) fn found_by(descriptor: OwnedFd, path: PathBuf) -> io::Result<Self> {
+        Ok(Self { is_found_by_path: true, ..Self::called(descriptor, path)? })
     }
 
     /// The same, found as `name` in this directory.
@@ -92,14 +109,21 @@ impl Object {
 
     /// Whether it is in a proc(5), wherever that is mounted.
     pub(crate) fn is_on_proc(&self) -> io::Result<bool> {
+        if let Some(known) = self.on_proc.get() {
+            return Ok(*known);
+        }
         // What is on a block device is not asked.
         let on_nothing = fs::major(self.identity.0) == 0;
-        Ok(on_nothing && fs::fstatfs(&self.descriptor)?.f_type == fs::PROC_SUPER_MAGIC)
+        let found = on_nothing && fs::fstatfs(&self.descriptor)?.f_type == fs::PROC_SUPER_MAGIC;
+        Ok(*self.on_proc.get_or_init(|| found))
     }
 
     /// What it is called now.
     pub(crate) fn name(&self) -> io::Result<Name> {
         let mut path = self.path()?.to_owned();
+        if self.is_found_by_path {
+            return Ok(Name::Path(path));
+        }
         loop {
             let text = path.as_os_str().as_bytes();
             if !text.contains(&b'/') || self.is_unlinked() && text.starts_with(MEMORY) {

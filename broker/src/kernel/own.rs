@@ -9,15 +9,15 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 
 /// The path of what a descriptor refers to, as the kernel writes it.
-pub(crate) fn path_of(descriptor: &OwnedFd) -> io::Result<PathBuf> {
+pub(crate) fn path_of(descriptor: impl AsFd) -> io::Result<PathBuf> {
     let (directory, number) = place(descriptor)?;
     let path = fs::readlinkat(directory, number, Vec::new())?;
     Ok(PathBuf::from(OsString::from_vec(path.into_bytes())))
 }
 
 /// A descriptor as an entry of a directory that is held: spares the way there.
-pub(super) fn place(descriptor: &OwnedFd) -> io::Result<(BorrowedFd<'static>, String)> {
-    Ok((own_descriptors()?, descriptor.as_raw_fd().to_string()))
+pub(super) fn place(descriptor: impl AsFd) -> io::Result<(BorrowedFd<'static>, String)> {
+    Ok((own_descriptors()?, descriptor.as_fd().as_raw_fd().to_string()))
 }
 
 /// The magic link by which the broker names what a descriptor of its own refers to. By number, which

@@ -230,12 +230,17 @@ impl Target {
     /// Returns what readlink(2) returns; [`Errno::NAMETOOLONG`] for a longer one.
     pub(crate) fn working_directory(&self) -> io::Result<Vec<u8>> {
         const SHORT: usize = 256;
-        let link = self.proc("cwd");
+        let link = self.working_link();
         let path = sight::of(|| {
             let mut buffer = [MaybeUninit::uninit(); SHORT];
             fs::readlinkat_raw(fs::CWD, &link, &mut buffer).map(|(path, _)| path.to_vec())
         })?;
         if path.len() < SHORT { Ok(path) } else { Err(Errno::NAMETOOLONG) }
+    }
+
+    /// The link in proc(5) that leads to the working directory.
+    pub(super) fn working_link(&self) -> String {
+        self.proc("cwd")
     }
 
     /// What the descriptor `number` refers to, with O_PATH.

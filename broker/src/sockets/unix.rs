@@ -71,7 +71,7 @@ impl Place {
         let base = base.map_or_else(|| target.directory(TargetFd::CWD), Ok)?;
         path::split(rest).ok_or(Errno::ADDRINUSE)?;
         let from = (!rest.starts_with(b"/")).then_some(base.as_fd());
-        let entry = Entry::resolve_from(target, from, rest)?;
+        let entry = Entry::resolve_from(target, &from.into(), rest)?;
         let found = fs::statat(entry.parent(), entry.last(), AtFlags::SYMLINK_NOFOLLOW);
         let was_free = found.err() == Some(Errno::NOENT);
         let umask = target.status()?.umask()?;
