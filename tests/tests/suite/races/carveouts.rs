@@ -1,9 +1,11 @@
 //! Races for what is denied inside of what is allowed (attack F5).
 
 use crate::carveouts::{carved, named, unreadable};
+use rustix::fs::{CWD, RenameFlags, renameat_with as rename};
 use std::os::unix::fs::symlink;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tests::{Outcome, Sandbox, Snapshot, User, for_each_user, programs, race_tries};
 
 /// A machine with much else to do takes its time.
@@ -175,6 +177,47 @@ fn a_racing_directory_does_not_show_what_may_not_be_read() {
     let (usual, tries) = (50_000, race_tries(50_000));
     let twin = race_read(&attack(tries)).probe_outside(attack(tries.max(usual)));
     assert_ne!(twin.result("leaked"), "0", "the race is not one");
+}
+
+/// From where a process stands a path leads on, whatever that is called by then: others exchange its directory for
+/// one in which the same name is denied.
+#[test]
+fn a_working_directory_that_others_exchange_leads_to_its_own_files_alone() {
+    let _turn = my_turn();
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_write(".").deny_read("other/file").timeout(LONG);
+        let [own, other] = ["work/own", "work/other"].map(|name| sandbox.dir(name));
+        sandbox.file("work/own/file", "own");
+        sandbox.file("work/other/file", "Secret");
+        let script = format!(
+            "import os\n\
+             os.chdir('own')\n\
+             open('../started', 'w').close()\n\
+             seen = {{}}\n\
+             for _ in range({}):\n\
+             \x20   try: what = open('file').read()\n\
+             \x20   except PermissionError: what = 'refused'\n\
+             \x20   seen[what] = seen.get(what, 0) + 1\n\
+             print(*sorted(seen))",
+            race_tries(5_000)
+        );
+        let is_over = AtomicBool::new(false);
+        let outcome = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let start = Instant::now();
+                while !is_over.load(Ordering::SeqCst) && start.elapsed() < LONG {
+                    if sandbox.path("work/started").exists() {
+                        rename(CWD, &own, CWD, &other, RenameFlags::EXCHANGE).unwrap();
+                    }
+                }
+            });
+            let outcome = sandbox.run(["python3", "-c", &script]);
+            is_over.store(true, Ordering::SeqCst);
+            outcome
+        });
+        outcome.succeeds();
+        assert!(["own\n", "own refused\n"].contains(&&*outcome.stdout), "{outcome:#?}");
+    });
 }
 
 #[test]
