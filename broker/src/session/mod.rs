@@ -1,6 +1,7 @@
 //! One run, from the options to the exit status: the story and those who act in it.
 
 pub(crate) mod child;
+mod costs;
 pub(crate) mod family;
 mod judges;
 pub(crate) mod launch;

@@ -1,6 +1,7 @@
 //! The story of a run: load, protect, compile, launch, serve, report.
 
 use super::child::Child;
+use super::costs;
 use super::family::Family;
 use super::judges::{compile, notes};
 use super::launch::{self, Filter, Tool};
@@ -240,7 +241,8 @@ fn examine(
     let judges = compile(&policy, &surroundings, unix, proxy, None, None)?;
     surroundings.features.substitutes().for_each(|text| remarks.note(text));
     let notes = notes(&judges, invocation.reports, surroundings.features);
-    notes.iter().for_each(|text| remarks.note(text));
+    let costs = costs::line(&judges.view, &policy.files);
+    notes.iter().chain(&costs).for_each(|text| remarks.note(text));
     Ok(Examined { policy, judges, remarks, caller, private_temporary })
 }
 

@@ -420,6 +420,34 @@ fn check_says_what_is_not_watched() {
     }
 }
 
+#[test]
+fn check_says_what_a_policy_costs_and_why() {
+    let checked = |sandbox: &Sandbox| {
+        let outcome = sandbox.run(["true"]);
+        outcome.succeeds();
+        let lines: Vec<_> = outcome.stdout.lines().filter(|line| line.contains("cost:")).collect();
+        assert!(lines.len() < 2, "{outcome:#?}");
+        lines.concat()
+    };
+    let policy = || Sandbox::new().allow_write(".").options(["--check"]);
+    assert_eq!(checked(&policy()), "");
+    let glob = checked(&policy().deny_read("**/*.pem"));
+    assert!(glob.contains("reads brokered; changes brokered: "), "{glob}");
+    assert!(glob.ends_with("/**/*.pem can match at any depth"), "{glob}");
+    let linked = policy().deny_write("secret");
+    linked.file("work/secret", "");
+    std::fs::hard_link(linked.path("work/secret"), linked.path("work/other")).unwrap();
+    let linked = checked(&linked);
+    let expected = "reads native; changes brokered beside what is denied, else watched for reports: \
+                    something is denied inside what may be written";
+    assert!(linked.ends_with(expected), "{linked}");
+    let outside = policy().deny_read("../outside");
+    let outside = checked(&outside);
+    let expected =
+        "reads watched for reports; changes watched for reports: something may not be read";
+    assert!(outside.ends_with(expected), "{outside}");
+}
+
 /// The paths of the Filesystem reports, in their order.
 fn reported(outcome: &Outcome) -> Vec<String> {
     let paths = outcome.traps.iter().filter_map(|trap| trap["Filesystem"][1].as_str());
