@@ -90,7 +90,7 @@ S
 
 row tsc-watch node tsc <<'S'
 echo 'export const a: number = 1;' >a.ts; tsc --watch --preserveWatchOutput --outDir out a.ts >log & tsc=$!; for i in $(seq 300); do [ -s out/a.js ] && break; sleep 0.1; done
-echo 'export const a: number = 2;' >a.ts; for i in $(seq 300); do grep -q 2 out/a.js && break; sleep 0.1; done; grep -o 'a = [0-9]*;' out/a.js | tail -n 1; pkill -P $tsc || true; kill $tsc || true
+for i in $(seq 60); do echo 'export const a: number = 2;' >a.ts; sleep 0.5; grep -q 2 out/a.js && break; done; grep -o 'a = [0-9]*;' out/a.js | tail -n 1; pkill -P $tsc || true; kill $tsc || true
 S
 
 row vite node vite <<'S'
@@ -331,7 +331,7 @@ seq 100 >f; export LESSHISTFILE=-; printf 'G\nq' | script -qec 'less f' /dev/nul
 S
 
 row inotify rust inotifywait <<'S'
-(sleep 0.5; echo x >made) & inotifywait -q -t 20 -e create --format %f .; wait
+(until [ -e seen ]; do sleep 0.2; rm -f made; echo x >made; done) & inotifywait -q -t 20 -e create --format %f .; touch seen; wait
 S
 
 row vim rust "vim.basic script" <<'S'
@@ -363,4 +363,83 @@ S
 
 row archives rust "tar xz zip unzip rsync" <<'S'
 mkdir a; seq 1000 >a/f; tar cJf a.tar.xz a; zip -qr a.zip a; mkdir b; tar xJf a.tar.xz -C b; rsync -a a/ c/; diff -r a b/a && diff -r a c && unzip -qo a.zip && echo alike
+S
+
+row search rust "rg fdfind jq" <<'S'
+mkdir d; echo needle >d/f; rg -n needle; fdfind f; echo '{"a":[1,2]}' | jq -c .a
+S
+
+row shellcheck rust shellcheck <<'S'
+echo 'echo $x' >a.sh; shellcheck -s sh a.sh | grep -o SC2086 | head -n 1
+S
+
+row eslint-prettier node "eslint prettier" <<'S'
+echo '{"type":"module"}' >package.json; echo 'export default [{ rules: { "no-var": "error" } }]' >eslint.config.js; echo 'var   x = 1' >a.js; prettier a.js; eslint a.js | grep -o no-var
+S
+
+row ruby rust "ruby gem" <<'S'
+ruby -e 'require "socket"; s = TCPServer.new("127.0.0.1", 0); c = TCPSocket.new("127.0.0.1", s.addr[1]); s.accept.puts("served"); puts c.gets; puts 6 * 7; u = UNIXServer.new("s"); c = UNIXSocket.new("s"); u.accept.puts("unix"); puts c.gets'
+printf 'Gem::Specification.new { |s| s.name = "made"; s.version = "1.0.0"; s.summary = "m"; s.authors = ["n"]; s.files = ["lib/made.rb"] }\n' >made.gemspec; mkdir lib; echo 'puts "required"' >lib/made.rb
+gem build made.gemspec 2>/dev/null | grep -c 'Successfully'; export GEM_HOME=$PWD/g; gem install --local -N ./made-1.0.0.gem 2>/dev/null | grep -c installed; ruby -e 'require "made"'; printf 'require "minitest/autorun"\nclass T < Minitest::Test\n def test_it; assert true; end\nend\n' >t.rb; ruby t.rb | grep -o '1 runs'
+S
+
+row php rust "php curl" <<'S'
+echo '<?php echo "served\n";' >index.php; port=$((20000 + RANDOM % 10000)); php -S 127.0.0.1:$port >log 2>&1 & u=$!; curl -sS --retry 40 --retry-connrefused --retry-delay 0 --retry-max-time 60 http://127.0.0.1:$port/; kill $u; wait $u || true; php -r 'session_start(); $_SESSION["a"] = 1; session_write_close(); echo "session\n"; $p = tempnam(sys_get_temp_dir(), "x"); file_put_contents($p, "t"); echo file_get_contents($p), "\n"; $d = new PDO("sqlite::memory:"); echo "pdo\n";' 2>&1
+S
+
+row hyperfine rust hyperfine <<'S'
+hyperfine -N -w 1 -r 3 --export-json j 'true' >/dev/null 2>&1; jq -r '.results[0].exit_codes|length' j
+S
+
+row entr rust "entr script" <<'S'
+echo a >a; (sleep 0.7; echo b >>a) & echo a | script -qec 'entr -np -z cat a' /dev/null </dev/null | tr -d '\r' | tail -n 1; wait
+S
+
+row gcc-lto rust "gcc make" <<'S'
+printf 'int f(void) { return 7; }\n' >a.c; printf 'int f(void); int main(void) { return f() - 7; }\n' >b.c; printf 'all:\n\t+gcc -O2 -flto=jobserver a.c b.c -o made\n' >Makefile; make -s -j3 2>&1; ./made && echo ran
+S
+
+row valgrind rust "valgrind gcc" <<'S'
+printf '#include <stdlib.h>\nint main(void) { char *p = malloc(9); p[9] = 1; free(p); return 0; }\n' >a.c; gcc -g a.c -o made; valgrind -q ./made 2>&1 | grep -o 'Invalid write of size 1'; valgrind --tool=massif --massif-out-file=m ./made 2>/dev/null; head -n 1 m
+S
+
+row openssl rust "openssl curl" <<'S'
+openssl req -x509 -newkey rsa:2048 -nodes -keyout k -out c -days 1 -subj /CN=localhost 2>/dev/null; port=$((20000 + RANDOM % 10000)); openssl s_server -quiet -accept $port -key k -cert c -www >log 2>&1 & u=$!; curl -sSk --retry 40 --retry-connrefused --retry-delay 0 --retry-max-time 60 https://localhost:$port/ | grep -c s_server | head -n 1; kill $u; wait $u || true
+S
+
+row rsync-daemon rust rsync <<'S'
+mkdir src; echo x >src/f; printf 'use chroot = no\nlog file = /dev/null\n[m]\npath = %s/src\nread only = yes\n' "$PWD" >r.conf; port=$((20000 + RANDOM % 10000)); rsync --daemon --no-detach --address 127.0.0.1 --port $port --config r.conf & u=$!
+for i in $(seq 50); do rsync -a rsync://127.0.0.1:$port/m/ out/ 2>/dev/null && break; sleep 0.1; done; cat out/f; kill $u; wait $u || true
+S
+
+row nginx rust "nginx curl" <<'S'
+port=$((20000 + RANDOM % 10000)); mkdir t www; echo served >www/index.html; chmod 755 . www
+printf 'pid %s/pid; error_log %s/e; worker_processes 2; events { } http { access_log off; client_body_temp_path %s/t; proxy_temp_path %s/t; fastcgi_temp_path %s/t; uwsgi_temp_path %s/t; scgi_temp_path %s/t; server { listen 127.0.0.1:%s; root %s/www; } }' "$PWD" "$PWD" "$PWD" "$PWD" "$PWD" "$PWD" "$PWD" $port "$PWD" >n.conf
+nginx -c "$PWD/n.conf" -e "$PWD/e" && curl -sS http://127.0.0.1:$port/; nginx -c "$PWD/n.conf" -e "$PWD/e" -s quit; for i in $(seq 50); do [ -e pid ] || break; sleep 0.1; done; [ -e pid ] || echo quit
+S
+
+row mercurial rust hg <<'S'
+hg init h; cd h; echo x >f; hg add -q f; hg commit -q -m x -u n; hg log -T '{desc}\n'; hg clone -q . ../h2; cat ../h2/f
+S
+
+row parallel rust "parallel socat" <<'S'
+seq 4 | PARALLEL_HOME=$PWD/p parallel -k -j2 echo n {} 2>/dev/null; socat UNIX-LISTEN:s,fork EXEC:cat & u=$!; for i in $(seq 50); do [ -S s ] && break; sleep 0.1; done; echo through | socat -t2 - UNIX-CONNECT:s; kill $u; wait $u || true
+S
+
+row flask python "flask curl" <<'S'
+printf 'from flask import Flask\napp = Flask(__name__)\n@app.get("/")\ndef f(): return "served\\n"\n' >app.py
+port=$((20000 + RANDOM % 10000)); flask run --debug -p $port >log 2>&1 & u=$!; curl -sS --retry 40 --retry-connrefused --retry-delay 0 --retry-max-time 60 http://127.0.0.1:$port/; sed -i s/served/again/ app.py
+for i in $(seq 100); do [ "$(curl -s http://127.0.0.1:$port/)" = again ] && echo reloaded && break; sleep 0.1; done; kill $u; pkill -P $u || true; wait $u || true
+S
+
+row django python "django-admin curl" <<'S'
+django-admin startproject p .; printf 'from django.test import LiveServerTestCase\nimport urllib.request, urllib.error\nclass T(LiveServerTestCase):\n    def test(self):\n        try: urllib.request.urlopen(self.live_server_url + "/admin/")\n        except urllib.error.HTTPError: pass\n' >p/tests.py
+python manage.py migrate -v 0; python manage.py test --parallel 2 2>&1 | grep -o '^OK'
+port=$((20000 + RANDOM % 10000)); python manage.py runserver $port >log 2>&1 & u=$!; curl -sS --retry 40 --retry-connrefused --retry-delay 0 --retry-max-time 60 http://127.0.0.1:$port/ | grep -c 'installed successfully' | head -n 1; pkill -P $u || true; kill $u || true; wait $u || true
+S
+
+row gunicorn python "gunicorn curl" <<'S'
+printf 'def app(e, s):\n    s("200 OK", []); return [b"served\\n"]\n' >a.py
+port=$((20000 + RANDOM % 10000)); gunicorn -w 2 -b 127.0.0.1:$port --reuse-port a:app >log 2>&1 & u=$!; curl -sS --retry 40 --retry-connrefused --retry-delay 0 --retry-max-time 60 http://127.0.0.1:$port/; kill $u; wait $u || true
+gunicorn -w 2 -b unix:s a:app >log 2>&1 & u=$!; for i in $(seq 100); do [ -S s ] && break; sleep 0.1; done; curl -sS --unix-socket s http://x/; kill $u; wait $u || true
 S

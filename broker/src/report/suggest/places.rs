@@ -209,11 +209,22 @@ fn literal(path: &str) -> String {
 }
 
 /// Whether a rule for this path alone does not help: it is what a program makes beside a file to put it in that
-/// one's place, and the file cannot be replaced without its directory.
+/// one's place, and the file cannot be replaced without its directory; or it is called otherwise each time.
 fn is_stand_in(path: &Path) -> bool {
     let name = path.file_name().map(OsStr::as_bytes).unwrap_or_default();
     name.starts_with(b".") && name.ends_with(b".lock")
         || name.windows(4).any(|part| part == b".tmp")
+        || is_made_up(name)
+}
+
+/// Whether a name ends as mkstemp(3) has it: in six characters that are no word.
+fn is_made_up(name: &[u8]) -> bool {
+    let Some((start, end)) = name.split_last_chunk::<6>() else { return false };
+    let is_odd = |pair: &[u8]| {
+        pair[0].is_ascii_lowercase() && pair[1].is_ascii_uppercase()
+            || pair[0].is_ascii_digit() && pair[1].is_ascii_alphabetic()
+    };
+    start.ends_with(b".") && end.iter().all(u8::is_ascii_alphanumeric) && end.windows(2).any(is_odd)
 }
 
 /// Whether git writes `path` for commands that change settings: of remotes, linked work trees and submodules.

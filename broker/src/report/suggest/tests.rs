@@ -80,6 +80,13 @@ fn writes_are_grouped_by_the_directory_that_belongs_together() {
         (&["/work/a", "/work/b", "/work/c", "/work/d/e"], r#"["."]"#),
         (&["/tmp/build.1/x", "/tmp/build.1/y"], r#"["/tmp/build.1"]"#),
         (&["/tmp/1", "/tmp/2", "/tmp/3", "/tmp/4"], r#"["/tmp"]"#),
+        // The lock of PHP's cache, which has another name each time, and what has a name.
+        (&["/tmp/.ZendSem.goF649"], r#"["/tmp"]"#),
+        (&["/tmp/x.oTvDhM"], r#"["/tmp"]"#),
+        (&["/tmp/x.usas5q"], r#"["/tmp"]"#),
+        (&["/tmp/x.sha256"], r#"["/tmp/x.sha256"]"#),
+        (&["/tmp/app.Config"], r#"["/tmp/app.Config"]"#),
+        (&["/tmp/app.config"], r#"["/tmp/app.config"]"#),
         (&["/opt/tool/state/x"], r#"["/opt/tool/state"]"#),
         (&["/usr/local/lib/node_modules/x/y/z"], r#"["/usr/local/lib/node_modules"]"#),
         (&["/etc/hosts"], r#"["/etc/hosts"]"#),
