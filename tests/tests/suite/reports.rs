@@ -81,12 +81,13 @@ fn a_trap_descriptor_gets_all_denials_at_once_and_standard_error_none() {
         let sandbox = Sandbox::of(user).deny_read("../outside/secret").trap();
         sandbox.file("outside/secret", "Secret");
         let (secret, made) = (sandbox.name("outside/secret"), sandbox.name("outside/made"));
-        let script =
-            format!("cat {secret} 2>/dev/null; mkdir {made} 2>/dev/null; echo ready; sleep 1");
-        let mut running = sandbox.spawn(["sh", "-c", &script]);
-        running.expect("ready");
-        let early = sandbox.read("trap");
-        assert!(early.contains(&secret) && early.contains(&made), "at once: {early}");
+        let script = format!(
+            "cat {secret} 2>/dev/null; mkdir {made} 2>/dev/null; until [ -e go ]; do sleep 0.02; done"
+        );
+        let running = sandbox.spawn(["sh", "-c", &script]);
+        let told = |path: &str| sandbox.read("trap").contains(path);
+        assert!(tests::eventually(|| told(&secret) && told(&made)), "{}", sandbox.read("trap"));
+        sandbox.file("work/go", "");
         let outcome = running.wait();
         outcome.succeeds();
         assert!(names(&outcome.traps, "read", &secret));
