@@ -41,7 +41,7 @@ pub(super) fn of(look: &Look, view: &View) -> Option<Exception> {
 /// A terminal of the sandbox's own: it was not there at launch.
 fn terminal(look: &Look, flags: OFlags) -> Option<Exception> {
     let is_terminal = look.path().is_empty() || look.path().starts_with(b"/dev/pts/");
-    let object = is_terminal.then(|| look.follow(look.path(), true).ok()).flatten()?;
+    let object = is_terminal.then(|| look.follow(true).ok()).flatten()?;
     terminals::is_of_sandbox(look.target(), &object).then_some(Exception { object, flags })
 }
 
@@ -53,7 +53,7 @@ fn unknown_to_landlock(look: &Look, view: &View, flags: OFlags) -> Option<Except
     if writes(flags) || !view.has_exceptions() || !may_be_one() {
         return None;
     }
-    let object = look.follow(look.path(), follow).ok()?;
+    let object = look.follow(follow).ok()?;
     let path = object.path().ok()?;
     // Another directory at this path is not the one that was found at launch.
     let is_listable = view.is_listable(path, &object);

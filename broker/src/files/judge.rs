@@ -13,7 +13,7 @@ use super::task::{Done, Task};
 use super::verdict::{FileVerdict, Judged, Relied};
 use super::view::{Reads, View};
 use super::walk::Lost;
-use super::{changes, exceptions, moves, opens, questions, terminals};
+use super::{changes, exceptions, moves, open, opens, questions, terminals};
 use crate::call::decode::{FileCall, Question};
 use crate::call::metadata::MetadataCall;
 use crate::kernel::inherited::Inherited;
@@ -100,7 +100,7 @@ impl Judge {
         let judge = || match *call {
             FileCall::Open(spot, how) => opens::judge_read(&self.view, target, spot, how),
             FileCall::OpenBy(spot, address, size) => {
-                let how = opens::copy_how(target, address, size)?;
+                let how = open::copy_how(target, address, size)?;
                 opens::judge_read(&self.view, target, spot, how)
             }
             FileCall::Truncate(spot, length) => {
@@ -353,7 +353,7 @@ fn judge_change(view: &View, target: Target, call: &FileCall) -> Result<Judged, 
     match *call {
         FileCall::Open(spot, how) => opens::judge_open(view, target, spot, how),
         FileCall::OpenBy(spot, address, size) => {
-            opens::judge_open(view, target, spot, opens::copy_how(target, address, size)?)
+            opens::judge_open(view, target, spot, open::copy_how(target, address, size)?)
         }
         FileCall::Truncate(spot, length) => opens::judge_truncate(view, target, spot, length),
         FileCall::Create(spot, creation) => changes::judge_creation(view, target, spot, creation),

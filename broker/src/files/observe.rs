@@ -11,7 +11,7 @@ use super::path::{self, Base};
 use super::view::{Decider, View};
 use super::walk::{self, Lost};
 use crate::call::decode::{FileCall, Spot};
-use crate::call::how::writes;
+use crate::call::how::{OpenHow, writes};
 use crate::kernel::object::Object;
 use crate::kernel::own::path_of;
 use crate::kernel::proc;
@@ -43,6 +43,8 @@ pub(crate) struct Look {
     base: Option<OwnedFd>,
     path: Vec<u8>,
     act: Act,
+    /// How openat2(2) wants the path to be followed, if not like others.
+    within: Option<(Spot, OpenHow)>,
 }
 
 /// What is done to a path.
@@ -63,14 +65,13 @@ enum Act {
 /// Copies what `call` names, but for what is permitted as far as is remembered, if `memory` may be asked. What
 /// cannot be copied, the call itself will stumble over.
 pub(crate) fn look(target: Target, call: &FileCall, memory: Option<(&View, &Lately)>) -> Vec<Look> {
+    let mut within = None;
     let acts = match *call {
         FileCall::Open(_, how) => [Some(Act::Open(how.flags)), None],
-        FileCall::OpenBy(_, address, _) => {
-            // The flags are the first word of struct open_how (openat2(2)).
-            let mut flags = [0; 8];
-            let flags = target.read(address, &mut flags).map(|()| u64::from_ne_bytes(flags));
-            let flags = flags.ok().and_then(|flags| u32::try_from(flags).ok());
-            [flags.map(|flags| Act::Open(OFlags::from_bits_retain(flags))), None]
+        FileCall::OpenBy(spot, address, size) => {
+            let how = open::copy_how(target, address, size).ok();
+            within = how.filter(|how| !how.resolve.is_empty()).map(|how| (spot, how));
+            [how.map(|how| Act::Open(how.flags)), None]
         }
         FileCall::Truncate(..) => [Some(Act::Open(OFlags::WRONLY)), None],
         FileCall::Create(..) => [Some(Act::Create), None],
@@ -80,7 +81,7 @@ pub(crate) fn look(target: Target, call: &FileCall, memory: Option<(&View, &Late
     };
     let places = call.spots().zip(acts);
     let copy = |(spot, act)| copy(target, spot, act?, memory).ok().flatten();
-    places.filter_map(copy).collect()
+    places.filter_map(copy).map(|look| Look { within, ..look }).collect()
 }
 
 /// None if what the call does is permitted, as far as is remembered.
@@ -92,7 +93,7 @@ fn copy(
 ) -> io::Result<Option<Look>> {
     let begun = Instant::now();
     let path = target.read_path(spot.path)?;
-    let mut look = Look { target, begun, start: None, base: None, path, act };
+    let mut look = Look { target, begun, start: None, base: None, path, act, within: None };
     // What a process has in proc(5) ends with it, perhaps before it is looked at.
     let ends = |prefix: &&[u8]| look.path.starts_with(prefix);
     if [&b"/proc/"[..], b"/dev/fd/", b"/dev/std"].iter().any(ends)
@@ -141,13 +142,19 @@ impl Look {
         }
     }
 
-    /// Opens what `path` names; what the call is made on itself is held already.
-    pub(super) fn follow(&self, path: &[u8], follow: bool) -> Result<Object, Lost> {
-        if path.is_empty() {
+    /// Opens what the path names; what the call is made on itself is held already.
+    pub(super) fn follow(&self, follow: bool) -> Result<Object, Lost> {
+        if let Some((spot, how)) = &self.within {
+            return match open::resolve(self.target, *spot, how)? {
+                Destination::Object(object) => Ok(object),
+                Destination::New(_) => Err(Errno::NOENT.into()),
+            };
+        }
+        if self.path.is_empty() {
             let base = self.base.as_ref().ok_or(Errno::NOENT)?;
             return Ok(Object::of(base.try_clone().map_err(|_| Errno::MFILE)?)?);
         }
-        path::resolve_from(self.target, &self.base(), path, follow)
+        path::resolve_from(self.target, &self.base(), &self.path, follow)
     }
 
     fn base(&self) -> Base<'_> {
@@ -187,7 +194,7 @@ impl Look {
             Act::Open(flags) => self.judge_open(flags, view),
             Act::Link(flags) => {
                 let follow = flags.contains(AtFlags::SYMLINK_FOLLOW);
-                let object = self.follow(&self.path, follow).ok()?;
+                let object = self.follow(follow).ok()?;
                 judge_object(&object, Access::WRITE, view)
             }
             Act::Create => self.judge_change(view, |exists| !exists),
@@ -320,7 +327,7 @@ impl Look {
     fn judge_open(&self, flags: OFlags, view: &View) -> Option<Refused> {
         let wanted = wanted(flags);
         if self.path.is_empty() {
-            return judge_object(&self.follow(&self.path, true).ok()?, wanted, view);
+            return judge_object(&self.follow(true).ok()?, wanted, view);
         }
         match open::resolve_from(self.target, &self.base(), &self.path, flags).ok()? {
             Destination::Object(_) if flags.contains(OFlags::CREATE | OFlags::EXCL) => None,

@@ -12,7 +12,7 @@ use crate::call::decode::Spot;
 use crate::call::how::OpenHow;
 use crate::kernel::object::Object;
 use crate::kernel::request::Confirmed;
-use crate::kernel::target::Target;
+use crate::kernel::target::{Target, TargetAddress};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::{self, Errno};
@@ -30,6 +30,32 @@ pub(crate) enum Destination {
     Object(Object),
     /// An entry that is to be made.
     New(Entry),
+}
+
+/// Copies a `struct open_how` (openat2(2)).
+///
+/// # Errors
+/// Returns what the kernel returns for one that it does not know.
+pub(crate) fn copy_how(target: Target, address: TargetAddress, size: u64) -> io::Result<OpenHow> {
+    const SIZE: usize = 24;
+    const SIZE_MAX: u64 = 4096;
+    if size > SIZE_MAX {
+        return Err(Errno::TOOBIG);
+    }
+    let mut bytes = vec![0; usize::try_from(size).map_err(|_| Errno::TOOBIG)?];
+    if bytes.len() < SIZE {
+        return Err(Errno::INVAL);
+    }
+    target.read(address, &mut bytes)?;
+    if bytes[SIZE..].iter().any(|&byte| byte != 0) {
+        return Err(Errno::TOOBIG);
+    }
+    let word = |at: usize| {
+        let mut word = [0; 8];
+        word.copy_from_slice(&bytes[at..at + 8]);
+        u64::from_ne_bytes(word)
+    };
+    OpenHow::of_words(word(0), word(8), word(16))
 }
 
 /// Follows the path of an open as the kernel does.

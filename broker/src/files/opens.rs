@@ -22,7 +22,7 @@ use crate::call::decode::{FileCall, Spot};
 use crate::call::how::{OpenHow, changes, writes};
 use crate::kernel::object::{Name, Object};
 use crate::kernel::proc;
-use crate::kernel::target::{Target, TargetAddress};
+use crate::kernel::target::Target;
 use crate::report::denials::Denial;
 use crate::rules::paths::Access;
 use nix::unistd::{Pid, getsid};
@@ -43,32 +43,6 @@ pub(crate) fn may_read(call: &FileCall) -> bool {
         | FileCall::Rename(..)
         | FileCall::Link(..) => false,
     }
-}
-
-/// Copies a `struct open_how` (openat2(2)).
-///
-/// # Errors
-/// Returns what the kernel returns for one that it does not know.
-pub(crate) fn copy_how(target: Target, address: TargetAddress, size: u64) -> io::Result<OpenHow> {
-    const SIZE: usize = 24;
-    const SIZE_MAX: u64 = 4096;
-    if size > SIZE_MAX {
-        return Err(Errno::TOOBIG);
-    }
-    let mut bytes = vec![0; usize::try_from(size).map_err(|_| Errno::TOOBIG)?];
-    if bytes.len() < SIZE {
-        return Err(Errno::INVAL);
-    }
-    target.read(address, &mut bytes)?;
-    if bytes[SIZE..].iter().any(|&byte| byte != 0) {
-        return Err(Errno::TOOBIG);
-    }
-    let word = |at: usize| {
-        let mut word = [0; 8];
-        word.copy_from_slice(&bytes[at..at + 8]);
-        u64::from_ne_bytes(word)
-    };
-    OpenHow::of_words(word(0), word(8), word(16))
 }
 
 /// Judges an open where Landlock lets nothing be opened that the rules do not, but not all that they do.

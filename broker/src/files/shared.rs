@@ -12,7 +12,7 @@
 //! outside to where the command wants.
 
 use super::entry::Entry;
-use super::opens;
+use super::open;
 use super::task::{Task, refuse_write};
 use super::view::View;
 use crate::call::decode::{Creation, FileCall};
@@ -102,7 +102,7 @@ impl Shared {
         Ok(match (*call, second) {
             (FileCall::Open(_, how), _) => self.open(name, how)?,
             (FileCall::OpenBy(_, address, size), _) => {
-                self.open(name, opens::copy_how(target, address, size)?)?
+                self.open(name, open::copy_how(target, address, size)?)?
             }
             (FileCall::Truncate(_, length), _) => Task::Truncate(self.hold(name)?, length),
             (FileCall::Remove(_, flags), _) => Task::Remove(self.entry(name)?, flags),
