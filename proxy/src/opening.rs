@@ -52,33 +52,35 @@ impl OpeningReader {
         self.seen == stream.len() && self.start < self.seen
     }
 
+    /// Whether some server may take what `stream`, which was read, ends with for a request: as it stands, or because it
+    /// takes a CR for the end of the line.
+    pub(crate) fn may_be_request(&self, stream: &[u8]) -> bool {
+        of_line(&stream[self.start..]) == Opening::Http
+    }
+
     fn read_line(&mut self, stream: &[u8]) -> Opening {
         while let Some(&byte) = stream.get(self.seen) {
             let line = &stream[self.start..self.seen];
-            // Some servers take a CR alone for the end of a line.
-            if let Some(line) = line.strip_suffix(b"\r").filter(|_| byte != b'\n') {
-                if line.is_empty() {
-                    self.start = self.seen;
-                    continue;
-                }
-                return of_odd_line(line, b'\r');
-            }
             self.seen += 1;
             match byte {
                 // Servers skip empty lines before a request (RFC 9112 section 2.2).
-                b'\n' if matches!(line, b"" | b"\r") => self.start = self.seen,
-                b'\n' => return of_line(line.strip_suffix(b"\r").unwrap_or(line)),
-                // Not in a request; some server may have read one before it.
-                0..=8 | 11..=12 | 14..=31 | 127 => return of_odd_line(line, byte),
+                b'\n' if line.iter().all(is_blank) => self.start = self.seen,
+                b'\n' => return of_line(line),
                 // Nobody reads such a request; it is refused as one.
                 _ if line.len() >= LINE_MAX => return Opening::Http,
+                // Not in a request; some server may have read one before it.
+                0..=8 | 14..=27 | 127 => {
+                    let may_be_one = is_request(line) || begins_like_request(line);
+                    return if may_be_one { Opening::Http } else { Opening::Other };
+                }
                 _ => {}
             }
         }
-        let line = &stream[self.start..];
-        let method = line.split(|byte| b" \t\r".contains(byte)).next().unwrap_or(line);
+        // What is not in ASCII may be a blank, or a part of one.
+        let (method, _) = words(&stream[self.start..]);
+        let may_be_one = method.iter().all(|byte| is_token(byte) || !byte.is_ascii());
         // That of no request that a server takes.
-        if method.iter().all(is_token) { Opening::Incomplete } else { Opening::Other }
+        if may_be_one { Opening::Incomplete } else { Opening::Other }
     }
 }
 
@@ -89,37 +91,44 @@ fn is_token(byte: &u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte)
 }
 
-/// Whether `line` is a method with something behind it, or with a byte that some servers take for a blank.
-fn begins_like_request(line: &[u8], next: u8) -> bool {
+/// A byte that some server takes for a blank: a CR (RFC 9112 section 3), and what is one in Latin-1.
+fn is_blank(byte: &u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\r' | 11 | 12 | 28..=31 | 0x85 | 0xa0)
+}
+
+/// The first word of `line`, and what follows it.
+fn words(line: &[u8]) -> (&[u8], &[u8]) {
+    let start = line.iter().position(|byte| !is_blank(byte)).unwrap_or(line.len());
+    let line = &line[start..];
+    line.split_at(line.iter().position(is_blank).unwrap_or(line.len()))
+}
+
+/// Whether `line` is a method with something behind it.
+fn begins_like_request(line: &[u8]) -> bool {
     // A request of git's own protocol, in which a NUL follows the path (gitprotocol-pack(5)).
     if line.get(4..8) == Some(b"git-") {
         return false;
     }
-    let blank = line.iter().position(|byte| b" \t".contains(byte));
-    let is_blank = matches!(next, b'\x0b' | b'\x0c');
-    let method = &line[..blank.unwrap_or(line.len())];
-    (blank.is_some() || is_blank) && !method.is_empty() && method.iter().all(is_token)
-}
-
-/// What `line` is, which `next` follows: a byte that is in no request.
-fn of_odd_line(line: &[u8], next: u8) -> Opening {
-    let may_be_one = is_request(line) || begins_like_request(line, next);
-    if may_be_one { Opening::Http } else { Opening::Other }
+    let (method, rest) = words(line);
+    !rest.is_empty() && method.iter().all(is_token)
 }
 
 fn of_line(line: &[u8]) -> Opening {
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
     if line == b"PRI * HTTP/2.0" {
         return Opening::Http2;
     }
     // Before ssh, the identification of which is a method, too.
-    if is_request(line) {
-        return Opening::Http;
-    }
-    if asks_without_version(line) {
+    if is_request(line) || asks_without_version(line) || asks_without_version(&without_cr(line)) {
         return Opening::Http;
     }
     let is_ssh = line.starts_with(SSH) && line.len() > SSH.len() && line.len() < SSH_LINE_MAX;
-    if is_ssh { Opening::Ssh } else { Opening::Other }
+    if is_ssh && !line.contains(&b'\r') { Opening::Ssh } else { Opening::Other }
+}
+
+/// As a server reads it that passes over CRs.
+fn without_cr(line: &[u8]) -> Vec<u8> {
+    line.iter().copied().filter(|&byte| byte != b'\r').collect()
 }
 
 /// Whether `line` is a request without a version. Some servers take that for one of HTTP/0.9, and read on
@@ -127,8 +136,8 @@ fn of_line(line: &[u8]) -> Opening {
 fn asks_without_version(line: &[u8]) -> bool {
     const METHODS: [&[u8]; 9] =
         [b"GET", b"HEAD", b"POST", b"PUT", b"DELETE", b"CONNECT", b"OPTIONS", b"TRACE", b"PATCH"];
-    let Some(blank) = line.iter().position(|byte| b" \t".contains(byte)) else { return false };
-    let (method, rest) = (&line[..blank], line[blank..].trim_ascii_start());
+    let (method, rest) = words(line);
+    let (rest, _) = words(rest);
     let is_target = rest.starts_with(b"/") || rest.windows(3).any(|part| part == b"://");
     is_target && METHODS.iter().any(|known| method.eq_ignore_ascii_case(known))
 }
@@ -136,7 +145,7 @@ fn asks_without_version(line: &[u8]) -> bool {
 /// A server may take less than what RFC 9112 calls a request line; what cannot be understood here is
 /// then refused here.
 fn is_request(line: &[u8]) -> bool {
-    line.windows(5).any(|part| part.eq_ignore_ascii_case(b"HTTP/"))
+    without_cr(line).windows(5).any(|part| part.eq_ignore_ascii_case(b"HTTP/"))
 }
 
 #[cfg(test)]
@@ -154,13 +163,30 @@ mod tests {
             (b"ODD-method  /  http/1.0\r\n", Opening::Http),
             (b"PRI * HTTP/2.0\r\n\r\nSM", Opening::Http2),
             (b"GET / HTTP/1.1\rHost: a\0", Opening::Http),
-            (b"GET / HTTP/1.1\rHost: other\r\r", Opening::Http),
-            (b"GET /\rHost: other\r\r", Opening::Http),
-            (b"\r\rGET / HTTP/1.1\r\r", Opening::Http),
+            (b"GET / HTTP/1.1\rHost: other\r\r", Opening::Incomplete),
+            (b"\r\rGET / HTTP/1.1\r\r\n", Opening::Http),
             (b"\r\r\n\rGET / HTTP/1.1\r\n", Opening::Http),
             (b"\r\rGET / HTTP/1.1", Opening::Incomplete),
-            (b"SSH-2.0-x\rGET / HTTP/1.1\n", Opening::Other),
-            (b"PING\rx", Opening::Other),
+            (b"SSH-2.0-x\rGET / HTTP/1.1\n", Opening::Http),
+            (b"SSH-2.0-x\ry\n", Opening::Other),
+            (b"PING\rx\n", Opening::Other),
+            (b"GET\r/x\rHTTP/1.1\r\nHost: b\r\n", Opening::Http),
+            (b"GET\r / HTTP/1.1\n", Opening::Http),
+            (b"G\rET / HT\rTP/1.1\r\n", Opening::Http),
+            (b"G\rET /x\n", Opening::Http),
+            (b"GET\r/x\r\n", Opening::Http),
+            (b"\x0bGET /x HTTP/1.1\n", Opening::Http),
+            (b"\x1cGET /x HTTP/1.1\n", Opening::Http),
+            (b"GET\x1c/x\x1cHTTP/1.1\n", Opening::Http),
+            (b"\x85GET /x HTTP/1.1\n", Opening::Http),
+            (b"\xa0GET /x\n", Opening::Http),
+            (b"\xc2\x85GET /x HTTP/1.1\n", Opening::Http),
+            (b"GET\xa0/x\xa0HTTP/1.1\n", Opening::Http),
+            (b"GET\xa0/x\0", Opening::Http),
+            (b" \t\r\nGET / HTTP/1.1\n", Opening::Http),
+            (b"\x93A", Opening::Incomplete),
+            (b"\x93\x01\0\n", Opening::Other),
+            (b"{\"a\": 1}", Opening::Other),
             (b"SSH-2.0- / HTTP/1.1\r\n", Opening::Http),
             (b"A1", Opening::Incomplete),
             (b"A1!~ / HTTP/1.1\r\n", Opening::Http),
@@ -197,6 +223,18 @@ mod tests {
                 "{}",
                 stream.escape_ascii()
             );
+        }
+        for (stream, expected) in [
+            (&b"GET / HTTP/1.1\rHost: other\r\r"[..], true),
+            (b"GET http://b/\r", true),
+            (b"\r\rGET /x", true),
+            (b"\r", false),
+            (b"GET", false),
+            (b"ls -l /\r", false),
+        ] {
+            let mut reader = OpeningReader::default();
+            assert_eq!(reader.read(stream), Opening::Incomplete);
+            assert_eq!(reader.may_be_request(stream), expected, "{}", stream.escape_ascii());
         }
         let long = [b"SSH-2.0-", &[b'x'; 300][..], b"\r\n"].concat();
         assert_eq!(OpeningReader::default().read(&long), Opening::Other);

@@ -4,7 +4,7 @@
 //! one that it asked the proxy for: else a permitted name would lead to any other site of the same
 //! hosting company (domain fronting). On port 443 nothing else passes but ssh, which many hosts serve
 //! there. Nothing of what the client sends first goes to the host before it is judged, except parts of
-//! a first line without its end, which somebody may be typing: no server acts on those. A host that
+//! a first line, which somebody may be typing, as long as no server can take them for a request. A host that
 //! speaks first speaks no such protocol.
 
 use crate::destination::{Destination, OwnedHost};
@@ -113,6 +113,7 @@ async fn opening_beside<C: AsyncRead + Unpin>(
                     return Ok((Opening::Other, sent));
                 }
             }
+            Err(_) if reader.may_be_request(early) => return Ok((Opening::Http, sent)),
             Err(_) => {
                 host.write_all(&early[sent..]).await?;
                 sent = early.len();

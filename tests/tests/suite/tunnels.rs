@@ -99,6 +99,39 @@ fn a_request_in_a_tunnel_is_for_the_host_that_was_asked_for() {
     });
 }
 
+#[test]
+fn what_some_server_takes_for_a_blank_does_not_hide_a_request() {
+    let (port, seen) = answering_server("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello");
+    let sandbox = sandbox_for(User::Caller, port);
+    let tunnel = connect(&format!("good.localhost:{port}")).into_bytes();
+    let lines: [&[&[u8]]; 12] = [
+        &[b"GET\r/x\rHTTP/1.1"],
+        &[b"GET\r / HTTP/1.1"],
+        &[b"G\rET / HTTP/1.1"],
+        &[b"GET\r/x"],
+        &[b"\x0bGET /x HTTP/1.1"],
+        &[b"GET\x1c/x\x1cHTTP/1.1"],
+        &[b"\x85", b"GET /x HTTP/1.1"],
+        &[b"GET\xa0/x", b"\xa0HTTP/1.1"],
+        &[b"GET\xc2", b"\x85/x HTTP/1.1"],
+        &[b"GET / HTTP/1.1\r", b"Host: bad.localhost\r\r"],
+        &[b"GET http://bad.localhost/\r", b"\r"],
+        &[b"GET / HT\rTP/1.1"],
+    ];
+    for line in lines {
+        let mut said = vec![tunnel.clone()];
+        said.extend(line.iter().map(|part| part.to_vec()));
+        said.push(b"\r\nHost: bad.localhost\r\n\r\n".to_vec());
+        talk(&sandbox, "http", &said);
+        let heard = String::from_utf8_lossy(&seen.lock().unwrap()).into_owned();
+        assert!(!heard.contains("bad.localhost"), "{line:?} became {heard:?}");
+    }
+    // A protocol of lines that is no such request passes as it is.
+    talk(&sandbox, "http", &[tunnel, b"\x85SAY\rit\r\nnot to bad.localhost\r\n\r\n".to_vec()]);
+    let heard = String::from_utf8_lossy(&seen.lock().unwrap()).into_owned();
+    assert!(heard.contains("not to bad.localhost"), "{heard:?}");
+}
+
 /// The second one on the connection, and one that comes in pieces.
 #[test]
 fn every_request_in_a_tunnel_is_judged_for_itself() {
