@@ -38,9 +38,7 @@ pub(crate) struct Access {
 
 /// Whether one of `denials` stands for `path` or something above it.
 pub(crate) fn covers(denials: &[Pattern], path: &Path) -> bool {
-    let files =
-        Files { allow_write: vec!["/".into()], deny_write: denials.to_vec(), ..Files::default() };
-    !denials.is_empty() && !Rules::new(&files).access(path).write
+    !denials.is_empty() && !Rules::all_but(denials).access(path).write
 }
 
 impl Access {
@@ -155,7 +153,8 @@ impl Rules {
         let read = of(&files.allow_read).into_iter().map(rule(AllowRead, Allow));
         let read = read.chain(files.deny_read.iter().cloned().map(rule(DenyRead, Deny)));
         // Where nothing is closed, opening it means nothing.
-        let opens = |path: &&PathBuf| covers(&files.deny_read, path);
+        let closing = (!files.allow_read.is_empty()).then(|| Self::all_but(&files.deny_read));
+        let opens = |path: &&PathBuf| closing.as_ref().is_some_and(|all| !all.access(path).write);
         let opened: Vec<_> = files.allow_read.iter().filter(opens).cloned().collect();
         let write = of(&files.allow_write).into_iter().map(rule(AllowWrite, Allow));
         let write = write.chain(files.deny_write.iter().cloned().map(rule(DenyWrite, Deny)));
@@ -166,6 +165,12 @@ impl Rules {
         let write = Arc::new(RuleSet { rules: write.collect(), order: Order::DenyIsFinal });
         let root = Cursor { read: Progress::at_root(&read), write: Progress::at_root(&write) };
         Rules { root }
+    }
+
+    /// Those by which everything may be written but what is denied.
+    fn all_but(denials: &[Pattern]) -> Self {
+        let allow_write = vec!["/".into()];
+        Self::new(&Files { allow_write, deny_write: denials.to_vec(), ..Files::default() })
     }
 
     /// The cursor at `/`.
@@ -244,7 +249,7 @@ impl Cursor {
     }
 
     /// Whether all beneath is judged alike at both places, so that what moves from one to the other
-    /// keeps its verdict. The states for writes hold those for reads.
+    /// keeps its verdict. The states for writes hold those for reads, but for what is open anyway.
     pub(crate) fn same_zone(&self, other: &Cursor) -> bool {
         self.read.verdict.open == other.read.verdict.open
             && self.write.verdict.open == other.write.verdict.open
