@@ -57,7 +57,7 @@ pub(crate) fn perform(judge: &Judge, request: &Request<'_>, call: &SocketCall) -
             // Binding a low port and passing a directory are rights.
             let bind = || bind(judge, request, number, (address, length));
             let bound = judge.rights.with_credentials_of(request.target(), bind);
-            zero(bound.inspect_err(|errno| report_unshared(judge, *errno)))
+            zero(bound.inspect_err(|errno| report_unshared(judge, request, number, *errno)))
         }
         SocketCall::Send(number, flags, sent) => {
             if matches!(sent, Messages::One(_))
@@ -70,7 +70,7 @@ pub(crate) fn perform(judge: &Judge, request: &Request<'_>, call: &SocketCall) -
         }
         SocketCall::Listen(number, backlog) => {
             let listens = listen(judge, request, number, backlog);
-            zero(listens.inspect_err(|errno| report_unshared(judge, *errno)))
+            zero(listens.inspect_err(|errno| report_unshared(judge, request, number, *errno)))
         }
         SocketCall::Shutdown(number, how) => zero(shutdown(judge, request, number, how)),
         SocketCall::ShareAddress(number, value, length) => {
@@ -336,8 +336,12 @@ fn share_address(
 }
 
 /// Reports that a port is not shared, if that can be why one is in use.
-fn report_unshared(judge: &Judge, errno: Errno) {
-    if errno == Errno::ADDRINUSE && judge.has_unshared.load(Ordering::Relaxed) {
+fn report_unshared(judge: &Judge, request: &Request<'_>, number: TargetFd, errno: Errno) {
+    let is_of_unix = || {
+        let socket = judge.stand_ins.duplicate(request.target(), number);
+        socket.and_then(sockopt::socket_domain) == Ok(AddressFamily::UNIX)
+    };
+    if errno == Errno::ADDRINUSE && judge.has_unshared.load(Ordering::Relaxed) && !is_of_unix() {
         report_option(judge, NetworkOperation::Bind, "SO_REUSEPORT");
     }
 }

@@ -285,10 +285,18 @@ s.close(); s = S()",
 
 #[test]
 fn ports_are_not_shared() {
+    nobody_shares_a_port("STREAM");
+}
+
+#[test]
+fn ports_of_udp_are_not_shared() {
+    nobody_shares_a_port("DGRAM");
+}
+
+fn nobody_shares_a_port(kind: &str) {
     for_each_user(|user| {
-        for kind in ["STREAM", "DGRAM"] {
-            // Who sets the option is most often alone at the port.
-            let script = format!(
+        // Who sets the option is most often alone at the port.
+        let script = format!(
                 "def server(port):
     s = socket.socket(type=socket.SOCK_{kind}); s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1); s.bind(('127.0.0.1', port))
     if '{kind}' == 'STREAM': s.listen(9)
@@ -299,25 +307,24 @@ except OSError as e: say(e.errno)
 say(port, 'end')
 while len(sys.argv) > 2 and not os.path.exists(sys.argv[2]): time.sleep(0.01)"
             );
-            let words = |args: &[&str]| {
-                let args: Vec<_> = args.iter().map(|&arg| arg.to_owned()).collect();
-                python(&script).into_iter().chain(args)
-            };
-            let sandbox = Sandbox::of(user).allow_local_binding().trap();
-            let mut running = sandbox.spawn(words(&["0", "seen"]));
-            running.expect("end");
-            let said = running.stdout();
-            let port = said.lines().last().and_then(|line| line.split(' ').next()).unwrap();
-            assert_eq!(said, format!("98\n{port} end\n"));
-            let outside = Sandbox::of(user);
-            let stranger = outside.run_outside(words(&[port]));
-            assert!(stranger.stderr.contains("Address already in use"), "{stranger:#?}");
-            let twin = outside.run_outside(words(&["0"]));
-            assert!(twin.stdout.starts_with("shared\n"), "{twin:#?}");
-            sandbox.file("work/seen", "");
-            let report = json!({ "Network": ["bind", "option SO_REUSEPORT", "seccomp"] });
-            assert_eq!(running.wait().traps, [report], "{kind}");
-        }
+        let words = |args: &[&str]| {
+            let args: Vec<_> = args.iter().map(|&arg| arg.to_owned()).collect();
+            python(&script).into_iter().chain(args)
+        };
+        let sandbox = Sandbox::of(user).allow_local_binding().trap();
+        let mut running = sandbox.spawn(words(&["0", "seen"]));
+        running.expect("end");
+        let said = running.stdout();
+        let port = said.lines().last().and_then(|line| line.split(' ').next()).unwrap();
+        assert_eq!(said, format!("98\n{port} end\n"));
+        let outside = Sandbox::of(user);
+        let stranger = outside.run_outside(words(&[port]));
+        assert!(stranger.stderr.contains("Address already in use"), "{stranger:#?}");
+        let twin = outside.run_outside(words(&["0"]));
+        assert!(twin.stdout.starts_with("shared\n"), "{twin:#?}");
+        sandbox.file("work/seen", "");
+        let report = json!({ "Network": ["bind", "option SO_REUSEPORT", "seccomp"] });
+        assert_eq!(running.wait().traps, [report], "{kind}");
     });
 }
 
