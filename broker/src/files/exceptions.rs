@@ -49,7 +49,8 @@ fn terminal(look: &Look, flags: OFlags) -> Option<Exception> {
 fn unknown_to_landlock(look: &Look, view: &View, flags: OFlags) -> Option<Exception> {
     let follow = !flags.contains(OFlags::NOFOLLOW);
     // Spares a path walk for most files that are read.
-    let may_be_one = || look.may_name_exception(view) || follow && look.names_link();
+    let leads_on = follow || look.path().ends_with(b"/");
+    let may_be_one = || look.may_name_exception(view) || leads_on && look.names_link();
     if writes(flags) || !view.has_exceptions() || !may_be_one() {
         return None;
     }

@@ -234,8 +234,8 @@ impl Judge {
         Ok(done)
     }
 
-    /// Leaves a call to Landlock. Only a directory that Landlock does not let be listed, though the
-    /// rules do, is opened for the target.
+    /// Leaves a call to Landlock. Only what Landlock does not let be opened, though the rules do, is opened for the
+    /// target (`exceptions`).
     fn leave(&self, request: &Request<'_>, call: &FileCall, relied: Relied) -> FileVerdict {
         // What is granted is no denial.
         let looks = match relied {

@@ -83,14 +83,14 @@ struct Kin {
 }
 
 impl Reserve {
-    /// Makes the directories in `place`, an empty one that is this user's alone; the more, the more `roots` there
-    /// are in which nothing could be executed.
+    /// Makes the directories in `place`, an empty one that is this user's alone; the more, the more allowed
+    /// paths are `missing`, in which nothing could be executed.
     ///
     /// # Errors
     /// Returns what mkdir(2) and open(2) return; [`Errno::OPNOTSUPP`] if what is made in `place` is not as
     /// elsewhere.
-    pub(crate) fn fill(place: OwnedFd, roots: usize) -> io::Result<Self> {
-        let count = COUNT + roots.min(KEPT_MAX);
+    pub(crate) fn fill(place: OwnedFd, missing: usize) -> io::Result<Self> {
+        let count = COUNT + missing.min(KEPT_MAX);
         let mut waiting = Vec::with_capacity(count);
         for number in 0..count {
             let need = if number < COUNT { Need::Speed } else { Need::Execution };
@@ -169,11 +169,12 @@ impl Reserve {
                 placed.insert(entry.path(), identity);
                 Some(())
             }
-            // What somebody found and filled, root alone could, is used no more.
-            Err(Errno::NOTEMPTY | Errno::STALE) => None,
-            Err(_) => {
+            Err(errno) => {
                 let _ = fs::chmodat(&self.place, &name, Mode::empty(), AtFlags::empty());
-                lock(&self.waiting).push(waiting);
+                // What somebody found and filled is used no more.
+                if ![Errno::NOTEMPTY, Errno::STALE].contains(&errno) {
+                    lock(&self.waiting).push(waiting);
+                }
                 None
             }
         }

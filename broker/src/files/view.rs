@@ -99,7 +99,7 @@ impl View {
         self.grants.brokers_writes || self.roots.iter().any(|(_, at_launch)| at_launch.is_none())
     }
 
-    /// Whether Landlock alone decides about reading, but for directories that are listed.
+    /// Whether Landlock alone decides about reading, but for directories that are listed and what others replace.
     pub(crate) fn leaves_reads(&self) -> bool {
         self.grants.reads == Reads::Exact
     }

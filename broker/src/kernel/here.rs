@@ -3,7 +3,8 @@
 //!
 //! getcwd(2) says of a directory that was removed, or is mounted nowhere, that it is; the link in proc(5) leaves
 //! that to be found out. All threads stand in the same place: while one needs it, others do without, and wait for
-//! nothing. Then the broker goes back to where it was started, so that it keeps nobody from unmounting anything. Nothing
+//! nothing. Then the broker goes back to where it was started, or to the root directory
+//! where another user's rights do not lead there, so that it keeps nobody from unmounting anything. Nothing
 //! else of it relies on where it stands once notifications are answered. Sources: chdir(2), getcwd(2).
 
 use super::sight;

@@ -103,10 +103,10 @@ impl Scratch {
     /// Where there can be none, the command's directories are made as they are asked for.
     pub(super) fn for_directories(files: &Files, caller: &Caller) -> Option<(Self, Reserve)> {
         let rules = Rules::new(files);
-        let roots: Vec<_> = missing_beside_denied(files, &rules).collect();
-        let beside = files.carved_root(&rules).or(roots.first().copied())?;
-        let mount = mount_of(beside)?;
-        let roots = roots.iter().filter(|beside| mount_of(beside) == Some(mount)).count();
+        let parents: Vec<_> = missing_beside_denied(files, &rules).collect();
+        let beside = files.carved_root(&rules).and_then(nearest);
+        let mount = beside.into_iter().chain(parents.iter().copied()).find_map(mount_of)?;
+        let missing = parents.iter().filter(|parent| mount_of(parent) == Some(mount)).count();
         let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
         let cache = cache.filter(|path| path.is_absolute());
         let cache = cache.or_else(|| caller.home.as_ref().map(|home| home.join(".cache")));
@@ -122,7 +122,7 @@ impl Scratch {
         [own, Some(std::env::temp_dir())].into_iter().flatten().find_map(|place| {
             let scratch = Self::create(&fitting(place)?).ok()?;
             let directory = scratch.held.directory.try_clone().ok()?;
-            Some((scratch, Reserve::fill(directory, roots).ok()?))
+            Some((scratch, Reserve::fill(directory, missing).ok()?))
         })
     }
 
@@ -161,11 +161,15 @@ impl Scratch {
 /// Of each allowed path that is missing the directory that it lies in, as far as there is one, if something in that
 /// may not be read: what is made there later nobody could execute.
 fn missing_beside_denied<'a>(files: &'a Files, rules: &'a Rules) -> impl Iterator<Item = &'a Path> {
-    let is_there = |path: &Path| fs::lstat(path).is_ok();
     let all = if files.deny_read.is_empty() { &[][..] } else { &files.allow_write };
-    let missing = all.iter().filter(move |root| !is_there(root));
-    let above = missing.filter_map(move |root| root.ancestors().find(|above| is_there(above)));
+    let missing = all.iter().filter(|root| fs::lstat(*root).is_err());
+    let above = missing.filter_map(|root| nearest(root));
     above.filter(|above| rules.cursor(above).is_some_and(|cursor| !cursor.read_settled()))
+}
+
+/// What is there of `path`.
+fn nearest(path: &Path) -> Option<&Path> {
+    path.ancestors().find(|above| fs::lstat(*above).is_ok())
 }
 
 /// The mount that `path` is on.

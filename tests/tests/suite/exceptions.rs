@@ -63,7 +63,10 @@ fn a_directory_is_listed_through_links_of_any_name() {
     for_each_user(|user| {
         for opened in OPENED {
             let sandbox = world(user, opened);
-            let listed = "ls one/ two/ two/. one/../area /proc/self/cwd/two/ there/plain/..; cd two && ls; ls ../one/";
+            let unfollowed = "python3 -c 'import os; print(sorted(os.listdir(os.open(\"two/\", \
+                os.O_NOFOLLOW | os.O_DIRECTORY))))'";
+            let followed = "ls one/ two/ two/. one/../area /proc/self/cwd/two/ there/plain/..; cd two && ls; ls ../one/";
+            let listed = &format!("{unfollowed}; {followed}");
             let inside = sandbox.sh(listed);
             assert_eq!(inside.stdout, sandbox.sh_outside(listed).stdout, "{opened} {inside:#?}");
             assert!(inside.reports_of("Filesystem").is_empty(), "{inside:#?}");

@@ -230,3 +230,14 @@ fn what_is_made_at_a_missing_cache_beside_keys_is_executed() {
         assert_eq!(under(&sandbox, "agent", script).succeeds().stdout, "x\n");
     });
 }
+#[test]
+fn what_is_made_at_a_missing_path_is_executed_whatever_else_is_missing() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_write("~/conf/d").deny_write("~/conf/d/key");
+        let sandbox = sandbox.allow_write("~/tools").deny_read("~/.ssh");
+        sandbox.dir("home/.ssh");
+        sandbox.file("home/.ssh/id", "TOPSECRET");
+        let script = "mkdir -p ~/tools/a && cp /bin/true ~/tools/a/tool && ~/tools/a/tool && echo ran; cat ~/.ssh/id";
+        assert_eq!(sandbox.sh(script).stdout, "ran\n");
+    });
+}
