@@ -252,6 +252,21 @@ impl Sandbox {
         self.run(["sh", "-c", script])
     }
 
+    /// Starts a script that goes on when [`Sandbox::resume`] lets it.
+    pub fn paused(&self, script: &str) -> Running {
+        let script =
+            format!("echo ready; until [ -e ../outside/go ]; do sleep 0.01; done; {script}");
+        let mut running = self.spawn(["sh", "-c", &script]);
+        running.expect("ready");
+        running
+    }
+
+    /// Has it go on, and waits for its end.
+    pub fn resume(&self, running: Running) -> Outcome {
+        self.file("outside/go", "");
+        running.wait()
+    }
+
     /// Runs a shell script outside.
     pub fn sh_outside(&self, script: &str) -> Outcome {
         self.run_outside(["sh", "-c", script])

@@ -410,8 +410,10 @@ impl Call {
         match self {
             Self::File(FileCall::Open(..) | FileCall::OpenBy(..)) | Self::Question(_) => true,
             Self::File(_) | Self::Memory(_) => false,
-            Self::Registers(RegisterCall::Socket(..) | RegisterCall::Pair(_)) => false,
-            Self::Registers(call) => !matches!(call, RegisterCall::Tune(..)),
+            Self::Registers(call) => !matches!(
+                call,
+                RegisterCall::Socket(..) | RegisterCall::Pair(_) | RegisterCall::Tune(..)
+            ),
         }
     }
 

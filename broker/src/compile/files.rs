@@ -6,7 +6,7 @@ use super::ruleset;
 use crate::files::reserve::Reserve;
 use crate::files::view::{Reads, View};
 use crate::kernel::features::Features;
-use crate::kernel::identity::{Identity, hold, identity};
+use crate::kernel::identity::{Identity, hold, identity, nearest};
 use crate::kernel::mounts::Mount;
 use crate::rules::files::Files;
 use crate::rules::paths::{Access, Rules};
@@ -34,10 +34,10 @@ pub(crate) fn compile(
     let mut held = Vec::new();
     let roots = roots(&files.allow_write, &grants.writable, &mut held)?;
     // What the command makes there Landlock lets nobody read.
-    let is_ungranted = roots.iter().filter(|(_, found)| found.is_none()).any(|(path, _)| {
-        let above = path.ancestors().find(|above| above.symlink_metadata().is_ok());
-        above.is_some_and(|above| grants.unlistable.contains_key(above))
-    });
+    let is_ungranted = roots
+        .iter()
+        .filter(|(_, found)| found.is_none())
+        .any(|(path, _)| nearest(path).is_some_and(|above| grants.unlistable.contains_key(above)));
     if is_ungranted {
         grants.reads = grants.reads.max(Reads::Less);
     }

@@ -6,6 +6,7 @@
 //! asks, it is walked here (see `walk`).
 
 use super::walk::{self, Lost};
+use crate::kernel::deep::PATH_MAX;
 use crate::kernel::here::Here;
 use crate::kernel::object::Object;
 use crate::kernel::own::path_of;
@@ -16,9 +17,6 @@ use rustix::io::{self, Errno};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-
-/// Longest path that a system call takes, with the byte that ends it (linux/limits.h).
-const PATH_MAX: usize = 4096;
 
 /// Opens what `path` names for `target`, with O_PATH: without a right, and without touching it.
 ///

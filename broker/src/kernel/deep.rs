@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 /// Longest path that a system call takes, with the byte that ends it (linux/limits.h).
-const PATH_MAX: usize = 4096;
+pub(crate) const PATH_MAX: usize = 4096;
 
 /// Most directories and entries that are looked at for one path: some milliseconds' worth.
 const LOOKED_AT_MAX: usize = 10_000;

@@ -26,6 +26,11 @@ pub(crate) fn hold_followed(path: &Path) -> io::Result<OwnedFd> {
     fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
 }
 
+/// The longest front of the absolute `path` that is there, be it a symbolic link.
+pub(crate) fn nearest(path: &Path) -> Option<&Path> {
+    path.ancestors().find(|above| fs::lstat(*above).is_ok())
+}
+
 /// What tells an object from another that gets its number when it is removed: when it was made, as far
 /// as the file system knows (statx(2), stx_btime).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,6 +4,7 @@
 //! after [`Request::confirm`](super::request::Request::confirm). Sources: process_vm_readv(2), proc(5),
 //! pidfd_getfd(2).
 
+use super::deep::PATH_MAX;
 use super::pidfds;
 use super::proc::{self, Status};
 use super::sight;
@@ -19,8 +20,6 @@ use std::mem::MaybeUninit;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
-/// Longest path that the kernel takes, with its NUL.
-const PATH_MAX: usize = 4096;
 /// Smallest page of any architecture: reads are cut at its multiples, for a read that touches an
 /// unmapped page returns nothing of the mapped ones beside it.
 const PAGE: u64 = 4096;

@@ -48,20 +48,13 @@ pub(crate) fn push_new<T: PartialEq>(list: &mut Vec<T>, item: T) {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::rules::pattern::Component;
-
-    fn pattern(text: &str) -> Pattern {
-        let parts = text.split('/').filter(|part| !part.is_empty());
-        let components = parts.map(|part| Component::parse(part.as_bytes()).unwrap());
-        Pattern::new(Path::new("/"), components.collect())
-    }
 
     #[test]
     fn a_root_is_carved_by_what_is_denied_in_it_at_a_known_depth() {
         let carved = |write: &[&str], deny: &[&str]| {
             let files = Files {
                 allow_write: write.iter().map(PathBuf::from).collect(),
-                deny_write: deny.iter().map(|text| pattern(text)).collect(),
+                deny_write: deny.iter().map(|text| Pattern::of_globs(text)).collect(),
                 ..Files::default()
             };
             files.carved_root(&Rules::new(&files)).map(Path::to_owned)

@@ -422,18 +422,11 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    /// The pattern of an absolute path with globs, none of them in front of a symbolic link.
-    fn pattern(text: &str) -> Pattern {
-        let parts = text.split('/').filter(|part| !part.is_empty());
-        let components = parts.map(|part| Component::parse(part.as_bytes()).unwrap());
-        Pattern::new(Path::new("/"), components.collect())
-    }
-
     fn rules(write: &[&str], deny_write: &[&str], deny_read: &[&str], read: &[&str]) -> Rules {
         Rules::new(&Files {
             allow_write: write.iter().map(PathBuf::from).collect(),
-            deny_write: deny_write.iter().map(|text| pattern(text)).collect(),
-            deny_read: deny_read.iter().map(|text| pattern(text)).collect(),
+            deny_write: deny_write.iter().map(|text| Pattern::of_globs(text)).collect(),
+            deny_read: deny_read.iter().map(|text| Pattern::of_globs(text)).collect(),
             allow_read: read.iter().map(PathBuf::from).collect(),
             controls: Vec::new(),
         })
@@ -525,7 +518,7 @@ mod tests {
         let files = Files {
             allow_write: ["/", "/proc/sys/kernel", "/sys"].map(PathBuf::from).into(),
             controls: ["/proc", "/sys", "/mnt/proc"].map(PathBuf::from).into(),
-            deny_write: vec![pattern("/proc/sys/kernel/panic")],
+            deny_write: vec![Pattern::of_globs("/proc/sys/kernel/panic")],
             ..Files::default()
         };
         let rules = Rules::new(&files);
@@ -744,8 +737,8 @@ mod tests {
                 files.allow_write.push(random.path(&NAMES).into());
                 files.controls.push(random.path(&NAMES).into());
                 files.allow_read.push(random.path(&NAMES).into());
-                files.deny_write.push(pattern(&random.path(&globs)));
-                files.deny_read.push(pattern(&random.path(&globs)));
+                files.deny_write.push(Pattern::of_globs(&random.path(&globs)));
+                files.deny_read.push(Pattern::of_globs(&random.path(&globs)));
             }
             let rules = Rules::new(&files);
             let mut pending = vec![(Vec::new(), rules.root(), None::<bool>, None::<bool>)];

@@ -296,6 +296,15 @@ impl Pattern {
         Pattern { components: components.into() }
     }
 
+    /// The pattern of an absolute path with globs, none of them in front of a symbolic link.
+    #[cfg(test)]
+    #[allow(clippy::unwrap_used)]
+    pub(crate) fn of_globs(path: &str) -> Pattern {
+        let parts = path.split('/').filter(|part| !part.is_empty());
+        let components = parts.map(|part| Component::parse(part.as_bytes()).unwrap());
+        Pattern::new(Path::new("/"), components.collect())
+    }
+
     /// The path, if it stands for itself only.
     pub(crate) fn as_path(&self) -> Option<PathBuf> {
         let mut path = PathBuf::from("/");

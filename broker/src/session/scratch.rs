@@ -6,7 +6,7 @@
 use super::removal;
 use crate::files::reserve::Reserve;
 use crate::kernel::deep::identity_of;
-use crate::kernel::identity::Identity;
+use crate::kernel::identity::{Identity, nearest};
 use crate::policy::callers::Caller;
 use crate::policy::resolve::Policy;
 use crate::report::errno::strerror;
@@ -165,11 +165,6 @@ fn missing_beside_denied<'a>(files: &'a Files, rules: &'a Rules) -> impl Iterato
     let missing = all.iter().filter(|root| fs::lstat(*root).is_err());
     let above = missing.filter_map(|root| nearest(root));
     above.filter(|above| rules.cursor(above).is_some_and(|cursor| !cursor.read_settled()))
-}
-
-/// What is there of `path`.
-fn nearest(path: &Path) -> Option<&Path> {
-    path.ancestors().find(|above| fs::lstat(*above).is_ok())
 }
 
 /// The mount that `path` is on.

@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use tests::{Outcome, Running, Sandbox, Snapshot, User, for_each_user};
+use tests::{Outcome, Sandbox, Snapshot, User, for_each_user};
 
 /// `work` may be written, but for a file, a directory, two paths that do not exist, and a glob.
 pub(crate) fn carved(user: User) -> Sandbox {
@@ -100,19 +100,6 @@ pub(crate) fn named(root: &Path, suffix: &str) -> Vec<PathBuf> {
     }
     found.sort();
     found
-}
-
-/// Starts a script that says `ready`, and goes on when [`resume`] lets it.
-fn paused(sandbox: &Sandbox, script: &str) -> Running {
-    let script = format!("echo ready; until [ -e ../outside/go ]; do sleep 0.01; done; {script}");
-    let mut running = sandbox.spawn(["sh", "-c", &script]);
-    running.expect("ready");
-    running
-}
-
-fn resume(sandbox: &Sandbox, running: Running) -> Outcome {
-    sandbox.file("outside/go", "");
-    running.wait()
 }
 
 #[test]
@@ -325,11 +312,11 @@ fn a_parent_that_others_removed_and_the_command_made_again_is_as_closed() {
         let script = "mkdir -p secret deep/er; echo x > secret/.env; mkdir secret/.env; \
             echo x > deep/er/missing; ln -s free deep/er/missing; mv free/f0 deep/er/missing; \
             echo x > secret/new && echo x > deep/er/new && mv secret/new secret/newer && rm -r deep/er/new";
-        let running = paused(&sandbox, script);
+        let running = sandbox.paused(script);
         for name in ["work/secret", "work/deep"] {
             fs::remove_dir_all(sandbox.path(name)).unwrap();
         }
-        resume(&sandbox, running).succeeds();
+        sandbox.resume(running).succeeds();
         assert!(!exists(sandbox.path("work/secret/.env")));
         assert!(!exists(sandbox.path("work/deep/er/missing")));
         assert!(exists(sandbox.path("work/secret/newer")));
@@ -342,14 +329,14 @@ fn a_denied_file_that_others_replace_stays_denied() {
         let sandbox = carved(user);
         let script = "echo pwned > secret/.env; echo pwned >> key.pem; rm -f secret/.env key.pem; \
             mv free/f0 secret/.env; chmod 777 key.pem; echo pwned > secret/late; echo x > secret/twin";
-        let running = paused(&sandbox, script);
+        let running = sandbox.paused(script);
         for name in ["secret/.env", "key.pem"] {
             sandbox.file("outside/new", "Replaced");
             fs::rename(sandbox.path("outside/new"), sandbox.path("work").join(name)).unwrap();
         }
         let before =
             ["work/secret/.env", "work/key.pem"].map(|name| Snapshot::of(sandbox.path(name)));
-        resume(&sandbox, running).succeeds();
+        sandbox.resume(running).succeeds();
         before.iter().for_each(Snapshot::unchanged);
         assert_eq!(sandbox.read("work/secret/.env"), "Replaced");
         assert_eq!(sandbox.read("work/secret/late"), "pwned\n");
@@ -382,10 +369,10 @@ fn hard_links_made_before_launch_or_by_others_are_denied_too() {
         sandbox.probe(attack.replace('@', "twin-alias")).all_allowed();
 
         let words = "[ -w late ] && echo x > late; echo x >> late; echo x > late-twin";
-        let running = paused(&sandbox, words);
+        let running = sandbox.paused(words);
         link("secret/.env", "late");
         link("secret/twin", "late-twin");
-        resume(&sandbox, running);
+        sandbox.resume(running);
         assert_eq!(sandbox.read("work/secret/.env"), "Secret");
         assert_eq!(sandbox.read("work/secret/twin"), "x\n");
     });
@@ -552,13 +539,13 @@ fn what_others_make_or_replace_is_judged_by_its_name() {
         let sandbox = unreadable(user);
         let script = "cat .env keys/new keys/key; cat later; echo x > later; cat later; mkdir later-d/d; \
             ls later-d";
-        let running = paused(&sandbox, script);
+        let running = sandbox.paused(script);
         sandbox.file("outside/new", "TOPSECRET");
         fs::rename(sandbox.path("outside/new"), sandbox.path("work/.env")).unwrap();
         sandbox.file("work/keys/new", "TOPSECRET");
         sandbox.file("work/later", "made by others\n");
         sandbox.dir("work/later-d");
-        let outcome = resume(&sandbox, running);
+        let outcome = sandbox.resume(running);
         assert_eq!(outcome.stdout, "ready\nmade by others\nx\nd\n", "{outcome:#?}");
     });
 }
@@ -765,7 +752,7 @@ for work in (lambda: write(held[0]), lambda: link(held[0], 'one'), lambda: link(
         for name in ["a.key", "a.sec", "free"] {
             fs::remove_file(sandbox.path(format!("work/{name}"))).unwrap();
         }
-        let outcome = resume(&sandbox, running);
+        let outcome = sandbox.resume(running);
         assert_eq!(outcome.stdout, "ready\n13\n13\n13\n13\n", "{outcome:#?}");
         assert_eq!(sandbox.read("outside/a.key"), "kept");
         // The twin: with its name, the same works.
@@ -898,10 +885,10 @@ fn an_allowed_directory_that_others_make_again_does_not_pass_for_the_old_one() {
             sandbox.file(format!("{name}/.env"), "Secret");
             sandbox.allow_write(format!("../{name}")).deny_write(format!("../{name}/.env"))
         });
-        let running = paused(&sandbox, "echo x > ../kept/new; echo x > ../area/new");
+        let running = sandbox.paused("echo x > ../kept/new; echo x > ../area/new");
         fs::remove_dir_all(sandbox.path("area")).unwrap();
         sandbox.dir("area");
-        resume(&sandbox, running).fails();
+        sandbox.resume(running).fails();
         assert!(!exists(sandbox.path("area/new")));
         assert!(exists(sandbox.path("kept/new")));
     });
@@ -912,9 +899,9 @@ fn a_new_file_does_not_pass_for_a_denied_one_that_others_removed() {
     for_each_user(|user| {
         let sandbox = carved(user);
         let running =
-            paused(&sandbox, "set -e; for i in 1 2 3; do echo x > n$i; echo x >> n$i; done");
+            sandbox.paused("set -e; for i in 1 2 3; do echo x > n$i; echo x >> n$i; done");
         fs::remove_file(sandbox.path("work/secret/.env")).unwrap();
-        resume(&sandbox, running).succeeds();
+        sandbox.resume(running).succeeds();
         assert_eq!(sandbox.read("work/n1"), "x\nx\n");
     });
 }
@@ -928,7 +915,7 @@ fn a_directory_that_others_put_in_the_place_of_a_listed_one_is_not_listed() {
             sandbox.dir(format!("{name}/.ssh"));
             sandbox.file(format!("{name}/before"), "");
         }
-        let running = paused(&sandbox, "ls -A ../kept; ls -A ../area");
+        let running = sandbox.paused("ls -A ../kept; ls -A ../area");
         for name in ["area", "kept"] {
             sandbox.file(format!("{name}/later"), "");
         }
@@ -936,7 +923,7 @@ fn a_directory_that_others_put_in_the_place_of_a_listed_one_is_not_listed() {
         fs::remove_dir_all(sandbox.path("area")).unwrap();
         sandbox.dir("area");
         sandbox.file("area/later", "");
-        let outcome = resume(&sandbox, running);
+        let outcome = sandbox.resume(running);
         outcome.fails();
         assert_eq!(outcome.stdout, "ready\n.ssh\nbefore\nlater\n", "{outcome:#?}");
     });
@@ -966,7 +953,7 @@ fn what_others_make_beside_what_may_not_be_read_is_not_read() {
             let script = "cat later later-d/x other ~/later ~/later-d/x ~/linked ~/named ~/other/x \
                 ~/remade/x; ls ~/later-d; cat ~/notes ~/edited ~/d/later; ls ~; cat made; \
                 cd ~ && cat edited; cat < edited; test -r edited && head -c 3 edited";
-            let running = paused(&sandbox, script);
+            let running = sandbox.paused(script);
             for directory in ["home/later-d", "work/later-d"] {
                 sandbox.dir(directory);
             }
@@ -989,7 +976,7 @@ fn what_others_make_beside_what_may_not_be_read_is_not_read() {
             for name in ["work/later", "work/later-d/x", "work/made", "home/d/later"] {
                 sandbox.file(name, "mine\n");
             }
-            let outcome = resume(&sandbox, running);
+            let outcome = sandbox.resume(running);
             let listed = "d\nedited\nid\nlater\nlater-d\nlinked\nnamed\nnotes\nother\nremade\n";
             let wanted = format!(
                 "ready\nmine\nmine\nnotes\nedited\nmine\n{listed}mine\nedited\nedited\nedi"

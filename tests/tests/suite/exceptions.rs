@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use tests::{Outcome, Running, Sandbox, User, for_each_user};
+use tests::{Sandbox, User, for_each_user};
 
 /// What the broker opens beside them.
 const OPENED: [&str; 3] = ["nothing", "what is new", "all"];
@@ -44,18 +44,6 @@ fn world(user: User, opened: &str) -> Sandbox {
         link(to, name);
     }
     sandbox
-}
-
-fn paused(sandbox: &Sandbox, script: &str) -> Running {
-    let script = format!("echo ready; until [ -e ../outside/go ]; do sleep 0.01; done; {script}");
-    let mut running = sandbox.spawn(["sh", "-c", &script]);
-    running.expect("ready");
-    running
-}
-
-fn resume(sandbox: &Sandbox, running: Running) -> Outcome {
-    sandbox.file("outside/go", "");
-    running.wait()
 }
 
 #[test]
@@ -120,13 +108,13 @@ fn a_file_that_others_replaced_is_read_through_links_and_descriptors() {
 fd = os.open(\"to-notes\", os.O_PATH); print(open(f\"/proc/self/fd/{fd}\").read(), end=\"\")
 fds = os.open(\"/proc/self/fd\", os.O_RDONLY); print(os.read(os.open(str(fd), os.O_RDONLY, dir_fd=fds), 9))'; \
                 cat to-other one/other; exec 4< one/other; cat /proc/self/fd/4; ln -s ~/.ssh/id new; cat new";
-            let running = paused(&sandbox, script);
+            let running = sandbox.paused(script);
             sandbox.file("home/area/new", "edited\n");
             fs::rename(sandbox.path("home/area/new"), sandbox.path("home/area/notes")).unwrap();
             // By another name it is the denied file.
             fs::remove_file(sandbox.path("home/area/other")).unwrap();
             fs::hard_link(sandbox.path("home/area/key"), sandbox.path("home/area/other")).unwrap();
-            let outcome = resume(&sandbox, running);
+            let outcome = sandbox.resume(running);
             let wanted = format!("ready\n{}b'edited\\n'\n", "edited\n".repeat(10));
             assert_eq!(outcome.stdout, wanted, "{opened} {outcome:#?}");
         }
@@ -142,13 +130,13 @@ fn what_others_make_at_a_path_that_is_open_inside_of_a_closed_one_can_be_read() 
         sandbox.file("work/closed/key", "TOPSECRET\n");
         let script = "cat closed/file closed/open/file; ls closed/open; echo x > closed/open/made; \
             cat closed/open/made; cat closed/key closed/late; ls closed; mkdir closed/other";
-        let running = paused(&sandbox, script);
+        let running = sandbox.paused(script);
         sandbox.dir("work/closed/open");
         for name in ["file", "open/file"] {
             sandbox.file(format!("work/closed/{name}"), "made\n");
         }
         sandbox.file("work/closed/late", "TOPSECRET\n");
-        let outcome = resume(&sandbox, running);
+        let outcome = sandbox.resume(running);
         assert_eq!(outcome.stdout, "ready\nmade\nmade\nfile\nx\n", "{outcome:#?}");
         assert!(!sandbox.path("work/closed/other").exists());
     });
@@ -164,10 +152,10 @@ fn what_others_make_at_a_path_that_is_open_inside_of_a_closed_tree_is_not_used()
         }
         let script = "echo x > tree/there/made; cat tree/there/made; mkdir tree/open; echo x > tree/open/made; \
             cat tree/open/file; ls tree/open";
-        let running = paused(&sandbox, script);
+        let running = sandbox.paused(script);
         sandbox.dir("work/tree/open");
         sandbox.file("work/tree/open/file", "made\n");
-        let outcome = resume(&sandbox, running);
+        let outcome = sandbox.resume(running);
         assert_eq!(outcome.stdout, "ready\nx\n", "{outcome:#?}");
         assert!(!sandbox.path("work/tree/open/made").exists());
     });
