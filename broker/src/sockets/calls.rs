@@ -157,6 +157,8 @@ fn bind(
     {
         judge.must_be_alone(address)?;
     }
+    let is_own = rules.local_binding && matches!(reach, Reach::Place(..));
+    let _binding = is_own.then(|| judge.own_paths.binding());
     let bind = || match &reach {
         Reach::Place(place, Decider::Landlock) => place.bind(by, &socket, judge.ruleset.as_fd()),
         // Landlock grants nothing: the directory that was judged is what confines it.
@@ -173,7 +175,7 @@ fn bind(
         _ => Err(errno),
     })?;
     if let Reach::Place(place, _) = &reach
-        && rules.local_binding
+        && is_own
         // If its file cannot be told, it is not reached.
         && let Err(errno) = judge.own_paths.add(&socket, place)
     {

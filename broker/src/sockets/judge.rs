@@ -169,6 +169,9 @@ impl Judge {
                         Err(errno) => return Err(errno),
                     }
                 }
+                if self.own_paths.comes_to_have(peer.identity()) {
+                    return Ok(Reach::Peer(peer));
+                }
                 name = peer.name().as_os_str().as_bytes().to_vec();
             }
             (AddressVerdict::ByPath, Endpoint::UnixPath(path)) => {

@@ -86,6 +86,25 @@ say(tried(server.sendto, b'x', '\\0abstract'), tried(new('dgram').bind, '\\0abst
 }
 
 #[test]
+fn a_client_that_looks_for_its_server_meanwhile_is_not_refused() {
+    for_each_user(|user| {
+        let script = "
+done = threading.Event(); found = set()
+def look():
+    while not done.is_set(): found.add(str(reach('server', 'stream')))
+clients = [threading.Thread(target=look) for _ in range(2)]
+for client in clients: client.start()
+for _ in range(60): s = made('server', 'stream'); os.unlink('server'); s.close()
+done.set()
+for client in clients: client.join()
+say(sorted(found - {'ENOENT', 'ECONNREFUSED', 'ECONNRESET', 'EPIPE', '7'}))";
+        let outcome = own(user).trap().run(python(script));
+        assert_eq!(outcome.stdout, "[]\n", "{outcome:#?}");
+        assert!(outcome.traps.is_empty(), "{outcome:#?}");
+    });
+}
+
+#[test]
 fn a_socket_of_others_is_not_reached_where_the_command_may_write() {
     for_each_user(|user| {
         for kind in KINDS {
