@@ -158,7 +158,7 @@ fn bind(
         judge.must_be_alone(address)?;
     }
     let is_own = rules.local_binding && matches!(reach, Reach::Place(..));
-    let _binding = is_own.then(|| judge.own_paths.binding());
+    let _binding = is_own.then(|| judge.binding.begin());
     let bind = || match &reach {
         Reach::Place(place, Decider::Landlock) => place.bind(by, &socket, judge.ruleset.as_fd()),
         // Landlock grants nothing: the directory that was judged is what confines it.

@@ -1,5 +1,6 @@
 //! Who decides about an address, and what it leads to; and what of the sandbox's sockets is known.
 
+use super::binding::Binding;
 use super::own_datagrams::OwnDatagrams;
 use super::own_paths::OwnPaths;
 use super::own_ports::{HeldListener, OwnPorts};
@@ -46,6 +47,8 @@ pub(crate) struct Judge {
     pub(crate) admission: Option<Arc<dyn Admission>>,
     /// The loopback ports that the sandbox listens on.
     ports: Mutex<OwnPorts>,
+    /// What of its sockets is not known yet.
+    pub(crate) binding: Binding,
     /// The pathname sockets of the sandbox's own.
     pub(crate) own_paths: OwnPaths,
     /// The sockets of UDP of the sandbox's own.
@@ -110,6 +113,7 @@ impl Judge {
             traps,
             admission,
             ports: Mutex::default(),
+            binding: Binding::default(),
             own_paths: OwnPaths::default(),
             datagrams: Arc::default(),
             quiet,
@@ -169,7 +173,8 @@ impl Judge {
                         Err(errno) => return Err(errno),
                     }
                 }
-                if self.own_paths.comes_to_have(peer.identity()) {
+                self.binding.wait();
+                if self.own_paths.has(peer.identity()) {
                     return Ok(Reach::Peer(peer));
                 }
                 name = peer.name().as_os_str().as_bytes().to_vec();

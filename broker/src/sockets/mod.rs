@@ -4,6 +4,7 @@
 //! socket(2), whose arguments are registers, can continue (see [`calls::make_socket`]), and sendmsg(2) where no
 //! socket that is judged heeds an address ([`quiet`]).
 
+mod binding;
 pub(crate) mod calls;
 pub(crate) mod connects;
 mod crowd;

@@ -26,7 +26,7 @@ use rustix::net::{self, RecvFlags, sockopt};
 use rustix::process::Pid;
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 /// How often it is looked whether the command still has what is held.
@@ -46,6 +46,8 @@ pub(crate) struct OwnDatagrams {
 struct Known {
     /// By inode.
     held: HashMap<u64, Held>,
+    /// Those that were let go of while something was being sent to them: they have their addresses until then.
+    leaving: Vec<Weak<OwnedFd>>,
     /// A thread looks after them.
     looked_after: bool,
 }
@@ -196,8 +198,9 @@ impl OwnDatagrams {
         }
     }
 
-    /// Lets go of what nobody in the sandbox has any more, and nobody was connected to.
-    pub(crate) fn release_closed(&self) {
+    /// Lets go of what nobody in the sandbox has any more, and nobody was connected to. Returns whether something
+    /// is still being sent to such a one.
+    pub(crate) fn release_closed(&self) -> bool {
         let lost: Vec<u64> = {
             let known = lock(&self.known);
             known
@@ -225,6 +228,7 @@ impl OwnDatagrams {
             }
         }
         known.release();
+        !known.leaving.is_empty()
     }
 }
 
@@ -258,8 +262,10 @@ impl Known {
         for held in self.held.values_mut() {
             held.forget(&gone);
         }
+        self.leaving.extend(closed.iter().map(|(_, held)| Arc::downgrade(&held.socket)));
         // Only now can their addresses be others'.
         drop(closed);
+        self.leaving.retain(|socket| socket.strong_count() > 0);
     }
 }
 

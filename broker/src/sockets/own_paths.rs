@@ -17,7 +17,7 @@ use crate::kernel::threads::lock;
 use rustix::fs::{self, FileType, Mode, OFlags};
 use rustix::io::{self, Errno};
 use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::Mutex;
 
 /// Most that are known at a time, and no more than a quarter of the descriptors that the broker may have; the
 /// oldest is forgotten for another.
@@ -27,16 +27,9 @@ const KNOWN_MAX: usize = 4096;
 #[derive(Debug, Default)]
 pub(crate) struct OwnPaths {
     known: Mutex<VecDeque<Object>>,
-    /// Held, to read, by whoever binds one: its file is there before it is known.
-    binding: RwLock<()>,
 }
 
 impl OwnPaths {
-    /// To be held while a socket is bound and added.
-    pub(crate) fn binding(&self) -> RwLockReadGuard<'_, ()> {
-        self.binding.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Remembers that `socket` has just been bound to `entry`, where nothing was before.
     ///
     /// # Errors
@@ -71,12 +64,6 @@ impl OwnPaths {
     pub(crate) fn has(&self, file: Identity) -> bool {
         let known = lock(&self.known);
         known.iter().any(|known| known.identity() == file)
-    }
-
-    /// As [`OwnPaths::has`], once all that is being bound is known.
-    pub(crate) fn comes_to_have(&self, file: Identity) -> bool {
-        drop(self.binding.write());
-        self.has(file)
     }
 }
 

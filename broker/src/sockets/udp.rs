@@ -33,9 +33,13 @@ use rustix::io::{self, Errno};
 use rustix::net::{self, SocketFlags, SocketType, sockopt};
 use std::io::{stderr, stdin, stdout};
 use std::net::SocketAddr;
+use std::thread;
+use std::time::Duration;
 
-/// How often a port is chosen.
+/// How often a port is chosen, or looked whether it is free.
 const TRIES: usize = 16;
+/// How long it takes to send something.
+const SENDING: Duration = Duration::from_millis(1);
 /// Where name servers are asked.
 const DOMAIN: u16 = 53;
 
@@ -126,10 +130,17 @@ pub(super) fn bind(
     }
     let bind = || replace(judge, request, (number, socket), (address, narrowed)).map(drop);
     let mut bound = bind();
-    if bound == Err(Errno::ADDRINUSE) {
+    for _ in 0..TRIES {
+        if bound != Err(Errno::ADDRINUSE) {
+            break;
+        }
         // Perhaps by one that the command has closed just now, or that others of its own were connected to.
-        judge.datagrams.release_closed();
+        let is_leaving = judge.datagrams.release_closed();
         bound = bind();
+        if !is_leaving {
+            break;
+        }
+        thread::sleep(SENDING);
     }
     if bound != Err(Errno::ADDRINUSE) {
         return bound;
@@ -201,6 +212,7 @@ fn replace(
         }
         bound
     };
+    let _binding = judge.binding.begin();
     match Endpoint::parse(address.as_bytes())? {
         Endpoint::Internet(wanted) if wanted.port() != 0 => bind(&live, address)?,
         _ => bind_somewhere()?,
@@ -223,14 +235,18 @@ pub(super) fn own_port(judge: &Judge, endpoint: &Endpoint) -> Option<SocketAddr>
     (may_be && judge.datagrams.is_reached(address)).then_some(address)
 }
 
-/// The error for what is sent to an address that is not the command's own. As from a host where nobody is there,
-/// if so.
+/// The error for what is sent to an address that is not the command's own. As from a host where nobody is there, if
+/// so, or if one of the command's own comes to be there just now.
 pub(super) fn refuse_foreign(judge: &Judge, endpoint: &Endpoint) -> Errno {
+    let is_foreign = |address: &SocketAddr| {
+        diag::anybody_receives(canonical(*address)) && {
+            judge.binding.wait();
+            own_port(judge, endpoint).is_none()
+        }
+    };
     match endpoint {
         Endpoint::Internet(address)
-            if judge.rules.own_datagrams()
-                && is_loopback(address.ip())
-                && !diag::anybody_receives(canonical(*address)) =>
+            if judge.rules.own_datagrams() && is_loopback(address.ip()) && !is_foreign(address) =>
         {
             Errno::CONNREFUSED
         }

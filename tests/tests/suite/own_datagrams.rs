@@ -53,6 +53,24 @@ for ip, family in families:
 }
 
 #[test]
+fn a_client_that_looks_for_its_server_meanwhile_is_not_refused() {
+    for_each_user(|user| {
+        let script = "
+import threading
+s = socket.socket(2, socket.SOCK_DGRAM); s.bind(('127.0.0.1', 0)); there = s.getsockname(); s.close()
+done = threading.Event(); found = set(); own = socket.socket(2, socket.SOCK_DGRAM); own.bind(('127.0.0.1', 0))
+def look():
+    while not done.is_set(): found.add(str(tried(own.sendto, b'reached', there)))
+client = threading.Thread(target=look); client.start()
+for _ in range(200): s = socket.socket(2, socket.SOCK_DGRAM); s.bind(there); s.close()
+done.set(); client.join(); say(sorted(found - {'ECONNREFUSED', '7'}), '7' in found)";
+        let outcome = own(user).trap().run(python(script));
+        assert_eq!(outcome.stdout, "[] True\n", "{outcome:#?}");
+        assert!(outcome.traps.is_empty(), "{outcome:#?}");
+    });
+}
+
+#[test]
 fn servers_of_all_addresses_are_reached_at_every_one_of_loopback() {
     for_each_user(|user| {
         let script = "
