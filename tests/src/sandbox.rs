@@ -349,6 +349,9 @@ impl Sandbox {
         command.args(&words[1..]).current_dir(self.path("work")).env_clear();
         command.env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
         command.env("HOME", self.path("home")).env("LANG", "C.UTF-8");
+        if let Some(shortcut) = std::env::var_os("LANDSTRIP_WITHOUT") {
+            command.env("LANDSTRIP_WITHOUT", shortcut);
+        }
         command.envs(self.env.iter().cloned());
         self.user.enter(&mut command);
         command

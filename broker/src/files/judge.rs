@@ -21,6 +21,7 @@ use crate::kernel::limits;
 use crate::kernel::object::Object;
 use crate::kernel::request::Request;
 use crate::kernel::rights::Rights;
+use crate::kernel::shortcuts::Shortcut;
 use crate::kernel::target::Target;
 use crate::kernel::umask::Umask;
 use crate::report::denials::Denial;
@@ -326,7 +327,8 @@ impl Judge {
     /// matter with a descriptor from outside. What a rule names stays as it is, by whatever descriptor.
     fn was_judged(&self, prepared: &Prepared) -> bool {
         let object = prepared.object.identity();
-        prepared.is_open_for_writing()
+        Shortcut::Descriptor.is_open()
+            && prepared.is_open_for_writing()
             && !self.inherited.may_hold(object)
             && !self.view.denies_object(object, Access::WRITE)
     }

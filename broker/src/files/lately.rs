@@ -10,6 +10,7 @@
 //! effect after they were let through, so that nothing is remembered until a moment later. The working
 //! directory is changed by one that is not (chdir(2)), and read each time.
 
+use crate::kernel::shortcuts::Shortcut;
 use crate::kernel::threads::lock;
 use rustix::fd::AsFd;
 use rustix::fs::{self, AtFlags, StatxFlags};
@@ -77,8 +78,8 @@ impl Lately {
     /// The directory that `above` led to from `start` a moment ago.
     pub(super) fn find(&self, start: &Start, above: &[u8]) -> Option<Arc<Path>> {
         let known = lock(&self.0);
-        let place =
-            known.places.iter().find(|place| place.start == *start && place.above == above)?;
+        let mut places = known.places.iter().filter(|_| Shortcut::Lately.is_open());
+        let place = places.find(|place| place.start == *start && place.above == above)?;
         (place.seen.elapsed() < MOMENT).then(|| Arc::clone(&place.directory))
     }
 

@@ -15,6 +15,7 @@ use crate::call::how::{OpenHow, writes};
 use crate::kernel::object::Object;
 use crate::kernel::own::path_of;
 use crate::kernel::proc;
+use crate::kernel::shortcuts::Shortcut;
 use crate::kernel::target::{Target, TargetFd};
 use crate::report::denials::Denial;
 use crate::report::traps::Traps;
@@ -248,7 +249,7 @@ impl Look {
     /// Whether the rules permit it, as far as the names say that the kernel finds: so it is with most calls,
     /// and what is there need not be looked at. Nothing is known of what is missing, of devices and proc(5).
     fn is_plainly_permitted(&self, view: &View, lately: Option<&Lately>) -> Option<bool> {
-        if matches!(self.act, Act::Link(_)) {
+        if matches!(self.act, Act::Link(_)) || !Shortcut::Names.is_open() {
             return None;
         }
         let (above, name) = path::split(&self.path)?;

@@ -10,6 +10,7 @@ use crate::kernel::deep::PATH_MAX;
 use crate::kernel::here::Here;
 use crate::kernel::object::Object;
 use crate::kernel::own::path_of;
+use crate::kernel::shortcuts::Shortcut;
 use crate::kernel::target::{Target, TargetFd};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, Mode, OFlags};
@@ -56,6 +57,8 @@ pub(crate) fn resolve_unless(
     follow: bool,
     is_granted: impl Fn(BorrowedFd<'_>, &Path) -> bool,
 ) -> Result<Object, Lost> {
+    let is_granted =
+        |found: BorrowedFd<'_>, path: &Path| Shortcut::Granted.is_open() && is_granted(found, path);
     // The path of a directory itself is known.
     let name = base.path_of(path);
     if let Some(name) = name.as_deref().filter(|_| path == b".")

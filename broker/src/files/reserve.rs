@@ -16,6 +16,7 @@ use super::trees::covers;
 use crate::kernel::identity::{Identity, identity};
 use crate::kernel::own::{own_link, path_of};
 use crate::kernel::request::Confirmed;
+use crate::kernel::shortcuts::Shortcut;
 use crate::kernel::threads::lock;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{
@@ -141,7 +142,7 @@ impl Reserve {
     ) -> Option<()> {
         let find = |waiting: &Vec<Waiting>| waiting.iter().rposition(|waits| waits.need <= need);
         // Used up, it costs nothing more: to look at the place takes as long as to make a directory.
-        find(&lock(&self.waiting))?;
+        find(&lock(&self.waiting)).filter(|_| Shortcut::Reserve.is_open())?;
         if !self.is_kin_of(entry).ok()? {
             return None;
         }

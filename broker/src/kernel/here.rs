@@ -7,6 +7,7 @@
 //! where another user's rights do not lead there, so that it keeps nobody from unmounting anything. Nothing
 //! else of it relies on where it stands once notifications are answered. Sources: chdir(2), getcwd(2).
 
+use super::shortcuts::Shortcut;
 use super::sight;
 use super::target::Target;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -61,6 +62,9 @@ impl Here {
     }
 
     fn enter(enter: impl FnOnce() -> io::Result<()>) -> io::Result<Self> {
+        if !Shortcut::Here.is_open() {
+            return Err(Errno::AGAIN);
+        }
         let taken = TAKEN.try_lock().map_err(|_| Errno::AGAIN)?;
         if START.get().is_none() {
             let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;

@@ -36,6 +36,7 @@ pub(crate) mod processes;
 pub(crate) mod request;
 pub(crate) mod rights;
 pub(crate) mod ruleset;
+pub(crate) mod shortcuts;
 pub(crate) mod sight;
 pub(crate) mod signals;
 pub(crate) mod start;

@@ -13,6 +13,7 @@
 
 use crate::kernel::proc;
 use crate::kernel::request::{Request, Wait};
+use crate::kernel::shortcuts::Shortcut;
 use crate::kernel::threads::lock;
 use rustix::io::{self, Errno};
 use rustix::process::{self, Pid};
@@ -60,6 +61,7 @@ impl Drop for Harmless {
 impl Quiet {
     /// `is_over` if the command has such a socket from the beginning.
     pub(super) fn new(is_over: bool) -> Self {
+        let is_over = is_over || !Shortcut::Quiet.is_open();
         Self(Arc::new(Mutex::new(State { is_over, ..State::default() })))
     }
 
