@@ -36,7 +36,7 @@ pub use twin::{repository, same};
 pub use upstream::{Mood, UpstreamStub};
 pub use user::{User, for_each_user};
 pub use victim::Victim;
-pub use world::World;
+pub use world::{World, copy_program};
 
 use std::fs::File;
 use std::io::Write;

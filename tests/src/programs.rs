@@ -4,9 +4,10 @@
 //! broker and the proxy are found beside the launcher, so all of them go into one directory.
 //! Where there is no Cargo, as in a container, LANDSTRIP_TEST_PROGRAMS says where they stand.
 
+use crate::world::copy_program;
 use std::fs::{self, DirBuilder, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -116,11 +117,9 @@ fn install(built: &Path, dir: &Path) {
         }
         // Renamed into place: a copy that another test runs right now keeps its inode.
         let fresh = dir.join(format!(".{name}.new"));
-        fs::copy(&from, &fresh).expect("copy of a program");
-        fs::set_permissions(&fresh, fs::Permissions::from_mode(0o755)).expect("mode of a program");
-        let file = File::options().append(true).open(&fresh).expect("the copied program");
+        copy_program(&from, &fresh);
+        let file = File::open(&fresh).expect("the copied program");
         file.set_modified(wanted.1).expect("time of a program");
-        drop(file);
         fs::rename(&fresh, &to).expect("installed program");
     }
 }

@@ -218,6 +218,11 @@ impl Sandbox {
         self.world.file(name, content)
     }
 
+    /// Writes a program or a script of the user below the world.
+    pub fn program(&self, name: impl AsRef<Path>, content: impl AsRef<[u8]>) -> PathBuf {
+        self.world.program(name, content)
+    }
+
     /// Makes a directory of the user below the world.
     pub fn dir(&self, name: impl AsRef<Path>) -> PathBuf {
         self.world.dir(name)

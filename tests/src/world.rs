@@ -4,9 +4,11 @@
 //! home. The policy and the captured traps lie beside them.
 
 use crate::user::User;
-use std::fs;
+use std::fs::{self, File};
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A test's directory.
@@ -67,16 +69,47 @@ impl World {
         self.user.give(&path);
         path
     }
+
+    /// Writes a program or a script that belongs to the user, mode 0755.
+    pub fn program(&self, name: impl AsRef<Path>, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path(name);
+        let mut writer = writer(&path).stdin(Stdio::piped()).spawn().expect("a shell");
+        let mut stdin = writer.stdin.take().expect("the shell's input");
+        stdin.write_all(content.as_ref()).expect("what is executed");
+        drop(stdin);
+        assert!(writer.wait().is_ok_and(|status| status.success()), "{}", path.display());
+        self.user.give(&path);
+        path
+    }
+}
+
+/// Copies a program, mode 0755.
+///
+/// # Panics
+/// If it cannot be copied.
+pub fn copy_program(from: impl AsRef<Path>, to: &Path) {
+    let from = from.as_ref();
+    let program = File::open(from).unwrap_or_else(|error| panic!("{}: {error}", from.display()));
+    let copied = writer(to).stdin(program).status();
+    assert!(copied.is_ok_and(|status| status.success()), "{}", to.display());
+}
+
+/// Writes what is executed: nothing that somebody has open for writing is (ETXTBSY, execve(2)), and so would for a moment
+/// each process that another thread of this one starts meanwhile.
+fn writer(path: &Path) -> Command {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", r#"cat >"$0" && chmod 755 "$0""#]).arg(path);
+    shell
 }
 
 impl Drop for World {
     fn drop(&mut self) {
         // A failed test may have left directories without write permission.
         if fs::remove_dir_all(&self.root).is_err() {
-            let _ = std::process::Command::new("chmod")
+            let _ = Command::new("chmod")
                 .args(["-R", "u+rwX"])
                 .arg(&self.root)
-                .stderr(std::process::Stdio::null())
+                .stderr(Stdio::null())
                 .status();
             let _ = fs::remove_dir_all(&self.root);
         }

@@ -2,7 +2,7 @@
 
 use std::net::TcpListener;
 use std::os::unix::ffi::OsStringExt;
-use tests::{Sandbox, Snapshot, User, for_each_user, programs};
+use tests::{Sandbox, Snapshot, User, copy_program, for_each_user, programs};
 
 #[test]
 fn the_policy_in_force_is_not_writable_from_inside() {
@@ -213,9 +213,7 @@ fn without_a_policy_the_root_directory_is_refused() {
 fn helpers_are_not_found_through_path_or_the_working_directory() {
     let sandbox = Sandbox::new();
     for name in ["landstrip-broker", "landstrip-proxy"] {
-        use std::os::unix::fs::PermissionsExt;
-        let fake = sandbox.file(format!("work/{name}"), "#!/bin/sh\necho fake\n");
-        std::fs::set_permissions(fake, std::fs::Permissions::from_mode(0o755)).unwrap();
+        sandbox.program(format!("work/{name}"), "#!/bin/sh\necho fake\n");
     }
     let path = format!("{}:/usr/bin:/bin", sandbox.name("work"));
     let sandbox = sandbox.env("PATH", path);
@@ -228,7 +226,7 @@ fn helpers_are_not_found_through_path_or_the_working_directory() {
 fn a_launcher_without_its_broker_runs_nothing() {
     let sandbox = Sandbox::new();
     let alone = sandbox.dir("alone").join("landstrip");
-    std::fs::copy(programs().landstrip(), &alone).unwrap();
+    copy_program(programs().landstrip(), &alone);
     let words = [
         alone.into_os_string(),
         "-p".into(),

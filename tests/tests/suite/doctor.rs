@@ -251,7 +251,7 @@ mod large {
         let sandbox = Sandbox::new();
         sandbox.dir("machine");
         for name in ["landstrip", "landstrip-broker", "landstrip-proxy"] {
-            std::fs::copy(programs().dir.join(name), sandbox.path("machine").join(name)).unwrap();
+            tests::copy_program(programs().dir.join(name), &sandbox.path("machine").join(name));
         }
         let directory = sandbox.name("machine");
         for (abi, status) in [("landlock_abi=1", 125), ("landlock_abi=6", 0)] {

@@ -2,7 +2,6 @@
 
 use serde_json::{Value, json};
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use tests::{Sandbox, User, for_each_user, programs};
 
@@ -36,8 +35,7 @@ pub(crate) fn home(user: User) -> Sandbox {
     for agent in ["claude", "codex"] {
         let script =
             "#!/bin/sh\ntouch \"$CLAUDE_CONFIG_DIR$CODEX_HOME/state\" && echo \"${0##*/} $*\"\n";
-        let path = sandbox.file(format!("home/bin/{agent}"), script);
-        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+        sandbox.program(format!("home/bin/{agent}"), script);
     }
     sandbox.sh_outside("cd ~/demo && git init -q").succeeds();
     sandbox

@@ -81,8 +81,7 @@ fn set_variables_have_their_values_whatever_the_caller_has() {
 fn the_tool_is_looked_for_in_the_path_that_is_set() {
     let sandbox = Sandbox::new();
     sandbox.dir("home/bin");
-    let tool = sandbox.file("home/bin/own-tool", "#!/bin/sh\necho found\n");
-    sandbox.sh_outside(&format!("chmod +x {}", tool.display())).succeeds();
+    sandbox.program("home/bin/own-tool", "#!/bin/sh\necho found\n");
     let path = sandbox.name("home/bin");
     let policy =
         sandbox.file("p.json", format!(r#"{{"environment":{{"set":{{"PATH":"{path}"}}}}}}"#));

@@ -2,8 +2,7 @@
 //!
 //! Each attack has a twin, the same calls on a file beside it, that must work.
 
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt;
+use std::fs;
 use tests::{Outcome, Sandbox, User, for_each_user};
 
 /// What nothing but a denied executable says.
@@ -17,16 +16,14 @@ const ATTACKS: &str = "@/tool; exec 3</dev/null; (exec @/tool); env @/tool; @/sh
 
 /// Makes `name` executable, a script that says the secret.
 fn script(sandbox: &Sandbox, name: &str) {
-    let path = sandbox.file(name, format!("#!/bin/echo {SECRET}\n"));
-    fs::set_permissions(path, Permissions::from_mode(0o755)).unwrap();
+    sandbox.program(name, format!("#!/bin/echo {SECRET}\n"));
 }
 
 /// A directory with a script and a program.
 fn tools(sandbox: &Sandbox, directory: &str) {
     sandbox.dir(directory);
     script(sandbox, &format!("{directory}/tool"));
-    let shell = sandbox.file(format!("{directory}/shell"), fs::read("/bin/sh").unwrap());
-    fs::set_permissions(shell, Permissions::from_mode(0o755)).unwrap();
+    sandbox.program(format!("{directory}/shell"), fs::read("/bin/sh").unwrap());
 }
 
 /// A sandbox with directories of tools in the working directory and in the home: `denied`, of which nothing

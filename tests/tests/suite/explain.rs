@@ -153,8 +153,7 @@ fn what_only_the_broker_refuses_to_read_is_said_to_be_executed() {
         let sandbox = Sandbox::of(user).allow_write(".").deny_read("tool").deny_read("**/*.key");
         sandbox.dir("work/dir");
         for file in ["work/tool", "work/dir/tool.key"] {
-            let path = sandbox.file(file, std::fs::read("/bin/true").unwrap());
-            std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).unwrap();
+            sandbox.program(file, std::fs::read("/bin/true").unwrap());
         }
         let alias = "../outside/alias";
         std::fs::hard_link(sandbox.path("work/tool"), sandbox.path("work").join(alias)).unwrap();

@@ -6,7 +6,7 @@ use rustix::fs::XattrFlags;
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
-use tests::{Sandbox, Snapshot, User, for_each_user};
+use tests::{Sandbox, Snapshot, User, copy_program, for_each_user};
 
 /// A sandbox that may write `work`, with files to attack in `outside` and to try on in `work`.
 pub(crate) fn writable(user: User) -> Sandbox {
@@ -369,7 +369,7 @@ fn denied_reads_give_nothing_by_any_route() {
         sandbox.dir("outside/secret");
         sandbox.file("outside/secret/key", "Secret");
         sandbox.file("outside/open", "open");
-        std::fs::copy("/bin/true", sandbox.path("outside/secret/tool")).unwrap();
+        copy_program("/bin/true", &sandbox.path("outside/secret/tool"));
         let secret = sandbox.name("outside/secret");
         symlink(&secret, sandbox.path("work/link")).unwrap();
         let attack = format!(

@@ -2,7 +2,9 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use tests::{Origin, Outcome, Sandbox, Snapshot, TcpPeer, UnixPeer, User, for_each_user};
+use tests::{
+    Origin, Outcome, Sandbox, Snapshot, TcpPeer, UnixPeer, User, copy_program, for_each_user,
+};
 
 /// Where the draft goes.
 const DRAFT: &str = "outside/draft.yaml";
@@ -250,9 +252,8 @@ fn a_name_is_in_the_draft_as_it_is_called() {
         ];
         let program = "x\n    - \"/usr\"  # y";
         // A program that is called so, and a process that calls itself so.
-        fs::copy("/bin/sh", sandbox.path("home/.sh")).unwrap();
         let program = sandbox.path("home").join(program.replace('/', "_"));
-        fs::rename(sandbox.path("home/.sh"), &program).unwrap();
+        copy_program("/bin/sh", &program);
         let quoted = |text: &str| format!("'{}'", text.replace('\'', r"'\''"));
         let mut script = "set -e; python3 -c 'import ctypes, os; ctypes.CDLL(None).prctl(15, b\"#\\n - /etc\"); \
             open(os.environ[\"HOME\"] + \"/named\", \"w\")'"

@@ -3,7 +3,10 @@
 use nix::sys::signal::Signal;
 use std::fs;
 use std::time::{Duration, Instant};
-use tests::{Sandbox, Snapshot, Terminal, User, at_once, eventually, for_each_user, is_root_for};
+use tests::{
+    Sandbox, Snapshot, Terminal, User, at_once, copy_program, eventually, for_each_user,
+    is_root_for,
+};
 
 #[test]
 fn the_exit_status_is_the_commands_own() {
@@ -41,7 +44,7 @@ fn a_command_that_cannot_be_executed_gives_126_and_a_line() {
         sandbox.file("work/plain", "no program");
         sandbox.run(["./plain"]).is_error(126, "Launch", "plain");
         sandbox.run(["/"]).is_error(126, "Launch", "/");
-        fs::copy("/bin/true", sandbox.path("outside/tool")).unwrap();
+        copy_program("/bin/true", &sandbox.path("outside/tool"));
         sandbox.run([sandbox.name("outside/tool")]).is_error(126, "Launch", "tool");
         sandbox.run_outside([sandbox.name("outside/tool")]).succeeds();
     });
@@ -49,10 +52,8 @@ fn a_command_that_cannot_be_executed_gives_126_and_a_line() {
 
 #[test]
 fn an_interpreter_that_is_missing_is_told_as_execve_tells_it() {
-    use std::os::unix::fs::PermissionsExt;
     let sandbox = Sandbox::new();
-    let script = sandbox.file("work/script", "#!/nonexistent/interpreter\n");
-    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    sandbox.program("work/script", "#!/nonexistent/interpreter\n");
     let outcome = sandbox.run(["./script"]);
     outcome.is_error(127, "Launch", "script");
 }

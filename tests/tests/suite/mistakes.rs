@@ -1,6 +1,6 @@
 //! What people get wrong, and the one line that each of them is told: what is wrong, and what to write.
 
-use tests::{Outcome, Sandbox, for_each_user, programs};
+use tests::{Outcome, Sandbox, copy_program, for_each_user, programs};
 
 /// One line and nothing else, of this kind, with these words; nothing ran.
 #[track_caller]
@@ -143,8 +143,7 @@ fn mistakes_on_the_command_line() {
     sandbox.file("work/policy", "{}");
     sandbox.dir("work/directory.d");
     sandbox.file("work/tool", "touch made");
-    sandbox.file("work/lost", "#!/nonexistent/shell\n");
-    sandbox.sh_outside("chmod +x lost").succeeds();
+    sandbox.program("work/lost", "#!/nonexistent/shell\n");
     for (words, error, expected) in [
         (&["-policy", "./policy", "touch", "made"][..], USAGE, "did you mean '--policy'?"),
         (&["-check"], USAGE, "did you mean '--check'?"),
@@ -213,7 +212,7 @@ fn mistakes_in_the_surroundings() {
     sandbox.dir("bin");
     let install = |name: &str| {
         let to = sandbox.path("bin").join(name);
-        std::fs::copy(programs().dir.join(name), &to).unwrap();
+        copy_program(programs().dir.join(name), &to);
         to.into_os_string().into_string().unwrap()
     };
     let alone = install("landstrip");
@@ -241,7 +240,6 @@ fn what_only_looks_like_a_mistake_is_none() {
         sandbox.landstrip(["-p", file.to_str().unwrap(), "true"]).succeeds();
     }
     let sandbox = Sandbox::new();
-    sandbox.file("work/my tool", "#!/bin/sh\necho ran\n");
-    sandbox.sh_outside("chmod +x 'my tool'").succeeds();
+    sandbox.program("work/my tool", "#!/bin/sh\necho ran\n");
     assert_eq!(sandbox.landstrip(["./my tool"]).stdout, "ran\n");
 }

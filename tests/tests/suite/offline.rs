@@ -3,10 +3,9 @@
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::json;
 use std::net::TcpListener;
-use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 use tests::raw::{FORBIDDEN, OK, answers, get, raw};
-use tests::{Origin, Sandbox, User, for_each_user, is_root_for, skipped};
+use tests::{Origin, Sandbox, User, copy_program, for_each_user, is_root_for, skipped};
 
 /// In which every tool gives up on a machine that has the time for it; one that is told nothing tries for more than
 /// a minute.
@@ -75,10 +74,9 @@ fn tools_that_fetch(user: User) {
             && let Some(cargo) = std::env::var_os("CARGO")
         {
             // rustup's lies in a home that others may not enter; of the compiler it asks what it is.
-            std::fs::copy(cargo, sandbox.path("outside/cargo")).unwrap();
+            copy_program(cargo, &sandbox.path("outside/cargo"));
             let rustc = "#!/bin/sh\nprintf 'rustc 1.85.0\\nrelease: 1.85.0\\nhost: x86_64-unknown-linux-gnu\\n'\n";
-            let rustc = sandbox.file("outside/rustc", rustc);
-            std::fs::set_permissions(rustc, std::fs::Permissions::from_mode(0o755)).unwrap();
+            sandbox.program("outside/rustc", rustc);
         }
         let path = format!("{}:{path}", sandbox.name("outside"));
         let sandbox = sandbox.env("PATH", path);

@@ -357,7 +357,7 @@ fn an_unreadable_target_is_refused_not_obeyed_and_reported() {
         let sandbox = Sandbox::of(user).allow_write(".").deny_write("kept");
         let sandbox = sandbox.http_proxy_port(good.port());
         let probe = sandbox.path("work/probe");
-        std::fs::copy(tests::programs().probe(), &probe).unwrap();
+        tests::copy_program(tests::programs().probe(), &probe);
         std::fs::set_permissions(&probe, std::fs::Permissions::from_mode(0o111)).unwrap();
         sandbox.file("work/file", "");
         sandbox.file("work/kept", "");

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use tests::{User, World, is_root_for, programs, skipped};
+use tests::{User, World, copy_program, is_root_for, programs, skipped};
 
 /// What Docker leaves to root.
 const CAPABILITIES: &[&str] = &[
@@ -156,7 +156,7 @@ impl Container {
 
     fn install(&self, from: &Path, name: &str) {
         let to = self.world.path("root/bin").join(name);
-        std::fs::copy(from, to).unwrap_or_else(|error| panic!("{}: {error}", from.display()));
+        copy_program(from, &to);
     }
 
     /// Makes more of busybox's programs usable.
