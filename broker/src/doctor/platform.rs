@@ -42,8 +42,10 @@ impl State {
 pub(crate) struct Reach {
     /// Take its descriptors.
     pub(crate) descriptors: io::Result<()>,
-    /// Read its memory.
+    /// Read its memory by process_vm_readv(2).
     pub(crate) memory: io::Result<()>,
+    /// Read it in one way or another.
+    pub(crate) is_readable: bool,
     /// Why /proc, or what is inherited, will not do.
     pub(crate) surroundings: Option<String>,
 }
@@ -55,7 +57,7 @@ pub(crate) fn look(reach: &Reach) -> Vec<Finding> {
         finding("kernel", State::Good, release, None),
         landlock(Features::probe()),
         surroundings(reach.surroundings.as_deref()),
-        memory(reach.memory),
+        memory(reach.memory, reach.is_readable),
         descriptors(reach.descriptors),
     ];
     findings.extend(yama());
@@ -115,16 +117,21 @@ fn surroundings(wrong: Option<&str>) -> Finding {
     }
 }
 
-fn memory(outcome: io::Result<()>) -> Finding {
+fn memory(outcome: io::Result<()>, is_readable: bool) -> Finding {
     let what = "memory of the command";
     match outcome {
         Ok(()) => finding(what, State::Good, "read by process_vm_readv(2)", None),
-        Err(errno) => {
-            let advice = "where Yama lets it, the broker reads /proc/PID/mem, which takes longer; let the \
-                          container's seccomp profile permit process_vm_readv, and set \
-                          kernel.yama.ptrace_scope to 0 or 1";
+        Err(errno) if is_readable => {
+            let advice = "the broker reads /proc/PID/mem, which takes longer; let the container's seccomp \
+                          profile permit process_vm_readv";
             let found = format!("process_vm_readv: {}", std::io::Error::from(errno));
             finding(what, State::Limited, found, Some(advice))
+        }
+        Err(errno) => {
+            let advice = "nothing runs that needs the broker; set kernel.yama.ptrace_scope to 0 or 1, or \
+                          let the security module permit it";
+            let found = format!("not readable: {}", std::io::Error::from(errno));
+            finding(what, State::Missing, found, Some(advice))
         }
     }
 }
@@ -196,6 +203,7 @@ mod tests {
         let nothing = Reach {
             descriptors: Err(Errno::PERM),
             memory: Err(Errno::NOSYS),
+            is_readable: true,
             surroundings: Some("/proc shows another namespace".to_owned()),
         };
         for found in look(&nothing) {

@@ -63,6 +63,9 @@ impl fmt::Display for TargetFd {
 }
 
 impl TargetAddress {
+    /// In the first page nothing is mapped.
+    pub(crate) const NOWHERE: Self = Self(8);
+
     pub(crate) const fn new(address: u64) -> Self {
         Self(address)
     }
@@ -84,11 +87,10 @@ impl TargetAddress {
     }
 }
 
-/// Whether this process may read the memory of `process`: process_vm_readv(2) of where there is nothing, which
-/// is looked at last.
+/// Whether process_vm_readv(2) reads the memory of `process`: asked of where there is nothing, which is looked at last.
 pub(crate) fn may_read_memory(process: Pid) -> io::Result<()> {
     let process = nix::unistd::Pid::from_raw(process.as_raw_pid());
-    let nowhere = nix::sys::uio::RemoteIoVec { base: 8, len: 1 };
+    let nowhere = nix::sys::uio::RemoteIoVec { base: TargetAddress::NOWHERE.base()?, len: 1 };
     let read =
         nix::sys::uio::process_vm_readv(process, &mut [IoSliceMut::new(&mut [0])], &[nowhere]);
     match read {

@@ -5,7 +5,9 @@
 //! sendmsg(2). Then it says the number, the broker takes the listener by that (pidfd_getfd(2)), and
 //! only afterwards sends the plan, with which the child goes on and gives the listener up.
 
-use crate::kernel::{inherited, passing, target};
+use crate::kernel::target::{self, Target, TargetAddress};
+use crate::kernel::{inherited, passing};
+use crate::report::failure::Failure;
 use common::wire::{Handover, Progress};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::{self, Errno};
@@ -68,6 +70,21 @@ impl Child {
     /// Whether the platform lets the broker read memory of the command, where paths and addresses are.
     pub(crate) fn can_read_memory(&self) -> io::Result<()> {
         target::may_read_memory(self.process)
+    }
+
+    /// Checks that its memory can be read in one way or another.
+    ///
+    /// # Errors
+    /// Returns [`Failure::Internal`] with what to do about it.
+    pub(crate) fn must_be_readable(&self) -> Result<(), Failure> {
+        match Target::new(self.process).read(TargetAddress::NOWHERE, &mut [0]) {
+            Err(Errno::PERM) => {
+                let message = "the broker may not read the command's memory, where paths and addresses are: set \
+                               kernel.yama.ptrace_scope to 0 or 1, or let the security module permit it";
+                Err(Failure::Internal("surroundings", message.to_owned()))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// A duplicate of the child's descriptor `number`.

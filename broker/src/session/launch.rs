@@ -1,7 +1,7 @@
 //! What the child is sent: the filter, then what to become.
 
 use super::child::Child;
-use super::load::Loaded;
+use super::load::{self, Loaded};
 use super::scratch::Scratch;
 use super::surroundings::Surroundings;
 use crate::answer::answers::Judges;
@@ -13,7 +13,7 @@ use crate::domains::{setup, upstream};
 use crate::files::view::View;
 use crate::kernel::features::Features;
 use crate::kernel::{proc, target};
-use crate::policy::resolve::{Network, Policy};
+use crate::policy::resolve::Policy;
 use crate::report::failure::Failure;
 use crate::rules::address::UnixRules;
 use landstrip_filter::Variant;
@@ -59,19 +59,17 @@ impl<'a> Tool<'a> {
 #[derive(Debug)]
 pub(super) struct Filter {
     variant: Variant,
-    needs_no_broker: bool,
+    needs_broker: bool,
     after_listener: bool,
 }
 
 impl Filter {
     /// The one with which every denial can be reported.
     pub(super) fn of(loaded: &Loaded, surroundings: &Surroundings) -> Self {
-        let Loaded { policy, unix, .. } = loaded;
+        let Loaded { policy, unix, needs_broker, .. } = loaded;
         Self {
             variant: variant(policy, unix, surroundings),
-            // Without scopes every policy needs the broker, for signals.
-            needs_no_broker: surroundings.features.contains(Features::SCOPES)
-                && needs_no_broker(policy),
+            needs_broker: *needs_broker,
             after_listener: unix.datagrams,
         }
     }
@@ -94,9 +92,9 @@ impl Filter {
 
     /// Sends it.
     pub(super) fn send(&self, child: &Child) -> Result<(), Failure> {
-        let alone = match self.needs_no_broker {
-            true => filter::program(self.variant | Variant::ALONE),
-            false => &[],
+        let alone = match self.needs_broker {
+            false => filter::program(self.variant | Variant::ALONE),
+            true => &[],
         };
         let packet = plan::encode_filter(self.after_listener, filter::program(self.variant), alone)
             .map_err(|_| Failure::Internal("filter", "it is too long".to_owned()))?;
@@ -185,26 +183,6 @@ fn java_options(temporary: &OsStr, options: Option<&OsStr>) -> Option<OsString> 
     })
 }
 
-/// Whether Landlock, and a filter that refuses all that the broker would have to judge, give the
-/// command everything that the policy does. What may be written may have its metadata changed, which
-/// Landlock does not know; a directory on the way to what may not be read is listed by the broker;
-/// and it alone can tell one socket address from another.
-fn needs_no_broker(policy: &Policy) -> bool {
-    let files = &policy.files;
-    files.allow_write.is_empty() && files.deny_read.is_empty() && !uses_network(&policy.network)
-}
-
-/// Whether there are addresses that the command may use.
-fn uses_network(network: &Network) -> bool {
-    let ports = [network.http_proxy_port, network.socks_proxy_port];
-    network.allow_network
-        || network.allow_local_binding
-        || network.allow_all_unix_sockets
-        || !network.allow_unix_sockets.is_empty()
-        || ports.iter().any(Option::is_some)
-        || setup::has_domains(network)
-}
-
 /// The filter that this policy needs.
 fn variant(policy: &Policy, unix: &UnixRules, surroundings: &Surroundings) -> Variant {
     let Surroundings { mounts, features, .. } = surroundings;
@@ -212,7 +190,7 @@ fn variant(policy: &Policy, unix: &UnixRules, surroundings: &Surroundings) -> Va
     // Where devices lie beneath what may be written, the broker tells them from what is made there.
     let report_reads = !files.deny_read.is_empty() || places::lie_in(&files.allow_write, mounts);
     // Also to be refused by the proxy, which is no address that the policy gives.
-    let connects = uses_network(network) || setup::refuses_all(network);
+    let connects = load::uses_network(network) || setup::refuses_all(network);
     let makes_sockets = connects && target::duplicates_are_refused();
     [
         (Variant::ALLOW_NETWORK, network.allow_network),

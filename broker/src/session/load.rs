@@ -4,6 +4,7 @@ use super::child::Child;
 use super::surroundings::Surroundings;
 use crate::cli;
 use crate::compile::datagrams;
+use crate::domains::setup;
 use crate::kernel::features::Features;
 use crate::kernel::identity::{hold, identity};
 use crate::policy::callers::Caller;
@@ -23,6 +24,8 @@ pub(super) struct Loaded {
     pub(super) caller: Caller,
     /// What it says of Unix sockets.
     pub(super) unix: UnixRules,
+    /// Whether nothing can be run without a broker.
+    pub(super) needs_broker: bool,
 }
 
 /// Loads the policy that `invocation` names; adds to `remarks`.
@@ -35,6 +38,12 @@ pub(super) fn load(
 ) -> Result<Loaded, Failure> {
     let caller = Caller::of_process()?;
     let policy = Policy::load(&invocation.policies, &caller, &mut remarks)?;
+    // Without scopes every policy needs it, for signals.
+    let needs_broker =
+        !surroundings.features.contains(Features::SCOPES) || !needs_no_broker(&policy);
+    if needs_broker {
+        child.must_be_readable()?;
+    }
     let mut unix = unix_rules(&policy.network, &mut remarks, (child, surroundings), traps);
     if surroundings.streams_send {
         child.can_take_descriptors().map_err(|errno| {
@@ -44,7 +53,27 @@ pub(super) fn load(
         })?;
         (unix.datagrams, unix.streams_send) = (true, true);
     }
-    Ok(Loaded { policy, remarks, caller, unix })
+    Ok(Loaded { policy, remarks, caller, unix, needs_broker })
+}
+
+/// Whether Landlock, and a filter that refuses all that the broker would have to judge, give the
+/// command everything that the policy does. What may be written may have its metadata changed, which
+/// Landlock does not know; a directory on the way to what may not be read is listed by the broker;
+/// and it alone can tell one socket address from another.
+fn needs_no_broker(policy: &Policy) -> bool {
+    let files = &policy.files;
+    files.allow_write.is_empty() && files.deny_read.is_empty() && !uses_network(&policy.network)
+}
+
+/// Whether there are addresses that the command may use.
+pub(super) fn uses_network(network: &Network) -> bool {
+    let ports = [network.http_proxy_port, network.socks_proxy_port];
+    network.allow_network
+        || network.allow_local_binding
+        || network.allow_all_unix_sockets
+        || !network.allow_unix_sockets.is_empty()
+        || ports.iter().any(Option::is_some)
+        || setup::has_domains(network)
 }
 
 /// What the policy says of Unix sockets, and whether datagram sockets can be among them: the broker

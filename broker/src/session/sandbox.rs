@@ -111,7 +111,7 @@ impl Prepared {
         scratches: Scratches,
     ) -> Result<Self, Failure> {
         let Scratches { temporary: scratch, memory } = scratches;
-        let Loaded { policy, mut remarks, caller, unix } = loaded;
+        let Loaded { policy, mut remarks, caller, unix, .. } = loaded;
         let written = (policy.files.deny_write.len(), policy.files.deny_read.len());
         let policy = protect(policy, &surroundings.mounts, &mut remarks, &caller)?;
         let (waiting, reserve) = Scratch::for_directories(&policy.files, &caller).unzip();
@@ -174,8 +174,12 @@ pub(crate) fn doctor(
         Err(Failure::Internal("surroundings", wrong)) => Some(wrong),
         _ => None,
     };
-    let (descriptors, memory) = (child.can_take_descriptors(), child.can_read_memory());
-    let findings = platform::look(&platform::Reach { descriptors, memory, surroundings });
+    let findings = platform::look(&platform::Reach {
+        descriptors: child.can_take_descriptors(),
+        memory: child.can_read_memory(),
+        is_readable: child.must_be_readable().is_ok(),
+        surroundings,
+    });
     lines::print(&lines::findings(&findings, form, style));
     attack(invocation, form, child, family)
         .inspect_err(|_| lines::print(&lines::nothing_runs(form, style)))
@@ -233,7 +237,7 @@ fn examine(
     let traps = Traps::wanted(invocation.reports, invocation.trap_fd, invocation.debug)?;
     let surroundings = Surroundings::look(child.is_scoped())?;
     let loaded = load(invocation, child, &traps, &surroundings, Remarks::wanted())?;
-    let Loaded { policy, mut remarks, caller, unix } = loaded;
+    let Loaded { policy, mut remarks, caller, unix, .. } = loaded;
     setup::check(&policy.network)?.iter().for_each(|text| remarks.warn(text));
     let proxy = proxy(&policy.network)?;
     let private_temporary = Scratch::is_called_for(&policy);
