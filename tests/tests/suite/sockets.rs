@@ -153,7 +153,8 @@ while not os.path.exists('go'): time.sleep(0.01)
 while True: s.accept()[0].close()";
         let mut server = sandbox.spawn_outside(python(server));
         server.expect("up");
-        let script = "import threading, time
+        let script = "import resource, threading, time
+most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]; resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 threading.stack_size(1 << 16); ended = []
 def wait():
     try: c = socket.socket(socket.AF_UNIX); c.connect('../outside/full'); ended.append(0)
