@@ -228,7 +228,7 @@ fn supervise(arguments: &[OsString]) -> Result<i32, Failure> {
     sight::keep().map_err(|e| Failure::system("capabilities", e))?;
     let child = Child::take_over(&handover).map_err(|e| Failure::system("control", e))?;
     let mut family = Family::adopt(&handover).map_err(|e| Failure::system("signals", e))?;
-    raise_limits();
+    set_limits();
 
     let status = obey(arguments, child, &mut family);
     // Of a command that never was, the child is left.
@@ -236,8 +236,11 @@ fn supervise(arguments: &[OsString]) -> Result<i32, Failure> {
 }
 
 /// Each call under way takes descriptors, and so does what is held; and how long the command may make a
-/// file, its own limit says. It was cloned before and keeps its limits.
-fn raise_limits() {
+/// file, its own limit says. What the broker knows of the caller gets into no core dump, which would lie in the
+/// command's working directory (core(5)). The command was cloned before and keeps its limits.
+fn set_limits() {
+    let core = process::getrlimit(Resource::Core);
+    let _ = process::setrlimit(Resource::Core, Rlimit { current: Some(0), ..core });
     for resource in [Resource::Nofile, Resource::Fsize] {
         let limit = process::getrlimit(resource);
         // Without it fewer calls can be under way at once, and files be made less long.

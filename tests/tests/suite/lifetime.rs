@@ -1,6 +1,7 @@
 //! From start to end: exit status, signals, the terminal, and what is left afterwards (nothing).
 
 use nix::sys::signal::Signal;
+use std::ffi::OsString;
 use std::fs;
 use std::time::{Duration, Instant};
 use tests::{
@@ -48,6 +49,19 @@ fn a_command_that_cannot_be_executed_gives_126_and_a_line() {
         sandbox.run([sandbox.name("outside/tool")]).is_error(126, "Launch", "tool");
         sandbox.run_outside([sandbox.name("outside/tool")]).succeeds();
     });
+}
+
+/// It would lie in the command's working directory.
+#[test]
+fn nothing_of_the_broker_gets_into_a_core_dump() {
+    let sandbox = Sandbox::new().allow_write(".");
+    let shell = |script: &str| ["sh", "-c", script].map(OsString::from);
+    let mut words = shell("ulimit -c $(ulimit -Hc); exec \"$0\" \"$@\"").to_vec();
+    words.extend(sandbox.command_line());
+    words.extend(shell("ulimit -c; awk '/core file/ { print $5 }' /proc/$PPID/limits"));
+    let outcome = sandbox.run_outside(words);
+    let most = sandbox.run_outside(shell("ulimit -Hc")).stdout;
+    assert_eq!(outcome.stdout, format!("{most}0\n"), "{outcome:#?}");
 }
 
 #[test]
