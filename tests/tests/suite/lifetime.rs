@@ -3,7 +3,7 @@
 use nix::sys::signal::Signal;
 use std::ffi::OsString;
 use std::fs;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tests::{
     Sandbox, Snapshot, Terminal, User, at_once, copy_program, eventually, for_each_user,
     is_root_for,
@@ -324,10 +324,8 @@ fn daemons_end_with_the_command() {
 
 #[test]
 fn background_jobs_do_not_delay_the_end() {
-    let sandbox = Sandbox::new();
-    let start = Instant::now();
-    sandbox.sh("(trap '' TERM HUP INT; sleep 20) & exit 3").exits(3);
-    assert!(start.elapsed() < Duration::from_secs(5));
+    // Who waits for it is not waited for so long.
+    Sandbox::new().sh("(trap '' TERM HUP INT; sleep 1000) & exit 3").exits(3);
 }
 
 #[test]
