@@ -140,7 +140,7 @@
 //! | kill and its kin | [`call::signal`] | [`signals`] | [`kernel::processes::Member`] | with `--debug` |
 //! | prlimit, setpriority, sched_setattr | [`kernel::processes::ProcessChange`] | [`answer::answers`] | the same as signals | with `--debug` |
 //! | setuid, capset, seccomp, umask, fork, PTRACE_TRACEME | [`call::decode::RegisterCall`] | [`answer::answers`] | the kernel | not at all |
-//! | F_SETOWN | the same | [`signals`] | the kernel | with `--debug` |
+//! | F_SETOWN, O_ASYNC | [`call::signal`] | [`signals`] | the kernel, [`kernel::owner`] | with `--debug` |
 //! | landlock_restrict_self | the same | nobody: it is noted ([`kernel::own_domain`]) | the kernel | not at all |
 //!
 //! # The start

@@ -3,12 +3,14 @@
 //!
 //! To the caller's own process a signal is let through: that process lives while its thread waits, so
 //! that its id is no other's. All others the broker sends, by a handle (pidfd_open(2)) that it held
-//! before it looked at whom it stands for, so that no id that is given away meanwhile can be meant. Sources:
-//! kill(2), tkill(2), rt_sigqueueinfo(2), pidfd_send_signal(2), F_SETOWN in fcntl(2).
+//! before it looked at whom it stands for, so that no id that is given away meanwhile can be meant. Signals of what
+//! happens on a descriptor the kernel sends, to whom the broker knows. Sources: kill(2), tkill(2), rt_sigqueueinfo(2),
+//! pidfd_send_signal(2), F_SETOWN and O_ASYNC in fcntl(2).
 
 use crate::call::decode::RegisterVerdict;
-use crate::call::signal::{Addressee, SignalCall};
+use crate::call::signal::{Addressee, OwnerCall, SignalCall};
 use crate::kernel::identity::Identity;
+use crate::kernel::owner;
 use crate::kernel::proc;
 use crate::kernel::processes::Member;
 use crate::kernel::request::Request;
@@ -17,6 +19,8 @@ use crate::kernel::signals::Signal;
 use crate::kernel::target::{Target, TargetFd};
 use crate::report::traps::Traps;
 use nix::unistd::{Pid, getpgid};
+use rustix::fd::AsFd;
+use rustix::fs::{self, FileType};
 use rustix::io::{self, Errno};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -63,13 +67,58 @@ impl Judge {
 
     /// Who gets SIGIO: the caller's own process. A number that the kernel looks up later can be another's
     /// by then.
-    pub(crate) fn judge_owner(&self, target: Target, id: i32) -> RegisterVerdict {
-        if target.process() == Ok(id) {
+    pub(crate) fn judge_owner(
+        &self,
+        request: &Request<'_>,
+        number: TargetFd,
+        call: OwnerCall,
+    ) -> RegisterVerdict {
+        match call {
             // CONTINUE: as above.
-            return RegisterVerdict::Continue;
+            OwnerCall::Owner(id) if request.target().process() == Ok(id) => {
+                RegisterVerdict::Continue
+            }
+            OwnerCall::Owner(id) if id != 0 => {
+                self.traps.log("refused: another process as owner of a descriptor");
+                RegisterVerdict::Return(Err(Errno::PERM))
+            }
+            _ => RegisterVerdict::Return(self.change_owner(request, number, call).map(|()| 0)),
         }
-        self.traps.log("refused: another process as owner of a descriptor");
-        RegisterVerdict::Return(Err(Errno::PERM))
+    }
+
+    /// Takes the owner of a descriptor away, or has it signalled. A device without an owner gets the caller: a terminal would
+    /// take the process group in its foreground (`__tty_fasync` in drivers/tty/tty_io.c), in which the
+    /// sandbox's own caller is, or whoever else of its session the command puts there.
+    fn change_owner(
+        &self,
+        request: &Request<'_>,
+        number: TargetFd,
+        call: OwnerCall,
+    ) -> io::Result<()> {
+        let target = request.target();
+        // Once: another thread can put another file there.
+        let file = target.duplicate(number)?;
+        let file = file.as_fd();
+        let own = target.process()?;
+        let mut on = [0; 4];
+        if let OwnerCall::Switch(address) = call {
+            target.read(address, &mut on)?;
+        }
+        request.confirm()?;
+        let mode = fs::fstat(file)?.st_mode;
+        let is_device = FileType::from_raw_mode(mode) == FileType::CharacterDevice;
+        self.rights.with_credentials_of(target, || {
+            // It stays: nobody in a sandbox takes one from a device.
+            if is_device && !owner::is_set(file)? {
+                owner::set(file, own)?;
+            }
+            match call {
+                OwnerCall::Owner(_) if is_device => owner::set(file, own),
+                OwnerCall::Owner(id) => owner::set(file, id),
+                OwnerCall::Flags(flags) => fs::fcntl_setfl(file, flags),
+                OwnerCall::Switch(_) => owner::signal_what_happens(file, i32::from_ne_bytes(on)),
+            }
+        })
     }
 
     fn send(&self, request: &Request<'_>, call: &SignalCall, own: i32) -> io::Result<()> {

@@ -38,6 +38,7 @@ pub(crate) const O_ACCMODE: u32 = 0o3;
 pub(crate) const O_CREAT: u32 = 0o100;
 pub(crate) const O_TRUNC: u32 = 0o1000;
 pub(crate) const O_NONBLOCK: u32 = 0o4000;
+pub(crate) const O_ASYNC: u32 = 0o20_000;
 pub(crate) const O_LARGEFILE: u32 = 0o100_000;
 /// That of x86 and that of aarch64, each of which is O_DIRECT on the other.
 pub(crate) const O_DIRECTORY: u32 = 0o200_000 | 0o40_000;
@@ -48,6 +49,7 @@ pub(crate) const O_TMPFILE_BIT: u32 = 0o20_000_000;
 
 // include/uapi/linux/fcntl.h
 pub(crate) const AT_FDCWD: u32 = 0xffff_ff9c;
+pub(crate) const F_SETFL: u32 = 4;
 pub(crate) const F_SETOWN: u32 = 8;
 pub(crate) const F_SETSIG: u32 = 10;
 pub(crate) const F_SETOWN_EX: u32 = 15;
@@ -81,6 +83,7 @@ pub(crate) const PTRACE_TRACEME: u32 = 0;
 pub(crate) const TIOCSTI: u32 = 0x5412;
 pub(crate) const TIOCLINUX: u32 = 0x541c;
 pub(crate) const TIOCSETD: u32 = 0x5423;
+pub(crate) const FIOASYNC: u32 = 0x5452;
 // include/uapi/asm-generic/sockios.h
 pub(crate) const FIOSETOWN: u32 = 0x8901;
 pub(crate) const SIOCSPGRP: u32 = 0x8902;

@@ -351,7 +351,7 @@ impl Answerer {
             },
             RegisterCall::Ipc(call) => self.by_ids(request, call),
             RegisterCall::Signal(call) => self.signals.judge(request, &call),
-            RegisterCall::Owner(id) => self.signals.judge_owner(target, id),
+            RegisterCall::Owner(number, call) => self.signals.judge_owner(request, number, call),
             RegisterCall::Fork if kill::has_begun() => RegisterVerdict::Return(Err(Errno::AGAIN)),
             // CONTINUE: what is forked is in the sandbox.
             RegisterCall::Fork => RegisterVerdict::Continue,

@@ -7,7 +7,7 @@
 use crate::call::how::{OpenHow, writes};
 use crate::call::ipc::IpcCall;
 use crate::call::metadata::{MetadataCall, RawChange, Subject, at_subject, set_xattr, times};
-use crate::call::signal::{Addressee, SignalCall};
+use crate::call::signal::{Addressee, OwnerCall, SignalCall};
 use crate::kernel::listener::Notification;
 use crate::kernel::processes::ProcessChange;
 use crate::kernel::target::{TargetAddress, TargetFd};
@@ -60,8 +60,8 @@ pub(crate) enum RegisterCall {
     Ipc(IpcCall),
     /// A signal, let through if it is for the caller's own process.
     Signal(SignalCall),
-    /// F_SETOWN of this process.
-    Owner(i32),
+    /// Signals of what happens on this descriptor: let through if they are to be for the caller's own process.
+    Owner(TargetFd, OwnerCall),
     /// fork, vfork, or clone of a process.
     Fork,
 }
@@ -215,6 +215,7 @@ impl Call {
         let no_info = TargetAddress::new(0);
         let word = |index: usize| n.arguments[index];
         let registers = Self::Registers;
+        let owner = |call| Self::Registers(RegisterCall::Owner(n.descriptor(0), call));
         let process = |id, change| Self::Registers(RegisterCall::Process(id, change));
         let socket = |call| Self::Memory(MemoryCall::Socket(call));
         let by_address =
@@ -389,9 +390,11 @@ impl Call {
             Syscall::pidfd_send_signal => {
                 signal(Addressee::Handle(n.descriptor(0), n.unsigned(3)), 1, address(2))
             }
-            Syscall::fcntl if n.int(1) == libc::F_SETOWN => {
-                registers(RegisterCall::Owner(n.int(2)))
+            Syscall::fcntl if n.int(1) == libc::F_SETOWN => owner(OwnerCall::Owner(n.int(2))),
+            Syscall::fcntl if n.int(1) == libc::F_SETFL => {
+                owner(OwnerCall::Flags(OFlags::from_bits_retain(n.unsigned(2))))
             }
+            Syscall::ioctl if n.unsigned(1) == FIOASYNC => owner(OwnerCall::Switch(address(2))),
             Syscall::fork | Syscall::vfork | Syscall::clone => registers(RegisterCall::Fork),
             Syscall::umask => registers(RegisterCall::Umask),
             Syscall::ptrace if n.unsigned(0) == PTRACE_TRACEME => registers(RegisterCall::TraceMe),
@@ -431,10 +434,11 @@ impl Call {
     }
 }
 
-/// linux/ioprio.h, linux/resource.h and linux/ptrace.h; C libraries differ about their types.
+/// linux/ioprio.h, linux/resource.h, linux/ptrace.h and asm-generic/ioctls.h; C libraries differ about their types.
 const IOPRIO_WHO_PROCESS: i32 = 1;
 const PRIO_PROCESS: i32 = 0;
 const PTRACE_TRACEME: u32 = 0;
+const FIOASYNC: u32 = 0x5452;
 
 /// What socket and socketpair are asked for.
 fn kind(n: &Notification) -> SocketKind {
@@ -496,6 +500,7 @@ mod tests {
                         Syscall::fcntl => {
                             [0, u64::from(libc::F_SETOWN.cast_unsigned()), 0, 0, 0, 0]
                         }
+                        Syscall::ioctl => [0, FIOASYNC.into(), 0, 0, 0, 0],
                         _ => [0; 6],
                     };
                     assert_eq!(

@@ -1,6 +1,8 @@
-//! Calls that send signals: kill(2), tkill(2), rt_sigqueueinfo(2), pidfd_send_signal(2).
+//! Calls that send signals, or have the kernel send them: kill(2), tkill(2), rt_sigqueueinfo(2), pidfd_send_signal(2),
+//! fcntl(2).
 
 use crate::kernel::target::{TargetAddress, TargetFd};
+use rustix::fs::OFlags;
 
 /// A signal to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +27,17 @@ pub(crate) enum Addressee {
     Several(i32),
     /// The process that a descriptor stands for, with the flags of the call.
     Handle(TargetFd, u32),
+}
+
+/// What is asked for of the signals that tell what happens on a descriptor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OwnerCall {
+    /// F_SETOWN: they are for this process; for nobody, if it is 0.
+    Owner(i32),
+    /// F_SETFL of these flags, with O_ASYNC: that they are sent.
+    Flags(OFlags),
+    /// FIOASYNC: whether they are, which the number at this address says.
+    Switch(TargetAddress),
 }
 
 impl Addressee {

@@ -29,6 +29,7 @@ pub(crate) mod object;
 pub(crate) mod options;
 pub(crate) mod own;
 pub(crate) mod own_domain;
+pub(crate) mod owner;
 pub(crate) mod passing;
 pub(crate) mod pidfds;
 pub(crate) mod proc;

@@ -1,5 +1,6 @@
 //! Signals that the command sends: to its own they are sent as outside of the sandbox, to nobody else.
 
+use std::ffi::OsString;
 use std::fs;
 use std::time::Duration;
 use tests::{Sandbox, Victim, eventually, for_each_user};
@@ -119,6 +120,67 @@ fn a_group_that_reaches_outside_is_signalled_inside() {
         words.extend(["--", "sh", "-c", attack].map(Into::into));
         let outcome = sandbox.run_outside(words);
         assert_eq!(outcome.stdout, "143\nlives\n", "{outcome:#?}");
+    });
+}
+
+/// What happens on a terminal is signalled to its foreground, where the sandbox's caller is, or to whoever of
+/// the session the command puts there.
+#[test]
+fn what_happens_on_a_terminal_is_signalled_inside() {
+    // Starts the command on a terminal in the group of the one and beside the other of two that cannot take the signal,
+    // types a line when it is asked for, and says who got the signal.
+    let caller = r#"
+import os, pty, signal, subprocess, sys
+def got(process):
+    lines = open(f'/proc/{process}/status').read().splitlines()
+    return any(int(line.split()[1], 16) >> signal.SIGIO - 1 & 1 for line in lines if line.startswith(('SigPnd', 'ShdPnd')))
+process, terminal = pty.fork()
+if process == 0:
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGIO])
+    beside = subprocess.Popen(['sleep', '20'], process_group=0)
+    free = lambda: signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGIO])
+    status = subprocess.run(sys.argv[1:] + [str(beside.pid)], preexec_fn=free).returncode
+    print('status', status, 'outside', got(os.getpid()), got(beside.pid), flush=True); beside.kill()
+    os._exit(0)
+said, asked = b'', 0
+while True:
+    try: said += os.read(terminal, 4096)
+    except OSError: break
+    if said.count(b'type') > asked: asked += 1; os.write(terminal, b'line\n')
+print(said.decode().replace('\r', ''))
+"#;
+    let attack = r#"
+import fcntl, os, signal, struct, sys, termios
+hits = []; signal.signal(signal.SIGIO, lambda *_: hits.append(1)); signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+FIOASYNC = 0x5452
+terminal = os.open('/dev/tty', os.O_RDWR); flags = fcntl.fcntl(0, fcntl.F_GETFL)
+def attempt(*words):
+    try: words[0](*words[1:])
+    except OSError: pass
+def asynchronous(way, descriptor):
+    if way == 'ioctl': attempt(fcntl.ioctl, descriptor, FIOASYNC, struct.pack('i', 1))
+    else: attempt(fcntl.fcntl, descriptor, fcntl.F_SETFL, flags | os.O_ASYNC)
+for way, descriptor in (('fcntl', 0), ('ioctl', terminal), ('nobody', os.open('/dev/tty', os.O_RDWR))):
+    if way == 'nobody': attempt(fcntl.fcntl, descriptor, fcntl.F_SETOWN, 0)
+    asynchronous(way, descriptor)
+    before = len(hits); print('type', flush=True); os.read(descriptor, 10); print(way, len(hits) > before)
+descriptor = os.open('/dev/tty', os.O_RDWR); own = os.getpgrp()
+fcntl.ioctl(0, termios.TIOCSPGRP, struct.pack('i', int(sys.argv[1]))); asynchronous('fcntl', descriptor)
+fcntl.ioctl(0, termios.TIOCSPGRP, struct.pack('i', own)); print('type', flush=True); os.read(descriptor, 10)
+"#;
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        let outcome_of = |command: Vec<OsString>| {
+            let start = ["python3", "-c", caller].map(Into::into);
+            let attack = ["python3", "-c", attack].map(Into::into);
+            sandbox.run_outside([start.into(), command, attack.into()].concat())
+        };
+        let inside = outcome_of([sandbox.command_line(), vec!["--".into()]].concat());
+        let told = |way: &str| inside.stdout.contains(&format!("\n{way} True\n"));
+        assert!(["fcntl", "ioctl", "nobody"].into_iter().all(told), "{inside:#?}");
+        assert!(inside.stdout.contains("status 0 outside False False"), "{inside:#?}");
+        let outside = outcome_of(Vec::new());
+        assert!(outside.stdout.contains("status 0 outside True True"), "{outside:#?}");
     });
 }
 

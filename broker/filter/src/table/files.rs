@@ -68,9 +68,13 @@ pub(super) const ROWS: &[Row] = &[
             // Zero is what it is without: SIGIO.
             case(&[is(Arg(1, "op"), &[F_SETSIG]), is(Arg(2, "arg"), &[0])], Allow),
             case(&[is(Arg(1, "op"), &[F_SETSIG])], Deny(EPERM)),
-            // Nobody.
-            when(NO_SCOPES, &[is(Arg(1, "op"), &[F_SETOWN]), is(Arg(2, "arg"), &[0])], Allow),
             when(NO_SCOPES, &[is(Arg(1, "op"), &[F_SETOWN])], Notify),
+            // A terminal's foreground becomes its owner.
+            when(
+                NO_SCOPES,
+                &[is(Arg(1, "op"), &[F_SETFL]), masked(Arg(2, "arg"), O_ASYNC, &[O_ASYNC])],
+                Notify,
+            ),
             when(NO_SCOPES, &[is(Arg(1, "op"), &[F_SETOWN_EX])], Deny(EPERM)),
         ],
         Allow,
@@ -140,6 +144,7 @@ pub(super) const ROWS: &[Row] = &[
         &[ioctl],
         &[
             when(NO_SCOPES, &[is(IOCTL_COMMAND, &[FIOSETOWN, SIOCSPGRP])], Deny(EPERM)),
+            when(NO_SCOPES, &[is(IOCTL_COMMAND, &[FIOASYNC])], Notify),
             case(
                 &[is(IOCTL_COMMAND, &[TIOCSTI, TIOCLINUX, TIOCSETD, FAT_IOCTL_SET_ATTRIBUTES])],
                 Deny(EPERM),
