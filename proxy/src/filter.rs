@@ -23,7 +23,6 @@ const PLAIN: &[c_long] = &[
     libc::SYS_write,
     libc::SYS_writev,
     libc::SYS_close,
-    libc::SYS_fcntl,
     libc::SYS_epoll_ctl,
     libc::SYS_epoll_pwait,
     #[cfg(target_arch = "x86_64")]
@@ -88,6 +87,20 @@ fn compile() -> Result<BpfProgram, seccompiler::BackendError> {
                 when(0, Dword, Eq, libc::AF_INET6 as u64)?,
             ],
         ),
+        // No owner is made of a descriptor, nor signalled what happens on one.
+        (
+            libc::SYS_fcntl,
+            vec![
+                when(1, Dword, Eq, libc::F_DUPFD_CLOEXEC as u64)?,
+                when(1, Dword, Eq, libc::F_GETFD as u64)?,
+                when(1, Dword, Eq, libc::F_SETFD as u64)?,
+                when(1, Dword, Eq, libc::F_GETFL as u64)?,
+                SeccompRule::new(vec![
+                    SeccompCondition::new(1, Dword, Eq, libc::F_SETFL as u64)?,
+                    SeccompCondition::new(2, Dword, MaskedEq(libc::O_ASYNC as u64), 0)?,
+                ])?,
+            ],
+        ),
         (libc::SYS_mmap, vec![when(2, Qword, executable.clone(), 0)?]),
         (libc::SYS_mprotect, vec![when(2, Qword, executable, 0)?]),
         // Not to wait. Standard error may be a terminal, and others type into one.
@@ -104,6 +117,7 @@ fn compile() -> Result<BpfProgram, seccompiler::BackendError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::fs::{self, OFlags};
     use std::fs::File;
     use std::io::{self, Read, Write};
     use std::net::{TcpListener, TcpStream, UdpSocket};
@@ -116,6 +130,8 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let attempts = move || {
+            let socket = UdpSocket::bind("127.0.0.1:0")?;
+            let signalling = OFlags::from_bits_retain(libc::O_ASYNC as u32);
             let errno = |error: io::Error| error.raw_os_error().unwrap_or(0);
             let refused = [
                 ("open", File::open("/dev/null").map(drop)),
@@ -123,6 +139,8 @@ mod tests {
                 ("thread", thread::Builder::new().spawn(|| ()).map(drop)),
                 ("unix socket", UnixStream::connect("/run/none").map(drop)),
                 ("unlink", std::fs::remove_file("/run/none")),
+                ("signals", fs::fcntl_setfl(&socket, signalling).map_err(Into::into)),
+                ("locks", fs::fcntl_lock(&socket, fs::FlockOperation::Unlock).map_err(Into::into)),
             ];
             let refused = refused.map(|(name, result)| (name, result.map_err(errno)));
             let mut stream = TcpStream::connect(address)?;
@@ -130,7 +148,8 @@ mod tests {
             let mut answer = [0; 4];
             stream.read_exact(&mut answer)?;
             stream.set_nonblocking(true)?;
-            UdpSocket::bind("127.0.0.1:0")?;
+            fs::fcntl_setfl(&socket, fs::fcntl_getfl(&socket)? | OFlags::NONBLOCK)?;
+            socket.try_clone()?;
             // Grows by mmap(2).
             let large = vec![1_u8; 64 << 20];
             io::Result::Ok((refused, answer, large.len()))
