@@ -238,14 +238,15 @@ impl Judge {
     /// Leaves a call to Landlock. Only what Landlock does not let be opened, though the rules do, is opened for the
     /// target (`exceptions`).
     fn leave(&self, request: &Request<'_>, call: &FileCall, relied: Relied) -> FileVerdict {
+        // Of what is let through whatever is there; before a change of what paths lead to, nothing is remembered.
+        let may_ask = relied == Relied::Alone && !call.redirects_paths();
         // What is granted is no denial.
         let looks = match relied {
             Relied::Granted | Relied::Futile => Vec::new(),
-            // Whatever is there, it is let through.
-            Relied::Alone => {
-                observe::look(request.target(), call, Some((&self.view, &self.lately)))
+            _ => {
+                let memory = may_ask.then_some((&*self.view, &self.lately));
+                observe::look(request.target(), call, memory)
             }
-            _ => observe::look(request.target(), call, None),
         };
         if let Some(shared) = &self.shared
             && looks.iter().any(|look| memory::name(look.path()).is_some())

@@ -28,6 +28,7 @@ use rustix::io::{self, Errno};
 use std::ffi::OsStr;
 use std::mem::MaybeUninit;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
 
 /// A refused operation, and the path of what it was refused on.
@@ -41,7 +42,10 @@ pub(crate) struct Look {
     begun: Instant,
     /// Where the path starts, if what it leads to may be remembered.
     start: Option<Start>,
-    base: Option<OwnedFd>,
+    /// The number of the directory that a relative path starts at, and that directory; of a path in proc(5),
+    /// what it led to.
+    directory: TargetFd,
+    base: Option<Arc<OwnedFd>>,
     path: Vec<u8>,
     act: Act,
     /// How openat2(2) wants the path to be followed, if not like others.
@@ -80,9 +84,16 @@ pub(crate) fn look(target: Target, call: &FileCall, memory: Option<(&View, &Late
         FileCall::Rename(..) => [Some(Act::Remove), Some(Act::Replace)],
         FileCall::Link(_, _, flags) => [Some(Act::Link(flags)), Some(Act::Create)],
     };
-    let places = call.spots().zip(acts);
-    let copy = |(spot, act)| copy(target, spot, act?, memory).ok().flatten();
-    places.filter_map(copy).map(|look| Look { within, ..look }).collect()
+    let mut looks: Vec<Look> = Vec::new();
+    for (spot, act) in call.spots().zip(acts) {
+        let Some(act) = act else { continue };
+        // Both paths of a rename mostly start at one place, as the kernel looks for it once a call.
+        let base = looks.last().and_then(|first| first.base_of(spot));
+        if let Ok(Some(look)) = copy(target, spot, act, base, memory) {
+            looks.push(Look { within, ..look });
+        }
+    }
+    looks
 }
 
 /// None if what the call does is permitted, as far as is remembered.
@@ -90,36 +101,48 @@ fn copy(
     target: Target,
     spot: Spot,
     act: Act,
+    base: Option<Arc<OwnedFd>>,
     memory: Option<(&View, &Lately)>,
 ) -> io::Result<Option<Look>> {
     let begun = Instant::now();
-    let path = target.read_path(spot.path)?;
-    let mut look = Look { target, begun, start: None, base: None, path, act, within: None };
+    let (path, directory) = (target.read_path(spot.path)?, spot.directory);
+    let mut look =
+        Look { target, begun, start: None, directory, base: None, path, act, within: None };
     // What a process has in proc(5) ends with it, perhaps before it is looked at.
     let ends = |prefix: &&[u8]| look.path.starts_with(prefix);
     if [&b"/proc/"[..], b"/dev/fd/", b"/dev/std"].iter().any(ends)
         && let Ok(object) = path::resolve_from(target, &Base::Root, &look.path, true)
     {
-        return Ok(Some(Look { base: Some(object.into()), path: Vec::new(), ..look }));
+        return Ok(Some(Look { base: Some(Arc::new(object.into())), path: Vec::new(), ..look }));
     }
-    look.start = match spot.directory {
-        _ if look.path.starts_with(b"/") => Some(Start::Root),
-        TargetFd::CWD => target.working_directory().ok().map(Start::Working),
-        number => {
-            look.base = path::base(target, number, &look.path)?;
-            look.base.as_ref().and_then(|base| Start::at(base).ok())
+    let is_absolute = look.path.starts_with(b"/");
+    look.base = base.filter(|_| !is_absolute);
+    if let Some((view, lately)) = memory {
+        look.start = match directory {
+            _ if is_absolute => Some(Start::Root),
+            TargetFd::CWD => target.working_directory().ok().map(Start::Working),
+            number => {
+                look.base = path::base(target, number, &look.path)?.map(Arc::new);
+                look.base.as_ref().and_then(|base| Start::at(base).ok())
+            }
+        };
+        if look.is_known_to_be_permitted(view, lately) {
+            return Ok(None);
         }
-    };
-    if memory.is_some_and(|(view, lately)| look.is_known_to_be_permitted(view, lately)) {
-        return Ok(None);
     }
     if look.base.is_none() {
-        look.base = path::base(target, spot.directory, &look.path)?;
+        look.base = path::base(target, directory, &look.path)?.map(Arc::new);
     }
     Ok(Some(look))
 }
 
 impl Look {
+    /// Where another relative path of the same call starts, if that is where this one does.
+    fn base_of(&self, spot: Spot) -> Option<Arc<OwnedFd>> {
+        let is_same = self.directory == spot.directory && !self.path.is_empty();
+        self.base.clone().filter(|_| is_same)
+    }
+
     /// The path as the call has it.
     pub(crate) fn path(&self) -> &[u8] {
         &self.path
@@ -254,7 +277,7 @@ impl Look {
         }
         let (above, name) = path::split(&self.path)?;
         let directory = match (above, &self.base) {
-            (b"", Some(base)) => path_of(base),
+            (b"", Some(base)) => path_of(&**base),
             _ => path_of(&walk::hold_by_kernel(self.base().as_fd(), above, true).ok()?),
         };
         let directory = match directory {
