@@ -48,8 +48,8 @@ pub(crate) fn judge_creation(
     }
     let task = match creation {
         Creation::Directory(mode) => {
-            let settles = view.settles(entry.directory(), entry.name());
-            let reserve = view.reserve.clone().filter(|_| settles);
+            let is_fit = || view.settles(entry.directory(), entry.name());
+            let reserve = view.reserve.clone().filter(|reserve| reserve.is_left() && is_fit());
             let need = |directory| match view.lets_execute(directory) {
                 true => Need::Speed,
                 false => Need::Execution,

@@ -122,6 +122,11 @@ impl Reserve {
         waiting.iter().map(|waiting| waiting.directory.as_fd()).try_for_each(grant)
     }
 
+    /// Whether any is left.
+    pub(super) fn is_left(&self) -> bool {
+        !lock(&self.waiting).is_empty()
+    }
+
     /// Removes those that still wait.
     pub(crate) fn clear(&self) {
         let mut waiting = lock(&self.waiting);
