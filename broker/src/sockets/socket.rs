@@ -197,10 +197,12 @@ impl Socket {
         any_address: bool,
     ) -> io::Result<()> {
         if self.is_internet() && !any_address {
-            if self.local_address()?.port() == 0 {
+            let mut local = self.local_address()?;
+            if local.port() == 0 {
                 self.bind_narrowed(by, &Address::unspecified(self.family))?;
+                local = self.local_address()?;
             }
-            let local = self.local_address()?.ip();
+            let local = local.ip();
             let is_kept = local.is_unspecified() && is_kept_on_loopback(self.as_fd());
             if !is_kept && !address::is_loopback(local) {
                 return Err(Errno::ACCESS);
