@@ -26,6 +26,8 @@ pub(crate) struct Family {
     signals: Signals,
     /// What ends the sandbox if the broker does not; see `guardian` of the launcher.
     guardian: Option<Pid>,
+    /// It was told to go.
+    guardian_is_dismissed: bool,
     /// The signal scope D0 is in force, as the launcher saw.
     scoped: bool,
     /// The signal that the command is stopped by.
@@ -45,7 +47,16 @@ impl Family {
         // What is made for a target has the target's umask, which is computed.
         let umask = process::umask(Mode::empty());
         let guardian = Pid::from_raw(handover.guardian);
-        Ok(Self { command, signals, guardian, scoped, stopped_by: None, status: None, umask })
+        Ok(Self {
+            command,
+            signals,
+            guardian,
+            guardian_is_dismissed: false,
+            scoped,
+            stopped_by: None,
+            status: None,
+            umask,
+        })
     }
 
     /// The umask that the command started with. The broker's own is empty.
@@ -119,9 +130,12 @@ impl Family {
     }
 
     /// It has nothing to guard any more, and has gone by the time at which it is reaped.
-    fn dismiss_guardian(&self) {
-        if let Some(guardian) = self.guardian {
+    pub(super) fn dismiss_guardian(&mut self) {
+        if let Some(guardian) = self.guardian
+            && !self.guardian_is_dismissed
+        {
             let _ = process::kill_process(guardian, process::Signal::KILL);
+            self.guardian_is_dismissed = true;
         }
     }
 

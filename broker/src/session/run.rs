@@ -57,6 +57,8 @@ pub(super) fn until_end(
         }
         if ready.sandbox_empty {
             run.crew = None;
+            // Whoever has the filter has begun to exit, and nothing else is of the sandbox.
+            family.dismiss_guardian();
         }
         if ready.family
             && let Some(status) =
