@@ -1,19 +1,17 @@
 //! Races for what is denied inside of what is allowed (attack F5).
 
+use super::patience;
 use crate::carveouts::{carved, named, unreadable};
 use rustix::fs::{CWD, RenameFlags, renameat_with as rename};
 use std::os::unix::fs::symlink;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use tests::{Outcome, Sandbox, Snapshot, User, for_each_user, programs, race_tries};
-
-/// A machine with much else to do takes its time.
-const LONG: Duration = Duration::from_secs(120);
 
 /// Two directories with a file `name`, and a symbolic link `link` to the second one.
 fn raced(user: User, name: &str, second: &str) -> Sandbox {
-    let sandbox = carved(user).timeout(LONG);
+    let sandbox = carved(user).timeout(patience());
     sandbox.dir("work/mine");
     sandbox.file(format!("work/mine/{name}"), "mine!");
     symlink(second, sandbox.path("work/link")).unwrap();
@@ -80,7 +78,7 @@ fn a_racing_link_does_not_lead_to_a_denied_file() {
 /// Has the probe do `attack` while its path flips between a file and one that is denied.
 fn race_path(attack: &str) {
     let _turn = my_turn();
-    let sandbox = carved(User::Caller).timeout(LONG);
+    let sandbox = carved(User::Caller).timeout(patience());
     let before = Snapshot::of(sandbox.path("work/secret/.env"));
     let (usual, tries) = (100_000, race_tries(100_000));
     let outcome = sandbox.probe(format!("{attack} secret/twin secret/.env {tries}"));
@@ -137,7 +135,7 @@ fn a_directory_of_the_reserve_does_not_get_to_where_something_in_it_is_denied() 
 
 /// Has the probe do `attack`, which counts what it read of the denied file.
 fn race_read(attack: &str) -> Sandbox {
-    let sandbox = unreadable(User::Caller).timeout(LONG);
+    let sandbox = unreadable(User::Caller).timeout(patience());
     sandbox.file("work/mine", "mine!");
     sandbox.file("work/keys/key", "Secret");
     symlink("keys/key", sandbox.path("work/link")).unwrap();
@@ -157,7 +155,7 @@ fn a_racing_path_does_not_show_what_may_not_be_read() {
 fn a_racing_path_leads_from_what_the_broker_opens_to_nothing_that_may_not_be_read() {
     let _turn = my_turn();
     let sandbox = Sandbox::new().allow_write(".").allow_write("~/new").deny_read("~/key");
-    let sandbox = sandbox.timeout(LONG);
+    let sandbox = sandbox.timeout(patience());
     sandbox.file("home/key", "Secret");
     let (probe, tries) = (programs().probe(), race_tries(100_000));
     let outcome = sandbox.sh(&format!(
@@ -185,7 +183,8 @@ fn a_racing_directory_does_not_show_what_may_not_be_read() {
 fn a_working_directory_that_others_exchange_leads_to_its_own_files_alone() {
     let _turn = my_turn();
     for_each_user(|user| {
-        let sandbox = Sandbox::of(user).allow_write(".").deny_read("other/file").timeout(LONG);
+        let sandbox =
+            Sandbox::of(user).allow_write(".").deny_read("other/file").timeout(patience());
         let [own, other] = ["work/own", "work/other"].map(|name| sandbox.dir(name));
         sandbox.file("work/own/file", "own");
         sandbox.file("work/other/file", "Secret");
@@ -205,7 +204,7 @@ fn a_working_directory_that_others_exchange_leads_to_its_own_files_alone() {
         let outcome = std::thread::scope(|scope| {
             scope.spawn(|| {
                 let start = Instant::now();
-                while !is_over.load(Ordering::SeqCst) && start.elapsed() < LONG {
+                while !is_over.load(Ordering::SeqCst) && start.elapsed() < patience() {
                     if sandbox.path("work/started").exists() {
                         rename(CWD, &own, CWD, &other, RenameFlags::EXCHANGE).unwrap();
                     }
@@ -223,7 +222,7 @@ fn a_working_directory_that_others_exchange_leads_to_its_own_files_alone() {
 #[test]
 fn a_directory_and_a_file_in_it_do_not_become_a_denied_name_together() {
     let _turn = my_turn();
-    let sandbox = Sandbox::new().allow_write(".").deny_write("**/no/bad").timeout(LONG);
+    let sandbox = Sandbox::new().allow_write(".").deny_write("**/no/bad").timeout(patience());
     let outcome = sandbox.probe("race-into-name 1000");
     outcome.succeeds();
     let made = outcome.result("made");
@@ -240,7 +239,7 @@ fn a_directory_and_a_file_in_it_do_not_become_a_denied_name_together() {
 fn making_things_in_directories_that_come_and_go_gives_the_answers_of_outside() {
     let _turn = my_turn();
     for_each_user(|user| {
-        let sandbox = carved(user).deny_read("**/*.key").timeout(LONG);
+        let sandbox = carved(user).deny_read("**/*.key").timeout(patience());
         let attack = format!("race-parents {}", race_tries(16_000));
         let inside = sandbox.probe(&attack);
         inside.succeeds();
@@ -261,7 +260,7 @@ fn making_things_in_directories_that_come_and_go_gives_the_answers_of_outside() 
 fn a_directory_that_another_thread_makes_gives_only_the_answers_of_outside() {
     let _turn = my_turn();
     for_each_user(|user| {
-        let sandbox = carved(user).timeout(LONG);
+        let sandbox = carved(user).timeout(patience());
         let script = format!("race-made secret {}", race_tries(5_000));
         for outcome in [sandbox.probe(&script), sandbox.probe_outside(&script)] {
             assert!(succeeded(&outcome) > 0, "{outcome:#?}");

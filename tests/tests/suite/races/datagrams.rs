@@ -1,7 +1,7 @@
 //! Races for the address of a Unix datagram (attacks N5 and U1).
 
+use super::patience;
 use crate::datagrams::world;
-use std::time::Duration;
 use tests::{User, for_each_user, race_tries};
 
 #[test]
@@ -14,7 +14,7 @@ fn rewriting_reaches_nobody(user: User) {
     let tries = race_tries(4 * usual) / 4;
     for how in ["sendto", "sendmsg", "sendmmsg", "fd"] {
         let (sandbox, good, bad) = world(user);
-        let sandbox = sandbox.timeout(Duration::from_secs(120));
+        let sandbox = sandbox.timeout(patience());
         let (one, two) = (sandbox.name("outside/good"), sandbox.name("outside/bad"));
         // Of few tries none may meet the other address: as many times as the usual number holds.
         let is_raced = (0..usual.div_ceil(tries)).any(|_| {

@@ -1,13 +1,13 @@
 //! Races for what lies outside (attack F5).
 
+use super::patience;
 use crate::files::writable;
 use std::os::unix::fs::symlink;
-use std::time::Duration;
 use tests::{Snapshot, User, race_tries};
 
 #[test]
 fn a_racing_path_does_not_open_outside() {
-    let sandbox = writable(User::Caller).timeout(Duration::from_secs(120));
+    let sandbox = writable(User::Caller).timeout(patience());
     let before = Snapshot::of(sandbox.path("outside"));
     let (inside, outside) = (sandbox.name("work/file"), sandbox.name("outside/file"));
     sandbox.probe(format!("race-open {inside} {outside} {}", race_tries(100_000))).succeeds();
@@ -17,7 +17,7 @@ fn a_racing_path_does_not_open_outside() {
 
 #[test]
 fn a_racing_path_does_not_change_metadata_outside() {
-    let sandbox = writable(User::Caller).timeout(Duration::from_secs(120));
+    let sandbox = writable(User::Caller).timeout(patience());
     let before = Snapshot::of(sandbox.path("outside"));
     let (inside, outside) = (sandbox.name("work/file"), sandbox.name("outside/file"));
     sandbox.probe(format!("race-chmod {inside} {outside} {}", race_tries(100_000))).succeeds();
@@ -26,7 +26,7 @@ fn a_racing_path_does_not_change_metadata_outside() {
 
 #[test]
 fn a_racing_symlink_does_not_open_outside() {
-    let sandbox = writable(User::Caller).timeout(Duration::from_secs(120));
+    let sandbox = writable(User::Caller).timeout(patience());
     symlink("../outside/file", sandbox.path("work/link")).unwrap();
     let before = Snapshot::of(sandbox.path("outside"));
     sandbox.probe(format!("race-swap link mine mine {}", race_tries(100_000))).succeeds();
@@ -35,7 +35,7 @@ fn a_racing_symlink_does_not_open_outside() {
 
 #[test]
 fn a_racing_path_does_not_read_a_denied_file() {
-    let sandbox = writable(User::Caller).deny_read("../outside").timeout(Duration::from_secs(120));
+    let sandbox = writable(User::Caller).deny_read("../outside").timeout(patience());
     let (inside, outside) = (sandbox.name("work/mine"), sandbox.name("outside/file"));
     let outcome = sandbox.probe(format!("race-read {inside} {outside} {}", race_tries(100_000)));
     outcome.succeeds();

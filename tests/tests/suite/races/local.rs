@@ -1,5 +1,6 @@
 //! Races for the ports of the sandbox's own servers (attack N5).
 
+use super::patience;
 use crate::local::reusing;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -12,8 +13,7 @@ fn taking_the_port_during_connects_never_brings_one() {
 
 fn taking_the_port_never_brings_one_to(user: User) {
     let port = free_port();
-    let limit = Duration::from_secs(120);
-    let sandbox = Sandbox::of(user).allow_local_binding().timeout(limit);
+    let sandbox = Sandbox::of(user).allow_local_binding().timeout(patience());
     let attack = format!("race-own-port {port} {}", race_tries(50_000));
     let mut running = sandbox.spawn(Sandbox::probe_words(&attack));
     let address: SocketAddr = format!("127.0.0.1:{port}").parse().unwrap();

@@ -1,5 +1,6 @@
 //! Races for the address of a TCP connection (attack N5).
 
+use super::patience;
 use crate::network::with_proxy;
 use tests::{TcpPeer, User, race_tries};
 
@@ -7,8 +8,7 @@ use tests::{TcpPeer, User, race_tries};
 fn race(what: &str) {
     let tries = race_tries(100_000);
     let (good, bad) = (TcpPeer::new(), TcpPeer::new());
-    let limit = std::time::Duration::from_secs(120);
-    let sandbox = with_proxy(User::Caller, &good).timeout(limit);
+    let sandbox = with_proxy(User::Caller, &good).timeout(patience());
     let outcome =
         sandbox.probe(format!("race-connect {what} {} {} {tries}", good.port(), bad.port()));
     outcome.succeeds().allowed("after");

@@ -1,11 +1,11 @@
 //! Races for the id of a process: that of one that has ended is soon another's.
 
+use super::patience;
 use tests::{Sandbox, eventually, race_tries};
 
 #[test]
 fn an_id_that_was_given_away_is_not_signalled() {
-    let limit = std::time::Duration::from_secs(120);
-    let sandbox = Sandbox::new().timeout(limit);
+    let sandbox = Sandbox::new().timeout(patience());
     let attack = format!("kill-reused {}", race_tries(100_000));
     let mut attacker = sandbox.spawn(Sandbox::probe_words(&attack));
     let mut made = 0;

@@ -1,14 +1,14 @@
 //! Races for the path of a Unix socket (attacks N5 and U1).
 
+use super::patience;
 use crate::sockets::world;
 use std::os::unix::fs::symlink;
-use std::time::Duration;
 use tests::{Sandbox, UnixPeer, User, for_each_user, race_tries};
 
 #[test]
 fn rewriting_the_path_during_connect_reaches_nobody() {
     let (sandbox, good, bad) = world(User::Caller, "stream");
-    let sandbox = sandbox.timeout(Duration::from_secs(120));
+    let sandbox = sandbox.timeout(patience());
     let (one, two) = (sandbox.name("outside/good"), sandbox.name("outside/bad"));
     let outcome = sandbox.probe(format!("race-unix {one} {two} {}", race_tries(100_000)));
     assert_ne!(outcome.succeeds().result("succeeded"), "0", "{outcome:#?}");
@@ -19,7 +19,7 @@ fn rewriting_the_path_during_connect_reaches_nobody() {
 #[test]
 fn swapping_a_link_during_connect_reaches_nobody() {
     let (sandbox, good, bad) = world(User::Caller, "stream");
-    let sandbox = sandbox.timeout(Duration::from_secs(120));
+    let sandbox = sandbox.timeout(patience());
     symlink(sandbox.path("outside/good"), sandbox.path("work/one")).unwrap();
     symlink(sandbox.path("outside/bad"), sandbox.path("work/two")).unwrap();
     let outcome = sandbox.probe(format!("race-unix-swap one two one {}", race_tries(100_000)));
@@ -45,7 +45,7 @@ fn putting_another_in_its_place(kind: &str) {
 fn putting_another_in_its_place_as(user: User, kind: &str) {
     let usual = 10_000;
     let sandbox = Sandbox::of(user).allow_write(".").allow_local_binding();
-    let sandbox = sandbox.timeout(Duration::from_secs(120));
+    let sandbox = sandbox.timeout(patience());
     // Without a listed one there are none for datagrams.
     let listed = sandbox.path("outside/listed");
     let _listed = UnixPeer::at(&listed, "dgram");
@@ -62,7 +62,7 @@ fn putting_another_in_its_place_as(user: User, kind: &str) {
 #[test]
 fn swapping_the_directory_during_bind_makes_no_socket_outside() {
     let sandbox = Sandbox::new().allow_write(".").allow_unix_socket(".");
-    let sandbox = sandbox.timeout(Duration::from_secs(120));
+    let sandbox = sandbox.timeout(patience());
     sandbox.dir("work/one");
     symlink(sandbox.path("outside"), sandbox.path("work/two")).unwrap();
     let (usual, tries) = (5_000, race_tries(5_000));

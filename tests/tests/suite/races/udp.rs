@@ -1,5 +1,6 @@
 //! Races for a socket of UDP.
 
+use super::patience;
 use crate::udp::received;
 use std::net::UdpSocket;
 use std::time::Duration;
@@ -11,7 +12,7 @@ fn connecting_a_mute_socket_while_others_send_on_it_sends_nothing() {
         let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
         receiver.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
         let port = receiver.local_addr().unwrap().port();
-        let sandbox = Sandbox::of(user).timeout(Duration::from_secs(120));
+        let sandbox = Sandbox::of(user).timeout(patience());
         let outcome = sandbox.probe(format!("race-udp {port} {}", race_tries(100_000)));
         assert_eq!(outcome.succeeds().result("sent"), "0");
         assert_eq!(received(&receiver), 0);
@@ -27,7 +28,7 @@ fn an_own_socket_sends_nowhere_else_while_address_and_descriptor_change() {
         let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
         receiver.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
         let port = receiver.local_addr().unwrap().port();
-        let sandbox = Sandbox::of(user).allow_local_binding().timeout(Duration::from_secs(180));
+        let sandbox = Sandbox::of(user).allow_local_binding().timeout(patience());
         let outcome = sandbox.probe(format!("race-own-udp {port} {}", race_tries(100_000)));
         assert_ne!(outcome.succeeds().result("came"), "0", "{outcome:#?}");
         assert_eq!(received(&receiver), 0);
