@@ -5,14 +5,14 @@
 //! sendmsg(2). Then it says the number, the broker takes the listener by that (pidfd_getfd(2)), and
 //! only afterwards sends the plan, with which the child goes on and gives the listener up.
 
-use crate::kernel::target::{self, Target, TargetAddress};
+use crate::kernel::target::{self, Target, TargetAddress, TargetFd};
 use crate::kernel::{inherited, passing};
 use crate::report::failure::Failure;
 use common::wire::{Handover, Progress};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::{self, Errno};
 use rustix::net::SendFlags;
-use rustix::process::{self, Pid, PidfdFlags, PidfdGetfdFlags};
+use rustix::process::Pid;
 use std::os::fd::RawFd;
 
 /// What the child said.
@@ -89,8 +89,7 @@ impl Child {
 
     /// A duplicate of the child's descriptor `number`.
     fn take(&self, number: RawFd) -> io::Result<OwnedFd> {
-        let pidfd = process::pidfd_open(self.process, PidfdFlags::empty())?;
-        process::pidfd_getfd(pidfd, number, PidfdGetfdFlags::empty())
+        Target::new(self.process).duplicate(TargetFd::new(number))
     }
 
     /// Sends the filter.

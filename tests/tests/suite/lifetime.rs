@@ -58,7 +58,9 @@ fn nothing_of_the_broker_gets_into_a_core_dump() {
     let shell = |script: &str| ["sh", "-c", script].map(OsString::from);
     let mut words = shell("ulimit -c $(ulimit -Hc); exec \"$0\" \"$@\"").to_vec();
     words.extend(sandbox.command_line());
-    words.extend(shell("ulimit -c; awk '/core file/ { print $5 }' /proc/$PPID/limits"));
+    words.extend(shell(
+        "ulimit -c; sed -n 's/^Max core file size *\\([0-9a-z]*\\) .*/\\1/p' /proc/$PPID/limits",
+    ));
     let outcome = sandbox.run_outside(words);
     let most = sandbox.run_outside(shell("ulimit -Hc")).stdout;
     assert_eq!(outcome.stdout, format!("{most}0\n"), "{outcome:#?}");
