@@ -1,11 +1,14 @@
-//! Signals of the command, where Landlock does not scope them: judged by whom they are for, and sent by
+//! Signals of the command. Where Landlock does not scope them, they are judged by whom they are for, and sent by
 //! the broker.
 //!
 //! To the caller's own process a signal is let through: that process lives while its thread waits, so
 //! that its id is no other's. All others the broker sends, by a handle (pidfd_open(2)) that it held
-//! before it looked at whom it stands for, so that no id that is given away meanwhile can be meant. Signals of what
-//! happens on a descriptor the kernel sends, to whom the broker knows. Sources: kill(2), tkill(2), rt_sigqueueinfo(2),
-//! pidfd_send_signal(2), F_SETOWN and O_ASYNC in fcntl(2).
+//! before it looked at whom it stands for, so that no id that is given away meanwhile can be meant. Sources:
+//! kill(2), tkill(2), rt_sigqueueinfo(2), pidfd_send_signal(2).
+//!
+//! Signals of what happens on a descriptor the kernel sends to its owner, F_SETOWN and O_ASYNC in fcntl(2), whom the
+//! broker knows whether Landlock scopes them or not: as process groups it lets them through to whoever is in the caller's
+//! (CVE-2026-72183, before Linux 6.12.101, 6.18.40 and 7.1.5).
 
 use crate::call::decode::RegisterVerdict;
 use crate::call::signal::{Addressee, OwnerCall, SignalCall};
@@ -16,10 +19,10 @@ use crate::kernel::processes::Member;
 use crate::kernel::request::Request;
 use crate::kernel::rights::Rights;
 use crate::kernel::signals::Signal;
-use crate::kernel::target::{Target, TargetFd};
+use crate::kernel::target::{self, Target, TargetFd};
 use crate::report::traps::Traps;
 use nix::unistd::{Pid, getpgid};
-use rustix::fd::AsFd;
+use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{self, FileType};
 use rustix::io::{self, Errno};
 use std::collections::HashSet;
@@ -35,6 +38,8 @@ pub(crate) struct Judge {
     /// The program of the proxy, as [`Member::find`] takes it.
     pub(crate) proxy: Option<Identity>,
     pub(crate) traps: Arc<Traps>,
+    /// Landlock scopes signals.
+    pub(crate) is_scoped: bool,
 }
 
 impl Judge {
@@ -82,7 +87,17 @@ impl Judge {
                 self.traps.log("refused: another process as owner of a descriptor");
                 RegisterVerdict::Return(Err(Errno::PERM))
             }
-            _ => RegisterVerdict::Return(self.change_owner(request, number, call).map(|()| 0)),
+            // Once: another thread can put another file there.
+            _ => match request.target().duplicate(number) {
+                // CONTINUE: the broker cannot get at it, and who is signalled Landlock decides.
+                Err(Errno::PERM) if self.is_scoped && target::duplicates_are_refused() => {
+                    RegisterVerdict::Continue
+                }
+                file => {
+                    let changed = file.and_then(|file| self.change_owner(request, file, call));
+                    RegisterVerdict::Return(changed.map(|()| 0))
+                }
+            },
         }
     }
 
@@ -92,12 +107,10 @@ impl Judge {
     fn change_owner(
         &self,
         request: &Request<'_>,
-        number: TargetFd,
+        file: OwnedFd,
         call: OwnerCall,
     ) -> io::Result<()> {
         let target = request.target();
-        // Once: another thread can put another file there.
-        let file = target.duplicate(number)?;
         let file = file.as_fd();
         let own = target.process()?;
         let mut on = [0; 4];

@@ -60,6 +60,8 @@ pub(crate) struct Judges {
     pub(crate) ruleset: Arc<OwnedFd>,
     /// What filters domains.
     pub(crate) proxy: Option<Arc<Proxy>>,
+    /// Landlock scopes signals.
+    pub(crate) is_scoped: bool,
     /// System V objects of the command's own.
     pub(crate) objects: Arc<Objects>,
     /// Its own objects in /dev/shm.
@@ -96,6 +98,7 @@ impl Answerer {
                 rights: Arc::clone(&rights),
                 proxy,
                 traps: Arc::clone(traps),
+                is_scoped: judges.is_scoped,
             },
             files: files::judge::Judge {
                 view: Arc::clone(&judges.view),

@@ -40,6 +40,7 @@ pub(super) fn compile(
         view,
         ruleset,
         proxy: proxy.map(Arc::new),
+        is_scoped: features.contains(Features::SCOPES),
         objects: Arc::default(),
         shared,
         learning: None,

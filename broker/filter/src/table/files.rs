@@ -1,6 +1,6 @@
 //! Files: what is open already, what Landlock decides by path, what it does not know.
 
-use super::{NO_SCOPES, case, is, judge, lacks, masked, row, when};
+use super::{case, is, judge, lacks, masked, row, when};
 use crate::Syscall::*;
 use crate::Variant;
 use crate::rule::Errno::{ENOSYS, ENOTTY, EPERM};
@@ -64,21 +64,22 @@ pub(super) const ROWS: &[Row] = &[
     judge(
         &[fcntl],
         &[
-            case(&[is(Arg(1, "op"), &[F_SETLEASE, F_NOTIFY, F_SETDELEG])], Deny(EPERM)),
+            case(
+                &[is(Arg(1, "op"), &[F_SETLEASE, F_NOTIFY, F_SETDELEG, F_SETOWN_EX])],
+                Deny(EPERM),
+            ),
             // Zero is what it is without: SIGIO.
             case(&[is(Arg(1, "op"), &[F_SETSIG]), is(Arg(2, "arg"), &[0])], Allow),
             case(&[is(Arg(1, "op"), &[F_SETSIG])], Deny(EPERM)),
-            when(NO_SCOPES, &[is(Arg(1, "op"), &[F_SETOWN])], Notify),
+            case(&[is(Arg(1, "op"), &[F_SETOWN])], Notify),
             // A terminal's foreground becomes its owner.
-            when(
-                NO_SCOPES,
+            case(
                 &[is(Arg(1, "op"), &[F_SETFL]), masked(Arg(2, "arg"), O_ASYNC, &[O_ASYNC])],
                 Notify,
             ),
-            when(NO_SCOPES, &[is(Arg(1, "op"), &[F_SETOWN_EX])], Deny(EPERM)),
         ],
         Allow,
-        "a lease or watch holds up others; F_SETSIG chooses what kills an owner outside, Landlock confines own ones",
+        "a lease or watch holds up others; owners outside are signalled, by F_SETSIG with what kills (CVE-2026-72183)",
     ),
     row(
         &[
@@ -143,10 +144,15 @@ pub(super) const ROWS: &[Row] = &[
     judge(
         &[ioctl],
         &[
-            when(NO_SCOPES, &[is(IOCTL_COMMAND, &[FIOSETOWN, SIOCSPGRP])], Deny(EPERM)),
-            when(NO_SCOPES, &[is(IOCTL_COMMAND, &[FIOASYNC])], Notify),
+            case(&[is(IOCTL_COMMAND, &[FIOASYNC])], Notify),
             case(
-                &[is(IOCTL_COMMAND, &[TIOCSTI, TIOCLINUX, TIOCSETD, FAT_IOCTL_SET_ATTRIBUTES])],
+                &[is(
+                    IOCTL_COMMAND,
+                    &[
+                        TIOCSTI, TIOCLINUX, TIOCSETD, FIOSETOWN, SIOCSPGRP,
+                        FAT_IOCTL_SET_ATTRIBUTES,
+                    ],
+                )],
                 Deny(EPERM),
             ),
             case(
@@ -183,8 +189,8 @@ pub(super) const ROWS: &[Row] = &[
             when(NO_DEVICES, &[], Deny(ENOTTY)),
         ],
         Allow,
-        "no typing into the terminal; no change of files, attributes or subvolumes through a descriptor \
-         opened for reading",
+        "no typing into the terminal, no owner of a descriptor; no change of files or subvolumes through one opened for \
+         reading",
     ),
     row(
         &[

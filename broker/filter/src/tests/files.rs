@@ -135,8 +135,11 @@ fn no_leases_or_watches_on_files_of_others() {
         let filter = Filter::new(variant);
         // DUPFD to OFD_SETLKW; SETLEASE to ADD_SEALS, GET_RW_HINT and on.
         for command in (0..=40).chain(1020..=1060) {
-            let refused = matches!(command, 10 | 1024 | 1026 | 1040);
-            let expected = if refused { EPERM } else { ALLOW };
+            let expected = match command {
+                8 => NOTIFY,
+                10 | 15 | 1024 | 1026 | 1040 => EPERM,
+                _ => ALLOW,
+            };
             assert_eq!(filter.int_verdict(fcntl, [3, command, 1, 0, 0, 0]), expected, "{command}");
         }
     }
@@ -149,9 +152,40 @@ fn the_signal_of_an_owner_is_sigio() {
     for signal in [1, 9, 29, 34, 64] {
         assert_eq!(filter.int_verdict(fcntl, [0, 10, signal, 0, 0, 0]), EPERM, "{signal}");
     }
-    // F_SETOWN F_GETOWN F_GETSIG F_SETOWN_EX F_GETOWN_EX
-    for command in [8, 9, 11, 15, 16] {
+    // F_GETOWN F_GETSIG F_GETOWN_EX
+    for command in [9, 11, 16] {
         assert_eq!(filter.int_verdict(fcntl, [0, command, 9, 0, 0, 0]), ALLOW, "{command}");
+    }
+}
+
+#[test]
+fn the_owner_of_a_descriptor_is_the_brokers_business() {
+    for variant in all_variants() {
+        let filter = Filter::new(variant);
+        // F_SETOWN, F_SETFL with O_ASYNC and without, F_SETOWN_EX, and those that ask.
+        for (command, argument, expected) in [
+            (8, 0, NOTIFY),
+            (8, 1, NOTIFY),
+            (8, 0xffff_ffff, NOTIFY),
+            (15, 0, EPERM),
+            (15, 7, EPERM),
+            (9, 7, ALLOW),
+            (16, 7, ALLOW),
+            (4, 0o20_000, NOTIFY),
+            (4, 0xffff_ffff, NOTIFY),
+            (4, !0o20_000 & 0xffff_ffff, ALLOW),
+            (3, 0o20_000, ALLOW),
+            (10, 9, EPERM),
+        ] {
+            let args = [3, command, argument, 0, 0, 0];
+            assert_eq!(filter.int_verdict(fcntl, args), expected, "{command} {argument}");
+        }
+        // FIOSETOWN, SIOCSPGRP.
+        for command in [0x8901, 0x8902] {
+            assert_eq!(filter.int_verdict(ioctl, [3, command, 7, 0, 0, 0]), EPERM, "{command:#x}");
+        }
+        // FIOASYNC.
+        assert_eq!(filter.int_verdict(ioctl, [3, 0x5452, 7, 0, 0, 0]), NOTIFY);
     }
 }
 

@@ -64,37 +64,6 @@ fn processes_are_made_with_the_brokers_leave_and_threads_without() {
 }
 
 #[test]
-fn the_owner_of_a_descriptor_is_the_brokers_business() {
-    for older in [SCOPES, DEVICES, TRUNCATION] {
-        let filter = Filter::new(older);
-        // F_SETOWN, F_SETFL with O_ASYNC and without, F_SETOWN_EX, and those that ask.
-        for (command, argument, expected) in [
-            (8, 0, NOTIFY),
-            (8, 1, NOTIFY),
-            (8, 0xffff_ffff, NOTIFY),
-            (15, 0, EPERM),
-            (15, 7, EPERM),
-            (9, 7, ALLOW),
-            (16, 7, ALLOW),
-            (4, 0o20_000, NOTIFY),
-            (4, 0xffff_ffff, NOTIFY),
-            (4, !0o20_000 & 0xffff_ffff, ALLOW),
-            (3, 0o20_000, ALLOW),
-            (10, 9, EPERM),
-        ] {
-            let args = [3, command, argument, 0, 0, 0];
-            assert_eq!(filter.int_verdict(fcntl, args), expected, "{command} {argument}");
-        }
-        // FIOSETOWN, SIOCSPGRP.
-        for command in [0x8901, 0x8902] {
-            assert_eq!(filter.int_verdict(ioctl, [3, command, 7, 0, 0, 0]), EPERM, "{command:#x}");
-        }
-        // FIOASYNC.
-        assert_eq!(filter.int_verdict(ioctl, [3, 0x5452, 7, 0, 0, 0]), NOTIFY);
-    }
-}
-
-#[test]
 fn devices_are_not_controlled_where_landlock_does_not_see_it() {
     let filter = Filter::new(DEVICES);
     // TCGETS TCSETS TIOCGWINSZ FIONREAD FIONBIO FIOCLEX, SIOCGIFCONF, FIGETBSZ, GETFLAGS, FICLONE, RNDGETENTCNT,
