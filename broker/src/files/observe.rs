@@ -366,9 +366,11 @@ impl Look {
     }
 }
 
-/// Whether what is there is the same for all who ask.
+/// Whether what is there is the same for all who ask, as in directories that others have made in /dev/shm.
 fn is_plain(path: &Path) -> bool {
-    path.is_absolute() && !["/proc", "/dev"].iter().any(|place| path.starts_with(place))
+    let is_special = ["/proc", "/dev"].iter().any(|place| path.starts_with(place));
+    let is_in_memory = || path.starts_with(memory::PLACE) && path != Path::new(memory::PLACE);
+    path.is_absolute() && (!is_special || is_in_memory())
 }
 
 /// What an open with these flags asks of what is there already, which O_CREAT does not change.
