@@ -43,6 +43,7 @@ pub(crate) fn run(
     let prepared = Prepared::of(invocation, &child, &traps, Remarks::unwanted())?;
     let (status, ended) = prepared.serve(tool, child, family, &traps)?;
     traps.print(status != 0, |denials| prepared.suggest(denials));
+    prepared.leave();
     ended.map(|()| status)
 }
 
@@ -137,6 +138,14 @@ impl Prepared {
         judges.objects.remove();
         judges.view.reserve.iter().for_each(|reserve| reserve.clear());
         Ok((status?, nothing_left.then_some(()).ok_or_else(Failure::left_behind)))
+    }
+
+    /// Removes the directories of the run. All else the kernel takes back at once as the process ends: to give it
+    /// back piece by piece takes 0.06 ms.
+    fn leave(self) {
+        let Self { policy, judges, remarks, caller, scratch, memory, waiting, .. } = self;
+        drop((scratch, memory, waiting));
+        std::mem::forget((policy, judges, remarks, caller));
     }
 
     /// What the policy would have to say for what it refused.
