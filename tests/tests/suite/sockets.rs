@@ -156,7 +156,7 @@ while True: s.accept()[0].close()";
         server.expect("up");
         let script = "import resource, threading, time
 most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]; resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-threading.stack_size(1 << 16); ended = []
+threading.stack_size(1 << 18); ended = []
 def wait():
     try: c = socket.socket(socket.AF_UNIX); c.connect('../outside/full'); ended.append(0)
     except OSError as e: ended.append(e.errno)
