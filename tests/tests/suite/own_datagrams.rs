@@ -63,9 +63,10 @@ def look():
     while not done.is_set(): found.add(str(tried(own.sendto, b'reached', there)))
 client = threading.Thread(target=look); client.start()
 for _ in range(200): s = socket.socket(2, socket.SOCK_DGRAM); s.bind(there); s.close()
-done.set(); client.join(); say(sorted(found - {'ECONNREFUSED', '7'}), '7' in found)";
+done.set(); client.join(); s = socket.socket(2, socket.SOCK_DGRAM); s.bind(there)
+say(sorted(found - {'ECONNREFUSED', '7'}), own.sendto(b'reached', there))";
         let outcome = own(user).trap().run(python(script));
-        assert_eq!(outcome.stdout, "[] True\n", "{outcome:#?}");
+        assert_eq!(outcome.stdout, "[] 7\n", "{outcome:#?}");
         assert!(outcome.traps.is_empty(), "{outcome:#?}");
     });
 }
