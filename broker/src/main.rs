@@ -141,7 +141,7 @@
 //! | prlimit, setpriority, sched_setattr | [`kernel::processes::ProcessChange`] | [`answer::answers`] | the same as signals | with `--debug` |
 //! | setuid, capset, seccomp, umask, fork, PTRACE_TRACEME | [`call::decode::RegisterCall`] | [`answer::answers`] | the kernel | not at all |
 //! | F_SETOWN, O_ASYNC | [`call::signal`] | [`signals`] | the kernel, [`kernel::owner`] | with `--debug` |
-//! | landlock_restrict_self | the same | nobody: it is noted ([`kernel::own_domain`]) | the kernel | not at all |
+//! | landlock_restrict_self | [`call::decode::RegisterCall`] | nobody: it is noted ([`kernel::own_domain`]) | the kernel | not at all |
 //!
 //! # The start
 //!

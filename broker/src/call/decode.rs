@@ -9,6 +9,7 @@ use crate::call::ipc::IpcCall;
 use crate::call::metadata::{MetadataCall, RawChange, Subject, at_subject, set_xattr, times};
 use crate::call::signal::{Addressee, OwnerCall, SignalCall};
 use crate::kernel::listener::Notification;
+use crate::kernel::owner::FIOASYNC;
 use crate::kernel::processes::ProcessChange;
 use crate::kernel::target::{TargetAddress, TargetFd};
 use crate::rules::option;
@@ -434,11 +435,10 @@ impl Call {
     }
 }
 
-/// linux/ioprio.h, linux/resource.h, linux/ptrace.h and asm-generic/ioctls.h; C libraries differ about their types.
+/// linux/ioprio.h, linux/resource.h and linux/ptrace.h; C libraries differ about their types.
 const IOPRIO_WHO_PROCESS: i32 = 1;
 const PRIO_PROCESS: i32 = 0;
 const PTRACE_TRACEME: u32 = 0;
-const FIOASYNC: u32 = 0x5452;
 
 /// What socket and socketpair are asked for.
 fn kind(n: &Notification) -> SocketKind {

@@ -15,8 +15,8 @@ struct Owner {
     id: libc::c_int,
 }
 const F_GETOWN_EX: libc::c_int = 16;
-/// uapi/asm-generic/ioctls.h
-const FIOASYNC: libc::c_ulong = 0x5452;
+/// uapi/asm-generic/ioctls.h; C libraries differ about its type.
+pub(crate) const FIOASYNC: u32 = 0x5452;
 
 /// Whether there is somebody to signal, whom this process knows.
 pub(crate) fn is_set(file: BorrowedFd<'_>) -> io::Result<bool> {

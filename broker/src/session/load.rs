@@ -39,8 +39,7 @@ pub(super) fn load(
     let caller = Caller::of_process()?;
     let policy = Policy::load(&invocation.policies, &caller, &mut remarks)?;
     // Without scopes every policy needs it, for signals.
-    let needs_broker =
-        !surroundings.features.contains(Features::SCOPES) || !needs_no_broker(&policy);
+    let needs_broker = !surroundings.features.contains(Features::SCOPES) || needs_broker(&policy);
     if needs_broker {
         child.must_be_readable()?;
     }
@@ -56,13 +55,13 @@ pub(super) fn load(
     Ok(Loaded { policy, remarks, caller, unix, needs_broker })
 }
 
-/// Whether Landlock, and a filter that refuses all that the broker would have to judge, give the
-/// command everything that the policy does. What may be written may have its metadata changed, which
-/// Landlock does not know; a directory on the way to what may not be read is listed by the broker;
-/// and it alone can tell one socket address from another.
-fn needs_no_broker(policy: &Policy) -> bool {
+/// Whether the policy gives the command something that Landlock, and a filter that refuses all that the broker
+/// would have to judge, do not. What may be written may have its metadata changed, which Landlock does not know;
+/// a directory on the way to what may not be read is listed by the broker; and it alone can tell one socket
+/// address from another.
+fn needs_broker(policy: &Policy) -> bool {
     let files = &policy.files;
-    files.allow_write.is_empty() && files.deny_read.is_empty() && !uses_network(&policy.network)
+    !files.allow_write.is_empty() || !files.deny_read.is_empty() || uses_network(&policy.network)
 }
 
 /// Whether there are addresses that the command may use.

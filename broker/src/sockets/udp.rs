@@ -137,7 +137,7 @@ pub(super) fn bind(
         // Perhaps by one that the command has closed just now, or that others of its own were connected to.
         let is_leaving = judge.datagrams.release_closed();
         bound = bind();
-        if !is_leaving {
+        if !is_leaving || bound != Err(Errno::ADDRINUSE) {
             break;
         }
         thread::sleep(SENDING);

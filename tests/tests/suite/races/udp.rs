@@ -28,7 +28,8 @@ fn an_own_socket_sends_nowhere_else_while_address_and_descriptor_change() {
         let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
         receiver.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
         let port = receiver.local_addr().unwrap().port();
-        let sandbox = Sandbox::of(user).allow_local_binding().timeout(patience());
+        let limit = patience() + Duration::from_secs(60);
+        let sandbox = Sandbox::of(user).allow_local_binding().timeout(limit);
         let outcome = sandbox.probe(format!("race-own-udp {port} {}", race_tries(100_000)));
         assert_ne!(outcome.succeeds().result("came"), "0", "{outcome:#?}");
         assert_eq!(received(&receiver), 0);
