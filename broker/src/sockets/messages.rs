@@ -10,6 +10,7 @@ use super::judge::{Judge, Reach};
 use super::learning;
 use super::message::OutgoingMessage;
 use super::outlet::{AncillaryBytes, NameUse, Outlet};
+use super::own_datagrams::Receiving;
 use super::udp;
 use super::unix::Peer;
 use crate::call::decode::{AddressUse, Messages};
@@ -22,10 +23,9 @@ use crate::kernel::target::{TargetAddress, TargetFd};
 use crate::report::denials::Denial;
 use crate::rules::address::{self, Endpoint};
 use nix::libc;
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::AsFd;
 use rustix::io::{self, Errno};
 use rustix::process::Signal;
-use std::sync::Arc;
 
 pub(super) const MSG_FASTOPEN: u32 = libc::MSG_FASTOPEN.cast_unsigned();
 const MSG_MORE: u32 = libc::MSG_MORE.cast_unsigned();
@@ -35,13 +35,13 @@ const MESSAGES_MAX: u32 = 1024;
 const QUERY_MAX: usize = 512;
 
 /// Whom a message goes to.
-enum Receiver {
+enum Receiver<'a> {
     /// Whom the socket is connected to.
     Connected,
     /// Whoever has the address, if the kernel takes it.
     Address(Address),
     /// One of UDP that the command has at this address, and what it is sent on.
-    Own { address: Address, outlet: Outlet, _held: Arc<OwnedFd> },
+    Own { address: Address, outlet: Outlet, _held: Receiving<'a> },
     /// A pathname socket, which has this address as long as it is held.
     Peer { address: Address, _held: Peer },
 }
@@ -186,7 +186,7 @@ impl Sending<'_> {
     }
 
     /// Judges the address of a message.
-    fn receiver(&self, socket: &Outlet, message: &OutgoingMessage) -> io::Result<Receiver> {
+    fn receiver(&self, socket: &Outlet, message: &OutgoingMessage) -> io::Result<Receiver<'_>> {
         let (judge, target) = (self.judge, self.request.target());
         let Some(name) = message.name(target)? else { return Ok(Receiver::Connected) };
         match socket.use_of_name(judge.rules.allow_network)? {
@@ -231,7 +231,7 @@ impl Sending<'_> {
         socket: &Outlet,
         message: &OutgoingMessage,
         name: Address,
-    ) -> io::Result<Receiver> {
+    ) -> io::Result<Receiver<'_>> {
         let (judge, request) = (self.judge, self.request);
         let address = Address::of_bytes(address::written_out(name.as_bytes().to_vec()));
         let to = udp::own_port(judge, &Endpoint::parse(address.as_bytes())?);

@@ -47,7 +47,9 @@ struct Known {
     /// By inode.
     held: HashMap<u64, Held>,
     /// Those that were let go of while something was being sent to them: they have their addresses until then.
-    leaving: Vec<Weak<OwnedFd>>,
+    leaving: Vec<(SocketAddr, Weak<OwnedFd>)>,
+    /// How often one came to be known, or was let go of.
+    changes: u64,
     /// A thread looks after them.
     looked_after: bool,
 }
@@ -68,6 +70,13 @@ struct Held {
     holder: Option<(Pid, TargetFd)>,
 }
 
+/// Holds one of them while something is being sent to it.
+#[derive(Debug)]
+pub(crate) struct Receiving<'a> {
+    socket: Option<Arc<OwnedFd>>,
+    known: &'a Mutex<Known>,
+}
+
 impl OwnDatagrams {
     /// Whether `socket` is one of them.
     pub(crate) fn has(&self, socket: impl AsFd) -> bool {
@@ -78,6 +87,16 @@ impl OwnDatagrams {
     /// Whether one of them is reached at `address`, a canonical one.
     pub(crate) fn is_reached(&self, address: SocketAddr) -> bool {
         lock(&self.known).at(address).is_some()
+    }
+
+    /// How often one came to be known, or was let go of; none if what is at `address`, a canonical one, is one of
+    /// them, or was and still has it.
+    pub(super) fn changes_elsewhere(&self, address: SocketAddr) -> Option<u64> {
+        let known = lock(&self.known);
+        let has_it =
+            |(at, socket): &(_, Weak<_>)| is_reached_at(*at, address) && socket.strong_count() > 0;
+        let is_leaving = || known.leaving.iter().any(has_it);
+        (known.at(address).is_none() && !is_leaving()).then_some(known.changes)
     }
 
     /// Holds `socket`, which is bound to an address of loopback, hears nobody, and has just become descriptor
@@ -117,6 +136,7 @@ impl OwnDatagrams {
             holder,
         };
         known.held.insert(inode, held);
+        known.changes += 1;
         Ok(())
     }
 
@@ -126,10 +146,11 @@ impl OwnDatagrams {
         &self,
         from: impl AsFd,
         to: SocketAddr,
-    ) -> io::Result<Option<Arc<OwnedFd>>> {
+    ) -> io::Result<Option<Receiving<'_>>> {
         let mut known = lock(&self.known);
         let there = known.introduce(inode(from)?, to)?;
-        Ok(there.map(|held| Arc::clone(&held.socket)))
+        let socket = there.map(|held| Arc::clone(&held.socket));
+        Ok(socket.map(|socket| Receiving { socket: Some(socket), known: &self.known }))
     }
 
     /// Connects `from`, which is one of them, to the one at `to`, a canonical address, by `connect`. Whoever
@@ -262,10 +283,20 @@ impl Known {
         for held in self.held.values_mut() {
             held.forget(&gone);
         }
-        self.leaving.extend(closed.iter().map(|(_, held)| Arc::downgrade(&held.socket)));
+        let leaving = |(_, held): &(_, Held)| (held.address, Arc::downgrade(&held.socket));
+        self.leaving.extend(closed.iter().map(leaving));
+        self.changes += u64::from(!closed.is_empty());
         // Only now can their addresses be others'.
         drop(closed);
-        self.leaving.retain(|socket| socket.strong_count() > 0);
+        self.leaving.retain(|(_, socket)| socket.strong_count() > 0);
+    }
+}
+
+impl Drop for Receiving<'_> {
+    fn drop(&mut self) {
+        // Whoever finds that nobody holds it has to find its address free.
+        let _known = lock(self.known);
+        self.socket = None;
     }
 }
 

@@ -34,12 +34,13 @@ use rustix::net::{self, SocketFlags, SocketType, sockopt};
 use std::io::{stderr, stdin, stdout};
 use std::net::SocketAddr;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// How often a port is chosen, or looked whether it is free.
+/// How often a port is chosen, and who is at one looked for.
 const TRIES: usize = 16;
-/// How long it takes to send something.
+/// How long it takes to send something, and at most, where others have the processors.
 const SENDING: Duration = Duration::from_millis(1);
+const SENDING_MAX: Duration = Duration::from_secs(1);
 /// Where name servers are asked.
 const DOMAIN: u16 = 53;
 
@@ -130,14 +131,12 @@ pub(super) fn bind(
     }
     let bind = || replace(judge, request, (number, socket), (address, narrowed)).map(drop);
     let mut bound = bind();
-    for _ in 0..TRIES {
-        if bound != Err(Errno::ADDRINUSE) {
-            break;
-        }
+    let deadline = Instant::now() + SENDING_MAX;
+    while bound == Err(Errno::ADDRINUSE) {
         // Perhaps by one that the command has closed just now, or that others of its own were connected to.
-        let is_leaving = judge.datagrams.release_closed();
+        let is_being_sent_to = judge.datagrams.release_closed();
         bound = bind();
-        if !is_leaving || bound != Err(Errno::ADDRINUSE) {
+        if bound != Err(Errno::ADDRINUSE) || !is_being_sent_to || deadline < Instant::now() {
             break;
         }
         thread::sleep(SENDING);
@@ -238,15 +237,11 @@ pub(super) fn own_port(judge: &Judge, endpoint: &Endpoint) -> Option<SocketAddr>
 /// The error for what is sent to an address that is not the command's own. As from a host where nobody is there, if
 /// so, or if one of the command's own comes to be there just now.
 pub(super) fn refuse_foreign(judge: &Judge, endpoint: &Endpoint) -> Errno {
-    let is_foreign = |address: &SocketAddr| {
-        diag::anybody_receives(canonical(*address)) && {
-            judge.binding.wait();
-            own_port(judge, endpoint).is_none()
-        }
-    };
     match endpoint {
         Endpoint::Internet(address)
-            if judge.rules.own_datagrams() && is_loopback(address.ip()) && !is_foreign(address) =>
+            if judge.rules.own_datagrams()
+                && is_loopback(address.ip())
+                && !is_foreign(judge, canonical(*address)) =>
         {
             Errno::CONNREFUSED
         }
@@ -256,6 +251,22 @@ pub(super) fn refuse_foreign(judge: &Judge, endpoint: &Endpoint) -> Errno {
             Errno::ACCESS
         }
     }
+}
+
+/// Whether somebody else receives at `address`, a canonical one. Nobody is said to while the command's own come and go
+/// all the time.
+fn is_foreign(judge: &Judge, address: SocketAddr) -> bool {
+    for _ in 0..TRIES {
+        let Some(before) = judge.datagrams.changes_elsewhere(address) else { return false };
+        if !diag::anybody_receives(address) {
+            return false;
+        }
+        judge.binding.wait();
+        if judge.datagrams.changes_elsewhere(address) == Some(before) {
+            return true;
+        }
+    }
+    false
 }
 
 fn refuse(judge: &Judge, operation: NetworkOperation, endpoint: &Endpoint, why: &str) -> Errno {
