@@ -5,6 +5,7 @@
 //! socket in the sandbox heeds an address ([`super::quiet`]).
 
 use super::connects::{self, Connected};
+use super::in_use::bind_when_free;
 use super::judge::{Judge, Reach};
 use super::kinds::make;
 use super::learning;
@@ -166,13 +167,10 @@ fn bind(
         Reach::Narrowed => socket.bind_narrowed(by, &address),
         _ => socket.bind(by, &address),
     };
-    bind().or_else(|errno| match errno {
-        // Perhaps by one that the sandbox has closed just now.
-        Errno::ADDRINUSE => {
-            judge.stand_ins.release_closed();
-            bind()
-        }
-        _ => Err(errno),
+    bind_when_free(bind, || {
+        judge.stand_ins.release_closed();
+        let is_leaving = |port| judge.ports().is_leaving(port, &judge.stand_ins);
+        matches!(endpoint, Endpoint::Internet(address) if is_leaving(address.port()))
     })?;
     if let Reach::Place(place, _) = &reach
         && is_own

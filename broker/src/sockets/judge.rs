@@ -35,6 +35,9 @@ use std::path::{Component, Path};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard};
 
+/// How often it is looked who listens, while the sandbox's own begin and end.
+const LOOKS_MAX: usize = 16;
+
 /// Judges the addresses of one sandbox.
 #[derive(Debug)]
 pub(crate) struct Judge {
@@ -282,17 +285,27 @@ impl Judge {
 
     /// The socket of the sandbox that listens on `address`.
     fn own_port(&self, address: SocketAddr) -> io::Result<HeldListener> {
-        let held = self.ports().hold(address, &self.stand_ins);
-        if let Some(held) = held {
-            return Ok(held);
-        }
-        let anybody_listens = || diag::anybody_listens(address);
-        // Unless that is what the sandbox has closed just now.
-        let somebody_does = anybody_listens() && {
+        for _ in 0..LOOKS_MAX {
+            let mut ports = self.ports();
+            if let Some(held) = ports.hold(address, &self.stand_ins) {
+                return Ok(held);
+            }
+            let before = ports.changes_elsewhere(address);
+            drop(ports);
+            // What the sandbox has closed just now is nobody else's.
+            let nobody_does = || before.is_none() || !diag::anybody_listens(address);
+            if nobody_does() {
+                return Err(Errno::CONNREFUSED);
+            }
             self.stand_ins.release_closed();
-            anybody_listens()
-        };
-        if somebody_does { Err(Errno::ACCESS) } else { Err(Errno::CONNREFUSED) }
+            if nobody_does() {
+                return Err(Errno::CONNREFUSED);
+            }
+            if self.ports().changes_elsewhere(address) == before {
+                break;
+            }
+        }
+        Err(Errno::ACCESS)
     }
 
     /// The target's socket, of which `duplicate` was taken, or one in its place where the platform refuses

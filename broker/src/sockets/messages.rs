@@ -35,13 +35,13 @@ const MESSAGES_MAX: u32 = 1024;
 const QUERY_MAX: usize = 512;
 
 /// Whom a message goes to.
-enum Receiver<'a> {
+enum Receiver {
     /// Whom the socket is connected to.
     Connected,
     /// Whoever has the address, if the kernel takes it.
     Address(Address),
     /// One of UDP that the command has at this address, and what it is sent on.
-    Own { address: Address, outlet: Outlet, _held: Receiving<'a> },
+    Own { address: Address, outlet: Outlet, _held: Receiving },
     /// A pathname socket, which has this address as long as it is held.
     Peer { address: Address, _held: Peer },
 }
@@ -186,7 +186,7 @@ impl Sending<'_> {
     }
 
     /// Judges the address of a message.
-    fn receiver(&self, socket: &Outlet, message: &OutgoingMessage) -> io::Result<Receiver<'_>> {
+    fn receiver(&self, socket: &Outlet, message: &OutgoingMessage) -> io::Result<Receiver> {
         let (judge, target) = (self.judge, self.request.target());
         let Some(name) = message.name(target)? else { return Ok(Receiver::Connected) };
         match socket.use_of_name(judge.rules.allow_network)? {
@@ -231,7 +231,7 @@ impl Sending<'_> {
         socket: &Outlet,
         message: &OutgoingMessage,
         name: Address,
-    ) -> io::Result<Receiver<'_>> {
+    ) -> io::Result<Receiver> {
         let (judge, request) = (self.judge, self.request);
         let address = Address::of_bytes(address::written_out(name.as_bytes().to_vec()));
         let to = udp::own_port(judge, &Endpoint::parse(address.as_bytes())?);

@@ -10,6 +10,7 @@
 //! on: should the command have it after all, in a message that nobody has received yet, it is of no use. One that it has
 //! closed, and to which others were connected, is what it gets if it binds the address anew.
 
+use super::in_use::{InUse, Use};
 use super::mute::mute;
 use super::socket::Socket;
 use super::stand_ins::held_sockets;
@@ -26,7 +27,7 @@ use rustix::net::{self, RecvFlags, sockopt};
 use rustix::process::Pid;
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// How often it is looked whether the command still has what is held.
@@ -46,8 +47,8 @@ pub(crate) struct OwnDatagrams {
 struct Known {
     /// By inode.
     held: HashMap<u64, Held>,
-    /// Those that were let go of while something was being sent to them: they have their addresses until then.
-    leaving: Vec<(SocketAddr, Weak<OwnedFd>)>,
+    /// Those that something is being sent to.
+    in_use: Arc<InUse>,
     /// How often one came to be known, or was let go of.
     changes: u64,
     /// A thread looks after them.
@@ -71,11 +72,7 @@ struct Held {
 }
 
 /// Holds one of them while something is being sent to it.
-#[derive(Debug)]
-pub(crate) struct Receiving<'a> {
-    socket: Option<Arc<OwnedFd>>,
-    known: &'a Mutex<Known>,
-}
+pub(super) type Receiving = (Arc<OwnedFd>, Use);
 
 impl OwnDatagrams {
     /// Whether `socket` is one of them.
@@ -93,10 +90,8 @@ impl OwnDatagrams {
     /// them, or was and still has it.
     pub(super) fn changes_elsewhere(&self, address: SocketAddr) -> Option<u64> {
         let known = lock(&self.known);
-        let has_it =
-            |(at, socket): &(_, Weak<_>)| is_reached_at(*at, address) && socket.strong_count() > 0;
-        let is_leaving = || known.leaving.iter().any(has_it);
-        (known.at(address).is_none() && !is_leaving()).then_some(known.changes)
+        let is_own = known.at(address).is_some() || known.in_use.has(address);
+        (!is_own).then_some(known.changes)
     }
 
     /// Holds `socket`, which is bound to an address of loopback, hears nobody, and has just become descriptor
@@ -142,15 +137,15 @@ impl OwnDatagrams {
 
     /// Has the one at `to`, a canonical address, hear `from`, which is one of them. The one at `to` is held as
     /// long as what is returned lives; none if there is none.
-    pub(crate) fn introduce(
+    pub(super) fn introduce(
         &self,
         from: impl AsFd,
         to: SocketAddr,
-    ) -> io::Result<Option<Receiving<'_>>> {
+    ) -> io::Result<Option<Receiving>> {
         let mut known = lock(&self.known);
         let there = known.introduce(inode(from)?, to)?;
-        let socket = there.map(|held| Arc::clone(&held.socket));
-        Ok(socket.map(|socket| Receiving { socket: Some(socket), known: &self.known }))
+        let there = there.map(|held| (Arc::clone(&held.socket), held.address));
+        Ok(there.map(|(socket, address)| (socket, known.in_use.begin(address))))
     }
 
     /// Connects `from`, which is one of them, to the one at `to`, a canonical address, by `connect`. Whoever
@@ -219,9 +214,8 @@ impl OwnDatagrams {
         }
     }
 
-    /// Lets go of what nobody in the sandbox has any more, and nobody was connected to. Returns whether something
-    /// is still being sent to such a one.
-    pub(crate) fn release_closed(&self) -> bool {
+    /// Lets go of what nobody in the sandbox has any more, and nobody was connected to.
+    pub(crate) fn release_closed(&self) {
         let lost: Vec<u64> = {
             let known = lock(&self.known);
             known
@@ -249,7 +243,12 @@ impl OwnDatagrams {
             }
         }
         known.release();
-        !known.leaving.is_empty()
+    }
+
+    /// Whether something is still being sent to one at this port that was let go of.
+    pub(super) fn is_leaving(&self, port: u16) -> bool {
+        let known = lock(&self.known);
+        known.in_use.addresses().iter().any(|used| used.port() == port && known.at(*used).is_none())
     }
 }
 
@@ -283,20 +282,9 @@ impl Known {
         for held in self.held.values_mut() {
             held.forget(&gone);
         }
-        let leaving = |(_, held): &(_, Held)| (held.address, Arc::downgrade(&held.socket));
-        self.leaving.extend(closed.iter().map(leaving));
         self.changes += u64::from(!closed.is_empty());
         // Only now can their addresses be others'.
         drop(closed);
-        self.leaving.retain(|(_, socket)| socket.strong_count() > 0);
-    }
-}
-
-impl Drop for Receiving<'_> {
-    fn drop(&mut self) {
-        // Whoever finds that nobody holds it has to find its address free.
-        let _known = lock(self.known);
-        self.socket = None;
     }
 }
 

@@ -11,6 +11,7 @@
 //!
 //! Sources: tcp(7), socket(7), inet_csk_get_port in net/ipv4/inet_connection_sock.c.
 
+use super::in_use::{InUse, Use};
 use super::socket::{Connecting, Socket};
 use super::stand_ins::StandIns;
 use crate::kernel::address::Address;
@@ -41,6 +42,10 @@ const UNATTENDED_MAX: usize = 128;
 pub(crate) struct OwnPorts {
     known: VecDeque<Listening>,
     under_way: Vec<UnderWay>,
+    /// Those that are held.
+    in_use: Arc<InUse>,
+    /// How often one came to be known, or was closed or given up.
+    changes: u64,
 }
 
 /// A connect whose first packet may be sent again: it must find nobody but the sandbox's own socket.
@@ -68,6 +73,7 @@ pub(crate) struct HeldListener {
     address: SocketAddr,
     cookie: u64,
     socket: OwnedFd,
+    _use: Use,
 }
 
 impl OwnPorts {
@@ -87,6 +93,7 @@ impl OwnPorts {
             self.known.pop_front();
         }
         self.known.push_back(Listening { address, cookie, inode, holder: target.thread(), number });
+        self.changes += 1;
         Ok(())
     }
 
@@ -168,23 +175,37 @@ impl OwnPorts {
         stand_ins: &StandIns,
     ) -> Option<HeldListener> {
         let at = self.known.iter().position(|known| is_reached_at(known.address, address))?;
-        let held = self.known.get_mut(at)?.hold(stand_ins);
+        let held = self.known.get_mut(at)?.hold(stand_ins, &self.in_use);
         if held.is_none() {
             // Closed, or given up. If it is made to listen again, the broker is asked.
             self.known.remove(at);
+            self.changes += 1;
         }
         held
+    }
+
+    /// How often a socket of the sandbox began or ended to listen, as far as that was seen; none if one of them
+    /// is held that listens on `address`, a canonical one, though it was closed.
+    pub(crate) fn changes_elsewhere(&self, address: SocketAddr) -> Option<u64> {
+        (!self.in_use.has(address)).then_some(self.changes)
+    }
+
+    /// Whether one that listens on this port is still held though the sandbox has closed it.
+    pub(crate) fn is_leaving(&mut self, port: u16, stand_ins: &StandIns) -> bool {
+        let used = self.in_use.addresses();
+        used.iter().any(|used| used.port() == port && self.hold(*used, stand_ins).is_none())
     }
 }
 
 impl Listening {
-    fn hold(&mut self, stand_ins: &StandIns) -> Option<HeldListener> {
+    fn hold(&mut self, stand_ins: &StandIns, in_use: &Arc<InUse>) -> Option<HeldListener> {
         let at_holder = stand_ins.duplicate(Target::new(self.holder), self.number).ok();
         let socket = at_holder.filter(|socket| self.is(socket));
         let socket = socket.or_else(|| holders::search(|| self.find(stand_ins)))?;
         // Listening until the broker ends it.
         let listens = sockopt::socket_acceptconn(&socket).unwrap_or(false);
-        listens.then(|| HeldListener { address: self.address, cookie: self.cookie, socket })
+        let _use = in_use.begin(self.address);
+        listens.then_some(HeldListener { address: self.address, cookie: self.cookie, socket, _use })
     }
 
     fn is(&self, socket: &OwnedFd) -> bool {

@@ -13,6 +13,7 @@
 //!
 //! Sources: udp(7), __udp_disconnect in net/ipv4/udp.c.
 
+use super::in_use::bind_when_free;
 use super::judge::Judge;
 use super::kinds::{kind_of, make_open};
 use super::mute::mute;
@@ -33,14 +34,9 @@ use rustix::io::{self, Errno};
 use rustix::net::{self, SocketFlags, SocketType, sockopt};
 use std::io::{stderr, stdin, stdout};
 use std::net::SocketAddr;
-use std::thread;
-use std::time::{Duration, Instant};
 
 /// How often a port is chosen, and who is at one looked for.
 const TRIES: usize = 16;
-/// How long it takes to send something, and at most, where others have the processors.
-const SENDING: Duration = Duration::from_millis(1);
-const SENDING_MAX: Duration = Duration::from_secs(1);
 /// Where name servers are asked.
 const DOMAIN: u16 = 53;
 
@@ -130,20 +126,14 @@ pub(super) fn bind(
         return Err(Errno::INVAL);
     }
     let bind = || replace(judge, request, (number, socket), (address, narrowed)).map(drop);
-    let mut bound = bind();
-    let deadline = Instant::now() + SENDING_MAX;
-    while bound == Err(Errno::ADDRINUSE) {
-        // Perhaps by one that the command has closed just now, or that others of its own were connected to.
-        let is_being_sent_to = judge.datagrams.release_closed();
-        bound = bind();
-        if bound != Err(Errno::ADDRINUSE) || !is_being_sent_to || deadline < Instant::now() {
-            break;
-        }
-        thread::sleep(SENDING);
-    }
+    let bound = bind_when_free(bind, || {
+        judge.datagrams.release_closed();
+        matches!(endpoint, Endpoint::Internet(wanted) if judge.datagrams.is_leaving(wanted.port()))
+    });
     if bound != Err(Errno::ADDRINUSE) {
         return bound;
     }
+    // Perhaps by one that the command has closed, and that others of its own were connected to.
     let mute = Socket::in_place_of_mute(request.target(), number, socket)?;
     let by = request.confirm()?;
     let Endpoint::Internet(wanted) = endpoint else { return Err(Errno::ADDRINUSE) };

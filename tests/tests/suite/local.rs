@@ -240,6 +240,38 @@ say(reach(('127.0.0.1', {port})), 'last')"
     }
 }
 
+/// What a client of it is doing at that moment holds its socket in the broker.
+#[test]
+fn a_server_that_is_made_anew_finds_its_port_free_and_is_no_stranger() {
+    for_each_user(|user| {
+        let script = "
+def serve_and_close(): s = serve(socket.AF_INET, *there); s.close()
+def client(connect):
+    while not done.is_set(): found.add(connect())
+def connects():
+    with socket.socket() as c:
+        try: c.connect(there)
+        except OSError as e: return type(e).__name__
+    return 'reached'
+there = ('127.0.0.1', 0); s = serve(socket.AF_INET, *there); there = s.getsockname(); s.close()
+done = threading.Event(); found = set()
+clients = [threading.Thread(target=client, args=[how], daemon=True) for how in (connects, lambda: reach(there))]
+for one in clients: one.start()
+for _ in range(200): serve_and_close()
+done.set(); [one.join() for one in clients]
+say(sorted(found - {'reached', 'ConnectionRefusedError', 'ConnectionResetError'}))
+s = socket.socket(); s.bind(('127.0.0.1', 0)); s.listen(0); there = s.getsockname(); first = socket.create_connection(there)
+threading.Thread(target=connects, daemon=True).start()
+while f':{there[1]:04X} 02 ' not in open('/proc/net/tcp').read(): pass  # SYN_SENT
+s.close(); serve_and_close(); say('free')";
+        let sandbox = Sandbox::of(user).allow_local_binding().trap();
+        for outcome in [sandbox.run(python(script)), sandbox.run_outside(python(script))] {
+            assert_eq!(outcome.stdout, "[]\nfree\n", "{outcome:#?}");
+            assert!(outcome.traps.is_empty(), "{outcome:#?}");
+        }
+    });
+}
+
 #[test]
 fn a_server_is_reached_wherever_its_socket_has_gone() {
     for_each_user(|user| {
