@@ -167,7 +167,7 @@ fn bind(
         Reach::Narrowed => socket.bind_narrowed(by, &address),
         _ => socket.bind(by, &address),
     };
-    bind_when_free(bind, || {
+    bind_when_free(request, bind, || {
         judge.stand_ins.release_closed();
         let is_leaving = |port| judge.ports().is_leaving(port, &judge.stand_ins);
         matches!(endpoint, Endpoint::Internet(address) if is_leaving(address.port()))

@@ -3,6 +3,7 @@
 //! One that the command closes meanwhile keeps its address until that is done. It is not known as the command's own
 //! any more then, but it is no stranger's either; and whoever binds the address waits, for outside it would be free.
 
+use crate::kernel::request::{Request, Wait};
 use crate::kernel::threads::lock;
 use crate::rules::address::is_reached_at;
 use rustix::io::{self, Errno};
@@ -53,12 +54,13 @@ impl Drop for Use {
     }
 }
 
-/// Binds by `bind`; where the address is taken, by what the command has closed just now perhaps, again as long as
-/// something `is_leaving` it, which is asked first.
+/// Binds by `bind`. Where the address is taken it is looked whether something `is_leaving` it, which can let go of
+/// more, and bound again, as long as something does.
 ///
 /// # Errors
 /// Returns what `bind` returns.
 pub(super) fn bind_when_free(
+    request: &Request<'_>,
     bind: impl Fn() -> io::Result<()>,
     is_leaving: impl Fn() -> bool,
 ) -> io::Result<()> {
@@ -67,7 +69,9 @@ pub(super) fn bind_when_free(
     while bound == Err(Errno::ADDRINUSE) {
         let is_leaving = is_leaving();
         bound = bind();
-        if bound.is_ok() || !is_leaving || begun.elapsed() > LOOKS_END {
+        let may_wait = begun.elapsed() < LOOKS_END && request.confirm().is_ok();
+        // No other call is to wait for this one.
+        if bound.is_ok() || !is_leaving || !may_wait || !(request.turn())(Wait::Bounded) {
             break;
         }
         thread::sleep(LOOK_INTERVAL);

@@ -126,7 +126,7 @@ pub(super) fn bind(
         return Err(Errno::INVAL);
     }
     let bind = || replace(judge, request, (number, socket), (address, narrowed)).map(drop);
-    let bound = bind_when_free(bind, || {
+    let bound = bind_when_free(request, bind, || {
         judge.datagrams.release_closed();
         matches!(endpoint, Endpoint::Internet(wanted) if judge.datagrams.is_leaving(wanted.port()))
     });
