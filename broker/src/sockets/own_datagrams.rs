@@ -71,7 +71,7 @@ struct Held {
     holder: Option<(Pid, TargetFd)>,
 }
 
-/// Holds one of them while something is being sent to it.
+/// Holds one of them while something is being sent to it; dropped in this order.
 pub(super) type Receiving = (Arc<OwnedFd>, Use);
 
 impl OwnDatagrams {

@@ -73,6 +73,7 @@ pub(crate) struct HeldListener {
     address: SocketAddr,
     cookie: u64,
     socket: OwnedFd,
+    /// The last that is dropped.
     _use: Use,
 }
 
