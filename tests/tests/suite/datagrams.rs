@@ -436,14 +436,16 @@ def fork():
 children = [fork() for _ in range(20)]
 waits = lambda pid: open(f'/proc/{pid}/syscall').read().startswith('46 ')
 while not all(waits(pid) for pid in children): pass
-time.sleep(0.3); print('waiting', flush=True); time.sleep(0.5)
+print('waiting', flush=True)
+while not os.path.exists('go'): time.sleep(0.02)
 for pid in children: os.kill(pid, signal.SIGKILL); os.waitpid(pid, 0)
 b.close(); print('dead', flush=True); time.sleep(2)";
     let mut running = sandbox.spawn(python(script));
     let broker = format!("/proc/{}/fd", running.pid());
     let descriptors = || std::fs::read_dir(&broker).map_or(0, Iterator::count);
     running.expect("waiting");
-    assert!(descriptors() > 40, "{}", descriptors());
+    assert!(tests::eventually(|| descriptors() > 40), "{}", descriptors());
+    sandbox.file("work/go", "");
     running.expect("dead");
     assert!(tests::eventually(|| descriptors() < 15), "{}", descriptors());
     running.wait().succeeds();

@@ -424,7 +424,9 @@ fn a_denied_region_stays_closed_to_files_made_later() {
         sandbox.file("outside/a.key", "Secret");
         sandbox.file("outside/plain", "open");
         let out = sandbox.name("outside");
-        let script = format!("cat {out}/plain && echo ready && sleep 0.5 && cat {out}/late.key");
+        let script = format!(
+            "cat {out}/plain && echo ready; until [ -e {out}/late.key ]; do sleep 0.02; done; cat {out}/late.key"
+        );
         let mut running = sandbox.spawn(["sh", "-c", &script]);
         running.expect("ready");
         sandbox.file("outside/late.key", "Secret");

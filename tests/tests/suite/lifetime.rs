@@ -172,8 +172,9 @@ fn a_child_that_stops_and_continues_the_command_does_not_stop_landstrip() {
             let sandbox = Sandbox::of(user).timeout(Duration::from_secs(10));
             let script = format!(
                 "echo ready; \
-                 (sleep 0.2; kill -{signal} $$; sleep 0.3; grep State /proc/$$/status; \
-                  sleep 0.2; kill -CONT $$) & \
+                 (sleep 0.2; kill -{signal} $$; \
+                  until grep 'T (stopped)' /proc/$$/status; do sleep 0.02; done; \
+                  sleep 0.5; kill -CONT $$) & \
                  wait; echo finished; exit 5"
             );
             let mut running = sandbox.spawn(["sh", "-c", &script]);

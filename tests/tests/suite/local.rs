@@ -300,7 +300,7 @@ s.close(); s = S()",
             // The daemon's output tells how it ended, not the parent's status.
             let script = format!("{script}\nfor i in range(3): say(reach({address}))\nsay('end')");
             let mut running = sandbox.spawn(
-                ["sh", "-c", "\"$@\"; sleep 1", "sh"]
+                ["sh", "-c", "\"$@\" | cat", "sh"]
                     .into_iter()
                     .map(String::from)
                     .chain(python(&script)),

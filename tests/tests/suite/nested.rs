@@ -172,8 +172,7 @@ fn the_broker_does_nothing_that_a_landlock_domain_of_the_command_s_own_forbids()
         let calls = [&files[..], &others, &free].concat().join(" + ");
         for (kind, reaches_tcp) in [("files", true), ("everything", false)] {
             // Through fork and exec, and of a parent that has gone.
-            for wrapped in
-                [format!("{probe} {calls}"), format!("(setsid {probe} {calls} &); sleep 0.2")]
+            for wrapped in [format!("{probe} {calls}"), format!("(setsid {probe} {calls} &) | cat")]
             {
                 let outcome = sandbox.run([&*probe, "own-domain", kind, "sh", "-c", &wrapped]);
                 let results: Vec<_> = outcome.results().map(|(_, result)| result).collect();
