@@ -27,8 +27,11 @@ use common::trap::NetworkOperation;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::{self, Errno};
 use rustix::net::{self, AddressFamily, Shutdown, SocketFlags, SocketType, sockopt};
-use std::net::SocketAddr;
+use std::net::{Ipv6Addr, SocketAddr};
 use std::sync::atomic::Ordering;
+
+/// How often a port is chosen.
+const PORTS_TRIED: usize = 16;
 
 /// What becomes of a call on a socket. It is let through only by what says that no message names a receiver.
 #[derive(Debug)]
@@ -152,12 +155,14 @@ fn bind(
     let name = || endpoint.describe();
     let socket = judge.take((target, number), duplicate, NetworkOperation::Bind, name)?;
     let by = request.confirm()?;
-    if let Endpoint::Internet(address) = endpoint
-        && socket.is_internet()
-        && !judge.rules.allow_network
-    {
-        judge.must_be_alone(address)?;
-    }
+    let address = match endpoint {
+        Endpoint::Internet(wanted) if socket.is_internet() && !rules.allow_network => {
+            judge.must_be_alone(wanted)?;
+            let is_any = wanted == SocketAddr::new(Ipv6Addr::LOCALHOST.into(), 0);
+            if is_any { address.at_port(free_port(judge)?) } else { address }
+        }
+        _ => address,
+    };
     let is_own = rules.local_binding && matches!(reach, Reach::Place(..));
     let _binding = is_own.then(|| judge.binding.begin());
     let bind = || match &reach {
@@ -183,6 +188,23 @@ fn bind(
         learning::bound(learning, target, (&socket, &endpoint, &reach));
     }
     put_in_place(judge, by, number, &socket)
+}
+
+/// A port of the kernel's choice at `::1` that is no other program's at 127.0.0.1 either: the command's server could not
+/// listen there.
+fn free_port(judge: &Judge) -> io::Result<u16> {
+    let mut address = SocketAddr::new(Ipv6Addr::LOCALHOST.into(), 0);
+    for _ in 0..PORTS_TRIED {
+        let (family, flags) = (AddressFamily::INET6, SocketFlags::CLOEXEC);
+        let scout = net::socket_with(family, SocketType::STREAM, flags, None)?;
+        address.set_port(0);
+        net::bind(&scout, &address)?;
+        address.set_port(SocketAddr::try_from(net::getsockname(&scout)?)?.port());
+        if judge.must_be_alone(address).is_ok() {
+            break;
+        }
+    }
+    Ok(address.port())
 }
 
 /// Checks that no Landlock domain of the target's own can forbid what the broker does for it.

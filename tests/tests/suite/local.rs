@@ -240,6 +240,31 @@ say(reach(('127.0.0.1', {port})), 'last')"
     }
 }
 
+/// In a network of few ports, some of which others have on IPv4's loopback address.
+#[test]
+fn a_port_of_the_kernel_s_choice_is_one_where_a_server_can_listen() {
+    let sandbox = Sandbox::new().allow_local_binding();
+    let script = "ports = []
+for i in range(40):
+    s = socket.socket(socket.AF_INET6); s.bind(('::1', 0)); s.listen(); ports.append(s.getsockname()[1]); s.close()
+say(min(ports) > 40002)";
+    let [python3, flag, script] = python(script);
+    let others = "import socket, subprocess, sys
+others = [socket.create_server(('127.0.0.1', port)) for port in range(40000, 40003)]
+print('ready', flush=True); sys.exit(subprocess.run(sys.argv[1:]).returncode)";
+    let user = if sandbox.user().is_root() { "" } else { "-Ur" };
+    let network = "ip link set lo up && echo 40000 40007 >/proc/sys/net/ipv4/ip_local_port_range && exec \"$@\"";
+    let words = format!("exec unshare {user} -n sh -c '{network}' sh python3 -c \"$0\" \"$@\"");
+    let mut command: Vec<std::ffi::OsString> = ["sh", "-c", &words, others].map(Into::into).into();
+    command.extend(sandbox.command_line());
+    command.extend(["--".into(), python3.into(), flag.into(), script.into()]);
+    let outcome = sandbox.run_outside(command);
+    if !outcome.stdout.starts_with("ready\n") {
+        return tests::skipped("a network namespace is not permitted");
+    }
+    assert_eq!(outcome.stdout, "ready\nTrue\n", "{outcome:#?}");
+}
+
 /// What a client of it is doing at that moment holds its socket in the broker.
 #[test]
 fn a_server_that_is_made_anew_finds_its_port_free_and_is_no_stranger() {
