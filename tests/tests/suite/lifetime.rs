@@ -458,7 +458,7 @@ fn a_terminal_that_is_closed_ends_the_command() {
         assert!(!is_growing(&sandbox, "daemon"), "it outlived the terminal");
         fs::remove_file(sandbox.path("work/daemon")).unwrap();
         assert_eq!(run(false, waits), "-1\n");
-        assert!(is_growing(&sandbox, "daemon"), "outside it does");
+        assert!(eventually(|| is_growing(&sandbox, "daemon")), "outside it does");
         for inside in [false, true] {
             let _ = fs::remove_file(sandbox.path("work/proof"));
             assert_eq!(run(inside, ignores), "3\n", "who ignores the hang-up goes on");
@@ -477,7 +477,7 @@ fn a_terminal_that_script_leaves_ends_the_command() {
         let command = format!("exec {} -- sh -c '{beat}'", line.join(" "));
         let running = sandbox.spawn_outside(["script", "-qec", command.as_str(), "/dev/null"]);
         assert!(eventually(|| sandbox.path("work/beat").exists()));
-        assert!(is_growing(&sandbox, "beat"), "it runs while script does");
+        assert!(eventually(|| is_growing(&sandbox, "beat")), "it runs while script does");
         running.signal(Signal::SIGKILL);
         running.wait();
         assert!(!is_growing(&sandbox, "beat"), "it outlived the terminal");
