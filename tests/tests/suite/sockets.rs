@@ -147,7 +147,7 @@ fn calls_without_number_that_wait_for_a_peer_stall_no_other() {
             .allow_write(".")
             .deny_write("kept")
             .allow_unix_socket("../outside/full")
-            .timeout(Duration::from_secs(120));
+            .timeout(Duration::from_secs(300));
         let server = "import time
 s = socket.socket(socket.AF_UNIX); s.bind('../outside/full'); s.listen(0); print('up', flush=True)
 while not os.path.exists('go'): time.sleep(0.01)
