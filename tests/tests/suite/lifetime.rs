@@ -169,7 +169,7 @@ fn stop_and_continue_reach_the_command() {
 fn a_child_that_stops_and_continues_the_command_does_not_stop_landstrip() {
     for_each_user(|user| {
         at_once(["STOP", "TSTP", "TTIN"], |signal| {
-            let sandbox = Sandbox::of(user).timeout(Duration::from_secs(10));
+            let sandbox = Sandbox::of(user);
             let script = format!(
                 "echo ready; \
                  (sleep 0.2; kill -{signal} $$; \
@@ -190,7 +190,7 @@ fn a_child_that_stops_and_continues_the_command_does_not_stop_landstrip() {
 
 #[test]
 fn a_stop_is_mirrored_whichever_comes_first() {
-    let sandbox = Sandbox::new().timeout(Duration::from_secs(10));
+    let sandbox = Sandbox::new();
     // It is stopped already when landstrip is told to stop.
     let script = "echo ready; (sleep 0.1; kill -STOP $$) & wait; wait; exit 5";
     let mut running = sandbox.spawn(["sh", "-c", script]);
@@ -440,7 +440,7 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 #[test]
 fn a_terminal_that_is_closed_ends_the_command() {
     for_each_user(|user| {
-        let sandbox = Sandbox::of(user).allow_write(".").timeout(Duration::from_secs(10));
+        let sandbox = Sandbox::of(user).allow_write(".");
         let waits = "setsid bash -c 'for i in {1..100}; do echo x >> daemon; sleep 0.02; done' & \
                      until test -s daemon; do sleep 0.02; done; echo rea\"\"dy; sleep 20";
         let ignores = "trap '' HUP; echo rea\"\"dy; sleep 0.5; echo went on > proof; exit 3";

@@ -220,7 +220,7 @@ fn own_children_can_be_traced_for_debugging() {
 #[test]
 fn the_broker_does_not_become_a_tracer() {
     for_each_user(|user| {
-        let sandbox = Sandbox::of(user).timeout(Duration::from_secs(10));
+        let sandbox = Sandbox::of(user);
         // A tracee would stop at the signal, and nobody continues it.
         let outcome = sandbox.probe("traceme + crash 28 + sleep 100");
         outcome.succeeds().refused("traceme").allowed("crash");
