@@ -108,9 +108,10 @@ fn echoing(open: &[io::Result<TcpStream>]) -> usize {
     let mut echoed = 0;
     for stream in open.iter().flatten() {
         let mut stream = stream;
-        let mut answer = [0; 4];
-        let sent = stream.write_all(b"ping").and_then(|()| stream.read_exact(&mut answer));
-        echoed += usize::from(sent.is_ok() && answer == *b"ping");
+        let mut answer = [0; 5];
+        // A whole line: the proxy waits for the rest of one, which may become a request.
+        let sent = stream.write_all(b"ping\n").and_then(|()| stream.read_exact(&mut answer));
+        echoed += usize::from(sent.is_ok() && answer == *b"ping\n");
     }
     echoed
 }
