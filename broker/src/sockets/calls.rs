@@ -27,7 +27,7 @@ use common::trap::NetworkOperation;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::{self, Errno};
 use rustix::net::{self, AddressFamily, Shutdown, SocketFlags, SocketType, sockopt};
-use std::net::{Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::Ordering;
 
 /// How often a port is chosen.
@@ -158,8 +158,7 @@ fn bind(
     let address = match endpoint {
         Endpoint::Internet(wanted) if socket.is_internet() && !rules.allow_network => {
             judge.must_be_alone(wanted)?;
-            let is_any = wanted == SocketAddr::new(Ipv6Addr::LOCALHOST.into(), 0);
-            if is_any { address.at_port(free_port(judge)?) } else { address }
+            if wanted == ANY_PORT { address.at_port(free_port(judge)?) } else { address }
         }
         _ => address,
     };
@@ -190,21 +189,23 @@ fn bind(
     put_in_place(judge, by, number, &socket)
 }
 
-/// A port of the kernel's choice at `::1` that is no other program's at 127.0.0.1 either: the command's server could not
+/// A port of the kernel's choice at `::1`.
+const ANY_PORT: SocketAddr = SocketAddr::new(IpAddr::V6(Ipv6Addr::LOCALHOST), 0);
+
+/// What the kernel chooses for [`ANY_PORT`] that is no other program's at 127.0.0.1 either: the command's server could not
 /// listen there.
 fn free_port(judge: &Judge) -> io::Result<u16> {
-    let mut address = SocketAddr::new(Ipv6Addr::LOCALHOST.into(), 0);
+    let mut port = 0;
     for _ in 0..PORTS_TRIED {
         let (family, flags) = (AddressFamily::INET6, SocketFlags::CLOEXEC);
         let scout = net::socket_with(family, SocketType::STREAM, flags, None)?;
-        address.set_port(0);
-        net::bind(&scout, &address)?;
-        address.set_port(SocketAddr::try_from(net::getsockname(&scout)?)?.port());
-        if judge.must_be_alone(address).is_ok() {
+        net::bind(&scout, &ANY_PORT)?;
+        port = udp::port_of(scout.as_fd())?;
+        if judge.must_be_alone(SocketAddr::new(ANY_PORT.ip(), port)).is_ok() {
             break;
         }
     }
-    Ok(address.port())
+    Ok(port)
 }
 
 /// Checks that no Landlock domain of the target's own can forbid what the broker does for it.

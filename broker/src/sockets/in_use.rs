@@ -39,9 +39,9 @@ impl InUse {
         lock(&self.0).iter().any(|&used| is_reached_at(used, address))
     }
 
-    /// Where they are.
-    pub(super) fn addresses(&self) -> Vec<SocketAddr> {
-        lock(&self.0).clone()
+    /// Where they are that have this port.
+    pub(super) fn at_port(&self, port: u16) -> Vec<SocketAddr> {
+        lock(&self.0).iter().copied().filter(|used| used.port() == port).collect()
     }
 }
 
@@ -65,13 +65,16 @@ pub(super) fn bind_when_free(
     is_leaving: impl Fn() -> bool,
 ) -> io::Result<()> {
     let begun = Instant::now();
+    // Not for who is gone; and no other call is to wait for this one.
+    let may_wait = || {
+        let is_early = begun.elapsed() < LOOKS_END;
+        is_early && request.confirm().is_ok() && (request.turn())(Wait::Bounded)
+    };
     let mut bound = bind();
     while bound == Err(Errno::ADDRINUSE) {
         let is_leaving = is_leaving();
         bound = bind();
-        let may_wait = begun.elapsed() < LOOKS_END && request.confirm().is_ok();
-        // No other call is to wait for this one.
-        if bound.is_ok() || !is_leaving || !may_wait || !(request.turn())(Wait::Bounded) {
+        if bound.is_ok() || !is_leaving || !may_wait() {
             break;
         }
         thread::sleep(LOOK_INTERVAL);

@@ -290,18 +290,18 @@ impl Judge {
             if let Some(held) = ports.hold(address, &self.stand_ins) {
                 return Ok(held);
             }
-            let before = ports.changes_elsewhere(address);
-            drop(ports);
             // What the sandbox has closed just now is nobody else's.
-            let nobody_does = || before.is_none() || !diag::anybody_listens(address);
-            if nobody_does() {
+            let before = ports.changes_elsewhere(address).ok_or(Errno::CONNREFUSED)?;
+            drop(ports);
+            let anybody_listens = || diag::anybody_listens(address);
+            let somebody_does = anybody_listens() && {
+                self.stand_ins.release_closed();
+                anybody_listens()
+            };
+            if !somebody_does {
                 return Err(Errno::CONNREFUSED);
             }
-            self.stand_ins.release_closed();
-            if nobody_does() {
-                return Err(Errno::CONNREFUSED);
-            }
-            if self.ports().changes_elsewhere(address) == before {
+            if self.ports().changes_elsewhere(address) == Some(before) {
                 break;
             }
         }

@@ -248,7 +248,7 @@ impl OwnDatagrams {
     /// Whether something is still being sent to one at this port that was let go of.
     pub(super) fn is_leaving(&self, port: u16) -> bool {
         let known = lock(&self.known);
-        known.in_use.addresses().iter().any(|used| used.port() == port && known.at(*used).is_none())
+        known.in_use.at_port(port).into_iter().any(|used| known.at(used).is_none())
     }
 }
 

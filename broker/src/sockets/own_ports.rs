@@ -193,8 +193,8 @@ impl OwnPorts {
 
     /// Whether one that listens on this port is still held though the sandbox has closed it.
     pub(crate) fn is_leaving(&mut self, port: u16, stand_ins: &StandIns) -> bool {
-        let used = self.in_use.addresses();
-        used.iter().any(|used| used.port() == port && self.hold(*used, stand_ins).is_none())
+        let used = self.in_use.at_port(port);
+        used.into_iter().any(|used| self.hold(used, stand_ins).is_none())
     }
 }
 
@@ -205,8 +205,8 @@ impl Listening {
         let socket = socket.or_else(|| holders::search(|| self.find(stand_ins)))?;
         // Listening until the broker ends it.
         let listens = sockopt::socket_acceptconn(&socket).unwrap_or(false);
-        let _use = in_use.begin(self.address);
-        listens.then_some(HeldListener { address: self.address, cookie: self.cookie, socket, _use })
+        let (address, cookie) = (self.address, self.cookie);
+        listens.then(|| HeldListener { address, cookie, socket, _use: in_use.begin(address) })
     }
 
     fn is(&self, socket: &OwnedFd) -> bool {

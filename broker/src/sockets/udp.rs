@@ -160,7 +160,8 @@ pub(super) fn live(
     io::fcntl_dupfd_cloexec(live, 0)
 }
 
-fn port_of(socket: BorrowedFd<'_>) -> io::Result<u16> {
+/// The port that it is bound to; 0 if to none.
+pub(super) fn port_of(socket: BorrowedFd<'_>) -> io::Result<u16> {
     Ok(SocketAddr::try_from(net::getsockname(socket)?)?.port())
 }
 
