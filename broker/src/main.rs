@@ -19,6 +19,7 @@
 //! | [`call`] | what a notified call asks for, and what decides it | make a system call |
 //! | [`ipc`] | the System V objects that the command made | reach those of others |
 //! | [`signals`] | verdicts on signals where Landlock has none, and their sending | signal what it does not hold |
+//! | [`jobs`] | verdicts on process groups and on terminals that the caller uses | touch what others lead |
 //! | [`files`] | verdicts on paths and metadata; what the broker does instead of the kernel | answer |
 //! | [`sockets`] | verdicts on addresses; connects, binds and messages made for the command | answer |
 //! | [`compile`] | the Landlock ruleset, the view, the plan; what is protected whatever the policy says | serve |
@@ -68,7 +69,7 @@
 //! - One that **registers** decide, with what the broker itself knows of the number in them (an object that
 //!   the sandbox made, a thread of the caller's own process), can: nothing changes the registers of a thread
 //!   that waits ([`call::decode::RegisterVerdict`]). Why the number cannot come to mean another object is
-//!   argued beside each, in [`answer::answers`], [`signals`] and [`sockets::calls`].
+//!   argued beside each, in [`answer::answers`], [`signals`], [`jobs`] and [`sockets::calls`].
 //! - **sendmsg(2)** can where no socket in the sandbox sends to an address that a message names, whichever the
 //!   descriptor and the memory are by then: with a [`sockets::quiet::Harmless`], which only that check makes.
 //! - A call on **files** can only with a word for what Landlock is relied on ([`files::verdict::Relied`]):
@@ -138,6 +139,7 @@
 //! | socket, socketpair (of Unix datagrams as the calls above) | [`call::decode::RegisterCall`] | [`sockets::calls::make_socket`] | `sockets/kinds.rs` | there |
 //! | shmget, semop, msgctl and their kin | [`call::ipc`] | [`ipc::objects`] | the same | with `--debug` |
 //! | kill and its kin | [`call::signal`] | [`signals`] | [`kernel::processes::Member`] | with `--debug` |
+//! | setpgid; groups, size and locks of a terminal | [`call::decode::RegisterCall`], [`call::terminal`] | [`jobs`] | the kernel, or there | with `--debug` |
 //! | prlimit, setpriority, sched_setattr | [`kernel::processes::ProcessChange`] | [`answer::answers`] | the same as signals | with `--debug` |
 //! | setuid, capset, seccomp, umask, fork, PTRACE_TRACEME | [`call::decode::RegisterCall`] | [`answer::answers`] | the kernel | not at all |
 //! | F_SETOWN, O_ASYNC | [`call::signal`] | [`signals`] | the kernel, [`kernel::owner`] | with `--debug` |
@@ -163,6 +165,7 @@ mod files;
 #[cfg(test)]
 mod house;
 mod ipc;
+mod jobs;
 mod kernel;
 mod policy;
 mod report;

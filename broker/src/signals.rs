@@ -12,6 +12,7 @@
 
 use crate::call::decode::RegisterVerdict;
 use crate::call::signal::{Addressee, OwnerCall, SignalCall};
+use crate::kernel::group;
 use crate::kernel::identity::Identity;
 use crate::kernel::owner;
 use crate::kernel::proc;
@@ -21,7 +22,6 @@ use crate::kernel::rights::Rights;
 use crate::kernel::signals::Signal;
 use crate::kernel::target::{self, Target, TargetFd};
 use crate::report::traps::Traps;
-use nix::unistd::{Pid, getpgid};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{self, FileType};
 use rustix::io::{self, Errno};
@@ -184,14 +184,14 @@ impl Judge {
     fn send_to_several(&self, own: i32, whom: i32, signal: &Signal) -> io::Result<()> {
         let group = match whom {
             -1 => None,
-            0 => Some(group_of(own).ok_or(Errno::SRCH)?),
+            0 => Some(group::of(own).ok_or(Errno::SRCH)?),
             whom => Some(whom.checked_neg().ok_or(Errno::SRCH)?),
         };
         let mut seen = HashSet::new();
         let mut result = Err(Errno::SRCH);
         for _ in 0..PASSES {
             let ids = proc::processes()?.into_iter().filter(|id| match group {
-                Some(group) => group_of(*id) == Some(group),
+                Some(group) => group::of(*id) == Some(group),
                 None => *id != own,
             });
             let mut found: Vec<(i32, io::Result<Member>)> =
@@ -216,9 +216,4 @@ impl Judge {
         // To everybody: whoever that is.
         result.or_else(|errno| if group.is_none() { Ok(()) } else { Err(errno) })
     }
-}
-
-/// The process group of a process.
-fn group_of(process: i32) -> Option<i32> {
-    getpgid(Some(Pid::from_raw(process))).ok().map(Pid::as_raw)
 }

@@ -13,6 +13,7 @@ use rustix::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use rustix::io::{self, Errno};
 use rustix::process::{self, Pid};
 use rustix::thread::CapabilitySet;
+use rustix::{stdio, termios};
 
 /// Enough for this module, whose buffers are elsewhere.
 static STACK: Stack<{ 64 * 1024 }> = Stack::new();
@@ -45,7 +46,10 @@ fn become_command(arguments: &Arguments, control: &OwnedFd, broker: Option<Pid>)
     let orphan = process::set_parent_process_death_signal(Some(process::Signal::KILL)).is_err()
         || process::getppid() != broker;
     // What the broker has besides is not the command's.
-    if orphan || confine::drop_capabilities(CapabilitySet::empty()).is_err() {
+    if orphan
+        || confine::drop_capabilities(CapabilitySet::empty()).is_err()
+        || leave_process_group().is_err()
+    {
         sys::exit(exit::FAILED)
     }
     if let Err((step, errno)) = confine_and_execute(arguments, control) {
@@ -53,6 +57,24 @@ fn become_command(arguments: &Arguments, control: &OwnedFd, broker: Option<Pid>)
         let _ = plan::tell(control, Progress::Failed(step, errno.raw_os_error()));
     }
     sys::exit(exit::FAILED)
+}
+
+/// Leaves the caller's process group, so that no stop, exit or terminal access of the command makes the kernel
+/// signal that group (credentials(7), "Process groups and sessions"). Without a terminal to control jobs on, it leaves
+/// the session as well.
+fn leave_process_group() -> io::Result<()> {
+    // SAFETY: only asked about; one that the caller closed is no terminal.
+    let input = unsafe { stdio::stdin() };
+    // SAFETY: as above.
+    let output = unsafe { stdio::stdout() };
+    // SAFETY: as above.
+    let error = unsafe { stdio::stderr() };
+    // A foreground group of another PID namespace has no number here.
+    let controls = |stream| matches!(termios::tcgetpgrp(stream), Ok(_) | Err(Errno::OPNOTSUPP));
+    match [input, output, error].into_iter().any(controls) {
+        true => process::setpgid(None, None),
+        false => process::setsid().map(drop),
+    }
 }
 
 /// Returns if the tool cannot be executed; without an error if the broker closed its end, which has

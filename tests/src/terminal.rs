@@ -58,6 +58,12 @@ impl Terminal {
         self.master.write_all(text.as_bytes()).expect("typing");
     }
 
+    /// Ends what is in the foreground.
+    pub fn end_job(&self) {
+        let group = rustix::termios::tcgetpgrp(&self.master).expect("a foreground");
+        rustix::process::kill_process_group(group, rustix::process::Signal::KILL).expect("a job");
+    }
+
     /// Waits until `text` appears after what was expected before.
     #[track_caller]
     pub fn expect(&mut self, text: &str) {

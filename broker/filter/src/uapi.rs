@@ -73,6 +73,9 @@ pub(crate) const CLONE_NEWUSER: u32 = 0x1000_0000;
 pub(crate) const CLONE_NEWPID: u32 = 0x2000_0000;
 pub(crate) const CLONE_NEWNET: u32 = 0x4000_0000;
 
+// include/uapi/asm-generic/termbits-common.h
+pub(crate) const TCOOFF: u32 = 0;
+
 // include/uapi/linux/seccomp.h, resource.h, ioprio.h, ptrace.h
 pub(crate) const SECCOMP_FILTER_FLAG_NEW_LISTENER: u32 = 8;
 pub(crate) const PRIO_PROCESS: u32 = 0;
@@ -80,7 +83,13 @@ pub(crate) const IOPRIO_WHO_PROCESS: u32 = 1;
 pub(crate) const PTRACE_TRACEME: u32 = 0;
 
 // include/uapi/asm-generic/ioctls.h
+pub(crate) const TCXONC: u32 = 0x540a;
+pub(crate) const TIOCEXCL: u32 = 0x540c;
+pub(crate) const TIOCNXCL: u32 = 0x540d;
+pub(crate) const TIOCGPGRP: u32 = 0x540f;
+pub(crate) const TIOCSPGRP: u32 = 0x5410;
 pub(crate) const TIOCSTI: u32 = 0x5412;
+pub(crate) const TIOCSWINSZ: u32 = 0x5414;
 pub(crate) const TIOCLINUX: u32 = 0x541c;
 pub(crate) const TIOCSETD: u32 = 0x5423;
 pub(crate) const FIOASYNC: u32 = 0x5452;

@@ -17,6 +17,7 @@ use crate::files::task::{After, Done, Opened};
 use crate::files::verdict::{FileVerdict, Relied};
 use crate::files::view::View;
 use crate::ipc::objects::{Objects, is_of_one_object};
+use crate::jobs;
 use crate::kernel::identity::{Identity, identity};
 use crate::kernel::inherited::Inherited;
 use crate::kernel::kill;
@@ -36,7 +37,7 @@ use common::trap::{FileOperation, NetworkOperation};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{self, AtFlags, OFlags};
 use rustix::io::{self, Errno};
-use rustix::process;
+use rustix::process::{self, Pid};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -81,19 +82,21 @@ pub(crate) struct Answerer {
     /// The program of the proxy, which descends from the broker as the sandbox does.
     proxy: Option<Identity>,
     signals: signals::Judge,
+    jobs: jobs::Judge,
     traps: Arc<Traps>,
     /// How many threads are about to close a file that they give a target.
     handing_over: AtomicUsize,
 }
 
 impl Answerer {
-    pub(crate) fn new(judges: &Judges, umask: Umask, traps: &Arc<Traps>) -> Self {
+    pub(crate) fn new(judges: &Judges, command: Pid, umask: Umask, traps: &Arc<Traps>) -> Self {
         let (rights, umask) = (Arc::new(Rights::default()), Arc::new(umask));
         let admission = judges.proxy.clone().map(|proxy| proxy as Arc<dyn Admission>);
         let proxy = judges.proxy.as_ref();
         let proxy = proxy.and_then(|proxy| fs::stat(proxy.program()).ok());
         let proxy = proxy.map(|program| identity(&program));
         Self {
+            jobs: jobs::Judge::new(command, &rights, proxy, traps),
             signals: signals::Judge {
                 rights: Arc::clone(&rights),
                 proxy,
@@ -355,6 +358,8 @@ impl Answerer {
             RegisterCall::Ipc(call) => self.by_ids(request, call),
             RegisterCall::Signal(call) => self.signals.judge(request, &call),
             RegisterCall::Owner(number, call) => self.signals.judge_owner(request, number, call),
+            RegisterCall::JoinGroup(process, group) => self.jobs.join(request, process, group),
+            RegisterCall::Terminal(number, call) => self.jobs.control(request, number, call),
             RegisterCall::Fork if kill::has_begun() => RegisterVerdict::Return(Err(Errno::AGAIN)),
             // CONTINUE: what is forked is in the sandbox.
             RegisterCall::Fork => RegisterVerdict::Continue,

@@ -7,7 +7,8 @@
 use crate::call::how::{OpenHow, writes};
 use crate::call::ipc::IpcCall;
 use crate::call::metadata::{MetadataCall, RawChange, Subject, at_subject, set_xattr, times};
-use crate::call::signal::{Addressee, OwnerCall, SignalCall};
+use crate::call::signal::{OwnerCall, SignalCall};
+use crate::call::terminal::TerminalCall;
 use crate::kernel::listener::Notification;
 use crate::kernel::owner::FIOASYNC;
 use crate::kernel::processes::ProcessChange;
@@ -65,6 +66,10 @@ pub(crate) enum RegisterCall {
     Owner(TargetFd, OwnerCall),
     /// fork, vfork, or clone of a process.
     Fork,
+    /// setpgid: the process, and the group that it joins.
+    JoinGroup(i32, i32),
+    /// What reaches beyond the caller of the terminal that this descriptor leads to.
+    Terminal(TargetFd, TerminalCall),
 }
 
 /// What becomes of it.
@@ -209,11 +214,9 @@ impl Call {
     pub(crate) fn decode(notification: &Notification) -> Option<Self> {
         let n = notification;
         let address = |index: usize| n.address(index);
-        let signal = |to, number: usize, info| {
-            let call = SignalCall { to, number: n.int(number), info };
-            Self::Registers(RegisterCall::Signal(call))
-        };
-        let no_info = TargetAddress::new(0);
+        if let Some(signal) = SignalCall::decode(Syscall::of(n.number)?, n) {
+            return Some(Self::Registers(RegisterCall::Signal(signal)));
+        }
         let word = |index: usize| n.arguments[index];
         let registers = Self::Registers;
         let owner = |call| Self::Registers(RegisterCall::Owner(n.descriptor(0), call));
@@ -381,21 +384,15 @@ impl Call {
             | Syscall::prctl
             | Syscall::seccomp => registers(RegisterCall::Credentials),
             Syscall::landlock_restrict_self => registers(RegisterCall::Domain(n.descriptor(0))),
-            Syscall::kill => signal(Addressee::of_kill(n.int(0)), 1, no_info),
-            Syscall::tkill => signal(Addressee::Thread(n.int(0)), 1, no_info),
-            Syscall::tgkill => signal(Addressee::ThreadOf(n.int(0), n.int(1)), 2, no_info),
-            Syscall::rt_sigqueueinfo => signal(Addressee::Process(n.int(0)), 1, address(2)),
-            Syscall::rt_tgsigqueueinfo => {
-                signal(Addressee::ThreadOf(n.int(0), n.int(1)), 2, address(3))
-            }
-            Syscall::pidfd_send_signal => {
-                signal(Addressee::Handle(n.descriptor(0), n.unsigned(3)), 1, address(2))
-            }
             Syscall::fcntl if n.int(1) == libc::F_SETOWN => owner(OwnerCall::Owner(n.int(2))),
             Syscall::fcntl if n.int(1) == libc::F_SETFL => {
                 owner(OwnerCall::Flags(OFlags::from_bits_retain(n.unsigned(2))))
             }
             Syscall::ioctl if n.unsigned(1) == FIOASYNC => owner(OwnerCall::Switch(address(2))),
+            Syscall::ioctl => {
+                registers(RegisterCall::Terminal(n.descriptor(0), TerminalCall::decode(n)?))
+            }
+            Syscall::setpgid => registers(RegisterCall::JoinGroup(n.int(0), n.int(1))),
             Syscall::fork | Syscall::vfork | Syscall::clone => registers(RegisterCall::Fork),
             Syscall::umask => registers(RegisterCall::Umask),
             Syscall::ptrace if n.unsigned(0) == PTRACE_TRACEME => registers(RegisterCall::TraceMe),

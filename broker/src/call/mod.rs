@@ -7,3 +7,4 @@ pub(crate) mod ipc;
 pub(crate) mod metadata;
 pub(crate) mod query;
 pub(crate) mod signal;
+pub(crate) mod terminal;

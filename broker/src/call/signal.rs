@@ -1,7 +1,9 @@
 //! Calls that send signals, or have the kernel send them: kill(2), tkill(2), rt_sigqueueinfo(2), pidfd_send_signal(2),
 //! fcntl(2).
 
+use crate::kernel::listener::Notification;
 use crate::kernel::target::{TargetAddress, TargetFd};
+use landstrip_filter::Syscall;
 use rustix::fs::OFlags;
 
 /// A signal to be sent.
@@ -38,6 +40,26 @@ pub(crate) enum OwnerCall {
     Flags(OFlags),
     /// FIOASYNC: whether they are, which the number at this address says.
     Switch(TargetAddress),
+}
+
+impl SignalCall {
+    /// Reads it off `notification`; none if it is another call.
+    pub(super) fn decode(call: Syscall, notification: &Notification) -> Option<Self> {
+        let n = notification;
+        let (to, number, info) = match call {
+            Syscall::kill => (Addressee::of_kill(n.int(0)), 1, None),
+            Syscall::tkill => (Addressee::Thread(n.int(0)), 1, None),
+            Syscall::tgkill => (Addressee::ThreadOf(n.int(0), n.int(1)), 2, None),
+            Syscall::rt_sigqueueinfo => (Addressee::Process(n.int(0)), 1, Some(2)),
+            Syscall::rt_tgsigqueueinfo => (Addressee::ThreadOf(n.int(0), n.int(1)), 2, Some(3)),
+            Syscall::pidfd_send_signal => {
+                (Addressee::Handle(n.descriptor(0), n.unsigned(3)), 1, Some(2))
+            }
+            _ => return None,
+        };
+        let info = info.map_or(TargetAddress::new(0), |index| n.address(index));
+        Some(Self { to, number: n.int(number), info })
+    }
 }
 
 impl Addressee {

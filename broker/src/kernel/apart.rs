@@ -6,9 +6,11 @@
 
 #![allow(unsafe_code)] // for clone(2) and for restricting a single thread
 
+use super::kill;
 use nix::libc::{self, c_int, c_void};
 use rustix::fd::{AsRawFd, BorrowedFd};
 use rustix::io::{self, Errno};
+use rustix::process::Pid;
 
 const STACK: usize = 64 * 1024;
 
@@ -23,6 +25,13 @@ struct Job<W> {
 /// Returns what `work` returns; [`Errno::AGAIN`] if there can be no child, [`Errno::ACCESS`] if it
 /// was killed.
 pub(crate) fn apart<W: FnOnce() -> io::Result<()>>(work: W) -> io::Result<()> {
+    let (child, result) = start(work)?;
+    kill::reap_clone(child);
+    result
+}
+
+/// The same, and leaves the child to be reaped by [`kill::reap_clone`].
+pub(super) fn start<W: FnOnce() -> io::Result<()>>(work: W) -> io::Result<(Pid, io::Result<()>)> {
     let mut job = Job { work: Some(work), result: Err(Errno::ACCESS) };
     // As aligned as the ABI wants it.
     let mut stack = vec![0_u128; STACK / size_of::<u128>()];
@@ -34,14 +43,8 @@ pub(crate) fn apart<W: FnOnce() -> io::Result<()>>(work: W) -> io::Result<()> {
     // until then nothing else touches them. The one signal handler, which would run on both sides,
     // does nothing.
     let child = unsafe { libc::clone(run::<W>, top, flags, argument) };
-    if child < 0 {
-        return Err(Errno::AGAIN);
-    }
-    // SAFETY: a null status is not written.
-    while unsafe { libc::waitpid(child, std::ptr::null_mut(), libc::__WCLONE) } < 0
-        && std::io::Error::last_os_error().kind() == std::io::ErrorKind::Interrupted
-    {}
-    job.result
+    let child = Pid::from_raw(child.max(0)).ok_or(Errno::AGAIN)?;
+    Ok((child, job.result))
 }
 
 extern "C" fn run<W: FnOnce() -> io::Result<()>>(job: *mut c_void) -> c_int {

@@ -13,6 +13,7 @@ pub(crate) mod diag;
 mod errno;
 pub(crate) mod features;
 pub(crate) mod forbidden;
+pub(crate) mod group;
 pub(crate) mod hearing;
 pub(crate) mod here;
 pub(crate) mod holders;
@@ -42,6 +43,7 @@ pub(crate) mod sight;
 pub(crate) mod signals;
 pub(crate) mod start;
 pub(crate) mod target;
+pub(crate) mod terminal;
 #[cfg(test)]
 pub(crate) mod test_directory;
 pub(crate) mod threads;

@@ -77,6 +77,21 @@ impl Status {
         (signals("SigPnd:") | shared) & !signals("SigBlk:") != 0
     }
 
+    /// Whether the thread sleeps, is stopped or has ended: then nothing that it was let through for before is still
+    /// to begin. What only waits for a processor is told as running.
+    pub(crate) fn rests(&self) -> bool {
+        self.state().is_some_and(|state| matches!(state, 'S' | 'T' | 't' | 'Z' | 'X'))
+    }
+
+    /// Whether the process has ended and is to be reaped.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.state().is_some_and(|state| matches!(state, 'Z' | 'X'))
+    }
+
+    fn state(&self) -> Option<char> {
+        self.field("State:")?.chars().next()
+    }
+
     /// Whether the process has a handler for the signal `number`.
     pub(crate) fn catches(&self, number: i32) -> bool {
         let caught = self.number("SigCgt:", 16).unwrap_or(0);

@@ -4,6 +4,7 @@
 //! Sources: waitpid(2), PR_SET_CHILD_SUBREAPER(2const), kill(2), and the section on signal scoping in
 //! landlock(7).
 
+use super::job::Job;
 use super::signals::Signals;
 use crate::kernel::kill::{self, send};
 use crate::kernel::proc;
@@ -23,6 +24,7 @@ const TEARDOWN_LIMIT: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(crate) struct Family {
     command: Pid,
+    job: Job,
     signals: Signals,
     /// What ends the sandbox if the broker does not; see `guardian` of the launcher.
     guardian: Option<Pid>,
@@ -49,6 +51,7 @@ impl Family {
         let guardian = Pid::from_raw(handover.guardian);
         Ok(Self {
             command,
+            job: Job::of(command),
             signals,
             guardian,
             guardian_is_dismissed: false,
@@ -57,6 +60,10 @@ impl Family {
             status: None,
             umask,
         })
+    }
+
+    pub(super) fn command(&self) -> Pid {
+        self.command
     }
 
     /// The umask that the command started with. The broker's own is empty.
@@ -68,8 +75,7 @@ impl Family {
     /// is known. It stops with the command, so that the shell sees its job stopped, and goes on when
     /// the shell continues both.
     pub(super) fn attend(&mut self) -> io::Result<Option<WaitStatus>> {
-        // While it is not reaped, its id is its own.
-        self.signals.forward(self.status.is_none().then_some(self.command))?;
+        self.pass_signals_on()?;
         let options = WaitOptions::NOHANG | WaitOptions::UNTRACED | WaitOptions::CONTINUED;
         loop {
             match process::wait(options) {
@@ -89,8 +95,13 @@ impl Family {
         Ok(self.status)
     }
 
-    /// Stops if the command is stopped and the broker is meant as well. A process of the sandbox can
-    /// stop the command and continue it, but not the broker, which would sleep for ever.
+    /// Returns whether the command was continued.
+    fn pass_signals_on(&self) -> io::Result<bool> {
+        // While it is not reaped, its id is its own.
+        self.signals.forward(self.status.is_none().then_some(&self.job))
+    }
+
+    /// Does what follows from a stop of the command.
     ///
     /// The terminal tells both to stop, in either order: what the command did is remembered, and
     /// looked at anew when the broker's own signal comes.
@@ -98,14 +109,12 @@ impl Family {
         let Some(signal) = self.stopped_by.filter(|_| self.status.is_none()) else {
             return Ok(());
         };
-        // An editor that reads the keyboard itself stops its process group for its user, but cannot
-        // signal the broker. If that was a trick, the user sees a stopped job and continues it.
-        let by_itself = signal != libc::SIGSTOP && is_job_in_foreground();
-        if self.signals.take_told_to_stop() || by_itself {
-            send(process::getpid().as_raw_pid(), libc::SIGSTOP)?;
-            // What continued the broker continues the command too, or is forwarded to it. wait(2)
-            // may not tell any more: a process that exits has forgotten that it was continued.
+        if self.job.stop(signal, self.signals.take_told_to_stop())? {
+            // wait(2) may not tell any more that it was continued: a process that exits has forgotten that.
             self.stopped_by = None;
+            if !self.pass_signals_on()? {
+                self.job.signal(libc::SIGCONT, true);
+            }
         }
         Ok(())
     }
@@ -125,8 +134,14 @@ impl Family {
             wait_readable(&self.signals, Duration::from_millis(100));
             let _ = self.signals.forward(None);
         }
+        self.job.end();
         self.dismiss_guardian();
         true
+    }
+
+    /// The command as a job of the caller's.
+    pub(super) fn job(&self) -> &Job {
+        &self.job
     }
 
     /// It has nothing to guard any more, and has gone by the time at which it is reaped.
@@ -180,16 +195,6 @@ impl AsFd for Family {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.signals.as_fd()
     }
-}
-
-/// Whether a shell waits at the terminal for this process group.
-fn is_job_in_foreground() -> bool {
-    use rustix::fs::{self, OFlags};
-    let flags = OFlags::RDONLY | OFlags::NOCTTY | OFlags::CLOEXEC;
-    fs::open("/dev/tty", flags, Mode::empty())
-        .and_then(rustix::termios::tcgetpgrp)
-        // A group from outside this PID namespace has the number 0, which rustix's getpgrp does not know.
-        .is_ok_and(|group| group.as_raw_pid() == nix::unistd::getpgrp().as_raw())
 }
 
 /// Whether a signal reaches the caller, which lies outside: then the scope is not in force, and

@@ -3,6 +3,7 @@
 pub(crate) mod child;
 mod costs;
 pub(crate) mod family;
+mod job;
 mod judges;
 pub(crate) mod launch;
 pub(crate) mod learning;

@@ -87,7 +87,7 @@ impl Run<'_> {
         match self.child.as_mut().map(Child::receive) {
             Some(Ok(ChildMessage::Listening(listener))) if !self.confined => {
                 let umask = Umask::new(family.umask());
-                let answerer = Answerer::new(self.judges, umask, self.traps);
+                let answerer = Answerer::new(self.judges, family.command(), umask, self.traps);
                 self.crew = Some(Crew::new(listener, answerer));
                 self.confined = true;
             }

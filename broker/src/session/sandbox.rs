@@ -130,6 +130,7 @@ impl Prepared {
         traps: &Arc<Traps>,
     ) -> Result<(i32, Result<(), Failure>), Failure> {
         let Self { policy, judges, scratch, memory, waiting, .. } = self;
+        family.job().start();
         launch::send_plan(&mut child, tool, policy, judges, scratch.as_ref())?;
         let scratches: Vec<_> = [scratch, memory, waiting].into_iter().flatten().collect();
         let status = run::until_end(child, tool, family, judges, traps, &scratches);

@@ -1,12 +1,12 @@
 //! Signals: they arrive on a descriptor, and are passed on to the command (signalfd(2)).
 
+use super::job::Job;
 use crate::kernel::kill;
 use nix::libc;
 use nix::sys::signal::{self, SigSet, SigmaskHow, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::io::{self, Errno};
-use rustix::process::Pid;
 use std::cell::Cell;
 
 /// Signals that a fault of our own raises: they stay as they are.
@@ -45,33 +45,32 @@ impl Signals {
         Ok(Self { descriptor, told_to_stop: Cell::new(false) })
     }
 
-    /// Passes on to `command` what was sent to the broker alone. What the terminal sends, it sends
-    /// to the whole foreground process group, and the command has got it already; but of its hang-up it
-    /// tells the leader of the session alone (__tty_hangup in drivers/tty/tty_io.c).
-    pub(super) fn forward(&self, command: Option<Pid>) -> io::Result<()> {
+    /// Passes on to the command of `job` what was sent to the broker. Returns whether that continued it.
+    pub(super) fn forward(&self, job: Option<&Job>) -> io::Result<bool> {
         const SI_KERNEL: i32 = 0x80;
+        let mut is_continued = false;
         while let Some(info) = self.descriptor.read_signal().map_err(errno)? {
             let number = info.ssi_signo.cast_signed();
             // SIGPIPE is our own when the reader of the traps has gone.
             let own = info.ssi_pid == std::process::id();
+            if number == libc::SIGCHLD || own {
+                continue;
+            }
+            let is_from_terminal = info.ssi_code == SI_KERNEL;
             match number {
-                libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU => {
+                // What the terminal does, the command's own stop tells of.
+                libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU if !is_from_terminal => {
                     self.told_to_stop.set(true);
                 }
                 libc::SIGCONT => self.told_to_stop.set(false),
                 _ => {}
             }
-            let hang_up = matches!(number, libc::SIGHUP | libc::SIGCONT) && leads_session();
-            let from_terminal = info.ssi_code == SI_KERNEL && !hang_up;
-            if number == libc::SIGCHLD || from_terminal || own {
-                continue;
-            }
-            if let Some(command) = command {
-                // It may have ended meanwhile, but is not reaped: its id is still its own.
-                let _ = kill::send(command.as_raw_pid(), number);
+            if let Some(job) = job {
+                job.signal(number, is_from_terminal);
+                is_continued |= number == libc::SIGCONT;
             }
         }
-        Ok(())
+        Ok(is_continued)
     }
 
     /// Whether the broker was told to stop; asked once.
@@ -84,11 +83,6 @@ impl AsFd for Signals {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.descriptor.as_fd()
     }
-}
-
-/// Whether the broker is the leader of its session, as under tmux, sshd or an editor's terminal.
-fn leads_session() -> bool {
-    nix::unistd::getsid(None) == Ok(nix::unistd::getpid())
 }
 
 fn errno(errno: nix::errno::Errno) -> Errno {

@@ -168,7 +168,8 @@ fn stop_and_continue_reach_the_command() {
 #[test]
 fn a_child_that_stops_and_continues_the_command_does_not_stop_landstrip() {
     for_each_user(|user| {
-        at_once(["STOP", "TSTP", "TTIN"], |signal| {
+        // Without a terminal the command leads a session, where the kernel lets no other signal stop it.
+        at_once(["STOP"], |signal| {
             let sandbox = Sandbox::of(user);
             let script = format!(
                 "echo ready; \

@@ -28,6 +28,7 @@ mod explain;
 mod fifos;
 mod files;
 mod fuzzing;
+mod jobs;
 mod killing;
 mod labels;
 mod learning;

@@ -144,7 +144,17 @@ pub(super) const ROWS: &[Row] = &[
     judge(
         &[ioctl],
         &[
-            case(&[is(IOCTL_COMMAND, &[FIOASYNC])], Notify),
+            case(
+                &[is(IOCTL_COMMAND, &[FIOASYNC, TIOCSPGRP, TIOCEXCL, TIOCNXCL, TIOCSWINSZ])],
+                Notify,
+            ),
+            case(&[is(IOCTL_COMMAND, &[TCXONC]), is(Arg(2, "arg"), &[TCOOFF])], Notify),
+            // Only asks, but the broker may know better which group is in the foreground.
+            when(
+                When::ALWAYS.unless(Variant::ALONE),
+                &[is(IOCTL_COMMAND, &[TIOCGPGRP])],
+                Notify,
+            ),
             case(
                 &[is(
                     IOCTL_COMMAND,
@@ -189,8 +199,7 @@ pub(super) const ROWS: &[Row] = &[
             when(NO_DEVICES, &[], Deny(ENOTTY)),
         ],
         Allow,
-        "no typing into the terminal, no owner of a descriptor; no change of files or subvolumes through one opened for \
-         reading",
+        "no typing, no owner, no reach to others on a terminal; no change of files through one opened for reading",
     ),
     row(
         &[

@@ -78,11 +78,17 @@ pub(super) const ROWS: &[Row] = &[
     .alone(Allow),
     row(
         &[
-            setpgid, setsid, setrlimit, arch_prctl, personality, set_tid_address,
+            setsid, setrlimit, arch_prctl, personality, set_tid_address,
             set_robust_list, rseq, restart_syscall,
         ],
         Allow,
         "changes the caller or its children only",
+    ),
+    judge(
+        &[setpgid],
+        &[case(&[is(Arg(1, "pgid"), &[0])], Allow)],
+        Notify,
+        "a group of its own is free; one that is joined must be led from inside",
     ),
     row(
         &[execve, execveat, exit, exit_group, wait4, waitid],

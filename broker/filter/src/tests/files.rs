@@ -51,13 +51,12 @@ fn ioctls_cannot_type_or_change_files() {
         0x4010_9702,
         0x4008_8302,
     ];
-    // TCGETS TCSETS TIOCGWINSZ TIOCSPGRP FIONREAD FIONBIO FIOCLEX, SIOCGIFCONF SIOCGIFFLAGS, FIBMAP FIGETBSZ,
+    // TCGETS TCSETS TIOCGWINSZ FIONREAD FIONBIO FIOCLEX, SIOCGIFCONF SIOCGIFFLAGS, FIBMAP FIGETBSZ,
     // GETFLAGS GETVERSION FSGETXATTR FIEMAP MEASURE_VERITY GETFSLABEL, reflink, pty and VFAT queries.
     let free = [
         0x5401,
         0x5402,
         0x5413,
-        0x5410,
         0x541b,
         0x5421,
         0x5451,
@@ -88,6 +87,26 @@ fn ioctls_cannot_type_or_change_files() {
             assert_eq!(filter.int_verdict(ioctl, [1, command, 7, 0, 0, 0]), ALLOW, "{command:#x}");
         }
     }
+}
+
+#[test]
+fn what_reaches_others_on_a_terminal_is_the_brokers_business() {
+    for variant in all_variants() {
+        let filter = Filter::new(variant);
+        // TIOCEXCL TIOCNXCL TIOCSPGRP TIOCSWINSZ
+        for command in [0x540c, 0x540d, 0x5410, 0x5414] {
+            let verdict = filter.int_verdict(ioctl, [1, command, 7, 0, 0, 0]);
+            assert_eq!(verdict, NOTIFY, "{command:#x}");
+        }
+        // TCXONC with TCOOFF to TCION; TIOCGPGRP, which only asks.
+        for (command, argument, expected) in
+            [(0x540a, 0, NOTIFY), (0x540a, 1, ALLOW), (0x540a, 3, ALLOW), (0x540f, 7, NOTIFY)]
+        {
+            let verdict = filter.int_verdict(ioctl, [1, command, argument, 0, 0, 0]);
+            assert_eq!(verdict, expected, "{command:#x} {argument}");
+        }
+    }
+    assert_eq!(Filter::new(Variant::ALONE).int_verdict(ioctl, [1, 0x540f, 7, 0, 0, 0]), ALLOW);
 }
 
 #[test]

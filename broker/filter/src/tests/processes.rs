@@ -38,6 +38,17 @@ fn namespaces_cannot_be_made() {
 }
 
 #[test]
+fn a_group_of_its_own_is_free_and_others_are_asked_for() {
+    for variant in all_variants() {
+        let filter = Filter::new(variant);
+        assert_eq!(filter.int_verdict(setpgid, [7, 0, 0, 0, 0, 0]), ALLOW);
+        for group in [1, 7, 0xffff_ffff] {
+            assert_eq!(filter.int_verdict(setpgid, [7, group, 0, 0, 0, 0]), NOTIFY);
+        }
+    }
+}
+
+#[test]
 fn no_second_listener() {
     for variant in all_variants() {
         let filter = Filter::new(variant);

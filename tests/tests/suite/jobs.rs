@@ -1,0 +1,279 @@
+//! Process groups, sessions and terminals: nothing that the command does makes the kernel signal a group outside, or
+//! leaves the caller's terminal changed; and job control works as without a sandbox.
+
+use std::ffi::OsString;
+use tests::{Sandbox, Terminal, for_each_user};
+
+/// Starts a session, on a terminal if its first word is `terminal`, with a group that it leads and one beside; runs the
+/// rest of its words in the first, with the numbers of both, and says what came of it and which of them was
+/// signalled. All signals of job control that reach them stay pending.
+const CALLER: &str = r#"
+import os, pty, signal, subprocess, sys
+signals = [signal.SIGHUP, signal.SIGCONT, signal.SIGTTIN, signal.SIGTTOU, signal.SIGTSTP, signal.SIGWINCH, signal.SIGINT]
+def got(process):
+    lines = open(f'/proc/{process}/status').read().splitlines()
+    pending = [int(line.split()[1], 16) for line in lines if line.startswith(('SigPnd', 'ShdPnd'))]
+    return [s.name for s in signals if any(p >> s - 1 & 1 for p in pending)]
+def session():
+    signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+    beside = subprocess.Popen(['sleep', '30'], process_group=0)
+    free = lambda: signal.pthread_sigmask(signal.SIG_UNBLOCK, signals)
+    words = sys.argv[2:] + [str(os.getpgrp()), str(beside.pid)]
+    status = subprocess.run(words, preexec_fn=free).returncode
+    print('status', status, 'outside', got(os.getpid()), got(beside.pid), flush=True); beside.kill(); os._exit(0)
+if sys.argv[1] == 'terminal':
+    process, terminal = pty.fork()
+    if process == 0: session()
+    said = b''
+    while True:
+        try: said += os.read(terminal, 4096)
+        except OSError: break
+    print(said.decode().replace('\r', ''))
+elif os.fork() == 0: os.setsid(); session()
+else: os.wait()
+"#;
+
+/// Joins each of the groups with a process whose parent is in another group of the session, has one stop there, and
+/// leaves: the kernel signals what is orphaned then. Says what it could do.
+const ORPHANS: &str = r#"
+import os, signal, sys
+def attempt(*words):
+    try: words[0](*words[1:]); return 'done'
+    except OSError as error: return error.errno
+for group in map(int, sys.argv[1:]):
+    read, write = os.pipe()
+    if os.fork() == 0:
+        os.setpgid(0, 0)
+        if os.fork() == 0:
+            result = attempt(os.setpgid, 0, group)
+            stopped = os.fork()
+            if stopped == 0: os.kill(os.getpid(), signal.SIGSTOP); os._exit(0)
+            os.waitpid(stopped, os.WUNTRACED); os.write(write, str(result).encode()); os._exit(0)
+        os.wait(); os._exit(0)
+    os.wait(); print('join', os.read(read, 9).decode(), flush=True)
+"#;
+
+/// `words` inside, and outside, in a session of [`CALLER`].
+fn session(sandbox: &Sandbox, kind: &str, script: &str) -> [String; 2] {
+    [[sandbox.command_line(), vec!["--".into()]].concat(), Vec::new()].map(|before| {
+        let caller = ["python3", "-c", CALLER, kind].map(OsString::from);
+        let words = ["python3", "-c", script].map(OsString::from);
+        sandbox.run_outside([caller.into(), before, words.into()].concat()).stdout
+    })
+}
+
+#[test]
+fn no_group_outside_is_joined_or_orphaned() {
+    for_each_user(|user| {
+        for kind in ["terminal", "none"] {
+            let sandbox = Sandbox::of(user);
+            let [inside, outside] = session(&sandbox, kind, ORPHANS);
+            assert_eq!(inside.matches("join 1\n").count(), 2, "{kind}: {inside}");
+            assert!(inside.contains("status 0 outside [] []"), "{kind}: {inside}");
+            assert!(outside.contains("outside ['SIGHUP', 'SIGCONT'] []"), "{kind}: {outside}");
+        }
+    });
+}
+
+#[test]
+fn groups_inside_are_made_joined_and_left() {
+    let script = r#"
+import os, signal
+def child(group):
+    process = os.fork()
+    if process == 0:
+        while True: signal.pause()
+    os.setpgid(process, group or process); return process
+def end(process): os.kill(process, 9); os.waitpid(process, 0)
+first = child(0); second = child(first); third = child(os.getpgrp())
+print(os.getpgid(second) == first, os.getpgid(third) == os.getpgrp(), flush=True)
+# The leader has gone, its group has not.
+end(first); fourth = child(first); print(os.getpgid(fourth) == first, flush=True)
+for process in (second, third, fourth): end(process)
+last = os.fork()
+if last == 0:
+    try: os.setpgid(0, first)
+    except PermissionError: print('gone', flush=True)
+    os._exit(0)
+os.waitpid(last, 0); last = os.fork()
+if last == 0:
+    os.setsid(); fifth = child(0); sixth = child(fifth); print(os.getpgid(sixth) == fifth, flush=True); end(fifth); end(sixth); os._exit(0)
+os.waitpid(last, 0)
+for _ in range(200): process = child(0); end(child(process)); end(process)
+print('many', flush=True)
+"#;
+    for_each_user(|user| {
+        for kind in ["terminal", "none"] {
+            let [inside, outside] = session(&Sandbox::of(user), kind, script);
+            assert!(inside.contains("True True\nTrue\ngone\nTrue\nmany\n"), "{kind}: {inside}");
+            assert_eq!(inside, outside, "{kind}");
+        }
+    });
+}
+
+#[test]
+fn the_terminal_is_not_taken_resized_locked_or_held_back() {
+    // Also by who left the session, for whom the kernel makes no difference between foreground and background.
+    let script = r#"
+import fcntl, os, pty, signal, struct, sys, termios
+signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+calls = {'group': (termios.TIOCSPGRP, struct.pack('i', int(sys.argv[1]))), 'beside': (termios.TIOCSPGRP, struct.pack('i', int(sys.argv[2]))),
+         'size': (termios.TIOCSWINSZ, struct.pack('4H', 7, 7, 0, 0)), 'lock': (termios.TIOCEXCL, 0), 'hold': (termios.TCXONC, termios.TCOOFF)}
+def attempt(name, descriptor):
+    try: fcntl.ioctl(descriptor, *calls[name]); return 'done'
+    except OSError as error: return error.errno
+    finally: termios.tcflow(slave if descriptor == slave else 0, termios.TCOON)
+master, slave = pty.openpty()
+print('callers', [attempt(name, 0) for name in calls], flush=True)
+if os.fork() == 0: os.setsid(); print('left', [attempt(name, 0) for name in calls], flush=True); os._exit(0)
+os.wait()
+print('own', [attempt(name, slave) for name in ('size', 'hold', 'lock')], struct.unpack('4H', fcntl.ioctl(slave, termios.TIOCGWINSZ, bytes(8)))[:2],
+      attempt('size', master), attempt('size', os.pipe()[0]), flush=True)
+process, _ = pty.fork()
+if process == 0:
+    calls['own'] = (termios.TIOCSPGRP, struct.pack('i', os.getpgrp()))
+    os._exit(0 if attempt('own', 0) == 'done' else 1)
+print('session', os.waitpid(process, 0)[1], flush=True)
+"#;
+    for_each_user(|user| {
+        let [inside, outside] = session(&Sandbox::of(user), "terminal", script);
+        for said in [
+            "callers [1, 1, 1, 1, 1]\n",
+            "left [25, 25, 1, 1, 1]\n",
+            "own ['done', 'done', 'done'] (7, 7) done 25\nsession 0\n",
+            "status 0 outside [] []",
+        ] {
+            assert!(inside.contains(said), "{said}: {inside}");
+        }
+        assert!(outside.contains("outside [] ['SIGWINCH']"), "{outside}");
+    });
+}
+
+#[test]
+fn a_terminal_is_given_back_as_it_was() {
+    for_each_user(|user| {
+        for ending in ["exit", "kill -9 $$", "exec sleep 30"] {
+            let sandbox = Sandbox::of(user);
+            let mut terminal = Terminal::of(&sandbox);
+            terminal.type_in("stty -a > /dev/null; echo rea\"\"dy\n");
+            terminal.expect("\nready");
+            terminal.type_in(&format!(
+                "$L -- sh -c 'stty -echo -isig raw; echo ch\"\"anged; {ending}'\n"
+            ));
+            terminal.expect("changed");
+            if ending.contains("sleep") {
+                // Ctrl-C is no signal there any more.
+                terminal.end_job();
+            }
+            terminal.expect("$ ");
+            terminal
+                .type_in("stty -a | tr ' ' '\\n' | grep -x -- '-*\\(isig\\|icanon\\|echo\\)' | tr -d '\\n'; echo .\n");
+            terminal.expect("isigicanonecho.");
+        }
+    });
+}
+
+#[test]
+fn a_pipeline_shares_the_terminal() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        let mut terminal = Terminal::of(&sandbox);
+        // The other one reads it, as less does.
+        terminal.type_in(
+            "$L -- echo one | sh -c 'cat; echo as\"\"king; read x < /dev/tty; echo got=$x'\n",
+        );
+        terminal.expect("asking");
+        terminal.type_in("first\n");
+        terminal.expect("\ngot=first");
+        terminal.expect("$ ");
+        terminal.type_in(
+            "echo one | $L -- sh -c 'cat; echo as\"\"king; read x < /dev/tty; echo got=$x'\n",
+        );
+        terminal.expect("asking");
+        terminal.type_in("second\n");
+        terminal.expect("\ngot=second");
+        terminal.expect("$ ");
+        // Nobody in the caller's job finds itself in the background for the command's sake.
+        let foreground =
+            "python3 -c 'import os; print(\"fore\" + str(os.tcgetpgrp(2) == os.getpgrp()))'";
+        for line in [
+            format!("$L -- {foreground} | cat"),
+            format!("sh -c \"$L -- {}\"", foreground.replace('"', "\\\"")),
+        ] {
+            terminal.type_in(&format!("{line}\n"));
+            terminal.expect("\nforeTrue");
+            terminal.expect("$ ");
+        }
+        terminal.type_in("sh -c \"$L -- sh -c 'echo rea\"\"dy; sleep 30'; echo n\"\"ext\"\n");
+        terminal.expect("ready");
+        // The script is interrupted as well.
+        terminal.type_in("\x03");
+        terminal.expect("$ ");
+        terminal.type_in("echo status=$?\n");
+        terminal.expect("\nstatus=130");
+        assert!(!terminal.all().contains("\nnext"), "{}", terminal.all());
+    });
+}
+
+#[test]
+fn a_shell_inside_controls_its_jobs() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        let mut terminal = Terminal::of(&sandbox);
+        terminal.type_in("$L -- env PS1='in> ' bash --norc --noprofile --noediting -i\n");
+        terminal.expect("in> ");
+        terminal.type_in("sh -c 'echo rea\"\"dy; read x; echo got=$x' | cat | cat\n");
+        terminal.expect("ready");
+        terminal.type_in("\x1a");
+        terminal.expect("Stopped");
+        terminal.expect("in> ");
+        terminal.type_in("fg\n");
+        terminal.type_in("typed\n");
+        terminal.expect("\ngot=typed");
+        terminal.expect("in> ");
+        terminal.type_in("sleep 30 | sleep 30 &\n");
+        terminal.expect("in> ");
+        terminal.type_in("kill %1; wait %1; echo en\"\"ded\n");
+        terminal.expect("\nended");
+        terminal.expect("in> ");
+        terminal.type_in("exit 7\n");
+        terminal.expect("$ ");
+        terminal.type_in("echo status=$?\n");
+        terminal.expect("\nstatus=7");
+        assert!(!terminal.all().contains("job control"), "{}", terminal.all());
+    });
+}
+
+#[test]
+fn a_job_in_the_background_waits_for_the_terminal() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        let mut terminal = Terminal::of(&sandbox);
+        terminal.type_in("$L -- sh -c 'read x < /dev/tty; echo got=$x' &\n");
+        terminal.type_in("until jobs | grep -q Stopped; do :; done; echo see\"\"n\n");
+        terminal.expect("\nseen");
+        terminal.type_in("fg\n");
+        terminal.expect("read x");
+        terminal.type_in("typed\n");
+        terminal.expect("\ngot=typed");
+        terminal.expect("$ ");
+    });
+}
+
+#[test]
+fn a_group_of_its_own_is_signalled_as_one() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        // As harnesses end what they started: a shell waits for its child, which has to get the signal, too.
+        let caller = r"
+import os, signal, subprocess, sys
+child = subprocess.Popen(sys.argv[1:], process_group=0, stdout=subprocess.PIPE)
+child.stdout.readline(); os.killpg(child.pid, signal.SIGINT); child.stdout.read(); print(child.wait())";
+        let mut words = ["python3", "-c", caller].map(OsString::from).to_vec();
+        words.extend(sandbox.command_line());
+        words.extend(
+            ["--", "bash", "-c", "trap 'exit 3' INT; echo ready; sleep 30; :"].map(Into::into),
+        );
+        assert_eq!(sandbox.run_outside(words).stdout, "3\n");
+    });
+}
