@@ -42,6 +42,10 @@ use std::fs::File;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
+/// What the fixture's assertions begin with that fail because something was not refused, or outlived its sandbox:
+/// `.ci/suite` forgives no test after that, whatever comes of it when it is run again.
+pub const ESCAPED: &str = "ESCAPED: ";
+
 /// How many tries a race gets: `usual`, or what LANDSTRIP_RACE_TRIES says, for a longer look.
 pub fn race_tries(usual: usize) -> usize {
     match std::env::var("LANDSTRIP_RACE_TRIES") {

@@ -1,5 +1,6 @@
 //! What came of a command, and the sentences that tests say about it.
 
+use crate::ESCAPED;
 use serde_json::Value;
 
 /// The errnos with which a sandbox may refuse. ENOENT, EINVAL and the like are not among them: an
@@ -69,7 +70,8 @@ impl Outcome {
     #[track_caller]
     pub fn fails(&self) -> &Self {
         let status = self.status.unwrap_or_else(|| panic!("killed: {self:#?}"));
-        assert!(![0, 101, 134].contains(&status), "{self:#?}");
+        assert!(status != 0, "{ESCAPED}{self:#?}");
+        assert!(![101, 134].contains(&status), "{self:#?}");
         for kind in ["Usage", "Internal", "Launch"] {
             assert!(self.reports_of(kind).is_empty(), "landstrip failed: {self:#?}");
         }
@@ -111,13 +113,16 @@ impl Outcome {
     /// Asserts that a result is one with which a sandbox refuses.
     #[track_caller]
     pub fn is_refusal(&self, name: &str, result: &str) {
-        assert!(REFUSALS.contains(&result), "{name} should be refused, not {result}: {self:#?}");
+        assert!(
+            REFUSALS.contains(&result),
+            "{ESCAPED}{name} should be refused, not {result}: {self:#?}"
+        );
     }
 
     /// Asserts that the probe's call `name` failed with this errno.
     #[track_caller]
     pub fn refused_with(&self, name: &str, errno: &str) -> &Self {
-        assert_eq!(self.result(name), errno, "{name}: {self:#?}");
+        assert_eq!(self.result(name), errno, "{ESCAPED}{name}: {self:#?}");
         self
     }
 

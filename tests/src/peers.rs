@@ -1,5 +1,6 @@
 //! Peers outside the sandbox that record whether they were reached, and by which bytes.
 
+use crate::ESCAPED;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 use std::io::{ErrorKind, Read};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
@@ -82,7 +83,7 @@ impl TcpPeer {
     #[track_caller]
     pub fn untouched(&self) {
         std::thread::sleep(QUIET);
-        assert_eq!(self.connections(), 0, "{} was reached", self.address);
+        assert_eq!(self.connections(), 0, "{ESCAPED}{} was reached", self.address);
     }
 }
 

@@ -1,5 +1,6 @@
 //! One sandbox: its world, its policy, and the commands run in it or beside it.
 
+use crate::ESCAPED;
 use crate::outcome::Outcome;
 use crate::programs::programs;
 use crate::user::User;
@@ -463,7 +464,7 @@ impl Running {
         self.ended = Some(status);
         let end = Instant::now() + OUTPUT_TIMEOUT * crate::slowness();
         while !(self.stdout.thread.is_finished() && self.stderr.thread.is_finished()) {
-            assert!(Instant::now() < end, "a process outlived the command: {self:#?}");
+            assert!(Instant::now() < end, "{ESCAPED}a process outlived the command: {self:#?}");
             std::thread::sleep(Duration::from_millis(1));
         }
         let stderr = self.stderr.text();

@@ -1,5 +1,6 @@
 //! Everything there is to know about a tree of files, to compare before and after an attack.
 
+use crate::ESCAPED;
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -78,7 +79,7 @@ impl Snapshot {
     #[track_caller]
     pub fn unchanged(&self) {
         let change = self.change();
-        assert!(change.is_none(), "{}", change.unwrap_or_default());
+        assert!(change.is_none(), "{ESCAPED}{}", change.unwrap_or_default());
     }
 }
 

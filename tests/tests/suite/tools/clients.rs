@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
-use tests::{Running, Sandbox, eventually, skipped};
+use tests::{ESCAPED, Running, Sandbox, eventually, skipped};
 
 const CONTENT: &str = "what only the server knows";
 
@@ -77,7 +77,7 @@ impl Site {
         let run = |name: &str| self.sandbox.run(["sh", "-c", script, &self.url(name)]);
         let before = self.log();
         run("bad").fails();
-        assert_eq!(self.log(), before, "a refused name was reached");
+        assert_eq!(self.log(), before, "{ESCAPED}a refused name was reached");
         let outcome = run("good");
         outcome.succeeds();
         assert!(outcome.stdout.contains(expected), "{outcome:#?}");
