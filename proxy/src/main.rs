@@ -39,6 +39,7 @@ mod socks5;
 mod tls;
 mod tunnel;
 mod upstream;
+mod watch;
 
 use common::trap::Trap;
 use control::Control;
