@@ -6,11 +6,12 @@
 
 use super::clients::Clients;
 use super::environment::{self, Change};
+use super::names::Names;
 use super::ports::Port;
 use super::setup;
 use super::upstream::{self, Upstreams};
 use crate::kernel::threads::lock;
-use crate::kernel::{inherited, proc};
+use crate::kernel::{inherited, passing, proc};
 use crate::policy::callers::CallerProxies;
 use crate::policy::resolve::Network;
 use crate::report::denials::Denial;
@@ -49,6 +50,7 @@ pub(crate) struct Proxy {
     program: PathBuf,
     ports: [Port; 2],
     setup: Vec<u8>,
+    names: Names,
     callers: CallerProxies,
     /// What the command reaches without the proxy.
     direct: Vec<&'static str>,
@@ -80,7 +82,8 @@ impl Proxy {
         if setup::refuses_all(network) {
             // Where nothing is permitted, nothing is asked of others.
             let ports = [Language::Http, Language::Socks].map(Port::promised);
-            return Self::at(ports, network, &Upstreams::default(), None).map(Some);
+            let (upstreams, names) = (Upstreams::default(), Names::default());
+            return Self::at(ports, network, (&upstreams, names), None).map(Some);
         }
         Ok(None)
     }
@@ -103,13 +106,13 @@ impl Proxy {
         let socks = Port::bind(Language::Socks, socks, "socksProxyPort")?;
         let own = [Some(http.number), Some(socks.number)];
         let upstreams = upstream::choose(network, own, &upstream::is_served)?;
-        Self::at([http, socks], network, &upstreams, needs)
+        Self::at([http, socks], network, (&upstreams, Names::read()), needs)
     }
 
     fn at(
         ports: [Port; 2],
         network: &Network,
-        upstreams: &Upstreams<'_>,
+        (upstreams, names): (&Upstreams<'_>, Names),
         needs: Option<&Arc<Needs>>,
     ) -> Result<Self, Failure> {
         let program =
@@ -118,6 +121,7 @@ impl Proxy {
             // Beside the broker, never through PATH or a working directory.
             program: program.with_file_name("landstrip-proxy"),
             setup: setup::packet(network, upstreams, needs.is_some())?,
+            names,
             ports,
             callers: network.callers.clone(),
             // To learn, all has to come here.
@@ -173,7 +177,8 @@ impl Proxy {
         let flags = SocketFlags::CLOEXEC;
         let (control, theirs) =
             net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
-        net::send(&control, &self.setup, SendFlags::NOSIGNAL | SendFlags::DONTWAIT)?;
+        let names = self.names.as_file()?;
+        passing::send(&control, &self.setup, Some(names.as_fd()), SendFlags::DONTWAIT)?;
         for port in &self.ports {
             match epoll::add(&self.events, port.listener()?, NO_DATA, EventFlags::IN) {
                 Ok(()) | Err(Errno::EXIST) => {}
