@@ -2,9 +2,10 @@
 //!
 //! The command's environment names the ports; the program is started on the first connection, so that a
 //! command without network does not pay for it. Threads
-//! that answer notifications call in here, and the main thread; none of them waits for the proxy.
+//! that answer notifications call in here, and the main thread; none of them waits for the proxy, nor for a connect
+//! of another.
 
-use super::clients::Clients;
+use super::clients::{Begun, Clients};
 use super::environment::{self, Change};
 use super::names::Names;
 use super::ports::Port;
@@ -32,7 +33,7 @@ use std::ffi::OsStr;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::{Arc, Mutex, TryLockError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Most messages that are taken at a time, so that the proxy cannot keep the broker busy.
@@ -173,6 +174,19 @@ impl Proxy {
         Ok(())
     }
 
+    /// Has the connection taken that `socket` is about to make to `port`, unless it has one.
+    fn expect(&self, port: &Port, socket: BorrowedFd<'_>) -> io::Result<Option<Begun>> {
+        let mut running = lock(&self.running);
+        self.ensure_start(&mut running)?;
+        // So that there is room for what is begun now.
+        running.clients.accept(&self.ports);
+        if !is_unconnected(socket)? {
+            return Ok(None);
+        }
+        let held = io::fcntl_dupfd_cloexec(socket, 3)?;
+        Ok(Some(running.clients.begin(port.language, held)))
+    }
+
     fn start(&self) -> std::io::Result<OwnedFd> {
         let flags = SocketFlags::CLOEXEC;
         let (control, theirs) =
@@ -213,12 +227,7 @@ impl Proxy {
     /// Takes connections, and what the proxy says. If it has ended, the next connection starts
     /// another.
     pub(crate) fn attend(&self, traps: &Traps) {
-        let mut running = match self.running.try_lock() {
-            Ok(running) => running,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            // Somebody begins a connect, which the command can make wait: the main thread does not.
-            Err(TryLockError::WouldBlock) => return std::thread::sleep(EXHAUSTED_PAUSE),
-        };
+        let mut running = lock(&self.running);
         if let Some(control) = &running.control
             && self.receive(control, MESSAGES_MAX, traps).is_err()
         {
@@ -304,19 +313,13 @@ impl Admission for Proxy {
         start: &dyn Fn(Option<u16>) -> io::Result<Connecting>,
     ) -> io::Result<Connecting> {
         let Some(port) = self.port_at(endpoint) else { return start(None) };
-        let mut running = lock(&self.running);
-        self.ensure_start(&mut running)?;
-        // So that there is room for what is begun now.
-        running.clients.accept(&self.ports);
-        let held =
-            is_unconnected(socket)?.then(|| io::fcntl_dupfd_cloexec(socket, 3)).transpose()?;
+        let begun = self.expect(port, socket)?;
+        // Without the lock: the command can make it wait.
         let started = start(port.stand_in());
-        if let Some(held) = held
-            && matches!(started, Ok(_) | Err(Errno::INPROGRESS))
-            && let Ok(local) = net::getsockname(&held).and_then(SocketAddr::try_from)
-            && let SocketAddr::V4(local) = canonical(local)
-        {
-            running.clients.expect(local, port.language, held);
+        let mut running = lock(&self.running);
+        if let Some(begun) = begun {
+            let is_under_way = matches!(started, Ok(_) | Err(Errno::INPROGRESS));
+            running.clients.settle(begun, is_under_way);
         }
         self.serve(&mut running, traps);
         started
@@ -332,4 +335,80 @@ fn is_unconnected(socket: BorrowedFd<'_>) -> io::Result<bool> {
     let mut fds = [PollFd::new(&socket, PollFlags::empty())];
     poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))?;
     Ok(fds[0].revents().contains(PollFlags::HUP))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use common::proxy::Client;
+    use std::sync::mpsc;
+    use std::thread;
+
+    /// One that runs, and what it is sent.
+    fn proxy() -> (Proxy, OwnedFd) {
+        let network = Network { allowed_domains: vec!["a.test".to_owned()], ..Network::default() };
+        let proxy = Proxy::wanted(&network).unwrap().unwrap();
+        let (flags, kind) = (SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, SocketType::SEQPACKET);
+        let (control, theirs) = net::socketpair(AddressFamily::UNIX, kind, flags, None).unwrap();
+        lock(&proxy.running).control = Some(control);
+        (proxy, theirs)
+    }
+
+    fn socket() -> OwnedFd {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        net::socket_with(AddressFamily::INET, SocketType::STREAM, flags, None).unwrap()
+    }
+
+    fn connect(proxy: &Proxy, traps: &Traps, socket: &OwnedFd, before: &dyn Fn()) {
+        let there = proxy.addresses()[0];
+        let endpoint = Endpoint::Internet(there);
+        let started = proxy.watch(&endpoint, socket.as_fd(), traps, &|_| {
+            let started = net::connect(socket, &there);
+            before();
+            match started {
+                Ok(()) | Err(Errno::INPROGRESS) => Ok(Connecting::Done),
+                Err(errno) => Err(errno),
+            }
+        });
+        started.unwrap();
+    }
+
+    /// The command can clear O_NONBLOCK as a connect begins.
+    #[test]
+    fn nobody_waits_for_a_connect_that_is_made_to_wait_and_it_is_served() {
+        let traps = Traps::wanted(crate::cli::Reports::All, None, false).unwrap();
+        let (proxy, theirs) = proxy();
+        let is_served = || {
+            let mut packet = [0; Client::SIZE];
+            matches!(passing::receive(&theirs, &mut packet), Ok((Client::SIZE, Some(_))))
+        };
+        let (began, beginning) = mpsc::channel();
+        let (goes_on, waiting) = mpsc::channel::<()>();
+        let (served, serving) = mpsc::channel();
+        let (proxy, traps) = (&proxy, &traps);
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                let waits = || {
+                    began.send(()).unwrap();
+                    waiting.recv().unwrap();
+                };
+                connect(proxy, traps, &socket(), &waits);
+            });
+            beginning.recv().unwrap();
+            scope.spawn(move || {
+                connect(proxy, traps, &socket(), &|| ());
+                proxy.attend(traps);
+                proxy.hear_out(traps);
+                served.send(()).unwrap();
+            });
+            let in_time = serving.recv_timeout(Duration::from_secs(20));
+            // Both are the sandbox's: neither is closed as a stranger's.
+            let served = [is_served(), is_served(), is_served()];
+            goes_on.send(()).unwrap();
+            assert_eq!((in_time, served), (Ok(()), [true, true, false]));
+        });
+        let stranger = std::net::TcpStream::connect(proxy.addresses()[0]).unwrap();
+        proxy.attend(traps);
+        assert!(!is_served(), "{stranger:?}");
+    }
 }
