@@ -72,11 +72,13 @@ impl Watch {
     }
 }
 
-/// What a ClientHello begins with: the headers of the record and the message, and its version. By chance,
-/// that is seen once in 2^51 bytes.
+/// What a ClientHello begins with: the headers of the record and the message, and its version. By chance, that is
+/// seen once in 2^41 bytes.
 const BEGINNING: usize = 11;
-/// Shortest first record that has all of it; what is cut into shorter ones is refused.
+/// Shortest first record that has all of it for certain.
 const FIRST_MIN: u8 = 64;
+/// What is looked at to tell that there is a shorter one: it, and the beginning of the next.
+const CUT_MAX: usize = 5 + FIRST_MIN as usize + 1;
 
 /// Looks for a ClientHello.
 #[derive(Debug, Default)]
@@ -89,9 +91,11 @@ pub(crate) struct Search {
 
 impl Search {
     fn read(&mut self, bytes: &[u8], each: &mut dyn FnMut(Name)) -> Result<bool, Broken> {
-        let mut fresh = self.tail.len();
+        let known = self.tail.len();
+        let mut fresh = known;
         let all = [&self.tail, bytes].concat();
-        let mut beginnings = (0..all.len()).filter(|&at| all[at] == 22 && begins_hello(&all[at..]));
+        let mut beginnings = beginnings(&all)
+            .filter(|&at| is_cut(&all[at..]) || begins_hello(&all[at..]) && at + BEGINNING > known);
         match (&mut self.hello, beginnings.next(), beginnings.next()) {
             (_, None, _) => {}
             (hello @ None, Some(at), None) if !is_cut(&all[at..]) => {
@@ -101,7 +105,7 @@ impl Search {
             // One inside of another: which of them a server reads depends on where it begins.
             _ => return Err(Broken),
         }
-        self.tail = all[all.len().saturating_sub(BEGINNING - 1)..].to_vec();
+        self.tail = all[all.len().saturating_sub(CUT_MAX)..].to_vec();
         match &mut self.hello {
             Some(hello) => hello.read_client(&all[fresh..], each),
             None => Ok(false),
@@ -109,13 +113,25 @@ impl Search {
     }
 }
 
-/// Whether `bytes` begin with a ClientHello, whole enough to tell or cut into tiny records.
-fn begins_hello(bytes: &[u8]) -> bool {
-    is_cut(bytes) || matches!(*bytes, [22, 3, 0..=4, _, _, 1, 0, _, _, 3, 0..=4, ..])
+/// Where a handshake record may begin in `bytes`.
+fn beginnings(bytes: &[u8]) -> impl Iterator<Item = usize> {
+    // Where there is none, which is soon found out for many bytes at a time, nothing else is looked at.
+    const BLOCK: usize = 64;
+    let blocks = bytes.chunks(BLOCK).enumerate().filter(|(_, block)| block.contains(&22));
+    blocks
+        .flat_map(|(number, block)| (number * BLOCK..).take(block.len()))
+        .filter(|&at| bytes[at] == 22)
 }
 
+/// Whether `bytes` begin with a ClientHello, in a record of any version that some server takes.
+fn begins_hello(bytes: &[u8]) -> bool {
+    matches!(*bytes, [22, 0..=15, _, _, _, 1, 0, _, _, 3, 0..=4, ..])
+}
+
+/// Whether `bytes` begin with one that is cut into tiny records.
 fn is_cut(bytes: &[u8]) -> bool {
-    matches!(*bytes, [22, 3, 0..=4, 0, 1..FIRST_MIN, 1, ..])
+    let [22, 0..=15, _, 0, length @ 1..FIRST_MIN, 1, ..] = *bytes else { return false };
+    matches!(bytes.get(5 + usize::from(length)..), Some([20..=23, 0..=15, ..]))
 }
 
 /// A client that is watched, as far as that is needed: the rest of what it sends passes unseen.
@@ -220,6 +236,17 @@ mod tests {
             ),
             (
                 [b"NOOP ", decoy, b"\r\nSTARTTLS\r\n", &record(&a)].concat(),
+                vec![Opening::BrokenTls],
+            ),
+            ([b"STARTTLS\r\n\x16\x09\x09", &record(&a)[3..]].concat(), vec![Opening::BrokenTls]),
+            (
+                [
+                    b"STARTTLS\r\n",
+                    &record(&a[..50])[..],
+                    &[21, 3, 1, 0, 2, 1, 0],
+                    &record(&a[50..]),
+                ]
+                .concat(),
                 vec![Opening::BrokenTls],
             ),
             (b"MAIL FROM:<a@b.test>\r\n\x16\x03\x01".to_vec(), vec![]),
