@@ -2,7 +2,7 @@
 //!
 //! A permitted name must not lead to services that trust whoever reaches them: those on this host,
 //! on the local network, and the metadata service of a cloud. Sources: the IANA special-purpose
-//! address registries (RFC 6890); RFC 6052, RFC 3056 and RFC 4380 for IPv6 addresses with an IPv4
+//! address registries (RFC 6890); RFC 6052, RFC 3056, RFC 4380 and RFC 5214 for IPv6 addresses with an IPv4
 //! address inside, which is judged instead.
 
 use std::fmt;
@@ -65,8 +65,19 @@ pub(crate) fn classify(address: IpAddr) -> Class {
 
 fn classify_v4(address: Ipv4Addr) -> Class {
     match address.octets() {
-        // AWS, Azure, Google and most others; Alibaba; Azure's own services for its machines.
-        [169, 254, 169, 254] | [100, 100, 100, 200] | [168, 63, 129, 16] => Class::Metadata,
+        // AWS, Azure, Google, Oracle, Linode, Exoscale and most others
+        // <https://docs.cloud-init.io/en/latest/reference/datasources.html>.
+        [169, 254, 169, 254]
+        // Scaleway <https://docs.cloud-init.io/en/latest/reference/datasources/scaleway.html>.
+        | [169, 254, 42, 42]
+        // Alibaba <https://www.alibabacloud.com/help/en/ecs/user-guide/view-instance-metadata>.
+        | [100, 100, 100, 200]
+        // Azure's own services for its machines
+        // <https://learn.microsoft.com/azure/virtual-network/what-is-ip-address-168-63-129-16>.
+        | [168, 63, 129, 16]
+        // Oracle, in its classic cloud
+        // <https://docs.oracle.com/en/cloud/iaas/compute-iaas-cloud/stcsg/retrieving-instance-metadata.html>.
+        | [192, 0, 0, 192] => Class::Metadata,
         [0, ..] | [224..=255, ..] => Class::NoHost,
         [127, ..] => Class::Loopback,
         [169, 254, ..] => Class::LinkLocal,
@@ -80,32 +91,58 @@ fn classify_v4(address: Ipv4Addr) -> Class {
     }
 }
 
-/// The IPv4 address that a packet to `address` reaches in the end: of one that is mapped or compatible,
-/// of NAT64 (RFC 6052) and its local prefix (RFC 8215), of 6to4.
-pub(crate) fn embedded(address: IpAddr) -> Option<Ipv4Addr> {
-    let IpAddr::V6(address) = address else { return None };
-    let (high, low) = match address.segments() {
-        [0, 0, 0, 0, 0, 0xffff | 0, high, low] => (high, low),
-        [0x64, 0xff9b, 0 | 1, _, _, _, high, low] | [0x2002, high, low, ..] => (high, low),
-        _ => return None,
-    };
-    let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
-    Some(Ipv4Addr::new(a, b, c, d))
+/// The IPv4 addresses that a packet to `address` may reach in the end: of one that is mapped or compatible, of NAT64
+/// (RFC 6052), of 6to4 (RFC 3056), of ISATAP (RFC 5214 section 6.1). Of a network's own prefix for NAT64 (RFC 8215)
+/// nobody else knows the length: then there are several.
+pub(crate) fn embedded(address: IpAddr) -> Vec<Ipv4Addr> {
+    let IpAddr::V6(address) = address else { return Vec::new() };
+    let bytes = address.octets();
+    let at = |places: [usize; 4]| Ipv4Addr::from(places.map(|place| bytes[place]));
+    let last = at([12, 13, 14, 15]);
+    match address.segments() {
+        [0, 0, 0, 0, 0, 0xffff | 0, ..] | [0x64, 0xff9b, 0, ..] => vec![last],
+        // RFC 6052 section 2.2, figure 1: the ninth byte is left out.
+        [0x64, 0xff9b, 1, ..] => {
+            vec![at([6, 7, 9, 10]), at([7, 9, 10, 11]), at([9, 10, 11, 12]), last]
+        }
+        [0x2002, ..] => vec![at([2, 3, 4, 5])],
+        [_, _, _, _, 0 | 0x200, 0x5efe, ..] => vec![last],
+        _ => Vec::new(),
+    }
 }
 
 fn classify_v6(address: Ipv6Addr) -> Class {
     if address == Ipv6Addr::LOCALHOST {
         return Class::Loopback;
     }
-    // The deprecated compatible form includes the unspecified address.
-    if let Some(inside) = embedded(address.into()) {
-        return classify_v4(inside);
+    let inside = embedded(address.into()).into_iter().map(classify_v4);
+    // What is no host is reached by nobody, and some other reading is meant.
+    let inside: Vec<Class> = inside.filter(|class| *class != Class::NoHost).collect();
+    if let Some(&class) = inside.iter().find(|class| **class != Class::Public) {
+        return class;
     }
     match address.segments() {
+        // The deprecated compatible form includes the unspecified address.
+        [0, 0, 0, 0, 0, 0xffff | 0, ..] | [0x64, 0xff9b, 0 | 1, ..] | [0x2002, ..] => {
+            inside.first().copied().unwrap_or(Class::NoHost)
+        }
         // Teredo hides its IPv4 addresses behind a server's.
         [0x2001, 0, ..] => Class::NoHost,
-        // AWS, which has its credentials for containers there as well; Google.
-        [0xfd00, 0xec2, 0, 0, 0, 0, 0, _] | [0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254] => Class::Metadata,
+        // AWS, which has its credentials for containers there as well
+        // <https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instancedata-data-retrieval.html>.
+        [0xfd00, 0xec2, ..]
+        // Google <https://cloud.google.com/compute/docs/metadata/querying-metadata>.
+        | [0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254]
+        // Oracle <https://github.com/oracle/oci-python-sdk>, instance_principals_security_token_signer.py.
+        | [0xfd00, 0xc1, 0, 0, 0, 0, 0xa9fe, 0xa9fe]
+        // Linode <https://docs.cloud-init.io/en/latest/reference/datasources/akamai.html>.
+        | [0xfd00, 0xa9fe, 0xa9fe, 0, 0, 0, 0, 1]
+        // Scaleway <https://docs.cloud-init.io/en/latest/reference/datasources/scaleway.html>.
+        | [0xfd00, 0x42, 0, 0, 0, 0, 0, 0x42]
+        // Alibaba <https://www.alibabacloud.com/help/en/ecs/user-guide/view-instance-metadata>.
+        | [0xfd00, 0x100, 0, 0, 0, 0, 0x100, 0x200]
+        // OpenStack, also Oracle and Linode <https://docs.openstack.org/nova/latest/user/metadata.html>.
+        | [0xfe80, 0, 0, 0, 0, 0, 0xa9fe, 0xa9fe] => Class::Metadata,
         [0xfe80..=0xfebf, ..] => Class::LinkLocal,
         [0xfc00..=0xfdff, ..] | [0xfec0..=0xfeff, ..] => Class::Private,
         [0x2000..=0x3fff, ..] => Class::Public,
@@ -149,6 +186,29 @@ mod tests {
             ("64:ff9b::7f00:1", Class::Loopback),
             ("64:ff9b::a9fe:a9fe", Class::Metadata),
             ("64:ff9b:1::a00:1", Class::Private),
+            // The prefix of the network has 48, 56, 64 or 96 bits; whatever follows the address does not count.
+            ("64:ff9b:1:a9fe:a9:fe00::", Class::Metadata),
+            ("64:ff9b:1:a9fe:a9:fe00:808:808", Class::Metadata),
+            ("64:ff9b:1:7f:0:1::", Class::Loopback),
+            ("64:ff9b:1:0:a:0:100::", Class::Private),
+            ("64:ff9b:1:0:7f:0:1ff:ffff", Class::Loopback),
+            ("64:ff9b:1::808:808", Class::Public),
+            ("64:ff9b:1:fffe::808:808", Class::Public),
+            ("64:ff9b:1:808:8:800::", Class::Public),
+            ("64:ff9b:1::", Class::NoHost),
+            ("2001:db8::5efe:a00:1", Class::Private),
+            ("2001:db8::200:5efe:7f00:1", Class::Loopback),
+            ("2001:db8::5efe:808:808", Class::Public),
+            ("fe80::5efe:808:808", Class::LinkLocal),
+            ("::ffff:0:127.0.0.1", Class::NoHost),
+            ("169.254.42.42", Class::Metadata),
+            ("192.0.0.192", Class::Metadata),
+            ("192.0.0.193", Class::Private),
+            ("fd00:c1::a9fe:a9fe", Class::Metadata),
+            ("fd00:42::42", Class::Metadata),
+            ("fd00:a9fe:a9fe::1", Class::Metadata),
+            ("fd00:100::100:200", Class::Metadata),
+            ("fe80::a9fe:a9fe", Class::Metadata),
             ("2002:7f00:1::", Class::Loopback),
             ("2001::1", Class::NoHost),
             ("2001:db8::1", Class::Public),

@@ -2,6 +2,7 @@
 //! what is learned, go out.
 
 use crate::error::ProxyError;
+use crate::resolve::Resolver;
 use crate::rules::Rules;
 use crate::upstream::Upstreams;
 use common::proxy::{Client, Language, Reached, Refused, SETUP_MAX, Setup};
@@ -24,6 +25,7 @@ const REMEMBERED_MAX: usize = 4096;
 pub(crate) struct FromBroker {
     pub(crate) rules: Rules,
     pub(crate) upstreams: Upstreams,
+    pub(crate) resolver: Resolver,
 }
 
 /// The socket that the broker leaves as standard input.
@@ -53,14 +55,15 @@ impl Control {
     /// for anything but the message.
     pub(crate) fn receive_setup(&self) -> Result<FromBroker, ProxyError> {
         let mut packet = vec![0; SETUP_MAX + 1];
-        let (length, _) = net::recv(&self.0, &mut packet[..], RecvFlags::empty()).map_err(
-            |errno| match errno {
+        let (length, names) =
+            receive_packet(&self.0, &mut packet).map_err(|errno| match errno {
                 Errno::NOTSOCK => ProxyError::Usage,
                 errno => ProxyError::Control(errno),
-            },
-        )?;
+            })?;
         let setup = Setup::decode(&packet[..length]).map_err(|_| ProxyError::Message)?;
-        Ok(FromBroker { rules: Rules::parse(&setup)?, upstreams: Upstreams::parse(&setup)? })
+        let resolver = Resolver::read(names.ok_or(ProxyError::Message)?.into())?;
+        let (rules, upstreams) = (Rules::parse(&setup)?, Upstreams::parse(&setup)?);
+        Ok(FromBroker { rules, upstreams, resolver })
     }
 
     /// The same socket for what follows.
@@ -159,18 +162,24 @@ enum Received {
 
 fn receive(socket: &UnixDatagram) -> io::Result<Received> {
     let mut packet = [0; Client::SIZE + 1];
+    let (length, stream) = receive_packet(socket, &mut packet)?;
+    Ok(match (Client::decode(&packet[..length]), stream) {
+        (Ok(Client(language)), Some(stream)) => Received::Client(language, stream.into()),
+        (Ok(_), None) => Received::Lost,
+        (Err(_), _) if length == 0 => Received::End,
+        (Err(_), _) => Received::Other,
+    })
+}
+
+/// One message: its length, and the descriptor that came with it.
+fn receive_packet(socket: impl AsFd, packet: &mut [u8]) -> io::Result<(usize, Option<OwnedFd>)> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-    let mut slices = [IoSliceMut::new(&mut packet)];
+    let mut slices = [IoSliceMut::new(packet)];
     let received = net::recvmsg(socket, &mut slices, &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
-    let stream = ancillary.drain().find_map(|message| match message {
+    let descriptor = ancillary.drain().find_map(|message| match message {
         RecvAncillaryMessage::ScmRights(mut descriptors) => descriptors.next(),
         _ => None,
     });
-    Ok(match (Client::decode(&packet[..received.bytes]), stream) {
-        (Ok(Client(language)), Some(stream)) => Received::Client(language, stream.into()),
-        (Ok(_), None) => Received::Lost,
-        (Err(_), _) if received.bytes == 0 => Received::End,
-        (Err(_), _) => Received::Other,
-    })
+    Ok((received.bytes, descriptor))
 }

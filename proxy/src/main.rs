@@ -39,12 +39,12 @@ mod socks5;
 mod tls;
 mod tunnel;
 mod upstream;
+mod watch;
 
 use common::trap::Trap;
 use control::Control;
 use error::ProxyError;
 use proxy::Proxy;
-use resolve::Resolver;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -76,7 +76,6 @@ fn tell(error: &ProxyError) {
 fn serve() -> Result<(), ProxyError> {
     let control = Control::take_over()?;
     let setup = control.receive_setup()?;
-    let resolver = Resolver::load();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -84,7 +83,7 @@ fn serve() -> Result<(), ProxyError> {
     confine::confine()?;
     filter::install()?;
     runtime.block_on(async {
-        let proxy = Proxy::new(setup.rules, resolver, setup.upstreams, control)?;
+        let proxy = Proxy::new(setup.rules, setup.resolver, setup.upstreams, control)?;
         gate::serve(proxy).await
     })
 }

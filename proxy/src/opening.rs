@@ -16,6 +16,8 @@ pub(crate) enum Opening {
     Tls(Option<Vec<u8>>),
     /// What nearly is one.
     BrokenTls,
+    /// A line for proxies, behind which a server reads on as if nothing had been said.
+    Proxied,
     /// A request of HTTP/1.
     Http,
     /// The preface of HTTP/2 without TLS (RFC 9113 section 3.4).
@@ -39,6 +41,12 @@ pub(crate) struct OpeningReader {
 impl OpeningReader {
     /// Reads on in `stream`, which begins with what it was before.
     pub(crate) fn read(&mut self, stream: &[u8]) -> Opening {
+        if stream.starts_with(PROXY) {
+            return Opening::Proxied;
+        }
+        if !stream.is_empty() && PROXY.starts_with(stream) {
+            return Opening::Incomplete;
+        }
         match self.hello.read(stream) {
             Hello::Complete(name) => Opening::Tls(name),
             Hello::Broken => Opening::BrokenTls,
@@ -85,6 +93,9 @@ impl OpeningReader {
 }
 
 const SSH: &[u8] = b"SSH-2.0-";
+/// The signature of version 2 of the PROXY protocol; version 1 is a line
+/// (<https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt>, section 2).
+const PROXY: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
 
 /// A byte of a token, as methods are (RFC 9110 section 5.6.2).
 fn is_token(byte: &u8) -> bool {
@@ -122,6 +133,9 @@ fn of_line(line: &[u8]) -> Opening {
     if is_request(line) || asks_without_version(line) || asks_without_version(&without_cr(line)) {
         return Opening::Http;
     }
+    if words(line).0.eq_ignore_ascii_case(b"PROXY") {
+        return Opening::Proxied;
+    }
     let is_ssh = line.starts_with(SSH) && line.len() > SSH.len() && line.len() < SSH_LINE_MAX;
     if is_ssh && !line.contains(&b'\r') { Opening::Ssh } else { Opening::Other }
 }
@@ -132,14 +146,15 @@ fn without_cr(line: &[u8]) -> Vec<u8> {
 }
 
 /// Whether `line` is a request without a version. Some servers take that for one of HTTP/0.9, and read on
-/// as of a later one.
+/// as of a later one. In lower case only what looks like a path or a URI is one: caches are asked so (`get key`).
 fn asks_without_version(line: &[u8]) -> bool {
     const METHODS: [&[u8]; 9] =
         [b"GET", b"HEAD", b"POST", b"PUT", b"DELETE", b"CONNECT", b"OPTIONS", b"TRACE", b"PATCH"];
     let (method, rest) = words(line);
     let (rest, _) = words(rest);
     let is_target = rest.starts_with(b"/") || rest.windows(3).any(|part| part == b"://");
-    is_target && METHODS.iter().any(|known| method.eq_ignore_ascii_case(known))
+    !rest.is_empty() && METHODS.contains(&method)
+        || is_target && METHODS.iter().any(|known| method.eq_ignore_ascii_case(known))
 }
 
 /// A server may take less than what RFC 9112 calls a request line; what cannot be understood here is
@@ -195,7 +210,17 @@ mod tests {
             (b"GET /\r\n", Opening::Http),
             (b"get  /09\n", Opening::Http),
             (b"GET http://b/\r\n", Opening::Http),
-            (b"GET key\r\n", Opening::Other),
+            (b"GET x\r\n", Opening::Http),
+            (b"GET ?x\n", Opening::Http),
+            (b"OPTIONS *\n", Opening::Http),
+            (b"GET\n", Opening::Other),
+            (b"CONNECT\n", Opening::Other),
+            (b"get key\r\n", Opening::Other),
+            (b"PROXY TCP4 192.0.2.1 192.0.2.2 1 2\r\n", Opening::Proxied),
+            (b"PROXY UNKNOWN\r\nGET / HTTP/1.1\r\n", Opening::Proxied),
+            (b"\r\n\r\n\0\r\nQUIT\n\x21\x11", Opening::Proxied),
+            (b"\r\n\r\n\0\r\nQUIT", Opening::Incomplete),
+            (b"\r\n\r\n\0\r\nQUIX", Opening::Other),
             (b"HELO /me\r\n", Opening::Other),
             (b"EHLO me\r\n", Opening::Other),
             (b"*1\r", Opening::Incomplete),
@@ -227,6 +252,8 @@ mod tests {
         for (stream, expected) in [
             (&b"GET / HTTP/1.1\rHost: other\r\r"[..], true),
             (b"GET http://b/\r", true),
+            (b"GET x", true),
+            (b"GET ", false),
             (b"\r\rGET /x", true),
             (b"\r", false),
             (b"GET", false),

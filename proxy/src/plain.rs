@@ -2,7 +2,7 @@
 //! be for the host that the tunnel leads to.
 
 use crate::answer::{self, Body, Failure};
-use crate::destination::{Destination, OwnedHost};
+use crate::destination::Destination;
 use crate::error::DialError;
 use crate::forward::Host;
 use crate::headers;
@@ -52,17 +52,18 @@ async fn pass_on(
     let host_field = request.headers().get(header::HOST).map(|value| value.to_str());
     let host_field =
         host_field.transpose().map_err(|_| Failure::Bad("the Host field is not a name"))?;
+    let asked = host.destination().clone();
     let named = [request.uri().authority().map(|authority| authority.as_str()), host_field];
     // HTTP/1.0 may name none: then it is for whatever the tunnel leads to.
     for text in named.into_iter().flatten().filter(|text| !text.is_empty()) {
-        let (name, _) = common::domain::split_port(text);
-        let permitted = OwnedHost::parse(name.as_bytes())
-            .is_ok_and(|name| relay::permits(proxy, host.destination(), &name));
+        // A host and perhaps a port, and nothing else: a server may read a list, or what `@` or a blank parts, from
+        // its end.
+        let permitted = Destination::parse(text, Some(asked.port))
+            .is_ok_and(|named| relay::permits(proxy, &asked, &named.host));
         if !permitted {
-            let port = host.destination().port;
-            proxy.report(name, port);
-            let asked = host.destination().host.to_string();
-            return Err(DialError::Fronting { host: name.to_owned(), asked }.into());
+            proxy.report(common::domain::split_port(text).0, asked.port);
+            let asked = asked.host.to_string();
+            return Err(DialError::Fronting { host: text.to_owned(), asked }.into());
         }
     }
     host.send(request, proxy, slot).await

@@ -5,12 +5,13 @@
 //! hosting company (domain fronting). On port 443 nothing else passes but ssh, which many hosts serve
 //! there. Nothing of what the client sends first goes to the host before it is judged, except parts of
 //! a first line, which somebody may be typing, as long as no server can take them for a request. A host that
-//! speaks first speaks no such protocol.
+//! speaks first speaks no such protocol. What can name a host later, [`Watch`] finds.
 
 use crate::destination::{Destination, OwnedHost};
 use crate::opening::{Opening, OpeningReader};
 use crate::proxy::Proxy;
 use crate::tls::HELLO_MAX;
+use crate::watch::{Watch, Watched};
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
@@ -56,8 +57,12 @@ pub(crate) async fn relay<C: AsyncRead + AsyncWrite + Unpin>(
         _ => opening_beside(&mut client, &mut early, &mut host).await,
     };
     let Ok((opening, sent)) = opened else { return End::Done };
-    if let Err(named) = judge(proxy, destination, &opening) {
-        proxy.report(&named, destination.port);
+    let mut permits = |opening: Opening| {
+        let judged = judge(proxy, destination, &opening);
+        judged.inspect_err(|named| proxy.report(named, destination.port)).is_ok()
+    };
+    let mut watch = Watch::after(&opening);
+    if !permits(opening.clone()) || !watch.read_client(&early, &mut permits) {
         return End::Done;
     }
     if opening == Opening::Http {
@@ -66,6 +71,7 @@ pub(crate) async fn relay<C: AsyncRead + AsyncWrite + Unpin>(
     if host.write_all(&early[sent..]).await.is_ok() {
         drop(early);
         // Either side may break off at any time.
+        let mut client = Watched { client, watch, permits };
         let _ = copy_bidirectional_with_sizes(&mut client, &mut host, BUFFER, BUFFER).await;
     }
     End::Done
@@ -108,11 +114,12 @@ async fn opening_beside<C: AsyncRead + Unpin>(
             false => Ok(read_unless(client, early, Some(host)).await),
         };
         match read {
-            Ok(read) => {
-                if matches!(read?, None | Some(0)) {
-                    return Ok((Opening::Other, sent));
-                }
-            }
+            Ok(read) => match read? {
+                // The end of the stream is one of the line, for some.
+                Some(0) if reader.may_be_request(early) => return Ok((Opening::Http, sent)),
+                None | Some(0) => return Ok((Opening::Other, sent)),
+                Some(_) => {}
+            },
             Err(_) if reader.may_be_request(early) => return Ok((Opening::Http, sent)),
             Err(_) => {
                 host.write_all(&early[sent..]).await?;

@@ -3,12 +3,13 @@
 //! Not getaddrinfo(3): in a static program it loads the libraries of the host's name service, which
 //! a scratch image does not have, and which would need files and sockets that the proxy gives up.
 //! Not a resolver crate: those that are well kept bring caches, DNSSEC and an amount of code beyond
-//! the rest of the proxy. Both files are read once, before the proxy confines itself.
+//! the rest of the proxy. Both files the broker has read, before there was a command that could write them.
 
 use crate::dns::{self, Answer, Kind};
-use crate::error::ResolveError;
+use crate::error::{ProxyError, ResolveError};
 use crate::files::{self, Servers};
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -29,13 +30,13 @@ pub(crate) struct Resolver {
 }
 
 impl Resolver {
-    /// Reads the files; one that is missing is empty.
-    pub(crate) fn load() -> Self {
-        let read = |path: &str| {
-            let bytes = std::fs::read(path).unwrap_or_default();
-            String::from_utf8_lossy(&bytes).into_owned()
-        };
-        Self::of(&read("/etc/hosts"), &read("/etc/resolv.conf"))
+    /// Reads what the broker sends: see [`common::proxy::Setup`].
+    pub(crate) fn read(mut names: File) -> Result<Self, ProxyError> {
+        let mut bytes = Vec::new();
+        names.read_to_end(&mut bytes).map_err(ProxyError::Runtime)?;
+        let text = String::from_utf8_lossy(&bytes);
+        let (resolv_conf, hosts) = text.split_once('\0').ok_or(ProxyError::Message)?;
+        Ok(Self::of(hosts, resolv_conf))
     }
 
     /// What these texts say.

@@ -62,9 +62,9 @@ impl Rules {
         port: u16,
     ) -> bool {
         let literal = Host::Address(address.to_canonical());
-        let inside = embedded(address).map(|inside| Host::Address(inside.into()));
-        let is_denied = |host: &Host<'_>| any(&self.denied, host, port);
-        if class == Class::NoHost || is_denied(&literal) || inside.as_ref().is_some_and(is_denied) {
+        let mut inside = embedded(address).into_iter().map(|inside| Host::Address(inside.into()));
+        let is_denied = |host: Host<'_>| any(&self.denied, &host, port);
+        if class == Class::NoHost || is_denied(literal) || inside.any(is_denied) {
             return false;
         }
         self.learns || self.permits_class(host, address, class, port)
@@ -145,6 +145,7 @@ mod tests {
             // The same through a translator (RFC 6052) and a relay (RFC 3056).
             ("a.test", "64:ff9b::c000:242", 443, false),
             ("a.test", "2002:c000:242::1", 443, false),
+            ("a.test", "64:ff9b:1:c000:2:4200::", 443, false),
             ("a.test", "64:ff9b::c000:243", 443, true),
             ("a.test", "2002:c000:243::1", 443, true),
             ("a.test", "10.0.0.1", 443, false),

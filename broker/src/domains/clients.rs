@@ -1,19 +1,23 @@
 //! Which of the connections to the proxy's ports are the sandbox's.
 //!
 //! Everybody on this host can connect to a port on loopback. The broker makes all connections of its
-//! sandbox: it knows the local address of each before it accepts it, on which port it arrives, and
+//! sandbox: it knows the local address of each when it accepts it, on which port it arrives, and
 //! holds the socket until then, so that nobody else can have that address. Whatever else is accepted
 //! is a stranger's and closed at once: it takes nobody's place.
+//!
+//! A connect gets its local address as it begins, and may be accepted before who began it can say so: of those that
+//! are just being begun, the sockets themselves are asked.
 
 use super::ports::Port;
 use crate::kernel::passing;
+use crate::rules::address::canonical;
 use common::proxy::{Client, Language};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::{self, Errno};
-use rustix::net::SendFlags;
+use rustix::net::{self, SendFlags, SocketAddrAny};
 use std::collections::{HashMap, VecDeque};
-use std::net::SocketAddrV4;
+use std::net::{SocketAddr, SocketAddrV4};
 
 /// Most connections that are accepted at a time: strangers keep nobody busy for long.
 const ACCEPTED_MAX: usize = 1024;
@@ -21,9 +25,17 @@ const ACCEPTED_MAX: usize = 1024;
 /// How many connections that are expected are left alone.
 const EXPECTED_MAX: usize = 64;
 
+/// A connect that is about to begin.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Begun(u64);
+
 /// The sandbox's connections between connect(2) and the proxy.
 #[derive(Debug, Default)]
 pub(super) struct Clients {
+    /// Sockets that are about to connect, held.
+    beginning: HashMap<Begun, (Language, OwnedFd)>,
+    /// What the next one gets.
+    next: Begun,
     /// By where they come from and go to: their sockets, held.
     expected: HashMap<(SocketAddrV4, Language), OwnedFd>,
     /// How many there may be before it is looked which have failed.
@@ -33,8 +45,25 @@ pub(super) struct Clients {
 }
 
 impl Clients {
-    /// Takes note of a connection that the sandbox has begun from `local` by `socket`.
-    pub(super) fn expect(&mut self, local: SocketAddrV4, language: Language, socket: OwnedFd) {
+    /// Takes note of a connection that the sandbox is about to begin by `socket`.
+    pub(super) fn begin(&mut self, language: Language, socket: OwnedFd) -> Begun {
+        let begun = self.next;
+        self.next = Begun(begun.0 + 1);
+        self.beginning.insert(begun, (language, socket));
+        begun
+    }
+
+    /// It was begun, and is still to be accepted if it `is_under_way` and that was not done meanwhile.
+    pub(super) fn settle(&mut self, begun: Begun, is_under_way: bool) {
+        if let Some((language, socket)) = self.beginning.remove(&begun)
+            && is_under_way
+            && let Some(local) = address(net::getsockname(&socket).ok())
+        {
+            self.expect(local, language, socket);
+        }
+    }
+
+    fn expect(&mut self, local: SocketAddrV4, language: Language, socket: OwnedFd) {
         if self.expected.len() >= self.room.max(EXPECTED_MAX) {
             self.expected.retain(|_, socket| !has_failed(socket));
             // What is left is under way: the next look is worth it once there are twice as many.
@@ -52,11 +81,26 @@ impl Clients {
     fn accept_at(&mut self, port: &Port) -> io::Result<()> {
         for _ in 0..ACCEPTED_MAX {
             let (stream, peer) = port.accept()?;
-            if self.expected.remove(&(peer, port.language)).is_some() {
+            if self.expected.remove(&(peer, port.language)).is_some() || self.has_begun(peer, port)
+            {
                 self.accepted.push_back((port.language, stream));
             }
         }
         Ok(())
+    }
+
+    /// Whether what was accepted on `port` from `peer` is one of those that are just being begun, which then has.
+    /// While it is connected, its two addresses are nobody else's.
+    fn has_begun(&mut self, peer: SocketAddrV4, port: &Port) -> bool {
+        let there = port.bound();
+        let is_it = |socket: &OwnedFd| {
+            address(net::getsockname(socket).ok()) == Some(peer)
+                && there.is_some()
+                && address(net::getpeername(socket).ok().flatten()) == there
+        };
+        let found =
+            self.beginning.iter().find(|(_, (_, socket))| is_it(socket)).map(|(begun, _)| *begun);
+        found.and_then(|begun| self.beginning.remove(&begun)).is_some()
     }
 
     /// Hands over what was accepted, as far as the proxy takes it without being waited for; whether
@@ -83,6 +127,14 @@ impl Clients {
     }
 }
 
+/// A socket's address, which is mapped if its family is that of IPv6.
+fn address(name: Option<SocketAddrAny>) -> Option<SocketAddrV4> {
+    match canonical(SocketAddr::try_from(name?).ok()?) {
+        SocketAddr::V4(address) => Some(address),
+        SocketAddr::V6(_) => None,
+    }
+}
+
 /// Whether a connect was refused or given up: nobody will accept it.
 fn has_failed(socket: &OwnedFd) -> bool {
     let mut fds = [PollFd::new(socket, PollFlags::empty())];
@@ -94,8 +146,7 @@ fn has_failed(socket: &OwnedFd) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rustix::net;
-    use std::net::{SocketAddr, TcpListener, TcpStream};
+    use std::net::{TcpListener, TcpStream};
 
     #[test]
     fn connects_that_failed_are_not_kept() {

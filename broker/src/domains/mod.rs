@@ -3,6 +3,7 @@
 
 mod clients;
 pub(crate) mod environment;
+mod names;
 mod ports;
 pub(crate) mod proxy;
 pub(crate) mod setup;

@@ -75,6 +75,11 @@ impl Port {
         self.bound.get().map(|bound| bound.number).filter(|number| *number != self.number)
     }
 
+    /// Where its connections arrive, if anything listens.
+    pub(super) fn bound(&self) -> Option<SocketAddrV4> {
+        self.bound.get().map(|bound| SocketAddrV4::new(Ipv4Addr::LOCALHOST, bound.number))
+    }
+
     /// Where the command connects to.
     pub(super) fn address(&self) -> SocketAddr {
         (Ipv4Addr::LOCALHOST, self.number).into()

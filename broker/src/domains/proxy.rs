@@ -2,15 +2,17 @@
 //!
 //! The command's environment names the ports; the program is started on the first connection, so that a
 //! command without network does not pay for it. Threads
-//! that answer notifications call in here, and the main thread; none of them waits for the proxy.
+//! that answer notifications call in here, and the main thread; none of them waits for the proxy, nor for a connect
+//! of another.
 
-use super::clients::Clients;
+use super::clients::{Begun, Clients};
 use super::environment::{self, Change};
+use super::names::Names;
 use super::ports::Port;
 use super::setup;
 use super::upstream::{self, Upstreams};
 use crate::kernel::threads::lock;
-use crate::kernel::{inherited, proc};
+use crate::kernel::{inherited, passing, proc};
 use crate::policy::callers::CallerProxies;
 use crate::policy::resolve::Network;
 use crate::report::denials::Denial;
@@ -31,7 +33,7 @@ use std::ffi::OsStr;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::{Arc, Mutex, TryLockError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Most messages that are taken at a time, so that the proxy cannot keep the broker busy.
@@ -49,6 +51,7 @@ pub(crate) struct Proxy {
     program: PathBuf,
     ports: [Port; 2],
     setup: Vec<u8>,
+    names: Names,
     callers: CallerProxies,
     /// What the command reaches without the proxy.
     direct: Vec<&'static str>,
@@ -80,7 +83,8 @@ impl Proxy {
         if setup::refuses_all(network) {
             // Where nothing is permitted, nothing is asked of others.
             let ports = [Language::Http, Language::Socks].map(Port::promised);
-            return Self::at(ports, network, &Upstreams::default(), None).map(Some);
+            let (upstreams, names) = (Upstreams::default(), Names::default());
+            return Self::at(ports, network, (&upstreams, names), None).map(Some);
         }
         Ok(None)
     }
@@ -103,13 +107,13 @@ impl Proxy {
         let socks = Port::bind(Language::Socks, socks, "socksProxyPort")?;
         let own = [Some(http.number), Some(socks.number)];
         let upstreams = upstream::choose(network, own, &upstream::is_served)?;
-        Self::at([http, socks], network, &upstreams, needs)
+        Self::at([http, socks], network, (&upstreams, Names::read()), needs)
     }
 
     fn at(
         ports: [Port; 2],
         network: &Network,
-        upstreams: &Upstreams<'_>,
+        (upstreams, names): (&Upstreams<'_>, Names),
         needs: Option<&Arc<Needs>>,
     ) -> Result<Self, Failure> {
         let program =
@@ -118,6 +122,7 @@ impl Proxy {
             // Beside the broker, never through PATH or a working directory.
             program: program.with_file_name("landstrip-proxy"),
             setup: setup::packet(network, upstreams, needs.is_some())?,
+            names,
             ports,
             callers: network.callers.clone(),
             // To learn, all has to come here.
@@ -169,11 +174,25 @@ impl Proxy {
         Ok(())
     }
 
+    /// Has the connection taken that `socket` is about to make to `port`, unless it has one.
+    fn expect(&self, port: &Port, socket: BorrowedFd<'_>) -> io::Result<Option<Begun>> {
+        let mut running = lock(&self.running);
+        self.ensure_start(&mut running)?;
+        // So that there is room for what is begun now.
+        running.clients.accept(&self.ports);
+        if !is_unconnected(socket)? {
+            return Ok(None);
+        }
+        let held = io::fcntl_dupfd_cloexec(socket, 3)?;
+        Ok(Some(running.clients.begin(port.language, held)))
+    }
+
     fn start(&self) -> std::io::Result<OwnedFd> {
         let flags = SocketFlags::CLOEXEC;
         let (control, theirs) =
             net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
-        net::send(&control, &self.setup, SendFlags::NOSIGNAL | SendFlags::DONTWAIT)?;
+        let names = self.names.as_file()?;
+        passing::send(&control, &self.setup, Some(names.as_fd()), SendFlags::DONTWAIT)?;
         for port in &self.ports {
             match epoll::add(&self.events, port.listener()?, NO_DATA, EventFlags::IN) {
                 Ok(()) | Err(Errno::EXIST) => {}
@@ -208,12 +227,7 @@ impl Proxy {
     /// Takes connections, and what the proxy says. If it has ended, the next connection starts
     /// another.
     pub(crate) fn attend(&self, traps: &Traps) {
-        let mut running = match self.running.try_lock() {
-            Ok(running) => running,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            // Somebody begins a connect, which the command can make wait: the main thread does not.
-            Err(TryLockError::WouldBlock) => return std::thread::sleep(EXHAUSTED_PAUSE),
-        };
+        let mut running = lock(&self.running);
         if let Some(control) = &running.control
             && self.receive(control, MESSAGES_MAX, traps).is_err()
         {
@@ -299,19 +313,13 @@ impl Admission for Proxy {
         start: &dyn Fn(Option<u16>) -> io::Result<Connecting>,
     ) -> io::Result<Connecting> {
         let Some(port) = self.port_at(endpoint) else { return start(None) };
-        let mut running = lock(&self.running);
-        self.ensure_start(&mut running)?;
-        // So that there is room for what is begun now.
-        running.clients.accept(&self.ports);
-        let held =
-            is_unconnected(socket)?.then(|| io::fcntl_dupfd_cloexec(socket, 3)).transpose()?;
+        let begun = self.expect(port, socket)?;
+        // Without the lock: the command can make it wait.
         let started = start(port.stand_in());
-        if let Some(held) = held
-            && matches!(started, Ok(_) | Err(Errno::INPROGRESS))
-            && let Ok(local) = net::getsockname(&held).and_then(SocketAddr::try_from)
-            && let SocketAddr::V4(local) = canonical(local)
-        {
-            running.clients.expect(local, port.language, held);
+        let mut running = lock(&self.running);
+        if let Some(begun) = begun {
+            let is_under_way = matches!(started, Ok(_) | Err(Errno::INPROGRESS));
+            running.clients.settle(begun, is_under_way);
         }
         self.serve(&mut running, traps);
         started
@@ -327,4 +335,80 @@ fn is_unconnected(socket: BorrowedFd<'_>) -> io::Result<bool> {
     let mut fds = [PollFd::new(&socket, PollFlags::empty())];
     poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))?;
     Ok(fds[0].revents().contains(PollFlags::HUP))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use common::proxy::Client;
+    use std::sync::mpsc;
+    use std::thread;
+
+    /// One that runs, and what it is sent.
+    fn proxy() -> (Proxy, OwnedFd) {
+        let network = Network { allowed_domains: vec!["a.test".to_owned()], ..Network::default() };
+        let proxy = Proxy::wanted(&network).unwrap().unwrap();
+        let (flags, kind) = (SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, SocketType::SEQPACKET);
+        let (control, theirs) = net::socketpair(AddressFamily::UNIX, kind, flags, None).unwrap();
+        lock(&proxy.running).control = Some(control);
+        (proxy, theirs)
+    }
+
+    fn socket() -> OwnedFd {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        net::socket_with(AddressFamily::INET, SocketType::STREAM, flags, None).unwrap()
+    }
+
+    fn connect(proxy: &Proxy, traps: &Traps, socket: &OwnedFd, before: &dyn Fn()) {
+        let there = proxy.addresses()[0];
+        let endpoint = Endpoint::Internet(there);
+        let started = proxy.watch(&endpoint, socket.as_fd(), traps, &|_| {
+            let started = net::connect(socket, &there);
+            before();
+            match started {
+                Ok(()) | Err(Errno::INPROGRESS) => Ok(Connecting::Done),
+                Err(errno) => Err(errno),
+            }
+        });
+        started.unwrap();
+    }
+
+    /// The command can clear O_NONBLOCK as a connect begins.
+    #[test]
+    fn nobody_waits_for_a_connect_that_is_made_to_wait_and_it_is_served() {
+        let traps = Traps::wanted(crate::cli::Reports::All, None, false).unwrap();
+        let (proxy, theirs) = proxy();
+        let is_served = || {
+            let mut packet = [0; Client::SIZE];
+            matches!(passing::receive(&theirs, &mut packet), Ok((Client::SIZE, Some(_))))
+        };
+        let (began, beginning) = mpsc::channel();
+        let (goes_on, waiting) = mpsc::channel::<()>();
+        let (served, serving) = mpsc::channel();
+        let (proxy, traps) = (&proxy, &traps);
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                let waits = || {
+                    began.send(()).unwrap();
+                    waiting.recv().unwrap();
+                };
+                connect(proxy, traps, &socket(), &waits);
+            });
+            beginning.recv().unwrap();
+            scope.spawn(move || {
+                connect(proxy, traps, &socket(), &|| ());
+                proxy.attend(traps);
+                proxy.hear_out(traps);
+                served.send(()).unwrap();
+            });
+            let in_time = serving.recv_timeout(Duration::from_secs(20));
+            // Both are the sandbox's: neither is closed as a stranger's.
+            let served = [is_served(), is_served(), is_served()];
+            goes_on.send(()).unwrap();
+            assert_eq!((in_time, served), (Ok(()), [true, true, false]));
+        });
+        let stranger = std::net::TcpStream::connect(proxy.addresses()[0]).unwrap();
+        proxy.attend(traps);
+        assert!(!is_served(), "{stranger:?}");
+    }
 }

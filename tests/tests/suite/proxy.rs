@@ -8,7 +8,8 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 use tests::raw::{
-    BAD, FORBIDDEN, OK, SOCKS_OK, SOCKS_REFUSED, answers, connect, encode, get, raw, socks,
+    BAD, FORBIDDEN, OK, SOCKS_OK, SOCKS_REFUSED, UNREACHABLE, answers, connect, encode, get, raw,
+    socks,
 };
 use tests::{
     NameServer, Origin, Sandbox, TcpPeer, echo_server, eventually, flood_server, for_each_user,
@@ -381,6 +382,42 @@ fn an_occupied_port_is_an_error_and_nothing_runs() {
         serde_json::json!({ "network": { "httpProxyPort": port, "allowedDomains": ["a.test"] } });
     let sandbox = Sandbox::new().policy_json(text.to_string());
     sandbox.run(["true"]).is_error(125, "Internal", "cannot be bound");
+}
+
+/// Hosts as they were at launch, in a namespace where these files are the command's to write.
+#[test]
+fn what_names_resolve_by_is_read_before_the_command_can_write_it() {
+    for_each_user(|user| {
+        let origin = Origin::new("hello");
+        let port = origin.port();
+        let text = serde_json::json!({
+            "network": { "allowedDomains": ["*.test", format!("127.0.0.1:{port}")] },
+            "filesystem": { "allowWrite": ["/etc/hosts", "/etc/resolv.conf"] } });
+        let sandbox = Sandbox::of(user).policy_json(text.to_string());
+        sandbox.file("resolv.conf", "nameserver 127.53.0.9\noptions timeout:1 attempts:1\n");
+        sandbox.file("hosts", "127.0.0.1 before.test\n");
+        let mounts = format!(
+            "mount --bind {} /etc/resolv.conf && mount --bind {} /etc/hosts && exec \"$@\"",
+            sandbox.name("resolv.conf"),
+            sandbox.name("hosts")
+        );
+        let fetch = |name: &str| {
+            let namespace = if user.is_root() { "-m" } else { "-rm" };
+            let words = ["unshare", namespace, "sh", "-c", &mounts, "sh"];
+            let mut words: Vec<std::ffi::OsString> = words.map(Into::into).to_vec();
+            words.extend(sandbox.command_line());
+            let script = "echo 127.0.0.1 after.test >/etc/hosts && exec \"$@\"";
+            words.extend(["--", "sh", "-c", script, "sh"].map(Into::into));
+            let request = get(&format!("{name}:{port}"));
+            words.extend(Sandbox::probe_words(&format!("raw http {}", encode(request))));
+            sandbox.run_outside(words)
+        };
+        for (name, expected) in [("before.test", OK), ("after.test", UNREACHABLE)] {
+            sandbox.file("hosts", "127.0.0.1 before.test\n");
+            answers(&fetch(name), expected);
+            assert_eq!(sandbox.read("hosts"), "127.0.0.1 after.test\n", "it may be written");
+        }
+    });
 }
 
 /// An own resolver, named by a resolv.conf that only this sandbox's namespace has.

@@ -1,9 +1,11 @@
 //! What passes a tunnel: on every port, a host that is named in it is the one that was asked for.
 
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
 use tests::raw::{OK, SOCKS_OK, answers, connect, encode, get, socks};
 use tests::{
-    Mood, Origin, Outcome, Sandbox, UpstreamStub, User, answering_server, at_once, echo_server,
-    eventually, for_each_user, is_root_for,
+    Mood, Origin, Outcome, Sandbox, UpstreamStub, User, World, answering_server, at_once,
+    echo_server, eventually, for_each_user, is_root_for,
 };
 
 fn sandbox_for(user: User, port: u16) -> Sandbox {
@@ -17,14 +19,235 @@ fn talk(sandbox: &Sandbox, protocol: &str, words: &[Vec<u8>]) -> Outcome {
     sandbox.probe(format!("raw {protocol} {}", words.join(" ")))
 }
 
+/// Bytes behind their length.
+fn vector(bytes: &[u8]) -> Vec<u8> {
+    [&u16::try_from(bytes.len()).unwrap().to_be_bytes(), bytes].concat()
+}
+
 fn hello(name: &str) -> Vec<u8> {
-    let vector =
-        |bytes: &[u8]| [&u16::try_from(bytes.len()).unwrap().to_be_bytes(), bytes].concat();
+    hello_with(name, &[])
+}
+
+/// A ClientHello of TLS 1.3 that offers these keys for X25519.
+fn hello_of_1_3(name: &str, keys: &[u8]) -> Vec<u8> {
+    let shares = if keys.is_empty() { Vec::new() } else { [&[0, 29][..], &vector(keys)].concat() };
+    let extensions =
+        [(43, vec![2, 3, 4]), (10, vector(&[0, 29])), (13, vector(&[4, 3])), (51, vector(&shares))];
+    let extensions = extensions.map(|(kind, data)| [&[0, kind][..], &vector(&data)].concat());
+    hello_with(name, &extensions.concat())
+}
+
+fn hello_with(name: &str, more: &[u8]) -> Vec<u8> {
     let entry = [&[0][..], &vector(name.as_bytes())].concat();
-    let extension = [&[0, 0][..], &vector(&vector(&entry))].concat();
-    let body = [&[3, 3][..], &[7; 32], &[0, 0, 2, 0x13, 1, 1, 0], &vector(&extension)].concat();
+    let named = [&[0, 0][..], &vector(&vector(&entry))].concat();
+    let session = [&[32][..], &[5; 32]].concat();
+    let extensions = vector(&[&named, more].concat());
+    let body = [&[3, 3][..], &[7; 32], &session, &[0, 2, 0x13, 1, 1, 0], &extensions].concat();
     let length = u32::try_from(body.len()).unwrap().to_be_bytes();
     [&[22, 3, 1][..], &vector(&[&[1][..], &length[1..], &body].concat())].concat()
+}
+
+/// `openssl s_server`, which answers as another site to who names that.
+struct TlsServer {
+    server: Child,
+    port: u16,
+}
+
+impl TlsServer {
+    fn new(world: &World) -> Self {
+        let path = |name: &str| world.path(name).to_str().unwrap().to_owned();
+        let (key, cert) = (path("key"), path("cert"));
+        let made = Command::new("openssl")
+            .args([
+                "req",
+                "-x509",
+                "-newkey",
+                "ec",
+                "-pkeyopt",
+                "ec_paramgen_curve:P-256",
+                "-nodes",
+            ])
+            .args(["-subj", "/CN=good.localhost", "-keyout", &key, "-out", &cert])
+            .output()
+            .expect("openssl");
+        assert!(made.status.success(), "{made:?}");
+        let mut server = Command::new("openssl")
+            .args(["s_server", "-accept", "127.0.0.1:0", "-key", &key, "-cert", &cert])
+            .args(["-servername", "bad.localhost", "-key2", &key, "-cert2", &cert])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("openssl");
+        let mut lines = BufReader::new(server.stdout.take().unwrap()).lines().map_while(Result::ok);
+        let port =
+            lines.find_map(|line| line.strip_prefix("ACCEPT ")?.rsplit(':').next()?.parse().ok());
+        // It waits for who reads what it says.
+        std::thread::spawn(move || lines.for_each(drop));
+        Self { server, port: port.expect("a port") }
+    }
+}
+
+impl Drop for TlsServer {
+    fn drop(&mut self) {
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+    }
+}
+
+/// A server asks for another one where it cannot use the keys of the first.
+#[test]
+fn the_second_hello_of_a_handshake_is_compared_too() {
+    for_each_user(|user| {
+        let server = TlsServer::new(&World::new(User::Caller));
+        let sandbox = sandbox_for(user, server.port);
+        let tunnel = connect(&format!("good.localhost:{}", server.port)).into_bytes();
+        let first = hello_of_1_3("good.localhost", &[]);
+        let change = [20, 3, 3, 0, 1, 1];
+        for (name, passes) in [("bad.localhost", false), ("good.localhost", true)] {
+            let second = hello_of_1_3(name, &[9; 32]);
+            let (half, rest) = second.split_at(100);
+            let forms = [
+                vec![first.clone(), second.clone()],
+                vec![[&first[..], &change, &second].concat()],
+                vec![first.clone(), half.to_vec(), rest.to_vec()],
+                vec![first.clone(), [&change[..], &second].concat()],
+            ];
+            // With one that passes, the server waits for more.
+            let skipped = if passes { 3 } else { 0 };
+            for words in forms.into_iter().skip(skipped) {
+                let outcome = talk(&sandbox, "http", &[vec![tunnel.clone()], words].concat());
+                // What is encrypted shows that the server goes on with the second.
+                let answer = outcome.result("raw");
+                assert_eq!(answer.contains(r"\x17\x03\x03"), passes, "{outcome:#?}");
+                assert_eq!(outcome.traps.is_empty(), passes, "{outcome:#?}");
+            }
+        }
+    });
+}
+
+#[test]
+fn what_begins_like_tls_is_tls_on_every_port() {
+    for_each_user(|user| {
+        let origin = Origin::new("hello");
+        let sandbox = sandbox_for(user, origin.port());
+        let tunnel = connect(&format!("good.localhost:{}", origin.port())).into_bytes();
+        let bad = hello("bad.localhost");
+        let with_version = |major, minor| [&[22, major, minor][..], &bad[3..]].concat();
+        for words in [
+            with_version(3, 9),
+            with_version(2, 0),
+            with_version(9, 9),
+            [&[21, 3, 1, 0, 2, 1, 0][..], &bad].concat(),
+            [&[20, 3, 3, 0, 1, 1][..], &bad].concat(),
+            [&[23, 3, 3, 0, 1, 1][..], &bad].concat(),
+            b"\x80\x2e\x01\x03\x01\0\x15\0\0\0\x10".to_vec(),
+        ] {
+            let outcome = talk(&sandbox, "http", &[tunnel.clone(), words]);
+            assert!(!outcome.traps.is_empty(), "{outcome:#?}");
+        }
+        let good = hello("good.localhost");
+        talk(&sandbox, "http", &[tunnel.clone(), good.clone()]);
+        talk(&sandbox, "http", &[tunnel, b"\x18 other".to_vec()]);
+        assert!(eventually(|| origin.bytes() == good.len() + 7), "{:?}", origin.requests());
+    });
+}
+
+/// As mail, directories and databases change to TLS.
+#[test]
+fn a_hello_behind_the_beginning_of_another_protocol_is_compared() {
+    for_each_user(|user| {
+        let (bad, good) = (hello("bad.localhost"), hello("good.localhost"));
+        let cut: Vec<u8> = bad[5..]
+            .chunks(20)
+            .flat_map(|part| [&[22, 3, 1][..], &vector(part)].concat())
+            .collect();
+        let (smtp, database) =
+            (b"STARTTLS\r\n\r\n\r\n".to_vec(), b"\0\0\0\x08\x04\xd2\x16\x2f".to_vec());
+        for (words, passes) in [
+            (vec![smtp.clone(), bad.clone()], false),
+            (vec![[&smtp[..], &bad].concat()], false),
+            (vec![smtp.clone(), bad[..8].to_vec(), bad[8..].to_vec()], false),
+            (vec![smtp.clone(), cut], false),
+            (vec![database.clone(), bad.clone()], false),
+            (vec![smtp.clone(), good.clone(), bad], false),
+            (vec![smtp, good.clone()], true),
+            (vec![database, good], true),
+        ] {
+            let (port, seen) = answering_server("220 go ahead\r\n");
+            let tunnel = connect(&format!("good.localhost:{port}")).into_bytes();
+            let all = words.concat();
+            talk(&sandbox_for(user, port), "http", &[vec![tunnel], words].concat());
+            let arrived = || seen.lock().unwrap().clone();
+            assert!(eventually(|| passes == (arrived() == all)), "{}", arrived().escape_ascii());
+        }
+    });
+}
+
+#[test]
+fn no_line_for_proxies_hides_a_request() {
+    for_each_user(|user| {
+        let origin = Origin::new("hello");
+        let sandbox = sandbox_for(user, origin.port());
+        let good = format!("good.localhost:{}", origin.port());
+        let tunnel = connect(&good).into_bytes();
+        let (bad, good) = ("bad.localhost", good.as_str());
+        let request =
+            |host: &str| format!("GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        for (words, passes) in [
+            (vec![format!("PROXY UNKNOWN\r\n{}", request(bad))], false),
+            (vec!["PROXY TCP4 192.0.2.1 192.0.2.2 1 2\r\n".to_owned(), request(bad)], false),
+            (vec![format!("\r\n\r\n\0\r\nQUIT\n\x20\0\0\0{}", request(bad))], false),
+            (vec!["\r\n\r\n".to_owned(), format!("\0\r\nQUIT\n\x20\0\0\0{}", request(bad))], false),
+            (vec![format!("GET x\r\nHost: {bad}\r\n\r\n")], false),
+            (vec![format!("GET http://{bad}/")], false),
+            (vec![format!("\r\n\r\n{}", request(good))], true),
+        ] {
+            let before = origin.requests().len();
+            let said: Vec<Vec<u8>> = words.iter().map(|word| word.clone().into_bytes()).collect();
+            let outcome = talk(&sandbox, "http", &[vec![tunnel.clone()], said].concat());
+            let heard = || origin.requests()[before..].concat();
+            assert!(eventually(|| heard().contains("GET / ") == passes), "{words:?} {outcome:#?}");
+            let heard = heard();
+            assert!(!heard.contains(bad) && !heard.contains("GET x"), "{words:?} became {heard:?}");
+        }
+    });
+}
+
+/// A host that is permitted by its address can have many names, each of which must be permitted itself.
+#[test]
+fn the_host_field_of_a_request_to_an_address_is_one_permitted_host() {
+    for_each_user(|user| {
+        let origin = Origin::new("hello");
+        let port = origin.port();
+        let sandbox = sandbox_for(user, port);
+        let tunnel = connect(&format!("127.0.0.1:{port}")).into_bytes();
+        for (host, passes) in [
+            ("good.localhost:80@bad.localhost".to_owned(), false),
+            ("good.localhost@bad.localhost".to_owned(), false),
+            ("good.localhost, bad.localhost".to_owned(), false),
+            ("good.localhost:80, bad.localhost".to_owned(), false),
+            ("good.localhost:80 bad.localhost".to_owned(), false),
+            ("good.localhost:80\tbad.localhost".to_owned(), false),
+            ("good.localhost:80/bad.localhost".to_owned(), false),
+            ("good.localhost:80?bad.localhost".to_owned(), false),
+            ("good.localhost:80#bad.localhost".to_owned(), false),
+            ("good.localhost:80\\bad.localhost".to_owned(), false),
+            ("good.localhost:80;bad.localhost".to_owned(), false),
+            ("good.localhost:80:bad.localhost".to_owned(), false),
+            ("bad.localhost".to_owned(), false),
+            ("good.localhost".to_owned(), true),
+            ("GOOD.localhost.".to_owned(), true),
+            (format!("good.localhost:{port}"), true),
+            (format!("127.0.0.1:{port}"), true),
+        ] {
+            let request = format!("GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+            let before = origin.requests().len();
+            let outcome = talk(&sandbox, "http", &[tunnel.clone(), request.into_bytes()]);
+            let heard = || origin.requests()[before..].concat();
+            assert!(eventually(|| heard().contains("GET / ") == passes), "{host:?} {outcome:#?}");
+        }
+    });
 }
 
 #[test]
@@ -171,7 +394,7 @@ fn other_protocols_pass_a_tunnel_as_they_are() {
     for_each_user(|user| {
         let port = echo_server();
         let said: [&[u8]; 5] =
-            [b"echo", b"EHLO me\r\n", b"\0\0\0\x08abcd", b"GET key\n", b"SSH-2.0-x\r\n"];
+            [b"echo", b"EHLO me\r\n", b"\0\0\0\x08abcd", b"get key\n", b"SSH-2.0-x\r\n"];
         // The server does not close the connection, so that each waits for more.
         at_once(said, |words| {
             let first = socks(b"good.localhost", port);

@@ -1,0 +1,268 @@
+//! What a client sends after its first message, as long as it can still name a host in clear.
+//!
+//! A ClientHello is looked for also behind the beginnings of other protocols, which change to TLS in the middle
+//! (STARTTLS of mail and directories, SSLRequest of databases): there by what one has to begin with.
+
+use crate::opening::Opening;
+use crate::tls::{Broken, Handshake, Name};
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// What there is to look for.
+#[derive(Debug)]
+pub(crate) enum Watch {
+    /// A ClientHello, anywhere.
+    Search(Search),
+    /// Another ClientHello in a handshake that has begun.
+    Handshake(Handshake),
+    /// Nothing: no name in clear can follow.
+    Over,
+}
+
+impl Watch {
+    /// What to look for in a stream that begins so.
+    pub(crate) fn after(opening: &Opening) -> Self {
+        match opening {
+            Opening::Tls(_) => Self::Handshake(Handshake::default()),
+            Opening::Other => Self::Search(Search::default()),
+            _ => Self::Over,
+        }
+    }
+
+    /// Reads on in what the client sends, and has `permits` judge what it finds; whether all was permitted.
+    pub(crate) fn read_client(
+        &mut self,
+        bytes: &[u8],
+        permits: &mut dyn FnMut(Opening) -> bool,
+    ) -> bool {
+        let mut is_permitted = true;
+        let mut hellos = 0;
+        let mut each = |name| {
+            hellos += 1;
+            is_permitted &= permits(Opening::Tls(name));
+        };
+        let is_over = match self {
+            Self::Over => return true,
+            Self::Search(search) => search.read(bytes, &mut each),
+            Self::Handshake(handshake) => handshake.read_client(bytes, &mut each),
+        };
+        match (is_over, self) {
+            (Err(_), _) => return permits(Opening::BrokenTls),
+            (Ok(true), watch) => *watch = Self::Over,
+            (Ok(false), watch @ Self::Search(_)) if hellos > 0 => {
+                if let Self::Search(search) = std::mem::replace(watch, Self::Over) {
+                    *watch = search.hello.map_or(Self::Over, Self::Handshake);
+                }
+            }
+            _ => {}
+        }
+        is_permitted
+    }
+
+    /// Reads on in what the server sends.
+    pub(crate) fn read_server(&mut self, bytes: &[u8]) {
+        match self {
+            Self::Handshake(handshake) | Self::Search(Search { hello: Some(handshake), .. }) => {
+                handshake.read_server(bytes);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// What a ClientHello begins with: the headers of the record and the message, and its version. By chance, that is
+/// seen once in 2^41 bytes.
+const BEGINNING: usize = 11;
+/// Shortest first record that has all of it for certain.
+const FIRST_MIN: u8 = 64;
+/// What is looked at to tell that there is a shorter one: it, and the beginning of the next.
+const CUT_MAX: usize = 5 + FIRST_MIN as usize + 1;
+
+/// Looks for a ClientHello.
+#[derive(Debug, Default)]
+pub(crate) struct Search {
+    /// The end of what was read, in which one may have begun.
+    tail: Vec<u8>,
+    /// One that has begun.
+    hello: Option<Handshake>,
+}
+
+impl Search {
+    fn read(&mut self, bytes: &[u8], each: &mut dyn FnMut(Name)) -> Result<bool, Broken> {
+        let known = self.tail.len();
+        let mut fresh = known;
+        let all = [&self.tail, bytes].concat();
+        let mut beginnings = beginnings(&all)
+            .filter(|&at| is_cut(&all[at..]) || begins_hello(&all[at..]) && at + BEGINNING > known);
+        match (&mut self.hello, beginnings.next(), beginnings.next()) {
+            (_, None, _) => {}
+            (hello @ None, Some(at), None) if !is_cut(&all[at..]) => {
+                *hello = Some(Handshake::default());
+                fresh = at;
+            }
+            // One inside of another: which of them a server reads depends on where it begins.
+            _ => return Err(Broken),
+        }
+        self.tail = all[all.len().saturating_sub(CUT_MAX)..].to_vec();
+        match &mut self.hello {
+            Some(hello) => hello.read_client(&all[fresh..], each),
+            None => Ok(false),
+        }
+    }
+}
+
+/// Where a handshake record may begin in `bytes`.
+fn beginnings(bytes: &[u8]) -> impl Iterator<Item = usize> {
+    // Where there is none, which is soon found out for many bytes at a time, nothing else is looked at.
+    const BLOCK: usize = 64;
+    let blocks = bytes.chunks(BLOCK).enumerate().filter(|(_, block)| block.contains(&22));
+    blocks
+        .flat_map(|(number, block)| (number * BLOCK..).take(block.len()))
+        .filter(|&at| bytes[at] == 22)
+}
+
+/// Whether `bytes` begin with a ClientHello, in a record of any version that some server takes.
+fn begins_hello(bytes: &[u8]) -> bool {
+    matches!(*bytes, [22, 0..=15, _, _, _, 1, 0, _, _, 3, 0..=4, ..])
+}
+
+/// Whether `bytes` begin with one that is cut into tiny records.
+fn is_cut(bytes: &[u8]) -> bool {
+    let [22, 0..=15, _, 0, length @ 1..FIRST_MIN, 1, ..] = *bytes else { return false };
+    matches!(bytes.get(5 + usize::from(length)..), Some([20..=23, 0..=15, ..]))
+}
+
+/// A client that is watched, as far as that is needed: the rest of what it sends passes unseen.
+pub(crate) struct Watched<C, J> {
+    pub(crate) client: C,
+    pub(crate) watch: Watch,
+    /// Whether what was found may be said.
+    pub(crate) permits: J,
+}
+
+impl<C: AsyncRead + Unpin, J: FnMut(Opening) -> bool + Unpin> AsyncRead for Watched<C, J> {
+    /// What completes a ClientHello is not passed on before that is permitted.
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        space: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let Self { client, watch, permits } = self.get_mut();
+        let before = space.filled().len();
+        ready!(Pin::new(client).poll_read(context, space))?;
+        if watch.read_client(&space.filled()[before..], permits) {
+            return Poll::Ready(Ok(()));
+        }
+        space.set_filled(before);
+        Poll::Ready(Err(io::ErrorKind::PermissionDenied.into()))
+    }
+}
+
+impl<C: AsyncWrite + Unpin, J: Unpin> AsyncWrite for Watched<C, J> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let Self { client, watch, .. } = self.get_mut();
+        let written = ready!(Pin::new(client).poll_write(context, bytes))?;
+        watch.read_server(&bytes[..written]);
+        Poll::Ready(Ok(written))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().client).poll_flush(context)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().client).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hello(name: &str) -> Vec<u8> {
+        let vector =
+            |bytes: &[u8]| [&u16::try_from(bytes.len()).unwrap().to_be_bytes(), bytes].concat();
+        let entry = [&[0][..], &vector(name.as_bytes())].concat();
+        let extensions = [&[0, 0][..], &vector(&vector(&entry))].concat();
+        let body =
+            [&[3, 3][..], &[7; 32], &[32], &[8; 32], &[0, 2, 0x13, 1, 1, 0], &vector(&extensions)]
+                .concat();
+        [&[1, 0, 0, u8::try_from(body.len()).unwrap()][..], &body].concat()
+    }
+
+    fn record(part: &[u8]) -> Vec<u8> {
+        [&[22, 3, 1, 0, u8::try_from(part.len()).unwrap()][..], part].concat()
+    }
+
+    /// What is found, read in pieces of this size.
+    fn found(stream: &[u8], size: usize) -> Vec<Opening> {
+        let mut watch = Watch::after(&Opening::Other);
+        let mut found = Vec::new();
+        for bytes in stream.chunks(size) {
+            watch.read_client(bytes, &mut |opening| {
+                found.push(opening);
+                true
+            });
+        }
+        found
+    }
+
+    #[test]
+    fn a_hello_in_the_middle_of_another_protocol_is_found() {
+        let (a, b) = (hello("a.test"), hello("b.test"));
+        let named = |name: &[u8]| Opening::Tls(Some(name.to_vec()));
+        let decoy: &[u8] = &[22, 3, 1, 0x20, 0, 1, 0, 0x1f, 0xf0, 3, 3];
+        for (stream, expected) in [
+            ([b"EHLO x\r\nSTARTTLS\r\n", &record(&a)[..]].concat(), vec![named(b"a.test")]),
+            ([b"\0\0\0\x08\x04\xd2\x16\x2f", &record(&a)[..]].concat(), vec![named(b"a.test")]),
+            ([b"\x16\x03\x16\x03\x01", &record(&a)[..]].concat(), vec![named(b"a.test")]),
+            (
+                [b"STARTTLS\r\n", &record(&a[..70])[..], &record(&a[70..])].concat(),
+                vec![named(b"a.test")],
+            ),
+            (
+                [b"STARTTLS\r\n", &record(&a)[..], &[20, 3, 3, 0, 1, 1], &record(&b)].concat(),
+                vec![named(b"a.test"), named(b"b.test")],
+            ),
+            (
+                [b"STARTTLS\r\n", &record(&a[..1])[..], &record(&a[1..])].concat(),
+                vec![Opening::BrokenTls],
+            ),
+            (
+                [b"NOOP ", decoy, b"\r\nSTARTTLS\r\n", &record(&a)].concat(),
+                vec![Opening::BrokenTls],
+            ),
+            ([b"STARTTLS\r\n\x16\x09\x09", &record(&a)[3..]].concat(), vec![Opening::BrokenTls]),
+            (
+                [
+                    b"STARTTLS\r\n",
+                    &record(&a[..50])[..],
+                    &[21, 3, 1, 0, 2, 1, 0],
+                    &record(&a[50..]),
+                ]
+                .concat(),
+                vec![Opening::BrokenTls],
+            ),
+            (b"MAIL FROM:<a@b.test>\r\n\x16\x03\x01".to_vec(), vec![]),
+        ] {
+            for size in [1, 2, 7, 10, 11, 12, 1000] {
+                let mut found = found(&stream, size);
+                // A refusal ends the stream.
+                let end = found.iter().position(|opening| *opening == Opening::BrokenTls);
+                found.truncate(end.map_or(found.len(), |at| at + 1));
+                let is_refused = found.last() == Some(&Opening::BrokenTls);
+                let shown = stream.escape_ascii();
+                assert!(
+                    found == expected || is_refused && size == 1000,
+                    "{size} {shown}: {found:?}"
+                );
+            }
+        }
+    }
+}
