@@ -153,6 +153,8 @@ print(said.decode().replace('\r', ''))
 import fcntl, os, signal, struct, sys, termios
 hits = []; signal.signal(signal.SIGIO, lambda *_: hits.append(1)); signal.signal(signal.SIGTTOU, signal.SIG_IGN)
 FIOASYNC = 0x5452
+# Without a look at the descriptor the kernel takes whoever is in the foreground by now.
+fcntl.ioctl(0, termios.TIOCSPGRP, struct.pack('i', os.getpgrp()))
 terminal = os.open('/dev/tty', os.O_RDWR); flags = fcntl.fcntl(0, fcntl.F_GETFL)
 def attempt(*words):
     try: words[0](*words[1:])
