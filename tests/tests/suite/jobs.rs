@@ -204,7 +204,7 @@ fn a_pipeline_shares_the_terminal() {
             terminal.expect("\nforeTrue");
             terminal.expect("$ ");
         }
-        terminal.type_in("sh -c \"$L -- sh -c 'echo rea\"\"dy; sleep 30'; echo n\"\"ext\"\n");
+        terminal.type_in("sh -c \"$L -- sh -c 'echo rea\"\"dy; exec sleep 30'; echo n\"\"ext\"\n");
         terminal.expect("ready");
         // The script is interrupted as well.
         terminal.type_in("\x03");
