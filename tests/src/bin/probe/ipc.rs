@@ -288,12 +288,18 @@ fn has_secret(kind: &str, id: usize) -> Result<bool> {
 fn race(kind: &str, tries: usize) {
     let latest = AtomicUsize::new(usize::MAX);
     let over = AtomicBool::new(false);
-    let (mut used, mut secrets) = (0, 0);
+    let used = AtomicUsize::new(0);
+    let mut secrets = 0;
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            for _ in 0..tries {
+            for made in 0..tries {
                 if let Ok(id) = get(kind, PRIVATE, CREATE | 0o600) {
                     latest.store(id, Ordering::SeqCst);
+                    // Some live until they were used, so that using them is known to work.
+                    let before = used.load(Ordering::SeqCst);
+                    while made % 1024 == 0 && used.load(Ordering::SeqCst) == before {
+                        std::thread::yield_now();
+                    }
                     let _ = control(kind, id, RMID, 0);
                 }
             }
@@ -310,13 +316,13 @@ fn race(kind: &str, tries: usize) {
             }
             for &id in &recent {
                 if let Ok(is_secret) = has_secret(kind, id) {
-                    used += 1;
+                    used.fetch_add(1, Ordering::SeqCst);
                     secrets += usize::from(is_secret);
                 }
             }
         }
     });
-    tell("used", &used.to_string());
+    tell("used", &used.into_inner().to_string());
     tell("secrets", &secrets.to_string());
 }
 
