@@ -4,7 +4,7 @@
 
 use super::locate::{LocateError, locate};
 use std::ffi::OsStr;
-use std::fs::{self, File};
+use std::fs::{self, DirEntry, File};
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -13,6 +13,10 @@ use std::path::{Path, PathBuf};
 pub(super) const GIT: &str = ".git/";
 /// With it a directory is a repository by itself.
 pub(super) const HEAD: &str = "HEAD";
+
+/// Most entries of `modules` and `worktrees` that are looked at: git's own are tens. No link can have been made there
+/// under a preset that protects them.
+const ENTRIES_MAX: usize = 10_000;
 
 /// A file that leads elsewhere is shorter: git's own limit for `.git`.
 const LENGTH_MAX: u64 = 1 << 20;
@@ -39,10 +43,39 @@ pub(super) fn directories(tree: &Path) -> Result<Vec<PathBuf>, Unclear> {
     }
     let called_so = tree.ancestors().map(|directory| directory.join(".git"));
     let all: Vec<_> = found.iter().cloned().chain(called_so).collect();
-    for directory in all {
-        found.extend(target(&directory, "commondir", "")?);
+    for directory in &all {
+        found.extend(target(directory, "commondir", "")?);
     }
+    all.iter().for_each(|directory| follow_links(directory, &mut found));
     Ok(found)
+}
+
+/// Adds to `found` where symbolic links lead that stand in the place of a repository of a submodule or of a linked
+/// work tree, or of something in one, which patterns do not follow. Without a link one listing each.
+fn follow_links(repository: &Path, found: &mut Vec<PathBuf>) {
+    let mut pending = vec![repository.join("modules"), repository.join("worktrees")];
+    let mut left = ENTRIES_MAX;
+    while let Some(directory) = pending.pop() {
+        let Ok(listed) = directory.read_dir() else { continue };
+        let entries: Vec<_> = listed.flatten().take(left).collect();
+        left -= entries.len();
+        let is_repository = entries.iter().any(|entry| entry.file_name() == HEAD);
+        let is_link = |entry: &DirEntry| entry.file_type().is_ok_and(|kind| kind.is_symlink());
+        if is_repository && entries.iter().any(is_link) && !found.contains(&directory) {
+            found.push(directory.clone());
+        }
+        let leads_on = |entry: &DirEntry| !is_repository || entry.file_name() == "modules";
+        for entry in entries.iter().filter(|entry| leads_on(entry)) {
+            if !is_link(entry) {
+                pending.push(entry.path());
+            } else if let Ok(located) = locate(&entry.path())
+                && !found.contains(&located.path)
+            {
+                found.push(located.path.clone());
+                pending.push(located.path);
+            }
+        }
+    }
 }
 
 /// Whether git takes `directory` for a repository, whatever it is called.
@@ -82,6 +115,7 @@ fn target(directory: &Path, name: &str, before: &str) -> Result<Option<PathBuf>,
 mod tests {
     use super::*;
     use crate::kernel::test_directory::TestDirectory;
+    use std::os::unix::fs::symlink;
 
     #[test]
     fn linked_work_trees_submodules_and_bare_repositories_are_found() {
@@ -103,6 +137,16 @@ mod tests {
         assert_eq!(found("bare"), paths(&["bare"]));
         assert_eq!(found("other"), paths(&[]));
         assert_eq!(found("missing"), paths(&[]));
+        // Where links lead from which patterns start, and what is found there.
+        dir.file("super/.git/modules/a/b/HEAD", "ref: refs/heads/main\n");
+        dir.directory("super/evil/modules");
+        dir.directory("super/other");
+        symlink("../../../evil", dir.path("super/.git/modules/a/c")).unwrap();
+        symlink("../../other", dir.path("super/evil/modules/d")).unwrap();
+        assert_eq!(found("super"), paths(&["super/evil", "super/other"]));
+        dir.directory("super/.git/worktrees");
+        symlink("../modules/a/b", dir.path("super/.git/worktrees/e")).unwrap();
+        assert_eq!(found("super"), paths(&["super/.git/modules/a/b", "super/evil", "super/other"]));
         // Also as an attacker writes it.
         dir.file("tree/.git", "gitdir: ../main/.git\0more\n");
         assert_eq!(found("tree/sub"), paths(&["main/.git"]));

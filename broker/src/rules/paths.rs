@@ -97,6 +97,8 @@ struct Rule {
     list: List,
     effect: Effect,
     pattern: Pattern,
+    /// Its `**` begins inside of what may be written: what it singles out could be made beside it.
+    begins_inside: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -125,7 +127,8 @@ struct Progress {
     verdict: Verdict,
     /// The rule that ends here and wants the entry to stay as it is.
     kept: Option<usize>,
-    /// A rule that singles out something beneath names this entry.
+    /// A rule that singles out something beneath names this entry, or counts it among those that its `**`
+    /// stands for and begins inside of what may be written.
     leads_on: bool,
     live: Vec<State>,
 }
@@ -148,7 +151,12 @@ impl Rules {
     /// The rules of a resolved policy.
     pub(crate) fn new(files: &Files) -> Rules {
         use {Effect::*, List::*};
-        let rule = |list, effect| move |pattern| Rule { list, effect, pattern };
+        let rule = |list, effect| {
+            move |pattern: Pattern| {
+                let begins_inside = effect == Deny && pattern.begins_inside(&files.allow_write);
+                Rule { list, effect, pattern, begins_inside }
+            }
+        };
         let of = |paths: &[PathBuf]| paths.iter().map(|p| Pattern::literal(p)).collect::<Vec<_>>();
         let read = of(&files.allow_read).into_iter().map(rule(AllowRead, Allow));
         let read = read.chain(files.deny_read.iter().cloned().map(rule(DenyRead, Deny)));
@@ -243,7 +251,8 @@ impl Cursor {
         self.access().write && self.write.kept.is_none()
     }
 
-    /// Whether a rule names this entry on the way to what it keeps from being changed beneath.
+    /// Whether a rule names this entry on the way to what it keeps from being changed beneath. A `**` names none,
+    /// where it stands for all that may be written around it: a link in there leads to where the rule holds too.
     pub(crate) fn leads_on(&self) -> bool {
         self.write.leads_on
     }
@@ -307,8 +316,9 @@ impl Progress {
             if reached.get(rule_begin).is_some_and(|first| first.rule != *rule) {
                 rule_begin = reached.len();
             }
-            let Rule { effect, pattern, .. } = &self.set.rules[*rule];
-            let by_name = pattern.component(*position) != Some(&Component::AnyDepth);
+            let Rule { effect, pattern, begins_inside, .. } = &self.set.rules[*rule];
+            let by_name =
+                *begins_inside || pattern.component(*position) != Some(&Component::AnyDepth);
             pattern.advance(*position, name, |position| {
                 let state = State { rule: *rule, position };
                 if !reached[rule_begin..].contains(&state) {
@@ -601,7 +611,7 @@ mod tests {
 
     #[test]
     fn only_what_a_rule_names_on_the_way_leads_on() {
-        let deny_write = ["/r/.git/hooks/x", "/r/**/no/bad", "/r/*/at"];
+        let deny_write = ["/r/.git/hooks/x", "/r/**/no/bad", "/r/*/at", "/r/in/**/bad"];
         let rules = rules(&["/r"], &deny_write, &["/r/k/key"], &["/r/k/key/open", "/r/o/x/open"]);
         for (path, expected) in [
             ("/r/.git", true),
@@ -613,6 +623,11 @@ mod tests {
             ("/r/any/other", false),
             ("/r/any/other/no", true),
             ("/r/any/other/no/bad", false),
+            // Beside what a `**` begins in, all can be made to which a link would lead.
+            ("/r/in", true),
+            ("/r/in/any", true),
+            ("/r/in/any/other", true),
+            ("/r/in/any/bad", true),
             ("/r/k", true),
             // It is open anyway.
             ("/r/o/x", false),

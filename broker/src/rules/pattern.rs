@@ -325,6 +325,24 @@ impl Pattern {
         self.components.get(position)
     }
 
+    /// Whether it has a `**` that begins inside of one of `trees`, so that there are places in that tree for which
+    /// it does not stand.
+    pub(crate) fn begins_inside(&self, trees: &[PathBuf]) -> bool {
+        let any_depth = |component: &Component| *component == Component::AnyDepth;
+        let Some(end) = self.components.iter().position(any_depth) else { return false };
+        // What no name can be singles out nothing by its name.
+        if matches!(self.components.last(), Some(Component::Literal(name)) if name.contains(&b'/'))
+        {
+            return false;
+        }
+        let mut beginning = PathBuf::from("/");
+        for component in &self.components[..end] {
+            let Component::Literal(name) = component else { return true };
+            beginning.push(OsStr::from_bytes(name));
+        }
+        trees.iter().any(|tree| beginning != *tree && beginning.starts_with(tree))
+    }
+
     /// Whether it has no `**`, so that what it stands for is found without looking through a tree.
     pub(crate) fn has_fixed_depth(&self) -> bool {
         !self.components.contains(&Component::AnyDepth)

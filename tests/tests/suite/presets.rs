@@ -100,6 +100,76 @@ fn where_there_is_no_repository_an_agent_cannot_pretend_one() {
     assert_eq!(sandbox.read("work/.git"), "gitdir: ../outside/repository");
 }
 
+/// A repository with a submodule that is registered and not there: what stands in `.git/modules` is taken for it.
+fn host_with_submodule(user: User) -> Sandbox {
+    let sandbox = host(user);
+    let make = "set -e; export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=protocol.file.allow GIT_CONFIG_VALUE_0=always
+        git clone -q . ../outside/sub && git submodule --quiet add ../outside/sub lib/sub && git commit -qm sub
+        git submodule --quiet deinit -f --all && git config submodule.lib/sub.active true
+        git clone -q --bare ../outside/sub evil && mkdir -p evil/hooks
+        printf '#!/bin/sh\ntouch %s\n' $PWD/../outside/ran > evil/hooks/post-checkout
+        chmod +x evil/hooks/post-checkout && git -C evil config core.bare false
+        git -C evil config core.worktree ../lib/sub && rm -rf .git/modules/lib";
+    sandbox.sh_outside(make).succeeds();
+    sandbox
+}
+
+const UPDATE: &str = "git -c protocol.file.allow=always submodule --quiet update --init; rm -rf lib/sub/* lib/sub/.git; \
+                      git submodule --quiet deinit -f --all; rm -rf .git/modules/lib; test -e ../outside/ran";
+
+#[test]
+fn no_link_or_move_puts_a_repository_in_the_place_of_a_submodule() {
+    for_each_user(|user| {
+        let sandbox = host_with_submodule(user);
+        let attacks = [
+            "mkdir -p .git/modules/lib && ln -s ../../../evil .git/modules/lib/sub",
+            "mkdir -p .git/modules && ln -s ../../lib .git/modules/lib && mv evil lib/sub",
+            "ln -s ../../evil link; mkdir -p .git/modules/lib && mv link .git/modules/lib/sub",
+            "ln -s ../../../evil link; mkdir -p .git/modules/lib && ln -P link .git/modules/lib/sub",
+            "mkdir -p .git/modules/lib && mv evil .git/modules/lib/sub",
+            "mkdir -p .git/modules/lib .git/modules/x && ln -s y .git/modules/x/y; mv .git/modules/x .git/m; \
+             rm -f .git/m/y; ln -s $PWD/evil .git/m/sub; mv .git/m .git/modules/lib",
+            "mkdir lib2 && ln -s ../../../evil lib2/sub && mkdir -p .git/modules/lib && mv lib2 .git/modules/lib",
+        ];
+        for attack in attacks {
+            sandbox.sh_outside("rm -rf backup; cp -a evil backup");
+            under(&sandbox, "agent", attack);
+            sandbox.sh_outside(UPDATE).fails();
+            sandbox.sh_outside("rm -rf evil link lib lib2 .git/m .git/modules; mv backup evil");
+        }
+        under(&sandbox, "build", attacks[0]).succeeds();
+        sandbox.sh_outside(UPDATE).succeeds();
+        // What git itself makes there.
+        let work = "mkdir -p .git/modules/new/refs && echo x > .git/modules/new/index.lock \
+                    && mv .git/modules/new/index.lock .git/modules/new/index && ln -s evil here";
+        under(&sandbox, "agent", work).succeeds();
+    });
+}
+
+#[test]
+fn where_a_link_stands_in_place_of_a_repository_its_target_is_protected() {
+    for_each_user(|user| {
+        let sandbox = host(user);
+        let make = "mkdir -p .git/modules/a .git/worktrees evil/hooks wt && ln -s ../../../evil .git/modules/a/b \
+                    && ln -s ../../wt .git/worktrees/w && ln -s ../../new .git/modules/c";
+        sandbox.sh_outside(make).succeeds();
+        for attack in [
+            "echo x > evil/hooks/post-checkout",
+            "echo x > evil/config",
+            "mv evil other",
+            "echo x > wt/config.worktree",
+            "mkdir new",
+        ] {
+            under(&sandbox, "agent", attack).fails();
+            under(&sandbox, "build", attack).succeeds();
+            sandbox.sh_outside(&format!(
+                "rm -rf evil wt other new .git/modules .git/worktrees; {make}"
+            ));
+        }
+        under(&sandbox, "agent", "touch evil/index wt/index evil/HEAD").succeeds();
+    });
+}
+
 #[test]
 fn an_agent_reads_no_keys_and_gets_no_tokens() {
     for_each_user(|user| {
