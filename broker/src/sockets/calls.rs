@@ -5,7 +5,7 @@
 //! socket in the sandbox heeds an address ([`super::quiet`]).
 
 use super::connects::{self, Connected};
-use super::in_use::bind_when_free;
+use super::in_use::take_when_free;
 use super::judge::{Judge, Reach};
 use super::kinds::make;
 use super::learning;
@@ -171,7 +171,7 @@ fn bind(
         Reach::Narrowed => socket.bind_narrowed(by, &address),
         _ => socket.bind(by, &address),
     };
-    bind_when_free(request, bind, || {
+    take_when_free(request, bind, || {
         judge.stand_ins.release_closed();
         let is_leaving = |port| judge.ports().is_leaving(port, &judge.stand_ins);
         matches!(endpoint, Endpoint::Internet(address) if is_leaving(address.port()))

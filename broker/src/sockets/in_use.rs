@@ -54,14 +54,14 @@ impl Drop for Use {
     }
 }
 
-/// Binds by `bind`. Where the address is taken it is looked whether something `is_leaving` it, which can let go of
-/// more, and bound again, as long as something does.
+/// Takes an address by `take`. Where it is taken it is looked whether something `is_leaving` it, which can let go of
+/// more, and tried again, as long as something does.
 ///
 /// # Errors
-/// Returns what `bind` returns.
-pub(super) fn bind_when_free(
+/// Returns what `take` returns.
+pub(super) fn take_when_free(
     request: &Request<'_>,
-    bind: impl Fn() -> io::Result<()>,
+    take: impl Fn() -> io::Result<()>,
     is_leaving: impl Fn() -> bool,
 ) -> io::Result<()> {
     let begun = Instant::now();
@@ -70,14 +70,14 @@ pub(super) fn bind_when_free(
         let is_early = begun.elapsed() < LOOKS_END;
         is_early && request.confirm().is_ok() && (request.turn())(Wait::Bounded)
     };
-    let mut bound = bind();
-    while bound == Err(Errno::ADDRINUSE) {
+    let mut taken = take();
+    while taken == Err(Errno::ADDRINUSE) {
         let is_leaving = is_leaving();
-        bound = bind();
-        if bound.is_ok() || !is_leaving || !may_wait() {
+        taken = take();
+        if taken.is_ok() || !is_leaving || !may_wait() {
             break;
         }
         thread::sleep(LOOK_INTERVAL);
     }
-    bound
+    taken
 }

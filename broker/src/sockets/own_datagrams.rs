@@ -6,6 +6,11 @@
 //! SO_REUSEPORT and SO_REUSEADDR. Each hears only those of them that have sent to it ([`hear_only`]): strangers are
 //! not heard at all.
 //!
+//! The kernel moves one that is bound for both families to a single address when it is connected, and gives the others
+//! up to anybody. So its address is the single one from then on, for good: others can have the rest by the time that
+//! the association is dissolved and the kernel takes all of them again. It is not moved while another of the command's
+//! own is connected to an address that it would leave, or something is being sent to it.
+//!
 //! Nothing tells when the command has closed one, so that is looked for. One that is let go of is mute from then
 //! on: should the command have it after all, in a message that nobody has received yet, it is of no use. One that it has
 //! closed, and to which others were connected, is what it gets if it binds the address anew.
@@ -58,13 +63,16 @@ struct Known {
 #[derive(Debug)]
 struct Held {
     socket: Arc<OwnedFd>,
-    /// Where it is bound, as a canonical address; the unspecified one is that of the loopback interface.
+    /// What it was bound to, as a canonical address; the unspecified one is that of the loopback interface.
+    bound: SocketAddr,
+    /// Where it is reached since it was connected first.
     address: SocketAddr,
     is_connected: bool,
     /// Another was connected to it. What that one has begun to send can arrive at any time, whatever it is connected
     /// to by then: udp_sendmsg (net/ipv4/udp.c) reads the address first, and a message that was begun with MSG_MORE
-    /// or SPLICE_F_MORE keeps it, even in one that is mute. So this address is not given up any more.
-    is_kept: bool,
+    /// or SPLICE_F_MORE keeps it, even in one that is mute. So this address is not given up any more; the unspecified
+    /// one stands for several.
+    kept: Option<SocketAddr>,
     /// Whom it hears.
     heard: Vec<SocketAddr>,
     /// Who had it last, under which number: where to look first. None if nobody in the sandbox has it.
@@ -124,9 +132,10 @@ impl OwnDatagrams {
         let holder = Some((target.thread(), number));
         let held = Held {
             socket,
+            bound: address,
             address,
             is_connected: false,
-            is_kept: false,
+            kept: None,
             heard: Vec::new(),
             holder,
         };
@@ -152,20 +161,34 @@ impl OwnDatagrams {
     /// has that address later, it is not given up before `from` is closed or connected elsewhere.
     ///
     /// # Errors
-    /// As `connect`; [`Errno::CONNREFUSED`] if there is none any more.
+    /// As `connect`; [`Errno::CONNREFUSED`] if there is none any more, [`Errno::ADDRINUSE`] if `from` must not move.
     pub(crate) fn connect(
         &self,
         from: impl AsFd,
         to: SocketAddr,
         connect: impl FnOnce() -> io::Result<()>,
     ) -> io::Result<()> {
-        let inode = inode(from)?;
+        let inode = inode(&from)?;
         let mut known = lock(&self.known);
-        known.introduce(inode, to)?.ok_or(Errno::CONNREFUSED)?.is_kept = true;
+        known.may_move(inode, to)?;
+        known.introduce(inode, to)?.ok_or(Errno::CONNREFUSED)?.keep(to);
+        known.narrow(inode, to);
         connect()?;
         let own = known.held.get_mut(&inode).ok_or(Errno::CONNREFUSED)?;
+        if own.bound != own.address && canonical(local_address(&from)?) != own.address {
+            // Nobody routes loopback addresses like that.
+            known.held.remove(&inode);
+            return mute(&from).and(Err(Errno::ACCESS));
+        }
         own.is_connected = true;
         own.hear(&[to])
+    }
+
+    /// Whether something is being sent to `socket`, which is one of them.
+    pub(super) fn is_sent_to(&self, socket: impl AsFd) -> bool {
+        let known = lock(&self.known);
+        let own = inode(socket).ok().and_then(|inode| known.held.get(&inode));
+        own.is_some_and(|own| known.in_use.has(own.address))
     }
 
     /// Dissolves the association of `socket`, which is one of them.
@@ -188,7 +211,7 @@ impl OwnDatagrams {
     ) -> Option<io::Result<()>> {
         let mut known = lock(&self.known);
         let held = known.held.values_mut().find(|held| {
-            held.address == address
+            held.bound == address
                 && held.holder.is_none()
                 && sockopt::socket_domain(&*held.socket) == Ok(family)
         })?;
@@ -270,9 +293,35 @@ impl Known {
         Ok(Some(to))
     }
 
+    /// Whether the one that is `inode` may be connected to `to`.
+    ///
+    /// # Errors
+    /// Returns [`Errno::ADDRINUSE`] if it would leave an address that it must not, or has left the one that it would
+    /// move to.
+    fn may_move(&self, inode: u64, to: SocketAddr) -> io::Result<()> {
+        let own = self.held.get(&inode).ok_or(Errno::CONNREFUSED)?;
+        let there = own.connected_to(to);
+        let is_free = || {
+            let leaves_none = own.kept.is_none_or(|kept| kept == there);
+            own.address.ip().is_unspecified() && leaves_none && !self.in_use.has(own.address)
+        };
+        if own.address == there || is_free() { Ok(()) } else { Err(Errno::ADDRINUSE) }
+    }
+
+    /// Before the kernel moves the one that is `inode`: what it leaves is not its own any more.
+    fn narrow(&mut self, inode: u64, to: SocketAddr) {
+        let Some(own) = self.held.get_mut(&inode) else { return };
+        let (there, mut left) = (own.connected_to(to), own.senders());
+        left.retain(|sender| *sender != there);
+        own.address = there;
+        if !left.is_empty() {
+            self.held.values_mut().for_each(|held| held.forget(&left));
+        }
+    }
+
     /// Lets go of those that the command has closed, but for those that others were connected to.
     fn release(&mut self) {
-        let is_closed = |held: &Held| held.holder.is_none() && !held.is_kept;
+        let is_closed = |held: &Held| held.holder.is_none() && held.kept.is_none();
         let closed: Vec<_> = self.held.extract_if(|_, held| is_closed(held)).collect();
         let mut gone = Vec::new();
         for (_, held) in &closed {
@@ -298,6 +347,23 @@ impl Held {
                 .to_vec(),
             false => vec![self.address],
         }
+    }
+
+    /// Its address once it is connected to `to`, a loopback address: the kernel chooses the one that all of that family
+    /// are reached from.
+    fn connected_to(&self, to: SocketAddr) -> SocketAddr {
+        let ip = match to.ip() {
+            _ if !self.bound.ip().is_unspecified() => return self.bound,
+            IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+            IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+        };
+        SocketAddr::new(ip, self.bound.port())
+    }
+
+    /// Notes that another is about to be connected to it at `address`.
+    fn keep(&mut self, address: SocketAddr) {
+        let is_other = self.kept.is_some_and(|kept| kept != address);
+        self.kept = Some(if is_other { self.bound } else { address });
     }
 
     fn hear(&mut self, senders: &[SocketAddr]) -> io::Result<()> {
@@ -332,6 +398,10 @@ impl Held {
         self.holder
             .is_some_and(|(process, number)| holders::socket_at(process, number) != Some(inode))
     }
+}
+
+fn local_address(socket: impl AsFd) -> io::Result<SocketAddr> {
+    SocketAddr::try_from(net::getsockname(socket)?)
 }
 
 fn inode(socket: impl AsFd) -> io::Result<u64> {

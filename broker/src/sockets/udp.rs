@@ -13,7 +13,7 @@
 //!
 //! Sources: udp(7), __udp_disconnect in net/ipv4/udp.c.
 
-use super::in_use::bind_when_free;
+use super::in_use::take_when_free;
 use super::judge::Judge;
 use super::kinds::{kind_of, make_open};
 use super::mute::mute;
@@ -81,7 +81,8 @@ pub(super) fn connect(
     let own = &judge.datagrams;
     if let Some(to) = own_port(judge, endpoint) {
         let socket = live(judge, request, (number, socket))?;
-        return own.connect(&socket, to, || net::connect(&socket, address));
+        let connect = || own.connect(&socket, to, || net::connect(&socket, address));
+        return take_when_free(request, connect, || own.is_sent_to(&socket));
     }
     if own.has(socket) {
         return match endpoint {
@@ -126,7 +127,7 @@ pub(super) fn bind(
         return Err(Errno::INVAL);
     }
     let bind = || replace(judge, request, (number, socket), (address, narrowed)).map(drop);
-    let bound = bind_when_free(request, bind, || {
+    let bound = take_when_free(request, bind, || {
         judge.datagrams.release_closed();
         matches!(endpoint, Endpoint::Internet(wanted) if judge.datagrams.is_leaving(wanted.port()))
     });

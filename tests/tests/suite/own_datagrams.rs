@@ -168,6 +168,46 @@ say(client.send(b'x')); client.close(); say('gone'); wait('go3')";
     });
 }
 
+/// One that is bound for both families has a single address once it is connected.
+#[test]
+fn who_takes_an_address_that_a_socket_has_left_is_a_stranger() {
+    for_each_user(|user| {
+        let script = "
+def bound(ip, family=10): s = socket.socket(family, socket.SOCK_DGRAM); s.settimeout(9); s.bind((ip, 0)); return s, s.getsockname()[1]
+(one, first), (two, second) = bound('::1'), bound('127.0.0.1', 2)
+kept, at = bound('::'); client, _ = bound('::1'); client.connect(('::1', at))
+say(tried(kept.connect, ('::ffff:127.0.0.1', second)), kept.connect(('::1', first)))
+s, port = bound('::'); s.sendto(b'introduced', ('::1', first)); say(one.recv(99)); s.connect(('::ffff:127.0.0.1', second))
+say('moved', at, first, port, '.')
+while not os.path.exists('go'): time.sleep(0.01)
+def reach(): say([tried(f, *a) for f, *a in ((one.sendto, b'x', ('::1', port)), (one.connect, ('::1', port)), (socket.socket(10, socket.SOCK_DGRAM).sendto, b'x', ('::1', port)))])
+reach(); two.sendto(b'own', ('127.0.0.1', port)); say(s.recv(9)); libc.connect(s.fileno(), bytes(28), 28)
+reach(); two.sendto(b'own', ('127.0.0.1', port)); say(s.recv(9), tried(s.connect, ('::1', first)))
+two.connect(('127.0.0.1', port)); s.connect(('::ffff:127.0.0.1', second)); say(two.send(b'own'), s.recv(9))
+one.setblocking(False); say(tried(one.recv, 9))";
+        let refused = "['EACCES', 'EACCES', 'EACCES']";
+        let expected =
+            format!("{refused}\nb'own'\n{refused}\nb'own' EADDRINUSE\n3 b'own'\nEAGAIN\n");
+        let sandbox = own(user).trap();
+        let mut running = sandbox.spawn(python(script));
+        running.expect(" .\n");
+        let said = running.stdout();
+        assert!(said.starts_with("EADDRINUSE None\nb'introduced'\n"), "{said}");
+        let ports: Vec<u16> = said.split(' ').filter_map(|word| word.parse().ok()).collect();
+        let [kept, first, left] = ports[..] else { panic!("{said}") };
+        UdpSocket::bind(("::1", kept)).unwrap_err();
+        let other = UdpSocket::bind(("::1", left)).unwrap();
+        other.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+        other.send_to(b"stranger", ("::1", first)).unwrap();
+        sandbox.file("work/go", "");
+        let outcome = running.wait();
+        assert_eq!(received(&other), 0, "{outcome:#?}");
+        assert!(outcome.stdout.ends_with(&expected), "{outcome:#?}");
+        let report = json!({ "Network": ["connect", format!("[::1]:{left}"), "seccomp"] });
+        assert!(outcome.traps.contains(&report), "{outcome:#?}");
+    });
+}
+
 #[test]
 fn what_was_begun_to_be_sent_to_an_own_socket_reaches_nobody_who_comes_later() {
     for_each_user(|user| {
