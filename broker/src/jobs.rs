@@ -9,11 +9,14 @@
 //!
 //! A group that is joined is known by its number alone, and who is let through chooses when to go on: so the number
 //! is held until that has been seen to rest ([`Status::rests`]).
+//!
+//! Each group is one that the kernel kills when the broker ends ([`KillOnExit`]) before it has a member.
 
 use crate::call::decode::RegisterVerdict;
 use crate::call::terminal::TerminalCall;
 use crate::kernel::group::{self, HeldGroup};
 use crate::kernel::identity::Identity;
+use crate::kernel::kill_on_exit::KillOnExit;
 use crate::kernel::proc::Status;
 use crate::kernel::processes::Member;
 use crate::kernel::request::Request;
@@ -48,6 +51,7 @@ pub(crate) struct Judge {
     controlling: Option<BorrowedFd<'static>>,
     /// The devices of the caller's terminals.
     callers: Vec<u32>,
+    groups: Arc<KillOnExit>,
     /// Groups that threads may still be about to join.
     joining: Mutex<Vec<(Pid, HeldGroup)>>,
 }
@@ -55,6 +59,7 @@ pub(crate) struct Judge {
 impl Judge {
     pub(crate) fn new(
         command: Pid,
+        groups: &Arc<KillOnExit>,
         rights: &Arc<Rights>,
         proxy: Option<Identity>,
         traps: &Arc<Traps>,
@@ -66,6 +71,7 @@ impl Judge {
             command,
             controlling: terminal::controlling(),
             callers: terminal::inherited(),
+            groups: Arc::clone(groups),
             joining: Mutex::default(),
         }
     }
@@ -75,9 +81,12 @@ impl Judge {
         let target = request.target();
         let may_join = || {
             let own = target.process()?;
-            // It makes a group of its own: to join another, the numbers would have to differ.
-            let leads = process == group || (process == 0 && group == own);
-            if leads || !group::shares_session(own)? {
+            let process = if process == 0 { own } else { process };
+            // A group of its own: to join another, the numbers would have to differ.
+            if group == 0 || group == process {
+                return self.add_group_of(request, process, own);
+            }
+            if !group::shares_session(own)? {
                 return Ok(());
             }
             let group = Pid::from_raw(group.max(0)).ok_or(Errno::INVAL)?;
@@ -89,6 +98,30 @@ impl Judge {
             Ok(()) => RegisterVerdict::Continue,
             Err(errno) => RegisterVerdict::Return(Err(errno)),
         }
+    }
+
+    /// setsid(2).
+    pub(crate) fn leave_session(&self, request: &Request<'_>) -> RegisterVerdict {
+        let added = request.target().process().and_then(|own| self.add_group_of(request, own, own));
+        match added {
+            // CONTINUE: it has no arguments.
+            Ok(()) => RegisterVerdict::Continue,
+            Err(errno) => RegisterVerdict::Return(Err(errno)),
+        }
+    }
+
+    /// Has the kernel end the group that `process` is to lead, which is the caller, `own`, or a child of its. If another
+    /// child has the child's number when the caller goes on, only the guardian ends its group.
+    fn add_group_of(&self, request: &Request<'_>, process: i32, own: i32) -> io::Result<()> {
+        let leader = Pid::from_raw(process.max(0)).ok_or(Errno::SRCH)?;
+        if process == own {
+            self.groups.add(leader)?;
+            return request.confirm().map(drop);
+        }
+        let child = Member::find(process, self.rights.own()?, self.proxy);
+        let child = child.map_err(|_| Errno::SRCH)?;
+        self.groups.add(leader)?;
+        child.lives()
     }
 
     /// Holds a group of the sandbox's until `thread` rests.

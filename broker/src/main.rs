@@ -139,7 +139,7 @@
 //! | socket, socketpair (of Unix datagrams as the calls above) | [`call::decode::RegisterCall`] | [`sockets::calls::make_socket`] | `sockets/kinds.rs` | there |
 //! | shmget, semop, msgctl and their kin | [`call::ipc`] | [`ipc::objects`] | the same | with `--debug` |
 //! | kill and its kin | [`call::signal`] | [`signals`] | [`kernel::processes::Member`] | with `--debug` |
-//! | setpgid; groups, size and locks of a terminal | [`call::decode::RegisterCall`], [`call::terminal`] | [`jobs`] | the kernel, or there | with `--debug` |
+//! | setpgid, setsid; groups, size and locks of a terminal | [`call::decode::RegisterCall`], [`call::terminal`] | [`jobs`] | the kernel, or there | with `--debug` |
 //! | prlimit, setpriority, sched_setattr | [`kernel::processes::ProcessChange`] | [`answer::answers`] | the same as signals | with `--debug` |
 //! | setuid, capset, seccomp, umask, fork, PTRACE_TRACEME | [`call::decode::RegisterCall`] | [`answer::answers`] | the kernel | not at all |
 //! | F_SETOWN, O_ASYNC | [`call::signal`] | [`signals`] | the kernel, [`kernel::owner`] | with `--debug` |

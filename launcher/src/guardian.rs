@@ -1,8 +1,8 @@
 //! The guardian: ends all that the command started, should the broker die before it has done so itself.
 //!
-//! The kernel does not: the broker's death signals the command alone (PR_SET_PDEATHSIG), which can
-//! have given that up, and not what it started. So a process waits for that death, in D0, which lets
-//! it signal everything in the sandbox and nothing else. It does nothing else, holds no descriptor,
+//! The broker's death signals the command alone (PR_SET_PDEATHSIG), which can have given that up, and the groups that the
+//! broker knows (`kernel/kill_on_exit.rs` there), of which a process can be missing that has been about to join one all
+//! along. So a process waits for that death, in D0, which lets it signal everything in the sandbox and nothing else. It does nothing else, holds no descriptor,
 //! and nothing in the sandbox can signal it, whose domain lies deeper. Who kills a process group or
 //! hangs up a terminal does not meet it: it has a session of its own.
 //!

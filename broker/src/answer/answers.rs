@@ -21,6 +21,7 @@ use crate::jobs;
 use crate::kernel::identity::{Identity, identity};
 use crate::kernel::inherited::Inherited;
 use crate::kernel::kill;
+use crate::kernel::kill_on_exit::KillOnExit;
 use crate::kernel::processes::{Member, ProcessChange};
 use crate::kernel::request::{Request, Wait};
 use crate::kernel::rights::Rights;
@@ -89,14 +90,20 @@ pub(crate) struct Answerer {
 }
 
 impl Answerer {
-    pub(crate) fn new(judges: &Judges, command: Pid, umask: Umask, traps: &Arc<Traps>) -> Self {
+    pub(crate) fn new(
+        judges: &Judges,
+        command: Pid,
+        groups: &Arc<KillOnExit>,
+        umask: Umask,
+        traps: &Arc<Traps>,
+    ) -> Self {
         let (rights, umask) = (Arc::new(Rights::default()), Arc::new(umask));
         let admission = judges.proxy.clone().map(|proxy| proxy as Arc<dyn Admission>);
         let proxy = judges.proxy.as_ref();
         let proxy = proxy.and_then(|proxy| fs::stat(proxy.program()).ok());
         let proxy = proxy.map(|program| identity(&program));
         Self {
-            jobs: jobs::Judge::new(command, &rights, proxy, traps),
+            jobs: jobs::Judge::new(command, groups, &rights, proxy, traps),
             signals: signals::Judge {
                 rights: Arc::clone(&rights),
                 proxy,
@@ -359,6 +366,7 @@ impl Answerer {
             RegisterCall::Signal(call) => self.signals.judge(request, &call),
             RegisterCall::Owner(number, call) => self.signals.judge_owner(request, number, call),
             RegisterCall::JoinGroup(process, group) => self.jobs.join(request, process, group),
+            RegisterCall::LeaveSession => self.jobs.leave_session(request),
             RegisterCall::Terminal(number, call) => self.jobs.control(request, number, call),
             RegisterCall::Fork if kill::has_begun() => RegisterVerdict::Return(Err(Errno::AGAIN)),
             // CONTINUE: what is forked is in the sandbox.

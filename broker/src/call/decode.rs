@@ -68,6 +68,8 @@ pub(crate) enum RegisterCall {
     Fork,
     /// setpgid: the process, and the group that it joins.
     JoinGroup(i32, i32),
+    /// setsid.
+    LeaveSession,
     /// What reaches beyond the caller of the terminal that this descriptor leads to.
     Terminal(TargetFd, TerminalCall),
 }
@@ -392,6 +394,7 @@ impl Call {
             Syscall::ioctl => {
                 registers(RegisterCall::Terminal(n.descriptor(0), TerminalCall::decode(n)?))
             }
+            Syscall::setsid => registers(RegisterCall::LeaveSession),
             Syscall::setpgid => registers(RegisterCall::JoinGroup(n.int(0), n.int(1))),
             Syscall::fork | Syscall::vfork | Syscall::clone => registers(RegisterCall::Fork),
             Syscall::umask => registers(RegisterCall::Umask),

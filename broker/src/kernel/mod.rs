@@ -22,6 +22,7 @@ pub(crate) mod inherited;
 pub(crate) mod interrupt;
 pub(crate) mod ipc;
 pub(crate) mod kill;
+pub(crate) mod kill_on_exit;
 mod label;
 pub(crate) mod limits;
 pub(crate) mod listener;

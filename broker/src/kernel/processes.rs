@@ -145,6 +145,14 @@ impl Member {
         self.process.as_raw_pid()
     }
 
+    /// Checks that it has its number still.
+    ///
+    /// # Errors
+    /// Returns [`Errno::SRCH`] if it has not.
+    pub(crate) fn lives(&self) -> io::Result<()> {
+        if signals::has_its_id(self.handle.as_fd()) { Ok(()) } else { Err(Errno::SRCH) }
+    }
+
     /// Whether it has a handler for the signal `number`.
     pub(crate) fn catches(&self, number: i32) -> bool {
         self.status.catches(number)

@@ -7,6 +7,7 @@
 use super::job::Job;
 use super::signals::Signals;
 use crate::kernel::kill::{self, send};
+use crate::kernel::kill_on_exit::KillOnExit;
 use crate::kernel::proc;
 use common::wire::Handover;
 use nix::libc;
@@ -14,6 +15,7 @@ use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::Mode;
 use rustix::io::{self, Errno};
 use rustix::process::{self, Pid, WaitOptions, WaitStatus};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How long processes that were killed may take to go: only an uninterruptible wait in the
@@ -24,9 +26,11 @@ const TEARDOWN_LIMIT: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(crate) struct Family {
     command: Pid,
+    /// What the kernel ends if the broker does not.
+    groups: Arc<KillOnExit>,
     job: Job,
     signals: Signals,
-    /// What ends the sandbox if the broker does not; see `guardian` of the launcher.
+    /// Ends the sandbox too if the broker does not; see `guardian` of the launcher.
     guardian: Option<Pid>,
     /// It was told to go.
     guardian_is_dismissed: bool,
@@ -49,8 +53,11 @@ impl Family {
         // What is made for a target has the target's umask, which is computed.
         let umask = process::umask(Mode::empty());
         let guardian = Pid::from_raw(handover.guardian);
+        let groups = Arc::new(KillOnExit::default());
+        groups.add(command)?;
         Ok(Self {
             command,
+            groups,
             job: Job::of(command),
             signals,
             guardian,
@@ -64,6 +71,10 @@ impl Family {
 
     pub(super) fn command(&self) -> Pid {
         self.command
+    }
+
+    pub(super) fn groups(&self) -> &Arc<KillOnExit> {
+        &self.groups
     }
 
     /// The umask that the command started with. The broker's own is empty.

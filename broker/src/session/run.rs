@@ -87,7 +87,8 @@ impl Run<'_> {
         match self.child.as_mut().map(Child::receive) {
             Some(Ok(ChildMessage::Listening(listener))) if !self.confined => {
                 let umask = Umask::new(family.umask());
-                let answerer = Answerer::new(self.judges, family.command(), umask, self.traps);
+                let (command, groups) = (family.command(), family.groups());
+                let answerer = Answerer::new(self.judges, command, groups, umask, self.traps);
                 self.crew = Some(Crew::new(listener, answerer));
                 self.confined = true;
             }

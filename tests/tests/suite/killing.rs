@@ -1,9 +1,11 @@
 //! Signals that the command sends: to its own they are sent as outside of the sandbox, to nobody else.
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use std::ffi::OsString;
 use std::fs;
 use std::time::Duration;
-use tests::{Sandbox, Victim, eventually, for_each_user};
+use tests::{Sandbox, Victim, eventually, for_each_user, repetitions};
 
 /// Sends signals by every call there is, to children, groups, threads and itself, and says what comes of it.
 const SCRIPT: &str = r#"
@@ -253,5 +255,79 @@ fn nothing_outruns_the_guardian() {
             size() == before
         };
         assert!(eventually(is_quiet), "some run still");
+    });
+}
+
+/// Daemons that gave up their parent, in groups and sessions of their own, joined and inherited; each holds standard
+/// output open.
+const DAEMONS: &str = r#"
+import os, signal, time
+read, write = os.pipe()
+def daemon(*steps):
+    if os.fork() == 0:
+        for number in set(range(1, 65)) - {9, 17, 19, 32, 33}: signal.signal(number, signal.SIG_IGN)
+        if os.fork() == 0:
+            for step in steps: step()
+            os.write(write, b'x')
+            while True: time.sleep(100)
+        os._exit(0)
+    os.wait()
+def own_group(): os.setpgid(0, 0)
+def group_of_child():
+    child = os.fork()
+    if child == 0:
+        while True: time.sleep(100)
+    os.setpgid(child, child)
+    if os.getsid(0) != os.getpid(): os.setpgid(0, child)
+def many_groups():
+    for _ in range(40):
+        child = os.fork()
+        if child == 0: os.setpgid(0, 0); os._exit(0)
+        os.waitpid(child, 0)
+daemon(); daemon(os.setsid); daemon(own_group); daemon(group_of_child); daemon(os.setsid, group_of_child); daemon(many_groups, own_group)
+for _ in range(6): os.read(read, 1)
+print('ready', flush=True); time.sleep(100)
+"#;
+
+/// The guardian of a sandbox.
+fn guardian(broker: Pid) -> Pid {
+    let children = fs::read_to_string(format!("/proc/{broker}/task/{broker}/children")).unwrap();
+    let is_it = |child: &&str| {
+        fs::read_to_string(format!("/proc/{child}/comm"))
+            .is_ok_and(|name| name.trim() == "landstrip-guard")
+    };
+    let found = children.split_whitespace().find(is_it).expect("a guardian");
+    Pid::from_raw(found.parse().unwrap())
+}
+
+fn has_ended(process: Pid) -> bool {
+    let status = fs::read_to_string(format!("/proc/{process}/status"));
+    status.map_or(true, |status| status.contains("State:\tZ"))
+}
+
+#[test]
+fn nothing_outlives_broker_and_guardian() {
+    let signal = |process, signal| kill(process, signal).expect("signal");
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        for order in 0..3 * repetitions(2) {
+            let mut running = sandbox.spawn(["python3", "-c", DAEMONS]);
+            running.expect("ready");
+            let broker = Pid::from_raw(running.pid().cast_signed());
+            let guardian = guardian(broker);
+            if order % 3 == 0 {
+                signal(guardian, Signal::SIGKILL);
+                assert!(eventually(|| has_ended(guardian)));
+                signal(broker, Signal::SIGKILL);
+            } else {
+                // Neither does anything before it ends.
+                let both = if order % 3 == 1 { [broker, guardian] } else { [guardian, broker] };
+                for number in [Signal::SIGSTOP, Signal::SIGKILL] {
+                    both.iter().for_each(|process| signal(*process, number));
+                }
+            }
+            // Panics if anything keeps the output open.
+            assert_eq!(running.wait().signal, Some(Signal::SIGKILL as i32));
+        }
     });
 }

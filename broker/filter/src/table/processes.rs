@@ -3,9 +3,10 @@
 
 use super::{NO_SCOPES, case, is, judge, lacks, masked, row, when};
 use crate::Syscall::*;
+use crate::Variant;
 use crate::rule::Errno::{ENOSYS, EPERM};
 use crate::rule::Verdict::{Allow, Deny, Ignore, Notify};
-use crate::rule::{Arg, Row, Test};
+use crate::rule::{Arg, Row, Test, When};
 use crate::uapi::*;
 
 #[rustfmt::skip]
@@ -78,17 +79,19 @@ pub(super) const ROWS: &[Row] = &[
     .alone(Allow),
     row(
         &[
-            setsid, setrlimit, arch_prctl, personality, set_tid_address,
+            setrlimit, arch_prctl, personality, set_tid_address,
             set_robust_list, rseq, restart_syscall,
         ],
         Allow,
         "changes the caller or its children only",
     ),
+    row(&[setsid], Notify, "the broker has the kernel end each group when it ends itself")
+        .alone(Allow),
     judge(
         &[setpgid],
-        &[case(&[is(Arg(1, "pgid"), &[0])], Allow)],
+        &[when(When::is(Variant::ALONE), &[is(Arg(1, "pgid"), &[0])], Allow)],
         Notify,
-        "a group of its own is free; one that is joined must be led from inside",
+        "a group of its own ends with the broker; one that is joined must be led from inside",
     ),
     row(
         &[execve, execveat, exit, exit_group, wait4, waitid],

@@ -38,14 +38,18 @@ fn namespaces_cannot_be_made() {
 }
 
 #[test]
-fn a_group_of_its_own_is_free_and_others_are_asked_for() {
+fn groups_and_sessions_are_asked_for() {
     for variant in all_variants() {
         let filter = Filter::new(variant);
-        assert_eq!(filter.int_verdict(setpgid, [7, 0, 0, 0, 0, 0]), ALLOW);
-        for group in [1, 7, 0xffff_ffff] {
+        assert_eq!(filter.int_verdict(setsid, [0; 6]), NOTIFY);
+        for group in [0, 1, 7, 0xffff_ffff] {
             assert_eq!(filter.int_verdict(setpgid, [7, group, 0, 0, 0, 0]), NOTIFY);
         }
     }
+    let alone = Filter::new(Variant::ALONE);
+    assert_eq!(alone.int_verdict(setsid, [0; 6]), ALLOW);
+    assert_eq!(alone.int_verdict(setpgid, [7, 0, 0, 0, 0, 0]), ALLOW);
+    assert_eq!(alone.int_verdict(setpgid, [7, 7, 0, 0, 0, 0]), EPERM);
 }
 
 #[test]
