@@ -120,11 +120,13 @@ impl Member {
         };
         let status = Status::of(id).map_err(|_| Errno::SRCH)?;
         let process = Pid::from_raw(status.process()?).ok_or(Errno::SRCH)?;
-        let line = ancestors(process);
-        let [.., first, broker] = line[..] else { return Err(Errno::PERM) };
         // While it has this parent, and that one its own, no number in the line is another's; and its own
-        // is none until it is reaped, of which the handle tells.
-        if broker != process::getpid() || line != ancestors(process) {
+        // is none until it is reaped, of which the handle tells. The line changes when a parent ends.
+        let lines = std::iter::repeat_with(|| [ancestors(process), ancestors(process)]);
+        let line = lines.take(LINES_MAX).find(|[line, again]| line == again);
+        let Some([line, _]) = line else { return Err(Errno::PERM) };
+        let [.., first, broker] = line[..] else { return Err(Errno::PERM) };
+        if broker != process::getpid() {
             return Err(Errno::PERM);
         }
         if !signals::has_its_id(handle.as_fd()) {
@@ -246,6 +248,9 @@ impl Member {
 
 /// linux/ioprio.h; libc lacks it.
 const IOPRIO_WHO_PROCESS: c_long = 1;
+
+/// How often it is looked whether a line of ancestors stays as it is.
+const LINES_MAX: usize = 16;
 
 /// `process` and those that it descends from, up to the broker or to one that has no parent here.
 fn ancestors(process: Pid) -> Vec<Pid> {
