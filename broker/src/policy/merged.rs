@@ -7,7 +7,10 @@ use super::keys::{Item, Written};
 use super::locate::{LocateError, Located, locate, locate_in};
 use super::parse::parse;
 use super::{presets, unexpanded};
+use crate::kernel::inherited::duplicate;
 use rustix::fs::OFlags;
+use rustix::net::SocketType;
+use rustix::net::sockopt::socket_type;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read};
@@ -84,7 +87,11 @@ impl<'a> Merged<'a> {
         let format = self.format.or_else(|| Format::named_by(path)).unwrap_or(Format::Json);
         let trail = if regular { trail(path)? } else { Vec::new() };
         let file = trail.last().map_or(path, PathBuf::as_path).to_owned();
-        let directory = path.parent().unwrap_or(path);
+        let directory = match regular {
+            true => path.parent().unwrap_or(path),
+            // /dev/fd holds no policies.
+            false => &self.caller.cwd,
+        };
         self.add(file, parse(&bytes, format, path)?, directory)?;
         self.add_sources(trail);
         Ok(())
@@ -225,6 +232,11 @@ fn reason(error: &io::Error) -> String {
 
 /// Reads a file, and tells whether it is a regular one.
 fn read_file(path: &Path, trust: Trust) -> io::Result<(Vec<u8>, bool)> {
+    if trust == Trust::Named
+        && let Some(stream) = stream(path)
+    {
+        return Ok((read_limited(stream)?, false));
+    }
     let readable = |kind: std::fs::FileType| {
         let pipe_or_terminal = kind.is_fifo() || kind.is_char_device();
         kind.is_file() || (trust == Trust::Named && pipe_or_terminal)
@@ -249,6 +261,15 @@ fn read_file(path: &Path, trust: Trust) -> io::Result<(Vec<u8>, bool)> {
         return Err(refused());
     }
     Ok((read_limited(file)?, kind.is_file()))
+}
+
+/// What `/dev/fd/N` names if that is a stream socket of the caller's, which open(2) refuses: many a runtime has those
+/// for pipes. landstrip's own sockets keep messages apart.
+fn stream(path: &Path) -> Option<File> {
+    let number = path.strip_prefix("/dev/fd").or_else(|_| path.strip_prefix("/proc/self/fd"));
+    let stream = duplicate(number.ok()?.to_str()?.parse().ok()?).ok()?;
+    let is_stream = socket_type(&stream) == Ok(SocketType::STREAM);
+    is_stream.then(|| File::from(stream))
 }
 
 fn read_limited(source: impl Read) -> io::Result<Vec<u8>> {

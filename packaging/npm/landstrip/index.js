@@ -1,9 +1,8 @@
 "use strict";
-// Runs commands under landstrip. It starts the launcher of the package for this architecture; policies that are
-// objects are handed over in a file of their own, which the command cannot write and which is removed afterwards.
+// Runs commands under landstrip. It starts the launcher of the package for this architecture. Policies that are objects
+// are handed over by a descriptor each: a file would have a name by which another sandbox could rewrite it.
 
 const { spawn } = require("node:child_process");
-const fs = require("node:fs");
 const os = require("node:os");
 const path = require("node:path");
 
@@ -25,22 +24,21 @@ function run(command, options = {}) {
     return Promise.reject(new TypeError("a command is an array of words, the first of them its program"));
   }
   const collected = stdio === "pipe";
-  let directory;
   const words = ["--trap-fd", String(TRAP)];
-  const clear = () => directory && fs.rmSync(directory, { recursive: true, force: true });
+  const objects = [];
   return new Promise((resolve, reject) => {
-    for (const [number, one] of (Array.isArray(policy) ? policy : [policy]).entries()) {
-      let file = one;
-      if (typeof one !== "string") {
-        directory ??= fs.mkdtempSync(path.join(os.tmpdir(), "landstrip-policy-"));
-        file = path.join(directory, `${number}.json`);
-        fs.writeFileSync(file, JSON.stringify(one), { mode: 0o600 });
-      }
-      words.push("--policy", file);
+    for (const one of Array.isArray(policy) ? policy : [policy]) {
+      const isNamed = typeof one === "string";
+      words.push("--policy", isNamed ? one : `/dev/fd/${TRAP + objects.push(JSON.stringify(one))}`);
     }
     const standard = collected ? [input === undefined ? "ignore" : "pipe", "pipe", "pipe"] : Array(3).fill(stdio);
     if (input !== undefined) standard[0] = "pipe";
-    const child = spawn(program(), [...words, "--", ...command], { cwd, env, signal, stdio: [...standard, "pipe"] });
+    const own = Array(1 + objects.length).fill("pipe");
+    const child = spawn(program(), [...words, "--", ...command], { cwd, env, signal, stdio: [...standard, ...own] });
+    objects.forEach((text, number) => {
+      // landstrip says itself why it does not read it all.
+      child.stdio[TRAP + 1 + number].on("error", () => {}).end(text);
+    });
     const denials = [];
     const result = { status: 125, denials };
     let rest = "";
@@ -68,7 +66,7 @@ function run(command, options = {}) {
       result.status = code ?? 128 + os.constants.signals[killed];
       resolve(result);
     });
-  }).finally(clear);
+  });
 }
 
 module.exports = { run, program };

@@ -51,6 +51,7 @@ mod remedies;
 mod reports;
 mod requests;
 mod reserve;
+mod runs;
 mod schema;
 mod sessions;
 mod shared_memory;
