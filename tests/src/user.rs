@@ -33,6 +33,11 @@ impl User {
         }
     }
 
+    /// What runs of this user have their directories in, where others have theirs too.
+    pub fn holder(self) -> String {
+        format!("landstrip-{}", self.uid())
+    }
+
     /// Makes `command` start as this user.
     pub(crate) fn enter(self, command: &mut Command) {
         if self == Self::Nobody {

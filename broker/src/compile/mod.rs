@@ -13,3 +13,4 @@ pub(crate) mod places;
 pub(crate) mod plan;
 pub(crate) mod protect;
 mod ruleset;
+pub(crate) mod runs;

@@ -4,6 +4,7 @@
 
 use super::hard_links::{names_nearby, other_names};
 use super::places::DEVICES;
+use super::runs;
 use crate::kernel::mounts::Mount;
 use crate::kernel::proc;
 use crate::policy::callers::Caller;
@@ -49,6 +50,12 @@ pub(crate) fn protect(
         );
     }
     keep_controls(&mut policy.files, mounts, remarks);
+    for holder in runs::holders(caller) {
+        // This run's own lie in them.
+        if policy.files.allow_write.iter().any(|path| holder.starts_with(path)) {
+            push_new(&mut policy.files.controls, holder);
+        }
+    }
     Ok(policy)
 }
 

@@ -123,7 +123,8 @@ impl Rule {
         let (list, pattern) = basis?;
         let text = pattern.to_string();
         let Some(list) = origins::key(list) else {
-            let added = Some("the kernel's own controls, and devices");
+            let added =
+                Some("the kernel's own controls, devices, and what directories of runs lie in");
             return Some(Self { text, added, ..Self::default() });
         };
         let known = origins.of_path(list, pattern);

@@ -64,7 +64,7 @@ pub(crate) fn run(
         let callers = CallerProxies::of(&loaded.caller, &mut Remarks::unwanted());
         loaded.policy.network.callers = callers;
     }
-    let scratches = Scratches::of(&mut loaded.policy, &traps)?;
+    let scratches = Scratches::of(&mut loaded.policy, &loaded.caller, &traps)?;
     let needs = Arc::new(Needs::default());
     let proxy = Proxy::learning(&loaded.policy.network, &needs)?;
     let (learning, policy) = compared_with(&loaded, &surroundings, &needs)?;

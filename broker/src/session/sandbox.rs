@@ -57,8 +57,8 @@ pub(super) struct Scratches {
 
 impl Scratches {
     /// Makes them.
-    pub(super) fn of(policy: &mut Policy, traps: &Traps) -> Result<Self, Failure> {
-        let temporary = Scratch::wanted(policy, traps)?;
+    pub(super) fn of(policy: &mut Policy, caller: &Caller, traps: &Traps) -> Result<Self, Failure> {
+        let temporary = Scratch::wanted(policy, caller, traps)?;
         Ok(Self { temporary, memory: Scratch::for_shared_memory(policy) })
     }
 }
@@ -95,7 +95,7 @@ impl Prepared {
             filter.send(child)?;
         }
         let proxy = Proxy::wanted(&loaded.policy.network)?;
-        let scratches = Scratches::of(&mut loaded.policy, traps)?;
+        let scratches = Scratches::of(&mut loaded.policy, &loaded.caller, traps)?;
         let prepared = Self::compile(loaded, &surroundings, proxy, scratches)?;
         if !is_final {
             filter.quieter(reports, &prepared.judges.view);

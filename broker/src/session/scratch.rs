@@ -1,9 +1,11 @@
-//! The private TMPDIR of a command that may not write the caller's: made for the run, removed after it.
+//! The private TMPDIR of a command that may not write the caller's: made for the run, removed after it. So is what else
+//! a run has of directories; [`crate::compile::runs`] says where they lie.
 //!
 //! While a run lasts it holds a lock (flock(2)) on its directory. The lock of a run that was killed
 //! is gone, and by that a later run knows what to remove.
 
 use super::removal;
+use crate::compile::runs::{self, NotHeld};
 use crate::files::reserve::Reserve;
 use crate::kernel::deep::identity_of;
 use crate::kernel::identity::{Identity, nearest};
@@ -15,12 +17,12 @@ use crate::report::traps::Traps;
 use crate::rules::files::Files;
 use crate::rules::memory;
 use crate::rules::paths::{Rules, covers};
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, StatxFlags};
 use rustix::io::{self, Errno};
 use std::path::{Path, PathBuf};
 
-/// How directories of runs are called, before 16 hexadecimal digits.
+/// How directories of runs are called among those of others, before 16 hexadecimal digits.
 const PREFIX: &str = "landstrip-";
 /// Another run may take a directory for a stale one between its creation and its lock.
 const ATTEMPTS: usize = 8;
@@ -45,20 +47,27 @@ impl Scratch {
     /// # Errors
     /// Returns the [`Failure`] of making it under the built-in policy, which promises one. Under another
     /// the command goes without, as it does where a caller's TMPDIR is not there.
-    pub(super) fn wanted(policy: &mut Policy, traps: &Traps) -> Result<Option<Self>, Failure> {
-        let parent = std::env::temp_dir();
-        let made = match std::fs::canonicalize(&parent) {
-            // Landlock rules and reports go by canonical paths.
-            Ok(parent) if calls_for_one(policy, &parent) => Self::create(&parent).map_err(strerror),
+    pub(super) fn wanted(
+        policy: &mut Policy,
+        caller: &Caller,
+        traps: &Traps,
+    ) -> Result<Option<Self>, Failure> {
+        let callers = std::env::temp_dir();
+        let made = match std::fs::canonicalize(&callers) {
+            Ok(callers) if calls_for_one(policy, &callers) => {
+                let is_denied = |place: &PathBuf| denies(&policy.files, place);
+                let place = runs::temporary(caller).filter(|place| !is_denied(place));
+                Self::beneath(&runs::holder(&place.unwrap_or(callers)))
+            }
             Ok(_) => return Ok(None),
-            Err(error) => Err(error.to_string()),
+            Err(error) => Err(format!("{}: {error}", callers.display())),
         };
         let failure = match made {
             Ok(scratch) => {
                 policy.files.allow_write.push(scratch.path().to_owned());
                 return Ok(Some(scratch));
             }
-            Err(reason) => format!("{}: {reason}", parent.display()),
+            Err(failure) => failure,
         };
         if policy.built_in {
             return Err(Failure::Internal("TMPDIR", failure));
@@ -86,7 +95,8 @@ impl Scratch {
         {
             return None;
         }
-        let mut scratch = Self::create(place).ok()?;
+        let directory = fs::open(place, TO_LIST, Mode::empty()).ok()?;
+        let mut scratch = Self::create(directory.as_fd(), place, PREFIX).ok()?;
         if rustix::process::geteuid().is_root() {
             // Processes of root's can become other users, who use it too; nobody outside gets here.
             scratch.path.push("objects");
@@ -107,34 +117,40 @@ impl Scratch {
         let beside = files.carved_root(&rules).and_then(nearest);
         let mount = beside.into_iter().chain(parents.iter().copied()).find_map(mount_of)?;
         let missing = parents.iter().filter(|parent| mount_of(parent) == Some(mount)).count();
-        let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
-        let cache = cache.filter(|path| path.is_absolute());
-        let cache = cache.or_else(|| caller.home.as_ref().map(|home| home.join(".cache")));
         let fitting = |path: PathBuf| {
             let path = std::fs::canonicalize(path).ok()?;
             let is_apart = !files.allow_write.iter().any(|root| path.starts_with(root));
             (is_apart && mount_of(&path)? == mount).then_some(path)
         };
-        let own = cache.and_then(fitting).map(|path| path.join("landstrip")).inspect(|path| {
-            // When it is first needed.
-            let _ = fs::mkdir(path, Mode::RWXU);
-        });
-        [own, Some(std::env::temp_dir())].into_iter().flatten().find_map(|place| {
-            let scratch = Self::create(&fitting(place)?).ok()?;
+        let cache =
+            runs::cache(caller).and_then(fitting).map(|cache| runs::holder_in_cache(&cache));
+        let temporary = [runs::temporary(caller), Some(std::env::temp_dir())];
+        let temporary = temporary.into_iter().flatten().filter_map(fitting);
+        let temporary = temporary.map(|place| runs::holder(&place));
+        cache.into_iter().chain(temporary).find_map(|holder| {
+            let scratch = Self::beneath(&holder).ok()?;
             let directory = scratch.held.directory.try_clone().ok()?;
             Some((scratch, Reserve::fill(directory, missing).ok()?))
         })
     }
 
-    /// Makes the directory in `parent`, for this user alone.
-    fn create(parent: &Path) -> io::Result<Self> {
+    /// Makes the directory in `holder`, or says why not.
+    fn beneath(holder: &Path) -> Result<Self, String> {
+        let made = runs::hold(holder)
+            .and_then(|held| Self::create(held.as_fd(), holder, "").map_err(NotHeld::Refused));
+        made.map_err(|reason| format!("{}: {reason}", holder.display()))
+    }
+
+    /// Makes the directory in `directory`, which is at `parent`, for this user alone.
+    fn create(directory: BorrowedFd<'_>, parent: &Path, prefix: &str) -> io::Result<Self> {
         for _ in 0..ATTEMPTS {
             let mut random = [0; 8];
             rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
-            let path = parent.join(format!("{PREFIX}{:016x}", u64::from_ne_bytes(random)));
+            let name = format!("{prefix}{:016x}", u64::from_ne_bytes(random));
             // Fails if anything has that name, a symbolic link too.
-            fs::mkdir(&path, Mode::RWXU)?;
-            let held = match RunDirectory::open(path.clone()) {
+            fs::mkdirat(directory, &name, Mode::RWXU)?;
+            let path = parent.join(&name);
+            let held = match RunDirectory::open(directory, &name, path.clone()) {
                 Err(Errno::NOENT) => continue,
                 held => held?,
             };
@@ -178,9 +194,13 @@ fn mount_of(path: &Path) -> Option<u64> {
 fn calls_for_one(policy: &Policy, parent: &Path) -> bool {
     let files = &policy.files;
     let is_allowed = || files.allow_write.iter().any(|root| parent.starts_with(root));
-    let is_denied =
-        || [&files.deny_write, &files.deny_read].iter().any(|rules| covers(rules, parent));
-    policy.built_in || !is_allowed() && !is_denied() && policy.variables.value("TMPDIR").is_none()
+    let sets_another = || policy.variables.value("TMPDIR").is_some();
+    policy.built_in || !is_allowed() && !denies(files, parent) && !sets_another()
+}
+
+/// Whether nothing in `place` can be of use to the command.
+fn denies(files: &Files, place: &Path) -> bool {
+    [&files.deny_write, &files.deny_read].iter().any(|rules| covers(rules, place))
 }
 
 impl Drop for Scratch {
@@ -207,10 +227,14 @@ struct RunDirectory {
     identity: Identity,
 }
 
+/// What it is not is a symbolic link.
+const TO_LIST: OFlags =
+    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
 impl RunDirectory {
-    fn open(path: PathBuf) -> io::Result<Self> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let directory = fs::open(&path, flags, Mode::empty())?;
+    /// The one that is called `name` in `parent`, which makes it `path`.
+    fn open(parent: BorrowedFd<'_>, name: &str, path: PathBuf) -> io::Result<Self> {
+        let directory = fs::openat(parent, name, TO_LIST, Mode::empty())?;
         let identity = removal::identity(&directory)?;
         Ok(Self { path, directory, identity })
     }
@@ -243,18 +267,19 @@ fn remove_if_empty(directory: &Path) -> io::Result<()> {
 
 /// Removes some of the directories that killed runs of this user left in `parent`.
 fn remove_stale(parent: &Path) {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let entries = fs::open(parent, flags, Mode::empty()).and_then(Dir::new);
+    let Ok(directory) = fs::open(parent, TO_LIST, Mode::empty()) else { return };
+    let entries = Dir::read_from(&directory);
     let names = entries.into_iter().flatten().take(STALE_SEEN_MAX).flatten();
     let names = names.filter_map(|entry| entry.file_name().to_str().ok().map(str::to_owned));
-    let candidates = names.filter(|name| is_of_run(name)).map(|name| parent.join(name));
+    let open = |name: String| RunDirectory::open(directory.as_fd(), &name, parent.join(&name)).ok();
     let own = |held: &RunDirectory| {
         let owner = fs::fstat(&held.directory).map(|stat| stat.st_uid);
         owner == Ok(rustix::process::geteuid().as_raw())
     };
     // Those of runs that go on cost a failed lock each, and do not count.
-    let stale = candidates
-        .filter_map(|path| RunDirectory::open(path).ok())
+    let stale = names
+        .filter(|name| is_of_run(name))
+        .filter_map(open)
         .filter(|held| own(held) && held.lock().is_ok());
     let mut left = STALE_REMOVED_MAX;
     for held in stale.take(STALE_TRIED_MAX) {
@@ -265,5 +290,6 @@ fn remove_stale(parent: &Path) {
 
 fn is_of_run(name: &str) -> bool {
     let digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
-    name.strip_prefix(PREFIX).is_some_and(|hex| hex.len() == 16 && hex.bytes().all(digit))
+    let hex = name.strip_prefix(PREFIX).unwrap_or(name);
+    hex.len() == 16 && hex.bytes().all(digit)
 }

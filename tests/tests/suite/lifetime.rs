@@ -3,6 +3,7 @@
 use nix::sys::signal::Signal;
 use std::ffi::OsString;
 use std::fs;
+use std::path::PathBuf;
 use std::time::Duration;
 use tests::{
     Sandbox, Snapshot, Terminal, User, at_once, copy_program, eventually, for_each_user,
@@ -520,7 +521,7 @@ fn nothing_is_left_in_the_temporary_directory() {
         outcome.succeeds();
         assert_ne!(outcome.stdout.trim(), tmp.to_str().unwrap(), "a private TMPDIR");
         assert!(!fs::exists(outcome.stdout.trim()).unwrap(), "it is removed");
-        assert_eq!(fs::read_dir(&tmp).unwrap().count(), 0);
+        assert_eq!(left_in_tmp(&sandbox), [""; 0]);
     });
 }
 
@@ -587,10 +588,14 @@ fn with_temporary_directory(user: User) -> Sandbox {
     sandbox.env("TMPDIR", tmp)
 }
 
+/// What is in `tmp`, and in what holds the directories of runs there, which stays.
 fn left_in_tmp(sandbox: &Sandbox) -> Vec<String> {
-    let entries = fs::read_dir(sandbox.path("tmp")).unwrap();
+    let place = sandbox.path("tmp");
+    let holder = sandbox.user().holder();
+    let entries = [place.join(&holder), place].into_iter().flat_map(fs::read_dir).flatten();
     let name = |entry: std::io::Result<fs::DirEntry>| entry.unwrap().file_name();
     let mut names: Vec<_> = entries.map(|e| name(e).into_string().unwrap()).collect();
+    names.retain(|name| *name != holder);
     names.sort();
     names
 }
@@ -667,11 +672,12 @@ fn the_temporary_directory_of_a_killed_run_is_removed_by_a_later_one() {
         assert!(fs::exists(&stale).unwrap(), "a run in progress keeps its directory");
         killed.signal(Signal::SIGKILL);
         assert_eq!(killed.wait().signal, Some(9));
-        sandbox.dir("tmp/landstrip-x");
-        sandbox.dir("tmp/landstrip-0123456789abcdeg");
-        sandbox.dir("outside/landstrip-0123456789abcdef");
-        let link = sandbox.path("tmp/landstrip-0123456789abcdef");
-        std::os::unix::fs::symlink("../outside/landstrip-0123456789abcdef", link).unwrap();
+        let holder = PathBuf::from("tmp").join(user.holder());
+        sandbox.dir(holder.join("x"));
+        sandbox.dir(holder.join("0123456789abcdeg"));
+        sandbox.dir("outside/0123456789abcdef");
+        let link = sandbox.path(holder.join("0123456789abcdef"));
+        std::os::unix::fs::symlink("../../outside/0123456789abcdef", link).unwrap();
         // The command does not hold the lock: only the standard streams are open in it.
         let script = format!("ls /proc/$$/fd; echo /proc/$$/fd/*; {}", until_gone(&stale));
         let outcome = sandbox.sh(&script);
@@ -679,13 +685,10 @@ fn the_temporary_directory_of_a_killed_run_is_removed_by_a_later_one() {
         assert!(outcome.stdout.starts_with("0\n1\n2\n/"), "{outcome:#?}");
         assert!(!fs::exists(&stale).unwrap(), "the stale one is left");
         assert!(fs::exists(format!("{in_use}/f")).unwrap(), "one in use was removed");
-        assert!(sandbox.path("outside/landstrip-0123456789abcdef").exists());
+        assert!(sandbox.path("outside/0123456789abcdef").exists());
         going_on.signal(Signal::SIGTERM);
         going_on.wait().exits(143);
-        assert_eq!(
-            left_in_tmp(&sandbox),
-            ["landstrip-0123456789abcdef", "landstrip-0123456789abcdeg", "landstrip-x"]
-        );
+        assert_eq!(left_in_tmp(&sandbox), ["0123456789abcdef", "0123456789abcdeg", "x"]);
     });
 }
 
@@ -695,11 +698,13 @@ fn the_temporary_directory_of_another_user_is_left() {
         return;
     }
     let sandbox = with_temporary_directory(User::Nobody);
-    let foreign = sandbox.path("tmp/landstrip-0123456789abcdef");
-    fs::create_dir(&foreign).unwrap();
-    let own = sandbox.dir("tmp/landstrip-0123456789abcdee");
+    // Makes what holds them.
+    sandbox.sh("true").succeeds();
+    let holder = PathBuf::from("tmp").join(sandbox.user().holder());
+    fs::create_dir(sandbox.path(holder.join("0123456789abcdef"))).unwrap();
+    let own = sandbox.dir(holder.join("0123456789abcdee"));
     sandbox.sh(&until_gone(own.to_str().unwrap())).succeeds();
-    assert_eq!(left_in_tmp(&sandbox), ["landstrip-0123456789abcdef"]);
+    assert_eq!(left_in_tmp(&sandbox), ["0123456789abcdef"]);
 }
 
 #[test]

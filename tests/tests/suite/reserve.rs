@@ -35,7 +35,15 @@ fn waiting(place: &Path) -> Vec<PathBuf> {
         entries.map(|entry| entry.unwrap().path()).collect()
     };
     let is_waiting = |path: &PathBuf| path.metadata().is_ok_and(|found| found.mode() & 0o777 == 0);
-    inner(place).iter().flat_map(|run| inner(run)).filter(is_waiting).collect()
+    let holders = inner(place);
+    let runs = holders.iter().flat_map(|holder| inner(holder));
+    runs.flat_map(|run| inner(&run)).filter(is_waiting).collect()
+}
+
+/// How many directories of runs there are.
+fn left(sandbox: &Sandbox) -> usize {
+    let holder = sandbox.path("tmp").join(sandbox.user().holder());
+    fs::read_dir(holder).into_iter().flatten().count()
 }
 
 fn numbers(paths: &[PathBuf]) -> HashSet<u64> {
@@ -64,8 +72,7 @@ fn placed<const N: usize>(sandbox: &Sandbox, script: &str, names: [&str; N]) -> 
     let (running, waiting) = begin(sandbox, script);
     let outcome = finish(sandbox, running);
     outcome.succeeds();
-    let place = sandbox.path("tmp");
-    assert_eq!(fs::read_dir(place).unwrap().count(), 0, "something is left: {outcome:#?}");
+    assert_eq!(left(sandbox), 0, "something is left: {outcome:#?}");
     names.map(|name| {
         let found = sandbox.path("work").join(name).metadata();
         waiting.contains(&found.unwrap_or_else(|error| panic!("{name}: {error}")).ino())
@@ -293,8 +300,8 @@ fn who_became_another_user_makes_directories_of_its_own() {
 fn what_waits_is_closed_and_nothing_that_was_put_in_it_is_found_later() {
     for_each_user(|user| {
         let sandbox = world(user);
-        let script = "for d in ../tmp/landstrip-*/[0-3]; do echo x > $d/x; mkdir $d/y; chmod 777 $d; \
-            rmdir $d; mv $d ../tmp/; mv $d taken; mkdir ../tmp/new; done 2>/dev/null; ls ../tmp/*/*/ | grep -c x; \
+        let script = "for d in ../tmp/landstrip-*/*/[0-3]; do echo x > $d/x; mkdir $d/y; chmod 777 $d; \
+            rmdir $d; mv $d ../tmp/; mv $d taken; mkdir ../tmp/new; done 2>/dev/null; ls ../tmp/*/*/*/ | grep -c x; \
             mkdir d e; ls -A d e";
         let (running, waiting) = begin(&sandbox, script);
         assert_eq!(waiting.len(), COUNT);
@@ -305,7 +312,7 @@ fn what_waits_is_closed_and_nothing_that_was_put_in_it_is_found_later() {
         let outcome = finish(&sandbox, running);
         assert_eq!(outcome.stdout, "ready\n0\nd:\n\ne:\n", "{outcome:#?}");
         assert!(!sandbox.path("work/taken").exists());
-        assert_eq!(fs::read_dir(sandbox.path("tmp")).unwrap().count(), 0, "{outcome:#?}");
+        assert_eq!(left(&sandbox), 0, "{outcome:#?}");
     });
 }
 
@@ -367,6 +374,6 @@ fn what_a_killed_run_left_is_removed_by_a_later_one() {
         assert_eq!(numbers(&self::waiting(&place)).len(), COUNT, "those in use are left");
         later.signal(Signal::SIGTERM);
         later.wait();
-        assert_eq!(fs::read_dir(place).unwrap().count(), 0);
+        assert_eq!(left(&sandbox), 0);
     });
 }

@@ -113,3 +113,82 @@ fn policies_of_programs_have_no_name_by_which_others_could_rewrite_them() {
         assert_eq!(result[2], serde_json::json!([]), "{result}");
     });
 }
+
+/// What a wider run tries on the directory of another, which `$0` is: to look out for a while would be luck.
+const TAKE: &str = "touch $0/planted; echo x > $0/mine; rm -f $0/mine; mv $0 moved; mv ${0%/*} moved; \
+    rmdir ${0%/*}; ln -sfn $HOME ${0%/*}; chmod 777 $0; chmod 777 ${0%/*}; mkdir ${0%/*}/0123456789abcdef; \
+    touch beside 2>/dev/null || exit 3";
+
+#[test]
+fn no_run_changes_the_temporary_directory_of_another() {
+    for_each_user(|user| {
+        // With TMPDIR, and where it is by default.
+        for named in [true, false] {
+            let narrow = Sandbox::of(user).allow_write(".");
+            let tmp = narrow.dir("tmp");
+            let narrow = if named { narrow.env("TMPDIR", &tmp) } else { narrow };
+            let script = "cd $TMPDIR && echo mine > mine && pwd && until [ -e $HOME/../outside/go ]; \
+                do sleep 0.01; done; cat mine; ls; touch more && mkdir d && echo made";
+            let mut running = narrow.spawn(["sh", "-c", script]);
+            running.expect("\n");
+            let private = running.stdout().trim().to_owned();
+            let place = private.rsplitn(3, '/').last().unwrap().to_owned();
+            assert!(place == if named { tmp.to_str().unwrap() } else { "/var/tmp" }, "{private}");
+            let wide = Sandbox::of(user).allow_write(&place).allow_write(".");
+            let wide = if named { wide.env("TMPDIR", &tmp) } else { wide };
+            let outcome = wide.run(["sh", "-c", TAKE, &private]);
+            outcome.succeeds();
+            // What else is there is as writable as before.
+            let other = format!("{place}/landstrip-test-{}-{named}", std::process::id());
+            wide.sh(&format!("mkdir {other} && echo x > {other}/f && rm -r {other}")).succeeds();
+            narrow.file("outside/go", "");
+            let outcome = running.wait();
+            assert_eq!(outcome.stdout, format!("{private}\nmine\nmine\nmade\n"), "{outcome:#?}");
+            assert!(!Path::new(&private).exists(), "{private}");
+        }
+    });
+}
+
+#[test]
+fn what_an_earlier_run_left_in_place_of_a_holder_is_not_used() {
+    for_each_user(|user| {
+        for kind in ["a link", "open to others", "a file"] {
+            // Beside what is denied, directories wait in the cache.
+            let sandbox = Sandbox::of(user).allow_write(".").deny_write(".env");
+            for dir in ["home/.cache", "home/keys", "tmp"] {
+                sandbox.dir(dir);
+            }
+            let tmp = format!("tmp/{}", user.holder());
+            for holder in ["home/.cache/landstrip", &tmp] {
+                match kind {
+                    "a link" => symlink(sandbox.path("home/keys"), sandbox.path(holder)).unwrap(),
+                    "a file" => drop(sandbox.file(holder, "")),
+                    _ => {
+                        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o775);
+                        fs::set_permissions(sandbox.dir(holder), mode).unwrap();
+                    }
+                }
+            }
+            let callers = sandbox.name("tmp");
+            let sandbox = sandbox.env("TMPDIR", &callers);
+            let left =
+                "find ~/keys ~/.cache ../tmp -mindepth 1; mkdir d && touch d/f; echo $TMPDIR";
+            let outcome = sandbox.sh(left);
+            let expected = [sandbox.name("home/.cache/landstrip"), format!("../{tmp}"), callers];
+            assert_eq!(
+                outcome.stdout.lines().collect::<Vec<_>>(),
+                expected,
+                "{kind}: {outcome:#?}"
+            );
+            assert!(sandbox.path("work/d/f").exists(), "{kind}: {outcome:#?}");
+            assert_eq!(fs::read_dir(sandbox.path("home/keys")).unwrap().count(), 0, "{kind}");
+        }
+        // Where a private one is promised, the reason is told.
+        let sandbox = Sandbox::of(user).without_policy();
+        let tmp = sandbox.dir("tmp");
+        symlink(sandbox.dir("home/keys"), tmp.join(user.holder())).unwrap();
+        let outcome = sandbox.env("TMPDIR", &tmp).sh("touch made");
+        outcome.is_error(125, "Internal", "TMPDIR");
+        assert!(outcome.stderr.contains("not a directory of this user's alone"), "{outcome:#?}");
+    });
+}
