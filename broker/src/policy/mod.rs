@@ -5,6 +5,7 @@ pub(crate) mod document;
 pub(crate) mod domains;
 pub(crate) mod error;
 pub(crate) mod expand;
+mod git_settings;
 pub(crate) mod init;
 pub(crate) mod keys;
 pub(crate) mod load;

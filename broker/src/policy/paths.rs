@@ -7,7 +7,7 @@ use super::keys::{Item, Written};
 use super::locate::{Located, locate};
 use super::nearest::near;
 use super::remarks::Remarks;
-use super::{origins, presets, repositories, unexpanded};
+use super::{git_settings, origins, presets, repositories, unexpanded};
 use crate::rules::files::{Files, push_new};
 use crate::rules::paths::Rules;
 use crate::rules::pattern::{Component, Pattern};
@@ -133,7 +133,7 @@ impl Paths<'_> {
             remarks.rule(denial.key(), &pattern, &item.origin);
             push_new(&mut patterns, pattern);
         };
-        for (item, text, tree) in in_trees(items, &self.caller.cwd, writable)? {
+        for (item, text, tree) in in_trees(items, self.caller, writable)? {
             let Split { prefix, rest } = self.interpret(item, text, &tree)?;
             let located = locate_for(&item.origin, &prefix)?;
             if located.of_process {
@@ -361,11 +361,13 @@ impl Grant {
 /// protect in each that the policy adds to it, and what they protect in `.git`, wherever that is.
 fn in_trees<'a>(
     items: &'a [Item],
-    cwd: &Path,
+    caller: &Caller,
     writable: &[Grant],
 ) -> Result<Vec<(&'a Item, &'a str, PathBuf)>, PolicyError> {
-    let is_of_preset = |item: &&Item| presets::is_file(&item.origin.file);
-    let Some(preset) = items.iter().find(is_of_preset) else {
+    let cwd = caller.cwd.as_path();
+    let is_in_trees =
+        |item: &&Item| presets::is_file(&item.origin.file) && !item.text.starts_with(['/', '~']);
+    let Some(preset) = items.iter().find(is_in_trees) else {
         return Ok(items.iter().map(|item| (item, item.text.as_str(), cwd.to_owned())).collect());
     };
     let own = writable.iter().filter(|grant| !presets::is_file(&grant.origin.file));
@@ -377,13 +379,19 @@ fn in_trees<'a>(
     let mut repositories = Vec::new();
     for tree in &trees {
         let found = repositories::directories(tree);
-        let found = found.map_err(|unclear| preset.origin.error(unclear.to_string()))?;
-        repositories.extend(found.into_iter().filter(may_change));
+        repositories.extend(found.map_err(|unclear| preset.origin.error(unclear.to_string()))?);
     }
     let mut found = Vec::new();
+    if let Some(item) =
+        items.iter().find(|item| is_in_trees(item) && item.text == git_settings::ITEM)
+    {
+        let led = git_settings::led_to(&trees, &repositories, caller.home.as_deref(), may_change);
+        found.extend(led.into_iter().map(|(text, path)| (item, text, path)));
+    }
+    repositories.retain(may_change);
     for item in items {
         let text = item.text.as_str();
-        if !is_of_preset(&item) || text.starts_with(['/', '~']) {
+        if !is_in_trees(&item) {
             found.push((item, text, cwd.to_owned()));
             continue;
         }

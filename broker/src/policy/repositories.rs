@@ -50,6 +50,12 @@ pub(super) fn directories(tree: &Path) -> Result<Vec<PathBuf>, Unclear> {
     Ok(found)
 }
 
+/// The tops of the work trees that `tree` may lie in.
+pub(super) fn tops(tree: &Path) -> impl Iterator<Item = PathBuf> {
+    let has_git = |directory: &&Path| directory.join(".git").symlink_metadata().is_ok();
+    tree.ancestors().filter(has_git).map(Path::to_owned)
+}
+
 /// Adds to `found` where symbolic links lead that stand in the place of a repository of a submodule or of a linked
 /// work tree, or of something in one, which patterns do not follow. Without a link one listing each.
 fn follow_links(repository: &Path, found: &mut Vec<PathBuf>) {

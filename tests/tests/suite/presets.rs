@@ -170,6 +170,103 @@ fn where_a_link_stands_in_place_of_a_repository_its_target_is_protected() {
     });
 }
 
+/// Each with what would run it outside; `@` stands for a command that leaves a mark.
+const PLANTED: [(&str, &str, &str); 9] = [
+    (
+        "a work tree without commondir",
+        "mkdir -p .git/worktrees/w && cd .git/worktrees/w && mkdir refs objects && echo 'ref: refs/heads/x' > HEAD \
+         && printf '[core]\nfsmonitor = @;false\n' > config; echo /nowhere/.git > gitdir",
+        "cd .git/worktrees/w && git --git-dir=. --work-tree=. status",
+    ),
+    (
+        "a strategy of the sequencer",
+        "git cherry-pick other~1 other; mkdir x git-merge-x; printf '#!/bin/sh\n@\n' > evil; chmod +x evil; \
+         printf '[options]\nstrategy = x/../evil\n' > .git/sequencer/opts",
+        "git cherry-pick --skip",
+    ),
+    (
+        "an old name of a remote",
+        "git init -q --bare there; printf '#!/bin/sh\n@\n' > there/hooks/post-update; chmod +x there/hooks/*; \
+         mkdir -p .git/remotes; printf 'URL: ./there\nPush: HEAD:refs/heads/x\n' > .git/remotes/origin",
+        "git push -q origin HEAD:refs/heads/y",
+    ),
+    (
+        "an older name of a remote",
+        "git init -q --bare there; printf '#!/bin/sh\n@\n' > there/hooks/post-update; chmod +x there/hooks/*; \
+         mkdir -p .git/branches; echo ./there > .git/branches/origin",
+        "git push -q origin HEAD:refs/heads/y",
+    ),
+    (
+        "a directory of hooks in the tree",
+        "printf '#!/bin/sh\n@\n' > hooks/post-checkout; chmod +x hooks/post-checkout",
+        "git checkout -q other",
+    ),
+    (
+        "a hook that is a link into the tree",
+        "printf '#!/bin/sh\n@\n' > tools/commit; chmod +x tools/commit",
+        "git -c core.hooksPath=.git/hooks commit -q --allow-empty -m x",
+    ),
+    ("settings that are included", "printf '[alias]\nx = !@\n' > settings", "git x"),
+    ("settings that do not exist yet", "printf '[alias]\nx = !@\n' > later", "git x"),
+    (
+        "a file system monitor",
+        "printf '#!/bin/sh\n@\n' > tools/monitor; chmod +x tools/monitor",
+        "git status",
+    ),
+];
+
+#[test]
+fn nothing_is_planted_that_git_runs_outside() {
+    for_each_user(|user| {
+        let sandbox = host(user);
+        let make = "set -e; mkdir hooks tools; touch tools/commit settings; echo exit 1 > tools/monitor; chmod +x tools/*
+            ln -s ../../tools/commit .git/hooks/commit-msg; ln -s $PWD/later later-link
+            git config core.hooksPath hooks; git config include.path ../settings; git config --add include.path ../later
+            git config core.fsmonitor './tools/monitor'
+            git checkout -q -b other; for n in 1 2; do echo $n > main.c; git commit -qam $n; done; git checkout -q -
+            echo 3 > main.c; git commit -qam 3; rm -rf ../outside/kept; cp -a . ../outside/kept";
+        sandbox.sh_outside(make).succeeds();
+        let mark = format!("touch {}", sandbox.name("outside/ran"));
+        let restore = "cd ..; rm -rf work/* work/.git outside/ran; cp -a outside/kept/. work";
+        for (what, plant, run) in PLANTED {
+            let plant = plant.replace('@', &mark);
+            under(&sandbox, "agent", &plant);
+            sandbox.sh_outside(run);
+            assert!(!sandbox.path("outside/ran").exists(), "ESCAPED: {what}");
+            sandbox.sh_outside(restore).succeeds();
+            under(&sandbox, "build", &plant);
+            let outside = sandbox.sh_outside(run);
+            assert!(sandbox.path("outside/ran").exists(), "{what}: {outside:#?}");
+            sandbox.sh_outside(restore).succeeds();
+        }
+    });
+}
+
+#[test]
+fn everyday_work_with_git_goes_on() {
+    for_each_user(|user| {
+        let sandbox = host(user);
+        let make = "set -e; mkdir .githooks; git config core.hooksPath .githooks; git clone -q --bare . ../outside/up
+            git remote add up ../outside/up; git branch -q old; git worktree add -q ../outside/tree 2> /dev/null";
+        sandbox.sh_outside(make).succeeds();
+        let work = "set -e; git checkout -q -b topic; for n in 1 2 3 4; do echo $n > f$n; git add .; git commit -qm $n; done
+            GIT_SEQUENCE_EDITOR='sed -i 2s/pick/squash/' GIT_EDITOR=true git rebase -q -i HEAD~2
+            git checkout -q old; echo x > x; git add x; git commit -qm x; git cherry-pick topic~2 topic~1
+            git cherry-pick -x topic; GIT_EDITOR=true git revert HEAD~1 HEAD; git revert --no-edit HEAD
+            git checkout -q topic; git rebase -q old; git checkout -q -b side topic~2; echo other > f3; git add .
+            git commit -qm conflict; git rebase topic || { echo both > f3; git add .; GIT_EDITOR=true git rebase --continue; }
+            git checkout -q -b aside old; echo mine > f1; git add .; git commit -qm own; git cherry-pick side~1 side || \\
+                { echo both > f1; git add .; GIT_EDITOR=true git cherry-pick --continue; } || git cherry-pick --abort
+            git merge -q --no-edit old; echo y > x; git stash -q; git stash pop -q; git tag v1; git checkout -q x
+            git fetch -q up; git gc -q; git bisect start; git bisect reset
+            git format-patch -q -1 --stdout > p; git reset -q --hard HEAD~1; git am -q p; git log --oneline | wc -l";
+        under(&sandbox, "agent", work).succeeds();
+        sandbox.sh_outside("git fsck --strict && git log --oneline && git status").succeeds();
+        let refused = under(&sandbox, "agent", "git cherry-pick -x old~1 old");
+        refused.fails();
+    });
+}
+
 #[test]
 fn an_agent_reads_no_keys_and_gets_no_tokens() {
     for_each_user(|user| {
