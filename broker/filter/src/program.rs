@@ -253,6 +253,15 @@ impl Backwards {
             Test::Low { arg, mask: u32::MAX, values } if are_dense(values) => {
                 return self.check_bits(arg.0, values, hit, miss);
             }
+            // Masks that need no instruction of their own.
+            Test::Low { arg, mask, values: &[0] } => {
+                self.compare(JMP_JSET_K, mask, miss, hit)?;
+                self.push(LD_W_ABS, low_half(arg.0));
+            }
+            Test::Any { arg, mask } => {
+                self.compare(JMP_JSET_K, mask, hit, miss)?;
+                self.push(LD_W_ABS, low_half(arg.0));
+            }
             Test::Low { arg, mask, values } => {
                 let mut other = miss;
                 for &value in values.iter().rev() {

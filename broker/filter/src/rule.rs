@@ -50,6 +50,8 @@ pub(crate) enum Test {
     /// For `int` and flags: of the low 32 bits, those in the mask equal one of the values. The kernel
     /// ignores the upper half of such a register, so must we: garbage there changes nothing.
     Low { arg: Arg, mask: u32, values: &'static [u32] },
+    /// The same: at least one of the bits in the mask is set.
+    Any { arg: Arg, mask: u32 },
     /// For pointers: all 64 bits are zero.
     Null { arg: Arg },
 }
@@ -136,6 +138,7 @@ impl fmt::Display for Test {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Test::Null { arg } => write!(f, "{} is null", arg.1),
+            Test::Any { arg, mask } => write!(f, "{} & {mask:#x} is not 0x0", arg.1),
             Test::Low { arg, mask, values } => {
                 f.write_str(arg.1)?;
                 if mask != u32::MAX {

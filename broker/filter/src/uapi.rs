@@ -47,6 +47,10 @@ pub(crate) const O_CLOEXEC: u32 = 0o2_000_000;
 pub(crate) const O_PATH: u32 = 0o10_000_000;
 pub(crate) const O_TMPFILE_BIT: u32 = 0o20_000_000;
 
+// include/uapi/linux/stat.h
+pub(crate) const S_ISUID: u32 = 0o4000;
+pub(crate) const S_ISGID: u32 = 0o2000;
+
 // include/uapi/linux/fcntl.h
 pub(crate) const AT_FDCWD: u32 = 0xffff_ff9c;
 pub(crate) const F_SETFL: u32 = 4;

@@ -140,8 +140,6 @@ pub(crate) struct Spot {
 pub(crate) enum FileCall {
     /// open, openat, creat.
     Open(Spot, OpenHow),
-    /// openat2: address and size of its `struct open_how`.
-    OpenBy(Spot, TargetAddress, u64),
     /// truncate to this length.
     Truncate(Spot, i64),
     /// An entry is made where none is.
@@ -170,7 +168,6 @@ impl FileCall {
     pub(crate) fn spots(&self) -> impl Iterator<Item = Spot> {
         let (first, second) = match *self {
             Self::Open(spot, _)
-            | Self::OpenBy(spot, ..)
             | Self::Truncate(spot, _)
             | Self::Create(spot, _)
             | Self::Remove(spot, _) => (spot, None),
@@ -185,7 +182,7 @@ impl FileCall {
         match self {
             Self::Rename(..) | Self::Link(..) => true,
             Self::Create(_, creation) => matches!(creation, Creation::Symlink(_)),
-            Self::Open(..) | Self::OpenBy(..) | Self::Truncate(..) | Self::Remove(..) => false,
+            Self::Open(..) | Self::Truncate(..) | Self::Remove(..) => false,
         }
     }
 
@@ -193,7 +190,6 @@ impl FileCall {
     pub(crate) fn operation(&self) -> FileOperation {
         match self {
             Self::Open(_, how) if !writes(how.flags) => FileOperation::Read,
-            Self::OpenBy(..) => FileOperation::Read,
             _ => FileOperation::Write,
         }
     }
@@ -285,7 +281,6 @@ impl Call {
 
             Syscall::open => open(at_cwd(0), n.unsigned(1), n.unsigned(2)),
             Syscall::openat => open(spot(0), n.unsigned(2), n.unsigned(3)),
-            Syscall::openat2 => Self::File(FileCall::OpenBy(spot(0), address(2), word(3))),
             Syscall::creat => {
                 let flags = OFlags::CREATE | OFlags::WRONLY | OFlags::TRUNC;
                 open(at_cwd(0), flags.bits(), n.unsigned(1))
@@ -412,7 +407,7 @@ impl Call {
     /// at once.
     pub(crate) fn leaves_paths(&self) -> bool {
         match self {
-            Self::File(FileCall::Open(..) | FileCall::OpenBy(..)) | Self::Question(_) => true,
+            Self::File(FileCall::Open(..)) | Self::Question(_) => true,
             Self::File(_) | Self::Memory(_) => false,
             Self::Registers(call) => !matches!(
                 call,

@@ -13,6 +13,8 @@ use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
 use std::path::Path;
 
+const WRITE_FOR_OTHERS: u32 = libc::S_IWGRP | libc::S_IWOTH;
+
 /// Judges a call that makes an entry.
 pub(crate) fn judge_creation(
     view: &View,
@@ -55,6 +57,9 @@ pub(crate) fn judge_creation(
                 false => Need::Execution,
             };
             let reserve = reserve.map(|reserve| (reserve, need(entry.directory())));
+            // Whoever can write to what leads to an allowed path decides what lies there.
+            let is_on_the_way = leads_on && !view.rules.access(&entry.path()).write;
+            let mode = if is_on_the_way { mode & !WRITE_FOR_OTHERS } else { mode };
             Task::MakeDirectory(entry, mode, reserve)
         }
         Creation::Symlink(_) if leads_astray(view, &entry) => refuse_symlink(&entry),

@@ -13,7 +13,7 @@ use super::task::{Done, Task};
 use super::verdict::{FileVerdict, Judged, Relied};
 use super::view::{Reads, View};
 use super::walk::Lost;
-use super::{changes, exceptions, moves, open, opens, questions, terminals};
+use super::{changes, exceptions, moves, opens, questions, terminals};
 use crate::call::decode::{FileCall, Question};
 use crate::call::metadata::MetadataCall;
 use crate::kernel::inherited::Inherited;
@@ -100,10 +100,6 @@ impl Judge {
         let target = request.target();
         let judge = || match *call {
             FileCall::Open(spot, how) => opens::judge_read(&self.view, target, spot, how),
-            FileCall::OpenBy(spot, address, size) => {
-                let how = open::copy_how(target, address, size)?;
-                opens::judge_read(&self.view, target, spot, how)
-            }
             FileCall::Truncate(spot, length) => {
                 opens::judge_own_truncate(&self.view, target, spot, length)
             }
@@ -142,7 +138,7 @@ impl Judge {
         let target = request.target();
         let done = self.rights.with_those_of(target, || {
             let Some(named) = Shared::named(target, call) else { return Ok(None) };
-            let judge = || shared.judge(&self.view, target, call, &named).map_err(Err);
+            let judge = || shared.judge(&self.view, call, &named).map_err(Err);
             Ok(Some(self.perform(request, judge, |done| done)))
         });
         done.ok().flatten()
@@ -301,6 +297,12 @@ impl Judge {
                 self.traps.report(Denial::file(FileOperation::Write, &name), "metadata");
                 return Err(Errno::ACCESS);
             }
+            // Another user of this host could execute it, with the rights of the caller.
+            if prepared.lends_rights() {
+                self.traps
+                    .log("refused: a set-user-ID or set-group-ID bit, or capabilities of a file");
+                return Err(Errno::PERM);
+            }
             let lacks = self.learning.as_ref().and_then(|learning| {
                 let name = metadata_refused(&learning.view, &prepared.object).ok()??;
                 Some((learning, name))
@@ -355,9 +357,6 @@ fn metadata_refused(view: &View, object: &Object) -> io::Result<Option<PathBuf>>
 fn judge_change(view: &View, target: Target, call: &FileCall) -> Result<Judged, Lost> {
     match *call {
         FileCall::Open(spot, how) => opens::judge_open(view, target, spot, how),
-        FileCall::OpenBy(spot, address, size) => {
-            opens::judge_open(view, target, spot, open::copy_how(target, address, size)?)
-        }
         FileCall::Truncate(spot, length) => opens::judge_truncate(view, target, spot, length),
         FileCall::Create(spot, creation) => changes::judge_creation(view, target, spot, creation),
         FileCall::Remove(spot, flags) => changes::judge_removal(view, target, spot, flags),

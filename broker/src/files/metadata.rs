@@ -153,6 +153,20 @@ fn times(seconds: [i64; 2], nanoseconds: [i64; 2]) -> Change {
 }
 
 impl Prepared {
+    /// Whether who executes the object would have the rights of its owner, its group, or others yet: by
+    /// set-user-ID and set-group-ID bits (inode(7)), which say of a directory only whose is what is made in it, and
+    /// by capabilities (capabilities(7)).
+    pub(crate) fn lends_rights(&self) -> bool {
+        match &self.change {
+            Change::Mode(mode) => {
+                mode.intersects(Mode::SUID | Mode::SGID)
+                    && self.object.kind() != FileType::Directory
+            }
+            Change::SetXattr(name, ..) => name == b"security.capability",
+            _ => false,
+        }
+    }
+
     /// Whether the target holds a regular file that it can write to.
     pub(crate) fn is_open_for_writing(&self) -> bool {
         let access = self.flags & (OFlags::RWMODE | OFlags::PATH);

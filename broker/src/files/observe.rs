@@ -11,7 +11,7 @@ use super::path::{self, Base};
 use super::view::{Decider, View};
 use super::walk::{self, Lost};
 use crate::call::decode::{FileCall, Spot};
-use crate::call::how::{OpenHow, writes};
+use crate::call::how::writes;
 use crate::kernel::object::Object;
 use crate::kernel::own::path_of;
 use crate::kernel::proc;
@@ -48,8 +48,6 @@ pub(crate) struct Look {
     base: Option<Arc<OwnedFd>>,
     path: Vec<u8>,
     act: Act,
-    /// How openat2(2) wants the path to be followed, if not like others.
-    within: Option<(Spot, OpenHow)>,
 }
 
 /// What is done to a path.
@@ -70,14 +68,8 @@ enum Act {
 /// Copies what `call` names, but for what is permitted as far as is remembered, if `memory` may be asked. What
 /// cannot be copied, the call itself will stumble over.
 pub(crate) fn look(target: Target, call: &FileCall, memory: Option<(&View, &Lately)>) -> Vec<Look> {
-    let mut within = None;
     let acts = match *call {
         FileCall::Open(_, how) => [Some(Act::Open(how.flags)), None],
-        FileCall::OpenBy(spot, address, size) => {
-            let how = open::copy_how(target, address, size).ok();
-            within = how.filter(|how| !how.resolve.is_empty()).map(|how| (spot, how));
-            [how.map(|how| Act::Open(how.flags)), None]
-        }
         FileCall::Truncate(..) => [Some(Act::Open(OFlags::WRONLY)), None],
         FileCall::Create(..) => [Some(Act::Create), None],
         FileCall::Remove(..) => [Some(Act::Remove), None],
@@ -90,7 +82,7 @@ pub(crate) fn look(target: Target, call: &FileCall, memory: Option<(&View, &Late
         // Both paths of a rename mostly start at one place, as the kernel looks for it once a call.
         let base = looks.last().and_then(|first| first.base_of(spot));
         if let Ok(Some(look)) = copy(target, spot, act, base, memory) {
-            looks.push(Look { within, ..look });
+            looks.push(look);
         }
     }
     looks
@@ -106,8 +98,7 @@ fn copy(
 ) -> io::Result<Option<Look>> {
     let begun = Instant::now();
     let (path, directory) = (target.read_path(spot.path)?, spot.directory);
-    let mut look =
-        Look { target, begun, start: None, directory, base: None, path, act, within: None };
+    let mut look = Look { target, begun, start: None, directory, base: None, path, act };
     // What a process has in proc(5) ends with it, perhaps before it is looked at.
     let ends = |prefix: &&[u8]| look.path.starts_with(prefix);
     if [&b"/proc/"[..], b"/dev/fd/", b"/dev/std"].iter().any(ends)
@@ -168,12 +159,6 @@ impl Look {
 
     /// Opens what the path names; what the call is made on itself is held already.
     pub(super) fn follow(&self, follow: bool) -> Result<Object, Lost> {
-        if let Some((spot, how)) = &self.within {
-            return match open::resolve(self.target, *spot, how)? {
-                Destination::Object(object) => Ok(object),
-                Destination::New(_) => Err(Errno::NOENT.into()),
-            };
-        }
         if self.path.is_empty() {
             let base = self.base.as_ref().ok_or(Errno::NOENT)?;
             return Ok(Object::of(base.try_clone().map_err(|_| Errno::MFILE)?)?);

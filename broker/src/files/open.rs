@@ -3,7 +3,7 @@
 //! What exists is held first (O_PATH), judged by its name, and then opened as the object it is. What
 //! does not exist is created with O_EXCL, so that what another thread puts there first is looked at
 //! too. The descriptor is the broker's, and carries no restriction of the target's: what is opened
-//! must be judged for all that the flags allow. Sources: open(2), openat2(2).
+//! must be judged for all that the flags allow. Source: open(2).
 
 use super::entry::{Entry, masked};
 use super::path::{self, Base};
@@ -12,9 +12,9 @@ use crate::call::decode::Spot;
 use crate::call::how::OpenHow;
 use crate::kernel::object::Object;
 use crate::kernel::request::Confirmed;
-use crate::kernel::target::{Target, TargetAddress};
+use crate::kernel::target::Target;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{self, FileType, Mode, OFlags, ResolveFlags};
+use rustix::fs::{self, FileType, Mode, OFlags};
 use rustix::io::{self, Errno};
 use std::ffi::OsStr;
 use std::mem::MaybeUninit;
@@ -30,32 +30,6 @@ pub(crate) enum Destination {
     Object(Object),
     /// An entry that is to be made.
     New(Entry),
-}
-
-/// Copies a `struct open_how` (openat2(2)).
-///
-/// # Errors
-/// Returns what the kernel returns for one that it does not know.
-pub(crate) fn copy_how(target: Target, address: TargetAddress, size: u64) -> io::Result<OpenHow> {
-    const SIZE: usize = 24;
-    const SIZE_MAX: u64 = 4096;
-    if size > SIZE_MAX {
-        return Err(Errno::TOOBIG);
-    }
-    let mut bytes = vec![0; usize::try_from(size).map_err(|_| Errno::TOOBIG)?];
-    if bytes.len() < SIZE {
-        return Err(Errno::INVAL);
-    }
-    target.read(address, &mut bytes)?;
-    if bytes[SIZE..].iter().any(|&byte| byte != 0) {
-        return Err(Errno::TOOBIG);
-    }
-    let word = |at: usize| {
-        let mut word = [0; 8];
-        word.copy_from_slice(&bytes[at..at + 8]);
-        u64::from_ne_bytes(word)
-    };
-    OpenHow::of_words(word(0), word(8), word(16))
 }
 
 /// Follows the path of an open as the kernel does.
@@ -74,9 +48,6 @@ pub(crate) fn resolve_unless(
     let path = target.read_path(spot.path)?;
     if path.is_empty() {
         return Err(Errno::NOENT.into());
-    }
-    if !how.resolve.is_empty() {
-        return resolve_within(target, spot, &path, how);
     }
     let base = Base::of(target, spot.directory, &path)?;
     resolve_from_unless(target, &base, &path, how.flags, is_granted)
@@ -145,63 +116,6 @@ fn may_be_link(directory: BorrowedFd<'_>, name: &OsStr) -> bool {
     let mut text = [MaybeUninit::uninit()];
     let text = fs::readlinkat_raw(directory, name, &mut text);
     !matches!(text, Err(Errno::INVAL | Errno::NOENT))
-}
-
-/// With RESOLVE_ flags the path is the kernel's to follow, always from where the target starts: what is
-/// beneath that is for the kernel to say.
-fn resolve_within(
-    target: Target,
-    spot: Spot,
-    path: &[u8],
-    how: &OpenHow,
-) -> Result<Destination, Lost> {
-    let base = match path.starts_with(b"/") && !how.resolve.contains(ResolveFlags::IN_ROOT) {
-        true => None,
-        false => Some(target.directory(spot.directory)?),
-    };
-    let base = base.as_ref().map_or(fs::CWD, AsFd::as_fd);
-    let creates = how.flags.contains(OFlags::CREATE);
-    let flags = OFlags::PATH | OFlags::CLOEXEC;
-    let resolve = how.resolve | ResolveFlags::NO_MAGICLINKS;
-    let exclusive = how.flags.contains(OFlags::CREATE | OFlags::EXCL);
-    let nofollow = if exclusive { OFlags::NOFOLLOW } else { how.flags & OFlags::NOFOLLOW };
-    let mut path = path.to_vec();
-    for _ in 0..=LINKS_MAX {
-        let is_slashed = creates && path.ends_with(b"/") && path::split(&path).is_some();
-        if !is_slashed {
-            match fs::openat2(base, &path[..], flags | nofollow, Mode::empty(), resolve) {
-                Err(Errno::NOENT) if creates => {}
-                found => {
-                    let object = Object::of(found?)?;
-                    // It answers according to who opens it: this one was found for the broker.
-                    if object.is_on_proc()? {
-                        return Err(Lost::Foreign);
-                    }
-                    // One that is so deep is looked for in its directory.
-                    if !object.lacks_place() {
-                        return Ok(Destination::Object(object));
-                    }
-                }
-            }
-        }
-        let (above, _) = path::split(&path).ok_or(Errno::NOENT)?;
-        let from = [above, b"."].concat();
-        let parent =
-            fs::openat2(base, &from[..], flags | OFlags::DIRECTORY, Mode::empty(), resolve)?;
-        let entry = Entry::of(Object::of(parent)?, path[above.len()..].to_vec())?;
-        let link = match entry.hold() {
-            Err(Errno::ACCESS) => return Err(Errno::ACCESS.into()),
-            _ if is_slashed => return Err(Errno::ISDIR.into()),
-            Err(Errno::NOENT) => return Ok(Destination::New(entry)),
-            Ok(link) if link.kind() == FileType::Symlink && nofollow.is_empty() => link,
-            // Another thread has just made it.
-            found => return Ok(Destination::Object(found?)),
-        };
-        // It leads nowhere: what it names is made then.
-        let text = fs::readlinkat(&link, c"", Vec::new())?.into_bytes();
-        path = if text.starts_with(b"/") { text } else { [above, &text].concat() };
-    }
-    Err(Errno::LOOP.into())
 }
 
 /// What the broker adds: neither its own children nor its terminal are concerned.

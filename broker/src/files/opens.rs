@@ -36,7 +36,6 @@ use std::path::{Path, PathBuf};
 pub(crate) fn may_read(call: &FileCall) -> bool {
     match call {
         FileCall::Open(_, how) => how.flags & OFlags::RWMODE != OFlags::WRONLY,
-        FileCall::OpenBy(..) => true,
         FileCall::Truncate(..)
         | FileCall::Create(..)
         | FileCall::Remove(..)
@@ -115,12 +114,9 @@ pub(crate) fn truncates_unseen(call: &FileCall) -> bool {
                 && !how.flags.contains(OFlags::PATH)
                 && ![OFlags::WRONLY, OFlags::RDWR].contains(&access)
         }
-        // Its flags are in memory: where this matters, the filter says that there is no such call.
-        FileCall::OpenBy(..)
-        | FileCall::Create(..)
-        | FileCall::Remove(..)
-        | FileCall::Rename(..)
-        | FileCall::Link(..) => false,
+        FileCall::Create(..) | FileCall::Remove(..) | FileCall::Rename(..) | FileCall::Link(..) => {
+            false
+        }
     }
 }
 

@@ -12,7 +12,6 @@
 //! outside to where the command wants.
 
 use super::entry::Entry;
-use super::open;
 use super::task::{Task, refuse_write};
 use super::view::View;
 use crate::call::decode::{Creation, FileCall};
@@ -83,13 +82,7 @@ impl Shared {
     ///
     /// # Errors
     /// Returns what the call would where nobody else has such objects.
-    pub(crate) fn judge(
-        &self,
-        view: &View,
-        target: Target,
-        call: &FileCall,
-        named: &Named,
-    ) -> io::Result<Task> {
+    pub(crate) fn judge(&self, view: &View, call: &FileCall, named: &Named) -> io::Result<Task> {
         let (Some(name), second) = (&named.first, &named.second) else {
             return Err(Errno::XDEV);
         };
@@ -101,9 +94,6 @@ impl Shared {
         }
         Ok(match (*call, second) {
             (FileCall::Open(_, how), _) => self.open(name, how)?,
-            (FileCall::OpenBy(_, address, size), _) => {
-                self.open(name, open::copy_how(target, address, size)?)?
-            }
             (FileCall::Truncate(_, length), _) => Task::Truncate(self.hold(name)?, length),
             (FileCall::Remove(_, flags), _) => Task::Remove(self.entry(name)?, flags),
             (FileCall::Rename(_, _, flags), Some(new)) => {

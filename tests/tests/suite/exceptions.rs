@@ -67,36 +67,6 @@ fn a_directory_is_listed_through_links_of_any_name() {
     });
 }
 
-/// Opens by openat2(2) with RESOLVE_ flags, from the working directory, and says what comes of it.
-const OPENAT2: &str = r#"
-import ctypes, os, struct
-libc = ctypes.CDLL(None, use_errno=True)
-def open_within(path, flags, resolve):
-    how = struct.pack("QQQ", flags, 0, resolve)
-    fd = libc.syscall(437, -100, path, how, ctypes.c_size_t(len(how)))
-    return os.strerror(ctypes.get_errno()) if fd < 0 else sorted(os.listdir(fd))
-NO_SYMLINKS, BENEATH = 4, 8
-for path, resolve in [(b"two", 0), (b"two", NO_SYMLINKS), (b"one/.", NO_SYMLINKS), (b"two", BENEATH), (b"../home/area", 0),
-                      (b"../home/area", BENEATH), (b"../home/area", NO_SYMLINKS)]:
-    print(path, resolve, open_within(path, os.O_RDONLY | os.O_DIRECTORY, resolve))
-"#;
-
-#[test]
-fn a_directory_is_listed_only_as_the_program_wants_it_to_be_found() {
-    for_each_user(|user| {
-        for opened in OPENED {
-            let sandbox = world(user, opened);
-            let inside = sandbox.run(["/usr/bin/python3", "-c", OPENAT2]);
-            let outside = sandbox.run_outside(["/usr/bin/python3", "-c", OPENAT2]);
-            assert_eq!(inside.succeeds().stdout, outside.succeeds().stdout, "{opened} {inside:#?}");
-            let said = |what: &str| inside.stdout.matches(what).count();
-            let links = "Too many levels of symbolic links";
-            let found = [said("notes"), said(links), said("Invalid cross-device link")];
-            assert_eq!(found, [3, 2, 2], "{inside:#?}");
-        }
-    });
-}
-
 #[test]
 fn a_file_that_others_replaced_is_read_through_links_and_descriptors() {
     for_each_user(|user| {

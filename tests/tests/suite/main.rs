@@ -36,6 +36,7 @@ mod lifetime;
 mod local;
 mod matrix;
 mod mistakes;
+mod modes;
 mod nested;
 mod network;
 mod offline;

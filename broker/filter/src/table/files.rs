@@ -1,6 +1,6 @@
 //! Files: what is open already, what Landlock decides by path, what it does not know.
 
-use super::{case, is, judge, lacks, masked, row, when};
+use super::{any, case, is, judge, lacks, masked, row, when};
 use crate::Syscall::*;
 use crate::Variant;
 use crate::rule::Errno::{ENOSYS, ENOTTY, EPERM};
@@ -13,6 +13,8 @@ const ASKS: &str =
 const OPENS: &str = "opening for writing or creating, or as shm_open does; a path descriptor gives no access, \
     O_PATH voids other flags";
 const CHANGES: &str = "changes files by path: Landlock decides, a refusal is reported";
+const MAKES: &str =
+    "makes a file by path, never one that runs as its owner; mkdir heeds no such bits: as mkdir";
 
 /// What is asked by access(2) and its kin, where `$mode` says it.
 macro_rules! by_mode {
@@ -27,15 +29,23 @@ macro_rules! by_mode {
 
 /// An open, where `$flags` are its flags.
 macro_rules! by_flags {
-    ($flags:expr) => {
+    ($flags:expr, $mode:expr) => {
         &[
-            case(&[masked($flags, O_PATH, &[O_PATH])], Allow),
+            case(&[any($flags, O_PATH)], Allow),
+            case(&[any($flags, O_CREAT | O_TMPFILE_BIT), any($mode, SETS_ID)], Deny(EPERM)),
             case(&[masked($flags, !MUSL_ADDS, &[O_NOFOLLOW | O_CLOEXEC])], Notify),
             when(CHANGES_LEFT, &[masked($flags, O_ACCMODE, &[O_RDWR, O_ACCMODE])], Notify),
             when(CHANGES_LEFT, &[lacks($flags, O_DIRECTORY)], Allow),
             when(LISTINGS, &[lacks($flags, O_WRITES | O_DIRECTORY)], Allow),
             when(READS_ALLOWED, &[lacks($flags, O_WRITES)], Allow),
         ]
+    };
+}
+
+/// What makes a file with the permission bits `$mode`.
+macro_rules! by_mode_of_new {
+    ($mode:expr) => {
+        &[case(&[any($mode, SETS_ID)], Deny(EPERM)), when(CHANGES_LEFT, &[], Allow)]
     };
 }
 
@@ -74,7 +84,7 @@ pub(super) const ROWS: &[Row] = &[
             case(&[is(Arg(1, "op"), &[F_SETOWN])], Notify),
             // A terminal's foreground becomes its owner.
             case(
-                &[is(Arg(1, "op"), &[F_SETFL]), masked(Arg(2, "arg"), O_ASYNC, &[O_ASYNC])],
+                &[is(Arg(1, "op"), &[F_SETFL]), any(Arg(2, "arg"), O_ASYNC)],
                 Notify,
             ),
         ],
@@ -105,23 +115,23 @@ pub(super) const ROWS: &[Row] = &[
         Allow,
         "tells names and that something changed, not content",
     ),
-    judge(&[open], by_flags!(Arg(1, "flags")), Notify, OPENS).alone(Allow),
-    judge(&[openat], by_flags!(Arg(2, "flags")), Notify, OPENS).alone(Allow),
-    judge(
+    judge(&[open], by_flags!(Arg(1, "flags"), Arg(2, "mode")), Notify, OPENS).alone(Allow),
+    judge(&[openat], by_flags!(Arg(2, "flags"), Arg(3, "mode")), Notify, OPENS).alone(Allow),
+    row(
         &[openat2],
-        &[when(NO_TRUNCATION, &[], Deny(ENOSYS))],
-        Notify,
-        "its flags are in memory",
-    )
-    .alone(Allow),
+        Deny(ENOSYS),
+        "its flags and the mode of what it makes are in memory: programs that know it do without where it is missing",
+    ),
     row(&[truncate, unlink, rename, link], Notify, CHANGES).alone(Allow),
     judge(
-        &[creat, mkdir, mkdirat, mknod, mknodat, rmdir, symlink, symlinkat],
+        &[mkdir, mkdirat, rmdir, symlink, symlinkat],
         &[when(CHANGES_LEFT, &[], Allow)],
         Notify,
         CHANGES,
     )
     .alone(Allow),
+    judge(&[creat, mknod], by_mode_of_new!(Arg(1, "mode")), Notify, MAKES).alone(Allow),
+    judge(&[mknodat], by_mode_of_new!(Arg(2, "mode")), Notify, MAKES).alone(Allow),
     judge(
         &[unlinkat, renameat, renameat2, linkat],
         &[
@@ -226,8 +236,7 @@ pub(super) const ROWS: &[Row] = &[
     ),
 ];
 
-/// Landlock judges neither truncation nor what devices are asked.
-const NO_TRUNCATION: When = When::is(Variant::NO_TRUNCATION);
+/// Landlock does not judge what devices are asked.
 const NO_DEVICES: When = When::is(Variant::NO_DEVICES);
 
 const READS_REPORTED: When = When::is(Variant::REPORT_READS);
@@ -249,5 +258,8 @@ const O_WRITES: u32 = O_ACCMODE | O_CREAT | O_TRUNC | O_TMPFILE_BIT;
 /// else that is only read: the broker finds there what the command made. One of them adds these. Where the
 /// flags have other values, on aarch64, what is opened for reading is not found.
 const MUSL_ADDS: u32 = O_NONBLOCK | O_LARGEFILE;
+
+/// Another user who executes the file would have the rights of its owner or its group (inode(7)).
+const SETS_ID: u32 = S_ISUID | S_ISGID;
 
 const IOCTL_COMMAND: Arg = Arg(1, "op");

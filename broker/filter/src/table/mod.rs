@@ -48,6 +48,11 @@ const fn masked(arg: Arg, mask: u32, values: &'static [u32]) -> Test {
     Test::Low { arg, mask, values }
 }
 
+/// At least one of the flags is set.
+const fn any(arg: Arg, flags: u32) -> Test {
+    Test::Any { arg, mask: flags }
+}
+
 /// Nobody but the broker keeps signals inside.
 const NO_SCOPES: When = When::is(Variant::NO_SCOPES);
 

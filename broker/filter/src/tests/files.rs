@@ -149,6 +149,31 @@ fn opens_are_notified_when_they_write_or_reads_are_reported() {
 }
 
 #[test]
+fn no_file_is_made_that_lends_the_rights_of_its_owner() {
+    const O_PATH: u64 = 0o10_000_000;
+    for variant in all_variants() {
+        let filter = Filter::new(variant);
+        for mode in [0o4755, 0o2755, 0o6000, 0o4000, 0o10_2644, 0o755, 0o1777, 0] {
+            let sets_id = mode & 0o6000 != 0;
+            for (call, at) in [(open, 1), (openat, 2)] {
+                for flags in [0, 1, 0o100, 0o20_200_002, 0o20_000_002, 0o1101, 0o100 | O_PATH] {
+                    let makes = flags & 0o20_000_100 != 0 && flags & O_PATH == 0;
+                    let mut args = [1, 2, 3, 4, 5, 6];
+                    (args[at], args[at + 1]) = (flags, mode);
+                    let verdict = filter.int_verdict(call, args);
+                    assert_eq!(verdict == EPERM, makes && sets_id, "{call} {flags:#o} {mode:#o}");
+                }
+            }
+            for (call, at) in [(creat, 1), (mknod, 1), (mknodat, 2)] {
+                let mut args = [1, 2, 3, 4, 5, 6];
+                args[at] = mode;
+                assert_eq!(filter.int_verdict(call, args) == EPERM, sets_id, "{call} {mode:#o}");
+            }
+        }
+    }
+}
+
+#[test]
 fn no_leases_or_watches_on_files_of_others() {
     for variant in all_variants() {
         let filter = Filter::new(variant);

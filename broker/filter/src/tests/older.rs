@@ -32,9 +32,6 @@ fn nothing_else_changes_on_older_kernels() {
                     let before = run(&plain.instructions, &data);
                     let expected = match call {
                         Some(call) if SIGNALS.contains(&call) => Ok(NOTIFY),
-                        Some(openat2) if older == TRUNCATION && openat2 == Syscall::openat2 => {
-                            Ok(ENOSYS)
-                        }
                         Some(clone | fcntl | ioctl) => continue,
                         _ => before,
                     };

@@ -83,9 +83,9 @@ impl<'a> Line<'a> {
     fn open_flags(&self) -> Option<i32> {
         match self.call.name {
             "creat" => Some(libc::O_CREAT | libc::O_WRONLY | libc::O_TRUNC),
-            "open" | "openat" | "openat2" => {
-                let word = self.arguments().find(|(k, _)| matches!(k, Kind::Number | Kind::How));
-                word.and_then(|(_, word)| word.split(':').next()).map(|flags| number(flags) as i32)
+            "open" | "openat" => {
+                let word = self.arguments().find(|(k, _)| matches!(k, Kind::Number));
+                word.map(|(_, flags)| number(flags) as i32)
             }
             _ => None,
         }
@@ -111,7 +111,6 @@ struct Calls {
     slots: [Option<usize>; SLOTS],
     root: PathBuf,
     buffer: Vec<u64>,
-    how: [u64; 6],
     times: [i64; 4],
 }
 
@@ -121,7 +120,7 @@ impl Calls {
         // What the tests' own caller left open would shift the numbers outside.
         let _ = call(libc::SYS_close_range, &[3, u32::MAX as usize, 0]);
         own_pipe();
-        Self { slots: [None; SLOTS], root, buffer: vec![0; PAGE / 8], how: [0; 6], times: [0; 4] }
+        Self { slots: [None; SLOTS], root, buffer: vec![0; PAGE / 8], times: [0; 4] }
     }
 
     fn root(&self) -> &str {
@@ -180,14 +179,6 @@ impl Calls {
                     let text = self.place(next());
                     arguments.extend([text.address(), text.len()]);
                     kept.push(text);
-                }
-                Kind::How => {
-                    let values: Vec<usize> = next().split(':').map(number).collect();
-                    let [flags, mode, resolve, size] = values[..] else {
-                        usage("FLAGS:MODE:RESOLVE:SIZE")
-                    };
-                    self.how[..3].copy_from_slice(&[flags as u64, mode as u64, resolve as u64]);
-                    arguments.extend([addr(&self.how), size.min(48)]);
                 }
                 Kind::Value => {
                     let value = match next() {

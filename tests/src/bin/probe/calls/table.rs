@@ -17,8 +17,6 @@ pub(super) enum Kind {
     Number,
     /// Bytes, and their number.
     Content,
-    /// A struct open_how and its size, said as FLAGS:MODE:RESOLVE:SIZE.
-    How,
     /// The name of an extended attribute.
     Name,
     /// The value of one, and its size: see [`value`].
@@ -116,15 +114,14 @@ const fn removes(name: &'static str, number: i64, kinds: &'static [Kind]) -> Cal
 
 use crate::older;
 use Kind::{
-    Buffer, Content, Descriptor as Fd, Directory as Dir, How, Name, New, Number as Num, Owner,
-    Path, Size, Target, Times, Value,
+    Buffer, Content, Descriptor as Fd, Directory as Dir, Name, New, Number as Num, Owner, Path,
+    Size, Target, Times, Value,
 };
 
 static CALLS: &[Call] = &[
     changes("open", older::SYS_open, &[New, Path, Num, Num]),
     changes("creat", older::SYS_creat, &[New, Path, Num]),
     changes("openat", libc::SYS_openat, &[New, Dir, Path, Num, Num]),
-    changes("openat2", libc::SYS_openat2, &[New, Dir, Path, How]),
     changes("mkdir", older::SYS_mkdir, &[Path, Num]),
     changes("mkdirat", libc::SYS_mkdirat, &[Dir, Path, Num]),
     removes("rmdir", older::SYS_rmdir, &[Path]),

@@ -53,8 +53,7 @@ const DENIED: [&str; 16] = [
     "keys",
 ];
 
-const MODES: [&str; 9] =
-    ["0o644", "0o600", "0o755", "0o777", "0o444", "0o0", "0o4755", "0o1777", "0o100644"];
+const MODES: [&str; 8] = ["0o644", "0o600", "0o755", "0o777", "0o444", "0o0", "0o1777", "0o100644"];
 
 /// A sequence of numbers that depends on its seed alone (splitmix64).
 pub(crate) struct Random(u64);
@@ -100,8 +99,8 @@ struct Maker {
 impl Maker {
     fn line(&mut self) -> String {
         // As often as it is named.
-        const CALLS: &str = "open open open open open openat openat openat openat openat openat2 \
-            openat2 openat2 openat2 creat creat mkdir mkdir mkdir mkdirat mkdirat rmdir rmdir \
+        const CALLS: &str = "open open open open open openat openat openat openat openat \
+            creat creat mkdir mkdir mkdir mkdirat mkdirat rmdir rmdir \
             unlink unlink unlinkat unlinkat rename rename rename rename renameat renameat2 \
             renameat2 renameat2 renameat2 link link linkat linkat linkat symlink symlink symlinkat \
             mknod mknod mknodat truncate truncate ftruncate chmod fchmod fchmodat fchmodat2 \
@@ -118,10 +117,6 @@ impl Maker {
             "openat" => {
                 let (at, path) = self.at();
                 vec![self.slot(), at, path, self.open_flags(), self.mode()]
-            }
-            "openat2" => {
-                let (at, path) = self.at();
-                vec![self.slot(), at, path, self.how()]
             }
             "mkdir" | "chmod" => vec![self.path(), self.mode()],
             "mkdirat" | "fchmodat" => self.at_with(Self::mode),
@@ -349,21 +344,6 @@ impl Maker {
             flags &= !(libc::O_ACCMODE | libc::O_CREAT);
         }
         flags.to_string()
-    }
-
-    fn how(&mut self) -> String {
-        let mut flags = self.open_flags().parse::<i32>().unwrap_or(0);
-        if self.names == Names::Read {
-            // Where the broker answers, openat2 opens none of these.
-            flags &= !libc::O_PATH;
-        }
-        let creates = flags & (libc::O_CREAT | 0o20_000_000) != 0;
-        // A mode without a file to make is an error here: rarely wanted.
-        let mode = if creates || self.random.chance(5) { self.mode() } else { "0".to_owned() };
-        // None, no crossing of mounts, no magic links, no links, beneath, in root.
-        let resolve = self.number(&["0", "0", "0", "1", "2", "4", "8", "16", "12", "24", "64"]);
-        let size = self.number(&["24", "24", "24", "24", "24", "24", "48", "16", "0"]);
-        format!("{flags}:{mode}:{resolve}:{size}")
     }
 
     fn target(&mut self) -> String {
