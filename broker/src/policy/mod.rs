@@ -16,6 +16,7 @@ pub(crate) mod origins;
 pub(crate) mod parse;
 mod paths;
 pub(crate) mod presets;
+mod reach;
 pub(crate) mod remarks;
 mod repositories;
 pub(crate) mod resolve;

@@ -7,7 +7,7 @@ use super::keys::{Item, Written};
 use super::locate::{Located, locate};
 use super::nearest::near;
 use super::remarks::Remarks;
-use super::{git_settings, origins, presets, repositories, unexpanded};
+use super::{git_settings, origins, presets, reach, repositories, unexpanded};
 use crate::rules::files::{Files, push_new};
 use crate::rules::paths::Rules;
 use crate::rules::pattern::{Component, Pattern};
@@ -28,9 +28,15 @@ pub(crate) fn resolve(
         read: paths_of.grants(&written.allow_read)?,
         sockets: paths_of.sockets(&written.allow_unix_sockets)?,
     };
+    // Before the work tree is searched for what is protected in it.
+    reach::refuse_everything(written, &allowed(&grants.write), caller)?;
     let deny_write = paths_of.denials(&written.deny_write, Denial::Write, &grants.write)?;
     let deny_read = paths_of.denials(&written.deny_read, Denial::Read, &grants.write)?;
     paths_of.drop_planted(&mut grants, &deny_write, &deny_read)?;
+    if remarks.are_wanted() {
+        let [writes, sockets] = [&grants.write, &grants.sockets].map(|grants| allowed(grants));
+        reach::warn_of_outside(written, &writes, &sockets, caller, remarks);
+    }
     for (key, grants) in [
         ("filesystem.allowWrite", &grants.write),
         ("filesystem.allowRead", &grants.read),
@@ -94,6 +100,10 @@ fn paths(grants: &[Grant]) -> Vec<PathBuf> {
         .map(|grant| grant.path.clone())
         .filter(|path| known.insert(path.clone()))
         .collect()
+}
+
+fn allowed(grants: &[Grant]) -> Vec<reach::Allowed<'_>> {
+    grants.iter().map(|grant| (&*grant.path, &grant.origin)).collect()
 }
 
 /// How many entries of a directory are compared with a name that is missing there.

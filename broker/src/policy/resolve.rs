@@ -7,6 +7,7 @@ use super::keys::{Item, Written};
 use super::load::{Loaded, Selection, load};
 use super::locate::locate;
 use super::paths;
+use super::reach;
 use super::remarks::Remarks;
 use super::variables::Variables;
 use crate::rules::files::Files;
@@ -56,6 +57,7 @@ impl Policy {
         caller: &Caller,
         remarks: &mut Remarks,
     ) -> Result<Policy, PolicyError> {
+        reach::warn_of_directory(caller, remarks);
         match load(selection, caller)? {
             Loaded::BuiltIn => Policy::built_in(caller),
             Loaded::Files { policy, sources, files } => {

@@ -5,11 +5,12 @@
 //! file can be called anything, and must not write the policy.
 
 use super::needs::{Lessons, Need, plain};
-use super::suggest::{Grounds, host, is_of_service, quote};
+use super::suggest::{Grounds, host, quote};
 use crate::policy::document::Format;
 use crate::policy::keys::{Item, Written};
 use crate::policy::parse::parse;
 use crate::rules::files::Files;
+use crate::rules::harmless::is_socket;
 use crate::rules::paths::Rules;
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -17,8 +18,6 @@ use std::path::{Path, PathBuf};
 
 /// Most programs that are named behind a value, and most things that are named in a comment.
 const NAMED_MAX: usize = 3;
-/// Where programs put files that are called differently each time.
-const TEMPORARY: [&str; 2] = ["/tmp", "/var/tmp"];
 
 /// What a draft adds to.
 #[derive(Debug)]
@@ -40,7 +39,7 @@ pub(crate) struct Draft {
     servers: Option<Programs>,
     /// What was reached past the proxy.
     addresses: Values,
-    /// What would have opened too much.
+    /// What is not known to be harmless.
     left_out: Vec<PathBuf>,
     forgotten: usize,
 }
@@ -57,13 +56,8 @@ struct Change {
 }
 
 impl Draft {
-    /// What `lessons` come to; `was_there` says whether a path was there before the run, and still is.
-    pub(crate) fn of(
-        lessons: Lessons,
-        base: Base,
-        grounds: &Grounds<'_>,
-        was_there: &dyn Fn(&Path) -> bool,
-    ) -> Self {
+    /// What `lessons` come to.
+    pub(crate) fn of(lessons: Lessons, base: Base, grounds: &Grounds<'_>) -> Self {
         let mut draft = Self {
             base,
             writes: Vec::new(),
@@ -81,16 +75,13 @@ impl Draft {
         for (need, programs) in lessons.needs {
             match need {
                 Need::Write(path) => {
-                    let fits = |place: &Path| rules.access(place).write;
-                    let fleeting =
-                        || fleeting(&path, grounds, was_there).filter(|place| fits(place));
-                    match fleeting().or_else(|| grounds.place_where(&path, fits)) {
+                    match grounds.place_where(&path, |place| rules.access(place).write) {
                         Some(place) => written.push(Change { place, path, programs }),
                         None => draft.left_out.push(path),
                     }
                 }
                 Need::Socket(path) => match path.to_str() {
-                    Some(_) if !is_of_service(&path) => {
+                    Some(_) if is_socket(&path) => {
                         add(&mut draft.sockets, grounds.written(&path), programs);
                     }
                     _ => draft.left_out.push(path),
@@ -106,7 +97,16 @@ impl Draft {
             add(&mut draft.writes, ".".to_owned(), Programs::new());
         }
         without_ways(&mut written);
-        for place in grounds.joined(written.iter().map(|change| change.place.clone()).collect()) {
+        let places = written.iter().map(|change| change.place.clone()).collect();
+        let places = grounds.joined(places, |place| grounds.is_region(place));
+        // Nor what was only made on the way to it.
+        let is_allowed = |path: &Path| {
+            places.iter().any(|place| path.starts_with(place) || place.starts_with(path))
+        };
+        draft.left_out.retain(|path| !is_allowed(path));
+        let left_out = std::mem::take(&mut draft.left_out);
+        draft.left_out = grounds.joined(left_out, |_| true);
+        for place in places {
             let inside = written.iter().filter(|change| change.place.starts_with(&place));
             let programs = inside.flat_map(|change| change.programs.clone()).collect();
             add(&mut draft.writes, grounds.written(&place), programs);
@@ -200,7 +200,7 @@ impl Draft {
             line(&mut text, format_args!("# It is not all: {} more were seen.", self.forgotten));
         }
         if let Some(paths) = self.left_out() {
-            line(&mut text, format_args!("# Left out, as too much: {paths}"));
+            line(&mut text, format_args!("# Left out, as not known to be harmless: {paths}"));
         }
         if !self.base.extends.is_empty() {
             let names: Vec<_> = self.base.extends.iter().map(|name| quote(name)).collect();
@@ -267,21 +267,6 @@ impl Draft {
         }
         format!("{{\n{}\n}}\n", members.join(",\n"))
     }
-}
-
-/// The directory of temporary files that `path` lies in, if what it lies in there was made by the run: the next
-/// time it will be called differently.
-fn fleeting(
-    path: &Path,
-    grounds: &Grounds<'_>,
-    was_there: &dyn Fn(&Path) -> bool,
-) -> Option<PathBuf> {
-    let places = TEMPORARY.iter().map(Path::new).chain([grounds.temporary]);
-    let is_apart = |place: &&Path| !grounds.home.is_some_and(|home| home.starts_with(place));
-    let mut places = places.filter(is_apart);
-    let place = places.find(|place| path.starts_with(place) && path != *place)?;
-    let name = path.strip_prefix(place).ok()?.components().next()?;
-    (!was_there(&place.join(name))).then(|| place.to_owned())
 }
 
 /// Leaves out the directories that were only made on the way to what is allowed: that may be made by itself.

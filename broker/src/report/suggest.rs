@@ -2,14 +2,15 @@
 //!
 //! Files are grouped into the directory that belongs to one program or purpose, so that forty files of a
 //! cache make one entry. What a deny rule names is somebody's decision: then the rule is named instead.
-//! Never suggested is what would open the home directory or the system as a whole, a policy in force or
-//! landstrip's own programs; nor what would not help. Then it is said what would be needed.
+//! Suggested is what is known to be harmless ([`harmless`]) and helps. Of the rest it is said why it is not, and what
+//! can be done instead.
 
 mod places;
 
 use super::denials::Denial;
 use crate::policy::resolve::Network;
-use crate::rules::files::Files;
+use crate::rules::files::{Files, push_new};
+use crate::rules::harmless;
 use crate::rules::option::OPTION;
 use crate::rules::paths::covers;
 use common::domain::{self, Host};
@@ -66,6 +67,14 @@ struct Advice {
     direct: Vec<String>,
     /// What would open too much, and for what it would be needed.
     too_much: Vec<Remedy>,
+    /// What would be written though it is not known to be harmless.
+    unknown: Vec<PathBuf>,
+    /// What would be written among the temporary files of all programs.
+    temporary: Vec<String>,
+    /// Sockets of servers that are not known to be harmless.
+    servers: Vec<String>,
+    /// Whether tmux starts or looks for the server of the user.
+    tmux: bool,
 }
 
 /// The line for people about `denials`, if there is something to say.
@@ -75,12 +84,15 @@ pub(crate) fn line(denials: &[&Denial], grounds: &Grounds<'_>) -> Option<String>
     // A program that cannot look a name up may ask the proxy then.
     let asked: Vec<_> = denials.iter().filter_map(|denial| denial.asked_of_proxy()).collect();
     advice.direct.retain(|host| !asked.contains(&host.as_str()));
-    let writes = grounds.joined(std::mem::take(&mut advice.writes));
+    let writes =
+        grounds.joined(std::mem::take(&mut advice.writes), |place| grounds.is_region(place));
     if !writes.is_empty() {
         let values = writes.iter().map(|path| grounds.shown(path)).collect();
         advice.allow.insert(0, Remedy { key: "filesystem.allowWrite".into(), values });
     }
-    advice.line()
+    advice.unknown.retain(|path| !writes.iter().any(|place| path.starts_with(place)));
+    let unknown = grounds.joined(std::mem::take(&mut advice.unknown), |_| true);
+    advice.line(&unknown.iter().map(|path| grounds.shown(path)).collect::<Vec<_>>())
 }
 
 fn add(remedies: &mut Vec<Remedy>, key: impl Into<Cow<'static, str>>, value: String) {
@@ -96,20 +108,37 @@ fn add(remedies: &mut Vec<Remedy>, key: impl Into<Cow<'static, str>>, value: Str
 }
 
 impl Advice {
-    fn line(&self) -> Option<String> {
+    fn line(&self, unknown: &[String]) -> Option<String> {
         let joined = |remedies: &[Remedy], text: fn(&Remedy) -> String| {
             remedies.iter().map(text).collect::<Vec<_>>().join(", ")
         };
         let named = |remedy: &Remedy| format!("{} {}", remedy.key, list(&remedy.values));
         let direct: Vec<_> = self.direct.iter().map(|host| quote(host)).collect();
-        let direct = if direct.is_empty() { String::new() } else { list(&direct) };
         let outside = if self.settings_of_git { "run it outside" } else { "" };
+        let some = |values: &[String]| if values.is_empty() { String::new() } else { list(values) };
+        let tmux = if self.tmux { "TMUX_TMPDIR=$TMPDIR tmux -L NAME" } else { "" };
         let parts = [
             ("to allow this", joined(&self.allow, Remedy::assignment)),
             ("denied by", joined(&self.rules, named)),
             ("what has to change settings of git", outside.to_owned()),
-            ("only through the proxy of HTTP_PROXY, or with network.allowNetwork = true", direct),
+            (
+                "only through the proxy of HTTP_PROXY, or with network.allowNetwork = true",
+                some(&direct),
+            ),
             ("not suggested, as it opens too much", joined(&self.too_much, Remedy::need)),
+            (
+                "not suggested, as programs outside may run or obey what is there (run it outside)",
+                some(unknown),
+            ),
+            (
+                "not suggested, as all programs have their temporary files there (write to $TMPDIR)",
+                some(&self.temporary),
+            ),
+            (
+                "not suggested, as the server there may run commands or hold keys (run it outside)",
+                some(&self.servers),
+            ),
+            ("for a tmux of its own, with network.allowLocalBinding = true", tmux.to_owned()),
         ];
         let parts = parts.iter().filter(|(_, text)| !text.is_empty());
         let parts: Vec<_> = parts.map(|(what, text)| format!("{what}: {text}")).collect();
@@ -169,15 +198,9 @@ pub(crate) fn rule_for<'a>(
     })
 }
 
-/// Whether who talks to the socket at `path` can have anything done outside: the one of a container engine, or of a
-/// service manager or its bus.
-pub(super) fn is_of_service(path: &Path) -> bool {
-    const ENGINES: [&str; 5] =
-        ["buildkitd.sock", "containerd.sock", "crio.sock", "docker.sock", "podman.sock"];
-    const MANAGERS: [&str; 3] = ["bus", "private", "system_bus_socket"];
-    let is_one =
-        |names: &[&str]| names.iter().any(|name| path.file_name() == Some(OsStr::new(name)));
-    is_one(&ENGINES) || path.starts_with("/run") && is_one(&MANAGERS)
+/// Whether tmux(1) has its sockets there.
+fn is_of_tmux(path: &Path) -> bool {
+    path.iter().any(|name| name.as_bytes().starts_with(b"tmux-"))
 }
 
 impl Grounds<'_> {
@@ -238,13 +261,22 @@ impl Grounds<'_> {
         if let Some(place) = self.place(path) {
             advice.writes.extend(places::companions(&place).filter(|_| place == path));
             advice.writes.push(place);
-            return;
-        }
-        if covers(self.protected(), path) {
+        } else if covers(self.protected(), path) {
             add(&mut advice.rules, "landstrip, which protects", self.shown(path));
-        } else if let Some(around) = self.around(path) {
+        } else if places::is_of_kernel(path) {
+        } else if self.ground().is_temporary(path) {
+            advice.tmux |= is_of_tmux(path);
+            push_new(&mut advice.temporary, self.shown(path));
+        } else if let Some(around) = path.parent().filter(|_| self.ground().is_harmless(path)) {
+            // It is put in another one's place, or called otherwise each time.
             let key = format!("filesystem.allowWrite += [{}]", self.shown(around));
             add(&mut advice.too_much, key, self.shown(path));
+        } else {
+            let beneath = self.ground().beneath(path);
+            if beneath.is_empty() {
+                push_new(&mut advice.unknown, path.to_owned());
+            }
+            advice.writes.extend(beneath);
         }
     }
 
@@ -264,13 +296,15 @@ impl Grounds<'_> {
             (NetworkOperation::Bind, Some(_), _) => {
                 add(&mut advice.allow, BINDING, "true".to_owned());
             }
-            (NetworkOperation::Connect, Some(path), _) if is_of_service(path) => {
-                add(&mut advice.too_much, "network.allowUnixSockets", quote(target));
-            }
             (NetworkOperation::Connect, Some(path), _) => {
-                if !network.allow_unix_sockets.iter().any(|listed| path.starts_with(listed)) {
-                    add(&mut advice.allow, "network.allowUnixSockets", quote(target));
+                if network.allow_unix_sockets.iter().any(|listed| path.starts_with(listed)) {
+                    return;
                 }
+                if harmless::is_socket(path) {
+                    return add(&mut advice.allow, "network.allowUnixSockets", quote(target));
+                }
+                advice.tmux |= is_of_tmux(path);
+                push_new(&mut advice.servers, quote(target));
             }
             (NetworkOperation::Bind, None, Some(address))
                 if address.ip().is_loopback() || address.ip().is_unspecified() =>

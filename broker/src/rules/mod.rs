@@ -2,6 +2,7 @@
 
 pub(crate) mod address;
 pub(crate) mod files;
+pub(crate) mod harmless;
 pub(crate) mod memory;
 pub(crate) mod option;
 pub(crate) mod paths;

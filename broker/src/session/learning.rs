@@ -35,7 +35,6 @@ use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::SystemTime;
 
 /// Runs `tool`, writes what it needed to `file`, and returns its status.
 ///
@@ -76,18 +75,13 @@ pub(crate) fn run(
     say(
         "--learn: this run is not confined: all is permitted that no deny rule names, and recorded",
     );
-    let (umask, start) = (family.umask(), SystemTime::now());
+    let umask = family.umask();
     let (status, ended) = prepared.serve(tool, child, family, &traps)?;
     traps.print(status != 0, |denials| prepared.suggest(denials));
     ended?;
     // In view of which it is said what to add to it.
     prepared.policy = policy;
-    let was_there = |path: &Path| {
-        // Where a file system keeps no time of birth, nothing tells.
-        let is_old = |born| born < start;
-        path.symlink_metadata().is_ok_and(|found| found.created().map_or(true, is_old))
-    };
-    let draft = prepared.on_grounds(|grounds| Draft::of(needs.take(), base, grounds, &was_there));
+    let draft = prepared.on_grounds(|grounds| Draft::of(needs.take(), base, grounds));
     place.write(&draft, file.format, umask)?;
     tell(&draft, file, &prepared.policy.network, status);
     Ok(status)
@@ -137,7 +131,7 @@ fn tell(draft: &Draft, file: &NewPolicy, base: &Network, status: i32) {
         }
     }
     if let Some(paths) = draft.left_out() {
-        say(&format!("--learn: left out, as too much: {paths}"));
+        say(&format!("--learn: left out, as not known to be harmless outside: {paths}"));
     }
     if draft.forgotten() > 0 {
         say(&format!("--learn: it is not all: {} more were seen", draft.forgotten()));

@@ -157,8 +157,9 @@ impl Prepared {
     /// What `find` finds in view of this policy.
     pub(super) fn on_grounds<T>(&self, find: impl FnOnce(&Grounds<'_>) -> T) -> T {
         let Self { policy, caller, written, .. } = self;
+        let home = caller.home.as_ref().map(|home| home.canonicalize().unwrap_or(home.clone()));
         find(&Grounds {
-            home: caller.home.as_deref(),
+            home: home.as_deref(),
             work: &caller.cwd,
             temporary: &std::fs::canonicalize(std::env::temp_dir()).unwrap_or_default(),
             files: &policy.files,

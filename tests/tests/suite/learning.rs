@@ -37,22 +37,20 @@ fn passes(sandbox: &Sandbox, options: &[&str], script: &str) -> String {
 fn what_a_command_needed_is_a_policy_under_which_it_passes() {
     for_each_user(|user| {
         let sandbox = Sandbox::of(user);
-        sandbox.dir("outside/tree");
+        sandbox.dir("home/.cache");
+        sandbox.dir("home/.cache/tree");
         let script = format!(
             "set -e; echo x > made; mkdir -p ~/.cache/tool/deep; echo y > ~/.cache/tool/deep/file; \
              mkdir -p ~/.cargo; echo z > ~/.cargo/.package-cache; chmod 600 ~/.cargo/.package-cache; \
              cd {0}; echo a > a; mv a b; ln -f b c; rm -f b c; mkdir -p d; rmdir d; echo \"$TMPDIR\" > tmp; \
              echo t > \"$TMPDIR/t\"",
-            sandbox.name("outside/tree")
+            sandbox.name("home/.cache/tree")
         );
         sandbox.landstrip(["--", "sh", "-c", &script]).fails();
         let draft = passes(&sandbox, &[], &script);
-        let place = sandbox.name("outside/tree");
-        let expected = format!(
-            "filesystem:\n  allowWrite:\n    - \".\"\n    - \"~/.cache/tool\"\n    \
-             - \"~/.cargo/.package-cache\"\n    - \"{place}\"\n"
-        );
-        assert!(draft.ends_with(&expected), "{draft}");
+        let expected = "filesystem:\n  allowWrite:\n    - \".\"\n    - \"~/.cache/tool\"\n    \
+                        - \"~/.cache/tree\"\n    - \"~/.cargo/.package-cache\"\n";
+        assert!(draft.ends_with(expected), "{draft}");
         assert!(sandbox.read(DRAFT).contains("\"~/.cache/tool\"  # "), "{draft}");
         let policy = sandbox.name(DRAFT);
         sandbox.landstrip(["-p", &policy, "--", "touch", &sandbox.name("home/x")]).fails();
@@ -65,14 +63,14 @@ fn git_is_learned() {
     for_each_user(|user| {
         let sandbox = Sandbox::beneath("/var/tmp", user);
         sandbox.file("home/.gitconfig", "[user]\n\tname = n\n\temail = n@example.org\n");
-        sandbox.sh_outside("git init -q --bare ../outside/there").succeeds();
-        let script = "set -e; git init -q ../outside/tree; cd ../outside/tree; echo $$ > f; git add .; git commit -qm x; \
+        sandbox.sh_outside("git init -q --bare ~/.cache/there").succeeds();
+        let script = "set -e; git init -q ~/.cache/tree; cd ~/.cache/tree; echo $$ > f; git add .; git commit -qm x; \
                       git checkout -q -B b; git commit -q --allow-empty -m y; git rebase -q HEAD~1; git gc -q; \
                       git push -qf ../there HEAD:b; git worktree add -q ../linked HEAD~1; git worktree remove ../linked";
         sandbox.landstrip(["--", "sh", "-c", script]).fails();
         let draft = passes(&sandbox, &[], script);
-        for place in ["tree", "linked", "there/objects", "there/refs/heads"] {
-            let line = format!("    - \"{}\"\n", sandbox.name(format!("outside/{place}")));
+        for place in ["tree", "linked", "there"] {
+            let line = format!("    - \"~/.cache/{place}\"\n");
             assert!(draft.contains(&line), "{place}: {draft}");
         }
     });
@@ -338,7 +336,7 @@ fn what_goes_past_the_proxy_takes_the_network_as_a_whole() {
 }
 
 #[test]
-fn sockets_of_others_are_listed_and_own_ones_are_not() {
+fn sockets_of_others_are_left_out_and_own_ones_are_servers() {
     for_each_user(|user| {
         let sandbox = Sandbox::of(user);
         for kind in ["stream", "dgram"] {
@@ -350,10 +348,10 @@ fn sockets_of_others_are_listed_and_own_ones_are_not() {
             let _ = fs::remove_file(sandbox.path(DRAFT));
             learn(&sandbox, &[], &script).allowed("unix-connect");
             let draft = sandbox.read(DRAFT);
-            let line = format!("  allowUnixSockets:\n    - \"{}\"  # probe\n", path.display());
-            assert!(draft.ends_with(&line), "{draft}");
-            under_draft(&sandbox, &script).allowed("unix-connect");
+            let line = format!("# Left out, as not known to be harmless: \"{}\"\n", path.display());
+            assert!(draft.contains(&line) && !draft.contains("allowUnixSockets"), "{draft}");
             peer.reached();
+            under_draft(&sandbox, &script).refused("unix-connect");
             sandbox.landstrip(words).refused("unix-connect");
         }
         let own = "import socket, sys; s = socket.socket(socket.AF_UNIX); s.bind('own'); s.listen(); \
@@ -367,7 +365,7 @@ fn sockets_of_others_are_listed_and_own_ones_are_not() {
 #[test]
 fn it_says_that_it_is_not_confined_and_ends_as_the_command_does() {
     let sandbox = Sandbox::unprivileged();
-    let outcome = learn(&sandbox, &["-p", "agent"], "echo x > ~/.toolrc; exit 7");
+    let outcome = learn(&sandbox, &["-p", "agent"], "echo x > ~/toolrc; exit 7");
     outcome.exits(7);
     let lines: Vec<_> = outcome.stderr.lines().collect();
     assert!(lines[0].starts_with("landstrip: --learn: this run is not confined"), "{lines:?}");
@@ -378,20 +376,20 @@ fn it_says_that_it_is_not_confined_and_ends_as_the_command_does() {
     assert!(lines[2].contains("the command failed"), "{lines:?}");
     let draft = sandbox.read(DRAFT);
     assert!(
-        draft.contains("extends: [\"agent\"]\n") && draft.contains("- \"~/.toolrc\""),
+        draft.contains("extends: [\"agent\"]\n") && draft.contains("- \"~/toolrc\""),
         "{draft}"
     );
 
     let json = sandbox.name("outside/draft.json");
-    let words = ["--learn", &json, "--", "sh", "-c", "echo x > ~/.toolrc"];
+    let words = ["--learn", &json, "--", "sh", "-c", "echo x > ~/toolrc"];
     let outcome = sandbox.landstrip(words);
     outcome.succeeds();
     assert!(outcome.stderr.contains("JSON has no comments"), "{outcome:#?}");
     let policy: serde_json::Value =
         serde_json::from_str(&sandbox.read("outside/draft.json")).unwrap();
-    let expected = serde_json::json!({ "filesystem": { "allowWrite": [".", "~/.toolrc"] } });
+    let expected = serde_json::json!({ "filesystem": { "allowWrite": [".", "~/toolrc"] } });
     assert_eq!(policy, expected);
-    sandbox.landstrip(["-p", &json, "--", "sh", "-c", "echo x > ~/.toolrc"]).succeeds();
+    sandbox.landstrip(["-p", &json, "--", "sh", "-c", "echo x > ~/toolrc"]).succeeds();
 
     // What -p would take for a preset, and in no format.
     let words = ["--format", "yaml", "--learn", "draft", "--", "true"];

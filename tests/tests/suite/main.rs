@@ -10,6 +10,7 @@
 
 mod access;
 mod admission;
+mod advice;
 mod attacks;
 mod carveouts;
 mod completions;

@@ -47,25 +47,22 @@ fn put(policy: &mut Value, mut remedies: &str) {
 }
 
 fn prepare(sandbox: &Sandbox) {
-    for dir in ["work/src", "home/.ssh", "home/.npm", "home/.cache", "home/.cargo", "outside/tree"]
+    for dir in
+        ["work/src", "home/.ssh", "home/.npm", "home/.cache", "home/.cargo", "home/.cache/tree"]
     {
         sandbox.dir(dir);
     }
-    for dir in ["home/.local", "home/.local/share", "home/.local/share/app", "home/.cargo/registry"]
-    {
-        sandbox.dir(dir);
-    }
+    sandbox.dir("home/.cargo/registry");
     for file in [
         "work/src/.env",
         "work/.env.local",
         "home/.ssh/id",
-        "outside/tree/a",
-        "outside/file",
+        "home/.cache/tree/a",
+        "home/.cache/tree/file",
         "work/src/a.key",
     ] {
         sandbox.file(file, "kept\n");
     }
-    sandbox.file("home/.local/share/app/log", "");
 }
 
 /// Asks the proxy for a host, and fails if it refuses.
@@ -91,17 +88,17 @@ fn the_line_as_it_stands_lets_the_command_pass() {
             "touch ~/.npm/_logs",
             "mkdir -p ~/.cache/pip/http && touch ~/.cache/pip/http/a",
             "mkdir -p ~/.yarn/cache && touch ~/.yarn/cache/a",
+            "mkdir ~/notes && touch ~/notes/a",
             "mkdir target && touch target/a target/b",
             "echo x > note",
             "touch a b c d && mkdir e",
             "git init -q repository",
-            "echo x >> ~/.local/share/app/log",
-            "chmod 600 ../outside/file",
-            "mv ../outside/tree/a ../outside/tree/b",
-            "rm ../outside/tree/a",
-            "ln -s x ../outside/tree/link",
-            "mkfifo ../outside/tree/fifo",
-            "touch -d 2001-01-01 ../outside/file",
+            "chmod 600 ~/.cache/tree/file",
+            "mv ~/.cache/tree/a ~/.cache/tree/b",
+            "rm ~/.cache/tree/a",
+            "ln -s x ~/.cache/tree/link",
+            "mkfifo ~/.cache/tree/fifo",
+            "touch -d 2001-01-01 ~/.cache/tree/file",
             "cp src/.env copy && rm copy",
             "tar cf out.tar src",
             // A file that is put in another one's place needs the directory.
@@ -118,12 +115,6 @@ with sqlite3.connect(os.path.expanduser(\"~/notes.db\")) as notes: notes.execute
         let probe = tests::programs().probe().into_os_string().into_string().unwrap();
         let script = format!("{probe} bind4 127.0.0.1 {} | grep OK", free_port());
         passes(&Sandbox::of(user), "bind", &["sh", "-c", &script]);
-        let sandbox = Sandbox::of(user);
-        let path = sandbox.name("outside/socket");
-        let peer = UnixPeer::at(&path, "stream");
-        let script = format!("{probe} unix-connect {path} stream | grep OK");
-        passes(&sandbox, "connect", &["sh", "-c", &script]);
-        peer.reached();
     });
 }
 
@@ -183,20 +174,18 @@ fn run(user: User, command: &str) -> (Sandbox, Outcome) {
 #[test]
 fn what_no_good_rule_allows_is_told_with_what_it_would_need() {
     const TOO_MUCH: &str = "not suggested, as it opens too much: ";
+    const OUTSIDE: &str =
+        "not suggested, as programs outside may run or obey what is there (run it outside): ";
     const PROXY: &str =
         "only through the proxy of HTTP_PROXY, or with network.allowNetwork = true: ";
     for_each_user(|user| {
         let python = |code: &str| format!("python3 -c 'import socket; {code}'");
         let refused = [
+            ("git config --global user.name x".to_owned(), OUTSIDE, r#"["~/.gitconfig.lock"]"#),
             (
-                "git config --global user.name x".to_owned(),
+                "echo x > ~/tool.json.tmp.81 && mv ~/tool.json.tmp.81 ~/tool.json".to_owned(),
                 TOO_MUCH,
-                r#"filesystem.allowWrite += ["~"] for ["~/.gitconfig.lock"]"#,
-            ),
-            (
-                "echo x > ~/.tool.json.tmp.81 && mv ~/.tool.json.tmp.81 ~/.tool.json".to_owned(),
-                TOO_MUCH,
-                r#"filesystem.allowWrite += ["~"] for ["~/.tool.json.tmp.81"]"#,
+                r#"filesystem.allowWrite += ["~"] for ["~/tool.json.tmp.81"]"#,
             ),
             (
                 python("socket.socket(socket.AF_UNIX).connect(\"\\0landstrip-test\")"),
@@ -231,25 +220,137 @@ fn what_no_good_rule_allows_is_told_with_what_it_would_need() {
     });
 }
 
+/// Whoever follows the line opens what it names to the command, which chose what it was refused.
+#[test]
+fn nothing_is_advised_that_programs_outside_run_or_obey_or_serve() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        prepare(&sandbox);
+        let dirs = [
+            ".config",
+            ".config/nvim",
+            ".config/autostart",
+            ".vim",
+            ".oh-my-zsh",
+            ".cargo/bin",
+            ".local",
+        ];
+        dirs.iter().for_each(|dir| drop(sandbox.dir(format!("home/{dir}"))));
+        sandbox.dir("home/.local/bin");
+        sandbox.dir("work/.git");
+        let policy = sandbox.file("p.json", base().to_string());
+        let run = |script: &str| {
+            sandbox.landstrip(["-p", policy.to_str().unwrap(), "bash", "-c", script])
+        };
+        let places = [
+            "~/.bashrc",
+            "~/.vim/plugin.vim",
+            "~/.config/nvim/init.lua",
+            "~/.oh-my-zsh/x.zsh",
+            "~/.gitconfig",
+            "~/.config/autostart/x.desktop",
+            "~/.cargo/bin/ls",
+            "~/.local/bin/ls",
+            "~/bin",
+            ".git/config",
+            ".envrc",
+            "~/.cache/p10k.zsh",
+            "../outside/x",
+            "/etc/landstrip-test",
+            "/usr/bin/landstrip-test",
+            "/tmp/landstrip-test",
+        ];
+        for place in places {
+            let outcome = run(&format!("echo x > {place}"));
+            outcome.fails();
+            assert_eq!(line(&outcome, "to allow this: "), None, "{place}: {outcome:#?}");
+            let is_reported = !outcome.reports_of("Filesystem").is_empty();
+            assert!(
+                is_reported || !user.is_root() && place.starts_with('/'),
+                "{place}: {outcome:#?}"
+            );
+        }
+        let outcome = run("echo x > /tmp/landstrip-test");
+        let said =
+            line(&outcome, "not suggested, as all programs have their temporary files there");
+        let expected = " (write to $TMPDIR): [\"/tmp/landstrip-test\"]";
+        assert_eq!(said, Some(expected), "{outcome:#?}");
+        run("echo x > $TMPDIR/landstrip-test && echo x > src/a").succeeds();
+
+        let (probe, path) = (tests::programs().probe(), sandbox.name("outside/socket"));
+        let peer = UnixPeer::at(&path, "stream");
+        let outcome = run(&format!("{} unix-connect {path} stream | grep OK", probe.display()));
+        outcome.fails();
+        assert_eq!(line(&outcome, "to allow this: "), None, "{outcome:#?}");
+        let said =
+            line(&outcome, "not suggested, as the server there may run commands or hold keys");
+        assert!(said.is_some_and(|said| said.ends_with(&format!("[\"{path}\"]"))), "{outcome:#?}");
+        assert_eq!(peer.connections(), 0);
+        let learned = sandbox.name("outside/draft.yaml");
+        let script = format!(
+            "{} unix-connect {path} stream; echo x > ~/.vim/a; echo x > ~/.npm/a",
+            probe.display()
+        );
+        let outcome = sandbox.landstrip(["--learn", &learned, "sh", "-c", &script]);
+        outcome.succeeds();
+        assert!(
+            outcome.stderr.contains("left out, as not known to be harmless outside: "),
+            "{outcome:#?}"
+        );
+        let draft = sandbox.read("outside/draft.yaml");
+        let rules: String = draft.lines().filter(|line| !line.starts_with('#')).collect();
+        assert!(!rules.contains(".vim") && !rules.contains("Sockets"), "{draft}");
+        assert!(rules.contains("\"~/.npm\""), "{draft}");
+    });
+}
+
+/// The server of the user's runs what it is told; the command's own runs inside.
+#[test]
+fn tmux_is_told_how_to_have_a_server_of_its_own() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        if sandbox.sh_outside("command -v tmux").status != Some(0) {
+            return;
+        }
+        let policy = json!({
+            "filesystem": { "allowWrite": ["."] },
+            "network": { "allowLocalBinding": true },
+        });
+        let policy = sandbox.file("p.json", policy.to_string());
+        let run =
+            |script: &str| sandbox.landstrip(["-p", policy.to_str().unwrap(), "sh", "-c", script]);
+        let outcome = run("TMUX_TMPDIR=/var/tmp tmux -L landstrip-test new -d 'echo x > made'");
+        outcome.fails();
+        let said = line(&outcome, "for a tmux of its own, with network.allowLocalBinding = true: ");
+        assert_eq!(said, Some("TMUX_TMPDIR=$TMPDIR tmux -L NAME"), "{outcome:#?}");
+        assert_eq!(line(&outcome, "to allow this: "), None, "{outcome:#?}");
+        let own = "SHELL=/bin/sh TMUX_TMPDIR=$TMPDIR tmux -L NAME new -d 'echo x > made; echo y > ../outside/made; tmux wait-for -S end; sleep 60' \
+                   && TMUX_TMPDIR=$TMPDIR tmux -L NAME wait-for end";
+        run(own).succeeds();
+        assert_eq!(sandbox.read("work/made"), "x\n");
+        assert!(!sandbox.path("outside/made").exists());
+    });
+}
+
 #[test]
 fn what_is_allowed_already_is_not_suggested_again() {
     for_each_user(|user| {
         let sandbox = Sandbox::of(user);
         let policy = json!({
-            "filesystem": { "allowWrite": [".", "~/.tool.json", "~/.tool.json.new"] },
+            "filesystem": { "allowWrite": [".", "~/tool.json", "~/tool.json.new"] },
             "network": { "allowedDomains": ["192.0.2.1:5432"] },
         });
         let policy = sandbox.file("p.json", policy.to_string());
-        sandbox.file("home/.tool.json", "kept");
+        sandbox.file("home/tool.json", "kept");
         let run = |script: &str| {
             let command = ["-p", policy.to_str().unwrap(), "bash", "-c", script];
             let outcome = sandbox.landstrip(command);
             assert_eq!(line(&outcome, "to allow this: "), None, "{outcome:#?}");
             outcome
         };
-        let outcome = run("echo x > ~/.tool.json.new && mv -f ~/.tool.json.new ~/.tool.json");
+        let outcome = run("echo x > ~/tool.json.new && mv -f ~/tool.json.new ~/tool.json");
         let said = line(&outcome, "not suggested").unwrap_or_default();
-        assert!(said.ends_with(r#"filesystem.allowWrite += ["~"] for ["~/.tool.json"]"#), "{said}");
+        assert!(said.ends_with(r#"filesystem.allowWrite += ["~"] for ["~/tool.json"]"#), "{said}");
         let outcome = run(": > /dev/tcp/192.0.2.1/5432");
         let said = line(&outcome, "only through the proxy").unwrap_or_default();
         assert!(said.ends_with(r#": ["192.0.2.1:5432"]"#), "{outcome:#?}");

@@ -253,14 +253,14 @@ fn what_is_suggested_helps() {
     for_each_user(|user| {
         let sandbox = Sandbox::of(user).allow_write(".").deny_write(".env");
         sandbox.file("work/.env", "kept");
-        let script = "mkdir -p ~/.tool/cache; echo x > ~/.tool/a; echo x > .env; exit 1";
+        let script = "mkdir -p ~/.npm/cache; echo x > ~/.npm/a; echo x > .env; exit 1";
         let outcome = sandbox.sh(script);
         outcome.exits(1);
-        let line = "landstrip: to allow this: filesystem.allowWrite += [\"~/.tool\"]; \
+        let line = "landstrip: to allow this: filesystem.allowWrite += [\"~/.npm\"]; \
                     denied by: filesystem.denyWrite [\"./.env\"]\n";
         assert!(outcome.stderr.ends_with(line), "{outcome:#?}");
-        let sandbox = sandbox.allow_write("~/.tool");
-        let outcome = sandbox.sh("mkdir -p ~/.tool/cache && echo x > ~/.tool/a");
+        let sandbox = sandbox.allow_write("~/.npm");
+        let outcome = sandbox.sh("mkdir -p ~/.npm/cache && echo x > ~/.npm/a");
         outcome.succeeds();
         assert_eq!(outcome.stderr, "");
     });

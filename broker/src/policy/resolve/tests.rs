@@ -157,7 +157,7 @@ fn a_denied_path_that_does_not_exist_is_named_with_its_nearest_sibling() {
         }
     }
     assert!(!f.remarks("filesystem: {denyRead: [~/.aws]}")[0].contains("did you mean"));
-    assert!(f.remarks("filesystem: {allowWrite: [~/.shh]}").is_empty());
+    assert!(f.remarks("filesystem: {allowWrite: [~/shh]}").is_empty());
 }
 
 #[test]

@@ -2,7 +2,7 @@ use super::*;
 use crate::policy::resolve::Network;
 use crate::rules::pattern::Pattern;
 
-/// The draft for `needs`, each with a program, where only /tmp/stays was there before.
+/// The draft for `needs`, each with a program.
 fn draft(needs: &[(Need, &str)], extends: &[&str]) -> Draft {
     let literal = |path: &str| Pattern::literal(Path::new(path));
     let files = Files {
@@ -25,7 +25,7 @@ fn draft(needs: &[(Need, &str)], extends: &[&str]) -> Draft {
     }
     let extends = extends.iter().map(|name| (*name).to_owned()).collect();
     let base = Base { extends, tool: b"/usr/bin/tool".to_vec() };
-    Draft::of(lessons, base, &grounds, &|path| path.starts_with("/tmp/stays"))
+    Draft::of(lessons, base, &grounds)
 }
 
 fn write(path: &str) -> Need {
@@ -57,8 +57,9 @@ fn what_belongs_together_is_one_entry_with_those_who_asked() {
         (Need::Socket("/run/user/1/bus".into()), "gio"),
         (Need::Socket("/run/docker.sock".into()), "docker"),
         (Need::Socket("/run/postgresql/.s.PGSQL.5432".into()), "psql"),
+        (Need::Socket("/dev/log".into()), "logger"),
     ]);
-    let expected = r#"# Left out, as too much: "/run/docker.sock", "/run/user/1/bus"
+    let expected = r#"# Left out, as not known to be harmless: "/run/docker.sock", "/run/postgresql/.s.PGSQL.5432", "/run/user/1/bus"
 filesystem:
   allowWrite:
     - "~/.cargo/.global-cache"  # cargo
@@ -72,7 +73,7 @@ network:
   privateDomains:
     - "index.crates.io"  # cargo
   allowUnixSockets:
-    - "/run/postgresql/.s.PGSQL.5432"  # psql
+    - "/dev/log"  # logger
   allowLocalBinding: true  # node
 "#;
     assert_eq!(text, expected);
@@ -81,20 +82,21 @@ network:
 #[test]
 fn the_whole_home_a_denied_path_and_names_that_pass_are_never_in_it() {
     for (paths, expected) in [
-        (&["/home/u"][..], "# Left out, as too much: \"/home/u\"\n"),
-        (&["/"], "# Left out, as too much: \"/\"\n"),
-        (&["/home/u/.local/share/app/x"], "    - \"~/.local/share/app\"  # a\n"),
-        (&["/tmp/stays/x"], "    - \"/tmp/stays\"  # a\n"),
-        (&["/tmp/tmp.Xy12/x", "/tmp/stays/x"], "    - \"/tmp\"  # a\n"),
-        (&["/var/tmp/gone"], "    - \"/var/tmp\"  # a\n"),
-        // Made on the way.
-        (&["/home/u/.m2", "/home/u/.m2/repository/a/b"], "    - \"~/.m2/repository\"  # a\n"),
-        (&["/home/u/.m2", "/home/u/.m2/x"], "    - \"~/.m2/x\"  # a\n"),
-        (&["/home/u/.npm", "/home/u/.npm/_logs/x"], "    - \"~/.npm\"  # a\n"),
+        (&["/home/u"][..], "# Left out, as not known to be harmless: \"/home/u\"\n"),
+        (&["/"], "# Left out, as not known to be harmless: \"/\"\n"),
         (
-            &["/home/u/.gitconfig", "/home/u/.gitconfig.lock"],
-            "# Left out, as too much: \"/home/u/.gitconfig.lock\"\n    - \"~/.gitconfig\"  # a\n",
+            &["/home/u/.local/share/app/x"],
+            "# Left out, as not known to be harmless: \"/home/u/.local/share/app/x\"\n",
         ),
+        (
+            &["/home/u/.vim/x", "/tmp/x"],
+            "# Left out, as not known to be harmless: \"/home/u/.vim/x\", \"/tmp/x\"\n",
+        ),
+        (&["/etc/cron.d/x"], "# Left out, as not known to be harmless: \"/etc/cron.d/x\"\n"),
+        // Made on the way, or beneath what is allowed.
+        (&["/home/u/.m2", "/home/u/.m2/repository/a/b"], "    - \"~/.m2/repository\"  # a\n"),
+        (&["/home/u/.npm", "/home/u/.npm/_logs/x"], "    - \"~/.npm\"  # a\n"),
+        (&["/work/node_modules/.bin/x", "/work/node_modules/y"], "    - \"./node_modules\"  # a\n"),
     ] {
         let needs: Vec<_> = paths.iter().map(|path| (write(path), "a")).collect();
         let text = yaml(&needs);
@@ -125,9 +127,9 @@ fn a_name_writes_nothing_but_itself() {
         for format in [Format::Yaml, Format::Json] {
             let text = draft(&needs, &["agent"]).text(format).unwrap();
             let read = parse(text.as_bytes(), format, Path::new("x")).unwrap();
-            assert_eq!([read.allow_write.len(), read.allow_unix_sockets.len()], [1, 1], "{text}");
+            assert_eq!([read.allow_write.len(), read.allow_unix_sockets.len()], [1, 0], "{text}");
             assert!(read.deny_read.is_empty(), "{text}");
-            assert!(format == Format::Json || text.lines().count() == 8, "{text}");
+            assert!(format == Format::Json || text.lines().count() == 5, "{text}");
             assert!(!text.contains(['\u{202e}', '\u{feff}']), "{text}");
         }
     }

@@ -1,6 +1,7 @@
 //! Which path to allow so that another one can be written, and how a policy writes it. Pure.
 
 use super::{Grounds, quote};
+use crate::rules::harmless::Ground;
 use crate::rules::paths::covers;
 use crate::rules::pattern::Pattern;
 use common::trap::FileOperation;
@@ -10,24 +11,6 @@ use std::path::{Path, PathBuf};
 
 /// More entries than that of one directory are named by it.
 const SIBLINGS_MAX: usize = 3;
-/// Directories of the home in which each program has one of its own.
-const SHARED: [&str; 9] = [
-    ".cache",
-    ".cargo",
-    ".config",
-    ".gradle",
-    ".local/lib",
-    ".local/share",
-    ".local/state",
-    ".m2",
-    ".rustup",
-];
-/// The one of them that is worth as a whole what its parts are: what is in the others, programs run and heed.
-const CACHE: &str = ".cache";
-
-/// What the machine consists of: opened in parts at most.
-const SYSTEM: [&str; 10] =
-    ["/", "/bin", "/boot", "/etc", "/lib", "/lib64", "/run", "/sbin", "/usr", "/var"];
 /// What the kernel shows of itself.
 const KERNEL: [&str; 3] = ["/dev", "/proc", "/sys"];
 
@@ -64,19 +47,20 @@ impl Grounds<'_> {
         path: &Path,
         fits: impl Fn(&Path) -> bool,
     ) -> Option<PathBuf> {
-        // What is removed or moved away is an entry of its directory.
-        let around = path.parent().unwrap_or(path);
-        let places = [self.group(path), around.to_owned(), path.to_owned()];
         let helps = |place: &Path| place != path || !is_stand_in(path);
-        places.into_iter().find(|place| {
-            self.is_harmless(place) && !self.is_allowed(place) && helps(place) && fits(place)
+        self.ground().places(path).into_iter().find(|place| {
+            !self.is_protected(place) && !self.is_allowed(place) && helps(place) && fits(place)
         })
     }
 
-    /// The directory of `path`, as far as it would have to be allowed so that an entry of it can change.
-    pub(super) fn around<'a>(&self, path: &'a Path) -> Option<&'a Path> {
-        let is_of_kernel = KERNEL.iter().any(|tree| path.starts_with(tree));
-        path.parent().filter(|around| !is_of_kernel && !self.is_allowed(around))
+    /// What is known to be harmless depends on this of them.
+    pub(super) fn ground(&self) -> Ground<'_> {
+        Ground { home: self.home, work: self.work, temporary: self.temporary }
+    }
+
+    /// Whether all beneath `place` may be allowed.
+    pub(in crate::report) fn is_region(&self, place: &Path) -> bool {
+        self.ground().is_region(place) && !self.is_protected(place)
     }
 
     /// What protects landstrip, and nobody wrote.
@@ -89,67 +73,19 @@ impl Grounds<'_> {
         self.files.allow_write.iter().any(|root| place.starts_with(root))
     }
 
-    /// The directory of the program or the purpose that `path` belongs to, or `path` itself.
-    fn group(&self, path: &Path) -> PathBuf {
-        let first = |base: &Path, depth: usize| {
-            let inner = path.strip_prefix(base).ok().filter(|inner| *inner != Path::new(""))?;
-            Some(base.join(inner.components().take(depth).collect::<PathBuf>()))
-        };
-        if self.is_harmless(self.work)
-            && let Some(place) = first(self.work, 1)
-        {
-            return place;
-        }
-        if let Some(place) = first(self.temporary, 1)
-            && self.is_harmless(&place)
-        {
-            return place;
-        }
-        if let Some(home) = self.home
-            && let Some(inner) = path.strip_prefix(home).ok()
-        {
-            let shared = SHARED.iter().find(|shared| inner.starts_with(shared));
-            let depth = match shared {
-                Some(shared) => Path::new(shared).components().count() + 1,
-                None if inner.as_os_str().as_bytes().starts_with(b".local/") => 2,
-                None if inner.as_os_str().as_bytes().starts_with(b".") => 1,
-                // A work tree among others, perhaps.
-                None => 2,
-            };
-            return first(home, depth).unwrap_or_else(|| path.to_owned());
-        }
-        // Beside the file, but no deeper than where software is usually put.
-        let depth = path.components().skip(1).count();
-        first(Path::new("/"), depth.saturating_sub(1).clamp(2, 4))
-            .unwrap_or_else(|| path.to_owned())
-    }
-
-    /// Whether `place` opens neither the system nor the home directory as a whole, nor what protects the
-    /// sandbox.
-    fn is_harmless(&self, place: &Path) -> bool {
-        let is = |tree: &&str| place == Path::new(tree);
-        let protects = |rule: &Pattern| {
+    /// Whether `place` holds what protects the sandbox, or lies in it.
+    fn is_protected(&self, place: &Path) -> bool {
+        self.protected().iter().any(|rule| {
             rule.as_path().is_some_and(|path| path.starts_with(place) || place.starts_with(path))
-        };
-        let is_chosen = place == self.temporary || place == self.work;
-        let is_deep = place.components().count() > 2 || (is_chosen && !SYSTEM.iter().any(is));
-        is_deep
-            && !KERNEL.iter().any(|tree| place.starts_with(tree))
-            && !self.home.is_some_and(|home| home.starts_with(place))
-            && std::str::from_utf8(place.as_os_str().as_bytes()).is_ok()
-            && !self.protected().iter().any(protects)
-    }
-
-    /// Whether `place` holds what programs run and heed, each in a directory of its own.
-    fn is_shared(&self, place: &Path) -> bool {
-        let inner = self.home.and_then(|home| place.strip_prefix(home).ok());
-        inner.is_some_and(|inner| {
-            SHARED.iter().any(|shared| *shared != CACHE && inner == Path::new(shared))
         })
     }
 
-    /// Each place once, and many of one directory as that directory.
-    pub(in crate::report) fn joined(&self, places: Vec<PathBuf>) -> Vec<PathBuf> {
+    /// Each place once, and many of one directory as that directory, if it `can` be named for them.
+    pub(in crate::report) fn joined(
+        &self,
+        places: Vec<PathBuf>,
+        can: impl Fn(&Path) -> bool,
+    ) -> Vec<PathBuf> {
         let mut joined: Vec<PathBuf> = Vec::new();
         for place in &places {
             let siblings = |parent: &Path| {
@@ -159,10 +95,8 @@ impl Grounds<'_> {
                 names.dedup();
                 names.len()
             };
-            let parent = place
-                .parent()
-                .filter(|parent| siblings(parent) > SIBLINGS_MAX && self.is_harmless(parent))
-                .filter(|parent| !self.is_shared(parent));
+            let parent =
+                place.parent().filter(|parent| siblings(parent) > SIBLINGS_MAX && can(parent));
             let place = parent.unwrap_or(place);
             if !joined.iter().any(|known| place.starts_with(known)) {
                 joined.retain(|known| !known.starts_with(place));
@@ -183,7 +117,7 @@ impl Grounds<'_> {
             let inner = literal(place.strip_prefix(base?).ok()?.to_str()?);
             Some(if inner.is_empty() { sign.to_owned() } else { format!("{sign}/{inner}") })
         };
-        let work = Some(self.work).filter(|work| self.is_harmless(work));
+        let work = Some(self.work).filter(|work| self.is_region(work));
         let text = beneath(work, ".").or_else(|| beneath(self.home, "~"));
         text.unwrap_or_else(|| literal(&place.to_string_lossy()))
     }
@@ -206,6 +140,11 @@ fn literal(path: &str) -> String {
         before = Some(character);
     }
     written
+}
+
+/// Whether `path` lies in what the kernel shows of itself.
+pub(super) fn is_of_kernel(path: &Path) -> bool {
+    KERNEL.iter().any(|tree| path.starts_with(tree))
 }
 
 /// Whether a rule for this path alone does not help: it is what a program makes beside a file to put it in that

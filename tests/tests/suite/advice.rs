@@ -1,0 +1,112 @@
+//! What lets out whoever follows it: `--check` says so, and a preset refuses to start where it would protect nothing.
+
+use serde_json::json;
+use tests::{Outcome, Sandbox, for_each_user, programs};
+
+/// Runs landstrip with `words` in `directory`.
+fn in_directory(sandbox: &Sandbox, directory: &str, words: &str) -> Outcome {
+    let landstrip = programs().landstrip();
+    sandbox.sh_outside(&format!("cd {directory} && exec {} {words}", landstrip.display()))
+}
+
+#[test]
+fn a_preset_makes_neither_everything_nor_the_home_writable() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        sandbox.dir("home/project");
+        let script = "sh -c 'echo x > ~/.bashrc; echo x > made'";
+        let home = sandbox.name("home");
+        for preset in ["agent", "build", "offline-test"] {
+            for (directory, named) in [("/", "/"), ("~", &*home), ("~/..", &sandbox.name(""))] {
+                let words = format!("-p {preset} {script}");
+                let outcome = in_directory(&sandbox, directory, &words);
+                let said = format!("the working directory is {}", named.trim_end_matches('/'));
+                outcome.is_error(125, "Internal", &said);
+                outcome.is_error(125, "Internal", "start in the directory of a project");
+            }
+        }
+        assert!(!sandbox.path("home/made").exists() && !sandbox.path("home/.bashrc").exists());
+        // Where nothing is written it does not matter.
+        in_directory(&sandbox, "~", "-p read-only true").succeeds();
+        in_directory(&sandbox, "~/project", &format!("-p agent {script}")).succeeds();
+        assert!(sandbox.path("home/project/made").exists());
+        assert!(!sandbox.path("home/.bashrc").exists());
+        // Who names it means it, by whichever name; '.' is no name.
+        for (text, is_meant) in [("~", true), (&*home, true), (".", false), ("~/project", false)] {
+            let policy = json!({ "extends": ["agent"], "filesystem": { "allowWrite": [text] } });
+            let policy = sandbox.file("p.json", policy.to_string());
+            let words = format!("-p {} touch made", policy.display());
+            let outcome = in_directory(&sandbox, "~", &words);
+            assert_eq!(
+                outcome.status,
+                Some(if is_meant { 0 } else { 125 }),
+                "{text}: {outcome:#?}"
+            );
+            let words = format!("-p agent -p {} touch made", policy.display());
+            assert_eq!(in_directory(&sandbox, "~", &words).status, outcome.status, "{text}");
+        }
+    });
+}
+
+#[test]
+fn check_warns_of_what_is_never_advised() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        sandbox.dir("home/notes");
+        let check = |policy: serde_json::Value| {
+            let policy = sandbox.file("p.json", policy.to_string());
+            let outcome = sandbox.landstrip(["-p", policy.to_str().unwrap(), "--check"]);
+            outcome.succeeds();
+            outcome
+                .stdout
+                .lines()
+                .filter(|line| line.starts_with("warning"))
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+        };
+        let writes = |path: &str| check(json!({ "filesystem": { "allowWrite": [path] } }));
+        for path in [
+            "~/.vim",
+            "~/.bashrc",
+            "~/bin",
+            "~/.cargo/bin",
+            "~",
+            "/etc",
+            "/usr/local/bin",
+            "/opt/x",
+            "./.git",
+        ] {
+            let said = writes(path);
+            let reason = "can be written: programs outside may run or obey what is there";
+            assert!(said.len() == 1 && said[0].ends_with(reason), "{path}: {said:#?}");
+            assert!(said[0].contains("allowWrite[0]"), "{path}: {said:#?}");
+        }
+        let said = writes("/tmp");
+        assert!(said.len() == 1 && said[0].contains("$TMPDIR of its own"), "{said:#?}");
+        let harmless = [".", "./src", "~/notes", "~/.npm", "~/.cache/pip", "~/.cargo/registry"];
+        for path in harmless {
+            assert_eq!(writes(path), [""; 0], "{path}");
+        }
+        let said =
+            check(json!({ "network": { "allowUnixSockets": ["/run/docker.sock", "/dev/log"] } }));
+        assert!(
+            said.len() == 1 && said[0].contains("/run/docker.sock may run commands or hold keys"),
+            "{said:#?}"
+        );
+        let said = check(json!({ "network": { "allowAllUnixSockets": true } }));
+        assert!(
+            said.iter().any(|line| line.contains("may run commands or hold keys")),
+            "{said:#?}"
+        );
+        // The working directory.
+        for directory in ["/", "~"] {
+            let outcome = in_directory(&sandbox, directory, "-p read-only --check");
+            assert!(
+                outcome.succeeds().stdout.contains("warning: the working directory is /"),
+                "{outcome:#?}"
+            );
+        }
+        let outcome = in_directory(&sandbox, "~/notes", "-p agent --check");
+        assert!(!outcome.succeeds().stdout.contains("warning"), "{outcome:#?}");
+    });
+}
