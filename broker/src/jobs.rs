@@ -21,7 +21,7 @@ use crate::kernel::proc::Status;
 use crate::kernel::processes::Member;
 use crate::kernel::request::Request;
 use crate::kernel::rights::Rights;
-use crate::kernel::target::{Target, TargetFd};
+use crate::kernel::target::{Target, TargetAddress, TargetFd};
 use crate::kernel::terminal;
 use crate::kernel::threads::lock;
 use crate::report::traps::Traps;
@@ -149,13 +149,7 @@ impl Judge {
         call: TerminalCall,
     ) -> RegisterVerdict {
         let done = match call {
-            TerminalCall::SetForeground(address) => {
-                self.set_foreground(request, number, |target| {
-                    let mut group = [0; 4];
-                    target.read(address, &mut group)?;
-                    Ok(i32::from_ne_bytes(group))
-                })
-            }
+            TerminalCall::SetForeground(address) => self.set_foreground(request, number, address),
             TerminalCall::Foreground(address) => {
                 let Some(group) = self.foreground(request.target(), number) else {
                     // CONTINUE: it only asks.
@@ -188,20 +182,22 @@ impl Judge {
         }
     }
 
-    /// TIOCSPGRP with the group that `read` reads, done by the broker; nothing is done in a session of the sandbox's
+    /// TIOCSPGRP with the group at `address`, done by the broker; nothing is done in a session of the sandbox's
     /// own, where the kernel permits its own terminal and groups only.
     fn set_foreground(
         &self,
         request: &Request<'_>,
         number: TargetFd,
-        read: impl FnOnce(Target) -> io::Result<i32>,
+        address: TargetAddress,
     ) -> io::Result<Option<i32>> {
         let target = request.target();
         let Some(terminal) = self.shared(target)? else { return Ok(None) };
         if !is_controlling(target, number, terminal)? {
             return Err(Errno::NOTTY);
         }
-        let group = Pid::from_raw(read(target)?.max(0)).ok_or(Errno::INVAL)?;
+        let mut group = [0; 4];
+        target.read(address, &mut group)?;
+        let group = Pid::from_raw(i32::from_ne_bytes(group).max(0)).ok_or(Errno::INVAL)?;
         request.confirm()?;
         let foreground = terminal::foreground(terminal)?;
         // Else another job of the caller's session has it. What has ended is not in anybody's way.
@@ -233,7 +229,7 @@ impl Judge {
             return Ok(None);
         }
         let target = request.target();
-        let file = target.duplicate(number)?;
+        let file = terminal::of(target, number)?;
         let mut size = [0; 8];
         if let TerminalCall::SetSize(address) = call {
             target.read(address, &mut size)?;

@@ -301,6 +301,15 @@ impl Target {
         flags.map(OFlags::from_bits_retain).ok_or(Errno::BADF)
     }
 
+    /// The number in devpts(5) of the terminal whose master is at descriptor `number`; none for what is no master.
+    ///
+    /// # Errors
+    /// Returns [`Errno::BADF`] if the target has no such descriptor.
+    pub(super) fn terminal_index(&self, number: TargetFd) -> io::Result<Option<u32>> {
+        let text = proc::read(&self.proc(&format!("fdinfo/{number}"))).map_err(|_| Errno::BADF)?;
+        Ok(proc::field(&text, "tty-index:").and_then(|index| index.parse().ok()))
+    }
+
     /// The process that descriptor `number` is a handle of (pidfd_open(2)).
     ///
     /// # Errors

@@ -5,12 +5,19 @@
 #![allow(unsafe_code)]
 
 use super::errno;
+use super::own::own_link;
+use super::target::{Target, TargetFd};
 use nix::libc::{self, c_int};
-use rustix::fd::{AsRawFd, BorrowedFd};
-use rustix::io;
+use rustix::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use rustix::fs::{self, Mode, OFlags};
+use rustix::io::{self, Errno};
+use std::ops::RangeInclusive;
 
 /// include/uapi/asm-generic/ioctls.h; C libraries differ about the type.
 const TIOCGDEV: u32 = 0x8004_5432;
+
+/// Major numbers of pseudoterminals (Documentation/admin-guide/devices.txt).
+const SLAVES: RangeInclusive<u32> = 136..=143;
 
 /// The device number of the terminal that a descriptor leads to, also by /dev/tty or from the other end.
 ///
@@ -21,6 +28,34 @@ pub(crate) fn device(descriptor: BorrowedFd<'_>) -> io::Result<u32> {
     // SAFETY: the kernel writes one number.
     errno::result(unsafe { libc::ioctl(descriptor.as_raw_fd(), TIOCGDEV as _, &raw mut device) })?;
     Ok(device)
+}
+
+/// The terminal that descriptor `number` of `target` leads to. Where duplicates are refused, as by Docker's default
+/// seccomp profile, it is opened anew: the device itself, or the one at the other end of its master.
+///
+/// # Errors
+/// Returns [`Errno::NOTTY`] if it is none that can be opened so, and what open(2) returns.
+pub(crate) fn of(target: Target, number: TargetFd) -> io::Result<OwnedFd> {
+    let duplicate = target.duplicate(number);
+    if !matches!(duplicate, Err(Errno::PERM)) {
+        return duplicate;
+    }
+    let open =
+        |path| fs::open(path, OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty());
+    let index = target.terminal_index(number)?;
+    let held = target.descriptor(number)?;
+    let stat = fs::fstat(&held)?;
+    if let Some(index) = index {
+        let terminal = open(format!("/dev/pts/{index}"))?;
+        // Another devpts(5) has another terminal of that number.
+        let is_it = fs::fstat(&terminal)?.st_dev == stat.st_dev;
+        return if is_it { Ok(terminal) } else { Err(Errno::NOTTY) };
+    }
+    // Another device may do something when it is opened.
+    if !SLAVES.contains(&fs::major(stat.st_rdev)) {
+        return Err(Errno::NOTTY);
+    }
+    open(own_link(&held))
 }
 
 /// The group in the foreground of this process's controlling terminal.

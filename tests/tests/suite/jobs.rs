@@ -127,8 +127,10 @@ master, slave = pty.openpty()
 print('callers', [attempt(name, 0) for name in calls], flush=True)
 if os.fork() == 0: os.setsid(); print('left', [attempt(name, 0) for name in calls], flush=True); os._exit(0)
 os.wait()
+# Before it is locked: where duplicates are refused, it is opened for that.
+by_master = attempt('size', master)
 print('own', [attempt(name, slave) for name in ('size', 'hold', 'lock')], struct.unpack('4H', fcntl.ioctl(slave, termios.TIOCGWINSZ, bytes(8)))[:2],
-      attempt('size', master), attempt('size', os.pipe()[0]), flush=True)
+      by_master, attempt('size', os.pipe()[0]), flush=True)
 process, _ = pty.fork()
 if process == 0:
     calls['own'] = (termios.TIOCSPGRP, struct.pack('i', os.getpgrp()))

@@ -92,7 +92,7 @@ macro_rules! suites {
 
 suites! {
     files carveouts sockets unix local network
-    processes reports lifetime signals killing doctor
+    processes reports lifetime signals killing doctor jobs
 }
 
 #[test]
