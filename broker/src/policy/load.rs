@@ -48,6 +48,8 @@ pub(crate) enum Loaded {
         sources: Vec<PathBuf>,
         /// What was read, each after what it extends.
         files: Vec<PathBuf>,
+        /// Which of them others can change, a line each.
+        shared: Vec<String>,
     },
 }
 
@@ -108,8 +110,8 @@ pub(crate) fn load(selection: &Selection, caller: &Caller) -> Result<Loaded, Pol
             None => return Ok(Loaded::BuiltIn),
         }
     }
-    let Merged { written, sources, files, .. } = merged;
-    Ok(Loaded::Files { policy: Box::new(written), sources, files })
+    let Merged { written, sources, files, shared, .. } = merged;
+    Ok(Loaded::Files { policy: Box::new(written), sources, files, shared })
 }
 
 /// What a policy has to extend to add to those that `selection` names; nothing for the built-in one.

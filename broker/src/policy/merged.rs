@@ -6,7 +6,7 @@ use super::error::PolicyError;
 use super::keys::{Item, Written};
 use super::locate::{LocateError, Located, locate, locate_in};
 use super::parse::parse;
-use super::{presets, unexpanded};
+use super::{owners, presets, unexpanded};
 use crate::kernel::inherited::duplicate;
 use rustix::fs::OFlags;
 use rustix::net::SocketType;
@@ -32,10 +32,10 @@ const STDIN: &str = "<stdin>";
 /// How a file came to be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Trust {
-    /// The user named it for this run; it may be a pipe, as in `-p <(generate)`.
+    /// The user named it for this run; it may be a pipe, as in `-p <(generate)`. That others can change it is told.
     Named,
     /// It was found, or another policy names it; only a regular file is read, so that no pipe or device can
-    /// make the launch hang.
+    /// make the launch hang, and none that others can change.
     Found,
 }
 
@@ -50,6 +50,8 @@ pub(crate) struct Merged<'a> {
     pub(crate) sources: Vec<PathBuf>,
     /// The policies, each after those that it extends.
     pub(crate) files: Vec<PathBuf>,
+    /// Those that others can change, and why.
+    pub(crate) shared: Vec<String>,
     /// The policies that are being read, each extended by the one before it.
     chain: Vec<PathBuf>,
 }
@@ -58,8 +60,8 @@ impl<'a> Merged<'a> {
     /// Nothing yet.
     pub(crate) fn new(caller: &'a Caller, format: Option<Format>) -> Self {
         let written = Written::default();
-        let (sources, files) = (Vec::new(), Vec::new());
-        Self { caller, format, written, sources, files, chain: Vec::new() }
+        let (sources, files, shared) = (Vec::new(), Vec::new(), Vec::new());
+        Self { caller, format, written, sources, files, shared, chain: Vec::new() }
     }
 
     /// Adds the file at `path`, which is absolute.
@@ -76,22 +78,31 @@ impl<'a> Merged<'a> {
             };
             PolicyError::in_file(path, format!("cannot read policy: {}{advice}", reason(&error)))
         })?;
-        self.add_read(path, read)
+        self.add_read(path, read, trust)
     }
 
     fn add_read(
         &mut self,
         path: &Path,
-        (bytes, regular): (Vec<u8>, bool),
+        (bytes, regular): (Vec<u8>, Option<File>),
+        trust: Trust,
     ) -> Result<(), PolicyError> {
         let format = self.format.or_else(|| Format::named_by(path)).unwrap_or(Format::Json);
-        let trail = if regular { trail(path)? } else { Vec::new() };
+        let trail = if regular.is_some() { trail(path)? } else { Vec::new() };
         let file = trail.last().map_or(path, PathBuf::as_path).to_owned();
         let directory = match regular {
-            true => path.parent().unwrap_or(path),
+            Some(_) => path.parent().unwrap_or(path),
             // /dev/fd holds no policies.
-            false => &self.caller.cwd,
+            None => &self.caller.cwd,
         };
+        if let Some(why) = regular.and_then(|regular| owners::others(&regular, &trail)) {
+            if trust == Trust::Found {
+                let advice = "name it with -p if you trust whoever can";
+                let message = format!("others can change this policy: {why}; {advice}");
+                return Err(PolicyError::in_file(path, message));
+            }
+            self.shared.push(format!("others can change the policy {}: {why}", path.display()));
+        }
         self.add(file, parse(&bytes, format, path)?, directory)?;
         self.add_sources(trail);
         Ok(())
@@ -180,7 +191,7 @@ impl<'a> Merged<'a> {
                 let read = read_file(&path, Trust::Found).map_err(|cause| {
                     error(format!("cannot read {}: {}", path.display(), reason(&cause)))
                 })?;
-                self.add_read(&path, read)
+                self.add_read(&path, read, Trust::Found)
             }
         }
     }
@@ -230,12 +241,12 @@ fn reason(error: &io::Error) -> String {
     text.split_once(" (os error").map_or(text.as_str(), |(reason, _)| reason).to_owned()
 }
 
-/// Reads a file, and tells whether it is a regular one.
-fn read_file(path: &Path, trust: Trust) -> io::Result<(Vec<u8>, bool)> {
+/// Reads a file, which is returned if it is a regular one.
+fn read_file(path: &Path, trust: Trust) -> io::Result<(Vec<u8>, Option<File>)> {
     if trust == Trust::Named
         && let Some(stream) = stream(path)
     {
-        return Ok((read_limited(stream)?, false));
+        return Ok((read_limited(stream)?, None));
     }
     let readable = |kind: std::fs::FileType| {
         let pipe_or_terminal = kind.is_fifo() || kind.is_char_device();
@@ -260,7 +271,7 @@ fn read_file(path: &Path, trust: Trust) -> io::Result<(Vec<u8>, bool)> {
     if !readable(kind) {
         return Err(refused());
     }
-    Ok((read_limited(file)?, kind.is_file()))
+    Ok((read_limited(&file)?, kind.is_file().then_some(file)))
 }
 
 /// What `/dev/fd/N` names if that is a stream socket of the caller's, which open(2) refuses: many a runtime has those

@@ -13,6 +13,7 @@ pub(crate) mod locate;
 pub(crate) mod merged;
 pub(crate) mod nearest;
 pub(crate) mod origins;
+mod owners;
 pub(crate) mod parse;
 mod paths;
 pub(crate) mod presets;

@@ -10,6 +10,8 @@ use std::path::PathBuf;
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Remarks {
     lines: Vec<String>,
+    /// What a run is to show.
+    told: Vec<String>,
     origins: Origins,
     are_wanted: bool,
 }
@@ -20,7 +22,7 @@ impl Remarks {
         Remarks { are_wanted: true, ..Remarks::default() }
     }
 
-    /// For a run, which shows none: they are dropped.
+    /// For a run, which shows hardly any: the others are dropped.
     pub(crate) fn unwanted() -> Remarks {
         Remarks::default()
     }
@@ -39,6 +41,19 @@ impl Remarks {
     /// Something is likely not meant as it was written.
     pub(crate) fn warn(&mut self, text: impl AsRef<str>) {
         self.add("warning", text.as_ref());
+    }
+
+    /// Something is likely not meant, and must be known of a run too.
+    pub(crate) fn tell(&mut self, text: &str) {
+        match self.are_wanted {
+            true => self.warn(text),
+            false => self.told.push(text.to_owned()),
+        }
+    }
+
+    /// What must be known of a run.
+    pub(crate) fn told(&self) -> &[String] {
+        &self.told
     }
 
     /// A key was accepted that has no effect.

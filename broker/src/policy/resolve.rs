@@ -60,7 +60,8 @@ impl Policy {
         reach::warn_of_directory(caller, remarks);
         match load(selection, caller)? {
             Loaded::BuiltIn => Policy::built_in(caller),
-            Loaded::Files { policy, sources, files } => {
+            Loaded::Files { policy, sources, files, shared } => {
+                shared.iter().for_each(|text| remarks.tell(text));
                 remarks.read(&files, &policy);
                 resolve(&policy, sources, caller, remarks)
             }

@@ -10,6 +10,7 @@ use common::trap::Trap;
 use common::wire::Step;
 use rustix::io::Errno;
 use std::ffi::OsStr;
+use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -95,6 +96,12 @@ impl From<PolicyError> for Failure {
     fn from(error: PolicyError) -> Self {
         Self::Policy(error)
     }
+}
+
+/// Prints a line for people.
+pub(crate) fn say(text: &str) {
+    // A closed standard error is the caller's choice.
+    let _ = std::io::stderr().write_all(format!("landstrip: {text}\n").as_bytes());
 }
 
 /// What to do about a tool that cannot be executed.

@@ -23,7 +23,7 @@ use crate::policy::remarks::Remarks;
 use crate::policy::resolve::{Network, Policy};
 use crate::report::draft::{Base, Draft};
 use crate::report::errno::strerror;
-use crate::report::failure::Failure;
+use crate::report::failure::{Failure, say};
 use crate::report::needs::Needs;
 use crate::report::traps::Traps;
 use rustix::fd::OwnedFd;
@@ -152,11 +152,6 @@ fn usage(NewPolicy { path, format }: &NewPolicy) -> String {
         Format::Json => " --format json",
     };
     format!("-p {here}{text}{format}")
-}
-
-fn say(text: &str) {
-    // A closed standard error is the caller's choice.
-    let _ = std::io::stderr().write_all(format!("landstrip: {text}\n").as_bytes());
 }
 
 /// Where the draft goes: an entry of a directory that is held, where nothing is.

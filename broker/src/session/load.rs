@@ -8,10 +8,11 @@ use crate::domains::setup;
 use crate::kernel::features::Features;
 use crate::kernel::identity::{hold, identity};
 use crate::policy::callers::Caller;
+use crate::policy::error::Escaped;
 use crate::policy::remarks::Remarks;
 use crate::policy::resolve::{Network, Policy};
 use crate::report::errno::strerror;
-use crate::report::failure::Failure;
+use crate::report::failure::{Failure, say};
 use crate::report::traps::Traps;
 use crate::rules::address::UnixRules;
 use std::sync::Arc;
@@ -38,6 +39,7 @@ pub(super) fn load(
 ) -> Result<Loaded, Failure> {
     let caller = Caller::of_process()?;
     let policy = Policy::load(&invocation.policies, &caller, &mut remarks)?;
+    remarks.told().iter().for_each(|text| say(&Escaped(text).to_string()));
     // Without scopes every policy needs it, for signals.
     let needs_broker = !surroundings.features.contains(Features::SCOPES) || needs_broker(&policy);
     if needs_broker {

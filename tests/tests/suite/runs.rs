@@ -1,7 +1,7 @@
 //! Runs of one user beside and after one another: nothing of one is reached by the next, which may be its attacker.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use tests::{Sandbox, for_each_user, programs, skipped};
 
@@ -164,7 +164,7 @@ fn what_an_earlier_run_left_in_place_of_a_holder_is_not_used() {
                     "a link" => symlink(sandbox.path("home/keys"), sandbox.path(holder)).unwrap(),
                     "a file" => drop(sandbox.file(holder, "")),
                     _ => {
-                        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o775);
+                        let mode = fs::Permissions::from_mode(0o775);
                         fs::set_permissions(sandbox.dir(holder), mode).unwrap();
                     }
                 }
@@ -190,5 +190,132 @@ fn what_an_earlier_run_left_in_place_of_a_holder_is_not_used() {
         let outcome = sandbox.env("TMPDIR", &tmp).sh("touch made");
         outcome.is_error(125, "Internal", "TMPDIR");
         assert!(outcome.stderr.contains("not a directory of this user's alone"), "{outcome:#?}");
+    });
+}
+
+fn mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+/// The ways to a policy file: what to put beside it, and how landstrip gets to it.
+const WAYS: [(&str, bool); 4] =
+    [("default", true), ("variable", true), ("extended", true), ("named", false)];
+
+/// Runs a command under the policy at `policy`, which allows `work`.
+fn by(way: &str, sandbox: &Sandbox, policy: &Path) -> tests::Outcome {
+    let policy = policy.to_str().unwrap();
+    let launcher = programs().landstrip().to_str().unwrap().to_owned();
+    let run = |before: &str, after: &str| {
+        sandbox.sh_outside(&format!("{before} exec {launcher} {after} -- touch made"))
+    };
+    match way {
+        "default" => run(&format!("XDG_CONFIG_HOME={}/..", policy.rsplit_once('/').unwrap().0), ""),
+        "variable" => run(&format!("LANDSTRIP_POLICY={policy}"), ""),
+        "named" => run("", &format!("-p {policy}")),
+        _ => {
+            sandbox.file("outer.yaml", format!("extends: {policy}"));
+            run("", &format!("-p {}", sandbox.name("outer.yaml")))
+        }
+    }
+}
+
+/// Whether a policy that others can change is taken where it was named alone, and told there.
+#[track_caller]
+fn only_named(sandbox: &Sandbox, policy: &Path, why: &str) {
+    for (way, is_refused) in WAYS {
+        let outcome = by(way, sandbox, policy);
+        let made = sandbox.path("work/made");
+        assert!(outcome.stderr.contains("others can change"), "{way}: {outcome:#?}");
+        assert!(outcome.stderr.contains(why), "{way}: {outcome:#?}");
+        if is_refused {
+            outcome.exits(125);
+        } else {
+            fs::remove_file(&made).unwrap();
+        }
+        assert!(!made.exists(), "{way}: {outcome:#?}");
+    }
+}
+
+#[track_caller]
+fn taken(sandbox: &Sandbox, policy: &Path) {
+    for (way, _) in WAYS {
+        let outcome = by(way, sandbox, policy);
+        outcome.succeeds();
+        assert_eq!(outcome.stderr, "", "{way}");
+        fs::remove_file(sandbox.path("work/made")).unwrap();
+    }
+}
+
+/// A sandbox with a policy that allows `work`, in a directory of its own.
+fn with_policy(user: tests::User) -> (Sandbox, PathBuf) {
+    let sandbox = Sandbox::of(user);
+    for dir in ["config", "config/landstrip"] {
+        sandbox.dir(dir);
+    }
+    let policy =
+        sandbox.file("config/landstrip/policy.json", r#"{"filesystem":{"allowWrite":["."]}}"#);
+    (sandbox, policy)
+}
+
+#[test]
+fn a_policy_that_others_may_write_is_taken_only_where_it_was_named() {
+    for_each_user(|user| {
+        let (sandbox, policy) = with_policy(user);
+        taken(&sandbox, &policy);
+        for (path, open, why) in [
+            (policy.clone(), 0o646, "may be written by everybody (mode 0646)"),
+            (sandbox.path("config/landstrip"), 0o777, "may be written by everybody (mode 0777)"),
+            (sandbox.path("config"), 0o757, "may be written by everybody"),
+        ] {
+            let before = path.metadata().unwrap().mode();
+            mode(&path, open);
+            only_named(&sandbox, &policy, why);
+            mode(&path, before & 0o7777);
+        }
+        // The user's own group, and a directory in which each entry is its owner's.
+        mode(&policy, 0o664);
+        mode(&sandbox.path("config"), 0o1777);
+        taken(&sandbox, &policy);
+        let checked = sandbox.landstrip(["-p", policy.to_str().unwrap(), "--check"]);
+        assert!(!checked.stdout.contains("others can change"), "{checked:#?}");
+        mode(&policy, 0o666);
+        let checked = sandbox.landstrip(["-p", policy.to_str().unwrap(), "--check"]);
+        checked.succeeds();
+        assert!(checked.stdout.contains("others can change"), "{checked:#?}");
+    });
+}
+
+#[test]
+fn a_policy_of_another_user_is_taken_only_where_it_was_named() {
+    if !tests::is_root_for("files of several users") {
+        return;
+    }
+    let give =
+        |path: &Path, uid: u32| std::os::unix::fs::lchown(path, Some(uid), Some(uid)).unwrap();
+    for_each_user(|user| {
+        let (sandbox, policy) = with_policy(user);
+        give(&policy, 1234);
+        only_named(&sandbox, &policy, "belongs to another user (1234)");
+        give(&policy, 0);
+        taken(&sandbox, &policy);
+        give(&sandbox.path("config"), 1234);
+        only_named(&sandbox, &policy, "config belongs to another user (1234)");
+        give(&sandbox.path("config"), 0);
+        // A group of others.
+        mode(&policy, 0o664);
+        std::os::unix::fs::chown(&policy, None, Some(1234)).unwrap();
+        only_named(&sandbox, &policy, "may be written by a group (mode 0664)");
+        give(&policy, user.uid());
+        mode(&policy, 0o644);
+        // A link in a directory where everybody may make some.
+        let shared = sandbox.dir("shared");
+        mode(&shared, 0o1777);
+        sandbox.dir("shared/landstrip");
+        let link = shared.join("landstrip/policy.json");
+        symlink(&policy, &link).unwrap();
+        give(&link, user.uid());
+        taken(&sandbox, &link);
+        give(&link, 1234);
+        only_named(&sandbox, &link, "belongs to another user (1234)");
     });
 }
