@@ -68,6 +68,16 @@ impl Credentials {
         self.lines == other.lines
     }
 
+    /// Whether the kernel lets who has these say that it is this user, of this group (SCM_CREDENTIALS in unix(7)).
+    pub(crate) fn may_claim(&self, user: u32, group: u32) -> bool {
+        let may_set = |capability| {
+            self.effective_capabilities().is_some_and(|effective| effective.contains(capability))
+        };
+        let is_one = |name, id| self.ids(name).is_some_and(|ids| ids.contains(&id));
+        (is_one(USERS, user) || may_set(CapabilitySet::SETUID))
+            && (is_one(GROUPS, group) || may_set(CapabilitySet::SETGID))
+    }
+
     /// Real, effective and saved user.
     pub(crate) fn users(&self) -> Option<[Uid; 3]> {
         self.ids(USERS).map(|ids| ids.map(Uid::from_raw))

@@ -73,7 +73,9 @@ pub(crate) fn perform(judge: &Judge, request: &Request<'_>, call: &SocketCall) -
             messages::send(judge, request, (number, flags, sent))
         }
         SocketCall::Listen(number, backlog) => {
-            let listens = listen(judge, request, number, backlog);
+            // Who connects is told by whom it was made to listen (SO_PEERCRED in unix(7)).
+            let listen = || listen(judge, request, number, backlog);
+            let listens = judge.rights.with_credentials_of(request.target(), listen);
             zero(listens.inspect_err(|errno| report_unshared(judge, request, number, *errno)))
         }
         SocketCall::Shutdown(number, how) => zero(shutdown(judge, request, number, how)),
@@ -106,10 +108,13 @@ fn connect(
         return Ok(Connected::Done(udp::connect(judge, request, socket, &address, &endpoint)));
     }
     must_be_free_to_reach(judge, target, &endpoint)?;
+    let is_replaced = duplicate.is_err();
     let connect = || connect_to(judge, request, (number, duplicate), (address, &endpoint));
     match endpoint {
         // Finding a path is a right: it must be the target's own.
         Endpoint::UnixPath(_) => judge.rights.with_those_of(target, connect),
+        // The kernel knows whose a socket is by who made it.
+        _ if is_replaced => judge.rights.with_credentials_of(target, connect),
         _ => connect(),
     }
 }
@@ -410,7 +415,9 @@ fn pair(judge: &Judge, request: &Request<'_>, kind: i32, numbers: TargetAddress)
         true => SocketType::DGRAM,
         false => SocketType::SEQPACKET,
     };
-    let (one, two) = net::socketpair(AddressFamily::UNIX, kind, ours, None)?;
+    // Each tells who made it (SO_PEERCRED in unix(7)).
+    let make = || net::socketpair(AddressFamily::UNIX, kind, ours, None);
+    let (one, two) = judge.rights.with_credentials_of(request.target(), make)?;
     let by = request.confirm()?;
     // Before anything is handed over: what is, cannot be taken back.
     by.write(&memory, numbers, &[0xff; 8])?;

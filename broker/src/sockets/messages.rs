@@ -16,6 +16,7 @@ use super::unix::Peer;
 use crate::call::decode::{AddressUse, Messages};
 use crate::call::query;
 use crate::kernel::address::Address;
+use crate::kernel::credentials::Credentials;
 use crate::kernel::own_domain::OwnDomain;
 use crate::kernel::request::Request;
 use crate::kernel::rights;
@@ -57,19 +58,20 @@ pub(crate) fn send(
         return Err(Errno::OPNOTSUPP);
     }
     let target = request.target();
-    let call = Sending { judge, request, number, flags };
-    let send = || call.send(&call.outlet()?, messages);
+    let mut call = Sending { judge, request, number, flags, credentials: None };
+    let send = |call: &Sending<'_>| call.send(&call.outlet()?, messages);
     if judge.rights.are_those_of(target)? {
-        return send();
+        return send(&call);
     }
     let credentials = target.status()?.credentials()?;
     // The filters that a process has put itself under have let the call come here, and to the
     // peer of its socket it sends by no other right.
     if judge.rights.own()?.has_rights_of(&credentials) {
-        return send();
+        return send(&call);
     }
     // The receiver is told whose message it is.
-    rights::as_another(target, send)
+    call.credentials = Some(credentials);
+    rights::as_another(target, || send(&call))
 }
 
 /// Who waits for what is sent, and by what it is judged.
@@ -78,6 +80,8 @@ struct Sending<'a> {
     request: &'a Request<'a>,
     number: TargetFd,
     flags: u32,
+    /// Those of a target that has others than the broker.
+    credentials: Option<Credentials>,
 }
 
 impl Sending<'_> {
@@ -150,7 +154,7 @@ impl Sending<'_> {
         };
         let control = match socket.is_udp() && !self.judge.rules.allow_network {
             true => Outlet::no_control(),
-            false => socket.control(target, message)?,
+            false => socket.control(target, message, self.credentials.as_ref())?,
         };
         match self.deliver(socket, message, (name, &control)) {
             // It is mute.

@@ -9,6 +9,7 @@ use super::message::OutgoingMessage;
 use super::socket::{LOOK_INTERVAL, QUEUE_PAUSE, QUEUE_PAUSE_MAX, deadline, interrupted};
 use crate::call::ancillary::{Ancillary, Sender};
 use crate::kernel::address::{self, Address};
+use crate::kernel::credentials::Credentials;
 use crate::kernel::request::Request;
 use crate::kernel::target::Target;
 use crate::rules::address::Endpoint;
@@ -18,7 +19,6 @@ use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, OFlags};
 use rustix::io::{self, Errno};
 use rustix::net::{self, AddressFamily, SocketType, ipproto, sockopt};
-use rustix::process;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
@@ -137,7 +137,9 @@ impl Outlet {
     /// Copies the ancillary data of `message`, and takes the descriptors that it names.
     ///
     /// The sender's process can only be the broker's, as everything that the receiver is told of it
-    /// is by the kernel: the target has to have named its own.
+    /// is by the kernel: the target has to have named its own. User and group are the target's, which `credentials`
+    /// are if they are not the broker's: this thread acts with the effective ones, and the kernel would tell of and
+    /// permit the real and saved ones, too (unix(7), scm_send in include/net/scm.h).
     ///
     /// # Errors
     /// Returns what sendmsg(2) returns; [`Errno::ACCESS`] for a family that the broker does not know.
@@ -145,23 +147,25 @@ impl Outlet {
         &self,
         target: Target,
         message: &OutgoingMessage,
+        credentials: Option<&Credentials>,
     ) -> io::Result<AncillaryBytes> {
         let mut bytes = message.control(target)?;
         let mut descriptors = Vec::new();
         if [AddressFamily::UNIX, AddressFamily::NETLINK].contains(&self.family) {
             let Ancillary { descriptors: theirs, mut sender } = Ancillary::parse(&bytes)?;
+            let process = std::process::id().cast_signed();
             for number in theirs {
                 descriptors.push(target.duplicate(number)?);
             }
             if let Some(sender) = &mut sender {
-                if sender.process != target.process()? {
+                let may_claim = |own: &Credentials| own.may_claim(sender.user, sender.group);
+                if sender.process != target.process()? || !credentials.is_none_or(may_claim) {
                     return Err(Errno::PERM);
                 }
-                sender.process = std::process::id().cast_signed();
-            } else if process::geteuid() != process::getuid() {
-                // This thread acts for another user, whom the kernel would not tell of (unix(7)).
-                let process = std::process::id().cast_signed();
-                let (user, group) = (process::geteuid().as_raw(), process::getegid().as_raw());
+                sender.process = process;
+            } else if let Some(own) = credentials {
+                let ([user, ..], [group, ..]) = own.users().zip(own.groups()).ok_or(Errno::IO)?;
+                let (user, group) = (user.as_raw(), group.as_raw());
                 sender = Some(Sender { process, user, group });
             }
             let ours: Vec<_> = descriptors.iter().map(AsRawFd::as_raw_fd).collect();

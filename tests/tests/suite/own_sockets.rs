@@ -236,6 +236,61 @@ s = made('a', 'stream'); say(reach('a', 'stream'))";
     assert_eq!(running.wait().stdout, "7\n".repeat(11));
 }
 
+/// Serves a command outside, which says what it does, and says as whom the command was seen.
+const PEER: &str = "
+import os, socket, struct, subprocess, sys
+peer = lambda s: struct.unpack('3i', s.getsockopt(1, 17, 12))[1:]
+os.chmod('.', 0o777)
+inbox = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM); inbox.bind('listed'); inbox.setsockopt(1, 16, 1)
+server = socket.socket(socket.AF_UNIX); server.bind('stream'); server.listen()
+for name in 'listed', 'stream': os.chmod(name, 0o777)
+command = subprocess.Popen(sys.argv[2:] + ['python3', '-c', sys.argv[1]], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+for line in command.stdout:
+    if line == 'connect\\n': client = socket.socket(socket.AF_UNIX); client.connect('own'); print('listener', *peer(client))
+    elif line == 'accept\\n': print('client', *peer(server.accept()[0]))
+    elif line == 'receive\\n':
+        for _, kind, value in inbox.recvmsg(9, 999)[1]: print('sender', *struct.unpack('3i', value)[1:]) if kind == 2 else print('pair', *peer(socket.socket(fileno=struct.unpack('i', value)[0])))
+    else: print(line, end='')
+    command.stdin.write('\\n'); command.stdin.flush()
+os.unlink('listed'); os.unlink('stream')
+";
+
+/// By the real user of who sends, and by the effective one of who connects, listens, or makes a pair.
+#[test]
+fn peers_see_who_a_process_is_that_gave_root_up() {
+    if !tests::is_root_for("becomes another user") {
+        return;
+    }
+    let sandbox = own(User::Caller).allow_unix_socket("listed").allow_unix_socket("stream");
+    let script = "
+import errno, os, socket, struct, sys
+def say(*words): print(*words, flush=True); sys.stdin.readline()
+def send(*parts):
+    try: s.sendmsg([b'x'], parts, 0, 'listed'); say('receive')
+    except OSError as e: say(errno.errorcode[e.errno])
+def claim(user, group): send((1, 2, struct.pack('3i', os.getpid(), user, group)))
+for who in (0, 0, 0), (65534, 65534, 65534), (65534, 0, 0), (0, 65534, 65534), (65534, 65534, 0):
+    say(*who)
+    if os.fork() == 0:
+        os.setgroups([]); os.setresgid(*who); os.setresuid(*who); s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        send(); claim(0, 0); claim(65534, 65534); claim(0, 65534); claim(65534, 0); claim(1000, 1000)
+        pair = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM); send((1, 1, struct.pack('i', pair[0].fileno())))
+        server = socket.socket(socket.AF_UNIX); server.bind('own'); server.listen(); say('connect'); server.accept(); os.unlink('own')
+        client = socket.socket(socket.AF_UNIX); client.connect('stream'); say('accept'); os._exit(0)
+    os.wait()";
+    let line = |landstrip: Vec<std::ffi::OsString>| {
+        let words = ["python3", "-c", PEER, script].map(Into::into);
+        words.into_iter().chain(landstrip).collect::<Vec<_>>()
+    };
+    let landstrip = sandbox.command_line().into_iter().chain(["--".into()]).collect();
+    let (inside, outside) =
+        (sandbox.run_outside(line(landstrip)), sandbox.run_outside(line(Vec::new())));
+    let nobody = "65534 65534 65534\nsender 65534 65534\nEPERM\nsender 65534 65534\nEPERM\nEPERM\nEPERM\n\
+        sender 65534 65534\npair 65534 65534\nlistener 65534 65534\nclient 65534 65534\n";
+    assert!(outside.stdout.contains(nobody), "{outside:#?}");
+    assert_eq!(inside.stdout, outside.stdout, "{inside:#?}");
+}
+
 #[test]
 fn a_user_that_root_became_has_sockets_of_its_own() {
     if !tests::is_root_for("becomes another user") {
