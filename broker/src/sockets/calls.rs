@@ -270,7 +270,7 @@ fn listen(judge: &Judge, request: &Request<'_>, number: TargetFd, backlog: i32) 
         // A port of the kernel's choice is known only now.
         judge.must_be_alone(socket.local_address()?)?;
     }
-    let mut ports = judge.ports();
+    let mut ports = judge.ports_once_free(request, &socket)?;
     socket.listen(by, backlog, any_address)?;
     if let Some(learning) = &judge.learning {
         learning::listens(learning, target, &socket);
@@ -291,7 +291,7 @@ fn shutdown(judge: &Judge, request: &Request<'_>, number: TargetFd, how: i32) ->
     };
     let socket = judge.stand_ins.duplicate(request.target(), number)?;
     request.confirm()?;
-    let mut ports = judge.ports();
+    let mut ports = judge.ports_once_free(request, &socket)?;
     ports.before_given_up(&socket);
     net::shutdown(&socket, how)
 }

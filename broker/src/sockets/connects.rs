@@ -60,17 +60,24 @@ pub(crate) fn connect(
         _ => address,
     };
     let start = |port: Option<u16>| {
-        // What begins to listen meanwhile must not lose its address: that of a connect that has failed is given
-        // up by the next one. Dissolving an association ends listening too.
-        let dissolves = *endpoint == Endpoint::Unspecified;
-        let mut ports = (dissolves || judge.rules.local_binding).then(|| judge.ports());
-        if dissolves && let Some(ports) = &mut ports {
+        if *endpoint == Endpoint::Unspecified {
+            // It ends listening too, and waits for nobody.
+            let mut ports = judge.ports_once_free(request, &socket)?;
             ports.before_given_up(&socket);
+            return socket.start(by, &leads_to);
         }
-        match port {
+        // What begins to listen meanwhile must not lose its address: that of a connect that has failed is given
+        // up by the next one.
+        let may_listen = judge.rules.local_binding && socket.is_internet();
+        let beginning = may_listen.then(|| judge.ports().begin(&socket, None)).transpose()?;
+        let started = match port {
             Some(port) => socket.start(by, &leads_to.at_port(port)),
             None => socket.start(by, &leads_to),
+        };
+        if let Some(one) = beginning {
+            judge.ports().begun(one);
         }
+        started
     };
     let started = match &judge.admission {
         Some(proxies) => proxies.watch(endpoint, socket.as_fd(), &judge.traps, &start),
@@ -102,7 +109,11 @@ fn connect_own(
     address: &Address,
     held: HeldListener,
 ) -> Connected {
-    let started = judge.ports().start(by, &held, socket, address);
+    let begin = judge.ports().begin(socket, Some(&held));
+    let started = begin.and_then(|one| {
+        let result = socket.start(by, address);
+        judge.ports().note(one, &held, socket, result)
+    });
     let answer = match started {
         Ok(Connecting::Done) => return Connected::Done(socket.put_in_place(by)),
         Ok(_) => {

@@ -23,7 +23,7 @@ use crate::report::noise;
 use crate::report::traps::Traps;
 use crate::rules::address::{self, AddressRules, AddressVerdict, Endpoint};
 use common::trap::NetworkOperation;
-use rustix::fd::{BorrowedFd, OwnedFd};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::{self, Errno};
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -34,9 +34,12 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 /// How often it is looked who listens, while the sandbox's own begin and end.
 const LOOKS_MAX: usize = 16;
+/// How often it is looked whether a connect is begun.
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// Judges the addresses of one sandbox.
 #[derive(Debug)]
@@ -337,11 +340,31 @@ impl Judge {
         }
     }
 
-    /// The ports of the sandbox's own. Whoever makes a socket listen, starts a connect to one, or ends
-    /// its listening, has them to itself meanwhile.
+    /// The ports of the sandbox's own. Nothing is done with them that the command can make wait.
     pub(crate) fn ports(&self) -> MutexGuard<'_, OwnPorts> {
         // What it knows is compared with the kernel's truth whenever it is used.
         lock(&self.ports)
+    }
+
+    /// The same once no connect of `socket`, or to it, is being begun. The command can have made that wait, so that
+    /// nobody but the target waits for it.
+    ///
+    /// # Errors
+    /// As [`Request::look_after`].
+    pub(crate) fn ports_once_free(
+        &self,
+        request: &Request<'_>,
+        socket: impl AsFd,
+    ) -> io::Result<MutexGuard<'_, OwnPorts>> {
+        loop {
+            let ports = self.ports();
+            if !ports.is_being_connected(&socket) {
+                return Ok(ports);
+            }
+            drop(ports);
+            request.look_after()?;
+            std::thread::sleep(PAUSE);
+        }
     }
 
     /// Whether the sandbox still has what is held.

@@ -9,14 +9,16 @@
 //! off until later: the filter refuses TCP_FASTOPEN_CONNECT. It is held only
 //! for that long, so that a port is free again when the sandbox closes it.
 //!
+//! The command can make a connect wait as it is begun: O_NONBLOCK is shared with it. So that is done without the lock,
+//! and noted: what would end listening, or have a socket listen that is being connected, waits by itself until it is
+//! begun ([`Judge::ports_once_free`](super::judge::Judge::ports_once_free)).
+//!
 //! Sources: tcp(7), socket(7), inet_csk_get_port in net/ipv4/inet_connection_sock.c.
 
 use super::in_use::{InUse, Use};
 use super::socket::{Connecting, Socket};
 use super::stand_ins::StandIns;
-use crate::kernel::address::Address;
 use crate::kernel::holders;
-use crate::kernel::request::Confirmed;
 use crate::kernel::target::{Target, TargetFd};
 use crate::rules::address::{canonical, is_reached_at};
 use rustix::fd::{AsFd, OwnedFd};
@@ -36,16 +38,25 @@ const UNATTENDED_MAX: usize = 128;
 
 /// What the broker made listen, and the connects to that which are under way.
 ///
-/// Whoever makes a socket listen, starts a connect to one, or ends its listening, has this to itself
-/// meanwhile.
+/// Whoever makes a socket listen, or ends its listening, has this to itself meanwhile, with no connect of it, or to
+/// it, being begun.
 #[derive(Debug, Default)]
 pub(crate) struct OwnPorts {
     known: VecDeque<Listening>,
+    beginning: Vec<Beginning>,
     under_way: Vec<UnderWay>,
     /// Those that are held.
     in_use: Arc<InUse>,
     /// How often one came to be known, or was closed or given up.
     changes: u64,
+}
+
+/// A connect that is being begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Beginning {
+    /// The cookie of the socket, and that of the sandbox's own listening one that it is connected to.
+    socket: u64,
+    to: Option<u64>,
 }
 
 /// A connect whose first packet may be sent again: it must find nobody but the sandbox's own socket.
@@ -98,23 +109,55 @@ impl OwnPorts {
         Ok(())
     }
 
-    /// Starts a connect of `socket` to what is held. Returns whether it is under way, to be ended by
-    /// [`OwnPorts::finish`].
+    /// Notes that a connect of `socket` is about to be begun, to what is held if that is one of the sandbox's own.
     ///
     /// # Errors
-    /// As [`Socket::start`]; [`Errno::CONNREFUSED`] if it does not listen any more, or too many that
-    /// nobody waits for are under way.
-    pub(crate) fn start(
+    /// Returns [`Errno::CONNREFUSED`] if that does not listen any more.
+    pub(crate) fn begin(
         &mut self,
-        by: Confirmed<'_>,
-        held: &HeldListener,
-        socket: &Arc<Socket>,
-        address: &Address,
-    ) -> io::Result<Connecting> {
-        if Socket::listening_cookie(&held.socket) != Some(held.cookie) {
+        socket: &Socket,
+        held: Option<&HeldListener>,
+    ) -> io::Result<Beginning> {
+        if held.is_some_and(|held| Socket::listening_cookie(&held.socket) != Some(held.cookie)) {
             return Err(Errno::CONNREFUSED);
         }
-        let result = socket.start(by, address);
+        let to = held.map(|held| held.cookie);
+        let one = Beginning { socket: sockopt::socket_cookie(socket)?, to };
+        self.beginning.push(one);
+        Ok(one)
+    }
+
+    /// Says that it was begun.
+    pub(crate) fn begun(&mut self, one: Beginning) {
+        if let Some(at) = self.beginning.iter().position(|other| *other == one) {
+            self.beginning.swap_remove(at);
+        }
+    }
+
+    /// Whether a connect of `socket` is being begun, or one to it while it listens.
+    pub(crate) fn is_being_connected(&self, socket: impl AsFd) -> bool {
+        // Most connects are begun alone.
+        if self.beginning.is_empty() {
+            return false;
+        }
+        // Of what tells no cookie nothing is known.
+        let Ok(cookie) = sockopt::socket_cookie(socket) else { return false };
+        self.beginning.iter().any(|one| one.socket == cookie || one.to == Some(cookie))
+    }
+
+    /// Notes what came of beginning a connect of `socket` to what is held. Returns whether it is under way, to be ended
+    /// by [`OwnPorts::finish`].
+    ///
+    /// # Errors
+    /// As `result`; [`Errno::CONNREFUSED`] if too many that nobody waits for are under way.
+    pub(crate) fn note(
+        &mut self,
+        one: Beginning,
+        held: &HeldListener,
+        socket: &Arc<Socket>,
+        result: io::Result<Connecting>,
+    ) -> io::Result<Connecting> {
+        self.begun(one);
         let unattended = result == Err(Errno::INPROGRESS);
         if unattended && self.too_many_unattended() {
             socket.give_up();

@@ -272,7 +272,7 @@ impl Socket {
     /// connect(2) to `address`, without waiting.
     ///
     /// The flag that says so is shared with the target: if that changes it at the wrong moment, this
-    /// blocks after all, on a thread that nothing but connects like this one depends on.
+    /// blocks after all. So the caller holds no lock.
     ///
     /// # Errors
     /// Returns what the kernel returns; [`Errno::INPROGRESS`] and, from a Unix socket,

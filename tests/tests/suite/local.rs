@@ -297,6 +297,32 @@ s.close(); serve_and_close(); say('free')";
     });
 }
 
+/// The command shares O_NONBLOCK of its sockets with who connects them for it.
+#[test]
+fn nobody_waits_for_a_connect_that_the_command_makes_wait() {
+    for_each_user(|user| {
+        let script = "
+import fcntl
+def full(family, name):
+    s = socket.socket(family); s.bind(name); s.listen(0)
+    for _ in range(4): c = socket.socket(family); c.setblocking(False); c.connect_ex(s.getsockname()); kept.append(c)
+    kept.append(s); return s.getsockname()
+kept = []; there = full(socket.AF_INET, ('127.0.0.1', 0)), full(socket.AF_UNIX, 'full')
+def clear(s, done):
+    while not done.is_set(): fcntl.fcntl(s.fileno(), fcntl.F_SETFL, 0)
+for i in range(20):
+    s = socket.socket((socket.AF_INET, socket.AF_UNIX)[i % 2]); kept.append(s); done = threading.Event(); clears = threading.Thread(target=clear, args=[s, done]); clears.start()
+    threading.Thread(target=s.connect, args=[there[i % 2]], daemon=True).start()
+    for _ in range(3): server = serve(socket.AF_INET, '127.0.0.1'); say(reach(server.getsockname())); server.shutdown(2); server.close()
+    done.set(); clears.join()
+os.unlink('full'); os._exit(0)";
+        let sandbox = Sandbox::of(user).allow_write(".").allow_local_binding();
+        for outcome in [sandbox.run(python(script)), sandbox.run_outside(python(script))] {
+            assert_eq!(outcome.succeeds().stdout, "reached\n".repeat(60), "{outcome:#?}");
+        }
+    });
+}
+
 #[test]
 fn a_server_is_reached_wherever_its_socket_has_gone() {
     for_each_user(|user| {
