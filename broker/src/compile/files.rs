@@ -41,6 +41,10 @@ pub(crate) fn compile(
     if is_ungranted {
         grants.reads = grants.reads.max(Reads::Less);
     }
+    // Landlock knows no process from another, and a rule for the command's own can be added to nobody's.
+    if files.hides_processes {
+        grants.reads = Reads::More;
+    }
     let named = named_files(files, &rules, &mut held)?;
     let reserve = reserve.map(Arc::new);
     let brokers_truncation = !features.contains(Features::TRUNCATION);

@@ -283,6 +283,10 @@ fn protections(in_force: &InForce<'_>) -> Vec<Row> {
         (false, true) => "Landlock",
         _ => "Landlock and broker",
     };
+    let processes = match view.grants.reads {
+        Reads::More => "not traced or changed, and nothing of them is read in /proc",
+        _ => "not traced, read or changed",
+    };
     let mut rows = vec![
         Row::new("content and names of files", "as the rules say").by(files),
         Row::new("modes, owners, times, attributes", "changed where may be written").by("broker"),
@@ -296,7 +300,7 @@ fn protections(in_force: &InForce<'_>) -> Vec<Row> {
     rows.extend([
         Row::new("Unix sockets", "by path, as the rules say").by("broker"),
         Row::new("abstract sockets, signals", "none outside").by("Landlock"),
-        Row::new("processes outside", "not traced, read or changed").by("Landlock and broker"),
+        Row::new("processes outside", processes).by("Landlock and broker"),
         Row::new("shared memory, System V", "only the command's own").by("broker"),
         Row::new("namespaces, mounts, devices made, io_uring, BPF, keyrings", "refused")
             .by("filter"),

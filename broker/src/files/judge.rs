@@ -19,6 +19,7 @@ use crate::call::metadata::MetadataCall;
 use crate::kernel::inherited::Inherited;
 use crate::kernel::limits;
 use crate::kernel::object::Object;
+use crate::kernel::processes::Member;
 use crate::kernel::request::Request;
 use crate::kernel::rights::Rights;
 use crate::kernel::shortcuts::Shortcut;
@@ -98,8 +99,15 @@ impl Judge {
     /// not see: the broker answers, whatever it finds.
     fn judge_read(&self, request: &Request<'_>, call: &FileCall) -> io::Result<Done> {
         let target = request.target();
+        let is_inside = |process| {
+            // The proxy counts: it has nothing to tell.
+            let own = self.rights.own();
+            own.is_ok_and(|own| Member::find(process, own, None).is_ok())
+        };
         let judge = || match *call {
-            FileCall::Open(spot, how) => opens::judge_read(&self.view, target, spot, how),
+            FileCall::Open(spot, how) => {
+                opens::judge_read(&self.view, target, is_inside, spot, how)
+            }
             FileCall::Truncate(spot, length) => {
                 opens::judge_own_truncate(&self.view, target, spot, length)
             }

@@ -8,7 +8,7 @@
 //!
 //! A descriptor that the broker opened carries no restriction of the target's, and some files answer
 //! according to who opens them. So devices are opened only if they are usable always, and of proc(5)
-//! what is the target's own or says nothing that another process keeps to itself.
+//! what is the target's own or, of others inside, says nothing that a process keeps to itself.
 
 use super::observe;
 use super::open::{self, Destination};
@@ -193,10 +193,12 @@ fn reading(view: &View, target: Target, object: &Object) -> Result<Option<Relied
 /// As the name of a file without one: no rule singles it out but one that denies all names.
 const UNNAMED: &str = "#";
 
-/// Judges an open that may read, where the broker judges reads.
+/// Judges an open that may read, where the broker judges reads. What proc(5) tells of processes for which `is_inside`
+/// says no is as if it were not there, as with `hidepid`: programs that list processes pass over those.
 pub(crate) fn judge_read(
     view: &View,
     target: Target,
+    is_inside: impl Fn(i32) -> bool,
     spot: Spot,
     how: OpenHow,
 ) -> Result<Task, Lost> {
@@ -219,6 +221,14 @@ pub(crate) fn judge_read(
     };
     let kind = object.kind();
     let name = object.name()?;
+    // The object is one process's, whatever has its number later; of one that has ended, nothing is told.
+    if let Some(process) = proc::owner(name.as_path())
+        && object.is_on_proc()?
+        && !target.has_thread(process)
+        && !is_inside(process)
+    {
+        return Err(Errno::NOENT.into());
+    }
     if how.flags.contains(OFlags::TMPFILE) {
         return Ok(match view.may_change(name.as_path(), UNNAMED.as_ref()) {
             true => Task::Open(object, kind, how),
@@ -284,7 +294,7 @@ fn denial(view: &View, object: &Object, name: &Path, wanted: Access) -> Option<D
     Some(Denial::file(operation, name))
 }
 
-/// Whether the target may see the file `name` of proc(5). Of other processes it may see what everyone
+/// Whether the target may see the file `name` of proc(5). Of other processes inside it may see what everyone
 /// may: the kernel would ask whether the broker may see more, not whether the target may.
 fn may_see(target: Target, name: &Path) -> bool {
     const PUBLIC: [&str; 7] = ["cgroup", "cmdline", "comm", "loginuid", "stat", "statm", "status"];

@@ -29,6 +29,7 @@ pub(crate) struct Written {
     pub(crate) allow_local_binding: Option<bool>,
     pub(crate) allow_unix_sockets: Vec<Item>,
     pub(crate) allow_all_unix_sockets: Option<bool>,
+    pub(crate) processes: Option<&'static str>,
     pub(crate) environment_allow: Option<Vec<Item>>,
     pub(crate) environment_deny: Vec<Item>,
     pub(crate) environment_set: Vec<Setting>,
@@ -75,6 +76,8 @@ pub(crate) enum Value {
     Settings(fn(&mut Written) -> &mut Vec<Setting>),
     /// A boolean that is false by default; of several policies the last counts.
     Switch(fn(&mut Written) -> &mut Option<bool>, Effect),
+    /// One of these words, the first by default; of several policies the last counts.
+    Word(fn(&mut Written) -> &mut Option<&'static str>, &'static [&'static str]),
     /// A port; of several policies the last counts.
     Port(fn(&mut Written) -> &mut Option<u16>),
     /// For editors, and accepted without a word.
@@ -94,7 +97,7 @@ pub(crate) struct Effect {
     pub(crate) text: &'static str,
 }
 
-use Value::{Choice, Ignored, List, NotBuilt, Note, Port, Settings, Switch};
+use Value::{Choice, Ignored, List, NotBuilt, Note, Port, Settings, Switch, Word};
 
 const fn key(path: &'static str, value: Value, summary: &'static str) -> Key {
     Key { path, value, summary }
@@ -107,6 +110,9 @@ const fn ignored(path: &'static str) -> Key {
 const fn not_built(path: &'static str, reason: &'static str) -> Key {
     key(path, NotBuilt(reason), "")
 }
+
+/// The word for what the command itself has made.
+pub(crate) const OWN: &str = "own";
 
 const MANAGED: &str = "managed settings are not built";
 const UPSTREAM: &str = "not built; name the upstream proxy in HTTP_PROXY and SOCKS_PROXY";
@@ -196,6 +202,11 @@ pub(crate) static KEYS: &[Key] = &[
             },
         ),
         "whether every Unix socket that has a path may be",
+    ),
+    key(
+        "processes",
+        Word(|w| &mut w.processes, &["all", OWN]),
+        "of which processes the command may read in /proc: all, or its own",
     ),
     key(
         "environment.allow",
@@ -331,6 +342,7 @@ impl Written {
                     settings.extend(later);
                 }
                 Switch(switch, _) => replace(switch(self), *switch(&mut later)),
+                Word(word, _) => replace(word(self), *word(&mut later)),
                 Port(port) => replace(port(self), *port(&mut later)),
                 Note | Ignored | NotBuilt(_) => {}
             }
@@ -378,6 +390,7 @@ mod tests {
             "keys" => {
                 for key in KEYS {
                     let value = match key.value {
+                        Word(_, words) => &format!("{}, default {}", words.join(" or "), words[0]),
                         List(_) | Choice(_) => "list",
                         Settings(_) => "object of strings",
                         Switch(..) => "boolean, default false",

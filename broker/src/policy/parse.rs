@@ -100,6 +100,10 @@ impl Reader {
                 *switch(written) = self.boolean(&node, key.path)?;
                 self.note_place(switch(written).is_some(), key, line, written);
             }
+            keys::Value::Word(word, words) => {
+                *word(written) = self.word(&node, words, key.path)?;
+                self.note_place(word(written).is_some(), key, line, written);
+            }
             keys::Value::Port(port) => {
                 *port(written) = self.port(&node, key.path)?;
                 self.note_place(port(written).is_some(), key, line, written);
@@ -189,6 +193,21 @@ impl Reader {
                 Err(self.mismatch(node, field, "true or false, without quotes"))
             }
             _ => Err(self.mismatch(node, field, "true or false")),
+        }
+    }
+
+    fn word(
+        &self,
+        node: &Node,
+        words: &[&'static str],
+        field: &str,
+    ) -> Result<Option<&'static str>, PolicyError> {
+        match node.value {
+            Value::Null | Value::Tilde => Ok(None),
+            Value::Text(ref text) if let Some(word) = words.iter().find(|word| *word == text) => {
+                Ok(Some(word))
+            }
+            _ => Err(self.mismatch(node, field, &format!("\"{}\"", words.join("\" or \"")))),
         }
     }
 

@@ -3,7 +3,7 @@
 use super::callers::{Caller, CallerProxies, CallerProxy};
 use super::domains;
 use super::error::PolicyError;
-use super::keys::{Item, Written};
+use super::keys::{self, Item, Written};
 use super::load::{Loaded, Selection, load};
 use super::locate::locate;
 use super::paths;
@@ -90,7 +90,8 @@ fn resolve(
     remarks: &mut Remarks,
 ) -> Result<Policy, PolicyError> {
     written.ignored.iter().for_each(|key| remarks.ignored(key));
-    let (files, sockets) = paths::resolve(written, caller, remarks)?;
+    let (mut files, sockets) = paths::resolve(written, caller, remarks)?;
+    files.hides_processes = written.processes == Some(keys::OWN);
     let network = network(written, sockets, caller, remarks)?;
     let variables = Variables::resolve(written)?;
     Ok(Policy { built_in: false, files, network, variables, sources })

@@ -24,6 +24,11 @@ fn value(key: &Key) -> Value {
         Kind::Settings(_) => json!({ "type": ["object", "null"],
             "additionalProperties": { "type": ["string", "null"] } }),
         Kind::Switch(..) => json!({ "type": ["boolean", "null"], "default": false }),
+        Kind::Word(_, words) => {
+            let words: Vec<_> =
+                words.iter().copied().map(Value::from).chain([Value::Null]).collect();
+            json!({ "enum": words, "default": words[0] })
+        }
         Kind::Port(_) => json!({ "type": ["integer", "null"], "minimum": 1, "maximum": 65535 }),
         Kind::Note => json!({ "type": "string" }),
         Kind::Ignored => json!({}),

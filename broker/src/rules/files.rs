@@ -18,6 +18,8 @@ pub(crate) struct Files {
     /// Canonical paths that are not writable because something above is, only if they or something
     /// inside is allowed itself: the kernel's own controls.
     pub(crate) controls: Vec<PathBuf>,
+    /// Of processes outside nothing may be read in proc(5).
+    pub(crate) hides_processes: bool,
 }
 
 impl Files {

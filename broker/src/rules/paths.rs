@@ -439,6 +439,7 @@ mod tests {
             deny_read: deny_read.iter().map(|text| Pattern::of_globs(text)).collect(),
             allow_read: read.iter().map(PathBuf::from).collect(),
             controls: Vec::new(),
+            hides_processes: false,
         })
     }
 

@@ -32,6 +32,7 @@ pub(super) fn line(view: &View, files: &Files) -> Option<String> {
         None if view.brokers_writes() => {
             "something is denied inside what may be written".to_owned()
         }
+        None if files.deny_read.is_empty() => "nothing is read of processes outside".to_owned(),
         None => "something may not be read".to_owned(),
     };
     Some(format!("what files cost: reads {reads}; changes {changes}: {why}"))

@@ -106,7 +106,7 @@ fn opened(reads: Reads) -> Option<&'static str> {
         ),
         Reads::More => Some(
             "the broker opens every file that is read: something may not be read inside what may be \
-             written",
+             written, or nothing of processes outside",
         ),
     }
 }

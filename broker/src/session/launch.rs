@@ -188,7 +188,9 @@ fn variant(policy: &Policy, unix: &UnixRules, surroundings: &Surroundings) -> Va
     let Surroundings { mounts, features, .. } = surroundings;
     let (files, network) = (&policy.files, &policy.network);
     // Where devices lie beneath what may be written, the broker tells them from what is made there.
-    let report_reads = !files.deny_read.is_empty() || places::lie_in(&files.allow_write, mounts);
+    let report_reads = !files.deny_read.is_empty()
+        || files.hides_processes
+        || places::lie_in(&files.allow_write, mounts);
     // Also to be refused by the proxy, which is no address that the policy gives.
     let connects = load::uses_network(network) || setup::refuses_all(network);
     let makes_sockets = connects && target::duplicates_are_refused();

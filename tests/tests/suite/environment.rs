@@ -163,7 +163,9 @@ for process in glob.glob('/proc/[0-9]*'):
         seen += open(process + '/comm').read().startswith('landstrip')
         fields = open(process + '/stat').read().rsplit(')', 1)[1].split()
     except OSError:
-        continue
+        # Where the broker opens what is read, those outside are there and tell nothing.
+        seen += os.path.exists(process)
+        fields = ['0'] * 48
     for name in ('environ', 'auxv', 'stack', 'mem', 'maps', 'cmdline', 'task/%d/environ' % number, 'map_files', 'fd'):
         try:
             found += secret.search(open(process + '/' + name, 'rb').read(1 << 20)) is not None

@@ -42,6 +42,7 @@ mod nested;
 mod network;
 mod offline;
 mod own_datagrams;
+mod own_processes;
 mod own_sockets;
 mod policy;
 mod presets;
