@@ -7,6 +7,7 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+pub mod address;
 pub mod domain;
 pub mod exit;
 pub mod landlock;

@@ -7,13 +7,13 @@
 //! Where the caller uses a proxy, that one gets the names of permitted hosts, resolves and dials: only
 //! literals are judged as addresses then. What means this host or its link is not asked of another.
 
-use crate::address::{Class, classify};
 use crate::destination::{Destination, OwnedHost};
 use crate::error::{DialError, UpstreamError};
 use crate::proxy::Proxy;
 use crate::resolve;
 use crate::rules::Verdict;
 use crate::upstream::{Purpose, Upstream};
+use common::address::{Class, classify};
 use rustix::io::Errno;
 use rustix::net::sockopt;
 use std::io;

@@ -1,7 +1,7 @@
 //! Why the proxy gave up, and why it did not do what a client asked.
 
-use crate::address::Class;
 use crate::socks5::ConnectError;
+use common::address::{Class, classify, is_metadata_name};
 use common::domain::HostError;
 use rustix::io::Errno;
 use std::io;
@@ -41,10 +41,7 @@ pub(crate) enum DialError {
     #[error("'{0}' is no host that a rule can name: {1}")]
     Spelling(String, HostError),
     /// No rule allows it: what to add.
-    #[error(
-        "{host}:{port} is not in network.allowedDomains; to allow it, add \"{host}:{port}\" \
-             or \"{host}\" there"
-    )]
+    #[error("{host}:{port} is not in network.allowedDomains; {}", to_list(host, *port))]
     NotListed {
         /// As a rule would name it.
         host: String,
@@ -61,7 +58,7 @@ pub(crate) enum DialError {
     },
     /// All of its addresses are refused: one of them, and why.
     #[error("{host} has the address {address}, which is refused: {class}; to allow it, {}",
-            class.remedy(*address, host))]
+            remedy(*class, *address, host))]
     Address {
         /// As a rule would name it.
         host: String,
@@ -149,4 +146,29 @@ pub(crate) enum ResolveError {
     /// No name server gave a usable answer.
     #[error("no name server answered")]
     Silence,
+}
+
+/// What to write for a host that no rule names, as a rule would name it.
+fn to_list(host: &str, port: u16) -> String {
+    let text = host.trim_matches(['[', ']']);
+    let is_advisable = text
+        .parse()
+        .map_or(!is_metadata_name(host), |address: IpAddr| classify(address).is_advisable());
+    match is_advisable {
+        true => format!("to allow it, add \"{host}:{port}\" or \"{host}\" there"),
+        false => "a rule for such an address is never advised".to_owned(),
+    }
+}
+
+/// What would allow it.
+fn remedy(class: Class, address: IpAddr, host: &str) -> String {
+    let literal = common::domain::Host::Address(address);
+    match class {
+        Class::NoHost => "nothing helps: it is not the address of one host".to_owned(),
+        class if !class.is_advisable() => "no rule is advised".to_owned(),
+        Class::Private => format!(
+            "add \"{host}\" to network.privateDomains, or \"{literal}\" to network.allowedDomains"
+        ),
+        _ => format!("add \"{literal}\" to network.allowedDomains"),
+    }
 }

@@ -3,11 +3,11 @@
 //! What a rule denies stays refused, and so does what is no host. Addresses that need a rule of their own, such
 //! as link-local ones, are reached, and told as literals.
 
-use crate::address::Class;
 use crate::destination::{Destination, OwnedHost};
 use crate::dial::class_here;
 use crate::proxy::Proxy;
 use crate::rules::Verdict;
+use common::address::Class;
 use std::net::IpAddr;
 
 tokio::task_local! {

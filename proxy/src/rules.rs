@@ -1,7 +1,7 @@
 //! The policy's rules for names and addresses. Pure; common's matcher decides.
 
-use crate::address::{Class, embedded};
 use crate::error::ProxyError;
+use common::address::{Class, embedded};
 use common::domain::{self, Host, NAME_MAX, Pattern};
 use common::proxy::Setup;
 use common::wire::Strings;
@@ -62,7 +62,7 @@ impl Rules {
         port: u16,
     ) -> bool {
         let literal = Host::Address(address.to_canonical());
-        let mut inside = embedded(address).into_iter().map(|inside| Host::Address(inside.into()));
+        let mut inside = embedded(address).map(|inside| Host::Address(inside.into()));
         let is_denied = |host: Host<'_>| any(&self.denied, &host, port);
         if class == Class::NoHost || is_denied(literal) || inside.any(is_denied) {
             return false;
@@ -103,7 +103,7 @@ fn patterns(texts: Strings<'_>) -> Result<Vec<Pattern<'static>>, ProxyError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::address::classify;
+    use common::address::classify;
 
     fn rules(allowed: &[&str], denied: &[&str], private: &[&str]) -> Rules {
         let mut buffer = vec![0; common::proxy::SETUP_MAX];

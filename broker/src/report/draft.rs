@@ -12,8 +12,10 @@ use crate::policy::parse::parse;
 use crate::rules::files::Files;
 use crate::rules::harmless::is_socket;
 use crate::rules::paths::Rules;
+use common::address::classify;
 use std::collections::BTreeSet;
 use std::fmt::Write;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 /// Most programs that are named behind a value, and most things that are named in a comment.
@@ -41,6 +43,7 @@ pub(crate) struct Draft {
     addresses: Values,
     /// What is not known to be harmless.
     left_out: Vec<PathBuf>,
+    left_out_hosts: BTreeSet<String>,
     forgotten: usize,
 }
 
@@ -67,6 +70,7 @@ impl Draft {
             servers: None,
             addresses: Vec::new(),
             left_out: Vec::new(),
+            left_out_hosts: BTreeSet::new(),
             forgotten: lessons.forgotten,
         };
         // All but what is denied.
@@ -86,10 +90,20 @@ impl Draft {
                     }
                     _ => draft.left_out.push(path),
                 },
-                Need::Host(target) => add(&mut draft.hosts, host(&target), programs),
-                Need::PrivateHost(target) => add(&mut draft.private, host(&target), programs),
+                Need::Host(target) => match host(&target) {
+                    Some(rule) => add(&mut draft.hosts, rule, programs),
+                    None => drop(draft.left_out_hosts.insert(target)),
+                },
+                Need::PrivateHost(target) => {
+                    if let Some(rule) = host(&target) {
+                        add(&mut draft.private, rule, programs);
+                    }
+                }
                 Need::Server => draft.servers.get_or_insert_default().extend(programs),
-                Need::Address(address) => add(&mut draft.addresses, address, programs),
+                Need::Address(address) => match address.parse() {
+                    Ok(found) if !is_advisable(found) => drop(draft.left_out_hosts.insert(address)),
+                    _ => add(&mut draft.addresses, address, programs),
+                },
             }
         }
         if draft.base.extends.is_empty() {
@@ -136,7 +150,9 @@ impl Draft {
     /// What is missing because it would have opened too much.
     pub(crate) fn left_out(&self) -> Option<String> {
         let paths = self.left_out.iter().map(|path| quote(&path.to_string_lossy()));
-        (!self.left_out.is_empty()).then(|| some(paths))
+        let hosts = self.left_out_hosts.iter().map(|host| quote(host));
+        let all: Vec<_> = paths.chain(hosts).collect();
+        (!all.is_empty()).then(|| some(all.into_iter()))
     }
 
     /// How many things are missing because there were too many.
@@ -267,6 +283,11 @@ impl Draft {
         }
         format!("{{\n{}\n}}\n", members.join(",\n"))
     }
+}
+
+/// A metadata service is nobody's reason to open the network.
+fn is_advisable(address: SocketAddr) -> bool {
+    classify(address.ip()).is_advisable()
 }
 
 /// Leaves out the directories that were only made on the way to what is allowed: that may be made by itself.

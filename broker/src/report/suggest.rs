@@ -13,6 +13,7 @@ use crate::rules::files::{Files, push_new};
 use crate::rules::harmless;
 use crate::rules::option::OPTION;
 use crate::rules::paths::covers;
+use common::address;
 use common::domain::{self, Host};
 use common::trap::{self, FileOperation, NetworkOperation};
 use std::borrow::Cow;
@@ -73,6 +74,8 @@ struct Advice {
     temporary: Vec<String>,
     /// Sockets of servers that are not known to be harmless.
     servers: Vec<String>,
+    /// Hosts that no rule names, or none should.
+    hosts: Vec<String>,
     /// Whether tmux starts or looks for the server of the user.
     tmux: bool,
 }
@@ -138,6 +141,10 @@ impl Advice {
                 "not suggested, as the server there may run commands or hold keys (run it outside)",
                 some(&self.servers),
             ),
+            (
+                "not suggested, as it is no plain name, or a metadata service (reach it outside)",
+                some(&self.hosts),
+            ),
             ("for a tmux of its own, with network.allowLocalBinding = true", tmux.to_owned()),
         ];
         let parts = parts.iter().filter(|(_, text)| !text.is_empty());
@@ -173,12 +180,21 @@ pub(super) fn quote(text: &str) -> String {
     quoted
 }
 
-/// `host:port` as a rule names it: the usual ports are part of every rule.
-pub(super) fn host(target: &str) -> String {
-    match target.rsplit_once(':') {
-        Some((host, "80" | "443")) => host.to_owned(),
-        _ => target.to_owned(),
-    }
+/// The rule that allows `host:port` and no other host: the usual ports are part of every rule. None if a rule would
+/// mean something else (`*.com` is asked for like any name), or must not be advised.
+pub(super) fn host(target: &str) -> Option<String> {
+    let (name, port) = target.rsplit_once(':')?;
+    let mut buffer = [0; domain::NAME_MAX];
+    let host = Host::parse(name.as_bytes(), &mut buffer).ok()?;
+    let is_advisable = match host {
+        Host::Name(name) => !address::is_metadata_name(name),
+        Host::Address(address) => address::classify(address).is_advisable(),
+    };
+    let port = domain::parse_port(port).filter(|_| is_advisable)?;
+    Some(match port {
+        80 | 443 => host.to_string(),
+        _ => format!("{host}:{port}"),
+    })
 }
 
 /// The rule of `rules` that names `host:port`, with an IPv6 address in brackets; any port will do where none is
@@ -233,6 +249,9 @@ impl Grounds<'_> {
             Denial::Trial(_) => {}
             Denial::Lookup(_) => {
                 if let Some(name) = denial.looked_up() {
+                    if host(&format!("{name}:443")).is_none() {
+                        return push_new(&mut advice.hosts, quote(name));
+                    }
                     if rule_for(&self.network.allowed_domains, name, None).is_none() {
                         add(&mut advice.allow, "network.allowedDomains", quote(name));
                     }
@@ -246,7 +265,9 @@ impl Grounds<'_> {
                 if let Some(rule) = rule_for(&self.network.denied_domains, name, port) {
                     return add(&mut advice.rules, "network.deniedDomains", quote(rule));
                 }
-                let host = host(target);
+                let Some(host) = host(target) else {
+                    return push_new(&mut advice.hosts, quote(target));
+                };
                 let group = TOGETHER.iter().find(|group| group.contains(&host.as_str()));
                 let wanted = group.map_or(vec![host.as_str()], |group| group.to_vec());
                 let is_listed = |host| self.network.allowed_domains.iter().any(|rule| rule == host);
@@ -321,7 +342,9 @@ impl Grounds<'_> {
                     return;
                 }
                 let target = address.to_string();
-                let rule = host(&target);
+                let Some(rule) = host(&target) else {
+                    return push_new(&mut advice.hosts, quote(&target));
+                };
                 let (name, _) = domain::split_port(&target);
                 if rule_for(&network.allowed_domains, name, Some(address.port())).is_none() {
                     add(&mut advice.allow, "network.allowedDomains", quote(&rule));

@@ -110,3 +110,36 @@ fn check_warns_of_what_is_never_advised() {
         assert!(!outcome.succeeds().stdout.contains("warning"), "{outcome:#?}");
     });
 }
+
+/// A request names what it likes, and the line must not make it mean more.
+#[test]
+fn hosts_are_advised_only_as_what_was_asked_for() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_domains(["allowed.example"]);
+        let ask = |host: &str| {
+            let script = format!(
+                "exec 3<>/dev/tcp/127.0.0.1/${{HTTP_PROXY##*:}}; \
+                 printf 'CONNECT {host} HTTP/1.1\\r\\nHost: {host}\\r\\nConnection: close\\r\\n\\r\\n' >&3; cat <&3; exit 1"
+            );
+            sandbox.run(["bash", "-c", &script])
+        };
+        for host in [
+            "*.com:443",
+            "*:443",
+            "169.254.169.254:80",
+            "[fd00:ec2::254]:80",
+            "127.1:80",
+            "metadata.google.internal:80",
+        ] {
+            let outcome = ask(host);
+            outcome.exits(1);
+            assert!(!outcome.stderr.contains("to allow this"), "{host}: {outcome:#?}");
+            assert!(!outcome.stdout.contains("to allow it"), "{host}: {outcome:#?}");
+            assert!(outcome.stdout.starts_with("HTTP/1.1 4"), "{host}: {outcome:#?}");
+        }
+        let outcome = ask("other.example:443");
+        let line = "to allow this: network.allowedDomains += [\"other.example\"]\n";
+        assert!(outcome.stderr.ends_with(line), "{outcome:#?}");
+        assert!(outcome.stdout.contains("to allow it, add \"other.example:443\""), "{outcome:#?}");
+    });
+}

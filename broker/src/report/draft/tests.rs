@@ -171,3 +171,16 @@ fn without_a_policy_it_says_what_holds_then() {
     let draft = Draft { forgotten: lessons.forgotten, ..draft(&[], &[]) };
     assert!(draft.text(Format::Yaml).unwrap().contains("\n# It is not all: 7 more were seen.\n"));
 }
+
+#[test]
+fn no_metadata_service_and_no_odd_name_is_in_it() {
+    let needs = [
+        (Need::Host("169.254.169.254:80".to_owned()), "curl"),
+        (Need::Host("*.com:443".to_owned()), "curl"),
+        (Need::Host("good.example:443".to_owned()), "curl"),
+        (Need::Address("169.254.169.254:80".to_owned()), "curl"),
+    ];
+    let expected = "# Left out, as not known to be harmless: \"*.com:443\", \"169.254.169.254:80\"\nnetwork:\n  \
+                    allowedDomains:\n    - \"good.example\"  # curl\n";
+    assert_eq!(yaml(&needs), expected);
+}

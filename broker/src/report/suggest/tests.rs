@@ -316,3 +316,55 @@ fn all_keys_stand_in_one_line_and_many_values_are_counted() {
     let many: Vec<_> = (0..10).map(|number| domain(&format!("h{number}.example:443"))).collect();
     assert!(said(&many).ends_with(r#""h7.example", and 2 more]"#), "{}", said(&many));
 }
+
+/// Whatever is asked for: the command chooses it.
+#[test]
+fn hosts_are_suggested_only_as_what_was_asked_for() {
+    const NOT: &str =
+        "not suggested, as it is no plain name, or a metadata service (reach it outside): ";
+    for target in [
+        "*.com:443",
+        "*:443",
+        "*.*.com:443",
+        "com.*:443",
+        "a b:443",
+        "a,b:443",
+        "127.1:80",
+        "0x7f.1:80",
+        "2130706433:80",
+        "0177.0.0.1:80",
+        "[::ffff:127.0.0.1]:80",
+        "[fe80::1%eth0]:80",
+        "good.example@evil.example:443",
+        "a\",\"b:443",
+        "\u{202e}moc.live:443",
+        "169.254.169.254:80",
+        "169.254.1.1:80",
+        "100.100.100.200:80",
+        "[fd00:ec2::254]:80",
+        "[fe80::1]:80",
+        "[64:ff9b::a9fe:a9fe]:80",
+        "0.0.0.0:80",
+        "224.0.0.1:80",
+        "metadata.google.internal:80",
+        "METADATA.google.internal.:80",
+    ] {
+        let said = said(&[Denial::Domain(target.into())]);
+        assert_eq!(said, format!("{NOT}[{}]", quote(target)), "{target}");
+    }
+    for (target, expected) in [
+        ("Example.COM.:443", "example.com"),
+        ("example.com:22", "example.com:22"),
+        ("192.0.2.1:443", "192.0.2.1"),
+        ("[2001:DB8:0::1]:8443", "[2001:db8::1]:8443"),
+        ("127.0.0.1:8080", "127.0.0.1:8080"),
+    ] {
+        let said = said(&[Denial::Domain(target.into())]);
+        let expected = format!("to allow this: network.allowedDomains += [\"{expected}\"]");
+        assert_eq!(said, expected, "{target}");
+    }
+    let lookup = |name: &str| said(&[Denial::lookup(Some(name))]);
+    assert_eq!(lookup("*.com"), format!("{NOT}[\"*.com\"]"));
+    let connect = Denial::Network(NetworkOperation::Connect, b"169.254.169.254:80".to_vec());
+    assert_eq!(said(&[connect]), format!("{NOT}[\"169.254.169.254:80\"]"));
+}

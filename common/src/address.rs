@@ -5,12 +5,12 @@
 //! address registries (RFC 6890); RFC 6052, RFC 3056, RFC 4380 and RFC 5214 for IPv6 addresses with an IPv4
 //! address inside, which is judged instead.
 
-use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use core::fmt;
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// What an address is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Class {
+pub enum Class {
     /// Anybody's.
     Public,
     /// Of a local network: RFC 1918, shared and benchmarking space, unique local.
@@ -28,17 +28,25 @@ pub(crate) enum Class {
 }
 
 impl Class {
-    /// What would allow it.
-    pub(crate) fn remedy(self, address: IpAddr, host: &str) -> String {
-        let literal = common::domain::Host::Address(address);
-        match self {
-            Self::NoHost => "nothing helps: it is not the address of one host".to_owned(),
-            Self::Private => format!(
-                "add \"{host}\" to network.privateDomains, or \"{literal}\" to network.allowedDomains"
-            ),
-            _ => format!("add \"{literal}\" to network.allowedDomains"),
-        }
+    /// Whether a rule for such an address may be advised to whoever was refused it. A metadata service gives
+    /// credentials away, and so may what serves a link; the rest is no host.
+    #[must_use]
+    pub fn is_advisable(self) -> bool {
+        matches!(self, Self::Public | Self::Private | Self::Loopback | Self::Own)
     }
+}
+
+/// Whether a cloud answers for this name, in lower case, with its metadata service: Google, and EC2 in its documentation.
+#[must_use]
+pub fn is_metadata_name(name: &str) -> bool {
+    const NAMES: [&str; 5] = [
+        "instance-data",
+        "instance-data.ec2.internal",
+        "metadata",
+        "metadata.goog",
+        "metadata.google.internal",
+    ];
+    NAMES.contains(&name)
 }
 
 impl fmt::Display for Class {
@@ -56,7 +64,8 @@ impl fmt::Display for Class {
 }
 
 /// Tells what `address` is, except [`Class::Own`], which only this host knows.
-pub(crate) fn classify(address: IpAddr) -> Class {
+#[must_use]
+pub fn classify(address: IpAddr) -> Class {
     match address {
         IpAddr::V4(address) => classify_v4(address),
         IpAddr::V6(address) => classify_v6(address),
@@ -94,20 +103,25 @@ fn classify_v4(address: Ipv4Addr) -> Class {
 /// The IPv4 addresses that a packet to `address` may reach in the end: of one that is mapped or compatible, of NAT64
 /// (RFC 6052), of 6to4 (RFC 3056), of ISATAP (RFC 5214 section 6.1). Of a network's own prefix for NAT64 (RFC 8215)
 /// nobody else knows the length: then there are several.
-pub(crate) fn embedded(address: IpAddr) -> Vec<Ipv4Addr> {
-    let IpAddr::V6(address) = address else { return Vec::new() };
+pub fn embedded(address: IpAddr) -> impl Iterator<Item = Ipv4Addr> + Clone {
+    let found = match address {
+        IpAddr::V4(_) => [None; 4],
+        IpAddr::V6(address) => embedded_v6(address),
+    };
+    found.into_iter().flatten()
+}
+
+fn embedded_v6(address: Ipv6Addr) -> [Option<Ipv4Addr>; 4] {
     let bytes = address.octets();
-    let at = |places: [usize; 4]| Ipv4Addr::from(places.map(|place| bytes[place]));
+    let at = |places: [usize; 4]| Some(Ipv4Addr::from(places.map(|place| bytes[place])));
     let last = at([12, 13, 14, 15]);
     match address.segments() {
-        [0, 0, 0, 0, 0, 0xffff | 0, ..] | [0x64, 0xff9b, 0, ..] => vec![last],
+        [0, 0, 0, 0, 0, 0xffff | 0, ..] | [0x64, 0xff9b, 0, ..] => [last, None, None, None],
         // RFC 6052 section 2.2, figure 1: the ninth byte is left out.
-        [0x64, 0xff9b, 1, ..] => {
-            vec![at([6, 7, 9, 10]), at([7, 9, 10, 11]), at([9, 10, 11, 12]), last]
-        }
-        [0x2002, ..] => vec![at([2, 3, 4, 5])],
-        [_, _, _, _, 0 | 0x200, 0x5efe, ..] => vec![last],
-        _ => Vec::new(),
+        [0x64, 0xff9b, 1, ..] => [at([6, 7, 9, 10]), at([7, 9, 10, 11]), at([9, 10, 11, 12]), last],
+        [0x2002, ..] => [at([2, 3, 4, 5]), None, None, None],
+        [_, _, _, _, 0 | 0x200, 0x5efe, ..] => [last, None, None, None],
+        _ => [None; 4],
     }
 }
 
@@ -115,16 +129,16 @@ fn classify_v6(address: Ipv6Addr) -> Class {
     if address == Ipv6Addr::LOCALHOST {
         return Class::Loopback;
     }
-    let inside = embedded(address.into()).into_iter().map(classify_v4);
+    let inside = embedded(address.into()).map(classify_v4);
     // What is no host is reached by nobody, and some other reading is meant.
-    let inside: Vec<Class> = inside.filter(|class| *class != Class::NoHost).collect();
-    if let Some(&class) = inside.iter().find(|class| **class != Class::Public) {
+    let mut inside = inside.filter(|class| *class != Class::NoHost);
+    if let Some(class) = inside.clone().find(|class| *class != Class::Public) {
         return class;
     }
     match address.segments() {
         // The deprecated compatible form includes the unspecified address.
         [0, 0, 0, 0, 0, 0xffff | 0, ..] | [0x64, 0xff9b, 0 | 1, ..] | [0x2002, ..] => {
-            inside.first().copied().unwrap_or(Class::NoHost)
+            inside.next().unwrap_or(Class::NoHost)
         }
         // Teredo hides its IPv4 addresses behind a server's.
         [0x2001, 0, ..] => Class::NoHost,
