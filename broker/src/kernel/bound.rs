@@ -93,15 +93,19 @@ pub(crate) fn file_of(socket: u64) -> io::Result<BoundFile> {
 }
 
 impl BoundFile {
+    /// Whether it has the number of `file`, which it is if both are in one directory.
+    pub(crate) fn has_number_of(self, (_, inode): Identity) -> bool {
+        inode & 0xffff_ffff == u64::from(self.inode)
+    }
+
     /// Whether it can be the file `file` in a directory of `directory_device`. Files of some file systems
     /// (overlayfs) have another device than their directories; where neither is that of the file system
     /// (btrfs), it cannot be told.
-    pub(crate) fn can_be(self, (device, inode): Identity, directory_device: u64) -> bool {
+    pub(crate) fn can_be(self, file: Identity, directory_device: u64) -> bool {
         /// MKDEV in linux/kdev_t.h.
         const MINOR_BITS: u32 = 20;
         let is_device = |number| fs::major(number) << MINOR_BITS | fs::minor(number) == self.device;
-        inode & 0xffff_ffff == u64::from(self.inode)
-            && (is_device(device) || is_device(directory_device))
+        self.has_number_of(file) && (is_device(file.0) || is_device(directory_device))
     }
 }
 

@@ -170,9 +170,13 @@ fn bind(
     let is_own = rules.local_binding && matches!(reach, Reach::Place(..));
     let _binding = is_own.then(|| judge.binding.begin());
     let bind = || match &reach {
-        Reach::Place(place, Decider::Landlock) => place.bind(by, &socket, judge.ruleset.as_fd()),
         // Landlock grants nothing: the directory that was judged is what confines it.
         Reach::Place(place, Decider::Broker) => place.bind_in_directory(by, &socket),
+        // Only so its file is known afterwards.
+        Reach::Place(place, _) if is_own && place.has_subvolumes() => {
+            place.bind_in_directory(by, &socket)
+        }
+        Reach::Place(place, Decider::Landlock) => place.bind(by, &socket, judge.ruleset.as_fd()),
         Reach::Narrowed => socket.bind_narrowed(by, &address),
         _ => socket.bind(by, &address),
     };

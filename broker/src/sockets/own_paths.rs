@@ -5,7 +5,9 @@
 //! so that its number stays its own; whatever it is called later, it is the sandbox's. Another that has its name
 //! is not: what somebody else bound there, or what the sandbox moved there.
 //!
-//! What is at the path once it is bound need not be that file any more. Which one the socket has, the kernel tells.
+//! What is at the path once it is bound need not be that file any more. Which one the socket has, the kernel tells: by its
+//! number and the device of its file system. Where each subvolume has a device and numbers of its own
+//! ([`Place::has_subvolumes`]) it was bound in the directory that is held: so both files are of the same one.
 
 use super::socket::Socket;
 use super::unix::Place;
@@ -45,8 +47,13 @@ impl OwnPaths {
         let file = Object::of(file)?;
         let bound = bound::file_of(fs::fstat(socket)?.st_ino)?;
         let device = fs::fstat(entry.parent())?.st_dev;
-        // Of files on one file system no two have one number, as long as both are there.
-        if file.kind() != FileType::Socket || !bound.can_be(file.identity(), device) {
+        let identity = file.identity();
+        // Of files on one file system, or in one subvolume, no two have one number, as long as both are there.
+        let can_be = match place.has_subvolumes() {
+            true => identity.0 == device && bound.has_number_of(identity),
+            false => bound.can_be(identity, device),
+        };
+        if file.kind() != FileType::Socket || !can_be {
             return Err(Errno::NOENT);
         }
         let mut known = lock(&self.known);

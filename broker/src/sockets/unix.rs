@@ -17,6 +17,9 @@ use rustix::io::{self, Errno};
 use rustix::process;
 use std::path::{Path, PathBuf};
 
+/// statfs(2).
+const BTRFS_SUPER_MAGIC: i64 = 0x9123_683e;
+
 /// The object that a path names, held so that it stays the one that was judged.
 #[derive(Debug)]
 pub(crate) struct Peer {
@@ -58,6 +61,7 @@ pub(crate) struct Place {
     entry: Entry,
     /// Nothing had its name.
     was_free: bool,
+    has_subvolumes: bool,
     umask: Mode,
 }
 
@@ -74,13 +78,20 @@ impl Place {
         let entry = Entry::resolve_from(target, &from.into(), rest)?;
         let found = fs::statat(entry.parent(), entry.last(), AtFlags::SYMLINK_NOFOLLOW);
         let was_free = found.err() == Some(Errno::NOENT);
+        let has_subvolumes = fs::fstatfs(entry.parent())?.f_type == BTRFS_SUPER_MAGIC;
         let umask = target.status()?.umask()?;
-        Ok(Self { base, path: rest.to_vec(), entry, was_free, umask })
+        Ok(Self { base, path: rest.to_vec(), entry, was_free, has_subvolumes, umask })
     }
 
     /// Whether nothing had the name that the socket gets when it was judged.
     pub(crate) fn was_free(&self) -> bool {
         self.was_free
+    }
+
+    /// Whether its file system has subvolumes with devices of their own, which sock_diag(7) does not tell apart, and
+    /// with the same inode numbers (btrfs(5)).
+    pub(crate) fn has_subvolumes(&self) -> bool {
+        self.has_subvolumes
     }
 
     /// The canonical path that the socket gets.

@@ -236,6 +236,57 @@ s = made('a', 'stream'); say(reach('a', 'stream'))";
     assert_eq!(running.wait().stdout, "7\n".repeat(11));
 }
 
+/// Mounts btrfs with three subvolumes, binds a stranger's socket in one, has the command run in the second, as the user of
+/// this number, and says whether the stranger was reached.
+const BTRFS: &str = "
+import os, shutil, socket, subprocess, sys
+image, user, script, *landstrip = sys.argv[1:]
+def run(*words): return subprocess.run(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
+open(image, 'w').truncate(120 << 20); os.makedirs('b', exist_ok=True)
+if not shutil.which('mkfs.btrfs') or not run('mkfs.btrfs', '-q', image) or not run('mount', '-o', 'loop', image, 'b'): raise SystemExit('btrfs cannot be mounted')
+for name in 'b/theirs', 'b/own', 'b/more': run('btrfs', 'subvolume', 'create', name); os.chown(name, int(user), int(user))
+stranger = socket.socket(socket.AF_UNIX); stranger.bind('b/theirs/a'); stranger.listen(); stranger.setblocking(False); os.chmod('b/theirs/a', 0o777)
+subprocess.run([*landstrip, 'python3', '-c', script], user=int(user), group=int(user), extra_groups=[])
+try: stranger.accept(); print('reached')
+except BlockingIOError: print('untouched')
+";
+
+#[test]
+fn own_sockets_on_btrfs_are_told_from_others_with_the_same_number() {
+    if !tests::is_root_for("mounts btrfs") {
+        return;
+    }
+    for_each_user(|user| {
+        let script = format!(
+            "{PYTHON}
+s = made('b/own/a', 'stream'); say(os.stat('b/own/a').st_ino == os.stat('b/theirs/a').st_ino, reach('b/own/a', 'stream'), reach('b/theirs/a', 'stream'))
+os.rename('b/theirs/a', 'b/theirs/m'); say(reach('b/theirs/m', 'stream'), s.getsockname()); os.rename('b/theirs/m', 'b/theirs/a')
+for kind in KINDS:
+    for place in 'b/own/', os.getcwd() + '/b/more/': t = made(place + kind, kind); say(reach(place + kind, kind)); os.rename(place + kind, place + 'm'); say(reach(place + 'm', kind)); os.unlink(place + 'm')"
+        );
+        let sandbox = own(user);
+        let image = sandbox.name("image");
+        // As root, in the world of the user.
+        let run = |landstrip: Vec<std::ffi::OsString>| {
+            let user = user.uid().to_string();
+            let mut mount = std::process::Command::new("unshare");
+            mount.args(["-m", "python3", "-c", BTRFS, &image, &user, &script]).args(landstrip);
+            let output = mount.current_dir(sandbox.path("work")).output().unwrap();
+            [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap())
+        };
+        let landstrip = sandbox.command_line().into_iter().chain(["--".into()]).collect();
+        let [inside, errors] = run(landstrip);
+        if errors.contains("btrfs cannot be mounted") {
+            return tests::skipped("btrfs cannot be mounted");
+        }
+        let own = "7\n7\n".repeat(4) + &"[7, 7, 7]\n".repeat(4);
+        let inside_only = format!("True 7 EACCES\nEACCES a\n{own}untouched\n");
+        assert_eq!(inside, inside_only, "{errors}");
+        let [outside, errors] = run(Vec::new());
+        assert_eq!(outside, format!("True 7 7\n7 b/own/a\n{own}reached\n"), "{errors}");
+    });
+}
+
 /// Serves a command outside, which says what it does, and says as whom the command was seen.
 const PEER: &str = "
 import os, socket, struct, subprocess, sys
