@@ -8,7 +8,7 @@
 //! caller's, resized, locked or held back. Sources: setpgid(2), ioctl_tty(2), credentials(7).
 //!
 //! A group that is joined is known by its number alone, and who is let through chooses when to go on: so the number
-//! is held until that has been seen to rest ([`Status::rests`]).
+//! is held until that has been seen to rest ([`may_go_on`]).
 //!
 //! Each group is one that the kernel kills when the broker ends ([`KillOnExit`]) before it has a member.
 
@@ -17,7 +17,7 @@ use crate::call::terminal::TerminalCall;
 use crate::kernel::group::{self, HeldGroup};
 use crate::kernel::identity::Identity;
 use crate::kernel::kill_on_exit::KillOnExit;
-use crate::kernel::proc::Status;
+use crate::kernel::proc::may_go_on;
 use crate::kernel::processes::Member;
 use crate::kernel::request::Request;
 use crate::kernel::rights::Rights;
@@ -131,8 +131,7 @@ impl Judge {
     fn hold(&self, thread: Pid, group: Pid) -> io::Result<()> {
         self.must_be_inside(group)?;
         let mut joining = lock(&self.joining);
-        let is_pending = |thread| Status::of(thread).is_ok_and(|status| !status.rests());
-        joining.retain(|(thread, _)| is_pending(*thread));
+        joining.retain(|(thread, _)| may_go_on(*thread));
         if joining.len() == JOINING_MAX {
             return Err(Errno::PERM);
         }

@@ -66,10 +66,10 @@
 //! - [`call::decode::Call`] sorts each call by what decides it. One that **memory** decides
 //!   ([`call::decode::MemoryCall`]: addresses, messages, metadata) is performed on the broker's own copy, or
 //!   refused; its verdicts have no way to continue, but for sendmsg(2) below.
-//! - One that **registers** decide, with what the broker itself knows of the number in them (an object that
-//!   the sandbox made, a thread of the caller's own process), can: nothing changes the registers of a thread
+//! - One that **registers** decide, with what the broker itself knows of the number in them (a segment that it
+//!   holds, the caller's own process), can: nothing changes the registers of a thread
 //!   that waits ([`call::decode::RegisterVerdict`]). Why the number cannot come to mean another object is
-//!   argued beside each, in [`answer::answers`], [`signals`], [`jobs`] and [`sockets::calls`].
+//!   argued beside each, in [`answer::answers`], [`signals`], [`jobs`], [`ipc`] and [`sockets::calls`].
 //! - **sendmsg(2)** can where no socket in the sandbox sends to an address that a message names, whichever the
 //!   descriptor and the memory are by then: with a [`sockets::quiet::Harmless`], which only that check makes.
 //! - A call on **files** can only with a word for what Landlock is relied on ([`files::verdict::Relied`]):
@@ -137,7 +137,7 @@
 //! | connect, bind, listen, shutdown, setsockopt of SO_REUSEADDR | [`call::decode::SocketCall`] | [`sockets::judge`], `sockets/udp.rs` | [`sockets::calls`], [`sockets::connects`] | by the judge |
 //! | sendto, sendmsg, sendmmsg | the same | `sockets/messages.rs` | `sockets/outlet.rs` | there |
 //! | socket, socketpair (of Unix datagrams as the calls above) | [`call::decode::RegisterCall`] | [`sockets::calls::make_socket`] | `sockets/kinds.rs` | there |
-//! | shmget, semop, msgctl and their kin | [`call::ipc`] | [`ipc::objects`] | the same | with `--debug` |
+//! | shmget, semop, msgctl and their kin | [`call::ipc`] | [`ipc`] | the same; shmat by the kernel | with `--debug` |
 //! | kill and its kin | [`call::signal`] | [`signals`] | [`kernel::processes::Member`] | with `--debug` |
 //! | setpgid, setsid; groups, size and locks of a terminal | [`call::decode::RegisterCall`], [`call::terminal`] | [`jobs`] | the kernel, or there | with `--debug` |
 //! | prlimit, setpriority, sched_setattr | [`kernel::processes::ProcessChange`] | [`answer::answers`] | the same as signals | with `--debug` |

@@ -7,7 +7,6 @@
 use crate::call::decode::{
     AddressUse, Call, MemoryCall, RegisterCall, RegisterVerdict, SocketCall,
 };
-use crate::call::ipc::IpcCall;
 use crate::domains::proxy::Proxy;
 use crate::files;
 use crate::files::lately::Lately;
@@ -16,7 +15,7 @@ use crate::files::shared::Shared;
 use crate::files::task::{After, Done, Opened};
 use crate::files::verdict::{FileVerdict, Relied};
 use crate::files::view::View;
-use crate::ipc::objects::{Objects, is_of_one_object};
+use crate::ipc::{self, Objects};
 use crate::jobs;
 use crate::kernel::identity::{Identity, identity};
 use crate::kernel::inherited::Inherited;
@@ -202,6 +201,19 @@ impl Answerer {
                 let verdict = self.files.answer(&request, &question);
                 self.carry_out(request, verdict);
             }
+            Some(Call::Ipc(call)) => match self.objects.answer(&request, &self.rights, call) {
+                ipc::Verdict::Return(result) => {
+                    if result == Err(ipc::NOBODYS) {
+                        self.traps.log("refused: no System V object of the sandbox's");
+                    }
+                    request.complete(result);
+                }
+                // CONTINUE: the id is in a register, and that of no other segment until the thread is past.
+                ipc::Verdict::LetThrough(passage) => {
+                    request.let_through();
+                    drop(passage);
+                }
+            },
             None => {
                 self.traps.log("refused: a system call that the broker does not know");
                 request.complete(Err(Errno::NOSYS));
@@ -362,7 +374,6 @@ impl Answerer {
                 Ok(()) => RegisterVerdict::Continue,
                 Err(errno) => RegisterVerdict::Return(Err(errno)),
             },
-            RegisterCall::Ipc(call) => self.by_ids(request, call),
             RegisterCall::Signal(call) => self.signals.judge(request, &call),
             RegisterCall::Owner(number, call) => self.signals.judge_owner(request, number, call),
             RegisterCall::JoinGroup(process, group) => self.jobs.join(request, process, group),
@@ -381,29 +392,6 @@ impl Answerer {
                     true => RegisterVerdict::Continue,
                     false => refuse("the broker traces nobody"),
                 }
-            }
-        }
-    }
-
-    fn by_ids(&self, request: &Request<'_>, call: IpcCall) -> RegisterVerdict {
-        let is_own = match call {
-            IpcCall::Get(kind, key, size, flags) => {
-                let got = self.objects.get(request, &self.rights, kind, key, size, flags);
-                return RegisterVerdict::Return(got);
-            }
-            IpcCall::Use(kind, id) => self.objects.has(kind, id),
-            IpcCall::Control(kind, id, command) => {
-                is_of_one_object(kind, command) && self.objects.has(kind, id)
-            }
-        };
-        match is_own {
-            // CONTINUE: id and command are registers, and what lies in memory is about this object alone. That the
-            // id is an own object's still was just asked; another gets it only when its sequence number has gone once round.
-            true => RegisterVerdict::Continue,
-            // As if there were none with this id.
-            false => {
-                self.traps.log("refused: a System V object of others");
-                RegisterVerdict::Return(Err(Errno::INVAL))
             }
         }
     }

@@ -34,6 +34,8 @@ pub(crate) enum Call {
     File(FileCall),
     /// A path, of which only something is asked.
     Question(Question),
+    /// Shared memory, semaphores and queues: the broker's to do, but for attaching memory.
+    Ipc(IpcCall),
 }
 
 /// A call that its registers decide.
@@ -58,8 +60,6 @@ pub(crate) enum RegisterCall {
     Domain(TargetFd),
     /// ptrace(PTRACE_TRACEME): the parent becomes the tracer.
     TraceMe,
-    /// Shared memory, semaphores and queues by key or id.
-    Ipc(IpcCall),
     /// A signal, let through if it is for the caller's own process.
     Signal(SignalCall),
     /// Signals of what happens on this descriptor: let through if they are to be for the caller's own process.
@@ -394,7 +394,7 @@ impl Call {
             Syscall::fork | Syscall::vfork | Syscall::clone => registers(RegisterCall::Fork),
             Syscall::umask => registers(RegisterCall::Umask),
             Syscall::ptrace if n.unsigned(0) == PTRACE_TRACEME => registers(RegisterCall::TraceMe),
-            _ => registers(RegisterCall::Ipc(IpcCall::decode(call, n)?)),
+            _ => Self::Ipc(IpcCall::decode(call, n)?),
         })
     }
 }
@@ -407,7 +407,7 @@ impl Call {
     /// at once.
     pub(crate) fn leaves_paths(&self) -> bool {
         match self {
-            Self::File(FileCall::Open(..)) | Self::Question(_) => true,
+            Self::File(FileCall::Open(..)) | Self::Question(_) | Self::Ipc(_) => true,
             Self::File(_) | Self::Memory(_) => false,
             Self::Registers(call) => !matches!(
                 call,

@@ -12,6 +12,7 @@ use rustix::fs::OFlags;
 use rustix::io::{self, Errno};
 use rustix::ioctl::{self, IntegerSetter, Ioctl, IoctlOutput, Opcode, Setter, Updater, opcode};
 use rustix::process::Pid;
+use std::sync::Arc;
 
 /// `struct seccomp_notif` with `struct seccomp_data` (linux/seccomp.h).
 #[repr(C)]
@@ -134,8 +135,8 @@ pub(super) enum Number {
 }
 
 /// The descriptor of the filter's listener.
-#[derive(Debug)]
-pub(crate) struct Listener(OwnedFd);
+#[derive(Clone, Debug)]
+pub(crate) struct Listener(Arc<OwnedFd>);
 
 impl Listener {
     /// Takes the descriptor over. Wakes the target on the broker's own CPU where the kernel can
@@ -145,7 +146,7 @@ impl Listener {
         let request = unsafe { IntegerSetter::<SET_FLAGS>::new_usize(SYNC_WAKE_UP) };
         // SAFETY: the request matches the operation. Its failure only costs time.
         let _ = unsafe { ioctl::ioctl(&descriptor, request) };
-        Self(descriptor)
+        Self(Arc::new(descriptor))
     }
 
     /// The next notification, or `None` if its target died first.

@@ -116,6 +116,14 @@ impl Status {
     }
 }
 
+/// Whether `thread` can still be about to do what it was let through for. What cannot be looked at can.
+pub(crate) fn may_go_on(thread: Pid) -> bool {
+    match Status::of(thread) {
+        Ok(status) => !status.rests(),
+        Err(errno) => ![Errno::NOENT, Errno::SRCH].contains(&errno),
+    }
+}
+
 /// The value in the first line of `text` that begins with `name`.
 pub(crate) fn field<'a>(text: &'a [u8], name: &str) -> Option<&'a str> {
     let mut lines = text.split(|&byte| byte == b'\n');

@@ -23,6 +23,9 @@ use std::fmt;
 /// itself, and answers as the kernel would have.
 pub(crate) const RESTART: Errno = Errno::from_raw_os_error(512);
 
+/// ERESTARTNOHAND: the same for calls that are made again only if no handler runs.
+pub(crate) const RESTART_UNHANDLED: Errno = Errno::from_raw_os_error(514);
+
 /// A call that waits.
 pub(crate) struct Request<'a> {
     listener: &'a Listener,
@@ -30,6 +33,19 @@ pub(crate) struct Request<'a> {
     id: u64,
     target: Target,
     pass_on: PassOn<'a>,
+}
+
+/// Tells others whether a call still waits.
+#[derive(Clone, Debug)]
+pub(crate) struct Sign {
+    listener: Listener,
+    id: u64,
+}
+
+impl Sign {
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.listener.is_waiting(self.id)
+    }
 }
 
 /// Has another thread receive notifications; whether there is one.
@@ -69,6 +85,11 @@ impl<'a> Request<'a> {
     /// Returns [`Errno::SRCH`] if it does not: nobody gets the answer.
     pub(crate) fn confirm(&self) -> io::Result<Confirmed<'_>> {
         if self.listener.is_waiting(self.id) { Ok(Confirmed(self)) } else { Err(Errno::SRCH) }
+    }
+
+    /// What tells other threads whether the target still waits.
+    pub(crate) fn sign(&self) -> Sign {
+        Sign { listener: self.listener.clone(), id: self.id }
     }
 
     /// Whether something is still to be waited for: the target can be gone, or have got a signal. From

@@ -11,7 +11,7 @@ use super::sight;
 use rustix::fd::OwnedFd;
 use rustix::fs::{self, Mode, OFlags};
 use rustix::io::{self, Errno};
-use rustix::process::{self, Pid, PidfdGetfdFlags};
+use rustix::process::{self, Pid, PidfdFlags, PidfdGetfdFlags};
 use std::cell::RefCell;
 use std::ffi::OsString;
 use std::fmt;
@@ -374,7 +374,11 @@ impl Target {
 
     /// The id of the target's process.
     pub(crate) fn process(&self) -> io::Result<i32> {
-        self.status()?.process()
+        // Only the first thread has a handle of its process under its own id (pidfd_open(2)): had sooner than a status.
+        match process::pidfd_open(self.thread, PidfdFlags::empty()) {
+            Ok(_) => Ok(self.thread.as_raw_pid()),
+            Err(_) => self.status()?.process(),
+        }
     }
 
     /// The device number of the target's controlling terminal, major and minor; 0 if it has none.

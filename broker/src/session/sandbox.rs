@@ -136,7 +136,6 @@ impl Prepared {
         let status = run::until_end(child, tool, family, judges, traps, &scratches);
         // Also of a command that could not be served to its end: before its directory is removed.
         let nothing_left = family.end();
-        judges.objects.remove();
         judges.view.reserve.iter().for_each(|reserve| reserve.clear());
         Ok((status?, nothing_left.then_some(()).ok_or_else(Failure::left_behind)))
     }

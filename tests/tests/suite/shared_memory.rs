@@ -197,6 +197,48 @@ fn what_a_process_made_as_another_user_is_gone_afterwards() {
 }
 
 #[test]
+fn calls_on_own_objects_return_what_they_do_outside() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_write(".");
+        sandbox.file("work/calls.py", include_str!("system_v.py"));
+        let inside = sandbox.run(["python3", "calls.py"]);
+        let outside = sandbox.run_outside(["python3", "calls.py"]);
+        assert_eq!(outside.succeeds().stdout, inside.succeeds().stdout, "{inside:#?}");
+    });
+}
+
+#[test]
+fn own_semaphores_and_queues_are_not_the_system_s() {
+    let sandbox = Sandbox::new();
+    let mut running = sandbox.spawn(Sandbox::probe_words("ipc-own + ids + sleep 30000"));
+    running.expect("ppid=");
+    for (kind, is_the_system_s) in [("shm", true), ("sem", false), ("msg", false)] {
+        let prefix = format!("{kind}-id=");
+        let told = running.stdout();
+        let ids = told.lines().filter_map(|line| line.strip_prefix(&prefix));
+        let ids: BTreeSet<_> = ids.map(str::to_owned).collect();
+        assert_eq!(ids.len(), 2);
+        let table = fs::read_to_string(format!("/proc/sysvipc/{kind}")).unwrap();
+        let found = table.lines().filter_map(|row| row.split_ascii_whitespace().nth(1));
+        let found = found.filter(|id| ids.contains(*id)).count();
+        assert_eq!(found, if is_the_system_s { 2 } else { 0 }, "{kind}: {ids:?}: {table}");
+    }
+    running.signal(Signal::SIGTERM);
+    running.wait();
+}
+
+#[test]
+fn nothing_is_left_of_a_run_whose_broker_was_killed() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        let mut running = sandbox.spawn(Sandbox::probe_words("ipc-own + ids + sleep 30000"));
+        running.expect("ppid=");
+        running.signal(Signal::SIGKILL);
+        are_gone(&sandbox, &running.wait());
+    });
+}
+
+#[test]
 fn the_system_s_segments_are_not_used_up() {
     let sandbox = Sandbox::new();
     let outcome = sandbox.probe("ipc-many 2000");
