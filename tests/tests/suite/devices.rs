@@ -151,6 +151,31 @@ impl Drop for Node {
 }
 
 #[test]
+fn no_device_is_opened_outside_of_dev_where_the_broker_opens_what_is_read() {
+    for_each_user(|user| {
+        let own = Sandbox::of(user).policy_json(r#"{"processes": "own"}"#);
+        let plain = || Sandbox::of(user).allow_write(".");
+        for (sandbox, expected) in
+            [(own, ""), (plain().deny_read("secret"), ""), (plain(), "got\n")]
+        {
+            // /dev/zero, by another name.
+            let made = "mknod -m 666 zero c 1 5 && : < zero";
+            let mut node = std::process::Command::new("sh");
+            node.args(["-c", made]);
+            let node =
+                node.current_dir(sandbox.path("work")).stderr(std::process::Stdio::null()).status();
+            // Only root can make one, and not everywhere can it be opened.
+            if !node.unwrap().success() {
+                return;
+            }
+            let outcome = sandbox.sh("(: < zero) && echo got; : < /dev/zero");
+            assert_eq!(outcome.succeeds().stdout, expected, "{outcome:#?}");
+            assert!(sandbox.sh_outside("head -c 1 zero").status == Some(0));
+        }
+    });
+}
+
+#[test]
 fn a_device_is_opened_only_if_the_policy_names_it() {
     // /dev/zero, by another name; and the first loop device.
     for (name, device) in [("zero", "c 1 5"), ("disk", "b 7 0")] {
