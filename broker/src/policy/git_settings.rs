@@ -5,8 +5,6 @@ use super::locate::locate;
 use super::repositories;
 use std::collections::VecDeque;
 use std::ffi::OsStr;
-use std::fs::{self, File};
-use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -37,7 +35,7 @@ fn named_in(settings: Vec<PathBuf>, tops: &[PathBuf], home: Option<&Path>) -> Na
         if read.len() == FILES_MAX || read.contains(&file) {
             continue;
         }
-        let text = contents(&file);
+        let text = repositories::contents(&file, LENGTH_MAX);
         let above = [file.parent().unwrap_or(Path::new("/")).to_owned()];
         read.push(file);
         for (key, value) in Settings::of(&text) {
@@ -122,17 +120,6 @@ fn linked_hooks(directory: &Path) -> Vec<PathBuf> {
     let Ok(listed) = directory.read_dir() else { return Vec::new() };
     let links = listed.flatten().filter(|entry| entry.file_type().is_ok_and(|t| t.is_symlink()));
     links.map(|entry| entry.path()).collect()
-}
-
-/// What is read of a file; nothing of what git could not read either, or of what is none: who opens a FIFO waits.
-fn contents(file: &Path) -> Vec<u8> {
-    let mut text = Vec::new();
-    if fs::metadata(file).is_ok_and(|found| found.is_file())
-        && let Ok(file) = File::open(file)
-    {
-        let _ = file.take(LENGTH_MAX).read_to_end(&mut text);
-    }
-    text
 }
 
 /// The paths that a value is, beneath each of `bases` if it is relative.

@@ -61,39 +61,57 @@ pub(crate) fn locate(absolute: &Path) -> Result<Located, LocateError> {
 
 /// As [`locate`], for what `path` names in `directory`: a canonical path, which is not followed again.
 pub(crate) fn locate_in(directory: &Path, path: &Path) -> Result<Located, LocateError> {
-    let mut located = Located { path: directory.to_owned(), links: Vec::new(), of_process: false };
     if path.as_os_str().len() >= MAX_LENGTH {
         return Err(LocateError::TooLong);
     }
-    let mut rest = steps(path);
-    while let Some(step) = rest.pop_front() {
-        let name = match step {
-            Step::Root => {
-                located.path = PathBuf::from("/");
-                continue;
-            }
-            Step::Up => {
-                located.path.pop();
-                continue;
-            }
-            Step::Into(name) => name,
-        };
-        located.path.push(name);
-        if located.path.as_os_str().len() >= MAX_LENGTH {
-            return Err(LocateError::TooLong);
-        }
-        let Some(target) = link_target(&located.path)? else { continue };
-        located.of_process |= is_process_link(&located.path);
-        located.links.push(Link { path: located.path.clone(), last: rest.is_empty() });
-        if located.links.len() > MAX_LINKS {
-            return Err(LocateError::LinkLoop(located.path));
-        }
-        located.path.pop();
-        for step in steps(&target).into_iter().rev() {
-            rest.push_front(step);
-        }
+    let mut located = Located::at(directory);
+    located.follow(path).map(|()| located)
+}
+
+/// As [`locate`], but as far as `absolute` leads, however long it is: if that is nowhere, to the name that cannot be
+/// followed, and false.
+pub(crate) fn locate_as_far(absolute: &Path) -> (Located, bool) {
+    let mut located = Located::at(Path::new("/"));
+    let is_whole = located.follow(absolute).is_ok();
+    (located, is_whole)
+}
+
+impl Located {
+    fn at(directory: &Path) -> Self {
+        Self { path: directory.to_owned(), links: Vec::new(), of_process: false }
     }
-    Ok(located)
+
+    fn follow(&mut self, path: &Path) -> Result<(), LocateError> {
+        let mut rest = steps(path);
+        while let Some(step) = rest.pop_front() {
+            let name = match step {
+                Step::Root => {
+                    self.path = PathBuf::from("/");
+                    continue;
+                }
+                Step::Up => {
+                    self.path.pop();
+                    continue;
+                }
+                Step::Into(name) => name,
+            };
+            self.path.push(name);
+            if self.path.as_os_str().len() >= MAX_LENGTH {
+                return Err(LocateError::TooLong);
+            }
+            let Some(target) = link_target(&self.path)? else { continue };
+            self.of_process |= is_process_link(&self.path);
+            self.links.push(Link { path: self.path.clone(), last: rest.is_empty() });
+            if self.links.len() > MAX_LINKS {
+                return Err(LocateError::LinkLoop(self.path.clone()));
+            }
+            self.path.pop();
+            for step in steps(&target).into_iter().rev() {
+                rest.push_front(step);
+            }
+        }
+        Ok(())
+    }
 }
 
 enum Step {
@@ -209,6 +227,10 @@ mod tests {
         for path in ["one", "one/x", "self"] {
             let error = locate(&dir.path(path)).unwrap_err();
             assert!(matches!(error, LocateError::LinkLoop(_)), "{path}: {error}");
+            let (located, is_whole) = locate_as_far(&dir.path(path));
+            assert!(!is_whole);
+            assert!(dir.path(path).starts_with(&located.path) || path == "one", "{located:?}");
+            assert!(located.links.iter().any(|link| dir.path(path).starts_with(&link.path)));
         }
         for path in
             [format!("/{}", "x".repeat(4095)), "/x".repeat(2048), format!("/{}", "x".repeat(300))]

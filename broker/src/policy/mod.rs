@@ -21,6 +21,7 @@ mod reach;
 pub(crate) mod remarks;
 mod repositories;
 pub(crate) mod resolve;
+mod trees;
 mod unexpanded;
 pub(crate) mod variables;
 

@@ -4,10 +4,11 @@ use super::callers::Caller;
 use super::error::{Origin, PolicyError};
 use super::expand::{self, expand};
 use super::keys::{Item, Written};
-use super::locate::{Located, locate};
+use super::locate::{Located, locate, locate_as_far};
 use super::nearest::near;
 use super::remarks::Remarks;
-use super::{git_settings, origins, presets, reach, repositories, unexpanded};
+use super::trees::{InTrees, beneath_directory, in_trees};
+use super::{origins, presets, reach, unexpanded};
 use crate::rules::files::{Files, push_new};
 use crate::rules::paths::Rules;
 use crate::rules::pattern::{Component, Pattern};
@@ -143,17 +144,33 @@ impl Paths<'_> {
             remarks.rule(denial.key(), &pattern, &item.origin);
             push_new(&mut patterns, pattern);
         };
-        for (item, text, tree) in in_trees(items, self.caller, writable)? {
+        let InTrees { items, ways } = in_trees(items, self.caller, &allowed(writable));
+        for (item, way) in ways {
+            deny(self.remarks, Pattern::literal(&way), item);
+        }
+        for (item, text, tree) in items {
             let Split { prefix, rest } = self.interpret(item, text, &tree)?;
-            let located = locate_for(&item.origin, &prefix)?;
+            // Those of a preset are for whoever has them.
+            let is_own = !presets::is_file(&item.origin.file);
+            let (located, is_whole) = match is_own {
+                true => (locate_for(&item.origin, &prefix)?, true),
+                false => locate_as_far(&prefix),
+            };
+            if !is_own && (!is_whole || located.of_process) {
+                // Somebody made it lead nowhere: it stays what it is.
+                let names = located.links.iter().map(|link| link.path.as_path());
+                let end = nearest_name(&located.path).filter(|_| !located.of_process);
+                for name in names.chain(end) {
+                    deny(self.remarks, Pattern::literal(name), item);
+                }
+                continue;
+            }
             if located.of_process {
                 return Err(item.origin.error(
                     "a path through /proc/self means another one to each process; it cannot be denied",
                 ));
             }
             let names_a_link = rest.is_empty();
-            // Those of a preset are for whoever has them.
-            let is_own = !presets::is_file(&item.origin.file);
             if is_own && self.remarks.are_wanted() {
                 self.name_unexpanded(item, &located.path);
                 if rest.is_empty() {
@@ -207,7 +224,14 @@ impl Paths<'_> {
         let mut grants = Vec::new();
         for item in items {
             let Split { prefix, rest } = self.interpret(item, &item.text, &self.caller.cwd)?;
-            let located = locate_for(&item.origin, &prefix)?;
+            let located = match locate_for(&item.origin, &prefix) {
+                // Somebody made it lead nowhere, where nothing is to be allowed.
+                Err(error) if presets::is_file(&item.origin.file) => {
+                    self.remarks.warn(format!("left out: {error}"));
+                    continue;
+                }
+                located => located?,
+            };
             if self.remarks.are_wanted() {
                 self.name_unexpanded(item, &located.path);
             }
@@ -254,7 +278,7 @@ impl Paths<'_> {
 
     /// Refuses what would be allowed only through a symbolic link that lies where the command may write: an
     /// earlier run could have made it, to be let out by the next one. A literal entry is an error, since it can
-    /// name the target instead; a match of a glob is left out.
+    /// name the target instead; a match of a glob, and what a preset says, is left out.
     fn drop_planted(
         &mut self,
         grants: &mut Grants,
@@ -306,10 +330,10 @@ impl Paths<'_> {
                 link.display(),
                 grant.path.display()
             );
-            if !grant.from_glob {
+            if !grant.from_glob && !presets::is_file(&grant.origin.file) {
                 return Err(grant.origin.error(message));
             }
-            self.warn(&grant.origin, &format!("match left out: {message}"));
+            self.warn(&grant.origin, &format!("left out: {message}"));
         }
         *grants = kept;
         Ok(())
@@ -367,58 +391,10 @@ impl Grant {
     }
 }
 
-/// The denied paths, each with the directory that it is relative to. What presets protect in the work tree `cwd` they
-/// protect in each that the policy adds to it, and what they protect in `.git`, wherever that is.
-fn in_trees<'a>(
-    items: &'a [Item],
-    caller: &Caller,
-    writable: &[Grant],
-) -> Result<Vec<(&'a Item, &'a str, PathBuf)>, PolicyError> {
-    let cwd = caller.cwd.as_path();
-    let is_in_trees =
-        |item: &&Item| presets::is_file(&item.origin.file) && !item.text.starts_with(['/', '~']);
-    let Some(preset) = items.iter().find(is_in_trees) else {
-        return Ok(items.iter().map(|item| (item, item.text.as_str(), cwd.to_owned())).collect());
-    };
-    let own = writable.iter().filter(|grant| !presets::is_file(&grant.origin.file));
-    let added = own.map(|grant| grant.path.as_path()).filter(|path| path.is_dir());
-    let trees: Vec<&Path> = [cwd].into_iter().chain(added).collect();
-    let may_change = |path: &PathBuf| {
-        writable.iter().any(|grant| path.starts_with(&grant.path) || grant.path.starts_with(path))
-    };
-    let mut repositories = Vec::new();
-    for tree in &trees {
-        let found = repositories::directories(tree);
-        repositories.extend(found.map_err(|unclear| preset.origin.error(unclear.to_string()))?);
-    }
-    let mut found = Vec::new();
-    if let Some(item) =
-        items.iter().find(|item| is_in_trees(item) && item.text == git_settings::ITEM)
-    {
-        let led = git_settings::led_to(&trees, &repositories, caller.home.as_deref(), may_change);
-        found.extend(led.into_iter().map(|(text, path)| (item, text, path)));
-    }
-    repositories.retain(may_change);
-    for item in items {
-        let text = item.text.as_str();
-        if !is_in_trees(&item) {
-            found.push((item, text, cwd.to_owned()));
-            continue;
-        }
-        let pretended =
-            |tree: &&&Path| text != repositories::HEAD || !repositories::is_repository(tree);
-        found.extend(trees.iter().filter(pretended).map(|tree| (item, text, tree.to_path_buf())));
-        if let Some(text) = text.strip_prefix(repositories::GIT) {
-            found.extend(repositories.iter().map(|directory| (item, text, directory.clone())));
-        }
-    }
-    Ok(found)
-}
-
-/// The beginning of `path` that lies right in a directory. What is not a directory yet on the way to a path that
-/// a preset protects must not become a file: as `.git`, one would name another directory with settings.
-fn beneath_directory(path: &Path) -> &Path {
-    path.ancestors().take_while(|part| *part == path || !part.is_dir()).last().unwrap_or(path)
+/// What of `path` a path can name (PATH_MAX). None if no entry can have its name (NAME_MAX).
+fn nearest_name(path: &Path) -> Option<&Path> {
+    let can_be = path.file_name().is_none_or(|name| name.len() <= 255);
+    path.ancestors().filter(|_| can_be).find(|path| path.as_os_str().len() < 4096)
 }
 
 /// The entry beside `path` whose name is so near that it may be meant.

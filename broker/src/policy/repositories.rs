@@ -2,11 +2,13 @@
 //! trees and submodules have a file there, and a bare repository is one by itself. Reads the file system, changes
 //! nothing. Source: gitrepository-layout(5).
 
-use super::locate::{LocateError, locate};
+use super::locate::{locate, locate_as_far};
+use rustix::fs::OFlags;
 use std::ffi::OsStr;
 use std::fs::{self, DirEntry, File};
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// What presets call the directory of a repository.
@@ -21,33 +23,29 @@ const ENTRIES_MAX: usize = 10_000;
 /// A file that leads elsewhere is shorter: git's own limit for `.git`.
 const LENGTH_MAX: u64 = 1 << 20;
 
-/// A file that leads git to settings which cannot be protected, because nobody knows where they are.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot tell where {path} leads: {source}")]
-pub(super) struct Unclear {
-    path: PathBuf,
-    source: LocateError,
+/// Where the repositories of a tree are.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Repositories {
+    /// The directories that hold them, but for those called `.git`.
+    pub(super) directories: Vec<PathBuf>,
+    /// What leads there, or to where nobody can tell: links and files, which must stay what they are.
+    pub(super) ways: Vec<PathBuf>,
 }
 
-/// The directories that hold the repository of `tree`, or around it, but for directories called `.git`.
-///
-/// # Errors
-/// Returns [`Unclear`] for a file that git could follow.
-pub(super) fn directories(tree: &Path) -> Result<Vec<PathBuf>, Unclear> {
-    let mut found = Vec::new();
+/// Finds the repository of `tree`, and those around it.
+pub(super) fn find(tree: &Path) -> Repositories {
+    let mut all = Repositories::default();
     for directory in tree.ancestors() {
-        found.extend(target(directory, ".git", "gitdir: ")?);
+        all.follow(directory, ".git", "gitdir: ");
         if is_repository(directory) {
-            found.push(directory.to_owned());
+            all.directories.push(directory.to_owned());
         }
     }
     let called_so = tree.ancestors().map(|directory| directory.join(".git"));
-    let all: Vec<_> = found.iter().cloned().chain(called_so).collect();
-    for directory in &all {
-        found.extend(target(directory, "commondir", "")?);
-    }
-    all.iter().for_each(|directory| follow_links(directory, &mut found));
-    Ok(found)
+    let known: Vec<_> = all.directories.iter().cloned().chain(called_so).collect();
+    known.iter().for_each(|directory| all.follow(directory, "commondir", ""));
+    known.iter().for_each(|directory| follow_links(directory, &mut all.directories));
+    all
 }
 
 /// The tops of the work trees that `tree` may lie in.
@@ -90,31 +88,39 @@ pub(super) fn is_repository(directory: &Path) -> bool {
     has(HEAD) && (has("refs") || has("commondir"))
 }
 
-/// Where the file `name` in `directory` leads to, if it is there. What this user cannot follow, git cannot either.
-fn target(directory: &Path, name: &str, before: &str) -> Result<Option<PathBuf>, Unclear> {
-    let path = directory.join(name);
-    // Who opens a FIFO waits.
-    if !fs::metadata(&path).is_ok_and(|found| found.is_file()) {
-        return Ok(None);
+impl Repositories {
+    /// Adds where the file `name` in `directory` leads to, if it is there. What leads nowhere now could later.
+    fn follow(&mut self, directory: &Path, name: &str, before: &str) {
+        let path = directory.join(name);
+        let text = contents(&path, LENGTH_MAX);
+        if text.len() as u64 == LENGTH_MAX {
+            return self.ways.push(path);
+        }
+        let Some(named) = text.strip_prefix(before.as_bytes()) else { return };
+        // git has it as a string that ends with the first NUL.
+        let named = named.split(|&byte| byte == 0).next().unwrap_or_default();
+        let Some(last) = named.iter().rposition(|byte| !b"\r\n".contains(byte)) else { return };
+        // Without the parts that lead nowhere: git follows the others one by one, however long all are.
+        let named: PathBuf = Path::new(OsStr::from_bytes(&named[..=last])).components().collect();
+        let (located, _) = locate_as_far(&directory.join(named));
+        self.ways.push(path);
+        self.ways.extend(located.links.into_iter().map(|link| link.path));
+        self.directories.push(located.path);
     }
+}
+
+/// The first `limit` bytes of a regular file; nothing of what git could not read either, or of what is none: who opens
+/// a FIFO waits, and one may take the place of a file meanwhile.
+pub(super) fn contents(path: &Path, limit: u64) -> Vec<u8> {
     let mut text = Vec::new();
-    let read = File::open(&path).and_then(|file| file.take(LENGTH_MAX).read_to_end(&mut text));
-    if read.is_ok_and(|length| length as u64 == LENGTH_MAX) {
-        return Err(Unclear { path, source: LocateError::TooLong });
+    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
+    if fs::metadata(path).is_ok_and(|found| found.is_file())
+        && let Ok(file) = File::options().read(true).custom_flags(flags).open(path)
+        && file.metadata().is_ok_and(|found| found.is_file())
+    {
+        let _ = file.take(limit).read_to_end(&mut text);
     }
-    let Some(named) = text.strip_prefix(before.as_bytes()) else { return Ok(None) };
-    // git has it as a string that ends with the first NUL.
-    let named = named.split(|&byte| byte == 0).next().unwrap_or_default();
-    let Some(last) = named.iter().rposition(|byte| !b"\r\n".contains(byte)) else {
-        return Ok(None);
-    };
-    // Without the parts that lead nowhere: git follows the others one by one, however long all are.
-    let named: PathBuf = Path::new(OsStr::from_bytes(&named[..=last])).components().collect();
-    match locate(&directory.join(named)) {
-        Ok(located) => Ok(Some(located.path)),
-        Err(source @ LocateError::TooLong) => Err(Unclear { path, source }),
-        Err(_) => Ok(None),
-    }
+    text
 }
 
 #[cfg(test)]
@@ -135,7 +141,7 @@ mod tests {
         dir.directory("bare/refs");
         dir.file("other/HEAD", "a text");
         dir.file("other/.git", "a text");
-        let found = |tree: &str| directories(&dir.path(tree)).unwrap();
+        let found = |tree: &str| find(&dir.path(tree)).directories;
         let paths = |names: &[&str]| names.iter().map(|name| dir.path(name)).collect::<Vec<_>>();
         assert_eq!(found("main"), paths(&[]));
         assert_eq!(found("main/.git/refs"), paths(&["main/.git"]));
@@ -158,9 +164,16 @@ mod tests {
         assert_eq!(found("tree/sub"), paths(&["main/.git"]));
         dir.file("main/.git/commondir", &format!("{}../../bare\r\n", "./".repeat(3000)));
         assert_eq!(found("main"), paths(&["bare"]));
-        dir.file("main/.git/commondir", &"../main/".repeat(1000));
-        directories(&dir.path("main")).unwrap_err();
+        // However long it is, git follows the parts one by one.
+        dir.file("main/.git/commondir", &format!("{}bare", "../main/".repeat(1000)));
+        assert_eq!(found("main"), paths(&["main/main/bare"]));
         dir.file("main/.git/commondir", &"./".repeat(1 << 19));
-        directories(&dir.path("main")).unwrap_err();
+        assert_eq!(find(&dir.path("main")).ways, paths(&["main/.git/commondir"]));
+        // What leads nowhere now, or by a link, could lead elsewhere later.
+        symlink("loop", dir.path("loop")).unwrap();
+        dir.file("tree/.git", "gitdir: ../loop/repository\n");
+        let Repositories { directories, ways } = find(&dir.path("tree"));
+        assert_eq!(directories, paths(&["loop"]));
+        assert!(paths(&["tree/.git", "loop"]).iter().all(|path| ways.contains(path)), "{ways:?}");
     }
 }

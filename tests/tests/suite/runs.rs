@@ -319,3 +319,69 @@ fn a_policy_of_another_user_is_taken_only_where_it_was_named() {
         only_named(&sandbox, &link, "belongs to another user (1234)");
     });
 }
+
+/// What a run plants in `sub` of its work tree, so that the next run there fails: the name, and a script that makes it.
+const PLANTED: [(&str, &str); 14] = [
+    (".git", "ln -s .git .git"),
+    (".vscode", "ln -s .vscode .vscode"),
+    (".claude", "ln -s one .claude; ln -s two one; ln -s ./one two"),
+    (".git", "printf 'gitdir: %04096d' 0 > .git"),
+    (".git", "mkfifo .git"),
+    (".git", "head -c 2000000 /dev/zero > .git"),
+    (".git", "mkdir .git; chmod 0 .git"),
+    (".git", "mkdir .git; head -c 1048577 /dev/zero | tr '\\0' / > .git/commondir"),
+    (".git", "mkdir .git; ln -s config .git/config; ln -s hooks .git/hooks"),
+    (".idea", "ln -s $(printf %0300d 0) .idea"),
+    (".zed", "ln -s $(printf 'abcdefg/%.0s' $(seq 511)) .zed"),
+    (".git", "touch file; ln -s file/inside .git"),
+    (".cursor", "ln -s $(printf '\\377') .cursor"),
+    (".exrc", "ln -s /proc/self/cwd .exrc"),
+];
+
+#[test]
+fn no_tree_makes_a_preset_refuse_to_start() {
+    for_each_user(|user| {
+        for (name, script) in PLANTED {
+            let sandbox = Sandbox::of(user);
+            sandbox.dir("work/sub");
+            let launcher = programs().landstrip().to_str().unwrap().to_owned();
+            let agent = |script: &str| {
+                let script = script.replace('\'', "'\\''");
+                let line = format!("cd sub && exec {launcher} -p agent -- sh -c '{script}'");
+                sandbox.sh_outside(&line)
+            };
+            // By the sandbox itself, from above.
+            sandbox
+                .landstrip(["-p", "agent", "sh", "-c", &format!("cd sub && {script}")])
+                .succeeds();
+            let planted = sandbox.path("work/sub").join(name);
+            let before = planted.symlink_metadata().expect(script);
+            let outcome = agent("echo x > made && mkdir -p d/e && mv made d/e/made");
+            assert_eq!(outcome.status, Some(0), "{script}: {outcome:#?}");
+            assert_eq!(sandbox.read("work/sub/d/e/made"), "x\n", "{script}");
+            // What was planted stays what it is, which may be nothing that leads anywhere.
+            let attack = format!("rm -rf {name}; mv {name} other; mkdir {name}; ln -sfn d {name}");
+            agent(&format!("chmod 700 {name}; {attack}; echo x > {name}/config"));
+            let after = planted.symlink_metadata().unwrap_or_else(|e| panic!("{script}: {e}"));
+            match before.is_dir() {
+                // The rules go by names, whichever directory has them.
+                true => assert!(after.is_dir() && !planted.join("config").is_file(), "{script}"),
+                false => assert_eq!(after.ino(), before.ino(), "{script}"),
+            }
+        }
+    });
+}
+
+#[test]
+fn a_path_of_one_s_own_that_leads_nowhere_is_an_error() {
+    for_each_user(|user| {
+        for key in ["denyWrite", "denyRead", "allowWrite"] {
+            let text = format!(r#"{{"extends":"agent","filesystem":{{"{key}":["loop"]}}}}"#);
+            let sandbox = Sandbox::of(user).policy_json(text);
+            symlink("loop", sandbox.path("work/loop")).unwrap();
+            let outcome = sandbox.sh("touch made");
+            outcome.exits(125);
+            assert!(outcome.stderr.contains("too many levels"), "{key}: {outcome:#?}");
+        }
+    });
+}

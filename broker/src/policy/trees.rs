@@ -1,0 +1,74 @@
+//! What presets protect in the trees of a policy. It reads the file system and changes nothing.
+
+use super::callers::Caller;
+use super::keys::Item;
+use super::reach::Allowed;
+use super::repositories::{self, Repositories};
+use super::{git_settings, presets};
+use std::path::{Path, PathBuf};
+
+/// Denied paths.
+pub(super) struct InTrees<'a> {
+    /// Each with its text and the directory that this is relative to.
+    pub(super) items: Vec<(&'a Item, &'a str, PathBuf)>,
+    /// Names that must stay what they are, wherever they lead.
+    pub(super) ways: Vec<(&'a Item, PathBuf)>,
+}
+
+/// The denied paths of `items`. What presets protect in the work tree they protect in each that the policy adds to it,
+/// and what they protect in `.git`, wherever that is.
+pub(super) fn in_trees<'a>(
+    items: &'a [Item],
+    caller: &Caller,
+    writable: &[Allowed<'_>],
+) -> InTrees<'a> {
+    let cwd = caller.cwd.as_path();
+    let is_in_trees =
+        |item: &&Item| presets::is_file(&item.origin.file) && !item.text.starts_with(['/', '~']);
+    if !items.iter().any(|item| is_in_trees(&item)) {
+        let all = items.iter().map(|item| (item, item.text.as_str(), cwd.to_owned()));
+        return InTrees { items: all.collect(), ways: Vec::new() };
+    }
+    let own = writable.iter().filter(|(_, origin)| !presets::is_file(&origin.file));
+    let added = own.map(|(path, _)| *path).filter(|path| path.is_dir());
+    let trees: Vec<&Path> = [cwd].into_iter().chain(added).collect();
+    let may_change = |path: &PathBuf| {
+        writable.iter().any(|(root, _)| path.starts_with(root) || root.starts_with(path))
+    };
+    let (mut repositories, mut ways) = (Vec::new(), Vec::new());
+    for Repositories { directories, ways: some } in
+        trees.iter().map(|tree| repositories::find(tree))
+    {
+        repositories.extend(directories);
+        ways.extend(some);
+    }
+    let (mut found, mut kept) = (Vec::new(), Vec::new());
+    if let Some(item) =
+        items.iter().find(|item| is_in_trees(item) && item.text == git_settings::ITEM)
+    {
+        let led = git_settings::led_to(&trees, &repositories, caller.home.as_deref(), may_change);
+        found.extend(led.into_iter().map(|(text, path)| (item, text, path)));
+        kept.extend(ways.into_iter().filter(may_change).map(|way| (item, way)));
+    }
+    repositories.retain(may_change);
+    for item in items {
+        let text = item.text.as_str();
+        if !is_in_trees(&item) {
+            found.push((item, text, cwd.to_owned()));
+            continue;
+        }
+        let pretended =
+            |tree: &&&Path| text != repositories::HEAD || !repositories::is_repository(tree);
+        found.extend(trees.iter().filter(pretended).map(|tree| (item, text, tree.to_path_buf())));
+        if let Some(text) = text.strip_prefix(repositories::GIT) {
+            found.extend(repositories.iter().map(|directory| (item, text, directory.clone())));
+        }
+    }
+    InTrees { items: found, ways: kept }
+}
+
+/// The beginning of `path` that lies right in a directory. What is not a directory yet on the way to a path that
+/// a preset protects must not become a file: as `.git`, one would name another directory with settings.
+pub(super) fn beneath_directory(path: &Path) -> &Path {
+    path.ancestors().take_while(|part| *part == path || !part.is_dir()).last().unwrap_or(path)
+}
