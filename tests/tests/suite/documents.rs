@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use tests::{Sandbox, User, for_each_user, programs};
 
 fn repository() -> &'static Path {
@@ -114,12 +114,19 @@ fn a_hook_confines_each_command_of_claude_code() {
     let settings: Value = serde_json::from_str(&blocks(&text, "json")[0]).unwrap();
     let hook = &settings["hooks"]["PreToolUse"][0];
     assert_eq!((&hook["matcher"], &hook["hooks"][0]["type"]), (&json!("Bash"), &json!("command")));
-    let installed = PathBuf::from(hook["hooks"][0]["command"].as_str().unwrap());
-    let program = repository().join("examples").join(installed.file_name().unwrap());
-    let call = |input: &str| {
+    let installed = hook["hooks"][0]["command"].as_str().unwrap();
+    let place = installed.split(' ').next().unwrap();
+    let program = repository().join("examples").join(Path::new(place).file_name().unwrap());
+    let text = fs::read_to_string(&program).unwrap();
+    assert!(text.starts_with("#!/usr/bin/python3 -I\n"), "{text}");
+    let line = installed.replace(place, &format!("/usr/bin/python3 -I {}", program.display()));
+    let found = sandbox.sh_outside("command -v landstrip").stdout.trim().to_owned();
+    let sandbox = sandbox.env("LANDSTRIP_HOOK_PROGRAM", &found);
+    let run = |input: &str, before: &str, line: &str, after: &str| {
         let call = sandbox.file("home/call", input);
-        sandbox.sh_outside(&format!("/usr/bin/python3 {} < {}", program.display(), call.display()))
+        sandbox.sh_outside(&format!("{before} sh -c '{line}' < {} {after}", call.display()))
     };
+    let call = |input: &str| run(input, "", &line, "");
     let command = "echo \"it's\" > made; touch .git/hooks/pre-commit; echo $((1 + 1))";
     let input = json!({ "tool_name": "Bash", "tool_input": { "command": command, "timeout": 5 } });
     let answer = call(&input.to_string());
@@ -138,9 +145,41 @@ fn a_hook_confines_each_command_of_claude_code() {
     assert_eq!(sandbox.read("home/demo/made"), "it's\n");
     assert!(!sandbox.path("home/demo/.git/hooks/pre-commit").exists());
     // What it does not understand is refused: only this status does so.
-    for input in ["", "{}", r#"{"tool_input":{"command":["sh"]}}"#] {
-        call(input).exits(2);
+    for input in [
+        "",
+        "{}",
+        r#"{"tool_input":{"command":["sh"]}}"#,
+        r#"{"tool_input":{"command":null}}"#,
+        r#"{"tool_input":{"command":""}}"#,
+        r#"{"tool_input":{"command":"true\u0000"}}"#,
+        r#"{"tool_input":{}}"#,
+        r#"{"tool_input":null}"#,
+        "[]",
+    ] {
+        let refused = call(input);
+        assert_eq!(
+            (refused.status, refused.stdout.as_str()),
+            (Some(2), ""),
+            "{input}: {refused:#?}"
+        );
     }
+    // So is what it cannot say, find or start.
+    let input = input.to_string();
+    for after in ["> /dev/full", ">&-", "> /dev/full 2>&1", ">&- 2>&-", "2> /dev/full > /dev/full"]
+    {
+        run(&input, "", &line, after).exits(2);
+    }
+    run(&input, "", &line, "2> /dev/full").succeeds();
+    for before in [
+        "LANDSTRIP_HOOK_PROGRAM=landstrip",
+        "LANDSTRIP_HOOK_PROGRAM=/nonexistent/landstrip",
+        "LANDSTRIP_HOOK_POLICY=./policy.yaml",
+    ] {
+        run(&input, before, &line, "").exits(2);
+    }
+    run(&input, "", &line.replace(".py", "").replace("hook", "gone"), "").exits(2);
+    let named = run(&input, "PATH=/usr/bin:/bin", &line, "");
+    assert!(named.stdout.contains(&format!("\"{found} -p agent -- bash -c ")), "{named:#?}");
 }
 
 #[test]
