@@ -65,7 +65,7 @@ fn long_options() -> impl Iterator<Item = &'static str> {
 
 /// What other programs call an option.
 const CALLED: [(&[&str], &str); 5] = [
-    (&["c", "f", "config", "profile", "settings", "rules"], "--policy"),
+    (&["f", "config", "profile", "settings", "rules"], "--policy"),
     (&["v", "version"], "--version"),
     (&["n", "dry-run", "validate", "test"], "--check"),
     (&["d", "verbose", "trace", "log"], "--debug"),
@@ -85,7 +85,7 @@ pub(crate) enum Command {
     Doctor(Invocation, Form),
     /// Say what the policy means, or what it says of these words, and run nothing.
     Explain(Invocation, Form, Vec<OsString>),
-    /// Print a policy for the working directory; options and a tool, if given, are ignored.
+    /// Print a policy for the working directory; options, if given, are ignored.
     Init,
     /// Run the tool that stands at this index, permit all that no rule denies, and write the policy that it
     /// needs.
@@ -155,6 +155,7 @@ impl std::error::Error for UsageError {}
 pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, UsageError> {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let argv_length = arguments.len() + 1;
+    let separator = arguments.iter().position(|word| word == "--");
     let mut parser = lexopt::Parser::from_args(arguments);
     let mut invocation = Invocation::default();
     let mut check = false;
@@ -194,9 +195,16 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Com
             Arg::Long("explain") => explain = Some(form("explain", parser.optional_value())?),
             Arg::Long("doctor") => doctor = Some(form("doctor", parser.optional_value())?),
             Arg::Value(word) if explain.is_some() => words.push(word),
-            Arg::Value(_) => {
+            Arg::Value(word) => {
                 let after_tool = parser.raw_args().map_err(unusable)?.as_slice().len();
-                tool = Some(argv_length - after_tool - 1);
+                let index = argv_length - after_tool - 1;
+                // What starts the system is nobody's tool, unless it is said to be one.
+                if word == "init" && separator.is_none_or(|at| at + 2 != index) {
+                    let message =
+                        "'init' is an option: '--init'; a tool of that name stands after '--'";
+                    return Err(UsageError(message.to_owned()));
+                }
+                tool = Some(index);
                 break;
             }
             Arg::Short(letter) => {
@@ -226,6 +234,9 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Com
         return Ok(Command::Doctor(invocation, form));
     }
     match (explain, tool) {
+        (_, Some(_)) if init => {
+            Err(UsageError("--init takes no file: write landstrip --init > FILE".to_owned()))
+        }
         _ if init => Ok(Command::Init),
         (Some(form), _) => Ok(Command::Explain(invocation, form, words)),
         _ if check => Ok(Command::Check(invocation)),
@@ -325,6 +336,11 @@ fn one_dash(letter: char, rest: &str) -> Option<UsageError> {
 }
 
 fn unknown_option(option: &str) -> UsageError {
+    if option == "-c" {
+        let message =
+            "unknown option '-c': for a shell, write sh -c '...'; for a policy, '--policy'";
+        return UsageError(message.to_owned());
+    }
     let word = option.trim_start_matches('-');
     let called = CALLED.iter().find(|(others, _)| others.contains(&word));
     if let Some(meant) = called.map(|(_, meant)| *meant).or_else(|| near(option, long_options())) {
@@ -376,6 +392,8 @@ mod tests {
             (&["true"][..], vec![], 1),
             (&["--", "true"], vec![], 2),
             (&["--", "--help"], vec![], 2),
+            (&["--", "init"], vec![], 2),
+            (&["sh", "init"], vec![], 1),
             (&["--", "--"], vec![], 2),
             (&["-"], vec![], 1),
             (&["", "x"], vec![], 1),
@@ -507,6 +525,10 @@ mod tests {
             (&["--"], "no tool to run"),
             (&["-p", "a"], "no tool to run"),
             (&["--bogus", "x"], "unknown option '--bogus'"),
+            (&["-c", "echo x"], "write sh -c '...'; for a policy, '--policy'"),
+            (&["init"], "'init' is an option: '--init'"),
+            (&["-p", "agent", "init", "--", "x"], "'init' is an option: '--init'"),
+            (&["--init", "policy.yaml"], "--init takes no file: write landstrip --init > FILE"),
             (&["--polcy", "x"], "unknown option '--polcy', did you mean '--policy'?"),
             (&["-x", "x"], "unknown option '-x'"),
             (&["-policy", "x", "x"], "unknown option '-policy', did you mean '--policy'?"),

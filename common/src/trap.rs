@@ -111,6 +111,22 @@ fn array(out: &mut impl Write, kind: &str, items: &[&[u8]]) -> fmt::Result {
     out.write_str("]}\n")
 }
 
+/// Whether a terminal obeys a character, or does not show it, or shows others in another order because of it.
+#[must_use]
+pub fn is_hidden(character: char) -> bool {
+    matches!(
+        character,
+        '\0'..='\x1f'
+            | '\x7f'..='\u{9f}'
+            | '\u{ad}'
+            | '\u{61c}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{feff}'
+    )
+}
+
 /// Writes a text as a JSON string, as the lines hold it.
 pub fn string(out: &mut impl Write, bytes: &[u8]) -> fmt::Result {
     out.write_char('"')?;
@@ -122,18 +138,7 @@ pub fn string(out: &mut impl Write, bytes: &[u8]) -> fmt::Result {
                 '\n' => out.write_str("\\n")?,
                 '\t' => out.write_str("\\t")?,
                 '\r' => out.write_str("\\r")?,
-                '\0'..='\x1f' | '\x7f'..='\u{9f}' => {
-                    write!(out, "\\u{:04x}", u32::from(character))?
-                }
-                // Not seen, or they change the order of what is.
-                '\u{ad}'
-                | '\u{61c}'
-                | '\u{200b}'..='\u{200f}'
-                | '\u{2028}'..='\u{202e}'
-                | '\u{2060}'..='\u{206f}'
-                | '\u{feff}' => {
-                    write!(out, "\\u{:04x}", u32::from(character))?;
-                }
+                hidden if is_hidden(hidden) => write!(out, "\\u{:04x}", u32::from(hidden))?,
                 other => out.write_char(other)?,
             }
         }

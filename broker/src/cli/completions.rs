@@ -178,7 +178,8 @@ fn zsh(options: &[Told]) -> String {
             let action = match option.values() {
                 (words, true) if words.is_empty() => "_files".to_owned(),
                 (words, true) => format!(
-                    "_alternative \"presets\\:preset\\:({})\" \"files\\:file\\:_files\"",
+                    // After a blank, without what _arguments would add for compadd.
+                    " _alternative \"presets\\:preset\\:({})\" \"files\\:file\\:_files\"",
                     words.join(" ")
                 ),
                 (words, false) if words.is_empty() => " ".to_owned(),

@@ -1,5 +1,6 @@
 //! What is wrong with a policy, and where: one error, one line that a user can act on.
 
+use common::trap::is_hidden;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -66,7 +67,7 @@ pub(crate) struct Escaped<'a>(pub(crate) &'a str);
 
 impl fmt::Display for Escaped<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.chars().try_for_each(|character| match character.is_control() {
+        self.0.chars().try_for_each(|character| match is_hidden(character) {
             true => write!(f, "{}", character.escape_default()),
             false => write!(f, "{character}"),
         })

@@ -1,6 +1,6 @@
 //! What is worth saying of a policy that can be enforced, for `--check`. Each step of a launch adds its own.
 
-use super::error::Origin;
+use super::error::{Escaped, Origin};
 use super::keys::Written;
 use super::origins::{Cause, Origins, PathRule};
 use crate::rules::pattern::Pattern;
@@ -34,7 +34,8 @@ impl Remarks {
 
     fn add(&mut self, kind: &str, text: &str) {
         if self.are_wanted {
-            self.lines.push(format!("{kind}: {text}"));
+            // Paths may hold anything.
+            self.lines.push(format!("{kind}: {}", Escaped(text)));
         }
     }
 

@@ -132,8 +132,11 @@ const FOR_SHELL: &str =
 fn about_name(tool: &[u8]) -> &'static str {
     const BUILT_IN: [&[u8]; 9] =
         [b"alias", b"cd", b"eval", b"exec", b"export", b"set", b"source", b"ulimit", b"umask"];
+    const OPTIONS: [&[u8]; 6] = [b"check", b"doctor", b"explain", b"help", b"learn", b"version"];
     match tool {
         b"" => ": the tool is an empty word",
+        b"run" => ": landstrip has no such command; the tool stands right after the options",
+        _ if OPTIONS.contains(&tool) => ": it is an option, with two dashes; see landstrip --help",
         _ if BUILT_IN.contains(&tool) => ": it is a command of the shell; write sh -c '...'",
         _ if tool.iter().any(is_of_shell) => FOR_SHELL,
         _ if tool.contains(&b'=') => ": to set a variable, write env NAME=VALUE tool",

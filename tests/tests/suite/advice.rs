@@ -143,3 +143,27 @@ fn hosts_are_advised_only_as_what_was_asked_for() {
         assert!(outcome.stdout.contains("to allow it, add \"other.example:443\""), "{outcome:#?}");
     });
 }
+
+/// Paths hold what a terminal obeys, and what shows others in another order.
+#[test]
+fn nothing_that_is_shown_is_obeyed_by_a_terminal() {
+    let sandbox = Sandbox::unprivileged();
+    let odd = "a\u{1b}cb\u{202e}c\u{9b}d";
+    sandbox.dir(format!("home/.{odd}"));
+    for list in ["allowWrite", "denyRead"] {
+        let path = format!("~/.{odd}");
+        let policy = json!({ "filesystem": { list: [path, format!("~/.gone{odd}")] } });
+        let policy = sandbox.file("p.json", policy.to_string());
+        let policy = policy.to_str().unwrap();
+        for words in [
+            &["-p", policy, "--check"][..],
+            &["-p", policy, "--explain"],
+            &["-p", policy, "--explain", &sandbox.name(format!("home/.{odd}"))],
+        ] {
+            let outcome = sandbox.landstrip(words);
+            outcome.succeeds();
+            assert!(outcome.stdout.contains("cb"), "{outcome:#?}");
+            assert!(!outcome.stdout.contains(['\u{1b}', '\u{202e}', '\u{9b}']), "{outcome:#?}");
+        }
+    }
+}

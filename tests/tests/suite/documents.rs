@@ -222,8 +222,11 @@ fn jobs_run_their_step() {
     let (sandbox, text) = harness(User::Caller);
     let job = blocks(&text, "yaml").pop().unwrap();
     let step = job.lines().find_map(|line| line.trim().strip_prefix("- run: ")).unwrap();
-    sandbox.file("home/demo/Makefile", "test:\n\ttouch tested\n\t! touch ../elsewhere\n");
-    sandbox.sh_outside(&format!("cd ~/demo; {step}")).succeeds();
+    sandbox.file(
+        "home/demo/Makefile",
+        "test:\n\ttest -z \"$$JOB_TOKEN\"\n\ttouch tested\n\t! touch ../elsewhere\n",
+    );
+    sandbox.sh_outside(&format!("export JOB_TOKEN=x; cd ~/demo; {step}")).succeeds();
     assert!(sandbox.path("home/demo/tested").exists() && !sandbox.path("home/elsewhere").exists());
 }
 

@@ -148,7 +148,11 @@ fn mistakes_on_the_command_line() {
         (&["-policy", "./policy", "touch", "made"][..], USAGE, "did you mean '--policy'?"),
         (&["-check"], USAGE, "did you mean '--check'?"),
         (&["--config", "./policy", "touch", "made"], USAGE, "did you mean '--policy'?"),
-        (&["-c", "touch made"], USAGE, "did you mean '--policy'?"),
+        (&["-c", "touch made"], USAGE, "for a shell, write sh -c '...'; for a policy, '--policy'"),
+        (&["init"], USAGE, "'init' is an option: '--init'"),
+        (&["--init", "made"], USAGE, "--init takes no file: write landstrip --init > FILE"),
+        (&["run", "touch", "made"], LAUNCH, "landstrip has no such command"),
+        (&["check"], LAUNCH, "it is an option, with two dashes"),
         (&["-v"], USAGE, "did you mean '--version'?"),
         (
             &["--allow-write", ".", "touch", "made"],

@@ -325,10 +325,9 @@ fn the_policy_that_init_writes_can_be_used_as_it_is() {
     ] {
         let sandbox = Sandbox::new();
         sandbox.file(format!("work/{file}"), "");
-        let written = sandbox.landstrip(["--init", "touch", "made"]);
+        let written = sandbox.landstrip(["--init"]);
         written.succeeds();
         assert_eq!(written.stderr, "");
-        assert!(!sandbox.path("work/made").exists());
         assert!(host.is_none_or(|host| written.stdout.contains(host)), "{written:#?}");
         let policy = sandbox.file("init.yaml", &written.stdout);
         let policy = policy.to_str().unwrap();
