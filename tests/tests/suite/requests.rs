@@ -104,6 +104,22 @@ fn odd_fields_of_a_response_pass_as_curl_takes_them() {
     });
 }
 
+/// RFC 9110 section 15.2 wants them passed on; what writes responses here, hyper's server, can write none.
+#[test]
+fn informational_responses_are_left_out_and_the_final_one_is_whole() {
+    for_each_user(|user| {
+        let (port, _) = answering_server(concat!(
+            "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\nContent-Length: 3\r\n\r\n",
+            "HTTP/1.1 103 Early Hints\r\nLink: </b>\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
+        ));
+        let outcome = raw(&sandbox_for(user, port), "http", get(&format!("good.localhost:{port}")));
+        answers(&outcome, OK);
+        let answer = outcome.result("raw");
+        assert!(answer.ends_with("hello") && !answer.contains("Link"), "{outcome:#?}");
+    });
+}
+
 /// Answers each request and keeps the connection; counts the connections.
 fn lasting_server() -> (u16, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
