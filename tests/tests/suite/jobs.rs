@@ -35,7 +35,7 @@ else: os.wait()
 
 /// Joins each of the groups with a process whose parent is in another group of the session, has one stop there, and
 /// leaves: the kernel signals what is orphaned then. Says what it could do.
-const ORPHANS: &str = r#"
+pub(crate) const ORPHANS: &str = r#"
 import os, signal, sys
 def attempt(*words):
     try: words[0](*words[1:]); return 'done'
@@ -54,7 +54,7 @@ for group in map(int, sys.argv[1:]):
 "#;
 
 /// `words` inside, and outside, in a session of [`CALLER`].
-fn session(sandbox: &Sandbox, kind: &str, script: &str) -> [String; 2] {
+pub(crate) fn session(sandbox: &Sandbox, kind: &str, script: &str) -> [String; 2] {
     [[sandbox.command_line(), vec!["--".into()]].concat(), Vec::new()].map(|before| {
         let caller = ["python3", "-c", CALLER, kind].map(OsString::from);
         let words = ["python3", "-c", script].map(OsString::from);

@@ -4,6 +4,8 @@
 //! one beside it that it does not keep, where the same must work. What was gained is seen from outside.
 
 use crate::devices::Stranger;
+use crate::jobs::{ORPHANS, session};
+use crate::own_sockets::PEER;
 use std::fs;
 use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixListener;
@@ -270,7 +272,118 @@ mmap.mmap(os.open(f'/proc/self/fd/{{f}}', os.O_RDWR), 0)[:4] = b'gone'"
             sandbox.run_outside(line).stdout.contains("gained")
         },
     },
+    Cell {
+        pair: "become another user and send credentials",
+        rule: with_peer,
+        denied: "root",
+        allowed: "itself",
+        gains: |sandbox, whom| is_seen(sandbox, "sender", whom),
+    },
+    Cell {
+        pair: "become another user and listen",
+        rule: with_peer,
+        denied: "root",
+        allowed: "itself",
+        gains: |sandbox, whom| is_seen(sandbox, "listener", whom),
+    },
+    Cell {
+        pair: "become another user and connect",
+        rule: with_peer,
+        denied: "root",
+        allowed: "itself",
+        gains: |sandbox, whom| is_seen(sandbox, "client", whom),
+    },
+    Cell {
+        pair: "become another user and make a pair of sockets",
+        rule: with_peer,
+        denied: "root",
+        allowed: "itself",
+        gains: |sandbox, whom| is_seen(sandbox, "pair", whom),
+    },
+    Cell {
+        pair: "join a process group and orphan it",
+        rule: |sandbox| sandbox,
+        denied: "outside",
+        allowed: "own",
+        gains: |sandbox, whose| {
+            let own = ORPHANS.replace("map(int, sys.argv[1:])", "[os.getpgrp()]");
+            let script = if whose == "own" { &own } else { ORPHANS };
+            let [inside, _] = session(sandbox, "terminal", script);
+            assert!(inside.contains("status 0"), "{inside}");
+            inside.contains("join done") || inside.contains("SIGHUP")
+        },
+    },
+    Cell {
+        pair: "hold a terminal and put a process group into its foreground",
+        rule: |sandbox| sandbox,
+        denied: "outside",
+        allowed: "own",
+        gains: |sandbox, whose| {
+            is_used(sandbox, whose, "termios.TIOCSPGRP, struct.pack('i', group)")
+        },
+    },
+    Cell {
+        pair: "hold a terminal and lock it",
+        rule: |sandbox| sandbox,
+        denied: "outside",
+        allowed: "own",
+        gains: |sandbox, whose| is_used(sandbox, whose, "termios.TIOCEXCL"),
+    },
 ];
+
+fn with_peer(sandbox: Sandbox) -> Sandbox {
+    sandbox.allow_local_binding().allow_unix_socket("listed").allow_unix_socket("stream")
+}
+
+/// Becomes another user where it can, and shows itself to a peer outside: by credentials, which it claims to be those of
+/// root or its own, and by what the kernel tells of servers, clients and pairs.
+const BECOME: &str = "
+import os, socket, struct, sys
+def say(*words): print(*words, flush=True); sys.stdin.readline()
+if os.getuid() == 0: os.setgroups([]); os.setresgid(*[65534] * 3); os.setresuid(*[65534] * 3)
+s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+try: s.sendmsg([b'x'], [(1, 2, struct.pack('3i', os.getpid(), *CLAIM))], 0, 'listed'); say('receive')
+except PermissionError: pass
+pair = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM); s.sendmsg([b'x'], [(1, 1, struct.pack('i', pair[0].fileno()))], 0, 'listed'); say('receive')
+server = socket.socket(socket.AF_UNIX); server.bind('own'); server.listen(); say('connect'); server.accept()
+client = socket.socket(socket.AF_UNIX); client.connect('stream'); say('accept'); say('shown')
+";
+
+/// Whether a peer outside takes it for root, or for the user that it is.
+fn is_seen(sandbox: &Sandbox, as_what: &str, whom: &str) -> bool {
+    let (claim, seen) = match whom {
+        "root" => ("(0, 0)", 0),
+        _ if sandbox.user().is_root() => ("(os.getuid(), os.getgid())", 65534),
+        _ => ("(os.getuid(), os.getgid())", sandbox.user().uid()),
+    };
+    let script = BECOME.replace("*CLAIM", &format!("*{claim}"));
+    let words = ["python3", "-c", PEER, &script].map(Into::into);
+    let line = words.into_iter().chain(sandbox.command_line()).chain(["--".into()]);
+    let outcome = sandbox.run_outside(line);
+    assert!(outcome.stdout.ends_with("shown\n"), "{outcome:#?}");
+    outcome.stdout.contains(&format!("{as_what} {seen} "))
+}
+
+/// Whether this call works on the terminal of the caller, for a group beside its own, or on one that the command made.
+fn is_used(sandbox: &Sandbox, whose: &str, call: &str) -> bool {
+    let script = format!(
+        "
+import fcntl, os, pty, signal, struct, sys, termios
+signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+def works(group):
+    try: fcntl.ioctl(0, {call}); return True
+    except PermissionError: return False
+if '{whose}' == 'own':
+    process, _ = pty.fork()
+    if process == 0: os._exit(works(os.getpgrp()))
+    done = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+else: done = works(int(sys.argv[2]))
+print('gained' if done else 'refused', flush=True)"
+    );
+    let [inside, _] = session(sandbox, "terminal", &script);
+    assert!(inside.contains("status 0"), "{inside}");
+    inside.contains("gained")
+}
 
 /// Opens a terminal, one that it makes or that of this name, in a session without one, and writes to the
 /// controlling one.
