@@ -348,11 +348,9 @@ impl Answerer {
             RegisterCall::Tune(level, option) => {
                 sockets::calls::pass_over(&self.sockets, level, option)
             }
-            // CONTINUE: the id of a thread of the caller's own process cannot become another's while the
-            // caller waits: its process lives, and a thread id is only reused after all others were.
-            RegisterCall::Process(process, _) if process == 0 || target.has_thread(process) => {
-                RegisterVerdict::Continue
-            }
+            // CONTINUE: these are the caller's for as long as it can be on its way. Another thread of its process can
+            // end meanwhile, and its id become another's.
+            RegisterCall::Process(id, _) if target.keeps(id) => RegisterVerdict::Continue,
             RegisterCall::Process(process, change) => {
                 RegisterVerdict::Return(self.change_process(request, process, change))
             }

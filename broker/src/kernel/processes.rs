@@ -184,8 +184,9 @@ impl Member {
 
     /// Makes the change. Returns what the call does.
     ///
-    /// The number could only be another process's if this one ended, was reaped, and all other numbers
-    /// were given away since `find`; the kernel has no such call that takes a handle.
+    /// The kernel has no such call that takes a handle. The number could only be another process's if this one ended,
+    /// was reaped, and all other numbers were given away between the last look and the call: two steps of a thread of
+    /// the broker's, which the command can neither stop nor choose the moment of.
     pub(crate) fn change(&self, by: Confirmed<'_>, prepared: &Prepared) -> io::Result<i32> {
         self.is_alive()?;
         let id = c_long::from(self.id.as_raw_pid());

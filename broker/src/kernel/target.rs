@@ -395,6 +395,11 @@ impl Target {
             .ok_or(Errno::IO)
     }
 
+    /// Whether `id` stands for the target, or for its process, until the target ends: 0, or the id of either.
+    pub(crate) fn keeps(&self, id: i32) -> bool {
+        id == 0 || id == self.thread.as_raw_pid() || self.process() == Ok(id)
+    }
+
     /// Whether `id` is a thread of the target's own process.
     pub(crate) fn has_thread(&self, id: i32) -> bool {
         id > 0 && std::fs::exists(self.proc(&format!("task/{id}"))).unwrap_or(false)

@@ -127,14 +127,17 @@ fn own_processes_can_be_signalled_limited_and_scheduled() {
     });
 }
 
-/// Changes the process that is named, or a child, and a thread of it.
+/// Changes the process that is named, or a child and one of that, or another thread.
 const CHANGE: &str = r#"
-import ctypes, os, resource, struct, subprocess, sys, time
+import ctypes, os, resource, struct, subprocess, sys, threading, time
 libc = ctypes.CDLL(None, use_errno=True)
 child = None
 if sys.argv[1] == "child":
     child = subprocess.Popen(["sh", "-c", "sleep 20 & echo $!; wait"], stdout=subprocess.PIPE)
     pids = [child.pid, int(child.stdout.readline())]
+elif sys.argv[1] == "thread":
+    threading.Thread(target=threading.Event().wait, daemon=True).start()
+    pids = [threading.enumerate()[1].native_id]
 else:
     pids = [int(sys.argv[1])]
 def tell(name, change):
@@ -166,13 +169,15 @@ for pid in pids[::-1] if child else []: os.kill(pid, 9)
 fn own_children_can_be_limited_and_scheduled_and_no_others() {
     for_each_user(|user| {
         let sandbox = Sandbox::of(user).allow_domains(["example.com"]);
-        let (inside, outside) = (
-            sandbox.run(["python3", "-c", CHANGE, "child"]),
-            sandbox.run_outside(["python3", "-c", CHANGE, "child"]),
-        );
-        inside.succeeds();
-        assert_eq!(inside.stdout, outside.stdout, "{inside:#?}");
-        assert_eq!(inside.stdout.lines().count(), 27);
+        for (whom, lines) in [("child", 27), ("thread", 14)] {
+            let (inside, outside) = (
+                sandbox.run(["python3", "-c", CHANGE, whom]),
+                sandbox.run_outside(["python3", "-c", CHANGE, whom]),
+            );
+            inside.succeeds();
+            assert_eq!(inside.stdout, outside.stdout, "{inside:#?}");
+            assert_eq!(inside.stdout.lines().count(), lines);
+        }
 
         let mut victim = Victim::of(user);
         let refused = sandbox.run(["python3", "-c", CHANGE, &victim.pid().to_string()]);
