@@ -228,10 +228,10 @@ fn supervise(arguments: &[OsString]) -> Result<i32, Failure> {
             Failure::Usage("landstrip-broker is started by landstrip only".to_owned())
         });
     };
+    set_limits()?;
     sight::keep().map_err(|e| Failure::system("capabilities", e))?;
     let child = Child::take_over(&handover).map_err(|e| Failure::system("control", e))?;
     let mut family = Family::adopt(&handover).map_err(|e| Failure::system("signals", e))?;
-    set_limits();
 
     let status = obey(arguments, child, &mut family);
     // Of a command that never was, the child is left.
@@ -241,7 +241,10 @@ fn supervise(arguments: &[OsString]) -> Result<i32, Failure> {
 /// Each call under way takes descriptors, and so does what is held; and how long the command may make a
 /// file, its own limit says. What the broker knows of the caller gets into no core dump, which would lie in the
 /// command's working directory (core(5)). The command was cloned before and keeps its limits.
-fn set_limits() {
+///
+/// # Errors
+/// Returns a [`Failure`] if no launch could come to its end: whatever it lacked first would not be the reason.
+fn set_limits() -> Result<(), Failure> {
     let core = process::getrlimit(Resource::Core);
     let _ = process::setrlimit(Resource::Core, Rlimit { current: Some(0), ..core });
     for resource in [Resource::Nofile, Resource::Fsize] {
@@ -251,7 +254,19 @@ fn set_limits() {
             let _ = process::setrlimit(resource, Rlimit { current: limit.maximum, ..limit });
         }
     }
+    match process::getrlimit(Resource::Nofile).current {
+        Some(most) if most < DESCRIPTORS_MIN => {
+            let message = format!(
+                "{most} descriptors are too few, {DESCRIPTORS_MIN} are needed: raise the limit (ulimit -n)"
+            );
+            Err(Failure::Internal("limits", message))
+        }
+        _ => Ok(()),
+    }
 }
+
+/// How many descriptors a run needs, without those of calls and connections.
+const DESCRIPTORS_MIN: u64 = 64;
 
 fn obey(arguments: &[OsString], child: Child, family: &mut Family) -> Result<i32, Failure> {
     let text = match cli::parse(arguments.iter().skip(1).cloned())? {

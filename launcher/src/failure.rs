@@ -17,11 +17,35 @@ pub(crate) struct Failure(pub &'static str, pub Errno);
 pub(crate) fn report(Failure(step, errno): &Failure) {
     let mut number = Text::new();
     let _ = fmt::Write::write_fmt(&mut number, format_args!("{}", errno.raw_os_error()));
-    let pairs: [(&str, &[u8]); 3] =
-        [("source", b"launcher"), ("step", step.as_bytes()), ("errno", number.as_bytes())];
+    let advice = advice(step, *errno);
+    let pairs: [(&str, &[u8]); 4] = [
+        ("source", b"launcher"),
+        ("step", step.as_bytes()),
+        ("errno", number.as_bytes()),
+        ("message", advice.as_bytes()),
+    ];
+    let pairs = if advice.is_empty() { &pairs[..3] } else { &pairs[..] };
     let mut line = Text::new();
-    if Trap::Internal(&pairs).write_line(&mut line).is_ok() {
+    if Trap::Internal(pairs).write_line(&mut line).is_ok() {
         let _ = io::write(standard_error(), line.as_bytes());
+    }
+}
+
+/// Says that the stack is too small, with hardly any.
+#[cold]
+#[inline(never)]
+pub(crate) fn report_small_stack() {
+    const LINE: &str = "{\"Internal\":{\"source\":\"launcher\",\"step\":\"stack\",\"message\":\"the stack is \
+                        limited to less than 256 KiB: raise the limit (ulimit -s)\"}}\n";
+    let _ = io::write(standard_error(), LINE.as_bytes());
+}
+
+/// What to do about a limit of the caller's that is too low.
+fn advice(step: &str, errno: Errno) -> &'static str {
+    match (step, errno) {
+        (_, Errno::MFILE) => "too few descriptors are allowed: raise the limit (ulimit -n)",
+        ("clone", Errno::AGAIN) => "no more processes are allowed: raise the limit (ulimit -u)",
+        _ => "",
     }
 }
 

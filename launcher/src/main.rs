@@ -25,15 +25,24 @@ use common::{exit, landlock};
 use failure::Failure;
 use rustix::fd::{AsFd, AsRawFd, OwnedFd};
 use rustix::io::Errno;
+use rustix::process::{self, Resource};
 use rustix::{io, net, thread};
 use start::Arguments;
 
 arch::entry_point!(entry);
 
+/// What the broker needs of a stack, in bytes.
+const STACK_MIN: u64 = 256 << 10;
+
 #[allow(unsafe_code, reason = "only here the process's stack is known")]
 extern "C" fn entry(stack: *mut usize) -> ! {
     // SAFETY: the entry point passes the initial stack pointer, once, before anything else runs.
     let arguments = unsafe { Arguments::from_stack(stack) };
+    // The broker would overflow it before it can say so.
+    if process::getrlimit(Resource::Stack).current.is_some_and(|limit| limit < STACK_MIN) {
+        failure::report_small_stack();
+        sys::exit(exit::FAILED)
+    }
     match launch(&arguments) {
         Ok(never) => match never {},
         Err(failure) => {
@@ -43,6 +52,8 @@ extern "C" fn entry(stack: *mut usize) -> ! {
     }
 }
 
+/// Apart, since a small stack has no room for what it keeps.
+#[inline(never)]
 fn launch(arguments: &Arguments) -> Result<core::convert::Infallible, Failure> {
     thread::set_no_new_privs(true).map_err(|e| Failure("no_new_privs", e))?;
     confine::drop_capabilities(confine::SIGHT).map_err(|e| Failure("drop capabilities", e))?;

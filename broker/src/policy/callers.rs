@@ -14,6 +14,9 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 
+/// Why `~` means nothing.
+pub(super) const NO_HOME: &str = "'~' needs HOME, which is unset or not an absolute path: set HOME";
+
 /// What a policy depends on of the process that started landstrip.
 #[derive(Debug, Clone)]
 pub(crate) struct Caller {

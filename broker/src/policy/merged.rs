@@ -1,6 +1,6 @@
 //! Policies read one after another, each after those that it extends. It reads those files and nothing else.
 
-use super::callers::Caller;
+use super::callers::{Caller, NO_HOME};
 use super::document::Format;
 use super::error::PolicyError;
 use super::keys::{Item, Written};
@@ -163,8 +163,7 @@ impl<'a> Merged<'a> {
             None => directory.join(text),
             Some(rest) => {
                 let home = self.caller.home.as_ref();
-                let home =
-                    home.ok_or_else(|| error("'~' needs HOME, which is unset".to_owned()))?;
+                let home = home.ok_or_else(|| error(NO_HOME.to_owned()))?;
                 home.join(rest)
             }
         };

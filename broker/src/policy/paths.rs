@@ -1,6 +1,6 @@
 //! From written paths to canonical ones and patterns, against the file system as it is at launch.
 
-use super::callers::Caller;
+use super::callers::{Caller, NO_HOME};
 use super::error::{Origin, PolicyError};
 use super::expand::{self, expand};
 use super::keys::{Item, Written};
@@ -352,7 +352,7 @@ impl Paths<'_> {
         let (start, relative) = match text.strip_prefix('~') {
             Some(rest) if rest.is_empty() || rest.starts_with('/') => match &self.caller.home {
                 Some(home) => (home.as_path(), rest),
-                None => return error("'~' needs HOME, which is unset or not an absolute path"),
+                None => return error(NO_HOME),
             },
             Some(_) => {
                 return error("'~user' is not supported; write './~...' for a file of that name");

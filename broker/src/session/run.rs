@@ -122,7 +122,7 @@ impl Run<'_> {
             Some(crew) if crew.has_started() => {
                 Err(Failure::system("notification", crew.failure()))
             }
-            Some(crew) => crew.start().map_err(|errno| Failure::system("thread", errno)),
+            Some(crew) => crew.start().map_err(no_thread),
             None => Ok(()),
         }
     }
@@ -195,5 +195,16 @@ fn exit_status(status: WaitStatus) -> i32 {
         (Some(code), _) => code,
         (None, Some(signal)) => exit::SIGNAL_BASE + signal,
         (None, None) => exit::FAILED,
+    }
+}
+
+/// Why the command's calls are not served.
+fn no_thread(errno: Errno) -> Failure {
+    match errno {
+        Errno::AGAIN => {
+            let message = "no more threads are allowed: raise the limit of processes (ulimit -u)";
+            Failure::Internal("thread", message.to_owned())
+        }
+        errno => Failure::system("thread", errno),
     }
 }

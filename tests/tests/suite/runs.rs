@@ -385,3 +385,53 @@ fn a_path_of_one_s_own_that_leads_nowhere_is_an_error() {
         }
     });
 }
+
+#[test]
+fn limits_that_are_too_low_are_named() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_write(".");
+        let words: Vec<_> =
+            sandbox.command_line().into_iter().map(|w| w.into_string().unwrap()).collect();
+        let run = |limit: &str| {
+            let script = format!("ulimit {limit} && exec '{}' -- touch made", words.join("' '"));
+            sandbox.run_outside(["bash", "-c", &script])
+        };
+        for (limit, name) in [
+            // Of less the kernel's own randomisation leaves nothing, and no program starts (execve(2)).
+            ("-s 24", "ulimit -s"),
+            ("-s 64", "ulimit -s"),
+            ("-s 255", "ulimit -s"),
+            ("-n 4", "ulimit -n"),
+            ("-n 6", "ulimit -n"),
+            ("-n 8", "ulimit -n"),
+            ("-n 16", "ulimit -n"),
+            ("-n 63", "ulimit -n"),
+        ] {
+            let outcome = run(limit);
+            assert_eq!(outcome.status, Some(125), "{limit}: {outcome:#?}");
+            assert!(outcome.stderr.contains(name), "{limit}: {outcome:#?}");
+            assert_eq!(outcome.stderr.lines().count(), 1, "{limit}: {outcome:#?}");
+            assert!(!sandbox.path("work/made").exists(), "{limit}");
+        }
+        for limit in ["-s 256", "-S -s 256", "-n 64", "-S -n 16"] {
+            run(limit).succeeds();
+            fs::remove_file(sandbox.path("work/made")).unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_home_that_is_none_is_to_be_set() {
+    for_each_user(|user| {
+        let launcher = programs().landstrip().to_str().unwrap().to_owned();
+        for home in ["-u HOME", "HOME=", "HOME=relative"] {
+            let sandbox = Sandbox::of(user);
+            let outcome =
+                sandbox.sh_outside(&format!("env {home} {launcher} -p agent -- touch made"));
+            outcome.exits(125);
+            assert!(outcome.stderr.contains("set HOME"), "{home}: {outcome:#?}");
+            let outcome = sandbox.sh_outside(&format!("env {home} {launcher} -- touch made"));
+            assert_eq!(outcome.status, Some(0), "{home}: {outcome:#?}");
+        }
+    });
+}
