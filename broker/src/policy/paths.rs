@@ -10,11 +10,13 @@ use super::remarks::Remarks;
 use super::trees::{InTrees, beneath_directory, in_trees};
 use super::{origins, presets, reach, unexpanded};
 use crate::rules::files::{Files, push_new};
-use crate::rules::paths::Rules;
+use crate::rules::paths::{Rules, covers};
 use crate::rules::pattern::{Component, Pattern};
+use rustix::process::geteuid;
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Resolves the lists of paths: the rules for files, and the sockets that may be used.
@@ -276,8 +278,8 @@ impl Paths<'_> {
         Ok(())
     }
 
-    /// Refuses what would be allowed only through a symbolic link that lies where the command may write: an
-    /// earlier run could have made it, to be let out by the next one. A literal entry is an error, since it can
+    /// Refuses what would be allowed only through a symbolic link that lies where the command may write, or where one
+    /// in this directory could under a wider policy: an earlier run could have made it, to be let out by the next one. A literal entry is an error, since it can
     /// name the target instead; a match of a glob, and what a preset says, is left out.
     fn drop_planted(
         &mut self,
@@ -295,8 +297,15 @@ impl Paths<'_> {
             })
         };
         let all = rules_of(paths(&grants.write), paths(&grants.read));
-        let planted =
-            |grant: &Grant| grant.links.iter().find(|link| all.access(link).write).cloned();
+        let caller = self.caller;
+        let planted = |grant: &Grant| {
+            // What is denied now was likely denied before.
+            let was_free = |link: &Path| !covers(deny_write, link);
+            let is_planted = |link: &&PathBuf| {
+                all.access(link).write || was_free(link) && leads_out(link, &grant.path, caller)
+            };
+            grant.links.iter().find(is_planted).cloned()
+        };
         let sound = |list: &[Grant]| {
             let sound = list.iter().filter(|grant| planted(grant).is_none());
             sound.map(|grant| grant.path.clone()).collect::<Vec<_>>()
@@ -325,8 +334,8 @@ impl Paths<'_> {
                 continue;
             };
             let message = format!(
-                "{} is a symbolic link where the command may write, so the command could choose where \
-                 it leads; name {} instead",
+                "{} is a symbolic link where this command, or one of an earlier run in this directory, \
+                 may write, so it could choose where it leads; name {} instead",
                 link.display(),
                 grant.path.display()
             );
@@ -389,6 +398,16 @@ impl Grant {
             origin: item.origin.clone(),
         }
     }
+}
+
+/// Whether `link` is the user's own, in the working directory, and leads out of that to `target`. At a home everything
+/// is the user's, and so are links that were made there once and for all.
+fn leads_out(link: &Path, target: &Path, caller: &Caller) -> bool {
+    let Ok(tree) = caller.cwd.canonicalize() else { return true };
+    let is_inside = link.starts_with(&tree) && !target.starts_with(&tree);
+    let home = caller.home.as_ref().and_then(|home| home.canonicalize().ok());
+    let is_own = || link.symlink_metadata().is_ok_and(|found| found.uid() == geteuid().as_raw());
+    is_inside && home.is_none_or(|home| !home.starts_with(&tree)) && is_own()
 }
 
 /// What of `path` a path can name (PATH_MAX). None if no entry can have its name (NAME_MAX).

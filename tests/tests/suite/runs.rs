@@ -435,3 +435,33 @@ fn a_home_that_is_none_is_to_be_set() {
         }
     });
 }
+
+#[test]
+fn a_narrower_policy_follows_no_link_that_a_wider_run_made_in_its_tree() {
+    for_each_user(|user| {
+        let narrow = Sandbox::of(user).allow_write("./target").allow_write("./own");
+        let wide = |script: &str| {
+            let launcher = programs().landstrip().to_str().unwrap().to_owned();
+            narrow.sh_outside(&format!("{launcher} -- sh -c '{script}'")).succeeds();
+        };
+        narrow.dir("outside/precious");
+        wide("mkdir inside; ln -s inside own; ln -s ../outside/precious target");
+        let outcome = narrow.sh("touch target/f");
+        outcome.exits(125);
+        assert!(outcome.stderr.contains("work/target is a symbolic link"), "{outcome:#?}");
+        assert!(outcome.stderr.contains("outside/precious instead"), "{outcome:#?}");
+        narrow.landstrip(["-p", &narrow.name("policy.json"), "--check"]).exits(125);
+        assert_eq!(fs::read_dir(narrow.path("outside/precious")).unwrap().count(), 0);
+        // One that stays inside is followed, and so is the target by its name.
+        fs::remove_file(narrow.path("work/target")).unwrap();
+        narrow.dir("work/target");
+        narrow.sh("touch target/f own/f").succeeds();
+        assert!(narrow.path("work/inside/f").exists());
+        let named = Sandbox::of(user);
+        named.dir("outside/precious");
+        symlink("../outside/precious", named.path("work/target")).unwrap();
+        let named = named.allow_write("../outside/precious");
+        named.sh("touch target/f").succeeds();
+        assert!(named.path("outside/precious/f").exists());
+    });
+}

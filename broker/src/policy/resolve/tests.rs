@@ -258,12 +258,17 @@ fn a_link_that_the_command_could_have_made_widens_nothing() {
     assert!(error.message.contains("name ") && error.message.contains("outside/d"), "{error}");
     assert_eq!(f.writable("[., in]").unwrap(), ["work", "work/build/inner"]);
     assert_eq!(f.writable("[., out, ../outside]").unwrap(), ["work", "outside/d", "outside"]);
-    // Elsewhere it is as good as any path.
-    assert_eq!(f.writable("[build, out]").unwrap(), ["work/build", "outside/d"]);
+    // So is one that a run under a wider policy could have made, but not one that is denied.
+    assert!(f.writable("[build, out]").unwrap_err().message.contains("outside/d"));
+    let yaml = "filesystem: {allowWrite: [build, out], denyWrite: [out]}";
+    assert!(f.resolve(yaml).is_ok());
+    // Beside the work tree it is as good as any path.
+    symlink("outside/d", f.dir.path("beside")).unwrap();
+    assert_eq!(f.writable("[build, ../beside]").unwrap(), ["work/build", "outside/d"]);
     // A glob leaves it out and says so.
     let policy = f.resolve("filesystem: {allowWrite: [build, 'build/*', 'fixed/*']}").unwrap();
     let writable: Vec<_> = policy.files.allow_write.iter().map(|p| f.relative(p)).collect();
-    assert_eq!(writable, ["work/build", "work/build/inner", "outside/d"]);
+    assert_eq!(writable, ["work/build", "work/build/inner"]);
     let yaml = "filesystem: {allowWrite: [build, 'build/*']}";
     assert_eq!(f.resolve(yaml).unwrap().files.allow_write.len(), 2);
     assert!(f.remarks(yaml)[0].contains("left out"), "{:?}", f.remarks(yaml));
@@ -274,6 +279,8 @@ fn a_link_that_the_command_could_have_made_widens_nothing() {
     let yaml = "filesystem: {allowWrite: [.], denyRead: [../outside], allowRead: [out]}";
     assert!(f.resolve(yaml).is_err());
     let yaml = "filesystem: {allowWrite: [build], denyRead: [../outside], allowRead: [out]}";
+    assert!(f.resolve(yaml).is_err());
+    let yaml = "filesystem: {allowWrite: [build], denyRead: [../outside], allowRead: [../beside]}";
     assert!(f.resolve(yaml).is_ok());
     let yaml = "{filesystem: {allowWrite: [.]}, network: {allowUnixSockets: [out/s]}}";
     assert!(f.resolve(yaml).is_err());
