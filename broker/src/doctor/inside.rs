@@ -77,11 +77,19 @@ impl Attempt {
         }
     }
 
-    /// Whether `errno` says so. In proc(5) nobody can make anything, which its file system puts like that.
+    /// Whether `errno` says so. In proc(5) nobody can make anything, which its file system puts like that, and
+    /// processes outside are hidden.
     fn is_refusal(&self, errno: Errno) -> bool {
         let makes = matches!(self.act, Act::MakeIn | Act::MakeDevice);
         let nobody_can = || makes && errno == Errno::NOENT && Path::new(&self.object).is_dir();
-        REFUSALS.contains(&errno) || nobody_can()
+        // Of a process outside that lives: it is hidden.
+        let is_hidden = || {
+            let lives = |process: Pid| kill::send(process.as_raw_pid(), 0) == Err(Errno::PERM);
+            matches!(self.act, Act::ReadEnvironment)
+                && errno == Errno::NOENT
+                && self.process().is_ok_and(lives)
+        };
+        REFUSALS.contains(&errno) || nobody_can() || is_hidden()
     }
 
     fn make(&self) -> io::Result<()> {

@@ -84,7 +84,7 @@ impl Rules {
         let is_change = match line.open_flags() {
             Some(flags) => flags & libc::O_PATH == 0 && flags & (writes & !libc::O_DIRECTORY) != 0,
             // Both times are to stay: the kernel does not even look.
-            None => line.call.changes && !line.words.contains(&"omit"),
+            None => line.call.changes && !line.words.contains(&"omit") || line.asks_to_write(),
         };
         if !is_change {
             return None;
@@ -204,6 +204,8 @@ fn names(calls: &Calls, line: &Line<'_>) -> Vec<PathBuf> {
 /// Whether the call acts on what a symbolic link leads to.
 fn follows(line: &Line<'_>) -> bool {
     match line.call.name {
+        "access" => true,
+        "faccessat2" => line.words.last().is_some_and(|flags| number(flags) & 0x100 == 0),
         "linkat" => line.words.last().is_some_and(|flags| number(flags) & 0x400 != 0),
         "fchmodat2" | "utimensat" | "fchownat" => {
             line.words.last().is_none_or(|flags| number(flags) & 0x100 == 0)

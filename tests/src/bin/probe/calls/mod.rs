@@ -91,6 +91,16 @@ impl<'a> Line<'a> {
         }
     }
 
+    /// Whether it asks for leave to write (access(2)), which is answered by the policy.
+    fn asks_to_write(&self) -> bool {
+        let mode = match self.call.name {
+            "access" => self.words.get(1),
+            "faccessat2" => self.words.get(2),
+            _ => None,
+        };
+        mode.is_some_and(|mode| number(mode) & libc::W_OK as usize != 0)
+    }
+
     /// The paths, each with the descriptor that it starts at.
     fn paths(&self) -> Vec<(&'a str, &'a str)> {
         let mut at = "cwd";
