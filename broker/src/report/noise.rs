@@ -12,7 +12,7 @@ pub(crate) fn is_noise(denial: &Denial) -> bool {
     match denial {
         Denial::File(FileOperation::Write, path) => {
             let path = Path::new(OsStr::from_bytes(path));
-            is_of_python(path) || is_of_java(path) || is_of_vim(path)
+            is_of_python(path) || is_of_java(path) || is_of_vim(path) || is_of_landstrip(path)
         }
         Denial::Trial(_) => true,
         _ => false,
@@ -44,6 +44,13 @@ fn is_of_vim(path: &Path) -> bool {
     matches!(extension, [b's', b'w', b'l'..=b'p'])
 }
 
+/// The directories that a landstrip inside would use.
+fn is_of_landstrip(path: &Path) -> bool {
+    let name = path.file_name().map(OsStr::as_bytes).unwrap_or_default();
+    let is_shared = path.parent() == Some(Path::new("/dev/shm")) && name.starts_with(b"landstrip-");
+    is_shared || path.ends_with(".cache/landstrip")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -66,6 +73,10 @@ mod tests {
             ("/home/u/x.swc", false),
             ("/home/u/x.swq", false),
             ("/home/u/swp", false),
+            ("/dev/shm/landstrip-0123456789abcdef", true),
+            ("/dev/shm/x/landstrip-0123456789abcdef", false),
+            ("/home/u/.cache/landstrip", true),
+            ("/home/u/landstrip", false),
         ] {
             let denial = |operation| Denial::file(operation, Path::new(path));
             assert_eq!(is_noise(&denial(FileOperation::Write)), expected, "{path}");
