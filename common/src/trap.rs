@@ -48,6 +48,12 @@ pub enum Trap<'a> {
     Usage(&'a [u8]),
     /// landstrip itself failed: key and value pairs, `source` first.
     Internal(&'a [(&'a str, &'a [u8])]),
+    /// A rule that would have let refused things through: key and value.
+    Advice(&'a [u8], &'a [u8]),
+    /// A rule that refused: key, value, its file or preset, and the line there.
+    DeniedBy(&'a [u8], &'a [u8], &'a [u8], &'a [u8]),
+    /// The last one: whose status it is, `tool` or `landstrip`, and the status.
+    Exit(&'a [u8], &'a [u8]),
 }
 
 impl Trap<'_> {
@@ -69,6 +75,11 @@ impl Trap<'_> {
                 array(out, "Network", &[operation.as_bytes(), target, mechanism.name()])
             }
             Trap::Launch(program, message) => array(out, "Launch", &[program, message]),
+            Trap::Advice(key, value) => array(out, "Advice", &[key, value]),
+            Trap::DeniedBy(key, value, file, line) => {
+                array(out, "DeniedBy", &[key, value, file, line])
+            }
+            Trap::Exit(whose, status) => array(out, "Exit", &[whose, status]),
             Trap::Usage(message) => {
                 out.write_str("{\"Usage\":")?;
                 string(out, message)?;

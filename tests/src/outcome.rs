@@ -32,8 +32,10 @@ pub struct Outcome {
     pub stderr: String,
     /// The JSON lines of standard error.
     pub reports: Vec<Value>,
-    /// The JSON lines written to the trap descriptor, with [`crate::Sandbox::trap`].
+    /// The denials written to the trap descriptor, with [`crate::Sandbox::trap`].
     pub traps: Vec<Value>,
+    /// The JSON lines there that come at the end: `Advice`, `DeniedBy`, `Exit`.
+    pub endings: Vec<Value>,
 }
 
 impl Outcome {

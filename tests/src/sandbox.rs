@@ -469,13 +469,19 @@ impl Running {
         }
         let stderr = self.stderr.text();
         let traps = self.trap.as_ref().map(|path| fs::read_to_string(path).unwrap_or_default());
+        let traps = traps.map_or_else(Vec::new, |text| Outcome::json_lines(&text));
+        let is_ending = |trap: &Value| {
+            ["Advice", "DeniedBy", "Exit"].iter().any(|kind| trap.get(kind).is_some())
+        };
+        let (endings, traps) = traps.into_iter().partition(is_ending);
         Outcome {
             command: self.text.clone(),
             status: status.code(),
             signal: status.signal(),
             stdout: self.stdout.text(),
             reports: Outcome::json_lines(&stderr),
-            traps: traps.map_or_else(Vec::new, |text| Outcome::json_lines(&text)),
+            traps,
+            endings,
             stderr,
         }
     }

@@ -54,6 +54,13 @@ impl Origins {
         self.paths.iter().find(|rule| rule.list == list && rule.pattern == *pattern)
     }
 
+    /// What was written for the rule of a list of denials that stands for `pattern`.
+    pub(crate) fn item_of(&self, list: &str, pattern: &Pattern) -> Option<&Item> {
+        let Cause::Written(origin) = &self.of_path(list, pattern)?.cause else { return None };
+        let lists = [&self.written.deny_write, &self.written.deny_read];
+        lists.into_iter().flatten().find(|item| item.origin == *origin)
+    }
+
     /// The rule of [`SOCKETS`] that permits `path`.
     pub(crate) fn of_socket(&self, path: &Path) -> Option<&PathRule> {
         let mut sockets = self.paths.iter().filter(|rule| rule.list == SOCKETS);

@@ -1,6 +1,7 @@
 //! The policies that come with landstrip. Each is a file in `presets`, and stands in the manual.
 
 use super::nearest::near;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 /// Their names and texts, in YAML.
@@ -38,6 +39,11 @@ pub(crate) fn find(name: &str) -> Result<&'static str, String> {
 /// What errors name in the place of a file.
 pub(crate) fn file(name: &str) -> PathBuf {
     format!("{PREFIX}{name}>").into()
+}
+
+/// The name of the preset that errors name as `file`.
+pub(crate) fn name(file: &Path) -> Option<&OsStr> {
+    file.to_str()?.strip_prefix(PREFIX)?.strip_suffix('>').map(OsStr::new)
 }
 
 /// Whether `file` is that of a preset.

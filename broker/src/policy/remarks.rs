@@ -14,17 +14,23 @@ pub(crate) struct Remarks {
     told: Vec<String>,
     origins: Origins,
     are_wanted: bool,
+    keep_origins: bool,
 }
 
 impl Remarks {
     /// For a check: they are kept.
     pub(crate) fn wanted() -> Remarks {
-        Remarks { are_wanted: true, ..Remarks::default() }
+        Remarks { are_wanted: true, keep_origins: true, ..Remarks::default() }
     }
 
     /// For a run, which shows hardly any: the others are dropped.
     pub(crate) fn unwanted() -> Remarks {
         Remarks::default()
+    }
+
+    /// For a run of which the reports name rules: nothing but where these come from is kept.
+    pub(crate) fn of_rules() -> Remarks {
+        Remarks { keep_origins: true, ..Remarks::default() }
     }
 
     /// Whether looking for something to say is worth its time.
@@ -69,7 +75,7 @@ impl Remarks {
 
     /// These policies were read, and say this.
     pub(crate) fn read(&mut self, files: &[PathBuf], written: &Written) {
-        if self.are_wanted {
+        if self.keep_origins {
             self.origins.files = files.to_vec();
             self.origins.written = written.clone();
         }
@@ -77,7 +83,7 @@ impl Remarks {
 
     /// A rule for paths was written here.
     pub(crate) fn rule(&mut self, list: &'static str, pattern: &Pattern, origin: &Origin) {
-        if self.are_wanted {
+        if self.keep_origins {
             let (pattern, cause) = (pattern.clone(), Cause::Written(origin.clone()));
             self.origins.paths.push(PathRule { list, pattern, cause });
         }
@@ -85,7 +91,7 @@ impl Remarks {
 
     /// A rule for paths was added for this reason.
     pub(crate) fn own_rule(&mut self, list: &'static str, pattern: &Pattern, why: &'static str) {
-        if self.are_wanted {
+        if self.keep_origins {
             let (pattern, cause) = (pattern.clone(), Cause::Own(why));
             self.origins.paths.push(PathRule { list, pattern, cause });
         }

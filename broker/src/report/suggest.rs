@@ -8,6 +8,10 @@
 mod places;
 
 use super::denials::Denial;
+use super::stream::line;
+use crate::policy::keys::Item;
+use crate::policy::origins::Origins;
+use crate::policy::presets;
 use crate::policy::resolve::Network;
 use crate::rules::files::{Files, push_new};
 use crate::rules::harmless;
@@ -15,7 +19,7 @@ use crate::rules::option::OPTION;
 use crate::rules::paths::covers;
 use common::address;
 use common::domain::{self, Host};
-use common::trap::{self, FileOperation, NetworkOperation};
+use common::trap::{self, FileOperation, NetworkOperation, Trap};
 use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::net::SocketAddr;
@@ -44,6 +48,17 @@ pub(crate) struct Grounds<'a> {
     /// How many of `deny_write` and `deny_read` were written, not added to protect landstrip.
     pub(crate) written: (usize, usize),
     pub(crate) network: &'a Network,
+    /// Where the rules come from, if that was kept.
+    pub(crate) origins: &'a Origins,
+}
+
+/// What there is to say of denials.
+#[derive(Debug, Default)]
+pub(crate) struct Remedies {
+    /// For people.
+    pub(crate) line: Option<String>,
+    /// For programs, as reports.
+    pub(crate) lines: Vec<String>,
 }
 
 /// A key of the policy, or what else is said, and of what.
@@ -62,6 +77,8 @@ struct Advice {
     allow: Vec<Remedy>,
     /// Rules that somebody wrote, and what landstrip protects.
     rules: Vec<Remedy>,
+    /// The former, as reports have them.
+    denied_by: Vec<String>,
     /// Whether one of them keeps git from changing settings of its own.
     settings_of_git: bool,
     /// What was connected to, or looked up, by a program that does not ask the proxy.
@@ -80,8 +97,8 @@ struct Advice {
     tmux: bool,
 }
 
-/// The line for people about `denials`, if there is something to say.
-pub(crate) fn line(denials: &[&Denial], grounds: &Grounds<'_>) -> Option<String> {
+/// What there is to say about `denials`.
+pub(crate) fn remedies(denials: &[&Denial], grounds: &Grounds<'_>) -> Remedies {
     let mut advice = Advice::default();
     denials.iter().for_each(|denial| grounds.advise(denial, &mut advice));
     // A program that cannot look a name up may ask the proxy then.
@@ -95,7 +112,8 @@ pub(crate) fn line(denials: &[&Denial], grounds: &Grounds<'_>) -> Option<String>
     }
     advice.unknown.retain(|path| !writes.iter().any(|place| path.starts_with(place)));
     let unknown = grounds.joined(std::mem::take(&mut advice.unknown), |_| true);
-    advice.line(&unknown.iter().map(|path| grounds.shown(path)).collect::<Vec<_>>())
+    let line = advice.line(&unknown.iter().map(|path| grounds.shown(path)).collect::<Vec<_>>());
+    Remedies { line, lines: advice.reports() }
 }
 
 fn add(remedies: &mut Vec<Remedy>, key: impl Into<Cow<'static, str>>, value: String) {
@@ -111,6 +129,28 @@ fn add(remedies: &mut Vec<Remedy>, key: impl Into<Cow<'static, str>>, value: Str
 }
 
 impl Advice {
+    /// As programs are told it, each rule alone.
+    fn reports(&self) -> Vec<String> {
+        let one = |key: &str, value: &String| {
+            let value = if value == "true" { quote(value) } else { value.clone() };
+            format!("{{\"Advice\":[{},{value}]}}\n", quote(key))
+        };
+        let each = |remedy: &Remedy| {
+            remedy.values.iter().map(|value| one(&remedy.key, value)).collect::<Vec<_>>()
+        };
+        self.allow.iter().flat_map(each).chain(self.denied_by.iter().cloned()).collect()
+    }
+
+    /// Takes note of a rule that refused, if it is known where it stands.
+    fn note_rule(&mut self, key: &str, item: Option<&Item>) {
+        let Some(Item { text, origin }) = item else { return };
+        let file = presets::name(&origin.file).unwrap_or(origin.file.as_os_str());
+        let number = origin.line.to_string();
+        let rule = [key.as_bytes(), text.as_bytes(), file.as_bytes(), number.as_bytes()];
+        let [key, text, file, number] = rule;
+        push_new(&mut self.denied_by, line(&Trap::DeniedBy(key, text, file, number)));
+    }
+
     fn line(&self, unknown: &[String]) -> Option<String> {
         let joined = |remedies: &[Remedy], text: fn(&Remedy) -> String| {
             remedies.iter().map(text).collect::<Vec<_>>().join(", ")
@@ -225,7 +265,8 @@ impl Grounds<'_> {
             Denial::File(operation, path) => {
                 let path = Path::new(OsStr::from_bytes(path));
                 match self.rule(*operation, path) {
-                    Some((key, rule)) => {
+                    Some((key, rule, origin)) => {
+                        advice.note_rule(key, origin);
                         advice.settings_of_git |=
                             *operation == FileOperation::Write && places::is_setting_of_git(path);
                         add(&mut advice.rules, key, rule);
@@ -263,6 +304,9 @@ impl Grounds<'_> {
                 let Some((name, port)) = target.rsplit_once(':') else { return };
                 let port = domain::parse_port(port);
                 if let Some(rule) = rule_for(&self.network.denied_domains, name, port) {
+                    let items = &self.origins.written.denied_domains;
+                    let item = items.iter().find(|item| item.text.trim() == rule);
+                    advice.note_rule("network.deniedDomains", item);
                     return add(&mut advice.rules, "network.deniedDomains", quote(rule));
                 }
                 let Some(host) = host(target) else {

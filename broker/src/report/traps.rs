@@ -6,6 +6,7 @@ use super::denials::Denial;
 use super::failure::Failure;
 use super::noise;
 use super::stream::{Stream, line};
+use super::suggest::Remedies;
 use crate::cli::Reports;
 use crate::kernel::threads::lock;
 use common::trap::{FileOperation, Trap};
@@ -64,11 +65,13 @@ impl Drop for Undecided<'_> {
 }
 
 #[derive(Debug)]
-enum Sink {
+struct Sink {
+    /// Where they are written at once.
+    stream: Option<Stream>,
     /// Kept until the end.
-    Collected { seen: HashSet<Denial>, order: Vec<Denial>, uncounted: usize },
-    /// Written at once.
-    Stream(Stream),
+    seen: HashSet<Denial>,
+    order: Vec<Denial>,
+    uncounted: usize,
 }
 
 impl Traps {
@@ -91,10 +94,7 @@ impl Traps {
 
     /// Collects, or writes to `stream`; `debug` also logs each at once.
     fn new(stream: Option<Stream>, debug: bool) -> Self {
-        let sink = stream.map_or_else(
-            || Sink::Collected { seen: HashSet::new(), order: Vec::new(), uncounted: 0 },
-            Sink::Stream,
-        );
+        let sink = Sink { stream, seen: HashSet::new(), order: Vec::new(), uncounted: 0 };
         // A closed standard error is the caller's choice.
         let debug = debug.then(|| Stream::of_standard_error().ok()).flatten();
         Self {
@@ -148,19 +148,18 @@ impl Traps {
         if matches!(denial, Denial::File(operation, _) if !self.wants(operation)) {
             return;
         }
-        match &mut *lock(&self.sink) {
-            Sink::Stream(stream) => stream.write(line(&denial.trap()).as_bytes()),
-            Sink::Collected { seen, order, uncounted } => {
-                if noise::is_noise(&denial) || seen.contains(&denial) {
-                    return;
-                }
-                if seen.len() < REMEMBERED_MAX {
-                    seen.insert(denial.clone());
-                    order.push(denial);
-                } else {
-                    *uncounted += 1;
-                }
-            }
+        let Sink { stream, seen, order, uncounted } = &mut *lock(&self.sink);
+        if let Some(stream) = stream {
+            stream.write(line(&denial.trap()).as_bytes());
+        }
+        if noise::is_noise(&denial) || seen.contains(&denial) {
+            return;
+        }
+        if seen.len() < REMEMBERED_MAX {
+            seen.insert(denial.clone());
+            order.push(denial);
+        } else {
+            *uncounted += 1;
         }
     }
 
@@ -171,14 +170,32 @@ impl Traps {
         }
     }
 
+    /// Writes the last report: whether the status is the tool's or landstrip's own.
+    pub(crate) fn tell_status(&self, outcome: &Result<i32, Failure>) {
+        if let Some(stream) = &mut lock(&self.sink).stream {
+            let (whose, status) = match outcome {
+                Ok(status) => ("tool", *status),
+                Err(failure) => ("landstrip", failure.status()),
+            };
+            let trap = Trap::Exit(whose.as_bytes(), &status.to_string().into_bytes());
+            stream.write(line(&trap).as_bytes());
+        }
+    }
+
     /// Ends the reports. Prints what was collected about a command that `failed` or did not: reads only
-    /// if it did, since it may have found another way, and then `remedy`'s line about what is shown.
-    pub(crate) fn print(&self, failed: bool, remedy: impl FnOnce(&[&Denial]) -> Option<String>) {
+    /// if it did, since it may have found another way, and then the line of `remedy` about what is shown. Where all was
+    /// written at once, what programs are told of it.
+    pub(crate) fn print(&self, failed: bool, remedy: impl FnOnce(&[&Denial]) -> Remedies) {
         self.settle();
-        let sink = lock(&self.sink);
-        let Sink::Collected { order, uncounted, .. } = &*sink else { return };
+        let mut sink = lock(&self.sink);
+        let Sink { stream, order, uncounted, .. } = &mut *sink;
+        if let Some(stream) = stream {
+            let all: Vec<_> = order.iter().collect();
+            remedy(&all).lines.iter().for_each(|text| stream.write(text.as_bytes()));
+            return;
+        }
         let (mut shown, limit) = shown(order, failed);
-        let rest = shown.len().saturating_sub(limit) + uncounted;
+        let rest = shown.len().saturating_sub(limit) + *uncounted;
         shown.truncate(limit);
         let mut text: String = shown.iter().map(|denial| line(&denial.trap())).collect();
         if rest > 0 {
@@ -187,7 +204,7 @@ impl Traps {
             text.push_str(&line(&Trap::Internal(&pairs)));
         }
         if !text.is_empty() {
-            text.push_str(&remedy(&shown).unwrap_or_default());
+            text.push_str(&remedy(&shown).line.unwrap_or_default());
             let _ = std::io::stderr().write_all(text.as_bytes());
         }
     }
@@ -226,8 +243,7 @@ mod tests {
             traps.report(denial(path), "test");
         }
         let sink = lock(&traps.sink);
-        let Sink::Collected { order, .. } = &*sink else { unreachable!("collects") };
-        assert_eq!(*order, [denial("/a"), denial("/b")]);
+        assert_eq!(sink.order, [denial("/a"), denial("/b")]);
     }
 
     #[test]
@@ -242,9 +258,7 @@ mod tests {
             let found = [read, denial("/a"), domain].map(|denial| {
                 let traps = Traps { wanted, ..Traps::new(None, false) };
                 traps.report(denial, "test");
-                let sink = lock(&traps.sink);
-                let Sink::Collected { order, .. } = &*sink else { unreachable!("collects") };
-                order.len()
+                lock(&traps.sink).order.len()
             });
             assert_eq!(found, expected, "{wanted:?}");
         }

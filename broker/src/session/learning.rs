@@ -50,8 +50,21 @@ pub(crate) fn run(
 ) -> Result<i32, Failure> {
     let place = Place::find(&file.path)?;
     let traps = Arc::new(Traps::wanted(invocation.reports, invocation.trap_fd, invocation.debug)?);
+    let outcome = learn((invocation, file, place), &traps, tool, child, family);
+    traps.tell_status(&outcome);
+    outcome
+}
+
+/// The same with its reports, once there is a place for the policy.
+fn learn(
+    (invocation, file, place): (&Invocation, &NewPolicy, Place),
+    traps: &Arc<Traps>,
+    tool: &Tool<'_>,
+    child: Child,
+    family: &mut Family,
+) -> Result<i32, Failure> {
     let surroundings = Surroundings::look(child.is_scoped())?;
-    let mut loaded = load(invocation, &child, &traps, &surroundings, Remarks::unwanted())?;
+    let mut loaded = load(invocation, &child, traps, &surroundings, Remarks::unwanted())?;
     let base = Base {
         extends: to_extend(&invocation.policies, &loaded.caller)?,
         tool: tool.name().to_vec(),
@@ -63,7 +76,7 @@ pub(crate) fn run(
         let callers = CallerProxies::of(&loaded.caller, &mut Remarks::unwanted());
         loaded.policy.network.callers = callers;
     }
-    let scratches = Scratches::of(&mut loaded.policy, &loaded.caller, &traps)?;
+    let scratches = Scratches::of(&mut loaded.policy, &loaded.caller, traps)?;
     let needs = Arc::new(Needs::default());
     let proxy = Proxy::learning(&loaded.policy.network, &needs)?;
     let (learning, policy) = compared_with(&loaded, &surroundings, &needs)?;
@@ -76,7 +89,7 @@ pub(crate) fn run(
         "--learn: this run is not confined: all is permitted that no deny rule names, and recorded",
     );
     let umask = family.umask();
-    let (status, ended) = prepared.serve(tool, child, family, &traps)?;
+    let (status, ended) = prepared.serve(tool, child, family, traps)?;
     traps.print(status != 0, |denials| prepared.suggest(denials));
     ended?;
     // In view of which it is said what to add to it.

@@ -23,7 +23,7 @@ use crate::policy::remarks::Remarks;
 use crate::policy::resolve::{Network, Policy};
 use crate::report::denials::Denial;
 use crate::report::failure::Failure;
-use crate::report::suggest::{self, Grounds};
+use crate::report::suggest::{self, Grounds, Remedies};
 use crate::report::traps::Traps;
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -40,8 +40,25 @@ pub(crate) fn run(
 ) -> Result<i32, Failure> {
     let traps = Traps::wanted(invocation.reports, invocation.trap_fd, invocation.debug)?;
     let traps = Arc::new(traps);
-    let prepared = Prepared::of(invocation, &child, &traps, Remarks::unwanted())?;
-    let (status, ended) = prepared.serve(tool, child, family, &traps)?;
+    let outcome = run_with(&traps, invocation, tool, child, family);
+    traps.tell_status(&outcome);
+    outcome
+}
+
+/// The same with its reports.
+fn run_with(
+    traps: &Arc<Traps>,
+    invocation: &cli::Invocation,
+    tool: &Tool<'_>,
+    child: Child,
+    family: &mut Family,
+) -> Result<i32, Failure> {
+    let remarks = match invocation.trap_fd {
+        Some(_) => Remarks::of_rules(),
+        None => Remarks::unwanted(),
+    };
+    let prepared = Prepared::of(invocation, &child, traps, remarks)?;
+    let (status, ended) = prepared.serve(tool, child, family, traps)?;
     traps.print(status != 0, |denials| prepared.suggest(denials));
     prepared.leave();
     ended.map(|()| status)
@@ -149,8 +166,8 @@ impl Prepared {
     }
 
     /// What the policy would have to say for what it refused.
-    pub(super) fn suggest(&self, denials: &[&Denial]) -> Option<String> {
-        self.on_grounds(|grounds| suggest::line(denials, grounds))
+    pub(super) fn suggest(&self, denials: &[&Denial]) -> Remedies {
+        self.on_grounds(|grounds| suggest::remedies(denials, grounds))
     }
 
     /// What `find` finds in view of this policy.
@@ -164,6 +181,7 @@ impl Prepared {
             files: &policy.files,
             written: *written,
             network: &policy.network,
+            origins: self.remarks.origins(),
         })
     }
 }

@@ -57,8 +57,14 @@ export interface Options {
 export interface Result {
   /** The command's own, 128+N after signal N, or landstrip's: 2, 125, 126, 127. */
   status: number;
+  /** Whose status it is: "landstrip" if nothing of the command ran, or it had to be ended. */
+  endedBy: "tool" | "landstrip";
   /** What was refused, in its order. */
   denials: Denial[];
+  /** Rules that would have let some of it through, where that is known to be harmless. */
+  advice: [key: string, value: string][];
+  /** Rules that refused some of it, with the file or the preset where they stand, and the line. */
+  deniedBy: [key: string, value: string, file: string, line: string][];
   /** With stdio "pipe". */
   stdout?: string;
   stderr?: string;

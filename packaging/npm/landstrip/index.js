@@ -40,15 +40,21 @@ function run(command, options = {}) {
       child.stdio[TRAP + 1 + number].on("error", () => {}).end(text);
     });
     const denials = [];
-    const result = { status: 125, denials };
+    const result = { status: 125, endedBy: "landstrip", denials, advice: [], deniedBy: [] };
+    const hear = (report) => {
+      if (report.Exit) result.endedBy = report.Exit[0];
+      else if (report.Advice) result.advice.push(report.Advice);
+      else if (report.DeniedBy) result.deniedBy.push(report.DeniedBy);
+      else {
+        denials.push(report);
+        onDenial?.(report);
+      }
+    };
     let rest = "";
     child.stdio[TRAP].setEncoding("utf8").on("data", (text) => {
       const lines = (rest + text).split("\n");
       rest = lines.pop();
-      for (const line of lines) {
-        denials.push(JSON.parse(line));
-        onDenial?.(denials.at(-1));
-      }
+      lines.forEach((line) => hear(JSON.parse(line)));
     });
     if (collected) {
       for (const name of ["stdout", "stderr"]) {

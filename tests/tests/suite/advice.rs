@@ -167,3 +167,49 @@ fn nothing_that_is_shown_is_obeyed_by_a_terminal() {
         }
     }
 }
+
+#[test]
+fn programs_are_told_of_rules_and_whose_status_it_is_at_the_end() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).trap();
+        sandbox.dir("home/.ssh");
+        sandbox.file("home/.ssh/id", "Secret");
+        let run = |policy: &str, tool: &[&str]| {
+            let policy = sandbox.file("p.yaml", policy);
+            sandbox.landstrip(
+                [&["-p", policy.to_str().unwrap(), "--trap-fd", "3", "--"], tool].concat(),
+            )
+        };
+        let policy = "extends: [agent]\nfilesystem:\n  denyWrite:\n    - ./kept\n";
+        let script = "mkdir ~/notes; echo x > kept; cat ~/.ssh/id; echo x > ~/.toolrc; exit 7";
+        let outcome = run(policy, &["sh", "-c", script]);
+        outcome.exits(7);
+        let file = sandbox.name("p.yaml");
+        let kinds: Vec<_> = outcome.endings.iter().map(|ending| ending.to_string()).collect();
+        assert_eq!(
+            kinds[0],
+            json!({ "Advice": ["filesystem.allowWrite", "~/notes"] }).to_string(),
+            "{outcome:#?}"
+        );
+        let own = json!({ "DeniedBy": ["filesystem.denyWrite", "./kept", file, "4"] });
+        assert!(outcome.endings.contains(&own), "{outcome:#?}");
+        let preset = outcome.endings.iter().filter_map(|ending| ending.get("DeniedBy"));
+        let mut preset = preset.filter(|rule| rule[0] == "filesystem.denyRead");
+        assert!(
+            preset.any(|rule| rule[1] == "~/.ssh"
+                && rule[2] == "agent"
+                && rule[3].as_str().unwrap().parse::<u32>().is_ok()),
+            "{outcome:#?}"
+        );
+        assert_eq!(outcome.endings.last(), Some(&json!({ "Exit": ["tool", "7"] })), "{outcome:#?}");
+        assert!(!kinds.concat().contains(".toolrc"), "{outcome:#?}");
+        // Of a command that does what it likes with the status, and of landstrip.
+        let exit = |tool: &[&str]| run("filesystem: {}", tool).endings;
+        assert_eq!(exit(&["sh", "-c", "exit 125"]), [json!({ "Exit": ["tool", "125"] })]);
+        assert_eq!(exit(&["true"]), [json!({ "Exit": ["tool", "0"] })]);
+        assert_eq!(exit(&["sh", "-c", "kill -9 $$"]), [json!({ "Exit": ["tool", "137"] })]);
+        assert_eq!(exit(&["./missing"]), [json!({ "Exit": ["landstrip", "127"] })]);
+        let wrong = run("filesystem: {alowWrite: []}", &["true"]);
+        assert_eq!(wrong.endings, [json!({ "Exit": ["landstrip", "125"] })], "{wrong:#?}");
+    });
+}

@@ -18,6 +18,7 @@ fn draft(needs: &[(Need, &str)], extends: &[&str]) -> Draft {
         files: &files,
         written: (1, 2),
         network: &Network::default(),
+        origins: &crate::policy::origins::Origins::default(),
     };
     let mut lessons = Lessons::default();
     for (need, program) in needs {

@@ -1,6 +1,7 @@
 //! Which path to allow so that another one can be written, and how a policy writes it. Pure.
 
 use super::{Grounds, quote};
+use crate::policy::keys::Item;
 use crate::rules::harmless::Ground;
 use crate::rules::paths::covers;
 use crate::rules::pattern::Pattern;
@@ -15,17 +16,17 @@ const SIBLINGS_MAX: usize = 3;
 const KERNEL: [&str; 3] = ["/dev", "/proc", "/sys"];
 
 impl Grounds<'_> {
-    /// The key and the text of the written rule that denies `path`.
+    /// The key and the text of the written rule that denies `path`, and where it is written, if that was kept.
     pub(super) fn rule(
         &self,
         operation: FileOperation,
         path: &Path,
-    ) -> Option<(&'static str, String)> {
+    ) -> Option<(&'static str, String, Option<&Item>)> {
         let find = |key, rules: &[Pattern]| {
             let rule = rules.iter().find(|rule| covers(std::slice::from_ref(*rule), path))?;
             let text =
                 rule.as_path().map_or_else(|| quote(&rule.to_string()), |path| self.shown(&path));
-            Some((key, text))
+            Some((key, text, self.origins.item_of(key, rule)))
         };
         let (writes, reads) = self.written;
         let writes = self.files.deny_write.get(..writes).unwrap_or_default();

@@ -40,8 +40,9 @@ fn said(denials: &[Denial]) -> String {
         files: &files,
         written: (4, 1),
         network: &network,
+        origins: &crate::policy::origins::Origins::default(),
     };
-    let line = line(&denials.iter().collect::<Vec<_>>(), &grounds).unwrap_or_default();
+    let line = remedies(&denials.iter().collect::<Vec<_>>(), &grounds).line.unwrap_or_default();
     assert!(line.is_empty() || (line.ends_with('\n') && line.lines().count() == 1));
     line.strip_prefix("landstrip: ").unwrap_or(&line).trim_end().to_owned()
 }
