@@ -10,7 +10,6 @@ use crate::kernel::identity::{Identity, hold, identity, nearest};
 use crate::kernel::mounts::Mount;
 use crate::rules::files::Files;
 use crate::rules::paths::{Access, Rules};
-use crate::rules::pattern::Pattern;
 use rustix::fd::OwnedFd;
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
@@ -79,8 +78,8 @@ fn named_files(
     held: &mut Vec<OwnedFd>,
 ) -> Result<HashMap<Identity, Access>, GrantError> {
     let mut named: HashMap<Identity, Access> = HashMap::new();
-    let patterns = files.deny_write.iter().chain(&files.deny_read);
-    for path in patterns.filter_map(Pattern::as_path) {
+    let write = files.may_be_files(&files.deny_write);
+    for path in write.chain(files.may_be_files(&files.deny_read)) {
         let Some((object, stat)) = look_at(&path)? else { continue };
         if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile {
             let here = rules.access(&path);

@@ -1,7 +1,7 @@
 //! Where a path leads: realpath(3), except that what is missing is not an error and every symbolic link on the way
 //! is remembered. It reads the file system and changes nothing.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::ffi::OsString;
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -50,6 +50,55 @@ pub(crate) enum LocateError {
     },
 }
 
+/// What was found on the way to the paths that were followed so far, so that nothing is looked at twice: the paths
+/// of a policy share their beginnings, and beneath what is missing all is.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    known: HashMap<PathBuf, Found>,
+}
+
+/// What an entry is, itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// It is not there, or hidden from this user and so from the command.
+    Missing,
+    /// A symbolic link to this.
+    Link(PathBuf),
+    Directory,
+    File,
+    /// A socket, a device or the like.
+    Other,
+}
+
+impl Memory {
+    /// As [`locate`].
+    pub(crate) fn locate(&mut self, absolute: &Path) -> Result<Located, LocateError> {
+        if absolute.as_os_str().len() >= MAX_LENGTH {
+            return Err(LocateError::TooLong);
+        }
+        let mut located = Located::at(Path::new("/"));
+        located.follow(absolute, |path| self.look(path).cloned()).map(|()| located)
+    }
+
+    /// As [`locate_as_far`].
+    pub(crate) fn locate_as_far(&mut self, absolute: &Path) -> (Located, bool) {
+        as_far(absolute, |path| self.look(path).cloned())
+    }
+
+    /// What is at `path`, whose directory is canonical.
+    pub(crate) fn look(&mut self, path: &Path) -> Result<&Found, LocateError> {
+        if !self.known.contains_key(path) {
+            let parent = path.parent().and_then(|parent| self.known.get(parent));
+            let found = match parent {
+                Some(Found::Missing | Found::File | Found::Other) => Found::Missing,
+                _ => look(path)?,
+            };
+            self.known.insert(path.to_owned(), found);
+        }
+        Ok(&self.known[path])
+    }
+}
+
 /// Follows `absolute` component by component. An unsearchable directory hides what is in it from the command
 /// too, so what lies inside counts as missing.
 ///
@@ -65,14 +114,21 @@ pub(crate) fn locate_in(directory: &Path, path: &Path) -> Result<Located, Locate
         return Err(LocateError::TooLong);
     }
     let mut located = Located::at(directory);
-    located.follow(path).map(|()| located)
+    located.follow(path, look).map(|()| located)
 }
 
 /// As [`locate`], but as far as `absolute` leads, however long it is: if that is nowhere, to the name that cannot be
 /// followed, and false.
 pub(crate) fn locate_as_far(absolute: &Path) -> (Located, bool) {
+    as_far(absolute, look)
+}
+
+fn as_far(
+    absolute: &Path,
+    look: impl FnMut(&Path) -> Result<Found, LocateError>,
+) -> (Located, bool) {
     let mut located = Located::at(Path::new("/"));
-    let is_whole = located.follow(absolute).is_ok();
+    let is_whole = located.follow(absolute, look).is_ok();
     (located, is_whole)
 }
 
@@ -81,7 +137,11 @@ impl Located {
         Self { path: directory.to_owned(), links: Vec::new(), of_process: false }
     }
 
-    fn follow(&mut self, path: &Path) -> Result<(), LocateError> {
+    fn follow(
+        &mut self,
+        path: &Path,
+        mut look: impl FnMut(&Path) -> Result<Found, LocateError>,
+    ) -> Result<(), LocateError> {
         let mut rest = steps(path);
         while let Some(step) = rest.pop_front() {
             let name = match step {
@@ -99,7 +159,7 @@ impl Located {
             if self.path.as_os_str().len() >= MAX_LENGTH {
                 return Err(LocateError::TooLong);
             }
-            let Some(target) = link_target(&self.path)? else { continue };
+            let Found::Link(target) = look(&self.path)? else { continue };
             self.of_process |= is_process_link(&self.path);
             self.links.push(Link { path: self.path.clone(), last: rest.is_empty() });
             if self.links.len() > MAX_LINKS {
@@ -130,15 +190,19 @@ fn steps(path: &Path) -> VecDeque<Step> {
     path.components().filter_map(step).collect()
 }
 
-fn link_target(path: &Path) -> Result<Option<PathBuf>, LocateError> {
+fn look(path: &Path) -> Result<Found, LocateError> {
     let unreadable = |source: io::Error| LocateError::Unreadable { path: path.to_owned(), source };
     match path.symlink_metadata() {
-        Ok(metadata) if metadata.is_symlink() => path.read_link().map(Some).map_err(unreadable),
-        Ok(_) => Ok(None),
+        Ok(metadata) if metadata.is_symlink() => {
+            path.read_link().map(Found::Link).map_err(unreadable)
+        }
+        Ok(metadata) if metadata.is_dir() => Ok(Found::Directory),
+        Ok(metadata) if metadata.is_file() => Ok(Found::File),
+        Ok(_) => Ok(Found::Other),
         Err(error) => match error.kind() {
             io::ErrorKind::NotFound
             | io::ErrorKind::NotADirectory
-            | io::ErrorKind::PermissionDenied => Ok(None),
+            | io::ErrorKind::PermissionDenied => Ok(Found::Missing),
             io::ErrorKind::InvalidFilename => Err(LocateError::TooLong),
             _ => Err(unreadable(error)),
         },
@@ -165,9 +229,11 @@ mod tests {
         symlink("a/b", dir.path("l")).unwrap();
         symlink("../../l/f", dir.path("a/b/g")).unwrap();
         symlink(dir.path("a"), dir.path("abs")).unwrap();
+        let mut memory = Memory::default();
         for path in ["a/b/f", "l", "l/f", "l/..", "l/../b/./g", "abs/b/g", ".", "a/", "l/"] {
             let path = dir.path(path);
             let located = locate(&path).unwrap();
+            assert_eq!(memory.locate(&path).unwrap(), located, "{}", path.display());
             assert_eq!(located.path, path.canonicalize().unwrap(), "{}", path.display());
             assert!(!located.of_process);
         }
@@ -181,6 +247,7 @@ mod tests {
         dir.file("f", "");
         symlink("a", dir.path("l")).unwrap();
         symlink("a/gone", dir.path("broken")).unwrap();
+        let mut memory = Memory::default();
         for (path, expected) in [
             ("a/x/y", "a/x/y"),
             ("l/x", "a/x"),
@@ -192,6 +259,7 @@ mod tests {
             ("f/x", "f/x"),
         ] {
             assert_eq!(locate(&dir.path(path)).unwrap().path, dir.path(expected), "{path}");
+            assert_eq!(memory.locate(&dir.path(path)).unwrap().path, dir.path(expected), "{path}");
         }
     }
 

@@ -4,12 +4,12 @@ use super::callers::{Caller, NO_HOME};
 use super::error::{Origin, PolicyError};
 use super::expand::{self, expand};
 use super::keys::{Item, Written};
-use super::locate::{Located, locate, locate_as_far};
+use super::locate::{Found, Located, Memory};
 use super::nearest::near;
 use super::remarks::Remarks;
-use super::trees::{InTrees, beneath_directory, in_trees};
+use super::trees::{InTrees, in_trees};
 use super::{origins, presets, reach, unexpanded};
-use crate::rules::files::{Files, push_new};
+use crate::rules::files::Files;
 use crate::rules::paths::{Rules, covers};
 use crate::rules::pattern::{Component, Pattern};
 use rustix::process::geteuid;
@@ -25,7 +25,13 @@ pub(crate) fn resolve(
     caller: &Caller,
     remarks: &mut Remarks,
 ) -> Result<(Files, Vec<PathBuf>), PolicyError> {
-    let mut paths_of = Paths { caller, budget: expand::MAX_ENTRIES, remarks };
+    let mut paths_of = Paths {
+        caller,
+        budget: expand::MAX_ENTRIES,
+        memory: Memory::default(),
+        no_files: HashSet::new(),
+        remarks,
+    };
     let mut grants = Grants {
         write: paths_of.grants(&written.allow_write)?,
         read: paths_of.grants(&written.allow_read)?,
@@ -36,6 +42,7 @@ pub(crate) fn resolve(
     let deny_write = paths_of.denials(&written.deny_write, Denial::Write, &grants.write)?;
     let deny_read = paths_of.denials(&written.deny_read, Denial::Read, &grants.write)?;
     paths_of.drop_planted(&mut grants, &deny_write, &deny_read)?;
+    let no_files = paths_of.no_files;
     if remarks.are_wanted() {
         let [writes, sockets] = [&grants.write, &grants.sockets].map(|grants| allowed(grants));
         reach::warn_of_outside(written, &writes, &sockets, caller, remarks);
@@ -54,6 +61,7 @@ pub(crate) fn resolve(
         deny_write,
         deny_read,
         allow_read: paths(&grants.read),
+        no_files,
         ..Files::default()
     };
     Ok((files, paths(&grants.sockets)))
@@ -81,13 +89,13 @@ impl Denial {
 }
 
 /// A path that is allowed, and how it was reached.
-struct Grant {
-    path: PathBuf,
+pub(super) struct Grant {
+    pub(super) path: PathBuf,
     /// The symbolic links followed.
     links: Vec<PathBuf>,
     /// It is a match of a glob.
     from_glob: bool,
-    origin: Origin,
+    pub(super) origin: Origin,
 }
 
 struct Grants {
@@ -116,12 +124,32 @@ struct Paths<'a> {
     caller: &'a Caller,
     /// What the allow globs may still look at.
     budget: usize,
+    memory: Memory,
+    /// Denied paths that are no files.
+    no_files: HashSet<Pattern>,
     remarks: &'a mut Remarks,
 }
 
 impl Paths<'_> {
     fn warn(&mut self, origin: &Origin, message: &str) {
         self.remarks.warn(origin.error(message).to_string());
+    }
+
+    fn locate(&mut self, origin: &Origin, path: &Path) -> Result<Located, PolicyError> {
+        self.memory.locate(path).map_err(|error| origin.error(error.to_string()))
+    }
+
+    fn is_directory(&mut self, path: &Path) -> bool {
+        self.memory.look(path).is_ok_and(|found| *found == Found::Directory)
+    }
+
+    /// The beginning of `path`, a canonical one, that lies right in a directory. What is not a directory yet on the
+    /// way to a path that a preset protects must not become a file: as `.git`, one would name another directory with
+    /// settings.
+    fn beneath_directory<'a>(&mut self, path: &'a Path) -> &'a Path {
+        let mut parts = path.ancestors();
+        let parts = parts.by_ref().take_while(|part| *part == path || !self.is_directory(part));
+        parts.last().unwrap_or(path)
     }
 
     /// Says that a variable was likely meant where only a name is.
@@ -141,10 +169,12 @@ impl Paths<'_> {
         denial: Denial,
         writable: &[Grant],
     ) -> Result<Vec<Pattern>, PolicyError> {
-        let mut patterns = Vec::new();
+        let (mut patterns, mut known) = (Vec::new(), HashSet::new());
         let mut deny = |remarks: &mut Remarks, pattern: Pattern, item: &Item| {
             remarks.rule(denial.key(), &pattern, &item.origin);
-            push_new(&mut patterns, pattern);
+            if known.insert(pattern.clone()) {
+                patterns.push(pattern);
+            }
         };
         let InTrees { items, ways } = in_trees(items, self.caller, &allowed(writable));
         for (item, way) in ways {
@@ -155,8 +185,8 @@ impl Paths<'_> {
             // Those of a preset are for whoever has them.
             let is_own = !presets::is_file(&item.origin.file);
             let (located, is_whole) = match is_own {
-                true => (locate_for(&item.origin, &prefix)?, true),
-                false => locate_as_far(&prefix),
+                true => (self.locate(&item.origin, &prefix)?, true),
+                false => self.memory.locate_as_far(&prefix),
             };
             if !is_own && (!is_whole || located.of_process) {
                 // Somebody made it lead nowhere: it stays what it is.
@@ -180,9 +210,15 @@ impl Paths<'_> {
                 }
             }
             if !is_own && denial == Denial::Write && rest.is_empty() {
-                deny(self.remarks, Pattern::literal(beneath_directory(&located.path)), item);
+                let above = Pattern::literal(self.beneath_directory(&located.path));
+                deny(self.remarks, above, item);
             }
-            deny(self.remarks, Pattern::new(&located.path, rest), item);
+            let is_file = matches!(self.memory.look(&located.path), Ok(Found::File) | Err(_));
+            let pattern = Pattern::new(&located.path, rest);
+            if !is_file {
+                self.no_files.insert(pattern.clone());
+            }
+            deny(self.remarks, pattern, item);
             for link in located.links {
                 // A link that could be replaced would lead what was denied elsewhere. Reading through it is
                 // settled by where it leads, except that a denied link itself is denied by its name too.
@@ -226,7 +262,7 @@ impl Paths<'_> {
         let mut grants = Vec::new();
         for item in items {
             let Split { prefix, rest } = self.interpret(item, &item.text, &self.caller.cwd)?;
-            let located = match locate_for(&item.origin, &prefix) {
+            let located = match self.locate(&item.origin, &prefix) {
                 // Somebody made it lead nowhere, where nothing is to be allowed.
                 Err(error) if presets::is_file(&item.origin.file) => {
                     self.remarks.warn(format!("left out: {error}"));
@@ -265,7 +301,7 @@ impl Paths<'_> {
             self.warn(&item.origin, &message);
         }
         for path in found.matches {
-            match locate(&path) {
+            match self.memory.locate(&path) {
                 Ok(located) if located.of_process => {}
                 Ok(located) => {
                     let before: Vec<PathBuf> =
@@ -423,8 +459,4 @@ fn nearest_sibling(path: &Path) -> Option<String> {
     let names: Vec<String> =
         entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
     near(name, names.iter().map(String::as_str)).map(str::to_owned)
-}
-
-fn locate_for(origin: &Origin, path: &Path) -> Result<Located, PolicyError> {
-    locate(path).map_err(|error| origin.error(error.to_string()))
 }

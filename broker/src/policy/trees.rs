@@ -66,9 +66,3 @@ pub(super) fn in_trees<'a>(
     }
     InTrees { items: found, ways: kept }
 }
-
-/// The beginning of `path` that lies right in a directory. What is not a directory yet on the way to a path that
-/// a preset protects must not become a file: as `.git`, one would name another directory with settings.
-pub(super) fn beneath_directory(path: &Path) -> &Path {
-    path.ancestors().take_while(|part| *part == path || !part.is_dir()).last().unwrap_or(path)
-}

@@ -2,6 +2,7 @@
 
 use super::paths::Rules;
 use super::pattern::Pattern;
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 /// What of the file system may be used. Each entry stands for a path with all beneath.
@@ -20,6 +21,8 @@ pub(crate) struct Files {
     pub(crate) controls: Vec<PathBuf>,
     /// Of processes outside nothing may be read in proc(5).
     pub(crate) hides_processes: bool,
+    /// Denied paths that were no files when the policy was resolved, which no other name leads to.
+    pub(crate) no_files: HashSet<Pattern>,
 }
 
 impl Files {
@@ -31,6 +34,15 @@ impl Files {
         let root = self.allow_write.iter().find(is_carved)?;
         let is_open = !rules.cursor(root)?.any_depth();
         is_open.then_some(root)
+    }
+
+    /// Of `denied`, one of the lists, the paths that may be files.
+    pub(crate) fn may_be_files<'a>(
+        &'a self,
+        denied: &'a [Pattern],
+    ) -> impl Iterator<Item = PathBuf> + 'a {
+        let may_be = denied.iter().filter(|pattern| !self.no_files.contains(pattern));
+        may_be.filter_map(Pattern::as_path)
     }
 
     /// Denies writing `path`, an absolute canonical one, and all beneath, whatever allows it.

@@ -1,5 +1,6 @@
 //! What the policy says, as matchers: pure, asked by the launch and by every verdict.
 
+mod access;
 pub(crate) mod address;
 pub(crate) mod files;
 pub(crate) mod harmless;

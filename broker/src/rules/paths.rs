@@ -14,10 +14,12 @@
 //! The states that are live in a directory, with the verdict, are its *zone*: they alone decide about all that
 //! is beneath. What moves between directories of one zone keeps its verdict.
 
+use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component as PathComponent, Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+pub(crate) use super::access::{Access, Names};
 use super::files::Files;
 use super::pattern::{Component, Pattern};
 
@@ -27,34 +29,9 @@ pub(crate) struct Rules {
     root: Cursor,
 }
 
-/// What may be done with a path or an object, or is wanted of it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Access {
-    /// It is read.
-    pub(crate) read: bool,
-    /// It is written.
-    pub(crate) write: bool,
-}
-
 /// Whether one of `denials` stands for `path` or something above it.
 pub(crate) fn covers(denials: &[Pattern], path: &Path) -> bool {
     !denials.is_empty() && !Rules::all_but(denials).access(path).write
-}
-
-impl Access {
-    pub(crate) const NONE: Access = Access { read: false, write: false };
-    pub(crate) const READ: Access = Access { read: true, write: false };
-    pub(crate) const WRITE: Access = Access { read: false, write: true };
-
-    /// Whether this is enough for what is `wanted`.
-    pub(crate) fn covers(self, wanted: Access) -> bool {
-        (self.read || !wanted.read) && (self.write || !wanted.write)
-    }
-
-    /// What of this is not in `other`.
-    pub(crate) fn without(self, other: Access) -> Access {
-        Access { read: self.read && !other.read, write: self.write && !other.write }
-    }
 }
 
 /// What is known at one path: the verdicts, and the rules that may still change them further inside.
@@ -62,15 +39,6 @@ impl Access {
 pub(crate) struct Cursor {
     read: Progress,
     write: Progress,
-}
-
-/// The names inside a directory that a rule may single out.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Names {
-    /// Only these, sorted, none twice.
-    Exactly(Vec<Vec<u8>>),
-    /// Any: a glob is live.
-    Any,
 }
 
 #[derive(Debug, Clone)]
@@ -130,7 +98,25 @@ struct Progress {
     /// A rule that singles out something beneath names this entry, or counts it among those that its `**`
     /// stands for and begins inside of what may be written.
     leads_on: bool,
-    live: Vec<State>,
+    live: Arc<Live>,
+}
+
+/// The rules that may still change a verdict, and what follows for the names inside, once that was asked.
+#[derive(Debug, Default)]
+struct Live {
+    states: Vec<State>,
+    inside: OnceLock<Inside>,
+}
+
+/// What follows inside where many rules are live, as in the user's home: each name is looked up, not compared.
+#[derive(Debug)]
+struct Inside {
+    /// For the names that rules spell out.
+    named: HashMap<Vec<u8>, OnceLock<Progress>>,
+    /// The rules that go on with a glob.
+    others: Vec<State>,
+    /// For all other names, if there are no globs.
+    unnamed: OnceLock<Progress>,
 }
 
 /// Whether access is open, and the rule, by index, that says so; none if no rule does.
@@ -238,12 +224,12 @@ impl Cursor {
 
     /// Whether no rule further inside can change the verdict on reads.
     pub(crate) fn read_settled(&self) -> bool {
-        self.read.live.is_empty()
+        self.read.live.states.is_empty()
     }
 
     /// Whether no rule further inside can change the verdict on writes.
     pub(crate) fn write_settled(&self) -> bool {
-        self.decides_on_writes().live.is_empty()
+        self.decides_on_writes().live.states.is_empty()
     }
 
     /// Whether the entry may be made, removed or replaced, as far as its own name goes.
@@ -308,11 +294,27 @@ impl Progress {
     }
 
     fn enter(&self, name: &[u8]) -> Progress {
-        let mut reached: Vec<State> = Vec::with_capacity(self.live.len());
+        /// Fewer are compared in less time than it takes to look up.
+        const FEW: usize = 16;
+        let all = &self.live.states;
+        if all.len() < FEW {
+            return self.enter_by(all, name);
+        }
+        let inside = self.live.inside.get_or_init(|| Inside::of(all, &self.set));
+        match inside.named.get(name) {
+            Some(known) => known.get_or_init(|| self.enter_by(all, name)).clone(),
+            None if !inside.others.is_empty() => self.enter_by(&inside.others, name),
+            None => inside.unnamed.get_or_init(|| self.enter_by(&[], name)).clone(),
+        }
+    }
+
+    /// The same by `states`, all those that `name` can matter to.
+    fn enter_by(&self, states: &[State], name: &[u8]) -> Progress {
+        let mut reached: Vec<State> = Vec::with_capacity(states.len());
         // States of one rule stand together: only they can be reached twice.
         let mut rule_begin = 0;
         let mut leads_on = false;
-        for State { rule, position } in &self.live {
+        for State { rule, position } in states {
             if reached.get(rule_begin).is_some_and(|first| first.rule != *rule) {
                 rule_begin = reached.len();
             }
@@ -366,7 +368,8 @@ impl Progress {
         if open && set.order == Order::DenyIsFinal && !may_close() {
             reached.retain(|state| effect(state) != Effect::Allow);
         }
-        Progress { set: Arc::clone(set), verdict, kept, leads_on: false, live: reached }
+        let live = Live { states: reached, inside: OnceLock::new() };
+        Progress { set: Arc::clone(set), verdict, kept, leads_on: false, live: Arc::new(live) }
     }
 
     fn basis(&self, rule: Option<usize>) -> Option<Basis<'_>> {
@@ -374,7 +377,7 @@ impl Progress {
     }
 
     fn holds_all_of(&self, other: &Progress) -> bool {
-        other.live.iter().all(|state| self.live.contains(state))
+        other.live.states.iter().all(|state| self.live.states.contains(state))
     }
 
     fn any_depth(&self) -> bool {
@@ -398,24 +401,25 @@ impl Progress {
 
     /// The rules that can change the verdict, and how much of them is matched.
     fn next(&self) -> impl Iterator<Item = (&Pattern, usize)> {
-        self.live.iter().filter_map(|state| {
+        self.live.states.iter().filter_map(|state| {
             let Rule { effect, pattern, .. } = &self.set.rules[state.rule];
             effect.changes(self.verdict.open).then_some((pattern, state.position))
         })
     }
 }
 
-impl Names {
-    /// The names that components stand for.
-    fn of<'a>(components: impl Iterator<Item = &'a Component>) -> Names {
-        let names = components.map(|component| match component {
-            Component::Literal(name) => Some(name.clone()),
-            _ => None,
-        });
-        let Some(mut names) = names.collect::<Option<Vec<_>>>() else { return Names::Any };
-        names.sort();
-        names.dedup();
-        Names::Exactly(names)
+impl Inside {
+    fn of(states: &[State], set: &RuleSet) -> Self {
+        let mut named = HashMap::with_capacity(states.len());
+        let mut others = Vec::new();
+        for state in states {
+            match set.rules[state.rule].pattern.component(state.position) {
+                Some(Component::Literal(name)) if named.contains_key(name) => {}
+                Some(Component::Literal(name)) => drop(named.insert(name.clone(), OnceLock::new())),
+                _ => others.push(*state),
+            }
+        }
+        Self { named, others, unnamed: OnceLock::new() }
     }
 }
 
@@ -438,8 +442,7 @@ mod tests {
             deny_write: deny_write.iter().map(|text| Pattern::of_globs(text)).collect(),
             deny_read: deny_read.iter().map(|text| Pattern::of_globs(text)).collect(),
             allow_read: read.iter().map(PathBuf::from).collect(),
-            controls: Vec::new(),
-            hides_processes: false,
+            ..Files::default()
         })
     }
 
@@ -638,6 +641,37 @@ mod tests {
     }
 
     #[test]
+    fn names_that_are_looked_up_mean_what_they_mean_when_compared() {
+        let mut deny = vec!["/r/*.x", "/r/b/**/k", "/r/n1/*", "/r/n2/a/b", "/r/n2", "/q/**"];
+        let many: Vec<String> = (0..40).map(|n| format!("/r/n{n}/k")).collect();
+        deny.extend(many.iter().map(String::as_str));
+        for globs in [true, false] {
+            let deny: Vec<_> = deny.iter().filter(|d| globs || !d.contains('*')).copied().collect();
+            let rules = rules(&["/r", "/r/n3"], &deny, &["/r/n4", "/r/n5/k/z"], &["/r/n4/o"]);
+            let mut pending = vec![(rules.root(), 0)];
+            while let Some((cursor, depth)) = pending.pop() {
+                for name in [
+                    "r", "q", "b", "k", "z", "o", "a.x", "a", "n1", "n2", "n3", "n4", "n5", "n39",
+                    "?",
+                ] {
+                    for progress in [&cursor.read, &cursor.write] {
+                        let compared = progress.enter_by(&progress.live.states, name.as_bytes());
+                        let found = progress.enter(name.as_bytes());
+                        let of = |progress: &Progress| {
+                            let Progress { verdict, kept, leads_on, live, .. } = progress;
+                            format!("{verdict:?} {kept:?} {leads_on} {:?}", live.states)
+                        };
+                        assert_eq!(of(&found), of(&compared), "{name}");
+                    }
+                    if depth < 4 {
+                        pending.push((rules.enter(&cursor, name.as_bytes()), depth + 1));
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
     fn what_moves_within_a_zone_keeps_its_verdict() {
         let rules = rules(&["/r"], &["/r/**/*.pem", "/r/a/b"], &["/r/s"], &[]);
         for (one, other, expected) in [
@@ -675,7 +709,7 @@ mod tests {
         let rules = rules(&["/"], &["/**/a/**/a/**/a/**/a/**/b"], &[], &[]);
         let deep = "/a".repeat(1000);
         assert!(rules.access(Path::new(&deep)).write);
-        assert!(cursor(&rules, &deep).write.live.len() <= 10);
+        assert!(cursor(&rules, &deep).write.live.states.len() <= 10);
         assert!(!rules.access(Path::new(&format!("{deep}/b/x"))).write);
     }
 

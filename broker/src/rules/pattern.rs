@@ -12,14 +12,14 @@ use std::path::{Component as PathComponent, Path, PathBuf};
 use std::sync::Arc;
 
 /// An absolute path, component by component. It stands for what it names and, in a rule, all beneath.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Pattern {
     /// Shared by the copies that sets of rules have.
     components: Arc<[Component]>,
 }
 
 /// One component of a [`Pattern`].
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Component {
     /// Exactly this name.
     Literal(Vec<u8>),
@@ -30,12 +30,12 @@ pub(crate) enum Component {
 }
 
 /// What a name within one directory must look like.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Glob {
     tokens: Vec<Token>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Token {
     One(u32),
     Any,
