@@ -83,6 +83,39 @@ fn an_agent_leaves_nothing_that_the_user_would_run() {
     });
 }
 
+/// What stands in the preset below `key`, up to `end`.
+fn listed(key: &str, end: &str) -> Vec<&'static str> {
+    let text = include_str!("../../../broker/presets/agent.yaml");
+    let from = text.split_once(key).expect("the key").1;
+    let lines = from.split_once(end).expect("the next key").0.lines();
+    lines.filter_map(|line| Some(line.strip_prefix("    - ")?.trim_matches('\''))).collect()
+}
+
+/// Each name of the list, where nothing is yet.
+#[test]
+fn what_tools_run_by_themselves_is_not_made() {
+    let names =
+        listed("denyWrite:\n", "  denyRead:").into_iter().filter(|name| !name.starts_with('~'));
+    let plain = |name: &str| name.replace("**", "a").replace(['[', ']'], "").replace('*', "x");
+    let names: Vec<String> = names.map(plain).collect();
+    let script =
+        "while read name; do mkdir -p \"${name%/*}\"; rmdir \"$name\"; echo x > \"$name\"; done";
+    let script = format!("{script} 2> /dev/null <<'E'\n{}\nE\n", names.join("\n"));
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        let made = || names.iter().filter(|name| sandbox.path("work").join(name).exists());
+        under(&sandbox, "agent", &script);
+        assert_eq!(made().collect::<Vec<_>>(), [""; 0], "ESCAPED");
+        let others = "set -e; mkdir -p .github/workflows .yarn/cache .config/x tools src .direnv/python node_modules; \
+                      for name in .github/workflows/ci.yml .yarn/cache/x .config/x/y tools/x .env Makefile package.json \
+                      .direnv/python/x AGENTS.md src/.vimrc; do echo x > $name; done";
+        under(&sandbox, "agent", others).succeeds();
+        under(&sandbox, "build", &script);
+        // Those above others are files.
+        assert!(made().count() > names.len() / 2);
+    });
+}
+
 #[test]
 fn where_there_is_no_repository_an_agent_cannot_pretend_one() {
     let attacks = ["echo 'gitdir: evil' > .git", "mkdir .git", "ln -s evil .git", "mv evil .git"];
