@@ -11,6 +11,7 @@ pub(crate) mod keys;
 pub(crate) mod load;
 pub(crate) mod locate;
 pub(crate) mod merged;
+mod moved;
 pub(crate) mod nearest;
 pub(crate) mod origins;
 mod owners;

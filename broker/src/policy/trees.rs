@@ -1,7 +1,8 @@
-//! What presets protect in the trees of a policy. It reads the file system and changes nothing.
+//! What presets protect in the trees of a policy, and wherever variables of the caller move what they deny. It reads the file system and changes nothing.
 
 use super::callers::Caller;
 use super::keys::Item;
+use super::moved::{Moved, OTHERS};
 use super::reach::Allowed;
 use super::repositories::{self, Repositories};
 use super::{git_settings, presets};
@@ -25,8 +26,9 @@ pub(super) fn in_trees<'a>(
     let cwd = caller.cwd.as_path();
     let is_in_trees =
         |item: &&Item| presets::is_file(&item.origin.file) && !item.text.starts_with(['/', '~']);
+    let moved = moved(items, caller, writable);
     if !items.iter().any(|item| is_in_trees(&item)) {
-        let all = items.iter().map(|item| (item, item.text.as_str(), cwd.to_owned()));
+        let all = items.iter().flat_map(|item| of_user(item, cwd, &moved));
         return InTrees { items: all.collect(), ways: Vec::new() };
     }
     let own = writable.iter().filter(|(_, origin)| !presets::is_file(&origin.file));
@@ -54,7 +56,7 @@ pub(super) fn in_trees<'a>(
     for item in items {
         let text = item.text.as_str();
         if !is_in_trees(&item) {
-            found.push((item, text, cwd.to_owned()));
+            found.extend(of_user(item, cwd, &moved));
             continue;
         }
         let pretended =
@@ -65,4 +67,32 @@ pub(super) fn in_trees<'a>(
         }
     }
     InTrees { items: found, ways: kept }
+}
+
+/// Where else lies what presets deny in the home. What the policy itself lets be written, without the home as a whole,
+/// is the command's: the directory of an agent that runs inside.
+fn moved(items: &[Item], caller: &Caller, writable: &[Allowed<'_>]) -> Moved {
+    if !items.iter().any(|item| presets::is_file(&item.origin.file)) {
+        return Moved::default();
+    }
+    let holds_home = |path: &Path| caller.home.as_ref().is_some_and(|home| home.starts_with(path));
+    let own = writable.iter().filter(|(_, origin)| !presets::is_file(&origin.file));
+    let own: Vec<&Path> = own.map(|(path, _)| *path).filter(|path| !holds_home(path)).collect();
+    let is_meant = |path: &Path| own.iter().any(|own| path.starts_with(own));
+    let used = writable.iter().map(|(path, _)| path.to_path_buf()).chain([caller.cwd.clone()]);
+    Moved::of(caller, is_meant).with_homes(caller, &used.collect::<Vec<_>>())
+}
+
+/// The paths of an item that is relative to no work tree, or of no preset.
+fn of_user<'a>(item: &'a Item, cwd: &Path, moved: &Moved) -> Vec<(&'a Item, &'a str, PathBuf)> {
+    let text = item.text.as_str();
+    if presets::is_file(&item.origin.file) && text == OTHERS {
+        return moved.others.iter().map(|home| (item, ".", home.clone())).collect();
+    }
+    let mut found = vec![(item, text, cwd.to_owned())];
+    if presets::is_file(&item.origin.file) && text.starts_with('~') {
+        let elsewhere = moved.of_item(text);
+        found.extend(elsewhere.into_iter().map(|(text, path)| (item, text, path)));
+    }
+    found
 }

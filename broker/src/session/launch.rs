@@ -141,9 +141,10 @@ pub(super) fn environment(
     // Copying all of it takes its time at every launch.
     let callers = (!variables.pass_all()).then(std::env::vars_os).into_iter().flatten();
     let mut changes: BTreeMap<_, _> = callers
-        .filter(|(name, _)| !variables.pass(name))
+        .filter(|(name, value)| !variables.passes(name, value))
         .map(|(name, _)| (Cow::from(name), None))
         .collect();
+    keep_settings_of_git_together(&mut changes);
     let pass = |name: &OsStr| variables.pass(name);
     match proxy {
         Some(proxy) => changes.extend(proxy.environment(&pass)),
@@ -163,6 +164,17 @@ pub(super) fn environment(
     let set = variables.set().map(|(name, value)| (name.to_owned().into(), Some(value.to_owned())));
     changes.extend(set);
     changes.into_iter().collect()
+}
+
+/// Of the settings of git in variables either all go or none: git does not run with a part of them
+/// (git-config(1), ENVIRONMENT).
+fn keep_settings_of_git_together(changes: &mut BTreeMap<Cow<'_, OsStr>, Option<OsString>>) {
+    const NAMES: [&[u8]; 3] = [b"GIT_CONFIG_COUNT", b"GIT_CONFIG_KEY_", b"GIT_CONFIG_VALUE_"];
+    let is_one = |name: &OsStr| NAMES.iter().any(|prefix| name.as_bytes().starts_with(prefix));
+    if changes.keys().any(|name| is_one(name)) {
+        let all = std::env::vars_os().filter(|(name, _)| is_one(name));
+        changes.extend(all.map(|(name, _)| (Cow::from(name), None)));
+    }
 }
 
 /// What every Java virtual machine reads (JVM Tool Interface, section "JAVA_TOOL_OPTIONS").

@@ -316,6 +316,99 @@ fn an_agent_reads_no_keys_and_gets_no_tokens() {
 }
 
 #[test]
+fn no_place_of_secrets_is_read_wherever_variables_move_it() {
+    for_each_user(|user| {
+        let names =
+            listed("denyRead:\n", "environment:").into_iter().filter(|name| name.starts_with("~/"));
+        let names: Vec<String> = names.map(|name| format!("home/{}", &name[2..])).collect();
+        let moved = [
+            "x/gh",
+            "x/git/credentials",
+            "data/keyrings",
+            "cargo/credentials.toml",
+            "k/a",
+            "k/b",
+            "aws",
+            "gpg/x",
+        ];
+        let moved = moved.map(|name| format!("outside/{name}"));
+        let variables = [
+            ("XDG_CONFIG_HOME", "x"),
+            ("XDG_DATA_HOME", "data"),
+            ("CARGO_HOME", "cargo"),
+            ("AWS_SHARED_CREDENTIALS_FILE", "aws"),
+            ("GNUPGHOME", "gpg"),
+        ];
+        let mut sandbox = Sandbox::of(user);
+        for (name, place) in variables {
+            let value = sandbox.name(format!("outside/{place}"));
+            sandbox = sandbox.env(name, value);
+        }
+        let list = format!("{}:{}", sandbox.name("outside/k/a"), sandbox.name("outside/k/b"));
+        let sandbox = sandbox.env("KUBECONFIG", list).env("HISTFILE", "/dev/null");
+        let all: Vec<&String> = names.iter().chain(&moved).collect();
+        let made = format!(
+            "cd ..; while read name; do mkdir -p \"${{name%/*}}\"; echo \"Secret $name\" > \"$name\"; done <<'E'\n{}\nE\n",
+            all.iter().map(|name| name.as_str()).collect::<Vec<_>>().join("\n")
+        );
+        sandbox.sh_outside(&made).succeeds();
+        sandbox.file("home/.config/other", "open");
+        sandbox.file("outside/cargo/config.toml", "open");
+        let attack =
+            "cat ~/.config/other ../outside/cargo/config.toml; echo; grep -rsh Secret .. | sort";
+        let inside = under(&sandbox, "agent", attack);
+        assert!(inside.stdout.starts_with("openopen\n"), "{inside:#?}");
+        assert!(!inside.stdout.contains("Secret"), "ESCAPED: {inside:#?}");
+        let open = under(&sandbox, "build", attack);
+        assert_eq!(
+            open.stdout.lines().filter(|line| line.starts_with("Secret")).count(),
+            all.len()
+        );
+    });
+}
+
+#[test]
+fn no_variable_tells_a_secret_and_those_of_git_stay_together() {
+    let sandbox = Sandbox::new()
+        .env("DATABASE_URL", "postgres://u:Secret@h/d")
+        .env("PLAIN_URL", "https://h:80/@x");
+    let secrets = [
+        "db_pass",
+        "NPM_AUTH",
+        "npm_config__authToken",
+        "SENTRY_DSN",
+        "X_CREDS",
+        "X_APIKEY",
+        "gh_token",
+    ];
+    let mut sandbox = secrets.iter().fold(sandbox, |sandbox, name| sandbox.env(*name, "Secret"));
+    for (name, value) in [
+        ("GIT_CONFIG_COUNT", "1"),
+        ("GIT_CONFIG_KEY_0", "user.name"),
+        ("GIT_CONFIG_VALUE_0", "Secret"),
+    ] {
+        sandbox = sandbox.env(name, value);
+    }
+    let script = "env; git config user.name; git --version";
+    let inside = under(&sandbox, "agent", script);
+    inside.succeeds();
+    assert!(!inside.stdout.contains("Secret"), "ESCAPED: {inside:#?}");
+    assert!(
+        inside.stdout.contains("PLAIN_URL=") && !inside.stdout.contains("GIT_CONFIG_"),
+        "{inside:#?}"
+    );
+    let open = under(&sandbox, "build", script);
+    assert_eq!(open.stdout.matches("Secret").count(), secrets.len() + 3, "{open:#?}");
+    // A policy of one's own takes a part of git's away; a name that it allows as it is counts more than a glob.
+    let own = "extends: agent\nenvironment: {allow: ['*', gh_token, DATABASE_URL]}";
+    let own = sandbox.file("own.yaml", own);
+    let named = under(&sandbox, own.to_str().unwrap(), "env");
+    assert_eq!(named.stdout.matches("Secret").count(), 2, "{named:#?}");
+    let part = sandbox.file("part.yaml", "environment: {deny: ['*_KEY_*']}");
+    under(&sandbox, part.to_str().unwrap(), "git --version && ! env | grep GIT_CONFIG_").succeeds();
+}
+
+#[test]
 fn each_preset_lets_through_what_it_says() {
     let sandbox = Sandbox::new();
     let listen = "python3 -c 'import socket; s = socket.create_server((\"127.0.0.1\", 0)); \
