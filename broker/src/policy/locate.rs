@@ -85,6 +85,17 @@ impl Memory {
         as_far(absolute, |path| self.look(path).cloned())
     }
 
+    /// The beginning of `path`, a canonical one, that lies right in a directory. What is not a directory yet on the
+    /// way to a path that a preset protects must not become a file: as `.git`, one would name another directory with
+    /// settings.
+    pub(crate) fn beneath_directory<'a>(&mut self, path: &'a Path) -> &'a Path {
+        let mut is_directory = |part| self.look(part).is_ok_and(|found| *found == Found::Directory);
+        path.ancestors()
+            .take_while(|part| *part == path || !is_directory(part))
+            .last()
+            .unwrap_or(path)
+    }
+
     /// What is at `path`, whose directory is canonical.
     pub(crate) fn look(&mut self, path: &Path) -> Result<&Found, LocateError> {
         if !self.known.contains_key(path) {

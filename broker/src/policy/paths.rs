@@ -139,19 +139,6 @@ impl Paths<'_> {
         self.memory.locate(path).map_err(|error| origin.error(error.to_string()))
     }
 
-    fn is_directory(&mut self, path: &Path) -> bool {
-        self.memory.look(path).is_ok_and(|found| *found == Found::Directory)
-    }
-
-    /// The beginning of `path`, a canonical one, that lies right in a directory. What is not a directory yet on the
-    /// way to a path that a preset protects must not become a file: as `.git`, one would name another directory with
-    /// settings.
-    fn beneath_directory<'a>(&mut self, path: &'a Path) -> &'a Path {
-        let mut parts = path.ancestors();
-        let parts = parts.by_ref().take_while(|part| *part == path || !self.is_directory(part));
-        parts.last().unwrap_or(path)
-    }
-
     /// Says that a variable was likely meant where only a name is.
     fn name_unexpanded(&mut self, item: &Item, path: &Path) {
         let text = &item.text;
@@ -210,7 +197,7 @@ impl Paths<'_> {
                 }
             }
             if !is_own && denial == Denial::Write && rest.is_empty() {
-                let above = Pattern::literal(self.beneath_directory(&located.path));
+                let above = Pattern::literal(self.memory.beneath_directory(&located.path));
                 deny(self.remarks, above, item);
             }
             let is_file = matches!(self.memory.look(&located.path), Ok(Found::File) | Err(_));
