@@ -18,10 +18,11 @@ use std::path::{Path, PathBuf};
 const WRITTEN: &str = "/tmp";
 const APART: &str = "/var/tmp";
 
-/// Where temporary directories are made, a canonical path: TMPDIR, unless that is what everybody has.
+/// Where temporary directories are made, a canonical path: TMPDIR, unless that is what everybody has, or relative to the
+/// working directory, which most policies let be written.
 pub(crate) fn temporary(caller: &Caller) -> Option<PathBuf> {
     let named = caller.variable("TMPDIR").map(PathBuf::from);
-    let named = named.filter(|path| path != Path::new(WRITTEN));
+    let named = named.filter(|path| path.is_absolute() && path != Path::new(WRITTEN));
     let is_usable = || fs::access(APART, Access::WRITE_OK | Access::EXEC_OK).is_ok();
     let place = match named {
         Some(named) => named,
