@@ -307,8 +307,9 @@ impl Judge {
             }
             // Another user of this host could execute it, with the rights of the caller.
             if prepared.lends_rights() {
-                self.traps
-                    .log("refused: a set-user-ID or set-group-ID bit, or capabilities of a file");
+                let name = prepared.object.name()?;
+                let denial = Denial::file(FileOperation::Write, name.as_path());
+                self.traps.report(denial, "what lends rights to other users");
                 return Err(Errno::PERM);
             }
             let lacks = self.learning.as_ref().and_then(|learning| {

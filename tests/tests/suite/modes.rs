@@ -97,6 +97,17 @@ fn nothing_that_is_made_inside_lends_the_rights_of_its_owner() {
 }
 
 #[test]
+fn a_refused_bit_is_reported_and_no_rule_is_advised_for_it() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_write(".");
+        let outcome = sandbox.sh("touch tool; chmod 4755 tool");
+        assert_eq!(outcome.status, Some(1), "{outcome:#?}");
+        assert_eq!(outcome.reports_of("Filesystem").len(), 1, "{outcome:#?}");
+        assert!(!outcome.stderr.contains("to allow this"), "{outcome:#?}");
+    });
+}
+
+#[test]
 fn other_bits_of_files_and_those_of_directories_can_be_set() {
     let script = "umask 0; echo 'echo ran' > tool && chmod 0755 tool && ./tool; chmod 0700 tool; chmod u+x,g+s,o+t . ; \
         mkdir -m 2775 shared; mkdir drop && chmod 1777 drop; install -d -m 3770 both; cp -p tool copied; \
