@@ -19,7 +19,7 @@ use crate::kernel::identity::Identity;
 use crate::kernel::kill_on_exit::KillOnExit;
 use crate::kernel::proc::may_go_on;
 use crate::kernel::processes::Member;
-use crate::kernel::request::Request;
+use crate::kernel::request::{Request, Sign};
 use crate::kernel::rights::Rights;
 use crate::kernel::target::{Target, TargetAddress, TargetFd};
 use crate::kernel::terminal;
@@ -53,7 +53,24 @@ pub(crate) struct Judge {
     callers: Vec<u32>,
     groups: Arc<KillOnExit>,
     /// Groups that threads may still be about to join.
-    joining: Mutex<Vec<(Pid, HeldGroup)>>,
+    joining: Mutex<Vec<Joining>>,
+}
+
+/// A call that was let through to join a group.
+#[derive(Debug)]
+struct Joining {
+    call: Sign,
+    thread: Pid,
+    /// Held as long as the thread may join it.
+    _group: HeldGroup,
+}
+
+impl Joining {
+    /// Whether the thread can still be about to join: until it has its answer it sleeps because it waits for that, and
+    /// then it is ready to run (seccomp_notify_send in kernel/seccomp.c, both under one lock).
+    fn is_pending(&self) -> bool {
+        self.call.is_waiting() || may_go_on(self.thread)
+    }
 }
 
 impl Judge {
@@ -90,7 +107,7 @@ impl Judge {
                 return Ok(());
             }
             let group = Pid::from_raw(group.max(0)).ok_or(Errno::INVAL)?;
-            self.hold(target.thread(), group)
+            self.hold(request, group)
         };
         match may_join() {
             // CONTINUE: registers decide. In a session of the sandbox's own the kernel permits its own groups only, and
@@ -124,18 +141,19 @@ impl Judge {
         child.lives()
     }
 
-    /// Holds a group of the sandbox's until `thread` rests.
+    /// Holds a group of the sandbox's until the caller rests.
     ///
     /// # Errors
     /// Returns [`Errno::PERM`] for one that is not led from inside, or if too many are held.
-    fn hold(&self, thread: Pid, group: Pid) -> io::Result<()> {
+    fn hold(&self, request: &Request<'_>, group: Pid) -> io::Result<()> {
         self.must_be_inside(group)?;
         let mut joining = lock(&self.joining);
-        joining.retain(|(thread, _)| may_go_on(*thread));
+        joining.retain(Joining::is_pending);
         if joining.len() == JOINING_MAX {
             return Err(Errno::PERM);
         }
-        joining.push((thread, HeldGroup::of(group)?));
+        let (call, thread) = (request.sign(), request.target().thread());
+        joining.push(Joining { call, thread, _group: HeldGroup::of(group)? });
         // It may have become another's until it was held.
         self.must_be_inside(group)
     }
