@@ -14,3 +14,4 @@ pub(crate) mod plan;
 pub(crate) mod protect;
 mod ruleset;
 pub(crate) mod runs;
+mod shared_files;

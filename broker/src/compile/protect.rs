@@ -5,6 +5,7 @@
 use super::hard_links::{names_nearby, other_names};
 use super::places::DEVICES;
 use super::runs;
+use super::shared_files::{self, SharedFiles};
 use crate::kernel::mounts::Mount;
 use crate::kernel::proc;
 use crate::policy::callers::Caller;
@@ -32,6 +33,15 @@ pub(crate) fn protect(
     caller: &Caller,
 ) -> Result<Policy, Failure> {
     deny_other_names(&mut policy.files, mounts, remarks);
+    if remarks.are_wanted()
+        && let Some(SharedFiles { count, example }) = shared_files::find(&policy.files.allow_write)
+    {
+        remarks.note(format!(
+            "files that may be written have names elsewhere too (hard links): {count}, such as {}; what is written to \
+             them changes there as well",
+            example.display()
+        ));
+    }
     let mut protected = policy.sources.clone();
     // Also where no policy is now, or another one is in force: the next run may look there, and a
     // link that the command could replace would lead it elsewhere.

@@ -1,6 +1,7 @@
 //! The command line and the policy: what is accepted, what is refused, and with which words.
 
 use std::ffi::OsString;
+use std::fs;
 use tests::{Outcome, Sandbox, TcpPeer, for_each_user};
 
 /// Runs `touch made` under a policy text and returns what came of it, and whether it ran.
@@ -285,6 +286,24 @@ fn check_says_that_the_broker_opens_what_is_read_only_where_it_does() {
     assert!(!says(kept(Sandbox::new().deny_write(".env"))));
     assert!(!says(kept(Sandbox::new().deny_write("**/*.pem"))));
     assert!(says(kept(Sandbox::new().deny_read(".env"))));
+}
+
+#[test]
+fn check_counts_files_that_have_names_elsewhere() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_write(".").options(["--check"]);
+        let own = sandbox.file("work/own", "");
+        fs::hard_link(own, sandbox.path("work/also-own")).unwrap();
+        let said = || sandbox.run(["true"]).stdout.clone();
+        assert!(!said().contains("names elsewhere"), "{}", said());
+        let stored = sandbox.file("outside/stored", "");
+        fs::hard_link(stored, sandbox.path("work/package")).unwrap();
+        let expected = format!(
+            "have names elsewhere too (hard links): 1, such as {}/package;",
+            sandbox.name("work")
+        );
+        assert!(said().contains(&expected), "{}", said());
+    });
 }
 
 #[test]
