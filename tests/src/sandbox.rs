@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 /// How long a command may take before it is killed and the test fails.
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// How long its output may stay open after it ended.
-const OUTPUT_TIMEOUT: Duration = Duration::from_secs(5);
+const OUTPUT_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A policy, a world, and a user; a builder that can run commands at any time.
 #[derive(Debug)]

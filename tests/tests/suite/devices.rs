@@ -166,7 +166,7 @@ fn no_device_is_opened_outside_of_dev_where_the_broker_opens_what_is_read() {
                 node.current_dir(sandbox.path("work")).stderr(std::process::Stdio::null()).status();
             // Only root can make one, and not everywhere can it be opened.
             if !node.unwrap().success() {
-                return;
+                return tests::skipped("no device can be made here");
             }
             let outcome = sandbox.sh("(: < zero) && echo got; : < /dev/zero");
             assert_eq!(outcome.succeeds().stdout, expected, "{outcome:#?}");

@@ -290,14 +290,14 @@ print('ready', flush=True); time.sleep(100)
 "#;
 
 /// The guardian of a sandbox.
-fn guardian(broker: Pid) -> Pid {
+fn guardian(broker: Pid) -> Option<Pid> {
     let children = fs::read_to_string(format!("/proc/{broker}/task/{broker}/children")).unwrap();
     let is_it = |child: &&str| {
         fs::read_to_string(format!("/proc/{child}/comm"))
             .is_ok_and(|name| name.trim() == "landstrip-guard")
     };
-    let found = children.split_whitespace().find(is_it).expect("a guardian");
-    Pid::from_raw(found.parse().unwrap())
+    let found = children.split_whitespace().find(is_it)?;
+    found.parse().ok().map(Pid::from_raw)
 }
 
 fn has_ended(process: Pid) -> bool {
@@ -314,7 +314,13 @@ fn nothing_outlives_broker_and_guardian() {
             let mut running = sandbox.spawn(["python3", "-c", DAEMONS]);
             running.expect("ready");
             let broker = Pid::from_raw(running.pid().cast_signed());
-            let guardian = guardian(broker);
+            let mut found = None;
+            // It says who it is when it has begun.
+            assert!(eventually(|| {
+                found = guardian(broker);
+                found.is_some()
+            }));
+            let guardian = found.unwrap();
             if order % 3 == 0 {
                 signal(guardian, Signal::SIGKILL);
                 assert!(eventually(|| has_ended(guardian)));

@@ -309,7 +309,9 @@ def full(family, name):
     kept.append(s); return s.getsockname()
 kept = []; there = full(socket.AF_INET, ('127.0.0.1', 0)), full(socket.AF_UNIX, 'full')
 def clear(s, done):
-    while not done.is_set(): fcntl.fcntl(s.fileno(), fcntl.F_SETFL, 0)
+    while not done.is_set(): fcntl.fcntl(s.fileno(), fcntl.F_SETFL, 0); time.sleep(0)
+def reach(address):
+    with socket.socket() as c: c.settimeout(60); c.connect(address); return 'reached'
 for i in range(20):
     s = socket.socket((socket.AF_INET, socket.AF_UNIX)[i % 2]); kept.append(s); done = threading.Event(); clears = threading.Thread(target=clear, args=[s, done]); clears.start()
     threading.Thread(target=s.connect, args=[there[i % 2]], daemon=True).start()
@@ -317,6 +319,7 @@ for i in range(20):
     done.set(); clears.join()
 os.unlink('full'); os._exit(0)";
         let sandbox = Sandbox::of(user).allow_write(".").allow_local_binding();
+        let sandbox = sandbox.timeout(Duration::from_secs(120));
         for outcome in [sandbox.run(python(script)), sandbox.run_outside(python(script))] {
             assert_eq!(outcome.succeeds().stdout, "reached\n".repeat(60), "{outcome:#?}");
         }

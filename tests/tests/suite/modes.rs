@@ -92,7 +92,8 @@ fn nothing_that_is_made_inside_lends_the_rights_of_its_owner() {
         // So it is without a sandbox.
         let outside = Sandbox::of(user);
         outside.run_outside(["/usr/bin/python3", "-c", LEND]).succeeds();
-        assert!(lending(&outside).len() >= 35, "{:?}", lending(&outside));
+        // Where the kernel has neither fchmodat2 (before Linux 6.6) nor files without a name, eight are less.
+        assert!(lending(&outside).len() >= 28, "{:?}", lending(&outside));
     });
 }
 

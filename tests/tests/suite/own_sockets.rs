@@ -269,8 +269,12 @@ for kind in KINDS:
         // As root, in the world of the user.
         let run = |landstrip: Vec<std::ffi::OsString>| {
             let user = user.uid().to_string();
+            // One each: the kernel may still have the other one mounted.
+            let image = format!("{image}-{}", landstrip.len());
             let mut mount = std::process::Command::new("unshare");
             mount.args(["-m", "python3", "-c", BTRFS, &image, &user, &script]).args(landstrip);
+            mount.env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
+            mount.env("HOME", sandbox.path("home"));
             let output = mount.current_dir(sandbox.path("work")).output().unwrap();
             [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap())
         };
@@ -283,6 +287,9 @@ for kind in KINDS:
         let inside_only = format!("True 7 EACCES\nEACCES a\n{own}untouched\n");
         assert_eq!(inside, inside_only, "{errors}");
         let [outside, errors] = run(Vec::new());
+        if errors.contains("btrfs cannot be mounted") {
+            return tests::skipped("btrfs cannot be mounted");
+        }
         assert_eq!(outside, format!("True 7 7\n7 b/own/a\n{own}reached\n"), "{errors}");
     });
 }

@@ -9,13 +9,16 @@ fn under(sandbox: &Sandbox, preset: &str, script: &str) -> Outcome {
 /// A host as an agent finds it: a repository, a home with keys and settings, a token in the environment.
 fn host(user: User) -> Sandbox {
     let sandbox = Sandbox::of(user).env("GH_TOKEN", "Secret").env("KEPT", "kept");
+    let sandbox = sandbox.timeout(std::time::Duration::from_secs(120));
     for dir in ["home/.ssh", "home/.config", "home/.config/gh"] {
         sandbox.dir(dir);
     }
     for key in ["home/.ssh/id_rsa", "home/.netrc", "home/.config/gh/hosts.yml"] {
         sandbox.file(key, "Secret");
     }
-    sandbox.file("home/.gitconfig", "[user]\n\tname = n\n\temail = n@example.com\n");
+    // What git begins in the background would change what tests copy meanwhile.
+    let settings = "[user]\n\tname = n\n\temail = n@example.com\n[maintenance]\n\tauto = false\n[gc]\n\tauto = 0\n";
+    sandbox.file("home/.gitconfig", settings);
     sandbox.file("work/main.c", "int main(void) { return 0; }\n");
     sandbox.sh_outside("git init -q . && git add . && git commit -qm first").succeeds();
     sandbox

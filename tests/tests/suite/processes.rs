@@ -334,7 +334,7 @@ fn a_command_without_descriptors_gets_orderly_errors() {
 
 #[test]
 fn many_threads_of_refused_calls_do_not_stall_the_broker() {
-    let sandbox = Sandbox::new();
+    let sandbox = Sandbox::new().timeout(std::time::Duration::from_secs(120));
     let script = "for i in 1 2 3 4 5 6 7 8; do \"$0\" race-connect port 1 2 3000 > /dev/null & \
                   done; wait; \"$0\" socketpair stream";
     let probe = tests::programs().probe().into_os_string().into_string().unwrap();
@@ -482,7 +482,8 @@ fn nobody_signals_the_broker_while_it_acts_for_another_user() {
     if !tests::is_root_for("a change of the user") {
         return;
     }
-    let sandbox = Sandbox::new().allow_write(".").deny_write("**/kept");
+    let limit = std::time::Duration::from_secs(120);
+    let sandbox = Sandbox::new().allow_write(".").deny_write("**/kept").timeout(limit);
     std::fs::set_permissions(sandbox.path(""), PermissionsExt::from_mode(0o755)).unwrap();
     std::fs::set_permissions(sandbox.path("work"), PermissionsExt::from_mode(0o777)).unwrap();
     let made = "echo up; for i in $(seq 1500); do : > a$((i % 10)); done; echo done";
@@ -510,7 +511,8 @@ while os.path.exists('/proc/{0}'):
 print('hit', hit, 'seen', seen > 0)",
         running.pid()
     );
-    let attack = Sandbox::of(User::Nobody).spawn_outside(["python3", "-c", &attacker]);
+    let attacking = Sandbox::of(User::Nobody).timeout(limit);
+    let attack = attacking.spawn_outside(["python3", "-c", &attacker]);
     let outcome = running.wait();
     assert!(outcome.succeeds().stdout.ends_with("done\n"), "{outcome:#?}");
     assert_eq!(attack.wait().stdout, "hit 0 seen True\n");

@@ -54,7 +54,9 @@ fn a_policy_is_taken_from_a_descriptor_that_the_command_does_not_get() {
             assert!(outcome.stderr.contains(why), "{how}: {outcome:#?}");
             assert!(!sandbox.path("work/made").exists(), "{how}");
         }
-        let outcome = sandbox.landstrip(["-p", "/dev/fd/9", "--", "true"]);
+        let launcher = programs().landstrip();
+        let line = format!("exec 9<&-; exec {} -p /dev/fd/9 -- true", launcher.display());
+        let outcome = sandbox.run_outside(["bash", "-c", &line]);
         outcome.exits(125);
         assert!(outcome.stderr.contains("No such file"), "{outcome:#?}");
     });
@@ -398,7 +400,7 @@ fn limits_that_are_too_low_are_named() {
         };
         for (limit, name) in [
             // Of less the kernel's own randomisation leaves nothing, and no program starts (execve(2)).
-            ("-s 24", "ulimit -s"),
+            ("-s 32", "ulimit -s"),
             ("-s 64", "ulimit -s"),
             ("-s 255", "ulimit -s"),
             ("-n 4", "ulimit -n"),

@@ -73,9 +73,8 @@ def until(wanted, look):
         time.sleep(0.001)
 
 
-def interruptible(work):
-    signal.signal(signal.SIGUSR1, lambda *_: None)
-    return work()
+# Before any child is made, which inherits it: one that has not got so far is not ended by the signal.
+signal.signal(signal.SIGUSR1, lambda *_: None)
 
 
 # Semaphores.
@@ -109,7 +108,7 @@ tell("woken", semop(own, (0, 2)), waiter(), semctl(own, 0, GETVAL), semctl(own, 
 waiter = child(lambda: semop(own, (0, 0), (1, 4)))
 until(1, lambda: semctl(own, 0, GETZCNT))
 tell("zero", semop(own, (0, -1)), waiter(), semctl(own, 1, GETVAL))
-waiter = child(lambda: interruptible(lambda: semop(own, (0, -1))))
+waiter = child(lambda: semop(own, (0, -1)))
 until(1, lambda: semctl(own, 0, GETNCNT))
 os.kill(waiter.pid, signal.SIGUSR1)
 tell("interrupted", waiter(), semctl(own, 0, GETNCNT))
@@ -154,7 +153,7 @@ while not isinstance(receive(queue, 8192), str):
     pass
 receiver = child(lambda: receive(queue, 9, 4, 0))
 tell("delivered", send(queue, 3, b"other"), send(queue, 4, b"this"), receiver(), receive(queue, 9))
-receiver = child(lambda: interruptible(lambda: receive(queue, 9, 0, 0)))
+receiver = child(lambda: receive(queue, 9, 0, 0))
 
 
 def interrupt():
