@@ -359,10 +359,14 @@ impl Object<Queue> {
         for sender in senders.into_iter().filter(|sender| sender.ticket.is_wanted()) {
             let allowed = self.permissions.allow(&sender.actor, WRITE);
             let has_room = self.content.has_room(&sender.message);
-            if allowed.is_ok() && (!has_room || *taken + sender.message.size() > ALL_MAX) {
+            if allowed.is_ok() && !has_room {
                 self.content.senders.push(sender);
                 continue;
             }
+            // As for one that does not wait: nothing would tell it when others have made room.
+            let is_too_much = *taken + sender.message.size() > ALL_MAX;
+            let allowed =
+                allowed.and_then(|()| if is_too_much { Err(Errno::NOMEM) } else { Ok(()) });
             if allowed.is_ok() {
                 *taken += sender.message.size();
                 self.content.put(sender.message, sender.process);
@@ -398,7 +402,12 @@ impl Queue {
         }
         self.bytes -= length;
         self.received = Last(now(), process);
-        Ok(self.messages.remove(place))
+        let message = self.messages.remove(place);
+        if self.messages.is_empty() {
+            // With the memory that it had.
+            self.messages = VecDeque::new();
+        }
+        Ok(message)
     }
 }
 

@@ -14,6 +14,8 @@ use std::collections::HashMap;
 
 /// Most processes that have something to undo: each is a descriptor of the broker's.
 const PROCESSES_MAX: usize = 1024;
+/// Most semaphores that one process adjusts.
+const ADJUSTMENTS_MAX: usize = 2048;
 /// Furthest from 0 that a value is adjusted by (`SEMAEM`).
 const ADJUSTMENT_MAX: i32 = 32767;
 /// How many ends are taken at a time.
@@ -66,7 +68,8 @@ impl Undo {
     /// Notes an operation.
     ///
     /// # Errors
-    /// Returns [`Errno::RANGE`] if that is too much to undo, [`Errno::SRCH`] if the process has ended.
+    /// Returns [`Errno::RANGE`] if that is too much to undo, [`Errno::NOSPC`] if too many semaphores are to be adjusted,
+    /// [`Errno::SRCH`] if the process has ended.
     pub(super) fn note(
         &mut self,
         process: i32,
@@ -74,13 +77,20 @@ impl Undo {
         semaphore: u16,
         change: i16,
     ) -> io::Result<()> {
-        let process = self.processes.get_mut(&process).ok_or(Errno::SRCH)?;
-        let adjustment = process.adjustments.entry((set, semaphore)).or_default();
-        let new = *adjustment - i32::from(change);
+        let adjustments = &mut self.processes.get_mut(&process).ok_or(Errno::SRCH)?.adjustments;
+        let place = (set, semaphore);
+        let former = adjustments.get(&place);
+        if former.is_none() && adjustments.len() >= ADJUSTMENTS_MAX {
+            return Err(Errno::NOSPC);
+        }
+        let new = former.unwrap_or(&0) - i32::from(change);
         if !(-ADJUSTMENT_MAX - 1..=ADJUSTMENT_MAX).contains(&new) {
             return Err(Errno::RANGE);
         }
-        *adjustment = new;
+        match new {
+            0 => adjustments.remove(&place),
+            new => adjustments.insert(place, new),
+        };
         Ok(())
     }
 

@@ -23,12 +23,18 @@ const REMOVED: u32 = 0o1000;
 /// Looks at a segment whatever its mode permits (shmctl(2), Linux 4.17); libc lacks it.
 const SHM_STAT_ANY: i32 = 15;
 
+/// Largest segment, in bytes: all that there can be fit into this process's addresses.
+const SIZE_MAX: usize = 1 << 36;
+
 /// Makes a segment without a key, attaches and removes it, so that it goes when nobody has it attached any more,
 /// whatever becomes of this process.
 ///
 /// # Errors
-/// Returns what the kernel returns.
+/// Returns what the kernel returns; [`Errno::NOMEM`] for one that is too large.
 pub(crate) fn make_segment(size: usize, flags: i32) -> io::Result<(i32, Attachment)> {
+    if size > SIZE_MAX {
+        return Err(Errno::NOMEM);
+    }
     // SAFETY: takes three numbers.
     let id = unsafe { libc::shmget(libc::IPC_PRIVATE, size, flags | OWNER_READS) };
     if id < 0 {

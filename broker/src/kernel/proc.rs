@@ -68,13 +68,20 @@ impl Status {
 
     /// Whether a signal is pending for the thread (signal(7)).
     ///
-    /// One for the whole process is told to the main thread if that does not block it; another thread
-    /// is passed over here, for it may be told to a third.
+    /// One for the whole process is told to the main thread if that does not block it; else to any other that does not,
+    /// so perhaps to this one.
     pub(crate) fn is_signalled(&self) -> bool {
         let signals = |name| self.number(name, 16).unwrap_or(0);
-        let is_main = self.id("Tgid:").is_some() && self.id("Tgid:") == self.id("Pid:");
-        let shared = if is_main { signals("ShdPnd:") } else { 0 };
-        (signals("SigPnd:") | shared) & !signals("SigBlk:") != 0
+        let (process, thread) = (self.id("Tgid:"), self.id("Pid:"));
+        let open = !signals("SigBlk:");
+        let shared = signals("ShdPnd:") & open;
+        let of_main = || {
+            let main = Self::of(Pid::from_raw(process?)?).ok()?;
+            main.number("SigBlk:", 16).map(|blocked| shared & blocked)
+        };
+        let is_main = process.is_some() && process == thread;
+        let shared = if is_main || shared == 0 { shared } else { of_main().unwrap_or(0) };
+        (signals("SigPnd:") & open) | shared != 0
     }
 
     /// Whether the thread sleeps, is stopped or has ended: then nothing that it was let through for before is still
@@ -186,18 +193,20 @@ mod tests {
 
     #[test]
     fn only_signals_that_this_thread_gets_count() {
+        /// No process has this number: the kernel has none above 2^22.
+        const ME: i32 = 1 << 22 | 1;
         for (pid, pending, shared, blocked, expected) in [
-            (7, 0, 0, 0, false),
-            (7, 2, 0, 0, true),
-            (7, 2, 0, 2, false),
-            (7, 0, 2, 0, true),
-            (7, 0, 2, 2, false),
-            (7, 0, 6, 2, true),
+            (ME, 0, 0, 0, false),
+            (ME, 2, 0, 0, true),
+            (ME, 2, 0, 2, false),
+            (ME, 0, 2, 0, true),
+            (ME, 0, 2, 2, false),
+            (ME, 0, 6, 2, true),
             (8, 0, 2, 0, false),
             (8, 2, 0, 0, true),
         ] {
             let status = format!(
-                "Name:\tx\nTgid:\t7\nPid:\t{pid}\nTracerPid:\t0\nSigQ:\t1/9\nSigPnd:\t{pending:016x}\n\
+                "Name:\tx\nTgid:\t{ME}\nPid:\t{pid}\nTracerPid:\t0\nSigQ:\t1/9\nSigPnd:\t{pending:016x}\n\
                  ShdPnd:\t{shared:016x}\nSigBlk:\t{blocked:016x}\nSigIgn:\t0000000000001000\n"
             );
             assert_eq!(Status(status.clone().into_bytes()).is_signalled(), expected, "{status}");
