@@ -130,6 +130,8 @@ impl Judge {
     /// Has the kernel end the group that `process` is to lead, which is the caller, `own`, or a child of its. If another
     /// child has the child's number when the caller goes on, only the guardian ends its group.
     fn add_group_of(&self, request: &Request<'_>, process: i32, own: i32) -> io::Result<()> {
+        // Who waits for a group until all of it is reaped waits for what is held as well.
+        lock(&self.joining).retain(Joining::is_pending);
         let leader = Pid::from_raw(process.max(0)).ok_or(Errno::SRCH)?;
         if process == own {
             self.groups.add(leader)?;

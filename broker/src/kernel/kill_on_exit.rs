@@ -14,8 +14,8 @@ use super::threads::lock;
 use nix::libc::{self, c_int};
 use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::io::{self, Errno, fcntl_dupfd_cloexec};
-use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{self, Pid};
+use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
+use rustix::process::{self, Pid, Resource};
 use std::sync::Mutex;
 
 /// F_SETSIG (include/uapi/asm-generic/fcntl.h), which libc lacks.
@@ -48,7 +48,8 @@ impl KillOnExit {
     /// call: it need not lead the group yet.
     ///
     /// # Errors
-    /// Returns [`Errno::SRCH`] if there is neither such a process nor such a group, and the errors of pipe(2).
+    /// Returns [`Errno::SRCH`] if there is neither such a process nor such a group, [`Errno::AGAIN`] if there are too
+    /// many, and the errors of pipe(2).
     pub(crate) fn add(&self, leader: Pid) -> io::Result<()> {
         let mut groups = lock(&self.0);
         if let Some(armed) = groups.armed.iter().find(|armed| armed.group == leader) {
@@ -57,7 +58,13 @@ impl KillOnExit {
         }
         if groups.armed.len() >= groups.sweep_at {
             groups.armed.retain(Armed::is_needed);
-            groups.sweep_at = SWEEP_MIN.max(2 * groups.armed.len());
+            let count = groups.armed.len();
+            groups.sweep_at = SWEEP_MIN.max(2 * count);
+            // The broker needs descriptors for more than this.
+            let limit = process::getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+            if count as u64 >= limit / 4 {
+                return Err(Errno::AGAIN);
+            }
         }
         groups.armed.push(Armed::new(leader)?);
         Ok(())
@@ -71,6 +78,8 @@ impl Armed {
             true => write,
             false => fcntl_dupfd_cloexec(&write, read.as_raw_fd())?,
         };
+        // Nothing is written to it, and a user has only so many pages of pipes.
+        let _ = fcntl_setpipe_size(&write, 1);
         let armed = Self { group, read, _write: write };
         armed.own()?;
         armed.set(F_SETSIG, libc::SIGKILL)?;

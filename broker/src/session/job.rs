@@ -131,8 +131,9 @@ impl Job {
     /// in any more was of it.
     pub(super) fn end(&self) {
         let Some(terminal) = &self.terminal else { return };
-        let is_left =
-            |group: i32| group > 0 && !is_callers(group) && send(-group, 0) == Err(Errno::SRCH);
+        // Some may be held for those who were to join them: their members have ended.
+        let is_empty = |group| group::members(group).is_ok_and(|members| members.is_empty());
+        let is_left = |group: i32| group > 0 && !is_callers(group) && is_empty(group);
         if self.foreground().is_some_and(is_left) {
             let _ = terminal::set_foreground(terminal.descriptor, own_group());
             if let Some(settings) = &terminal.settings {
