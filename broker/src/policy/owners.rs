@@ -2,7 +2,7 @@
 //! may write them. Root can do all, and is nobody else. Sources: path_resolution(7), acl(5), user_namespaces(7).
 
 use rustix::fs::{self, FileType, Mode, Stat};
-use rustix::process::{getegid, geteuid};
+use rustix::process::geteuid;
 use std::fs::{File, read_to_string};
 use std::path::{Path, PathBuf};
 
@@ -59,7 +59,7 @@ fn fault(path: &Path, stat: &Stat) -> Option<String> {
 /// user's number. With an access control list, what looks like the group's right is that of anybody.
 fn is_own_group(path: &Path, stat: &Stat) -> bool {
     let group = stat.st_gid;
-    let is_own = group == 0 || [getegid().as_raw(), geteuid().as_raw()] == [group; 2];
+    let is_own = [0, geteuid().as_raw()].contains(&group);
     let mut size_only = [0u8; 0];
     is_own && fs::lgetxattr(path, "system.posix_acl_access", &mut size_only).is_err()
 }

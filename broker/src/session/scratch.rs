@@ -55,9 +55,18 @@ impl Scratch {
         let callers = std::env::temp_dir();
         let made = match std::fs::canonicalize(&callers) {
             Ok(callers) if calls_for_one(policy, &callers) => {
-                let is_denied = |place: &PathBuf| denies(&policy.files, place);
-                let place = runs::temporary(caller).filter(|place| !is_denied(place));
-                Self::beneath(&runs::holder(&place.unwrap_or(callers)))
+                let temporary = runs::temporary(caller).map(|place| runs::holder(&place));
+                // Another user may have taken the name of the first.
+                let cache = runs::cache(caller).map(|cache| runs::holder_in_cache(&cache));
+                let holders = temporary.into_iter().chain(cache);
+                let mut made = Err("there is no place for it that the policy does not deny".into());
+                for holder in holders.filter(|holder| !denies(&policy.files, holder)) {
+                    made = Self::beneath(&holder);
+                    if made.is_ok() {
+                        break;
+                    }
+                }
+                made
             }
             Ok(_) => return Ok(None),
             Err(error) => Err(format!("{}: {error}", callers.display())),
