@@ -2,6 +2,7 @@
 //! reads the settings and changes nothing. Source: git-config(1), SYNTAX, Includes, core.hooksPath, core.fsmonitor.
 
 use super::locate::locate;
+use super::moved::Moved;
 use super::repositories;
 use std::collections::VecDeque;
 use std::ffi::OsStr;
@@ -14,7 +15,7 @@ const LENGTH_MAX: u64 = 1 << 20;
 
 /// Where settings are: of a repository, of a user, of all.
 const OF_REPOSITORY: [&str; 2] = ["config", "config.worktree"];
-const OF_USER: [&str; 2] = [".gitconfig", ".config/git/config"];
+const OF_USER: [&str; 2] = ["~/.gitconfig", "~/.config/git/config"];
 const SYSTEM: &str = "/etc/gitconfig";
 
 /// What the settings of some files name, as paths that may be missing.
@@ -47,9 +48,10 @@ fn named_in(settings: Vec<PathBuf>, tops: &[PathBuf], home: Option<&Path>) -> Na
                 }
                 b"core.hookspath" => named.hooks.extend(paths(&value, tops, home)),
                 b"core.fsmonitor" => {
-                    let program = value.split(u8::is_ascii_whitespace).next().unwrap_or_default();
-                    if program.contains(&b'/') {
-                        named.files.extend(paths(program, tops, home));
+                    // A shell runs it, so a script may come after its interpreter.
+                    let words = value.split(u8::is_ascii_whitespace);
+                    for word in words.filter(|word| word.contains(&b'/')) {
+                        named.files.extend(paths(word, tops, home));
                     }
                 }
                 _ => {}
@@ -83,7 +85,7 @@ const HOOKS: [&str; 12] = [
 pub(super) fn led_to(
     trees: &[&Path],
     elsewhere: &[PathBuf],
-    home: Option<&Path>,
+    (home, moved): (Option<&Path>, &Moved),
     may_change: impl Fn(&PathBuf) -> bool,
 ) -> Vec<(&'static str, PathBuf)> {
     let tops: Vec<PathBuf> = trees.iter().flat_map(|tree| repositories::tops(tree)).collect();
@@ -94,9 +96,12 @@ pub(super) fn led_to(
     // What is relative starts there: at the top, of a bare repository in itself.
     let bases: Vec<PathBuf> = tops.iter().chain(elsewhere).cloned().collect();
     let repositories: Vec<PathBuf> = called_so.chain(elsewhere.iter().cloned()).collect();
-    let of_home = home.into_iter().flat_map(|home| OF_USER.map(|name| home.join(name)));
+    let of_home = |name: &str| Some(home?.join(name.strip_prefix("~/")?));
+    let place = |(rest, place): (&str, PathBuf)| if rest == "." { place } else { place.join(rest) };
+    let moved = |name| moved.of_item(name).into_iter().map(place);
+    let of_user = OF_USER.iter().flat_map(|name| of_home(name).into_iter().chain(moved(name)));
     let own = repositories.iter().flat_map(|git| OF_REPOSITORY.map(|name| git.join(name)));
-    let named = named_in(own.chain(of_home).chain([SYSTEM.into()]).collect(), &bases, home);
+    let named = named_in(own.chain(of_user).chain([SYSTEM.into()]).collect(), &bases, home);
     let usual = repositories.iter().map(|git| git.join("hooks"));
     let hooks: Vec<PathBuf> = usual.chain(named.hooks.iter().cloned()).collect();
     let links = hooks.iter().flat_map(|directory| linked_hooks(directory));

@@ -48,7 +48,12 @@ pub(super) fn in_trees<'a>(
     if let Some(item) =
         items.iter().find(|item| is_in_trees(item) && item.text == git_settings::ITEM)
     {
-        let led = git_settings::led_to(&trees, &repositories, caller.home.as_deref(), may_change);
+        let led = git_settings::led_to(
+            &trees,
+            &repositories,
+            (caller.home.as_deref(), &moved),
+            may_change,
+        );
         found.extend(led.into_iter().map(|(text, path)| (item, text, path)));
         kept.extend(ways.into_iter().filter(may_change).map(|way| (item, way)));
     }
