@@ -18,7 +18,7 @@ mod owners;
 pub(crate) mod parse;
 mod paths;
 pub(crate) mod presets;
-mod reach;
+pub(crate) mod reach;
 pub(crate) mod remarks;
 mod repositories;
 pub(crate) mod resolve;

@@ -8,7 +8,7 @@ use super::presets;
 use super::remarks::Remarks;
 use crate::rules::harmless::{self, Ground};
 use std::borrow::Cow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A path that is allowed, and where that is written.
 pub(super) type Allowed<'a> = (&'a Path, &'a Origin);
@@ -17,6 +17,21 @@ pub(super) type Allowed<'a> = (&'a Path, &'a Origin);
 fn home(caller: &Caller) -> Option<Cow<'_, Path>> {
     let home = caller.home.as_deref()?;
     Some(home.canonicalize().map_or(Cow::Borrowed(home), Cow::Owned))
+}
+
+/// The entries of the home, a canonical path, that links among its hidden ones lead into: where people keep their
+/// start-up files, whatever they call it.
+pub(crate) fn linked_settings(home: &Path) -> Vec<PathBuf> {
+    let listed = [home.to_owned(), home.join(".config")].map(|directory| directory.read_dir());
+    let links = listed.into_iter().flatten().flatten().flatten().filter(|entry| {
+        let is_hidden = entry.file_name().as_encoded_bytes().starts_with(b".")
+            || entry.path().parent() != Some(home);
+        is_hidden && entry.file_type().is_ok_and(|kind| kind.is_symlink())
+    });
+    let targets = links.filter_map(|link| link.path().canonicalize().ok());
+    let entries =
+        targets.filter_map(|path| Some(home.join(path.strip_prefix(home).ok()?.iter().next()?)));
+    entries.collect()
 }
 
 /// Refuses a preset that would make everything, or the home, writable as the working directory: it is for the
@@ -76,7 +91,9 @@ pub(super) fn warn_of_outside(
 ) {
     let home = home(caller);
     let temporary = std::env::temp_dir().canonicalize().unwrap_or_default();
-    let ground = Ground { home: home.as_deref(), work: &caller.cwd, temporary: &temporary };
+    let settings = home.as_deref().map(linked_settings).unwrap_or_default();
+    let (work, settings) = (caller.cwd.as_path(), settings.as_slice());
+    let ground = Ground { home: home.as_deref(), work, temporary: &temporary, settings };
     let is_own = |(_, origin): &&Allowed<'_>| !presets::is_file(&origin.file);
     let is_device = |path: &Path| path.starts_with("/dev");
     for (path, origin) in writes.iter().filter(is_own) {

@@ -43,6 +43,8 @@ pub(crate) struct Grounds<'a> {
     pub(crate) work: &'a Path,
     /// Where temporary files of all programs are.
     pub(crate) temporary: &'a Path,
+    /// See [`Ground::settings`](crate::rules::harmless::Ground).
+    pub(crate) settings: &'a [PathBuf],
     /// The rules in force.
     pub(crate) files: &'a Files,
     /// How many of `deny_write` and `deny_read` were written, not added to protect landstrip.

@@ -49,30 +49,41 @@ const CACHES: [&str; 33] = [
 ];
 /// Beginnings of names in ~/.cache of what shells, prompts, editors and input methods load from there when they
 /// start, what git runs as hooks, and what is landstrip's own.
-const LOADED: [&str; 25] = [
+const LOADED: [&str; 36] = [
     "JetBrains",
     "antigen",
     "antidote",
     "bash",
+    "dein",
+    "dmenu",
     "emacs",
     "fish",
+    "fontconfig",
     "gitstatus",
+    "gstreamer",
     "helix",
     "ibus",
     "kak",
     "keyring",
+    "ksycoca",
     "landstrip",
+    "mesa",
     "nvim",
     "oh-my",
     "p10k",
     "powerlevel10k",
     "pre-commit",
     "prezto",
+    "rofi",
     "sheldon",
     "starship",
     "vim",
     "vscode",
     "wal",
+    "wofi",
+    "xmonad",
+    "zcompdump",
+    "zellij",
     "zinit",
     "zsh",
 ];
@@ -176,6 +187,8 @@ pub(crate) struct Ground<'a> {
     pub(crate) work: &'a Path,
     /// Where temporary files of all programs are.
     pub(crate) temporary: &'a Path,
+    /// Visible entries of the home that start-up files there are links into.
+    pub(crate) settings: &'a [PathBuf],
 }
 
 impl<'a> Ground<'a> {
@@ -238,7 +251,9 @@ impl<'a> Ground<'a> {
     fn is_own_file(&self, path: &Path) -> bool {
         let inner = self.home().and_then(|home| path.strip_prefix(home).ok());
         let inner = inner.filter(|inner| is_plain(path) && !inner.as_os_str().is_empty());
-        inner.is_some_and(|inner| !self.is_in_work_tree(path) && inner.iter().all(is_data))
+        let holds_settings = self.settings.iter().any(|entry| path.starts_with(entry));
+        !holds_settings
+            && inner.is_some_and(|inner| !self.is_in_work_tree(path) && inner.iter().all(is_data))
     }
 
     fn is_in_work_tree(&self, path: &Path) -> bool {
@@ -304,12 +319,16 @@ fn matched(row: &Path, inner: &Path) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::OnceLock;
+
+    static SETTINGS: OnceLock<[PathBuf; 1]> = OnceLock::new();
 
     fn ground(work: &'static str) -> Ground<'static> {
         Ground {
             home: Some(Path::new("/home/u")),
             work: Path::new(work),
             temporary: Path::new("/scratch"),
+            settings: SETTINGS.get_or_init(|| ["/home/u/dotfiles".into()]),
         }
     }
 
@@ -351,6 +370,7 @@ mod tests {
             "/home/u/.cargo/config.toml",
             "/home/u/.cargo/env",
             "/home/u/.bashrc",
+            "/home/u/dotfiles/bashrc",
             "/home/u/.profile",
             "/home/u/.zshrc",
             "/home/u/.toolrc",

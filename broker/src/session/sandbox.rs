@@ -19,6 +19,7 @@ use crate::domains::setup;
 use crate::explain::page::{self, Style};
 use crate::explain::{InForce, overview, question};
 use crate::policy::callers::Caller;
+use crate::policy::reach::linked_settings;
 use crate::policy::remarks::Remarks;
 use crate::policy::resolve::{Network, Policy};
 use crate::report::denials::Denial;
@@ -178,6 +179,7 @@ impl Prepared {
             home: home.as_deref(),
             work: &caller.cwd,
             temporary: &std::fs::canonicalize(std::env::temp_dir()).unwrap_or_default(),
+            settings: &home.as_deref().map(linked_settings).unwrap_or_default(),
             files: &policy.files,
             written: *written,
             network: &policy.network,

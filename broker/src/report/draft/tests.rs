@@ -15,6 +15,7 @@ fn draft(needs: &[(Need, &str)], extends: &[&str]) -> Draft {
         home: Some(Path::new("/home/u")),
         work: Path::new("/work"),
         temporary: Path::new("/tmp"),
+        settings: &[],
         files: &files,
         written: (1, 2),
         network: &Network::default(),

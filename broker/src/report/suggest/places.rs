@@ -56,7 +56,8 @@ impl Grounds<'_> {
 
     /// What is known to be harmless depends on this of them.
     pub(super) fn ground(&self) -> Ground<'_> {
-        Ground { home: self.home, work: self.work, temporary: self.temporary }
+        let Self { home, work, temporary, settings, .. } = *self;
+        Ground { home, work, temporary, settings }
     }
 
     /// Whether all beneath `place` may be allowed.

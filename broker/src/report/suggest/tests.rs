@@ -37,6 +37,7 @@ fn said(denials: &[Denial]) -> String {
         home: Some(Path::new("/home/u")),
         work: Path::new("/work"),
         temporary: Path::new("/tmp"),
+        settings: &[],
         files: &files,
         written: (4, 1),
         network: &network,
