@@ -365,8 +365,7 @@ impl Object<Queue> {
             }
             // As for one that does not wait: nothing would tell it when others have made room.
             let is_too_much = *taken + sender.message.size() > ALL_MAX;
-            let allowed =
-                allowed.and_then(|()| if is_too_much { Err(Errno::NOMEM) } else { Ok(()) });
+            let allowed = allowed.and(if is_too_much { Err(Errno::NOMEM) } else { Ok(()) });
             if allowed.is_ok() {
                 *taken += sender.message.size();
                 self.content.put(sender.message, sender.process);
