@@ -59,14 +59,14 @@ impl Scratch {
                 // Another user may have taken the name of the first.
                 let cache = runs::cache(caller).map(|cache| runs::holder_in_cache(&cache));
                 let holders = temporary.into_iter().chain(cache);
-                let mut made = Err("there is no place for it that the policy does not deny".into());
-                for holder in holders.filter(|holder| !denies(&policy.files, holder)) {
-                    made = Self::beneath(&holder);
-                    if made.is_ok() {
-                        break;
+                let mut holders = holders.filter(|holder| !denies(&policy.files, holder));
+                match holders.next().map(|holder| Self::beneath(&holder)) {
+                    Some(Err(reason)) => {
+                        holders.find_map(|holder| Self::beneath(&holder).ok()).ok_or(reason)
                     }
+                    Some(made) => made,
+                    None => Err("the policy denies all places for it".to_owned()),
                 }
-                made
             }
             Ok(_) => return Ok(None),
             Err(error) => Err(format!("{}: {error}", callers.display())),

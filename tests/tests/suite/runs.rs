@@ -189,9 +189,15 @@ fn what_an_earlier_run_left_in_place_of_a_holder_is_not_used() {
         let sandbox = Sandbox::of(user).without_policy();
         let tmp = sandbox.dir("tmp");
         symlink(sandbox.dir("home/keys"), tmp.join(user.holder())).unwrap();
-        let outcome = sandbox.env("TMPDIR", &tmp).sh("touch made");
+        let sandbox = sandbox.env("TMPDIR", &tmp);
+        let outcome = sandbox.sh("touch made");
         outcome.is_error(125, "Internal", "TMPDIR");
         assert!(outcome.stderr.contains("not a directory of this user's alone"), "{outcome:#?}");
+        // Anybody could have taken the name.
+        sandbox.dir("home/.cache");
+        let outcome = sandbox.sh("touch $TMPDIR/made && echo ${TMPDIR%/*}");
+        let expected = format!("{}/.cache/landstrip\n", sandbox.name("home"));
+        assert_eq!(outcome.succeeds().stdout, expected, "{outcome:#?}");
     });
 }
 
