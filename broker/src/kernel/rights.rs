@@ -127,6 +127,24 @@ impl Rights {
         }
     }
 
+    /// Does `work`, by which peers know `target`, with its user, groups and capabilities. Filters of its own do not matter:
+    /// it made the call through them.
+    ///
+    /// # Errors
+    /// As [`Rights::with_those_of`].
+    pub(crate) fn with_identity_of<R: Send>(
+        &self,
+        target: Target,
+        work: impl FnOnce() -> io::Result<R> + Send,
+    ) -> io::Result<R> {
+        match self.are_credentials_of(target)?
+            || target.status()?.credentials()?.has_rights_of(self.own()?)
+        {
+            true => work(),
+            false => as_another(target, work),
+        }
+    }
+
     /// Checks that the kernel would let `target` change the limits of `process`, which it has the same
     /// real user for (prlimit(2), ioprio_set(2)), whatever its effective one is.
     ///

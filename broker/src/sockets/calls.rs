@@ -75,7 +75,7 @@ pub(crate) fn perform(judge: &Judge, request: &Request<'_>, call: &SocketCall) -
         SocketCall::Listen(number, backlog) => {
             // Who connects is told by whom it was made to listen (SO_PEERCRED in unix(7)).
             let listen = || listen(judge, request, number, backlog);
-            let listens = judge.rights.with_credentials_of(request.target(), listen);
+            let listens = judge.rights.with_identity_of(request.target(), listen);
             zero(listens.inspect_err(|errno| report_unshared(judge, request, number, *errno)))
         }
         SocketCall::Shutdown(number, how) => zero(shutdown(judge, request, number, how)),
@@ -114,7 +114,7 @@ fn connect(
         // Finding a path is a right: it must be the target's own.
         Endpoint::UnixPath(_) => judge.rights.with_those_of(target, connect),
         // The kernel knows whose a socket is by who made it.
-        _ if is_replaced => judge.rights.with_credentials_of(target, connect),
+        _ if is_replaced => judge.rights.with_identity_of(target, connect),
         _ => connect(),
     }
 }
@@ -421,7 +421,7 @@ fn pair(judge: &Judge, request: &Request<'_>, kind: i32, numbers: TargetAddress)
     };
     // Each tells who made it (SO_PEERCRED in unix(7)).
     let make = || net::socketpair(AddressFamily::UNIX, kind, ours, None);
-    let (one, two) = judge.rights.with_credentials_of(request.target(), make)?;
+    let (one, two) = judge.rights.with_identity_of(request.target(), make)?;
     let by = request.confirm()?;
     // Before anything is handed over: what is, cannot be taken back.
     by.write(&memory, numbers, &[0xff; 8])?;

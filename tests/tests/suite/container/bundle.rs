@@ -4,7 +4,7 @@
 //! config-linux.md of the OCI runtime specification say what it means.
 
 use serde_json::{Value, json};
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use tests::{User, World, copy_program, is_root_for, programs, skipped};
@@ -131,6 +131,8 @@ impl Container {
     /// As what Docker runs commands as by default: root with few capabilities.
     pub(crate) fn of_root(mut self) -> Self {
         self.is_root = true;
+        // As in every image: who owns it could exchange the policies.
+        chown(self.world.path("root"), Some(0), Some(0)).unwrap();
         self
     }
 
