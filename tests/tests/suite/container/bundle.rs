@@ -124,6 +124,7 @@ impl Container {
 
     /// Sets a variable.
     pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
+        self.env.retain(|variable| !variable.starts_with(&format!("{name}=")));
         self.env.push(format!("{name}={value}"));
         self
     }
