@@ -31,7 +31,7 @@ pub(crate) struct KillOnExit(Mutex<Groups>);
 #[derive(Debug, Default)]
 struct Groups {
     armed: Vec<Armed>,
-    /// How many there were at least twice after the last sweep.
+    /// When there are so many, it is looked which are left.
     sweep_at: usize,
 }
 
@@ -59,12 +59,13 @@ impl KillOnExit {
         if groups.armed.len() >= groups.sweep_at {
             groups.armed.retain(Armed::is_needed);
             let count = groups.armed.len();
-            groups.sweep_at = SWEEP_MIN.max(2 * count);
-            // The broker needs descriptors for more than this.
-            let limit = process::getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-            if count as u64 >= limit / 4 {
+            // The broker needs descriptors for more than this: half of them are for groups, two each.
+            let limit = process::getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX) / 4;
+            let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+            if count >= limit {
                 return Err(Errno::AGAIN);
             }
+            groups.sweep_at = SWEEP_MIN.max(2 * count).min(limit);
         }
         groups.armed.push(Armed::new(leader)?);
         Ok(())
