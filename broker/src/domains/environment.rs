@@ -16,7 +16,8 @@ pub(super) fn direct(network: &Network) -> Vec<&'static str> {
             named.trim_matches(['[', ']']).eq_ignore_ascii_case(host)
         })
     };
-    let hosts = ["localhost", "127.0.0.1", "::1"].into_iter();
+    // What servers print as their address is among them.
+    let hosts = ["localhost", "127.0.0.1", "0.0.0.0", "::1"].into_iter();
     hosts.filter(|host| network.allow_local_binding && !is_named(host)).collect()
 }
 
@@ -85,12 +86,14 @@ pub(super) fn environment(
 /// Where everything is refused, asking again is never of use: tools that would, for up to a minute, are
 /// told not to.
 pub(super) fn without_retries() -> impl Iterator<Item = Change> {
-    const RETRIES: [&str; 5] = [
+    const RETRIES: [&str; 7] = [
+        "BUNDLE_RETRY",
         "CARGO_NET_RETRY",
         "PIP_RETRIES",
         "UV_HTTP_RETRIES",
         "YARN_HTTP_RETRY",
         "npm_config_fetch_retries",
+        "pnpm_config_fetch_retries",
     ];
     RETRIES.into_iter().map(|name| (OsStr::new(name).into(), Some("0".into())))
 }
@@ -145,8 +148,8 @@ mod tests {
             direct(&Network { allow_local_binding, allowed_domains, ..Network::default() })
         };
         assert_eq!(of(false, &["a.test"]), [""; 0]);
-        assert_eq!(of(true, &["a.test"]), ["localhost", "127.0.0.1", "::1"]);
-        assert_eq!(of(true, &["LocalHost:80", "[::1]:80"]), ["127.0.0.1"]);
+        assert_eq!(of(true, &["a.test"]), ["localhost", "127.0.0.1", "0.0.0.0", "::1"]);
+        assert_eq!(of(true, &["LocalHost:80", "[::1]:80"]), ["127.0.0.1", "0.0.0.0"]);
         let variables = variables(&["localhost", "::1"], &[]);
         let value = |name: &str| {
             variables.iter().find(|(key, _)| key == name).and_then(|(_, value)| value.clone())

@@ -13,14 +13,13 @@ pub(crate) fn has_domains(network: &Network) -> bool {
     !network.allow_network && domains.iter().any(|list| !list.is_empty())
 }
 
-/// Whether a proxy is to refuse everything, because the command may use no address at all. Most
-/// programs take the word of a proxy at once and try for minutes to look up a name, and only a proxy
-/// is told which host they want. Not beside servers of the command's own: some programs go through a
-/// proxy to those as well.
+/// Whether a proxy is to refuse everything, because the command may reach no host. Most programs accept a
+/// proxy's refusal at once but retry name lookups for minutes, and only a proxy is told which host they
+/// want.
 pub(crate) fn refuses_all(network: &Network) -> bool {
     let callers = [network.http_proxy_port, network.socks_proxy_port];
-    let uses_none = callers.iter().all(Option::is_none) && !network.allow_local_binding;
-    uses_none && !network.allow_network && !has_domains(network)
+    let has_no_proxy = callers.iter().all(Option::is_none);
+    has_no_proxy && !network.allow_network && !has_domains(network)
 }
 
 /// Checks what can be checked without binding ports; returns what is worth knowing.

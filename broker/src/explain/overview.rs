@@ -270,7 +270,7 @@ fn network(in_force: &InForce<'_>) -> Vec<Row> {
     }
     if setup::refuses_all(network) {
         let text = "none; a proxy that refuses everything tells programs so at once";
-        rows.push(Row::new("IP", text).by("Landlock and broker"));
+        rows.push(Row::new("hosts", text).by("Landlock and broker"));
     }
     rows
 }

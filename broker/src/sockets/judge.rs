@@ -152,7 +152,10 @@ impl Judge {
         let mut name = endpoint.describe();
         let mut reason = "address rules";
         match (verdict, endpoint) {
-            (AddressVerdict::Perform, _) => return Ok(Reach::Address),
+            (AddressVerdict::Perform, _) => {
+                let own = self.own_server_at_proxy(endpoint);
+                return Ok(own.map_or(Reach::Address, Reach::Own));
+            }
             (AddressVerdict::Narrow, _) => return Ok(Reach::Narrowed),
             (AddressVerdict::OwnPort(address), _) => match self.own_port(address) {
                 Ok(held) => return Ok(Reach::Own(held)),
@@ -208,6 +211,15 @@ impl Judge {
         let denial = if is_trial { Denial::Trial(name) } else { Denial::Network(operation, name) };
         self.traps.report(denial, reason);
         Err(Errno::ACCESS)
+    }
+
+    /// The sandbox's own server at the address of landstrip's proxy, which nobody has bound where all hosts
+    /// are refused.
+    fn own_server_at_proxy(&self, endpoint: &Endpoint) -> Option<HeldListener> {
+        let Endpoint::Internet(address) = endpoint else { return None };
+        let address = address::canonical(*address);
+        let may_serve = self.rules.local_binding && self.rules.proxies.contains(&address);
+        may_serve.then(|| self.ports().hold(address, &self.stand_ins)).flatten()
     }
 
     /// Whether a run that learns is to stay away from `endpoint`: nothing else keeps it from what the policy

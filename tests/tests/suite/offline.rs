@@ -69,7 +69,7 @@ fn tools_that_fetch(user: User) {
             "proxy.golang.org:443",
         ),
     ] {
-        let sandbox = Sandbox::of(user).allow_write(".").trap();
+        let sandbox = Sandbox::of(user).allow_write(".").allow_local_binding().trap();
         if (tool, user) == ("cargo", User::Nobody)
             && let Some(cargo) = std::env::var_os("CARGO")
         {
@@ -115,6 +115,7 @@ fn the_proxy_refuses_everything_where_no_host_is_permitted() {
             Sandbox::of(user).without_policy(),
             Sandbox::of(user).allow_write("."),
             Sandbox::of(user).deny_domains(["*.test"]),
+            Sandbox::of(user).allow_local_binding(),
         ] {
             answers(&raw(&sandbox, "http", get(&authority)), FORBIDDEN);
         }
@@ -150,6 +151,49 @@ fn a_service_at_the_port_of_the_proxy_is_not_reached() {
     let outside = "import socket; socket.create_connection(('127.0.0.1', 3128))";
     Sandbox::new().sh_outside(&format!("python3 -c \"{outside}\"")).succeeds();
     assert!(service.accept().is_ok());
+}
+
+/// A tool asks the proxy for one host after another; people are told of all at once.
+#[test]
+fn every_host_is_named_and_one_line_allows_them_together() {
+    for_each_user(|user| {
+        let script =
+            "for host in a b c; do curl -sS http://$host.test/ -o /dev/null --fail; done; false";
+        for sandbox in [Sandbox::of(user), Sandbox::of(user).allow_local_binding()] {
+            let outcome = in_time("curl", || sandbox.sh(script));
+            let reports = ["a", "b", "c"]
+                .map(|host| json!({ "Network": ["connect", format!("{host}.test:80"), "proxy"] }));
+            assert_eq!(outcome.fails().reports, reports, "{outcome:#?}");
+            let line = "landstrip: to allow this: network.allowedDomains += [\"a.test\", \"b.test\", \"c.test\"]\n";
+            assert!(outcome.stderr.ends_with(line), "{outcome:#?}");
+        }
+    });
+}
+
+/// Servers of the command's own are reached past the proxy, also at the ports that the proxy seems to have.
+#[test]
+fn own_servers_are_reached_where_no_host_is_permitted() {
+    let script = "set -e\n\
+        python3 -c 'import http.server as h, sys\n\
+        s = h.HTTPServer((\"127.0.0.1\", int(sys.argv[1])), h.SimpleHTTPRequestHandler)\n\
+        print(s.server_port, file=open(\"port\", \"w\"))\n\
+        while True: s.handle_request()' $1 2>log &\n\
+        while ! [ -s port ]; do kill -0 $!; done\n\
+        for host in localhost 127.0.0.1 0.0.0.0; do curl -sS --fail http://$host:$(cat port)/port; done";
+    for_each_user(|user| {
+        for port in ["0", "3128", "1080"] {
+            let sandbox = Sandbox::of(user).allow_write(".").allow_local_binding();
+            let outcome = sandbox.run(["sh", "-c", script, "sh", port]);
+            if outcome.status != Some(0) && TcpListener::bind(format!("127.0.0.1:{port}")).is_err()
+            {
+                skipped(&format!("port {port} is not free"));
+                continue;
+            }
+            outcome.succeeds();
+            assert_eq!(outcome.stdout.lines().count(), 3, "{outcome:#?}");
+            assert!(!outcome.stderr.contains("proxy"), "{outcome:#?}");
+        }
+    });
 }
 
 #[test]
