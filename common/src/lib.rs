@@ -10,6 +10,7 @@
 pub mod address;
 pub mod domain;
 pub mod exit;
+pub mod hosts;
 pub mod landlock;
 pub mod proxy;
 pub mod trap;

@@ -13,8 +13,8 @@ const CLIENT: u8 = 1;
 const REFUSED: u8 = 2;
 const REACHED: u8 = 3;
 
-/// Broker to proxy, first, with a descriptor: a file with what /etc/resolv.conf said at launch, a NUL, and what
-/// /etc/hosts did.
+/// Broker to proxy, first, with a descriptor: a file with what /etc/resolv.conf said at launch, a NUL, the policy's own
+/// lines of a hosts file, a NUL, and what /etc/hosts said.
 ///
 /// ```text
 /// offset 0   u32  magic "LSX4"

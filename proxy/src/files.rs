@@ -1,6 +1,7 @@
 //! /etc/hosts and /etc/resolv.conf. Pure: hosts(5), resolv.conf(5).
 
 use crate::destination::OwnedHost;
+use common::hosts;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
@@ -64,12 +65,8 @@ fn option(word: &str, servers: &mut Servers) {
 pub(crate) fn hosts(text: &str) -> Vec<(String, IpAddr)> {
     let mut entries = Vec::new();
     for line in text.lines() {
-        let line = line.split('#').next().unwrap_or(line);
-        let mut words = line.split_ascii_whitespace();
-        let Some(address) = words.next().and_then(|word| word.parse::<IpAddr>().ok()) else {
-            continue;
-        };
-        for word in words {
+        let Some((address, names)) = hosts::line(line) else { continue };
+        for word in names {
             if let Ok(OwnedHost::Name(name)) = OwnedHost::parse(word.as_bytes()) {
                 entries.push((name, address));
             }

@@ -135,7 +135,8 @@ pub(crate) fn proxy(port: u16) -> Arc<Proxy> {
     // Never read: refusals that it has no room for are dropped.
     std::mem::forget(broker);
     let hosts = "127.0.0.1 good.test\n127.0.0.2 bad.test good.test.bad\n::1 bad6.test\n";
-    let resolver = Resolver::of(hosts, "nameserver 127.0.0.3\noptions timeout:1 attempts:1\n");
+    let resolver =
+        Resolver::of(["", hosts], "nameserver 127.0.0.3\noptions timeout:1 attempts:1\n");
     let (rules, upstreams) = (Rules::parse(&setup).unwrap(), Upstreams::parse(&setup).unwrap());
     Proxy::new(rules, resolver, upstreams, Control::of(control)).unwrap()
 }

@@ -25,7 +25,8 @@ const ADDRESSES_MAX: usize = 16;
 /// What the two files say.
 #[derive(Clone, Debug)]
 pub(crate) struct Resolver {
-    hosts: Vec<(String, IpAddr)>,
+    /// Those of the run before those of the host.
+    hosts: [Vec<(String, IpAddr)>; 2],
     servers: Servers,
 }
 
@@ -36,23 +37,28 @@ impl Resolver {
         names.read_to_end(&mut bytes).map_err(ProxyError::Runtime)?;
         let text = String::from_utf8_lossy(&bytes);
         let (resolv_conf, hosts) = text.split_once('\0').ok_or(ProxyError::Message)?;
-        Ok(Self::of(hosts, resolv_conf))
+        let hosts = hosts.split_once('\0').ok_or(ProxyError::Message)?;
+        Ok(Self::of(hosts.into(), resolv_conf))
     }
 
-    /// What these texts say.
-    pub(crate) fn of(hosts: &str, resolv_conf: &str) -> Self {
-        Self { hosts: files::hosts(hosts), servers: files::servers(resolv_conf) }
+    /// What these texts say; the names of the first hosts file are not looked for in the second.
+    pub(crate) fn of(hosts: [&str; 2], resolv_conf: &str) -> Self {
+        Self { hosts: hosts.map(files::hosts), servers: files::servers(resolv_conf) }
+    }
+
+    /// The addresses of `name` in the hosts files.
+    fn listed(&self, name: &str) -> Vec<IpAddr> {
+        let of = |hosts: &Vec<(String, IpAddr)>| {
+            let found = hosts.iter().filter(|(host, _)| host == name);
+            found.map(|&(_, address)| address).collect::<Vec<_>>()
+        };
+        self.hosts.iter().map(of).find(|found| !found.is_empty()).unwrap_or_default()
     }
 
     /// The addresses of `name`, which is in its one spelling and permitted: the question itself
     /// tells the name to the name servers.
     pub(crate) async fn resolve(&self, name: &str) -> Result<Vec<IpAddr>, ResolveError> {
-        let listed: Vec<IpAddr> = self
-            .hosts
-            .iter()
-            .filter(|(host, _)| host == name)
-            .map(|&(_, address)| address)
-            .collect();
+        let listed = self.listed(name);
         if !listed.is_empty() {
             return Ok(listed);
         }

@@ -17,21 +17,28 @@ const FILE_MAX: u64 = 64 << 20;
 #[derive(Debug, Default)]
 pub(super) struct Names {
     resolv_conf: Vec<u8>,
+    /// The lines of the policy.
+    own_hosts: String,
     hosts: Vec<u8>,
 }
 
 impl Names {
     /// Reads the files; one that is missing is empty.
-    pub(super) fn read() -> Self {
+    pub(super) fn read(own_hosts: &[String]) -> Self {
         let read = |path| read(path).unwrap_or_default();
-        Self { resolv_conf: read("/etc/resolv.conf"), hosts: read("/etc/hosts") }
+        Self {
+            resolv_conf: read("/etc/resolv.conf"),
+            own_hosts: own_hosts.join("\n"),
+            hosts: read("/etc/hosts"),
+        }
     }
 
     /// A file of no file system, as [`common::proxy::Setup`] says.
     pub(super) fn as_file(&self) -> std::io::Result<OwnedFd> {
         let file = File::from(memory()?);
         let resolv_conf = self.resolv_conf.iter().copied().filter(|byte| *byte != 0);
-        let text: Vec<u8> = resolv_conf.chain([0]).chain(self.hosts.iter().copied()).collect();
+        let hosts = self.own_hosts.bytes().chain([0]).chain(self.hosts.iter().copied());
+        let text: Vec<u8> = resolv_conf.chain([0]).chain(hosts).collect();
         // The proxy begins to read at the beginning.
         file.write_all_at(&text, 0)?;
         Ok(file.into())

@@ -107,7 +107,7 @@ impl Proxy {
         let socks = Port::bind(Language::Socks, socks, "socksProxyPort")?;
         let own = [Some(http.number), Some(socks.number)];
         let upstreams = upstream::choose(network, own, &upstream::is_served)?;
-        Self::at([http, socks], network, (&upstreams, Names::read()), needs)
+        Self::at([http, socks], network, (&upstreams, Names::read(&network.hosts)), needs)
     }
 
     fn at(

@@ -235,10 +235,11 @@ fn network(in_force: &InForce<'_>) -> Vec<Row> {
     let origins = in_force.origins();
     let value = |key: &str, text: &str| Rule::of_value(origins, key, text);
     let mut rows = switches(origins);
-    let lists: [(&str, &[String], &[Item]); 3] = [
+    let lists: [(&str, &[String], &[Item]); 4] = [
         ("may be reached", &network.allowed_domains, &origins.written.allowed_domains),
         ("may not be reached", &network.denied_domains, &origins.written.denied_domains),
         ("may have private addresses", &network.private_domains, &origins.written.private_domains),
+        ("is so for this run", &network.hosts, &origins.written.hosts),
     ];
     for (text, domains, items) in lists.into_iter().filter(|_| !network.allow_network) {
         rows.extend(domains.iter().map(|domain| {

@@ -1,7 +1,9 @@
-//! Whether an item of `allowedDomains`, `deniedDomains` or `privateDomains` is a domain rule at all. Pure; the
+//! Whether an item of `allowedDomains`, `deniedDomains` or `privateDomains` is a domain rule at all, and one of `hosts` a
+//! line of hosts(5). Pure; the
 //! proxy parses it with the same code.
 
-use common::domain::{NAME_MAX, Pattern};
+use common::domain::{Host, NAME_MAX, Pattern};
+use common::hosts;
 use std::net::{IpAddr, Ipv6Addr};
 
 /// Checks `example.com`, `*.example.com`, an IP address (IPv6 in brackets), each with an optional `:port`.
@@ -36,6 +38,29 @@ pub(crate) fn check(text: &str) -> Result<(), String> {
     Pattern::parse(text, &mut [0; NAME_MAX])
         .map(drop)
         .map_err(|error| format!("'{text}' is not a domain rule: {error}"))
+}
+
+/// Checks a line of `hosts`: an address with names, or a comment.
+///
+/// # Errors
+/// Returns what is wrong: a name that resolves otherwise than written must not pass silently.
+pub(crate) fn check_hosts_line(text: &str) -> Result<(), String> {
+    if hosts::content(text).is_empty() {
+        return Ok(());
+    }
+    let form = "write '192.0.2.1 name', as in /etc/hosts";
+    let (_, names) =
+        hosts::line(text).ok_or_else(|| format!("'{text}' begins with no address: {form}"))?;
+    let mut names = names.peekable();
+    names.peek().ok_or_else(|| format!("'{text}' has no name: {form}"))?;
+    for name in names {
+        match Host::parse(name.as_bytes(), &mut [0; NAME_MAX]) {
+            Ok(Host::Name(_)) => {}
+            Ok(Host::Address(_)) => return Err(format!("'{name}' is no name: {form}")),
+            Err(error) => return Err(format!("'{name}' is no host name: {error}")),
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -89,6 +114,27 @@ mod tests {
             ("münchen.de", "xn--"),
         ] {
             let error = check(bad).err().unwrap_or_default();
+            assert!(error.contains(expected), "{bad}: {error}");
+        }
+    }
+
+    #[test]
+    fn lines_of_hosts_have_an_address_and_names() {
+        for good in ["127.0.0.1 a.test", "::1\ta b.test # c", "# 1.2.3.4", "", "1.2.3.4 A.Test."] {
+            assert_eq!(check_hosts_line(good), Ok(()), "{good}");
+        }
+        for (bad, expected) in [
+            ("a.test", "no address"),
+            ("a.test 1.2.3.4", "no address"),
+            ("127.1 a.test", "no address"),
+            ("fe80::1%eth0 a.test", "no address"),
+            ("1.2.3.4", "no name"),
+            ("1.2.3.4 # a.test", "no name"),
+            ("1.2.3.4 5.6.7.8", "no name"),
+            ("1.2.3.4 *.test", "no domain name"),
+            ("1.2.3.4 a.test:80", "no domain name"),
+        ] {
+            let error = check_hosts_line(bad).err().unwrap_or_default();
             assert!(error.contains(expected), "{bad}: {error}");
         }
     }

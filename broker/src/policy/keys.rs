@@ -24,6 +24,7 @@ pub(crate) struct Written {
     pub(crate) allowed_domains: Vec<Item>,
     pub(crate) denied_domains: Vec<Item>,
     pub(crate) private_domains: Vec<Item>,
+    pub(crate) hosts: Vec<Item>,
     pub(crate) http_proxy_port: Option<u16>,
     pub(crate) socks_proxy_port: Option<u16>,
     pub(crate) allow_local_binding: Option<bool>,
@@ -164,6 +165,7 @@ pub(crate) static KEYS: &[Key] = &[
         List(|w| &mut w.private_domains),
         "allowed hosts that may have private addresses",
     ),
+    key("network.hosts", List(|w| &mut w.hosts), "lines as of /etc/hosts that hold for this run"),
     key(
         "network.httpProxyPort",
         Port(|w| &mut w.http_proxy_port),

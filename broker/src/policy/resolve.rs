@@ -35,6 +35,8 @@ pub(crate) struct Network {
     pub(crate) denied_domains: Vec<String>,
     /// Names that may have private addresses.
     pub(crate) private_domains: Vec<String>,
+    /// Lines as of /etc/hosts, for landstrip's proxies.
+    pub(crate) hosts: Vec<String>,
     /// The policy's port, else that of a loopback HTTP_PROXY.
     pub(crate) http_proxy_port: Option<u16>,
     /// The policy's port, else that of a loopback SOCKS_PROXY.
@@ -122,9 +124,10 @@ fn network(
     let port_of = |caller: &Option<CallerProxy>| caller.as_ref()?.loopback_port();
     let network = Network {
         allow_network: written.allow_network.unwrap_or(false),
-        allowed_domains: checked_domains(&written.allowed_domains)?,
-        denied_domains: checked_domains(&written.denied_domains)?,
-        private_domains: checked_domains(&written.private_domains)?,
+        allowed_domains: checked(&written.allowed_domains, domains::check)?,
+        denied_domains: checked(&written.denied_domains, domains::check)?,
+        private_domains: checked(&written.private_domains, domains::check)?,
+        hosts: checked(&written.hosts, domains::check_hosts_line)?,
         http_proxy_port: written.http_proxy_port.or(port_of(&callers.http)),
         socks_proxy_port: written.socks_proxy_port.or(port_of(&callers.socks)),
         callers,
@@ -140,10 +143,11 @@ fn network(
         let lists = [
             ("allowedDomains", &written.allowed_domains),
             ("deniedDomains", &written.denied_domains),
+            ("hosts", &written.hosts),
         ];
         for (field, items) in lists {
             if let Some(item) = items.first() {
-                let message = format!("allowNetwork is true, so {field} restricts nothing");
+                let message = format!("allowNetwork is true, so {field} has no effect");
                 remarks.warn(item.origin.error(message).to_string());
             }
         }
@@ -151,10 +155,13 @@ fn network(
     Ok(network)
 }
 
-fn checked_domains(items: &[Item]) -> Result<Vec<String>, PolicyError> {
+fn checked(
+    items: &[Item],
+    check: impl Fn(&str) -> Result<(), String>,
+) -> Result<Vec<String>, PolicyError> {
     let check = |item: &Item| {
         let text = item.text.trim();
-        domains::check(text).map(|()| text.to_owned()).map_err(|e| item.origin.error(e))
+        check(text).map(|()| text.to_owned()).map_err(|e| item.origin.error(e))
     };
     items.iter().map(check).collect()
 }

@@ -17,6 +17,7 @@ export interface Policy {
     allowedDomains?: List;
     deniedDomains?: List;
     privateDomains?: List;
+    hosts?: List;
     httpProxyPort?: number | null;
     socksProxyPort?: number | null;
     allowLocalBinding?: boolean | null;

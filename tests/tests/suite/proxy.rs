@@ -420,6 +420,31 @@ fn what_names_resolve_by_is_read_before_the_command_can_write_it() {
     });
 }
 
+#[test]
+fn hosts_of_the_policy_hold_for_the_run_and_permit_nothing() {
+    for_each_user(|user| {
+        let origin = Origin::new("hello");
+        let port = origin.port();
+        let fetch = |name: &str, allowed: &[&str]| {
+            let literal = format!("127.0.0.1:{port}");
+            let allowed: Vec<_> =
+                allowed.iter().map(|host| host.replace("LITERAL", &literal)).collect();
+            let text = serde_json::json!({ "network": {
+                "allowedDomains": allowed,
+                "hosts": "127.0.0.1 db.test other.test # the run's own\n169.254.169.254 localhost" } });
+            let sandbox = Sandbox::of(user).policy_json(text.to_string());
+            raw(&sandbox, "http", get(&format!("{name}:{port}")))
+        };
+        answers(&fetch("db.test", &["db.test", "LITERAL"]), OK);
+        answers(&fetch("db.test", &["db.test"]), FORBIDDEN);
+        answers(&fetch("other.test", &["db.test", "LITERAL"]), FORBIDDEN);
+        // The host's own hosts file and RFC 6761 say otherwise.
+        let outcome = fetch("localhost", &["localhost", "LITERAL"]);
+        answers(&outcome, FORBIDDEN);
+        assert!(outcome.result("raw").contains("169.254.169.254"), "{outcome:#?}");
+    });
+}
+
 /// An own resolver, named by a resolv.conf that only this sandbox's namespace has.
 #[test]
 fn a_name_is_resolved_once_and_a_refused_one_never() {

@@ -322,7 +322,7 @@ fn domains_are_checked_and_named_when_open_anyway() {
     assert_eq!(error.field.as_deref(), Some("network.deniedDomains[1]"));
     let yaml = "network: {allowNetwork: true, deniedDomains: ' a.com \n'}";
     assert_eq!(f.resolve(yaml).unwrap().network.denied_domains, ["a.com"]);
-    assert!(f.remarks(yaml)[0].contains("restricts nothing"));
+    assert!(f.remarks(yaml)[0].contains("has no effect"));
 }
 
 #[test]
