@@ -28,15 +28,14 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 use tests::bench::{
-    Outcome, Worker, built_programs, finish, in_turn, machine, median, milliseconds_of,
+    Outcome, Worker, built_programs, finish, in_turn, machine, median, milliseconds_of, verdict,
 };
 
 /// Samples of programs, of calls, and of launches. Odd: the median is one of them.
 const PROGRAM_ROUNDS: usize = 7;
 const CALL_ROUNDS: usize = 51;
 const LAUNCH_ROUNDS: usize = 101;
-/// How far above a floor that is above its budget a figure may be, and how much more one processor may cost.
-const ABOVE_FLOOR: f64 = 1.15;
+/// How much more one processor may cost.
 const ONE_CPU: f64 = 1.2;
 
 fn main() -> ExitCode {
@@ -116,15 +115,7 @@ impl Table<'_> {
         let [ours, floor, bwrap] = figures;
         let shown = |figure: Option<f64>| figure.map_or("-".to_owned(), |it| format!("{it:.2}"));
         let budget = budget * self.limit;
-        let verdict = match (ours, floor) {
-            (None, _) => "not measured",
-            (Some(ours), _) if ours <= budget => "kept",
-            (Some(ours), Some(floor)) if floor > budget && ours <= floor * ABOVE_FLOOR => {
-                "kept: within 15 % of the floor"
-            }
-            (Some(_), Some(floor)) if floor > budget => "EXCEEDED, as is by the floor",
-            _ => "EXCEEDED",
-        };
+        let verdict = verdict(ours, floor, budget);
         let (ours, floor, bwrap, wall) = (shown(ours), shown(floor), shown(bwrap), shown(wall));
         println!(
             "  {label:<56}{native:>9.2}{ours:>10}{floor:>8}{bwrap:>8}{budget:>8.2}{wall:>7}  {verdict}"

@@ -100,6 +100,23 @@ pub fn judged(is_kept: bool) -> &'static str {
     if is_kept { "kept" } else { "EXCEEDED" }
 }
 
+/// How far above a floor that is above its budget a figure may be.
+const ABOVE_FLOOR: f64 = 1.15;
+
+/// How a figure is judged by its budget and by the floor that the kernel sets.
+#[must_use]
+pub fn verdict(ours: Option<f64>, floor: Option<f64>, budget: f64) -> &'static str {
+    match (ours, floor) {
+        (None, _) => "not measured",
+        (Some(ours), _) if ours <= budget => "kept",
+        (Some(ours), Some(floor)) if floor > budget && ours <= floor * ABOVE_FLOOR => {
+            "kept: within 15 % of the floor"
+        }
+        (Some(_), Some(floor)) if floor > budget => "EXCEEDED, as is by the floor",
+        _ => "EXCEEDED",
+    }
+}
+
 /// A process that answers each line with a line, until its standard input ends.
 #[derive(Debug)]
 pub struct Worker {
