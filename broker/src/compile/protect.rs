@@ -12,11 +12,11 @@ use crate::policy::callers::Caller;
 use crate::policy::error::PolicyError;
 use crate::policy::merged::trail_in;
 use crate::policy::remarks::Remarks;
-use crate::policy::resolve::Policy;
 use crate::report::failure::Failure;
 use crate::rules::files::{Files, push_new};
 use crate::rules::memory;
 use crate::rules::pattern::{Component, Pattern};
+use crate::rules::policy::Policy;
 use std::path::{Path, PathBuf};
 
 /// Why rules are added.

@@ -2,7 +2,7 @@
 //! caller it does not get. Pure.
 
 use crate::compile::plan::Variable;
-use crate::policy::resolve::Network;
+use crate::rules::policy::Network;
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;

@@ -1,9 +1,9 @@
 //! What the proxy is started with: the rules, and the proxies of the caller that it goes through.
 
 use super::upstream::{self, Upstreams};
-use crate::policy::callers::CallerProxy;
-use crate::policy::resolve::Network;
 use crate::report::failure::Failure;
+use crate::rules::policy::Network;
+use crate::rules::proxies::CallerProxy;
 use common::proxy::{SETUP_MAX, Setup};
 use common::wire::WireError;
 

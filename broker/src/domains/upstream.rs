@@ -5,9 +5,9 @@
 //! proxy (many who are behind one run a helper on their own host), and landstrip's takes another
 //! port.
 
-use crate::policy::callers::{CallerProxies, CallerProxy};
-use crate::policy::resolve::Network;
 use crate::report::failure::Failure;
+use crate::rules::policy::Network;
+use crate::rules::proxies::{CallerProxies, CallerProxy};
 use std::ffi::{OsStr, OsString};
 use std::net::TcpListener;
 use std::os::unix::ffi::OsStrExt;

@@ -14,7 +14,7 @@ use crate::domains::environment::Change;
 use crate::policy::callers::Caller;
 use crate::policy::origins::Origins;
 use crate::policy::remarks::Remarks;
-use crate::policy::resolve::Policy;
+use crate::rules::policy::Policy;
 
 /// What a run would be held to.
 #[derive(Debug)]

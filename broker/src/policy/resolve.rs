@@ -1,6 +1,6 @@
 //! From what was written to what is meant: the policy in force. The end of the one way that policy data walks.
 
-use super::callers::{Caller, CallerProxies, CallerProxy};
+use super::callers::{self, Caller};
 use super::domains;
 use super::error::PolicyError;
 use super::keys::{self, Item, Written};
@@ -9,80 +9,44 @@ use super::locate::locate;
 use super::paths;
 use super::reach;
 use super::remarks::Remarks;
-use super::variables::Variables;
+use super::variables;
 use crate::rules::files::Files;
+use crate::rules::policy::{Network, Policy};
+use crate::rules::proxies::{CallerProxies, CallerProxy};
 use std::path::{Path, PathBuf};
 
-/// The policy in force, resolved against the file system and the environment as they were at launch.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(crate) struct Policy {
-    /// No policy file was found: the built-in default, which comes with a private TMPDIR.
-    pub(crate) built_in: bool,
-    pub(crate) files: Files,
-    pub(crate) network: Network,
-    /// What of the caller's environment the command gets.
-    pub(crate) variables: Variables,
-    /// The canonical paths of the policy files in force, and of the symbolic links that led to them. The caller
-    /// denies writing them.
-    pub(crate) sources: Vec<PathBuf>,
-}
-
-/// What of the network may be used.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(crate) struct Network {
-    pub(crate) allow_network: bool,
-    pub(crate) allowed_domains: Vec<String>,
-    pub(crate) denied_domains: Vec<String>,
-    /// Names that may have private addresses.
-    pub(crate) private_domains: Vec<String>,
-    /// Lines as of /etc/hosts, for landstrip's proxies.
-    pub(crate) hosts: Vec<String>,
-    /// The policy's port, else that of a loopback HTTP_PROXY.
-    pub(crate) http_proxy_port: Option<u16>,
-    /// The policy's port, else that of a loopback SOCKS_PROXY.
-    pub(crate) socks_proxy_port: Option<u16>,
-    /// The proxies that the caller uses: landstrip's own may have to go through them.
-    pub(crate) callers: CallerProxies,
-    pub(crate) allow_local_binding: bool,
-    /// Canonical paths of sockets, or of directories of sockets.
-    pub(crate) allow_unix_sockets: Vec<PathBuf>,
-    pub(crate) allow_all_unix_sockets: bool,
-}
-
-impl Policy {
-    /// Finds, reads, merges and resolves the policy.
-    ///
-    /// # Errors
-    /// Returns the first [`PolicyError`]; then nothing must run.
-    pub(crate) fn load(
-        selection: &Selection,
-        caller: &Caller,
-        remarks: &mut Remarks,
-    ) -> Result<Policy, PolicyError> {
-        reach::warn_of_directory(caller, remarks);
-        match load(selection, caller)? {
-            Loaded::BuiltIn => Policy::built_in(caller),
-            Loaded::Files { policy, sources, files, shared } => {
-                shared.iter().for_each(|text| remarks.tell(text));
-                remarks.read(&files, &policy);
-                resolve(&policy, sources, caller, remarks)
-            }
+/// Finds, reads, merges and resolves the policy.
+///
+/// # Errors
+/// Returns the first [`PolicyError`]; then nothing must run.
+pub(crate) fn policy(
+    selection: &Selection,
+    caller: &Caller,
+    remarks: &mut Remarks,
+) -> Result<Policy, PolicyError> {
+    reach::warn_of_directory(caller, remarks);
+    match load(selection, caller)? {
+        Loaded::BuiltIn => built_in(caller),
+        Loaded::Files { policy, sources, files, shared } => {
+            shared.iter().for_each(|text| remarks.tell(text));
+            remarks.read(&files, &policy);
+            resolve(&policy, sources, caller, remarks)
         }
     }
+}
 
-    /// Without a policy file: the working directory may be written, everything may be read, there is no
-    /// network, not even through a proxy that the environment names.
-    fn built_in(caller: &Caller) -> Result<Policy, PolicyError> {
-        let cwd = locate(&caller.cwd)
-            .map_err(|error| PolicyError::in_file(&caller.cwd, error.to_string()))?;
-        if cwd.path == Path::new("/") {
-            let message = "without a policy the working directory may be written, and that is /: \
-                           start in another one, or name a policy with -p";
-            return Err(PolicyError::general(message));
-        }
-        let files = Files { allow_write: vec![cwd.path], ..Files::default() };
-        Ok(Policy { built_in: true, files, ..Policy::default() })
+/// Without a policy file: the working directory may be written, everything may be read, there is no
+/// network, not even through a proxy that the environment names.
+fn built_in(caller: &Caller) -> Result<Policy, PolicyError> {
+    let cwd = locate(&caller.cwd)
+        .map_err(|error| PolicyError::in_file(&caller.cwd, error.to_string()))?;
+    if cwd.path == Path::new("/") {
+        let message = "without a policy the working directory may be written, and that is /: \
+                       start in another one, or name a policy with -p";
+        return Err(PolicyError::general(message));
     }
+    let files = Files { allow_write: vec![cwd.path], ..Files::default() };
+    Ok(Policy { built_in: true, files, ..Policy::default() })
 }
 
 fn resolve(
@@ -95,7 +59,7 @@ fn resolve(
     let (mut files, sockets) = paths::resolve(written, caller, remarks)?;
     files.hides_processes = written.processes == Some(keys::OWN);
     let network = network(written, sockets, caller, remarks)?;
-    let variables = Variables::resolve(written)?;
+    let variables = variables::resolve(written)?;
     Ok(Policy { built_in: false, files, network, variables, sources })
 }
 
@@ -120,7 +84,7 @@ fn network(
     caller: &Caller,
     remarks: &mut Remarks,
 ) -> Result<Network, PolicyError> {
-    let callers = CallerProxies::of(caller, remarks);
+    let callers = callers::proxies(caller, remarks);
     let port_of = |caller: &Option<CallerProxy>| caller.as_ref()?.loopback_port();
     let network = Network {
         allow_network: written.allow_network.unwrap_or(false),

@@ -1,110 +1,31 @@
-//! Which of the caller's environment variables the command gets, and which values are set. Pure.
+//! What the keys of `environment` say. Pure.
 
 use super::error::PolicyError;
 use super::keys::{Item, Setting, Written};
 use super::presets;
 use crate::rules::pattern::Component;
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
+use crate::rules::variables::Variables;
 
 /// The item that stands for what its words would match: values that are URLs with a password.
 const URL_WITH_PASSWORD: &str = "*://*:*@*";
 
-/// The rules for the command's environment. By default it gets all of the caller's.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(crate) struct Variables {
-    /// Names and globs of those that it gets; all, if there is no list.
-    allow: Option<Vec<Component>>,
-    /// Names and globs of those that it does not get, even so.
-    deny: Vec<Component>,
-    /// The same of presets, in upper case: they hold for names in any.
-    deny_any_case: Vec<Component>,
-    /// Whether it gets none whose value is a URL with a password.
-    deny_passwords: bool,
-    /// What it gets whatever the caller has, by name.
-    set: Vec<(String, String)>,
-}
-
-impl Variables {
-    /// What the keys of `environment` say.
-    ///
-    /// # Errors
-    /// Returns the first [`PolicyError`]: what can be no name of a variable, or no value.
-    pub(crate) fn resolve(written: &Written) -> Result<Variables, PolicyError> {
-        let names = |items: &[Item]| items.iter().map(name).collect::<Result<_, _>>();
-        let is_url = |item: &&Item| item.text.trim() == URL_WITH_PASSWORD;
-        let of_names = written.environment_deny.iter().filter(|item| !is_url(item)).cloned();
-        let (of_presets, own): (Vec<_>, Vec<_>) =
-            of_names.partition(|item| presets::is_file(&item.origin.file));
-        Ok(Variables {
-            allow: written.environment_allow.as_deref().map(names).transpose()?,
-            deny: names(&own)?,
-            deny_any_case: names(&of_presets)?,
-            deny_passwords: written.environment_deny.iter().any(|item| is_url(&item)),
-            set: written.environment_set.iter().map(setting).collect::<Result<_, _>>()?,
-        })
-    }
-
-    /// Whether the command gets the caller's variable `name`, as far as its name goes. Deny wins, but over a name that is
-    /// allowed as it is only the same name does.
-    pub(crate) fn pass(&self, name: &OsStr) -> bool {
-        let name = name.as_bytes();
-        let is_name =
-            |listed: &Component| matches!(listed, Component::Literal(exact) if exact == name);
-        let listed = |list: &[Component]| list.iter().any(|listed| listed.matches(name));
-        if self.is_allowed_by_name(name) {
-            return !self.deny.iter().any(is_name) && !self.deny_any_case.iter().any(is_name);
-        }
-        let is_denied = listed(&self.deny)
-            || self.deny_any_case.iter().any(|listed| listed.matches(&name.to_ascii_uppercase()));
-        self.allow.as_deref().is_none_or(listed) && !is_denied
-    }
-
-    /// The same in view of its value.
-    pub(crate) fn passes(&self, name: &OsStr, value: &OsStr) -> bool {
-        let is_kept = || !self.deny_passwords || self.is_allowed_by_name(name.as_bytes());
-        self.pass(name) && (is_kept() || !has_password(value.as_bytes()))
-    }
-
-    fn is_allowed_by_name(&self, name: &[u8]) -> bool {
-        let is_name =
-            |listed: &Component| matches!(listed, Component::Literal(exact) if exact == name);
-        self.allow.as_deref().is_some_and(|list| list.iter().any(is_name))
-    }
-
-    /// Whether the command gets whatever the caller has.
-    pub(crate) fn pass_all(&self) -> bool {
-        self.allow.is_none()
-            && self.deny.is_empty()
-            && self.deny_any_case.is_empty()
-            && !self.deny_passwords
-    }
-
-    /// What is set.
-    pub(crate) fn set(&self) -> impl Iterator<Item = (&OsStr, &OsStr)> {
-        self.set.iter().map(|(name, value)| (OsStr::new(name), OsStr::new(value)))
-    }
-
-    /// The value that `name` is set to.
-    pub(crate) fn value(&self, name: &str) -> Option<&OsStr> {
-        self.set().find(|(set, _)| *set == name).map(|(_, value)| value)
-    }
-}
-
-/// Whether there is a URL with a user and a password in `value` (RFC 3986, section 3.2.1).
-fn has_password(value: &[u8]) -> bool {
-    let mut rest = value;
-    while let Some(at) = rest.windows(3).position(|window| window == b"://") {
-        rest = &rest[at + 3..];
-        let ends = |byte: &u8| byte.is_ascii_whitespace() || b"/?#\"'`<>".contains(byte);
-        let authority = rest.split(ends).next().unwrap_or_default();
-        let user = authority.iter().rposition(|&byte| byte == b'@').map(|end| &authority[..end]);
-        let password = user.and_then(|user| user.splitn(2, |&byte| byte == b':').nth(1));
-        if password.is_some_and(|password| !password.is_empty()) {
-            return true;
-        }
-    }
-    false
+/// What the keys of `environment` say.
+///
+/// # Errors
+/// Returns the first [`PolicyError`]: what can be no name of a variable, or no value.
+pub(crate) fn resolve(written: &Written) -> Result<Variables, PolicyError> {
+    let names = |items: &[Item]| items.iter().map(name).collect::<Result<_, _>>();
+    let is_url = |item: &&Item| item.text.trim() == URL_WITH_PASSWORD;
+    let of_names = written.environment_deny.iter().filter(|item| !is_url(item)).cloned();
+    let (of_presets, own): (Vec<_>, Vec<_>) =
+        of_names.partition(|item| presets::is_file(&item.origin.file));
+    Ok(Variables {
+        allow: written.environment_allow.as_deref().map(names).transpose()?,
+        deny: names(&own)?,
+        deny_any_case: names(&of_presets)?,
+        deny_passwords: written.environment_deny.iter().any(|item| is_url(&item)),
+        set: written.environment_set.iter().map(setting).collect::<Result<_, _>>()?,
+    })
 }
 
 fn name(item: &Item) -> Result<Component, PolicyError> {
@@ -151,10 +72,11 @@ mod tests {
     use super::super::document::Format;
     use super::super::parse::parse;
     use super::*;
+    use std::ffi::OsStr;
     use std::path::Path;
 
     fn variables(yaml: &str) -> Result<Variables, PolicyError> {
-        Variables::resolve(&parse(yaml.as_bytes(), Format::Yaml, Path::new("/p")).unwrap())
+        resolve(&parse(yaml.as_bytes(), Format::Yaml, Path::new("/p")).unwrap())
     }
 
     #[test]
@@ -182,7 +104,7 @@ mod tests {
         assert!(!denied.pass(OsStr::new("A_KEY")));
         let text = presets::find("agent").unwrap();
         let written = parse(text.as_bytes(), Format::Yaml, &presets::file("agent")).unwrap();
-        let preset = Variables::resolve(&written).unwrap();
+        let preset = resolve(&written).unwrap();
         for name in [
             "gh_token",
             "npm_config__authToken",

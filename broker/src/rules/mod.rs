@@ -8,4 +8,7 @@ pub(crate) mod memory;
 pub(crate) mod option;
 pub(crate) mod paths;
 pub(crate) mod pattern;
+pub(crate) mod policy;
+pub(crate) mod proxies;
 pub(crate) mod socket;
+pub(crate) mod variables;

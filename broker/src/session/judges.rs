@@ -11,9 +11,9 @@ use crate::files::shared::Shared;
 use crate::files::view::Reads;
 use crate::kernel::bound;
 use crate::kernel::features::Features;
-use crate::policy::resolve::{Network, Policy};
 use crate::report::failure::Failure;
 use crate::rules::address::{AddressRules, UnixRules};
+use crate::rules::policy::{Network, Policy};
 use std::path::PathBuf;
 use std::sync::Arc;
 

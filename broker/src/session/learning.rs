@@ -15,17 +15,17 @@ use crate::cli::{Invocation, NewPolicy};
 use crate::compile::{files, protect::protect};
 use crate::domains::proxy::Proxy;
 use crate::files::learning::Learning;
-use crate::policy::callers::CallerProxies;
+use crate::policy::callers;
 use crate::policy::document::Format;
 use crate::policy::load::to_extend;
 use crate::policy::presets;
 use crate::policy::remarks::Remarks;
-use crate::policy::resolve::{Network, Policy};
 use crate::report::draft::{Base, Draft};
 use crate::report::errno::strerror;
 use crate::report::failure::{Failure, say};
 use crate::report::needs::Needs;
 use crate::report::traps::Traps;
+use crate::rules::policy::{Network, Policy};
 use rustix::fd::OwnedFd;
 use rustix::fs::{self, Access, AtFlags, Mode, OFlags};
 use rustix::io::{self, Errno};
@@ -73,7 +73,7 @@ fn learn(
     loaded.policy.sources.push(place.path());
     if loaded.policy.built_in {
         // A policy in a file is told of them.
-        let callers = CallerProxies::of(&loaded.caller, &mut Remarks::unwanted());
+        let callers = callers::proxies(&loaded.caller, &mut Remarks::unwanted());
         loaded.policy.network.callers = callers;
     }
     let scratches = Scratches::of(&mut loaded.policy, &loaded.caller, traps)?;

@@ -10,11 +10,12 @@ use crate::kernel::identity::{hold, identity};
 use crate::policy::callers::Caller;
 use crate::policy::error::Escaped;
 use crate::policy::remarks::Remarks;
-use crate::policy::resolve::{Network, Policy};
+use crate::policy::resolve;
 use crate::report::errno::strerror;
 use crate::report::failure::{Failure, say};
 use crate::report::traps::Traps;
 use crate::rules::address::UnixRules;
+use crate::rules::policy::{Network, Policy};
 use std::sync::Arc;
 
 /// A policy as it was written, before what it never may allow is taken out.
@@ -38,7 +39,7 @@ pub(super) fn load(
     mut remarks: Remarks,
 ) -> Result<Loaded, Failure> {
     let caller = Caller::of_process()?;
-    let policy = Policy::load(&invocation.policies, &caller, &mut remarks)?;
+    let policy = resolve::policy(&invocation.policies, &caller, &mut remarks)?;
     remarks.told().iter().for_each(|text| say(&Escaped(text).to_string()));
     // Without scopes every policy needs it, for signals.
     let needs_broker = !surroundings.features.contains(Features::SCOPES) || needs_broker(&policy);

@@ -21,11 +21,11 @@ use crate::explain::{InForce, overview, question};
 use crate::policy::callers::Caller;
 use crate::policy::reach::linked_settings;
 use crate::policy::remarks::Remarks;
-use crate::policy::resolve::{Network, Policy};
 use crate::report::denials::Denial;
 use crate::report::failure::Failure;
 use crate::report::suggest::{self, Grounds, Remedies};
 use crate::report::traps::Traps;
+use crate::rules::policy::{Network, Policy};
 use std::ffi::OsString;
 use std::sync::Arc;
 

@@ -43,7 +43,7 @@ impl Fixture {
     fn load(&self, yaml: &str, remarks: &mut Remarks) -> Result<Policy, PolicyError> {
         let sources = vec![Source::File(self.dir.file("policy", yaml))];
         let selection = Selection { sources, format: Some(Format::Yaml) };
-        Policy::load(&selection, &self.caller(), remarks)
+        super::policy(&selection, &self.caller(), remarks)
     }
 
     /// Resolves one list and returns it relative to the fixture.
@@ -330,7 +330,7 @@ fn without_a_policy_the_working_directory_is_all() {
     let mut f = Fixture::new();
     f.variables.push(("HTTP_PROXY", "http://127.0.0.1:3128".to_owned()));
     let mut remarks = Remarks::unwanted();
-    let policy = Policy::load(&Selection::default(), &f.caller(), &mut remarks).unwrap();
+    let policy = super::policy(&Selection::default(), &f.caller(), &mut remarks).unwrap();
     let files = Files { allow_write: vec![f.dir.path("work")], ..Files::default() };
     assert_eq!(policy, Policy { built_in: true, files, ..Policy::default() });
 }

@@ -1,6 +1,6 @@
 use super::*;
-use crate::policy::resolve::Network;
 use crate::rules::pattern::Pattern;
+use crate::rules::policy::Network;
 
 /// The draft for `needs`, each with a program.
 fn draft(needs: &[(Need, &str)], extends: &[&str]) -> Draft {
