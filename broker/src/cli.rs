@@ -16,6 +16,8 @@ use crate::policy::keys;
 use crate::policy::load::{Selection, Source};
 use crate::policy::nearest::near;
 use crate::policy::presets;
+use crate::report::failure::Failure;
+use crate::report::traps::Reports;
 
 /// What `--help` prints.
 pub(crate) const HELP: &str = "\
@@ -123,18 +125,6 @@ pub(crate) struct Invocation {
     pub(crate) debug: bool,
 }
 
-/// Which denials are reported. What nobody asks for is enforced all the same.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Reports {
-    /// All of them.
-    #[default]
-    All,
-    /// Not those of reading files.
-    Changes,
-    /// Not those of files.
-    Network,
-}
-
 /// A command line that cannot be followed: one line that names the word at fault.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct UsageError(String);
@@ -147,6 +137,12 @@ impl fmt::Display for UsageError {
 }
 
 impl std::error::Error for UsageError {}
+
+impl From<UsageError> for Failure {
+    fn from(error: UsageError) -> Self {
+        Self::Usage(error.to_string())
+    }
+}
 
 /// Parses the arguments that follow `argv[0]`. Everything from the tool on is left alone.
 ///

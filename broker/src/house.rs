@@ -7,9 +7,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Each imports only from those before it, as the table in the crate's documentation has them.
-const ROOMS: [&str; 17] = [
-    "rules", "kernel", "policy", "cli", "report", "call", "ipc", "signals", "jobs", "files",
-    "sockets", "compile", "domains", "answer", "explain", "doctor", "session",
+const ROOMS: [&str; 22] = [
+    "rules", "kernel", "policy", "report", "call", "ipc", "signals", "jobs", "files", "sockets",
+    "compile", "domains", "answer", "session", "cli", "load", "advice", "explain", "doctor",
+    "examine", "learn", "run",
 ];
 
 fn sources(directory: &Path) -> Vec<PathBuf> {

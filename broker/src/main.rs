@@ -11,10 +11,9 @@
 //!
 //! | room | what it owns | what it never does |
 //! |---|---|---|
-//! | [`rules`] | the matchers: paths, patterns, addresses, kinds of sockets | see a file system |
+//! | [`rules`] | the resolved policy, and the matchers: paths, patterns, addresses, kinds of sockets | see a file system |
 //! | [`kernel`] | the notifications, the target's memory, descriptors and credentials, objects held; all unsafe code | know policy or reports |
 //! | [`policy`] | from policy files to a resolved policy; [`policy::keys`] is the one table of keys | act |
-//! | [`cli`] | options and the help | read a policy |
 //! | [`report`] | denials, where they go, and why landstrip gave up | decide |
 //! | [`call`] | what a notified call asks for, and what decides it | make a system call |
 //! | [`ipc`] | the System V objects that the command made | reach those of others |
@@ -25,9 +24,15 @@
 //! | [`compile`] | the Landlock ruleset, the view, the plan; what is protected whatever the policy says | serve |
 //! | [`domains`] | the broker's side of `landstrip-proxy` | speak HTTP or SOCKS |
 //! | [`answer`] | the threads, what registers decide, and the only place from which answers leave | follow a path or an address |
+//! | [`session`] | one run, from a policy to the exit status: protect, compile, launch, serve | look at a call |
+//! | [`cli`] | options and the help | run anything |
+//! | [`load`] | the way from the options to a policy | run anything |
+//! | [`advice`] | what a policy would have to say for what was refused or learned | change a policy |
 //! | [`explain`] | what a policy means, in words, for `--explain` | judge by itself |
 //! | [`doctor`] | what the platform gives, and attempts on a sandbox from inside, for `--doctor` | confine |
-//! | [`session`] | the story of a run; [`session::sandbox`] tells it: load, protect, compile, launch, serve, report | look at a call |
+//! | [`examine`] | what there is to say of a policy, for `--check` and `--explain` | run anything |
+//! | [`learn`] | a run that permits and reports, and the policy that it needs | confine |
+//! | [`run`] | the story of a run: load, protect, compile, launch, serve, report | look at a call |
 //!
 //! The filter is a crate of its own, `landstrip-filter` in `broker/filter`, with one table of what happens
 //! to every system call and why (`table/`, from which `man/system-calls.md` comes) and one of its numbers an
@@ -154,12 +159,14 @@
 
 #![cfg_attr(not(test), no_main)]
 
+mod advice;
 mod answer;
 mod call;
 mod cli;
 mod compile;
 mod doctor;
 mod domains;
+mod examine;
 mod explain;
 mod files;
 #[cfg(test)]
@@ -167,16 +174,19 @@ mod house;
 mod ipc;
 mod jobs;
 mod kernel;
+mod learn;
+mod load;
 mod policy;
 mod report;
 mod rules;
+mod run;
 mod session;
 mod signals;
 mod sockets;
 
 use cli::Command;
 use common::wire::Handover;
-use doctor::inside;
+use doctor::{inside, story};
 use kernel::sight;
 use report::failure::Failure;
 use rustix::fs::{self, Mode, OFlags};
@@ -185,8 +195,6 @@ use rustix::process::{self, Resource, Rlimit};
 use session::child::Child;
 use session::family::Family;
 use session::launch::Tool;
-use session::learning;
-use session::sandbox;
 use std::ffi::OsString;
 use std::io::Write;
 use std::os::fd::{AsRawFd, IntoRawFd};
@@ -200,7 +208,7 @@ fn start(arguments: &[OsString]) -> i32 {
         .map_err(|errno| Failure::system("open /dev/null", errno))
         .and_then(|()| supervise(arguments));
     status.unwrap_or_else(|failure| {
-        failure.print();
+        failure.print_with(advice::launch::about(&failure).unwrap_or_default());
         failure.status()
     })
 }
@@ -273,18 +281,18 @@ fn obey(arguments: &[OsString], child: Child, family: &mut Family) -> Result<i32
         Command::Help => cli::HELP.to_owned(),
         Command::Version => format!("landstrip {}\n", env!("CARGO_PKG_VERSION")),
         Command::Init => policy::init::policy_for(Path::new(".")),
-        Command::Check(invocation) => sandbox::check(&invocation, &child)?,
+        Command::Check(invocation) => examine::check(&invocation, &child)?,
         Command::Explain(invocation, form, words) => {
-            sandbox::explain(&invocation, &child, form, &words)?
+            examine::explain(&invocation, &child, form, &words)?
         }
         Command::Doctor(invocation, form) => {
-            return sandbox::doctor(&invocation, form, child, family);
+            return story::run(&invocation, form, child, family);
         }
         Command::Learn(invocation, policy, tool) => {
-            return learning::run(&invocation, &policy, &Tool::of(arguments, tool), child, family);
+            return learn::run(&invocation, &policy, &Tool::of(arguments, tool), child, family);
         }
         Command::Run(invocation, tool) => {
-            return sandbox::run(&invocation, &Tool::of(arguments, tool), child, family);
+            return run::run(&invocation, &Tool::of(arguments, tool), child, family);
         }
     };
     let mut output = std::io::stdout();

@@ -9,6 +9,7 @@ pub(crate) mod filter;
 mod fold;
 mod grants;
 mod hard_links;
+pub(crate) mod notes;
 pub(crate) mod places;
 pub(crate) mod plan;
 pub(crate) mod protect;

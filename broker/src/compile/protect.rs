@@ -3,15 +3,13 @@
 //! undoes every rule.
 
 use super::hard_links::{names_nearby, other_names};
+use super::notes::Notes;
 use super::places::DEVICES;
 use super::runs;
 use super::shared_files::{self, SharedFiles};
+use crate::kernel::locate::locate_in;
 use crate::kernel::mounts::Mount;
 use crate::kernel::proc;
-use crate::policy::callers::Caller;
-use crate::policy::error::PolicyError;
-use crate::policy::merged::trail_in;
-use crate::policy::remarks::Remarks;
 use crate::report::failure::Failure;
 use crate::rules::files::{Files, push_new};
 use crate::rules::memory;
@@ -29,38 +27,34 @@ const OTHER_NAME: &str = "another name (hard link) of a denied file";
 pub(crate) fn protect(
     mut policy: Policy,
     mounts: &[Mount],
-    remarks: &mut Remarks,
-    caller: &Caller,
+    notes: &mut Notes,
 ) -> Result<Policy, Failure> {
-    deny_other_names(&mut policy.files, mounts, remarks);
-    if remarks.are_wanted()
+    deny_other_names(&mut policy.files, mounts, notes);
+    if notes.are_wanted
         && let Some(SharedFiles { count, example }) = shared_files::find(&policy.files.allow_write)
     {
-        remarks.note(format!(
+        notes.note(format!(
             "files that may be written have names elsewhere too (hard links): {count}, such as {}; what is written to \
              them changes there as well",
             example.display()
         ));
     }
     let mut protected = policy.sources.clone();
-    // Also where no policy is now, or another one is in force: the next run may look there, and a
-    // link that the command could replace would lead it elsewhere.
-    protected.extend(caller.policy_trails()?);
     protected.extend(programs()?);
     let others = names_nearby(&protected, &policy.files.allow_write, mounts);
     for path in protected.iter().chain(&others.found) {
-        remarks.own_rule("filesystem.denyWrite", &Pattern::literal(path), PROTECTS);
+        notes.own_rule("filesystem.denyWrite", &Pattern::literal(path), PROTECTS);
         policy.files.deny_write_path(path);
     }
     if !others.may_be_in.is_empty() {
         judge_by_identity(&mut policy.files.deny_write, &others.may_be_in);
-        remarks.warn(
+        notes.warn(
             "a policy or a program of landstrip has other names (hard links): the broker opens every \
              file that is written where they can be; install landstrip by copying (cp, install)",
         );
     }
-    keep_controls(&mut policy.files, mounts, remarks);
-    for holder in runs::holders(caller) {
+    keep_controls(&mut policy.files, mounts, notes);
+    for holder in runs::holders() {
         // This run's own lie in them.
         if policy.files.allow_write.iter().any(|path| holder.starts_with(path)) {
             push_new(&mut policy.files.controls, holder);
@@ -71,7 +65,7 @@ pub(crate) fn protect(
 
 /// Denies the other names (hard links) that files which the policy denies by name have in what may be
 /// written.
-fn deny_other_names(files: &mut Files, mounts: &[Mount], remarks: &mut Remarks) {
+fn deny_other_names(files: &mut Files, mounts: &[Mount], notes: &mut Notes) {
     let named = [&files.deny_write, &files.deny_read]
         .map(|list| files.may_be_files(list).collect::<Vec<_>>());
     let Files { allow_write, deny_write, deny_read, .. } = files;
@@ -83,15 +77,15 @@ fn deny_other_names(files: &mut Files, mounts: &[Mount], remarks: &mut Remarks) 
         let others = other_names(&named, allow_write, mounts);
         for path in &others.found {
             push_new(patterns, Pattern::literal(path));
-            remarks.own_rule(list, &Pattern::literal(path), OTHER_NAME);
+            notes.own_rule(list, &Pattern::literal(path), OTHER_NAME);
             let path = path.display();
-            remarks.warn(format!(
+            notes.warn(format!(
                 "{path} is another name (hard link) of a denied file, and denied too"
             ));
         }
         if !others.may_be_in.is_empty() {
             judge_by_identity(patterns, &others.may_be_in);
-            remarks.warn(
+            notes.warn(
                 "a denied file has other names (hard links), and what may be written cannot be searched \
                  for them: the broker opens every file there; copy it to have but one",
             );
@@ -112,7 +106,7 @@ fn judge_by_identity(patterns: &mut Vec<Pattern>, trees: &[PathBuf]) {
 /// Keeps what allows "/", or any place with a mount in it, from allowing the kernel's own controls
 /// (kernel/core_pattern of sysctl runs programs outside), and devices: whole disks hold what is denied on
 /// them. Who names a path inside means it: nobody does so by accident.
-fn keep_controls(files: &mut Files, mounts: &[Mount], remarks: &mut Remarks) {
+fn keep_controls(files: &mut Files, mounts: &[Mount], notes: &mut Notes) {
     let controls = mounts.iter().filter(|mount| mount.is_of_controls()).map(|mount| &*mount.point);
     for point in controls.chain([Path::new(DEVICES)]) {
         if !files.allow_write.iter().any(|path| point.starts_with(path)) {
@@ -120,7 +114,7 @@ fn keep_controls(files: &mut Files, mounts: &[Mount], remarks: &mut Remarks) {
         }
         if files.allow_write.iter().any(|path| path == point) {
             let point = point.display();
-            remarks.warn(format!("{point} stays unwritable; name what is meant inside it"));
+            notes.warn(format!("{point} stays unwritable; name what is meant inside it"));
         }
         push_new(&mut files.controls, point.to_owned());
     }
@@ -138,16 +132,22 @@ fn keep_controls(files: &mut Files, mounts: &[Mount], remarks: &mut Remarks) {
 
 /// landstrip, landstrip-broker and landstrip-proxy, in either layout (see `execute_broker` of the
 /// launcher).
-fn programs() -> Result<Vec<PathBuf>, PolicyError> {
+fn programs() -> Result<Vec<PathBuf>, Failure> {
     let Ok(own) = proc::own_program() else { return Ok(Vec::new()) };
     let Some(directory) = own.parent() else { return Ok(Vec::new()) };
-    let mut programs = trail_in(directory, "landstrip-proxy")?;
-    programs.extend(trail_in(directory, "landstrip")?);
+    let mut places = vec![(directory, "landstrip-proxy"), (directory, "landstrip")];
     if directory.ends_with("libexec/landstrip")
         && let Some(prefix) = directory.parent().and_then(Path::parent)
     {
-        programs.extend(trail_in(prefix, "bin/landstrip")?);
+        places.push((prefix, "bin/landstrip"));
     }
-    programs.push(own.to_owned());
+    let mut programs = vec![own.to_owned()];
+    for (directory, name) in places {
+        let located = locate_in(directory, Path::new(name)).map_err(|error| {
+            let place = directory.join(name);
+            Failure::Internal("protect", format!("{}: {error}", place.display()))
+        })?;
+        programs.extend(located.trail());
+    }
     Ok(programs)
 }

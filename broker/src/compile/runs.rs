@@ -4,8 +4,7 @@
 //! Not in /tmp where there is another place: many a policy lets that be written, and to take one directory out of it
 //! makes all else in it the broker's.
 
-use crate::policy::callers::Caller;
-use crate::policy::locate::locate;
+use crate::kernel::locate::locate;
 use crate::report::errno::strerror;
 use rustix::fd::OwnedFd;
 use rustix::fs::{self, Access, Mode, OFlags};
@@ -20,9 +19,8 @@ const APART: &str = "/var/tmp";
 
 /// Where temporary directories are made, a canonical path: TMPDIR, unless that is what everybody has, or relative to the
 /// working directory, which most policies let be written.
-pub(crate) fn temporary(caller: &Caller) -> Option<PathBuf> {
-    let named = caller.variable("TMPDIR").map(PathBuf::from);
-    let named = named.filter(|path| path.is_absolute() && path != Path::new(WRITTEN));
+pub(crate) fn temporary() -> Option<PathBuf> {
+    let named = directory("TMPDIR").filter(|path| path != Path::new(WRITTEN));
     let is_usable = || fs::access(APART, Access::WRITE_OK | Access::EXEC_OK).is_ok();
     let place = match named {
         Some(named) => named,
@@ -33,10 +31,13 @@ pub(crate) fn temporary(caller: &Caller) -> Option<PathBuf> {
 }
 
 /// Where directories wait that the command makes later.
-pub(crate) fn cache(caller: &Caller) -> Option<PathBuf> {
-    let named = caller.variable("XDG_CACHE_HOME").map(PathBuf::from);
-    let named = named.filter(|path| path.is_absolute());
-    named.or_else(|| caller.home.as_ref().map(|home| home.join(".cache")))
+pub(crate) fn cache() -> Option<PathBuf> {
+    directory("XDG_CACHE_HOME").or_else(|| directory("HOME").map(|home| home.join(".cache")))
+}
+
+/// The absolute path that a variable of the caller's names.
+fn directory(variable: &str) -> Option<PathBuf> {
+    std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute())
 }
 
 /// The holder in a directory for temporary files, which others use too.
@@ -50,10 +51,10 @@ pub(crate) fn holder_in_cache(cache: &Path) -> PathBuf {
 }
 
 /// All holders that runs of this user have, as far as this one can tell.
-pub(super) fn holders(caller: &Caller) -> impl Iterator<Item = PathBuf> {
+pub(super) fn holders() -> impl Iterator<Item = PathBuf> {
     // It may be made later.
-    let cache = cache(caller).and_then(|cache| locate(&cache).ok());
-    let temporary = temporary(caller).map(|place| holder(&place));
+    let cache = cache().and_then(|cache| locate(&cache).ok());
+    let temporary = temporary().map(|place| holder(&place));
     temporary.into_iter().chain(cache.map(|cache| holder_in_cache(&cache.path)))
 }
 

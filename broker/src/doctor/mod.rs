@@ -10,3 +10,4 @@ pub(crate) mod chosen;
 pub(crate) mod inside;
 pub(crate) mod lines;
 pub(crate) mod platform;
+pub(crate) mod story;

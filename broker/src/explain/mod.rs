@@ -2,8 +2,10 @@
 //! socket. Whatever is said comes from the judges that a run would have.
 
 pub(crate) mod answer;
+pub(crate) mod costs;
 mod directories;
 mod hosts;
+pub(crate) mod notes;
 pub(crate) mod overview;
 pub(crate) mod page;
 mod paths;

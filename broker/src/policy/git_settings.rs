@@ -1,9 +1,9 @@
 //! Where settings of git lead that git runs or reads as settings: hooks, a file system monitor, included files. It
 //! reads the settings and changes nothing. Source: git-config(1), SYNTAX, Includes, core.hooksPath, core.fsmonitor.
 
-use super::locate::locate;
 use super::moved::Moved;
 use super::repositories;
+use crate::kernel::locate::locate;
 use std::collections::VecDeque;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

@@ -6,9 +6,9 @@ use super::callers::Caller;
 use super::document::Format;
 use super::error::PolicyError;
 use super::keys::Written;
-use super::locate::locate;
-use super::merged::{Merged, Trust, located, trail, trail_in, trail_of};
+use super::merged::{Merged, Trust, located, trail};
 use super::unexpanded;
+use crate::kernel::locate::{locate, locate_in};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -78,9 +78,11 @@ impl Caller {
         for directory in self.policy_directories() {
             let located = located(locate(&directory), &directory)?;
             for name in DEFAULT_NAMES {
-                trails.extend(trail_in(&located.path, name)?);
+                let place = located.path.join(name);
+                let found = self::located(locate_in(&located.path, Path::new(name)), &place)?;
+                trails.extend(found.trail());
             }
-            trails.extend(trail_of(located));
+            trails.extend(located.trail());
         }
         let named = self.variable("LANDSTRIP_POLICY").map(PathBuf::from);
         if let Some(path) = named.filter(|path| path.is_absolute()) {

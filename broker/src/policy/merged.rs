@@ -4,10 +4,10 @@ use super::callers::{Caller, NO_HOME};
 use super::document::Format;
 use super::error::PolicyError;
 use super::keys::{Item, Written};
-use super::locate::{LocateError, Located, locate, locate_in};
 use super::parse::parse;
 use super::{owners, presets, unexpanded};
 use crate::kernel::inherited::duplicate;
+use crate::kernel::locate::{LocateError, Located, locate};
 use rustix::fs::OFlags;
 use rustix::net::SocketType;
 use rustix::net::sockopt::socket_type;
@@ -209,22 +209,7 @@ impl<'a> Merged<'a> {
 /// # Errors
 /// Returns a [`PolicyError`] if it leads nowhere.
 pub(crate) fn trail(path: &Path) -> Result<Vec<PathBuf>, PolicyError> {
-    located(locate(path), path).map(trail_of)
-}
-
-/// As [`trail`], for what `name` means in `directory`: a canonical path, which is not followed again.
-pub(crate) fn trail_in(directory: &Path, name: &str) -> Result<Vec<PathBuf>, PolicyError> {
-    located(locate_in(directory, Path::new(name)), &directory.join(name)).map(trail_of)
-}
-
-pub(crate) fn trail_of(located: Located) -> Vec<PathBuf> {
-    let mut trail: Vec<_> = located.links.into_iter().map(|link| link.path).collect();
-    trail.push(located.path);
-    // The links behind `/dev/stdin` and `/dev/fd` are not the policy's.
-    let of_system =
-        |path: &Path| path.starts_with("/proc") || path.parent() == Some(Path::new("/dev"));
-    trail.retain(|path| !of_system(path));
-    trail
+    located(locate(path), path).map(Located::trail)
 }
 
 pub(crate) fn located(

@@ -9,7 +9,6 @@ mod git_settings;
 pub(crate) mod init;
 pub(crate) mod keys;
 pub(crate) mod load;
-pub(crate) mod locate;
 pub(crate) mod merged;
 mod moved;
 pub(crate) mod nearest;

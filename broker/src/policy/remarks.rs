@@ -38,6 +38,11 @@ impl Remarks {
         self.are_wanted
     }
 
+    /// Whether it is kept where rules come from.
+    pub(crate) fn keep_origins(&self) -> bool {
+        self.keep_origins
+    }
+
     fn add(&mut self, kind: &str, text: &str) {
         if self.are_wanted {
             // Paths may hold anything.

@@ -2,7 +2,7 @@
 //! trees and submodules have a file there, and a bare repository is one by itself. Reads the file system, changes
 //! nothing. Source: gitrepository-layout(5).
 
-use super::locate::{locate, locate_as_far};
+use crate::kernel::locate::{locate, locate_as_far};
 use rustix::fs::OFlags;
 use std::ffi::OsStr;
 use std::fs::{self, DirEntry, File};

@@ -5,11 +5,11 @@ use super::domains;
 use super::error::PolicyError;
 use super::keys::{self, Item, Written};
 use super::load::{Loaded, Selection, load};
-use super::locate::locate;
 use super::paths;
 use super::reach;
 use super::remarks::Remarks;
 use super::variables;
+use crate::kernel::locate::locate;
 use crate::rules::files::Files;
 use crate::rules::policy::{Network, Policy};
 use crate::rules::proxies::{CallerProxies, CallerProxy};
@@ -25,14 +25,18 @@ pub(crate) fn policy(
     remarks: &mut Remarks,
 ) -> Result<Policy, PolicyError> {
     reach::warn_of_directory(caller, remarks);
-    match load(selection, caller)? {
-        Loaded::BuiltIn => built_in(caller),
+    let mut policy = match load(selection, caller)? {
+        Loaded::BuiltIn => built_in(caller)?,
         Loaded::Files { policy, sources, files, shared } => {
             shared.iter().for_each(|text| remarks.tell(text));
             remarks.read(&files, &policy);
-            resolve(&policy, sources, caller, remarks)
+            resolve(&policy, sources, caller, remarks)?
         }
-    }
+    };
+    // Also where no policy is now, or another one is in force: the next run may look there, and a
+    // link that the command could replace would lead it elsewhere.
+    policy.sources.extend(caller.policy_trails()?);
+    Ok(policy)
 }
 
 /// Without a policy file: the working directory may be written, everything may be read, there is no

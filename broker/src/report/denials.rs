@@ -60,13 +60,13 @@ impl Denial {
     }
 
     /// The name that was looked up, if this is a lookup and it is known.
-    pub(super) fn looked_up(&self) -> Option<&str> {
+    pub(crate) fn looked_up(&self) -> Option<&str> {
         let Self::Lookup(text) = self else { return None };
         std::str::from_utf8(text).ok()?.strip_prefix(LOOKUP_OF)
     }
 
     /// The host that the proxy was asked for, if it was.
-    pub(super) fn asked_of_proxy(&self) -> Option<&str> {
+    pub(crate) fn asked_of_proxy(&self) -> Option<&str> {
         let Self::Domain(target) = self else { return None };
         std::str::from_utf8(target).ok()?.rsplit_once(':').map(|(host, _)| host)
     }

@@ -1,27 +1,21 @@
 //! Why landstrip gave up: one line of JSON and an exit status each.
 
-use crate::cli::UsageError;
 use crate::kernel::features::{self, Features};
-use crate::policy::error::PolicyError;
 use crate::report::errno::strerror;
 use crate::report::stream::print_line;
 use common::exit;
 use common::trap::Trap;
 use common::wire::Step;
 use rustix::io::Errno;
-use std::ffi::OsStr;
 use std::io::Write;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 
 /// A failure of landstrip itself, before or while the command ran.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// The command line is wrong.
     Usage(String),
-    /// The policy cannot be used.
-    Policy(PolicyError),
+    /// The policy cannot be used: what is told of it, by key.
+    Policy(Vec<(&'static str, String)>),
     /// The tool cannot be executed.
     Launch(Vec<u8>, Errno),
     /// The platform or a system call does not let us.
@@ -65,16 +59,19 @@ impl Failure {
 
     /// Prints it on standard error.
     pub(crate) fn print(&self) {
+        self.print_with("");
+    }
+
+    /// The same, with what can be done about a tool that cannot be executed.
+    pub(crate) fn print_with(&self, advice: &str) {
         match self {
             Self::Usage(message) => print_line(&Trap::Usage(message.as_bytes())),
-            Self::Policy(error) => {
-                let pairs = error.report();
+            Self::Policy(pairs) => {
                 let pairs: Vec<(&str, &[u8])> =
                     pairs.iter().map(|(key, value)| (*key, value.as_bytes())).collect();
                 print_line(&Trap::Internal(&pairs));
             }
             Self::Launch(tool, errno) => {
-                let advice = launch_advice(tool, *errno).unwrap_or_default();
                 let message = format!("{}{advice}", strerror(*errno));
                 print_line(&Trap::Launch(tool, message.as_bytes()));
             }
@@ -86,70 +83,10 @@ impl Failure {
     }
 }
 
-impl From<UsageError> for Failure {
-    fn from(error: UsageError) -> Self {
-        Self::Usage(error.to_string())
-    }
-}
-
-impl From<PolicyError> for Failure {
-    fn from(error: PolicyError) -> Self {
-        Self::Policy(error)
-    }
-}
-
 /// Prints a line for people.
 pub(crate) fn say(text: &str) {
     // A closed standard error is the caller's choice.
     let _ = std::io::stderr().write_all(format!("landstrip: {text}\n").as_bytes());
-}
-
-/// What to do about a tool that cannot be executed.
-fn launch_advice(tool: &[u8], errno: Errno) -> Option<&'static str> {
-    let path = Path::new(OsStr::from_bytes(tool));
-    match (errno, path.metadata()) {
-        (Errno::NOENT, _) if !tool.contains(&b'/') => Some(about_name(tool)),
-        (Errno::NOENT, Ok(_)) => {
-            Some(": it is there, but what its first line ('#!') or its loader names is not")
-        }
-        (Errno::NOENT, Err(_)) if tool.starts_with(b"~") || tool.starts_with(b"$") => {
-            Some(": a shell expands '~' and '$', and neither in quotes")
-        }
-        (Errno::NOENT, Err(_)) if tool.iter().any(is_of_shell) => Some(FOR_SHELL),
-        (Errno::ACCESS, Ok(found)) if found.is_dir() => Some(": it is a directory"),
-        (Errno::ACCESS, Ok(found)) if found.mode() & 0o111 == 0 => {
-            Some(": nobody may execute it; chmod +x, or write the program that reads it before it")
-        }
-        (Errno::NOEXEC, _) => Some(": a script begins with '#!' and its program; or write sh FILE"),
-        _ => None,
-    }
-}
-
-const FOR_SHELL: &str =
-    ": tool and arguments are words of their own; for a shell, write sh -c '...'";
-
-/// What to write in the place of a name that is no program's.
-fn about_name(tool: &[u8]) -> &'static str {
-    const BUILT_IN: [&[u8]; 9] =
-        [b"alias", b"cd", b"eval", b"exec", b"export", b"set", b"source", b"ulimit", b"umask"];
-    const OPTIONS: [&[u8]; 6] = [b"check", b"doctor", b"explain", b"help", b"learn", b"version"];
-    match tool {
-        b"" => ": the tool is an empty word",
-        b"run" => ": landstrip has no such command; the tool stands right after the options",
-        _ if OPTIONS.contains(&tool) => ": it is an option, with two dashes; see landstrip --help",
-        _ if BUILT_IN.contains(&tool) => ": it is a command of the shell; write sh -c '...'",
-        _ if tool.iter().any(is_of_shell) => FOR_SHELL,
-        _ if tool.contains(&b'=') => ": to set a variable, write env NAME=VALUE tool",
-        _ if tool.starts_with(b"-") => ": options stand before '--', and the tool after it",
-        _ if Path::new(OsStr::from_bytes(tool)).exists() => {
-            ": it is here, but in no directory of PATH; write ./ before it"
-        }
-        _ => ": it is in no directory of PATH",
-    }
-}
-
-fn is_of_shell(byte: &u8) -> bool {
-    byte.is_ascii_whitespace() || b"|;&<>".contains(byte)
 }
 
 /// Whether signals are the broker's to judge.

@@ -6,8 +6,6 @@ use super::denials::Denial;
 use super::failure::Failure;
 use super::noise;
 use super::stream::{Stream, line};
-use super::suggest::Remedies;
-use crate::cli::Reports;
 use crate::kernel::threads::lock;
 use common::trap::{FileOperation, Trap};
 use rustix::fd::RawFd;
@@ -29,6 +27,18 @@ const PATIENCE: Duration = Duration::from_millis(100);
 /// How long one waits without giving up the processor, and how long it is given up then.
 const PAUSE: Duration = Duration::from_micros(50);
 
+/// Which denials are reported. What nobody asks for is enforced all the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Reports {
+    /// All of them.
+    #[default]
+    All,
+    /// Not those of reading files.
+    Changes,
+    /// Not those of files.
+    Network,
+}
+
 impl Reports {
     /// Whether denials of this operation on files are among them.
     fn has(self, operation: FileOperation) -> bool {
@@ -38,6 +48,15 @@ impl Reports {
             Self::Network => false,
         }
     }
+}
+
+/// What there is to say of denials.
+#[derive(Debug, Default)]
+pub(crate) struct Remedies {
+    /// For people.
+    pub(crate) line: Option<String>,
+    /// For programs, as reports.
+    pub(crate) lines: Vec<String>,
 }
 
 /// Where denials go; shared by the threads that answer notifications.

@@ -2,6 +2,7 @@
 
 mod access;
 pub(crate) mod address;
+pub(crate) mod domains;
 pub(crate) mod files;
 pub(crate) mod harmless;
 pub(crate) mod memory;

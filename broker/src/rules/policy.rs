@@ -15,8 +15,8 @@ pub(crate) struct Policy {
     pub(crate) network: Network,
     /// What of the caller's environment the command gets.
     pub(crate) variables: Variables,
-    /// The canonical paths of the policy files in force, and of the symbolic links that led to them. The caller
-    /// denies writing them.
+    /// The canonical paths of the policy files in force, of those that another run would find, and of the symbolic
+    /// links that lead to them: never writable.
     pub(crate) sources: Vec<PathBuf>,
 }
 

@@ -82,7 +82,7 @@ impl Family {
     }
 
     /// The umask that the command started with. The broker's own is empty.
-    pub(super) fn umask(&self) -> Mode {
+    pub(crate) fn umask(&self) -> Mode {
         self.umask
     }
 

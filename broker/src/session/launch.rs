@@ -1,11 +1,10 @@
 //! What the child is sent: the filter, then what to become.
 
 use super::child::Child;
-use super::load::{self, Loaded};
+use super::demands::{self, Demands};
 use super::scratch::Scratch;
 use super::surroundings::Surroundings;
 use crate::answer::answers::Judges;
-use crate::cli::Reports;
 use crate::compile::{filter, places, plan};
 use crate::domains::environment::{self, Change};
 use crate::domains::proxy::Proxy;
@@ -14,6 +13,7 @@ use crate::files::view::View;
 use crate::kernel::features::Features;
 use crate::kernel::{proc, target};
 use crate::report::failure::Failure;
+use crate::report::traps::Reports;
 use crate::rules::address::UnixRules;
 use crate::rules::policy::Policy;
 use landstrip_filter::Variant;
@@ -42,7 +42,7 @@ impl<'a> Tool<'a> {
     }
 
     /// This program itself, which finds in a variable of this name and value what to do.
-    pub(super) fn this_program(name: &'static str, value: String) -> Result<Self, Failure> {
+    pub(crate) fn this_program(name: &'static str, value: String) -> Result<Self, Failure> {
         let program =
             proc::own_program().map_err(|errno| Failure::system("/proc/self/exe", errno))?;
         // Its arguments do not matter.
@@ -50,7 +50,7 @@ impl<'a> Tool<'a> {
     }
 
     /// As it was written.
-    pub(super) fn name(&self) -> &[u8] {
+    pub(crate) fn name(&self) -> &[u8] {
         self.name.as_bytes()
     }
 }
@@ -65,8 +65,8 @@ pub(super) struct Filter {
 
 impl Filter {
     /// The one with which every denial can be reported.
-    pub(super) fn of(loaded: &Loaded, surroundings: &Surroundings) -> Self {
-        let Loaded { policy, unix, needs_broker, .. } = loaded;
+    pub(super) fn of(policy: &Policy, demands: &Demands, surroundings: &Surroundings) -> Self {
+        let Demands { unix, needs_broker } = demands;
         Self {
             variant: variant(policy, unix, surroundings),
             needs_broker: *needs_broker,
@@ -132,7 +132,7 @@ pub(super) fn send_plan(
 
 /// What is different in the command's environment from the caller's. What the policy sets counts most,
 /// then what landstrip has to set.
-pub(super) fn environment(
+pub(crate) fn environment(
     policy: &Policy,
     proxy: Option<&Proxy>,
     scratch: Option<&Scratch>,
@@ -204,7 +204,7 @@ fn variant(policy: &Policy, unix: &UnixRules, surroundings: &Surroundings) -> Va
         || files.hides_processes
         || places::lie_in(&files.allow_write, mounts);
     // Also to be refused by the proxy, which is no address that the policy gives.
-    let connects = load::uses_network(network) || setup::refuses_all(network);
+    let connects = demands::uses_network(network) || setup::refuses_all(network);
     let makes_sockets = connects && target::duplicates_are_refused();
     [
         (Variant::ALLOW_NETWORK, network.allow_network),

@@ -1,16 +1,14 @@
-//! One run, from the options to the exit status: the story and those who act in it.
+//! One run, from a policy to the exit status: the story and those who act in it.
 
 pub(crate) mod child;
-mod costs;
+mod demands;
 pub(crate) mod family;
 mod job;
 mod judges;
 pub(crate) mod launch;
-pub(crate) mod learning;
-mod load;
+pub(crate) mod prepared;
 mod removal;
 mod run;
-pub(crate) mod sandbox;
 mod scratch;
 mod signals;
-mod surroundings;
+pub(crate) mod surroundings;

@@ -9,7 +9,6 @@ use crate::compile::runs::{self, NotHeld};
 use crate::files::reserve::Reserve;
 use crate::kernel::deep::identity_of;
 use crate::kernel::identity::{Identity, nearest};
-use crate::policy::callers::Caller;
 use crate::report::errno::strerror;
 use crate::report::failure::Failure;
 use crate::report::traps::Traps;
@@ -47,17 +46,13 @@ impl Scratch {
     /// # Errors
     /// Returns the [`Failure`] of making it under the built-in policy, which promises one. Under another
     /// the command goes without, as it does where a caller's TMPDIR is not there.
-    pub(super) fn wanted(
-        policy: &mut Policy,
-        caller: &Caller,
-        traps: &Traps,
-    ) -> Result<Option<Self>, Failure> {
+    pub(super) fn wanted(policy: &mut Policy, traps: &Traps) -> Result<Option<Self>, Failure> {
         let callers = std::env::temp_dir();
         let made = match std::fs::canonicalize(&callers) {
             Ok(callers) if calls_for_one(policy, &callers) => {
-                let temporary = runs::temporary(caller).map(|place| runs::holder(&place));
+                let temporary = runs::temporary().map(|place| runs::holder(&place));
                 // Another user may have taken the name of the first.
-                let cache = runs::cache(caller).map(|cache| runs::holder_in_cache(&cache));
+                let cache = runs::cache().map(|cache| runs::holder_in_cache(&cache));
                 let holders = temporary.into_iter().chain(cache);
                 let mut holders = holders.filter(|holder| !denies(&policy.files, holder));
                 match holders.next().map(|holder| Self::beneath(&holder)) {
@@ -120,7 +115,7 @@ impl Scratch {
     /// deny something inside of what they allow, or allow what is missing beside what may not be read: on the same
     /// mount, and not where the command may write.
     /// Where there can be none, the command's directories are made as they are asked for.
-    pub(super) fn for_directories(files: &Files, caller: &Caller) -> Option<(Self, Reserve)> {
+    pub(super) fn for_directories(files: &Files) -> Option<(Self, Reserve)> {
         let rules = Rules::new(files);
         let parents: Vec<_> = missing_beside_denied(files, &rules).collect();
         let beside = files.carved_root(&rules).and_then(nearest);
@@ -131,9 +126,8 @@ impl Scratch {
             let is_apart = !files.allow_write.iter().any(|root| path.starts_with(root));
             (is_apart && mount_of(&path)? == mount).then_some(path)
         };
-        let cache =
-            runs::cache(caller).and_then(fitting).map(|cache| runs::holder_in_cache(&cache));
-        let temporary = [runs::temporary(caller), Some(std::env::temp_dir())];
+        let cache = runs::cache().and_then(fitting).map(|cache| runs::holder_in_cache(&cache));
+        let temporary = [runs::temporary(), Some(std::env::temp_dir())];
         let temporary = temporary.into_iter().flatten().filter_map(fitting);
         let temporary = temporary.map(|place| runs::holder(&place));
         cache.into_iter().chain(temporary).find_map(|holder| {

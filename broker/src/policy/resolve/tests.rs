@@ -332,7 +332,8 @@ fn without_a_policy_the_working_directory_is_all() {
     let mut remarks = Remarks::unwanted();
     let policy = super::policy(&Selection::default(), &f.caller(), &mut remarks).unwrap();
     let files = Files { allow_write: vec![f.dir.path("work")], ..Files::default() };
-    assert_eq!(policy, Policy { built_in: true, files, ..Policy::default() });
+    let sources = f.caller().policy_trails().unwrap();
+    assert_eq!(policy, Policy { built_in: true, files, sources, ..Policy::default() });
 }
 
 #[test]

@@ -7,11 +7,13 @@
 
 mod places;
 
-use super::denials::Denial;
-use super::stream::line;
 use crate::policy::keys::Item;
 use crate::policy::origins::Origins;
 use crate::policy::presets;
+use crate::report::denials::Denial;
+use crate::report::stream::line;
+use crate::report::traps::Remedies;
+use crate::rules::domains::rule_for;
 use crate::rules::files::{Files, push_new};
 use crate::rules::harmless;
 use crate::rules::option::OPTION;
@@ -52,15 +54,6 @@ pub(crate) struct Grounds<'a> {
     pub(crate) network: &'a Network,
     /// Where the rules come from, if that was kept.
     pub(crate) origins: &'a Origins,
-}
-
-/// What there is to say of denials.
-#[derive(Debug, Default)]
-pub(crate) struct Remedies {
-    /// For people.
-    pub(crate) line: Option<String>,
-    /// For programs, as reports.
-    pub(crate) lines: Vec<String>,
 }
 
 /// A key of the policy, or what else is said, and of what.
@@ -236,23 +229,6 @@ pub(super) fn host(target: &str) -> Option<String> {
     Some(match port {
         80 | 443 => host.to_string(),
         _ => format!("{host}:{port}"),
-    })
-}
-
-/// The rule of `rules` that names `host:port`, with an IPv6 address in brackets; any port will do where none is
-/// given.
-pub(crate) fn rule_for<'a>(
-    rules: &'a [String],
-    host: &str,
-    port: Option<u16>,
-) -> Option<&'a String> {
-    let mut buffer = [0; domain::NAME_MAX];
-    let host = Host::parse(host.as_bytes(), &mut buffer).ok()?;
-    rules.iter().find(|rule| {
-        let mut buffer = [0; domain::NAME_MAX];
-        let own = || domain::split_port(rule).1.and_then(domain::parse_port);
-        let port = port.or_else(own).unwrap_or(443);
-        domain::Pattern::parse(rule, &mut buffer).is_ok_and(|rule| rule.matches(&host, port))
     })
 }
 

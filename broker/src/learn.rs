@@ -4,28 +4,25 @@
 //! It is for commands that are trusted. Besides deny rules it has what holds under every policy: the filter,
 //! the end of all processes, shared memory of its own, a TMPDIR if the policy has one.
 
-use super::child::Child;
-use super::family::Family;
-use super::judges;
-use super::launch::{Filter, Tool};
-use super::load::{Loaded, load};
-use super::sandbox::{Prepared, Scratches};
-use super::surroundings::Surroundings;
+use crate::advice::draft::{Base, Draft};
+use crate::advice::grounds::on_grounds;
+use crate::advice::suggest;
 use crate::cli::{Invocation, NewPolicy};
-use crate::compile::{files, protect::protect};
-use crate::domains::proxy::Proxy;
-use crate::files::learning::Learning;
+use crate::load::{Loaded, load, unusable};
 use crate::policy::callers;
 use crate::policy::document::Format;
 use crate::policy::load::to_extend;
 use crate::policy::presets;
 use crate::policy::remarks::Remarks;
-use crate::report::draft::{Base, Draft};
 use crate::report::errno::strerror;
 use crate::report::failure::{Failure, say};
-use crate::report::needs::Needs;
 use crate::report::traps::Traps;
-use crate::rules::policy::{Network, Policy};
+use crate::rules::policy::Network;
+use crate::session::child::Child;
+use crate::session::family::Family;
+use crate::session::launch::Tool;
+use crate::session::prepared::Prepared;
+use crate::session::surroundings::Surroundings;
 use rustix::fd::OwnedFd;
 use rustix::fs::{self, Access, AtFlags, Mode, OFlags};
 use rustix::io::{self, Errno};
@@ -64,68 +61,36 @@ fn learn(
     family: &mut Family,
 ) -> Result<i32, Failure> {
     let surroundings = Surroundings::look(child.is_scoped())?;
-    let mut loaded = load(invocation, &child, traps, &surroundings, Remarks::unwanted())?;
+    let Loaded { mut policy, remarks, caller } = load(invocation, Remarks::unwanted())?;
     let base = Base {
-        extends: to_extend(&invocation.policies, &loaded.caller)?,
+        extends: to_extend(&invocation.policies, &caller).map_err(unusable)?,
         tool: tool.name().to_vec(),
     };
     // The command must not write what decides on its next run.
-    loaded.policy.sources.push(place.path());
-    if loaded.policy.built_in {
+    policy.sources.push(place.path());
+    if policy.built_in {
         // A policy in a file is told of them.
-        let callers = callers::proxies(&loaded.caller, &mut Remarks::unwanted());
-        loaded.policy.network.callers = callers;
+        policy.network.callers = callers::proxies(&caller, &mut Remarks::unwanted());
     }
-    let scratches = Scratches::of(&mut loaded.policy, &loaded.caller, traps)?;
-    let needs = Arc::new(Needs::default());
-    let proxy = Proxy::learning(&loaded.policy.network, &needs)?;
-    let (learning, policy) = compared_with(&loaded, &surroundings, &needs)?;
-    lift(&mut loaded, &child);
-    Filter::of(&loaded, &surroundings).send(&child)?;
-    let mut prepared = Prepared::compile(loaded, &surroundings, proxy, scratches)?;
-    Arc::make_mut(&mut prepared.judges).learning = Some(Arc::new(learning));
+    let platform = (&child, &surroundings);
+    let (prepared, policy, needs) = Prepared::permitting(policy, platform, traps)?;
 
     say(
         "--learn: this run is not confined: all is permitted that no deny rule names, and recorded",
     );
     let umask = family.umask();
     let (status, ended) = prepared.serve(tool, child, family, traps)?;
-    traps.print(status != 0, |denials| prepared.suggest(denials));
+    traps.print(status != 0, |denials| {
+        let in_force = (&prepared, &prepared.policy);
+        on_grounds(in_force, &remarks, &caller, |grounds| suggest::remedies(denials, grounds))
+    });
     ended?;
-    // In view of which it is said what to add to it.
-    prepared.policy = policy;
-    let draft = prepared.on_grounds(|grounds| Draft::of(needs.take(), base, grounds));
+    let draft = on_grounds((&prepared, &policy), &remarks, &caller, |grounds| {
+        Draft::of(needs.take(), base, grounds)
+    });
     place.write(&draft, file.format, umask)?;
-    tell(&draft, file, &prepared.policy.network, status);
+    tell(&draft, file, &policy.network, status);
     Ok(status)
-}
-
-/// What the policy that was loaded allows, to compare with.
-fn compared_with(
-    loaded: &Loaded,
-    surroundings: &Surroundings,
-    needs: &Arc<Needs>,
-) -> Result<(Learning, Policy), Failure> {
-    let Loaded { policy, caller, unix, .. } = loaded;
-    let Surroundings { mounts, features, .. } = surroundings;
-    let policy = protect(policy.clone(), mounts, &mut Remarks::unwanted(), caller)?;
-    // Its ruleset is nobody's.
-    let (view, _) = files::compile(&policy.files, mounts, *features, false, None)?;
-    let addresses = judges::addresses(&policy.network, unix.clone(), None);
-    let denied_domains = policy.network.denied_domains.clone();
-    Ok((Learning { view, addresses, denied_domains, needs: Arc::clone(needs) }, policy))
-}
-
-/// Allows all that a policy can allow and this one does not deny.
-fn lift(loaded: &mut Loaded, child: &Child) {
-    let Loaded { policy, unix, .. } = loaded;
-    policy.files.allow_write.push("/".into());
-    policy.network.allow_network = true;
-    policy.network.allow_local_binding = true;
-    policy.network.allow_all_unix_sockets = true;
-    unix.all = true;
-    // Then the broker sends them, and sees to whom.
-    unix.datagrams |= child.can_take_descriptors().is_ok();
 }
 
 /// Says how the draft is to be used, and what is special about it.

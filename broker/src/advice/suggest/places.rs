@@ -43,7 +43,7 @@ impl Grounds<'_> {
     }
 
     /// The same among the places that fit.
-    pub(in crate::report) fn place_where(
+    pub(in crate::advice) fn place_where(
         &self,
         path: &Path,
         fits: impl Fn(&Path) -> bool,
@@ -61,7 +61,7 @@ impl Grounds<'_> {
     }
 
     /// Whether all beneath `place` may be allowed.
-    pub(in crate::report) fn is_region(&self, place: &Path) -> bool {
+    pub(in crate::advice) fn is_region(&self, place: &Path) -> bool {
         self.ground().is_region(place) && !self.is_protected(place)
     }
 
@@ -83,7 +83,7 @@ impl Grounds<'_> {
     }
 
     /// Each place once, and many of one directory as that directory, if it `can` be named for them.
-    pub(in crate::report) fn joined(
+    pub(in crate::advice) fn joined(
         &self,
         places: Vec<PathBuf>,
         can: impl Fn(&Path) -> bool,
@@ -114,7 +114,7 @@ impl Grounds<'_> {
     }
 
     /// The same without quotes: relative to the working directory or to the home where that is shorter.
-    pub(in crate::report) fn written(&self, place: &Path) -> String {
+    pub(in crate::advice) fn written(&self, place: &Path) -> String {
         let beneath = |base: Option<&Path>, sign: &str| {
             let inner = literal(place.strip_prefix(base?).ok()?.to_str()?);
             Some(if inner.is_empty() { sign.to_owned() } else { format!("{sign}/{inner}") })

@@ -1,61 +1,56 @@
-//! From the command line to a policy, and what this platform lets it mean.
+//! What a policy demands of this platform, and whether it gives that.
 
 use super::child::Child;
 use super::surroundings::Surroundings;
-use crate::cli;
 use crate::compile::datagrams;
+use crate::compile::notes::Notes;
 use crate::domains::setup;
 use crate::kernel::features::Features;
 use crate::kernel::identity::{hold, identity};
-use crate::policy::callers::Caller;
-use crate::policy::error::Escaped;
-use crate::policy::remarks::Remarks;
-use crate::policy::resolve;
 use crate::report::errno::strerror;
-use crate::report::failure::{Failure, say};
+use crate::report::failure::Failure;
 use crate::report::traps::Traps;
 use crate::rules::address::UnixRules;
 use crate::rules::policy::{Network, Policy};
 use std::sync::Arc;
 
-/// A policy as it was written, before what it never may allow is taken out.
+/// What follows from the policy and the platform, before anything is compiled.
 #[derive(Debug)]
-pub(super) struct Loaded {
-    pub(super) policy: Policy,
-    pub(super) remarks: Remarks,
-    pub(super) caller: Caller,
+pub(crate) struct Demands {
     /// What it says of Unix sockets.
     pub(super) unix: UnixRules,
     /// Whether nothing can be run without a broker.
     pub(super) needs_broker: bool,
 }
 
-/// Loads the policy that `invocation` names; adds to `remarks`.
-pub(super) fn load(
-    invocation: &cli::Invocation,
-    child: &Child,
-    traps: &Traps,
-    surroundings: &Surroundings,
-    mut remarks: Remarks,
-) -> Result<Loaded, Failure> {
-    let caller = Caller::of_process()?;
-    let policy = resolve::policy(&invocation.policies, &caller, &mut remarks)?;
-    remarks.told().iter().for_each(|text| say(&Escaped(text).to_string()));
-    // Without scopes every policy needs it, for signals.
-    let needs_broker = !surroundings.features.contains(Features::SCOPES) || needs_broker(&policy);
-    if needs_broker {
-        child.must_be_readable()?;
+impl Demands {
+    /// Those of `policy`.
+    ///
+    /// # Errors
+    /// Returns [`Failure::Internal`] if the platform does not let the broker do its part.
+    pub(crate) fn of(
+        policy: &Policy,
+        (child, surroundings): (&Child, &Surroundings),
+        traps: &Traps,
+        notes: &mut Notes,
+    ) -> Result<Self, Failure> {
+        // Without scopes every policy needs it, for signals.
+        let needs_broker =
+            !surroundings.features.contains(Features::SCOPES) || needs_broker(policy);
+        if needs_broker {
+            child.must_be_readable()?;
+        }
+        let mut unix = unix_rules(&policy.network, notes, (child, surroundings), traps);
+        if surroundings.streams_send {
+            child.can_take_descriptors().map_err(|errno| {
+                let message = "a standard stream is a datagram socket, and the platform does not let \
+                               its messages be judged (pidfd_getfd";
+                Failure::Internal("surroundings", format!("{message}: {})", strerror(errno)))
+            })?;
+            (unix.datagrams, unix.streams_send) = (true, true);
+        }
+        Ok(Self { unix, needs_broker })
     }
-    let mut unix = unix_rules(&policy.network, &mut remarks, (child, surroundings), traps);
-    if surroundings.streams_send {
-        child.can_take_descriptors().map_err(|errno| {
-            let message = "a standard stream is a datagram socket, and the platform does not let \
-                           its messages be judged (pidfd_getfd";
-            Failure::Internal("surroundings", format!("{message}: {})", strerror(errno)))
-        })?;
-        (unix.datagrams, unix.streams_send) = (true, true);
-    }
-    Ok(Loaded { policy, remarks, caller, unix, needs_broker })
 }
 
 /// Whether the policy gives the command something that Landlock, and a filter that refuses all that the broker
@@ -87,7 +82,7 @@ pub(super) fn uses_network(network: &Network) -> bool {
 /// Without Landlock's scope they reach abstract names too, so that the broker sends them in any case.
 fn unix_rules(
     network: &Network,
-    remarks: &mut Remarks,
+    notes: &mut Notes,
     (child, surroundings): (&Child, &Surroundings),
     traps: &Traps,
 ) -> UnixRules {
@@ -106,7 +101,7 @@ fn unix_rules(
             strerror(errno)
         );
         traps.log(&warning);
-        remarks.warn(warning);
+        notes.warn(warning);
     }
     let known = paths.iter().filter_map(|path| hold(path).ok());
     let known = known.map(|(object, stat)| (identity(&stat), object)).collect();

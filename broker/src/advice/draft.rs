@@ -4,11 +4,11 @@
 //! ([`super::suggest`]); each value stands in quotes, and before the text is handed out it is read again: a
 //! file can be called anything, and must not write the policy.
 
-use super::needs::{Lessons, Need, plain};
 use super::suggest::{Grounds, host, quote};
 use crate::policy::document::Format;
 use crate::policy::keys::{Item, Written};
 use crate::policy::parse::parse;
+use crate::report::needs::{Lessons, Need, plain};
 use crate::rules::files::Files;
 use crate::rules::harmless::is_socket;
 use crate::rules::paths::Rules;

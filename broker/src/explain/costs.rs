@@ -5,7 +5,7 @@ use crate::rules::files::Files;
 use crate::rules::pattern::{Component, Pattern};
 
 /// The line; none where nothing is denied but what Landlock denies by itself.
-pub(super) fn line(view: &View, files: &Files) -> Option<String> {
+pub(crate) fn line(view: &View, files: &Files) -> Option<String> {
     let reads = match view.grants.reads {
         Reads::Exact if files.deny_read.is_empty() => "native",
         Reads::Exact => "watched for reports",

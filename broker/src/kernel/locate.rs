@@ -148,6 +148,17 @@ impl Located {
         Self { path: directory.to_owned(), links: Vec::new(), of_process: false }
     }
 
+    /// What decides what is found there: the symbolic links that were followed, and where they lead.
+    pub(crate) fn trail(self) -> Vec<PathBuf> {
+        let mut trail: Vec<_> = self.links.into_iter().map(|link| link.path).collect();
+        trail.push(self.path);
+        // The links behind `/dev/stdin` and `/dev/fd` are nobody's who uses them.
+        let of_system =
+            |path: &Path| path.starts_with("/proc") || path.parent() == Some(Path::new("/dev"));
+        trail.retain(|path| !of_system(path));
+        trail
+    }
+
     fn follow(
         &mut self,
         path: &Path,

@@ -1,0 +1,63 @@
+//! The story of a run: load, protect, compile, launch, serve, report.
+
+use crate::advice::grounds::on_grounds;
+use crate::advice::suggest;
+use crate::cli::Invocation;
+use crate::load::{Loaded, add, load};
+use crate::policy::remarks::Remarks;
+use crate::report::failure::Failure;
+use crate::report::traps::Traps;
+use crate::session::child::Child;
+use crate::session::family::Family;
+use crate::session::launch::Tool;
+use crate::session::prepared::Prepared;
+use crate::session::surroundings::Surroundings;
+use std::sync::Arc;
+
+/// Runs `tool` in the sandbox that `invocation` names, and ends what it leaves behind; returns its status.
+///
+/// # Errors
+/// Returns the [`Failure`] because of which the tool did not run, or had to be ended.
+pub(crate) fn run(
+    invocation: &Invocation,
+    tool: &Tool<'_>,
+    child: Child,
+    family: &mut Family,
+) -> Result<i32, Failure> {
+    let traps = Traps::wanted(invocation.reports, invocation.trap_fd, invocation.debug)?;
+    let traps = Arc::new(traps);
+    let outcome = run_with(&traps, invocation, tool, child, family);
+    traps.tell_status(&outcome);
+    outcome
+}
+
+/// The same with its reports.
+fn run_with(
+    traps: &Arc<Traps>,
+    invocation: &Invocation,
+    tool: &Tool<'_>,
+    child: Child,
+    family: &mut Family,
+) -> Result<i32, Failure> {
+    let remarks = match invocation.trap_fd {
+        Some(_) => Remarks::of_rules(),
+        None => Remarks::unwanted(),
+    };
+    let surroundings = Surroundings::look(child.is_scoped())?;
+    let loaded = load(invocation, remarks)?;
+    let mut notes = loaded.notes();
+    let Loaded { policy, mut remarks, caller } = loaded;
+    let platform = (&child, &surroundings);
+    let prepared = Prepared::of(policy, invocation.reports, platform, traps, &mut notes)?;
+    let (status, ended) = prepared.serve(tool, child, family, traps)?;
+    // People are told of it once nothing of the command runs any more.
+    add(&mut remarks, notes);
+    traps.print(status != 0, |denials| {
+        on_grounds((&prepared, &prepared.policy), &remarks, &caller, |grounds| {
+            suggest::remedies(denials, grounds)
+        })
+    });
+    prepared.leave();
+    std::mem::forget((remarks, caller));
+    ended.map(|()| status)
+}
