@@ -9,6 +9,7 @@
 
 use super::error::Origin;
 use super::nearest::near;
+use super::without::{TakenOut, Without};
 use std::collections::HashSet;
 
 /// One policy, or several merged: what was written, not yet resolved.
@@ -16,6 +17,8 @@ use std::collections::HashSet;
 pub(crate) struct Written {
     /// Read before the rest, and gone once several are merged.
     pub(crate) extends: Vec<Item>,
+    /// What is taken out of that, and gone then.
+    pub(crate) without: Vec<Without>,
     pub(crate) allow_write: Vec<Item>,
     pub(crate) deny_write: Vec<Item>,
     pub(crate) deny_read: Vec<Item>,
@@ -36,6 +39,8 @@ pub(crate) struct Written {
     pub(crate) environment_set: Vec<Setting>,
     /// The accepted keys that have no effect, as paths such as `network.allowMachLookup`.
     pub(crate) ignored: Vec<&'static str>,
+    /// The rules that were taken out of what policies extend.
+    pub(crate) taken_out: Vec<TakenOut>,
     /// Where each value that is no list was written.
     pub(crate) places: Vec<(&'static str, Origin)>,
 }
@@ -81,6 +86,8 @@ pub(crate) enum Value {
     Word(fn(&mut Written) -> &mut Option<&'static str>, &'static [&'static str]),
     /// A port; of several policies the last counts.
     Port(fn(&mut Written) -> &mut Option<u16>),
+    /// Rules to take out of what is extended, by their keys.
+    Without,
     /// For editors, and accepted without a word.
     Note,
     /// Accepted without effect: it relaxes, names another program, or concerns another platform.
@@ -125,6 +132,11 @@ pub(crate) static KEYS: &[Key] = &[
         "extends",
         List(|w| &mut w.extends),
         "presets, or files relative to this one, that this policy adds to",
+    ),
+    key(
+        "without",
+        Value::Without,
+        "rules to take out of what this policy extends, by the same keys and words",
     ),
     key("filesystem.allowWrite", List(|w| &mut w.allow_write), "paths that may be written"),
     key(
@@ -346,9 +358,10 @@ impl Written {
                 Switch(switch, _) => replace(switch(self), *switch(&mut later)),
                 Word(word, _) => replace(word(self), *word(&mut later)),
                 Port(port) => replace(port(self), *port(&mut later)),
-                Note | Ignored | NotBuilt(_) => {}
+                Value::Without | Note | Ignored | NotBuilt(_) => {}
             }
         }
+        self.taken_out.append(&mut later.taken_out);
         self.places.retain(|(key, _)| later.places.iter().all(|(new, _)| new != key));
         self.places.append(&mut later.places);
         for key in later.ignored {
@@ -397,6 +410,7 @@ mod tests {
                         Settings(_) => "object of strings",
                         Switch(..) => "boolean, default false",
                         Port(_) => "integer from 1 to 65535",
+                        Value::Without => "object of objects of lists",
                         Note => "string",
                         Ignored | NotBuilt(_) => continue,
                     };

@@ -146,10 +146,17 @@ impl<'a> Merged<'a> {
         directory: &Path,
     ) -> Result<(), PolicyError> {
         self.chain.push(file);
+        // Of what other policies say nothing is taken out.
+        let others = (!written.without.is_empty()).then(|| std::mem::take(&mut self.written));
         for item in std::mem::take(&mut written.extends) {
             self.extend(&item, directory)?;
         }
         self.files.extend(self.chain.pop());
+        self.written.take_out(std::mem::take(&mut written.without))?;
+        if let Some(others) = others {
+            let extended = std::mem::replace(&mut self.written, others);
+            self.written.merge(extended);
+        }
         self.written.merge(written);
         Ok(())
     }

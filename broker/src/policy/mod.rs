@@ -24,6 +24,7 @@ pub(crate) mod resolve;
 mod trees;
 mod unexpanded;
 pub(crate) mod variables;
+mod without;
 
 #[cfg(test)]
 mod schema;

@@ -50,7 +50,7 @@ fn looks_like_yaml(bytes: &[u8]) -> bool {
 const BARE_TILDE: &str = "in YAML a bare ~ means null; write '~' in quotes for the home directory";
 
 /// Turns nodes into values; it knows the file, so that every error can name it.
-struct Reader {
+pub(super) struct Reader {
     file: Arc<Path>,
 }
 
@@ -59,7 +59,7 @@ impl Reader {
         PolicyError::in_file(&self.file, "the policy is empty (write {} for one without rules)")
     }
 
-    fn origin(&self, line: u64, field: &str) -> Origin {
+    pub(super) fn origin(&self, line: u64, field: &str) -> Origin {
         Origin { file: Arc::clone(&self.file), line, field: field.to_owned() }
     }
 
@@ -108,6 +108,7 @@ impl Reader {
                 *port(written) = self.port(&node, key.path)?;
                 self.note_place(port(written).is_some(), key, line, written);
             }
+            keys::Value::Without => written.without = self.without(node)?,
             keys::Value::Note => {}
             keys::Value::Ignored => written.ignored.push(key.path),
             keys::Value::NotBuilt(_) if matches!(node.value, Value::Null | Value::Tilde) => {}
@@ -125,7 +126,7 @@ impl Reader {
         }
     }
 
-    fn object(&self, node: Node, field: &str) -> Result<Vec<Entry>, PolicyError> {
+    pub(super) fn object(&self, node: Node, field: &str) -> Result<Vec<Entry>, PolicyError> {
         match node.value {
             Value::Object(entries) => Ok(entries),
             Value::Null | Value::Tilde => Ok(Vec::new()),
@@ -134,7 +135,7 @@ impl Reader {
         }
     }
 
-    fn list(&self, node: Node, field: &str) -> Result<Vec<Item>, PolicyError> {
+    pub(super) fn list(&self, node: Node, field: &str) -> Result<Vec<Item>, PolicyError> {
         match node.value {
             Value::Null => Ok(Vec::new()),
             Value::Tilde => Err(self.origin(node.line, field).error(

@@ -2,13 +2,14 @@
 
 use super::callers::{self, Caller};
 use super::domains;
-use super::error::PolicyError;
+use super::error::{Origin, PolicyError};
 use super::keys::{self, Item, Written};
 use super::load::{Loaded, Selection, load};
 use super::paths;
 use super::reach;
 use super::remarks::Remarks;
 use super::variables;
+use super::without::TakenOut;
 use crate::kernel::locate::locate;
 use crate::rules::files::Files;
 use crate::rules::policy::{Network, Policy};
@@ -60,6 +61,11 @@ fn resolve(
     remarks: &mut Remarks,
 ) -> Result<Policy, PolicyError> {
     written.ignored.iter().for_each(|key| remarks.ignored(key));
+    for TakenOut { key, rule, by } in &written.taken_out {
+        let Item { text, origin: Origin { file, line, .. } } = rule;
+        let place = format!("{}:{line}", file.display());
+        remarks.note(by.error(format!("takes '{text}' out of {key} of {place}")).to_string());
+    }
     let (mut files, sockets) = paths::resolve(written, caller, remarks)?;
     files.hides_processes = written.processes == Some(keys::OWN);
     let network = network(written, sockets, caller, remarks)?;

@@ -11,6 +11,10 @@ use serde_json::{Map, Value, json};
 
 const SCHEMA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/policy.schema.json");
 
+fn is_list(key: &Key) -> bool {
+    matches!(key.value, Kind::List(_) | Kind::Choice(_))
+}
+
 /// What may stand for `key`. null is the same as no key.
 fn value(key: &Key) -> Value {
     let text = json!({ "type": "string", "minLength": 1 });
@@ -30,6 +34,21 @@ fn value(key: &Key) -> Value {
             json!({ "enum": words, "default": words[0] })
         }
         Kind::Port(_) => json!({ "type": ["integer", "null"], "minimum": 1, "maximum": 65535 }),
+        Kind::Without => {
+            let lists = |name| KEYS.iter().filter(move |key| key.place().0 == name && is_list(key));
+            let object = |name| {
+                let lists = lists(name).map(|key| {
+                    let at = key.path.replace('.', "/properties/");
+                    let same = json!({ "$ref": format!("#/properties/{at}") });
+                    (key.place().1.to_owned(), same)
+                });
+                json!({ "type": ["object", "null"], "properties": lists.collect::<Map<_, _>>(),
+                    "additionalProperties": false })
+            };
+            let objects = objects().map(|name| (name.to_owned(), object(name)));
+            json!({ "type": ["object", "null"], "properties": objects.collect::<Map<_, _>>(),
+                "additionalProperties": false })
+        }
         Kind::Note => json!({ "type": "string" }),
         Kind::Ignored => json!({}),
         Kind::NotBuilt(_) => json!({ "type": "null" }),

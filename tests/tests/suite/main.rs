@@ -65,3 +65,4 @@ mod tunnels;
 mod udp;
 mod unix;
 mod upstream;
+mod without;
