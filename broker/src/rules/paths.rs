@@ -29,9 +29,16 @@ pub(crate) struct Rules {
     root: Cursor,
 }
 
-/// Whether one of `denials` stands for `path` or something above it.
+/// Whether one of `denials` stands for `path` or something above it; of what is not canonical nothing else is known.
 pub(crate) fn covers(denials: &[Pattern], path: &Path) -> bool {
-    !denials.is_empty() && !Rules::all_but(denials).access(path).write
+    let name = |component| match component {
+        PathComponent::Normal(name) => Some(Some(name.as_bytes())),
+        PathComponent::ParentDir => Some(None),
+        _ => None,
+    };
+    let names: Option<Vec<_>> = path.components().filter_map(name).collect();
+    let names = names.filter(|_| path.is_absolute());
+    denials.iter().any(|pattern| names.as_ref().is_none_or(|names| pattern.covers(names)))
 }
 
 /// What is known at one path: the verdicts, and the rules that may still change them further inside.
@@ -147,8 +154,7 @@ impl Rules {
         let read = of(&files.allow_read).into_iter().map(rule(AllowRead, Allow));
         let read = read.chain(files.deny_read.iter().cloned().map(rule(DenyRead, Deny)));
         // Where nothing is closed, opening it means nothing.
-        let closing = (!files.allow_read.is_empty()).then(|| Self::all_but(&files.deny_read));
-        let opens = |path: &&PathBuf| closing.as_ref().is_some_and(|all| !all.access(path).write);
+        let opens = |path: &&PathBuf| covers(&files.deny_read, path);
         let opened: Vec<_> = files.allow_read.iter().filter(opens).cloned().collect();
         let write = of(&files.allow_write).into_iter().map(rule(AllowWrite, Allow));
         let write = write.chain(files.deny_write.iter().cloned().map(rule(DenyWrite, Deny)));
@@ -159,12 +165,6 @@ impl Rules {
         let write = Arc::new(RuleSet { rules: write.collect(), order: Order::DenyIsFinal });
         let root = Cursor { read: Progress::at_root(&read), write: Progress::at_root(&write) };
         Rules { root }
-    }
-
-    /// Those by which everything may be written but what is denied.
-    fn all_but(denials: &[Pattern]) -> Self {
-        let allow_write = vec!["/".into()];
-        Self::new(&Files { allow_write, deny_write: denials.to_vec(), ..Files::default() })
     }
 
     /// The cursor at `/`.
@@ -505,6 +505,32 @@ mod tests {
         ] {
             assert_eq!(rules.access(Path::new(path)).write, writable, "{path}");
         }
+    }
+
+    #[test]
+    fn what_denials_cover_is_what_rules_of_them_deny() {
+        let patterns = ["/a", "/a/b/c", "/x/*/z", "/x/**/z", "/**/k", "/p/**/q/**/r*", "/"];
+        let mut paths = vec!["".to_owned(), "a".to_owned(), "/a/../b".to_owned()];
+        for first in ["a", "x", "p", "o"] {
+            for second in ["", "/b", "/k", "/q", "/y"] {
+                for third in ["", "/c", "/z", "/q", "/k/r1"] {
+                    paths.extend(
+                        ["", "/r", "/z/z", "/q/r"]
+                            .map(|last| format!("/{first}{second}{third}{last}")),
+                    );
+                }
+            }
+        }
+        for pattern in patterns.map(Pattern::of_globs) {
+            let denials = [pattern];
+            let (allow_write, deny_write) = (vec!["/".into()], denials.to_vec());
+            let rules = Rules::new(&Files { allow_write, deny_write, ..Files::default() });
+            for path in paths.iter().map(Path::new) {
+                let denied = !rules.access(path).write;
+                assert_eq!(covers(&denials, path), denied, "{} {}", denials[0], path.display());
+            }
+        }
+        assert!(!covers(&[], Path::new("/a")));
     }
 
     #[test]

@@ -7,15 +7,24 @@
 
 use std::ffi::OsStr;
 use std::fmt::{self, Write};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component as PathComponent, Path, PathBuf};
 use std::sync::Arc;
 
 /// An absolute path, component by component. It stands for what it names and, in a rule, all beneath.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Pattern {
+    /// Of the components: a policy has hundreds of patterns, and each is looked up in several sets.
+    hash: u64,
     /// Shared by the copies that sets of rules have.
     components: Arc<[Component]>,
+}
+
+impl Hash for Pattern {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.hash);
+    }
 }
 
 /// One component of a [`Pattern`].
@@ -68,6 +77,9 @@ impl Component {
     pub(crate) fn parse(written: &[u8]) -> Result<Component, PatternError> {
         if written == b"**" {
             return Ok(Component::AnyDepth);
+        }
+        if !written.iter().any(|byte| b"\\*?[".contains(byte)) {
+            return Ok(Component::Literal(written.to_vec()));
         }
         let mut tokens = Vec::new();
         let mut rest = written;
@@ -293,7 +305,9 @@ impl Pattern {
         if components.last() == Some(&Component::AnyDepth) {
             components.pop();
         }
-        Pattern { components: components.into() }
+        let mut hasher = DefaultHasher::new();
+        components.hash(&mut hasher);
+        Pattern { hash: hasher.finish(), components: components.into() }
     }
 
     /// The pattern of an absolute path with globs, none of them in front of a symbolic link.
@@ -346,6 +360,30 @@ impl Pattern {
     /// Whether it has no `**`, so that what it stands for is found without looking through a tree.
     pub(crate) fn has_fixed_depth(&self) -> bool {
         !self.components.contains(&Component::AnyDepth)
+    }
+
+    /// Whether it stands for the absolute path of these `names`, or something above that.
+    pub(crate) fn covers(&self, names: &[&[u8]]) -> bool {
+        if self.has_fixed_depth() {
+            let mut pairs = self.components.iter().zip(names);
+            return self.length() <= names.len() && pairs.all(|(part, name)| part.matches(name));
+        }
+        let (mut positions, mut next) = (Vec::new(), Vec::new());
+        self.start(|position| positions.push(position));
+        for name in names {
+            if positions.contains(&self.length()) {
+                return true;
+            }
+            positions.drain(..).for_each(|position| {
+                self.advance(position, name, |reached| {
+                    if !next.contains(&reached) {
+                        next.push(reached);
+                    }
+                });
+            });
+            std::mem::swap(&mut positions, &mut next);
+        }
+        positions.contains(&self.length())
     }
 
     /// Whether it stands for something beneath the absolute path `root`, at a known depth.
