@@ -1,8 +1,9 @@
 //! Where a path leads: realpath(3), except that what is missing is not an error and every symbolic link on the way
 //! is remembered. It reads the file system and changes nothing.
 
+use super::listing::Listing;
 use std::collections::{HashMap, VecDeque};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
@@ -54,8 +55,21 @@ pub(crate) enum LocateError {
 /// of a policy share their beginnings, and beneath what is missing all is.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
-    known: HashMap<PathBuf, Found>,
+    /// By their paths, which are canonical but for the last component.
+    known: HashMap<OsString, Found>,
+    directories: HashMap<OsString, Directory>,
 }
+
+/// A directory in which names are looked up.
+#[derive(Debug, Default)]
+struct Directory {
+    looked_up: usize,
+    /// Once it was worth its time.
+    listing: Option<Listing>,
+}
+
+/// So many names are looked up one by one before their directory is listed.
+const FEW: usize = 6;
 
 /// What an entry is, itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,13 +90,27 @@ impl Memory {
         if absolute.as_os_str().len() >= MAX_LENGTH {
             return Err(LocateError::TooLong);
         }
-        let mut located = Located::at(Path::new("/"));
-        located.follow(absolute, |path| self.look(path).cloned()).map(|()| located)
+        let (located, is_whole) = self.follow(absolute);
+        is_whole.map(|()| located)
     }
 
     /// As [`locate_as_far`].
     pub(crate) fn locate_as_far(&mut self, absolute: &Path) -> (Located, bool) {
-        as_far(absolute, |path| self.look(path).cloned())
+        let (located, is_whole) = self.follow(absolute);
+        (located, is_whole.is_ok())
+    }
+
+    /// Follows from the longest front of `absolute` on that is known to lead to itself.
+    fn follow(&mut self, absolute: &Path) -> (Located, Result<(), LocateError>) {
+        let is_canonical = |path: &&Path| {
+            let found = self.known.get(path.as_os_str());
+            found.is_some_and(|found| !matches!(found, Found::Link(_)))
+        };
+        let start = absolute.ancestors().find(is_canonical).unwrap_or(Path::new("/"));
+        let mut located = Located::at(start);
+        let rest = absolute.strip_prefix(start).unwrap_or(absolute);
+        let outcome = located.follow(rest, |path| self.look(path).cloned());
+        (located, outcome)
     }
 
     /// The beginning of `path`, a canonical one, that lies right in a directory. What is not a directory yet on the
@@ -98,15 +126,34 @@ impl Memory {
 
     /// What is at `path`, whose directory is canonical.
     pub(crate) fn look(&mut self, path: &Path) -> Result<&Found, LocateError> {
-        if !self.known.contains_key(path) {
-            let parent = path.parent().and_then(|parent| self.known.get(parent));
-            let found = match parent {
+        let key = path.as_os_str();
+        if !self.known.contains_key(key) {
+            let parent = path.parent().map(Path::as_os_str);
+            let found = match parent.and_then(|parent| self.known.get(parent)) {
                 Some(Found::Missing | Found::File | Found::Other) => Found::Missing,
-                _ => look(path)?,
+                _ => match self.find_in_listing(path) {
+                    Some(found) => found,
+                    None => look(path)?,
+                },
             };
-            self.known.insert(path.to_owned(), found);
+            self.known.insert(key.to_owned(), found);
         }
-        Ok(&self.known[path])
+        Ok(&self.known[key])
+    }
+
+    /// What a listing says of `path`, if its directory was listed, or is worth it now.
+    fn find_in_listing(&mut self, path: &Path) -> Option<Found> {
+        let (parent, name) = (path.parent()?, path.file_name()?);
+        let key = parent.as_os_str();
+        let directory = match self.directories.get_mut::<OsStr>(key) {
+            Some(known) => known,
+            None => self.directories.entry(key.to_owned()).or_default(),
+        };
+        directory.looked_up += 1;
+        if directory.looked_up == FEW {
+            directory.listing = Listing::of(parent);
+        }
+        directory.listing.as_ref()?.find(name)
     }
 }
 
@@ -131,13 +178,6 @@ pub(crate) fn locate_in(directory: &Path, path: &Path) -> Result<Located, Locate
 /// As [`locate`], but as far as `absolute` leads, however long it is: if that is nowhere, to the name that cannot be
 /// followed, and false.
 pub(crate) fn locate_as_far(absolute: &Path) -> (Located, bool) {
-    as_far(absolute, look)
-}
-
-fn as_far(
-    absolute: &Path,
-    look: impl FnMut(&Path) -> Result<Found, LocateError>,
-) -> (Located, bool) {
     let mut located = Located::at(Path::new("/"));
     let is_whole = located.follow(absolute, look).is_ok();
     (located, is_whole)
@@ -260,6 +300,30 @@ mod tests {
             assert!(!located.of_process);
         }
         assert_eq!(locate(Path::new("/../..")).unwrap().path, Path::new("/"));
+    }
+
+    #[test]
+    fn many_names_in_a_directory_lead_where_each_by_itself_does() {
+        let dir = TestDirectory::new();
+        let mut names = Vec::new();
+        for number in 0..20 {
+            let name = format!("n{number}");
+            match number % 5 {
+                0 => drop(dir.file(&name, "")),
+                1 => drop(dir.directory(&format!("{name}/in"))),
+                2 => symlink("n1", dir.path(&name)).unwrap(),
+                3 => symlink("gone", dir.path(&name)).unwrap(),
+                _ => {}
+            }
+            names.extend([format!("{name}/in/x"), format!("{name}/.."), name.clone()]);
+            names.push(name.to_uppercase());
+        }
+        let mut memory = Memory::default();
+        for name in &names {
+            let path = dir.path(name);
+            assert_eq!(memory.locate(&path).unwrap(), locate(&path).unwrap(), "{name}");
+            assert_eq!(memory.locate_as_far(&path), locate_as_far(&path), "{name}");
+        }
     }
 
     #[test]

@@ -26,6 +26,7 @@ pub(crate) mod kill_on_exit;
 mod label;
 pub(crate) mod limits;
 pub(crate) mod listener;
+mod listing;
 pub(crate) mod locate;
 pub(crate) mod mounts;
 pub(crate) mod object;
