@@ -1,15 +1,46 @@
-//! Compiles the system call filter for every variant, so that a launch only picks one.
+//! What a launch only picks: the system call filter for every variant, and the presets, parsed.
+
+// Of these the broker uses more.
+#[allow(dead_code)]
+#[path = "src/policy/document.rs"]
+mod document;
+#[allow(dead_code)]
+#[path = "src/policy/packed.rs"]
+mod packed;
 
 use landstrip_filter::{Arch, Program, Variant};
 use std::collections::HashMap;
 use std::error::Error;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 fn main() -> Result<(), Box<dyn Error>> {
     // Cargo runs this again whenever the filter's crate has changed.
     println!("cargo::rerun-if-changed=build.rs");
     let directory = env::var_os("OUT_DIR").map(PathBuf::from).ok_or("OUT_DIR is not set")?;
+    compile_filters(&directory)?;
+    pack_presets(&directory)
+}
+
+/// Packs `presets/NAME.yaml` into `NAME.packed`.
+fn pack_presets(directory: &Path) -> Result<(), Box<dyn Error>> {
+    println!("cargo::rerun-if-changed=presets");
+    for file in fs::read_dir("presets")? {
+        let file = file?.path();
+        let wrong = |message: &str| format!("{}: {message}", file.display());
+        let document = document::parse(&fs::read(&file)?, document::Format::Yaml)
+            .map_err(|error| wrong(&format!("line {:?}: {}", error.line, error.message)))?;
+        let mut packed = String::new();
+        packed::pack(&document, &mut packed).ok_or_else(|| wrong("cannot be packed"))?;
+        let name = file.with_extension("packed");
+        fs::write(directory.join(name.file_name().unwrap_or_default()), packed)?;
+    }
+    Ok(())
+}
+
+/// Compiles the filters into `filters.bin`, each different one once, and where each variant has its own into
+/// `filters.rs`.
+fn compile_filters(directory: &Path) -> Result<(), Box<dyn Error>> {
     // Not the host's, on which this runs.
     let target = env::var("CARGO_CFG_TARGET_ARCH")?;
     let arch = Arch::named(&target)

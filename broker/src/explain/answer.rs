@@ -93,7 +93,7 @@ impl Rule {
         // As it was named, it may lead through other directories.
         let file = origin.file.canonicalize().unwrap_or_else(|_| origin.file.to_path_buf());
         Self {
-            field: Some(origin.field.clone()),
+            field: Some(origin.field()),
             file: Some(file.display().to_string()),
             line: Some(origin.line),
             text: text.into(),

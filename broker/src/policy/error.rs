@@ -1,6 +1,7 @@
 //! What is wrong with a policy, and where: one error, one line that a user can act on.
 
 use common::trap::is_hidden;
+use std::borrow::Cow;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -81,17 +82,27 @@ pub(crate) struct Origin {
     pub(crate) file: Arc<Path>,
     /// The line, counted from 1.
     pub(crate) line: u64,
-    /// The field path.
-    pub(crate) field: String,
+    /// The path of the field.
+    pub(crate) key: Cow<'static, str>,
+    /// Which item of that, if it is a list.
+    pub(crate) index: Option<usize>,
 }
 
 impl Origin {
+    /// The field path.
+    pub(crate) fn field(&self) -> String {
+        match self.index {
+            Some(index) => format!("{}[{index}]", self.key),
+            None => self.key.to_string(),
+        }
+    }
+
     /// The error that says `message` about this place.
     pub(crate) fn error(&self, message: impl Into<String>) -> PolicyError {
         PolicyError {
             file: Some(self.file.to_path_buf()),
             line: Some(self.line),
-            field: (!self.field.is_empty()).then(|| self.field.clone()),
+            field: (!self.key.is_empty()).then(|| self.field()),
             message: message.into(),
         }
     }
@@ -106,7 +117,8 @@ mod tests {
         let origin = Origin {
             file: Path::new("/p.json").into(),
             line: 3,
-            field: "filesystem.denyRead[1]".to_owned(),
+            key: "filesystem.denyRead".into(),
+            index: Some(1),
         };
         let error = origin.error("empty path");
         assert_eq!(error.to_string(), "/p.json:3: filesystem.denyRead[1]: empty path");

@@ -373,8 +373,9 @@ impl Written {
 }
 
 fn unite(list: &mut Vec<Item>, more: Vec<Item>) {
-    let mut known: HashSet<String> = list.iter().map(|item| item.text.clone()).collect();
-    list.extend(more.into_iter().filter(|item| known.insert(item.text.clone())));
+    let mut known: HashSet<&str> = list.iter().map(|item| &*item.text).collect();
+    let is_new: Vec<bool> = more.iter().map(|item| known.insert(&item.text)).collect();
+    list.extend(more.into_iter().zip(is_new).filter_map(|(item, is_new)| is_new.then_some(item)));
 }
 
 fn replace<T: Copy>(value: &mut Option<T>, later: Option<T>) {
@@ -385,6 +386,7 @@ fn replace<T: Copy>(value: &mut Option<T>, later: Option<T>) {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::super::presets::PRESETS;
+    use super::super::presets::tests::text as text_of;
     use super::*;
     use std::fmt::Write;
 
@@ -418,9 +420,9 @@ mod tests {
                 }
             }
             "presets" => {
-                for (name, preset) in PRESETS {
+                for (name, _) in PRESETS {
                     // Lines that begin with a dot or a quote would be requests.
-                    let preset = preset.replace('\\', "\\e").replace("\n'", "\n\\&'");
+                    let preset = text_of(name).replace('\\', "\\e").replace("\n'", "\n\\&'");
                     writeln!(text, ".It Cm {name}\n.Bd -literal -compact\n{preset}.Ed").unwrap();
                 }
             }

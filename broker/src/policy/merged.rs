@@ -1,10 +1,10 @@
 //! Policies read one after another, each after those that it extends. It reads those files and nothing else.
 
 use super::callers::{Caller, NO_HOME};
-use super::document::Format;
+use super::document::{Format, Node};
 use super::error::PolicyError;
 use super::keys::{Item, Written};
-use super::parse::parse;
+use super::parse::{parse, read};
 use super::{owners, presets, unexpanded};
 use crate::kernel::inherited::duplicate;
 use crate::kernel::locate::{LocateError, Located, locate};
@@ -132,9 +132,13 @@ impl<'a> Merged<'a> {
     /// # Errors
     /// Returns a [`PolicyError`] if there is none.
     pub(crate) fn add_preset(&mut self, name: &str) -> Result<(), PolicyError> {
-        let text = presets::find(name).map_err(PolicyError::general)?;
+        let root = presets::find(name).map_err(PolicyError::general)?;
+        self.add_found(name, root)
+    }
+
+    fn add_found(&mut self, name: &str, preset: Node) -> Result<(), PolicyError> {
         let file = presets::file(name);
-        let written = parse(text.as_bytes(), Format::Yaml, &file)?;
+        let written = read(preset, &file)?;
         self.add(file, written, &self.caller.cwd)
     }
 
@@ -190,8 +194,8 @@ impl<'a> Merged<'a> {
         }
         match is_preset {
             true => {
-                presets::find(text).map_err(error)?;
-                self.add_preset(text)
+                let preset = presets::find(text).map_err(error)?;
+                self.add_found(text, preset)
             }
             false => {
                 let read = read_file(&path, Trust::Found).map_err(|cause| {

@@ -14,6 +14,7 @@ mod moved;
 pub(crate) mod nearest;
 pub(crate) mod origins;
 mod owners;
+mod packed;
 pub(crate) mod parse;
 mod paths;
 pub(crate) mod presets;

@@ -4,6 +4,7 @@
 use super::document::{self, Entry, Format, Node, Value};
 use super::error::{Origin, PolicyError};
 use super::keys::{self, Item, Key, Setting, Written};
+use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -13,9 +14,8 @@ use std::sync::Arc;
 /// Returns a [`PolicyError`] that names `file`, and line and field where there are any, for text that is
 /// empty or malformed, an unknown key, a key that is not built, or a value of the wrong type.
 pub(crate) fn parse(bytes: &[u8], format: Format, file: &Path) -> Result<Written, PolicyError> {
-    let reader = Reader { file: file.into() };
     if bytes.is_empty() {
-        return Err(reader.empty());
+        return Err(Reader { file: file.into() }.empty());
     }
     let root = document::parse(bytes, format).map_err(|error| PolicyError {
         file: Some(file.to_owned()),
@@ -30,6 +30,15 @@ pub(crate) fn parse(bytes: &[u8], format: Format, file: &Path) -> Result<Written
             Format::Yaml => format!("not valid YAML: {}", error.message),
         },
     })?;
+    read(root, file)
+}
+
+/// Reads what was parsed of `file`.
+///
+/// # Errors
+/// As [`parse`].
+pub(crate) fn read(root: Node, file: &Path) -> Result<Written, PolicyError> {
+    let reader = Reader { file: file.into() };
     // A file of comments, cut off or blanked by accident, must not pass for one that restricts nothing.
     if matches!(root.value, Value::Null | Value::Tilde) {
         return Err(reader.empty());
@@ -59,13 +68,16 @@ impl Reader {
         PolicyError::in_file(&self.file, "the policy is empty (write {} for one without rules)")
     }
 
-    pub(super) fn origin(&self, line: u64, field: &str) -> Origin {
-        Origin { file: Arc::clone(&self.file), line, field: field.to_owned() }
+    pub(super) fn origin(&self, line: u64, key: impl Into<Cow<'static, str>>) -> Origin {
+        Origin { file: Arc::clone(&self.file), line, key: key.into(), index: None }
+    }
+
+    fn origin_of_item(&self, line: u64, key: Cow<'static, str>, index: usize) -> Origin {
+        Origin { index: Some(index), ..self.origin(line, key) }
     }
 
     fn mismatch(&self, node: &Node, field: &str, expected: &str) -> PolicyError {
-        let found = describe(&node.value);
-        self.origin(node.line, field).error(format!("expected {expected}, found {found}"))
+        mismatch(&self.origin(node.line, field.to_owned()), node, expected)
     }
 
     /// Reads what stands in the object `path`.
@@ -77,7 +89,7 @@ impl Reader {
             } else if let Some(key) = keys::find(path, &entry.key) {
                 self.value(key, entry, written)?;
             } else {
-                let origin = self.origin(entry.line, &join(path, &keys::shorten(&entry.key)));
+                let origin = self.origin(entry.line, join(path, &keys::shorten(&entry.key)));
                 return Err(origin.error(keys::unknown(&entry.key, path)));
             }
         }
@@ -87,10 +99,10 @@ impl Reader {
     fn value(&self, key: &Key, entry: Entry, written: &mut Written) -> Result<(), PolicyError> {
         let Entry { node, line, .. } = entry;
         match key.value {
-            keys::Value::List(list) => *list(written) = self.list(node, key.path)?,
+            keys::Value::List(list) => *list(written) = self.list(node, key.path.into())?,
             keys::Value::Choice(choice) => {
                 let absent = matches!(node.value, Value::Null);
-                let list = self.list(node, key.path)?;
+                let list = self.list(node, key.path.into())?;
                 *choice(written) = (!absent).then_some(list);
             }
             keys::Value::Settings(settings) => {
@@ -135,7 +147,11 @@ impl Reader {
         }
     }
 
-    pub(super) fn list(&self, node: Node, field: &str) -> Result<Vec<Item>, PolicyError> {
+    pub(super) fn list(
+        &self,
+        node: Node,
+        field: Cow<'static, str>,
+    ) -> Result<Vec<Item>, PolicyError> {
         match node.value {
             Value::Null => Ok(Vec::new()),
             Value::Tilde => Err(self.origin(node.line, field).error(
@@ -150,24 +166,27 @@ impl Reader {
                     .enumerate()
                     .map(|(index, line)| Item {
                         text: line.to_owned(),
-                        origin: self.origin(node.line, &format!("{field}[{index}]")),
+                        origin: self.origin_of_item(node.line, field.clone(), index),
                     })
                     .collect())
             }
             Value::List(items) => items
                 .into_iter()
                 .enumerate()
-                .map(|(index, item)| self.item(item, &format!("{field}[{index}]")))
+                .map(|(index, item)| {
+                    let origin = self.origin_of_item(item.line, field.clone(), index);
+                    Self::item(item, origin)
+                })
                 .collect(),
-            _ => Err(self.mismatch(&node, field, "an array of strings or a string")),
+            _ => Err(self.mismatch(&node, &field, "an array of strings or a string")),
         }
     }
 
-    fn item(&self, node: Node, field: &str) -> Result<Item, PolicyError> {
+    fn item(node: Node, origin: Origin) -> Result<Item, PolicyError> {
         match node.value {
-            Value::Text(text) => Ok(Item { text, origin: self.origin(node.line, field) }),
-            Value::Tilde => Err(self.origin(node.line, field).error(BARE_TILDE)),
-            _ => Err(self.mismatch(&node, field, "a string")),
+            Value::Text(text) => Ok(Item { text, origin }),
+            Value::Tilde => Err(origin.error(BARE_TILDE)),
+            _ => Err(mismatch(&origin, &node, "a string")),
         }
     }
 
@@ -175,7 +194,7 @@ impl Reader {
         let mut settings = Vec::new();
         for Entry { key: name, line, node } in self.object(node, field)? {
             let field = join(field, &keys::shorten(&name));
-            let origin = self.origin(line, &field);
+            let origin = self.origin(line, field.clone());
             match node.value {
                 Value::Text(value) => settings.push(Setting { name, value, origin }),
                 Value::Null => {}
@@ -225,6 +244,10 @@ impl Reader {
             _ => Err(self.mismatch(node, field, "a port from 1 to 65535")),
         }
     }
+}
+
+fn mismatch(origin: &Origin, node: &Node, expected: &str) -> PolicyError {
+    origin.error(format!("expected {expected}, found {}", describe(&node.value)))
 }
 
 /// Whether a list was written in one line, with commas.
@@ -319,7 +342,7 @@ ignoreViolations:
             assert_eq!(policy.ignored, ["network.allowMachLookup", "ignoreViolations"]);
         }
         let origin = &parse(FULL_JSON, Format::Json).unwrap().deny_write[1].origin;
-        assert_eq!((origin.line, origin.field.as_str()), (4, "filesystem.denyWrite[1]"));
+        assert_eq!((origin.line, &*origin.field()), (4, "filesystem.denyWrite[1]"));
     }
 
     #[test]

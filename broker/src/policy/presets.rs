@@ -1,15 +1,18 @@
-//! The policies that come with landstrip. Each is a file in `presets`, and stands in the manual.
+//! The policies that come with landstrip. Each is a file in `presets`, and stands in the manual. The build script parses
+//! them: a launch starts no parser for them.
 
+use super::document::Node;
 use super::nearest::near;
+use super::packed::unpack;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-/// Their names and texts, in YAML.
+/// Their names, and what the build script made of them.
 pub(crate) static PRESETS: [(&str, &str); 4] = [
-    ("agent", include_str!("../../presets/agent.yaml")),
-    ("build", include_str!("../../presets/build.yaml")),
-    ("offline-test", include_str!("../../presets/offline-test.yaml")),
-    ("read-only", include_str!("../../presets/read-only.yaml")),
+    ("agent", include_str!(concat!(env!("OUT_DIR"), "/agent.packed"))),
+    ("build", include_str!(concat!(env!("OUT_DIR"), "/build.packed"))),
+    ("offline-test", include_str!(concat!(env!("OUT_DIR"), "/offline-test.packed"))),
+    ("read-only", include_str!(concat!(env!("OUT_DIR"), "/read-only.packed"))),
 ];
 
 /// How errors name them in the place of a file, before the name.
@@ -20,13 +23,13 @@ pub(crate) fn is_name(word: &str) -> bool {
     !word.is_empty() && !word.contains(['/', '.'])
 }
 
-/// The text of the preset `name`.
+/// The preset `name`, as it would be parsed.
 ///
 /// # Errors
 /// Returns what to write instead.
-pub(crate) fn find(name: &str) -> Result<&'static str, String> {
+pub(crate) fn find(name: &str) -> Result<Node, String> {
     let found = PRESETS.iter().find(|(known, _)| *known == name);
-    found.map(|(_, text)| *text).ok_or_else(|| {
+    found.and_then(|(_, packed)| unpack(packed)).ok_or_else(|| {
         let names = PRESETS.map(|(known, _)| known);
         let advice = match near(name, names) {
             Some(near) => format!("did you mean '{near}'?"),
@@ -52,9 +55,26 @@ pub(crate) fn is_file(file: &Path) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     #![allow(clippy::unwrap_used)]
+    use super::super::document::{Format, parse};
     use super::*;
+
+    /// The text of a preset, in YAML.
+    pub(crate) fn text(name: &str) -> String {
+        let file = format!("{}/presets/{name}.yaml", env!("CARGO_MANIFEST_DIR"));
+        std::fs::read_to_string(file).unwrap()
+    }
+
+    #[test]
+    fn presets_are_what_their_texts_say() {
+        for (name, _) in PRESETS {
+            let parsed = parse(text(name).as_bytes(), Format::Yaml).unwrap();
+            assert_eq!(find(name).unwrap(), parsed, "{name}");
+        }
+        let files = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/presets"));
+        assert_eq!(files.unwrap().count(), PRESETS.len());
+    }
 
     #[test]
     fn words_with_neither_slash_nor_dot_are_presets() {

@@ -70,7 +70,7 @@ fn wrong_name(name: &str) -> Option<String> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::super::document::Format;
-    use super::super::parse::parse;
+    use super::super::parse::{parse, read};
     use super::*;
     use std::ffi::OsStr;
     use std::path::Path;
@@ -102,8 +102,8 @@ mod tests {
         }
         let denied = variables("environment: {allow: [A_KEY], deny: [A_KEY]}").unwrap();
         assert!(!denied.pass(OsStr::new("A_KEY")));
-        let text = presets::find("agent").unwrap();
-        let written = parse(text.as_bytes(), Format::Yaml, &presets::file("agent")).unwrap();
+        let root = presets::find("agent").unwrap();
+        let written = read(root, &presets::file("agent")).unwrap();
         let preset = resolve(&written).unwrap();
         for name in [
             "gh_token",

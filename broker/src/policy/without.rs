@@ -42,11 +42,11 @@ impl Reader {
                     Some(_) => "only items of lists are taken out".to_owned(),
                     None => keys::unknown(&object.key, ""),
                 };
-                return Err(self.origin(object.line, &field).error(message));
+                return Err(self.origin(object.line, field).error(message));
             }
             for entry in self.object(object.node, &field)? {
                 let origin =
-                    self.origin(entry.line, &format!("{field}.{}", keys::shorten(&entry.key)));
+                    self.origin(entry.line, format!("{field}.{}", keys::shorten(&entry.key)));
                 let Some(key) = keys::find(&object.key, &entry.key) else {
                     return Err(origin.error(keys::unknown(&entry.key, &object.key)));
                 };
@@ -55,7 +55,7 @@ impl Reader {
                                    outside of 'without', and counts";
                     return Err(origin.error(message));
                 }
-                let items = self.list(entry.node, &origin.field)?.into_iter();
+                let items = self.list(entry.node, origin.key)?.into_iter();
                 without.extend(items.map(|item| Without { key: key.path, item }));
             }
         }
