@@ -140,6 +140,7 @@
 //! | access | [`call::decode::Question`] | `files/questions.rs` | nobody | not at all |
 //! | chmod, chown, utime, xattr | [`call::metadata`] | [`files::judge::Judge::change_metadata`] | `files/metadata.rs` | there |
 //! | connect, bind, listen, shutdown, setsockopt of SO_REUSEADDR | [`call::decode::SocketCall`] | [`sockets::judge`], `sockets/udp.rs` | [`sockets::calls`], [`sockets::connects`] | by the judge |
+//! | connect by a name, or to a name server | the same | [`sockets::judge`], `domains/direct.rs`, the proxy | [`sockets::connects`], `sockets/dial.rs`, `sockets/udp.rs` | by the proxy |
 //! | sendto, sendmsg, sendmmsg | the same | `sockets/messages.rs` | `sockets/outlet.rs` | there |
 //! | socket, socketpair (of Unix datagrams as the calls above) | [`call::decode::RegisterCall`] | [`sockets::calls::make_socket`] | `sockets/kinds.rs` | there |
 //! | shmget, semop, msgctl and their kin | [`call::ipc`] | [`ipc`] | the same; shmat by the kernel | with `--debug` |

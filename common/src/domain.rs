@@ -234,6 +234,16 @@ pub fn judge(
     denied.or_else(|| find(allowed).map(Verdict::Allowed)).unwrap_or(Verdict::NotListed)
 }
 
+/// Whether some port of `host` may be reached.
+#[must_use]
+pub fn permits_some_port(allowed: &[Pattern<'_>], denied: &[Pattern<'_>], host: &Host<'_>) -> bool {
+    let speaks = |rule: &&Pattern<'_>| rule.matches(host, rule.port.unwrap_or(0));
+    let is_denied = |port: Option<u16>| {
+        denied.iter().filter(speaks).any(|rule| rule.port.is_none() || rule.port == port)
+    };
+    allowed.iter().filter(speaks).any(|rule| !is_denied(rule.port))
+}
+
 /// Splits `host:port`; the colons of an IPv6 address in brackets are not looked at.
 #[must_use]
 pub fn split_port(text: &str) -> (&str, Option<&str>) {
@@ -370,6 +380,27 @@ mod tests {
             ("[::7f00:1]", "127.0.0.1", 80, false),
         ] {
             assert_eq!(matches(rule, text, port), expected, "{rule} {text} {port}");
+        }
+    }
+
+    #[test]
+    fn a_name_exists_where_some_port_of_it_may_be_reached() {
+        for (allowed, denied, expected) in [
+            ("a.test", "b.test", true),
+            ("a.test:80", "b.test", true),
+            ("*.test:80", "a.test:81", true),
+            ("a.test", "a.test:80", true),
+            ("a.test:80", "a.test:80", false),
+            ("a.test", "a.test", false),
+            ("a.test:80", "*.test", false),
+            ("b.test", "c.test", false),
+        ] {
+            let mut buffers = [[0; NAME_MAX]; 2];
+            let [one, other] = &mut buffers;
+            let lists = [Pattern::parse(allowed, one).unwrap()];
+            let denied_list = [Pattern::parse(denied, other).unwrap()];
+            let found = permits_some_port(&lists, &denied_list, &Host::Name("a.test"));
+            assert_eq!(found, expected, "{allowed} {denied}");
         }
     }
 

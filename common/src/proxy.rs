@@ -4,6 +4,8 @@
 //! Integers are native-endian, as in [`crate::wire`]. A message of another type, too short or too
 //! long, ends the proxy; the broker drops it. End of file ends the proxy: the broker has gone.
 
+use core::net::{IpAddr, Ipv6Addr, SocketAddr};
+
 use crate::wire::{Encoder, MESSAGE_MAX, Strings, WireError};
 
 const SETUP_MAGIC: u32 = u32::from_ne_bytes(*b"LSX4");
@@ -12,6 +14,7 @@ pub const LISTS: usize = 6;
 const CLIENT: u8 = 1;
 const REFUSED: u8 = 2;
 const REACHED: u8 = 3;
+const UNKNOWN: u8 = 4;
 
 /// Broker to proxy, first, with a descriptor: a file with what /etc/resolv.conf said at launch, a NUL, the policy's own
 /// lines of a hosts file, a NUL, and what /etc/hosts said.
@@ -101,36 +104,61 @@ impl<'a> Setup<'a> {
 /// Largest message to the proxy.
 pub const SETUP_MAX: usize = MESSAGE_MAX;
 
-/// What a client of the sandbox speaks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Language {
+/// Whether names of a run stand for `address`, of which 198.18.0.0/15 has one for each: it is of no host (RFC 2544).
+#[must_use]
+pub fn stands_for_name(address: IpAddr) -> bool {
+    matches!(address.to_canonical(), IpAddr::V4(address) if matches!(address.octets(), [198, 18 | 19, ..]))
+}
+
+/// Broker to proxy: a connection of the sandbox's, and what is spoken there. Its descriptor comes with it; with
+/// a [`Client::Direct`] there can be a second, a pipe: who connects waits there for one byte, 0 once the place is
+/// reached, else an errno.
+///
+/// ```text
+/// offset 0   u8   1
+///        1   u8   0 for HTTP, 1 for SOCKS, 2 for lookups in a stream, 3 for lookups in messages, 4 for a place
+///        2   u16  the port of a place, else 0
+///        4   16 bytes, its address, of IPv6 or mapped, else 0
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Client {
     /// HTTP/1.1.
     Http,
     /// SOCKS5.
     Socks,
+    /// DNS over TCP (RFC 7766).
+    Lookups,
+    /// DNS, a message each.
+    LookupMessages,
+    /// Whatever is spoken at the place that it was about to connect to.
+    Direct(SocketAddr),
 }
-
-/// Broker to proxy: a connection of the sandbox's, the message's only descriptor.
-///
-/// ```text
-/// offset 0   u8   1
-///        1   u8   0 for HTTP, 1 for SOCKS
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Client(pub Language);
 
 impl Client {
     /// Bytes of the message.
-    pub const SIZE: usize = 2;
+    pub const SIZE: usize = 20;
 
     /// Encodes the message.
     #[must_use]
     pub fn encode(self) -> [u8; Self::SIZE] {
-        let language = match self.0 {
-            Language::Http => 0,
-            Language::Socks => 1,
+        let mut packet = [0; Self::SIZE];
+        packet[0] = CLIENT;
+        packet[1] = match self {
+            Self::Http => 0,
+            Self::Socks => 1,
+            Self::Lookups => 2,
+            Self::LookupMessages => 3,
+            Self::Direct(place) => {
+                packet[2..4].copy_from_slice(&place.port().to_ne_bytes());
+                let address = match place.ip() {
+                    IpAddr::V4(address) => address.to_ipv6_mapped(),
+                    IpAddr::V6(address) => address,
+                };
+                packet[4..].copy_from_slice(&address.octets());
+                4
+            }
         };
-        [CLIENT, language]
+        packet
     }
 
     /// Decodes a packet.
@@ -138,9 +166,56 @@ impl Client {
     /// # Errors
     /// Returns [`WireError::Malformed`] for anything else.
     pub fn decode(packet: &[u8]) -> Result<Self, WireError> {
-        match *packet {
-            [CLIENT, 0] => Ok(Self(Language::Http)),
-            [CLIENT, 1] => Ok(Self(Language::Socks)),
+        let packet: &[u8; Self::SIZE] = packet.try_into().map_err(|_| WireError::Malformed)?;
+        let [CLIENT, kind, p, q, address @ ..] = *packet else {
+            return Err(WireError::Malformed);
+        };
+        let is_plain = packet[2..].iter().all(|byte| *byte == 0);
+        match kind {
+            0 if is_plain => Ok(Self::Http),
+            1 if is_plain => Ok(Self::Socks),
+            2 if is_plain => Ok(Self::Lookups),
+            3 if is_plain => Ok(Self::LookupMessages),
+            4 => {
+                let address = Ipv6Addr::from(address).to_canonical();
+                Ok(Self::Direct(SocketAddr::new(address, u16::from_ne_bytes([p, q]))))
+            }
+            _ => Err(WireError::Malformed),
+        }
+    }
+}
+
+/// Proxy to broker: this name was looked up, and no rule permits it.
+///
+/// ```text
+/// offset 0   u8   4
+///        1   the name, 1 to 256 bytes
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unknown<'a>(pub &'a [u8]);
+
+impl<'a> Unknown<'a> {
+    /// Largest message.
+    pub const MAX: usize = 1 + Refused::HOST_MAX;
+
+    /// Encodes the message into `buffer` and returns its length.
+    ///
+    /// # Errors
+    /// Returns [`WireError::TooLarge`] if it does not fit.
+    pub fn encode(&self, buffer: &mut [u8]) -> Result<usize, WireError> {
+        let mut out = Encoder::new(buffer);
+        out.put(&[UNKNOWN])?;
+        out.put(self.0)?;
+        Ok(out.length())
+    }
+
+    /// Decodes a packet.
+    ///
+    /// # Errors
+    /// Returns [`WireError::Malformed`] for anything else.
+    pub fn decode(packet: &'a [u8]) -> Result<Self, WireError> {
+        match packet {
+            [UNKNOWN, name @ ..] if (1..=Refused::HOST_MAX).contains(&name.len()) => Ok(Self(name)),
             _ => Err(WireError::Malformed),
         }
     }
@@ -287,9 +362,24 @@ mod tests {
 
     #[test]
     fn later_messages_survive_the_wire_and_nothing_else_passes() {
-        for client in [Language::Http, Language::Socks].map(Client) {
+        let place = |text: &str| Client::Direct(text.parse().unwrap());
+        for client in [
+            Client::Http,
+            Client::Socks,
+            Client::Lookups,
+            Client::LookupMessages,
+            place("198.18.0.1:5432"),
+            place("[2001:db8::1]:65535"),
+        ] {
             assert_eq!(Client::decode(&client.encode()), Ok(client));
         }
+        let mut packet = Client::Http.encode();
+        packet[19] = 1;
+        assert!(Client::decode(&packet).is_err());
+        let mut buffer = [0; Unknown::MAX];
+        let length = Unknown(b"bad.test").encode(&mut buffer).unwrap();
+        assert_eq!(Unknown::decode(&buffer[..length]), Ok(Unknown(b"bad.test")));
+        assert!(Unknown::decode(&[4]).is_err() && Unknown::decode(&[4; 300]).is_err());
         let mut buffer = [0; Refused::MAX];
         let refused = Refused { host: b"example.com", port: 443 };
         let length = refused.encode(&mut buffer).unwrap();

@@ -5,13 +5,12 @@ use crate::error::ProxyError;
 use crate::resolve::Resolver;
 use crate::rules::Rules;
 use crate::upstream::Upstreams;
-use common::proxy::{Client, Language, Reached, Refused, SETUP_MAX, Setup};
+use common::proxy::{Client, Reached, Refused, SETUP_MAX, Setup, Unknown};
 use rustix::fd::OwnedFd;
 use rustix::io::{self, Errno, IoSliceMut};
 use rustix::net::{self, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags};
 use std::collections::HashSet;
 use std::mem::MaybeUninit;
-use std::net::TcpStream;
 use std::os::fd::AsFd;
 use std::sync::Mutex;
 use tokio::io::Interest;
@@ -55,7 +54,7 @@ impl Control {
     /// for anything but the message.
     pub(crate) fn receive_setup(&self) -> Result<FromBroker, ProxyError> {
         let mut packet = vec![0; SETUP_MAX + 1];
-        let (length, names) =
+        let (length, names, _) =
             receive_packet(&self.0, &mut packet).map_err(|errno| match errno {
                 Errno::NOTSOCK => ProxyError::Usage,
                 errno => ProxyError::Control(errno),
@@ -90,7 +89,11 @@ pub(crate) struct Broker {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Told {
     Refused,
-    Reached { is_private: bool },
+    /// It was looked up, for no port.
+    Unknown,
+    Reached {
+        is_private: bool,
+    },
 }
 
 impl Broker {
@@ -98,12 +101,12 @@ impl Broker {
     ///
     /// # Errors
     /// Returns [`ProxyError::Message`] for any other message.
-    pub(crate) async fn next_client(&self) -> Result<Option<(Language, TcpStream)>, ProxyError> {
+    pub(crate) async fn next_client(&self) -> Result<Option<Handed>, ProxyError> {
         loop {
             let received = self.socket.async_io(Interest::READABLE, || Ok(receive(&self.socket)?));
             match received.await {
                 Ok(Received::End) => return Ok(None),
-                Ok(Received::Client(language, stream)) => return Ok(Some((language, stream))),
+                Ok(Received::Client(handed)) => return Ok(Some(handed)),
                 // There was no descriptor left for it: the connection is closed.
                 Ok(Received::Lost) => {}
                 Ok(Received::Other) => return Err(ProxyError::Message),
@@ -130,6 +133,21 @@ impl Broker {
         }
     }
 
+    /// Tells of a lookup of a name that no rule permits, once for each name.
+    pub(crate) fn report_lookup(&self, name: &str) {
+        let mut packet = [0; Unknown::MAX];
+        if self.is_new(name, 0, Told::Unknown)
+            && let Ok(length) = Unknown(name.as_bytes()).encode(&mut packet)
+        {
+            let _ = self.socket.try_send(&packet[..length]);
+        }
+    }
+
+    /// Whether a lookup of `name` was told of.
+    pub(crate) fn has_told(&self, name: &str) -> bool {
+        self.told.lock().is_ok_and(|told| told.contains(&(name.to_owned(), 0, Told::Unknown)))
+    }
+
     /// Tells of what was reached though no rule names it, once for each host and port; again, if the broker
     /// was too busy to take it.
     pub(crate) fn tell_reached(&self, host: &str, port: u16, is_private: bool, client: u16) {
@@ -153,8 +171,11 @@ impl Broker {
     }
 }
 
+/// A connection of the sandbox's, what it is, and who waits to be told where it leads.
+pub(crate) type Handed = (Client, OwnedFd, Option<OwnedFd>);
+
 enum Received {
-    Client(Language, TcpStream),
+    Client(Handed),
     Lost,
     End,
     Other,
@@ -162,24 +183,28 @@ enum Received {
 
 fn receive(socket: &UnixDatagram) -> io::Result<Received> {
     let mut packet = [0; Client::SIZE + 1];
-    let (length, stream) = receive_packet(socket, &mut packet)?;
+    let (length, stream, answer) = receive_packet(socket, &mut packet)?;
     Ok(match (Client::decode(&packet[..length]), stream) {
-        (Ok(Client(language)), Some(stream)) => Received::Client(language, stream.into()),
+        (Ok(client), Some(stream)) => Received::Client((client, stream, answer)),
         (Ok(_), None) => Received::Lost,
         (Err(_), _) if length == 0 => Received::End,
         (Err(_), _) => Received::Other,
     })
 }
 
-/// One message: its length, and the descriptor that came with it.
-fn receive_packet(socket: impl AsFd, packet: &mut [u8]) -> io::Result<(usize, Option<OwnedFd>)> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+/// One message: its length, and the descriptors that came with it, two at the most.
+fn receive_packet(
+    socket: impl AsFd,
+    packet: &mut [u8],
+) -> io::Result<(usize, Option<OwnedFd>, Option<OwnedFd>)> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let mut slices = [IoSliceMut::new(packet)];
     let received = net::recvmsg(socket, &mut slices, &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
-    let descriptor = ancillary.drain().find_map(|message| match message {
-        RecvAncillaryMessage::ScmRights(mut descriptors) => descriptors.next(),
+    let messages = ancillary.drain().filter_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(descriptors) => Some(descriptors),
         _ => None,
     });
-    Ok((received.bytes, descriptor))
+    let mut descriptors = messages.flatten();
+    Ok((received.bytes, descriptors.next(), descriptors.next()))
 }

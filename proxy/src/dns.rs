@@ -1,9 +1,10 @@
 //! One DNS question and its answer. Pure: RFC 1035 sections 4.1 and 3.2, RFC 3596 for AAAA.
 //!
 //! Only what a stub needs that asks a recursive server: a query for one name and type, and the
-//! addresses of its answer, at the end of a chain of aliases that the answer itself contains.
+//! addresses of its answer, at the end of a chain of aliases that the answer itself contains. And what the sandbox
+//! needs, which asks this proxy: the other end of the same, with one address at the most.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 /// Longest message over UDP without EDNS; a longer answer is cut and asked for over TCP.
 pub(crate) const UDP_MAX: usize = 512;
@@ -123,6 +124,69 @@ fn end_of_chain<'a>(name: &'a str, aliases: &'a [(String, String)]) -> Option<&'
     None
 }
 
+/// What is said to the sandbox.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    Address(Ipv4Addr),
+    /// The name exists, and has nothing of the kind.
+    Nothing,
+    NoName,
+    Failed,
+}
+
+/// Response codes (RFC 1035 section 4.1.1).
+mod code {
+    pub(super) const FORMAT: u8 = 1;
+    pub(super) const FAILURE: u8 = 2;
+    pub(super) const NO_NAME: u8 = 3;
+    pub(super) const NOT_IMPLEMENTED: u8 = 4;
+}
+
+/// How long an answer may be kept, in seconds.
+const LIFETIME: u32 = 30;
+
+/// The response to the query that `packet` is, by what `find` says of a name, in lower case, and whether its IPv4 address
+/// is asked for. `None` if it is none: nobody waits for an answer.
+pub(crate) fn response(packet: &[u8], find: impl FnOnce(&str, bool) -> Found) -> Option<Vec<u8>> {
+    let mut reader = Reader { packet, at: 0 };
+    let (id, flags, questions) = (reader.short()?, reader.short()?, reader.short()?);
+    reader.at = HEADER;
+    let [high, _] = flags.to_be_bytes();
+    if packet.len() < HEADER || high & 0x80 != 0 {
+        return None;
+    }
+    let begin = |code: u8, questions: u8, answers: u8| {
+        let mut response = id.to_be_bytes().to_vec();
+        // A response; the question's operation and wish for recursion; recursion is available.
+        response.extend([0x80 | high & 0x79, 0x80 | code, 0, questions, 0, answers, 0, 0, 0, 0]);
+        response
+    };
+    if high & 0x78 != 0 {
+        return Some(begin(code::NOT_IMPLEMENTED, 0, 0));
+    }
+    let question = (questions == 1).then(|| reader.question()).flatten();
+    let Some((name, kind)) = question else { return Some(begin(code::FORMAT, 0, 0)) };
+    let found = find(&name, kind == Kind::A.number());
+    let (code, answers) = match found {
+        Found::Address(_) => (0, 1),
+        Found::Nothing => (0, 0),
+        Found::NoName => (code::NO_NAME, 0),
+        Found::Failed => (code::FAILURE, 0),
+    };
+    let mut response = begin(code, 1, answers);
+    response.extend(&packet[HEADER..reader.at]);
+    if let Found::Address(address) = found {
+        // The name of the question, which is at a known place.
+        response.extend([0xc0, 12]);
+        response.extend(Kind::A.number().to_be_bytes());
+        response.extend(CLASS_IN.to_be_bytes());
+        response.extend(LIFETIME.to_be_bytes());
+        response.extend([0, 4]);
+        response.extend(address.octets());
+    }
+    Some(response)
+}
+
 struct Reader<'a> {
     packet: &'a [u8],
     at: usize,
@@ -146,6 +210,15 @@ impl<'a> Reader<'a> {
 
     fn short(&mut self) -> Option<u16> {
         self.take(2).map(|bytes| u16::from_be_bytes([bytes[0], bytes[1]]))
+    }
+
+    /// The name and type of a question of the internet's class, in which the name is written out.
+    fn question(&mut self) -> Option<(String, u16)> {
+        let start = self.at;
+        let name = self.name()?;
+        let written = if name.is_empty() { 1 } else { name.len() + 2 };
+        let (kind, class) = (self.short()?, self.short()?);
+        (self.at == start + written + 4 && class == CLASS_IN).then_some((name, kind))
     }
 
     /// A name in lower case; bytes that a host name cannot have make it unequal to every one.
@@ -248,6 +321,57 @@ mod tests {
         assert_eq!(read(&query(7, "a.test", Kind::A)), None, "a query is no answer");
     }
 
+    fn asked(packet: &[u8]) -> (Option<(String, bool)>, Option<Vec<u8>>) {
+        let mut seen = None;
+        let response = super::response(packet, |name, is_address| {
+            seen = Some((name.to_owned(), is_address));
+            Found::Address([198, 18, 0, 1].into())
+        });
+        (seen, response)
+    }
+
+    #[test]
+    fn questions_are_answered_so_that_who_asks_understands() {
+        let (seen, response) = asked(&query(7, "a.test", Kind::A));
+        assert_eq!(seen, Some(("a.test".to_owned(), true)));
+        let response = response.unwrap();
+        assert_eq!(answer(&response, 7, "a.test", Kind::A), addresses(&[[198, 18, 0, 1]]));
+        assert_eq!(asked(&query(7, "a.test", Kind::Aaaa)).0, Some(("a.test".to_owned(), false)));
+        let said = |found| {
+            let packet = super::response(&query(7, "a.test", Kind::A), |_, _| found).unwrap();
+            answer(&packet, 7, "a.test", Kind::A)
+        };
+        assert_eq!(said(Found::Nothing), addresses(&[]));
+        assert_eq!(said(Found::NoName), Some(Answer::NoName));
+        assert_eq!(said(Found::Failed), Some(Answer::Failed));
+    }
+
+    #[test]
+    fn what_is_no_plain_question_looks_nothing_up() {
+        let good = query(7, "a.test", Kind::A);
+        for length in 0..good.len() {
+            let (seen, response) = asked(&good[..length]);
+            assert_eq!((seen, response.is_some()), (None, length >= HEADER), "{length}");
+        }
+        let code = |at: usize, value: u8| {
+            let mut packet = good.clone();
+            packet[at] = value;
+            let (seen, response) = asked(&packet);
+            assert_eq!(seen, None, "{at} {value}");
+            response.map(|response| response[3] & 0x0f)
+        };
+        assert_eq!(code(2, 0x81), None, "a response");
+        assert_eq!(code(2, 0x29), Some(code::NOT_IMPLEMENTED), "another operation");
+        assert_eq!(code(5, 0), Some(code::FORMAT), "no question");
+        assert_eq!(code(5, 2), Some(code::FORMAT), "two questions");
+        assert_eq!(code(good.len() - 1, 3), Some(code::FORMAT), "another class");
+        assert_eq!(code(HEADER, 0xc0), Some(code::FORMAT), "a pointer");
+        // A dot inside of a label, and bytes that no host has, are not those of a name.
+        let mut packet = good;
+        packet[HEADER..HEADER + 8].copy_from_slice(b"\x06a.test\0");
+        assert_eq!(asked(&packet).0, Some(("a?test".to_owned(), true)));
+    }
+
     #[test]
     fn broken_answers_are_no_answers() {
         let own = &POINTER_TO_QUESTION[..];
@@ -274,6 +398,10 @@ mod tests {
                 packet[at] = u8::try_from(state >> 32 & 0xff).unwrap();
             }
             let _ = read(&packet);
+            packet[2] &= 0x7f;
+            let (seen, response) = asked(&packet);
+            assert!(response.is_some_and(|bytes| bytes.len() <= packet.len() + 16));
+            assert!(seen.is_none_or(|(name, _)| name.len() <= WIRE_NAME_MAX));
         }
     }
 }

@@ -5,8 +5,8 @@ use common::hosts;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-/// What resolv.conf says that matters to names that are looked up as they are: `search` and
-/// `domain` do not, because a rule names the whole name.
+/// What resolv.conf says that matters to names that are looked up as they are: what is searched the
+/// sandbox's resolvers heed themselves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Servers {
     pub(crate) addresses: Vec<SocketAddr>,
@@ -14,6 +14,8 @@ pub(crate) struct Servers {
     pub(crate) timeout: Duration,
     /// How often all servers are asked.
     pub(crate) attempts: u32,
+    /// Domains in which resolvers try a name as well.
+    pub(crate) search: Vec<String>,
 }
 
 /// The limits of glibc's resolver (MAXNS, RES_MAXRETRANS, RES_MAXRETRY).
@@ -24,8 +26,12 @@ const PORT: u16 = 53;
 
 /// Reads resolv.conf.
 pub(crate) fn servers(text: &str) -> Servers {
-    let mut servers =
-        Servers { addresses: Vec::new(), timeout: Duration::from_secs(5), attempts: 2 };
+    let mut servers = Servers {
+        addresses: Vec::new(),
+        timeout: Duration::from_secs(5),
+        attempts: 2,
+        search: Vec::new(),
+    };
     for line in text.lines() {
         let mut words = line.split_ascii_whitespace();
         match words.next() {
@@ -33,6 +39,10 @@ pub(crate) fn servers(text: &str) -> Servers {
                 // With a zone, fe80::1%eth0, it is passed over.
                 let address = words.next().and_then(|word| word.parse::<IpAddr>().ok());
                 servers.addresses.extend(address.map(|address| SocketAddr::new(address, PORT)));
+            }
+            Some("search" | "domain") => {
+                let domains = words.map(|word| OwnedHost::parse(word.as_bytes()));
+                servers.search = domains.flatten().map(|host| host.to_string()).collect();
             }
             Some("options") => words.for_each(|word| option(word, &mut servers)),
             _ => {}
@@ -87,6 +97,7 @@ mod tests {
         let expected: Vec<SocketAddr> =
             vec!["192.0.2.1:53".parse().unwrap(), "[2001:db8::1]:53".parse().unwrap()];
         assert_eq!(servers.addresses, expected);
+        assert_eq!(servers.search, ["a.b"]);
         assert_eq!((servers.timeout, servers.attempts), (Duration::from_secs(1), 5));
         assert_eq!(super::servers("").addresses, ["127.0.0.1:53".parse().unwrap()]);
     }

@@ -1,4 +1,4 @@
-//! Broken requests and handshakes by the hundred thousand: no crash, no hang, no leak, and nothing
+//! Broken requests, handshakes and lookups by the hundred thousand: no crash, no hang, no leak, and nothing
 //! reaches a host that is not permitted.
 //!
 //! Clients are connected by memory, hosts by TCP. It runs in a process of its own, of which
@@ -9,7 +9,7 @@ use crate::proxy::{Proxy, Slot};
 use crate::resolve::Resolver;
 use crate::rules::Rules;
 use crate::upstream::Upstreams;
-use crate::{http, socks};
+use crate::{dns, http, lookup, socks};
 use common::proxy::{SETUP_MAX, Setup};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use std::process::Command;
@@ -27,6 +27,9 @@ const STREAMS: usize = 100_000;
 const WARM_UP: usize = 10_000;
 /// Streams at a time.
 const TOGETHER: usize = 32;
+/// HTTP, SOCKS and lookups.
+const KINDS: usize = 3;
+const LOOKUPS: usize = 2;
 /// The memory that may be more at the end, in KiB.
 const GROWTH_MAX: u64 = 4096;
 
@@ -61,19 +64,20 @@ async fn run() {
     let mut random = Random(7);
     let mut running = JoinSet::new();
     let mut before = Usage::default();
-    let mut answered = [0_usize; 2];
+    let mut answered = [0_usize; KINDS];
     let start = Instant::now();
     for stream in 0..STREAMS {
         if stream == WARM_UP {
             while running.join_next().await.transpose().unwrap().is_some() {}
             before = Usage::now();
         }
-        let is_socks = stream % 2 == 1;
-        let bytes = mutate(&seeds[usize::from(is_socks)], &mut random);
+        let kind = stream % KINDS;
+        let bytes = mutate(&seeds[kind], &mut random);
         let slot = Arc::new(Arc::clone(&slots).acquire_owned().await.unwrap());
-        running.spawn(one(is_socks, bytes, random.next(), Arc::clone(&proxy), slot));
+        running.spawn(one(kind, bytes, random.next(), Arc::clone(&proxy), slot));
         while let Some(ended) = running.try_join_next() {
-            answered[usize::from(is_socks)] += usize::from(ended.unwrap());
+            let (kind, is_answered) = ended.unwrap();
+            answered[kind] += usize::from(is_answered);
         }
     }
     while running.join_next().await.transpose().unwrap().is_some() {}
@@ -177,14 +181,20 @@ impl Host {
     }
 }
 
-/// Serves one client, which sends `bytes` in some pieces and then no more; whether it got an answer.
-async fn one(is_socks: bool, bytes: Vec<u8>, cut: usize, proxy: Arc<Proxy>, slot: Slot) -> bool {
+/// Serves one client, which sends `bytes` in some pieces and then no more; of which kind, and whether it got an answer.
+async fn one(
+    kind: usize,
+    bytes: Vec<u8>,
+    cut: usize,
+    proxy: Arc<Proxy>,
+    slot: Slot,
+) -> (usize, bool) {
     let (mut client, server) = tokio::io::duplex(1 << 16);
     let serving = tokio::spawn(async move {
-        if is_socks {
-            socks::serve(server, proxy, slot).await;
-        } else {
-            http::serve(server, proxy, slot).await;
+        match kind {
+            0 => http::serve(server, proxy, slot).await,
+            1 => socks::serve(server, proxy, slot).await,
+            _ => lookup::serve_stream(server, proxy, slot).await,
         }
     });
     let (first, second) = bytes.split_at(cut % (bytes.len() + 1));
@@ -204,7 +214,23 @@ async fn one(is_socks: bool, bytes: Vec<u8>, cut: usize, proxy: Arc<Proxy>, slot
         "{}",
         shown()
     );
-    !answer.is_empty()
+    if kind == LOOKUPS {
+        check_lookups(&answer);
+    }
+    (kind, !answer.is_empty())
+}
+
+/// Whatever was asked, an address is said of no name but the permitted one, and it is that which stands for it.
+fn check_lookups(mut answers: &[u8]) {
+    while let Some((length, rest)) = answers.split_first_chunk() {
+        let (answer, rest) = rest.split_at(usize::from(u16::from_be_bytes(*length)));
+        let id = u16::from_be_bytes([answer[0], answer[1]]);
+        let says_address = answer[7] == 1;
+        let of_good = dns::answer(answer, id, "good.test", dns::Kind::A);
+        let is_good = matches!(&of_good, Some(dns::Answer::Addresses(list)) if list.len() == 1 && common::proxy::stands_for_name(list[0]));
+        assert_eq!(says_address, is_good, "{}", answer.escape_ascii());
+        answers = rest;
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -237,8 +263,8 @@ impl Random {
     }
 }
 
-/// What is valid, for HTTP and for SOCKS: to the permitted host and to others.
-fn seeds(good: u16, bad: u16) -> [Vec<Vec<u8>>; 2] {
+/// What is valid, for HTTP, for SOCKS and for lookups: of the permitted host and of others.
+fn seeds(good: u16, bad: u16) -> [Vec<Vec<u8>>; KINDS] {
     let places = [
         format!("good.test:{good}"),
         format!("127.0.0.1:{good}"),
@@ -251,6 +277,14 @@ fn seeds(good: u16, bad: u16) -> [Vec<Vec<u8>>; 2] {
     ];
     let mut http = Vec::new();
     let mut socks = Vec::new();
+    let mut lookups = Vec::new();
+    for name in ["good.test", "GOOD.test", "bad.test", "good.test.bad"] {
+        for kind in [dns::Kind::A, dns::Kind::Aaaa] {
+            let query = dns::query(7, name, kind);
+            let length = u16::try_from(query.len()).unwrap().to_be_bytes();
+            lookups.push([&length[..], &query].concat().repeat(2));
+        }
+    }
     for place in &places {
         for request in [
             format!("GET http://{place}/p?q HTTP/1.1\r\nHost: {place}\r\n\r\n"),
@@ -281,7 +315,7 @@ fn seeds(good: u16, bad: u16) -> [Vec<Vec<u8>>; 2] {
             socks.push([&[4, 1][..], &port, &octets, b"me\0"].concat());
         }
     }
-    [http, socks]
+    [http, socks, lookups]
 }
 
 /// One of the seeds, whole or broken in a few places.

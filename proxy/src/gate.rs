@@ -3,10 +3,11 @@
 //! There is nothing that a stranger could connect to: the broker accepts, knows its sandbox's
 //! connections from all others, and hands them over one by one.
 
+use crate::control::Handed;
 use crate::error::ProxyError;
 use crate::proxy::{Proxy, Slot};
-use crate::{http, learning, socks};
-use common::proxy::Language;
+use crate::{direct, http, learning, lookup, socks};
+use common::proxy::Client;
 use rustix::process::{Resource, getrlimit};
 use std::net::TcpStream;
 use std::sync::Arc;
@@ -18,12 +19,12 @@ const CONNECTIONS_MAX: usize = 4096;
 /// Serves what the broker hands over, until it has gone.
 pub(crate) async fn serve(proxy: Arc<Proxy>) -> Result<(), ProxyError> {
     let slots = Arc::new(Semaphore::new(connections_max()));
-    while let Some((language, stream)) = proxy.broker.next_client().await? {
+    while let Some(handed) = proxy.broker.next_client().await? {
         let (proxy, slots) = (Arc::clone(&proxy), Arc::clone(&slots));
         tokio::spawn(async move {
             let Ok(slot) = slots.acquire_owned().await else { return };
             // Without it the connection is closed: the client tries again.
-            let _ = greet(stream, language, proxy, Arc::new(slot)).await;
+            let _ = greet(handed, proxy, Arc::new(slot)).await;
         });
     }
     Ok(())
@@ -36,20 +37,31 @@ fn connections_max() -> usize {
 }
 
 async fn greet(
-    stream: TcpStream,
-    language: Language,
+    (client, socket, answer): Handed,
     proxy: Arc<Proxy>,
     slot: Slot,
 ) -> std::io::Result<()> {
+    if client == Client::LookupMessages {
+        // Of another type, but recv(2) and send(2) keep the bounds of messages for this one too.
+        let socket = std::os::unix::net::UnixDatagram::from(socket);
+        socket.set_nonblocking(true)?;
+        lookup::serve_messages(tokio::net::UnixDatagram::from_std(socket)?, proxy, slot).await;
+        return Ok(());
+    }
+    let stream = TcpStream::from(socket);
     stream.set_nonblocking(true)?;
     let stream = tokio::net::TcpStream::from_std(stream)?;
     // Small packets at once, as the host has sent them. Failure costs only time.
     let _ = stream.set_nodelay(true);
-    let client = stream.peer_addr()?.port();
-    learning::of_client(client, async move {
-        match language {
-            Language::Http => http::serve(stream, proxy, slot).await,
-            Language::Socks => socks::serve(stream, proxy, slot).await,
+    let port = stream.peer_addr()?.port();
+    learning::of_client(port, async move {
+        match client {
+            Client::Http => http::serve(stream, proxy, slot).await,
+            Client::Socks => socks::serve(stream, proxy, slot).await,
+            Client::Direct(place) => direct::serve(stream, place, answer, proxy, slot).await,
+            Client::Lookups | Client::LookupMessages => {
+                lookup::serve_stream(stream, proxy, slot).await;
+            }
         }
     })
     .await;

@@ -14,6 +14,7 @@ mod confine;
 mod control;
 mod destination;
 mod dial;
+mod direct;
 mod dns;
 mod error;
 mod files;
@@ -27,6 +28,8 @@ mod http;
 mod learning;
 #[cfg(test)]
 mod limits;
+mod lookup;
+mod names;
 mod opening;
 mod plain;
 mod proxy;

@@ -2,10 +2,11 @@
 
 use crate::control::{Broker, Control};
 use crate::error::ProxyError;
+use crate::names::Names;
 use crate::resolve::Resolver;
 use crate::rules::Rules;
 use crate::upstream::Upstreams;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -16,6 +17,7 @@ pub(crate) struct Proxy {
     pub(crate) resolver: Resolver,
     pub(crate) upstreams: Upstreams,
     pub(crate) broker: Broker,
+    pub(crate) names: Mutex<Names>,
 }
 
 /// What a client is connected by: a TCP socket, in tests also memory.
@@ -30,15 +32,15 @@ impl Proxy {
     /// The proxy of one sandbox.
     ///
     /// # Errors
-    /// Returns [`ProxyError::Runtime`] if the control socket cannot be watched.
+    /// Returns [`ProxyError::Runtime`] if the control socket cannot be watched, or there is no randomness.
     pub(crate) fn new(
         rules: Rules,
         resolver: Resolver,
         upstreams: Upstreams,
         control: Control,
     ) -> Result<Arc<Self>, ProxyError> {
-        let broker = control.into_broker()?;
-        Ok(Arc::new(Self { rules, resolver, upstreams, broker }))
+        let (broker, names) = (control.into_broker()?, Mutex::new(Names::new()?));
+        Ok(Arc::new(Self { rules, resolver, upstreams, broker, names }))
     }
 
     /// Reports a refused host and port to the broker.

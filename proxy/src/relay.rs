@@ -184,8 +184,17 @@ pub(crate) fn permits(proxy: &Proxy, destination: &Destination, host: &OwnedHost
     if *host == destination.host {
         return true;
     }
+    // Who connects by itself has only an address of those in a hosts file, which can have several names.
+    let are_one = |one: &OwnedHost, other: &OwnedHost| match (one, other) {
+        (OwnedHost::Name(one), OwnedHost::Name(other)) => {
+            let addresses = proxy.resolver.listed(one);
+            !addresses.is_empty() && addresses == proxy.resolver.listed(other)
+        }
+        _ => false,
+    };
     let named = Destination { host: host.clone(), port: destination.port };
-    let is_permitted = matches!(destination.host, OwnedHost::Address(_))
+    let may_be_named = matches!(destination.host, OwnedHost::Address(_));
+    let is_permitted = (may_be_named || are_one(&destination.host, host))
         && proxy.permits(host, destination.port).is_ok();
     if is_permitted {
         proxy.learn(&named, None);

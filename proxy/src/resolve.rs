@@ -46,8 +46,21 @@ impl Resolver {
         Self { hosts: hosts.map(files::hosts), servers: files::servers(resolv_conf) }
     }
 
+    /// The name that `name` was asked for in the place of, if a domain was added that is searched.
+    pub(crate) fn searched<'a>(&self, name: &'a str) -> Option<&'a str> {
+        let without = |domain: &String| name.strip_suffix(domain.as_str())?.strip_suffix('.');
+        self.servers.search.iter().find_map(without)
+    }
+
+    /// The names that a hosts file has for `address`; where they lead may be another matter.
+    pub(crate) fn names_at(&self, address: IpAddr) -> impl Iterator<Item = &str> {
+        let all = self.hosts.iter().flatten();
+        let here = all.filter(move |(_, own)| own.to_canonical() == address);
+        here.map(|(name, _)| name.as_str())
+    }
+
     /// The addresses of `name` in the hosts files.
-    fn listed(&self, name: &str) -> Vec<IpAddr> {
+    pub(crate) fn listed(&self, name: &str) -> Vec<IpAddr> {
         let of = |hosts: &Vec<(String, IpAddr)>| {
             let found = hosts.iter().filter(|(host, _)| host == name);
             found.map(|&(_, address)| address).collect::<Vec<_>>()

@@ -51,6 +51,11 @@ impl Rules {
         }
     }
 
+    /// Whether there is a port at which `host` may be reached.
+    pub(crate) fn permits_some_port(&self, host: &Host<'_>) -> bool {
+        self.learns || domain::permits_some_port(&self.allowed, &self.denied, host)
+    }
+
     /// Whether `address`, which is of this class and one of those of the permitted `host`, may be
     /// dialled. A literal in allowedDomains permits that address for every permitted name; one in
     /// deniedDomains refuses it.

@@ -21,7 +21,8 @@ use crate::rules::paths::covers;
 use crate::rules::policy::Network;
 use common::address;
 use common::domain::{self, Host};
-use common::trap::{self, FileOperation, NetworkOperation, Trap};
+use common::proxy::stands_for_name;
+use common::trap::{self, FileOperation, Mechanism, NetworkOperation, Trap};
 use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::net::SocketAddr;
@@ -76,7 +77,7 @@ struct Advice {
     denied_by: Vec<String>,
     /// Whether one of them keeps git from changing settings of its own.
     settings_of_git: bool,
-    /// What was connected to, or looked up, by a program that does not ask the proxy.
+    /// What was looked up by a program that does not ask the proxy, nor in a way that it answers.
     direct: Vec<String>,
     /// What would open too much, and for what it would be needed.
     too_much: Vec<Remedy>,
@@ -223,7 +224,10 @@ pub(super) fn host(target: &str) -> Option<String> {
     let host = Host::parse(name.as_bytes(), &mut buffer).ok()?;
     let is_advisable = match host {
         Host::Name(name) => !address::is_metadata_name(name),
-        Host::Address(address) => address::classify(address).is_advisable(),
+        // One that stands for a name did so in this run alone.
+        Host::Address(address) => {
+            address::classify(address).is_advisable() && !stands_for_name(address)
+        }
     };
     let port = domain::parse_port(port).filter(|_| is_advisable)?;
     Some(match port {
@@ -266,15 +270,21 @@ impl Grounds<'_> {
                 add(&mut advice.too_much, "network.allowNetwork = true", quote(&target));
             }
             Denial::Trial(_) => {}
-            Denial::Lookup(_) => {
+            Denial::Lookup(_, by) => {
                 if let Some(name) = denial.looked_up() {
+                    if let Some(rule) = rule_for(&self.network.denied_domains, name, None) {
+                        return self.advise_against(rule, advice);
+                    }
                     if host(&format!("{name}:443")).is_none() {
                         return push_new(&mut advice.hosts, quote(name));
                     }
                     if rule_for(&self.network.allowed_domains, name, None).is_none() {
                         add(&mut advice.allow, "network.allowedDomains", quote(name));
                     }
-                    advice.direct.push(name.to_owned());
+                    // Where lookups are answered, this one came a way on which they cannot be.
+                    if *by != Mechanism::Proxy && !self.network.allowed_domains.is_empty() {
+                        advice.direct.push(name.to_owned());
+                    }
                 }
             }
             Denial::Domain(target) => {
@@ -282,10 +292,7 @@ impl Grounds<'_> {
                 let Some((name, port)) = target.rsplit_once(':') else { return };
                 let port = domain::parse_port(port);
                 if let Some(rule) = rule_for(&self.network.denied_domains, name, port) {
-                    let items = &self.origins.written.denied_domains;
-                    let item = items.iter().find(|item| item.text.trim() == rule);
-                    advice.note_rule("network.deniedDomains", item);
-                    return add(&mut advice.rules, "network.deniedDomains", quote(rule));
+                    return self.advise_against(rule, advice);
                 }
                 let Some(host) = host(target) else {
                     return push_new(&mut advice.hosts, quote(target));
@@ -298,6 +305,14 @@ impl Grounds<'_> {
                 }
             }
         }
+    }
+
+    /// Names `rule`, which denies a host.
+    fn advise_against(&self, rule: &str, advice: &mut Advice) {
+        let items = &self.origins.written.denied_domains;
+        let item = items.iter().find(|item| item.text.trim() == rule);
+        advice.note_rule("network.deniedDomains", item);
+        add(&mut advice.rules, "network.deniedDomains", quote(rule));
     }
 
     fn advise_write(&self, path: &Path, advice: &mut Advice) {
@@ -371,7 +386,6 @@ impl Grounds<'_> {
                 if rule_for(&network.allowed_domains, name, Some(address.port())).is_none() {
                     add(&mut advice.allow, "network.allowedDomains", quote(&rule));
                 }
-                advice.direct.push(rule);
             }
             (_, None, None) if target.starts_with('@') => {
                 add(&mut advice.too_much, "network.allowAllUnixSockets = true", quote(target));

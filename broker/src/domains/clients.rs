@@ -4,14 +4,16 @@
 //! sandbox: it knows the local address of each when it accepts it, on which port it arrives, and
 //! holds the socket until then, so that nobody else can have that address. Whatever else is accepted
 //! is a stranger's and closed at once: it takes nobody's place.
+//! What a connection is for the proxy goes with it: it was noted before the connect began, and not a byte of the
+//! command's decides on it.
 //!
 //! A connect gets its local address as it begins, and may be accepted before who began it can say so: of those that
 //! are just being begun, the sockets themselves are asked.
 
-use super::ports::Port;
+use super::ports::{Language, Port};
 use crate::kernel::passing;
 use crate::rules::address::canonical;
-use common::proxy::{Client, Language};
+use common::proxy::Client;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::{self, Errno};
@@ -29,47 +31,62 @@ const EXPECTED_MAX: usize = 64;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Begun(u64);
 
+/// A connection of the sandbox's, for the proxy.
+#[derive(Debug)]
+pub(super) struct Connection {
+    pub(super) client: Client,
+    /// One end of it, held.
+    pub(super) socket: OwnedFd,
+    /// Where the proxy tells who waits how its own connect ended.
+    pub(super) outcome: Option<OwnedFd>,
+}
+
 /// The sandbox's connections between connect(2) and the proxy.
 #[derive(Debug, Default)]
 pub(super) struct Clients {
-    /// Sockets that are about to connect, held.
-    beginning: HashMap<Begun, (Language, OwnedFd)>,
+    /// Those whose sockets are about to connect, and to which port.
+    beginning: HashMap<Begun, (Language, Connection)>,
     /// What the next one gets.
     next: Begun,
-    /// By where they come from and go to: their sockets, held.
-    expected: HashMap<(SocketAddrV4, Language), OwnedFd>,
+    /// By where they come from and go to.
+    expected: HashMap<(SocketAddrV4, Language), Connection>,
     /// How many there may be before it is looked which have failed.
     room: usize,
     /// Accepted, for a proxy that is to read.
-    accepted: VecDeque<(Language, OwnedFd)>,
+    accepted: VecDeque<Connection>,
 }
 
 impl Clients {
-    /// Takes note of a connection that the sandbox is about to begin by `socket`.
-    pub(super) fn begin(&mut self, language: Language, socket: OwnedFd) -> Begun {
+    /// Takes note of a connection that the sandbox is about to begin to the port of `language`.
+    pub(super) fn begin(&mut self, language: Language, connection: Connection) -> Begun {
         let begun = self.next;
         self.next = Begun(begun.0 + 1);
-        self.beginning.insert(begun, (language, socket));
+        self.beginning.insert(begun, (language, connection));
         begun
+    }
+
+    /// Takes one that needs no connect.
+    pub(super) fn add(&mut self, connection: Connection) {
+        self.accepted.push_back(connection);
     }
 
     /// It was begun, and is still to be accepted if it `is_under_way` and that was not done meanwhile.
     pub(super) fn settle(&mut self, begun: Begun, is_under_way: bool) {
-        if let Some((language, socket)) = self.beginning.remove(&begun)
+        if let Some((language, connection)) = self.beginning.remove(&begun)
             && is_under_way
-            && let Some(local) = address(net::getsockname(&socket).ok())
+            && let Some(local) = address(net::getsockname(&connection.socket).ok())
         {
-            self.expect(local, language, socket);
+            self.expect(local, language, connection);
         }
     }
 
-    fn expect(&mut self, local: SocketAddrV4, language: Language, socket: OwnedFd) {
+    fn expect(&mut self, local: SocketAddrV4, language: Language, connection: Connection) {
         if self.expected.len() >= self.room.max(EXPECTED_MAX) {
-            self.expected.retain(|_, socket| !has_failed(socket));
+            self.expected.retain(|_, connection| !has_failed(&connection.socket));
             // What is left is under way: the next look is worth it once there are twice as many.
             self.room = self.expected.len() * 2;
         }
-        self.expected.insert((local, language), socket);
+        self.expected.insert((local, language), connection);
     }
 
     /// Takes what waits on `ports`; whether there was no descriptor or memory left for some of it.
@@ -81,26 +98,25 @@ impl Clients {
     fn accept_at(&mut self, port: &Port) -> io::Result<()> {
         for _ in 0..ACCEPTED_MAX {
             let (stream, peer) = port.accept()?;
-            if self.expected.remove(&(peer, port.language)).is_some() || self.has_begun(peer, port)
-            {
-                self.accepted.push_back((port.language, stream));
+            let expected = self.expected.remove(&(peer, port.language));
+            if let Some(connection) = expected.or_else(|| self.begun_from(peer, port)) {
+                self.accepted.push_back(Connection { socket: stream, ..connection });
             }
         }
         Ok(())
     }
 
-    /// Whether what was accepted on `port` from `peer` is one of those that are just being begun, which then has.
-    /// While it is connected, its two addresses are nobody else's.
-    fn has_begun(&mut self, peer: SocketAddrV4, port: &Port) -> bool {
+    /// That of those that are just being begun which was accepted on `port` from `peer`; then it has begun. While it is connected, its two addresses are nobody else's.
+    fn begun_from(&mut self, peer: SocketAddrV4, port: &Port) -> Option<Connection> {
         let there = port.bound();
         let is_it = |socket: &OwnedFd| {
             address(net::getsockname(socket).ok()) == Some(peer)
                 && there.is_some()
                 && address(net::getpeername(socket).ok().flatten()) == there
         };
-        let found =
-            self.beginning.iter().find(|(_, (_, socket))| is_it(socket)).map(|(begun, _)| *begun);
-        found.and_then(|begun| self.beginning.remove(&begun)).is_some()
+        let mut all = self.beginning.iter();
+        let begun = all.find(|(_, (_, one))| is_it(&one.socket)).map(|(begun, _)| *begun)?;
+        self.beginning.remove(&begun).map(|(_, connection)| connection)
     }
 
     /// Hands over what was accepted, as far as the proxy takes it without being waited for; whether
@@ -109,9 +125,10 @@ impl Clients {
     /// # Errors
     /// Returns what sendmsg(2) returns: the proxy has ended.
     pub(super) fn hand_over(&mut self, control: &OwnedFd) -> io::Result<bool> {
-        while let Some((language, stream)) = self.accepted.front() {
-            let packet = Client(*language).encode();
-            match passing::send(control, &packet, Some(stream.as_fd()), SendFlags::DONTWAIT) {
+        while let Some(Connection { client, socket, outcome }) = self.accepted.front() {
+            let descriptors: Vec<_> =
+                [Some(socket), outcome.as_ref()].into_iter().flatten().map(AsFd::as_fd).collect();
+            match passing::send(control, &client.encode(), &descriptors, SendFlags::DONTWAIT) {
                 Ok(()) => drop(self.accepted.pop_front()),
                 // Too many descriptors are on their way: it has to take some first.
                 Err(Errno::AGAIN | Errno::TOOMANYREFS) => return Ok(false),
@@ -155,11 +172,16 @@ mod tests {
         let mut clients = Clients::default();
         let held = TcpStream::connect(there).unwrap();
         let SocketAddr::V4(local) = held.local_addr().unwrap() else { unreachable!("IPv4") };
-        clients.expect(local, Language::Http, held.into());
+        let connection = |socket| Connection { client: Client::Http, socket, outcome: None };
+        clients.expect(local, Language::Http, connection(held.into()));
         for port in 1..=1000 {
             let (flags, kind) = (net::SocketFlags::CLOEXEC, net::SocketType::STREAM);
             let failed = net::socket_with(net::AddressFamily::INET, kind, flags, None).unwrap();
-            clients.expect(SocketAddrV4::new(*local.ip(), port), Language::Socks, failed);
+            clients.expect(
+                SocketAddrV4::new(*local.ip(), port),
+                Language::Socks,
+                connection(failed),
+            );
         }
         assert!(clients.expected.len() <= EXPECTED_MAX + 1, "{}", clients.expected.len());
         assert!(clients.expected.contains_key(&(local, Language::Http)));

@@ -83,6 +83,17 @@ pub(super) fn environment(
     changes.into_iter().map(|(name, value)| (OsStr::new(name).into(), value)).collect()
 }
 
+/// Has the C library look names up over TCP: answers over UDP it takes only from the address that it asked (res_send.c
+/// of glibc), which nobody here has.
+pub(super) fn lookups(inherited: &dyn Fn(&str) -> Option<OsString>) -> Change {
+    let mut options = inherited("RES_OPTIONS").unwrap_or_default();
+    if !options.is_empty() {
+        options.push(" ");
+    }
+    options.push("use-vc");
+    (OsStr::new("RES_OPTIONS").into(), Some(options))
+}
+
 /// Where everything is refused, asking again is never of use: tools that would, for up to a minute, are
 /// told not to.
 pub(super) fn without_retries() -> impl Iterator<Item = Change> {

@@ -2,6 +2,7 @@
 //! the command is told of it, and which proxy of the caller's it goes through.
 
 mod clients;
+pub(crate) mod direct;
 pub(crate) mod environment;
 mod names;
 mod ports;

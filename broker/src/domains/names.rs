@@ -33,6 +33,11 @@ impl Names {
         }
     }
 
+    /// The hosts files, as far as they are text.
+    pub(super) fn hosts(&self) -> [std::borrow::Cow<'_, str>; 2] {
+        [self.own_hosts.as_str().into(), String::from_utf8_lossy(&self.hosts)]
+    }
+
     /// A file of no file system, as [`common::proxy::Setup`] says.
     pub(super) fn as_file(&self) -> std::io::Result<OwnedFd> {
         let file = File::from(memory()?);

@@ -5,7 +5,7 @@
 //! bound, and the first connect, which the broker makes in any case, is led to a port that is bound then.
 
 use crate::report::failure::Failure;
-use common::proxy::Language;
+use common::proxy::Client;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::{self, Errno};
 use rustix::net::{self, AddressFamily, SocketFlags, SocketType, sockopt};
@@ -14,6 +14,22 @@ use std::sync::OnceLock;
 
 /// Connections that may wait for the broker, which takes them at once.
 const BACKLOG: i32 = 1024;
+
+/// What is spoken at a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Language {
+    Http,
+    Socks,
+}
+
+impl From<Language> for Client {
+    fn from(language: Language) -> Self {
+        match language {
+            Language::Http => Self::Http,
+            Language::Socks => Self::Socks,
+        }
+    }
+}
 
 /// A port of 127.0.0.1.
 #[derive(Debug)]
@@ -68,11 +84,6 @@ impl Port {
             let _ = self.bound.set(listen(0)?);
         }
         self.bound.get().map(|bound| bound.listener.as_fd()).ok_or(Errno::NOTCONN)
-    }
-
-    /// The port that listens in the place of the one that the command knows.
-    pub(super) fn stand_in(&self) -> Option<u16> {
-        self.bound.get().map(|bound| bound.number).filter(|number| *number != self.number)
     }
 
     /// Where its connections arrive, if anything listens.

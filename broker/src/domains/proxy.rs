@@ -5,10 +5,11 @@
 //! that answer notifications call in here, and the main thread; none of them waits for the proxy, nor for a connect
 //! of another.
 
-use super::clients::{Begun, Clients};
+use super::clients::{Begun, Clients, Connection};
+use super::direct::Direct;
 use super::environment::{self, Change};
 use super::names::Names;
-use super::ports::Port;
+use super::ports::{Language, Port};
 use super::setup;
 use super::upstream::{self, Upstreams};
 use crate::kernel::threads::lock;
@@ -20,9 +21,10 @@ use crate::report::traps::Traps;
 use crate::rules::address::{Endpoint, canonical};
 use crate::rules::policy::Network;
 use crate::rules::proxies::CallerProxies;
+use crate::sockets::dial::Dial;
 use crate::sockets::judge::Admission;
 use crate::sockets::socket::Connecting;
-use common::proxy::{Language, Reached, Refused};
+use common::proxy::{Client, Reached, Refused, Unknown};
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -30,10 +32,10 @@ use rustix::fs::{self, Access};
 use rustix::io::{self, Errno};
 use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 use std::ffi::OsStr;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, SocketAddrV4};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 /// Most messages that are taken at a time, so that the proxy cannot keep the broker busy.
@@ -57,6 +59,9 @@ pub(crate) struct Proxy {
     direct: Vec<&'static str>,
     /// No host is permitted.
     refuses_all: bool,
+    /// What of those that do not ask it comes here too; nothing where the command reaches addresses itself.
+    unasked: Option<OnceLock<Direct>>,
+    rules: Network,
     /// Everything that there may be something to do about, as one descriptor.
     events: OwnedFd,
     /// What no rule names is permitted, and noted here.
@@ -128,6 +133,8 @@ impl Proxy {
             // To learn, all has to come here.
             direct: if needs.is_some() { Vec::new() } else { environment::direct(network) },
             refuses_all: needs.is_none() && setup::refuses_all(network),
+            unasked: (needs.is_none() && setup::has_domains(network)).then(OnceLock::new),
+            rules: network.clone(),
             events: epoll::create(CreateFlags::CLOEXEC)
                 .map_err(|errno| Failure::system("proxy", errno))?,
             needs: needs.cloned(),
@@ -174,8 +181,22 @@ impl Proxy {
         Ok(())
     }
 
+    /// What a connect to `to` is for the proxy, if it is none to its ports.
+    fn unasked(&self, to: SocketAddr) -> Option<Client> {
+        let direct = self.unasked.as_ref()?.get_or_init(|| {
+            let hosts = self.names.hosts();
+            Direct::new(&self.rules, &hosts.each_ref().map(AsRef::as_ref))
+        });
+        direct.client(to)
+    }
+
     /// Has the connection taken that `socket` is about to make to `port`, unless it has one.
-    fn expect(&self, port: &Port, socket: BorrowedFd<'_>) -> io::Result<Option<Begun>> {
+    fn expect(
+        &self,
+        (port, client): (&Port, Client),
+        socket: BorrowedFd<'_>,
+        outcome: Option<OwnedFd>,
+    ) -> io::Result<Option<Begun>> {
         let mut running = lock(&self.running);
         self.ensure_start(&mut running)?;
         // So that there is room for what is begun now.
@@ -184,7 +205,8 @@ impl Proxy {
             return Ok(None);
         }
         let held = io::fcntl_dupfd_cloexec(socket, 3)?;
-        Ok(Some(running.clients.begin(port.language, held)))
+        let connection = Connection { client, socket: held, outcome };
+        Ok(Some(running.clients.begin(port.language, connection)))
     }
 
     fn start(&self) -> std::io::Result<OwnedFd> {
@@ -192,7 +214,7 @@ impl Proxy {
         let (control, theirs) =
             net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
         let names = self.names.as_file()?;
-        passing::send(&control, &self.setup, Some(names.as_fd()), SendFlags::DONTWAIT)?;
+        passing::send(&control, &self.setup, &[names.as_fd()], SendFlags::DONTWAIT)?;
         for port in &self.ports {
             match epoll::add(&self.events, port.listener()?, NO_DATA, EventFlags::IN) {
                 Ok(()) | Err(Errno::EXIST) => {}
@@ -274,6 +296,10 @@ impl Proxy {
             traps.report(Denial::Domain(target), "domain rules");
             return Ok(());
         }
+        if let Ok(Unknown(name)) = Unknown::decode(packet) {
+            traps.report(Denial::unknown(name), "domain rules");
+            return Ok(());
+        }
         let Reached { host, port, is_private, client } =
             Reached::decode(packet).map_err(|_| Errno::BADMSG)?;
         let host = String::from_utf8(host.to_vec()).map_err(|_| Errno::BADMSG)?;
@@ -293,36 +319,71 @@ impl Proxy {
         };
         let ports = self.ports.each_ref().map(|port| port.number);
         let set = environment::environment(ports, &self.program, &self.direct, &inherited);
+        let lookups = self.unasked.as_ref().map(|_| environment::lookups(&inherited));
         // What is removed and set as well is set.
         let removed = secret.iter().map(|name| (name.clone().into(), None));
         let retries = environment::without_retries().filter(|_| self.refuses_all);
-        removed.chain(set).chain(retries).collect()
+        removed.chain(set).chain(lookups).chain(retries).collect()
     }
 }
 
 impl Admission for Proxy {
-    /// If `endpoint` is one of the proxy's ports, the proxy is started if it does not run, and gets the connection.
+    fn leads(&self, to: SocketAddr) -> bool {
+        self.unasked(to).is_some()
+    }
+
+    /// If `endpoint` is one of the proxy's ports, or leads here, the proxy is started if it does not run, and gets
+    /// the connection.
     ///
     /// # Errors
     /// Returns what `start` returns, and [`Errno::CONNREFUSED`] if the proxy cannot be started.
     fn watch(
         &self,
         endpoint: &Endpoint,
-        socket: BorrowedFd<'_>,
+        (socket, waits): (BorrowedFd<'_>, bool),
         traps: &Traps,
-        start: &dyn Fn(Option<u16>) -> io::Result<Connecting>,
-    ) -> io::Result<Connecting> {
-        let Some(port) = self.port_at(endpoint) else { return start(None) };
-        let begun = self.expect(port, socket)?;
+        start: &dyn Fn(Option<SocketAddrV4>) -> io::Result<Connecting>,
+    ) -> io::Result<(Connecting, Option<Dial>)> {
+        let asked = self.port_at(endpoint).map(|port| (port, port.language.into()));
+        let [_, socks] = &self.ports;
+        // Where it arrives does not matter.
+        let unasked = || match endpoint {
+            Endpoint::Internet(to) => self.unasked(*to).map(|client| (socks, client)),
+            _ => None,
+        };
+        let Some((port, client)) = asked.or_else(unasked) else { return Ok((start(None)?, None)) };
+        let (dial, outcome) = match client {
+            Client::Direct(_) if waits => {
+                Dial::begin().map(|(dial, end)| (Some(dial), Some(end)))?
+            }
+            _ => (None, None),
+        };
+        let begun = self.expect((port, client), socket, outcome)?;
+        let dial = dial.filter(|_| begun.is_some());
         // Without the lock: the command can make it wait.
-        let started = start(port.stand_in());
+        let started = start(port.bound());
         let mut running = lock(&self.running);
         if let Some(begun) = begun {
             let is_under_way = matches!(started, Ok(_) | Err(Errno::INPROGRESS));
             running.clients.settle(begun, is_under_way);
         }
         self.serve(&mut running, traps);
-        started
+        Ok((started?, dial))
+    }
+
+    fn lookups(&self, mode: SocketFlags, traps: &Traps) -> io::Result<Option<OwnedFd>> {
+        if self.unasked.is_none() {
+            return Ok(None);
+        }
+        let kind = SocketType::SEQPACKET;
+        let (ours, theirs) =
+            net::socketpair(AddressFamily::UNIX, kind, mode | SocketFlags::CLOEXEC, None)?;
+        let mut running = lock(&self.running);
+        self.ensure_start(&mut running)?;
+        let client = Client::LookupMessages;
+        running.clients.add(Connection { client, socket: theirs, outcome: None });
+        self.serve(&mut running, traps);
+        Ok(Some(ours))
     }
 }
 
@@ -362,7 +423,7 @@ mod tests {
     fn connect(proxy: &Proxy, traps: &Traps, socket: &OwnedFd, before: &dyn Fn()) {
         let there = proxy.addresses()[0];
         let endpoint = Endpoint::Internet(there);
-        let started = proxy.watch(&endpoint, socket.as_fd(), traps, &|_| {
+        let started = proxy.watch(&endpoint, (socket.as_fd(), false), traps, &|_| {
             let started = net::connect(socket, &there);
             before();
             match started {

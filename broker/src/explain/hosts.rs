@@ -3,11 +3,12 @@
 
 use super::InForce;
 use super::answer::{Answer, Layer, Rule};
+use crate::domains::direct::patterns;
 use crate::domains::setup;
 use crate::policy::keys::Item;
 use crate::policy::origins::Origins;
 use crate::rules::address::{AddressVerdict, Endpoint};
-use common::domain::{self, Host, NAME_MAX, Pattern, Verdict};
+use common::domain::{self, Host, NAME_MAX, Verdict};
 use std::net::{IpAddr, SocketAddr};
 
 /// What may be done with `host` and `port`.
@@ -98,12 +99,6 @@ fn by_proxy(in_force: &InForce<'_>, host: &Host<'_>, port: u16) -> Answer {
             Answer::no("connect", Layer::Proxy, "no rule of network.allowedDomains names it")
         }
     }
-}
-
-fn patterns<'a>(rules: &'a [String], buffers: &'a mut [[u8; NAME_MAX]]) -> Vec<Pattern<'a>> {
-    let parsed = rules.iter().zip(buffers).map(|(rule, buffer)| Pattern::parse(rule, buffer));
-    // Checked when the policy was resolved.
-    parsed.filter_map(Result::ok).collect()
 }
 
 fn bind(in_force: &InForce<'_>, address: SocketAddr) -> Answer {

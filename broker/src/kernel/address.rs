@@ -10,6 +10,7 @@ use rustix::fd::{AsRawFd, BorrowedFd};
 use rustix::io::{self, Errno};
 use rustix::net::AddressFamily;
 use rustix::net::addr::{SocketAddrArg, SocketAddrLen, SocketAddrOpaque};
+use std::net::SocketAddrV4;
 
 /// `sizeof(struct sockaddr_storage)`: a longer address is refused by the kernel.
 pub(crate) const ADDRESS_MAX: usize = 128;
@@ -59,6 +60,21 @@ impl Address {
         let mut bytes = self.0.clone();
         if let Some(old) = bytes.get_mut(2..4) {
             old.copy_from_slice(&port.to_be_bytes());
+        }
+        Self(bytes)
+    }
+
+    /// `address` in the form that this one of the internet has.
+    pub(crate) fn at(&self, address: SocketAddrV4) -> Self {
+        let mut bytes = self.at_port(address.port()).0;
+        let ip = address.ip();
+        let is_v4 = bytes.starts_with(&AddressFamily::INET.as_raw().to_ne_bytes());
+        let (place, octets) = match is_v4 {
+            true => (4..8, &ip.octets()[..]),
+            false => (8..24, &ip.to_ipv6_mapped().octets()[..]),
+        };
+        if let Some(old) = bytes.get_mut(place) {
+            old.copy_from_slice(octets);
         }
         Self(bytes)
     }

@@ -8,16 +8,15 @@ use rustix::net::{
 };
 use std::mem::MaybeUninit;
 
-/// Sends `packet`, and `descriptor` with it if there is one.
+/// Sends `packet`, and `descriptors` with it, of which there are two at the most.
 pub(crate) fn send(
     socket: impl AsFd,
     packet: &[u8],
-    descriptor: Option<BorrowedFd<'_>>,
+    descriptors: &[BorrowedFd<'_>],
     flags: SendFlags,
 ) -> io::Result<()> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
-    let descriptors = descriptor.as_slice();
     if !descriptors.is_empty() && !ancillary.push(SendAncillaryMessage::ScmRights(descriptors)) {
         return Err(Errno::MSGSIZE);
     }
@@ -66,21 +65,17 @@ mod tests {
         let (ours, theirs) = socketpair(unix, kind, SocketFlags::CLOEXEC, None).unwrap();
         let null = std::fs::File::open("/dev/null").unwrap();
         let mut packet = [0; 4];
-        for descriptor in [None, Some(null.as_fd())] {
-            send(&ours, b"abc", descriptor, SendFlags::empty()).unwrap();
+        for descriptors in [&[][..], &[null.as_fd()]] {
+            send(&ours, b"abc", descriptors, SendFlags::empty()).unwrap();
             let (length, received) = receive(&theirs, &mut packet).unwrap();
             assert_eq!(
                 (&packet[..length], received.is_some()),
-                (&b"abc"[..], descriptor.is_some())
+                (&b"abc"[..], !descriptors.is_empty())
             );
         }
-        send(&ours, b"abcde", None, SendFlags::empty()).unwrap();
+        send(&ours, b"abcde", &[], SendFlags::empty()).unwrap();
         assert_eq!(receive(&theirs, &mut packet).err(), Some(Errno::BADMSG));
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
-        let mut two = SendAncillaryBuffer::new(&mut space);
-        let both = [null.as_fd(), null.as_fd()];
-        assert!(two.push(SendAncillaryMessage::ScmRights(&both)));
-        net::sendmsg(&ours, &[IoSlice::new(b"x")], &mut two, SendFlags::empty()).unwrap();
+        send(&ours, b"x", &[null.as_fd(), null.as_fd()], SendFlags::empty()).unwrap();
         assert_eq!(receive(&theirs, &mut packet).err(), Some(Errno::BADMSG));
         drop(ours);
         assert!(matches!(receive(&theirs, &mut packet), Ok((0, None))));

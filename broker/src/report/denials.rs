@@ -15,8 +15,8 @@ pub(crate) enum Denial {
     Trial(Vec<u8>),
     /// A message by UDP, or another one that no proxy carries: to whom.
     Datagram(Vec<u8>),
-    /// A lookup of a name by UDP, as a report calls it.
-    Lookup(Vec<u8>),
+    /// A lookup of a name, as a report calls it: one by UDP, or one that the proxy answered.
+    Lookup(Vec<u8>, Mechanism),
     /// By the proxy: `host:port`.
     Domain(Vec<u8>),
 }
@@ -34,9 +34,10 @@ impl Denial {
                 Trap::Network(*operation, target, Mechanism::Seccomp)
             }
             Self::Trial(text) => Trap::Network(NetworkOperation::Bind, text, Mechanism::Seccomp),
-            Self::Datagram(text) | Self::Lookup(text) => {
+            Self::Datagram(text) => {
                 Trap::Network(NetworkOperation::Connect, text, Mechanism::Seccomp)
             }
+            Self::Lookup(text, by) => Trap::Network(NetworkOperation::Connect, text, *by),
             Self::Domain(target) => {
                 Trap::Network(NetworkOperation::Connect, target, Mechanism::Proxy)
             }
@@ -53,15 +54,20 @@ impl Denial {
         Self::File(operation, path.as_os_str().as_bytes().to_vec())
     }
 
-    /// A lookup of `name`, if that is known.
+    /// A lookup of `name` by UDP, if that is known.
     pub(crate) fn lookup(name: Option<&str>) -> Self {
         let text = name.map_or_else(|| LOOKUP.to_owned(), |name| format!("{LOOKUP_OF}{name}"));
-        Self::Lookup(text.into_bytes())
+        Self::Lookup(text.into_bytes(), Mechanism::Seccomp)
+    }
+
+    /// A lookup of `name` that the proxy answered: no rule permits it.
+    pub(crate) fn unknown(name: &[u8]) -> Self {
+        Self::Lookup([LOOKUP_OF.as_bytes(), name].concat(), Mechanism::Proxy)
     }
 
     /// The name that was looked up, if this is a lookup and it is known.
     pub(crate) fn looked_up(&self) -> Option<&str> {
-        let Self::Lookup(text) = self else { return None };
+        let Self::Lookup(text, _) = self else { return None };
         std::str::from_utf8(text).ok()?.strip_prefix(LOOKUP_OF)
     }
 

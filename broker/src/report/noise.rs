@@ -2,7 +2,7 @@
 //! printed it would bury the line that matters. Pure.
 
 use super::denials::Denial;
-use common::trap::FileOperation;
+use common::trap::{FileOperation, NetworkOperation};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path};
@@ -15,8 +15,18 @@ pub(crate) fn is_noise(denial: &Denial) -> bool {
             is_of_python(path) || is_of_java(path) || is_of_vim(path) || is_of_landstrip(path)
         }
         Denial::Trial(_) => true,
+        Denial::Network(NetworkOperation::Connect, path) => {
+            is_of_name_service(Path::new(OsStr::from_bytes(path)))
+        }
         _ => false,
     }
+}
+
+/// Whether the C library looks there for a service that it does without: it goes on to name servers, and to files.
+pub(crate) fn is_of_name_service(path: &Path) -> bool {
+    const SERVICES: [&str; 4] =
+        ["/run/nscd", "/var/run/nscd", "/run/systemd/resolve", "/run/systemd/userdb"];
+    SERVICES.iter().any(|service| path.starts_with(service))
 }
 
 /// Whether `program`, the path of an executable, binds `address` to see whether it can: urllib3, that pip and
@@ -81,6 +91,12 @@ mod tests {
             let denial = |operation| Denial::file(operation, Path::new(path));
             assert_eq!(is_noise(&denial(FileOperation::Write)), expected, "{path}");
             assert!(!is_noise(&denial(FileOperation::Read)), "{path}");
+        }
+        for (path, expected) in
+            [("/run/systemd/resolve/io.systemd.Resolve", true), ("/run/docker.sock", false)]
+        {
+            let denial = Denial::Network(NetworkOperation::Connect, path.into());
+            assert_eq!(is_noise(&denial), expected, "{path}");
         }
     }
 

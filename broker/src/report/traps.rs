@@ -7,7 +7,7 @@ use super::failure::Failure;
 use super::noise;
 use super::stream::{Stream, line};
 use crate::kernel::threads::lock;
-use common::trap::{FileOperation, Trap};
+use common::trap::{FileOperation, Mechanism, Trap};
 use rustix::fd::RawFd;
 use std::collections::HashSet;
 use std::io::Write;
@@ -234,14 +234,16 @@ fn shown(order: &[Denial], failed: bool) -> (Vec<&Denial>, usize) {
     if failed {
         let is_named = order.iter().any(|denial| denial.looked_up().is_some());
         let unnamed =
-            |denial: &&Denial| matches!(denial, Denial::Lookup(_)) && denial.looked_up().is_none();
+            |denial: &&Denial| matches!(denial, Denial::Lookup(..)) && denial.looked_up().is_none();
         let said = order.iter().filter(|denial| !(is_named && unnamed(denial)));
         return (said.collect(), LINES_MAX);
     }
     let writes = order.iter().filter(|denial| denial.is_write());
     // A tool that cannot look a name up asks the proxy, which names the host that it refuses.
-    let network = order.iter().filter(|denial| {
-        matches!(denial, Denial::Network(..) | Denial::Datagram(_) | Denial::Domain(_))
+    let network = order.iter().filter(|denial| match denial {
+        Denial::Network(..) | Denial::Datagram(_) | Denial::Domain(_) => true,
+        Denial::Lookup(_, by) => *by == Mechanism::Proxy,
+        _ => false,
     });
     (writes.chain(network).collect(), LINES_OF_SUCCESS)
 }

@@ -113,7 +113,7 @@ impl Child {
     }
 
     fn send(&self, packet: &[u8], ruleset: Option<BorrowedFd<'_>>) -> io::Result<()> {
-        match passing::send(&self.socket, packet, ruleset, SendFlags::empty()) {
+        match passing::send(&self.socket, packet, ruleset.as_slice(), SendFlags::empty()) {
             Err(Errno::PIPE) => Ok(()),
             sent => sent,
         }

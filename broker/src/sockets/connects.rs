@@ -10,6 +10,7 @@ use crate::kernel::target::{Target, TargetFd};
 use crate::rules::address::Endpoint;
 use rustix::fd::AsFd;
 use rustix::io::{self, Errno};
+use std::net::SocketAddrV4;
 use std::sync::Arc;
 
 /// What becomes of a connect.
@@ -59,7 +60,7 @@ pub(crate) fn connect(
         Reach::Peer(ref peer) => peer.address(),
         _ => address,
     };
-    let start = |port: Option<u16>| {
+    let start = |instead: Option<SocketAddrV4>| {
         if *endpoint == Endpoint::Unspecified {
             // It ends listening too, and waits for nobody.
             let mut ports = judge.ports_once_free(request, &socket)?;
@@ -70,8 +71,8 @@ pub(crate) fn connect(
         // up by the next one.
         let may_listen = judge.rules.local_binding && socket.is_internet();
         let beginning = may_listen.then(|| judge.ports().begin(&socket, None)).transpose()?;
-        let started = match port {
-            Some(port) => socket.start(by, &leads_to.at_port(port)),
+        let started = match instead {
+            Some(proxy) => socket.start(by, &leads_to.at(proxy)),
             None => socket.start(by, &leads_to),
         };
         if let Some(one) = beginning {
@@ -80,11 +81,26 @@ pub(crate) fn connect(
         started
     };
     let started = match &judge.admission {
-        Some(proxies) => proxies.watch(endpoint, socket.as_fd(), &judge.traps, &start),
-        None => start(None),
+        Some(proxies) => {
+            proxies.watch(endpoint, (socket.as_fd(), socket.waits()), &judge.traps, &start)
+        }
+        None => start(None).map(|progress| (progress, None)),
     };
-    let result =
-        started.and_then(|progress| socket.finish(progress, &leads_to, || request.look_after()));
+    let result = started.and_then(|(progress, dial)| {
+        let finished = socket.finish(progress, &leads_to, || request.look_after());
+        let Some(dial) = dial else { return finished };
+        let dialled = match finished {
+            Ok(()) => dial.wait(&socket, || request.look_after().map(drop)),
+            // The proxy hangs up once it has told why.
+            Err(errno) => dial.told().unwrap_or(Err(errno)),
+        };
+        if dialled.is_err_and(|errno| errno != Errno::INPROGRESS) {
+            // It leads nowhere, and as after any connect that failed there can be another.
+            socket.give_up();
+            let _ = socket.outcome();
+        }
+        dialled
+    });
     if let Some(learning) = &judge.learning
         && [Ok(()), Err(Errno::INPROGRESS)].contains(&result)
     {

@@ -1,6 +1,7 @@
 //! Who decides about an address, and what it leads to; and what of the sandbox's sockets is known.
 
 use super::binding::Binding;
+use super::dial::Dial;
 use super::own_datagrams::OwnDatagrams;
 use super::own_paths::OwnPaths;
 use super::own_ports::{HeldListener, OwnPorts};
@@ -25,10 +26,11 @@ use crate::rules::address::{self, AddressRules, AddressVerdict, Endpoint};
 use common::trap::NetworkOperation;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::{self, Errno};
+use rustix::net::SocketFlags;
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fmt::Debug;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::ops::ControlFlow;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path};
@@ -71,18 +73,25 @@ pub(crate) struct Judge {
 
 /// Who has to know of a connection before it is begun: landstrip's own proxies.
 pub(crate) trait Admission: Debug + Send + Sync {
-    /// Has `start` begin, without waiting, the connect of `socket` to `endpoint`, or to the port that it is
-    /// given, in the place of that one, and sees to it that it is served if it leads there.
+    /// Whether they take a connect to `to`, which no rule for addresses permits: then they judge it.
+    fn leads(&self, to: SocketAddr) -> bool;
+
+    /// Has `start` begin, without waiting, the connect of `socket` to `endpoint`, or to the address that it is
+    /// given, in the place of that one, and sees to it that it is served if it leads there. One that is to lead on from
+    /// there has to be waited for, if the socket, as the flag says, waits.
     ///
     /// # Errors
     /// Returns what the target is to get.
     fn watch(
         &self,
         endpoint: &Endpoint,
-        socket: BorrowedFd<'_>,
+        socket: (BorrowedFd<'_>, bool),
         traps: &Traps,
-        start: &dyn Fn(Option<u16>) -> io::Result<Connecting>,
-    ) -> io::Result<Connecting>;
+        start: &dyn Fn(Option<SocketAddrV4>) -> io::Result<Connecting>,
+    ) -> io::Result<(Connecting, Option<Dial>)>;
+
+    /// A socket in which names can be looked up, a message each, if they answer that.
+    fn lookups(&self, mode: SocketFlags, traps: &Traps) -> io::Result<Option<OwnedFd>>;
 }
 
 /// What a permitted address leads to.
@@ -160,9 +169,15 @@ impl Judge {
             (AddressVerdict::OwnPort(address), _) => match self.own_port(address) {
                 Ok(held) => return Ok(Reach::Own(held)),
                 // Nobody listens there: a client that waits for its server tries again.
+                Err(_) if self.is_led(address) => return Ok(Reach::Address),
                 Err(Errno::CONNREFUSED) => return Err(Errno::CONNREFUSED),
                 Err(_) => reason = "another program listens there",
             },
+            (AddressVerdict::Refuse, Endpoint::Internet(to))
+                if kind == AddressUse::Connect && self.is_led(*to) =>
+            {
+                return Ok(Reach::Address);
+            }
             (AddressVerdict::ByPath | AddressVerdict::Refuse, Endpoint::UnixPath(path))
                 if kind == AddressUse::Connect =>
             {
@@ -220,6 +235,10 @@ impl Judge {
         let address = address::canonical(*address);
         let may_serve = self.rules.local_binding && self.rules.proxies.contains(&address);
         may_serve.then(|| self.ports().hold(address, &self.stand_ins)).flatten()
+    }
+
+    fn is_led(&self, to: SocketAddr) -> bool {
+        self.admission.as_ref().is_some_and(|proxies| proxies.leads(to))
     }
 
     /// Whether a run that learns is to stay away from `endpoint`: nothing else keeps it from what the policy

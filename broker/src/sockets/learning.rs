@@ -9,12 +9,10 @@ use crate::files::learning::Learning;
 use crate::kernel::diag::anybody_listens;
 use crate::kernel::target::Target;
 use crate::report::needs::Need;
+use crate::report::noise;
 use crate::rules::address::{AddressVerdict, Endpoint, canonical, is_loopback};
 use rustix::fd::AsFd;
 use std::net::SocketAddr;
-
-/// Where the C library looks for services that it does without.
-const NAME_SERVICES: [&str; 3] = ["/run/nscd", "/run/systemd/resolve", "/run/systemd/userdb"];
 
 /// Takes note of a connect of `socket` to `endpoint` that was begun.
 pub(super) fn connected(
@@ -57,8 +55,7 @@ pub(super) fn sent(learning: &Learning, target: Target, endpoint: &Endpoint) {
 /// Takes note of a Unix socket that was reached, if it is not the command's own.
 pub(super) fn reached_peer(judge: &Judge, learning: &Learning, target: Target, peer: &Peer) {
     let path = peer.name();
-    let is_spared = judge.own_paths.has(peer.identity())
-        || NAME_SERVICES.iter().any(|service| path.starts_with(service));
+    let is_spared = judge.own_paths.has(peer.identity()) || noise::is_of_name_service(path);
     if !is_spared && !learning.addresses.unix.permit(path) {
         learning.needs.note(target, Need::Socket(path.to_owned()));
     }

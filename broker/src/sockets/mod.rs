@@ -8,6 +8,7 @@ mod binding;
 pub(crate) mod calls;
 pub(crate) mod connects;
 mod crowd;
+pub(crate) mod dial;
 mod in_use;
 pub(crate) mod judge;
 mod kinds;

@@ -211,6 +211,11 @@ impl Socket {
         net::listen(&self.descriptor, backlog)
     }
 
+    /// Whether the target waits in connect(2).
+    pub(crate) fn waits(&self) -> bool {
+        self.blocking
+    }
+
     /// Whether it is a socket of the internet.
     pub(crate) fn is_internet(&self) -> bool {
         [AddressFamily::INET, AddressFamily::INET6].contains(&self.family)

@@ -29,7 +29,7 @@ use crate::rules::address::{AddressVerdict, Endpoint, canonical, is_loopback};
 use crate::rules::socket::SocketKind;
 use common::trap::NetworkOperation;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs;
+use rustix::fs::{self, OFlags};
 use rustix::io::{self, Errno};
 use rustix::net::{self, SocketFlags, SocketType, sockopt};
 use std::io::{stderr, stdin, stdout};
@@ -93,12 +93,27 @@ pub(super) fn connect(
     if *endpoint == Endpoint::Unspecified {
         return net::connect_unspec(socket);
     }
+    if is_name_server(endpoint) && lead_lookups(judge, request, number)? {
+        return Ok(());
+    }
     mute(socket)?;
     // Not all that is sent then is seen: write(2) is not.
     if is_name_server(endpoint) {
         judge.traps.report(Denial::lookup(None), "a name server");
     }
     net::connect(socket, address)
+}
+
+/// Puts a socket of messages into the place of one that is connected to a name server, if lookups are answered: it leads
+/// to who answers them, and whatever is sent on it goes nowhere else. Whether it did.
+fn lead_lookups(judge: &Judge, request: &Request<'_>, number: TargetFd) -> io::Result<bool> {
+    let Some(proxies) = &judge.admission else { return Ok(false) };
+    let flags = request.target().descriptor_flags(number)?;
+    let mode =
+        if flags.contains(OFlags::NONBLOCK) { SocketFlags::NONBLOCK } else { SocketFlags::empty() };
+    let Some(socket) = proxies.lookups(mode, &judge.traps)? else { return Ok(false) };
+    let by = request.confirm()?;
+    by.replace(socket.as_fd(), number, flags.contains(OFlags::CLOEXEC)).map(|()| true)
 }
 
 /// Binds `socket`, which can send to the command's own from then on.

@@ -38,6 +38,7 @@ mod local;
 mod matrix;
 mod mistakes;
 mod modes;
+mod names;
 mod nested;
 mod network;
 mod offline;

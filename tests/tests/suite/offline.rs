@@ -217,8 +217,7 @@ fn a_name_lookup_is_reported_as_one() {
         assert_eq!(twin.traps, [json!(null); 0], "{twin:#?}");
         // For people: the name once, and what lets it be reached.
         let outcome = Sandbox::of(user).run(["getent", "ahosts", "host.test"]);
-        let remedy =
-            "landstrip: to allow this: network.allowedDomains += [\"host.test\"]; only through";
+        let remedy = "landstrip: to allow this: network.allowedDomains += [\"host.test\"]\n";
         assert!(outcome.stderr.contains(remedy), "{outcome:#?}");
         assert_eq!(outcome.stderr.matches("name lookup").count(), 1, "{outcome:#?}");
     });

@@ -1,0 +1,83 @@
+//! Answers to the sandbox's lookups: RFC 1035, RFC 7766.
+//!
+//! A permitted name gets the address that stands for it; no other name exists. Nothing is asked of anybody: what a
+//! name really has for addresses is looked up when somebody connects.
+
+use crate::destination::OwnedHost;
+use crate::dns::{self, Found};
+use crate::proxy::{Client, Proxy, Slot};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixDatagram;
+use tokio::time::timeout;
+
+/// How long who asks may be silent.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
+/// Longest query that is read: one name, and options.
+const QUERY_MAX: usize = 4096;
+/// The names of addresses, which programs ask for and do without.
+const REVERSE: [&str; 2] = [".in-addr.arpa", ".ip6.arpa"];
+
+/// Serves queries in a stream, each behind its length.
+pub(crate) async fn serve_stream<S: Client>(mut stream: S, proxy: Arc<Proxy>, _slot: Slot) {
+    let mut query = [0; QUERY_MAX];
+    loop {
+        let read = async {
+            let length = usize::from(stream.read_u16().await.ok()?);
+            let query = query.get_mut(..length)?;
+            stream.read_exact(query).await.ok()?;
+            dns::response(query, |name, is_address| proxy.find(name, is_address))
+        };
+        let Ok(Some(response)) = timeout(IDLE_TIMEOUT, read).await else { return };
+        let Ok(length) = u16::try_from(response.len()) else { return };
+        let message = [&length.to_be_bytes()[..], &response].concat();
+        if !matches!(timeout(IDLE_TIMEOUT, stream.write_all(&message)).await, Ok(Ok(()))) {
+            return;
+        }
+    }
+}
+
+/// Serves queries that come as messages.
+pub(crate) async fn serve_messages(socket: UnixDatagram, proxy: Arc<Proxy>, _slot: Slot) {
+    let mut query = [0; QUERY_MAX];
+    while let Ok(Ok(length @ 1..)) = timeout(IDLE_TIMEOUT, socket.recv(&mut query)).await {
+        let response =
+            dns::response(&query[..length], |name, is_address| proxy.find(name, is_address));
+        // Who does not read loses answers, as by UDP.
+        if let Some(response) = response {
+            let _ = socket.try_send(&response);
+        }
+    }
+}
+
+impl Proxy {
+    fn find(&self, name: &str, is_address: bool) -> Found {
+        let host = OwnedHost::parse(name.as_bytes());
+        match host {
+            Ok(host @ OwnedHost::Name(_)) if self.rules.permits_some_port(&host.borrow()) => {}
+            _ => {
+                self.refuse_lookup(name);
+                return Found::NoName;
+            }
+        }
+        if !is_address {
+            return Found::Nothing;
+        }
+        let Ok(mut names) = self.names.lock() else { return Found::Failed };
+        names.address_of(name).map_or(Found::Failed, Found::Address)
+    }
+
+    /// Reports a lookup, unless it was tried in the place of another name that exists or was reported.
+    fn refuse_lookup(&self, name: &str) {
+        let is_known = |name: &str| {
+            let host = OwnedHost::parse(name.as_bytes());
+            host.is_ok_and(|host| self.rules.permits_some_port(&host.borrow()))
+                || self.broker.has_told(name)
+        };
+        let is_reverse = REVERSE.iter().any(|suffix| name.ends_with(suffix));
+        if !is_reverse && !name.is_empty() && !self.resolver.searched(name).is_some_and(is_known) {
+            self.broker.report_lookup(name);
+        }
+    }
+}

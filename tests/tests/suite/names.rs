@@ -1,0 +1,475 @@
+//! Programs that know no proxy: what they look up, and where their own connects lead.
+//!
+//! The command speaks by Python's sockets; real programs are in `tools::by_name`. Names are those of the policy's own
+//! hosts, so that no name server outside is needed; where one matters, a namespace has it.
+
+use serde_json::{Value, json};
+use std::ffi::OsString;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use tests::{
+    ESCAPED, Mood, NameServer, Origin, Outcome, Sandbox, TcpPeer, UpstreamStub, User, eventually,
+    for_each_user, free_port,
+};
+
+/// What the scripts begin with: `get` asks by a connected socket, `tried` says how something failed.
+const HEAD: &str = "
+import errno, os, random, select, socket, struct, sys, threading, time
+def get(s, host='good.test'):
+    s.sendall(b'GET /x HTTP/1.0\\r\\nHost: %s:%d\\r\\n\\r\\n' % (host.encode(), PORT))
+    return s.recv(64).split(b'\\r')[0].decode() or 'closed'
+def tried(what):
+    try: return what()
+    except OSError as e: return errno.errorcode.get(e.errno, str(e.errno))
+def address(name): return socket.getaddrinfo(name, None, socket.AF_INET, socket.SOCK_STREAM)[0][4][0]
+def connect(host, port, family=socket.AF_INET):
+    s = socket.socket(family); s.settimeout(None); s.connect((host, port)); return s
+def query(name, kind=1, id=7, flags=0x100, count=1):
+    labels = b''.join(bytes([len(l)]) + l for l in name.encode().split(b'.'))
+    return struct.pack('>6H', id, flags, count, 0, 0, 0) + labels + b'\\0' + struct.pack('>2H', kind, 1)
+def ask(s, question):
+    s.sendall(struct.pack('>H', len(question)) + question)
+    size = struct.unpack('>H', s.recv(2, socket.MSG_WAITALL))[0]
+    return s.recv(size, socket.MSG_WAITALL)
+";
+
+/// A sandbox that may reach `good.test`, which is this host, on `port`.
+fn sandbox_for(user: User, port: u16) -> Sandbox {
+    let policy = json!({ "network": {
+        "allowedDomains": ["good.test", format!("127.0.0.1:{port}"), "*.below.test"],
+        "hosts": ["127.0.0.1 good.test other.test"] } });
+    Sandbox::of(user).policy_json(policy.to_string()).trap()
+}
+
+fn python(sandbox: &Sandbox, port: u16, script: &str) -> Outcome {
+    sandbox.run(["python3", "-c", &format!("{HEAD}\nPORT = {port}\n{script}")])
+}
+
+fn refused(what: impl AsRef<str>) -> Value {
+    json!({ "Network": ["connect", what.as_ref(), "proxy"] })
+}
+
+#[track_caller]
+fn prints(outcome: &Outcome, lines: &[&str]) {
+    assert_eq!(outcome.stdout.lines().collect::<Vec<_>>(), lines, "{ESCAPED}{outcome:#?}");
+}
+
+#[test]
+fn a_permitted_name_is_reached_by_whoever_looks_it_up_and_another_does_not_exist() {
+    for_each_user(|user| {
+        let origin = Origin::new("hello");
+        let port = origin.port();
+        let sandbox = sandbox_for(user, port);
+        let script = "
+print(get(connect('good.test', PORT)))
+print(get(connect('::ffff:' + address('good.test'), PORT, socket.AF_INET6)))
+print(address('good.test') == address('GOOD.test.') != address('x.below.test'))
+print(all(address(name).startswith(('198.18.', '198.19.')) for name in ['good.test', 'x.below.test']))
+for name in ['bad.test', 'below.test', 'other.test', 'good.test.bad']:
+    try: print(address(name))
+    except socket.gaierror as e: print(e.errno == socket.EAI_NONAME)
+";
+        let outcome = python(&sandbox, port, script);
+        prints(
+            &outcome,
+            &["HTTP/1.0 200 OK", "HTTP/1.0 200 OK", "True", "True", "True", "True", "True", "True"],
+        );
+        let lookups = ["bad.test", "below.test", "other.test", "good.test.bad"];
+        let expected = lookups.map(|name| refused(format!("name lookup of {name}")));
+        assert_eq!(outcome.traps, expected, "{outcome:#?}");
+        assert_eq!(origin.requests().len(), 2);
+        let getent = |name: &str| sandbox.run(["getent", "ahosts", name]);
+        getent("good.test").succeeds();
+        getent("bad.test").fails();
+    });
+}
+
+#[test]
+fn connects_by_name_end_as_they_would_without_a_proxy() {
+    for_each_user(|user| {
+        let origin = Origin::new("hello");
+        let (port, closed) = (origin.port(), free_port());
+        let policy = json!({ "network": {
+            "allowedDomains": [format!("good.test:{port}"), format!("127.0.0.1:{port}"),
+                format!("good.test:{closed}"), format!("127.0.0.1:{closed}"), "nowhere.test"],
+            "hosts": ["127.0.0.1 good.test", "192.0.2.1 unused.test"] } });
+        let sandbox = Sandbox::of(user).policy_json(policy.to_string()).trap();
+        let script = format!(
+            "
+print(tried(lambda: connect('good.test', {closed})))
+print(tried(lambda: connect('good.test', 1)))
+print(tried(lambda: connect('198.18.255.255', PORT)))
+print(tried(lambda: connect('::ffff:198.18.255.255', PORT, socket.AF_INET6)))
+u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+print(tried(lambda: u.sendto(b'x', (address('good.test'), PORT))))
+# One that failed can be used again, and nothing is left of the failure.
+s = socket.socket()
+print(tried(lambda: s.connect((address('good.test'), {closed}))), s.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR))
+s.connect((address('good.test'), PORT))
+print(get(s))
+# Who does not wait finds it reset.
+for port in [PORT, {closed}]:
+    s = socket.socket(); s.setblocking(False)
+    print(s.connect_ex((address('good.test'), port)) == errno.EINPROGRESS)
+    select.select([], [s], []); select.select([s], [], [], 0.2); s.setblocking(True)
+    print(tried(lambda: get(s)) in ['HTTP/1.0 200 OK'] if port == PORT else tried(lambda: get(s)) in ['ECONNRESET', 'EPIPE', 'ENOTCONN'])
+"
+        );
+        let outcome = python(&sandbox, port, &script);
+        prints(
+            &outcome,
+            &[
+                "ECONNREFUSED",
+                "EACCES",
+                "EACCES",
+                "EACCES",
+                "EACCES",
+                "ECONNREFUSED 0",
+                "HTTP/1.0 200 OK",
+                "True",
+                "True",
+                "True",
+                "True",
+            ],
+        );
+        assert!(outcome.traps.contains(&refused("good.test:1")), "{outcome:#?}");
+        assert!(outcome.traps.contains(&refused(format!("198.18.255.255:{port}"))), "{outcome:#?}");
+        assert_eq!(origin.requests().len(), 2);
+    });
+}
+
+#[test]
+fn a_server_that_speaks_first_is_heard_and_names_inside_are_compared() {
+    for_each_user(|user| {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        std::thread::spawn(move || {
+            for mut stream in listener.incoming().flatten() {
+                let _ = stream.write_all(b"220 hello\r\n");
+                let _ = stream.read(&mut [0; 64]);
+            }
+        });
+        let greeted =
+            python(&sandbox_for(user, port), port, "print(connect('good.test', PORT).recv(5))");
+        prints(&greeted, &["b'220 h'"]);
+        let origin = Origin::new("hello");
+        let port = origin.port();
+        let script = "print(get(connect('good.test', PORT), 'other.test'))";
+        let outcome = python(&sandbox_for(user, port), port, script);
+        prints(&outcome, &["HTTP/1.0 403 Forbidden"]);
+        assert_eq!(outcome.traps, [refused(format!("other.test:{port}"))], "{outcome:#?}");
+        assert_eq!(origin.requests().iter().filter(|request| !request.is_empty()).count(), 0);
+    });
+}
+
+/// What stands in a hosts file is not looked up: programs connect to the address.
+#[test]
+fn an_address_in_a_hosts_file_leads_where_its_permitted_name_does() {
+    if !tests::is_root_for("a mount namespace") {
+        return;
+    }
+    let origin = Origin::new("hello");
+    let port = origin.port();
+    let policy = json!({ "network": {
+        "allowedDomains": [format!("good.test:{port}"), format!("*.twin.test:{port}"), format!("127.0.0.1:{port}")],
+        "hosts": ["127.0.0.1 good.test a.twin.test b.twin.test"] } });
+    let sandbox = Sandbox::new().policy_json(policy.to_string()).trap();
+    // Where the names really lead, the run's own lines say; the address of the host's is nobody's.
+    sandbox.file(
+        "hosts",
+        "203.0.113.7 good.test\n203.0.113.8 bad.test\n203.0.113.9 a.twin.test b.twin.test\n",
+    );
+    let script = "
+print(address('good.test'), get(connect('good.test', PORT)))
+print(tried(lambda: connect('good.test', 1)), tried(lambda: connect('bad.test', PORT)))
+print(get(connect('a.twin.test', PORT), 'a.twin.test'), get(connect('b.twin.test', PORT), 'b.twin.test'))
+print(get(connect('b.twin.test', PORT), 'other.test'))
+";
+    let outcome = in_namespace(&sandbox, "hosts", "/etc/hosts", port, script);
+    prints(
+        &outcome,
+        &[
+            "203.0.113.7 HTTP/1.0 200 OK",
+            "EACCES EACCES",
+            "HTTP/1.0 200 OK HTTP/1.0 200 OK",
+            "HTTP/1.0 403 Forbidden",
+        ],
+    );
+    let outside = json!(["connect", format!("203.0.113.8:{port}"), "seccomp"]);
+    for trap in [refused("good.test:1"), json!({ "Network": outside })] {
+        assert!(outcome.traps.contains(&trap), "{outcome:#?}");
+    }
+    let requests = origin.requests();
+    assert_eq!(requests.iter().filter(|request| !request.is_empty()).count(), 3, "{requests:?}");
+}
+
+/// Runs `script` where `file` is in the place of `target`.
+fn in_namespace(sandbox: &Sandbox, file: &str, target: &str, port: u16, script: &str) -> Outcome {
+    let mount = format!("mount --bind {} {target} && exec \"$@\"", sandbox.name(file));
+    let mut words: Vec<OsString> =
+        ["unshare", "-m", "sh", "-c", &mount, "sh"].map(Into::into).to_vec();
+    words.extend(sandbox.command_line());
+    words.extend(
+        ["--", "python3", "-c", &format!("{HEAD}\nPORT = {port}\n{script}")].map(Into::into),
+    );
+    sandbox.run_outside(words)
+}
+
+#[test]
+fn a_refused_name_never_leaves_and_a_permitted_one_is_resolved_once_it_is_connected_to() {
+    if !tests::is_root_for("a mount namespace and port 53") {
+        return;
+    }
+    let origin = Origin::new("hello");
+    let port = origin.port();
+    let forbidden = TcpPeer::at("127.0.0.2", port);
+    let server = NameServer::new("127.53.0.2", |name, before| match name {
+        "good.test" => Some([127, 0, 0, 1]),
+        "rebinding.test" if before == 0 => Some([127, 0, 0, 1]),
+        "rebinding.test" | "loopback.test" => Some([127, 0, 0, 2]),
+        "metadata.test" => Some([169, 254, 169, 254]),
+        _ => None,
+    });
+    let policy = json!({ "network": {
+        "allowedDomains": ["*.test", format!("127.0.0.1:{port}")],
+        "deniedDomains": ["denied.test", "half.test:1"] } });
+    let sandbox = Sandbox::new().policy_json(policy.to_string()).trap();
+    let conf = "nameserver 127.53.0.2\noptions timeout:1 attempts:1\nsearch in.lan lan\n";
+    sandbox.file("resolv.conf", conf);
+    let script = "
+for name in ['good.test', 'rebinding.test']: print(get(connect(name, PORT), name))
+for name in ['loopback.test', 'metadata.test', 'missing.test']: print(tried(lambda: connect(name, PORT)))
+for name in ['denied.test', 'secret.of.the.tree', 'half.test']: print(tried(lambda: address(name)).startswith('198.1'))
+# By messages and by hand, and whichever server is asked.
+for kind in [socket.SOCK_STREAM, socket.SOCK_DGRAM]:
+    s = socket.socket(socket.AF_INET, kind); s.connect(('192.0.2.53', 53))
+    for name in ['good.test', 'denied.test']:
+        answer = ask(s, query(name)) if kind == socket.SOCK_STREAM else (s.send(query(name)), s.recv(512))[1]
+        print(answer[3] & 15, answer[7])
+";
+    let outcome = in_namespace(&sandbox, "resolv.conf", "/etc/resolv.conf", port, script);
+    prints(
+        &outcome,
+        &[
+            "HTTP/1.0 200 OK",
+            "HTTP/1.0 200 OK",
+            "EACCES",
+            "EACCES",
+            "EHOSTUNREACH",
+            "False",
+            "False",
+            "True",
+            "0 1",
+            "3 0",
+            "0 1",
+            "3 0",
+        ],
+    );
+    let asked = server.asked();
+    let count = |name: &str| asked.iter().filter(|known| *known == name).count();
+    assert_eq!((count("good.test"), count("rebinding.test")), (1, 1), "{asked:?}");
+    let leaked = asked.iter().any(|name| name.contains("denied") || name.contains("secret"));
+    assert!(!leaked, "{ESCAPED}{asked:?}");
+    forbidden.untouched();
+    // Names that the resolver makes of others by `search` are not reported beside these.
+    let lookups: Vec<_> =
+        outcome.traps.iter().filter(|trap| trap.to_string().contains("lookup")).collect();
+    let expected =
+        ["denied.test", "secret.of.the.tree"].map(|name| refused(format!("name lookup of {name}")));
+    assert_eq!(lookups, expected.iter().collect::<Vec<_>>(), "{outcome:#?}");
+}
+
+#[test]
+fn the_upstream_of_the_caller_is_asked_for_the_name() {
+    let origin = Origin::new("hello");
+    let stub = UpstreamStub::new(origin.port(), Mood::Willing);
+    let url = format!("http://127.0.0.1:{}", stub.port());
+    let sandbox = Sandbox::new().allow_domains(["good.test:8080"]).env("HTTPS_PROXY", url).trap();
+    let script =
+        "print(get(connect('good.test', PORT))); print(tried(lambda: connect('good.test', 1)))";
+    prints(&python(&sandbox, 8080, script), &["HTTP/1.1 200 OK", "EACCES"]);
+    let heads = stub.heads();
+    assert!(heads.len() == 1 && heads[0].starts_with("CONNECT good.test:8080 "), "{heads:?}");
+}
+
+#[test]
+fn servers_of_the_commands_own_are_reached_as_before() {
+    for_each_user(|user| {
+        let policy =
+            json!({ "network": { "allowedDomains": ["good.test"], "allowLocalBinding": true } });
+        let sandbox = Sandbox::of(user).policy_json(policy.to_string()).trap();
+        let script = "
+for at in ['127.0.0.1', 'localhost']:
+    l = socket.create_server((at, 0)); c = connect(at, l.getsockname()[1]); c.send(b'x'); print(l.accept()[0].recv(1))
+print(tried(lambda: connect('127.0.0.1', PORT)))
+";
+        let stranger = TcpPeer::new();
+        prints(&python(&sandbox, stranger.port(), script), &["b'x'", "b'x'", "EACCES"]);
+        stranger.untouched();
+    });
+}
+
+#[test]
+fn only_this_runs_addresses_mean_something_and_there_is_an_end_to_them() {
+    for_each_user(|user| {
+        let origin = Origin::new("hello");
+        let port = origin.port();
+        let script = "
+s = connect('192.0.2.53', 53)
+given = set()
+for number in range(10_050):
+    answer = ask(s, query('n%d.below.test' % number))
+    if answer[3] & 15 == 0: given.add(answer[-4:])
+print(len(given), answer[3] & 15)
+first = socket.inet_ntoa(min(given))
+print(tried(lambda: connect(first, PORT)))
+";
+        // The names have no address, and no name server is asked for long.
+        let outcome = python(
+            &sandbox_for(user, port).timeout(std::time::Duration::from_secs(90)),
+            port,
+            script,
+        );
+        let lines: Vec<_> = outcome.stdout.lines().collect();
+        assert_eq!(lines[0], "10000 2", "{outcome:#?}");
+        assert!(["EHOSTUNREACH", "EACCES"].contains(&lines[1]), "{outcome:#?}");
+        // What one run was given, another has not.
+        let show = "print(address('good.test'), flush=True); sys.stdin.read(1)";
+        let one = python(&sandbox_for(user, port), port, show);
+        let address = one.stdout.trim().to_owned();
+        let other = format!("print(tried(lambda: connect('{address}', PORT)))");
+        prints(&python(&sandbox_for(user, port), port, &other), &["EACCES"]);
+        assert_eq!(origin.requests().len(), 0, "{ESCAPED}");
+    });
+}
+
+/// The broker uses its copy of the address, whatever another thread writes there.
+#[test]
+fn a_connect_by_name_is_judged_as_it_was_copied() {
+    for_each_user(|user| {
+        let origin = Origin::new("hello");
+        let port = origin.port();
+        let forbidden = TcpPeer::at("127.0.0.3", port);
+        let script = format!(
+            "
+import ctypes
+libc = ctypes.CDLL(None, use_errno=True)
+def name(ip): return struct.pack('=H', socket.AF_INET) + struct.pack('>H', PORT) + socket.inet_aton(ip) + bytes(8)
+good, bad = name(address('good.test')), name('127.0.0.3')
+memory = ctypes.create_string_buffer(good, 16)
+ends = False
+def change():
+    while not ends: ctypes.memmove(memory, bad, 16); ctypes.memmove(memory, good, 16)
+threading.Thread(target=change).start()
+reached = 0
+for _ in range({tries}):
+    s = socket.socket()
+    reached += libc.connect(s.fileno(), memory, 16) == 0
+    s.close()
+ends = True
+print(reached > 0)
+",
+            tries = tests::race_tries(300).min(5000)
+        );
+        prints(&python(&sandbox_for(user, port), port, &script), &["True"]);
+        forbidden.untouched();
+    });
+}
+
+#[test]
+fn strangers_and_other_runs_reach_neither_lookups_nor_what_they_lead_to() {
+    for_each_user(|user| {
+        let origin = Origin::new("hello");
+        let port = origin.port();
+        let sandbox = sandbox_for(user, port);
+        let script = "
+s = connect('good.test', PORT); print(s.getpeername()[1], flush=True)
+l = connect('192.0.2.53', 53); print(l.getpeername()[1], flush=True)
+while not os.path.exists('go'): time.sleep(0.02)
+print(get(s)); print(ask(l, query('good.test'))[3] & 15)
+";
+        let script = format!("{HEAD}\nPORT = {port}\n{script}");
+        let running = sandbox.spawn(["python3", "-c", &script]);
+        assert!(eventually(|| running.stdout().lines().count() == 2), "{:?}", running.stdout());
+        let ports: Vec<u16> = running.stdout().lines().map(|line| line.parse().unwrap()).collect();
+        for port in ports {
+            for _ in 0..20 {
+                let mut stranger = TcpStream::connect(("127.0.0.1", port)).unwrap();
+                let _ = stranger.write_all(
+                    b"\0\x1b\0\x07\x01\0\0\x01\0\0\0\0\0\0\x04good\x04test\0\0\x01\0\x01",
+                );
+                let mut answer = Vec::new();
+                let _ = stranger.read_to_end(&mut answer);
+                assert_eq!(answer, b"", "{ESCAPED}");
+            }
+        }
+        sandbox.file("work/go", "");
+        let outcome = running.wait();
+        assert_eq!(
+            outcome.stdout.lines().skip(2).collect::<Vec<_>>(),
+            ["HTTP/1.0 200 OK", "0"],
+            "{outcome:#?}"
+        );
+        assert_eq!(origin.requests().len(), 1);
+    });
+}
+
+/// Whoever asks nonsense loses its connection at the most.
+#[test]
+fn lookups_go_on_after_hostile_ones() {
+    for_each_user(|user| {
+        let origin = Origin::new("hello");
+        let script = "
+random.seed(7)
+def mutated():
+    q = bytearray(query(random.choice(['good.test', 'bad.test', 'a.' * 60 + 'test'])))
+    for _ in range(random.randrange(6)): q[random.randrange(len(q))] = random.randrange(256)
+    return bytes(q[:random.randrange(len(q) + 1)] if random.random() < 0.3 else q)
+for kind in [socket.SOCK_STREAM, socket.SOCK_DGRAM]:
+    for _ in range(300):
+        s = socket.socket(socket.AF_INET, kind); s.settimeout(5); s.connect(('192.0.2.53', 53))
+        try:
+            for _ in range(5):
+                q = mutated()
+                s.send(struct.pack('>H', len(q)) + q if kind == socket.SOCK_STREAM else q)
+        except OSError: pass
+        s.close()
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.connect(('192.0.2.53', 53))
+# What was passed along with a message nobody takes.
+socket.send_fds(s, [query('good.test')], [0])
+print(s.recv(512)[3] & 15, ask(connect('192.0.2.53', 53), query('good.test'))[3] & 15)
+print(get(connect('good.test', PORT)).startswith('HTTP'))
+";
+        let port = origin.port();
+        prints(&python(&sandbox_for(user, port), port, script), &["0 0", "True"]);
+    });
+}
+
+/// The dial takes as long as it likes: who waits can be interrupted, and nobody else waits.
+#[test]
+fn a_connect_that_waits_for_its_dial_is_interrupted_and_keeps_nobody() {
+    if !tests::is_root_for("a mount namespace and port 53") {
+        return;
+    }
+    let origin = Origin::new("hello");
+    let port = origin.port();
+    // It answers nothing.
+    let _silent = std::net::UdpSocket::bind("127.53.0.3:53").unwrap();
+    let sandbox = sandbox_for(User::Caller, port);
+    sandbox.file("resolv.conf", "nameserver 127.53.0.3\noptions timeout:30 attempts:1\n");
+    let script = "
+import signal
+class Late(Exception): pass
+def late(*_): raise Late
+signal.signal(signal.SIGALRM, late); signal.setitimer(signal.ITIMER_REAL, 0.3)
+try: print(connect('slow.below.test', PORT))
+except Late: print('interrupted')
+s = socket.socket(); s.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack('ll', 0, 300_000))
+print(tried(lambda: s.connect((address('slow.below.test'), PORT))))
+for _ in range(50): threading.Thread(target=lambda: tried(lambda: connect('slow.below.test', PORT)), daemon=True).start()
+print(get(connect('good.test', PORT)), flush=True)
+os._exit(0)
+";
+    let outcome = in_namespace(&sandbox, "resolv.conf", "/etc/resolv.conf", port, script);
+    prints(&outcome, &["interrupted", "EINPROGRESS", "HTTP/1.0 200 OK"]);
+}
