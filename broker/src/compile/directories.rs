@@ -1,5 +1,6 @@
 //! Directories that are held, and what is in them.
 
+use super::fold;
 use rustix::fd::{BorrowedFd, OwnedFd};
 use rustix::fs::{self, Dir, FileType, Mode, OFlags};
 use rustix::io;
@@ -21,16 +22,25 @@ pub(super) fn list(directory: &OwnedFd) -> io::Result<OwnedFd> {
     fs::openat(directory, c".", flags, Mode::empty())
 }
 
-/// What is in a directory, without `.` and `..`, and without symbolic links: access follows those
-/// to what they name.
-pub(super) fn entries(directory: &OwnedFd) -> io::Result<Vec<(Vec<u8>, FileType)>> {
+/// What is in a directory.
+pub(super) struct Listed {
+    /// Without `.` and `..`.
+    pub(super) entries: Vec<(Vec<u8>, FileType)>,
+    /// It is flagged as one that ignores case.
+    pub(super) is_folded: bool,
+}
+
+/// Lists a directory that is held.
+pub(super) fn look_through(directory: &OwnedFd) -> io::Result<Listed> {
+    let listed = list(directory)?;
+    let is_folded = fold::is_flagged(&listed);
     let mut entries = Vec::new();
-    for entry in Dir::new(list(directory)?)? {
+    for entry in Dir::new(listed)? {
         let entry = entry?;
         let name = entry.file_name().to_bytes();
-        if name != b"." && name != b".." && entry.file_type() != FileType::Symlink {
+        if name != b"." && name != b".." {
             entries.push((name.to_vec(), entry.file_type()));
         }
     }
-    Ok(entries)
+    Ok(Listed { entries, is_folded })
 }

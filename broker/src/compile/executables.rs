@@ -1,7 +1,7 @@
 //! Executables among what may not be read: what executes them has their content, since the kernel asks
 //! nobody but Landlock. It looks at directories and changes nothing. Source: execve(2).
 
-use super::directories::{entries, open};
+use super::directories::{self, open};
 use crate::rules::paths::{Cursor, Names, Rules};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{self, FileType, Mode};
@@ -56,7 +56,11 @@ fn look_through(
     let names = match cursor.fixed_read_names() {
         Some(Names::Exactly(names)) if cursor.access().read => names,
         None if cursor.access().read => return Ok(()),
-        _ => entries(directory)?.into_iter().map(|(name, _)| name).collect(),
+        _ => directories::look_through(directory)?
+            .entries
+            .into_iter()
+            .map(|(name, _)| name)
+            .collect(),
     };
     pending.extend(names.into_iter().filter_map(|name| {
         let cursor = rules.enter(cursor, &name);

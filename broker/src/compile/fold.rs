@@ -15,34 +15,37 @@ const CASEFOLD: IFlags = IFlags::from_bits_retain(0x4000_0000);
 
 /// Whether names in `directory`, which is open for reading, that differ in case mean one entry.
 pub(crate) fn ignores_case(directory: &OwnedFd) -> io::Result<bool> {
-    // File systems without flags refuse.
-    if fs::ioctl_getflags(directory).is_ok_and(|flags| flags.contains(CASEFOLD)) {
+    if is_flagged(directory) {
         return Ok(true);
     }
-    let names = Dir::read_from(directory)?.map(|entry| Ok(entry?.file_name().to_bytes().to_vec()));
-    let look_up = |name: &[u8]| fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).ok();
-    is_found_in_other_case(names, look_up)
-}
-
-/// Whether the first entry of `names` that can tell is found under another spelling, too.
-fn is_found_in_other_case(
-    names: impl Iterator<Item = io::Result<Vec<u8>>>,
-    look_up: impl Fn(&[u8]) -> Option<Stat>,
-) -> io::Result<bool> {
-    for name in names {
-        let name = name?;
-        let other = respelled(&name);
-        if other == name {
-            continue;
-        }
-        let Some(found) = look_up(&name) else { continue };
-        // A hard link can be spelled so.
-        let is_directory = FileType::from_raw_mode(found.st_mode) == FileType::Directory;
-        if is_directory || found.st_nlink == 1 {
-            return Ok(look_up(&other).is_some_and(|other| identity(&other) == identity(&found)));
+    for entry in Dir::read_from(directory)? {
+        if let Some(told) = is_told_by(directory, entry?.file_name().to_bytes()) {
+            return Ok(told);
         }
     }
     Ok(false)
+}
+
+/// Whether `directory`, which is open for reading, is flagged so. File systems without flags refuse.
+pub(super) fn is_flagged(directory: &OwnedFd) -> bool {
+    fs::ioctl_getflags(directory).is_ok_and(|flags| flags.contains(CASEFOLD))
+}
+
+/// Whether `name` is found in `directory` under another spelling, too; none if it cannot tell.
+pub(super) fn is_told_by(directory: &OwnedFd, name: &[u8]) -> Option<bool> {
+    is_told(name, |name| fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).ok())
+}
+
+fn is_told(name: &[u8], look_up: impl Fn(&[u8]) -> Option<Stat>) -> Option<bool> {
+    let other = respelled(name);
+    if other == name {
+        return None;
+    }
+    let found = look_up(name)?;
+    // A hard link can be spelled so.
+    let is_directory = FileType::from_raw_mode(found.st_mode) == FileType::Directory;
+    let is_other = |other: Stat| identity(&other) == identity(&found);
+    (is_directory || found.st_nlink == 1).then(|| look_up(&other).is_some_and(is_other))
 }
 
 /// The name with each letter of ASCII in the other case.
@@ -67,11 +70,11 @@ mod tests {
 
     /// Asks of a directory of this machine as one would answer that looks names up by `spell`.
     fn meets(directory: &OwnedFd, spell: impl Fn(&[u8]) -> Vec<u8>) -> bool {
-        let names = Dir::read_from(directory).unwrap();
-        let names = names.map(|entry| Ok(entry?.file_name().to_bytes().to_vec()));
+        let mut names = Dir::read_from(directory).unwrap();
         let look_up =
             |name: &[u8]| fs::statat(directory, &spell(name)[..], AtFlags::SYMLINK_NOFOLLOW).ok();
-        is_found_in_other_case(names, look_up).unwrap()
+        let told = names.find_map(|entry| is_told(entry.unwrap().file_name().to_bytes(), look_up));
+        told.unwrap_or(false)
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! one by one. So the cost follows what is denied, not the size of the tree. What is granted is the
 //! object that was opened here: another at the same path later is another object. Source: landlock(7).
 
-use super::directories::{entries, is_directory_now, list, open};
+use super::directories::{self, Listed, is_directory_now, list, open};
 use super::places::{Place, Places};
 use super::{executables, fold};
 use crate::files::reserve::Reserve;
@@ -20,7 +20,7 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, FileType};
 use rustix::io::Errno;
 use std::collections::{HashMap, HashSet};
-use std::ffi::CString;
+use std::ffi::{CString, OsStr};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -148,13 +148,19 @@ pub(super) struct Builder {
     pub(super) places: Places,
     /// Directories that are known to tell upper from lower case.
     told: HashSet<PathBuf>,
+    /// Those that were looked through: what is granted for writing mostly lies where reading has led already.
+    listed: HashMap<PathBuf, Found>,
 }
+
+/// A directory, and what is in it, or why that is not known.
+type Found = (Rc<OwnedFd>, Rc<Result<Listed, Errno>>);
 
 impl Builder {
     /// Grants nothing yet.
     pub(super) fn new(ruleset: OwnedFd, handled: BitFlags<AccessFs>, mounts: &[Mount]) -> Self {
         let places = Places::among(mounts);
-        Self { ruleset, handled, grants: Grants::default(), places, told: HashSet::new() }
+        let (grants, told, listed) = (Grants::default(), HashSet::new(), HashMap::new());
+        Self { ruleset, handled, grants, places, told, listed }
     }
 
     /// Grants the trees that `rules` allow, but for devices.
@@ -212,7 +218,7 @@ impl Builder {
                 // What a rule singles out can be anywhere beneath: all of it is the broker's.
                 visited.add_to(&mut on_the_way)?;
             } else {
-                visited.look_through(kind, rules, &mut pending)?;
+                self.look_through(&visited, kind, rules, &mut pending)?;
                 if allowed {
                     // What the command makes there nobody is let read.
                     if kind == Kind::Read && visited.cursor.access().write {
@@ -221,7 +227,7 @@ impl Builder {
                     visited.add_to(&mut on_the_way)?;
                 }
             }
-            next = Pending::hold_next(&mut pending)?;
+            next = self.hold_next(&mut pending)?;
         }
         Ok(on_the_way)
     }
@@ -237,7 +243,7 @@ impl Builder {
             self.grants.reads = Reads::More;
             return self.grant_one(Kind::Read, visited);
         }
-        visited.look_through(Kind::Read, rules, pending)?;
+        self.look_through(&visited, Kind::Read, rules, pending)?;
         self.note(Kind::Read, &visited)?;
         let access = BitFlags::from(AccessFs::ReadDir);
         self.add(visited.object.as_fd(), true, access, &visited.path)
@@ -293,12 +299,94 @@ impl Builder {
         if !self.told.insert(visited.path.clone()) {
             return Ok(());
         }
+        let ignores_case = match visited.cursor.any_depth() {
+            // Nobody looks through it.
+            true => list(&visited.object).and_then(|listed| fold::ignores_case(&listed)),
+            false => match &*self.entries_of(visited) {
+                Ok(Listed { entries, is_folded }) => {
+                    let mut names = entries.iter().map(|(name, _)| name);
+                    let told = names.find_map(|name| fold::is_told_by(&visited.object, name));
+                    Ok(*is_folded || told == Some(true))
+                }
+                Err(errno) => Err(*errno),
+            },
+        };
         let path = || visited.path.clone();
-        match list(&visited.object).and_then(|listed| fold::ignores_case(&listed)) {
+        match ignores_case {
             Ok(false) | Err(Errno::ACCESS | Errno::PERM | Errno::NOENT) => Ok(()),
             Ok(true) => Err(GrantError::IgnoresCase { path: path() }),
             Err(source) => Err(GrantError::Walk { path: path(), source }),
         }
+    }
+
+    /// What is in a directory; it is listed once.
+    fn entries_of(&mut self, directory: &Visited) -> Rc<Result<Listed, Errno>> {
+        if let Some((_, listed)) = self.listed.get(&directory.path) {
+            return Rc::clone(listed);
+        }
+        let listed = Rc::new(directories::look_through(&directory.object));
+        let found = (Rc::clone(&directory.object), Rc::clone(&listed));
+        self.listed.insert(directory.path.clone(), found);
+        listed
+    }
+
+    /// Adds what is in a directory to `pending`, but for what is denied with all beneath.
+    fn look_through(
+        &mut self,
+        directory: &Visited,
+        kind: Kind,
+        rules: &Rules,
+        pending: &mut Vec<Pending>,
+    ) -> Result<(), GrantError> {
+        let mut add = |name: &[u8], file_type| {
+            let cursor = rules.enter(&directory.cursor, name);
+            if kind.is_settled(&cursor) && !kind.allowed(&cursor) {
+                return;
+            }
+            let path = directory.path.join(OsStr::from_bytes(name));
+            let Ok(name) = CString::new(name) else { return };
+            let parent = Rc::clone(&directory.object);
+            pending.push(Pending { parent, name, file_type, path, cursor });
+        };
+        match kind.names(&directory.cursor) {
+            Names::Exactly(names) if !kind.allowed(&directory.cursor) => {
+                names.iter().for_each(|name| add(name, FileType::Unknown));
+            }
+            _ => match &*self.entries_of(directory) {
+                Ok(Listed { entries, .. }) => {
+                    // Landlock never asks whether a symbolic link may be used, but what it leads to.
+                    let entries = entries.iter().filter(|(_, kind)| *kind != FileType::Symlink);
+                    entries.for_each(|(name, file_type)| add(name, *file_type));
+                }
+                Err(Errno::ACCESS | Errno::PERM) => {}
+                Err(source) => {
+                    let path = directory.path.clone();
+                    return Err(GrantError::Walk { path, source: *source });
+                }
+            },
+        }
+        Ok(())
+    }
+
+    /// Opens the next one; those that are gone, or that this user may not enter, are not granted.
+    fn hold_next(&self, pending: &mut Vec<Pending>) -> Result<Option<Visited>, GrantError> {
+        while let Some(Pending { parent, name, file_type, path, cursor }) = pending.pop() {
+            if let Some((object, _)) = self.listed.get(&path) {
+                let object = Rc::clone(object);
+                return Ok(Some(Visited { object, is_directory: true, path, cursor }));
+            }
+            let object = match open(parent.as_fd(), &name) {
+                Ok(object) => object,
+                Err(Errno::NOENT | Errno::ACCESS | Errno::PERM) => continue,
+                Err(source) => return Err(GrantError::Walk { path, source }),
+            };
+            let is_directory = match file_type {
+                FileType::Unknown => is_directory_now(object.as_fd()),
+                known => known == FileType::Directory,
+            };
+            return Ok(Some(Visited { object: Rc::new(object), is_directory, path, cursor }));
+        }
+        Ok(None)
     }
 
     /// Adds a rule for what is held.
@@ -324,25 +412,6 @@ impl Builder {
     }
 }
 
-impl Pending {
-    /// Opens the next one; those that are gone, or that this user may not enter, are not granted.
-    fn hold_next(pending: &mut Vec<Self>) -> Result<Option<Visited>, GrantError> {
-        while let Some(Self { parent, name, file_type, path, cursor }) = pending.pop() {
-            let object = match open(parent.as_fd(), &name) {
-                Ok(object) => object,
-                Err(Errno::NOENT | Errno::ACCESS | Errno::PERM) => continue,
-                Err(source) => return Err(GrantError::Walk { path, source }),
-            };
-            let is_directory = match file_type {
-                FileType::Unknown => is_directory_now(object.as_fd()),
-                known => known == FileType::Directory,
-            };
-            return Ok(Some(Visited { object: Rc::new(object), is_directory, path, cursor }));
-        }
-        Ok(None)
-    }
-}
-
 impl Visited {
     fn add_to(self, directories: &mut HashMap<PathBuf, Origin>) -> Result<(), GrantError> {
         match Origin::of(&self.object) {
@@ -352,42 +421,6 @@ impl Visited {
             }
             Err(source) => Err(GrantError::Walk { path: self.path, source }),
         }
-    }
-
-    /// Adds what is in this directory to `pending`, but for what is denied with all beneath.
-    fn look_through(
-        &self,
-        kind: Kind,
-        rules: &Rules,
-        pending: &mut Vec<Pending>,
-    ) -> Result<(), GrantError> {
-        let entries = match kind.names(&self.cursor) {
-            Names::Exactly(names) if !kind.allowed(&self.cursor) => {
-                names.into_iter().map(|name| (name, FileType::Unknown)).collect()
-            }
-            _ => match entries(&self.object) {
-                Ok(entries) => entries,
-                Err(Errno::ACCESS | Errno::PERM) => Vec::new(),
-                Err(source) => {
-                    return Err(GrantError::Walk { path: self.path.clone(), source });
-                }
-            },
-        };
-        for (name, file_type) in entries {
-            // Landlock never asks whether a symbolic link may be used, but what it leads to.
-            if file_type == FileType::Symlink {
-                continue;
-            }
-            let cursor = rules.enter(&self.cursor, &name);
-            if kind.is_settled(&cursor) && !kind.allowed(&cursor) {
-                continue;
-            }
-            let path = self.path.join(std::ffi::OsStr::from_bytes(&name));
-            let Ok(name) = CString::new(name) else { continue };
-            let parent = Rc::clone(&self.object);
-            pending.push(Pending { parent, name, file_type, path, cursor });
-        }
-        Ok(())
     }
 }
 

@@ -196,9 +196,9 @@ impl Paths<'_> {
                     self.name_missing(item, &located.path);
                 }
             }
-            if !is_own && denial == Denial::Write && rest.is_empty() {
-                let above = Pattern::literal(self.memory.beneath_directory(&located.path));
-                deny(self.remarks, above, item);
+            let above = self.memory.beneath_directory(&located.path);
+            if !is_own && denial == Denial::Write && rest.is_empty() && above != located.path {
+                deny(self.remarks, Pattern::literal(above), item);
             }
             let is_file = matches!(self.memory.look(&located.path), Ok(Found::File) | Err(_));
             let pattern = Pattern::new(&located.path, rest);

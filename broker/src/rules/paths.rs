@@ -410,12 +410,19 @@ impl Progress {
 
 impl Inside {
     fn of(states: &[State], set: &RuleSet) -> Self {
-        let mut named = HashMap::with_capacity(states.len());
+        let mut named = HashMap::new();
         let mut others = Vec::new();
+        let mut last = None;
         for state in states {
             match set.rules[state.rule].pattern.component(state.position) {
-                Some(Component::Literal(name)) if named.contains_key(name) => {}
-                Some(Component::Literal(name)) => drop(named.insert(name.clone(), OnceLock::new())),
+                // On the way to the home all have the same.
+                Some(Component::Literal(name)) if last == Some(name) => {}
+                Some(Component::Literal(name)) => {
+                    last = Some(name);
+                    if !named.contains_key(name) {
+                        named.insert(name.clone(), OnceLock::new());
+                    }
+                }
                 _ => others.push(*state),
             }
         }
