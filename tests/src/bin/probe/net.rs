@@ -22,6 +22,12 @@ pub(crate) fn run(op: &str, args: &[&str]) -> bool {
         }
         ("socket-sweep", []) => sweep(),
         ("socketpair", [kind]) => say(op, pair(unix_kind(kind))),
+        ("connect-name", [host, port]) => {
+            let port = u16::try_from(number(port)).expect("a port");
+            let sent = std::net::TcpStream::connect((*host, port))
+                .and_then(|mut stream| std::io::Write::write_all(&mut stream, b"reached"));
+            tell(op, &sent.map_or_else(|error| error.to_string(), |()| "reached".to_owned()));
+        }
         ("connect4", [ip, port, options @ ..]) => {
             say(op, connect_with(INET, v4(ip, port), options));
         }

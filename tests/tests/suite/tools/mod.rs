@@ -1,5 +1,6 @@
 //! Real programs do inside what they do outside.
 
+mod by_name;
 mod clients;
 mod everyday;
 mod examples;
