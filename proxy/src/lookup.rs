@@ -68,15 +68,23 @@ impl Proxy {
         names.address_of(name).map_or(Found::Failed, Found::Address)
     }
 
-    /// Reports a lookup, unless it was tried in the place of another name that exists or was reported.
+    /// Reports a lookup that somebody can miss: none of those that programs make by habit, and none in the place of
+    /// another name that exists, or was reported.
     fn refuse_lookup(&self, name: &str) {
+        let is_habit = |name: &str| {
+            let is_own = |name| self.resolver.is_own_name(name);
+            is_own(name)
+                || self.resolver.searched(name).is_some_and(is_own)
+                || REVERSE.iter().any(|suffix| name.ends_with(suffix))
+        };
         let is_known = |name: &str| {
             let host = OwnedHost::parse(name.as_bytes());
             host.is_ok_and(|host| self.rules.permits_some_port(&host.borrow()))
                 || self.broker.has_told(name)
+                || is_habit(name)
         };
-        let is_reverse = REVERSE.iter().any(|suffix| name.ends_with(suffix));
-        if !is_reverse && !name.is_empty() && !self.resolver.searched(name).is_some_and(is_known) {
+        let is_spared = name.is_empty() || is_habit(name);
+        if !is_spared && !self.resolver.searched(name).is_some_and(is_known) {
             self.broker.report_lookup(name);
         }
     }

@@ -28,6 +28,8 @@ pub(crate) struct Resolver {
     /// Those of the run before those of the host.
     hosts: [Vec<(String, IpAddr)>; 2],
     servers: Servers,
+    /// That of this host.
+    own_name: String,
 }
 
 impl Resolver {
@@ -38,18 +40,27 @@ impl Resolver {
         let text = String::from_utf8_lossy(&bytes);
         let (resolv_conf, hosts) = text.split_once('\0').ok_or(ProxyError::Message)?;
         let hosts = hosts.split_once('\0').ok_or(ProxyError::Message)?;
-        Ok(Self::of(hosts.into(), resolv_conf))
+        // Where it is not known, that matters to reports alone.
+        let own_name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        let own_name = own_name.trim().to_ascii_lowercase();
+        Ok(Self { own_name, ..Self::of(hosts.into(), resolv_conf) })
     }
 
     /// What these texts say; the names of the first hosts file are not looked for in the second.
     pub(crate) fn of(hosts: [&str; 2], resolv_conf: &str) -> Self {
-        Self { hosts: hosts.map(files::hosts), servers: files::servers(resolv_conf) }
+        let (hosts, servers) = (hosts.map(files::hosts), files::servers(resolv_conf));
+        Self { hosts, servers, own_name: String::new() }
     }
 
     /// The name that `name` was asked for in the place of, if a domain was added that is searched.
     pub(crate) fn searched<'a>(&self, name: &'a str) -> Option<&'a str> {
         let without = |domain: &String| name.strip_suffix(domain.as_str())?.strip_suffix('.');
         self.servers.search.iter().find_map(without)
+    }
+
+    /// Whether `name` is that of this host, which programs ask for to say who they are.
+    pub(crate) fn is_own_name(&self, name: &str) -> bool {
+        name == self.own_name
     }
 
     /// The names that a hosts file has for `address`; where they lead may be another matter.
