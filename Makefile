@@ -6,6 +6,7 @@
 #   make dist                     packages and their checksums, in target/dist
 #   make dist MAINTAINER='Name <name@example.org>'
 #   make dist TARGET=aarch64-unknown-linux-gnu
+#   make TARGET=x86_64-unknown-linux-gnu    with the GNU C library, where musl is there too
 #
 # Needs Cargo; for packages also GNU tar, gzip, dpkg-deb and npm; for another architecture its standard library
 # (rustup target add) and its gcc, which links.
@@ -15,7 +16,10 @@
 
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 HOST := $(shell rustc -vV | sed -n 's/^host: //p')
-TARGET ?= $(HOST)
+# The C library of the programs: musl, with which a launch takes some 0.5 ms less, where Rust has it for that.
+MUSL := $(subst -gnu,-musl,$(HOST))
+HAS_MUSL := $(wildcard $(shell rustc --print target-libdir --target $(MUSL) 2>/dev/null)/libstd-*.rlib)
+TARGET ?= $(if $(HAS_MUSL),$(MUSL),$(HOST))
 ARCH := $(firstword $(subst -, ,$(TARGET)))
 PREFIX ?= /usr/local
 DIST ?= target/dist
@@ -31,16 +35,16 @@ MAINTAINER ?= $(or $(shell git log -1 --format='%an <%ae>' 2>/dev/null),The auth
 export VERSION TARGET ARCH CARGO CARGO_HOME SOURCE_DATE_EPOCH MAINTAINER
 export LC_ALL := C
 
-BUILD := $(CARGO) build --locked --release --target $(TARGET) --target-dir target \
-	--config "target.$(TARGET).rustflags=[$(REMAP)]"
+OPTIONS := --locked --release --target $(TARGET) --target-dir target --config "target.$(TARGET).rustflags=[$(REMAP)]"
 ifneq ($(ARCH),$(firstword $(subst -, ,$(HOST))))
-BUILD += --config "target.$(TARGET).linker='$(ARCH)-linux-gnu-gcc'"
+OPTIONS += --config "target.$(TARGET).linker='$(ARCH)-linux-gnu-gcc'"
 endif
 
 all:
-	$(BUILD) -p landstrip-broker -p landstrip-proxy
-	# By itself: see default-members in Cargo.toml.
-	$(BUILD) -p landstrip
+	@echo 'building for $(TARGET)$(if $(findstring -gnu,$(TARGET)),: launches are faster with musl (rustup target add $(MUSL)))'
+	$(CARGO) build $(OPTIONS) -p landstrip-broker -p landstrip-proxy
+	# By itself: see default-members in Cargo.toml. It has no C library; Rust brings start-up files for musl.
+	$(CARGO) rustc $(OPTIONS) -p landstrip $(if $(findstring -musl,$(TARGET)),-- -Clink-self-contained=no)
 	packaging/licenses >target/$(TARGET)/release/licenses.txt
 
 install: all

@@ -201,6 +201,10 @@ use std::io::Write;
 use std::os::fd::{AsRawFd, IntoRawFd};
 use std::path::Path;
 
+#[cfg(target_env = "musl")]
+#[global_allocator]
+static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
+
 kernel::start::entry_point!(start);
 
 #[cfg_attr(test, expect(dead_code, reason = "unit tests have a start of their own"))]

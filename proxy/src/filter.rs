@@ -61,6 +61,9 @@ const PLAIN: &[c_long] = &[
     libc::SYS_sigaltstack,
 ];
 
+/// Of `asm-generic/ioctls.h`: C libraries do not agree on its type.
+const FIONBIO: u64 = 0x5421;
+
 /// Gives up every system call that serving does not need.
 ///
 /// # Errors
@@ -104,7 +107,7 @@ fn compile() -> Result<BpfProgram, seccompiler::BackendError> {
         (libc::SYS_mmap, vec![when(2, Qword, executable.clone(), 0)?]),
         (libc::SYS_mprotect, vec![when(2, Qword, executable, 0)?]),
         // Not to wait. Standard error may be a terminal, and others type into one.
-        (libc::SYS_ioctl, vec![when(1, Dword, Eq, libc::FIONBIO)?]),
+        (libc::SYS_ioctl, vec![when(1, Dword, Eq, FIONBIO)?]),
         (libc::SYS_tgkill, vec![when(0, Dword, Eq, std::process::id().into())?]),
         // getrlimit(2), of itself.
         (libc::SYS_prlimit64, vec![when(0, Dword, Eq, 0)?]),

@@ -4,7 +4,7 @@
 
 use super::errno;
 use nix::libc;
-use nix::sys::signal::{SigHandler, Signal, signal};
+use nix::sys::signal::{SigHandler, SigSet, Signal, signal};
 use nix::sys::wait::{WaitPidFlag, waitpid};
 use rustix::io::{self, Errno};
 use rustix::process::Pid;
@@ -27,6 +27,19 @@ pub(crate) fn has_begun() -> bool {
 pub(crate) fn send(process: i32, number: i32) -> io::Result<()> {
     // SAFETY: takes integers.
     errno::result(unsafe { libc::kill(process, number) })
+}
+
+/// All signals but `these`, and those that the C library uses among threads (32 and 33; musl leaves 34 out of its own
+/// sets too, which is SIGRTMIN for programs with glibc).
+pub(crate) fn all_but(these: &[Signal]) -> SigSet {
+    const OF_LIBRARY: u64 = 0b11 << 31;
+    let bits = these.iter().fold(!OF_LIBRARY, |bits, signal| bits & !(1 << (*signal as i32 - 1)));
+    // SAFETY: plain integers.
+    let mut set: libc::sigset_t = unsafe { std::mem::zeroed() };
+    // SAFETY: the kernel's set, a bit a signal, is what both C libraries begin theirs with.
+    unsafe { (&raw mut set).cast::<u64>().write(bits) };
+    // SAFETY: it was made above.
+    unsafe { SigSet::from_sigset_t_unchecked(set) }
 }
 
 /// Gives a signal its default disposition.

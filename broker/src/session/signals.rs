@@ -3,7 +3,7 @@
 use super::job::Job;
 use crate::kernel::kill;
 use nix::libc;
-use nix::sys::signal::{self, SigSet, SigmaskHow, Signal};
+use nix::sys::signal::{self, SigmaskHow, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::io::{self, Errno};
@@ -32,10 +32,7 @@ impl Signals {
     /// Blocks the signals and opens the descriptor. The command was cloned before and keeps the
     /// caller's mask and dispositions.
     pub(super) fn block() -> io::Result<Self> {
-        let mut set = SigSet::all();
-        for fault in FAULTS {
-            set.remove(fault);
-        }
+        let set = kill::all_but(&FAULTS);
         // An ignored SIGCHLD, which a caller can leave behind, would make the kernel reap the command
         // and lose its status.
         kill::reset(Signal::SIGCHLD)?;
