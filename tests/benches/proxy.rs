@@ -1,4 +1,5 @@
-//! What the filtering proxy costs: throughput of a tunnel beside that of a plain relay, and memory.
+//! What the filtering proxy costs: throughput of a tunnel beside that of a plain relay, a connect by name beside one
+//! through SOCKS, and memory.
 //!
 //! ```text
 //! cargo bench -p tests --bench proxy
@@ -14,6 +15,8 @@ use std::{env, fs};
 use tests::bench::{Outcome, finish, judged, machine};
 use tests::{Running, Sandbox, echo_server, flood_server, programs};
 
+/// Connects of each kind. Odd.
+const CONNECTS: usize = 4001;
 /// Samples of each rate. Odd, so that the median is one of them.
 const ROUNDS: usize = 15;
 /// Bytes of a sample.
@@ -23,6 +26,7 @@ const TUNNELS: usize = 2000;
 const RELAY: &str = "--relay";
 
 const RATE_BUDGET: f64 = 0.8;
+const CONNECT_BUDGET: f64 = 1.3;
 const IDLE_BUDGET_KIB: u64 = 12 * 1024;
 
 fn main() -> ExitCode {
@@ -40,6 +44,7 @@ fn measure() -> Outcome<()> {
     println!("programs: {}", programs().dir.display());
     println!("{}\n", machine()?);
     measure_rate()?;
+    measure_connects()?;
     measure_memory()
 }
 
@@ -107,6 +112,21 @@ fn measure_rate() -> Outcome<()> {
     println!(
         "  proxy / relay {ratio:.2}  (budget {RATE_BUDGET}: {})\n",
         judged(ratio >= RATE_BUDGET)
+    );
+    Ok(())
+}
+
+fn measure_connects() -> Outcome<()> {
+    let port = echo_server();
+    let outcome = sandbox_for(port).probe(format!("connects {CONNECTS} good.localhost {port}"));
+    let (_, times) = outcome.results().next().ok_or("the client failed")?;
+    let (name, socks) = times.split_once(' ').ok_or_else(|| format!("no times: {times}"))?;
+    let ratio = name.parse::<f64>()? / socks.parse::<f64>()?;
+    println!("connects (us, medians of {CONNECTS}, taken in turn)");
+    println!("  by name {name}, through SOCKS {socks}");
+    println!(
+        "  ratio {ratio:.2}  (budget {CONNECT_BUDGET}: {})\n",
+        judged(ratio <= CONNECT_BUDGET)
     );
     Ok(())
 }

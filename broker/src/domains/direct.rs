@@ -8,8 +8,10 @@ use crate::rules::policy::Network;
 use common::domain::{self, Host, NAME_MAX, Pattern, Verdict};
 use common::hosts;
 use common::proxy::{Client, stands_for_name};
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::OnceLock;
 
 /// Where name servers are asked.
 pub(super) const DOMAIN: u16 = 53;
@@ -19,45 +21,58 @@ pub(super) const DOMAIN: u16 = 53;
 pub(super) struct Direct {
     allowed: Vec<String>,
     denied: Vec<String>,
-    names: HashMap<IpAddr, Vec<String>>,
+    names: OnceLock<HashMap<IpAddr, Vec<String>>>,
 }
 
 impl Direct {
-    /// The rules of `network`, and these hosts files.
-    pub(super) fn new(network: &Network, hosts: &[&str]) -> Self {
-        let mut names: HashMap<IpAddr, Vec<String>> = HashMap::new();
-        for (address, own) in hosts.iter().flat_map(|text| text.lines()).filter_map(hosts::line) {
-            names.entry(address.to_canonical()).or_default().extend(own.map(str::to_owned));
-        }
+    /// The rules of `network`.
+    pub(super) fn new(network: &Network) -> Self {
         let Network { allowed_domains, denied_domains, .. } = network;
-        Self { allowed: allowed_domains.clone(), denied: denied_domains.clone(), names }
+        let (allowed, denied) = (allowed_domains.clone(), denied_domains.clone());
+        Self { allowed, denied, names: OnceLock::new() }
     }
 
-    /// What a connect to `to` is for the proxy, if it gets it.
-    pub(super) fn client(&self, to: SocketAddr) -> Option<Client> {
+    /// What a connect to `to` is for the proxy, if it gets it; `hosts` are the hosts files, which are read once.
+    pub(super) fn client<'a>(
+        &self,
+        to: SocketAddr,
+        hosts: impl FnOnce() -> [Cow<'a, str>; 2],
+    ) -> Option<Client> {
         let to = SocketAddr::new(to.ip().to_canonical(), to.port());
-        match stands_for_name(to.ip()) || self.permits(to) {
+        match stands_for_name(to.ip()) || self.permits(to, hosts) {
             true => Some(Client::Direct(to)),
             // Whichever server is asked: this run has one.
             false => (to.port() == DOMAIN).then_some(Client::Lookups),
         }
     }
 
-    fn permits(&self, to: SocketAddr) -> bool {
+    fn permits<'a>(&self, to: SocketAddr, hosts: impl FnOnce() -> [Cow<'a, str>; 2]) -> bool {
+        let names = self.names.get_or_init(|| by_address(&hosts()));
         let mut buffers = vec![[0; NAME_MAX]; self.allowed.len() + self.denied.len()];
         let (first, second) = buffers.split_at_mut(self.allowed.len());
         let (allowed, denied) = (patterns(&self.allowed, first), patterns(&self.denied, second));
         let is_permitted = |host: Host<'_>| {
             matches!(domain::judge(&allowed, &denied, &host, to.port()), Verdict::Allowed(_))
         };
-        // On whichever port: it is refused by its name then.
+        // On whichever port: it is refused by its name then. But on loopback a server of the command's own may be meant.
+        let may_be_own = to.ip().is_loopback();
         let is_named = |name: &String| {
-            Host::parse(name.as_bytes(), &mut [0; NAME_MAX])
-                .is_ok_and(|host| domain::permits_some_port(&allowed, &denied, &host))
+            Host::parse(name.as_bytes(), &mut [0; NAME_MAX]).is_ok_and(|host| match may_be_own {
+                true => is_permitted(host),
+                false => domain::permits_some_port(&allowed, &denied, &host),
+            })
         };
-        let mut names = self.names.get(&to.ip()).into_iter().flatten();
+        let mut names = names.get(&to.ip()).into_iter().flatten();
         Host::of_address(to.ip()).is_ok_and(is_permitted) || names.any(is_named)
     }
+}
+
+fn by_address(hosts: &[Cow<'_, str>]) -> HashMap<IpAddr, Vec<String>> {
+    let mut names: HashMap<IpAddr, Vec<String>> = HashMap::new();
+    for (address, own) in hosts.iter().flat_map(|text| text.lines()).filter_map(hosts::line) {
+        names.entry(address.to_canonical()).or_default().extend(own.map(str::to_owned));
+    }
+    names
 }
 
 /// `rules`, parsed.
@@ -83,9 +98,12 @@ mod tests {
             denied_domains: own(&["bad.b.test"]),
             ..Network::default()
         };
-        let hosts =
-            ["10.0.0.1 A.test. other # x\n10.0.0.2 x.b.test\n10.0.0.3 bad.b.test", "::1 y.b.test"];
-        let direct = Direct::new(&network, &hosts);
+        let hosts = [
+            "127.0.0.5 a.test\n10.0.0.1 A.test. other # x\n10.0.0.2 x.b.test\n10.0.0.3 bad.b.test",
+            "::1 y.b.test",
+        ];
+        let direct = Direct::new(&network);
+        let client = |to| direct.client(to, || hosts.map(Cow::Borrowed));
         for (to, expected) in [
             ("198.18.0.1:1", true),
             ("198.19.255.255:53", true),
@@ -98,6 +116,8 @@ mod tests {
             ("10.0.0.3:1", false),
             ("[::1]:1", true),
             ("127.0.0.1:1", false),
+            ("127.0.0.5:5432", true),
+            ("127.0.0.5:1", false),
             ("10.0.0.9:25", true),
             ("10.0.0.9:26", false),
             ("[2001:db8::9]:1", true),
@@ -105,8 +125,8 @@ mod tests {
             let to: SocketAddr = to.parse().unwrap();
             let canonical = SocketAddr::new(to.ip().to_canonical(), to.port());
             let expected = expected.then_some(Client::Direct(canonical));
-            assert_eq!(direct.client(to), expected, "{to}");
+            assert_eq!(client(to), expected, "{to}");
         }
-        assert_eq!(direct.client("192.0.2.1:53".parse().unwrap()), Some(Client::Lookups));
+        assert_eq!(client("192.0.2.1:53".parse().unwrap()), Some(Client::Lookups));
     }
 }

@@ -35,7 +35,7 @@ use std::ffi::OsStr;
 use std::net::{SocketAddr, SocketAddrV4};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Most messages that are taken at a time, so that the proxy cannot keep the broker busy.
@@ -60,8 +60,7 @@ pub(crate) struct Proxy {
     /// No host is permitted.
     refuses_all: bool,
     /// What of those that do not ask it comes here too; nothing where the command reaches addresses itself.
-    unasked: Option<OnceLock<Direct>>,
-    rules: Network,
+    unasked: Option<Direct>,
     /// Everything that there may be something to do about, as one descriptor.
     events: OwnedFd,
     /// What no rule names is permitted, and noted here.
@@ -133,8 +132,7 @@ impl Proxy {
             // To learn, all has to come here.
             direct: if needs.is_some() { Vec::new() } else { environment::direct(network) },
             refuses_all: needs.is_none() && setup::refuses_all(network),
-            unasked: (needs.is_none() && setup::has_domains(network)).then(OnceLock::new),
-            rules: network.clone(),
+            unasked: (needs.is_none() && setup::has_domains(network)).then(|| Direct::new(network)),
             events: epoll::create(CreateFlags::CLOEXEC)
                 .map_err(|errno| Failure::system("proxy", errno))?,
             needs: needs.cloned(),
@@ -183,11 +181,7 @@ impl Proxy {
 
     /// What a connect to `to` is for the proxy, if it is none to its ports.
     fn unasked(&self, to: SocketAddr) -> Option<Client> {
-        let direct = self.unasked.as_ref()?.get_or_init(|| {
-            let hosts = self.names.hosts();
-            Direct::new(&self.rules, &hosts.each_ref().map(AsRef::as_ref))
-        });
-        direct.client(to)
+        self.unasked.as_ref()?.client(to, || self.names.hosts())
     }
 
     /// Has the connection taken that `socket` is about to make to `port`, unless it has one.

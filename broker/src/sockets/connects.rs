@@ -71,9 +71,10 @@ pub(crate) fn connect(
         // up by the next one.
         let may_listen = judge.rules.local_binding && socket.is_internet();
         let beginning = may_listen.then(|| judge.ports().begin(&socket, None)).transpose()?;
-        let started = match instead {
-            Some(proxy) => socket.start(by, &leads_to.at(proxy)),
-            None => socket.start(by, &leads_to),
+        let started = match (instead, &reach) {
+            (Some(proxy), _) => socket.start(by, &leads_to.at(proxy)),
+            (None, Reach::Led) => Err(Errno::ACCESS),
+            (None, _) => socket.start(by, &leads_to),
         };
         if let Some(one) = beginning {
             judge.ports().begun(one);

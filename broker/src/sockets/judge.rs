@@ -98,6 +98,8 @@ pub(crate) trait Admission: Debug + Send + Sync {
 pub(crate) enum Reach {
     /// Whoever has the address.
     Address,
+    /// The proxy, which judges where it leads: never this address itself.
+    Led,
     /// A loopback address in the place of the unspecified one.
     Narrowed,
     /// This socket, which the sandbox listens on.
@@ -169,14 +171,14 @@ impl Judge {
             (AddressVerdict::OwnPort(address), _) => match self.own_port(address) {
                 Ok(held) => return Ok(Reach::Own(held)),
                 // Nobody listens there: a client that waits for its server tries again.
-                Err(_) if self.is_led(address) => return Ok(Reach::Address),
+                Err(_) if self.is_led(address) => return Ok(Reach::Led),
                 Err(Errno::CONNREFUSED) => return Err(Errno::CONNREFUSED),
                 Err(_) => reason = "another program listens there",
             },
             (AddressVerdict::Refuse, Endpoint::Internet(to))
                 if kind == AddressUse::Connect && self.is_led(*to) =>
             {
-                return Ok(Reach::Address);
+                return Ok(Reach::Led);
             }
             (AddressVerdict::ByPath | AddressVerdict::Refuse, Endpoint::UnixPath(path))
                 if kind == AddressUse::Connect =>

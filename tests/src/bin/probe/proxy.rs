@@ -2,7 +2,7 @@
 
 use crate::{number, tell};
 use std::io::{self, Read, Write};
-use std::net::{Shutdown, TcpStream};
+use std::net::{Shutdown, TcpStream, ToSocketAddrs};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -25,6 +25,13 @@ pub(crate) fn run(op: &str, args: &[&str]) -> bool {
         }
         ("pull", [authority]) => {
             tell(op, &tunnel(authority).and_then(pull).map_or(0, |size| size).to_string());
+        }
+        ("connects", [rounds, host, port]) => {
+            let port = u16::try_from(number(port)).expect("a port");
+            tell(
+                op,
+                &connects(number(rounds), host, port).unwrap_or_else(|error| error.to_string()),
+            );
         }
         ("rate", [authority]) => tell(op, &rate(tunnel(authority)).to_string()),
         ("rate-at", [address]) => tell(op, &rate(TcpStream::connect(address)).to_string()),
@@ -121,6 +128,39 @@ fn rate(stream: io::Result<TcpStream>) -> f64 {
     let start = Instant::now();
     let size = stream.and_then(pull).unwrap_or_default();
     size as f64 / start.elapsed().as_secs_f64()
+}
+
+/// The median time, in microseconds, of a connect to `host`, which echoes, until it has echoed: by the host's name, and
+/// by SOCKS, taken in turn.
+fn connects(rounds: usize, host: &str, port: u16) -> io::Result<String> {
+    let address = (host, port).to_socket_addrs()?.next().ok_or(io::ErrorKind::NotFound)?;
+    let by_name = || TcpStream::connect(address);
+    let by_socks = || {
+        let mut stream = connect("socks")?;
+        stream.write_all(&[5, 1, 0])?;
+        stream.read_exact(&mut [0; 2])?;
+        let length = u8::try_from(host.len()).expect("a short name");
+        let request = [&[5, 1, 0, 3, length], host.as_bytes(), &port.to_be_bytes()].concat();
+        stream.write_all(&request)?;
+        stream.read_exact(&mut [0; 10])?;
+        Ok(stream)
+    };
+    let ways: [&dyn Fn() -> io::Result<TcpStream>; 2] = [&by_name, &by_socks];
+    let mut times = [Vec::new(), Vec::new()];
+    for _ in 0..rounds {
+        for (way, times) in ways.iter().zip(&mut times) {
+            let start = Instant::now();
+            let mut stream = way()?;
+            stream.write_all(b"x\n")?;
+            stream.read_exact(&mut [0; 2])?;
+            times.push(start.elapsed().as_micros());
+        }
+    }
+    let [name, socks] = times.map(|mut times| {
+        times.sort_unstable();
+        times[times.len() / 2]
+    });
+    Ok(format!("{name} {socks}"))
 }
 
 /// Reads a stream to its end.

@@ -60,16 +60,22 @@ fn race_connect(what: &str, good: u16, bad: u16, tries: usize) {
     let loopback = |last: u8| u16::from_ne_bytes([0, last]);
     ADDRESS[0].store(libc::AF_INET as u16, Relaxed);
     ADDRESS[1].store(good.to_be(), Relaxed);
-    ADDRESS[2].store(u16::from_ne_bytes([127, 0]), Relaxed);
-    ADDRESS[3].store(loopback(1), Relaxed);
+    let host = u16::from_ne_bytes([127, 0]);
+    let (high, low) = match what {
+        "name" => halves("good.test"),
+        _ => (host, loopback(1)),
+    };
+    ADDRESS[2].store(high, Relaxed);
+    ADDRESS[3].store(low, Relaxed);
     let flips: Vec<(usize, u16, u16)> = match what {
         "port" => vec![(1, good.to_be(), bad.to_be())],
         "family" => {
             vec![(0, libc::AF_INET as u16, libc::AF_UNSPEC as u16), (1, good.to_be(), bad.to_be())]
         }
         "address" => vec![(3, loopback(1), loopback(2)), (1, good.to_be(), bad.to_be())],
+        "name" => vec![(2, high, host), (3, low, loopback(1)), (1, good.to_be(), bad.to_be())],
         "fd" => vec![(1, good.to_be(), bad.to_be())],
-        _ => crate::usage("port, family, address or fd"),
+        _ => crate::usage("port, family, address, name or fd"),
     };
     let mut threads = Vec::new();
     for (index, one, two) in flips {
@@ -114,12 +120,21 @@ fn race_connect(what: &str, good: u16, bad: u16, tries: usize) {
     // The twin that must work whatever the race did before.
     ADDRESS[0].store(libc::AF_INET as u16, Relaxed);
     ADDRESS[1].store(good.to_be(), Relaxed);
-    ADDRESS[3].store(loopback(1), Relaxed);
+    ADDRESS[2].store(high, Relaxed);
+    ADDRESS[3].store(low, Relaxed);
     let address: Vec<u8> = ADDRESS.iter().flat_map(|a| a.load(Relaxed).to_ne_bytes()).collect();
     let last = socket(libc::AF_INET as usize, libc::SOCK_STREAM as usize, 0)
         .and_then(|fd| connect(fd, &address));
     tell("connected", &connected.to_string());
     crate::say("after", last);
+}
+
+/// The IPv4 address that `name` has here, as two numbers of `ADDRESS`.
+fn halves(name: &str) -> (u16, u16) {
+    let mut found = std::net::ToSocketAddrs::to_socket_addrs(&(name, 1)).expect("an address");
+    let Some(std::net::SocketAddr::V4(address)) = found.next() else { crate::usage("a name") };
+    let [a, b, c, d] = address.ip().octets();
+    (u16::from_ne_bytes([a, b]), u16::from_ne_bytes([c, d]))
 }
 
 /// Makes the `tries` in three threads at a time; returns how many succeeded.

@@ -2,13 +2,16 @@
 
 use super::patience;
 use crate::network::with_proxy;
-use tests::{TcpPeer, User, race_tries};
+use tests::{Sandbox, TcpPeer, User, race_tries};
 
 /// Runs one kind of race.
 fn race(what: &str) {
-    let tries = race_tries(100_000);
     let (good, bad) = (TcpPeer::new(), TcpPeer::new());
     let sandbox = with_proxy(User::Caller, &good).timeout(patience());
+    race_in(&sandbox, what, (&good, &bad), race_tries(100_000));
+}
+
+fn race_in(sandbox: &Sandbox, what: &str, (good, bad): (&TcpPeer, &TcpPeer), tries: usize) {
     let outcome =
         sandbox.probe(format!("race-connect {what} {} {} {tries}", good.port(), bad.port()));
     outcome.succeeds().allowed("after");
@@ -29,6 +32,16 @@ fn rewriting_the_family_during_connect_reaches_nobody() {
 #[test]
 fn rewriting_the_address_during_connect_reaches_nobody() {
     race("address");
+}
+
+#[test]
+fn rewriting_what_stands_for_a_name_during_connect_reaches_nobody() {
+    let (good, bad) = (TcpPeer::new(), TcpPeer::new());
+    let literal = format!("127.0.0.1:{}", good.port());
+    let policy = serde_json::json!({ "network": {
+        "allowedDomains": ["good.test", literal], "hosts": ["127.0.0.1 good.test"] } });
+    let sandbox = Sandbox::new().policy_json(policy.to_string()).timeout(patience());
+    race_in(&sandbox, "name", (&good, &bad), race_tries(20_000));
 }
 
 #[test]
