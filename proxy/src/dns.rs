@@ -145,46 +145,71 @@ mod code {
 /// How long an answer may be kept, in seconds.
 const LIFETIME: u32 = 30;
 
-/// The response to the query that `packet` is, by what `find` says of a name, in lower case, and whether its IPv4 address
-/// is asked for. `None` if it is none: nobody waits for an answer.
-pub(crate) fn response(packet: &[u8], find: impl FnOnce(&str, bool) -> Found) -> Option<Vec<u8>> {
-    let mut reader = Reader { packet, at: 0 };
-    let (id, flags, questions) = (reader.short()?, reader.short()?, reader.short()?);
-    reader.at = HEADER;
-    let [high, _] = flags.to_be_bytes();
-    if packet.len() < HEADER || high & 0x80 != 0 {
-        return None;
+/// The query of somebody for one name.
+#[derive(Debug)]
+pub(crate) struct Query<'a> {
+    packet: &'a [u8],
+    /// Where its question ends.
+    end: usize,
+    /// In lower case.
+    pub(crate) name: String,
+    kind: u16,
+}
+
+impl<'a> Query<'a> {
+    /// Reads a message.
+    ///
+    /// # Errors
+    /// Returns the response to what is no such query, if somebody waits for one.
+    pub(crate) fn read(packet: &'a [u8]) -> Result<Self, Option<Vec<u8>>> {
+        let mut reader = Reader { packet, at: HEADER };
+        let &[_, _, high, _, a, b, ..] = packet else { return Err(None) };
+        if packet.len() < HEADER || high & 0x80 != 0 {
+            return Err(None);
+        }
+        if high & 0x78 != 0 {
+            return Err(Some(begin(packet, code::NOT_IMPLEMENTED, [0, 0])));
+        }
+        match reader.question().filter(|_| [a, b] == [0, 1]) {
+            Some((name, kind)) => Ok(Self { packet, end: reader.at, name, kind }),
+            None => Err(Some(begin(packet, code::FORMAT, [0, 0]))),
+        }
     }
-    let begin = |code: u8, questions: u8, answers: u8| {
-        let mut response = id.to_be_bytes().to_vec();
-        // A response; the question's operation and wish for recursion; recursion is available.
-        response.extend([0x80 | high & 0x79, 0x80 | code, 0, questions, 0, answers, 0, 0, 0, 0]);
+
+    /// Whether IPv4 addresses are asked for.
+    pub(crate) fn is_for_address(&self) -> bool {
+        self.kind == Kind::A.number()
+    }
+
+    /// The response that says what was found.
+    pub(crate) fn response(&self, found: Found) -> Vec<u8> {
+        let (code, answers) = match found {
+            Found::Address(_) => (0, 1),
+            Found::Nothing => (0, 0),
+            Found::NoName => (code::NO_NAME, 0),
+            Found::Failed => (code::FAILURE, 0),
+        };
+        let mut response = begin(self.packet, code, [1, answers]);
+        response.extend(&self.packet[HEADER..self.end]);
+        if let Found::Address(address) = found {
+            // The name of the question, which is at a known place.
+            response.extend([0xc0, 12]);
+            response.extend(Kind::A.number().to_be_bytes());
+            response.extend(CLASS_IN.to_be_bytes());
+            response.extend(LIFETIME.to_be_bytes());
+            response.extend([0, 4]);
+            response.extend(address.octets());
+        }
         response
-    };
-    if high & 0x78 != 0 {
-        return Some(begin(code::NOT_IMPLEMENTED, 0, 0));
     }
-    let question = (questions == 1).then(|| reader.question()).flatten();
-    let Some((name, kind)) = question else { return Some(begin(code::FORMAT, 0, 0)) };
-    let found = find(&name, kind == Kind::A.number());
-    let (code, answers) = match found {
-        Found::Address(_) => (0, 1),
-        Found::Nothing => (0, 0),
-        Found::NoName => (code::NO_NAME, 0),
-        Found::Failed => (code::FAILURE, 0),
-    };
-    let mut response = begin(code, 1, answers);
-    response.extend(&packet[HEADER..reader.at]);
-    if let Found::Address(address) = found {
-        // The name of the question, which is at a known place.
-        response.extend([0xc0, 12]);
-        response.extend(Kind::A.number().to_be_bytes());
-        response.extend(CLASS_IN.to_be_bytes());
-        response.extend(LIFETIME.to_be_bytes());
-        response.extend([0, 4]);
-        response.extend(address.octets());
-    }
-    Some(response)
+}
+
+/// The header of the response to `query`, with so many questions and answers.
+fn begin(query: &[u8], code: u8, [questions, answers]: [u8; 2]) -> Vec<u8> {
+    let mut header = query[..2].to_vec();
+    // A response; the question's operation and wish for recursion; recursion is available.
+    header.extend([0x80 | query[2] & 0x79, 0x80 | code, 0, questions, 0, answers, 0, 0, 0, 0]);
+    header
 }
 
 struct Reader<'a> {
@@ -323,10 +348,11 @@ mod tests {
 
     fn asked(packet: &[u8]) -> (Option<(String, bool)>, Option<Vec<u8>>) {
         let mut seen = None;
-        let response = super::response(packet, |name, is_address| {
-            seen = Some((name.to_owned(), is_address));
-            Found::Address([198, 18, 0, 1].into())
+        let response = Query::read(packet).map(|query| {
+            seen = Some((query.name.clone(), query.is_for_address()));
+            query.response(Found::Address([198, 18, 0, 1].into()))
         });
+        let response = response.map_or_else(|response| response, Some);
         (seen, response)
     }
 
@@ -338,7 +364,8 @@ mod tests {
         assert_eq!(answer(&response, 7, "a.test", Kind::A), addresses(&[[198, 18, 0, 1]]));
         assert_eq!(asked(&query(7, "a.test", Kind::Aaaa)).0, Some(("a.test".to_owned(), false)));
         let said = |found| {
-            let packet = super::response(&query(7, "a.test", Kind::A), |_, _| found).unwrap();
+            let packet = query(7, "a.test", Kind::A);
+            let packet = Query::read(&packet).unwrap().response(found);
             answer(&packet, 7, "a.test", Kind::A)
         };
         assert_eq!(said(Found::Nothing), addresses(&[]));

@@ -1,11 +1,15 @@
 //! Answers to the sandbox's lookups: RFC 1035, RFC 7766.
 //!
 //! A permitted name gets the address that stands for it; no other name exists. Nothing is asked of anybody: what a
-//! name really has for addresses is looked up when somebody connects.
+//! name really has for addresses is looked up when somebody connects. But of names that resolvers make by a search list
+//! only one is meant: whether such a one exists, the name servers say.
 
-use crate::destination::OwnedHost;
-use crate::dns::{self, Found};
+use crate::destination::{Destination, OwnedHost};
+use crate::dns::{Found, Query};
+use crate::error::ResolveError;
 use crate::proxy::{Client, Proxy, Slot};
+use crate::relay::TLS_PORT;
+use crate::upstream::Purpose;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -27,9 +31,10 @@ pub(crate) async fn serve_stream<S: Client>(mut stream: S, proxy: Arc<Proxy>, _s
             let length = usize::from(stream.read_u16().await.ok()?);
             let query = query.get_mut(..length)?;
             stream.read_exact(query).await.ok()?;
-            dns::response(query, |name, is_address| proxy.find(name, is_address))
+            Some(query)
         };
-        let Ok(Some(response)) = timeout(IDLE_TIMEOUT, read).await else { return };
+        let Ok(Some(query)) = timeout(IDLE_TIMEOUT, read).await else { return };
+        let Some(response) = proxy.answer(query).await else { return };
         let Ok(length) = u16::try_from(response.len()) else { return };
         let message = [&length.to_be_bytes()[..], &response].concat();
         if !matches!(timeout(IDLE_TIMEOUT, stream.write_all(&message)).await, Ok(Ok(()))) {
@@ -42,30 +47,51 @@ pub(crate) async fn serve_stream<S: Client>(mut stream: S, proxy: Arc<Proxy>, _s
 pub(crate) async fn serve_messages(socket: UnixDatagram, proxy: Arc<Proxy>, _slot: Slot) {
     let mut query = [0; QUERY_MAX];
     while let Ok(Ok(length @ 1..)) = timeout(IDLE_TIMEOUT, socket.recv(&mut query)).await {
-        let response =
-            dns::response(&query[..length], |name, is_address| proxy.find(name, is_address));
         // Who does not read loses answers, as by UDP.
-        if let Some(response) = response {
+        if let Some(response) = proxy.answer(&query[..length]).await {
             let _ = socket.try_send(&response);
         }
     }
 }
 
 impl Proxy {
-    fn find(&self, name: &str, is_address: bool) -> Found {
-        let host = OwnedHost::parse(name.as_bytes());
-        match host {
-            Ok(host @ OwnedHost::Name(_)) if self.rules.permits_some_port(&host.borrow()) => {}
+    /// The response to `packet`, if somebody waits for one.
+    async fn answer(&self, packet: &[u8]) -> Option<Vec<u8>> {
+        match Query::read(packet) {
+            Ok(query) => Some(query.response(self.find(&query).await)),
+            Err(response) => response,
+        }
+    }
+
+    async fn find(&self, query: &Query<'_>) -> Found {
+        let name = query.name.as_str();
+        match OwnedHost::parse(name.as_bytes()) {
+            Ok(host @ OwnedHost::Name(_)) if self.rules.permits_some_port(&host.borrow()) => {
+                let is_made = self.resolver.searched(name).is_some();
+                if is_made && !self.exists(host).await {
+                    return Found::NoName;
+                }
+            }
             _ => {
                 self.refuse_lookup(name);
                 return Found::NoName;
             }
         }
-        if !is_address {
+        if !query.is_for_address() {
             return Found::Nothing;
         }
         let Ok(mut names) = self.names.lock() else { return Found::Failed };
         names.address_of(name).map_or(Found::Failed, Found::Address)
+    }
+
+    /// Whether there is such a name, as far as that is known here: where an upstream resolves, it is not.
+    async fn exists(&self, host: OwnedHost) -> bool {
+        let destination = Destination { host, port: TLS_PORT };
+        if self.upstreams.towards(&destination, Purpose::Tunnel).is_some() {
+            return true;
+        }
+        let name = destination.host.to_string();
+        !matches!(self.resolver.resolve(&name).await, Err(ResolveError::Missing))
     }
 
     /// Reports a lookup that somebody can miss: none of those that programs make by habit, and none in the place of

@@ -303,6 +303,33 @@ for kind in [socket.SOCK_STREAM, socket.SOCK_DGRAM]:
     assert_eq!(lookups, expected.iter().collect::<Vec<_>>(), "{outcome:#?}");
 }
 
+/// Of the names that a resolver makes, a rule with a wildcard permits all, and only one is there.
+#[test]
+fn a_search_list_finds_the_name_that_exists() {
+    if !tests::is_root_for("a mount namespace and port 53") {
+        return;
+    }
+    let origin = Origin::new("hello");
+    let port = origin.port();
+    let server = NameServer::new("127.53.0.4", |name, _| {
+        (name == "db.two.corp.test").then_some([127, 0, 0, 1])
+    });
+    let policy = json!({ "network": {
+        "allowedDomains": ["*.corp.test", format!("127.0.0.1:{port}")] } });
+    let sandbox = Sandbox::new().policy_json(policy.to_string()).trap();
+    let conf =
+        "nameserver 127.53.0.4\noptions timeout:1 attempts:1\nsearch one.corp.test two.corp.test\n";
+    sandbox.file("resolv.conf", conf);
+    let script = "
+print(get(connect('db', PORT), 'db.two.corp.test'))
+print(tried(lambda: connect('none', PORT)))
+";
+    let outcome = in_namespace(&sandbox, "resolv.conf", "/etc/resolv.conf", port, script);
+    prints(&outcome, &["HTTP/1.0 200 OK", "-2"]);
+    assert!(server.asked().iter().all(|name| name.ends_with(".corp.test")), "{ESCAPED}{server:?}");
+    assert_eq!(outcome.traps, [refused("name lookup of none")], "{outcome:#?}");
+}
+
 #[test]
 fn the_upstream_of_the_caller_is_asked_for_the_name() {
     let origin = Origin::new("hello");
