@@ -95,7 +95,9 @@ pub(crate) fn connect(
             // The proxy hangs up once it has told why.
             Err(errno) => dial.told().unwrap_or(Err(errno)),
         };
-        if dialled.is_err_and(|errno| errno != Errno::INPROGRESS) {
+        // Who has stopped waiting has a connect under way, as after one that does not wait (connect(2), EINTR).
+        let goes_on = [Ok(()), Err(Errno::INPROGRESS), Err(RESTART), Err(Errno::INTR)];
+        if !goes_on.contains(&dialled) {
             // It leads nowhere, and as after any connect that failed there can be another.
             socket.give_up();
             let _ = socket.outcome();
