@@ -348,8 +348,9 @@ impl Builder {
             let parent = Rc::clone(&directory.object);
             pending.push(Pending { parent, name, file_type, path, cursor });
         };
-        match kind.names(&directory.cursor) {
-            Names::Exactly(names) if !kind.allowed(&directory.cursor) => {
+        let closed = (!kind.allowed(&directory.cursor)).then(|| kind.names(&directory.cursor));
+        match closed {
+            Some(Names::Exactly(names)) => {
                 names.iter().for_each(|name| add(name, FileType::Unknown));
             }
             _ => match &*self.entries_of(directory) {

@@ -2,8 +2,8 @@
 //! are missing, and each would be a system call by itself. It reads directories and changes nothing. Source: readdir(3).
 
 use super::locate::Found;
+use crate::rules::quick::QuickMap;
 use rustix::fs::{FsWord, statfs};
-use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs::FileType;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -20,7 +20,7 @@ const WHOLE: [FsWord; 6] =
 /// The entries of a directory, by their names in lower case.
 #[derive(Debug)]
 pub(super) struct Listing {
-    entries: HashMap<Vec<u8>, Vec<(Vec<u8>, FileType)>>,
+    entries: QuickMap<Vec<u8>, Vec<(Vec<u8>, FileType)>>,
 }
 
 impl Listing {
@@ -29,7 +29,7 @@ impl Listing {
         if !WHOLE.contains(&statfs(directory).ok()?.f_type) {
             return None;
         }
-        let mut entries: HashMap<_, Vec<_>> = HashMap::new();
+        let mut entries: QuickMap<_, Vec<_>> = QuickMap::default();
         for (number, entry) in directory.read_dir().ok()?.enumerate() {
             let entry = entry.ok().filter(|_| number < ENTRIES_MAX)?;
             let name = entry.file_name().into_vec();

@@ -2,9 +2,11 @@
 //! is remembered. It reads the file system and changes nothing.
 
 use super::listing::Listing;
-use std::collections::{HashMap, VecDeque};
+use crate::rules::quick::QuickMap;
+use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
 /// The kernel follows as many links in one path (path_resolution(7)).
@@ -56,15 +58,15 @@ pub(crate) enum LocateError {
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     /// By their paths, which are canonical but for the last component.
-    known: HashMap<OsString, Found>,
-    directories: HashMap<OsString, Directory>,
+    known: QuickMap<OsString, Known>,
 }
 
-/// A directory in which names are looked up.
-#[derive(Debug, Default)]
-struct Directory {
+#[derive(Debug)]
+struct Known {
+    found: Found,
+    /// How many names in it were looked up.
     looked_up: usize,
-    /// Once it was worth its time.
+    /// What is in it, once that was worth its time.
     listing: Option<Listing>,
 }
 
@@ -102,14 +104,27 @@ impl Memory {
 
     /// Follows from the longest front of `absolute` on that is known to lead to itself.
     fn follow(&mut self, absolute: &Path) -> (Located, Result<(), LocateError>) {
-        let is_canonical = |path: &&Path| {
-            let found = self.known.get(path.as_os_str());
-            found.is_some_and(|found| !matches!(found, Found::Link(_)))
+        // Mostly that is all but the name.
+        if let Some((parent, name)) = split(absolute)
+            && name != "."
+            && name != ".."
+            && absolute.as_os_str().len() < MAX_LENGTH
+            && self.known.get(parent).is_some_and(|known| !matches!(known.found, Found::Link(_)))
+            && let Ok(Found::Missing | Found::Directory | Found::File | Found::Other) =
+                self.look(absolute)
+        {
+            return (Located::at(absolute), Ok(()));
+        }
+        let leads_to_itself = |path: &&Path| {
+            let known = self.known.get(path.as_os_str());
+            known.is_some_and(|known| !matches!(known.found, Found::Link(_)))
         };
-        let start = absolute.ancestors().find(is_canonical).unwrap_or(Path::new("/"));
+        let start = absolute.ancestors().find(leads_to_itself).unwrap_or(Path::new("/"));
         let mut located = Located::at(start);
-        let rest = absolute.strip_prefix(start).unwrap_or(absolute);
-        let outcome = located.follow(rest, |path| self.look(path).cloned());
+        let outcome = match absolute.strip_prefix(start) {
+            Ok(rest) if rest.as_os_str().is_empty() => Ok(()),
+            rest => located.follow(rest.unwrap_or(absolute), |path| self.look(path)),
+        };
         (located, outcome)
     }
 
@@ -117,7 +132,7 @@ impl Memory {
     /// way to a path that a preset protects must not become a file: as `.git`, one would name another directory with
     /// settings.
     pub(crate) fn beneath_directory<'a>(&mut self, path: &'a Path) -> &'a Path {
-        let mut is_directory = |part| self.look(part).is_ok_and(|found| *found == Found::Directory);
+        let mut is_directory = |part| self.look(part).is_ok_and(|found| found == Found::Directory);
         path.ancestors()
             .take_while(|part| *part == path || !is_directory(part))
             .last()
@@ -125,36 +140,43 @@ impl Memory {
     }
 
     /// What is at `path`, whose directory is canonical.
-    pub(crate) fn look(&mut self, path: &Path) -> Result<&Found, LocateError> {
-        let key = path.as_os_str();
-        if !self.known.contains_key(key) {
-            let parent = path.parent().map(Path::as_os_str);
-            let found = match parent.and_then(|parent| self.known.get(parent)) {
-                Some(Found::Missing | Found::File | Found::Other) => Found::Missing,
-                _ => match self.find_in_listing(path) {
-                    Some(found) => found,
-                    None => look(path)?,
-                },
-            };
-            self.known.insert(key.to_owned(), found);
+    pub(crate) fn look(&mut self, path: &Path) -> Result<Found, LocateError> {
+        if let Some(known) = self.known.get(path.as_os_str()) {
+            return Ok(known.found.clone());
         }
-        Ok(&self.known[key])
-    }
-
-    /// What a listing says of `path`, if its directory was listed, or is worth it now.
-    fn find_in_listing(&mut self, path: &Path) -> Option<Found> {
-        let (parent, name) = (path.parent()?, path.file_name()?);
-        let key = parent.as_os_str();
-        let directory = match self.directories.get_mut::<OsStr>(key) {
-            Some(known) => known,
-            None => self.directories.entry(key.to_owned()).or_default(),
+        let parent =
+            split(path).and_then(|(parent, name)| Some((self.known.get_mut(parent)?, name)));
+        let found = match parent {
+            Some((parent, name)) => parent.look(path, name)?,
+            None => look(path)?,
         };
-        directory.looked_up += 1;
-        if directory.looked_up == FEW {
-            directory.listing = Listing::of(parent);
-        }
-        directory.listing.as_ref()?.find(name)
+        let known = Known { found: found.clone(), looked_up: 0, listing: None };
+        self.known.insert(path.as_os_str().to_owned(), known);
+        Ok(found)
     }
+}
+
+impl Known {
+    /// What `name` in it is, with which it makes `path`.
+    fn look(&mut self, path: &Path, name: &OsStr) -> Result<Found, LocateError> {
+        if matches!(self.found, Found::Missing | Found::File | Found::Other) {
+            return Ok(Found::Missing);
+        }
+        self.looked_up += 1;
+        if self.looked_up == FEW {
+            self.listing = path.parent().and_then(Listing::of);
+        }
+        let listed = self.listing.as_ref().and_then(|listing| listing.find(name));
+        listed.map_or_else(|| look(path), Ok)
+    }
+}
+
+/// A canonical path, taken apart at the last slash; of any other either part may be none that it has.
+fn split(path: &Path) -> Option<(&OsStr, &OsStr)> {
+    let bytes = path.as_os_str().as_bytes();
+    let at = bytes.iter().rposition(|&byte| byte == b'/')?;
+    let (parent, name) = (&bytes[..at.max(1)], &bytes[at + 1..]);
+    (!name.is_empty()).then(|| (OsStr::from_bytes(parent), OsStr::from_bytes(name)))
 }
 
 /// Follows `absolute` component by component. An unsearchable directory hides what is in it from the command

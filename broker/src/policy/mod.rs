@@ -22,6 +22,7 @@ pub(crate) mod reach;
 pub(crate) mod remarks;
 mod repositories;
 pub(crate) mod resolve;
+mod split;
 mod trees;
 mod unexpanded;
 pub(crate) mod variables;

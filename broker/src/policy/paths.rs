@@ -1,21 +1,21 @@
 //! From written paths to canonical ones and patterns, against the file system as it is at launch.
 
-use super::callers::{Caller, NO_HOME};
+use super::callers::Caller;
 use super::error::{Origin, PolicyError};
 use super::expand::{self, expand};
 use super::keys::{Item, Written};
 use super::nearest::near;
 use super::remarks::Remarks;
+use super::split::Split;
 use super::trees::{InTrees, in_trees};
 use super::{origins, presets, reach, unexpanded};
 use crate::kernel::locate::{Found, Located, Memory};
 use crate::rules::files::Files;
 use crate::rules::paths::{Rules, covers};
 use crate::rules::pattern::{Component, Pattern};
+use crate::rules::quick::QuickSet;
 use rustix::process::geteuid;
 use std::collections::HashSet;
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -29,7 +29,7 @@ pub(crate) fn resolve(
         caller,
         budget: expand::MAX_ENTRIES,
         memory: Memory::default(),
-        no_files: HashSet::new(),
+        no_files: QuickSet::default(),
         remarks,
     };
     let mut grants = Grants {
@@ -65,12 +65,6 @@ pub(crate) fn resolve(
         ..Files::default()
     };
     Ok((files, paths(&grants.sockets)))
-}
-
-/// A written path: a literal beginning, and what follows from the first glob on.
-struct Split {
-    prefix: PathBuf,
-    rest: Vec<Component>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -126,7 +120,7 @@ struct Paths<'a> {
     budget: usize,
     memory: Memory,
     /// Denied paths that are no files.
-    no_files: HashSet<Pattern>,
+    no_files: QuickSet<Pattern>,
     remarks: &'a mut Remarks,
 }
 
@@ -156,7 +150,7 @@ impl Paths<'_> {
         denial: Denial,
         writable: &[Grant],
     ) -> Result<Vec<Pattern>, PolicyError> {
-        let (mut patterns, mut known) = (Vec::new(), HashSet::new());
+        let (mut patterns, mut known) = (Vec::new(), QuickSet::default());
         let mut deny = |remarks: &mut Remarks, pattern: Pattern, item: &Item| {
             remarks.rule(denial.key(), &pattern, &item.origin);
             if known.insert(pattern.clone()) {
@@ -168,7 +162,7 @@ impl Paths<'_> {
             deny(self.remarks, Pattern::literal(&way), item);
         }
         for (item, text, tree) in items {
-            let Split { prefix, rest } = self.interpret(item, text, &tree)?;
+            let Split { prefix, rest } = Split::of(item, text, &tree, self.caller)?;
             // Those of a preset are for whoever has them.
             let is_own = !presets::is_file(&item.origin.file);
             let (located, is_whole) = match is_own {
@@ -248,7 +242,8 @@ impl Paths<'_> {
     fn grants(&mut self, items: &[Item]) -> Result<Vec<Grant>, PolicyError> {
         let mut grants = Vec::new();
         for item in items {
-            let Split { prefix, rest } = self.interpret(item, &item.text, &self.caller.cwd)?;
+            let Split { prefix, rest } =
+                Split::of(item, &item.text, &self.caller.cwd, self.caller)?;
             let located = match self.locate(&item.origin, &prefix) {
                 // Somebody made it lead nowhere, where nothing is to be allowed.
                 Err(error) if presets::is_file(&item.origin.file) => {
@@ -319,6 +314,13 @@ impl Paths<'_> {
                 ..Files::default()
             })
         };
+        let Grants { write, read, sockets } = grants;
+        if [&write, &read, &sockets]
+            .iter()
+            .all(|list| list.iter().all(|grant| grant.links.is_empty()))
+        {
+            return Ok(());
+        }
         let all = rules_of(paths(&grants.write), paths(&grants.read));
         let caller = self.caller;
         let planted = |grant: &Grant| {
@@ -369,45 +371,6 @@ impl Paths<'_> {
         }
         *grants = kept;
         Ok(())
-    }
-
-    /// Makes a written path absolute, a relative one beneath `base`, and splits it at its first glob.
-    fn interpret(&self, item: &Item, text: &str, base: &Path) -> Result<Split, PolicyError> {
-        let error = |message: &str| Err(item.origin.error(message));
-        if text.is_empty() {
-            return error("empty path");
-        }
-        if text.contains('\0') {
-            return error("a path cannot contain a NUL byte");
-        }
-        unexpanded::check(text).map_err(|message| item.origin.error(message))?;
-        let (start, relative) = match text.strip_prefix('~') {
-            Some(rest) if rest.is_empty() || rest.starts_with('/') => match &self.caller.home {
-                Some(home) => (home.as_path(), rest),
-                None => return error(NO_HOME),
-            },
-            Some(_) => {
-                return error("'~user' is not supported; write './~...' for a file of that name");
-            }
-            None if text.starts_with('/') => (Path::new("/"), text),
-            None => (base, text),
-        };
-        let mut split = Split { prefix: start.to_owned(), rest: Vec::new() };
-        for part in relative.split('/').filter(|part| !part.is_empty()) {
-            let component = Component::parse(part.as_bytes())
-                .map_err(|error| item.origin.error(format!("'{part}': {error}")))?;
-            match component {
-                Component::Literal(name) if name == b"." => {}
-                Component::Literal(name) if split.rest.is_empty() => {
-                    split.prefix.push(OsStr::from_bytes(&name));
-                }
-                Component::Literal(name) if name == b".." => {
-                    return error("'..' cannot follow a glob");
-                }
-                component => split.rest.push(component),
-            }
-        }
-        Ok(split)
     }
 }
 

@@ -41,7 +41,7 @@ pub(super) fn find(tree: &Path) -> Repositories {
             all.directories.push(directory.to_owned());
         }
     }
-    let called_so = tree.ancestors().map(|directory| directory.join(".git"));
+    let called_so = tops(tree).map(|directory| directory.join(".git"));
     let known: Vec<_> = all.directories.iter().cloned().chain(called_so).collect();
     known.iter().for_each(|directory| all.follow(directory, "commondir", ""));
     known.iter().for_each(|directory| follow_links(directory, &mut all.directories));
@@ -112,12 +112,15 @@ impl Repositories {
 /// The first `limit` bytes of a regular file; nothing of what git could not read either, or of what is none: who opens
 /// a FIFO waits, and one may take the place of a file meanwhile.
 pub(super) fn contents(path: &Path, limit: u64) -> Vec<u8> {
-    let mut text = Vec::new();
     let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
+    let mut text = Vec::new();
     if fs::metadata(path).is_ok_and(|found| found.is_file())
         && let Ok(file) = File::options().read(true).custom_flags(flags).open(path)
-        && file.metadata().is_ok_and(|found| found.is_file())
+        && let Ok(found) = file.metadata()
+        && found.is_file()
     {
+        // At once, where it grows not meanwhile: else the first reads are of 32 bytes.
+        text.reserve(usize::try_from(found.len().min(limit)).unwrap_or(0) + 1);
         let _ = file.take(limit).read_to_end(&mut text);
     }
     text

@@ -2,7 +2,7 @@
 
 use super::paths::Rules;
 use super::pattern::Pattern;
-use std::collections::HashSet;
+use super::quick::QuickSet;
 use std::path::{Path, PathBuf};
 
 /// What of the file system may be used. Each entry stands for a path with all beneath.
@@ -22,7 +22,7 @@ pub(crate) struct Files {
     /// Of processes outside nothing may be read in proc(5).
     pub(crate) hides_processes: bool,
     /// Denied paths that were no files when the policy was resolved, which no other name leads to.
-    pub(crate) no_files: HashSet<Pattern>,
+    pub(crate) no_files: QuickSet<Pattern>,
 }
 
 impl Files {

@@ -11,5 +11,6 @@ pub(crate) mod paths;
 pub(crate) mod pattern;
 pub(crate) mod policy;
 pub(crate) mod proxies;
+pub(crate) mod quick;
 pub(crate) mod socket;
 pub(crate) mod variables;

@@ -14,7 +14,6 @@
 //! The states that are live in a directory, with the verdict, are its *zone*: they alone decide about all that
 //! is beneath. What moves between directories of one zone keeps its verdict.
 
-use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component as PathComponent, Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -22,6 +21,7 @@ use std::sync::{Arc, OnceLock};
 pub(crate) use super::access::{Access, Names};
 use super::files::Files;
 use super::pattern::{Component, Pattern};
+use super::quick::QuickMap;
 
 /// The file rules of a policy.
 #[derive(Debug, Clone)]
@@ -119,7 +119,7 @@ struct Live {
 #[derive(Debug)]
 struct Inside {
     /// For the names that rules spell out.
-    named: HashMap<Vec<u8>, OnceLock<Progress>>,
+    named: QuickMap<Vec<u8>, OnceLock<Progress>>,
     /// The rules that go on with a glob.
     others: Vec<State>,
     /// For all other names, if there are no globs.
@@ -410,7 +410,7 @@ impl Progress {
 
 impl Inside {
     fn of(states: &[State], set: &RuleSet) -> Self {
-        let mut named = HashMap::new();
+        let mut named = QuickMap::default();
         let mut others = Vec::new();
         let mut last = None;
         for state in states {

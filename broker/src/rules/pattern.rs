@@ -5,11 +5,12 @@
 //! shell, wildcards match a leading dot: a rule that denies `*` must not miss `.env`. Names are bytes; where
 //! they are UTF-8, `?` and `[...]` match one character, else one byte.
 
+use super::quick::Quick;
 use std::ffi::OsStr;
 use std::fmt::{self, Write};
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{Hash, Hasher};
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Component as PathComponent, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// An absolute path, component by component. It stands for what it names and, in a rule, all beneath.
@@ -296,16 +297,17 @@ impl Pattern {
     /// A trailing `**` is dropped and repeated ones become one: a pattern stands for all beneath it anyway, and
     /// `a/**` must not deny again what a rule further inside allows.
     pub(crate) fn new(prefix: &Path, rest: Vec<Component>) -> Pattern {
-        let literals = prefix.components().filter_map(|component| match component {
-            PathComponent::Normal(name) => Some(Component::Literal(name.as_bytes().to_vec())),
-            _ => None,
-        });
-        let mut components: Vec<Component> = literals.chain(rest).collect();
+        let bytes = prefix.as_os_str().as_bytes();
+        let names = bytes.split(|&byte| byte == b'/');
+        let names = names.filter(|name| !name.is_empty() && *name != b"." && *name != b"..");
+        let mut components = Vec::with_capacity(bytes.len() / 8 + 2 + rest.len());
+        components.extend(names.map(|name| Component::Literal(name.to_vec())));
+        components.extend(rest);
         components.dedup_by(|a, b| *a == Component::AnyDepth && *b == Component::AnyDepth);
         if components.last() == Some(&Component::AnyDepth) {
             components.pop();
         }
-        let mut hasher = DefaultHasher::new();
+        let mut hasher = Quick::default();
         components.hash(&mut hasher);
         Pattern { hash: hasher.finish(), components: components.into() }
     }

@@ -30,8 +30,9 @@ impl Variables {
         if self.is_allowed_by_name(name) {
             return !self.deny.iter().any(is_name) && !self.deny_any_case.iter().any(is_name);
         }
-        let is_denied = listed(&self.deny)
-            || self.deny_any_case.iter().any(|listed| listed.matches(&name.to_ascii_uppercase()));
+        let upper = name.to_ascii_uppercase();
+        let is_denied =
+            listed(&self.deny) || self.deny_any_case.iter().any(|listed| listed.matches(&upper));
         self.allow.as_deref().is_none_or(listed) && !is_denied
     }
 
