@@ -1,17 +1,17 @@
 //! The story of a run: load, protect, compile, launch, serve, report.
 
-use crate::advice::grounds::on_grounds;
-use crate::advice::suggest;
-use crate::cli::Invocation;
-use crate::load::{Loaded, add, load};
-use crate::policy::remarks::Remarks;
-use crate::report::failure::Failure;
-use crate::report::traps::Traps;
-use crate::session::child::Child;
-use crate::session::family::Family;
-use crate::session::launch::Tool;
-use crate::session::prepared::Prepared;
-use crate::session::surroundings::Surroundings;
+use landstrip_core::report::failure::Failure;
+use landstrip_core::report::traps::Traps;
+use landstrip_core::session::child::Child;
+use landstrip_core::session::family::Family;
+use landstrip_core::session::launch::Tool;
+use landstrip_core::session::prepared::Prepared;
+use landstrip_core::session::surroundings::Surroundings;
+use people::advice::grounds::on_grounds;
+use people::advice::suggest;
+use people::cli::Invocation;
+use people::load::{Loaded, add, load};
+use policy::remarks::Remarks;
 use std::sync::Arc;
 
 /// Runs `tool` in the sandbox that `invocation` names, and ends what it leaves behind; returns its status.

@@ -1,0 +1,413 @@
+//! The answers: each call is judged by the room of its subject, and answered here, nowhere else.
+//!
+//! seccomp_unotify(2) explains the races that the order of steps avoids: copy, hold what the copy
+//! names, decide on that, confirm that the target still waits (so that the arguments were its own),
+//! perform on what is held, answer.
+
+use crate::call::decode::{
+    AddressUse, Call, MemoryCall, RegisterCall, RegisterVerdict, SocketCall,
+};
+use crate::domains::proxy::Proxy;
+use crate::files;
+use crate::files::lately::Lately;
+use crate::files::learning::Learning;
+use crate::files::shared::Shared;
+use crate::files::task::{After, Done, Opened};
+use crate::files::verdict::{FileVerdict, Relied};
+use crate::files::view::View;
+use crate::ipc::{self, Objects};
+use crate::jobs;
+use crate::report::denials::Denial;
+use crate::report::traps::Traps;
+use crate::signals;
+use crate::sockets;
+use crate::sockets::calls::SocketVerdict;
+use crate::sockets::judge::Admission;
+use common::trap::{FileOperation, NetworkOperation};
+use kernel::identity::{Identity, identity};
+use kernel::inherited::Inherited;
+use kernel::kill;
+use kernel::kill_on_exit::KillOnExit;
+use kernel::processes::{Member, ProcessChange};
+use kernel::request::{Request, Wait};
+use kernel::rights::Rights;
+use kernel::target::TargetFd;
+use kernel::umask::Umask;
+use rules::address::AddressRules;
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{self, AtFlags, OFlags};
+use rustix::io::{self, Errno};
+use rustix::process::{self, Pid};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// In the place of what a process asks for that hides its memory from the broker.
+const HIDDEN: &[u8] = b"unknown (the process hides its memory)";
+/// In the place of what one asks for with whose rights the broker cannot act.
+const APART: &[u8] = b"unknown (the process has a sandbox, user or label of its own)";
+/// How long is waited for a thread that closes a file, and how long between two looks: it only has to be scheduled.
+const HAND_OVER_MAX: Duration = Duration::from_secs(1);
+const HAND_OVER_PAUSE: Duration = Duration::from_micros(50);
+
+/// What notifications are judged by.
+#[derive(Clone, Debug)]
+pub struct Judges {
+    /// Socket addresses.
+    pub addresses: Arc<AddressRules>,
+    /// File rules, for metadata and reports.
+    pub view: Arc<View>,
+    /// The command's Landlock domain, for what the broker does within it.
+    pub(crate) ruleset: Arc<OwnedFd>,
+    /// What filters domains.
+    pub proxy: Option<Arc<Proxy>>,
+    /// Landlock scopes signals.
+    pub(crate) is_scoped: bool,
+    /// System V objects of the command's own.
+    pub(crate) objects: Arc<Objects>,
+    /// Its own objects in /dev/shm.
+    pub(crate) shared: Option<Arc<Shared>>,
+    /// What the run learns, if it does.
+    pub(crate) learning: Option<Arc<Learning>>,
+}
+
+impl Judges {
+    /// Whether the command has shared memory of its own.
+    pub fn have_shared_memory(&self) -> bool {
+        self.shared.is_some()
+    }
+}
+
+/// Answers the calls of one sandbox.
+#[derive(Debug)]
+pub(crate) struct Answerer {
+    files: files::judge::Judge,
+    sockets: sockets::judge::Judge,
+    objects: Arc<Objects>,
+    rights: Arc<Rights>,
+    umask: Arc<Umask>,
+    /// The program of the proxy, which descends from the broker as the sandbox does.
+    proxy: Option<Identity>,
+    signals: signals::Judge,
+    jobs: jobs::Judge,
+    traps: Arc<Traps>,
+    /// How many threads are about to close a file that they give a target.
+    handing_over: AtomicUsize,
+}
+
+impl Answerer {
+    pub(crate) fn new(
+        judges: &Judges,
+        command: Pid,
+        groups: &Arc<KillOnExit>,
+        umask: Umask,
+        traps: &Arc<Traps>,
+    ) -> Self {
+        let (rights, umask) = (Arc::new(Rights::default()), Arc::new(umask));
+        let admission = judges.proxy.clone().map(|proxy| proxy as Arc<dyn Admission>);
+        let proxy = judges.proxy.as_ref();
+        let proxy = proxy.and_then(|proxy| fs::stat(proxy.program()).ok());
+        let proxy = proxy.map(|program| identity(&program));
+        Self {
+            jobs: jobs::Judge::new(command, groups, &rights, proxy, traps),
+            signals: signals::Judge {
+                rights: Arc::clone(&rights),
+                proxy,
+                traps: Arc::clone(traps),
+                is_scoped: judges.is_scoped,
+            },
+            files: files::judge::Judge {
+                view: Arc::clone(&judges.view),
+                shared: judges.shared.clone(),
+                rights: Arc::clone(&rights),
+                umask: Arc::clone(&umask),
+                traps: Arc::clone(traps),
+                inherited: Inherited::look(judges.addresses.meets_others()),
+                lately: Lately::default(),
+                learning: judges.learning.clone(),
+            },
+            sockets: sockets::judge::Judge::new(
+                Arc::clone(&judges.addresses),
+                Arc::clone(&judges.view),
+                Arc::clone(&judges.ruleset),
+                Arc::clone(&rights),
+                Arc::clone(traps),
+                admission,
+                judges.learning.clone(),
+            ),
+            objects: Arc::clone(&judges.objects),
+            rights,
+            umask,
+            proxy,
+            traps: Arc::clone(traps),
+            handing_over: AtomicUsize::new(0),
+        }
+    }
+
+    /// Judges a call, and answers it; none is one that the filter should not have notified.
+    pub(crate) fn answer(&self, request: Request<'_>, call: Option<Call>) {
+        if !call.is_some_and(|call| call.leaves_paths()) {
+            self.traps.catch_up();
+        }
+        match call {
+            Some(Call::Registers(call)) => match self.by_registers(&request, call) {
+                // CONTINUE: nothing can change the registers of a thread that waits.
+                RegisterVerdict::Continue => {
+                    request.let_through();
+                }
+                RegisterVerdict::Return(result) => request.complete(result),
+            },
+            Some(Call::Memory(MemoryCall::Socket(call))) => {
+                let pass_on = request.turn();
+                match sockets::calls::perform(&self.sockets, &request, &call) {
+                    SocketVerdict::Return(result) => {
+                        let denial = |text| Denial::Network(operation(&call), text);
+                        self.report_unserved(&request, result.err(), denial);
+                        request.complete(result);
+                    }
+                    // CONTINUE: no socket in the sandbox that is judged heeds an address, whichever the descriptor
+                    // is by then, and whatever memory holds.
+                    SocketVerdict::Passes(harmless) => {
+                        request.let_through();
+                        drop(harmless);
+                    }
+                    SocketVerdict::GoesOn(errno, under_way) => {
+                        request.complete(Err(errno));
+                        pass_on(Wait::Bounded);
+                        under_way.look_after(&self.sockets);
+                    }
+                }
+            }
+            Some(Call::Memory(MemoryCall::Metadata(call))) => {
+                let changed = self.files.change_metadata(&request, &call).map(|()| 0);
+                // A domain of its own is no reason: Landlock is not asked about metadata.
+                if changed != Err(Errno::ACCESS)
+                    || !self.rights.can_have_credentials_of(request.target())
+                {
+                    let denial = |text| Denial::File(FileOperation::Write, text);
+                    self.report_unserved(&request, changed.err(), denial);
+                }
+                self.wait_for_hand_over();
+                request.complete(changed);
+            }
+            Some(Call::File(call)) => {
+                let target = request.target();
+                let learning = self.files.learning.as_ref();
+                let lacks = learning.map(|learning| (learning, learning.lacks(target, &call)));
+                let verdict = self.files.judge(&request, &call);
+                if let Some((learning, lacks)) = lacks {
+                    learning.note_call(target, lacks, &verdict);
+                }
+                if let FileVerdict::Answer(Err(errno)) = &verdict {
+                    let denial = |text| Denial::File(call.operation(), text);
+                    self.report_unserved(&request, Some(*errno), denial);
+                }
+                self.carry_out(request, verdict);
+            }
+            Some(Call::Question(question)) => {
+                let verdict = self.files.answer(&request, &question);
+                self.carry_out(request, verdict);
+            }
+            Some(Call::Ipc(call)) => match self.objects.answer(&request, &self.rights, call) {
+                ipc::Verdict::Return(result) => {
+                    if result == Err(ipc::NOBODYS) {
+                        self.traps.log("refused: no System V object of the sandbox's");
+                    }
+                    request.complete(result);
+                }
+                // CONTINUE: the id is in a register, and that of no other segment until the thread is past.
+                ipc::Verdict::LetThrough(passage) => {
+                    request.let_through();
+                    drop(passage);
+                }
+            },
+            None => {
+                self.traps.log("refused: a system call that the broker does not know");
+                request.complete(Err(Errno::NOSYS));
+            }
+        }
+    }
+
+    /// Reports what is refused for what the process is, whatever it asks for.
+    fn report_unserved(
+        &self,
+        request: &Request<'_>,
+        errno: Option<Errno>,
+        denial: impl FnOnce(Vec<u8>) -> Denial,
+    ) {
+        let target = request.target();
+        let why = match errno {
+            Some(Errno::PERM) if target.hides() => HIDDEN,
+            Some(Errno::ACCESS) if !self.rights.can_be_those_of(target) => APART,
+            _ => return,
+        };
+        self.traps.report(denial(why.to_vec()), "the process cannot be served");
+    }
+
+    /// A change of another process, which the kernel permits for any of the user's: made if that is of
+    /// the sandbox. The kernel goes by its number, which can become another's, so that the call is not let
+    /// through.
+    fn change_process(
+        &self,
+        request: &Request<'_>,
+        process: i32,
+        change: ProcessChange,
+    ) -> io::Result<i32> {
+        let target = request.target();
+        let prepared = change.prepare(target)?;
+        let member =
+            Member::find(process, self.rights.own()?, self.proxy).inspect_err(|errno| {
+                if *errno == Errno::PERM {
+                    self.traps.log("refused: limits or scheduling of a process outside");
+                }
+            })?;
+        self.rights.must_be_of(target, &member.status()?)?;
+        let by = request.confirm()?;
+        self.rights.with_credentials_of(target, || member.change(by, &prepared))
+    }
+
+    fn carry_out(&self, request: Request<'_>, verdict: FileVerdict) {
+        match verdict {
+            FileVerdict::Continue(relied, looks) => {
+                if relied == Relied::OutOfSight {
+                    self.traps.log("left to Landlock: the broker cannot look as the target would");
+                }
+                // The command may have ended before these are judged.
+                let _undecided = self.traps.undecided();
+                // CONTINUE: Landlock decides, which grants no more than the rules do, or nobody, of a call that only
+                // asks; for what it is relied on, the verdict says. A path that changes after the copy changes the
+                // report at most. If the answer is taken, the target waited until now, so that
+                // what was copied was its own.
+                let target = request.target();
+                if request.let_through() {
+                    self.files.report(&looks);
+                    if relied == Relied::OutOfSight
+                        && self.files.are_brokered(&looks)
+                        && !self.rights.can_be_those_of(target)
+                    {
+                        let denial = Denial::File(FileOperation::Write, APART.to_vec());
+                        self.traps.report(denial, "the process cannot be served");
+                    }
+                }
+            }
+            FileVerdict::Answer(Ok(Done::Opened(opened))) => self.hand_over(request, opened),
+            FileVerdict::Answer(Ok(Done::Nothing)) => request.complete(Ok(0)),
+            FileVerdict::Answer(Err(errno)) => request.complete(Err(errno)),
+        }
+    }
+
+    /// Gives the target a file that was opened for it; the number of the descriptor is the answer.
+    fn hand_over(&self, request: Request<'_>, opened: Opened) {
+        let waits =
+            matches!(opened.after, After::Truncate(_) | After::PipeEnd) || opened.may_be_executed();
+        let Opened { file, flags, after } = opened;
+        let close_on_exec = flags.contains(OFlags::CLOEXEC);
+        let (request, given) = if waits {
+            // The broker must not have it open any more when the target goes on. That takes two wake-ups
+            // more.
+            let number = request.give(file.as_fd(), close_on_exec);
+            drop(file);
+            (request, number)
+        } else {
+            self.handing_over.fetch_add(1, Ordering::SeqCst);
+            let result = request.hand_over(file.as_fd(), close_on_exec);
+            drop(file);
+            self.handing_over.fetch_sub(1, Ordering::SeqCst);
+            match result {
+                Ok(()) => return,
+                Err((request, errno)) => (request, Err(errno)),
+            }
+        };
+        let given = match (given, after) {
+            // The kernel takes the number of the descriptor first, and changes nothing if it cannot.
+            (Err(Errno::MFILE), After::Created(entry)) => {
+                let _ = request.confirm().and_then(|by| entry.remove(by, AtFlags::empty()));
+                Err(Errno::MFILE)
+            }
+            // The descriptor cannot be taken back: it stays if this fails, which it could only where
+            // files are opened for writing that then cannot be written.
+            (Ok(number), After::Truncate(writer)) => fs::ftruncate(writer, 0).map(|()| number),
+            (given, _) => given,
+        };
+        request.complete(given.map(TargetFd::raw));
+    }
+
+    /// Waits until no thread has a file open still that it has just given a target. That may have closed it by
+    /// now, and execute it once it is executable, which fails as long as anyone has it open for writing (ETXTBSY).
+    fn wait_for_hand_over(&self) {
+        let deadline = Instant::now() + HAND_OVER_MAX;
+        while self.handing_over.load(Ordering::SeqCst) > 0 && Instant::now() < deadline {
+            std::thread::sleep(HAND_OVER_PAUSE);
+        }
+    }
+
+    fn by_registers(&self, request: &Request<'_>, call: RegisterCall) -> RegisterVerdict {
+        let target = request.target();
+        let refuse = |why: &str| {
+            self.traps.log(&format!("refused: {why}"));
+            RegisterVerdict::Return(Err(Errno::PERM))
+        };
+        match call {
+            RegisterCall::Socket(kind, flags) => {
+                sockets::calls::make_socket(&self.sockets, request, kind, flags)
+            }
+            RegisterCall::Pair(kind) => sockets::calls::refuse(&self.sockets, kind),
+            RegisterCall::Tune(level, option) => {
+                sockets::calls::pass_over(&self.sockets, level, option)
+            }
+            // CONTINUE: these are the caller's for as long as it can be on its way. Another thread of its process can
+            // end meanwhile, and its id become another's.
+            RegisterCall::Process(id, _) if target.keeps(id) => RegisterVerdict::Continue,
+            RegisterCall::Process(process, change) => {
+                RegisterVerdict::Return(self.change_process(request, process, change))
+            }
+            RegisterCall::ProcessGroup => refuse("priority of a process group or a user"),
+            // CONTINUE: it gives the caller nothing. From now on the umask of each target is read.
+            RegisterCall::Umask => {
+                self.umask.note_set();
+                RegisterVerdict::Continue
+            }
+            // CONTINUE: the kernel decides on it, whatever memory holds, and no_new_privs is set. From now on
+            // credentials are compared each time.
+            RegisterCall::Credentials => {
+                self.rights.diverge();
+                RegisterVerdict::Continue
+            }
+            // CONTINUE: the kernel decides on it, and it can only restrict the caller. If another thread puts another
+            // ruleset there meanwhile, the broker may do for it what that forbids.
+            RegisterCall::Domain(ruleset) => match self.rights.note_domain(request, ruleset) {
+                Ok(()) => RegisterVerdict::Continue,
+                Err(errno) => RegisterVerdict::Return(Err(errno)),
+            },
+            RegisterCall::Signal(call) => self.signals.judge(request, &call),
+            RegisterCall::Owner(number, call) => self.signals.judge_owner(request, number, call),
+            RegisterCall::JoinGroup(process, group) => self.jobs.join(request, process, group),
+            RegisterCall::LeaveSession => self.jobs.leave_session(request),
+            RegisterCall::Terminal(number, call) => self.jobs.control(request, number, call),
+            RegisterCall::Fork if kill::has_begun() => RegisterVerdict::Return(Err(Errno::AGAIN)),
+            // CONTINUE: what is forked is in the sandbox.
+            RegisterCall::Fork => RegisterVerdict::Continue,
+            // CONTINUE unless the broker is the parent, which must not become a tracer: its tracee stops at every
+            // signal until it is continued. A target that gets the broker as its parent only after this look stops
+            // nobody but itself, and SIGKILL ends it like all others; the command cannot, whose
+            // parent the broker always was.
+            RegisterCall::TraceMe => {
+                let parent = target.status().and_then(|status| status.parent());
+                match parent.is_ok_and(|parent| parent != process::getpid()) {
+                    true => RegisterVerdict::Continue,
+                    false => refuse("the broker traces nobody"),
+                }
+            }
+        }
+    }
+}
+
+/// How a report names what a call on a socket does.
+fn operation(call: &SocketCall) -> NetworkOperation {
+    match call {
+        SocketCall::Address(AddressUse::Bind, ..) | SocketCall::Listen(..) => {
+            NetworkOperation::Bind
+        }
+        _ => NetworkOperation::Connect,
+    }
+}

@@ -1,0 +1,211 @@
+//! The threads that answer notifications.
+//!
+//! One at a time, the receiver, takes notifications. What can have to wait, for a peer or for a lock of
+//! the target's making, it answers only after another thread has taken its place, so that no call
+//! delays another. The other threads are parked: waiting for notifications too, all of them would be
+//! woken for each.
+
+use super::answers::Answerer;
+use super::watch::Watch;
+use crate::call::decode::Call;
+use crate::report::failure::Failure;
+use kernel::listener::Listener;
+use kernel::request::{Request, Wait};
+use kernel::target::Target;
+use kernel::threads::{SMALL_STACK, lock, spawn};
+use rustix::event::{self, EventfdFlags};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::{self, Errno};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
+
+/// Most threads while all but one wait for peers. A call more that would have to fails, so that nobody
+/// waits for a thread.
+const WAITING_MAX: usize = 1024;
+/// Most threads: with those for what ends by itself.
+const THREADS_MAX: usize = WAITING_MAX + 256;
+/// Threads that stay when there is nothing to do.
+const PARKED_MAX: usize = 8;
+/// Stack of a thread: paths and socket addresses are on the heap.
+const STACK: usize = 256 * 1024;
+
+/// Those of one listener.
+#[derive(Debug)]
+pub(crate) struct Crew {
+    listener: Listener,
+    answerer: Answerer,
+    threads: Mutex<Threads>,
+    /// Wakes a parked thread when there is no receiver.
+    vacancy: Condvar,
+    /// Ends the turn of a receiver that has to wait unexpectedly.
+    watch: Watch,
+    /// Where a thread that cannot receive any more says so (eventfd(2)): there since the start.
+    alarm: OnceLock<OwnedFd>,
+}
+
+#[derive(Debug, Default)]
+struct Threads {
+    all: usize,
+    parked: usize,
+    has_receiver: bool,
+    /// The number of the latest turn as receiver.
+    turn: u64,
+}
+
+impl Crew {
+    /// The crew that serves `listener`, once [`Crew::start`] was called.
+    pub(crate) fn new(listener: OwnedFd, answerer: Answerer) -> Arc<Self> {
+        Arc::new(Self {
+            listener: Listener::new(listener),
+            answerer,
+            threads: Mutex::default(),
+            vacancy: Condvar::new(),
+            watch: Watch::default(),
+            alarm: OnceLock::new(),
+        })
+    }
+
+    /// Starts the first thread.
+    ///
+    /// # Errors
+    /// Returns [`Errno::AGAIN`] if the system has no more.
+    pub(crate) fn start(self: &Arc<Self>) -> io::Result<()> {
+        let alarm = event::eventfd(0, EventfdFlags::CLOEXEC)?;
+        self.alarm.get_or_init(|| alarm);
+        self.add_thread(&mut lock(&self.threads), THREADS_MAX)
+    }
+
+    /// Whether it was started.
+    pub(crate) fn has_started(&self) -> bool {
+        self.alarm.get().is_some()
+    }
+
+    /// What to poll: readable when there is the first notification to start for; afterwards, when no
+    /// thread can receive any more, for the reason that [`Crew::failure`] tells.
+    pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
+        self.alarm.get().map_or_else(|| self.listener.as_fd(), AsFd::as_fd)
+    }
+
+    /// Why no thread can receive any more.
+    pub(crate) fn failure(&self) -> Errno {
+        let mut value = [0; 8];
+        let read = self.alarm.get().map(|alarm| io::read(alarm, &mut value));
+        let errno = read.and_then(|_| i32::try_from(u64::from_ne_bytes(value)).ok());
+        errno.map_or(Errno::IO, Errno::from_raw_os_error)
+    }
+
+    fn raise_alarm(&self, errno: Errno) {
+        let errno = u64::from(errno.raw_os_error().unsigned_abs());
+        let _ = self.alarm.get().map(|alarm| io::write(alarm, &errno.to_ne_bytes()));
+    }
+
+    fn add_thread(self: &Arc<Self>, threads: &mut Threads, most: usize) -> io::Result<()> {
+        if threads.all >= most {
+            return Err(Errno::AGAIN);
+        }
+        let crew = Arc::clone(self);
+        spawn(STACK, move || crew.work())?;
+        threads.all += 1;
+        Ok(())
+    }
+
+    /// The life of a thread: parked, receiver, busy with a call that can wait, parked again.
+    fn work(self: Arc<Self>) {
+        while let Some(turn) = self.take_vacancy() {
+            while !self.is_over(turn) {
+                match self.listener.receive() {
+                    Ok(Some(notification)) => {
+                        let pass_on = |wait| self.leave_vacancy(turn, wait);
+                        let target = Target::new(notification.thread);
+                        let request =
+                            Request::new(&self.listener, notification.id, target, &pass_on);
+                        let call = Call::decode(&notification);
+                        if call.is_some_and(|call| call.can_wait()) && pass_on(Wait::Bounded) {
+                            self.answerer.answer(request, call);
+                        } else {
+                            self.watched(turn, || self.answerer.answer(request, call));
+                        }
+                    }
+                    Ok(None) if self.listener.is_orphaned() => return,
+                    Ok(None) => {}
+                    // Nothing can be served any more: everything ends.
+                    Err(errno) => return self.raise_alarm(errno),
+                }
+            }
+        }
+    }
+
+    /// Does what seldom has to wait: for the lock of an inode or a directory, which a long write or a
+    /// slow file system holds, for the other end of a FIFO, or for a peer although the broker asked
+    /// not to wait. If it does, another thread receives after a moment; to have one wake up each time
+    /// would cost more than what is done.
+    fn watched(self: &Arc<Self>, turn: u64, work: impl FnOnce()) {
+        let number = self.watch.begin(turn, || {
+            let crew = Arc::clone(self);
+            let work = move || {
+                crew.watch.keep(|turn| _ = crew.leave_vacancy(turn, Wait::Bounded));
+            };
+            spawn(SMALL_STACK, work).is_ok()
+        });
+        work();
+        self.watch.end(number);
+    }
+
+    fn is_over(&self, turn: u64) -> bool {
+        let threads = lock(&self.threads);
+        threads.turn != turn || !threads.has_receiver
+    }
+
+    /// Parks until there is no receiver, to become it. Returns the number of the turn; none if enough
+    /// threads are parked.
+    fn take_vacancy(&self) -> Option<u64> {
+        let mut threads = lock(&self.threads);
+        if threads.has_receiver && threads.parked >= PARKED_MAX {
+            threads.all -= 1;
+            return None;
+        }
+        threads.parked += 1;
+        while threads.has_receiver {
+            threads = self.vacancy.wait(threads).unwrap_or_else(PoisonError::into_inner);
+        }
+        threads.parked -= 1;
+        threads.has_receiver = true;
+        threads.turn += 1;
+        Some(threads.turn)
+    }
+
+    /// Ends a turn, unless that is over already, so that another thread receives. If there can be no
+    /// other, the turn goes on, and calls wait for it.
+    fn leave_vacancy(self: &Arc<Self>, turn: u64, wait: Wait) -> bool {
+        let mut threads = lock(&self.threads);
+        if !threads.has_receiver || threads.turn != turn {
+            return true;
+        }
+        let most = match wait {
+            Wait::ForPeer => WAITING_MAX,
+            Wait::Bounded => THREADS_MAX,
+        };
+        let has_other = match threads.parked {
+            0 => self.add_thread(&mut threads, most).is_ok(),
+            _ => {
+                self.vacancy.notify_one();
+                true
+            }
+        };
+        threads.has_receiver = !has_other;
+        drop(threads);
+        if !has_other && wait == Wait::ForPeer {
+            self.report_limit();
+        }
+        has_other
+    }
+
+    /// Says once that calls fail that would be waited for outside.
+    fn report_limit(&self) {
+        static IS_SAID: AtomicBool = AtomicBool::new(false);
+        if !IS_SAID.swap(true, Ordering::SeqCst) {
+            let message = "too many calls wait for peers: more of them fail with EAGAIN";
+            Failure::Internal("broker", message.to_owned()).print();
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! Notifications of the seccomp filter, received and answered (seccomp_unotify(2)): the threads that
+//! do it, and the one place from which answers leave.
+//!
+//! A call is let through by [`answers`] alone, and only for a verdict of a kind that can say so: by
+//! registers, or of a file call. Why that is safe is argued beside `answers::Answerer::answer`.
+//!
+//! # Numbers that are let through
+//!
+//! A thread that was let through chooses when to go on: with SCHED_IDLE beside busy threads it stands for a minute,
+//! while another thread gives up what the number named, and cycles the table until it is another's. So what is let
+//! through by registers is that which such a minute does not change:
+//!
+//! | call | let through with | what the number names after a minute |
+//! |---|---|---|
+//! | shmat, SHM_LOCK | the id of a segment | the same: the broker has it attached until the thread is past (`ipc`) |
+//! | prlimit, setpriority, ioprio_set, sched_set* | 0, the caller's thread or process | the same: it lasts as long as the caller; others the broker changes |
+//! | kill, tkill, rt_sigqueueinfo | the caller's process or thread | the same |
+//! | tgkill, rt_tgsigqueueinfo | the caller's process, and any thread | a thread of that process, or none: the kernel compares both |
+//! | F_SETOWN | the caller's process | the same, whichever file the descriptor is by then |
+//! | setpgid | a group of its own | a group that it makes of itself or of its child: the kernel permits no other |
+//! | setpgid | another group | the same: held until the thread is past (`jobs`) |
+//! | TIOCSPGRP and its kin | a descriptor | whatever it is: the session of the process decides (`jobs`) |
+//! | F_SETFL, FIOASYNC | a descriptor, where none can be duplicated | whatever it is: Landlock decides who is signalled |
+//! | socket, socketpair, setsockopt | kinds and options | nothing that others have |
+//! | umask, setuid and its kin, capset, prctl, seccomp | nothing, or the caller | the same; no_new_privs is set |
+//! | landlock_restrict_self | a ruleset | whatever it is: it restricts the caller only |
+//! | fork | nothing | what is forked is in the sandbox |
+//! | PTRACE_TRACEME | nothing | the broker, if the parent has ended: then the target stops nobody but itself |
+
+pub mod answers;
+pub(crate) mod crew;
+mod watch;

@@ -1,0 +1,89 @@
+//! Watches the receiver while it does what seldom has to wait: an inode's lock can be held by a long
+//! write of the target's making. If it takes longer than a moment, another thread takes its turn.
+//!
+//! While there is such work, a thread looks once in that moment; it sleeps when there has been none
+//! for a while. So beginning and ending cost some memory accesses each.
+
+use kernel::pidfds;
+use kernel::threads::lock;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+/// How long other calls may have to wait behind one.
+const MOMENT: Duration = Duration::from_millis(1);
+/// After how many moments without work the watching thread sleeps.
+const IDLE: u32 = 100;
+
+#[derive(Debug, Default)]
+pub(super) struct Watch {
+    /// The work under way: its number, odd while it lasts.
+    work: AtomicU64,
+    /// Whose turn it is done in.
+    turn: AtomicU64,
+    awake: AtomicBool,
+    started: AtomicBool,
+    sleep: Mutex<()>,
+    wake: Condvar,
+}
+
+impl Watch {
+    /// The receiver, in its turn `turn`, begins something; `start` starts a thread that calls
+    /// [`Watch::keep`], and returns whether there is one. Returns the number of the work.
+    pub(super) fn begin(&self, turn: u64, start: impl FnOnce() -> bool) -> u64 {
+        self.turn.store(turn, Ordering::SeqCst);
+        let number = (self.work.load(Ordering::SeqCst) | 1) + 2;
+        self.work.store(number, Ordering::SeqCst);
+        if self.awake.swap(true, Ordering::SeqCst) {
+            return number;
+        }
+        if self.started.swap(true, Ordering::SeqCst) {
+            drop(lock(&self.sleep));
+            self.wake.notify_one();
+        } else if !start() {
+            // Without it, calls wait for this one.
+            self.started.store(false, Ordering::SeqCst);
+            self.awake.store(false, Ordering::SeqCst);
+        }
+        number
+    }
+
+    /// Ends work `number`. If that took so long that it is another's turn, what that does stays
+    /// watched.
+    pub(super) fn end(&self, number: u64) {
+        let _ = self.work.compare_exchange(number, number & !1, Ordering::SeqCst, Ordering::SeqCst);
+    }
+
+    /// The life of the watching thread: ends the turn of a receiver that takes too long.
+    pub(super) fn keep(&self, end_turn: impl Fn(u64)) {
+        let mut before = 0;
+        let mut idle = 0;
+        loop {
+            std::thread::sleep(MOMENT);
+            let now = self.work.load(Ordering::SeqCst);
+            if now & 1 == 1 && now == before {
+                end_turn(self.turn.load(Ordering::SeqCst));
+                // Another's turn now: of this there is nothing left to watch.
+                self.end(now);
+            }
+            idle = if now == before { idle + 1 } else { 0 };
+            before = now;
+            if idle < IDLE || now & 1 == 1 {
+                continue;
+            }
+            pidfds::forget_all();
+            let mut asleep = lock(&self.sleep);
+            self.awake.store(false, Ordering::SeqCst);
+            // Begun just before.
+            if self.work.load(Ordering::SeqCst) == now {
+                while !self.awake.load(Ordering::SeqCst) {
+                    asleep = self.wake.wait(asleep).unwrap_or_else(PoisonError::into_inner);
+                }
+            } else {
+                self.awake.store(true, Ordering::SeqCst);
+            }
+            drop(asleep);
+            idle = 0;
+        }
+    }
+}

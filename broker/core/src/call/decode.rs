@@ -1,0 +1,564 @@
+//! What a notified system call asks for, read off its number and registers alone.
+//!
+//! Pointers stay addresses here: whoever follows one decides what it may be trusted for. Argument
+//! positions are those of the manual page of each call (section 2); architectures differ in the
+//! numbers, and in which of the older calls they have.
+
+use crate::call::how::{OpenHow, writes};
+use crate::call::ipc::IpcCall;
+use crate::call::metadata::{MetadataCall, RawChange, Subject, at_subject, set_xattr, times};
+use crate::call::signal::{OwnerCall, SignalCall};
+use crate::call::terminal::TerminalCall;
+use common::trap::FileOperation;
+use kernel::listener::Notification;
+use kernel::owner::FIOASYNC;
+use kernel::processes::ProcessChange;
+use kernel::target::{TargetAddress, TargetFd};
+use landstrip_filter::Syscall;
+use nix::libc;
+use rules::option;
+use rules::socket::SocketKind;
+use rustix::fs::{AtFlags, OFlags, RenameFlags};
+use rustix::io;
+use rustix::net::SocketFlags;
+
+/// A notified system call, by what decides it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Call {
+    /// Registers, which nothing can change while the target waits: it can be let through.
+    Registers(RegisterCall),
+    /// Memory, or what a descriptor leads to, which another thread can change: it is performed or
+    /// refused. sendmsg(2) alone is let through where neither matters ([`crate::sockets::quiet`]).
+    Memory(MemoryCall),
+    /// A path: the broker's to do, or Landlock's to decide.
+    File(FileCall),
+    /// A path, of which only something is asked.
+    Question(Question),
+    /// Shared memory, semaphores and queues: the broker's to do, but for attaching memory.
+    Ipc(IpcCall),
+}
+
+/// A call that its registers decide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RegisterCall {
+    /// socket of this kind, with the flags of its type.
+    Socket(SocketKind, SocketFlags),
+    /// socketpair of this kind, which the filter does not allow.
+    Pair(SocketKind),
+    /// setsockopt of a level and an option that the filter does not allow.
+    Tune(i32, i32),
+    /// A change of limits, priority or scheduling of the process or thread with this id.
+    Process(i32, ProcessChange),
+    /// The same of a process group or a user.
+    ProcessGroup,
+    /// A change of the caller's umask.
+    Umask,
+    /// A change of the caller's own credentials, or of those that what it executes gets; a filter of
+    /// its own.
+    Credentials,
+    /// A Landlock domain of the caller's own, by the ruleset at this descriptor.
+    Domain(TargetFd),
+    /// ptrace(PTRACE_TRACEME): the parent becomes the tracer.
+    TraceMe,
+    /// A signal, let through if it is for the caller's own process.
+    Signal(SignalCall),
+    /// Signals of what happens on this descriptor: let through if they are to be for the caller's own process.
+    Owner(TargetFd, OwnerCall),
+    /// fork, vfork, or clone of a process.
+    Fork,
+    /// setpgid: the process, and the group that it joins.
+    JoinGroup(i32, i32),
+    /// setsid.
+    LeaveSession,
+    /// What reaches beyond the caller of the terminal that this descriptor leads to.
+    Terminal(TargetFd, TerminalCall),
+}
+
+/// What becomes of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RegisterVerdict {
+    /// The kernel executes it, with the registers that were judged.
+    Continue,
+    /// It returns this, executed by the broker or refused.
+    Return(io::Result<i32>),
+}
+
+/// A call that is decided by what lies in memory or behind a descriptor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MemoryCall {
+    Socket(SocketCall),
+    /// A change of metadata, which Landlock does not know.
+    Metadata(MetadataCall),
+}
+
+/// A call on a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SocketCall {
+    /// connect or bind: descriptor, address, length.
+    Address(AddressUse, TargetFd, TargetAddress, u32),
+    /// sendto, sendmsg or sendmmsg: descriptor, flags, messages.
+    Send(TargetFd, u32, Messages),
+    /// listen on a descriptor: backlog.
+    Listen(TargetFd, i32),
+    /// shutdown of a descriptor: how.
+    Shutdown(TargetFd, i32),
+    /// setsockopt of SO_REUSEADDR: descriptor, value, length.
+    ShareAddress(TargetFd, TargetAddress, u32),
+    /// socketpair of Unix datagram sockets: type with its flags, where the two numbers go.
+    DatagramPair(i32, TargetAddress),
+}
+
+/// Which of the two calls with an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AddressUse {
+    /// connect(2)
+    Connect,
+    /// bind(2)
+    Bind,
+}
+
+/// What is sent, each where it lies in the target's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Messages {
+    /// sendto: data with its length, address with its length.
+    Data(TargetAddress, u64, TargetAddress, u32),
+    /// sendmsg: a `struct msghdr`.
+    One(TargetAddress),
+    /// sendmmsg: an array of `struct mmsghdr`, with their number.
+    Several(TargetAddress, u32),
+}
+
+/// A path argument: the directory descriptor that a relative path starts from, and its address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Spot {
+    pub(crate) directory: TargetFd,
+    pub(crate) path: TargetAddress,
+}
+
+/// A call on files by path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FileCall {
+    /// open, openat, creat.
+    Open(Spot, OpenHow),
+    /// truncate to this length.
+    Truncate(Spot, i64),
+    /// An entry is made where none is.
+    Create(Spot, Creation),
+    /// unlink and rmdir, with the flags of unlinkat.
+    Remove(Spot, AtFlags),
+    /// rename, with the flags of renameat2.
+    Rename(Spot, Spot, RenameFlags),
+    /// link, with the flags of linkat.
+    Link(Spot, Spot, AtFlags),
+}
+
+/// What kind of entry is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Creation {
+    /// With these permission bits.
+    Directory(u32),
+    /// With this type, these permission bits, and this device number.
+    Node(u32, u64),
+    /// With the text at this address.
+    Symlink(TargetAddress),
+}
+
+impl FileCall {
+    /// Its paths.
+    pub(crate) fn spots(&self) -> impl Iterator<Item = Spot> {
+        let (first, second) = match *self {
+            Self::Open(spot, _)
+            | Self::Truncate(spot, _)
+            | Self::Create(spot, _)
+            | Self::Remove(spot, _) => (spot, None),
+            Self::Rename(old, new, _) | Self::Link(old, new, _) => (old, Some(new)),
+        };
+        std::iter::once(first).chain(second)
+    }
+
+    /// Whether a path that leads through what is there can lead elsewhere at once afterwards. (A link that is
+    /// removed, and a directory that is made in its place, take two calls.)
+    pub(crate) fn redirects_paths(&self) -> bool {
+        match self {
+            Self::Rename(..) | Self::Link(..) => true,
+            Self::Create(_, creation) => matches!(creation, Creation::Symlink(_)),
+            Self::Open(..) | Self::Truncate(..) | Self::Remove(..) => false,
+        }
+    }
+
+    /// What it is, as far as registers say.
+    pub(crate) fn operation(&self) -> FileOperation {
+        match self {
+            Self::Open(_, how) if !writes(how.flags) => FileOperation::Read,
+            _ => FileOperation::Write,
+        }
+    }
+}
+
+/// access: whether what a path names may be used in some way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Question {
+    pub(crate) spot: Spot,
+    /// In which way, as access(2) takes it.
+    pub(crate) mode: u32,
+    /// The flags of faccessat2.
+    pub(crate) flags: AtFlags,
+}
+
+const FOLLOW: AtFlags = AtFlags::empty();
+
+impl Call {
+    /// Reads the call off `notification`; none if it is one that the filter should not notify.
+    pub(crate) fn decode(notification: &Notification) -> Option<Self> {
+        let n = notification;
+        let address = |index: usize| n.address(index);
+        if let Some(signal) = SignalCall::decode(Syscall::of(n.number)?, n) {
+            return Some(Self::Registers(RegisterCall::Signal(signal)));
+        }
+        let word = |index: usize| n.arguments[index];
+        let registers = Self::Registers;
+        let owner = |call| Self::Registers(RegisterCall::Owner(n.descriptor(0), call));
+        let process = |id, change| Self::Registers(RegisterCall::Process(id, change));
+        let socket = |call| Self::Memory(MemoryCall::Socket(call));
+        let by_address =
+            |what| socket(SocketCall::Address(what, n.descriptor(0), address(1), n.unsigned(2)));
+        let at_cwd = |index| Spot { directory: TargetFd::CWD, path: address(index) };
+        let spot = |index| Spot { directory: n.descriptor(index), path: address(index + 1) };
+        let open = |spot, flags: u32, mode| {
+            Self::File(FileCall::Open(spot, OpenHow::of_open(flags, mode)))
+        };
+        let create = |spot, creation| Self::File(FileCall::Create(spot, creation));
+        let remove = |spot, flags| Self::File(FileCall::Remove(spot, flags));
+        let rename = |old, new, flags| {
+            Self::File(FileCall::Rename(old, new, RenameFlags::from_bits_retain(flags)))
+        };
+        let link = |old, new, flags| {
+            Self::File(FileCall::Link(old, new, AtFlags::from_bits_retain(flags)))
+        };
+        let question = |spot, mode, flags| {
+            let flags = AtFlags::from_bits_retain(flags);
+            Self::Question(Question { spot, mode, flags })
+        };
+        let metadata =
+            |subject, change| Self::Memory(MemoryCall::Metadata(MetadataCall { subject, change }));
+        let path =
+            |directory, path, follow| Subject::Path { directory, path, follow, empty: false };
+        let at = |directory: usize, flags: u32| at_subject(n, directory, flags);
+        let [followed, unfollowed] =
+            [true, false].map(|follow| path(TargetFd::CWD, address(0), follow));
+        let held = Subject::Descriptor(n.descriptor(0));
+
+        let call = Syscall::of(n.number)?;
+        Some(match call {
+            Syscall::connect => by_address(AddressUse::Connect),
+            Syscall::bind => by_address(AddressUse::Bind),
+            Syscall::sendto => {
+                let data = Messages::Data(address(1), word(2), address(4), n.unsigned(5));
+                socket(SocketCall::Send(n.descriptor(0), n.unsigned(3), data))
+            }
+            Syscall::sendmsg => {
+                socket(SocketCall::Send(n.descriptor(0), n.unsigned(2), Messages::One(address(1))))
+            }
+            Syscall::sendmmsg => {
+                let several = Messages::Several(address(1), n.unsigned(2));
+                socket(SocketCall::Send(n.descriptor(0), n.unsigned(3), several))
+            }
+            Syscall::listen => socket(SocketCall::Listen(n.descriptor(0), n.int(1))),
+            Syscall::setsockopt if (n.int(1), n.int(2)) == option::SHARE_ADDRESS => {
+                socket(SocketCall::ShareAddress(n.descriptor(0), address(3), n.unsigned(4)))
+            }
+            Syscall::setsockopt => registers(RegisterCall::Tune(n.int(1), n.int(2))),
+            Syscall::shutdown => socket(SocketCall::Shutdown(n.descriptor(0), n.int(1))),
+            Syscall::socketpair
+                if n.int(0) == libc::AF_UNIX
+                    && [libc::SOCK_DGRAM, libc::SOCK_RAW].contains(&kind(n).kind)
+                    && [0, libc::PF_UNIX].contains(&n.int(2)) =>
+            {
+                socket(SocketCall::DatagramPair(n.int(1), address(3)))
+            }
+            Syscall::socket => registers(RegisterCall::Socket(kind(n), type_flags(n))),
+            Syscall::socketpair => registers(RegisterCall::Pair(kind(n))),
+
+            Syscall::open => open(at_cwd(0), n.unsigned(1), n.unsigned(2)),
+            Syscall::openat => open(spot(0), n.unsigned(2), n.unsigned(3)),
+            Syscall::creat => {
+                let flags = OFlags::CREATE | OFlags::WRONLY | OFlags::TRUNC;
+                open(at_cwd(0), flags.bits(), n.unsigned(1))
+            }
+            Syscall::truncate => Self::File(FileCall::Truncate(at_cwd(0), word(1).cast_signed())),
+            Syscall::mkdir => create(at_cwd(0), Creation::Directory(n.unsigned(1))),
+            Syscall::mkdirat => create(spot(0), Creation::Directory(n.unsigned(2))),
+            Syscall::mknod => {
+                create(at_cwd(0), Creation::Node(n.unsigned(1), u64::from(n.unsigned(2))))
+            }
+            Syscall::mknodat => {
+                create(spot(0), Creation::Node(n.unsigned(2), u64::from(n.unsigned(3))))
+            }
+            Syscall::symlink => create(at_cwd(1), Creation::Symlink(address(0))),
+            Syscall::symlinkat => create(spot(1), Creation::Symlink(address(0))),
+            Syscall::rmdir => remove(at_cwd(0), AtFlags::REMOVEDIR),
+            Syscall::unlink => remove(at_cwd(0), AtFlags::empty()),
+            Syscall::unlinkat => remove(spot(0), AtFlags::from_bits_retain(n.unsigned(2))),
+            Syscall::link => link(at_cwd(0), at_cwd(1), 0),
+            Syscall::linkat => link(spot(0), spot(2), n.unsigned(4)),
+            Syscall::rename => rename(at_cwd(0), at_cwd(1), 0),
+            Syscall::renameat => rename(spot(0), spot(2), 0),
+            Syscall::renameat2 => rename(spot(0), spot(2), n.unsigned(4)),
+
+            Syscall::access => question(at_cwd(0), n.unsigned(1), 0),
+            Syscall::faccessat => question(spot(0), n.unsigned(2), 0),
+            Syscall::faccessat2 => question(spot(0), n.unsigned(2), n.unsigned(3)),
+
+            Syscall::chmod => metadata(followed, RawChange::Mode(n.unsigned(1))),
+            Syscall::fchmod => metadata(held, RawChange::Mode(n.unsigned(1))),
+            Syscall::fchmodat => metadata(at(0, FOLLOW.bits()), RawChange::Mode(n.unsigned(2))),
+            Syscall::fchmodat2 => metadata(at(0, n.unsigned(3)), RawChange::Mode(n.unsigned(2))),
+            Syscall::chown => {
+                let owner = RawChange::Owner(n.unsigned(1), n.unsigned(2));
+                metadata(followed, owner)
+            }
+            Syscall::lchown => {
+                let owner = RawChange::Owner(n.unsigned(1), n.unsigned(2));
+                metadata(unfollowed, owner)
+            }
+            Syscall::fchown => {
+                let owner = RawChange::Owner(n.unsigned(1), n.unsigned(2));
+                metadata(held, owner)
+            }
+            Syscall::fchownat => {
+                let owner = RawChange::Owner(n.unsigned(2), n.unsigned(3));
+                metadata(at(0, n.unsigned(4)), owner)
+            }
+            Syscall::utime => metadata(followed, RawChange::Utimbuf(address(1))),
+            Syscall::utimes => metadata(followed, RawChange::Timeval(address(1))),
+            // A null path means the descriptor itself (utimensat(2), notes), without flags.
+            Syscall::futimesat | Syscall::utimensat
+                if address(1).is_null() && n.descriptor(0) != TargetFd::CWD =>
+            {
+                let has_flags = call == Syscall::utimensat && n.unsigned(3) != 0;
+                let subject = if has_flags { Subject::Invalid } else { held };
+                metadata(subject, times(n))
+            }
+            Syscall::futimesat => metadata(at(0, FOLLOW.bits()), times(n)),
+            Syscall::utimensat => metadata(at(0, n.unsigned(3)), times(n)),
+            Syscall::setxattr => metadata(followed, set_xattr(n)),
+            Syscall::lsetxattr => metadata(unfollowed, set_xattr(n)),
+            Syscall::fsetxattr => metadata(held, set_xattr(n)),
+            Syscall::removexattr => metadata(followed, RawChange::RemoveXattr(address(1))),
+            Syscall::lremovexattr => metadata(unfollowed, RawChange::RemoveXattr(address(1))),
+            Syscall::fremovexattr => metadata(held, RawChange::RemoveXattr(address(1))),
+
+            Syscall::prlimit64 => {
+                process(n.int(0), ProcessChange::Limit(n.unsigned(1), address(2), address(3)))
+            }
+            Syscall::sched_setaffinity => {
+                process(n.int(0), ProcessChange::Affinity(n.unsigned(1), address(2)))
+            }
+            Syscall::sched_setscheduler => {
+                process(n.int(0), ProcessChange::Scheduler(n.int(1), address(2)))
+            }
+            Syscall::sched_setparam => process(n.int(0), ProcessChange::Parameters(address(1))),
+            Syscall::sched_setattr => {
+                process(n.int(0), ProcessChange::Attributes(address(1), n.unsigned(2)))
+            }
+            Syscall::setpriority if n.int(0) == PRIO_PROCESS => {
+                process(n.int(1), ProcessChange::Priority(n.int(2)))
+            }
+            Syscall::ioprio_set if n.int(0) == IOPRIO_WHO_PROCESS => {
+                process(n.int(1), ProcessChange::InputPriority(n.int(2)))
+            }
+            Syscall::setpriority | Syscall::ioprio_set => registers(RegisterCall::ProcessGroup),
+            Syscall::setuid
+            | Syscall::setgid
+            | Syscall::setreuid
+            | Syscall::setregid
+            | Syscall::setresuid
+            | Syscall::setresgid
+            | Syscall::setfsuid
+            | Syscall::setfsgid
+            | Syscall::setgroups
+            | Syscall::capset
+            | Syscall::prctl
+            | Syscall::seccomp => registers(RegisterCall::Credentials),
+            Syscall::landlock_restrict_self => registers(RegisterCall::Domain(n.descriptor(0))),
+            Syscall::fcntl if n.int(1) == libc::F_SETOWN => owner(OwnerCall::Owner(n.int(2))),
+            Syscall::fcntl if n.int(1) == libc::F_SETFL => {
+                owner(OwnerCall::Flags(OFlags::from_bits_retain(n.unsigned(2))))
+            }
+            Syscall::ioctl if n.unsigned(1) == FIOASYNC => owner(OwnerCall::Switch(address(2))),
+            Syscall::ioctl => {
+                registers(RegisterCall::Terminal(n.descriptor(0), TerminalCall::decode(n)?))
+            }
+            Syscall::setsid => registers(RegisterCall::LeaveSession),
+            Syscall::setpgid => registers(RegisterCall::JoinGroup(n.int(0), n.int(1))),
+            Syscall::fork | Syscall::vfork | Syscall::clone => registers(RegisterCall::Fork),
+            Syscall::umask => registers(RegisterCall::Umask),
+            Syscall::ptrace if n.unsigned(0) == PTRACE_TRACEME => registers(RegisterCall::TraceMe),
+            _ => Self::Ipc(IpcCall::decode(call, n)?),
+        })
+    }
+}
+
+/// The rest of a socket's type are flags (socket(2)).
+const SOCK_TYPE_MASK: i32 = 0xf;
+
+impl Call {
+    /// Whether it changes nothing of what paths lead to, and is no call the refusal of which would be reported
+    /// at once.
+    pub(crate) fn leaves_paths(&self) -> bool {
+        match self {
+            Self::File(FileCall::Open(..)) | Self::Question(_) | Self::Ipc(_) => true,
+            Self::File(_) | Self::Memory(_) => false,
+            Self::Registers(call) => !matches!(
+                call,
+                RegisterCall::Socket(..) | RegisterCall::Pair(_) | RegisterCall::Tune(..)
+            ),
+        }
+    }
+
+    /// Whether answering it waits for connects that are being made, or starts a process. A connect or a
+    /// message seldom has to wait, which shows when it is made.
+    pub(crate) fn can_wait(&self) -> bool {
+        matches!(
+            self,
+            Self::Memory(MemoryCall::Socket(
+                SocketCall::Address(AddressUse::Bind, ..)
+                    | SocketCall::Listen(..)
+                    | SocketCall::Shutdown(..)
+            ))
+        )
+    }
+}
+
+/// linux/ioprio.h, linux/resource.h and linux/ptrace.h; C libraries differ about their types.
+const IOPRIO_WHO_PROCESS: i32 = 1;
+const PRIO_PROCESS: i32 = 0;
+const PTRACE_TRACEME: u32 = 0;
+
+/// What socket and socketpair are asked for.
+fn kind(n: &Notification) -> SocketKind {
+    SocketKind { domain: n.int(0), kind: n.int(1) & SOCK_TYPE_MASK, protocol: n.int(2) }
+}
+
+fn type_flags(n: &Notification) -> SocketFlags {
+    SocketFlags::from_bits_retain(n.unsigned(1) & !SOCK_TYPE_MASK.cast_unsigned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use landstrip_filter::{Arch, Entry, Variant};
+    use rustix::process::Pid;
+
+    fn decode(call: Syscall, arguments: [u64; 6]) -> Option<Call> {
+        let number = Arch::NATIVE.number(call).unwrap();
+        Call::decode(&Notification {
+            id: 1,
+            thread: Pid::from_raw(1).unwrap(),
+            number: number.cast_signed(),
+            arguments,
+        })
+    }
+
+    fn fd(number: i32) -> TargetFd {
+        TargetFd::new(number)
+    }
+
+    fn at(address: u64) -> TargetAddress {
+        TargetAddress::new(address)
+    }
+
+    #[test]
+    fn every_call_that_the_filter_notifies_is_known_here() {
+        // Newer than what programs need; without them they use the calls that are known.
+        let refused = [Syscall::setxattrat, Syscall::removexattrat, Syscall::file_setattr];
+        for variant in [
+            Variant::empty(),
+            Variant::ALLOW_NETWORK,
+            Variant::REPORT_READS,
+            Variant::LISTINGS,
+            Variant::CHANGES_LEFT,
+            Variant::LOCAL_BINDING,
+            Variant::ALL_UNIX_SOCKETS,
+            Variant::DATAGRAMS,
+            Variant::DATAGRAMS | Variant::LOCAL_BINDING,
+            Variant::MAKES_SOCKETS,
+            Variant::NO_SCOPES,
+            Variant::NO_DEVICES,
+            Variant::NO_TRUNCATION,
+        ] {
+            let entries = landstrip_filter::describe(variant);
+            let notified = entries.filter(|entry| entry.what.contains("the broker"));
+            for Entry { call, .. } in notified {
+                if Arch::NATIVE.number(call).is_some() {
+                    let arguments = match call {
+                        Syscall::fcntl => {
+                            [0, u64::from(libc::F_SETOWN.cast_unsigned()), 0, 0, 0, 0]
+                        }
+                        Syscall::ioctl => [0, FIOASYNC.into(), 0, 0, 0, 0],
+                        _ => [0; 6],
+                    };
+                    assert_eq!(
+                        decode(call, arguments).is_some(),
+                        !refused.contains(&call),
+                        "{call}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn upper_halves_of_int_arguments_are_ignored() {
+        let garbage = 0xdead_beef_0000_0000;
+        let call = decode(Syscall::fchmod, [garbage | 5, garbage | 0o644, 0, 0, 0, 0]);
+        let expected =
+            MetadataCall { subject: Subject::Descriptor(fd(5)), change: RawChange::Mode(0o644) };
+        assert_eq!(call, Some(Call::Memory(MemoryCall::Metadata(expected))));
+    }
+
+    #[test]
+    fn a_send_has_its_flags_where_the_call_has_them() {
+        for (number, arguments, what) in [
+            (
+                Syscall::sendto,
+                [3, 0x10, 5, 0x40, 0x20, 110],
+                Messages::Data(at(0x10), 5, at(0x20), 110),
+            ),
+            (Syscall::sendmsg, [3, 0x10, 0x40, 1, 2, 3], Messages::One(at(0x10))),
+            (Syscall::sendmmsg, [3, 0x10, 7, 0x40, 1, 2], Messages::Several(at(0x10), 7)),
+        ] {
+            let expected = MemoryCall::Socket(SocketCall::Send(fd(3), 0x40, what));
+            assert_eq!(decode(number, arguments), Some(Call::Memory(expected)));
+        }
+    }
+
+    #[test]
+    fn both_names_of_a_rename_are_known() {
+        let call = decode(Syscall::renameat2, [3, 0x10, 4, 0x20, 2, 0]);
+        let (old, new) =
+            (Spot { directory: fd(3), path: at(0x10) }, Spot { directory: fd(4), path: at(0x20) });
+        assert_eq!(call, Some(Call::File(FileCall::Rename(old, new, RenameFlags::EXCHANGE))));
+        let Some(Call::File(call)) = call else { unreachable!("just compared") };
+        assert_eq!(call.spots().collect::<Vec<_>>(), [old, new]);
+    }
+
+    #[test]
+    fn unknown_flags_of_metadata_calls_name_nothing() {
+        for number in [Syscall::fchmodat2, Syscall::utimensat] {
+            let call = decode(number, [0, 1, 2, 0x800, 0, 0]);
+            let Some(Call::Memory(MemoryCall::Metadata(call))) = call else { panic!("{call:?}") };
+            assert_eq!(call.subject, Subject::Invalid);
+        }
+    }
+
+    #[test]
+    fn a_null_path_of_utimensat_means_the_descriptor() {
+        let call = decode(Syscall::utimensat, [7, 0, 0x30, 0, 0, 0]);
+        let expected = MetadataCall {
+            subject: Subject::Descriptor(fd(7)),
+            change: RawChange::Timespec(at(0x30)),
+        };
+        assert_eq!(call, Some(Call::Memory(MemoryCall::Metadata(expected))));
+    }
+}

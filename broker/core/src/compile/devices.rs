@@ -1,0 +1,122 @@
+//! Devices, and what of them may be used: those of every policy, the terminal that the command was
+//! started on, its standard streams, and what the policy names.
+//!
+//! To read a device can be to act on it: an open makes a terminal the controlling one of its session,
+//! and a disk holds what is denied on it. So Landlock grants nothing beneath /dev, and where file systems
+//! of devices are mounted elsewhere, but to list the directories; what is mounted in them and holds no
+//! devices, but for shared memory, is granted like other trees. Sources: tty(4), pts(4), landlock(7).
+
+use super::grants::{Builder, GrantError, Kind};
+use super::places::{DEVICES, Place};
+use crate::files::terminals;
+use kernel::identity::{hold_followed, identity};
+use landlock::{AccessFs, BitFlags};
+use rules::files::Files;
+use rules::memory;
+use rules::paths::{Access, Rules};
+use rustix::fd::{AsFd, BorrowedFd};
+use rustix::fs::{self, FileType, OFlags};
+use std::path::Path;
+
+/// Devices that are usable under every policy.
+const ALWAYS: [&str; 7] =
+    ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx"];
+
+impl Builder {
+    /// Grants the devices that are usable whatever the rules say, and those that `files` names.
+    pub(super) fn grant_devices(&mut self, files: &Files, rules: &Rules) -> Result<(), GrantError> {
+        for device in ALWAYS.map(Path::new) {
+            // A container may lack some.
+            let Ok(object) = hold_followed(device) else { continue };
+            self.grant_device(object.as_fd(), device)?;
+        }
+        if let Some((terminal, path)) = terminals::of_caller() {
+            self.grant_device(terminal.as_fd(), &path)?;
+        }
+        for path in files.allow_write.iter().chain(&files.allow_read) {
+            let is_named = self.places.place(path) == Place::Inside && path != Path::new(DEVICES);
+            if is_named && rules.access(path).read {
+                self.grant_named(path)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn grant_device(&mut self, object: BorrowedFd<'_>, path: &Path) -> Result<(), GrantError> {
+        let access =
+            AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev | AccessFs::Truncate;
+        self.grant_always(object, access, path, |kind| kind == FileType::CharacterDevice)
+    }
+
+    /// A device that the policy names, or a directory of them, may be asked what devices are asked
+    /// (ioctl(2)). Whether it may be written, the rules say.
+    fn grant_named(&mut self, path: &Path) -> Result<(), GrantError> {
+        if self.grants.devices.contains_key(path) {
+            return Ok(());
+        }
+        let Ok(object) = hold_followed(path) else { return Ok(()) };
+        let Ok(stat) = fs::fstat(&object) else { return Ok(()) };
+        let is_directory = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
+        let access = match path.starts_with(memory::PLACE) {
+            true => Kind::Read.access(),
+            false => AccessFs::ReadFile | AccessFs::ReadDir | AccessFs::IoctlDev,
+        };
+        self.add(object.as_fd(), is_directory, access, path)?;
+        self.grants.devices.insert(path.to_owned(), identity(&stat));
+        Ok(())
+    }
+
+    /// What the command holds as standard stream it can open again with the same access.
+    pub(super) fn grant_standard_streams(&mut self) -> Result<(), GrantError> {
+        let (stdin, stdout, stderr) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
+        let streams = [
+            ("/dev/stdin", stdin.as_fd()),
+            ("/dev/stdout", stdout.as_fd()),
+            ("/dev/stderr", stderr.as_fd()),
+        ];
+        for (path, stream) in streams {
+            let Ok(mode) = fs::fcntl_getfl(stream) else { continue };
+            let mut access = BitFlags::from(AccessFs::IoctlDev);
+            if mode & OFlags::RWMODE != OFlags::WRONLY {
+                access |= AccessFs::ReadFile;
+            }
+            if mode & OFlags::RWMODE != OFlags::RDONLY {
+                access |= AccessFs::WriteFile | AccessFs::Truncate;
+            }
+            if mode.contains(OFlags::PATH) || is_anonymous(stream) {
+                continue;
+            }
+            self.grant_always(stream, access, Path::new(path), |kind| {
+                matches!(kind, FileType::RegularFile | FileType::CharacterDevice | FileType::Fifo)
+            })?;
+        }
+        Ok(())
+    }
+
+    fn grant_always(
+        &mut self,
+        object: BorrowedFd<'_>,
+        access: BitFlags<AccessFs>,
+        path: &Path,
+        is_fit: impl Fn(FileType) -> bool,
+    ) -> Result<(), GrantError> {
+        let Ok(stat) = fs::fstat(object) else { return Ok(()) };
+        let linked = stat.st_nlink > 0;
+        if linked && is_fit(FileType::from_raw_mode(stat.st_mode)) {
+            self.add(object, false, access, path)?;
+            let read = access.contains(AccessFs::ReadFile);
+            let write = access.contains(AccessFs::WriteFile);
+            // A stream can be one of the devices.
+            let usable = self.grants.always.entry(identity(&stat)).or_default();
+            *usable = Access { read: usable.read || read, write: usable.write || write };
+        }
+        Ok(())
+    }
+}
+
+/// Pipes live on a mount that is visible to nobody: Landlock does not restrict them and takes no
+/// rule for them (EBADFD).
+fn is_anonymous(stream: BorrowedFd<'_>) -> bool {
+    const PIPEFS_MAGIC: i64 = 0x5049_5045;
+    fs::fstatfs(stream).is_ok_and(|stat| stat.f_type == PIPEFS_MAGIC)
+}

@@ -1,0 +1,102 @@
+//! What the file rules mean on this machine, now: the ruleset for the command, and the view that the
+//! broker judges by.
+
+use super::grants::GrantError;
+use super::ruleset;
+use crate::files::reserve::Reserve;
+use crate::files::view::{Reads, View};
+use kernel::features::Features;
+use kernel::identity::{Identity, hold, identity, nearest};
+use kernel::mounts::Mount;
+use rules::files::Files;
+use rules::paths::{Access, Rules};
+use rustix::fd::OwnedFd;
+use rustix::fs::{FileType, Stat};
+use rustix::io::Errno;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Compiles `files` into the view and the ruleset, which `restrict_network` also takes TCP away. The
+/// directories of `reserve` are granted with all that will be in them.
+/// Landlock has these `features`.
+pub(crate) fn compile(
+    files: &Files,
+    mounts: &[Mount],
+    features: Features,
+    restrict_network: bool,
+    reserve: Option<Reserve>,
+) -> Result<(View, OwnedFd), GrantError> {
+    let rules = Rules::new(files);
+    let (mut grants, ruleset) =
+        ruleset::compile((files, &rules), mounts, features, restrict_network, reserve.as_ref())?;
+    let mut held = Vec::new();
+    let roots = roots(&files.allow_write, &grants.writable, &mut held)?;
+    // What the command makes there Landlock lets nobody read.
+    let is_ungranted = roots
+        .iter()
+        .filter(|(_, found)| found.is_none())
+        .any(|(path, _)| nearest(path).is_some_and(|above| grants.unlistable.contains_key(above)));
+    if is_ungranted {
+        grants.reads = grants.reads.max(Reads::Less);
+    }
+    // Landlock knows no process from another, and a rule for the command's own can be added to nobody's.
+    if files.hides_processes {
+        grants.reads = Reads::More;
+    }
+    let named = named_files(files, &rules, &mut held)?;
+    let reserve = reserve.map(Arc::new);
+    let brokers_truncation = !features.contains(Features::TRUNCATION);
+    Ok((View { rules, grants, brokers_truncation, named, roots, reserve, _held: held }, ruleset))
+}
+
+/// The allowed paths, and the objects that they are at launch, if they are there: what was granted there, or
+/// what is there, which is added to `held`.
+fn roots(
+    paths: &[PathBuf],
+    granted: &HashMap<PathBuf, Identity>,
+    held: &mut Vec<OwnedFd>,
+) -> Result<Vec<(PathBuf, Option<Identity>)>, GrantError> {
+    let mut roots = Vec::with_capacity(paths.len());
+    for path in paths {
+        let at_launch = match granted.get(path) {
+            Some(granted) => Some(*granted),
+            None => look_at(path)?.map(|(object, stat)| {
+                held.push(object);
+                identity(&stat)
+            }),
+        };
+        roots.push((path.clone(), at_launch));
+    }
+    Ok(roots)
+}
+
+/// The files that the deny lists name, which are added to `held`, and what the rules leave of them.
+fn named_files(
+    files: &Files,
+    rules: &Rules,
+    held: &mut Vec<OwnedFd>,
+) -> Result<HashMap<Identity, Access>, GrantError> {
+    let mut named: HashMap<Identity, Access> = HashMap::new();
+    let write = files.may_be_files(&files.deny_write);
+    for path in write.chain(files.may_be_files(&files.deny_read)) {
+        let Some((object, stat)) = look_at(&path)? else { continue };
+        if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile {
+            let here = rules.access(&path);
+            let left = named.entry(identity(&stat)).or_insert(here);
+            *left = Access { read: left.read && here.read, write: left.write && here.write };
+            held.push(object);
+        }
+    }
+    Ok(named)
+}
+
+/// Holds what a path of the policy names; nothing if it is not there, or if this user may not reach
+/// it: then the command may not either.
+fn look_at(path: &Path) -> Result<Option<(OwnedFd, Stat)>, GrantError> {
+    match hold(path) {
+        Ok(found) => Ok(Some(found)),
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) => Ok(None),
+        Err(source) => Err(GrantError::Look { path: path.to_owned(), source }),
+    }
+}

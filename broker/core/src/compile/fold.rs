@@ -1,0 +1,107 @@
+//! Directories that ignore case: there the rules, which compare names byte by byte, would miss other
+//! spellings of a denied name.
+//!
+//! ext4, f2fs and tmpfs flag such directories (FS_CASEFOLD_FL, ioctl_iflags(2)). Others, among them
+//! network and shared file systems of hosts that ignore case, show it only when a name is looked up in
+//! another spelling.
+
+use kernel::identity::identity;
+use rustix::fd::OwnedFd;
+use rustix::fs::{self, AtFlags, Dir, FileType, IFlags, Stat};
+use rustix::io;
+
+/// linux/fs.h
+const CASEFOLD: IFlags = IFlags::from_bits_retain(0x4000_0000);
+
+/// Whether names in `directory`, which is open for reading, that differ in case mean one entry.
+pub(crate) fn ignores_case(directory: &OwnedFd) -> io::Result<bool> {
+    if is_flagged(directory) {
+        return Ok(true);
+    }
+    for entry in Dir::read_from(directory)? {
+        if let Some(told) = is_told_by(directory, entry?.file_name().to_bytes()) {
+            return Ok(told);
+        }
+    }
+    Ok(false)
+}
+
+/// Whether `directory`, which is open for reading, is flagged so. File systems without flags refuse.
+pub(super) fn is_flagged(directory: &OwnedFd) -> bool {
+    fs::ioctl_getflags(directory).is_ok_and(|flags| flags.contains(CASEFOLD))
+}
+
+/// Whether `name` is found in `directory` under another spelling, too; none if it cannot tell.
+pub(super) fn is_told_by(directory: &OwnedFd, name: &[u8]) -> Option<bool> {
+    is_told(name, |name| fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).ok())
+}
+
+fn is_told(name: &[u8], look_up: impl Fn(&[u8]) -> Option<Stat>) -> Option<bool> {
+    let other = respelled(name);
+    if other == name {
+        return None;
+    }
+    let found = look_up(name)?;
+    // A hard link can be spelled so.
+    let is_directory = FileType::from_raw_mode(found.st_mode) == FileType::Directory;
+    let is_other = |other: Stat| identity(&other) == identity(&found);
+    (is_directory || found.st_nlink == 1).then(|| look_up(&other).is_some_and(is_other))
+}
+
+/// The name with each letter of ASCII in the other case.
+fn respelled(name: &[u8]) -> Vec<u8> {
+    let respell = |byte: &u8| match byte.is_ascii_uppercase() {
+        true => byte.to_ascii_lowercase(),
+        false => byte.to_ascii_uppercase(),
+    };
+    name.iter().map(respell).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use kernel::test_directory::TestDirectory;
+    use rustix::fs::{Mode, OFlags};
+
+    fn open(path: impl AsRef<std::path::Path>) -> OwnedFd {
+        fs::open(path.as_ref(), OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).unwrap()
+    }
+
+    /// Asks of a directory of this machine as one would answer that looks names up by `spell`.
+    fn meets(directory: &OwnedFd, spell: impl Fn(&[u8]) -> Vec<u8>) -> bool {
+        let mut names = Dir::read_from(directory).unwrap();
+        let look_up =
+            |name: &[u8]| fs::statat(directory, &spell(name)[..], AtFlags::SYMLINK_NOFOLLOW).ok();
+        let told = names.find_map(|entry| is_told(entry.unwrap().file_name().to_bytes(), look_up));
+        told.unwrap_or(false)
+    }
+
+    #[test]
+    fn a_name_that_is_found_in_another_spelling_tells() {
+        let dir = TestDirectory::new();
+        dir.directory("tree");
+        let tree = open(dir.path("tree"));
+        let exact = |name: &[u8]| name.to_vec();
+        let lower = |name: &[u8]| name.to_ascii_lowercase();
+        assert!(!meets(&tree, lower), "nothing is there");
+        dir.file("tree/1", "");
+        assert!(!meets(&tree, lower), "no letter is there");
+        dir.file("tree/.env", "");
+        assert!(meets(&tree, lower));
+        assert!(!meets(&tree, exact));
+        assert!(!ignores_case(&tree).unwrap());
+        // Two files, or two names of one, are no spellings.
+        dir.file("tree/.ENV", "");
+        assert!(!meets(&tree, exact));
+        std::fs::remove_file(dir.path("tree/.ENV")).unwrap();
+        std::fs::hard_link(dir.path("tree/.env"), dir.path("tree/.ENV")).unwrap();
+        assert!(!meets(&tree, exact));
+    }
+
+    #[test]
+    fn letters_change_case_and_nothing_else_does() {
+        assert_eq!(respelled(b".Env-1\xc3\xa9"), b".eNV-1\xc3\xa9");
+        assert_eq!(respelled(b"1"), b"1");
+    }
+}

@@ -1,0 +1,439 @@
+//! What Landlock is told to grant: what remains of the allowed trees when the denied paths are subtracted.
+//!
+//! A subtree in which no rule can change the verdict is one Landlock rule. A directory on the way to
+//! a denied path gets none, since a Landlock rule holds for all beneath; its other entries are granted
+//! one by one. So the cost follows what is denied, not the size of the tree. What is granted is the
+//! object that was opened here: another at the same path later is another object. Source: landlock(7).
+
+use super::directories::{self, Listed, is_directory_now, list, open};
+use super::places::{Place, Places};
+use super::{executables, fold};
+use crate::files::reserve::Reserve;
+use crate::files::view::{Grants, Reads};
+use crate::report::failure::Failure;
+use kernel::identity::{Origin, hold, identity};
+use kernel::mounts::Mount;
+use kernel::ruleset::allow_beneath;
+use landlock::{ABI, AccessFs, BitFlags, RulesetError};
+use rules::paths::{Cursor, Names, Rules};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{self, FileType};
+use rustix::io::Errno;
+use std::collections::{HashMap, HashSet};
+use std::ffi::{CString, OsStr};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+/// Why there is no ruleset.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum GrantError {
+    /// The kernel has what it takes, and refused.
+    #[error("this kernel cannot confine the command: {0}")]
+    Ruleset(#[source] RulesetError),
+    /// A rule was refused.
+    #[error("cannot grant access to {path}: {source}")]
+    Rule {
+        /// What should have been granted.
+        path: PathBuf,
+        /// Why not.
+        source: Errno,
+    },
+    /// A path of the policy could not be looked at.
+    #[error("cannot look at {path}: {source}")]
+    Look {
+        /// The path.
+        path: PathBuf,
+        /// Why not.
+        source: Errno,
+    },
+    /// A directory on the way could not be looked through.
+    #[error("cannot look through {path}: {source}")]
+    Walk {
+        /// The directory.
+        path: PathBuf,
+        /// Why not.
+        source: Errno,
+    },
+    /// A rule singles out names where they can be spelled otherwise.
+    #[error(
+        "{path} ignores case: a name that is denied in it or beneath could be reached in another \
+         spelling; deny {path} as a whole, or a directory that tells upper from lower case"
+    )]
+    IgnoresCase {
+        /// The directory.
+        path: PathBuf,
+    },
+}
+
+impl From<GrantError> for Failure {
+    fn from(error: GrantError) -> Self {
+        Self::Internal("platform", error.to_string())
+    }
+}
+
+/// Which of the two verdicts is granted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Read,
+    Write,
+}
+
+impl Kind {
+    /// What the verdict means to Landlock. What can be read can be executed. Device nodes are never
+    /// made: one for a disk would undo every other rule.
+    pub(super) fn access(self) -> BitFlags<AccessFs> {
+        match self {
+            Self::Read => AccessFs::ReadFile | AccessFs::ReadDir | AccessFs::Execute,
+            Self::Write => {
+                AccessFs::WriteFile
+                    | AccessFs::Truncate
+                    | AccessFs::RemoveDir
+                    | AccessFs::RemoveFile
+                    | AccessFs::MakeDir
+                    | AccessFs::MakeReg
+                    | AccessFs::MakeSym
+                    | AccessFs::MakeFifo
+                    | AccessFs::MakeSock
+                    | AccessFs::Refer
+            }
+        }
+    }
+
+    fn allowed(self, cursor: &Cursor) -> bool {
+        match self {
+            Self::Read => cursor.access().read,
+            Self::Write => cursor.access().write,
+        }
+    }
+
+    fn is_settled(self, cursor: &Cursor) -> bool {
+        match self {
+            Self::Read => cursor.read_settled(),
+            Self::Write => cursor.write_settled(),
+        }
+    }
+
+    fn names(self, cursor: &Cursor) -> Names {
+        match self {
+            Self::Read => cursor.read_names(),
+            Self::Write => cursor.write_names(),
+        }
+    }
+}
+
+/// An object that is still to be looked at.
+struct Pending {
+    parent: Rc<OwnedFd>,
+    name: CString,
+    /// What the directory said of it, if it did.
+    file_type: FileType,
+    path: PathBuf,
+    cursor: Cursor,
+}
+
+/// An object that is held.
+struct Visited {
+    object: Rc<OwnedFd>,
+    is_directory: bool,
+    path: PathBuf,
+    cursor: Cursor,
+}
+
+pub(super) struct Builder {
+    ruleset: OwnedFd,
+    /// What the ruleset decides on.
+    handled: BitFlags<AccessFs>,
+    pub(super) grants: Grants,
+    pub(super) places: Places,
+    /// Directories that are known to tell upper from lower case.
+    told: HashSet<PathBuf>,
+    /// Those that were looked through: what is granted for writing mostly lies where reading has led already.
+    listed: HashMap<PathBuf, Found>,
+}
+
+/// A directory, and what is in it, or why that is not known.
+type Found = (Rc<OwnedFd>, Rc<Result<Listed, Errno>>);
+
+impl Builder {
+    /// Grants nothing yet.
+    pub(super) fn new(ruleset: OwnedFd, handled: BitFlags<AccessFs>, mounts: &[Mount]) -> Self {
+        let places = Places::among(mounts);
+        let (grants, told, listed) = (Grants::default(), HashSet::new(), HashMap::new());
+        Self { ruleset, handled, grants, places, told, listed }
+    }
+
+    /// Grants the trees that `rules` allow, but for devices.
+    pub(super) fn grant_trees(&mut self, rules: &Rules) -> Result<(), GrantError> {
+        let root =
+            open(fs::CWD, c"/").map_err(|source| GrantError::Walk { path: "/".into(), source })?;
+        let root = Rc::new(root);
+        self.grants.unlistable = self.grant(Kind::Read, rules, Rc::clone(&root))?;
+        self.grants.brokers_writes = !self.grant(Kind::Write, rules, root)?.is_empty();
+        Ok(())
+    }
+
+    /// Lets directories that are still to get their place be read and written with all beneath.
+    pub(super) fn grant_reserve(&mut self, reserve: &Reserve) -> Result<(), GrantError> {
+        let access = Kind::Read.access() | Kind::Write.access();
+        reserve.grant(|directory| self.add(directory, true, access, Path::new("the reserve")))
+    }
+
+    /// What was granted, and the ruleset that says so.
+    pub(super) fn finish(self) -> (Grants, OwnedFd) {
+        (self.grants, self.ruleset)
+    }
+
+    /// Grants `kind` wherever `rules` allow it; returns the directories on the way to a denied path.
+    fn grant(
+        &mut self,
+        kind: Kind,
+        rules: &Rules,
+        root: Rc<OwnedFd>,
+    ) -> Result<HashMap<PathBuf, Origin>, GrantError> {
+        let mut on_the_way = HashMap::new();
+        // A stack of its own: a tree may be deeper than the thread's stack.
+        let mut pending = Vec::new();
+        let cursor = rules.root();
+        let mut next = Some(Visited { object: root, is_directory: true, path: "/".into(), cursor });
+        while let Some(visited) = next {
+            let allowed = kind.allowed(&visited.cursor);
+            if allowed && visited.is_directory && !kind.is_settled(&visited.cursor) {
+                self.check_case(&visited)?;
+            }
+            // Nothing lies beneath a file, whatever the rules would say of it.
+            if kind.is_settled(&visited.cursor) || !visited.is_directory {
+                match self.places.place(&visited.path) {
+                    _ if !allowed => {}
+                    Place::Above if kind == Kind::Read && visited.is_directory => {
+                        self.grant_around_devices(visited, rules, &mut pending)?;
+                    }
+                    Place::Inside if kind == Kind::Read => self.grant_listing(&visited)?,
+                    _ => self.grant_one(kind, visited)?,
+                }
+            } else if kind == Kind::Read && allowed && is_shared(&visited, rules) {
+                self.grant_one(kind, visited)?;
+                self.grants.reads = Reads::More;
+            } else if kind == Kind::Write && allowed && visited.cursor.any_depth() {
+                // What a rule singles out can be anywhere beneath: all of it is the broker's.
+                visited.add_to(&mut on_the_way)?;
+            } else {
+                self.look_through(&visited, kind, rules, &mut pending)?;
+                if allowed {
+                    // What the command makes there nobody is let read.
+                    if kind == Kind::Read && visited.cursor.access().write {
+                        self.grants.reads = self.grants.reads.max(Reads::Less);
+                    }
+                    visited.add_to(&mut on_the_way)?;
+                }
+            }
+            next = self.hold_next(&mut pending)?;
+        }
+        Ok(on_the_way)
+    }
+
+    /// Lets all be read that is beneath a directory, but for devices.
+    fn grant_around_devices(
+        &mut self,
+        visited: Visited,
+        rules: &Rules,
+        pending: &mut Vec<Pending>,
+    ) -> Result<(), GrantError> {
+        if visited.cursor.access().write || visited.cursor.any_depth() {
+            self.grants.reads = Reads::More;
+            return self.grant_one(Kind::Read, visited);
+        }
+        self.look_through(&visited, Kind::Read, rules, pending)?;
+        self.note(Kind::Read, &visited)?;
+        let access = BitFlags::from(AccessFs::ReadDir);
+        self.add(visited.object.as_fd(), true, access, &visited.path)
+    }
+
+    /// Lets directories of devices be listed, and what is mounted in them and holds none be read.
+    fn grant_listing(&mut self, visited: &Visited) -> Result<(), GrantError> {
+        if !visited.is_directory {
+            return Ok(());
+        }
+        self.note(Kind::Read, visited)?;
+        let access = BitFlags::from(AccessFs::ReadDir);
+        self.add(visited.object.as_fd(), true, access, &visited.path)?;
+        let others: Vec<_> = self.places.others_in(&visited.path).map(Path::to_owned).collect();
+        for path in others {
+            let Ok((object, stat)) = hold(&path) else { continue };
+            let is_directory = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
+            self.add(object.as_fd(), is_directory, Kind::Read.access(), &path)?;
+            self.grants.readable.insert(path, identity(&stat));
+        }
+        Ok(())
+    }
+
+    fn grant_one(&mut self, kind: Kind, visited: Visited) -> Result<(), GrantError> {
+        self.note(kind, &visited)?;
+        let Visited { object, is_directory, path, .. } = visited;
+        self.add(object.as_fd(), is_directory, kind.access(), &path)
+    }
+
+    /// Notes which object is granted.
+    fn note(&mut self, kind: Kind, visited: &Visited) -> Result<(), GrantError> {
+        let granted = match kind {
+            Kind::Read => &mut self.grants.readable,
+            Kind::Write => &mut self.grants.writable,
+        };
+        let path = visited.path.clone();
+        match fs::fstat(&visited.object) {
+            Ok(stat) => {
+                let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+                if let Some(name) = path.file_name().filter(|_| is_file && kind == Kind::Read) {
+                    self.grants.single_files.insert(name.to_owned());
+                }
+                granted.insert(path, identity(&stat));
+                Ok(())
+            }
+            Err(source) => Err(GrantError::Walk { path, source }),
+        }
+    }
+
+    /// Makes sure that a directory on the way to a denied path tells upper from lower case. What is not
+    /// open to this user is left out.
+    fn check_case(&mut self, visited: &Visited) -> Result<(), GrantError> {
+        if !self.told.insert(visited.path.clone()) {
+            return Ok(());
+        }
+        let ignores_case = match visited.cursor.any_depth() {
+            // Nobody looks through it.
+            true => list(&visited.object).and_then(|listed| fold::ignores_case(&listed)),
+            false => match &*self.entries_of(visited) {
+                Ok(Listed { entries, is_folded }) => {
+                    let mut names = entries.iter().map(|(name, _)| name);
+                    let told = names.find_map(|name| fold::is_told_by(&visited.object, name));
+                    Ok(*is_folded || told == Some(true))
+                }
+                Err(errno) => Err(*errno),
+            },
+        };
+        let path = || visited.path.clone();
+        match ignores_case {
+            Ok(false) | Err(Errno::ACCESS | Errno::PERM | Errno::NOENT) => Ok(()),
+            Ok(true) => Err(GrantError::IgnoresCase { path: path() }),
+            Err(source) => Err(GrantError::Walk { path: path(), source }),
+        }
+    }
+
+    /// What is in a directory; it is listed once.
+    fn entries_of(&mut self, directory: &Visited) -> Rc<Result<Listed, Errno>> {
+        if let Some((_, listed)) = self.listed.get(&directory.path) {
+            return Rc::clone(listed);
+        }
+        let listed = Rc::new(directories::look_through(&directory.object));
+        let found = (Rc::clone(&directory.object), Rc::clone(&listed));
+        self.listed.insert(directory.path.clone(), found);
+        listed
+    }
+
+    /// Adds what is in a directory to `pending`, but for what is denied with all beneath.
+    fn look_through(
+        &mut self,
+        directory: &Visited,
+        kind: Kind,
+        rules: &Rules,
+        pending: &mut Vec<Pending>,
+    ) -> Result<(), GrantError> {
+        let mut add = |name: &[u8], file_type| {
+            let cursor = rules.enter(&directory.cursor, name);
+            if kind.is_settled(&cursor) && !kind.allowed(&cursor) {
+                return;
+            }
+            let path = directory.path.join(OsStr::from_bytes(name));
+            let Ok(name) = CString::new(name) else { return };
+            let parent = Rc::clone(&directory.object);
+            pending.push(Pending { parent, name, file_type, path, cursor });
+        };
+        let closed = (!kind.allowed(&directory.cursor)).then(|| kind.names(&directory.cursor));
+        match closed {
+            Some(Names::Exactly(names)) => {
+                names.iter().for_each(|name| add(name, FileType::Unknown));
+            }
+            _ => match &*self.entries_of(directory) {
+                Ok(Listed { entries, .. }) => {
+                    // Landlock never asks whether a symbolic link may be used, but what it leads to.
+                    let entries = entries.iter().filter(|(_, kind)| *kind != FileType::Symlink);
+                    entries.for_each(|(name, file_type)| add(name, *file_type));
+                }
+                Err(Errno::ACCESS | Errno::PERM) => {}
+                Err(source) => {
+                    let path = directory.path.clone();
+                    return Err(GrantError::Walk { path, source: *source });
+                }
+            },
+        }
+        Ok(())
+    }
+
+    /// Opens the next one; those that are gone, or that this user may not enter, are not granted.
+    fn hold_next(&self, pending: &mut Vec<Pending>) -> Result<Option<Visited>, GrantError> {
+        while let Some(Pending { parent, name, file_type, path, cursor }) = pending.pop() {
+            if let Some((object, _)) = self.listed.get(&path) {
+                let object = Rc::clone(object);
+                return Ok(Some(Visited { object, is_directory: true, path, cursor }));
+            }
+            let object = match open(parent.as_fd(), &name) {
+                Ok(object) => object,
+                Err(Errno::NOENT | Errno::ACCESS | Errno::PERM) => continue,
+                Err(source) => return Err(GrantError::Walk { path, source }),
+            };
+            let is_directory = match file_type {
+                FileType::Unknown => is_directory_now(object.as_fd()),
+                known => known == FileType::Directory,
+            };
+            return Ok(Some(Visited { object: Rc::new(object), is_directory, path, cursor }));
+        }
+        Ok(None)
+    }
+
+    /// Adds a rule for what is held.
+    pub(super) fn add(
+        &mut self,
+        object: BorrowedFd<'_>,
+        is_directory: bool,
+        access: BitFlags<AccessFs>,
+        path: &Path,
+    ) -> Result<(), GrantError> {
+        // The kernel takes no directory rights for anything else.
+        let access = if is_directory { access } else { access & AccessFs::from_file(ABI::V6) };
+        let access = access & self.handled;
+        if access.is_empty() {
+            return Ok(());
+        }
+        match allow_beneath(self.ruleset.as_fd(), object, access.bits()) {
+            Ok(()) => Ok(()),
+            // A file took the place of a directory since that was listed: then it is not granted.
+            Err(_) if is_directory && !is_directory_now(object) => Ok(()),
+            Err(source) => Err(GrantError::Rule { path: path.to_owned(), source }),
+        }
+    }
+}
+
+impl Visited {
+    fn add_to(self, directories: &mut HashMap<PathBuf, Origin>) -> Result<(), GrantError> {
+        match Origin::of(&self.object) {
+            Ok(origin) => {
+                directories.insert(self.path, origin);
+                Ok(())
+            }
+            Err(source) => Err(GrantError::Walk { path: self.path, source }),
+        }
+    }
+}
+
+/// Whether Landlock must let all beneath a directory be read, though some of it may not be: what the
+/// command makes there it must be able to execute, for which it must be able to read it, and rules
+/// cannot be added later. Nor is a tree looked through to its end. There the broker judges what is read,
+/// but nobody what is executed, so that beside what could be, all is granted one by one; what is denied
+/// by `**` alone is the exception.
+fn is_shared(visited: &Visited, rules: &Rules) -> bool {
+    let cursor = &visited.cursor;
+    match cursor.access().write {
+        true => !executables::are_denied_in(&visited.object, rules, cursor),
+        false => cursor.any_depth() && cursor.fixed_read_names().is_none(),
+    }
+}

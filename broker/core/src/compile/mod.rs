@@ -1,0 +1,18 @@
+//! From a resolved policy to what the kernel is given.
+
+pub(crate) mod datagrams;
+mod devices;
+mod directories;
+mod executables;
+pub(crate) mod files;
+pub(crate) mod filter;
+mod fold;
+mod grants;
+mod hard_links;
+pub mod notes;
+pub(crate) mod places;
+pub(crate) mod plan;
+pub(crate) mod protect;
+mod ruleset;
+pub(crate) mod runs;
+mod shared_files;

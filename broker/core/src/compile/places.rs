@@ -1,0 +1,99 @@
+//! Which directories hold devices, by what is mounted there. Pure. Sources: tty(4), pts(4).
+
+use kernel::mounts::Mount;
+use rules::memory;
+use std::path::{Path, PathBuf};
+
+/// Where devices are, whatever is mounted there.
+pub(super) const DEVICES: &str = "/dev";
+
+/// The directories that hold devices.
+#[derive(Debug)]
+pub(super) struct Places {
+    trees: Vec<PathBuf>,
+    /// What is mounted in them and holds none.
+    others: Vec<PathBuf>,
+}
+
+/// Where a path is with regard to them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// No device is there or beneath.
+    Outside,
+    /// Some directory of devices is beneath.
+    Above,
+    /// It is a device, or holds nothing else.
+    Inside,
+}
+
+/// Whether there are directories of devices beneath one of `paths`.
+pub(crate) fn lie_in(paths: &[PathBuf], mounts: &[Mount]) -> bool {
+    let places = Places::among(mounts);
+    paths.iter().any(|path| places.place(path) == Place::Above)
+}
+
+impl Places {
+    /// Those of this mount namespace.
+    pub(super) fn among(mounts: &[Mount]) -> Self {
+        let mut trees = vec![PathBuf::from(DEVICES)];
+        let points = mounts.iter().filter(|mount| mount.is_of_devices());
+        let elsewhere = points.filter(|mount| !mount.point.starts_with(DEVICES));
+        trees.extend(elsewhere.map(|mount| mount.point.clone()));
+        let inside = |path: &Path| trees.iter().any(|tree| path != tree && path.starts_with(tree));
+        let others = mounts.iter().filter(|mount| !mount.is_of_devices() && inside(&mount.point));
+        // What others have there is theirs.
+        let others = others.filter(|mount| !mount.point.starts_with(memory::PLACE));
+        let others = others.map(|mount| mount.point.clone()).collect();
+        Self { trees, others }
+    }
+
+    pub(super) fn place(&self, path: &Path) -> Place {
+        let within = |places: &[PathBuf]| places.iter().any(|place| path.starts_with(place));
+        if within(&self.trees) && !within(&self.others) {
+            Place::Inside
+        } else if self.trees.iter().any(|tree| tree.starts_with(path)) {
+            Place::Above
+        } else {
+            Place::Outside
+        }
+    }
+
+    /// What is mounted beneath `path` and holds no devices.
+    pub(super) fn others_in<'a>(&'a self, path: &'a Path) -> impl Iterator<Item = &'a Path> {
+        self.others.iter().map(PathBuf::as_path).filter(move |other| other.starts_with(path))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_outside_above_or_inside() {
+        let mount = |point: &str, kind: &str| Mount { point: point.into(), kind: kind.into() };
+        let places = Places::among(&[
+            mount("/", "ext4"),
+            mount("/dev", "tmpfs"),
+            mount("/dev/pts", "devpts"),
+            mount("/dev/shm", "tmpfs"),
+            mount("/dev/mqueue", "mqueue"),
+            mount("/srv/root/dev", "devtmpfs"),
+        ]);
+        for (path, place) in [
+            ("/", Place::Above),
+            ("/srv", Place::Above),
+            ("/srv/root/dev", Place::Inside),
+            ("/srv/root/dev/sda", Place::Inside),
+            ("/srv/root/dev2", Place::Outside),
+            ("/dev", Place::Inside),
+            ("/dev/pts/0", Place::Inside),
+            ("/dev/dri/card0", Place::Inside),
+            ("/dev/shm/x", Place::Inside),
+            ("/dev/mqueue/x", Place::Outside),
+            ("/usr", Place::Outside),
+        ] {
+            assert_eq!(places.place(Path::new(path)), place, "{path}");
+        }
+        assert!(places.others_in(Path::new("/dev")).eq([Path::new("/dev/mqueue")]));
+    }
+}

@@ -1,0 +1,98 @@
+//! Where the directories of runs lie: each in a directory of this user's alone, the *holder*, which no sandbox may write.
+//! Runs beside one another are each other's attackers, and of one user, whom no mode keeps apart.
+//!
+//! Not in /tmp where there is another place: many a policy lets that be written, and to take one directory out of it
+//! makes all else in it the broker's.
+
+use crate::report::errno::strerror;
+use kernel::locate::locate;
+use rustix::fd::OwnedFd;
+use rustix::fs::{self, Access, Mode, OFlags};
+use rustix::io::Errno;
+use rustix::process::geteuid;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// The directories for temporary files; what may be written comes first in policies.
+const WRITTEN: &str = "/tmp";
+const APART: &str = "/var/tmp";
+
+/// Where temporary directories are made, a canonical path: TMPDIR, unless that is what everybody has, or relative to the
+/// working directory, which most policies let be written.
+pub(crate) fn temporary() -> Option<PathBuf> {
+    let named = directory("TMPDIR").filter(|path| path != Path::new(WRITTEN));
+    let is_usable = || fs::access(APART, Access::WRITE_OK | Access::EXEC_OK).is_ok();
+    let place = match named {
+        Some(named) => named,
+        None if is_usable() => APART.into(),
+        None => WRITTEN.into(),
+    };
+    std::fs::canonicalize(place).ok()
+}
+
+/// Where directories wait that the command makes later.
+pub(crate) fn cache() -> Option<PathBuf> {
+    directory("XDG_CACHE_HOME").or_else(|| directory("HOME").map(|home| home.join(".cache")))
+}
+
+/// The absolute path that a variable of the caller's names.
+fn directory(variable: &str) -> Option<PathBuf> {
+    std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute())
+}
+
+/// The holder in a directory for temporary files, which others use too.
+pub(crate) fn holder(place: &Path) -> PathBuf {
+    place.join(format!("landstrip-{}", geteuid().as_raw()))
+}
+
+/// The holder in a directory of the user's.
+pub(crate) fn holder_in_cache(cache: &Path) -> PathBuf {
+    cache.join("landstrip")
+}
+
+/// All holders that runs of this user have, as far as this one can tell.
+pub(super) fn holders() -> impl Iterator<Item = PathBuf> {
+    // It may be made later.
+    let cache = cache().and_then(|cache| locate(&cache).ok());
+    let temporary = temporary().map(|place| holder(&place));
+    temporary.into_iter().chain(cache.map(|cache| holder_in_cache(&cache.path)))
+}
+
+/// Why a holder cannot be used.
+#[derive(Debug)]
+pub(crate) enum NotHeld {
+    /// It is something else, or others can get at it.
+    Shared,
+    /// The kernel says no.
+    Refused(Errno),
+}
+
+impl fmt::Display for NotHeld {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Shared => f.write_str("it is not a directory of this user's alone: remove it"),
+            Self::Refused(errno) => f.write_str(&strerror(*errno)),
+        }
+    }
+}
+
+/// Opens a holder, and makes it when it is first needed. What an earlier run, or another user, made in its place, as a
+/// symbolic link to where the next run is to write, is not used.
+pub(crate) fn hold(holder: &Path) -> Result<OwnedFd, NotHeld> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let open = || fs::open(holder, flags, Mode::empty());
+    let made = || match fs::mkdir(holder, Mode::RWXU) {
+        Ok(()) | Err(Errno::EXIST) => open(),
+        Err(errno) => Err(errno),
+    };
+    let held = open().or_else(|errno| if errno == Errno::NOENT { made() } else { Err(errno) });
+    let held = held.map_err(|errno| match errno {
+        Errno::NOTDIR | Errno::LOOP => NotHeld::Shared,
+        errno => NotHeld::Refused(errno),
+    })?;
+    let stat = fs::fstat(&held).map_err(NotHeld::Refused)?;
+    let rights = Mode::RWXU | Mode::RWXG | Mode::RWXO;
+    let is_closed = Mode::from_raw_mode(stat.st_mode) & rights == Mode::RWXU;
+    let is_own = stat.st_uid == geteuid().as_raw() && is_closed;
+    is_own.then_some(held).ok_or(NotHeld::Shared)
+}

@@ -1,0 +1,189 @@
+//! Which of the connections to the proxy's ports are the sandbox's.
+//!
+//! Everybody on this host can connect to a port on loopback. The broker makes all connections of its
+//! sandbox: it knows the local address of each when it accepts it, on which port it arrives, and
+//! holds the socket until then, so that nobody else can have that address. Whatever else is accepted
+//! is a stranger's and closed at once: it takes nobody's place.
+//! What a connection is for the proxy goes with it: it was noted before the connect began, and not a byte of the
+//! command's decides on it.
+//!
+//! A connect gets its local address as it begins, and may be accepted before who began it can say so: of those that
+//! are just being begun, the sockets themselves are asked.
+
+use super::ports::{Language, Port};
+use common::proxy::Client;
+use kernel::passing;
+use rules::address::canonical;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::io::{self, Errno};
+use rustix::net::{self, SendFlags, SocketAddrAny};
+use std::collections::{HashMap, VecDeque};
+use std::net::{SocketAddr, SocketAddrV4};
+
+/// Most connections that are accepted at a time: strangers keep nobody busy for long.
+const ACCEPTED_MAX: usize = 1024;
+
+/// How many connections that are expected are left alone.
+const EXPECTED_MAX: usize = 64;
+
+/// A connect that is about to begin.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Begun(u64);
+
+/// A connection of the sandbox's, for the proxy.
+#[derive(Debug)]
+pub(super) struct Connection {
+    pub(super) client: Client,
+    /// One end of it, held.
+    pub(super) socket: OwnedFd,
+    /// Where the proxy tells who waits how its own connect ended.
+    pub(super) outcome: Option<OwnedFd>,
+}
+
+/// The sandbox's connections between connect(2) and the proxy.
+#[derive(Debug, Default)]
+pub(super) struct Clients {
+    /// Those whose sockets are about to connect, and to which port.
+    beginning: HashMap<Begun, (Language, Connection)>,
+    /// What the next one gets.
+    next: Begun,
+    /// By where they come from and go to.
+    expected: HashMap<(SocketAddrV4, Language), Connection>,
+    /// How many there may be before it is looked which have failed.
+    room: usize,
+    /// Accepted, for a proxy that is to read.
+    accepted: VecDeque<Connection>,
+}
+
+impl Clients {
+    /// Takes note of a connection that the sandbox is about to begin to the port of `language`.
+    pub(super) fn begin(&mut self, language: Language, connection: Connection) -> Begun {
+        let begun = self.next;
+        self.next = Begun(begun.0 + 1);
+        self.beginning.insert(begun, (language, connection));
+        begun
+    }
+
+    /// Takes one that needs no connect.
+    pub(super) fn add(&mut self, connection: Connection) {
+        self.accepted.push_back(connection);
+    }
+
+    /// It was begun, and is still to be accepted if it `is_under_way` and that was not done meanwhile.
+    pub(super) fn settle(&mut self, begun: Begun, is_under_way: bool) {
+        if let Some((language, connection)) = self.beginning.remove(&begun)
+            && is_under_way
+            && let Some(local) = address(net::getsockname(&connection.socket).ok())
+        {
+            self.expect(local, language, connection);
+        }
+    }
+
+    fn expect(&mut self, local: SocketAddrV4, language: Language, connection: Connection) {
+        if self.expected.len() >= self.room.max(EXPECTED_MAX) {
+            self.expected.retain(|_, connection| !has_failed(&connection.socket));
+            // What is left is under way: the next look is worth it once there are twice as many.
+            self.room = self.expected.len() * 2;
+        }
+        self.expected.insert((local, language), connection);
+    }
+
+    /// Takes what waits on `ports`; whether there was no descriptor or memory left for some of it.
+    pub(super) fn accept(&mut self, ports: &[Port]) -> bool {
+        let ends = ports.iter().map(|port| self.accept_at(port));
+        ends.filter(|end| end.is_err_and(|errno| errno != Errno::AGAIN)).count() > 0
+    }
+
+    fn accept_at(&mut self, port: &Port) -> io::Result<()> {
+        for _ in 0..ACCEPTED_MAX {
+            let (stream, peer) = port.accept()?;
+            let expected = self.expected.remove(&(peer, port.language));
+            if let Some(connection) = expected.or_else(|| self.begun_from(peer, port)) {
+                self.accepted.push_back(Connection { socket: stream, ..connection });
+            }
+        }
+        Ok(())
+    }
+
+    /// That of those that are just being begun which was accepted on `port` from `peer`; then it has begun. While it is connected, its two addresses are nobody else's.
+    fn begun_from(&mut self, peer: SocketAddrV4, port: &Port) -> Option<Connection> {
+        let there = port.bound();
+        let is_it = |socket: &OwnedFd| {
+            address(net::getsockname(socket).ok()) == Some(peer)
+                && there.is_some()
+                && address(net::getpeername(socket).ok().flatten()) == there
+        };
+        let mut all = self.beginning.iter();
+        let begun = all.find(|(_, (_, one))| is_it(&one.socket)).map(|(begun, _)| *begun)?;
+        self.beginning.remove(&begun).map(|(_, connection)| connection)
+    }
+
+    /// Hands over what was accepted, as far as the proxy takes it without being waited for; whether
+    /// that is all.
+    ///
+    /// # Errors
+    /// Returns what sendmsg(2) returns: the proxy has ended.
+    pub(super) fn hand_over(&mut self, control: &OwnedFd) -> io::Result<bool> {
+        while let Some(Connection { client, socket, outcome }) = self.accepted.front() {
+            let descriptors: Vec<_> =
+                [Some(socket), outcome.as_ref()].into_iter().flatten().map(AsFd::as_fd).collect();
+            match passing::send(control, &client.encode(), &descriptors, SendFlags::DONTWAIT) {
+                Ok(()) => drop(self.accepted.pop_front()),
+                // Too many descriptors are on their way: it has to take some first.
+                Err(Errno::AGAIN | Errno::TOOMANYREFS) => return Ok(false),
+                Err(errno) => return Err(errno),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Forgets those that a proxy that has ended was to get: they are closed.
+    pub(super) fn drop_accepted(&mut self) {
+        self.accepted.clear();
+    }
+}
+
+/// A socket's address, which is mapped if its family is that of IPv6.
+fn address(name: Option<SocketAddrAny>) -> Option<SocketAddrV4> {
+    match canonical(SocketAddr::try_from(name?).ok()?) {
+        SocketAddr::V4(address) => Some(address),
+        SocketAddr::V6(_) => None,
+    }
+}
+
+/// Whether a connect was refused or given up: nobody will accept it.
+fn has_failed(socket: &OwnedFd) -> bool {
+    let mut fds = [PollFd::new(socket, PollFlags::empty())];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut fds, Some(&now)).is_ok()
+        && fds[0].revents().intersects(PollFlags::HUP | PollFlags::ERR)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{TcpListener, TcpStream};
+
+    #[test]
+    fn connects_that_failed_are_not_kept() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let there = listener.local_addr().unwrap();
+        let mut clients = Clients::default();
+        let held = TcpStream::connect(there).unwrap();
+        let SocketAddr::V4(local) = held.local_addr().unwrap() else { unreachable!("IPv4") };
+        let connection = |socket| Connection { client: Client::Http, socket, outcome: None };
+        clients.expect(local, Language::Http, connection(held.into()));
+        for port in 1..=1000 {
+            let (flags, kind) = (net::SocketFlags::CLOEXEC, net::SocketType::STREAM);
+            let failed = net::socket_with(net::AddressFamily::INET, kind, flags, None).unwrap();
+            clients.expect(
+                SocketAddrV4::new(*local.ip(), port),
+                Language::Socks,
+                connection(failed),
+            );
+        }
+        assert!(clients.expected.len() <= EXPECTED_MAX + 1, "{}", clients.expected.len());
+        assert!(clients.expected.contains_key(&(local, Language::Http)));
+    }
+}

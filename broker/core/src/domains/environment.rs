@@ -1,0 +1,186 @@
+//! What the command is told of the proxy, in the words of the common tools, and which variables of the
+//! caller it does not get. Pure.
+
+use crate::compile::plan::Variable;
+use rules::policy::Network;
+use std::borrow::Cow;
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
+/// The hosts that the command reaches itself, where it may run servers: there the proxy refuses what
+/// no rule names. What a rule names is reached through the proxy.
+pub(super) fn direct(network: &Network) -> Vec<&'static str> {
+    let is_named = |host: &str| {
+        network.allowed_domains.iter().any(|rule| {
+            let (named, _) = common::domain::split_port(rule);
+            named.trim_matches(['[', ']']).eq_ignore_ascii_case(host)
+        })
+    };
+    // What servers print as their address is among them.
+    let hosts = ["localhost", "127.0.0.1", "0.0.0.0", "::1"].into_iter();
+    hosts.filter(|host| network.allow_local_binding && !is_named(host)).collect()
+}
+
+/// A variable to set or to remove.
+pub type Change = (Cow<'static, OsStr>, Option<OsString>);
+
+/// Borrows an environment for the plan.
+pub fn borrow(changes: &[Change]) -> Vec<Variable<'_>> {
+    changes.iter().map(|(name, value)| (&**name, value.as_deref())).collect()
+}
+
+/// The variables to set and to remove.
+///
+/// ALL_PROXY names the HTTP proxy: CONNECT carries every protocol over TCP as well, and clients
+/// that know no SOCKS fail over such a URL instead of ignoring it (Python's httpx, for one).
+pub(super) fn environment(
+    [http, socks]: [u16; 2],
+    program: &Path,
+    direct: &[&str],
+    inherited: &dyn Fn(&str) -> Option<OsString>,
+) -> Vec<Change> {
+    const HTTP: [&str; 12] = [
+        "HTTP_PROXY",
+        "http_proxy",
+        "HTTPS_PROXY",
+        "https_proxy",
+        "ALL_PROXY",
+        "all_proxy",
+        "npm_config_proxy",
+        "npm_config_https_proxy",
+        "YARN_HTTP_PROXY",
+        "YARN_HTTPS_PROXY",
+        "PIP_PROXY",
+        "CARGO_HTTP_PROXY",
+    ];
+    const SOCKS: [&str; 2] = ["SOCKS_PROXY", "socks_proxy"];
+    const DIRECT: [&str; 3] = ["NO_PROXY", "no_proxy", "npm_config_noproxy"];
+
+    let http_url = OsString::from(format!("http://127.0.0.1:{http}"));
+    let socks_url = OsString::from(format!("socks5h://127.0.0.1:{socks}"));
+    let mut changes: Vec<(&'static str, Option<OsString>)> = Vec::new();
+    changes.extend(HTTP.map(|name| (name, Some(http_url.clone()))));
+    changes.extend(SOCKS.map(|name| (name, Some(socks_url.clone()))));
+    let list = (!direct.is_empty()).then(|| OsString::from(direct.join(",")));
+    changes.extend(DIRECT.map(|name| (name, list.clone())));
+    changes.push(("NODE_USE_ENV_PROXY", Some("1".into())));
+
+    let mut ssh = inherited("GIT_SSH_COMMAND").unwrap_or_else(|| "ssh".into());
+    ssh.push(" -o ");
+    ssh.push(ssh_option(program, socks));
+    changes.push(("GIT_SSH_COMMAND", Some(ssh)));
+
+    let mut java = inherited("JAVA_TOOL_OPTIONS").unwrap_or_default();
+    if !java.is_empty() {
+        java.push(" ");
+    }
+    java.push(format!(
+        "-Dhttp.proxyHost=127.0.0.1 -Dhttp.proxyPort={http} -Dhttps.proxyHost=127.0.0.1 \
+         -Dhttps.proxyPort={http} -Dhttp.nonProxyHosts={}",
+        direct.join("|").replace("::1", "[::1]")
+    ));
+    changes.push(("JAVA_TOOL_OPTIONS", Some(java)));
+    changes.into_iter().map(|(name, value)| (OsStr::new(name).into(), value)).collect()
+}
+
+/// Has the C library look names up over TCP: answers over UDP it takes only from the address that it asked (res_send.c
+/// of glibc), which nobody here has.
+pub(super) fn lookups(inherited: &dyn Fn(&str) -> Option<OsString>) -> Change {
+    let mut options = inherited("RES_OPTIONS").unwrap_or_default();
+    if !options.is_empty() {
+        options.push(" ");
+    }
+    options.push("use-vc");
+    (OsStr::new("RES_OPTIONS").into(), Some(options))
+}
+
+/// Where everything is refused, asking again is never of use: tools that would, for up to a minute, are
+/// told not to.
+pub(super) fn without_retries() -> impl Iterator<Item = Change> {
+    const RETRIES: [&str; 7] = [
+        "BUNDLE_RETRY",
+        "CARGO_NET_RETRY",
+        "PIP_RETRIES",
+        "UV_HTTP_RETRIES",
+        "YARN_HTTP_RETRY",
+        "npm_config_fetch_retries",
+        "pnpm_config_fetch_retries",
+    ];
+    RETRIES.into_iter().map(|name| (OsStr::new(name).into(), Some("0".into())))
+}
+
+/// `ProxyCommand=...` in quotes for the shell that git starts; inside, ssh replaces `%` words and
+/// starts a shell of its own (ssh_config(5)).
+fn ssh_option(program: &Path, socks: u16) -> OsString {
+    let quote = |text: &str| format!("'{}'", text.replace('\'', r"'\''"));
+    let program = program.to_string_lossy().replace('%', "%%");
+    quote(&format!("ProxyCommand={} --connect {socks} %h %p", quote(&program))).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    fn variables(direct: &[&str], inherited: &[(&str, &str)]) -> Vec<(String, Option<String>)> {
+        let find = |name: &str| {
+            inherited.iter().find(|(key, _)| *key == name).map(|(_, value)| OsString::from(value))
+        };
+        environment([3128, 1080], Path::new("/opt/it's/landstrip-proxy"), direct, &find)
+            .into_iter()
+            .map(|(name, value)| (name.into_owned(), value))
+            .map(|(name, value)| {
+                (name.into_string().unwrap(), value.map(|v| v.into_string().unwrap()))
+            })
+            .collect()
+    }
+
+    #[test]
+    fn every_tool_is_told_in_its_own_words() {
+        let variables =
+            variables(&[], &[("JAVA_TOOL_OPTIONS", "-Xmx1g"), ("GIT_SSH_COMMAND", "ssh -v")]);
+        let value = |name: &str| {
+            let found = variables.iter().find(|(key, _)| key == name);
+            found.unwrap_or_else(|| panic!("{name} is not changed")).1.clone()
+        };
+        for name in ["HTTP_PROXY", "https_proxy", "ALL_PROXY", "PIP_PROXY", "CARGO_HTTP_PROXY"] {
+            assert_eq!(value(name).as_deref(), Some("http://127.0.0.1:3128"), "{name}");
+        }
+        assert_eq!(value("socks_proxy").as_deref(), Some("socks5h://127.0.0.1:1080"));
+        assert_eq!(value("NO_PROXY"), None);
+        assert!(value("JAVA_TOOL_OPTIONS").unwrap().starts_with("-Xmx1g -Dhttp.proxyHost="));
+        assert!(value("GIT_SSH_COMMAND").unwrap().starts_with("ssh -v -o 'ProxyCommand="));
+    }
+
+    #[test]
+    fn servers_of_the_command_are_reached_directly_unless_a_rule_names_them() {
+        let of = |allow_local_binding, rules: &[&str]| {
+            let allowed_domains = rules.iter().map(|rule| (*rule).to_owned()).collect();
+            direct(&Network { allow_local_binding, allowed_domains, ..Network::default() })
+        };
+        assert_eq!(of(false, &["a.test"]), [""; 0]);
+        assert_eq!(of(true, &["a.test"]), ["localhost", "127.0.0.1", "0.0.0.0", "::1"]);
+        assert_eq!(of(true, &["LocalHost:80", "[::1]:80"]), ["127.0.0.1", "0.0.0.0"]);
+        let variables = variables(&["localhost", "::1"], &[]);
+        let value = |name: &str| {
+            variables.iter().find(|(key, _)| key == name).and_then(|(_, value)| value.clone())
+        };
+        assert_eq!(value("no_proxy").as_deref(), Some("localhost,::1"));
+        let java = value("JAVA_TOOL_OPTIONS").unwrap();
+        assert!(java.ends_with(" -Dhttp.nonProxyHosts=localhost|[::1]"), "{java}");
+    }
+
+    #[test]
+    fn the_proxy_command_survives_two_shells() {
+        let option = ssh_option(Path::new("/opt/it's 100%/landstrip-proxy"), 1080);
+        let script = format!("printf %s {}", option.to_str().unwrap());
+        let shell = |script: &str| {
+            let output = Command::new("sh").args(["-c", script]).output().unwrap();
+            String::from_utf8(output.stdout).unwrap()
+        };
+        let first = shell(&script);
+        let command = first.strip_prefix("ProxyCommand=").unwrap();
+        let second = shell(&format!("printf '<%s>' {}", command.replace("%%", "%")));
+        assert_eq!(second, "</opt/it's 100%/landstrip-proxy><--connect><1080><%h><%p>");
+    }
+}

@@ -1,0 +1,11 @@
+//! The broker's side of the filtering proxy: what it is started with, which connections it gets, what
+//! the command is told of it, and which proxy of the caller's it goes through.
+
+mod clients;
+pub mod direct;
+pub mod environment;
+mod names;
+mod ports;
+pub mod proxy;
+pub mod setup;
+pub(crate) mod upstream;

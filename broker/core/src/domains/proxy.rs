@@ -1,0 +1,469 @@
+//! The filtering proxy as the broker sees it: its ports, its rules, its life.
+//!
+//! The command's environment names the ports; the program is started on the first connection, so that a
+//! command without network does not pay for it. Threads
+//! that answer notifications call in here, and the main thread; none of them waits for the proxy, nor for a connect
+//! of another.
+
+use super::clients::{Begun, Clients, Connection};
+use super::direct::Direct;
+use super::environment::{self, Change};
+use super::names::Names;
+use super::ports::{Language, Port};
+use super::setup;
+use super::upstream::{self, Upstreams};
+use crate::report::denials::Denial;
+use crate::report::failure::Failure;
+use crate::report::needs::{self, Needs};
+use crate::report::traps::Traps;
+use crate::sockets::dial::Dial;
+use crate::sockets::judge::Admission;
+use crate::sockets::socket::Connecting;
+use common::proxy::{Client, Reached, Refused, Unknown};
+use kernel::threads::lock;
+use kernel::{inherited, passing, proc};
+use rules::address::{Endpoint, canonical};
+use rules::policy::Network;
+use rules::proxies::CallerProxies;
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{self, Access};
+use rustix::io::{self, Errno};
+use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
+use std::ffi::OsStr;
+use std::net::{SocketAddr, SocketAddrV4};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// Most messages that are taken at a time, so that the proxy cannot keep the broker busy.
+const MESSAGES_MAX: usize = 256;
+/// More than wait at the end, so that the proxy cannot keep the broker from ending.
+const QUEUED_MAX: usize = 1 << 16;
+/// Longest message of the proxy's.
+const PACKET_MAX: usize = if Refused::MAX > Reached::MAX { Refused::MAX } else { Reached::MAX };
+/// How long the main thread leaves connections alone that it cannot accept, or may not look at.
+const EXHAUSTED_PAUSE: Duration = Duration::from_millis(5);
+
+/// The proxy of one sandbox, running or not.
+#[derive(Debug)]
+pub struct Proxy {
+    program: PathBuf,
+    ports: [Port; 2],
+    setup: Vec<u8>,
+    names: Names,
+    callers: CallerProxies,
+    /// What the command reaches without the proxy.
+    direct: Vec<&'static str>,
+    /// No host is permitted.
+    refuses_all: bool,
+    /// What of those that do not ask it comes here too; nothing where the command reaches addresses itself.
+    unasked: Option<Direct>,
+    /// Everything that there may be something to do about, as one descriptor.
+    events: OwnedFd,
+    /// What no rule names is permitted, and noted here.
+    needs: Option<Arc<Needs>>,
+    running: Mutex<Running>,
+}
+
+#[derive(Debug, Default)]
+struct Running {
+    /// The control socket, while the proxy runs.
+    control: Option<OwnedFd>,
+    clients: Clients,
+}
+
+impl Proxy {
+    /// The proxy, if the policy calls for one.
+    ///
+    /// # Errors
+    /// As [`setup::check`], and [`Failure::Internal`] if a port cannot be bound.
+    pub fn wanted(network: &Network) -> Result<Option<Self>, Failure> {
+        if setup::has_domains(network) {
+            return Self::serving(network, None).map(Some);
+        }
+        if setup::refuses_all(network) {
+            // Where nothing is permitted, nothing is asked of others.
+            let ports = [Language::Http, Language::Socks].map(Port::promised);
+            let (upstreams, names) = (Upstreams::default(), Names::default());
+            return Self::at(ports, network, (&upstreams, names), None).map(Some);
+        }
+        Ok(None)
+    }
+
+    /// One that lets all be reached that `network` does not deny, and notes it, unless that needs no proxy of
+    /// landstrip's.
+    pub fn learning(network: &Network, needs: &Arc<Needs>) -> Result<Option<Self>, Failure> {
+        let callers = [network.http_proxy_port, network.socks_proxy_port];
+        let is_free = network.allow_network || callers.iter().any(Option::is_some);
+        match is_free && !setup::has_domains(network) {
+            true => Ok(None),
+            false => Self::serving(network, Some(needs)).map(Some),
+        }
+    }
+
+    /// Binds the ports of one that reaches others.
+    fn serving(network: &Network, needs: Option<&Arc<Needs>>) -> Result<Self, Failure> {
+        let [http, socks] = upstream::own_ports(network, &upstream::is_served);
+        let http = Port::bind(Language::Http, http, "httpProxyPort")?;
+        let socks = Port::bind(Language::Socks, socks, "socksProxyPort")?;
+        let own = [Some(http.number), Some(socks.number)];
+        let upstreams = upstream::choose(network, own, &upstream::is_served)?;
+        Self::at([http, socks], network, (&upstreams, Names::read(&network.hosts)), needs)
+    }
+
+    fn at(
+        ports: [Port; 2],
+        network: &Network,
+        (upstreams, names): (&Upstreams<'_>, Names),
+        needs: Option<&Arc<Needs>>,
+    ) -> Result<Self, Failure> {
+        let program =
+            proc::own_program().map_err(|errno| Failure::system("/proc/self/exe", errno))?;
+        Ok(Self {
+            // Beside the broker, never through PATH or a working directory.
+            program: program.with_file_name("landstrip-proxy"),
+            setup: setup::packet(network, upstreams, needs.is_some())?,
+            names,
+            ports,
+            callers: network.callers.clone(),
+            // To learn, all has to come here.
+            direct: if needs.is_some() { Vec::new() } else { environment::direct(network) },
+            refuses_all: needs.is_none() && setup::refuses_all(network),
+            unasked: (needs.is_none() && setup::has_domains(network)).then(|| Direct::new(network)),
+            events: epoll::create(CreateFlags::CLOEXEC)
+                .map_err(|errno| Failure::system("proxy", errno))?,
+            needs: needs.cloned(),
+            running: Mutex::default(),
+        })
+    }
+
+    /// Where the command may connect to.
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        self.ports.each_ref().map(Port::address).to_vec()
+    }
+
+    fn port_at(&self, endpoint: &Endpoint) -> Option<&Port> {
+        let Endpoint::Internet(peer) = endpoint else { return None };
+        self.ports.iter().find(|port| port.address() == canonical(*peer))
+    }
+
+    /// Accepts and hands over; whether there was no descriptor or memory left to accept all.
+    fn serve(&self, running: &mut Running, traps: &Traps) -> bool {
+        let is_exhausted = running.clients.accept(&self.ports);
+        let Some(control) = &running.control else { return is_exhausted };
+        match running.clients.hand_over(control) {
+            Ok(is_done) => {
+                let more = if is_done { EventFlags::empty() } else { EventFlags::OUT };
+                // It fails for nothing that is watched.
+                let _ = epoll::modify(&self.events, control, NO_DATA, EventFlags::IN | more);
+            }
+            // Its end is noticed by reading.
+            Err(errno) => traps.log(&format!("the proxy takes no connection: {errno}")),
+        }
+        is_exhausted
+    }
+
+    fn ensure_start(&self, running: &mut Running) -> io::Result<()> {
+        if running.control.is_none() {
+            let control = self.start().map_err(|error| {
+                let program = self.program.display();
+                let message = format!("{program} cannot be started: {error}");
+                Failure::Internal("proxy", message).print();
+                Errno::CONNREFUSED
+            })?;
+            running.control = Some(control);
+        }
+        Ok(())
+    }
+
+    /// What a connect to `to` is for the proxy, if it is none to its ports.
+    fn unasked(&self, to: SocketAddr) -> Option<Client> {
+        self.unasked.as_ref()?.client(to, || self.names.hosts())
+    }
+
+    /// Has the connection taken that `socket` is about to make to `port`, unless it has one.
+    fn expect(
+        &self,
+        (port, client): (&Port, Client),
+        socket: BorrowedFd<'_>,
+        outcome: Option<OwnedFd>,
+    ) -> io::Result<Option<Begun>> {
+        let mut running = lock(&self.running);
+        self.ensure_start(&mut running)?;
+        // So that there is room for what is begun now.
+        running.clients.accept(&self.ports);
+        if !is_unconnected(socket)? {
+            return Ok(None);
+        }
+        let held = io::fcntl_dupfd_cloexec(socket, 3)?;
+        let connection = Connection { client, socket: held, outcome };
+        Ok(Some(running.clients.begin(port.language, connection)))
+    }
+
+    fn start(&self) -> std::io::Result<OwnedFd> {
+        let flags = SocketFlags::CLOEXEC;
+        let (control, theirs) =
+            net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
+        let names = self.names.as_file()?;
+        passing::send(&control, &self.setup, &[names.as_fd()], SendFlags::DONTWAIT)?;
+        for port in &self.ports {
+            match epoll::add(&self.events, port.listener()?, NO_DATA, EventFlags::IN) {
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        epoll::add(&self.events, &control, NO_DATA, EventFlags::IN)?;
+        inherited::keep_from_children()?;
+        // A child that cannot execute it is waited for by the standard library, which panics if the main
+        // thread was faster.
+        fs::access(&self.program, Access::EXEC_OK)?;
+        // The standard library gives the child an empty signal mask. It is reaped with all others.
+        Command::new(&self.program)
+            .env_clear()
+            .current_dir(Path::new("/"))
+            .stdin(Stdio::from(theirs))
+            .stdout(Stdio::null())
+            .spawn()?;
+        Ok(control)
+    }
+
+    /// What it is started from.
+    pub fn program(&self) -> &Path {
+        &self.program
+    }
+
+    /// What to poll for: connections, the proxy's words, and its end.
+    pub fn events(&self) -> BorrowedFd<'_> {
+        self.events.as_fd()
+    }
+
+    /// Takes connections, and what the proxy says. If it has ended, the next connection starts
+    /// another.
+    pub fn attend(&self, traps: &Traps) {
+        let mut running = lock(&self.running);
+        if let Some(control) = &running.control
+            && self.receive(control, MESSAGES_MAX, traps).is_err()
+        {
+            traps.log("the proxy has ended");
+            // Those that it has not taken would wait for ever.
+            running.clients.drop_accepted();
+            running.control = None;
+        }
+        let is_exhausted = self.serve(&mut running, traps);
+        drop(running);
+        if is_exhausted {
+            // What waits would be found again at once.
+            std::thread::sleep(EXHAUSTED_PAUSE);
+        }
+    }
+
+    /// Takes what the proxy has said, for the last time.
+    pub fn hear_out(&self, traps: &Traps) {
+        if let Some(control) = &lock(&self.running).control {
+            // Whether it has ended does not matter any more.
+            let _ = self.receive(control, QUEUED_MAX, traps);
+        }
+    }
+
+    /// Takes what the proxy refused, or reached, `most` at the most; an error says that it has ended, or has to.
+    fn receive(&self, control: &OwnedFd, most: usize, traps: &Traps) -> io::Result<()> {
+        for _ in 0..most {
+            let mut packet = [0; PACKET_MAX + 1];
+            match net::recv(control, &mut packet, RecvFlags::DONTWAIT) {
+                Ok((0, _)) => return Err(Errno::PIPE),
+                Ok((length, _)) => self.hear(&packet[..length], traps)?,
+                Err(Errno::AGAIN) => break,
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno),
+            }
+        }
+        Ok(())
+    }
+
+    fn hear(&self, packet: &[u8], traps: &Traps) -> io::Result<()> {
+        if let Ok(refused) = Refused::decode(packet) {
+            let port = format!(":{}", refused.port);
+            let target = [refused.host, port.as_bytes()].concat();
+            traps.report(Denial::Domain(target), "domain rules");
+            return Ok(());
+        }
+        if let Ok(Unknown(name)) = Unknown::decode(packet) {
+            traps.report(Denial::unknown(name), "domain rules");
+            return Ok(());
+        }
+        let Reached { host, port, is_private, client } =
+            Reached::decode(packet).map_err(|_| Errno::BADMSG)?;
+        let host = String::from_utf8(host.to_vec()).map_err(|_| Errno::BADMSG)?;
+        // Only one that learns says so.
+        let needs = self.needs.as_ref().ok_or(Errno::BADMSG)?;
+        needs.note_reached(needs::Reached { host, port, is_private, client });
+        Ok(())
+    }
+
+    /// The command's environment: the proxies in the words of the common tools, and no password of
+    /// the caller's. Of the caller's own words only those are kept whose variable passes.
+    pub fn environment(&self, passes: &dyn Fn(&OsStr) -> bool) -> Vec<Change> {
+        let secret = upstream::variables_with_secrets(&self.callers, |_| false, std::env::vars_os);
+        let inherited = |name: &str| {
+            let is_secret = secret.iter().any(|variable| variable == name);
+            std::env::var_os(name).filter(|_| !is_secret && passes(OsStr::new(name)))
+        };
+        let ports = self.ports.each_ref().map(|port| port.number);
+        let set = environment::environment(ports, &self.program, &self.direct, &inherited);
+        let lookups = self.unasked.as_ref().map(|_| environment::lookups(&inherited));
+        // What is removed and set as well is set.
+        let removed = secret.iter().map(|name| (name.clone().into(), None));
+        let retries = environment::without_retries().filter(|_| self.refuses_all);
+        removed.chain(set).chain(lookups).chain(retries).collect()
+    }
+}
+
+impl Admission for Proxy {
+    fn leads(&self, to: SocketAddr) -> bool {
+        self.unasked(to).is_some()
+    }
+
+    /// If `endpoint` is one of the proxy's ports, or leads here, the proxy is started if it does not run, and gets
+    /// the connection.
+    ///
+    /// # Errors
+    /// Returns what `start` returns, and [`Errno::CONNREFUSED`] if the proxy cannot be started.
+    fn watch(
+        &self,
+        endpoint: &Endpoint,
+        (socket, waits): (BorrowedFd<'_>, bool),
+        traps: &Traps,
+        start: &dyn Fn(Option<SocketAddrV4>) -> io::Result<Connecting>,
+    ) -> io::Result<(Connecting, Option<Dial>)> {
+        let asked = self.port_at(endpoint).map(|port| (port, port.language.into()));
+        let [_, socks] = &self.ports;
+        // Where it arrives does not matter.
+        let unasked = || match endpoint {
+            Endpoint::Internet(to) => self.unasked(*to).map(|client| (socks, client)),
+            _ => None,
+        };
+        let Some((port, client)) = asked.or_else(unasked) else { return Ok((start(None)?, None)) };
+        let (dial, outcome) = match client {
+            Client::Direct(_) if waits => {
+                Dial::begin().map(|(dial, end)| (Some(dial), Some(end)))?
+            }
+            _ => (None, None),
+        };
+        let begun = self.expect((port, client), socket, outcome)?;
+        let dial = dial.filter(|_| begun.is_some());
+        // Without the lock: the command can make it wait.
+        let started = start(port.bound());
+        let mut running = lock(&self.running);
+        if let Some(begun) = begun {
+            let is_under_way = matches!(started, Ok(_) | Err(Errno::INPROGRESS));
+            running.clients.settle(begun, is_under_way);
+        }
+        self.serve(&mut running, traps);
+        Ok((started?, dial))
+    }
+
+    fn lookups(&self, mode: SocketFlags, traps: &Traps) -> io::Result<Option<OwnedFd>> {
+        if self.unasked.is_none() {
+            return Ok(None);
+        }
+        let kind = SocketType::SEQPACKET;
+        let (ours, theirs) =
+            net::socketpair(AddressFamily::UNIX, kind, mode | SocketFlags::CLOEXEC, None)?;
+        let mut running = lock(&self.running);
+        self.ensure_start(&mut running)?;
+        let client = Client::LookupMessages;
+        running.clients.add(Connection { client, socket: theirs, outcome: None });
+        self.serve(&mut running, traps);
+        Ok(Some(ours))
+    }
+}
+
+/// Nobody asks what is ready: everything is looked at.
+const NO_DATA: EventData = EventData::new_u64(0);
+
+/// Whether `socket` has no connect behind it, under way or done: a TCP socket without any state hangs
+/// up (tcp(7) does not say so, the kernel's tcp_poll() does).
+fn is_unconnected(socket: BorrowedFd<'_>) -> io::Result<bool> {
+    let mut fds = [PollFd::new(&socket, PollFlags::empty())];
+    poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))?;
+    Ok(fds[0].revents().contains(PollFlags::HUP))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use common::proxy::Client;
+    use std::sync::mpsc;
+    use std::thread;
+
+    /// One that runs, and what it is sent.
+    fn proxy() -> (Proxy, OwnedFd) {
+        let network = Network { allowed_domains: vec!["a.test".to_owned()], ..Network::default() };
+        let proxy = Proxy::wanted(&network).unwrap().unwrap();
+        let (flags, kind) = (SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, SocketType::SEQPACKET);
+        let (control, theirs) = net::socketpair(AddressFamily::UNIX, kind, flags, None).unwrap();
+        lock(&proxy.running).control = Some(control);
+        (proxy, theirs)
+    }
+
+    fn socket() -> OwnedFd {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        net::socket_with(AddressFamily::INET, SocketType::STREAM, flags, None).unwrap()
+    }
+
+    fn connect(proxy: &Proxy, traps: &Traps, socket: &OwnedFd, before: &dyn Fn()) {
+        let there = proxy.addresses()[0];
+        let endpoint = Endpoint::Internet(there);
+        let started = proxy.watch(&endpoint, (socket.as_fd(), false), traps, &|_| {
+            let started = net::connect(socket, &there);
+            before();
+            match started {
+                Ok(()) | Err(Errno::INPROGRESS) => Ok(Connecting::Done),
+                Err(errno) => Err(errno),
+            }
+        });
+        started.unwrap();
+    }
+
+    /// The command can clear O_NONBLOCK as a connect begins.
+    #[test]
+    fn nobody_waits_for_a_connect_that_is_made_to_wait_and_it_is_served() {
+        let traps = Traps::wanted(crate::report::traps::Reports::All, None, false).unwrap();
+        let (proxy, theirs) = proxy();
+        let is_served = || {
+            let mut packet = [0; Client::SIZE];
+            matches!(passing::receive(&theirs, &mut packet), Ok((Client::SIZE, Some(_))))
+        };
+        let (began, beginning) = mpsc::channel();
+        let (goes_on, waiting) = mpsc::channel::<()>();
+        let (served, serving) = mpsc::channel();
+        let (proxy, traps) = (&proxy, &traps);
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                let waits = || {
+                    began.send(()).unwrap();
+                    waiting.recv().unwrap();
+                };
+                connect(proxy, traps, &socket(), &waits);
+            });
+            beginning.recv().unwrap();
+            scope.spawn(move || {
+                connect(proxy, traps, &socket(), &|| ());
+                proxy.attend(traps);
+                proxy.hear_out(traps);
+                served.send(()).unwrap();
+            });
+            let in_time = serving.recv_timeout(Duration::from_secs(20));
+            // Both are the sandbox's: neither is closed as a stranger's.
+            let served = [is_served(), is_served(), is_served()];
+            goes_on.send(()).unwrap();
+            assert_eq!((in_time, served), (Ok(()), [true, true, false]));
+        });
+        let stranger = std::net::TcpStream::connect(proxy.addresses()[0]).unwrap();
+        proxy.attend(traps);
+        assert!(!is_served(), "{stranger:?}");
+    }
+}

@@ -1,0 +1,76 @@
+//! What the proxy is started with: the rules, and the proxies of the caller that it goes through.
+
+use super::upstream::{self, Upstreams};
+use crate::report::failure::Failure;
+use common::proxy::{SETUP_MAX, Setup};
+use common::wire::WireError;
+use rules::policy::Network;
+use rules::proxies::CallerProxy;
+
+/// Whether the policy names hosts that are reached through the proxy.
+pub fn has_domains(network: &Network) -> bool {
+    let domains = [&network.allowed_domains, &network.denied_domains];
+    !network.allow_network && domains.iter().any(|list| !list.is_empty())
+}
+
+/// Whether a proxy is to refuse everything, because the command may reach no host. Most programs accept a
+/// proxy's refusal at once but retry name lookups for minutes, and only a proxy is told which host they
+/// want.
+pub fn refuses_all(network: &Network) -> bool {
+    let callers = [network.http_proxy_port, network.socks_proxy_port];
+    let has_no_proxy = callers.iter().all(Option::is_none);
+    has_no_proxy && !network.allow_network && !has_domains(network)
+}
+
+/// Checks what can be checked without binding ports; returns what is worth knowing.
+///
+/// # Errors
+/// Returns [`Failure::Internal`] for what the proxy cannot do.
+pub fn check(network: &Network) -> Result<Option<String>, Failure> {
+    if !has_domains(network) {
+        return Ok(None);
+    }
+    let own = upstream::own_ports(network, &upstream::is_served);
+    let upstreams = upstream::choose(network, own, &upstream::is_served)?;
+    packet(network, &upstreams, false)?;
+    let chosen = [upstreams.requests, upstreams.tunnels].into_iter().flatten();
+    let mut names: Vec<_> = chosen.map(|caller| caller.variable).collect();
+    names.dedup();
+    Ok((!names.is_empty()).then(|| {
+        let names = names.join(" and ");
+        format!("permitted hosts are reached, and resolved, through the proxy that {names} names")
+    }))
+}
+
+/// The proxy's first message; `learns` if what no rule names may be reached too, and is told.
+///
+/// # Errors
+/// Returns [`Failure::Internal`] if it does not fit.
+pub(super) fn packet(
+    network: &Network,
+    upstreams: &Upstreams<'_>,
+    learns: bool,
+) -> Result<Vec<u8>, Failure> {
+    let url = |caller: Option<&CallerProxy>| caller.map(|caller| caller.url.clone());
+    let lists = [
+        network.allowed_domains.clone(),
+        network.denied_domains.clone(),
+        network.private_domains.clone(),
+        Vec::from_iter(url(upstreams.requests)),
+        Vec::from_iter(url(upstreams.tunnels)),
+        Vec::from_iter(network.callers.direct.clone()),
+    ];
+    // No more than is needed: each page of it that is cleared costs launch time.
+    let size = lists.iter().flatten().map(|string| string.len() + 1).sum::<usize>();
+    let mut packet = vec![0; SETUP_MAX.min(Setup::HEADER + size)];
+    let lists = lists.each_ref().map(Vec::as_slice);
+    let length = Setup::encode(&mut packet, learns, lists).map_err(|error| {
+        let message = match error {
+            WireError::TooLarge => "there are too many domains: 64 KiB of them can be filtered",
+            _ => "a domain cannot be passed on",
+        };
+        Failure::Internal("proxy", message.to_owned())
+    })?;
+    packet.truncate(length);
+    Ok(packet)
+}

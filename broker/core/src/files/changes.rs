@@ -1,0 +1,100 @@
+//! Entries that are made and removed: mkdir(2), mknod(2), symlink(2), unlink(2), rmdir(2).
+
+use super::entry::Entry;
+use super::reserve::Need;
+use super::task::{Task, refuse_write};
+use super::verdict::{Judged, Relied, relied_for};
+use super::view::View;
+use super::walk::Lost;
+use crate::call::decode::{Creation, Spot};
+use kernel::target::Target;
+use nix::libc;
+use rustix::fs::{AtFlags, FileType};
+use rustix::io::Errno;
+use std::path::Path;
+
+const WRITE_FOR_OTHERS: u32 = libc::S_IWGRP | libc::S_IWOTH;
+
+/// Judges a call that makes an entry.
+pub(crate) fn judge_creation(
+    view: &View,
+    target: Target,
+    spot: Spot,
+    creation: Creation,
+) -> Result<Judged, Lost> {
+    // The kernel looks at the text and the type first.
+    let text = match creation {
+        Creation::Symlink(text) => target.read_path(text)?,
+        _ => Vec::new(),
+    };
+    let kind = match creation {
+        Creation::Symlink(_) if text.is_empty() => return Err(Errno::NOENT.into()),
+        Creation::Node(mode, _) => match mode & libc::S_IFMT {
+            0 | libc::S_IFREG => FileType::RegularFile,
+            libc::S_IFIFO => FileType::Fifo,
+            libc::S_IFSOCK => FileType::Socket,
+            // Devices are not made, whatever the rules allow.
+            _ => return Ok(Judged::Landlock(Relied::DeniedAnyway)),
+        },
+        _ => FileType::Unknown,
+    };
+    let is_directory = matches!(creation, Creation::Directory(_));
+    // Where Landlock grants the directory, it decides, but for one on the way to what is missing.
+    let is_granted = |directory: &Path| {
+        view.is_granted(directory) && !(is_directory && view.leads_to_missing(directory))
+    };
+    let entry = Entry::resolve_unless(target, spot, is_granted)?;
+    let leads_on = is_directory && view.leads_to_missing(&entry.path());
+    if !leads_on && let Some(relied) = relied_for(view.entry(entry.directory(), entry.name())) {
+        return Ok(Judged::Landlock(relied));
+    }
+    let task = match creation {
+        Creation::Directory(mode) => {
+            let is_fit = || view.settles(entry.directory(), entry.name());
+            let reserve = view.reserve.clone().filter(|reserve| reserve.is_left() && is_fit());
+            let need = |directory| match view.lets_execute(directory) {
+                true => Need::Speed,
+                false => Need::Execution,
+            };
+            let reserve = reserve.map(|reserve| (reserve, need(entry.directory())));
+            // Whoever can write to what leads to an allowed path decides what lies there.
+            let is_on_the_way = leads_on && !view.rules.access(&entry.path()).write;
+            let mode = if is_on_the_way { mode & !WRITE_FOR_OTHERS } else { mode };
+            Task::MakeDirectory(entry, mode, reserve)
+        }
+        Creation::Symlink(_) if leads_astray(view, &entry) => refuse_symlink(&entry),
+        Creation::Symlink(_) => Task::MakeSymlink(entry, text),
+        Creation::Node(mode, _) => Task::MakeNode(entry, kind, mode & !libc::S_IFMT),
+    };
+    Ok(task.into())
+}
+
+/// Judges a call that removes an entry.
+pub(crate) fn judge_removal(
+    view: &View,
+    target: Target,
+    spot: Spot,
+    flags: AtFlags,
+) -> Result<Judged, Lost> {
+    if !AtFlags::REMOVEDIR.contains(flags) {
+        return Ok(Judged::Landlock(Relied::Futile));
+    }
+    let entry = Entry::resolve_unless(target, spot, |directory| view.is_granted(directory))?;
+    let relied = relied_for(view.entry(entry.directory(), entry.name()));
+    Ok(relied.map_or_else(|| Task::Remove(entry, flags).into(), Judged::Landlock))
+}
+
+/// Whether a rule names something beneath the entry, so that a symbolic link in its place would make
+/// that something else, or make it exist; or the entry itself, so that the next run would allow what
+/// the link leads to.
+pub(crate) fn leads_astray(view: &View, entry: &Entry) -> bool {
+    view.is_missing_root(&entry.path())
+        || view.rules.cursor(&entry.path()).is_some_and(|cursor| cursor.leads_on())
+}
+
+pub(crate) fn refuse_symlink(entry: &Entry) -> Task {
+    match entry.hold() {
+        Err(Errno::NOENT) => refuse_write(&entry.path()),
+        found => Task::Refuse(found.err().unwrap_or(Errno::EXIST), None),
+    }
+}

@@ -1,0 +1,221 @@
+//! A directory entry: its directory held, its name in it. For the changes that the broker makes, for
+//! sockets that are bound, and for reports.
+//!
+//! The directory is held, and the entry named in it: whatever becomes of the path that the target
+//! gave, the change happens there. It can be moved meanwhile, but only to where the rules say the
+//! same of all that is in it (`Cursor::same_zone`). The last component is never followed. So the
+//! kernel finds what is wrong with it, and says so in its own order. Sources: mkdir(2), mknod(2),
+//! symlink(2), unlink(2), rename(2), link(2), truncate(2), path_resolution(7).
+
+use super::path::{self, Base};
+use super::walk::Lost;
+use crate::call::decode::Spot;
+use kernel::limits;
+use kernel::object::{Name, Object};
+use kernel::request::Confirmed;
+use kernel::target::Target;
+use nix::libc;
+use rustix::fd::{AsFd, BorrowedFd};
+use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, RenameFlags};
+use rustix::io::{self, Errno};
+use rustix::process::Signal;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// An entry of a directory that is held; it need not exist.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    parent: Object,
+    directory: PathBuf,
+    /// The last component with the slashes after it, which mean something to the kernel.
+    last: Vec<u8>,
+}
+
+impl Entry {
+    /// Follows the path at `spot` up to its last component.
+    ///
+    /// # Errors
+    /// As [`path::resolve`]; [`Lost::NoEntry`] for a path that names none, such as `a/..`.
+    pub(crate) fn resolve(target: Target, spot: Spot) -> Result<Self, Lost> {
+        Self::resolve_unless(target, spot, |_| false)
+    }
+
+    /// The same, unless `is_granted` says yes to the path of the directory: [`Lost::Granted`].
+    pub(crate) fn resolve_unless(
+        target: Target,
+        spot: Spot,
+        is_granted: impl Fn(&Path) -> bool,
+    ) -> Result<Self, Lost> {
+        let path = target.read_path(spot.path)?;
+        if path.is_empty() {
+            return Err(Errno::NOENT.into());
+        }
+        let base = Base::of(target, spot.directory, &path)?;
+        Self::resolve_from_unless(target, &base, &path, |_, directory, _| is_granted(directory))
+    }
+
+    /// The same from where the path starts.
+    pub(crate) fn resolve_from(target: Target, base: &Base<'_>, path: &[u8]) -> Result<Self, Lost> {
+        Self::resolve_from_unless(target, base, path, |_, _, _| false)
+    }
+
+    /// The same, unless `is_granted` says yes to the directory, its path, and the name: [`Lost::Granted`].
+    pub(crate) fn resolve_from_unless(
+        target: Target,
+        base: &Base<'_>,
+        path: &[u8],
+        is_granted: impl Fn(BorrowedFd<'_>, &Path, &OsStr) -> bool,
+    ) -> Result<Self, Lost> {
+        let (above, name) = path::split(path).ok_or(Lost::NoEntry)?;
+        let last = path[above.len()..].to_vec();
+        // The kernel asks for the right to search the directory before it looks at another path.
+        let above = [above, b"."].concat();
+        let is_granted = |parent: BorrowedFd<'_>, path: &Path| is_granted(parent, path, name);
+        Ok(Self::of(path::resolve_unless(target, base, &above, true, is_granted)?, last)?)
+    }
+
+    /// The entry of a directory that is held; slashes may follow the name.
+    ///
+    /// # Errors
+    /// Returns what readlink(2) returns of the directory's name; [`Errno::NOENT`] if the kernel's path of it
+    /// leads to another one: it was removed, or is mounted nowhere.
+    pub(crate) fn of(parent: Object, last: Vec<u8>) -> io::Result<Self> {
+        let Name::Path(directory) = parent.name()? else { return Err(Errno::NOENT) };
+        Ok(Self { parent, directory, last })
+    }
+
+    /// The entry of a directory of landstrip's own, which nobody moves, and which the target may not be
+    /// able to reach by its path.
+    pub(super) fn of_own(parent: Object, directory: &Path, last: Vec<u8>) -> Self {
+        Self { parent, directory: directory.to_owned(), last }
+    }
+
+    /// The canonical path of the directory.
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// The directory itself.
+    pub(crate) fn parent(&self) -> &Object {
+        &self.parent
+    }
+
+    /// Its name in the directory.
+    pub(crate) fn name(&self) -> &OsStr {
+        let end = self.last.iter().rposition(|&byte| byte != b'/').map_or(0, |at| at + 1);
+        OsStr::from_bytes(&self.last[..end])
+    }
+
+    /// As the kernel is given it: the last component with the slashes after it.
+    pub(crate) fn last(&self) -> &[u8] {
+        &self.last
+    }
+
+    /// Its canonical path.
+    pub(crate) fn path(&self) -> PathBuf {
+        self.directory.join(self.name())
+    }
+
+    /// Holds what is there.
+    ///
+    /// # Errors
+    /// Returns what open(2) returns; [`Errno::NOTDIR`] if a slash follows what is no directory.
+    pub(crate) fn hold(&self) -> io::Result<Object> {
+        self.hold_by(OsStr::from_bytes(&self.last))
+    }
+
+    /// The same without regard to slashes, which lead the kernel through a symbolic link.
+    pub(crate) fn hold_itself(&self) -> io::Result<Object> {
+        self.hold_by(self.name())
+    }
+
+    fn hold_by(&self, name: &OsStr) -> io::Result<Object> {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let object = fs::openat(&self.parent, name, flags, Mode::empty()).and_then(Object::of)?;
+        if !object.lacks_place() {
+            return Ok(object);
+        }
+        let parent = self.parent.as_fd().try_clone_to_owned().map_err(|_| Errno::MFILE)?;
+        Ok(object.found_in(parent, name))
+    }
+
+    /// The permission bits that what is made here gets. The broker's own umask is empty: where a
+    /// directory has a default ACL, that takes the umask's place (umask(2), acl(5)).
+    pub(crate) fn mode(&self, asked: u32, umask: Mode) -> Mode {
+        masked(&self.parent, asked, umask)
+    }
+
+    /// mkdir(2) for a target that waits, as all that follow.
+    pub(crate) fn make_directory(&self, _: Confirmed<'_>, mode: Mode) -> io::Result<()> {
+        fs::mkdirat(&self.parent, &self.last[..], mode)
+    }
+
+    /// mknod(2) of anything but a device.
+    pub(crate) fn make_node(
+        &self,
+        _: Confirmed<'_>,
+        file_type: FileType,
+        mode: Mode,
+    ) -> io::Result<()> {
+        fs::mknodat(&self.parent, &self.last[..], file_type, mode, 0)
+    }
+
+    /// symlink(2).
+    pub(crate) fn make_symlink(&self, _: Confirmed<'_>, text: &[u8]) -> io::Result<()> {
+        fs::symlinkat(text, &self.parent, &self.last[..])
+    }
+
+    /// unlink(2) and rmdir(2).
+    pub(crate) fn remove(&self, _: Confirmed<'_>, flags: AtFlags) -> io::Result<()> {
+        fs::unlinkat(&self.parent, &self.last[..], flags)
+    }
+
+    /// rename(2).
+    pub(crate) fn rename_to(
+        &self,
+        _: Confirmed<'_>,
+        new: &Self,
+        flags: RenameFlags,
+    ) -> io::Result<()> {
+        fs::renameat_with(&self.parent, &self.last[..], &new.parent, &new.last[..], flags)
+    }
+
+    /// link(2) of an object that is held.
+    pub(crate) fn link_to(&self, _: Confirmed<'_>, object: &Object) -> io::Result<()> {
+        fs::linkat(fs::CWD, object.link(), &self.parent, &self.last[..], AtFlags::SYMLINK_FOLLOW)
+    }
+}
+
+/// `asked` without what `umask` takes away, unless `directory` has a default ACL.
+pub(crate) fn masked(directory: &Object, asked: u32, umask: Mode) -> Mode {
+    let asked = Mode::from_raw_mode(asked & 0o7777);
+    if !asked.intersects(umask) {
+        return asked;
+    }
+    match has_default_acl(&directory.link()) {
+        true => asked,
+        false => asked - umask,
+    }
+}
+
+/// Whether the directory that `link` leads to has a default ACL (acl(5)).
+pub(super) fn has_default_acl(link: &str) -> bool {
+    let mut none = [0u8; 0];
+    fs::getxattr(link, c"system.posix_acl_default", &mut none).is_ok()
+}
+
+/// truncate(2) of an object that is held. What the target may not make as long as that, the broker does
+/// not (setrlimit(2), RLIMIT_FSIZE).
+pub(crate) fn truncate(by: Confirmed<'_>, object: &Object, length: i64) -> io::Result<()> {
+    let size = fs::stat(object.link()).map(|stat| stat.st_size)?;
+    let is_file = object.kind() == FileType::RegularFile;
+    if is_file && length > size && length.unsigned_abs() > limits::file_size(by.target())? {
+        object.access(fs::Access::WRITE_OK, AtFlags::EACCESS)?;
+        // The answer is the error all the same.
+        let _ = by.signal(Signal::XFSZ);
+        return Err(Errno::FBIG);
+    }
+    nix::unistd::truncate(object.link().as_str(), length as libc::off_t)
+        .map_err(|errno| Errno::from_raw_os_error(errno as i32))
+}

@@ -1,0 +1,63 @@
+//! What Landlock does not let be opened, though the rules do: the outcome of such a call is made here, though it
+//! is otherwise left to Landlock and looked at. It is held, and opened for the target.
+
+use super::observe::Look;
+use super::task::{After, Done, Opened};
+use super::terminals;
+use super::view::View;
+use crate::call::how::writes;
+use kernel::object::Object;
+use kernel::request::Confirmed;
+use rustix::fs::{Mode, OFlags};
+use rustix::io;
+
+/// What the rules let be opened and Landlock does not, and how it is to be opened.
+#[derive(Debug)]
+pub(crate) struct Exception {
+    object: Object,
+    flags: OFlags,
+}
+
+impl Exception {
+    /// Opens what is held.
+    pub(crate) fn open(&self, _: Confirmed<'_>) -> io::Result<Done> {
+        // O_NOFOLLOW was heeded on the way here, and would refuse the magic link.
+        let heeded = OFlags::NOFOLLOW | OFlags::CREATE;
+        let flags = (self.flags - heeded) | OFlags::CLOEXEC | OFlags::NOCTTY;
+        let file = self.object.open(flags, Mode::empty())?;
+        Ok(Done::Opened(Opened { file, flags: self.flags, after: After::Nothing }))
+    }
+}
+
+/// What to open for the target, if this opens what Landlock does not grant but the rules do.
+pub(super) fn of(look: &Look, view: &View) -> Option<Exception> {
+    let flags = look.opens()?;
+    if flags.contains(OFlags::PATH) || flags.contains(OFlags::CREATE | OFlags::EXCL) {
+        return None;
+    }
+    terminal(look, flags).or_else(|| unknown_to_landlock(look, view, flags))
+}
+
+/// A terminal of the sandbox's own: it was not there at launch.
+fn terminal(look: &Look, flags: OFlags) -> Option<Exception> {
+    let is_terminal = look.path().is_empty() || look.path().starts_with(b"/dev/pts/");
+    let object = is_terminal.then(|| look.follow(true).ok()).flatten()?;
+    terminals::is_of_sandbox(look.target(), &object).then_some(Exception { object, flags })
+}
+
+/// A directory to list, or a file that others have put in the place of one that may be read.
+fn unknown_to_landlock(look: &Look, view: &View, flags: OFlags) -> Option<Exception> {
+    let follow = !flags.contains(OFlags::NOFOLLOW);
+    // Spares a path walk for most files that are read.
+    let leads_on = follow || look.path().ends_with(b"/");
+    let may_be_one = || look.may_name_exception(view) || leads_on && look.names_link();
+    if writes(flags) || !view.has_exceptions() || !may_be_one() {
+        return None;
+    }
+    let object = look.follow(follow).ok()?;
+    let path = object.path().ok()?;
+    // Another directory at this path is not the one that was found at launch.
+    let is_listable = view.is_listable(path, &object);
+    let flags = if is_listable { flags | OFlags::DIRECTORY } else { flags };
+    (is_listable || view.is_replacement(path, &object)).then_some(Exception { object, flags })
+}

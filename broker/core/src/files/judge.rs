@@ -1,0 +1,375 @@
+//! Who decides about a file call, and what the broker does in its place.
+//!
+//! A call is judged (paths followed, objects and directories held, verdict on their names), and
+//! performed only when the target is confirmed to wait still: by then it is certain that the arguments
+//! were its own. Where a call is let through, and why that is safe, [`Relied`] says.
+
+use super::lately::Lately;
+use super::learning::Learning;
+use super::metadata::{self, Prepared};
+use super::observe::{self, Look};
+use super::shared::Shared;
+use super::task::{Done, Task};
+use super::verdict::{FileVerdict, Judged, Relied};
+use super::view::{Reads, View};
+use super::walk::Lost;
+use super::{changes, exceptions, moves, opens, questions, terminals};
+use crate::call::decode::{FileCall, Question};
+use crate::call::metadata::MetadataCall;
+use crate::report::denials::Denial;
+use crate::report::traps::Traps;
+use common::trap::FileOperation;
+use kernel::inherited::Inherited;
+use kernel::limits;
+use kernel::object::Object;
+use kernel::processes::Member;
+use kernel::request::Request;
+use kernel::rights::Rights;
+use kernel::shortcuts::Shortcut;
+use kernel::target::Target;
+use kernel::umask::Umask;
+use rules::memory;
+use rules::paths::Access;
+use rustix::fs::{FileType, Mode, OFlags};
+use rustix::io::{self, Errno};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// How often a call is judged again because of what other threads do.
+const RETRIES: usize = 16;
+
+/// Judges the file calls of one sandbox.
+#[derive(Debug)]
+pub(crate) struct Judge {
+    pub(crate) view: Arc<View>,
+    /// Shared memory of the command's own, if it has a place.
+    pub(crate) shared: Option<Arc<Shared>>,
+    pub(crate) rights: Arc<Rights>,
+    pub(crate) umask: Arc<Umask>,
+    pub(crate) traps: Arc<Traps>,
+    /// The descriptors that the command was started with, and whether it can get others from outside.
+    pub(crate) inherited: Inherited,
+    /// Where paths led that were looked at for a report.
+    pub(crate) lately: Lately,
+    /// What the run learns, if it does.
+    pub(crate) learning: Option<Arc<Learning>>,
+}
+
+impl Judge {
+    /// Does the call, refuses it, or leaves it to Landlock.
+    pub(crate) fn judge(&self, request: &Request<'_>, call: &FileCall) -> FileVerdict {
+        let view = &*self.view;
+        if call.redirects_paths() {
+            self.lately.forget();
+        }
+        if let Some(shared) = &self.shared
+            && self.looks_only_now(request, call)
+            && let Some(answer) = self.judge_shared(shared, request, call)
+        {
+            return FileVerdict::Answer(answer);
+        }
+        let truncates = view.brokers_truncation && opens::truncates_unseen(call);
+        if truncates || view.grants.reads == Reads::More && opens::may_read(call) {
+            return FileVerdict::Answer(self.judge_read(request, call));
+        }
+        let judged = match view.brokers_writes() {
+            true => self.judge_change(request, call),
+            false => Err(Relied::Alone),
+        };
+        judged.map_or_else(|relied| self.leave(request, call, relied), FileVerdict::Answer)
+    }
+
+    /// Says whether something may be done: no where the rules deny it, else what the file system says.
+    /// access(2) is answered like that, although Landlock does not know it, because programs act on it.
+    pub(crate) fn answer(&self, request: &Request<'_>, question: &Question) -> FileVerdict {
+        let target = request.target();
+        let ask = || Ok(questions::ask(&self.view, self.shared.as_deref(), target, question));
+        match self.rights.with_those_of(target, ask) {
+            Ok(Ok(answer)) => FileVerdict::Answer(answer.map(|()| Done::Nothing)),
+            // This is about the broker.
+            Ok(Err(Lost::Errno(Errno::PERM | Errno::ACCESS))) if target.hides() => {
+                FileVerdict::Continue(Relied::Question, Vec::new())
+            }
+            Ok(Err(Lost::Foreign)) | Err(_) => FileVerdict::Continue(Relied::Question, Vec::new()),
+            Ok(Err(lost)) => FileVerdict::Answer(Err(lost.into())),
+        }
+    }
+
+    /// An open that may read, where Landlock would let what is denied be read, or a truncation that it would
+    /// not see: the broker answers, whatever it finds.
+    fn judge_read(&self, request: &Request<'_>, call: &FileCall) -> io::Result<Done> {
+        let target = request.target();
+        let is_inside = |process| {
+            // The proxy counts: it has nothing to tell.
+            let own = self.rights.own();
+            own.is_ok_and(|own| Member::find(process, own, None).is_ok())
+        };
+        let judge = || match *call {
+            FileCall::Open(spot, how) => {
+                opens::judge_read(&self.view, target, is_inside, spot, how)
+            }
+            FileCall::Truncate(spot, length) => {
+                opens::judge_own_truncate(&self.view, target, spot, length)
+            }
+            _ => Err(Errno::NOSYS.into()),
+        };
+        let judge = || judge().map_err(|lost| Err(lost.into()));
+        let done =
+            self.rights.with_those_of(target, || Ok(self.perform(request, judge, |done| done)));
+        done.unwrap_or_else(|errno| {
+            self.traps.log(&format!("cannot act with the target's rights: {errno}"));
+            Err(Errno::ACCESS)
+        })
+    }
+
+    /// Whether what a call names in /dev/shm has to be looked for before anything else: what is left to
+    /// Landlock is looked at anyway, with the broker's own rights.
+    fn looks_only_now(&self, request: &Request<'_>, call: &FileCall) -> bool {
+        let may_be_shared = match call {
+            FileCall::Open(_, how) => how.flags.intersects(OFlags::NOFOLLOW | OFlags::EXCL),
+            _ => true,
+        };
+        self.view.grants.reads != Reads::Exact
+            || self.view.brokers_writes()
+            || self.view.brokers_truncation && opens::truncates_unseen(call)
+            || may_be_shared && self.rights.are_those_of(request.target()) == Ok(false)
+    }
+
+    /// What names an entry of /dev/shm: the broker does it where the command's own are. None if nothing
+    /// there is named, or if the broker cannot act as the target.
+    fn judge_shared(
+        &self,
+        shared: &Shared,
+        request: &Request<'_>,
+        call: &FileCall,
+    ) -> Option<io::Result<Done>> {
+        let target = request.target();
+        let done = self.rights.with_those_of(target, || {
+            let Some(named) = Shared::named(target, call) else { return Ok(None) };
+            let judge = || shared.judge(&self.view, call, &named).map_err(Err);
+            Ok(Some(self.perform(request, judge, |done| done)))
+        });
+        done.ok().flatten()
+    }
+
+    /// What changes files, where the rules let more be changed or read than Landlock was told: done or refused,
+    /// or left to Landlock for a reason. An error is no reason: by the time that the kernel looks, what
+    /// was missing may be there, for the broker alone to change.
+    fn judge_change(
+        &self,
+        request: &Request<'_>,
+        call: &FileCall,
+    ) -> Result<io::Result<Done>, Relied> {
+        let target = request.target();
+        // What has lost its name meanwhile is looked for again; what stays so was reached by a
+        // descriptor, or is moved all the time. Of that Landlock was told nothing by this name, and
+        // grants what it was told at launch.
+        let looked = || {
+            let again = || judge_change(&self.view, target, call);
+            (1..RETRIES).fold(again(), |judged, _| match judged {
+                Err(Lost::Changed) => again(),
+                judged => judged,
+            })
+        };
+        let judge = || match looked() {
+            Ok(Judged::Task(task)) => Ok(*task),
+            Ok(Judged::Landlock(relied)) => Err(Err(relied)),
+            Err(Lost::NoEntry) => Err(Err(Relied::Futile)),
+            Err(Lost::Granted) => Err(Err(Relied::Granted)),
+            Err(Lost::Changed) => Err(Err(Relied::DeniedAnyway)),
+            Err(Lost::Foreign) => Err(Err(Relied::OutOfSight)),
+            // This is about the broker.
+            Err(Lost::Errno(Errno::PERM | Errno::ACCESS)) if target.hides() => {
+                Err(Err(Relied::OutOfSight))
+            }
+            Err(Lost::Errno(errno)) => Err(Ok(Err(errno))),
+        };
+        let done = self.rights.with_those_of(target, || Ok(self.perform(request, judge, Ok)));
+        done.unwrap_or_else(|errno| {
+            self.traps.log(&format!("cannot act with the target's rights: {errno}"));
+            Err(Relied::OutOfSight)
+        })
+    }
+
+    /// Performs the task that `judge` finds, if it finds one, and has it judge again where another
+    /// thread has made meanwhile what was to be made.
+    fn perform<V>(
+        &self,
+        request: &Request<'_>,
+        judge: impl Fn() -> Result<Task, V>,
+        answer: impl Fn(io::Result<Done>) -> V,
+    ) -> V {
+        for _ in 0..RETRIES {
+            let task = match judge() {
+                Ok(task) => task,
+                Err(verdict) => return verdict,
+            };
+            let creates = matches!(&task, Task::CreateFile(_, how)
+                if !how.flags.contains(OFlags::EXCL));
+            let done = self.perform_task(request, task);
+            if !(creates && matches!(done, Err(Errno::EXIST))) {
+                return answer(done);
+            }
+        }
+        answer(Err(Errno::AGAIN))
+    }
+
+    fn perform_task(&self, request: &Request<'_>, task: Task) -> io::Result<Done> {
+        let target = request.target();
+        let umask = if task.creates() { self.umask.of(target)? } else { Mode::empty() };
+        let confirmed = request.confirm()?;
+        let task = match task {
+            Task::Open(object, FileType::RegularFile, how)
+                if how.flags.contains(OFlags::TRUNC) && !limits::has_room(target) =>
+            {
+                Task::OpenThenTruncate(object, how)
+            }
+            task => task,
+        };
+        if let Task::Refuse(_, Some(denial)) = &task {
+            self.traps.catch_up();
+            self.traps.report(denial.clone(), "file rules");
+        }
+        let reserve = self.view.reserve.as_ref();
+        let moved = reserve.and_then(|reserve| Some((reserve, task.moves()?)));
+        let done = task.perform(confirmed, umask)?;
+        if let Some((reserve, (old, new))) = moved {
+            reserve.follow(&old, &new);
+        }
+        Ok(done)
+    }
+
+    /// Leaves a call to Landlock. Only what Landlock does not let be opened, though the rules do, is opened for the
+    /// target (`exceptions`).
+    fn leave(&self, request: &Request<'_>, call: &FileCall, relied: Relied) -> FileVerdict {
+        // Of what is let through whatever is there; before a change of what paths lead to, nothing is remembered.
+        let may_ask = relied == Relied::Alone && !call.redirects_paths();
+        // What is granted is no denial.
+        let looks = match relied {
+            Relied::Granted | Relied::Futile => Vec::new(),
+            _ => {
+                let memory = may_ask.then_some((&*self.view, &self.lately));
+                observe::look(request.target(), call, memory)
+            }
+        };
+        if let Some(shared) = &self.shared
+            && looks.iter().any(|look| memory::name(look.path()).is_some())
+            && let Some(answer) = self.judge_shared(shared, request, call)
+        {
+            return FileVerdict::Answer(answer);
+        }
+        if relied == Relied::DeniedAnyway && looks.iter().any(|look| look.is_reserved(&self.view)) {
+            self.report(&looks);
+            return FileVerdict::Answer(Err(Errno::ACCESS));
+        }
+        let Some(exception) = looks.iter().find_map(|look| exceptions::of(look, &self.view)) else {
+            let wanted = looks.into_iter().filter(|look| look.is_worth_it(&self.traps));
+            return FileVerdict::Continue(relied, wanted.collect());
+        };
+        FileVerdict::Answer(match self.rights.are_those_of(request.target()) {
+            Ok(true) => request.confirm().and_then(|confirmed| exception.open(confirmed)),
+            Ok(false) => Err(Errno::ACCESS),
+            Err(errno) => Err(errno),
+        })
+    }
+
+    /// Reports what Landlock has refused of a call that was let through.
+    pub(crate) fn report(&self, looks: &[Look]) {
+        for denial in observe::judge(looks, &self.view, Some(&self.lately)) {
+            self.traps.report(denial, "file rules");
+        }
+    }
+
+    /// Whether the broker would have had to do one of these, which Landlock refuses.
+    pub(crate) fn are_brokered(&self, looks: &[Look]) -> bool {
+        looks.iter().any(|look| look.is_brokered(&self.view))
+    }
+
+    /// A change of metadata, which Landlock does not know: performed or refused.
+    ///
+    /// # Errors
+    /// Returns what the call would; [`Errno::ACCESS`] for what may not be written.
+    pub(crate) fn change_metadata(
+        &self,
+        request: &Request<'_>,
+        call: &MetadataCall,
+    ) -> io::Result<()> {
+        let target = request.target();
+        self.rights.with_credentials_of(target, || {
+            let Some(prepared) = metadata::prepare(target, call)? else { return Ok(()) };
+            let confirmed = request.confirm()?;
+            if !self.was_judged(&prepared)
+                && let Some(name) = metadata_refused(&self.view, &prepared.object)?
+                && !self.is_own_terminal(target, &prepared.object)
+            {
+                self.traps.report(Denial::file(FileOperation::Write, &name), "metadata");
+                return Err(Errno::ACCESS);
+            }
+            // Another user of this host could execute it, with the rights of the caller.
+            if prepared.lends_rights() {
+                let name = prepared.object.name()?;
+                let denial = Denial::file(FileOperation::Write, name.as_path());
+                self.traps.report(denial, "what lends rights to other users");
+                return Err(Errno::PERM);
+            }
+            let lacks = self.learning.as_ref().and_then(|learning| {
+                let name = metadata_refused(&learning.view, &prepared.object).ok()??;
+                Some((learning, name))
+            });
+            prepared.perform(confirmed)?;
+            if let Some((learning, name)) = lacks {
+                learning.note_write(target, name);
+            }
+            Ok(())
+        })
+    }
+
+    /// Whether it is a terminal that the command made, whose owner and mode multiplexers set. Should another have its
+    /// number by now, what is held is one that is closed.
+    fn is_own_terminal(&self, target: Target, object: &Object) -> bool {
+        !self.view.denies_object(object.identity(), Access::WRITE)
+            && terminals::is_of_sandbox(target, object)
+    }
+
+    /// Whether the rules have let the object be written when it was opened, so that its name need not be
+    /// looked at: who can write to it can change what is said of it.
+    ///
+    /// A regular file that something in the sandbox opened for writing was judged then, by Landlock or by the
+    /// broker, and cannot have been moved to where it may not be written but by others. It is another
+    /// matter with a descriptor from outside. What a rule names stays as it is, by whatever descriptor.
+    fn was_judged(&self, prepared: &Prepared) -> bool {
+        let object = prepared.object.identity();
+        Shortcut::Descriptor.is_open()
+            && prepared.is_open_for_writing()
+            && !self.inherited.may_hold(object)
+            && !self.view.denies_object(object, Access::WRITE)
+    }
+}
+
+/// The path of `object` if the rules do not let it be changed.
+///
+/// The object is held, so that its identity cannot change any more. Its name can: by then it was
+/// in a place that the command may write, and is only moved to another such place, because
+/// Landlock does not let it be moved out.
+fn metadata_refused(view: &View, object: &Object) -> io::Result<Option<PathBuf>> {
+    let name = object.name()?;
+    // What never had a path belongs to those who hold it.
+    if name.is_of_its_holders() {
+        return Ok(None);
+    }
+    let denied = view.denies_object(object.identity(), Access::WRITE);
+    let writable = !denied && name.candidates().all(|path| view.is_writable(path));
+    Ok((!writable).then(|| name.as_path().to_owned()))
+}
+
+/// Follows the paths of a call that changes files, and decides.
+fn judge_change(view: &View, target: Target, call: &FileCall) -> Result<Judged, Lost> {
+    match *call {
+        FileCall::Open(spot, how) => opens::judge_open(view, target, spot, how),
+        FileCall::Truncate(spot, length) => opens::judge_truncate(view, target, spot, length),
+        FileCall::Create(spot, creation) => changes::judge_creation(view, target, spot, creation),
+        FileCall::Remove(spot, flags) => changes::judge_removal(view, target, spot, flags),
+        FileCall::Rename(old, new, flags) => moves::judge_rename(view, target, (old, new), flags),
+        FileCall::Link(old, new, flags) => moves::judge_link(view, target, (old, new), flags),
+    }
+}

@@ -1,0 +1,143 @@
+//! Where paths led a moment ago: for reports alone.
+//!
+//! Most calls that are let through and looked at for a report alone are permitted, and name an entry of a
+//! directory where others have just named one. The path of that directory is remembered for a moment, and
+//! not looked for again. It can be out of date when others move directories meanwhile. What comes of that is a
+//! report too few, never a right: such a call is let through in any case, and Landlock decides on it. Nothing is
+//! reported by what is remembered: what is not permitted by it is looked at.
+//!
+//! In the sandbox, what a path leads to is changed by calls that are notified: rename(2), symlink(2), link(2). They take
+//! effect after they were let through, so that nothing is remembered until a moment later. The working
+//! directory is changed by one that is not (chdir(2)), and read each time.
+
+use kernel::shortcuts::Shortcut;
+use kernel::threads::lock;
+use rustix::fd::AsFd;
+use rustix::fs::{self, AtFlags, StatxFlags};
+use rustix::io::{self, Errno};
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// How long what was found is taken to be so still.
+const MOMENT: Duration = Duration::from_millis(1);
+/// Most directories that are remembered: as many as are busy in a moment.
+const KNOWN_MAX: usize = 16;
+
+/// Where a path starts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Start {
+    Root,
+    /// A working directory, by its path.
+    Working(Vec<u8>),
+    /// A directory that the target holds: mount, device and inode.
+    Directory(u64, (u32, u32), u64),
+}
+
+/// What is remembered.
+#[derive(Debug, Default)]
+pub(crate) struct Lately(Mutex<Known>);
+
+#[derive(Debug, Default)]
+struct Known {
+    /// The latest first.
+    places: VecDeque<Place>,
+    /// When what paths lead to was changed last.
+    changed: Option<Instant>,
+}
+
+#[derive(Debug)]
+struct Place {
+    seen: Instant,
+    start: Start,
+    /// What the path has before its last component.
+    above: Vec<u8>,
+    directory: Arc<Path>,
+}
+
+impl Start {
+    /// At a directory that is held.
+    ///
+    /// # Errors
+    /// Returns what statx(2) returns; [`Errno::OPNOTSUPP`] if it does not tell of mounts.
+    pub(super) fn at(directory: impl AsFd) -> io::Result<Self> {
+        let wanted = StatxFlags::INO | StatxFlags::MNT_ID;
+        let found = fs::statx(directory, c"", AtFlags::EMPTY_PATH, wanted)?;
+        match StatxFlags::from_bits_retain(found.stx_mask).contains(wanted) {
+            true => {
+                let device = (found.stx_dev_major, found.stx_dev_minor);
+                Ok(Self::Directory(found.stx_mnt_id, device, found.stx_ino))
+            }
+            false => Err(Errno::OPNOTSUPP),
+        }
+    }
+}
+
+impl Lately {
+    /// The directory that `above` led to from `start` a moment ago.
+    pub(super) fn find(&self, start: &Start, above: &[u8]) -> Option<Arc<Path>> {
+        let known = lock(&self.0);
+        let mut places = known.places.iter().filter(|_| Shortcut::Lately.is_open());
+        let place = places.find(|place| place.start == *start && place.above == above)?;
+        (place.seen.elapsed() < MOMENT).then(|| Arc::clone(&place.directory))
+    }
+
+    /// Notes that `above` leads to `directory` from `start`, which was looked for since `seen`.
+    pub(super) fn learn(&self, seen: Instant, start: &Start, above: &[u8], directory: PathBuf) {
+        let mut known = lock(&self.0);
+        if known.changed.is_some_and(|changed| seen < changed + MOMENT) {
+            return;
+        }
+        known.places.retain(|place| place.start != *start || place.above != above);
+        known.places.truncate(KNOWN_MAX - 1);
+        let (start, above, directory) = (start.clone(), above.to_owned(), directory.into());
+        known.places.push_front(Place { seen, start, above, directory });
+    }
+
+    /// Notes that what paths lead to is about to change.
+    pub(crate) fn forget(&self) {
+        let mut known = lock(&self.0);
+        known.places.clear();
+        known.changed = Some(Instant::now());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_remembered_for_longer_than_a_moment_nor_across_a_change() {
+        let lately = Lately::default();
+        let find = || lately.find(&Start::Root, b"/a/");
+        let learn = |seen| lately.learn(seen, &Start::Root, b"/a/", "/b".into());
+        let start = Instant::now();
+        learn(start + Duration::from_secs(60));
+        assert_eq!(find().as_deref(), Some(Path::new("/b")));
+        assert_eq!(lately.find(&Start::Root, b"/a/c/"), None);
+        assert_eq!(lately.find(&Start::Working(b"/".to_vec()), b"/a/"), None);
+        std::thread::sleep(2 * MOMENT);
+        learn(start);
+        assert_eq!(find(), None);
+        learn(start + Duration::from_secs(60));
+        lately.forget();
+        assert_eq!(find(), None);
+        // Looked for before it took effect.
+        learn(Instant::now());
+        assert_eq!(find(), None);
+        learn(Instant::now() + MOMENT);
+        assert_eq!(find().as_deref(), Some(Path::new("/b")));
+    }
+
+    #[test]
+    fn the_latest_are_remembered() {
+        let lately = Lately::default();
+        let later = Instant::now() + Duration::from_secs(60);
+        for number in 0..=KNOWN_MAX {
+            lately.learn(later, &Start::Root, number.to_string().as_bytes(), "/".into());
+        }
+        assert_eq!(lately.find(&Start::Root, b"0"), None);
+        assert!(lately.find(&Start::Root, b"1").is_some());
+    }
+}

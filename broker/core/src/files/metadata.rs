@@ -1,0 +1,197 @@
+//! Metadata: chmod, chown, utime and xattr families, which Landlock does not know.
+//!
+//! The broker copies the arguments, holds the object, by a duplicate of the target's descriptor or
+//! with O_PATH, decides on what it holds, and makes the change on that. What happens to the target's
+//! memory, descriptors or the path afterwards changes nothing. The change is made with the target's rights.
+//! Sources: chmod(2), chown(2), utimensat(2), setxattr(2).
+
+use super::path;
+use crate::call::metadata::{MetadataCall, RawChange, Subject};
+use kernel::object::Object;
+use kernel::request::Confirmed;
+use kernel::target::{Target, TargetAddress, TargetFd};
+use rustix::fs::{
+    self, AtFlags, FileType, Gid, Mode, OFlags, Timespec, Timestamps, Uid, XattrFlags,
+};
+use rustix::io::{self, Errno};
+
+/// Longest name and largest value of an extended attribute (linux/limits.h).
+const XATTR_NAME_MAX: usize = 255;
+const XATTR_SIZE_MAX: u64 = 65536;
+
+/// A change with all its values copied.
+#[derive(Debug)]
+pub(crate) enum Change {
+    Mode(Mode),
+    Owner(Option<Uid>, Option<Gid>),
+    Times(Timestamps),
+    SetXattr(Vec<u8>, Vec<u8>, XattrFlags),
+    RemoveXattr(Vec<u8>),
+}
+
+/// An object and the change that is asked for.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    pub(crate) object: Object,
+    /// The flags that the object is held with. With O_PATH some calls do not take the descriptor.
+    flags: OFlags,
+    change: Change,
+}
+
+/// Copies the arguments and opens the object; `None` if there is nothing to do, whatever it is.
+pub(crate) fn prepare(target: Target, call: &MetadataCall) -> io::Result<Option<Prepared>> {
+    // The kernel copies the values first, and asks for no object if they are to stay (utimensat(2)).
+    let change = copy(target, call.change)?;
+    if matches!(call.change, RawChange::Timespec(_)) && change.omits_all() {
+        return Ok(None);
+    }
+    let (object, flags) = match call.subject {
+        Subject::Invalid => return Err(Errno::INVAL),
+        Subject::Descriptor(number) => held_by(target, number)?,
+        Subject::Path { directory, path, follow, empty } => {
+            let path = target.read_path(path)?;
+            (path::resolve(target, directory, &path, follow, empty)?, OFlags::PATH)
+        }
+    };
+    Ok(Some(Prepared { object, flags, change }))
+}
+
+impl Change {
+    fn omits_all(&self) -> bool {
+        matches!(self, Self::Times(times)
+            if [times.last_access, times.last_modification].iter().all(|time| time.tv_nsec == fs::UTIME_OMIT))
+    }
+}
+
+/// What the target's descriptor `number` is of, and the flags that it is held with.
+fn held_by(target: Target, number: TargetFd) -> io::Result<(Object, OFlags)> {
+    match target.duplicate(number) {
+        // Without rights it changes nothing (open(2) on O_PATH).
+        Ok(file) => match fs::fcntl_getfl(&file)? {
+            flags if flags.contains(OFlags::PATH) => Err(Errno::BADF),
+            flags => Ok((Object::of(file)?, flags)),
+        },
+        // The platform refuses that, as Docker's default seccomp profile does.
+        Err(Errno::PERM) => {
+            let object = target.descriptor(number)?;
+            match target.is_path_only(number)? {
+                true => Err(Errno::BADF),
+                false => Ok((Object::of(object)?, OFlags::PATH)),
+            }
+        }
+        Err(errno) => Err(errno),
+    }
+}
+
+fn copy(target: Target, change: RawChange) -> io::Result<Change> {
+    Ok(match change {
+        RawChange::Mode(mode) => Change::Mode(Mode::from_bits_retain(mode & 0o7777)),
+        RawChange::Owner(user, group) => Change::Owner(
+            (user != u32::MAX).then(|| Uid::from_raw(user)),
+            (group != u32::MAX).then(|| Gid::from_raw(group)),
+        ),
+        RawChange::Timespec(address)
+        | RawChange::Timeval(address)
+        | RawChange::Utimbuf(address)
+            if address.is_null() =>
+        {
+            let now = Timespec { tv_sec: 0, tv_nsec: fs::UTIME_NOW };
+            Change::Times(Timestamps { last_access: now, last_modification: now })
+        }
+        RawChange::Timespec(address) => {
+            let [a, b, c, d] = words(target, address)?;
+            times([a, c], [b, d])
+        }
+        RawChange::Timeval(address) => {
+            let [a, b, c, d] = words(target, address)?;
+            if !(0..1_000_000).contains(&b) || !(0..1_000_000).contains(&d) {
+                return Err(Errno::INVAL);
+            }
+            times([a, c], [b * 1000, d * 1000])
+        }
+        RawChange::Utimbuf(address) => {
+            let [access, modification] = words(target, address)?;
+            times([access, modification], [0, 0])
+        }
+        RawChange::SetXattr(name, value, size, flags) => {
+            let flags = XattrFlags::from_bits_retain(flags);
+            if !(XattrFlags::CREATE | XattrFlags::REPLACE).contains(flags) {
+                return Err(Errno::INVAL);
+            }
+            let name = xattr_name(target, name)?;
+            if size > XATTR_SIZE_MAX {
+                return Err(Errno::TOOBIG);
+            }
+            let mut bytes = vec![0; usize::try_from(size).map_err(|_| Errno::TOOBIG)?];
+            target.read(value, &mut bytes)?;
+            Change::SetXattr(name, bytes, flags)
+        }
+        RawChange::RemoveXattr(name) => Change::RemoveXattr(xattr_name(target, name)?),
+    })
+}
+
+fn xattr_name(target: Target, address: TargetAddress) -> io::Result<Vec<u8>> {
+    let name = target.read_string(address, XATTR_NAME_MAX + 1, Errno::RANGE)?;
+    if name.is_empty() { Err(Errno::RANGE) } else { Ok(name) }
+}
+
+/// `N` consecutive 64-bit words, as time structures are on 64-bit architectures.
+fn words<const N: usize>(target: Target, address: TargetAddress) -> io::Result<[i64; N]> {
+    let mut bytes = vec![0; N * 8];
+    target.read(address, &mut bytes)?;
+    let mut words = [0; N];
+    for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(8)) {
+        *word = bytes.try_into().map(i64::from_ne_bytes).map_err(|_| Errno::FAULT)?;
+    }
+    Ok(words)
+}
+
+fn times(seconds: [i64; 2], nanoseconds: [i64; 2]) -> Change {
+    let [access, modification] =
+        [0, 1].map(|i| Timespec { tv_sec: seconds[i], tv_nsec: nanoseconds[i] });
+    Change::Times(Timestamps { last_access: access, last_modification: modification })
+}
+
+impl Prepared {
+    /// Whether who executes the object would have the rights of its owner, its group, or others yet: by
+    /// set-user-ID and set-group-ID bits (inode(7)), which say of a directory only whose is what is made in it, and
+    /// by capabilities (capabilities(7)).
+    pub(crate) fn lends_rights(&self) -> bool {
+        match &self.change {
+            Change::Mode(mode) => {
+                mode.intersects(Mode::SUID | Mode::SGID)
+                    && self.object.kind() != FileType::Directory
+            }
+            Change::SetXattr(name, ..) => name == b"security.capability",
+            _ => false,
+        }
+    }
+
+    /// Whether the target holds a regular file that it can write to.
+    pub(crate) fn is_open_for_writing(&self) -> bool {
+        let access = self.flags & (OFlags::RWMODE | OFlags::PATH);
+        [OFlags::WRONLY, OFlags::RDWR].contains(&access)
+            && self.object.kind() == FileType::RegularFile
+    }
+
+    /// Makes the change on the object that is held, for a target that waits.
+    pub(crate) fn perform(&self, _: Confirmed<'_>) -> io::Result<()> {
+        let object = &self.object;
+        // The magic link leads to exactly its object, also if that is a symbolic link.
+        let by_link = self.flags.contains(OFlags::PATH);
+        match &self.change {
+            Change::Mode(mode) if by_link => fs::chmod(object.link(), *mode),
+            Change::Mode(mode) => fs::fchmod(object, *mode),
+            Change::Owner(user, group) => {
+                fs::chownat(object, "", *user, *group, AtFlags::EMPTY_PATH)
+            }
+            Change::Times(times) => fs::utimensat(object, "", times, AtFlags::EMPTY_PATH),
+            Change::SetXattr(name, value, flags) if by_link => {
+                fs::setxattr(object.link(), &name[..], value, *flags)
+            }
+            Change::SetXattr(name, value, flags) => fs::fsetxattr(object, &name[..], value, *flags),
+            Change::RemoveXattr(name) if by_link => fs::removexattr(object.link(), &name[..]),
+            Change::RemoveXattr(name) => fs::fremovexattr(object, &name[..]),
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! Calls on files by path, and changes of metadata: judged by the view, left to Landlock, or performed
+//! on objects that are held.
+//!
+//! Where a call is let through is argued in `verdict`; what the broker does instead is a
+//! `task::Task`. Nothing here answers a call.
+
+mod changes;
+pub(crate) mod entry;
+mod exceptions;
+mod fifo;
+pub(crate) mod judge;
+pub(crate) mod lately;
+pub(crate) mod learning;
+mod metadata;
+pub mod moves;
+pub mod observe;
+mod open;
+mod opens;
+pub(crate) mod path;
+mod questions;
+pub(crate) mod reserve;
+pub(crate) mod shared;
+pub(crate) mod task;
+pub(crate) mod terminals;
+mod trees;
+pub(crate) mod verdict;
+pub mod view;
+pub(crate) mod walk;

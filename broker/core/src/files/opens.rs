@@ -1,0 +1,337 @@
+//! Opens: what is the broker's to open, and what it refuses.
+//!
+//! Where something may not be read inside a place in which the command may make files, Landlock lets
+//! all of that place be read: what is made there must be readable and executable, execve(2) needs the
+//! right to read, and no rule can be added later. There the broker is the only judge of reads, so that
+//! every open that can read is its own: none is let through. Where Landlock lets nothing be read that the
+//! rules do not, reads are let through but for what is new where nothing is granted.
+//!
+//! A descriptor that the broker opened carries no restriction of the target's, and some files answer
+//! according to who opens them. So devices are opened only if they are usable always, and of proc(5)
+//! what is the target's own or, of others inside, says nothing that a process keeps to itself.
+
+use super::observe;
+use super::open::{self, Destination};
+use super::path;
+use super::task::{Task, refuse_write};
+use super::terminals;
+use super::verdict::{Judged, Relied, relied_for};
+use super::view::{Decider, Reads, View};
+use super::walk::{self, Lost};
+use crate::call::decode::{FileCall, Spot};
+use crate::call::how::{OpenHow, changes, writes};
+use crate::report::denials::Denial;
+use kernel::object::{Name, Object};
+use kernel::proc;
+use kernel::target::Target;
+use nix::unistd::{Pid, getsid};
+use rules::paths::Access;
+use rustix::fs::{self, FileType, OFlags};
+use rustix::io::{self, Errno};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// Whether the call can open something for reading, as far as registers say.
+pub(crate) fn may_read(call: &FileCall) -> bool {
+    match call {
+        FileCall::Open(_, how) => how.flags & OFlags::RWMODE != OFlags::WRONLY,
+        FileCall::Truncate(..)
+        | FileCall::Create(..)
+        | FileCall::Remove(..)
+        | FileCall::Rename(..)
+        | FileCall::Link(..) => false,
+    }
+}
+
+/// Judges an open where Landlock lets nothing be opened that the rules do not, but not all that they do.
+pub(crate) fn judge_open(
+    view: &View,
+    target: Target,
+    spot: Spot,
+    how: OpenHow,
+) -> Result<Judged, Lost> {
+    how.check()?;
+    let writes = writes(how.flags);
+    let is_left = !writes && view.grants.reads != Reads::Less;
+    if is_left || how.flags.contains(OFlags::PATH) {
+        return Ok(Judged::Landlock(Relied::Alone));
+    }
+    // So it is with most, and what is there need not be looked at. A process is another one for the broker, and
+    // so is a terminal.
+    let is_plain = |path: &Path| !["/proc", "/dev"].iter().any(|place| path.starts_with(place));
+    let is_granted = |path: &Path| match writes {
+        true => view.is_granted(path),
+        false => is_plain(path) && view.is_granted_to_read(path),
+    };
+    let object = match open::resolve_unless(target, spot, &how, is_granted)? {
+        Destination::Object(object) => object,
+        Destination::New(entry) => {
+            let relied = relied_for(view.entry(entry.directory(), entry.name()));
+            return Ok(relied.map_or_else(|| Task::CreateFile(entry, how).into(), Judged::Landlock));
+        }
+    };
+    let kind = object.kind();
+    let relied = match kind {
+        // It has no name yet; a link gives it one, and is judged then.
+        FileType::Directory if how.flags.contains(OFlags::TMPFILE) => {
+            relied_for(view.entry(object.path()?, UNNAMED.as_ref()))
+        }
+        // It is not opened for writing, whoever asks: the kernel tells the broker why.
+        FileType::Directory if writes => None,
+        // Landlock also restricts what may be asked of a device once it is open.
+        FileType::CharacterDevice | FileType::BlockDevice => Some(Relied::Alone),
+        _ if writes => content(view, &object)?,
+        _ => reading(view, target, &object)?,
+    };
+    Ok(relied.map_or_else(|| Task::Open(object, kind, how).into(), Judged::Landlock))
+}
+
+/// Judges a truncate to `length`.
+pub(crate) fn judge_truncate(
+    view: &View,
+    target: Target,
+    spot: Spot,
+    length: i64,
+) -> Result<Judged, Lost> {
+    if length < 0 {
+        return Ok(Judged::Landlock(Relied::Futile));
+    }
+    let path = target.read_path(spot.path)?;
+    let object = path::resolve(target, spot.directory, &path, true, false)?;
+    let relied = content(view, &object)?;
+    Ok(relied.map_or_else(|| Task::Truncate(object, length).into(), Judged::Landlock))
+}
+
+/// Whether a call changes a file's length without being one that writes, which is all that a Landlock
+/// without truncation sees. (Access mode 3 is neither reading nor writing to it.)
+pub(crate) fn truncates_unseen(call: &FileCall) -> bool {
+    match call {
+        FileCall::Truncate(..) => true,
+        FileCall::Open(_, how) => {
+            let access = how.flags & OFlags::RWMODE;
+            how.flags.contains(OFlags::TRUNC)
+                && !how.flags.contains(OFlags::PATH)
+                && ![OFlags::WRONLY, OFlags::RDWR].contains(&access)
+        }
+        FileCall::Create(..) | FileCall::Remove(..) | FileCall::Rename(..) | FileCall::Link(..) => {
+            false
+        }
+    }
+}
+
+/// Judges a truncate to `length` that the broker does, or refuses.
+pub(crate) fn judge_own_truncate(
+    view: &View,
+    target: Target,
+    spot: Spot,
+    length: i64,
+) -> Result<Task, Lost> {
+    if length < 0 {
+        return Err(Errno::INVAL.into());
+    }
+    let path = target.read_path(spot.path)?;
+    let object = path::resolve(target, spot.directory, &path, true, false)?;
+    let name = object.name()?;
+    if is_permitted(view, target, &object, &name, Access::WRITE)? {
+        return Ok(Task::Truncate(object, length));
+    }
+    Ok(Task::Refuse(Errno::ACCESS, denial(view, &object, name.as_path(), Access::WRITE)))
+}
+
+/// Who opens an object that is held for writing, which permits to read it, too: the broker, if nothing
+/// else is said. Callers leave devices to Landlock.
+fn content(view: &View, object: &Object) -> Result<Option<Relied>, Lost> {
+    // What proc(5) holds is about who opens it.
+    if object.is_on_proc()? {
+        return Ok(Some(Relied::Alone));
+    }
+    if view.denies_object(object.identity(), Access::WRITE) {
+        return Ok(Some(Relied::DeniedAnyway));
+    }
+    // Where Landlock grants the whole tree, it does not matter whether the name still is one: whatever
+    // was found, Landlock decides.
+    if view.is_granted(object.path()?) {
+        return Ok(Some(Relied::Granted));
+    }
+    let decider = match object.name()? {
+        Name::Nameless(_) => return Ok(Some(Relied::Alone)),
+        Name::Path(name) => view.content(&name),
+        // A former name says nothing of an object any more if it has others. If it has none, whatever
+        // its name can have been must be permitted.
+        Name::Former(_) if !object.is_unlinked() => return Err(Lost::Changed),
+        former @ Name::Former(_) => {
+            let permitted = former.candidates().all(|name| view.is_writable(name));
+            let before = former.candidates().nth(1).filter(|_| permitted);
+            before.and_then(|name| view.content(name))
+        }
+    };
+    Ok(match decider {
+        Some(Decider::Broker) => None,
+        Some(Decider::Landlock) => Some(Relied::Granted),
+        None => Some(Relied::DeniedAnyway),
+    })
+}
+
+/// The same as [`content`] for one that is to be read alone.
+fn reading(view: &View, target: Target, object: &Object) -> Result<Option<Relied>, Lost> {
+    if object.is_on_proc()? {
+        return Ok(Some(Relied::Alone));
+    }
+    if view.is_granted_to_read(object.path()?) {
+        return Ok(Some(Relied::Granted));
+    }
+    let name = match object.name()? {
+        Name::Nameless(_) => return Ok(Some(Relied::Alone)),
+        Name::Former(_) if !object.is_unlinked() => return Err(Lost::Changed),
+        name => name,
+    };
+    let permitted = is_permitted(view, target, object, &name, Access::READ)?;
+    Ok((!permitted).then_some(Relied::DeniedAnyway))
+}
+
+/// As the name of a file without one: no rule singles it out but one that denies all names.
+const UNNAMED: &str = "#";
+
+/// Judges an open that may read, where the broker judges reads. What proc(5) tells of processes for which `is_inside`
+/// says no is as if it were not there, as with `hidepid`: programs that list processes pass over those.
+pub(crate) fn judge_read(
+    view: &View,
+    target: Target,
+    is_inside: impl Fn(i32) -> bool,
+    spot: Spot,
+    how: OpenHow,
+) -> Result<Task, Lost> {
+    how.check()?;
+    // The kernel puts no such descriptor into another process (seccomp_unotify(2)), and the flags are
+    // in memory: those of open(2) and openat(2) the filter knows, and lets through.
+    if how.flags.contains(OFlags::PATH) {
+        return Err(Errno::NOSYS.into());
+    }
+    let object = match open::resolve(target, spot, &how)? {
+        Destination::Object(object) => object,
+        Destination::New(entry) if view.may_change(entry.directory(), entry.name()) => {
+            return Ok(Task::CreateFile(entry, how));
+        }
+        Destination::New(entry) => return Ok(refuse_write(&entry.path())),
+    };
+    let object = match is_controlling_terminal(&object) {
+        true => walk::by_kernel(None, own_terminal(target)?.as_os_str().as_bytes(), false)?,
+        false => object,
+    };
+    let kind = object.kind();
+    let name = object.name()?;
+    // The object is one process's, whatever has its number later; of one that has ended, nothing is told.
+    if let Some(process) = proc::owner(name.as_path())
+        && object.is_on_proc()?
+        && !target.has_thread(process)
+        && !is_inside(process)
+    {
+        return Err(Errno::NOENT.into());
+    }
+    if how.flags.contains(OFlags::TMPFILE) {
+        return Ok(match view.may_change(name.as_path(), UNNAMED.as_ref()) {
+            true => Task::Open(object, kind, how),
+            false => refuse_write(name.as_path()),
+        });
+    }
+    let wanted = Access {
+        read: how.flags & OFlags::RWMODE != OFlags::WRONLY,
+        write: changes(how.flags) && kind != FileType::Directory,
+    };
+    if is_permitted(view, target, &object, &name, wanted)? {
+        // Only a FIFO with a name makes its ends wait for each other.
+        let kind = if matches!(name, Name::Nameless(_)) { FileType::Unknown } else { kind };
+        return Ok(Task::Open(object, kind, how));
+    }
+    Ok(Task::Refuse(Errno::ACCESS, denial(view, &object, name.as_path(), wanted)))
+}
+
+fn is_permitted(
+    view: &View,
+    target: Target,
+    object: &Object,
+    name: &Name,
+    wanted: Access,
+) -> io::Result<bool> {
+    if view.is_always_usable(object.identity(), wanted) {
+        return Ok(true);
+    }
+    if view.denies_object(object.identity(), wanted) {
+        return Ok(false);
+    }
+    // Only a descriptor that the target holds, or its own process, leads there.
+    if matches!(name, Name::Nameless(_)) {
+        return Ok(true);
+    }
+    let path = name.as_path();
+    match object.kind() {
+        FileType::CharacterDevice | FileType::BlockDevice => {
+            return Ok(
+                view.is_named_device(path, wanted) || terminals::is_of_sandbox(target, object)
+            );
+        }
+        _ if object.is_on_proc()? => {
+            return Ok(!wanted.write && view.rules.access(path).read && may_see(target, path));
+        }
+        _ => {}
+    }
+    Ok(name.candidates().all(|path| {
+        path.is_absolute()
+            && (!wanted.read
+                || view.is_readable(path)
+                || view.is_listable(path, object)
+                || view.is_replacement(path, object))
+            && (!wanted.write || view.is_writable(path))
+    }))
+}
+
+/// What is to be reported, if it is the rules that refuse.
+fn denial(view: &View, object: &Object, name: &Path, wanted: Access) -> Option<Denial> {
+    let by_identity = view.denies_object(object.identity(), Access { read: false, ..wanted });
+    let write = wanted.write && (by_identity || !view.is_writable(name));
+    let operation = observe::worth_reporting(object, Access { write, ..wanted })?;
+    Some(Denial::file(operation, name))
+}
+
+/// Whether the target may see the file `name` of proc(5). Of other processes inside it may see what everyone
+/// may: the kernel would ask whether the broker may see more, not whether the target may.
+fn may_see(target: Target, name: &Path) -> bool {
+    const PUBLIC: [&str; 7] = ["cgroup", "cmdline", "comm", "loginuid", "stat", "statm", "status"];
+    let Ok(inside) = name.strip_prefix("/proc") else { return false };
+    match proc::owner(name) {
+        None => true,
+        Some(process) if target.has_thread(process) => true,
+        Some(_) => {
+            let file = inside.iter().next_back().and_then(OsStr::to_str);
+            let depth = inside.iter().count();
+            let thread = inside.iter().nth(1) == Some(OsStr::new("task"));
+            match depth {
+                1 => true,
+                2 => thread || file.is_some_and(|file| PUBLIC.contains(&file)),
+                3 => thread,
+                4 => thread && file.is_some_and(|file| PUBLIC.contains(&file)),
+                _ => false,
+            }
+        }
+    }
+}
+
+/// Whether `object` is /dev/tty, which is another terminal for each session (tty(4)).
+fn is_controlling_terminal(object: &Object) -> bool {
+    object.kind() == FileType::CharacterDevice && object.device() == fs::makedev(5, 0)
+}
+
+/// The controlling terminal of the target by a path that leads the broker there too.
+fn own_terminal(target: Target) -> io::Result<PathBuf> {
+    // A number of 0 is a session from outside this PID namespace (getsid(2)). There can only be the
+    // one that the broker and so the target were born in, and rustix knows no such number.
+    let session = |pid: i32| getsid(Some(Pid::from_raw(pid)));
+    if session(target.thread().as_raw_pid()) == session(0) {
+        return Ok("/dev/tty".into());
+    }
+    match target.terminal()? {
+        (136..=143, minor) => Ok(format!("/dev/pts/{minor}").into()),
+        _ => Err(Errno::NXIO),
+    }
+}

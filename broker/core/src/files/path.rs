@@ -1,0 +1,273 @@
+//! From a path of a target to the object it names, held by a descriptor of the broker.
+//!
+//! The target's root directory is the broker's: the filter refuses chroot(2), pivot_root(2) and
+//! mount namespaces, and the command starts with it. The kernel walks the path from the target's
+//! own directory (openat2(2)). Where the path leads into proc(5), which answers according to who
+//! asks, it is walked here (see `walk`).
+
+use super::walk::{self, Lost};
+use kernel::deep::PATH_MAX;
+use kernel::here::Here;
+use kernel::object::Object;
+use kernel::own::path_of;
+use kernel::shortcuts::Shortcut;
+use kernel::target::{Target, TargetFd};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{self, Mode, OFlags};
+use rustix::io::{self, Errno};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// Opens what `path` names for `target`, with O_PATH: without a right, and without touching it.
+///
+/// # Errors
+/// Returns what the kernel's path walk returns; [`Lost::Foreign`] for magic links of other processes.
+pub(crate) fn resolve(
+    target: Target,
+    directory: TargetFd,
+    path: &[u8],
+    follow: bool,
+    empty: bool,
+) -> Result<Object, Lost> {
+    if path.is_empty() {
+        let base =
+            if empty { target.directory(directory)? } else { return Err(Errno::NOENT.into()) };
+        return Ok(Object::of(base)?);
+    }
+    resolve_from(target, &Base::of(target, directory, path)?, path, follow)
+}
+
+/// The same from where the path starts.
+pub(crate) fn resolve_from(
+    target: Target,
+    base: &Base<'_>,
+    path: &[u8],
+    follow: bool,
+) -> Result<Object, Lost> {
+    resolve_unless(target, base, path, follow, |_, _| false)
+}
+
+/// The same, but for what `is_granted` says yes to, of what the kernel finds and the path that it writes of that:
+/// [`Lost::Granted`] before anything else is asked.
+pub(crate) fn resolve_unless(
+    target: Target,
+    base: &Base<'_>,
+    path: &[u8],
+    follow: bool,
+    is_granted: impl Fn(BorrowedFd<'_>, &Path) -> bool,
+) -> Result<Object, Lost> {
+    let is_granted =
+        |found: BorrowedFd<'_>, path: &Path| Shortcut::Granted.is_open() && is_granted(found, path);
+    // The path of a directory itself is known.
+    let name = base.path_of(path);
+    if let Some(name) = name.as_deref().filter(|_| path == b".")
+        && is_granted(base.as_fd(), name)
+    {
+        return Err(Lost::Granted);
+    }
+    let found = match name {
+        Some(name) => {
+            walk::hold_without_links(base.as_fd(), path, follow).map(|found| (found, name))
+        }
+        None => Err(Errno::LOOP),
+    };
+    let object = match found {
+        Ok((found, name)) if is_granted(found.as_fd(), &name) => return Err(Lost::Granted),
+        Ok((found, name)) => Object::found_by(found, name),
+        Err(Errno::LOOP) => match walk::hold_by_kernel(base.as_fd(), path, follow) {
+            Ok(found) => match path_of(&found) {
+                Ok(path) if is_granted(found.as_fd(), &path) => return Err(Lost::Granted),
+                Ok(path) => Object::called(found, path),
+                Err(_) => Object::of(found),
+            },
+            Err(errno) => Err(errno),
+        },
+        Err(errno) => Err(errno),
+    };
+    match object {
+        Ok(object) if !object.is_on_proc()? && !object.lacks_place() => Ok(object),
+        // What the broker does not have, the target can: a descriptor of the same number, a right to
+        // what is below its own process. And what is so deep that the kernel does not write its path
+        // is known by the directory that it is in.
+        Ok(_) | Err(Errno::LOOP | Errno::NOENT | Errno::ACCESS | Errno::NOTDIR) => {
+            walk::follow(target, base.hold()?, path, follow)
+        }
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+/// Takes off the front of `path` what means the target's own working directory or a directory that
+/// it holds: the broker would find its own there. Programs reach long socket paths this way.
+///
+/// # Errors
+/// Returns [`Errno::BADF`] if the target has no such descriptor.
+pub(crate) fn start(target: Target, path: &[u8]) -> io::Result<(Option<OwnedFd>, &[u8])> {
+    let own = |rest: &'_ [u8]| -> bool {
+        match rest {
+            b"self" | b"thread-self" => true,
+            number => str::from_utf8(number)
+                .ok()
+                .and_then(|number| number.parse().ok())
+                .is_some_and(|id| target.has_thread(id)),
+        }
+    };
+    let mut parts = path.splitn(6, |&byte| byte == b'/').skip(1);
+    let mut next = || parts.next().unwrap_or_default();
+    let (base, taken) = match (next(), next(), next(), next()) {
+        (b"proc", who, b"cwd", _) if own(who) => (target.directory(TargetFd::CWD)?, 4),
+        (b"proc", who, b"fd", number) if own(who) => match descriptor_number(number) {
+            Some(number) => (target.descriptor(number)?, 5),
+            None => return Ok((None, path)),
+        },
+        (b"dev", b"fd", number, _) => match descriptor_number(number) {
+            Some(number) => (target.descriptor(number)?, 4),
+            None => return Ok((None, path)),
+        },
+        _ => return Ok((None, path)),
+    };
+    // Only directories go on, and only with something to go on to.
+    let rest = path.splitn(taken + 1, |&byte| byte == b'/').nth(taken).unwrap_or_default();
+    let rest = rest.iter().position(|&byte| byte != b'/').map_or(&b""[..], |at| &rest[at..]);
+    Ok(if rest.is_empty() { (None, path) } else { (Some(base), rest) })
+}
+
+fn descriptor_number(text: &[u8]) -> Option<TargetFd> {
+    let text = str::from_utf8(text).ok()?;
+    if text.bytes().all(|byte| byte.is_ascii_digit()) {
+        text.parse().ok().map(TargetFd::new)
+    } else {
+        None
+    }
+}
+
+/// Splits off the last component: the directory part, which may be empty, and the name. `None` for
+/// a path that ends in `.`, `..` or the root, which no call can create or remove.
+pub(crate) fn split(path: &[u8]) -> Option<(&[u8], &OsStr)> {
+    let end = path.iter().rposition(|&b| b != b'/')? + 1;
+    let start = path[..end].iter().rposition(|&b| b == b'/').map_or(0, |slash| slash + 1);
+    let name = &path[start..end];
+    (name != b"." && name != b"..").then(|| (&path[..start], OsStr::from_bytes(name)))
+}
+
+/// Where a path starts.
+#[derive(Debug)]
+pub(crate) enum Base<'a> {
+    /// At the root directory: it is absolute.
+    Root,
+    /// In a directory of the target's, where the broker stands for the moment.
+    Here(Here),
+    /// In one that is held.
+    Held(OwnedFd),
+    /// The same.
+    Borrowed(BorrowedFd<'a>),
+}
+
+impl Base<'_> {
+    /// The directory that a path argument starts from.
+    pub(crate) fn of(target: Target, directory: TargetFd, path: &[u8]) -> io::Result<Self> {
+        if path.starts_with(b"/") {
+            return Ok(Self::Root);
+        }
+        if directory == TargetFd::CWD {
+            return Here::of(target)
+                .map(Self::Here)
+                .or_else(|_| hold(target, directory).map(Self::Held));
+        }
+        let held = hold(target, directory)?;
+        Ok(Here::at(&held).map_or(Self::Held(held), Self::Here))
+    }
+
+    /// What `path` is called if there is no symbolic link on it, as far as it is known where it starts.
+    fn path_of(&self, path: &[u8]) -> Option<PathBuf> {
+        let start = match self {
+            Self::Root => Path::new("/"),
+            Self::Here(here) => here.path(),
+            Self::Held(_) | Self::Borrowed(_) => return None,
+        };
+        let names =
+            path.strip_suffix(b".").filter(|above| above.is_empty() || above.ends_with(b"/"));
+        let names = names.map_or(path, |above| above.strip_suffix(b"/").unwrap_or(above));
+        let names = names.strip_prefix(b"/").unwrap_or(names);
+        let is_plain = |name: &[u8]| !name.is_empty() && name != b"." && name != b"..";
+        let is_plain = names.is_empty() || names.split(|&byte| byte == b'/').all(is_plain);
+        let is_short = start.as_os_str().len() + 1 + names.len() < PATH_MAX;
+        (is_plain && is_short).then(|| match names.is_empty() {
+            true => start.to_owned(),
+            false => start.join(OsStr::from_bytes(names)),
+        })
+    }
+
+    /// The directory; none is needed for an absolute path.
+    fn hold(&self) -> io::Result<Option<OwnedFd>> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let held = match self {
+            Self::Root => return Ok(None),
+            Self::Here(here) => fs::openat(here, c".", flags, Mode::empty())?,
+            Self::Held(held) => held.try_clone().map_err(|_| Errno::MFILE)?,
+            Self::Borrowed(held) => held.try_clone_to_owned().map_err(|_| Errno::MFILE)?,
+        };
+        Ok(Some(held))
+    }
+}
+
+impl<'a> From<Option<BorrowedFd<'a>>> for Base<'a> {
+    fn from(base: Option<BorrowedFd<'a>>) -> Self {
+        base.map_or(Self::Root, Self::Borrowed)
+    }
+}
+
+impl AsFd for Base<'_> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Root => fs::CWD,
+            Self::Here(here) => here.as_fd(),
+            Self::Held(held) => held.as_fd(),
+            Self::Borrowed(held) => *held,
+        }
+    }
+}
+
+/// Holds the directory that a path argument starts from; none is needed for an absolute path.
+pub(crate) fn base(
+    target: Target,
+    directory: TargetFd,
+    path: &[u8],
+) -> io::Result<Option<OwnedFd>> {
+    if path.starts_with(b"/") { Ok(None) } else { hold(target, directory).map(Some) }
+}
+
+/// Holds the working directory, or what a descriptor is of. A duplicate serves as well as what its link leads to, and
+/// is had in half the time: the kernel asks a directory for no rights of the descriptor.
+fn hold(target: Target, directory: TargetFd) -> io::Result<OwnedFd> {
+    let duplicate = match directory {
+        TargetFd::CWD => Err(Errno::PERM),
+        number => target.duplicate(number),
+    };
+    duplicate.or_else(|_| target.directory(directory))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_component_is_split_off() {
+        type Case<'a> = (&'a [u8], Option<(&'a [u8], &'a str)>);
+        let cases: [Case<'_>; 9] = [
+            (b"a", Some((b"", "a"))),
+            (b"a/b", Some((b"a/", "b"))),
+            (b"/a", Some((b"/", "a"))),
+            (b"a//b//", Some((b"a//", "b"))),
+            (b"a/.", None),
+            (b"a/../", None),
+            (b"/", None),
+            (b"", None),
+            (b"...", Some((b"", "..."))),
+        ];
+        for (path, expected) in cases {
+            let expected = expected.map(|(directory, name)| (directory, OsStr::new(name)));
+            assert_eq!(split(path), expected);
+        }
+    }
+}

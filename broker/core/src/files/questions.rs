@@ -1,0 +1,51 @@
+//! access(2) and its kin: what may be done, as the rules say and the file system does. Landlock does not
+//! know these calls. Programs act on the answer: compilers choose a directory for what they write, git
+//! a configuration that it reads.
+
+use super::observe;
+use super::path;
+use super::shared::Shared;
+use super::view::View;
+use super::walk::Lost;
+use crate::call::decode::Question;
+use kernel::target::Target;
+use rules::memory;
+use rules::paths::Access;
+use rustix::fs::{self, AtFlags};
+use rustix::io::{self, Errno};
+use std::path::Path;
+
+/// Answers `question`.
+pub(super) fn ask(
+    view: &View,
+    shared: Option<&Shared>,
+    target: Target,
+    question: &Question,
+) -> Result<io::Result<()>, Lost> {
+    const FLAGS: AtFlags =
+        AtFlags::EACCESS.union(AtFlags::SYMLINK_NOFOLLOW).union(AtFlags::EMPTY_PATH);
+    let &Question { spot, mode, flags } = question;
+    let asked = fs::Access::from_bits(mode).filter(|_| FLAGS.contains(flags));
+    let Some(asked) = asked else { return Ok(Err(Errno::INVAL)) };
+    let path = target.read_path(spot.path)?;
+    let follow = !flags.contains(AtFlags::SYMLINK_NOFOLLOW);
+    let empty = flags.contains(AtFlags::EMPTY_PATH);
+    let object = match shared.and_then(|shared| shared.find(&path)) {
+        Some(found) => found?,
+        None => path::resolve(target, spot.directory, &path, follow, empty)?,
+    };
+    if let Err(errno) = object.access(asked, flags & AtFlags::EACCESS) {
+        return Ok(Err(errno));
+    }
+    let wanted = Access {
+        read: asked.contains(fs::Access::READ_OK),
+        write: asked.contains(fs::Access::WRITE_OK),
+    };
+    let is_denied = view.denies_object(object.identity(), wanted)
+        || match shared.filter(|_| object.path().is_ok_and(|path| path == Path::new(memory::PLACE)))
+        {
+            Some(shared) => !view.rules.access(shared.path()).covers(wanted),
+            None => observe::denied(&object, wanted, view).is_some(),
+        };
+    Ok(if is_denied { Err(Errno::ACCESS) } else { Ok(()) })
+}

@@ -1,0 +1,298 @@
+//! Directories that Landlock was told of before they have their name.
+//!
+//! Rules cannot be added later, and hold for an inode wherever it is moved: so a directory that the command
+//! makes beside a denied path, where Landlock grants nothing, would be the broker's with all beneath for as
+//! long as it lives. Some empty ones are made before the command starts, each with a rule, and one of them is
+//! moved to where the command makes one. All beneath it is Landlock's then. Some are kept for where nothing could be
+//! executed without: at allowed paths that were missing beside what may not be read.
+//!
+//! It is done only where nobody could tell the directory from one that mkdir(2) makes, but by the event that
+//! inotify(7) tells; else, and when all are used, the directory is made in the ordinary way. None is used
+//! twice: somebody could hold one that was removed. They belong to one run, whose domain alone has rules for
+//! them. Sources: mkdir(2), rename(2), acl(5), statx(2), ioctl_iflags(2).
+
+use super::entry::{Entry, has_default_acl};
+use super::trees::covers;
+use kernel::identity::{Identity, identity};
+use kernel::own::{own_link, path_of};
+use kernel::request::Confirmed;
+use kernel::shortcuts::Shortcut;
+use kernel::threads::lock;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{
+    self, AtFlags, IFlags, Mode, OFlags, RawDir, RenameFlags, StatxAttributes, StatxFlags,
+    Timespec, Timestamps, UTIME_NOW,
+};
+use rustix::io::{self, Errno};
+use rustix::process::{getegid, geteuid};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError, RwLock};
+
+/// How many are made: each costs the launch some microseconds, and most commands make few directories
+/// beside a denied path.
+const COUNT: usize = 4;
+
+/// How many more, at most, where something could not be executed: making and removing four takes 0.1 ms.
+const KEPT_MAX: usize = 2;
+
+/// Longest label that is compared.
+const LABEL_MAX: usize = 256;
+
+/// What mkdir(2) takes of a mode.
+const MODE_MASK: u32 = 0o1777;
+
+/// The directories of one run.
+#[derive(Debug)]
+pub(crate) struct Reserve {
+    /// Where they wait, held, and what that is called.
+    place: OwnedFd,
+    path: PathBuf,
+    user: u32,
+    kin: Kin,
+    waiting: Mutex<Vec<Waiting>>,
+    /// Where they were put; which one it was shows whether it still is there.
+    placed: RwLock<HashMap<PathBuf, Identity>>,
+}
+
+/// One that waits: its name is its number. Closed to all but root, so that nobody puts anything in it.
+#[derive(Debug)]
+struct Waiting {
+    number: usize,
+    directory: OwnedFd,
+    /// For what it is kept.
+    need: Need,
+}
+
+/// What one is wanted for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Need {
+    /// What is made in the directory is usable without, and the broker's.
+    Speed,
+    /// It could not be executed.
+    Execution,
+}
+
+/// What a directory has of the one that it is made in, or of who makes it.
+#[derive(Debug, PartialEq, Eq)]
+struct Kin {
+    mount: u64,
+    group: u32,
+    attributes: StatxAttributes,
+    /// What a security module made of it.
+    label: Option<Vec<u8>>,
+}
+
+impl Reserve {
+    /// Makes the directories in `place`, an empty one that is this user's alone; the more, the more allowed
+    /// paths are `missing`, in which nothing could be executed.
+    ///
+    /// # Errors
+    /// Returns what mkdir(2) and open(2) return; [`Errno::OPNOTSUPP`] if what is made in `place` is not as
+    /// elsewhere.
+    pub(crate) fn fill(place: OwnedFd, missing: usize) -> io::Result<Self> {
+        let count = COUNT + missing.min(KEPT_MAX);
+        let mut waiting = Vec::with_capacity(count);
+        for number in 0..count {
+            let need = if number < COUNT { Need::Speed } else { Need::Execution };
+            fs::mkdirat(&place, number.to_string(), Mode::empty())?;
+            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let directory = fs::openat(&place, number.to_string(), flags, Mode::empty())?;
+            waiting.push(Waiting { number, directory, need });
+        }
+        let first = &waiting.first().ok_or(Errno::OPNOTSUPP)?.directory;
+        let user = geteuid().as_raw();
+        let (kin, mode) = Kin::of(first, &own_link(first))?;
+        // Not even the bits that a parent gives.
+        let given = has_default_acl(&own_link(&place)) || gives_flags(&own_link(&place))?;
+        if !mode.is_empty() || given || kin.group != getegid().as_raw() {
+            return Err(Errno::OPNOTSUPP);
+        }
+        let waiting = Mutex::new(waiting);
+        let path = path_of(&place)?;
+        Ok(Self { place, path, user, kin, waiting, placed: RwLock::default() })
+    }
+
+    /// Has each that waits be granted, before the command starts.
+    pub(crate) fn grant<E>(
+        &self,
+        grant: impl FnMut(BorrowedFd<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let waiting = lock(&self.waiting);
+        waiting.iter().map(|waiting| waiting.directory.as_fd()).try_for_each(grant)
+    }
+
+    /// Whether any is left.
+    pub(super) fn is_left(&self) -> bool {
+        !lock(&self.waiting).is_empty()
+    }
+
+    /// Removes those that still wait.
+    pub(crate) fn clear(&self) {
+        let mut waiting = lock(&self.waiting);
+        for Waiting { number, .. } in waiting.drain(..) {
+            // What is left is removed with the place.
+            let _ = fs::unlinkat(&self.place, number.to_string(), AtFlags::REMOVEDIR);
+        }
+    }
+
+    /// Puts one where mkdir(2) would make a directory with this mode, which the umask has been taken from.
+    /// None if it has to be made; mkdir(2) then says what is wrong, if anything is.
+    pub(super) fn make(
+        &self,
+        _: Confirmed<'_>,
+        entry: &Entry,
+        mode: Mode,
+        need: Need,
+    ) -> Option<()> {
+        let find = |waiting: &Vec<Waiting>| waiting.iter().rposition(|waits| waits.need <= need);
+        // Used up, it costs nothing more: to look at the place takes as long as to make a directory.
+        find(&lock(&self.waiting)).filter(|_| Shortcut::Reserve.is_open())?;
+        if !self.is_kin_of(entry).ok()? {
+            return None;
+        }
+        let mut all = lock(&self.waiting);
+        let waiting = find(&all).map(|at| all.remove(at))?;
+        drop(all);
+        let name = waiting.number.to_string();
+        let put = || {
+            let mode = Mode::from_raw_mode(mode.as_raw_mode() & MODE_MASK);
+            let (directory, identity) = self.open(&waiting)?;
+            // Who moves a directory must be able to write to it.
+            fs::fchmod(&directory, mode | Mode::WUSR)?;
+            let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
+            fs::futimens(&directory, &Timestamps { last_access: now, last_modification: now })?;
+            let flags = RenameFlags::NOREPLACE;
+            fs::renameat_with(&self.place, &name, entry.parent(), entry.name(), flags)?;
+            match mode.contains(Mode::WUSR) {
+                true => Ok(identity),
+                false => fs::fchmod(&directory, mode).map(|()| identity),
+            }
+        };
+        match put() {
+            Ok(identity) => {
+                let mut placed = self.placed.write().unwrap_or_else(PoisonError::into_inner);
+                placed.insert(entry.path(), identity);
+                Some(())
+            }
+            Err(errno) => {
+                let _ = fs::chmodat(&self.place, &name, Mode::empty(), AtFlags::empty());
+                // What somebody found and filled is used no more.
+                if ![Errno::NOTEMPTY, Errno::STALE].contains(&errno) {
+                    lock(&self.waiting).push(waiting);
+                }
+                None
+            }
+        }
+    }
+
+    /// Opens one that waits, and makes sure that it is the one, and empty.
+    fn open(&self, waiting: &Waiting) -> io::Result<(OwnedFd, Identity)> {
+        let name = waiting.number.to_string();
+        fs::chmodat(&self.place, &name, Mode::RWXU, AtFlags::empty())?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let directory = fs::openat(&self.place, &name, flags, Mode::empty())?;
+        let found = identity(&fs::fstat(&directory)?);
+        if identity(&fs::fstat(&waiting.directory)?) != found {
+            return Err(Errno::STALE);
+        }
+        let mut buffer = Vec::with_capacity(256);
+        let mut entries = RawDir::new(&directory, buffer.spare_capacity_mut());
+        while let Some(entry) = entries.next() {
+            if ![c".", c".."].contains(&entry?.file_name()) {
+                return Err(Errno::NOTEMPTY);
+            }
+        }
+        Ok((directory, found))
+    }
+
+    /// Whether what is made at `entry` would be as one of these: by the same user, on the same mount, with
+    /// nothing that it gets from the directory that it is made in. Where something is, there is nothing to
+    /// make.
+    fn is_kin_of(&self, entry: &Entry) -> io::Result<bool> {
+        let parent = entry.parent();
+        match fs::statat(parent, entry.name(), AtFlags::SYMLINK_NOFOLLOW) {
+            Err(Errno::NOENT) => {}
+            _ => return Ok(false),
+        }
+        let (kin, mode) = Kin::of(parent, &parent.link())?;
+        Ok(kin == self.kin
+            && !mode.contains(Mode::SGID)
+            && [geteuid().as_raw(), getegid().as_raw()] == [self.user, self.kin.group]
+            && !has_default_acl(&parent.link())
+            && !gives_flags(&parent.link())?)
+    }
+
+    /// Notes that the broker has moved what was at `old`.
+    pub(super) fn follow(&self, old: &Path, new: &Path) {
+        let mut placed = self.placed.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(identity) = placed.remove(old) {
+            placed.insert(new.to_owned(), identity);
+        }
+    }
+
+    /// Whether `path` is where they wait, or lies there: no rule lets that be changed, and Landlock does where
+    /// root gets in.
+    pub(super) fn waits_at(&self, path: &Path) -> bool {
+        path.starts_with(&self.path)
+    }
+
+    /// Whether `path` is one of those that were put in place, or lies in one. The number of one that was
+    /// removed is not another's: Landlock holds it.
+    pub(super) fn covers(&self, path: &Path) -> bool {
+        let placed = self.placed.read().unwrap_or_else(PoisonError::into_inner);
+        !placed.is_empty() && covers(&placed, path)
+    }
+}
+
+impl Kin {
+    /// Of a directory that `link` leads to, with its mode.
+    fn of(directory: impl AsFd, link: &str) -> io::Result<(Self, Mode)> {
+        let wanted = StatxFlags::MODE | StatxFlags::GID | StatxFlags::MNT_ID;
+        let found = fs::statx(directory, c"", AtFlags::EMPTY_PATH, wanted)?;
+        if !StatxFlags::from_bits_retain(found.stx_mask).contains(wanted) {
+            return Err(Errno::OPNOTSUPP);
+        }
+        let kin = Self {
+            mount: found.stx_mnt_id,
+            group: found.stx_gid,
+            attributes: found.stx_attributes - StatxAttributes::MOUNT_ROOT,
+            label: label(link)?,
+        };
+        Ok((kin, Mode::from_raw_mode(found.stx_mode.into())))
+    }
+}
+
+/// Whether the directory that `link` leads to gives what is made in it flags of which statx(2) does not tell
+/// (ioctl_iflags(2)).
+fn gives_flags(link: &str) -> io::Result<bool> {
+    const GIVEN: IFlags = IFlags::SYNC
+        .union(IFlags::DIRSYNC)
+        .union(IFlags::NOATIME)
+        .union(IFlags::NOCOW)
+        .union(IFlags::JOURNALING)
+        .union(IFlags::NOTAIL)
+        .union(IFlags::PROJECT_INHERIT)
+        .union(IFlags::SECURE_REMOVAL)
+        .union(IFlags::UNRM);
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    match fs::ioctl_getflags(fs::open(link, flags, Mode::empty())?) {
+        Ok(found) => Ok(found.intersects(GIVEN)),
+        // The file system has none.
+        Err(Errno::NOTTY | Errno::OPNOTSUPP | Errno::NOSYS) => Ok(false),
+        Err(errno) => Err(errno),
+    }
+}
+
+/// What a security module says of an object, if there is one (selinux(8)).
+fn label(link: &str) -> io::Result<Option<Vec<u8>>> {
+    let mut value = vec![0; LABEL_MAX];
+    match fs::getxattr(link, c"security.selinux", &mut value[..]) {
+        Ok(size) => {
+            value.truncate(size);
+            Ok(Some(value))
+        }
+        Err(Errno::NODATA | Errno::OPNOTSUPP) => Ok(None),
+        Err(errno) => Err(errno),
+    }
+}

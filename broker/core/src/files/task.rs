@@ -1,0 +1,141 @@
+//! The work of file calls: what was judged, and what comes of it.
+
+use super::entry::{self, Entry};
+use super::fifo;
+use super::open;
+use super::reserve::{Need, Reserve};
+use crate::call::how::OpenHow;
+use crate::report::denials::Denial;
+use common::trap::FileOperation;
+use kernel::object::Object;
+use kernel::request::Confirmed;
+use rustix::fd::OwnedFd;
+use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, RenameFlags};
+use rustix::io::{self, Errno};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What the broker does in the place of a call, with all that it needs held.
+#[derive(Debug)]
+pub(crate) enum Task {
+    Open(Object, FileType, OpenHow),
+    /// The same of a regular file with O_TRUNC, which is heeded only when the target has its descriptor.
+    OpenThenTruncate(Object, OpenHow),
+    CreateFile(Entry, OpenHow),
+    /// One of these takes its place, if it can.
+    MakeDirectory(Entry, u32, Option<(Arc<Reserve>, Need)>),
+    MakeNode(Entry, FileType, u32),
+    MakeSymlink(Entry, Vec<u8>),
+    Remove(Entry, AtFlags),
+    Rename(Entry, Entry, RenameFlags),
+    Link(Object, Entry),
+    Truncate(Object, i64),
+    /// Done as it is.
+    Nothing,
+    /// Not done; with what there is to report.
+    Refuse(Errno, Option<Denial>),
+}
+
+/// What a performed call returns.
+#[derive(Debug)]
+pub(crate) enum Done {
+    Nothing,
+    Opened(Opened),
+}
+
+/// A file that the broker has opened for the target.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) file: OwnedFd,
+    pub(crate) flags: OFlags,
+    pub(crate) after: After,
+}
+
+/// What depends on whether the target gets the descriptor of an opened file.
+#[derive(Debug)]
+pub(crate) enum After {
+    Nothing,
+    /// It is an end of a pipe: the broker must have closed its own when the target goes on, or the next
+    /// to open the other end finds that.
+    PipeEnd,
+    /// The entry was made for it: it goes if not.
+    Created(Box<Entry>),
+    /// This one, open for writing, is still to be truncated.
+    Truncate(OwnedFd),
+}
+
+impl Opened {
+    /// Whether the target may close and execute it at once, which fails as long as anyone has it open
+    /// for writing (ETXTBSY). If it cannot be executed yet, the call that makes it so waits until the
+    /// broker has closed the file.
+    pub(crate) fn may_be_executed(&self) -> bool {
+        let executable = Mode::XUSR | Mode::XGRP | Mode::XOTH;
+        let mode = || fs::fstat(&self.file).map(|stat| Mode::from_raw_mode(stat.st_mode));
+        self.flags & OFlags::RWMODE != OFlags::RDONLY
+            && mode().is_ok_and(|mode| mode.intersects(executable))
+    }
+}
+
+impl Task {
+    /// Whether it makes something, which is subject to the target's umask.
+    pub(crate) fn creates(&self) -> bool {
+        match self {
+            Self::CreateFile(..) | Self::MakeDirectory(..) | Self::MakeNode(..) => true,
+            Self::Open(_, _, how) => how.flags.contains(OFlags::TMPFILE),
+            _ => false,
+        }
+    }
+
+    /// The path that something gets in place of another, if it does.
+    pub(crate) fn moves(&self) -> Option<(PathBuf, PathBuf)> {
+        match self {
+            Self::Rename(old, new, _) => Some((old.path(), new.path())),
+            _ => None,
+        }
+    }
+
+    /// Does it for a target that waits.
+    pub(crate) fn perform(self, by: Confirmed<'_>, umask: Mode) -> io::Result<Done> {
+        let nothing = |()| Done::Nothing;
+        let opened =
+            |file, how: OpenHow, after| Done::Opened(Opened { file, flags: how.flags, after });
+        match self {
+            Self::Open(object, FileType::Fifo, how) => {
+                fifo::open(by, object, how).map(|file| opened(file, how, After::PipeEnd))
+            }
+            Self::Open(object, kind, how) => {
+                // Without a name it can be a pipe.
+                let after = if kind == FileType::Unknown { After::PipeEnd } else { After::Nothing };
+                open::open(by, &object, &how, umask).map(|file| opened(file, how, after))
+            }
+            Self::OpenThenTruncate(object, how) => {
+                let (file, writer) = open::open_untruncated(by, &object, &how)?;
+                Ok(opened(file, how, After::Truncate(writer)))
+            }
+            Self::CreateFile(entry, how) => open::create(by, &entry, &how, umask)
+                .map(|file| opened(file, how, After::Created(Box::new(entry)))),
+            Self::MakeDirectory(entry, mode, reserve) => {
+                let mode = entry.mode(mode, umask);
+                match reserve.and_then(|(reserve, need)| reserve.make(by, &entry, mode, need)) {
+                    Some(()) => Ok(Done::Nothing),
+                    None => entry.make_directory(by, mode).map(nothing),
+                }
+            }
+            Self::MakeNode(entry, file_type, mode) => {
+                entry.make_node(by, file_type, entry.mode(mode, umask)).map(nothing)
+            }
+            Self::MakeSymlink(entry, text) => entry.make_symlink(by, &text).map(nothing),
+            Self::Remove(entry, flags) => entry.remove(by, flags).map(nothing),
+            Self::Rename(old, new, flags) => old.rename_to(by, &new, flags).map(nothing),
+            Self::Link(object, entry) => entry.link_to(by, &object).map(nothing),
+            Self::Truncate(object, length) => entry::truncate(by, &object, length).map(nothing),
+            Self::Nothing => Ok(Done::Nothing),
+            Self::Refuse(errno, _) => Err(errno),
+        }
+    }
+}
+
+/// Refuses a change of what is at `path`, and reports it.
+pub(crate) fn refuse_write(path: &Path) -> Task {
+    Task::Refuse(Errno::ACCESS, Some(Denial::file(FileOperation::Write, path)))
+}

@@ -1,0 +1,19 @@
+//! Trees of the file system, each by its path and the object that it was when it was noted.
+
+use kernel::deep::identity_of;
+use kernel::identity::Identity;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+/// Whether one of the trees is still there and `path` lies in it.
+pub(super) fn covers(trees: &HashMap<PathBuf, Identity>, path: &Path) -> bool {
+    /// Fewer than that are compared in less time than the names above a path are looked up in.
+    const FEW: usize = 8;
+    let is_there = |tree: &Path, object: &Identity| identity_of(tree) == Some(*object);
+    if trees.len() < FEW {
+        let found =
+            trees.iter().any(|(tree, object)| path.starts_with(tree) && is_there(tree, object));
+        return found;
+    }
+    path.ancestors().any(|tree| trees.get(tree).is_some_and(|object| is_there(tree, object)))
+}

@@ -1,0 +1,266 @@
+//! What may be done with a canonical path, and who sees to it: the file rules, and what of them
+//! Landlock was told at launch.
+//!
+//! Landlock's rules hold for the objects that were there at launch. Whatever else the rules allow to
+//! be changed, the broker changes for the command: entries of the directories on the way to a denied
+//! path, and what is made in them later.
+
+use super::reserve::Reserve;
+use super::trees::covers;
+use kernel::deep::identity_of;
+use kernel::identity::{Identity, Origin};
+use kernel::object::Object;
+use rules::memory;
+use rules::paths::{Access, Cursor, Rules};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::FileType;
+use std::collections::{HashMap, HashSet};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What the file rules mean for the objects of this run.
+#[derive(Debug)]
+pub struct View {
+    /// The policy's rules for files.
+    pub rules: Rules,
+    /// What of them Landlock was told.
+    pub grants: Grants,
+    /// Landlock does not judge truncation: the broker truncates, whatever it was told.
+    pub brokers_truncation: bool,
+    /// The files that a rule names, and what it leaves of them: by another name (hard links, link(2))
+    /// it is the same file.
+    pub named: HashMap<Identity, Access>,
+    /// The allowed paths, and the objects that they were at launch, if they were there.
+    pub roots: Vec<(PathBuf, Option<Identity>)>,
+    /// Directories that Landlock was told of, to be put where the command makes some.
+    pub(crate) reserve: Option<Arc<Reserve>>,
+    /// The objects of `roots` and `named`, held: the number of one that is removed would soon be
+    /// another's. What is granted, or usable always, Landlock holds.
+    pub _held: Vec<OwnedFd>,
+}
+
+/// What Landlock was told, and what it could not be told.
+#[derive(Debug, Default)]
+pub struct Grants {
+    /// What the command may write, with all beneath, and the object that it was.
+    pub writable: HashMap<PathBuf, Identity>,
+    /// The same for what it may read, as far as the rules allow it.
+    pub readable: HashMap<PathBuf, Identity>,
+    /// Whether the rules let more be written than is granted: in the directories on the way to a path
+    /// that may not be written, which a Landlock rule would open with all beneath.
+    pub brokers_writes: bool,
+    /// What Landlock lets be read, beside what the rules do.
+    pub reads: Reads,
+    /// Directories on the way to a path that may not be read: they may be listed, but a Landlock
+    /// rule for that would hold for all beneath. They can be too many to be held.
+    pub unlistable: HashMap<PathBuf, Origin>,
+    /// The names of files that are granted one by one, beside what may not be read.
+    pub single_files: HashSet<OsString>,
+    /// Usable whatever the rules say, and for what: standard devices, standard streams.
+    pub always: HashMap<Identity, Access>,
+    /// Devices that the policy names, or directories of them.
+    pub devices: HashMap<PathBuf, Identity>,
+}
+
+/// What Landlock lets be read, beside what the rules do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reads {
+    /// The same, but for directories that are listed and files that others replace.
+    #[default]
+    Exact,
+    /// Nothing else, but not all: what the command makes at an allowed path that was missing, or beside what
+    /// it could execute and may not read, is granted to nobody. The broker opens that.
+    Less,
+    /// More: where the command may make files beside what may not be read, and where that can be at any
+    /// depth. The broker judges and opens all that is read.
+    More,
+}
+
+/// Who decides about a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decider {
+    /// Landlock: it was granted at launch, or nothing allows it.
+    Landlock,
+    /// The broker: the rules allow it, and Landlock does not.
+    Broker,
+}
+
+impl View {
+    /// Whether what is named `path` may be changed. The rules go by paths, access by the objects that
+    /// were there at launch: another directory at an allowed path is not the one that was allowed.
+    pub fn is_writable(&self, path: &Path) -> bool {
+        self.rules.access(path).write && self.is_rooted(path)
+    }
+
+    /// Whether the command may write more than Landlock lets it.
+    pub fn brokers_writes(&self) -> bool {
+        self.grants.brokers_writes || self.roots.iter().any(|(_, at_launch)| at_launch.is_none())
+    }
+
+    /// Whether Landlock alone decides about reading, but for directories that are listed and what others replace.
+    pub fn leaves_reads(&self) -> bool {
+        self.grants.reads == Reads::Exact
+    }
+
+    /// Whether it alone decides about changes, but for what is named in /dev/shm, and for terminals.
+    pub fn leaves_changes(&self) -> bool {
+        !self.brokers_writes() && self.leaves_reads() && !self.brokers_truncation
+    }
+
+    /// Whether a rule denies what is wanted of an object, whatever its name.
+    pub fn denies_object(&self, object: Identity, wanted: Access) -> bool {
+        self.named.get(&object).is_some_and(|left| !left.covers(wanted))
+    }
+
+    /// Whether an object is usable for what is wanted, whatever the rules say.
+    pub fn is_always_usable(&self, object: Identity, wanted: Access) -> bool {
+        self.grants.always.get(&object).is_some_and(|usable| usable.covers(wanted))
+    }
+
+    /// Whether a device may be used for what is wanted because the policy names it.
+    pub fn is_named_device(&self, path: &Path, wanted: Access) -> bool {
+        covers(&self.grants.devices, path) && self.rules.access(path).covers(wanted)
+    }
+
+    /// Whether an allowed path that `path` lies in leads to what it led to at launch.
+    pub fn is_rooted(&self, path: &Path) -> bool {
+        self.roots.iter().any(|(root, at_launch)| {
+            let unchanged = || at_launch.is_none_or(|object| identity_of(root) == Some(object));
+            path.starts_with(root) && unchanged()
+        })
+    }
+
+    /// Whether what is named `path` may be read: it was there at launch, or lies where entries that are
+    /// made later are covered.
+    pub fn is_readable(&self, path: &Path) -> bool {
+        let is_granted = || covers(&self.grants.readable, path) && !self.is_memory_of_others(path);
+        self.rules.access(path).read && (is_granted() || self.is_writable(path))
+    }
+
+    /// Whether Landlock lets what is named `path` be executed, whatever the rules say of reading it.
+    pub fn lets_execute(&self, path: &Path) -> bool {
+        covers(&self.grants.readable, path)
+    }
+
+    /// Whether Landlock lets what is named `path` be read, if the rules do.
+    pub fn is_granted_to_read(&self, path: &Path) -> bool {
+        self.rules.access(path).read
+            && (covers(&self.grants.readable, path) || self.is_placed(path))
+    }
+
+    /// Whether `path` is shared memory that the policy does not name.
+    fn is_memory_of_others(&self, path: &Path) -> bool {
+        let is_inside = path.starts_with(memory::PLACE) && path != Path::new(memory::PLACE);
+        is_inside && !covers(&self.grants.devices, path)
+    }
+
+    /// Whether the directory `path` may be listed though what others make in it may not be read.
+    pub fn is_listable(&self, path: &Path, directory: impl AsFd) -> bool {
+        let known = self.grants.unlistable.get(path);
+        known.is_some_and(|known| Origin::of(directory).is_ok_and(|origin| origin == *known))
+    }
+
+    /// Whether Landlock lets what is named `path` be written.
+    pub fn is_granted(&self, path: &Path) -> bool {
+        covers(&self.grants.writable, path) || self.is_placed(path)
+    }
+
+    /// Whether `path` is a directory of the reserve, or lies in one.
+    fn is_placed(&self, path: &Path) -> bool {
+        self.reserve.as_ref().is_some_and(|reserve| reserve.covers(path))
+    }
+
+    /// Whether a file is what others have put in the place of one that may be read, as editors do: the
+    /// command could not, and the rules go by paths.
+    pub fn is_replacement(&self, path: &Path, object: &Object) -> bool {
+        let is_single =
+            path.file_name().is_some_and(|name| self.grants.single_files.contains(name));
+        let before = self.grants.readable.get(path).filter(|_| is_single);
+        before.is_some_and(|before| *before != object.identity())
+            && object.kind() == FileType::RegularFile
+            && self.rules.access(path).read
+            && !self.denies_object(object.identity(), Access::READ)
+    }
+
+    /// Whether there are files and directories that Landlock does not let be opened for reading though the rules do.
+    pub(super) fn has_exceptions(&self) -> bool {
+        !self.grants.unlistable.is_empty() || !self.grants.single_files.is_empty()
+    }
+
+    /// Whether `name` is the last component of one of them, wherever it is.
+    pub(super) fn names_exception(&self, name: &OsStr) -> bool {
+        self.grants.single_files.contains(name)
+            || self.grants.unlistable.keys().any(|path| path.file_name() == Some(name))
+    }
+
+    /// Who decides about writing to the object that is named `path`, if it may be written.
+    pub fn content(&self, path: &Path) -> Option<Decider> {
+        if self.is_granted(path) {
+            Some(Decider::Landlock)
+        } else {
+            self.is_writable(path).then_some(Decider::Broker)
+        }
+    }
+
+    /// Where the entry `name` of `directory` stands, and who decides about making, removing or replacing
+    /// it, if it may change.
+    pub fn entry(&self, directory: &Path, name: &OsStr) -> Option<(Cursor, Decider)> {
+        let cursor = self.entry_cursor(directory, name)?;
+        let granted = self.is_granted(directory);
+        Some((cursor, if granted { Decider::Landlock } else { Decider::Broker }))
+    }
+
+    /// Whether the entry `name` of `directory` may be made, removed or replaced.
+    pub fn may_change(&self, directory: &Path, name: &OsStr) -> bool {
+        self.entry_cursor(directory, name).is_some()
+    }
+
+    /// The same by the names alone, where the allowed paths are known to lead to what they led to at launch.
+    pub fn may_change_by_name(&self, directory: &Path, name: &OsStr) -> bool {
+        self.named_cursor(directory, name).is_some()
+    }
+
+    /// Where the entry stands, if it may change.
+    fn entry_cursor(&self, directory: &Path, name: &OsStr) -> Option<Cursor> {
+        let cursor = self.named_cursor(directory, name)?;
+        self.is_rooted(&directory.join(name)).then_some(cursor)
+    }
+
+    /// The same by the names alone.
+    fn named_cursor(&self, directory: &Path, name: &OsStr) -> Option<Cursor> {
+        let above = self.rules.cursor(directory)?;
+        let cursor = self.rules.enter(&above, name.as_bytes());
+        // An allowed path that was missing may be made, though what is around it may not change.
+        let may_change = cursor.entry_may_change()
+            && (above.access().write || self.is_missing_root(&directory.join(name)));
+        may_change.then_some(cursor)
+    }
+
+    /// Whether the command may read and write the entry and whatever is made beneath it later, so that
+    /// Landlock can judge all that.
+    pub fn settles(&self, directory: &Path, name: &OsStr) -> bool {
+        self.entry_cursor(directory, name).is_some_and(|cursor| {
+            let all = Access { read: true, write: true };
+            cursor.access().covers(all) && cursor.read_settled() && cursor.write_settled()
+        })
+    }
+
+    /// Whether `path` is an allowed path that was missing at launch.
+    pub fn is_missing_root(&self, path: &Path) -> bool {
+        self.missing_roots().any(|root| *root == path)
+    }
+
+    /// Whether `path` leads to an allowed path that was missing at launch: such directories may be
+    /// made.
+    pub fn leads_to_missing(&self, path: &Path) -> bool {
+        self.missing_roots().any(|root| root.starts_with(path))
+    }
+
+    /// The allowed paths that were missing at launch, but for those that a rule denies: deny wins.
+    fn missing_roots(&self) -> impl Iterator<Item = &PathBuf> {
+        let missing = self.roots.iter().filter(|(_, at_launch)| at_launch.is_none());
+        missing.map(|(root, _)| root).filter(|root| self.rules.access(root).write)
+    }
+}

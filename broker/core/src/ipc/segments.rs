@@ -1,0 +1,366 @@
+//! Shared memory: shmget(2), shmat(2), shmctl(2).
+//!
+//! The broker makes each segment without a key, attaches it, and removes it at once. A segment that was removed keeps
+//! its id, and can be attached by it, as long as anybody has it attached. So the id is that of no other while the
+//! broker has, and nothing is left of it when the broker has ended, however it did. When the command removes one, the
+//! broker keeps it until no thread that was let through with the id can be on its way: each has made another call since,
+//! or was seen to rest ([`may_go_on`]). From then on the segment lives while the command has it attached,
+//! as outside; who attaches it again has the broker do so first.
+
+use super::access::{Given, READ, WORDS};
+use super::table::{OBJECTS_MAX, PRIVATE, Table};
+use super::{Caller, NOBODYS, Verdict, bytes, halves, now};
+use crate::call::ipc::Argument;
+use kernel::ipc::{self, Attachment, SegmentStatus};
+use kernel::proc::may_go_on;
+use kernel::threads::lock;
+use nix::libc;
+use rustix::io::{self, Errno};
+use rustix::process::{self, Pid};
+use std::sync::{Mutex, MutexGuard};
+
+/// SHM_DEST and SHM_LOCKED of a mode (shmctl(2)).
+const REMOVED: u32 = 0o1000;
+const LOCKED: u32 = 0o2000;
+/// `struct shmid64_ds` (asm-generic/shmbuf.h), in words.
+const STATUS_WORDS: usize = WORDS + 8;
+/// After how many threads it is looked which of them are past.
+const PASSING_MAX: usize = 64;
+
+/// All segments.
+#[derive(Debug, Default)]
+pub(super) struct Segments(Mutex<Table<Segment>>);
+
+#[derive(Debug)]
+struct Segment {
+    /// While the broker has it, the id is that of no other.
+    attachment: Option<Attachment>,
+    /// By the command.
+    is_removed: bool,
+    size: u64,
+    /// The process that made it.
+    creator: i32,
+    /// When the command attached it last, and the process that used it, as far as the broker's own use hides that.
+    used: (i64, i32),
+    /// Threads that were let through with the id.
+    passing: Vec<Passing>,
+    /// The latest number of those.
+    latest: u64,
+}
+
+#[derive(Debug)]
+struct Passing {
+    number: u64,
+    thread: Pid,
+    /// It has its answer: until then it sleeps because it waits for that.
+    is_answered: bool,
+}
+
+/// A call that is let through with the id of a segment; to be dropped once it is answered.
+#[derive(Debug)]
+pub(crate) struct Passage<'a> {
+    segments: &'a Segments,
+    id: i32,
+    number: u64,
+}
+
+impl Drop for Passage<'_> {
+    fn drop(&mut self) {
+        let mut table = lock(&self.segments.0);
+        let Ok(object) = table.find(self.id) else { return };
+        let mut passing = object.content.passing.iter_mut();
+        if let Some(passing) = passing.find(|passing| passing.number == self.number) {
+            passing.is_answered = true;
+        }
+    }
+}
+
+impl Segments {
+    /// With those let go that `thread`, which makes another call, was the last to hold.
+    fn lock(&self, thread: Pid) -> MutexGuard<'_, Table<Segment>> {
+        let mut table = lock(&self.0);
+        for (id, segment) in table.iter() {
+            segment.passing.retain(|passing| passing.thread != thread || !passing.is_answered);
+            segment.let_go(id);
+        }
+        table
+    }
+
+    pub(super) fn get(
+        &self,
+        caller: &Caller<'_>,
+        key: i32,
+        size: u64,
+        flags: i32,
+    ) -> io::Result<i32> {
+        let (request, target) = (caller.request, caller.request.target());
+        let length = usize::try_from(size).map_err(|_| Errno::INVAL)?;
+        let creator = target.process()?;
+        request.confirm()?;
+        let mut table = self.lock(target.thread());
+        if table.is_full() {
+            // What may be there counts.
+            table.retain(|id, segment| !segment.is_gone(id));
+        }
+        let make = |_| {
+            let make = || request.confirm().and_then(|_| ipc::make_segment(length, flags));
+            let (id, attachment) = caller.rights.with_credentials_of(target, make)?;
+            Ok((id, Segment::new(attachment, size, creator)))
+        };
+        table.get(&caller.actor, key, flags, |segment| size <= segment.size, make)
+    }
+
+    /// Lets a call through that goes by the id.
+    ///
+    /// # Errors
+    /// Returns [`NOBODYS`] if there is no such segment any more, and what attaching it returns.
+    pub(super) fn pass(&self, caller: &Caller<'_>, id: i32) -> io::Result<Passage<'_>> {
+        let thread = caller.request.target().thread();
+        let mut table = self.lock(thread);
+        let segment = &mut table.find(id)?.content;
+        if segment.attachment.is_none() {
+            segment.attachment = Some(attach(caller, id)?);
+        }
+        // What was attached just now may be another's; and what nobody else has attached would have gone.
+        if segment.is_removed
+            && let Err(errno) = segment.status(id)
+        {
+            segment.let_go(id);
+            return Err(errno);
+        }
+        Ok(Passage { segments: self, id, number: segment.note(thread) })
+    }
+
+    pub(super) fn control(
+        &self,
+        caller: &Caller<'_>,
+        id: i32,
+        command: i32,
+        argument: Argument,
+    ) -> Verdict<'_> {
+        Verdict::Return(match command {
+            // The kernel decides, and counts it as the caller's.
+            libc::SHM_LOCK | libc::SHM_UNLOCK => match self.pass(caller, id) {
+                Ok(passage) => return Verdict::LetThrough(passage),
+                Err(errno) => Err(errno),
+            },
+            libc::IPC_RMID => self.remove(caller, id),
+            libc::IPC_SET => self.set(caller, id, argument),
+            libc::IPC_STAT => {
+                let status = self.status(caller, id);
+                status.and_then(|status| caller.write(argument.address, &status)).map(|()| 0)
+            }
+            // As for what stands in a row of the kernel's table, or for its limits.
+            _ => Err(Errno::INVAL),
+        })
+    }
+
+    fn remove(&self, caller: &Caller<'_>, id: i32) -> io::Result<i32> {
+        caller.request.confirm()?;
+        let mut table = self.lock(caller.request.target().thread());
+        let object = table.find(id)?;
+        object.permissions.must_own(&caller.actor)?;
+        object.permissions.key = PRIVATE;
+        object.content.is_removed = true;
+        object.content.let_go(id);
+        Ok(0)
+    }
+
+    fn set(&self, caller: &Caller<'_>, id: i32, argument: Argument) -> io::Result<i32> {
+        let given = caller.given(argument.address, STATUS_WORDS)?;
+        let mut table = self.lock(caller.request.target().thread());
+        let object = table.find(id)?;
+        object.permissions.must_own(&caller.actor)?;
+        if object.content.attachment.is_none() {
+            object.content.attachment = Some(attach(caller, id)?);
+        }
+        object.content.status(id)?;
+        let mut permissions = object.permissions.clone();
+        permissions.set(&given)?;
+        let Given { user, group, mode } = given;
+        let set = || caller.request.confirm().and_then(|_| ipc::set_segment(id, user, group, mode));
+        caller.rights.with_credentials_of(caller.request.target(), set)?;
+        (object.permissions, object.changed) = (permissions, now());
+        Ok(0)
+    }
+
+    fn status(&self, caller: &Caller<'_>, id: i32) -> io::Result<Vec<u8>> {
+        caller.request.confirm()?;
+        let mut table = self.lock(caller.request.target().thread());
+        let object = table.find(id)?;
+        object.permissions.allow(&caller.actor, READ)?;
+        let segment = &object.content;
+        let status = segment.status(id)?;
+        let (attached, user) = segment.used(&status);
+        let rest = [
+            segment.size,
+            attached.cast_unsigned(),
+            status.detached().cast_unsigned(),
+            object.changed.cast_unsigned(),
+            halves(segment.creator.cast_unsigned(), user.cast_unsigned()),
+            segment.others(&status),
+            0,
+            0,
+        ];
+        let more = status.mode() & LOCKED | if segment.is_removed { REMOVED } else { 0 };
+        Ok(bytes(object.permissions.words(id, more).into_iter().chain(rest)))
+    }
+}
+
+impl Segment {
+    fn new(attachment: Attachment, size: u64, creator: i32) -> Self {
+        let attachment = Some(attachment);
+        let (is_removed, used, passing, latest) = (false, (0, 0), Vec::new(), 0);
+        Self { attachment, is_removed, size, creator, used, passing, latest }
+    }
+
+    /// Notes that `thread` is let through; returns the number of that.
+    fn note(&mut self, thread: Pid) -> u64 {
+        if self.passing.len() >= PASSING_MAX {
+            self.forget_past();
+        }
+        self.latest += 1;
+        self.passing.push(Passing { number: self.latest, thread, is_answered: false });
+        self.latest
+    }
+
+    /// Forgets threads that are past.
+    fn forget_past(&mut self) {
+        self.passing.retain(|passing| !passing.is_answered || may_go_on(passing.thread));
+    }
+
+    /// Detaches it if it was removed, and nobody can be on the way to it.
+    fn let_go(&mut self, id: i32) {
+        if self.is_removed && self.attachment.is_some() {
+            self.forget_past();
+            if self.passing.is_empty() {
+                if let Ok(Some(status)) = SegmentStatus::of(id) {
+                    self.used = self.used(&status);
+                }
+                self.attachment = None;
+            }
+        }
+    }
+
+    /// When the command attached it last, and the process of its that used it.
+    fn used(&self, status: &SegmentStatus) -> (i64, i32) {
+        match status.last_user() == process::getpid().as_raw_pid() {
+            true => self.used,
+            false => (status.attached_at(), status.last_user()),
+        }
+    }
+
+    /// How often processes of the command's have it attached.
+    fn others(&self, status: &SegmentStatus) -> u64 {
+        status.attached().saturating_sub(self.attachment.is_some().into())
+    }
+
+    /// What the kernel knows of it.
+    ///
+    /// # Errors
+    /// Returns [`NOBODYS`] if it has gone, or would have but for the broker.
+    fn status(&self, id: i32) -> io::Result<SegmentStatus> {
+        let status = SegmentStatus::of(id)?.ok_or(NOBODYS)?;
+        match self.is_removed && self.others(&status) == 0 {
+            true => Err(NOBODYS),
+            false => Ok(status),
+        }
+    }
+
+    fn is_gone(&self, id: i32) -> bool {
+        self.attachment.is_none() && matches!(SegmentStatus::of(id), Ok(None))
+    }
+}
+
+/// Attaches a segment that was removed once more, as the caller may.
+fn attach(caller: &Caller<'_>, id: i32) -> io::Result<Attachment> {
+    let target = caller.request.target();
+    let attach = || caller.request.confirm().and_then(|_| Attachment::of(id));
+    match caller.rights.with_credentials_of(target, attach) {
+        Err(Errno::IDRM) => Err(NOBODYS),
+        attached => attached,
+    }
+}
+
+const _: () = assert!(OBJECTS_MAX < 4096, "others get segments too");
+
+#[cfg(test)]
+mod tests {
+    use super::super::access::Actor;
+    use super::*;
+    use kernel::proc::Status;
+    use kernel::rights;
+    use rustix::thread::gettid;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::mpsc;
+
+    fn make(segments: &Segments) -> i32 {
+        let actor = Actor::new(&rights::of_this_thread().unwrap()).unwrap();
+        let make = |_| {
+            let (id, attachment) = ipc::make_segment(4096, 0o600)?;
+            Ok((id, Segment::new(attachment, 4096, 1)))
+        };
+        lock(&segments.0).get(&actor, PRIVATE, 0o600, |_| true, make).unwrap()
+    }
+
+    fn pass(segments: &Segments, id: i32, thread: Pid) -> Passage<'_> {
+        let number = lock(&segments.0).find(id).unwrap().content.note(thread);
+        Passage { segments, id, number }
+    }
+
+    /// Whether the id is still that of the segment after another thread has removed it, and made a call.
+    fn stays(segments: &Segments, id: i32) -> bool {
+        lock(&segments.0).find(id).unwrap().content.is_removed = true;
+        drop(segments.lock(gettid()));
+        SegmentStatus::of(id).unwrap().is_some()
+    }
+
+    #[test]
+    fn an_id_is_kept_for_a_thread_that_was_not_answered_although_it_sleeps() {
+        let segments = Segments::default();
+        let id = make(&segments);
+        let (tell, told) = mpsc::channel();
+        let (end, ended) = mpsc::channel::<()>();
+        let sleeper = std::thread::spawn(move || {
+            tell.send(gettid()).unwrap();
+            let _ = ended.recv();
+        });
+        let thread = told.recv().unwrap();
+        while !Status::of(thread).unwrap().rests() {
+            std::thread::yield_now();
+        }
+        let passage = pass(&segments, id, thread);
+        assert!(stays(&segments, id));
+        drop(passage);
+        assert!(!stays(&segments, id));
+        drop(end);
+        sleeper.join().unwrap();
+    }
+
+    #[test]
+    fn an_id_is_kept_for_a_thread_that_goes_on_until_it_has_ended_or_calls_again() {
+        for calls_again in [true, false] {
+            let segments = Segments::default();
+            let id = make(&segments);
+            let (tell, told) = mpsc::channel();
+            let is_over = Arc::new(AtomicBool::new(false));
+            let over = Arc::clone(&is_over);
+            let runner = std::thread::spawn(move || {
+                tell.send(gettid()).unwrap();
+                while !over.load(Ordering::SeqCst) {
+                    std::hint::spin_loop();
+                }
+            });
+            let thread = told.recv().unwrap();
+            drop(pass(&segments, id, thread));
+            assert!(stays(&segments, id));
+            if calls_again {
+                drop(segments.lock(thread));
+            }
+            is_over.store(true, Ordering::SeqCst);
+            runner.join().unwrap();
+            assert!(!stays(&segments, id));
+        }
+    }
+}

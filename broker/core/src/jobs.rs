@@ -1,0 +1,304 @@
+//! Process groups and terminals of the command's, where the caller's are within reach: in the caller's session, and on
+//! the terminals that its standard streams lead to.
+//!
+//! The kernel signals whole groups for what a member does: a group whose last parent in the session leaves, with a
+//! stopped member (SIGHUP, SIGCONT), one that uses a terminal from the background (SIGTTIN, SIGTTOU), the one in the
+//! foreground when the size changes (SIGWINCH). So no process of the sandbox joins a group that is not led from
+//! inside, and none of the caller's terminals is taken from a foreground that is neither the sandbox's nor its
+//! caller's, resized, locked or held back. Sources: setpgid(2), ioctl_tty(2), credentials(7).
+//!
+//! A group that is joined is known by its number alone, and who is let through chooses when to go on: so the number
+//! is held until that has been seen to rest ([`may_go_on`]).
+//!
+//! Each group is one that the kernel kills when the broker ends ([`KillOnExit`]) before it has a member.
+
+use crate::call::decode::RegisterVerdict;
+use crate::call::terminal::TerminalCall;
+use crate::report::traps::Traps;
+use kernel::group::{self, HeldGroup};
+use kernel::identity::Identity;
+use kernel::kill_on_exit::KillOnExit;
+use kernel::proc::may_go_on;
+use kernel::processes::Member;
+use kernel::request::{Request, Sign};
+use kernel::rights::Rights;
+use kernel::target::{Target, TargetAddress, TargetFd};
+use kernel::terminal;
+use kernel::threads::lock;
+use rustix::fd::{AsFd, BorrowedFd};
+use rustix::fs::{self, makedev};
+use rustix::io::{self, Errno};
+use rustix::process::Pid;
+use rustix::termios;
+use std::sync::{Arc, Mutex};
+
+/// Most calls that were let through to join a group and have not been seen to rest.
+const JOINING_MAX: usize = 64;
+
+/// The device of /dev/tty (Documentation/admin-guide/devices.txt).
+const CONTROLLING: (u32, u32) = (5, 0);
+
+/// Judges calls on groups and terminals of one sandbox.
+#[derive(Debug)]
+pub(crate) struct Judge {
+    rights: Arc<Rights>,
+    /// The program of the proxy, as [`Member::find`] takes it.
+    proxy: Option<Identity>,
+    traps: Arc<Traps>,
+    /// The command, which leads the group that stands for the caller's.
+    command: Pid,
+    /// The controlling terminal, if the command is in the caller's session.
+    controlling: Option<BorrowedFd<'static>>,
+    /// The devices of the caller's terminals.
+    callers: Vec<u32>,
+    groups: Arc<KillOnExit>,
+    /// Groups that threads may still be about to join.
+    joining: Mutex<Vec<Joining>>,
+}
+
+/// A call that was let through to join a group.
+#[derive(Debug)]
+struct Joining {
+    call: Sign,
+    thread: Pid,
+    /// Held as long as the thread may join it.
+    _group: HeldGroup,
+}
+
+impl Joining {
+    /// Whether the thread can still be about to join: until it has its answer it sleeps because it waits for that, and
+    /// then it is ready to run (seccomp_notify_send in kernel/seccomp.c, both under one lock).
+    fn is_pending(&self) -> bool {
+        self.call.is_waiting() || may_go_on(self.thread)
+    }
+}
+
+impl Judge {
+    pub(crate) fn new(
+        command: Pid,
+        groups: &Arc<KillOnExit>,
+        rights: &Arc<Rights>,
+        proxy: Option<Identity>,
+        traps: &Arc<Traps>,
+    ) -> Self {
+        Self {
+            rights: Arc::clone(rights),
+            proxy,
+            traps: Arc::clone(traps),
+            command,
+            controlling: terminal::controlling(),
+            callers: terminal::inherited(),
+            groups: Arc::clone(groups),
+            joining: Mutex::default(),
+        }
+    }
+
+    /// setpgid(2) into the group `group`.
+    pub(crate) fn join(&self, request: &Request<'_>, process: i32, group: i32) -> RegisterVerdict {
+        let target = request.target();
+        let may_join = || {
+            let own = target.process()?;
+            let process = if process == 0 { own } else { process };
+            // A group of its own: to join another, the numbers would have to differ.
+            if group == 0 || group == process {
+                return self.add_group_of(request, process, own);
+            }
+            if !group::shares_session(own)? {
+                return Ok(());
+            }
+            let group = Pid::from_raw(group.max(0)).ok_or(Errno::INVAL)?;
+            self.hold(request, group)
+        };
+        match may_join() {
+            // CONTINUE: registers decide. In a session of the sandbox's own the kernel permits its own groups only, and
+            // no process gets into the caller's session again. In that the number of the group is held.
+            Ok(()) => RegisterVerdict::Continue,
+            Err(errno) => RegisterVerdict::Return(Err(errno)),
+        }
+    }
+
+    /// setsid(2).
+    pub(crate) fn leave_session(&self, request: &Request<'_>) -> RegisterVerdict {
+        let added = request.target().process().and_then(|own| self.add_group_of(request, own, own));
+        match added {
+            // CONTINUE: it has no arguments.
+            Ok(()) => RegisterVerdict::Continue,
+            Err(errno) => RegisterVerdict::Return(Err(errno)),
+        }
+    }
+
+    /// Has the kernel end the group that `process` is to lead, which is the caller, `own`, or a child of its. If another
+    /// child has the child's number when the caller goes on, only the guardian ends its group.
+    fn add_group_of(&self, request: &Request<'_>, process: i32, own: i32) -> io::Result<()> {
+        // Who waits for a group until all of it is reaped waits for what is held as well.
+        lock(&self.joining).retain(Joining::is_pending);
+        let leader = Pid::from_raw(process.max(0)).ok_or(Errno::SRCH)?;
+        if process == own {
+            self.groups.add(leader)?;
+            return request.confirm().map(drop);
+        }
+        let child = Member::find(process, self.rights.own()?, self.proxy);
+        let child = child.map_err(|_| Errno::SRCH)?;
+        self.groups.add(leader)?;
+        child.lives()
+    }
+
+    /// Holds a group of the sandbox's until the caller rests.
+    ///
+    /// # Errors
+    /// Returns [`Errno::PERM`] for one that is not led from inside, or if too many are held.
+    fn hold(&self, request: &Request<'_>, group: Pid) -> io::Result<()> {
+        self.must_be_inside(group)?;
+        let mut joining = lock(&self.joining);
+        joining.retain(Joining::is_pending);
+        if joining.len() == JOINING_MAX {
+            return Err(Errno::PERM);
+        }
+        let (call, thread) = (request.sign(), request.target().thread());
+        joining.push(Joining { call, thread, _group: HeldGroup::of(group)? });
+        // It may have become another's until it was held.
+        self.must_be_inside(group)
+    }
+
+    /// What is asked of the terminal that descriptor `number` leads to.
+    pub(crate) fn control(
+        &self,
+        request: &Request<'_>,
+        number: TargetFd,
+        call: TerminalCall,
+    ) -> RegisterVerdict {
+        let done = match call {
+            TerminalCall::SetForeground(address) => self.set_foreground(request, number, address),
+            TerminalCall::Foreground(address) => {
+                let Some(group) = self.foreground(request.target(), number) else {
+                    // CONTINUE: it only asks.
+                    return RegisterVerdict::Continue;
+                };
+                request.confirm().and_then(|by| {
+                    by.write(&by.target().memory()?, address, &group.to_ne_bytes())?;
+                    Ok(Some(0))
+                })
+            }
+            TerminalCall::SetSize(_) | TerminalCall::Exclusive(_) | TerminalCall::Suspend => {
+                self.change(request, number, call)
+            }
+        };
+        match done {
+            // CONTINUE: what the process is decides, whatever the descriptor leads to by then: it is in a session of the
+            // sandbox's own, or the sandbox has no terminal of its caller's.
+            Ok(None) => RegisterVerdict::Continue,
+            Ok(Some(result)) => RegisterVerdict::Return(Ok(result)),
+            Err(errno) => RegisterVerdict::Return(Err(errno)),
+        }
+    }
+
+    /// The caller's terminal, if `target` is in its session: the kernel takes it for the controlling one of others
+    /// in no way.
+    fn shared(&self, target: Target) -> io::Result<Option<BorrowedFd<'static>>> {
+        match self.controlling {
+            Some(terminal) if group::shares_session(target.process()?)? => Ok(Some(terminal)),
+            _ => Ok(None),
+        }
+    }
+
+    /// TIOCSPGRP with the group at `address`, done by the broker; nothing is done in a session of the sandbox's
+    /// own, where the kernel permits its own terminal and groups only.
+    fn set_foreground(
+        &self,
+        request: &Request<'_>,
+        number: TargetFd,
+        address: TargetAddress,
+    ) -> io::Result<Option<i32>> {
+        let target = request.target();
+        let Some(terminal) = self.shared(target)? else { return Ok(None) };
+        if !is_controlling(target, number, terminal)? {
+            return Err(Errno::NOTTY);
+        }
+        let mut group = [0; 4];
+        target.read(address, &mut group)?;
+        let group = Pid::from_raw(i32::from_ne_bytes(group).max(0)).ok_or(Errno::INVAL)?;
+        request.confirm()?;
+        let foreground = terminal::foreground(terminal)?;
+        // Else another job of the caller's session has it. What has ended is not in anybody's way.
+        if !is_callers(foreground) && !group::members(foreground)?.is_empty() {
+            self.must_be_inside(Pid::from_raw(foreground).ok_or(Errno::PERM)?)?;
+        }
+        self.must_be_inside(group)?;
+        terminal::set_foreground(terminal, group.as_raw_pid())?;
+        Ok(Some(0))
+    }
+
+    /// The command's group, if the caller's, which it stands for, is in the foreground of the caller's terminal and
+    /// `target` asks about that: a program that finds itself in the background behaves otherwise.
+    fn foreground(&self, target: Target, number: TargetFd) -> Option<i32> {
+        let terminal = self.shared(target).ok().flatten()?;
+        let stands_for = terminal::foreground(terminal).is_ok_and(is_callers)
+            && is_controlling(target, number, terminal).is_ok_and(|is_it| is_it);
+        stands_for.then_some(self.command.as_raw_pid())
+    }
+
+    /// A change that reaches others who use the terminal: made unless it is one of the caller's.
+    fn change(
+        &self,
+        request: &Request<'_>,
+        number: TargetFd,
+        call: TerminalCall,
+    ) -> io::Result<Option<i32>> {
+        if self.callers.is_empty() {
+            return Ok(None);
+        }
+        let target = request.target();
+        let file = terminal::of(target, number)?;
+        let mut size = [0; 8];
+        if let TerminalCall::SetSize(address) = call {
+            target.read(address, &mut size)?;
+        }
+        request.confirm()?;
+        let file = file.as_fd();
+        if self.callers.contains(&terminal::device(file)?) {
+            self.traps.log("refused: a change of the caller's terminal");
+            return Err(Errno::PERM);
+        }
+        match call {
+            TerminalCall::SetSize(_) => terminal::set_size(file, size)?,
+            TerminalCall::Exclusive(true) => termios::ioctl_tiocexcl(file)?,
+            TerminalCall::Exclusive(false) => termios::ioctl_tiocnxcl(file)?,
+            _ => termios::tcflow(file, termios::Action::OOff)?,
+        }
+        Ok(Some(0))
+    }
+
+    /// Checks that a group is led from inside, or, if its leader has gone, that all of its members are.
+    ///
+    /// # Errors
+    /// Returns [`Errno::PERM`] if it is not.
+    fn must_be_inside(&self, group: Pid) -> io::Result<()> {
+        let find = |id: i32| Member::find(id, self.rights.own()?, self.proxy).map(drop);
+        match find(group.as_raw_pid()) {
+            Err(Errno::SRCH) => {
+                let members = group::members(group.as_raw_pid())?;
+                if members.is_empty() {
+                    return Err(Errno::PERM);
+                }
+                members.into_iter().try_for_each(find)
+            }
+            found => found,
+        }
+        .map_err(|_| {
+            self.traps.log("refused: a process group outside");
+            Errno::PERM
+        })
+    }
+}
+
+/// Whether a group is that of the caller, which this process is in.
+fn is_callers(group: i32) -> bool {
+    group == nix::unistd::getpgrp().as_raw()
+}
+
+/// Whether descriptor `number` of `target`, which is in the caller's session, leads to `terminal`.
+fn is_controlling(target: Target, number: TargetFd, terminal: BorrowedFd<'_>) -> io::Result<bool> {
+    let held = fs::fstat(target.descriptor(number)?)?.st_rdev;
+    let (major, minor) = CONTROLLING;
+    Ok(held == makedev(major, minor) || held == fs::fstat(terminal)?.st_rdev)
+}

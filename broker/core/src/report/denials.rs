@@ -1,0 +1,79 @@
+//! What was refused, as a report names it.
+
+use common::trap::{FileOperation, Mechanism, NetworkOperation, Trap};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// A refused operation.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Denial {
+    /// On a file: its path.
+    File(FileOperation, Vec<u8>),
+    /// On a socket: `address:port` or path.
+    Network(NetworkOperation, Vec<u8>),
+    /// An address that a program binds to see whether it can, and does without.
+    Trial(Vec<u8>),
+    /// A message by UDP, or another one that no proxy carries: to whom.
+    Datagram(Vec<u8>),
+    /// A lookup of a name, as a report calls it: one by UDP, or one that the proxy answered.
+    Lookup(Vec<u8>, Mechanism),
+    /// By the proxy: `host:port`.
+    Domain(Vec<u8>),
+}
+
+/// How a report calls a lookup whose name was not seen, and what is before one that was.
+const LOOKUP: &str = "name lookup (UDP)";
+const LOOKUP_OF: &str = "name lookup of ";
+
+impl Denial {
+    /// As a report has it.
+    pub(super) fn trap(&self) -> Trap<'_> {
+        match self {
+            Self::File(operation, path) => Trap::Filesystem(*operation, path, Mechanism::Seccomp),
+            Self::Network(operation, target) => {
+                Trap::Network(*operation, target, Mechanism::Seccomp)
+            }
+            Self::Trial(text) => Trap::Network(NetworkOperation::Bind, text, Mechanism::Seccomp),
+            Self::Datagram(text) => {
+                Trap::Network(NetworkOperation::Connect, text, Mechanism::Seccomp)
+            }
+            Self::Lookup(text, by) => Trap::Network(NetworkOperation::Connect, text, *by),
+            Self::Domain(target) => {
+                Trap::Network(NetworkOperation::Connect, target, Mechanism::Proxy)
+            }
+        }
+    }
+
+    /// Whether a file would have been changed.
+    pub(super) fn is_write(&self) -> bool {
+        matches!(self, Self::File(FileOperation::Write, _))
+    }
+
+    /// A denial on the file at `path`.
+    pub fn file(operation: FileOperation, path: &Path) -> Self {
+        Self::File(operation, path.as_os_str().as_bytes().to_vec())
+    }
+
+    /// A lookup of `name` by UDP, if that is known.
+    pub fn lookup(name: Option<&str>) -> Self {
+        let text = name.map_or_else(|| LOOKUP.to_owned(), |name| format!("{LOOKUP_OF}{name}"));
+        Self::Lookup(text.into_bytes(), Mechanism::Seccomp)
+    }
+
+    /// A lookup of `name` that the proxy answered: no rule permits it.
+    pub fn unknown(name: &[u8]) -> Self {
+        Self::Lookup([LOOKUP_OF.as_bytes(), name].concat(), Mechanism::Proxy)
+    }
+
+    /// The name that was looked up, if this is a lookup and it is known.
+    pub fn looked_up(&self) -> Option<&str> {
+        let Self::Lookup(text, _) = self else { return None };
+        std::str::from_utf8(text).ok()?.strip_prefix(LOOKUP_OF)
+    }
+
+    /// The host that the proxy was asked for, if it was.
+    pub fn asked_of_proxy(&self) -> Option<&str> {
+        let Self::Domain(target) = self else { return None };
+        std::str::from_utf8(target).ok()?.rsplit_once(':').map(|(host, _)| host)
+    }
+}

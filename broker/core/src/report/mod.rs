@@ -1,0 +1,9 @@
+//! What is told: denials, where they go, and why landstrip itself gave up.
+
+pub mod denials;
+pub mod errno;
+pub mod failure;
+pub mod needs;
+pub(crate) mod noise;
+pub mod stream;
+pub mod traps;

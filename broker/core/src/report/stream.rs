@@ -1,0 +1,199 @@
+//! The descriptors that reports are written to: standard error, and that of --trap-fd.
+//!
+//! A line that cannot be written is dropped; nothing ever waits for a reader.
+
+use common::trap::Trap;
+use kernel::inherited;
+use kernel::own::own_link;
+use rustix::fd::{AsFd, OwnedFd, RawFd};
+use rustix::fs::{self, FileType, Mode, OFlags};
+use rustix::io::{self, Errno, ReadWriteFlags};
+use rustix::net::{self, SendFlags};
+use std::io::{IoSlice, Write};
+
+/// What a pipe has room for if it is writable (pipe(7)).
+const PIPE_BUF: usize = 4096;
+/// What a pseudoterminal has room for if it is writable: the smallest of the buffers that it fills
+/// one after the other (drivers/tty/tty_buffer.c).
+const TERMINAL_ROOM: usize = 256;
+
+/// Prints a trap of landstrip's own on standard error.
+pub fn print_line(trap: &Trap<'_>) {
+    // A closed standard error leaves only the exit status to tell.
+    let _ = std::io::stderr().write_all(line(trap).as_bytes());
+}
+
+/// A trap as the line that it is written as.
+pub fn line(trap: &Trap<'_>) -> String {
+    let mut line = String::new();
+    // Writing to a String cannot fail.
+    let _ = trap.write_line(&mut line);
+    line
+}
+
+/// A descriptor of the caller's, never written to in a way that could block.
+#[derive(Debug)]
+pub struct Stream {
+    descriptor: OwnedFd,
+    kind: FileType,
+    /// The end of a line of which the reader has taken only the beginning.
+    pending: Vec<u8>,
+}
+
+impl Stream {
+    /// Takes over descriptor `number` of the caller.
+    ///
+    /// # Errors
+    /// Returns [`Errno::BADF`] if it is not open for writing, or one of the standard streams.
+    pub fn take_over(number: RawFd) -> io::Result<Self> {
+        if number < 3 {
+            return Err(Errno::BADF);
+        }
+        let descriptor = inherited::duplicate(number)?;
+        let mode = fs::fcntl_getfl(&descriptor)?;
+        let access = mode & OFlags::RWMODE;
+        if mode.contains(OFlags::PATH) || access == OFlags::RDONLY {
+            return Err(Errno::BADF);
+        }
+        Self::new(descriptor)
+    }
+
+    /// # Errors
+    /// Returns what fcntl(2) returns if standard error is closed.
+    pub(super) fn of_standard_error() -> io::Result<Self> {
+        Self::new(io::fcntl_dupfd_cloexec(std::io::stderr(), 3)?)
+    }
+
+    /// Uses the caller's descriptor. A pipe is opened anew, because O_NONBLOCK on the caller's
+    /// own open file description would change it for the caller too. A pipe that another user made
+    /// cannot be opened: there the descriptor itself has to do.
+    fn new(descriptor: OwnedFd) -> io::Result<Self> {
+        let kind = FileType::from_raw_mode(fs::fstat(&descriptor)?.st_mode);
+        let reopened = (kind == FileType::Fifo).then(|| {
+            let link = own_link(&descriptor);
+            fs::open(link, OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty())
+        });
+        let descriptor = reopened.and_then(Result::ok).unwrap_or(descriptor);
+        Ok(Self { descriptor, kind, pending: Vec::new() })
+    }
+
+    pub(super) fn write(&mut self, line: &[u8]) {
+        let pending = std::mem::take(&mut self.pending);
+        self.pending = self.write_some(&pending);
+        if self.pending.is_empty() {
+            let rest = self.write_some(line);
+            // Nothing of it is out: dropped whole. Else the rest must follow before another line.
+            if rest.len() < line.len() {
+                self.pending = rest;
+            }
+        }
+    }
+
+    /// Writes what goes without waiting; returns the rest.
+    fn write_some(&self, mut bytes: &[u8]) -> Vec<u8> {
+        while !bytes.is_empty() {
+            let written = if self.kind == FileType::Socket {
+                net::send(&self.descriptor, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL)
+            } else if is_writable(&self.descriptor) {
+                self.write_chunk(&bytes[..bytes.len().min(self.chunk())])
+            } else {
+                Err(Errno::AGAIN)
+            };
+            match written {
+                Ok(count) if count > 0 => bytes = &bytes[count..],
+                Err(Errno::INTR) => {}
+                _ => break,
+            }
+        }
+        bytes.to_vec()
+    }
+
+    /// How much can be written without waiting to what is writable.
+    fn chunk(&self) -> usize {
+        if self.kind == FileType::CharacterDevice { TERMINAL_ROOM } else { PIPE_BUF }
+    }
+
+    /// Between poll(2) and the write, another writer can fill what has no O_NONBLOCK. A pipe takes
+    /// the flag for one write (Linux 6.4), unless it has a name or was opened anew.
+    fn write_chunk(&self, chunk: &[u8]) -> io::Result<usize> {
+        const AT_ITS_POSITION: u64 = u64::MAX;
+        if self.kind == FileType::Fifo {
+            let flags = ReadWriteFlags::NOWAIT;
+            let bytes = [IoSlice::new(chunk)];
+            match io::pwritev2(&self.descriptor, &bytes, AT_ITS_POSITION, flags) {
+                Err(Errno::OPNOTSUPP | Errno::NOSYS) => {}
+                result => return result,
+            }
+        }
+        io::write(&self.descriptor, chunk)
+    }
+}
+
+/// Whether writing a chunk would not wait: for terminals and the like, which have no per-call flag.
+fn is_writable(descriptor: &OwnedFd) -> bool {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let mut fds = [PollFd::from_borrowed_fd(descriptor.as_fd(), PollFlags::OUT)];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut fds, Some(&now)).is_ok() && fds[0].revents().contains(PollFlags::OUT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use common::trap::{FileOperation, Mechanism};
+    use rustix::pty::{self, OpenptFlags};
+    use std::io::Read;
+
+    fn write_many_long(mut stream: Stream) {
+        let long = "x".repeat(3000);
+        for index in 0..100 {
+            let path = format!("/{index}/{long}");
+            let trap = Trap::Filesystem(FileOperation::Write, path.as_bytes(), Mechanism::Seccomp);
+            stream.write(line(&trap).as_bytes());
+        }
+    }
+
+    fn assert_lines_were_dropped_whole(text: &str) {
+        let lines: Vec<_> = text.split_inclusive('\n').collect();
+        assert!(lines.len() > 5 && lines.len() < 100, "{}", lines.len());
+        let (last, whole) = lines.split_last().unwrap();
+        assert!(whole.iter().all(|line| line.starts_with("{\"F") && line.ends_with("]}\n")));
+        assert!(last.starts_with("{\"F"));
+    }
+
+    #[test]
+    fn a_full_pipe_drops_whole_lines_and_never_blocks() {
+        let (reader, writer) = rustix::pipe::pipe().unwrap();
+        write_many_long(Stream::new(writer).unwrap());
+        let mut text = String::new();
+        std::fs::File::from(reader).read_to_string(&mut text).unwrap();
+        assert_lines_were_dropped_whole(&text);
+    }
+
+    #[test]
+    fn a_pipe_that_cannot_be_opened_anew_never_blocks_either() {
+        // Unknown: a pipe as on a kernel that has no flag for one write.
+        for kind in [FileType::Fifo, FileType::Unknown] {
+            // Without O_NONBLOCK, as the caller made it.
+            let (reader, descriptor) = rustix::pipe::pipe().unwrap();
+            write_many_long(Stream { descriptor, kind, pending: Vec::new() });
+            let mut text = String::new();
+            std::fs::File::from(reader).read_to_string(&mut text).unwrap();
+            assert_lines_were_dropped_whole(&text);
+        }
+    }
+
+    #[test]
+    fn a_terminal_that_nobody_reads_never_blocks() {
+        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+        let master = pty::openpt(flags).unwrap();
+        pty::unlockpt(&master).unwrap();
+        let terminal = pty::ioctl_tiocgptpeer(&master, flags).unwrap();
+        let mut stream = Stream::new(terminal).unwrap();
+        assert!(stream.write_some(b"begins").is_empty());
+        for _ in 0..100 {
+            stream.write(&[b'x'; 3000]);
+        }
+        assert!(!stream.pending.is_empty(), "the terminal has room for everything");
+    }
+}

@@ -1,0 +1,283 @@
+//! Denials: collected and printed at the end, or written to --trap-fd at once.
+//!
+//! A denial that cannot be written is dropped; enforcement never waits for a reader.
+
+use super::denials::Denial;
+use super::failure::Failure;
+use super::noise;
+use super::stream::{Stream, line};
+use common::trap::{FileOperation, Mechanism, Trap};
+use kernel::threads::lock;
+use rustix::fd::RawFd;
+use std::collections::HashSet;
+use std::io::Write;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// Most lines that are printed at the end, and of a command that succeeded.
+const LINES_MAX: usize = 64;
+const LINES_OF_SUCCESS: usize = 5;
+/// Most distinct denials that are remembered; more are only counted.
+const REMEMBERED_MAX: usize = 4096;
+/// How long the end of a run waits for reports of calls that were let through last.
+const SETTLE_LIMIT: Duration = Duration::from_secs(1);
+/// How long another call waits for them.
+const PATIENCE: Duration = Duration::from_millis(100);
+/// How long one waits without giving up the processor, and how long it is given up then.
+const PAUSE: Duration = Duration::from_micros(50);
+
+/// Which denials are reported. What nobody asks for is enforced all the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reports {
+    /// All of them.
+    #[default]
+    All,
+    /// Not those of reading files.
+    Changes,
+    /// Not those of files.
+    Network,
+}
+
+impl Reports {
+    /// Whether denials of this operation on files are among them.
+    fn has(self, operation: FileOperation) -> bool {
+        match self {
+            Self::All => true,
+            Self::Changes => operation == FileOperation::Write,
+            Self::Network => false,
+        }
+    }
+}
+
+/// What there is to say of denials.
+#[derive(Debug, Default)]
+pub struct Remedies {
+    /// For people.
+    pub line: Option<String>,
+    /// For programs, as reports.
+    pub lines: Vec<String>,
+}
+
+/// Where denials go; shared by the threads that answer notifications.
+#[derive(Debug)]
+pub struct Traps {
+    sink: Mutex<Sink>,
+    wanted: Reports,
+    /// Standard error, if --debug was given.
+    debug: Option<Mutex<Stream>>,
+    /// Calls that were let through and are still looked at.
+    undecided: AtomicUsize,
+    /// For how many of them nobody waits any more.
+    given_up: AtomicUsize,
+}
+
+/// While this lives, a denial may still be reported.
+#[derive(Debug)]
+pub struct Undecided<'a>(&'a Traps);
+
+impl Drop for Undecided<'_> {
+    fn drop(&mut self) {
+        let before = self.0.undecided.fetch_sub(1, Ordering::AcqRel);
+        self.0.given_up.fetch_min(before - 1, Ordering::AcqRel);
+    }
+}
+
+#[derive(Debug)]
+struct Sink {
+    /// Where they are written at once.
+    stream: Option<Stream>,
+    /// Kept until the end.
+    seen: HashSet<Denial>,
+    order: Vec<Denial>,
+    uncounted: usize,
+}
+
+impl Traps {
+    /// Collects what is `wanted`, or writes it to the caller's descriptor `stream`; `debug` also logs each at
+    /// once.
+    ///
+    /// # Errors
+    /// Returns [`Failure::Usage`] if the descriptor is not open for writing.
+    pub fn wanted(wanted: Reports, stream: Option<RawFd>, debug: bool) -> Result<Self, Failure> {
+        let take_over = |number: RawFd| {
+            Stream::take_over(number)
+                .map_err(|_| Failure::Usage(format!("--trap-fd {number} is not open for writing")))
+        };
+        Ok(Self { wanted, ..Self::new(stream.map(take_over).transpose()?, debug) })
+    }
+
+    /// Collects, or writes to `stream`; `debug` also logs each at once.
+    fn new(stream: Option<Stream>, debug: bool) -> Self {
+        let sink = Sink { stream, seen: HashSet::new(), order: Vec::new(), uncounted: 0 };
+        // A closed standard error is the caller's choice.
+        let debug = debug.then(|| Stream::of_standard_error().ok()).flatten();
+        Self {
+            sink: Mutex::new(sink),
+            wanted: Reports::All,
+            debug: debug.map(Mutex::new),
+            undecided: AtomicUsize::new(0),
+            given_up: AtomicUsize::new(0),
+        }
+    }
+
+    /// Says that a denial may follow of a call that is about to be let through.
+    pub fn undecided(&self) -> Undecided<'_> {
+        self.undecided.fetch_add(1, Ordering::Relaxed);
+        Undecided(self)
+    }
+
+    /// Waits until all calls that were let through have been looked at, before another changes what their
+    /// paths led to, or is reported itself. Most often they have been; on a busy machine the thread that looks
+    /// may have lost the processor, and gets it by a pause. One that takes longer, on a file system that hangs, is
+    /// waited for once.
+    pub fn catch_up(&self) {
+        let start = Instant::now();
+        while self.undecided.load(Ordering::Acquire) > self.given_up.load(Ordering::Acquire) {
+            match start.elapsed() {
+                waited if waited < PAUSE => std::thread::yield_now(),
+                waited if waited < PATIENCE => std::thread::sleep(PAUSE),
+                _ => self.given_up.store(self.undecided.load(Ordering::Acquire), Ordering::Release),
+            }
+        }
+    }
+
+    /// Waits for the denials that are still to come, though not for a file system that hangs.
+    fn settle(&self) {
+        let deadline = Instant::now() + SETTLE_LIMIT;
+        while self.undecided.load(Ordering::Acquire) > 0 && Instant::now() < deadline {
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    /// Whether denials of this operation on files are wanted.
+    pub fn wants(&self, operation: FileOperation) -> bool {
+        self.wanted.has(operation)
+    }
+
+    /// Reports one denial; `reason` is for --debug.
+    pub fn report(&self, denial: Denial, reason: &str) {
+        if self.debug.is_some() {
+            self.log(&format!("refused ({reason}): {}", line(&denial.trap()).trim_end()));
+        }
+        if matches!(denial, Denial::File(operation, _) if !self.wants(operation)) {
+            return;
+        }
+        let Sink { stream, seen, order, uncounted } = &mut *lock(&self.sink);
+        if let Some(stream) = stream {
+            stream.write(line(&denial.trap()).as_bytes());
+        }
+        if noise::is_noise(&denial) || seen.contains(&denial) {
+            return;
+        }
+        if seen.len() < REMEMBERED_MAX {
+            seen.insert(denial.clone());
+            order.push(denial);
+        } else {
+            *uncounted += 1;
+        }
+    }
+
+    /// Logs `message` if --debug was given and standard error takes it now.
+    pub fn log(&self, message: &str) {
+        if let Some(stream) = &self.debug {
+            lock(stream).write(format!("landstrip: {message}\n").as_bytes());
+        }
+    }
+
+    /// Writes the last report: whether the status is the tool's or landstrip's own.
+    pub fn tell_status(&self, outcome: &Result<i32, Failure>) {
+        if let Some(stream) = &mut lock(&self.sink).stream {
+            let (whose, status) = match outcome {
+                Ok(status) => ("tool", *status),
+                Err(failure) => ("landstrip", failure.status()),
+            };
+            let trap = Trap::Exit(whose.as_bytes(), &status.to_string().into_bytes());
+            stream.write(line(&trap).as_bytes());
+        }
+    }
+
+    /// Ends the reports. Prints what was collected about a command that `failed` or did not: reads only
+    /// if it did, since it may have found another way, and then the line of `remedy` about what is shown. Where all was
+    /// written at once, what programs are told of it.
+    pub fn print(&self, failed: bool, remedy: impl FnOnce(&[&Denial]) -> Remedies) {
+        self.settle();
+        let mut sink = lock(&self.sink);
+        let Sink { stream, order, uncounted, .. } = &mut *sink;
+        if let Some(stream) = stream {
+            let all: Vec<_> = order.iter().collect();
+            remedy(&all).lines.iter().for_each(|text| stream.write(text.as_bytes()));
+            return;
+        }
+        let (mut shown, limit) = shown(order, failed);
+        let rest = shown.len().saturating_sub(limit) + *uncounted;
+        shown.truncate(limit);
+        let mut text: String = shown.iter().map(|denial| line(&denial.trap())).collect();
+        if rest > 0 {
+            let rest = rest.to_string();
+            let pairs = [("source", &b"report"[..]), ("unreported", rest.as_bytes())];
+            text.push_str(&line(&Trap::Internal(&pairs)));
+        }
+        if !text.is_empty() {
+            text.push_str(&remedy(&shown).line.unwrap_or_default());
+            let _ = std::io::stderr().write_all(text.as_bytes());
+        }
+    }
+}
+
+/// Which denials are shown, in which order, and how many lines they may take.
+fn shown(order: &[Denial], failed: bool) -> (Vec<&Denial>, usize) {
+    if failed {
+        let is_named = order.iter().any(|denial| denial.looked_up().is_some());
+        let unnamed =
+            |denial: &&Denial| matches!(denial, Denial::Lookup(..)) && denial.looked_up().is_none();
+        let said = order.iter().filter(|denial| !(is_named && unnamed(denial)));
+        return (said.collect(), LINES_MAX);
+    }
+    let writes = order.iter().filter(|denial| denial.is_write());
+    // A tool that cannot look a name up asks the proxy, which names the host that it refuses.
+    let network = order.iter().filter(|denial| match denial {
+        Denial::Network(..) | Denial::Datagram(_) | Denial::Domain(_) => true,
+        Denial::Lookup(_, by) => *by == Mechanism::Proxy,
+        _ => false,
+    });
+    (writes.chain(network).collect(), LINES_OF_SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    fn denial(path: &str) -> Denial {
+        Denial::file(FileOperation::Write, Path::new(path))
+    }
+
+    #[test]
+    fn each_denial_is_collected_once_and_probes_not_at_all() {
+        let traps = Traps::new(None, false);
+        for path in ["/a", "/a", "/b", "/lib/__pycache__/x.pyc"] {
+            traps.report(denial(path), "test");
+        }
+        let sink = lock(&traps.sink);
+        assert_eq!(sink.order, [denial("/a"), denial("/b")]);
+    }
+
+    #[test]
+    fn only_what_is_wanted_is_collected() {
+        for (wanted, expected) in [
+            (Reports::All, [1, 1, 1]),
+            (Reports::Changes, [0, 1, 1]),
+            (Reports::Network, [0, 0, 1]),
+        ] {
+            let read = Denial::file(FileOperation::Read, Path::new("/a"));
+            let domain = Denial::Domain(b"example.com:443".to_vec());
+            let found = [read, denial("/a"), domain].map(|denial| {
+                let traps = Traps { wanted, ..Traps::new(None, false) };
+                traps.report(denial, "test");
+                lock(&traps.sink).order.len()
+            });
+            assert_eq!(found, expected, "{wanted:?}");
+        }
+    }
+}

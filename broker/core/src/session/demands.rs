@@ -1,0 +1,109 @@
+//! What a policy demands of this platform, and whether it gives that.
+
+use super::child::Child;
+use super::surroundings::Surroundings;
+use crate::compile::datagrams;
+use crate::compile::notes::Notes;
+use crate::domains::setup;
+use crate::report::errno::strerror;
+use crate::report::failure::Failure;
+use crate::report::traps::Traps;
+use kernel::features::Features;
+use kernel::identity::{hold, identity};
+use rules::address::UnixRules;
+use rules::policy::{Network, Policy};
+use std::sync::Arc;
+
+/// What follows from the policy and the platform, before anything is compiled.
+#[derive(Debug)]
+pub(crate) struct Demands {
+    /// What it says of Unix sockets.
+    pub(super) unix: UnixRules,
+    /// Whether nothing can be run without a broker.
+    pub(super) needs_broker: bool,
+}
+
+impl Demands {
+    /// Those of `policy`.
+    ///
+    /// # Errors
+    /// Returns [`Failure::Internal`] if the platform does not let the broker do its part.
+    pub(crate) fn of(
+        policy: &Policy,
+        (child, surroundings): (&Child, &Surroundings),
+        traps: &Traps,
+        notes: &mut Notes,
+    ) -> Result<Self, Failure> {
+        // Without scopes every policy needs it, for signals.
+        let needs_broker =
+            !surroundings.features.contains(Features::SCOPES) || needs_broker(policy);
+        if needs_broker {
+            child.must_be_readable()?;
+        }
+        let mut unix = unix_rules(&policy.network, notes, (child, surroundings), traps);
+        if surroundings.streams_send {
+            child.can_take_descriptors().map_err(|errno| {
+                let message = "a standard stream is a datagram socket, and the platform does not let \
+                               its messages be judged (pidfd_getfd";
+                Failure::Internal("surroundings", format!("{message}: {})", strerror(errno)))
+            })?;
+            (unix.datagrams, unix.streams_send) = (true, true);
+        }
+        Ok(Self { unix, needs_broker })
+    }
+}
+
+/// Whether the policy gives the command something that Landlock, and a filter that refuses all that the broker
+/// would have to judge, do not. What may be written may have its metadata changed, which Landlock does not know;
+/// a directory on the way to what may not be read is listed by the broker; and it alone can tell one socket
+/// address from another, and one process from another.
+fn needs_broker(policy: &Policy) -> bool {
+    let files = &policy.files;
+    !files.allow_write.is_empty()
+        || !files.deny_read.is_empty()
+        || files.hides_processes
+        || uses_network(&policy.network)
+}
+
+/// Whether there are addresses that the command may use.
+pub(super) fn uses_network(network: &Network) -> bool {
+    let ports = [network.http_proxy_port, network.socks_proxy_port];
+    network.allow_network
+        || network.allow_local_binding
+        || network.allow_all_unix_sockets
+        || !network.allow_unix_sockets.is_empty()
+        || ports.iter().any(Option::is_some)
+        || setup::has_domains(network)
+}
+
+/// What the policy says of Unix sockets, and whether datagram sockets can be among them: the broker
+/// sends their messages, for which it must be let at the command's descriptors.
+///
+/// Without Landlock's scope they reach abstract names too, so that the broker sends them in any case.
+fn unix_rules(
+    network: &Network,
+    notes: &mut Notes,
+    (child, surroundings): (&Child, &Surroundings),
+    traps: &Traps,
+) -> UnixRules {
+    let all = network.allow_all_unix_sockets;
+    let paths = network.allow_unix_sockets.clone();
+    let reach_abstract = !surroundings.features.contains(Features::SCOPES);
+    let own = network.allow_local_binding;
+    let listed = if all { reach_abstract } else { datagrams::any_listens(&paths) };
+    let mut datagrams = own || listed;
+    if datagrams && let Err(errno) = child.can_take_descriptors() {
+        datagrams = false;
+        let field = if listed { "allowUnixSockets" } else { "allowLocalBinding" };
+        let warning = format!(
+            "{field}: datagram sockets stay refused, because this platform lets no descriptor be \
+             duplicated (pidfd_getfd: {})",
+            strerror(errno)
+        );
+        traps.log(&warning);
+        notes.warn(warning);
+    }
+    let known = paths.iter().filter_map(|path| hold(path).ok());
+    let known = known.map(|(object, stat)| (identity(&stat), object)).collect();
+    UnixRules { all, paths, known: Arc::new(known), datagrams, streams_send: false, reach_abstract }
+}

@@ -1,0 +1,225 @@
+//! Reaping and teardown: the broker stands for the command towards the caller, and ends all that the
+//! command started.
+//!
+//! Sources: waitpid(2), PR_SET_CHILD_SUBREAPER(2const), kill(2), and the section on signal scoping in
+//! landlock(7).
+
+use super::job::Job;
+use super::signals::Signals;
+use common::wire::Handover;
+use kernel::kill::{self, send};
+use kernel::kill_on_exit::KillOnExit;
+use kernel::proc;
+use nix::libc;
+use rustix::fd::{AsFd, BorrowedFd};
+use rustix::fs::Mode;
+use rustix::io::{self, Errno};
+use rustix::process::{self, Pid, WaitOptions, WaitStatus};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How long processes that were killed may take to go: only an uninterruptible wait in the
+/// kernel, on a dead file server for instance, takes longer.
+const TEARDOWN_LIMIT: Duration = Duration::from_secs(10);
+
+/// The command and all that it started.
+#[derive(Debug)]
+pub struct Family {
+    command: Pid,
+    /// What the kernel ends if the broker does not.
+    groups: Arc<KillOnExit>,
+    job: Job,
+    signals: Signals,
+    /// Ends the sandbox too if the broker does not; see `guardian` of the launcher.
+    guardian: Option<Pid>,
+    /// It was told to go.
+    guardian_is_dismissed: bool,
+    /// The signal scope D0 is in force, as the launcher saw.
+    scoped: bool,
+    /// The signal that the command is stopped by.
+    stopped_by: Option<i32>,
+    status: Option<WaitStatus>,
+    umask: Mode,
+}
+
+impl Family {
+    /// Takes signals, umask and orphans over from the process that the caller started: daemons too stay
+    /// descendants, and end with the command.
+    pub fn adopt(handover: &Handover) -> io::Result<Self> {
+        let signals = Signals::block()?;
+        process::set_child_subreaper(Some(process::getpid()))?;
+        let command = Pid::from_raw(handover.child).ok_or(Errno::SRCH)?;
+        let scoped = handover.scope_errno == 0;
+        // What is made for a target has the target's umask, which is computed.
+        let umask = process::umask(Mode::empty());
+        let guardian = Pid::from_raw(handover.guardian);
+        let groups = Arc::new(KillOnExit::default());
+        match groups.add(command) {
+            // A sandbox around this one forbids it, and ends all itself when it ends.
+            Ok(()) | Err(Errno::PERM) => {}
+            Err(errno) => return Err(errno),
+        }
+        Ok(Self {
+            command,
+            groups,
+            job: Job::of(command),
+            signals,
+            guardian,
+            guardian_is_dismissed: false,
+            scoped,
+            stopped_by: None,
+            status: None,
+            umask,
+        })
+    }
+
+    pub(super) fn command(&self) -> Pid {
+        self.command
+    }
+
+    pub(super) fn groups(&self) -> &Arc<KillOnExit> {
+        &self.groups
+    }
+
+    /// The umask that the command started with. The broker's own is empty.
+    pub fn umask(&self) -> Mode {
+        self.umask
+    }
+
+    /// Passes signals on to the command and reaps what has ended; returns the command's status once it
+    /// is known. It stops with the command, so that the shell sees its job stopped, and goes on when
+    /// the shell continues both.
+    pub(super) fn attend(&mut self) -> io::Result<Option<WaitStatus>> {
+        self.pass_signals_on()?;
+        let options = WaitOptions::NOHANG | WaitOptions::UNTRACED | WaitOptions::CONTINUED;
+        loop {
+            match process::wait(options) {
+                Ok(Some((pid, status))) if pid == self.command => {
+                    if status.stopped() || status.continued() {
+                        self.stopped_by = status.stopping_signal();
+                    } else {
+                        self.status = Some(status);
+                    }
+                }
+                Ok(Some(_)) | Err(Errno::INTR) => {}
+                Ok(None) | Err(Errno::CHILD) => break,
+                Err(errno) => return Err(errno),
+            }
+        }
+        self.stop_with_command()?;
+        Ok(self.status)
+    }
+
+    /// Returns whether the command was continued.
+    fn pass_signals_on(&self) -> io::Result<bool> {
+        // While it is not reaped, its id is its own.
+        self.signals.forward(self.status.is_none().then_some(&self.job))
+    }
+
+    /// Does what follows from a stop of the command.
+    ///
+    /// The terminal tells both to stop, in either order: what the command did is remembered, and
+    /// looked at anew when the broker's own signal comes.
+    fn stop_with_command(&mut self) -> io::Result<()> {
+        let Some(signal) = self.stopped_by.filter(|_| self.status.is_none()) else {
+            return Ok(());
+        };
+        if self.job.stop(signal, self.signals.take_told_to_stop())? {
+            // wait(2) may not tell any more that it was continued: a process that exits has forgotten that.
+            self.stopped_by = None;
+            if !self.pass_signals_on()? {
+                self.job.signal(libc::SIGCONT, true);
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends everything that is left. Returns whether nothing is.
+    pub fn end(&mut self) -> bool {
+        kill::begin();
+        let deadline = Instant::now() + TEARDOWN_LIMIT;
+        while !self.all_reaped() {
+            self.kill_all();
+            if self.all_reaped() {
+                break;
+            }
+            if Instant::now() > deadline {
+                return false;
+            }
+            wait_readable(&self.signals, Duration::from_millis(100));
+            let _ = self.signals.forward(None);
+        }
+        self.job.end();
+        self.dismiss_guardian();
+        true
+    }
+
+    /// The command as a job of the caller's.
+    pub(super) fn job(&self) -> &Job {
+        &self.job
+    }
+
+    /// It has nothing to guard any more, and has gone by the time at which it is reaped.
+    pub(super) fn dismiss_guardian(&mut self) {
+        if let Some(guardian) = self.guardian
+            && !self.guardian_is_dismissed
+        {
+            let _ = process::kill_process(guardian, process::Signal::KILL);
+            self.guardian_is_dismissed = true;
+        }
+    }
+
+    fn kill_all(&self) {
+        if self.scoped && !can_signal_parent() {
+            // Confined by D0 to what this sandbox started, and without the broker itself.
+            let _ = send(-1, libc::SIGKILL);
+        } else {
+            // What it adopted and what it started, each thread its own. The children of those whom this
+            // ends it adopts, and nobody forks any more: a fork asks the broker there, which has begun to
+            // end them, or has gone. No id is another's: the broker alone reaps its children.
+            for child in proc::children(process::getpid().as_raw_pid()) {
+                let _ = process::kill_process(child, process::Signal::KILL);
+            }
+        }
+    }
+
+    fn all_reaped(&mut self) -> bool {
+        loop {
+            match process::wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) if pid == self.command => self.status = Some(status),
+                Ok(Some(_)) | Err(Errno::INTR) => {}
+                Ok(None) => return false,
+                Err(_) => return true,
+            }
+        }
+    }
+}
+
+impl Drop for Family {
+    /// Reaps the guardian: in a container, who adopts orphans may be a program that expects none.
+    fn drop(&mut self) {
+        self.dismiss_guardian();
+        if let Some(guardian) = self.guardian {
+            kill::reap_clone(guardian);
+        }
+    }
+}
+
+impl AsFd for Family {
+    /// Readable when `Family::attend` has something to do.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.signals.as_fd()
+    }
+}
+
+/// Whether a signal reaches the caller, which lies outside: then the scope is not in force, and
+/// kill(-1) would end everything the user runs.
+fn can_signal_parent() -> bool {
+    process::getppid().is_some_and(|parent| process::test_kill_process(parent).is_ok())
+}
+
+fn wait_readable(signals: &Signals, limit: Duration) {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let limit = Timespec::try_from(limit).ok();
+    let _ = poll(&mut [PollFd::new(signals, PollFlags::IN)], limit.as_ref());
+}

@@ -1,0 +1,185 @@
+//! Job control: landstrip does for the command's process group what a shell does for a job, and is a job of its
+//! caller's itself.
+//!
+//! Where the caller's group is in the foreground of the terminal, the command's takes its place: at once where nobody
+//! else in the caller's job can want the terminal, as far as its standard streams tell, else when it is stopped for
+//! wanting it (SIGTTIN, SIGTTOU), for then others may read there: `landstrip -- a | less`. It stops with the command,
+//! and at the end gives the terminal back as it was. Sources: tcsetpgrp(3), termios(3), credentials(7), and
+//! "Implementing a Job Control Shell" in the manual of the GNU C library.
+
+use kernel::group;
+use kernel::kill::send;
+use kernel::terminal;
+use nix::libc;
+use nix::sys::signal::{SigSet, Signal, raise};
+use rustix::fd::BorrowedFd;
+use rustix::io::{self, Errno};
+use rustix::process::Pid;
+use rustix::termios::{self, OptionalActions, Termios};
+
+/// The command as a job.
+#[derive(Debug)]
+pub(super) struct Job {
+    command: Pid,
+    /// Without one, the command has a session of its own.
+    terminal: Option<Terminal>,
+}
+
+/// The caller's controlling terminal.
+#[derive(Debug)]
+struct Terminal {
+    descriptor: BorrowedFd<'static>,
+    /// As they were at launch.
+    settings: Option<Termios>,
+    /// The caller's job is landstrip alone, as far as can be seen.
+    is_alone: bool,
+}
+
+impl Job {
+    pub(super) fn of(command: Pid) -> Self {
+        let terminal = terminal::controlling().map(|descriptor| Terminal {
+            descriptor,
+            settings: termios::tcgetattr(descriptor).ok(),
+            is_alone: leads_group() && {
+                let [input, output, _] = terminal::streams();
+                [input, output].into_iter().all(|stream| terminal::foreground(stream).is_ok())
+            },
+        });
+        Self { command, terminal }
+    }
+
+    /// Puts the command into the foreground where that is landstrip's alone. Before it runs: a program may look.
+    pub(super) fn start(&self) {
+        if self.terminal.as_ref().is_some_and(|terminal| terminal.is_alone) {
+            // It may not have made it yet; if it has executed the tool, it has (EACCES).
+            let _ = rustix::process::setpgid(Some(self.command), Some(self.command));
+            self.offer_terminal();
+        }
+    }
+
+    /// Sends the command a signal that was sent to landstrip: with its group if the terminal sent it, or if landstrip
+    /// leads a group of its own, which harnesses make to signal it as one.
+    pub(super) fn signal(&self, number: i32, is_from_terminal: bool) {
+        let number = match number {
+            // In a session of its own a group is orphaned, and these would do nothing.
+            libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU if self.terminal.is_none() => {
+                libc::SIGSTOP
+            }
+            number => number,
+        };
+        let is_for_group = is_from_terminal || leads_group() && FOR_GROUPS.contains(&number);
+        let command = self.command.as_raw_pid();
+        // It may have ended meanwhile, or left its group, but is not reaped: its id is still its own.
+        if !(is_for_group && group::of(command) == Some(command) && send(-command, number).is_ok())
+        {
+            let _ = send(command, number);
+        }
+    }
+
+    /// What follows from a stop of the command by `signal`; `is_told` if landstrip was told to stop by a process.
+    /// Returns whether the command is to be continued.
+    ///
+    /// A process of the sandbox can stop the command and continue it, but not the broker, which would sleep for ever.
+    pub(super) fn stop(&self, signal: i32, is_told: bool) -> io::Result<bool> {
+        let wants_terminal = [libc::SIGTTIN, libc::SIGTTOU].contains(&signal);
+        if wants_terminal && self.offer_terminal() {
+            return Ok(true);
+        }
+        let is_in_foreground = match self.foreground() {
+            Some(group) if group == self.command.as_raw_pid() => true,
+            // An editor that reads the keyboard itself stops its process group for its user. If that was a trick,
+            // the user sees a stopped job and continues it.
+            Some(group) => is_callers(group) && signal != libc::SIGSTOP,
+            None => false,
+        };
+        if is_told {
+            self.take_terminal_back();
+            send(std::process::id().cast_signed(), libc::SIGSTOP)?;
+        } else if is_in_foreground || wants_terminal && self.terminal.is_some() {
+            self.take_terminal_back();
+            stop_by(match signal {
+                libc::SIGTTIN => Signal::SIGTTIN,
+                libc::SIGTTOU => Signal::SIGTTOU,
+                _ => Signal::SIGTSTP,
+            })?;
+        } else {
+            return Ok(false);
+        }
+        if self.terminal.as_ref().is_some_and(|terminal| terminal.is_alone) {
+            self.offer_terminal();
+        }
+        Ok(true)
+    }
+
+    /// Puts the command's group into the foreground if the caller's is. Returns whether it is there now.
+    fn offer_terminal(&self) -> bool {
+        let Some(terminal) = &self.terminal else { return false };
+        self.foreground().is_some_and(is_callers)
+            && terminal::set_foreground(terminal.descriptor, self.command.as_raw_pid()).is_ok()
+    }
+
+    /// Puts the caller's group into the foreground if the command's is.
+    fn take_terminal_back(&self) {
+        if let Some(terminal) = &self.terminal
+            && self.foreground() == Some(self.command.as_raw_pid())
+        {
+            let _ = terminal::set_foreground(terminal.descriptor, own_group());
+        }
+    }
+
+    /// Gives the terminal back as it was, once nothing of the sandbox is left: a group in the foreground that nobody is
+    /// in any more was of it.
+    pub(super) fn end(&self) {
+        let Some(terminal) = &self.terminal else { return };
+        // Some may be held for those who were to join them: their members have ended.
+        let is_empty = |group| group::members(group).is_ok_and(|members| members.is_empty());
+        let is_left = |group: i32| group > 0 && !is_callers(group) && is_empty(group);
+        if self.foreground().is_some_and(is_left) {
+            let _ = terminal::set_foreground(terminal.descriptor, own_group());
+            if let Some(settings) = &terminal.settings {
+                // Not after what is to be shown yet: the user may have it held back.
+                let _ = termios::tcsetattr(terminal.descriptor, OptionalActions::Now, settings);
+            }
+        }
+    }
+
+    fn foreground(&self) -> Option<i32> {
+        terminal::foreground(self.terminal.as_ref()?.descriptor).ok()
+    }
+}
+
+/// What a terminal, a shell or a harness sends to all of a job; others may be meant for one program.
+const FOR_GROUPS: [i32; 8] = [
+    libc::SIGHUP,
+    libc::SIGINT,
+    libc::SIGQUIT,
+    libc::SIGTERM,
+    libc::SIGTSTP,
+    libc::SIGSTOP,
+    libc::SIGCONT,
+    libc::SIGWINCH,
+];
+
+/// Stops this process as `signal` does by default: not at all where nobody could continue it, for its group is
+/// orphaned.
+fn stop_by(signal: Signal) -> io::Result<()> {
+    let mut set = SigSet::empty();
+    set.add(signal);
+    raise(signal)
+        .and_then(|()| set.thread_unblock())
+        .and_then(|()| set.thread_block())
+        .map_err(|errno| Errno::from_raw_os_error(errno as i32))
+}
+
+/// The process group of the broker, which is the caller's job.
+fn own_group() -> i32 {
+    nix::unistd::getpgrp().as_raw()
+}
+
+fn is_callers(group: i32) -> bool {
+    group == own_group()
+}
+
+fn leads_group() -> bool {
+    own_group() == std::process::id().cast_signed()
+}

@@ -1,0 +1,60 @@
+//! From the policy, which is final now, to what notifications are judged by.
+
+use super::scratch::Scratch;
+use super::surroundings::Surroundings;
+use crate::answer::answers::Judges;
+use crate::compile::files;
+use crate::domains::proxy::Proxy;
+use crate::files::reserve::Reserve;
+use crate::files::shared::Shared;
+use crate::report::failure::Failure;
+use kernel::features::Features;
+use rules::address::{AddressRules, UnixRules};
+use rules::policy::{Network, Policy};
+use std::sync::Arc;
+
+/// Compiles `policy` for this kernel.
+pub(super) fn compile(
+    policy: &Policy,
+    surroundings: &Surroundings,
+    unix: UnixRules,
+    proxy: Option<Proxy>,
+    memory: Option<&Scratch>,
+    reserve: Option<Reserve>,
+) -> Result<Judges, Failure> {
+    let Policy { files: rules, network, .. } = policy;
+    let Surroundings { mounts, features, .. } = surroundings;
+    let (view, ruleset) =
+        files::compile(rules, mounts, *features, !network.allow_network, reserve)?;
+    let addresses = addresses(network, unix, proxy.as_ref());
+    // Where the policy denies to write there, nothing of it is the command's own.
+    let memory = memory.map(Scratch::path).filter(|path| view.rules.access(path).write);
+    let shared = memory.and_then(|path| Shared::of(path).ok()).map(Arc::new);
+    let (addresses, view, ruleset) = (Arc::new(addresses), Arc::new(view), Arc::new(ruleset));
+    Ok(Judges {
+        addresses,
+        view,
+        ruleset,
+        proxy: proxy.map(Arc::new),
+        is_scoped: features.contains(Features::SCOPES),
+        objects: Arc::default(),
+        shared,
+        learning: None,
+    })
+}
+
+/// What `policy` says of addresses.
+pub(super) fn addresses(network: &Network, unix: UnixRules, proxy: Option<&Proxy>) -> AddressRules {
+    let ports = [network.http_proxy_port, network.socks_proxy_port];
+    AddressRules {
+        allow_network: network.allow_network,
+        // With domains these ports are landstrip's own, on one address only.
+        loopback_ports: match proxy {
+            None => ports.into_iter().flatten().collect(),
+            Some(_) => Vec::new(),
+        },
+        proxies: proxy.map(Proxy::addresses).unwrap_or_default(),
+        local_binding: network.allow_local_binding,
+        unix,
+    }
+}

@@ -1,0 +1,225 @@
+//! What the child is sent: the filter, then what to become.
+
+use super::child::Child;
+use super::demands::{self, Demands};
+use super::scratch::Scratch;
+use super::surroundings::Surroundings;
+use crate::answer::answers::Judges;
+use crate::compile::{filter, places, plan};
+use crate::domains::environment::{self, Change};
+use crate::domains::proxy::Proxy;
+use crate::domains::{setup, upstream};
+use crate::files::view::View;
+use crate::report::failure::Failure;
+use crate::report::traps::Reports;
+use kernel::features::Features;
+use kernel::{proc, target};
+use landstrip_filter::Variant;
+use rules::address::UnixRules;
+use rules::policy::Policy;
+use rustix::fd::AsFd;
+use rustix::io::Errno;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// What is to run: a word of landstrip's own arguments, with those that follow it.
+#[derive(Debug)]
+pub struct Tool<'a> {
+    /// Its index in the argument vector.
+    index: usize,
+    name: Cow<'a, OsStr>,
+    /// A variable of its own.
+    variable: Option<(&'static str, String)>,
+}
+
+impl<'a> Tool<'a> {
+    /// The tool that stands at `index` of `arguments`.
+    pub fn of(arguments: &'a [OsString], index: usize) -> Self {
+        let name = arguments.get(index).map_or(OsStr::new(""), OsString::as_os_str);
+        Self { index, name: name.into(), variable: None }
+    }
+
+    /// This program itself, which finds in a variable of this name and value what to do.
+    pub fn this_program(name: &'static str, value: String) -> Result<Self, Failure> {
+        let program =
+            proc::own_program().map_err(|errno| Failure::system("/proc/self/exe", errno))?;
+        // Its arguments do not matter.
+        Ok(Self { index: 1, name: program.as_os_str().into(), variable: Some((name, value)) })
+    }
+
+    /// As it was written.
+    pub fn name(&self) -> &[u8] {
+        self.name.as_bytes()
+    }
+}
+
+/// The filter that the policy needs.
+#[derive(Debug)]
+pub(super) struct Filter {
+    variant: Variant,
+    needs_broker: bool,
+    after_listener: bool,
+}
+
+impl Filter {
+    /// The one with which every denial can be reported.
+    pub(super) fn of(policy: &Policy, demands: &Demands, surroundings: &Surroundings) -> Self {
+        let Demands { unix, needs_broker } = demands;
+        Self {
+            variant: variant(policy, unix, surroundings),
+            needs_broker: *needs_broker,
+            after_listener: unix.datagrams,
+        }
+    }
+
+    /// The same without the notifications that serve unwanted reports alone. What the rules came to on this
+    /// machine, `view` knows: where the broker has anything to do with reads, or with changes, all of those
+    /// stay notified.
+    pub(super) fn quieter(&mut self, reports: Reports, view: &View) {
+        if reports == Reports::All || self.variant.contains(Variant::NO_SCOPES) {
+            return;
+        }
+        if view.leaves_reads() && self.variant.contains(Variant::REPORT_READS) {
+            self.variant.remove(Variant::REPORT_READS);
+            self.variant.insert(Variant::LISTINGS);
+        }
+        if reports == Reports::Network && view.leaves_changes() {
+            self.variant.insert(Variant::CHANGES_LEFT);
+        }
+    }
+
+    /// Sends it.
+    pub(super) fn send(&self, child: &Child) -> Result<(), Failure> {
+        let alone = match self.needs_broker {
+            false => filter::program(self.variant | Variant::ALONE),
+            true => &[],
+        };
+        let packet = plan::encode_filter(self.after_listener, filter::program(self.variant), alone)
+            .map_err(|_| Failure::Internal("filter", "it is too long".to_owned()))?;
+        child.send_filter(&packet).map_err(|errno| Failure::system("send the filter", errno))
+    }
+}
+
+/// Tells the child to enter the domain and to execute `tool`.
+///
+/// # Errors
+/// Returns [`Failure::Launch`] if `tool` has no name, else that of sending it.
+pub(super) fn send_plan(
+    child: &mut Child,
+    tool: &Tool<'_>,
+    policy: &Policy,
+    judges: &Judges,
+    scratch: Option<&Scratch>,
+) -> Result<(), Failure> {
+    // As env(1): a PATH that is set counts.
+    let callers = std::env::var_os("PATH");
+    let path = policy.variables.value("PATH").or(callers.as_deref());
+    let candidates = plan::candidates(&tool.name, path);
+    if candidates.is_empty() {
+        return Err(Failure::Launch(tool.name().to_vec(), Errno::NOENT));
+    }
+    let mut environment = environment(policy, judges.proxy.as_deref(), scratch.map(Scratch::path));
+    let own = tool.variable.iter();
+    environment.extend(own.map(|(name, value)| (OsStr::new(*name).into(), Some(value.into()))));
+    let packet = plan::encode(tool.index, &candidates, &environment::borrow(&environment))
+        .map_err(|_| Failure::Internal("plan", "PATH or environment.set is too long".to_owned()))?;
+    child
+        .send_plan(packet, judges.ruleset.as_fd(), judges.addresses.unix.datagrams)
+        .map_err(|errno| Failure::system("send the plan", errno))
+}
+
+/// What is different in the command's environment from the caller's. What the policy sets counts most,
+/// then what landstrip has to set.
+pub fn environment(
+    policy: &Policy,
+    proxy: Option<&Proxy>,
+    temporary: Option<&Path>,
+) -> Vec<Change> {
+    let variables = &policy.variables;
+    // Copying all of it takes its time at every launch.
+    let callers = (!variables.pass_all()).then(std::env::vars_os).into_iter().flatten();
+    let mut changes: BTreeMap<_, _> = callers
+        .filter(|(name, value)| !variables.passes(name, value))
+        .map(|(name, _)| (Cow::from(name), None))
+        .collect();
+    keep_settings_of_git_together(&mut changes);
+    let pass = |name: &OsStr| variables.pass(name);
+    match proxy {
+        Some(proxy) => changes.extend(proxy.environment(&pass)),
+        None => {
+            let secrets = upstream::useless_secrets(&policy.network).into_iter();
+            changes.extend(secrets.map(|name| (Cow::from(name), None)));
+        }
+    }
+    if let Some(temporary) = temporary {
+        let path = temporary.as_os_str().to_owned();
+        let callers = || std::env::var_os(JAVA).filter(|_| pass(OsStr::new(JAVA)));
+        let options = changes.get(OsStr::new(JAVA)).cloned().flatten().or_else(callers);
+        let java = java_options(&path, options.as_deref());
+        changes.extend(java.map(|options| (OsStr::new(JAVA).into(), Some(options))));
+        changes.insert(OsStr::new("TMPDIR").into(), Some(path));
+    }
+    let set = variables.set().map(|(name, value)| (name.to_owned().into(), Some(value.to_owned())));
+    changes.extend(set);
+    changes.into_iter().collect()
+}
+
+/// Of the settings of git in variables either all go or none: git does not run with a part of them
+/// (git-config(1), ENVIRONMENT).
+fn keep_settings_of_git_together(changes: &mut BTreeMap<Cow<'_, OsStr>, Option<OsString>>) {
+    const NAMES: [&[u8]; 3] = [b"GIT_CONFIG_COUNT", b"GIT_CONFIG_KEY_", b"GIT_CONFIG_VALUE_"];
+    let is_one = |name: &OsStr| NAMES.iter().any(|prefix| name.as_bytes().starts_with(prefix));
+    if changes.keys().any(|name| is_one(name)) {
+        let all = std::env::vars_os().filter(|(name, _)| is_one(name));
+        changes.extend(all.map(|(name, _)| (Cow::from(name), None)));
+    }
+}
+
+/// What every Java virtual machine reads (JVM Tool Interface, section "JAVA_TOOL_OPTIONS").
+const JAVA: &str = "JAVA_TOOL_OPTIONS";
+
+/// The same, with the temporary directory for a runtime that asks no TMPDIR. What `options` say of it counts, for
+/// it comes later. None if the path would have to be quoted.
+fn java_options(temporary: &OsStr, options: Option<&OsStr>) -> Option<OsString> {
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._-+:@".contains(byte);
+    temporary.as_bytes().iter().all(is_plain).then(|| {
+        let mut all = OsString::from("-Djava.io.tmpdir=");
+        all.push(temporary);
+        if let Some(more) = options.filter(|options| !options.is_empty()) {
+            all.push(" ");
+            all.push(more);
+        }
+        all
+    })
+}
+
+/// The filter that this policy needs.
+fn variant(policy: &Policy, unix: &UnixRules, surroundings: &Surroundings) -> Variant {
+    let Surroundings { mounts, features, .. } = surroundings;
+    let (files, network) = (&policy.files, &policy.network);
+    // Where devices lie beneath what may be written, the broker tells them from what is made there.
+    let report_reads = !files.deny_read.is_empty()
+        || files.hides_processes
+        || places::lie_in(&files.allow_write, mounts);
+    // Also to be refused by the proxy, which is no address that the policy gives.
+    let connects = demands::uses_network(network) || setup::refuses_all(network);
+    let makes_sockets = connects && target::duplicates_are_refused();
+    [
+        (Variant::ALLOW_NETWORK, network.allow_network),
+        (Variant::REPORT_READS, report_reads),
+        (Variant::LOCAL_BINDING, network.allow_local_binding),
+        // Then the broker sends, to every path.
+        (Variant::ALL_UNIX_SOCKETS, unix.all && !unix.reach_abstract && !unix.datagrams),
+        (Variant::DATAGRAMS, unix.datagrams),
+        (Variant::MAKES_SOCKETS, makes_sockets),
+        (Variant::NO_SCOPES, !features.contains(Features::SCOPES)),
+        (Variant::NO_DEVICES, !features.contains(Features::DEVICES)),
+        (Variant::NO_TRUNCATION, !features.contains(Features::TRUNCATION)),
+    ]
+    .into_iter()
+    .filter_map(|(flag, is_set)| is_set.then_some(flag))
+    .collect()
+}

@@ -1,0 +1,210 @@
+//! The loop: child, signals, notifications and proxy, until the command has ended.
+//!
+//! Nothing here blocks but poll(2). Notifications are answered by threads of their own.
+
+use super::child::{Child, ChildMessage};
+use super::family::Family;
+use super::launch::Tool;
+use super::scratch::Scratch;
+use crate::answer::answers::{Answerer, Judges};
+use crate::answer::crew::Crew;
+use crate::domains::proxy::Proxy;
+use crate::report::failure::Failure;
+use crate::report::traps::Traps;
+use common::exit;
+use kernel::umask::Umask;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::AsFd;
+use rustix::io::Errno;
+use rustix::process::WaitStatus;
+use std::sync::Arc;
+
+/// How long nothing must happen before the broker turns to its own affairs: a command that ends at
+/// once does not wait for them.
+const QUIET: Timespec = Timespec { tv_sec: 0, tv_nsec: 5_000_000 };
+
+/// Serves the command until it has ended; returns its exit status as landstrip's own.
+///
+/// # Errors
+/// Returns the [`Failure`] of a step of the launch, in which case the tool never ran, or because of
+/// which it cannot be served any more.
+pub(super) fn until_end(
+    child: Child,
+    tool: &Tool<'_>,
+    family: &mut Family,
+    judges: &Arc<Judges>,
+    traps: &Arc<Traps>,
+    scratches: &[&Scratch],
+) -> Result<i32, Failure> {
+    let child = Some(child);
+    let mut run = Run { child, tool, confined: false, crew: None, judges, traps };
+    let mut chore = Some(scratches).filter(|scratches| !scratches.is_empty());
+    loop {
+        let ready = run.wait(family, chore.map(|_| QUIET))?;
+        if ready.nothing
+            && let Some(scratches) = chore.take()
+        {
+            scratches.iter().for_each(|scratch| scratch.remove_stale_ones());
+        }
+        if ready.child {
+            run.hear_child(family)?;
+        }
+        if ready.proxy {
+            run.attend_proxy();
+        }
+        if ready.notification {
+            run.serve()?;
+        }
+        if ready.sandbox_empty {
+            run.crew = None;
+            // Whoever has the filter has begun to exit, and nothing else is of the sandbox.
+            family.dismiss_guardian();
+        }
+        if ready.family
+            && let Some(status) =
+                family.attend().map_err(|errno| Failure::system("waitpid", errno))?
+        {
+            return run.end(status);
+        }
+    }
+}
+
+/// What the loop serves, besides the command itself.
+struct Run<'a> {
+    /// Until it has executed the tool, or died.
+    child: Option<Child>,
+    tool: &'a Tool<'a>,
+    /// The filter is in force.
+    confined: bool,
+    crew: Option<Arc<Crew>>,
+    judges: &'a Arc<Judges>,
+    traps: &'a Arc<Traps>,
+}
+
+impl Run<'_> {
+    /// Takes one message of the child's.
+    fn hear_child(&mut self, family: &Family) -> Result<(), Failure> {
+        match self.child.as_mut().map(Child::receive) {
+            Some(Ok(ChildMessage::Listening(listener))) if !self.confined => {
+                let umask = Umask::new(family.umask());
+                let (command, groups) = (family.command(), family.groups());
+                let answerer = Answerer::new(self.judges, command, groups, umask, self.traps);
+                self.crew = Some(Crew::new(listener, answerer));
+                self.confined = true;
+            }
+            // Sent a filter for that: the policy asks for nothing that the broker must do.
+            Some(Ok(ChildMessage::Alone)) if !self.confined => {
+                self.traps.log("the kernel gives no seccomp listener: no denial can be reported");
+                self.confined = true;
+            }
+            Some(Ok(ChildMessage::Listening(_) | ChildMessage::Alone)) => {
+                return Err(Failure::system("second listener", Errno::BADMSG));
+            }
+            Some(Ok(ChildMessage::Failed(step, errno))) => {
+                return Err(Failure::launch(self.tool.name(), step, errno));
+            }
+            Some(Ok(ChildMessage::Closed)) | None => self.child = None,
+            Some(Err(errno)) => return Err(Failure::system("control socket", errno)),
+        }
+        Ok(())
+    }
+
+    fn attend_proxy(&self) {
+        if let Some(proxy) = &self.judges.proxy {
+            proxy.attend(self.traps);
+        }
+    }
+
+    /// From the first notification on, threads receive; many commands never cause one. When none of
+    /// them can any more, nothing is served, and everything ends.
+    fn serve(&self) -> Result<(), Failure> {
+        match &self.crew {
+            Some(crew) if crew.has_started() => {
+                Err(Failure::system("notification", crew.failure()))
+            }
+            Some(crew) => crew.start().map_err(no_thread),
+            None => Ok(()),
+        }
+    }
+
+    /// The command has ended with `status`.
+    fn end(mut self, status: WaitStatus) -> Result<i32, Failure> {
+        // What it said before it died comes first.
+        if let Some(Ok(ChildMessage::Failed(step, errno))) = self.child.as_mut().map(Child::receive)
+        {
+            return Err(Failure::launch(self.tool.name(), step, errno));
+        }
+        if !self.confined {
+            return Err(Failure::died());
+        }
+        // What the proxy refused, it reported before the command knew.
+        if let Some(proxy) = &self.judges.proxy {
+            proxy.hear_out(self.traps);
+        }
+        Ok(exit_status(status))
+    }
+
+    /// Waits until there is something to do, or for `limit`.
+    fn wait(&self, family: &Family, limit: Option<Timespec>) -> Result<Ready, Failure> {
+        let sources = [
+            Some(family.as_fd()),
+            self.child.as_ref().map(AsFd::as_fd),
+            self.crew.as_ref().map(|crew| crew.as_fd()),
+            self.judges.proxy.as_deref().map(Proxy::events),
+        ];
+        let polled = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
+        let mut fds: Vec<_> = sources.iter().copied().flatten().map(polled).collect();
+        match poll(&mut fds, limit.as_ref()) {
+            Ok(0) => return Ok(Ready { nothing: true, ..Ready::default() }),
+            Ok(_) => {}
+            Err(Errno::INTR) => return Ok(Ready::default()),
+            Err(errno) => return Err(Failure::system("poll", errno)),
+        }
+        let mut polled = fds.iter().map(PollFd::revents);
+        // Those that there are, in their order.
+        let [family, child, listener, proxy] =
+            sources.map(|fd| fd.and_then(|_| polled.next()).unwrap_or(PollFlags::empty()));
+        Ok(Ready {
+            family: !family.is_empty(),
+            child: !child.is_empty(),
+            notification: listener.contains(PollFlags::IN),
+            sandbox_empty: listener.intersects(PollFlags::HUP | PollFlags::ERR),
+            proxy: !proxy.is_empty(),
+            nothing: false,
+        })
+    }
+}
+
+/// What there is to do.
+#[derive(Debug, Default)]
+struct Ready {
+    /// A signal, or a process that has ended.
+    family: bool,
+    child: bool,
+    notification: bool,
+    /// No task has the filter any more (seccomp_unotify(2)).
+    sandbox_empty: bool,
+    /// The proxy has something to say, or has ended.
+    proxy: bool,
+    /// Time has passed, and that was all.
+    nothing: bool,
+}
+
+fn exit_status(status: WaitStatus) -> i32 {
+    match (status.exit_status(), status.terminating_signal()) {
+        (Some(code), _) => code,
+        (None, Some(signal)) => exit::SIGNAL_BASE + signal,
+        (None, None) => exit::FAILED,
+    }
+}
+
+/// Why the command's calls are not served.
+fn no_thread(errno: Errno) -> Failure {
+    match errno {
+        Errno::AGAIN => {
+            let message = "no more threads are allowed: raise the limit of processes (ulimit -u)";
+            Failure::Internal("thread", message.to_owned())
+        }
+        errno => Failure::system("thread", errno),
+    }
+}

@@ -1,0 +1,413 @@
+//! The sockets of UDP that the command has at loopback addresses: its servers, and their clients.
+//!
+//! The broker makes each (`udp.rs`), and holds it for as long as the command has it, and to the end if another of
+//! them was ever connected to its address: so an address that is known here is the command's own whenever something is sent
+//! to it, and nobody else can take it. They are not shared with others either, for the broker passes over
+//! SO_REUSEPORT and SO_REUSEADDR. Each hears only those of them that have sent to it ([`hear_only`]): strangers are
+//! not heard at all.
+//!
+//! The kernel moves one that is bound for both families to a single address when it is connected, and gives the others
+//! up to anybody. So its address is the single one from then on, for good: others can have the rest by the time that
+//! the association is dissolved and the kernel takes all of them again. It is not moved while another of the command's
+//! own is connected to an address that it would leave, or something is being sent to it.
+//!
+//! Nothing tells when the command has closed one, so that is looked for. One that is let go of is mute from then
+//! on: should the command have it after all, in a message that nobody has received yet, it is of no use. One that it has
+//! closed, and to which others were connected, is what it gets if it binds the address anew.
+
+use super::in_use::{InUse, Use};
+use super::mute::mute;
+use super::socket::Socket;
+use super::stand_ins::held_sockets;
+use kernel::hearing::hear_only;
+use kernel::holders;
+use kernel::limits;
+use kernel::target::{Target, TargetFd};
+use kernel::threads::{SMALL_STACK, lock, spawn};
+use rules::address::{canonical, is_reached_at};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs;
+use rustix::io::{self, Errno};
+use rustix::net::{self, RecvFlags, sockopt};
+use rustix::process::Pid;
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// How often it is looked whether the command still has what is held.
+const LOOK_INTERVAL: Duration = Duration::from_millis(250);
+/// Most that are held at a time, and no more than an eighth of the descriptors that the broker may have.
+const HELD_MAX: usize = 1024;
+/// More than wait at one, which takes what others send meanwhile: so many are thrown away.
+const QUEUED_MAX: usize = 4096;
+
+/// What is known of them.
+#[derive(Debug, Default)]
+pub(crate) struct OwnDatagrams {
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    /// By inode.
+    held: HashMap<u64, Held>,
+    /// Those that something is being sent to.
+    in_use: Arc<InUse>,
+    /// How often one came to be known, or was let go of.
+    changes: u64,
+    /// A thread looks after them.
+    looked_after: bool,
+}
+
+#[derive(Debug)]
+struct Held {
+    socket: Arc<OwnedFd>,
+    /// What it was bound to, as a canonical address; the unspecified one is that of the loopback interface.
+    bound: SocketAddr,
+    /// Where it is reached since it was connected first.
+    address: SocketAddr,
+    is_connected: bool,
+    /// Another was connected to it. What that one has begun to send can arrive at any time, whatever it is connected
+    /// to by then: udp_sendmsg (net/ipv4/udp.c) reads the address first, and a message that was begun with MSG_MORE
+    /// or SPLICE_F_MORE keeps it, even in one that is mute. So this address is not given up any more; the unspecified
+    /// one stands for several.
+    kept: Option<SocketAddr>,
+    /// Whom it hears.
+    heard: Vec<SocketAddr>,
+    /// Who had it last, under which number: where to look first. None if nobody in the sandbox has it.
+    holder: Option<(Pid, TargetFd)>,
+}
+
+/// Holds one of them while something is being sent to it; dropped in this order.
+pub(super) type Receiving = (Arc<OwnedFd>, Use);
+
+impl OwnDatagrams {
+    /// Whether `socket` is one of them.
+    pub(crate) fn has(&self, socket: impl AsFd) -> bool {
+        let known = lock(&self.known);
+        !known.held.is_empty() && inode(socket).is_ok_and(|inode| known.held.contains_key(&inode))
+    }
+
+    /// Whether one of them is reached at `address`, a canonical one.
+    pub(crate) fn is_reached(&self, address: SocketAddr) -> bool {
+        lock(&self.known).at(address).is_some()
+    }
+
+    /// How often one came to be known, or was let go of; none if what is at `address`, a canonical one, is one of
+    /// them, or was and still has it.
+    pub(super) fn changes_elsewhere(&self, address: SocketAddr) -> Option<u64> {
+        let known = lock(&self.known);
+        let is_own = known.at(address).is_some() || known.in_use.has(address);
+        (!is_own).then_some(known.changes)
+    }
+
+    /// Holds `socket`, which is bound to an address of loopback, hears nobody, and has just become descriptor
+    /// `number` of `target`.
+    ///
+    /// # Errors
+    /// Returns [`Errno::NOBUFS`] if too many are held, and what the calls on it return.
+    pub(crate) fn add(
+        self: &Arc<Self>,
+        (target, number): (Target, TargetFd),
+        socket: &Socket,
+    ) -> io::Result<()> {
+        let address = canonical(socket.reached_at()?);
+        let inode = inode(socket)?;
+        let socket = Arc::new(io::fcntl_dupfd_cloexec(socket, 0)?);
+        let mut known = lock(&self.known);
+        if known.held.len() >= held_max() {
+            drop(known);
+            self.release_closed();
+            known = lock(&self.known);
+            if known.held.len() >= held_max() {
+                return Err(Errno::NOBUFS);
+            }
+        }
+        if !known.looked_after {
+            let all = Arc::clone(self);
+            spawn(SMALL_STACK, move || all.look_after())?;
+            known.looked_after = true;
+        }
+        let holder = Some((target.thread(), number));
+        let held = Held {
+            socket,
+            bound: address,
+            address,
+            is_connected: false,
+            kept: None,
+            heard: Vec::new(),
+            holder,
+        };
+        known.held.insert(inode, held);
+        known.changes += 1;
+        Ok(())
+    }
+
+    /// Has the one at `to`, a canonical address, hear `from`, which is one of them. The one at `to` is held as
+    /// long as what is returned lives; none if there is none.
+    pub(super) fn introduce(
+        &self,
+        from: impl AsFd,
+        to: SocketAddr,
+    ) -> io::Result<Option<Receiving>> {
+        let mut known = lock(&self.known);
+        let there = known.introduce(inode(from)?, to)?;
+        let there = there.map(|held| (Arc::clone(&held.socket), held.address));
+        Ok(there.map(|(socket, address)| (socket, known.in_use.begin(address))))
+    }
+
+    /// Connects `from`, which is one of them, to the one at `to`, a canonical address, by `connect`. Whoever
+    /// has that address later, it is not given up before `from` is closed or connected elsewhere.
+    ///
+    /// # Errors
+    /// As `connect`; [`Errno::CONNREFUSED`] if there is none any more, [`Errno::ADDRINUSE`] if `from` must not move.
+    pub(crate) fn connect(
+        &self,
+        from: impl AsFd,
+        to: SocketAddr,
+        connect: impl FnOnce() -> io::Result<()>,
+    ) -> io::Result<()> {
+        let inode = inode(&from)?;
+        let mut known = lock(&self.known);
+        known.may_move(inode, to)?;
+        known.introduce(inode, to)?.ok_or(Errno::CONNREFUSED)?.keep(to);
+        known.narrow(inode, to);
+        connect()?;
+        let own = known.held.get_mut(&inode).ok_or(Errno::CONNREFUSED)?;
+        if own.bound != own.address && canonical(local_address(&from)?) != own.address {
+            // Nobody routes loopback addresses like that.
+            known.held.remove(&inode);
+            return mute(&from).and(Err(Errno::ACCESS));
+        }
+        own.is_connected = true;
+        own.hear(&[to])
+    }
+
+    /// Whether something is being sent to `socket`, which is one of them.
+    pub(super) fn is_sent_to(&self, socket: impl AsFd) -> bool {
+        let known = lock(&self.known);
+        let own = inode(socket).ok().and_then(|inode| known.held.get(&inode));
+        own.is_some_and(|own| known.in_use.has(own.address))
+    }
+
+    /// Dissolves the association of `socket`, which is one of them.
+    pub(crate) fn dissolve(&self, socket: impl AsFd) -> io::Result<()> {
+        let mut known = lock(&self.known);
+        net::connect_unspec(&socket)?;
+        if let Some(own) = known.held.get_mut(&inode(socket)?) {
+            own.is_connected = false;
+        }
+        Ok(())
+    }
+
+    /// Gives `target`, as its descriptor `number`, the one at `address` that the command has closed, by
+    /// `give`, if there is one of this family. What others sent to it meanwhile is lost, as to a closed one.
+    pub(crate) fn reopen(
+        &self,
+        (target, number): (Target, TargetFd),
+        (address, family): (SocketAddr, net::AddressFamily),
+        give: impl FnOnce(BorrowedFd<'_>) -> io::Result<()>,
+    ) -> Option<io::Result<()>> {
+        let mut known = lock(&self.known);
+        let held = known.held.values_mut().find(|held| {
+            held.bound == address
+                && held.holder.is_none()
+                && sockopt::socket_domain(&*held.socket) == Ok(family)
+        })?;
+        for _ in 0..QUEUED_MAX {
+            // Others than that are errors that were waiting too.
+            if net::recv(&*held.socket, &mut [0; 1][..], RecvFlags::DONTWAIT) == Err(Errno::AGAIN) {
+                break;
+            }
+        }
+        held.holder = Some((target.thread(), number));
+        Some(give(held.socket.as_fd()))
+    }
+
+    fn look_after(&self) {
+        loop {
+            std::thread::sleep(LOOK_INTERVAL);
+            self.release_closed();
+            let mut known = lock(&self.known);
+            if known.held.is_empty() {
+                known.looked_after = false;
+                return;
+            }
+        }
+    }
+
+    /// Lets go of what nobody in the sandbox has any more, and nobody was connected to.
+    pub(crate) fn release_closed(&self) {
+        let lost: Vec<u64> = {
+            let known = lock(&self.known);
+            known
+                .held
+                .iter()
+                .filter(|(inode, held)| held.is_lost(**inode))
+                .map(|(&i, _)| i)
+                .collect()
+        };
+        // Twice: a socket that goes from one process to another can be overlooked.
+        let seen = if lost.is_empty() { None } else { held_sockets().zip(held_sockets()) };
+        let mut known = lock(&self.known);
+        for (inode, (first, second)) in
+            lost.into_iter().flat_map(|inode| Some((inode, seen.as_ref()?)))
+        {
+            let holder = second.get(&inode).or_else(|| first.get(&inode));
+            if let Some(held) = known.held.get_mut(&inode)
+                && (holder.is_some() || held.is_lost(inode))
+            {
+                held.holder = holder.copied();
+                if held.holder.is_none() && std::mem::take(&mut held.is_connected) {
+                    // It may be on its way in a message after all: it reaches nobody then.
+                    let _ = net::connect_unspec(&*held.socket);
+                }
+            }
+        }
+        known.release();
+    }
+
+    /// Whether something is still being sent to one at this port that was let go of.
+    pub(super) fn is_leaving(&self, port: u16) -> bool {
+        let known = lock(&self.known);
+        known.in_use.at_port(port).into_iter().any(|used| known.at(used).is_none())
+    }
+}
+
+impl Known {
+    fn at(&self, address: SocketAddr) -> Option<u64> {
+        self.held
+            .iter()
+            .find(|(_, held)| is_reached_at(held.address, address))
+            .map(|(&inode, _)| inode)
+    }
+
+    /// Has the one at `to` hear `from`, and returns it.
+    fn introduce(&mut self, from: u64, to: SocketAddr) -> io::Result<Option<&mut Held>> {
+        let Some(from) = self.held.get(&from).map(Held::senders) else { return Ok(None) };
+        let Some(to) = self.at(to).and_then(|inode| self.held.get_mut(&inode)) else {
+            return Ok(None);
+        };
+        to.hear(&from)?;
+        Ok(Some(to))
+    }
+
+    /// Whether the one that is `inode` may be connected to `to`.
+    ///
+    /// # Errors
+    /// Returns [`Errno::ADDRINUSE`] if it would leave an address that it must not, or has left the one that it would
+    /// move to.
+    fn may_move(&self, inode: u64, to: SocketAddr) -> io::Result<()> {
+        let own = self.held.get(&inode).ok_or(Errno::CONNREFUSED)?;
+        let there = own.connected_to(to);
+        let is_free = || {
+            let leaves_none = own.kept.is_none_or(|kept| kept == there);
+            own.address.ip().is_unspecified() && leaves_none && !self.in_use.has(own.address)
+        };
+        if own.address == there || is_free() { Ok(()) } else { Err(Errno::ADDRINUSE) }
+    }
+
+    /// Before the kernel moves the one that is `inode`: what it leaves is not its own any more.
+    fn narrow(&mut self, inode: u64, to: SocketAddr) {
+        let Some(own) = self.held.get_mut(&inode) else { return };
+        let (there, mut left) = (own.connected_to(to), own.senders());
+        left.retain(|sender| *sender != there);
+        own.address = there;
+        if !left.is_empty() {
+            self.held.values_mut().for_each(|held| held.forget(&left));
+        }
+    }
+
+    /// Lets go of those that the command has closed, but for those that others were connected to.
+    fn release(&mut self) {
+        let is_closed = |held: &Held| held.holder.is_none() && held.kept.is_none();
+        let closed: Vec<_> = self.held.extract_if(|_, held| is_closed(held)).collect();
+        let mut gone = Vec::new();
+        for (_, held) in &closed {
+            gone.extend(held.senders());
+            let _ = mute(&*held.socket);
+        }
+        for held in self.held.values_mut() {
+            held.forget(&gone);
+        }
+        self.changes += u64::from(!closed.is_empty());
+        // Only now can their addresses be others'.
+        drop(closed);
+    }
+}
+
+impl Held {
+    /// What its datagrams have as their sender.
+    fn senders(&self) -> Vec<SocketAddr> {
+        let port = self.address.port();
+        match self.address.ip().is_unspecified() {
+            true => [IpAddr::from(Ipv4Addr::LOCALHOST), Ipv6Addr::LOCALHOST.into()]
+                .map(|ip| SocketAddr::new(ip, port))
+                .to_vec(),
+            false => vec![self.address],
+        }
+    }
+
+    /// Its address once it is connected to `to`, a loopback address: the kernel chooses the one that all of that family
+    /// are reached from.
+    fn connected_to(&self, to: SocketAddr) -> SocketAddr {
+        let ip = match to.ip() {
+            _ if !self.bound.ip().is_unspecified() => return self.bound,
+            IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+            IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+        };
+        SocketAddr::new(ip, self.bound.port())
+    }
+
+    /// Notes that another is about to be connected to it at `address`.
+    fn keep(&mut self, address: SocketAddr) {
+        let is_other = self.kept.is_some_and(|kept| kept != address);
+        self.kept = Some(if is_other { self.bound } else { address });
+    }
+
+    fn hear(&mut self, senders: &[SocketAddr]) -> io::Result<()> {
+        let before = self.heard.len();
+        for sender in senders {
+            if !self.heard.contains(sender) {
+                self.heard.push(*sender);
+            }
+        }
+        if self.heard.len() == before {
+            Ok(())
+        } else {
+            let result = hear_only(self.socket.as_fd(), &self.heard);
+            if result.is_err() {
+                self.heard.truncate(before);
+            }
+            result
+        }
+    }
+
+    fn forget(&mut self, senders: &[SocketAddr]) {
+        let before = self.heard.len();
+        self.heard.retain(|sender| !senders.contains(sender));
+        if self.heard.len() < before {
+            // One instruction for each less than before, which the kernel took.
+            let _ = hear_only(self.socket.as_fd(), &self.heard);
+        }
+    }
+
+    /// Whether the command had it and has it no more where it was.
+    fn is_lost(&self, inode: u64) -> bool {
+        self.holder
+            .is_some_and(|(process, number)| holders::socket_at(process, number) != Some(inode))
+    }
+}
+
+fn local_address(socket: impl AsFd) -> io::Result<SocketAddr> {
+    SocketAddr::try_from(net::getsockname(socket)?)
+}
+
+fn inode(socket: impl AsFd) -> io::Result<u64> {
+    fs::fstat(socket).map(|stat| stat.st_ino)
+}
+
+fn held_max() -> usize {
+    HELD_MAX.min(limits::own_descriptors() / 8)
+}

@@ -1,0 +1,280 @@
+//! The loopback ports that the sandbox itself listens on.
+//!
+//! Whether a port is the sandbox's own is asked of the kernel at every connect, never remembered:
+//! the listening socket is looked for among the descriptors of the sandbox's processes, compared by
+//! the cookie that it had when the broker made it listen (SO_COOKIE, unique until reboot), and held
+//! while the connect is under way. As long as it is held and listens, no other socket can be bound
+//! to the address: SO_REUSEPORT is passed over, and what ends listening other than the last
+//! close, shutdown(2) and connect(2) to AF_UNSPEC, is the broker's to perform. Nor is a connect put
+//! off until later: the filter refuses TCP_FASTOPEN_CONNECT. It is held only
+//! for that long, so that a port is free again when the sandbox closes it.
+//!
+//! The command can make a connect wait as it is begun: O_NONBLOCK is shared with it. So that is done without the lock,
+//! and noted: what would end listening, or have a socket listen that is being connected, waits by itself until it is
+//! begun ([`Judge::ports_once_free`](super::judge::Judge::ports_once_free)).
+//!
+//! Sources: tcp(7), socket(7), inet_csk_get_port in net/ipv4/inet_connection_sock.c.
+
+use super::in_use::{InUse, Use};
+use super::socket::{Connecting, Socket};
+use super::stand_ins::StandIns;
+use kernel::holders;
+use kernel::target::{Target, TargetFd};
+use rules::address::{canonical, is_reached_at};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs;
+use rustix::io::{self, Errno};
+use rustix::net::sockopt;
+use rustix::process::Pid;
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// Most ports that are known at a time; the oldest is forgotten for another.
+const PORTS_MAX: usize = 4096;
+/// Most connects under way that no target waits for: each takes a thread.
+const UNATTENDED_MAX: usize = 128;
+
+/// What the broker made listen, and the connects to that which are under way.
+///
+/// Whoever makes a socket listen, or ends its listening, has this to itself meanwhile, with no connect of it, or to
+/// it, being begun.
+#[derive(Debug, Default)]
+pub(crate) struct OwnPorts {
+    known: VecDeque<Listening>,
+    beginning: Vec<Beginning>,
+    under_way: Vec<UnderWay>,
+    /// Those that are held.
+    in_use: Arc<InUse>,
+    /// How often one came to be known, or was closed or given up.
+    changes: u64,
+}
+
+/// A connect that is being begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Beginning {
+    /// The cookie of the socket, and that of the sandbox's own listening one that it is connected to.
+    socket: u64,
+    to: Option<u64>,
+}
+
+/// A connect whose first packet may be sent again: it must find nobody but the sandbox's own socket.
+#[derive(Debug)]
+struct UnderWay {
+    cookie: u64,
+    socket: Arc<Socket>,
+    /// The target has its answer, and does not wait.
+    unattended: bool,
+}
+
+#[derive(Debug)]
+struct Listening {
+    address: SocketAddr,
+    cookie: u64,
+    inode: u64,
+    /// Who holds it, under which number: a hint where to look.
+    holder: Pid,
+    number: TargetFd,
+}
+
+/// A listening socket of the sandbox that cannot be closed as long as this lives.
+#[derive(Debug)]
+pub(crate) struct HeldListener {
+    address: SocketAddr,
+    cookie: u64,
+    socket: OwnedFd,
+    /// The last that is dropped.
+    _use: Use,
+}
+
+impl OwnPorts {
+    /// Remembers that `socket`, descriptor `number` of `target`, listens.
+    pub(crate) fn add(
+        &mut self,
+        target: Target,
+        number: TargetFd,
+        socket: &Socket,
+    ) -> io::Result<()> {
+        let cookie = sockopt::socket_cookie(socket)?;
+        let address = canonical(socket.reached_at()?);
+        let inode = fs::fstat(socket)?.st_ino;
+        // No two sockets listen on one address: what is known of it is out of date.
+        self.known.retain(|known| known.address != address && known.cookie != cookie);
+        if self.known.len() >= PORTS_MAX {
+            self.known.pop_front();
+        }
+        self.known.push_back(Listening { address, cookie, inode, holder: target.thread(), number });
+        self.changes += 1;
+        Ok(())
+    }
+
+    /// Notes that a connect of `socket` is about to be begun, to what is held if that is one of the sandbox's own.
+    ///
+    /// # Errors
+    /// Returns [`Errno::CONNREFUSED`] if that does not listen any more.
+    pub(crate) fn begin(
+        &mut self,
+        socket: &Socket,
+        held: Option<&HeldListener>,
+    ) -> io::Result<Beginning> {
+        if held.is_some_and(|held| Socket::listening_cookie(&held.socket) != Some(held.cookie)) {
+            return Err(Errno::CONNREFUSED);
+        }
+        let to = held.map(|held| held.cookie);
+        let one = Beginning { socket: sockopt::socket_cookie(socket)?, to };
+        self.beginning.push(one);
+        Ok(one)
+    }
+
+    /// Says that it was begun.
+    pub(crate) fn begun(&mut self, one: Beginning) {
+        if let Some(at) = self.beginning.iter().position(|other| *other == one) {
+            self.beginning.swap_remove(at);
+        }
+    }
+
+    /// Whether a connect of `socket` is being begun, or one to it while it listens.
+    pub(crate) fn is_being_connected(&self, socket: impl AsFd) -> bool {
+        // Most connects are begun alone.
+        if self.beginning.is_empty() {
+            return false;
+        }
+        // Of what tells no cookie nothing is known.
+        let Ok(cookie) = sockopt::socket_cookie(socket) else { return false };
+        self.beginning.iter().any(|one| one.socket == cookie || one.to == Some(cookie))
+    }
+
+    /// Notes what came of beginning a connect of `socket` to what is held. Returns whether it is under way, to be ended
+    /// by [`OwnPorts::finish`].
+    ///
+    /// # Errors
+    /// As `result`; [`Errno::CONNREFUSED`] if too many that nobody waits for are under way.
+    pub(crate) fn note(
+        &mut self,
+        one: Beginning,
+        held: &HeldListener,
+        socket: &Arc<Socket>,
+        result: io::Result<Connecting>,
+    ) -> io::Result<Connecting> {
+        self.begun(one);
+        let unattended = result == Err(Errno::INPROGRESS);
+        if unattended && self.too_many_unattended() {
+            socket.give_up();
+            return Err(Errno::CONNREFUSED);
+        }
+        if unattended || result == Ok(Connecting::Handshake) {
+            let (cookie, socket) = (held.cookie, Arc::clone(socket));
+            self.under_way.push(UnderWay { cookie, socket, unattended });
+        }
+        result
+    }
+
+    /// Says that a signal has taken the target out of its wait for this connect, which goes on.
+    /// Returns whether it may.
+    pub(crate) fn leave_unattended(&mut self, socket: &Arc<Socket>) -> bool {
+        if self.too_many_unattended() {
+            return false;
+        }
+        let one = self.under_way.iter_mut().find(|one| Arc::ptr_eq(&one.socket, socket));
+        one.map(|one| one.unattended = true).is_some()
+    }
+
+    fn too_many_unattended(&self) -> bool {
+        self.under_way.iter().filter(|one| one.unattended).count() >= UNATTENDED_MAX
+    }
+
+    /// Forgets a connect that is decided, or ends it if it is not `wanted` any more. Returns false if
+    /// it was ended before.
+    pub(crate) fn finish(&mut self, socket: &Arc<Socket>, wanted: bool) -> bool {
+        let before = self.under_way.len();
+        self.under_way.retain(|one| !Arc::ptr_eq(&one.socket, socket));
+        if !wanted {
+            socket.give_up();
+        }
+        self.under_way.len() < before
+    }
+
+    /// Ends the connects to `listening`, if it does listen: it is about to give its address up, and
+    /// what they send again would reach whoever takes it.
+    pub(crate) fn before_given_up(&mut self, listening: impl AsFd) {
+        let Some(cookie) = Socket::listening_cookie(listening) else { return };
+        self.under_way.retain(|one| {
+            if one.cookie == cookie {
+                one.socket.give_up();
+            }
+            one.cookie != cookie
+        });
+    }
+
+    /// Whether the sandbox itself still has what is held.
+    pub(crate) fn has(&mut self, held: &HeldListener, stand_ins: &StandIns) -> bool {
+        self.hold(held.address, stand_ins).is_some_and(|own| own.cookie == held.cookie)
+    }
+
+    /// The socket of the sandbox that listens on `address`, a canonical one, if there is one.
+    pub(crate) fn hold(
+        &mut self,
+        address: SocketAddr,
+        stand_ins: &StandIns,
+    ) -> Option<HeldListener> {
+        let at = self.known.iter().position(|known| is_reached_at(known.address, address))?;
+        let held = self.known.get_mut(at)?.hold(stand_ins, &self.in_use);
+        if held.is_none() {
+            // Closed, or given up. If it is made to listen again, the broker is asked.
+            self.known.remove(at);
+            self.changes += 1;
+        }
+        held
+    }
+
+    /// How often a socket of the sandbox began or ended to listen, as far as that was seen; none if one of them
+    /// is held that listens on `address`, a canonical one, though it was closed.
+    pub(crate) fn changes_elsewhere(&self, address: SocketAddr) -> Option<u64> {
+        (!self.in_use.has(address)).then_some(self.changes)
+    }
+
+    /// Whether one that listens on this port is still held though the sandbox has closed it.
+    pub(crate) fn is_leaving(&mut self, port: u16, stand_ins: &StandIns) -> bool {
+        let used = self.in_use.at_port(port);
+        used.into_iter().any(|used| self.hold(used, stand_ins).is_none())
+    }
+}
+
+impl Listening {
+    fn hold(&mut self, stand_ins: &StandIns, in_use: &Arc<InUse>) -> Option<HeldListener> {
+        let at_holder = stand_ins.duplicate(Target::new(self.holder), self.number).ok();
+        let socket = at_holder.filter(|socket| self.is(socket));
+        let socket = socket.or_else(|| holders::search(|| self.find(stand_ins)))?;
+        // Listening until the broker ends it.
+        let listens = sockopt::socket_acceptconn(&socket).unwrap_or(false);
+        let (address, cookie) = (self.address, self.cookie);
+        listens.then(|| HeldListener { address, cookie, socket, _use: in_use.begin(address) })
+    }
+
+    fn is(&self, socket: &OwnedFd) -> bool {
+        sockopt::socket_cookie(socket) == Ok(self.cookie)
+    }
+
+    /// Looks through the sandbox's processes: a socket is passed on by fork(2) and over other
+    /// sockets, and its holder may have gone, as happens when a server becomes a daemon.
+    fn find(&mut self, stand_ins: &StandIns) -> Option<OwnedFd> {
+        let mut found = None;
+        holders::each_socket(|process, number, inode| {
+            if inode != self.inode {
+                return ControlFlow::Continue(());
+            }
+            let socket = stand_ins.duplicate(Target::new(process), number).ok();
+            match socket.filter(|socket| self.is(socket)) {
+                Some(socket) => {
+                    found = Some((process, number, socket));
+                    ControlFlow::Break(())
+                }
+                None => ControlFlow::Continue(()),
+            }
+        });
+        let (process, number, socket) = found?;
+        (self.holder, self.number) = (process, number);
+        Some(socket)
+    }
+}

@@ -1,0 +1,269 @@
+//! What this kernel gives, found by trying: there are kernels that report a version of Landlock and
+//! refuse its attributes. Sources: landlock(7), seccomp(2).
+
+#![allow(unsafe_code)]
+
+use super::errno;
+use common::landlock::{RulesetAttributes, is_lacking};
+use nix::libc;
+use rustix::fd::{FromRawFd, OwnedFd};
+use rustix::io::{self, Errno};
+use std::fmt;
+
+bitflags::bitflags! {
+    /// What of Landlock there is. What is not, the broker or the filter sees to, or nothing runs.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct Features: u8 {
+        /// Rules for files.
+        const FILES = 1 << 0;
+        /// Moves between directories.
+        const MOVES = 1 << 1;
+        /// Truncation.
+        const TRUNCATION = 1 << 2;
+        /// Rules for TCP.
+        const TCP = 1 << 3;
+        /// What devices are asked for (ioctl(2)).
+        const DEVICES = 1 << 4;
+        /// Scopes for signals and abstract sockets.
+        const SCOPES = 1 << 5;
+    }
+}
+
+/// A part of Landlock.
+#[derive(Debug)]
+struct Part {
+    feature: Features,
+    name: &'static str,
+    /// The first kernel that has it.
+    since: &'static str,
+    attributes: RulesetAttributes,
+    /// Who takes its place; none if nobody does.
+    instead: Option<&'static str>,
+}
+
+const fn files(access: u64) -> RulesetAttributes {
+    RulesetAttributes { handled_access_fs: access, handled_access_net: 0, scoped: 0 }
+}
+
+/// In the order in which they came.
+const PARTS: [Part; 6] = [
+    Part {
+        feature: Features::FILES,
+        name: "rules for files",
+        since: "5.13",
+        attributes: files((1 << 13) - 1),
+        instead: None,
+    },
+    Part {
+        feature: Features::MOVES,
+        name: "moves between directories",
+        since: "5.19",
+        attributes: files(1 << 13),
+        instead: None,
+    },
+    Part {
+        feature: Features::TRUNCATION,
+        name: "truncation",
+        since: "6.2",
+        attributes: files(1 << 14),
+        instead: Some("the broker truncates files"),
+    },
+    Part {
+        feature: Features::TCP,
+        name: "rules for TCP",
+        since: "6.7",
+        attributes: RulesetAttributes { handled_access_net: 3, ..files(0) },
+        instead: Some("the broker alone judges connections"),
+    },
+    Part {
+        feature: Features::DEVICES,
+        name: "control of devices",
+        since: "6.10",
+        attributes: files(1 << 15),
+        instead: Some("the filter lets none but terminals be controlled"),
+    },
+    Part {
+        feature: Features::SCOPES,
+        name: "scopes for signals and abstract sockets",
+        since: "6.12",
+        attributes: RulesetAttributes { scoped: 3, ..files(0) },
+        instead: Some("the broker sends the command's signals, and lets it fork"),
+    },
+];
+
+/// Why nothing can run.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Missing {
+    /// Any Landlock: what the kernel says to the question.
+    Landlock(Errno),
+    /// These, which nobody takes the place of.
+    Features(Features),
+}
+
+impl Features {
+    /// What this kernel gives; `is_scoped` if the launcher has entered a domain with a scope already, as
+    /// only a kernel lets it that has all of these.
+    ///
+    /// # Errors
+    /// Returns what is missing that nothing can take the place of.
+    pub fn find(is_scoped: bool) -> Result<Self, Missing> {
+        if is_scoped { Ok(Self::all()) } else { Self::probe() }
+    }
+
+    /// Tries each.
+    pub fn probe() -> Result<Self, Missing> {
+        let mut found = Self::empty();
+        for part in &PARTS {
+            match create_ruleset(&part.attributes) {
+                Ok(_) => found |= part.feature,
+                Err(errno) if is_lacking(errno.raw_os_error()) => {}
+                Err(errno) => return Err(Missing::Landlock(errno)),
+            }
+        }
+        let needed = PARTS.iter().filter(|part| part.instead.is_none());
+        let needed = needed.map(|part| part.feature).collect::<Self>();
+        match needed - found {
+            none if none.is_empty() => Ok(found),
+            missing => Err(Missing::Features(missing)),
+        }
+    }
+
+    /// What Landlock lacks here, and who takes its place, a line each.
+    pub fn substitutes(self) -> impl Iterator<Item = String> {
+        let lacking = PARTS.iter().filter(move |part| !self.contains(part.feature));
+        lacking.filter_map(|part| {
+            let Part { name, since, instead, .. } = part;
+            Some(format!("Landlock lacks {name} here (Linux {since}): {}", (*instead)?))
+        })
+    }
+}
+
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Landlock(Errno::NOSYS) => f.write_str(
+                "it is built without Landlock (CONFIG_SECURITY_LANDLOCK); Linux 6.1 with it is needed",
+            ),
+            Self::Landlock(Errno::OPNOTSUPP) => f.write_str(
+                "Landlock is not enabled at boot: landlock must be among lsm= of its command line",
+            ),
+            Self::Landlock(Errno::PERM) => f.write_str(
+                "what surrounds this program, such as a container's seccomp profile, refuses Landlock",
+            ),
+            Self::Landlock(errno) => write!(f, "Landlock says {}", std::io::Error::from(*errno)),
+            Self::Features(missing) => {
+                f.write_str("its Landlock lacks ")?;
+                let missing = PARTS.iter().filter(|part| missing.contains(part.feature));
+                for (position, Part { name, since, .. }) in missing.enumerate() {
+                    let comma = if position == 0 { "" } else { ", " };
+                    write!(f, "{comma}{name} (Linux {since})")?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+fn create_ruleset(attributes: &RulesetAttributes) -> io::Result<OwnedFd> {
+    let pointer = std::ptr::from_ref(attributes);
+    let size = size_of_val(attributes);
+    // SAFETY: the pointer and the size are those of a live attribute structure.
+    let result = unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, pointer, size, 0) };
+    match i32::try_from(result) {
+        // SAFETY: the kernel just returned it, and nothing else holds it.
+        Ok(descriptor) if descriptor >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(descriptor) }),
+        _ => Err(errno::last()),
+    }
+}
+
+/// linux/seccomp.h
+const SET_MODE_FILTER: u32 = 1;
+const NEW_LISTENER: u64 = 1 << 3;
+
+/// Installs a filter with a listener, which allows everything, for a thread that ends with it.
+///
+/// # Errors
+/// Returns why none can be had here: [`Errno::BUSY`] where another supervisor has one, as on WSL2, and
+/// [`Errno::PERM`] inside of another sandbox.
+pub fn try_listener() -> io::Result<()> {
+    const RETURN: u16 = 0x06;
+    const ALLOW: u32 = 0x7fff_0000;
+    let install = || {
+        let mut allow = libc::sock_filter { code: RETURN, jt: 0, jf: 0, k: ALLOW };
+        let program = libc::sock_fprog { len: 1, filter: &raw mut allow };
+        let program = &raw const program;
+        // SAFETY: the program and its one instruction live until the kernel has copied them.
+        let result =
+            unsafe { libc::syscall(libc::SYS_seccomp, SET_MODE_FILTER, NEW_LISTENER, program) };
+        match i32::try_from(result) {
+            // SAFETY: the kernel just returned it, and nothing else holds it.
+            Ok(listener) if listener >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(listener) }),
+            _ => Err(errno::last()),
+        }
+    };
+    std::thread::spawn(move || install().map(drop)).join().unwrap_or(Err(Errno::AGAIN))
+}
+
+/// What of seccomp user notification this kernel lacks, in words; nothing if a filter can be installed
+/// with it. Looked for when one could not be.
+pub fn missing_of_notification() -> Option<&'static str> {
+    const GET_ACTION_AVAIL: u32 = 2;
+    const WAIT_KILLABLE_RECV: u64 = 1 << 5;
+    let user_notif = 0x7fc0_0000_u32;
+    let action = &raw const user_notif;
+    // SAFETY: reads one action.
+    let result = unsafe { libc::syscall(libc::SYS_seccomp, GET_ACTION_AVAIL, 0, action) };
+    if result != 0 {
+        return Some("seccomp user notification (CONFIG_SECCOMP_FILTER)");
+    }
+    let flags = NEW_LISTENER | WAIT_KILLABLE_RECV;
+    let none = std::ptr::null::<u8>();
+    // SAFETY: the flags are looked at first, and a null pointer is no program.
+    let result = unsafe { libc::syscall(libc::SYS_seccomp, SET_MODE_FILTER, flags, none) };
+    (result == -1 && errno::last() == Errno::INVAL)
+        .then_some("seccomp notifications that signals wait for (Linux 5.19)")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_named_with_the_kernel_that_has_it() {
+        let text = |missing: Missing| missing.to_string();
+        assert_eq!(
+            text(Missing::Features(Features::MOVES | Features::FILES)),
+            "its Landlock lacks rules for files (Linux 5.13), moves between directories (Linux 5.19)"
+        );
+        assert!(text(Missing::Landlock(Errno::NOSYS)).contains("CONFIG_SECURITY_LANDLOCK"));
+        assert!(text(Missing::Landlock(Errno::OPNOTSUPP)).contains("lsm="));
+    }
+
+    #[test]
+    fn what_takes_the_place_of_what_is_missing_is_told() {
+        assert_eq!(Features::all().substitutes().count(), 0);
+        let lines: Vec<_> = (Features::FILES | Features::MOVES).substitutes().collect();
+        assert_eq!(lines.len(), 4);
+        assert_eq!(
+            lines[3],
+            "Landlock lacks scopes for signals and abstract sockets here (Linux 6.12): the broker \
+             sends the command's signals, and lets it fork"
+        );
+    }
+
+    #[test]
+    fn what_is_found_is_what_the_kernel_takes() {
+        let found = Features::probe().unwrap();
+        for part in &PARTS {
+            let taken = create_ruleset(&part.attributes).is_ok();
+            assert_eq!(found.contains(part.feature), taken, "{part:?}");
+        }
+        // The probe can tell.
+        let unknown = RulesetAttributes { scoped: 1 << 63, ..RulesetAttributes::default() };
+        assert_eq!(create_ruleset(&unknown).err(), Some(Errno::INVAL));
+        assert_eq!(missing_of_notification(), None);
+        rustix::thread::set_no_new_privs(true).unwrap();
+        // The thread that had one has ended with it.
+        assert_eq!([try_listener(), try_listener()], [Ok(()); 2]);
+    }
+}

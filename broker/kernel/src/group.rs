@@ -1,0 +1,55 @@
+//! Process groups: a number that stays that of one group as long as it is held.
+//!
+//! A number is free when no process has it any more, nor as its group or session; a process that has ended has all three
+//! until it is reaped (release_task in kernel/exit.rs). So the broker keeps one in the group, not reaped. Those that
+//! have ended do not count for the kernel where it looks whether a group is orphaned.
+
+use super::apart;
+use super::kill;
+use super::proc::{self, Status};
+use nix::unistd::{self, Pid as Id};
+use rustix::io::{self, Errno};
+use rustix::process::{self, Pid};
+
+/// A process group of this process's session, the number of which stays its own.
+#[derive(Debug)]
+pub struct HeldGroup(Pid);
+
+impl HeldGroup {
+    /// Holds `group`, of which the caller knows that it is of the sandbox: to leave one of others can orphan it.
+    ///
+    /// # Errors
+    /// Returns [`Errno::PERM`] if there is none in this session.
+    pub fn of(group: Pid) -> io::Result<Self> {
+        let (member, joined) = apart::start(|| process::setpgid(None, Some(group)))?;
+        let held = Self(member);
+        joined.map(|()| held)
+    }
+}
+
+impl Drop for HeldGroup {
+    fn drop(&mut self) {
+        kill::reap_clone(self.0);
+    }
+}
+
+/// The group of a process; none if there is no such process.
+pub fn of(process: i32) -> Option<i32> {
+    unistd::getpgid(Some(Id::from_raw(process))).ok().map(Id::as_raw)
+}
+
+/// Whether a process is of the session of this one.
+pub fn shares_session(process: i32) -> io::Result<bool> {
+    let session = |id| unistd::getsid(id).map_err(|errno| Errno::from_raw_os_error(errno as i32));
+    Ok(session(Some(Id::from_raw(process)))? == session(None)?)
+}
+
+/// The processes of `group` that have not ended.
+pub fn members(group: i32) -> io::Result<Vec<i32>> {
+    let lives = |id: &i32| {
+        let status = Pid::from_raw(*id).ok_or(Errno::SRCH).and_then(Status::of);
+        status.is_ok_and(|status| !status.has_ended())
+    };
+    let ids = proc::processes()?.into_iter().filter(|id| of(*id) == Some(group));
+    Ok(ids.filter(lives).collect())
+}

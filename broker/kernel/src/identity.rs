@@ -1,0 +1,56 @@
+//! Which object it is: what tells one from another, whatever it is called.
+
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{self, AtFlags, Mode, OFlags, StatxFlags};
+use rustix::io;
+use std::path::Path;
+
+/// Device and inode number: the object behind a path.
+pub type Identity = (u64, u64);
+
+/// The object that `stat` was read of.
+pub fn identity(stat: &fs::Stat) -> Identity {
+    (stat.st_dev, stat.st_ino)
+}
+
+/// Holds the object that `path` names now.
+pub fn hold(path: &Path) -> io::Result<(OwnedFd, fs::Stat)> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let object = fs::open(path, flags, Mode::empty())?;
+    let stat = fs::fstat(&object)?;
+    Ok((object, stat))
+}
+
+/// Holds what `path` leads to now, through symbolic links.
+pub fn hold_followed(path: &Path) -> io::Result<OwnedFd> {
+    fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
+}
+
+/// The longest front of the absolute `path` that is there, be it a symbolic link.
+pub fn nearest(path: &Path) -> Option<&Path> {
+    path.ancestors().find(|above| fs::lstat(*above).is_ok())
+}
+
+/// What tells an object from another that gets its number when it is removed: when it was made, as far
+/// as the file system knows (statx(2), stx_btime).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin {
+    device: (u32, u32),
+    number: u64,
+    made: Option<(i64, u32)>,
+}
+
+impl Origin {
+    /// Of an object that is held.
+    pub fn of(object: impl AsFd) -> io::Result<Self> {
+        let wanted = StatxFlags::INO | StatxFlags::BTIME;
+        let found = fs::statx(object, c"", AtFlags::EMPTY_PATH, wanted)?;
+        let known = StatxFlags::from_bits_retain(found.stx_mask);
+        let made = (found.stx_btime.tv_sec, found.stx_btime.tv_nsec);
+        Ok(Self {
+            device: (found.stx_dev_major, found.stx_dev_minor),
+            number: found.stx_ino,
+            made: known.contains(StatxFlags::BTIME).then_some(made),
+        })
+    }
+}

@@ -1,0 +1,107 @@
+//! Process groups that the kernel kills when this process ends, whatever ends it, and whoever ends with it.
+//!
+//! No process has to be left for that: a pipe whose write end is closed signals the owner of its read end (O_ASYNC and
+//! F_SETOWN in fcntl(2); pipe_release in fs/pipe.c), and an owner can be a group, and the signal SIGKILL (F_SETSIG). All
+//! members get it at once: a fork fails whose caller has a fatal signal pending (copy_process in kernel/fork.c, under
+//! the same lock). The kernel closes the descriptors of a process that ends in descending order (task_work_run in
+//! kernel/task_work.c, since Linux 4.3), so that of a pipe the write end has the higher number. The owner is the group
+//! itself, not its number, which may become another's when all members have gone.
+
+#![allow(unsafe_code)] // for fcntl(2) with an owner and a signal
+
+use super::errno;
+use super::threads::lock;
+use nix::libc::{self, c_int};
+use rustix::fd::{AsRawFd, OwnedFd};
+use rustix::io::{self, Errno, fcntl_dupfd_cloexec};
+use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
+use rustix::process::{self, Pid, Resource};
+use std::sync::Mutex;
+
+/// F_SETSIG (include/uapi/asm-generic/fcntl.h), which libc lacks.
+const F_SETSIG: c_int = 10;
+
+/// From how many groups on it is asked which are left.
+const SWEEP_MIN: usize = 16;
+
+/// All groups of the sandbox, each added before its first member is in it.
+#[derive(Debug, Default)]
+pub struct KillOnExit(Mutex<Groups>);
+
+#[derive(Debug, Default)]
+struct Groups {
+    armed: Vec<Armed>,
+    /// When there are so many, it is looked which are left.
+    sweep_at: usize,
+}
+
+/// A group with the pipe that it owns.
+#[derive(Debug)]
+struct Armed {
+    group: Pid,
+    read: OwnedFd,
+    _write: OwnedFd,
+}
+
+impl KillOnExit {
+    /// Adds the group with the number of `leader`, a process that must be known to be of the sandbox, also after this
+    /// call: it need not lead the group yet.
+    ///
+    /// # Errors
+    /// Returns [`Errno::SRCH`] if there is neither such a process nor such a group, [`Errno::AGAIN`] if there are too
+    /// many, and the errors of pipe(2).
+    pub fn add(&self, leader: Pid) -> io::Result<()> {
+        let mut groups = lock(&self.0);
+        if let Some(armed) = groups.armed.iter().find(|armed| armed.group == leader) {
+            // The number may have been that of a group before.
+            return armed.own();
+        }
+        if groups.armed.len() >= groups.sweep_at {
+            groups.armed.retain(Armed::is_needed);
+            let count = groups.armed.len();
+            // The broker needs descriptors for more than this: half of them are for groups, two each.
+            let limit = process::getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX) / 4;
+            let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+            if count >= limit {
+                return Err(Errno::AGAIN);
+            }
+            groups.sweep_at = SWEEP_MIN.max(2 * count).min(limit);
+        }
+        groups.armed.push(Armed::new(leader)?);
+        Ok(())
+    }
+}
+
+impl Armed {
+    fn new(group: Pid) -> io::Result<Self> {
+        let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
+        let write = match write.as_raw_fd() > read.as_raw_fd() {
+            true => write,
+            false => fcntl_dupfd_cloexec(&write, read.as_raw_fd())?,
+        };
+        // Nothing is written to it, and a user has only so many pages of pipes.
+        let _ = fcntl_setpipe_size(&write, 1);
+        let armed = Self { group, read, _write: write };
+        armed.own()?;
+        armed.set(F_SETSIG, libc::SIGKILL)?;
+        armed.set(libc::F_SETFL, libc::O_ASYNC)?;
+        Ok(armed)
+    }
+
+    /// Makes the group that has the number now the owner.
+    fn own(&self) -> io::Result<()> {
+        self.set(libc::F_SETOWN, -self.group.as_raw_pid())
+    }
+
+    fn set(&self, command: c_int, value: c_int) -> io::Result<()> {
+        // SAFETY: takes integers, and the descriptor is open.
+        errno::result(unsafe { libc::fcntl(self.read.as_raw_fd(), command, value) })
+    }
+
+    /// Whether the group has a member, or the process lives that was to lead it.
+    fn is_needed(&self) -> bool {
+        let has_gone = |found: io::Result<()>| found == Err(Errno::SRCH);
+        !has_gone(process::test_kill_process_group(self.group))
+            || !has_gone(process::test_kill_process(self.group))
+    }
+}

@@ -1,0 +1,55 @@
+//! What the kernel is asked for on behalf of a target: its notifications, its memory, descriptors and
+//! credentials, objects held, work under other credentials.
+//!
+//! All unsafe code of the broker stands here. It decides nothing, and knows neither policy
+//! nor reports. That an argument was the target's own is [`request::Confirmed`], made here alone.
+
+#![allow(missing_docs, reason = "for the crates of the broker alone")]
+
+pub mod address;
+pub mod apart;
+pub mod bound;
+pub mod credentials;
+pub mod deep;
+pub mod diag;
+mod errno;
+pub mod features;
+pub mod forbidden;
+pub mod group;
+pub mod hearing;
+pub mod here;
+pub mod holders;
+pub mod identity;
+pub mod inherited;
+pub mod interrupt;
+pub mod ipc;
+pub mod kill;
+pub mod kill_on_exit;
+mod label;
+pub mod limits;
+pub mod listener;
+mod listing;
+pub mod locate;
+pub mod mounts;
+pub mod object;
+pub mod options;
+pub mod own;
+pub mod own_domain;
+pub mod owner;
+pub mod passing;
+pub mod pidfds;
+pub mod proc;
+pub mod processes;
+pub mod request;
+pub mod rights;
+pub mod ruleset;
+pub mod shortcuts;
+pub mod sight;
+pub mod signals;
+pub mod start;
+pub mod target;
+pub mod terminal;
+#[cfg(any(test, feature = "tests"))]
+pub mod test_directory;
+pub mod threads;
+pub mod umask;

@@ -1,0 +1,233 @@
+//! The listener: the ioctl(2)s by which notifications are received and answered (seccomp_unotify(2)).
+//!
+//! What answers or acts is for [`Request`](super::request::Request) alone, which sees to it that it is
+//! done once, and only for a call that still waits.
+
+#![allow(unsafe_code)]
+
+use super::target::{TargetAddress, TargetFd};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use rustix::fs::OFlags;
+use rustix::io::{self, Errno};
+use rustix::ioctl::{self, IntegerSetter, Ioctl, IoctlOutput, Opcode, Setter, Updater, opcode};
+use rustix::process::Pid;
+use std::sync::Arc;
+
+/// `struct seccomp_notif` with `struct seccomp_data` (linux/seccomp.h).
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+struct RawNotification {
+    id: u64,
+    pid: u32,
+    flags: u32,
+    number: i32,
+    architecture: u32,
+    instruction_pointer: u64,
+    arguments: [u64; 6],
+}
+
+/// `struct seccomp_notif_resp`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+struct RawAnswer {
+    id: u64,
+    value: i64,
+    error: i32,
+    flags: u32,
+}
+
+/// `struct seccomp_notif_addfd`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+struct RawDescriptor {
+    id: u64,
+    flags: u32,
+    source: u32,
+    number: u32,
+    number_flags: u32,
+}
+
+// The size is part of the number: a kernel with larger structures refuses it instead of
+// writing past ours.
+const RECEIVE: Opcode = opcode::read_write::<RawNotification>(b'!', 0);
+const SEND: Opcode = opcode::read_write::<RawAnswer>(b'!', 1);
+const ID_VALID: Opcode = opcode::write::<u64>(b'!', 2);
+const ADD_DESCRIPTOR: Opcode = opcode::write::<RawDescriptor>(b'!', 3);
+const SET_FLAGS: Opcode = opcode::write::<u64>(b'!', 4);
+
+const FLAG_CONTINUE: u32 = 1;
+/// The new descriptor's number is the answer (Linux 5.14).
+const FLAG_SEND: u32 = 1 << 1;
+/// The number of the new descriptor is given.
+const FLAG_SET_NUMBER: u32 = 1 << 0;
+const SYNC_WAKE_UP: usize = 1;
+
+/// A notified system call: the registers of the target at its entry.
+#[derive(Clone, Copy, Debug)]
+pub struct Notification {
+    /// Names the call to the kernel while it waits.
+    pub id: u64,
+    /// The target's thread (not its process).
+    pub thread: Pid,
+    /// Number of the system call.
+    pub number: i32,
+    /// Its arguments as they are in the registers, which nothing can change while it waits.
+    pub arguments: [u64; 6],
+}
+
+impl Notification {
+    /// An `int` argument: the kernel ignores the upper half of the register.
+    pub fn int(&self, index: usize) -> i32 {
+        self.unsigned(index).cast_signed()
+    }
+
+    /// A file descriptor.
+    pub fn descriptor(&self, index: usize) -> TargetFd {
+        TargetFd::new(self.int(index))
+    }
+
+    /// A pointer.
+    pub fn address(&self, index: usize) -> TargetAddress {
+        TargetAddress::new(self.arguments[index])
+    }
+
+    /// An `unsigned int` argument.
+    #[allow(clippy::cast_possible_truncation)] // as the kernel does
+    pub fn unsigned(&self, index: usize) -> u32 {
+        self.arguments[index] as u32
+    }
+}
+
+/// ADD_DESCRIPTOR, whose result is the number of the new descriptor.
+struct AddDescriptor(RawDescriptor);
+
+// SAFETY: ADD_DESCRIPTOR reads one structure of this type, to which the pointer leads.
+unsafe impl Ioctl for AddDescriptor {
+    type Output = RawFd;
+    const IS_MUTATING: bool = false;
+
+    fn opcode(&self) -> Opcode {
+        ADD_DESCRIPTOR
+    }
+
+    fn as_ptr(&mut self) -> *mut std::ffi::c_void {
+        std::ptr::from_mut(&mut self.0).cast()
+    }
+
+    unsafe fn output_from_ptr(
+        out: IoctlOutput,
+        _: *mut std::ffi::c_void,
+    ) -> io::Result<Self::Output> {
+        Ok(out)
+    }
+}
+
+/// Which number a descriptor gets in the target.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Number {
+    /// A free one; the call is still to be answered.
+    Free,
+    /// A free one, which the call returns. If it fails, the call is still to be answered.
+    Answer,
+    /// This one, as by dup2(2); the call is still to be answered.
+    Given(TargetFd),
+}
+
+/// The descriptor of the filter's listener.
+#[derive(Clone, Debug)]
+pub struct Listener(Arc<OwnedFd>);
+
+impl Listener {
+    /// Takes the descriptor over. Wakes the target on the broker's own CPU where the kernel can
+    /// (Linux 6.6), which is several times faster.
+    pub fn new(descriptor: OwnedFd) -> Self {
+        // SAFETY: SET_FLAGS takes an integer.
+        let request = unsafe { IntegerSetter::<SET_FLAGS>::new_usize(SYNC_WAKE_UP) };
+        // SAFETY: the request matches the operation. Its failure only costs time.
+        let _ = unsafe { ioctl::ioctl(&descriptor, request) };
+        Self(Arc::new(descriptor))
+    }
+
+    /// The next notification, or `None` if its target died first.
+    pub fn receive(&self) -> io::Result<Option<Notification>> {
+        let mut raw = RawNotification::default();
+        // SAFETY: RECEIVE reads and writes one zeroed structure of this type.
+        let request = unsafe { Updater::<RECEIVE, RawNotification>::new(&mut raw) };
+        // SAFETY: the request matches the operation.
+        match unsafe { ioctl::ioctl(&self.0, request) } {
+            Ok(()) => {}
+            Err(Errno::NOENT | Errno::INTR) => return Ok(None),
+            Err(errno) => return Err(errno),
+        }
+        let thread = i32::try_from(raw.pid).ok().and_then(Pid::from_raw).ok_or(Errno::SRCH)?;
+        Ok(Some(Notification { id: raw.id, thread, number: raw.number, arguments: raw.arguments }))
+    }
+
+    /// Whether the target still waits. Only then did what was read under its thread id before belong
+    /// to it: the id of a dead thread can be another's.
+    pub(super) fn is_waiting(&self, id: u64) -> bool {
+        // SAFETY: ID_VALID reads one u64.
+        let request = unsafe { Setter::<ID_VALID, u64>::new(id) };
+        // SAFETY: the request matches the operation.
+        unsafe { ioctl::ioctl(&self.0, request) }.is_ok()
+    }
+
+    /// Whether no task has the filter any more.
+    pub fn is_orphaned(&self) -> bool {
+        let mut fds = [PollFd::new(&self.0, PollFlags::empty())];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        poll(&mut fds, Some(&now)).is_ok_and(|count| count > 0)
+    }
+
+    /// Lets the call through. Returns whether the target was still there.
+    pub(super) fn let_through(&self, id: u64) -> bool {
+        self.send(RawAnswer { id, value: 0, error: 0, flags: FLAG_CONTINUE })
+    }
+
+    /// Makes the call return the number in `result`. Returns whether the target was still there.
+    pub(super) fn complete(&self, id: u64, result: io::Result<i32>) -> bool {
+        let (value, error) = match result {
+            Ok(value) => (i64::from(value), 0),
+            Err(errno) => (0, -errno.raw_os_error()),
+        };
+        self.send(RawAnswer { id, value, error, flags: 0 })
+    }
+
+    /// Puts a duplicate of `descriptor` into the target, and returns its number there.
+    ///
+    /// # Errors
+    /// Returns [`Errno::MFILE`] if the target may have no more, [`Errno::NOENT`] if it is gone.
+    pub(super) fn add(
+        &self,
+        id: u64,
+        descriptor: BorrowedFd<'_>,
+        number: Number,
+        close_on_exec: bool,
+    ) -> io::Result<TargetFd> {
+        let (flags, number) = match number {
+            Number::Free => (0, 0),
+            Number::Answer => (FLAG_SEND, 0),
+            Number::Given(number) => (FLAG_SET_NUMBER, number.raw().cast_unsigned()),
+        };
+        let number_flags = if close_on_exec { OFlags::CLOEXEC.bits() } else { 0 };
+        let source = descriptor.as_raw_fd().cast_unsigned();
+        let descriptor = RawDescriptor { id, flags, source, number, number_flags };
+        let request = AddDescriptor(descriptor);
+        // SAFETY: the request matches the operation.
+        unsafe { ioctl::ioctl(&self.0, request) }.map(TargetFd::new)
+    }
+
+    fn send(&self, mut answer: RawAnswer) -> bool {
+        // SAFETY: SEND reads one structure of this type.
+        let request = unsafe { Updater::<SEND, RawAnswer>::new(&mut answer) };
+        // SAFETY: the request matches the operation. ENOENT says that the target died meanwhile.
+        unsafe { ioctl::ioctl(&self.0, request) }.is_ok()
+    }
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}

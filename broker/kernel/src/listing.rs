@@ -1,0 +1,97 @@
+//! What is in a directory, listed once where many names are looked up: of the hundreds of paths that a preset names most
+//! are missing, and each would be a system call by itself. It reads directories and changes nothing. Source: readdir(3).
+
+use super::locate::Found;
+use rules::quick::QuickMap;
+use rustix::fs::{FsWord, statfs};
+use std::ffi::OsStr;
+use std::fs::FileType;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+
+/// More entries take longer to list than the names to look up.
+const ENTRIES_MAX: usize = 4096;
+
+/// The file systems that list whatever a name can find (`linux/magic.h`): ext4, XFS, Btrfs, F2FS, tmpfs, overlayfs. Others
+/// have names that are found and never listed, as automounters and snapshots do.
+const WHOLE: [FsWord; 6] =
+    [0xef53, 0x5846_5342, 0x9123_683e, 0xf2f5_2010, 0x0102_1994, 0x794c_7630];
+
+/// The entries of a directory, by their names in lower case.
+#[derive(Debug)]
+pub(super) struct Listing {
+    entries: QuickMap<Vec<u8>, Vec<(Vec<u8>, FileType)>>,
+}
+
+impl Listing {
+    /// That of a canonical path; none where a name can be there all the same.
+    pub(super) fn of(directory: &Path) -> Option<Self> {
+        if !WHOLE.contains(&statfs(directory).ok()?.f_type) {
+            return None;
+        }
+        let mut entries: QuickMap<_, Vec<_>> = QuickMap::default();
+        for (number, entry) in directory.read_dir().ok()?.enumerate() {
+            let entry = entry.ok().filter(|_| number < ENTRIES_MAX)?;
+            let name = entry.file_name().into_vec();
+            entries
+                .entry(name.to_ascii_lowercase())
+                .or_default()
+                .push((name, entry.file_type().ok()?));
+        }
+        Some(Self { entries })
+    }
+
+    /// What is called `name`; none if that has to be asked: where it leads to if it is a link, and what is spelled
+    /// alike, for some directories tell no upper from lower case.
+    pub(super) fn find(&self, name: &OsStr) -> Option<Found> {
+        let name = name.as_bytes();
+        if !name.is_ascii() {
+            return None;
+        }
+        let Some(alike) = self.entries.get(&name.to_ascii_lowercase()) else {
+            return Some(Found::Missing);
+        };
+        let (_, file_type) = alike.iter().find(|(known, _)| known == name)?;
+        match file_type {
+            kind if kind.is_dir() => Some(Found::Directory),
+            kind if kind.is_file() => Some(Found::File),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::test_directory::TestDirectory;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn a_listing_says_only_what_it_knows() {
+        let dir = TestDirectory::new();
+        dir.directory("d/sub");
+        dir.file("d/file", "");
+        dir.file("d/Upper", "");
+        symlink("file", dir.path("d/link")).unwrap();
+        let Some(listing) = Listing::of(&dir.path("d")) else {
+            // The tests' directory lies on another file system.
+            return assert!(!WHOLE.contains(&statfs(dir.path("d")).unwrap().f_type));
+        };
+        for (name, expected) in [
+            ("sub", Some(Found::Directory)),
+            ("file", Some(Found::File)),
+            ("Upper", Some(Found::File)),
+            ("missing", Some(Found::Missing)),
+            ("link", None),
+            // Where case is ignored these are there.
+            ("FILE", None),
+            ("upper", None),
+            ("\u{e9}", None),
+        ] {
+            assert_eq!(listing.find(OsStr::new(name)), expected, "{name}");
+        }
+        assert!(Listing::of(&dir.path("missing")).is_none());
+        assert!(Listing::of(Path::new("/proc")).is_none());
+    }
+}

@@ -1,0 +1,241 @@
+//! An object that the broker holds, and what the kernel says of it.
+//!
+//! Held by a descriptor, it stays the one that was judged, whatever becomes of its names. Sources:
+//! open(2) on O_PATH, proc_pid_fd(5).
+
+use super::deep::{self, identity_of};
+use super::identity::{Identity, identity};
+use super::own::{own_link, path_of, place};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{self, FileType, Mode, OFlags};
+use rustix::io::{self, Errno};
+use rustix::process;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+/// A descriptor, most often without rights (O_PATH), and its object.
+#[derive(Debug)]
+pub struct Object {
+    descriptor: OwnedFd,
+    identity: Identity,
+    kind: FileType,
+    device: fs::Dev,
+    is_unlinked: bool,
+    /// Whether it is in a proc(5), once that was asked.
+    on_proc: OnceLock<bool>,
+    /// Its path as the kernel wrote it first.
+    path: OnceLock<Box<Path>>,
+    /// Whether it was found by that, without symbolic links.
+    is_found_by_path: bool,
+    /// The directory that it was found in, and its name there, if it is no directory itself and so deep that the
+    /// kernel does not write its path.
+    place: Option<Box<(OwnedFd, OsString)>>,
+}
+
+/// What an object is called.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Name {
+    /// It is there.
+    Path(PathBuf),
+    /// It was there, or would be if it were mounted. It may have other names.
+    Former(PathBuf),
+    /// It never was: a pipe, a socket, memory, a namespace; and what the kernel writes in place of a
+    /// path.
+    Nameless(PathBuf),
+}
+
+impl Object {
+    /// Takes a descriptor over.
+    pub fn of(descriptor: OwnedFd) -> io::Result<Self> {
+        let stat = fs::fstat(&descriptor)?;
+        Ok(Self {
+            descriptor,
+            identity: identity(&stat),
+            kind: FileType::from_raw_mode(stat.st_mode),
+            device: stat.st_rdev,
+            is_unlinked: stat.st_nlink == 0,
+            on_proc: OnceLock::new(),
+            path: OnceLock::new(),
+            is_found_by_path: false,
+            place: None,
+        })
+    }
+
+    /// The same of one whose path the kernel has just written.
+    pub fn called(descriptor: OwnedFd, path: PathBuf) -> io::Result<Self> {
+        let path = OnceLock::from(path.into_boxed_path());
+        Ok(Self { path, ..Self::of(descriptor)? })
+    }
+
+    /// The same of one that was just found by this path, on which there is no symbolic link: so it is called.
+    pub fn found_by(descriptor: OwnedFd, path: PathBuf) -> io::Result<Self> {
+        Ok(Self { is_found_by_path: true, ..Self::called(descriptor, path)? })
+    }
+
+    /// The same, found as `name` in this directory.
+    pub fn found_in(self, directory: OwnedFd, name: &OsStr) -> Self {
+        Self { place: Some(Box::new((directory, name.to_owned()))), ..self }
+    }
+
+    /// Whether the kernel does not write its path, and nothing else tells it.
+    pub fn lacks_place(&self) -> bool {
+        self.path().err() == Some(Errno::NAMETOOLONG)
+    }
+
+    pub fn identity(&self) -> Identity {
+        self.identity
+    }
+
+    pub fn kind(&self) -> FileType {
+        self.kind
+    }
+
+    /// The number of the device that it is, if it is one.
+    pub fn device(&self) -> fs::Dev {
+        self.device
+    }
+
+    /// Whether it had no name in a directory when it was taken: it was removed, or never had one.
+    pub fn is_unlinked(&self) -> bool {
+        self.is_unlinked
+    }
+
+    /// Whether it has no name any more.
+    pub fn is_gone(&self) -> bool {
+        fs::fstat(&self.descriptor).is_ok_and(|stat| stat.st_nlink == 0)
+    }
+
+    /// Whether it is in a proc(5), wherever that is mounted.
+    pub fn is_on_proc(&self) -> io::Result<bool> {
+        if let Some(known) = self.on_proc.get() {
+            return Ok(*known);
+        }
+        // What is on a block device is not asked.
+        let on_nothing = fs::major(self.identity.0) == 0;
+        let found = on_nothing && fs::fstatfs(&self.descriptor)?.f_type == fs::PROC_SUPER_MAGIC;
+        Ok(*self.on_proc.get_or_init(|| found))
+    }
+
+    /// What it is called now.
+    pub fn name(&self) -> io::Result<Name> {
+        let mut path = self.path()?.to_owned();
+        if self.is_found_by_path {
+            return Ok(Name::Path(path));
+        }
+        loop {
+            let text = path.as_os_str().as_bytes();
+            if !text.contains(&b'/') || self.is_unlinked() && text.starts_with(MEMORY) {
+                return Ok(Name::Nameless(path));
+            }
+            // After the path of a removed object the kernel writes ` (deleted)`, which can also be part
+            // of a name; of one in a file system that is mounted nowhere it only writes the end.
+            if identity_of(&path) == Some(self.identity()) {
+                return Ok(Name::Path(path));
+            }
+            let before = std::mem::replace(&mut path, self.path_now()?);
+            if path == before {
+                return Ok(Name::Former(path));
+            }
+            // It was moved between the two looks.
+        }
+    }
+
+    /// Its path as the kernel wrote it when it was first asked for, which says less than [`Object::name`].
+    ///
+    /// # Errors
+    /// Returns what readlink(2) returns; [`Errno::NAMETOOLONG`] only if a longer path is not found either.
+    pub fn path(&self) -> io::Result<&Path> {
+        match self.path.get() {
+            Some(path) => Ok(path),
+            None => self.path_now().map(|path| &**self.path.get_or_init(|| path.into())),
+        }
+    }
+
+    fn path_now(&self) -> io::Result<PathBuf> {
+        match path_of(&self.descriptor) {
+            Err(Errno::NAMETOOLONG) if self.kind == FileType::Directory => {
+                deep::path_of_directory(self.as_fd())
+            }
+            Err(Errno::NAMETOOLONG) => {
+                let (directory, name) = self.place.as_deref().ok_or(Errno::NAMETOOLONG)?;
+                deep::path_of_entry(directory.as_fd(), name, self.identity)
+            }
+            path => path,
+        }
+    }
+
+    /// Opens it with these flags and this mode.
+    pub fn open(&self, flags: OFlags, mode: Mode) -> io::Result<OwnedFd> {
+        let (directory, number) = self.place()?;
+        fs::openat(directory, number, flags, mode)
+    }
+
+    /// Whether `access` to it is permitted to the calling thread (access(2)).
+    pub fn permits(&self, access: fs::Access) -> bool {
+        self.access(access, fs::AtFlags::empty()).is_ok()
+    }
+
+    /// Checks that `access` to it is permitted to the calling thread, by its effective ids if the flags
+    /// say so.
+    pub fn access(&self, access: fs::Access, flags: fs::AtFlags) -> io::Result<()> {
+        let (directory, number) = self.place()?;
+        // A thread that acts for another user really is the broker's still.
+        let acts_for_another = process::getuid() != process::geteuid();
+        let effective = if acts_for_another { fs::AtFlags::EACCESS } else { flags };
+        fs::accessat(directory, number, access, effective)
+    }
+
+    /// The magic link that leads the broker's own system calls to it.
+    pub fn link(&self) -> String {
+        own_link(&self.descriptor)
+    }
+
+    /// The same as an entry of a directory that is held: spares the way there.
+    fn place(&self) -> io::Result<(BorrowedFd<'static>, String)> {
+        place(&self.descriptor)
+    }
+}
+
+impl AsFd for Object {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+}
+
+impl From<Object> for OwnedFd {
+    fn from(object: Object) -> Self {
+        object.descriptor
+    }
+}
+
+impl Name {
+    /// The path, whatever it is worth.
+    pub fn as_path(&self) -> &Path {
+        match self {
+            Self::Path(path) | Self::Former(path) | Self::Nameless(path) => path,
+        }
+    }
+
+    /// Whether the object belongs to those who hold it, and to nobody else: not so a namespace.
+    pub fn is_of_its_holders(&self) -> bool {
+        let Self::Nameless(text) = self else { return false };
+        let kinds = [&b"pipe:["[..], b"socket:[", b"anon_inode:", MEMORY];
+        kinds.iter().any(|kind| text.as_os_str().as_bytes().starts_with(kind))
+    }
+
+    /// The paths that an object with this name can have had: what looks like a mark of the kernel's
+    /// may belong to the name.
+    pub fn candidates(&self) -> impl Iterator<Item = &Path> {
+        let path = self.as_path();
+        let former = match self {
+            Self::Former(path) => path.as_os_str().as_bytes().strip_suffix(b" (deleted)"),
+            _ => None,
+        };
+        std::iter::once(path).chain(former.map(|text| Path::new(OsStr::from_bytes(text))))
+    }
+}
+
+/// What the kernel writes before the name of a memfd_create(2).
+const MEMORY: &[u8] = b"/memfd:";

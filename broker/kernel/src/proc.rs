@@ -1,0 +1,227 @@
+//! What the kernel tells of processes: proc(5). The one parser of `/proc/PID/status`, and the one of
+//! `children`.
+
+use super::credentials::Credentials;
+use rustix::fs::{self, Dir, Mode, OFlags};
+use rustix::io::{self, Errno};
+use rustix::process::Pid;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+/// The program that this process executes, by the kernel's own name for it: a canonical path.
+pub fn own_program() -> io::Result<&'static Path> {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    if PROGRAM.get().is_none() {
+        let path = fs::readlink("/proc/self/exe", Vec::new())?;
+        let _ = PROGRAM.set(OsString::from_vec(path.into_bytes()).into());
+    }
+    PROGRAM.get().map(PathBuf::as_path).ok_or(Errno::NOENT)
+}
+
+/// What the kernel tells of a thread (proc_pid_status(5)).
+#[derive(Clone, Debug)]
+pub struct Status(Vec<u8>);
+
+impl Status {
+    /// Of the thread with this id.
+    pub fn of(thread: Pid) -> io::Result<Self> {
+        read(&format!("/proc/{}/status", thread.as_raw_nonzero())).map(Self)
+    }
+
+    /// Of the calling thread.
+    pub fn own() -> io::Result<Self> {
+        read("/proc/thread-self/status").map(Self)
+    }
+
+    /// User, groups, capabilities and filters.
+    ///
+    /// # Errors
+    /// Returns [`Errno::IO`] if the kernel does not tell.
+    pub fn credentials(&self) -> io::Result<Credentials> {
+        let deciding = ["Uid:", "Gid:", "Groups:", "CapPrm:", "CapEff:", "NoNewPrivs:"];
+        let lines = deciding.map(|name| self.field(name).map(|value| (name, value.to_owned())));
+        let lines: Option<Vec<_>> = lines.into_iter().collect();
+        let filters = self.number("Seccomp_filters:", 10);
+        lines.zip(filters).map(|(lines, filters)| Credentials::new(lines, filters)).ok_or(Errno::IO)
+    }
+
+    /// The permission bits left out of what the thread creates (umask(2)).
+    pub fn umask(&self) -> io::Result<Mode> {
+        let mask = self.number("Umask:", 8).and_then(|mask| u32::try_from(mask).ok());
+        mask.map(Mode::from_bits_truncate).ok_or(Errno::IO)
+    }
+
+    /// The id of its process.
+    pub fn process(&self) -> io::Result<i32> {
+        self.id("Tgid:").ok_or(Errno::IO)
+    }
+
+    /// The process that is its parent.
+    ///
+    /// # Errors
+    /// Returns [`Errno::SRCH`] for one outside this PID namespace.
+    pub fn parent(&self) -> io::Result<Pid> {
+        self.id("PPid:").and_then(Pid::from_raw).ok_or(Errno::SRCH)
+    }
+
+    /// Whether a signal is pending for the thread (signal(7)).
+    ///
+    /// One for the whole process is told to the main thread if that does not block it; else to any other that does not,
+    /// so perhaps to this one.
+    pub fn is_signalled(&self) -> bool {
+        let signals = |name| self.number(name, 16).unwrap_or(0);
+        let (process, thread) = (self.id("Tgid:"), self.id("Pid:"));
+        let open = !signals("SigBlk:");
+        let shared = signals("ShdPnd:") & open;
+        let of_main = || {
+            let main = Self::of(Pid::from_raw(process?)?).ok()?;
+            main.number("SigBlk:", 16).map(|blocked| shared & blocked)
+        };
+        let is_main = process.is_some() && process == thread;
+        let shared = if is_main || shared == 0 { shared } else { of_main().unwrap_or(0) };
+        (signals("SigPnd:") & open) | shared != 0
+    }
+
+    /// Whether the thread sleeps, is stopped or has ended: then nothing that it was let through for before is still
+    /// to begin. What only waits for a processor is told as running.
+    pub fn rests(&self) -> bool {
+        self.state().is_some_and(|state| matches!(state, 'S' | 'T' | 't' | 'Z' | 'X'))
+    }
+
+    /// Whether the process has ended and is to be reaped.
+    pub fn has_ended(&self) -> bool {
+        self.state().is_some_and(|state| matches!(state, 'Z' | 'X'))
+    }
+
+    fn state(&self) -> Option<char> {
+        self.field("State:")?.chars().next()
+    }
+
+    /// Whether the process has a handler for the signal `number`.
+    pub fn catches(&self, number: i32) -> bool {
+        let caught = self.number("SigCgt:", 16).unwrap_or(0);
+        (1..=64).contains(&number) && caught & 1 << (number - 1) != 0
+    }
+
+    /// Whether the process has one thread.
+    pub fn is_alone(&self) -> bool {
+        self.number("Threads:", 10) == Some(1)
+    }
+
+    fn id(&self, name: &str) -> Option<i32> {
+        self.field(name)?.parse().ok()
+    }
+
+    fn number(&self, name: &str, radix: u32) -> Option<u64> {
+        u64::from_str_radix(self.field(name)?, radix).ok()
+    }
+
+    fn field(&self, name: &str) -> Option<&str> {
+        field(&self.0, name)
+    }
+}
+
+/// Whether `thread` can still be about to do what it was let through for. What cannot be looked at can.
+pub fn may_go_on(thread: Pid) -> bool {
+    match Status::of(thread) {
+        Ok(status) => !status.rests(),
+        Err(errno) => ![Errno::NOENT, Errno::SRCH].contains(&errno),
+    }
+}
+
+/// The value in the first line of `text` that begins with `name`.
+pub fn field<'a>(text: &'a [u8], name: &str) -> Option<&'a str> {
+    let mut lines = text.split(|&byte| byte == b'\n');
+    let value = lines.find_map(|line| line.strip_prefix(name.as_bytes()))?;
+    str::from_utf8(value).ok().map(str::trim)
+}
+
+/// A small file of proc(5), which the kernel writes at once: what is shorter than the buffer is all.
+pub fn read(path: &str) -> io::Result<Vec<u8>> {
+    read_while(path, |text| text.len() == text.capacity())
+}
+
+/// A file of proc(5) that comes by records, as many at a time as fit.
+pub fn read_records(path: &str) -> io::Result<Vec<u8>> {
+    read_while(path, |_| true)
+}
+
+/// Reads until there is nothing, or nothing is expected, any more.
+fn read_while(path: &str, more: impl Fn(&Vec<u8>) -> bool) -> io::Result<Vec<u8>> {
+    const SIZE: usize = 4096;
+    let file = fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+    let mut text = Vec::with_capacity(SIZE);
+    while io::read(&file, rustix::buffer::spare_capacity(&mut text))? > 0 && more(&text) {
+        text.reserve(SIZE / 2);
+    }
+    Ok(text)
+}
+
+/// The children of `process`, each thread's; none if there is no such process.
+pub fn children(process: i32) -> Vec<Pid> {
+    let Ok(threads) = std::fs::read_dir(format!("/proc/{process}/task")) else { return Vec::new() };
+    let lists =
+        threads.flatten().map(|thread| std::fs::read_to_string(thread.path().join("children")));
+    lists
+        .flatten()
+        .flat_map(|list| {
+            let ids = list.split_ascii_whitespace().map(str::parse);
+            ids.filter_map(|id| id.ok().and_then(Pid::from_raw)).collect::<Vec<_>>()
+        })
+        .collect()
+}
+
+/// The ids of all processes, in ascending order.
+pub fn processes() -> io::Result<Vec<i32>> {
+    let directory = fs::open(c"/proc", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+    let names = Dir::new(directory)?.flatten();
+    let ids = names.filter_map(|entry| entry.file_name().to_str().ok()?.parse().ok());
+    Ok(ids.collect())
+}
+
+/// The process or thread that the canonical path `name` in /proc is about.
+pub fn owner(name: &Path) -> Option<i32> {
+    let inside = name.strip_prefix("/proc").ok()?;
+    inside.iter().next()?.to_str()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_signals_that_this_thread_gets_count() {
+        /// No process has this number: the kernel has none above 2^22.
+        const ME: i32 = 1 << 22 | 1;
+        for (pid, pending, shared, blocked, expected) in [
+            (ME, 0, 0, 0, false),
+            (ME, 2, 0, 0, true),
+            (ME, 2, 0, 2, false),
+            (ME, 0, 2, 0, true),
+            (ME, 0, 2, 2, false),
+            (ME, 0, 6, 2, true),
+            (8, 0, 2, 0, false),
+            (8, 2, 0, 0, true),
+        ] {
+            let status = format!(
+                "Name:\tx\nTgid:\t{ME}\nPid:\t{pid}\nTracerPid:\t0\nSigQ:\t1/9\nSigPnd:\t{pending:016x}\n\
+                 ShdPnd:\t{shared:016x}\nSigBlk:\t{blocked:016x}\nSigIgn:\t0000000000001000\n"
+            );
+            assert_eq!(Status(status.clone().into_bytes()).is_signalled(), expected, "{status}");
+        }
+        assert!(!Status(Vec::new()).is_signalled());
+    }
+
+    #[test]
+    fn a_status_tells_of_its_own_process() {
+        let status = Status::own().unwrap();
+        assert_eq!(status.process().unwrap().cast_unsigned(), std::process::id());
+        assert_eq!(
+            status.parent().unwrap().as_raw_pid().cast_unsigned(),
+            std::os::unix::process::parent_id()
+        );
+        assert_eq!(status.credentials().unwrap(), Status::own().unwrap().credentials().unwrap());
+    }
+}

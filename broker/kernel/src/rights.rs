@@ -1,0 +1,217 @@
+//! Work with the credentials of a target that has others than the broker: a process of root's that
+//! became another user, for instance.
+//!
+//! A thread of its own takes on those that decide about what it does (the effective user and that of
+//! the file system, the groups, the capabilities in effect), is compared with the target, does the
+//! work, and ends. So a path that the target may not search, it does not search either. Its real and
+//! saved user stay the broker's: by those the kernel decides who may signal it, and so the broker, and
+//! who may trace it. What asks for the real user of the caller, [`Rights::must_be_of`] decides.
+//!
+//! System calls that change credentials concern the calling thread alone; the C library's wrappers,
+//! which pass them on to all threads, are not used. Sources: nptl(7), credentials(7), kill(2), ptrace(2).
+
+use super::credentials::Credentials;
+use super::label;
+use super::own_domain::{OwnDomain, OwnDomains};
+use super::proc::Status;
+use super::request::Request;
+use super::target::{Target, TargetFd};
+use super::threads::lock;
+use rustix::io::{self, Errno};
+use rustix::thread::{self, CapabilitySets};
+use std::sync::{Mutex, OnceLock};
+
+/// What is known of the credentials of everything in the sandbox, beside the broker's own.
+///
+/// With no_new_privs set and no user namespaces, credentials and the number of filters change by the
+/// calls that are notified for it alone. So they are compared until they were found alike once, which
+/// is how the command starts, and again once somebody made such a call.
+#[derive(Debug, Default)]
+pub struct Rights {
+    /// The broker's own, with the filter that the command has; read when first needed.
+    own: OnceLock<Credentials>,
+    known: Mutex<Known>,
+    domains: OwnDomains,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Known {
+    /// Nobody was compared yet.
+    #[default]
+    Nothing,
+    /// Everything has the broker's.
+    Alike,
+    /// Somebody has asked the kernel for others.
+    Diverged,
+}
+
+impl Rights {
+    /// Notes that somebody asks the kernel for other credentials.
+    pub fn diverge(&self) {
+        *lock(&self.known) = Known::Diverged;
+    }
+
+    /// Notes that a target is about to put itself in a Landlock domain of its own, by this ruleset.
+    ///
+    /// # Errors
+    /// Returns [`Errno::PERM`] if it must not.
+    pub fn note_domain(&self, request: &Request<'_>, ruleset: TargetFd) -> io::Result<()> {
+        self.domains.note(request, ruleset)
+    }
+
+    /// The Landlock domain of its own that `target` is in.
+    pub fn own_domain(&self, target: Target) -> io::Result<OwnDomain> {
+        self.domains.of(target)
+    }
+
+    /// Whether `target` has exactly the broker's rights, so that acting for it gives it no more.
+    pub fn are_those_of(&self, target: Target) -> io::Result<bool> {
+        Ok(self.own_domain(target)? == OwnDomain::None && self.are_credentials_of(target)?)
+    }
+
+    /// The same for what Landlock is not asked about.
+    pub fn are_credentials_of(&self, target: Target) -> io::Result<bool> {
+        Ok(self.has_credentials(target)? && label::must_be_own(target.thread()).is_ok())
+    }
+
+    /// The same, whatever a security module calls it.
+    pub fn has_credentials(&self, target: Target) -> io::Result<bool> {
+        if *lock(&self.known) == Known::Alike {
+            return Ok(true);
+        }
+        let alike = target.status()?.credentials()? == *self.own()?;
+        let mut known = lock(&self.known);
+        if alike && *known == Known::Nothing {
+            *known = Known::Alike;
+        }
+        Ok(alike)
+    }
+
+    /// Whether something can be done with exactly the rights of `target`.
+    pub fn can_be_those_of(&self, target: Target) -> bool {
+        self.with_those_of(target, || Ok(())).is_ok()
+    }
+
+    /// The same for what Landlock is not asked about.
+    pub fn can_have_credentials_of(&self, target: Target) -> bool {
+        self.with_credentials_of(target, || Ok(())).is_ok()
+    }
+
+    /// Does `work` with exactly the rights of `target`.
+    ///
+    /// # Errors
+    /// Returns what `work` returns; [`Errno::ACCESS`] if the rights cannot be taken on.
+    pub fn with_those_of<R: Send>(
+        &self,
+        target: Target,
+        work: impl FnOnce() -> io::Result<R> + Send,
+    ) -> io::Result<R> {
+        match self.own_domain(target)? {
+            OwnDomain::None => self.with_credentials_of(target, work),
+            _ => Err(Errno::ACCESS),
+        }
+    }
+
+    /// Does `work`, about which Landlock is not asked, with the rights of `target`.
+    ///
+    /// # Errors
+    /// As [`Rights::with_those_of`].
+    pub fn with_credentials_of<R: Send>(
+        &self,
+        target: Target,
+        work: impl FnOnce() -> io::Result<R> + Send,
+    ) -> io::Result<R> {
+        match self.are_credentials_of(target)? {
+            true => work(),
+            false => as_another(target, work),
+        }
+    }
+
+    /// Does `work`, by which peers know `target`, with its user, groups and capabilities. Filters of its own do not matter:
+    /// it made the call through them.
+    ///
+    /// # Errors
+    /// As [`Rights::with_those_of`].
+    pub fn with_identity_of<R: Send>(
+        &self,
+        target: Target,
+        work: impl FnOnce() -> io::Result<R> + Send,
+    ) -> io::Result<R> {
+        match self.are_credentials_of(target)?
+            || target.status()?.credentials()?.has_rights_of(self.own()?)
+        {
+            true => work(),
+            false => as_another(target, work),
+        }
+    }
+
+    /// Checks that the kernel would let `target` change the limits of `process`, which it has the same
+    /// real user for (prlimit(2), ioprio_set(2)), whatever its effective one is.
+    ///
+    /// # Errors
+    /// Returns [`Errno::PERM`] if not, and what reading proc(5) returns.
+    pub fn must_be_of(&self, target: Target, process: &Status) -> io::Result<()> {
+        if self.are_those_of(target)? {
+            return Ok(());
+        }
+        let (by, of) = (target.status()?.credentials()?, process.credentials()?);
+        if by.is_one_user() && by.has_ids_of(&of) { Ok(()) } else { Err(Errno::PERM) }
+    }
+
+    /// The broker's own credentials, with the filter that the command has.
+    pub fn own(&self) -> io::Result<&Credentials> {
+        if let Some(own) = self.own.get() {
+            return Ok(own);
+        }
+        let own = of_this_thread()?;
+        Ok(self.own.get_or_init(|| own))
+    }
+}
+
+/// The credentials of the calling thread, with the filter that the command has.
+pub fn of_this_thread() -> io::Result<Credentials> {
+    Ok(Status::own()?.credentials()?.of_command())
+}
+
+/// Does `work` with the rights of `target`, which are not the broker's.
+///
+/// # Errors
+/// As [`with`]; [`Errno::ACCESS`] if a security module tells it from the broker.
+pub fn as_another<R: Send>(
+    target: Target,
+    work: impl FnOnce() -> io::Result<R> + Send,
+) -> io::Result<R> {
+    label::must_be_own(target.thread())?;
+    with(&target.status()?.credentials()?, work)
+}
+
+/// Has a thread that may do exactly what these credentials permit do `work`.
+///
+/// # Errors
+/// Returns what `work` returns; [`Errno::ACCESS`] if the broker cannot take them on, because it is
+/// not root or they hold more than it has; [`Errno::AGAIN`] if there can be no thread.
+pub fn with<R: Send>(
+    credentials: &Credentials,
+    work: impl FnOnce() -> io::Result<R> + Send,
+) -> io::Result<R> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().spawn_scoped(scope, || {
+            take_on(credentials).map_err(|_| Errno::ACCESS)?;
+            // What could not be taken on, or is not known here, shows.
+            if of_this_thread()?.act_as(credentials) { work() } else { Err(Errno::ACCESS) }
+        });
+        let result = thread.map_err(|_| Errno::AGAIN)?.join();
+        result.unwrap_or(Err(Errno::ACCESS))
+    })
+}
+
+fn take_on(credentials: &Credentials) -> io::Result<()> {
+    thread::set_thread_groups(&credentials.more_groups().ok_or(Errno::ACCESS)?)?;
+    let [real, effective, saved] = credentials.groups().ok_or(Errno::ACCESS)?;
+    thread::set_thread_res_gid(real, effective, saved)?;
+    let [_, effective, _] = credentials.users().ok_or(Errno::ACCESS)?;
+    thread::set_thread_res_uid(None, effective, None)?;
+    let effective = credentials.effective_capabilities().ok_or(Errno::ACCESS)?;
+    let own = thread::capabilities(None)?;
+    thread::set_capabilities(None, CapabilitySets { effective, ..own })
+}

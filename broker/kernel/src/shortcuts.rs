@@ -1,0 +1,59 @@
+//! What spares the broker calls, where a longer way gives the same: so that tests can show that it does, a debug
+//! build goes the longer way wherever the variable `LANDSTRIP_WITHOUT` names one of these. A release looks at none.
+
+use std::sync::LazyLock;
+
+/// One that can be left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shortcut {
+    /// A descriptor that is open for writing was judged when it was opened.
+    Descriptor,
+    /// Of what Landlock grants, no more is looked at than the path that the kernel writes.
+    Granted,
+    /// The broker stands in a directory to ask for its path.
+    Here,
+    /// Where a path led a moment ago, of those that are looked at for a report.
+    Lately,
+    /// Such a path is judged by names first.
+    Names,
+    /// Messages are let through before there is a socket that heeds an address.
+    Quiet,
+    /// Directories that are granted before they have their place.
+    Reserve,
+}
+
+/// Their names.
+const ALL: [(&str, Shortcut); 7] = [
+    ("descriptor", Shortcut::Descriptor),
+    ("granted", Shortcut::Granted),
+    ("here", Shortcut::Here),
+    ("lately", Shortcut::Lately),
+    ("names", Shortcut::Names),
+    ("quiet", Shortcut::Quiet),
+    ("reserve", Shortcut::Reserve),
+];
+
+static LEFT_OUT: LazyLock<Option<Shortcut>> = LazyLock::new(|| {
+    let name = std::env::var("LANDSTRIP_WITHOUT").ok()?;
+    ALL.iter().find(|(known, _)| *known == name).map(|&(_, shortcut)| shortcut)
+});
+
+impl Shortcut {
+    /// Whether it may be taken.
+    pub fn is_open(self) -> bool {
+        !cfg!(debug_assertions) || *LEFT_OUT != Some(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn each_is_left_out_in_the_long_tier() {
+        let runs = include_str!("../../../.ci/run");
+        let names: Vec<_> = ALL.iter().map(|(name, _)| *name).collect();
+        assert!(runs.contains(&format!("for without in {}; do", names.join(" "))));
+    }
+}

@@ -1,0 +1,433 @@
+//! The target of a notification: its memory and its descriptors.
+//!
+//! Everything here is read under the target's thread id while it waits; what comes of it counts only
+//! after [`Request::confirm`](super::request::Request::confirm). Sources: process_vm_readv(2), proc(5),
+//! pidfd_getfd(2).
+
+use super::deep::PATH_MAX;
+use super::pidfds;
+use super::proc::{self, Status};
+use super::sight;
+use rustix::fd::OwnedFd;
+use rustix::fs::{self, Mode, OFlags};
+use rustix::io::{self, Errno};
+use rustix::process::{self, Pid, PidfdFlags, PidfdGetfdFlags};
+use std::cell::RefCell;
+use std::ffi::OsString;
+use std::fmt;
+use std::io::IoSliceMut;
+use std::mem::MaybeUninit;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+
+/// Smallest page of any architecture: reads are cut at its multiples, for a read that touches an
+/// unmapped page returns nothing of the mapped ones beside it.
+const PAGE: u64 = 4096;
+
+thread_local! {
+    /// The paths that were copied of the call that this thread answers, and where they lie.
+    static COPIED: RefCell<Vec<(Pid, TargetAddress, Vec<u8>)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A thread that waits for an answer.
+#[derive(Clone, Copy, Debug)]
+pub struct Target {
+    thread: Pid,
+}
+
+/// The number of a descriptor in a target's table; it means nothing in the broker's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TargetFd(i32);
+
+/// A place in a target's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TargetAddress(u64);
+
+impl TargetFd {
+    /// The current directory as a directory argument (fcntl.h).
+    pub const CWD: Self = Self(-100);
+
+    pub const fn new(number: i32) -> Self {
+        Self(number)
+    }
+
+    pub fn raw(self) -> i32 {
+        self.0
+    }
+}
+
+impl fmt::Display for TargetFd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl TargetAddress {
+    /// In the first page nothing is mapped.
+    pub const NOWHERE: Self = Self(8);
+
+    pub const fn new(address: u64) -> Self {
+        Self(address)
+    }
+
+    pub fn is_null(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The place `offset` bytes further on.
+    ///
+    /// # Errors
+    /// Returns [`Errno::FAULT`] where memory ends.
+    pub fn plus(self, offset: u64) -> io::Result<Self> {
+        self.0.checked_add(offset).map(Self).ok_or(Errno::FAULT)
+    }
+
+    fn base(self) -> io::Result<usize> {
+        usize::try_from(self.0).map_err(|_| Errno::FAULT)
+    }
+}
+
+/// Whether process_vm_readv(2) reads the memory of `process`: asked of where there is nothing, which is looked at last.
+pub fn may_read_memory(process: Pid) -> io::Result<()> {
+    let process = nix::unistd::Pid::from_raw(process.as_raw_pid());
+    let nowhere = nix::sys::uio::RemoteIoVec { base: TargetAddress::NOWHERE.base()?, len: 1 };
+    let read =
+        nix::sys::uio::process_vm_readv(process, &mut [IoSliceMut::new(&mut [0])], &[nowhere]);
+    match read {
+        Ok(_) | Err(nix::errno::Errno::EFAULT) => Ok(()),
+        Err(errno) => Err(Errno::from_raw_os_error(errno as i32)),
+    }
+}
+
+impl Target {
+    pub fn new(thread: Pid) -> Self {
+        Self { thread }
+    }
+
+    pub fn thread(&self) -> Pid {
+        self.thread
+    }
+
+    /// Copies `buffer.len()` bytes at `address`.
+    ///
+    /// # Errors
+    /// Returns [`Errno::FAULT`] if not all of it is mapped, [`Errno::PERM`] if the target's memory is
+    /// not readable to us (an executable without read permission, PR_SET_DUMPABLE).
+    pub fn read(&self, address: TargetAddress, buffer: &mut [u8]) -> io::Result<()> {
+        let length = buffer.len();
+        self.gather(&[(address, length)], buffer)
+    }
+
+    /// Copies `parts` one after the other, each by its address and length, into `buffer`, which has
+    /// their length. There are at most 1024 (UIO_MAXIOV).
+    pub fn gather(&self, parts: &[(TargetAddress, usize)], buffer: &mut [u8]) -> io::Result<()> {
+        let wanted = buffer.len();
+        if wanted == 0 {
+            return Ok(());
+        }
+        let remote =
+            parts.iter().map(|&(at, len)| Ok(nix::sys::uio::RemoteIoVec { base: at.base()?, len }));
+        let remote = remote.collect::<io::Result<Vec<_>>>()?;
+        if self.read_vector(&remote, buffer)? == wanted { Ok(()) } else { Err(Errno::FAULT) }
+    }
+
+    fn read_vector(
+        &self,
+        remote: &[nix::sys::uio::RemoteIoVec],
+        buffer: &mut [u8],
+    ) -> io::Result<usize> {
+        let thread = nix::unistd::Pid::from_raw(self.thread.as_raw_pid());
+        let read = nix::sys::uio::process_vm_readv(thread, &mut [IoSliceMut::new(buffer)], remote);
+        match read {
+            // By the platform perhaps, as by Podman's default seccomp profile, and not by the kernel:
+            // that asks for the same right here.
+            Err(nix::Error::EPERM) => {
+                let memory = self.open_memory(OFlags::RDONLY).map_err(|_| Errno::PERM)?;
+                let mut done = 0;
+                for part in remote {
+                    let wanted = &mut buffer[done..done + part.len];
+                    let read = memory.read(part.base as u64, wanted)?;
+                    done += read;
+                    if read < part.len {
+                        break;
+                    }
+                }
+                Ok(done)
+            }
+            result => result.map_err(|errno| Errno::from_raw_os_error(errno as i32)),
+        }
+    }
+
+    /// Copies the path at `address`, without its NUL. Of one call a thread copies it once: whoever looks again
+    /// there sees what was judged. What is judged and done with another's rights is both in a thread of its own, so
+    /// that a report alone can be of another copy.
+    ///
+    /// # Errors
+    /// Returns [`Errno::NAMETOOLONG`] if no NUL ends it within PATH_MAX, else as [`Target::read`].
+    pub fn read_path(&self, address: TargetAddress) -> io::Result<Vec<u8>> {
+        let is_it = |by: Pid, at: TargetAddress| by == self.thread && at == address;
+        let known = COPIED.with_borrow(|copied| {
+            copied.iter().find(|&&(by, at, _)| is_it(by, at)).map(|(.., path)| path.clone())
+        });
+        if let Some(path) = known {
+            return Ok(path);
+        }
+        let path = self.read_string(address, PATH_MAX, Errno::NAMETOOLONG)?;
+        COPIED.with_borrow_mut(|copied| copied.push((self.thread, address, path.clone())));
+        Ok(path)
+    }
+
+    /// Forgets what was copied of another call.
+    pub(super) fn begin() {
+        COPIED.with_borrow_mut(Vec::clear);
+    }
+
+    /// Copies the string at `address`, without its NUL; `limit` counts the NUL.
+    ///
+    /// # Errors
+    /// Returns `too_long` if no NUL ends it within `limit`, else as [`Target::read`].
+    pub fn read_string(
+        &self,
+        address: TargetAddress,
+        limit: usize,
+        too_long: Errno,
+    ) -> io::Result<Vec<u8>> {
+        // Most are short: one small read, then the rest page by page.
+        const FIRST: usize = 256;
+        let mut string = Vec::new();
+        while string.len() < limit {
+            let done = string.len();
+            let at = address.plus(done as u64)?;
+            let to_page_end = usize::try_from(PAGE - at.0 % PAGE).map_err(|_| Errno::FAULT)?;
+            let size = if done == 0 { FIRST } else { PATH_MAX };
+            let size = size.min(to_page_end).min(limit - done);
+            string.resize(done + size, 0);
+            self.read(at, &mut string[done..])?;
+            if let Some(end) = string[done..].iter().position(|&byte| byte == 0) {
+                string.truncate(done + end);
+                return Ok(string);
+            }
+        }
+        Err(too_long)
+    }
+
+    /// The working directory, or what the descriptor `number` refers to: opened with O_PATH,
+    /// so that nothing happens to it, and no right comes with it.
+    ///
+    /// # Errors
+    /// Returns [`Errno::BADF`] if the target has no such descriptor.
+    pub fn directory(&self, number: TargetFd) -> io::Result<OwnedFd> {
+        if number == TargetFd::CWD { self.open_link("cwd") } else { self.descriptor(number) }
+    }
+
+    /// The path of the working directory, as the kernel writes it, if that is short: had sooner than the directory
+    /// itself.
+    ///
+    /// # Errors
+    /// Returns what readlink(2) returns; [`Errno::NAMETOOLONG`] for a longer one.
+    pub fn working_directory(&self) -> io::Result<Vec<u8>> {
+        const SHORT: usize = 256;
+        let link = self.working_link();
+        let path = sight::of(|| {
+            let mut buffer = [MaybeUninit::uninit(); SHORT];
+            fs::readlinkat_raw(fs::CWD, &link, &mut buffer).map(|(path, _)| path.to_vec())
+        })?;
+        if path.len() < SHORT { Ok(path) } else { Err(Errno::NAMETOOLONG) }
+    }
+
+    /// The link in proc(5) that leads to the working directory.
+    pub(super) fn working_link(&self) -> String {
+        self.proc("cwd")
+    }
+
+    /// What the descriptor `number` refers to, with O_PATH.
+    ///
+    /// # Errors
+    /// Returns [`Errno::BADF`] if the target has no such descriptor.
+    pub fn descriptor(&self, number: TargetFd) -> io::Result<OwnedFd> {
+        if number.0 < 0 {
+            return Err(Errno::BADF);
+        }
+        self.open_link(&format!("fd/{number}"))
+    }
+
+    fn open_link(&self, name: &str) -> io::Result<OwnedFd> {
+        let path = self.proc(name);
+        sight::of(|| fs::open(&path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()))
+            .map_err(|errno| if errno == Errno::NOENT { Errno::BADF } else { errno })
+    }
+
+    /// The path of what proc(5) has under `name` of the target.
+    fn proc(&self, name: &str) -> String {
+        format!("/proc/{}/{name}", self.thread.as_raw_nonzero())
+    }
+
+    /// The path of what it executes, to tell of it.
+    pub fn program(&self) -> io::Result<PathBuf> {
+        let link = fs::readlink(self.proc("exe"), Vec::new())?;
+        Ok(OsString::from_vec(link.into_bytes()).into())
+    }
+
+    /// Whether the target hides its memory and its descriptors from the broker (PR_SET_DUMPABLE).
+    pub fn hides(&self) -> bool {
+        self.open_link("cwd").is_err_and(|errno| errno == Errno::ACCESS)
+    }
+
+    /// Whether descriptor `number` was opened with O_PATH.
+    ///
+    /// # Errors
+    /// Returns [`Errno::BADF`] if the target has no such descriptor.
+    pub fn is_path_only(&self, number: TargetFd) -> io::Result<bool> {
+        let link = self.proc(&format!("fd/{number}"));
+        let link = sight::of(|| fs::lstat(&link)).map_err(|_| Errno::BADF)?;
+        // The link's mode says what the descriptor can do (proc_pid_fd(5)): with O_PATH nothing. But
+        // neither can one that was opened for ioctl(2) alone.
+        Ok(Mode::from_raw_mode(link.st_mode).is_empty()
+            && self.descriptor_flags(number)?.contains(OFlags::PATH))
+    }
+
+    /// The flags of descriptor `number` and of what it refers to, as open(2) takes them.
+    ///
+    /// # Errors
+    /// Returns [`Errno::BADF`] if the target has no such descriptor.
+    pub fn descriptor_flags(&self, number: TargetFd) -> io::Result<OFlags> {
+        let info = self.proc(&format!("fdinfo/{number}"));
+        let text = sight::of(|| proc::read(&info)).map_err(|_| Errno::BADF)?;
+        let flags = proc::field(&text, "flags:").and_then(|f| u32::from_str_radix(f, 8).ok());
+        flags.map(OFlags::from_bits_retain).ok_or(Errno::BADF)
+    }
+
+    /// The number in devpts(5) of the terminal whose master is at descriptor `number`; none for what is no master.
+    ///
+    /// # Errors
+    /// Returns [`Errno::BADF`] if the target has no such descriptor.
+    pub(super) fn terminal_index(&self, number: TargetFd) -> io::Result<Option<u32>> {
+        let text = proc::read(&self.proc(&format!("fdinfo/{number}"))).map_err(|_| Errno::BADF)?;
+        Ok(proc::field(&text, "tty-index:").and_then(|index| index.parse().ok()))
+    }
+
+    /// The process that descriptor `number` is a handle of (pidfd_open(2)).
+    ///
+    /// # Errors
+    /// Returns [`Errno::BADF`] if it is none, [`Errno::SRCH`] if that has been reaped.
+    pub fn handled_process(&self, number: TargetFd) -> io::Result<i32> {
+        let text = proc::read(&self.proc(&format!("fdinfo/{number}"))).map_err(|_| Errno::BADF)?;
+        let process = proc::field(&text, "Pid:").and_then(|id| id.parse().ok());
+        process.ok_or(Errno::BADF).and_then(|id| if id > 0 { Ok(id) } else { Err(Errno::SRCH) })
+    }
+
+    /// The kernel's name for the protocol of the socket at descriptor `number`, such as `TCPv6`
+    /// (net/socket.c, system.sockprotoname).
+    ///
+    /// # Errors
+    /// Returns [`Errno::BADF`] if the target has no such descriptor, [`Errno::NOTSOCK`] if it is not
+    /// a socket, [`Errno::PERM`] if the target may not be traced.
+    pub fn socket_protocol(&self, number: TargetFd) -> io::Result<Vec<u8>> {
+        let path = self.proc(&format!("fd/{number}"));
+        let mut name = [0; 64];
+        match fs::getxattr(path, "system.sockprotoname", &mut name) {
+            Ok(length) => {
+                let name = &name[..length];
+                Ok(name.strip_suffix(b"\0").unwrap_or(name).to_vec())
+            }
+            Err(Errno::NOENT) => Err(Errno::BADF),
+            Err(Errno::ACCESS) => Err(Errno::PERM),
+            Err(_) => Err(Errno::NOTSOCK),
+        }
+    }
+
+    /// A duplicate of descriptor `number`: the same open file description.
+    ///
+    /// # Errors
+    /// Returns [`Errno::BADF`] if the target has no such descriptor, [`Errno::PERM`] if it may
+    /// not be traced.
+    pub fn duplicate(&self, number: TargetFd) -> io::Result<OwnedFd> {
+        if number.0 < 0 {
+            return Err(Errno::BADF);
+        }
+        pidfds::with(self.thread, |thread| {
+            sight::of(|| process::pidfd_getfd(thread, number.0, PidfdGetfdFlags::empty()))
+        })
+    }
+
+    /// The target's memory, for [`Confirmed::write`](super::request::Confirmed::write).
+    ///
+    /// # Errors
+    /// Returns what open(2) returns; [`Errno::ACCESS`] if the target may not be traced.
+    pub fn memory(&self) -> io::Result<Memory> {
+        self.open_memory(OFlags::WRONLY)
+    }
+
+    fn open_memory(&self, access: OFlags) -> io::Result<Memory> {
+        let path = self.proc("mem");
+        sight::of(|| fs::open(&path, access | OFlags::CLOEXEC, Mode::empty())).map(Memory)
+    }
+
+    /// What the kernel tells of the target.
+    pub fn status(&self) -> io::Result<Status> {
+        Status::of(self.thread)
+    }
+
+    /// The id of the target's process.
+    pub fn process(&self) -> io::Result<i32> {
+        // Only the first thread has a handle of its process under its own id (pidfd_open(2)): had sooner than a status.
+        match process::pidfd_open(self.thread, PidfdFlags::empty()) {
+            Ok(_) => Ok(self.thread.as_raw_pid()),
+            Err(_) => self.status()?.process(),
+        }
+    }
+
+    /// The device number of the target's controlling terminal, major and minor; 0 if it has none.
+    pub fn terminal(&self) -> io::Result<(u32, u32)> {
+        let text = proc::read(&self.proc("stat"))?;
+        // The second field is a name in parentheses, which may hold anything (proc_pid_stat(5)).
+        let end = text.iter().rposition(|&byte| byte == b')').ok_or(Errno::IO)?;
+        text[end..]
+            .split(|&byte| byte == b' ')
+            .nth(5)
+            .and_then(|number| str::from_utf8(number).ok())
+            .and_then(|number| number.parse().ok())
+            .map(|number: u64| (fs::major(number), fs::minor(number)))
+            .ok_or(Errno::IO)
+    }
+
+    /// Whether `id` stands for the target, or for its process, until the target ends: 0, or the id of either.
+    pub fn keeps(&self, id: i32) -> bool {
+        id == 0 || id == self.thread.as_raw_pid() || self.process() == Ok(id)
+    }
+
+    /// Whether `id` is a thread of the target's own process.
+    pub fn has_thread(&self, id: i32) -> bool {
+        id > 0 && std::fs::exists(self.proc(&format!("task/{id}"))).unwrap_or(false)
+    }
+}
+
+/// Whether the platform refuses pidfd_getfd(2) whatever it is asked for, as Docker's default seccomp
+/// profile does.
+pub fn duplicates_are_refused() -> bool {
+    // No pidfd: the kernel itself says EBADF.
+    let result = process::pidfd_getfd(fs::CWD, 0, PidfdGetfdFlags::empty());
+    result.is_err_and(|errno| errno == Errno::PERM)
+}
+
+/// The memory of one process: held, so that it cannot become another's when the process dies.
+#[derive(Debug)]
+pub struct Memory(OwnedFd);
+
+impl Memory {
+    /// Copies what is at `address`, up to the first page that is not there.
+    fn read(&self, address: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        io::pread(&self.0, buffer, address).map_err(|_| Errno::FAULT)
+    }
+
+    /// Writes `bytes` at `address`.
+    ///
+    /// # Errors
+    /// Returns [`Errno::FAULT`] if not all of it is mapped.
+    pub(super) fn write(&self, address: TargetAddress, bytes: &[u8]) -> io::Result<()> {
+        match io::pwrite(&self.0, bytes, address.0) {
+            Ok(length) if length == bytes.len() => Ok(()),
+            Ok(_) | Err(_) => Err(Errno::FAULT),
+        }
+    }
+}

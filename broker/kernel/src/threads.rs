@@ -1,0 +1,21 @@
+//! Threads of the broker, and what they share.
+
+use rustix::io::{self, Errno};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// A stack for work that has nothing large on it.
+pub const SMALL_STACK: usize = 64 * 1024;
+
+/// Locks what threads share. A panic ends the broker, so that nobody finds it half done.
+pub fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Has a thread with a stack of this size do `work`.
+///
+/// # Errors
+/// Returns [`Errno::AGAIN`] if there can be none.
+pub fn spawn(stack: usize, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    let thread = std::thread::Builder::new().stack_size(stack).spawn(work);
+    thread.map(drop).map_err(|_| Errno::AGAIN)
+}

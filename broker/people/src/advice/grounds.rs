@@ -1,0 +1,28 @@
+//! What remedies are found in view of.
+
+use super::suggest::Grounds;
+use landstrip_core::session::prepared::Prepared;
+use policy::callers::Caller;
+use policy::reach::linked_settings;
+use policy::remarks::Remarks;
+use rules::policy::Policy;
+
+/// What `find` finds in view of `policy`, of a run that was `prepared`.
+pub fn on_grounds<T>(
+    (prepared, policy): (&Prepared, &Policy),
+    remarks: &Remarks,
+    caller: &Caller,
+    find: impl FnOnce(&Grounds<'_>) -> T,
+) -> T {
+    let home = caller.home.as_ref().map(|home| home.canonicalize().unwrap_or(home.clone()));
+    find(&Grounds {
+        home: home.as_deref(),
+        work: &caller.cwd,
+        temporary: &std::fs::canonicalize(std::env::temp_dir()).unwrap_or_default(),
+        settings: &home.as_deref().map(linked_settings).unwrap_or_default(),
+        files: &policy.files,
+        written: prepared.written,
+        network: &policy.network,
+        origins: remarks.origins(),
+    })
+}

@@ -1,0 +1,7 @@
+//! What a policy would have to say: for what was refused ([`suggest`]), and for all that a run did ([`draft`]);
+//! and what to do about a tool that cannot be executed ([`launch`]).
+
+pub mod draft;
+pub mod grounds;
+pub mod launch;
+pub mod suggest;

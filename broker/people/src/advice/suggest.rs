@@ -1,0 +1,402 @@
+//! The remedy: what a policy would have to say for what was refused. Pure.
+//!
+//! Files are grouped into the directory that belongs to one program or purpose, so that forty files of a
+//! cache make one entry. What a deny rule names is somebody's decision: then the rule is named instead.
+//! Suggested is what is known to be harmless ([`harmless`]) and helps. Of the rest it is said why it is not, and what
+//! can be done instead.
+
+mod places;
+
+use common::address;
+use common::domain::{self, Host};
+use common::proxy::stands_for_name;
+use common::trap::{self, FileOperation, Mechanism, NetworkOperation, Trap};
+use landstrip_core::report::denials::Denial;
+use landstrip_core::report::stream::line;
+use landstrip_core::report::traps::Remedies;
+use policy::keys::Item;
+use policy::origins::Origins;
+use policy::presets;
+use rules::domains::rule_for;
+use rules::files::{Files, push_new};
+use rules::harmless;
+use rules::option::OPTION;
+use rules::paths::covers;
+use rules::policy::Network;
+use std::borrow::Cow;
+use std::ffi::OsStr;
+use std::net::SocketAddr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// Most values that are suggested for one key.
+const VALUES_MAX: usize = 8;
+/// Hosts of which none is asked for alone: an index, and what it leads to.
+const TOGETHER: [[&str; 2]; 3] = [
+    ["index.crates.io", "static.crates.io"],
+    ["pypi.org", "files.pythonhosted.org"],
+    ["proxy.golang.org", "sum.golang.org"],
+];
+
+/// What remedies are found in view of.
+#[derive(Debug)]
+pub struct Grounds<'a> {
+    pub home: Option<&'a Path>,
+    /// The working directory at launch.
+    pub work: &'a Path,
+    /// Where temporary files of all programs are.
+    pub temporary: &'a Path,
+    /// See [`Ground::settings`](rules::harmless::Ground).
+    pub settings: &'a [PathBuf],
+    /// The rules in force.
+    pub files: &'a Files,
+    /// How many of `deny_write` and `deny_read` were written, not added to protect landstrip.
+    pub written: (usize, usize),
+    pub network: &'a Network,
+    /// Where the rules come from, if that was kept.
+    pub origins: &'a Origins,
+}
+
+/// A key of the policy, or what else is said, and of what.
+#[derive(Debug, PartialEq, Eq)]
+struct Remedy {
+    key: Cow<'static, str>,
+    values: Vec<String>,
+}
+
+/// What there is to say of denials, by what can be done about them.
+#[derive(Debug, Default)]
+struct Advice {
+    /// What is to be written.
+    writes: Vec<PathBuf>,
+    /// What else to allow.
+    allow: Vec<Remedy>,
+    /// Rules that somebody wrote, and what landstrip protects.
+    rules: Vec<Remedy>,
+    /// The former, as reports have them.
+    denied_by: Vec<String>,
+    /// Whether one of them keeps git from changing settings of its own.
+    settings_of_git: bool,
+    /// What was looked up by a program that does not ask the proxy, nor in a way that it answers.
+    direct: Vec<String>,
+    /// What would open too much, and for what it would be needed.
+    too_much: Vec<Remedy>,
+    /// What would be written though it is not known to be harmless.
+    unknown: Vec<PathBuf>,
+    /// What would be written among the temporary files of all programs.
+    temporary: Vec<String>,
+    /// Sockets of servers that are not known to be harmless.
+    servers: Vec<String>,
+    /// Hosts that no rule names, or none should.
+    hosts: Vec<String>,
+    /// Whether tmux starts or looks for the server of the user.
+    tmux: bool,
+}
+
+/// What there is to say about `denials`.
+pub fn remedies(denials: &[&Denial], grounds: &Grounds<'_>) -> Remedies {
+    let mut advice = Advice::default();
+    denials.iter().for_each(|denial| grounds.advise(denial, &mut advice));
+    // A program that cannot look a name up may ask the proxy then.
+    let asked: Vec<_> = denials.iter().filter_map(|denial| denial.asked_of_proxy()).collect();
+    advice.direct.retain(|host| !asked.contains(&host.as_str()));
+    let writes =
+        grounds.joined(std::mem::take(&mut advice.writes), |place| grounds.is_region(place));
+    if !writes.is_empty() {
+        let values = writes.iter().map(|path| grounds.shown(path)).collect();
+        advice.allow.insert(0, Remedy { key: "filesystem.allowWrite".into(), values });
+    }
+    advice.unknown.retain(|path| !writes.iter().any(|place| path.starts_with(place)));
+    let unknown = grounds.joined(std::mem::take(&mut advice.unknown), |_| true);
+    let line = advice.line(&unknown.iter().map(|path| grounds.shown(path)).collect::<Vec<_>>());
+    Remedies { line, lines: advice.reports() }
+}
+
+fn add(remedies: &mut Vec<Remedy>, key: impl Into<Cow<'static, str>>, value: String) {
+    let key = key.into();
+    let found = remedies.iter().position(|remedy| remedy.key == key);
+    let at = found.unwrap_or_else(|| {
+        remedies.push(Remedy { key, values: Vec::new() });
+        remedies.len() - 1
+    });
+    if !remedies[at].values.contains(&value) {
+        remedies[at].values.push(value);
+    }
+}
+
+impl Advice {
+    /// As programs are told it, each rule alone.
+    fn reports(&self) -> Vec<String> {
+        let one = |key: &str, value: &String| {
+            let value = if value == "true" { quote(value) } else { value.clone() };
+            format!("{{\"Advice\":[{},{value}]}}\n", quote(key))
+        };
+        let each = |remedy: &Remedy| {
+            remedy.values.iter().map(|value| one(&remedy.key, value)).collect::<Vec<_>>()
+        };
+        self.allow.iter().flat_map(each).chain(self.denied_by.iter().cloned()).collect()
+    }
+
+    /// Takes note of a rule that refused, if it is known where it stands.
+    fn note_rule(&mut self, key: &str, item: Option<&Item>) {
+        let Some(Item { text, origin }) = item else { return };
+        let file = presets::name(&origin.file).unwrap_or(origin.file.as_os_str());
+        let number = origin.line.to_string();
+        let rule = [key.as_bytes(), text.as_bytes(), file.as_bytes(), number.as_bytes()];
+        let [key, text, file, number] = rule;
+        push_new(&mut self.denied_by, line(&Trap::DeniedBy(key, text, file, number)));
+    }
+
+    fn line(&self, unknown: &[String]) -> Option<String> {
+        let joined = |remedies: &[Remedy], text: fn(&Remedy) -> String| {
+            remedies.iter().map(text).collect::<Vec<_>>().join(", ")
+        };
+        let named = |remedy: &Remedy| format!("{} {}", remedy.key, list(&remedy.values));
+        let direct: Vec<_> = self.direct.iter().map(|host| quote(host)).collect();
+        let outside = if self.settings_of_git { "run it outside" } else { "" };
+        let some = |values: &[String]| if values.is_empty() { String::new() } else { list(values) };
+        let tmux = if self.tmux { "TMUX_TMPDIR=$TMPDIR tmux -L NAME" } else { "" };
+        let parts = [
+            ("to allow this", joined(&self.allow, Remedy::assignment)),
+            ("denied by", joined(&self.rules, named)),
+            ("what has to change settings of git", outside.to_owned()),
+            (
+                "only through the proxy of HTTP_PROXY, or with network.allowNetwork = true",
+                some(&direct),
+            ),
+            ("not suggested, as it opens too much", joined(&self.too_much, Remedy::need)),
+            (
+                "not suggested, as programs outside may run or obey what is there (run it outside)",
+                some(unknown),
+            ),
+            (
+                "not suggested, as all programs have their temporary files there (write to $TMPDIR)",
+                some(&self.temporary),
+            ),
+            (
+                "not suggested, as the server there may run commands or hold keys (run it outside)",
+                some(&self.servers),
+            ),
+            (
+                "not suggested, as it is no plain name, or a metadata service (reach it outside)",
+                some(&self.hosts),
+            ),
+            ("for a tmux of its own, with network.allowLocalBinding = true", tmux.to_owned()),
+        ];
+        let parts = parts.iter().filter(|(_, text)| !text.is_empty());
+        let parts: Vec<_> = parts.map(|(what, text)| format!("{what}: {text}")).collect();
+        (!parts.is_empty()).then(|| format!("landstrip: {}\n", parts.join("; ")))
+    }
+}
+
+impl Remedy {
+    fn assignment(&self) -> String {
+        match self.values.as_slice() {
+            [value] if value == "true" => format!("{} = true", self.key),
+            _ => format!("{} += {}", self.key, list(&self.values)),
+        }
+    }
+
+    fn need(&self) -> String {
+        format!("{} for {}", self.key, list(&self.values))
+    }
+}
+
+fn list(values: &[String]) -> String {
+    let shown = values.iter().take(VALUES_MAX).map(String::as_str);
+    let rest = values.len().saturating_sub(VALUES_MAX);
+    let rest = (rest > 0).then(|| format!("and {rest} more"));
+    format!("[{}]", shown.chain(rest.as_deref()).collect::<Vec<_>>().join(", "))
+}
+
+pub(super) fn quote(text: &str) -> String {
+    let mut quoted = String::new();
+    // Writing to a String cannot fail.
+    let _ = trap::string(&mut quoted, text.as_bytes());
+    quoted
+}
+
+/// The rule that allows `host:port` and no other host: the usual ports are part of every rule. None if a rule would
+/// mean something else (`*.com` is asked for like any name), or must not be advised.
+pub(super) fn host(target: &str) -> Option<String> {
+    let (name, port) = target.rsplit_once(':')?;
+    let mut buffer = [0; domain::NAME_MAX];
+    let host = Host::parse(name.as_bytes(), &mut buffer).ok()?;
+    let is_advisable = match host {
+        Host::Name(name) => !address::is_metadata_name(name),
+        // One that stands for a name did so in this run alone.
+        Host::Address(address) => {
+            address::classify(address).is_advisable() && !stands_for_name(address)
+        }
+    };
+    let port = domain::parse_port(port).filter(|_| is_advisable)?;
+    Some(match port {
+        80 | 443 => host.to_string(),
+        _ => format!("{host}:{port}"),
+    })
+}
+
+/// Whether tmux(1) has its sockets there.
+fn is_of_tmux(path: &Path) -> bool {
+    path.iter().any(|name| name.as_bytes().starts_with(b"tmux-"))
+}
+
+impl Grounds<'_> {
+    fn advise(&self, denial: &Denial, advice: &mut Advice) {
+        match denial {
+            Denial::File(operation, path) => {
+                let path = Path::new(OsStr::from_bytes(path));
+                match self.rule(*operation, path) {
+                    Some((key, rule, origin)) => {
+                        advice.note_rule(key, origin);
+                        advice.settings_of_git |=
+                            *operation == FileOperation::Write && places::is_setting_of_git(path);
+                        add(&mut advice.rules, key, rule);
+                    }
+                    // What a process asked for that hides its memory has no path.
+                    None if *operation == FileOperation::Write && path.is_absolute() => {
+                        self.advise_write(path, advice);
+                    }
+                    None => {}
+                }
+            }
+            Denial::Network(operation, target) => {
+                if let Ok(target) = std::str::from_utf8(target) {
+                    self.advise_socket(*operation, target, advice);
+                }
+            }
+            Denial::Datagram(target) => {
+                let target = String::from_utf8_lossy(target);
+                add(&mut advice.too_much, "network.allowNetwork = true", quote(&target));
+            }
+            Denial::Trial(_) => {}
+            Denial::Lookup(_, by) => {
+                if let Some(name) = denial.looked_up() {
+                    if let Some(rule) = rule_for(&self.network.denied_domains, name, None) {
+                        return self.advise_against(rule, advice);
+                    }
+                    if host(&format!("{name}:443")).is_none() {
+                        return push_new(&mut advice.hosts, quote(name));
+                    }
+                    if rule_for(&self.network.allowed_domains, name, None).is_none() {
+                        add(&mut advice.allow, "network.allowedDomains", quote(name));
+                    }
+                    // Where lookups are answered, this one came a way on which they cannot be.
+                    if *by != Mechanism::Proxy && !self.network.allowed_domains.is_empty() {
+                        advice.direct.push(name.to_owned());
+                    }
+                }
+            }
+            Denial::Domain(target) => {
+                let Ok(target) = std::str::from_utf8(target) else { return };
+                let Some((name, port)) = target.rsplit_once(':') else { return };
+                let port = domain::parse_port(port);
+                if let Some(rule) = rule_for(&self.network.denied_domains, name, port) {
+                    return self.advise_against(rule, advice);
+                }
+                let Some(host) = host(target) else {
+                    return push_new(&mut advice.hosts, quote(target));
+                };
+                let group = TOGETHER.iter().find(|group| group.contains(&host.as_str()));
+                let wanted = group.map_or(vec![host.as_str()], |group| group.to_vec());
+                let is_listed = |host| self.network.allowed_domains.iter().any(|rule| rule == host);
+                for host in wanted.into_iter().filter(|host| !is_listed(*host)) {
+                    add(&mut advice.allow, "network.allowedDomains", quote(host));
+                }
+            }
+        }
+    }
+
+    /// Names `rule`, which denies a host.
+    fn advise_against(&self, rule: &str, advice: &mut Advice) {
+        let items = &self.origins.written.denied_domains;
+        let item = items.iter().find(|item| item.text.trim() == rule);
+        advice.note_rule("network.deniedDomains", item);
+        add(&mut advice.rules, "network.deniedDomains", quote(rule));
+    }
+
+    fn advise_write(&self, path: &Path, advice: &mut Advice) {
+        if let Some(place) = self.place(path) {
+            advice.writes.extend(places::companions(&place).filter(|_| place == path));
+            advice.writes.push(place);
+        } else if covers(self.protected(), path) {
+            add(&mut advice.rules, "landstrip, which protects", self.shown(path));
+        } else if places::is_of_kernel(path) {
+        } else if self.ground().is_temporary(path) {
+            advice.tmux |= is_of_tmux(path);
+            push_new(&mut advice.temporary, self.shown(path));
+        } else if let Some(around) = path.parent().filter(|_| self.ground().is_harmless(path)) {
+            // It is put in another one's place, or called otherwise each time.
+            let key = format!("filesystem.allowWrite += [{}]", self.shown(around));
+            add(&mut advice.too_much, key, self.shown(path));
+        } else {
+            let beneath = self.ground().beneath(path);
+            if beneath.is_empty() {
+                push_new(&mut advice.unknown, path.to_owned());
+            }
+            advice.writes.extend(beneath);
+        }
+    }
+
+    /// What lets a socket have this address. A name is looked up by the proxy, whatever port 53 answers.
+    fn advise_socket(&self, operation: NetworkOperation, target: &str, advice: &mut Advice) {
+        const BINDING: &str = "network.allowLocalBinding";
+        let network = self.network;
+        let path = target.starts_with('/').then_some(Path::new(target));
+        let address = target.parse().ok().map(|address: SocketAddr| {
+            SocketAddr::new(address.ip().to_canonical(), address.port())
+        });
+        match (operation, path, address) {
+            (NetworkOperation::Bind, Some(path), _) if network.allow_local_binding => {
+                // By itself, where it may write.
+                self.advise_write(path, advice);
+            }
+            (NetworkOperation::Bind, Some(_), _) => {
+                add(&mut advice.allow, BINDING, "true".to_owned());
+            }
+            (NetworkOperation::Connect, Some(path), _) => {
+                if network.allow_unix_sockets.iter().any(|listed| path.starts_with(listed)) {
+                    return;
+                }
+                if harmless::is_socket(path) {
+                    return add(&mut advice.allow, "network.allowUnixSockets", quote(target));
+                }
+                advice.tmux |= is_of_tmux(path);
+                push_new(&mut advice.servers, quote(target));
+            }
+            (NetworkOperation::Bind, None, Some(address))
+                if address.ip().is_loopback() || address.ip().is_unspecified() =>
+            {
+                if !network.allow_local_binding {
+                    add(&mut advice.allow, BINDING, "true".to_owned());
+                }
+            }
+            (NetworkOperation::Bind, None, Some(_)) => {
+                add(&mut advice.too_much, "network.allowNetwork = true", quote(target));
+            }
+            (NetworkOperation::Connect, None, Some(address)) => {
+                if address.port() == 53 || address.ip().is_unspecified() {
+                    return;
+                }
+                let target = address.to_string();
+                let Some(rule) = host(&target) else {
+                    return push_new(&mut advice.hosts, quote(&target));
+                };
+                let (name, _) = domain::split_port(&target);
+                if rule_for(&network.allowed_domains, name, Some(address.port())).is_none() {
+                    add(&mut advice.allow, "network.allowedDomains", quote(&rule));
+                }
+            }
+            (_, None, None) if target.starts_with('@') => {
+                add(&mut advice.too_much, "network.allowAllUnixSockets = true", quote(target));
+            }
+            (_, None, None) if target.starts_with("inet") || target.starts_with(OPTION) => {
+                add(&mut advice.too_much, "network.allowNetwork = true", quote(target));
+            }
+            (_, None, None) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,194 @@
+//! Which path to allow so that another one can be written, and how a policy writes it. Pure.
+
+use super::{Grounds, quote};
+use common::trap::FileOperation;
+use policy::keys::Item;
+use rules::harmless::Ground;
+use rules::paths::covers;
+use rules::pattern::Pattern;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// More entries than that of one directory are named by it.
+const SIBLINGS_MAX: usize = 3;
+/// What the kernel shows of itself.
+const KERNEL: [&str; 3] = ["/dev", "/proc", "/sys"];
+
+impl Grounds<'_> {
+    /// The key and the text of the written rule that denies `path`, and where it is written, if that was kept.
+    pub(super) fn rule(
+        &self,
+        operation: FileOperation,
+        path: &Path,
+    ) -> Option<(&'static str, String, Option<&Item>)> {
+        let find = |key, rules: &[Pattern]| {
+            let rule = rules.iter().find(|rule| covers(std::slice::from_ref(*rule), path))?;
+            let text =
+                rule.as_path().map_or_else(|| quote(&rule.to_string()), |path| self.shown(&path));
+            Some((key, text, self.origins.item_of(key, rule)))
+        };
+        let (writes, reads) = self.written;
+        let writes = self.files.deny_write.get(..writes).unwrap_or_default();
+        let reads = self.files.deny_read.get(..reads).unwrap_or_default();
+        let by_write = (operation == FileOperation::Write)
+            .then(|| find("filesystem.denyWrite", writes))
+            .flatten();
+        by_write.or_else(|| find("filesystem.denyRead", reads))
+    }
+
+    /// What to allow so that `path` can be written.
+    pub(super) fn place(&self, path: &Path) -> Option<PathBuf> {
+        self.place_where(path, |_| true)
+    }
+
+    /// The same among the places that fit.
+    pub(in crate::advice) fn place_where(
+        &self,
+        path: &Path,
+        fits: impl Fn(&Path) -> bool,
+    ) -> Option<PathBuf> {
+        let helps = |place: &Path| place != path || !is_stand_in(path);
+        self.ground().places(path).into_iter().find(|place| {
+            !self.is_protected(place) && !self.is_allowed(place) && helps(place) && fits(place)
+        })
+    }
+
+    /// What is known to be harmless depends on this of them.
+    pub(super) fn ground(&self) -> Ground<'_> {
+        let Self { home, work, temporary, settings, .. } = *self;
+        Ground { home, work, temporary, settings }
+    }
+
+    /// Whether all beneath `place` may be allowed.
+    pub(in crate::advice) fn is_region(&self, place: &Path) -> bool {
+        self.ground().is_region(place) && !self.is_protected(place)
+    }
+
+    /// What protects landstrip, and nobody wrote.
+    pub(super) fn protected(&self) -> &[Pattern] {
+        let (writes, _) = self.written;
+        self.files.deny_write.get(writes..).unwrap_or_default()
+    }
+
+    fn is_allowed(&self, place: &Path) -> bool {
+        self.files.allow_write.iter().any(|root| place.starts_with(root))
+    }
+
+    /// Whether `place` holds what protects the sandbox, or lies in it.
+    fn is_protected(&self, place: &Path) -> bool {
+        self.protected().iter().any(|rule| {
+            rule.as_path().is_some_and(|path| path.starts_with(place) || place.starts_with(path))
+        })
+    }
+
+    /// Each place once, and many of one directory as that directory, if it `can` be named for them.
+    pub(in crate::advice) fn joined(
+        &self,
+        places: Vec<PathBuf>,
+        can: impl Fn(&Path) -> bool,
+    ) -> Vec<PathBuf> {
+        let mut joined: Vec<PathBuf> = Vec::new();
+        for place in &places {
+            let siblings = |parent: &Path| {
+                let mut names: Vec<_> =
+                    places.iter().filter(|other| other.parent() == Some(parent)).collect();
+                names.sort();
+                names.dedup();
+                names.len()
+            };
+            let parent =
+                place.parent().filter(|parent| siblings(parent) > SIBLINGS_MAX && can(parent));
+            let place = parent.unwrap_or(place);
+            if !joined.iter().any(|known| place.starts_with(known)) {
+                joined.retain(|known| !known.starts_with(place));
+                joined.push(place.to_owned());
+            }
+        }
+        joined
+    }
+
+    /// As a policy would write it, in quotes.
+    pub(super) fn shown(&self, place: &Path) -> String {
+        quote(&self.written(place))
+    }
+
+    /// The same without quotes: relative to the working directory or to the home where that is shorter.
+    pub(in crate::advice) fn written(&self, place: &Path) -> String {
+        let beneath = |base: Option<&Path>, sign: &str| {
+            let inner = literal(place.strip_prefix(base?).ok()?.to_str()?);
+            Some(if inner.is_empty() { sign.to_owned() } else { format!("{sign}/{inner}") })
+        };
+        let work = Some(self.work).filter(|work| self.is_region(work));
+        let text = beneath(work, ".").or_else(|| beneath(self.home, "~"));
+        text.unwrap_or_else(|| literal(&place.to_string_lossy()))
+    }
+}
+
+/// A path as a policy names it and nothing else: what would have a meaning there is escaped.
+fn literal(path: &str) -> String {
+    let mut written = String::new();
+    let mut before = None;
+    for character in path.chars() {
+        let is_special = match character {
+            '\\' | '*' | '?' | '[' | '{' => true,
+            '~' => before == Some(':'),
+            _ => false,
+        };
+        if is_special {
+            written.push('\\');
+        }
+        written.push(character);
+        before = Some(character);
+    }
+    written
+}
+
+/// Whether `path` lies in what the kernel shows of itself.
+pub(super) fn is_of_kernel(path: &Path) -> bool {
+    KERNEL.iter().any(|tree| path.starts_with(tree))
+}
+
+/// Whether a rule for this path alone does not help: it is what a program makes beside a file to put it in that
+/// one's place, and the file cannot be replaced without its directory; or it is called otherwise each time.
+fn is_stand_in(path: &Path) -> bool {
+    let name = path.file_name().map(OsStr::as_bytes).unwrap_or_default();
+    name.starts_with(b".") && name.ends_with(b".lock")
+        || name.windows(4).any(|part| part == b".tmp")
+        || is_made_up(name)
+}
+
+/// Whether a name ends as mkstemp(3) has it: in six characters that are no word.
+fn is_made_up(name: &[u8]) -> bool {
+    let Some((start, end)) = name.split_last_chunk::<6>() else { return false };
+    let is_odd = |pair: &[u8]| {
+        pair[0].is_ascii_lowercase() && pair[1].is_ascii_uppercase()
+            || pair[0].is_ascii_digit() && pair[1].is_ascii_alphabetic()
+    };
+    start.ends_with(b".") && end.iter().all(u8::is_ascii_alphanumeric) && end.windows(2).any(is_odd)
+}
+
+/// Whether git writes `path` for commands that change settings: of remotes, linked work trees and submodules.
+pub(super) fn is_setting_of_git(path: &Path) -> bool {
+    const FILES: [&str; 3] = ["commondir", "config", "config.worktree"];
+    let is_called =
+        |names: &[&str]| names.iter().any(|name| path.file_name() == Some(OsStr::new(name)));
+    let mut inside = path.iter().skip_while(|part| *part != ".git").skip(1).peekable();
+    let is_inside = inside.peek().is_some();
+    let is_of_module = inside.next() == Some(OsStr::new("modules"));
+    is_called(&[".gitmodules"]) || is_inside && (is_called(&FILES) || is_of_module)
+}
+
+/// What SQLite makes beside a database.
+pub(super) fn companions(path: &Path) -> impl Iterator<Item = PathBuf> {
+    let is_database = path.extension().is_some_and(|extension| {
+        ["db", "sqlite", "sqlite3"].iter().any(|known| extension == OsStr::new(known))
+    });
+    let beside = move |suffix: &str| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(suffix);
+        PathBuf::from(name)
+    };
+    let suffixes = ["-journal", "-wal", "-shm"].into_iter().filter(move |_| is_database);
+    suffixes.map(beside)
+}

@@ -1,0 +1,84 @@
+//! Looks at the platform, then attacks a sandbox.
+
+use super::bait::Bait;
+use super::{attempt, chosen, lines, platform};
+use crate::cli::{Form, Invocation};
+use crate::explain::InForce;
+use crate::explain::page::Style;
+use crate::load::{Loaded, add, load};
+use landstrip_core::report::failure::Failure;
+use landstrip_core::report::traps::Traps;
+use landstrip_core::session::child::Child;
+use landstrip_core::session::family::Family;
+use landstrip_core::session::launch::Tool;
+use landstrip_core::session::prepared::Prepared;
+use landstrip_core::session::surroundings::Surroundings;
+use policy::remarks::Remarks;
+use std::sync::Arc;
+
+/// Says what the platform gives, then attacks a sandbox of the policy from inside; returns 0 if everything was
+/// refused and permitted as the policy says, 1 if not.
+///
+/// # Errors
+/// Returns the [`Failure`] because of which no tool would run.
+pub fn run(
+    invocation: &Invocation,
+    form: Form,
+    child: Child,
+    family: &mut Family,
+) -> Result<i32, Failure> {
+    let style = Style::of_standard_output();
+    let surroundings = match Surroundings::look(child.is_scoped()) {
+        Err(Failure::Internal("surroundings", wrong)) => Some(wrong),
+        _ => None,
+    };
+    let findings = platform::look(&platform::Reach {
+        descriptors: child.can_take_descriptors(),
+        memory: child.can_read_memory(),
+        is_readable: child.must_be_readable().is_ok(),
+        surroundings,
+    });
+    lines::print(&lines::findings(&findings, form, style));
+    attack(invocation, form, child, family)
+        .inspect_err(|_| lines::print(&lines::nothing_runs(form, style)))
+}
+
+/// The second half of [`run`].
+fn attack(
+    invocation: &Invocation,
+    form: Form,
+    child: Child,
+    family: &mut Family,
+) -> Result<i32, Failure> {
+    let style = Style::of_standard_output();
+    let traps = Traps::wanted(invocation.reports, invocation.trap_fd, invocation.debug)?;
+    let traps = Arc::new(traps);
+    let bait = Bait::lay_out();
+    let surroundings = Surroundings::look(child.is_scoped())?;
+    let loaded = load(invocation, Remarks::wanted())?;
+    let mut notes = loaded.notes();
+    let Loaded { policy, mut remarks, caller } = loaded;
+    let platform = (&child, &surroundings);
+    let prepared = Prepared::of(policy, invocation.reports, platform, &traps, &mut notes)?;
+    add(&mut remarks, notes);
+    let proxy = prepared.judges.proxy.as_deref();
+    let in_force = InForce {
+        policy: &prepared.policy,
+        judges: &prepared.judges,
+        remarks: &remarks,
+        caller: &caller,
+        environment: &[],
+        found: "",
+        private_temporary: prepared.private_temporary,
+    };
+    let attempts = chosen::attempts(&in_force, bait.as_ref().ok(), proxy.is_some());
+    lines::print(&lines::heading(attempts.len(), form, style));
+    let list = attempt::encode(form, style.is_colored(), &attempts);
+    let tool = Tool::this_program(attempt::VARIABLE, list)?;
+    let (status, ended) = prepared.serve(&tool, child, family, &traps)?;
+    ended?;
+    let taken = bait.map(|bait| bait.taken(&attempts)).unwrap_or_default();
+    let holds = status == 0 && taken.is_empty();
+    lines::print(&lines::conclusion(holds, status, &taken, form, style));
+    Ok(i32::from(!holds))
+}

@@ -1,0 +1,93 @@
+//! What a policy means where it can be enforced, and nothing runs: `--check` and `--explain`.
+
+use crate::cli::{Form, Invocation};
+use crate::explain::page::{self, Style};
+use crate::explain::{InForce, costs, notes, overview, question};
+use crate::load::{Loaded, add, load};
+use landstrip_core::domains::proxy::Proxy;
+use landstrip_core::report::failure::Failure;
+use landstrip_core::report::traps::Traps;
+use landstrip_core::session::child::Child;
+use landstrip_core::session::launch;
+use landstrip_core::session::prepared::Prepared;
+use landstrip_core::session::surroundings::Surroundings;
+use policy::callers::Caller;
+use policy::remarks::Remarks;
+use rules::policy::Network;
+use std::ffi::OsString;
+
+/// What there is to say of a policy that can be enforced.
+struct Examined {
+    prepared: Prepared,
+    remarks: Remarks,
+    caller: Caller,
+}
+
+/// Does what goes before a launch, with the proxy that `proxy` gives, and makes nothing.
+fn examine(
+    invocation: &Invocation,
+    child: &Child,
+    proxy: impl FnOnce(&Network) -> Result<Option<Proxy>, Failure>,
+) -> Result<Examined, Failure> {
+    let traps = Traps::wanted(invocation.reports, invocation.trap_fd, invocation.debug)?;
+    let surroundings = Surroundings::look(child.is_scoped())?;
+    let loaded = load(invocation, Remarks::wanted())?;
+    let mut found = loaded.notes();
+    let Loaded { policy, mut remarks, caller } = loaded;
+    let platform = (child, &surroundings);
+    let prepared = Prepared::to_look_at(policy, platform, proxy, &traps, &mut found)?;
+    add(&mut remarks, found);
+    surroundings.features.substitutes().for_each(|text| remarks.note(text));
+    let judges = &prepared.judges;
+    let notes = notes::notes(judges, invocation.reports, surroundings.features);
+    let costs = costs::line(&judges.view, &prepared.policy.files);
+    notes.iter().chain(&costs).for_each(|text| remarks.note(text));
+    Ok(Examined { prepared, remarks, caller })
+}
+
+/// Does what goes before a launch, and binds and makes nothing; returns what is worth knowing, a line each.
+///
+/// # Errors
+/// Returns the [`Failure`] because of which no tool would run.
+pub fn check(invocation: &Invocation, child: &Child) -> Result<String, Failure> {
+    let remarks = examine(invocation, child, |_| Ok(None))?.remarks;
+    let lines = remarks.lines().iter().map(String::as_str);
+    Ok(lines.chain(["the policy can be enforced\n"]).collect::<Vec<_>>().join("\n"))
+}
+
+/// Says what the policy means, or what it says of each of `words`. Binds and makes nothing but the ports of the
+/// proxy, for as long as it takes.
+///
+/// # Errors
+/// Returns the [`Failure`] because of which no tool would run, or a word cannot be looked at.
+pub fn explain(
+    invocation: &Invocation,
+    child: &Child,
+    form: Form,
+    words: &[OsString],
+) -> Result<String, Failure> {
+    let Examined { prepared, remarks, caller } = examine(invocation, child, Proxy::wanted)?;
+    let Prepared { policy, judges, private_temporary, .. } = &prepared;
+    let environment = launch::environment(policy, judges.proxy.as_deref(), None);
+    let found = match (invocation.policies.sources.is_empty(), caller.variable("LANDSTRIP_POLICY"))
+    {
+        (false, _) => "named by --policy",
+        (true, Some(_)) => "named by LANDSTRIP_POLICY",
+        (true, None) => "the user's own",
+    };
+    let in_force = InForce {
+        policy,
+        judges,
+        remarks: &remarks,
+        caller: &caller,
+        environment: &environment,
+        found,
+        private_temporary: *private_temporary,
+    };
+    let style = Style::of_standard_output();
+    if words.is_empty() {
+        return Ok(page::overview(&overview::of(&in_force), form, style));
+    }
+    let replies = question::answer(&in_force, words).map_err(Failure::Usage)?;
+    Ok(page::replies(&replies, form, style))
+}

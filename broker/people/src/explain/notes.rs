@@ -1,0 +1,87 @@
+//! What follows from a policy and could surprise: notes of `--check`.
+
+use kernel::bound;
+use kernel::features::Features;
+use landstrip_core::answer::answers::Judges;
+use landstrip_core::files::view::Reads;
+use landstrip_core::report::traps::Reports;
+use std::path::PathBuf;
+
+/// What follows from these rules and could surprise.
+pub fn notes(judges: &Judges, reports: Reports, features: Features) -> Vec<String> {
+    let mut notes: Vec<String> = sorted(judges.view.grants.unlistable.keys())
+        .map(|path| match judges.view.is_writable(path) {
+            true => format!(
+                "what is new in {0} can be read, but may not be executed: something in it that must \
+                 not be read is executable",
+                path.display()
+            ),
+            false => format!(
+                "what is new in {} cannot be read: something in it must not be read",
+                path.display()
+            ),
+        })
+        .collect();
+    notes.extend(opened(judges.view.grants.reads).map(str::to_owned));
+    let addresses = &judges.addresses;
+    if addresses.unix.datagrams && !addresses.local_binding && !addresses.unix.paths.is_empty() {
+        let text = "the broker sends every message that can have an address once there is a \
+                    datagram socket: one is listed in allowUnixSockets";
+        notes.push(text.to_owned());
+    }
+    let unix = &addresses.unix;
+    let follows = !unix.all && (addresses.local_binding || !unix.paths.is_empty());
+    if follows && !bound::is_told() {
+        let text = "the kernel does not tell to which file a Unix socket is bound (CONFIG_UNIX_DIAG): those that \
+                    the command binds itself are not reached";
+        notes.push(text.to_owned());
+    }
+    notes.extend(unwatched(judges, reports, features).map(str::to_owned));
+    notes
+}
+
+/// What the broker opens where files are read.
+fn opened(reads: Reads) -> Option<&'static str> {
+    match reads {
+        Reads::Exact => None,
+        Reads::Less => Some(
+            "the broker looks at every file that is read, and opens what is new at an allowed path that \
+             is missing, or beside an executable that may not be read",
+        ),
+        Reads::More => Some(
+            "the broker opens every file that is read: something may not be read inside what may be \
+             written, or nothing of processes outside",
+        ),
+    }
+}
+
+/// What is not reported, and whether that spares notifications; nothing does where there is no quieter filter
+/// (`Filter::quieter` of the launch).
+fn unwatched(judges: &Judges, reports: Reports, features: Features) -> Option<&'static str> {
+    let view = &judges.view;
+    let spares = features.contains(Features::SCOPES);
+    Some(match reports {
+        Reports::All => return None,
+        Reports::Changes if spares && view.leaves_reads() => {
+            "refused reads are not reported; Landlock alone decides about them, unwatched"
+        }
+        Reports::Changes => {
+            "refused reads are not reported; the broker has to watch them all the same"
+        }
+        Reports::Network if spares && view.leaves_changes() => {
+            "refusals on files are not reported; Landlock alone decides about them, unwatched"
+        }
+        Reports::Network if spares && view.leaves_reads() => {
+            "refusals on files are not reported; the broker has to watch changes all the same"
+        }
+        Reports::Network => {
+            "refusals on files are not reported; the broker has to watch them all the same"
+        }
+    })
+}
+
+fn sorted<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> impl Iterator<Item = &'a PathBuf> {
+    let mut paths: Vec<_> = paths.into_iter().collect();
+    paths.sort();
+    paths.into_iter()
+}

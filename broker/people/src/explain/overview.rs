@@ -1,0 +1,311 @@
+//! The policy in force as a whole: where it came from, what became of each rule, and who enforces what.
+
+use super::InForce;
+use super::answer::Rule;
+use super::directories::brokered;
+use landstrip_core::domains::environment::Change;
+use landstrip_core::domains::setup;
+use landstrip_core::files::view::{Decider, Reads};
+use policy::keys::{Item, KEYS, Key, Value};
+use policy::origins::{Cause, Origins, PathRule, SOCKETS};
+use rules::pattern::Pattern;
+use std::collections::{BTreeSet, HashSet};
+use std::path::{Path, PathBuf};
+
+/// Most directories that are named for one rule.
+const DIRECTORIES_MAX: usize = 8;
+
+/// What belongs together.
+#[derive(Debug)]
+pub struct Section {
+    pub name: &'static str,
+    pub rows: Vec<Row>,
+}
+
+/// One thing, and what is said of it.
+#[derive(Debug)]
+pub struct Row {
+    pub subject: String,
+    /// Who sees to it.
+    pub by: Option<&'static str>,
+    pub text: String,
+    pub rule: Option<Rule>,
+}
+
+impl Row {
+    fn new(subject: impl Into<String>, text: impl Into<String>) -> Self {
+        Self { subject: subject.into(), by: None, text: text.into(), rule: None }
+    }
+
+    fn by(self, by: &'static str) -> Self {
+        Self { by: Some(by), ..self }
+    }
+
+    fn under(self, rule: Option<Rule>) -> Self {
+        Self { rule, ..self }
+    }
+}
+
+/// All of it.
+pub fn of(in_force: &InForce<'_>) -> Vec<Section> {
+    let remarks = in_force.remarks.lines().iter().filter_map(|line| line.split_once(": "));
+    let sections = [
+        Section { name: "policy", rows: policies(in_force) },
+        Section { name: "files", rows: files(in_force) },
+        Section { name: "network", rows: network(in_force) },
+        Section { name: "environment", rows: environment(in_force) },
+        Section { name: "protections", rows: protections(in_force) },
+        Section {
+            name: "remarks",
+            rows: remarks.map(|(kind, text)| Row::new(kind, text)).collect(),
+        },
+    ];
+    sections.into_iter().filter(|section| !section.rows.is_empty()).collect()
+}
+
+fn policies(in_force: &InForce<'_>) -> Vec<Row> {
+    let files = &in_force.origins().files;
+    if in_force.policy.built_in {
+        let text =
+            "the working directory and a private TMPDIR may be written, all else read, no network";
+        return vec![Row::new("built in", text)];
+    }
+    let last = files.len().saturating_sub(1);
+    let row = |(index, file): (usize, &PathBuf)| {
+        let file = file.canonicalize().unwrap_or_else(|_| file.clone());
+        let text = if index == last { in_force.found } else { "added to by the next" };
+        Row::new(file.display().to_string(), text)
+    };
+    files.iter().enumerate().map(row).collect()
+}
+
+fn files(in_force: &InForce<'_>) -> Vec<Row> {
+    let mut rows = Vec::new();
+    if in_force.policy.built_in {
+        for path in &in_force.policy.files.allow_write {
+            let (by, text) = write_fate(in_force, path);
+            rows.push(
+                Row::new(path.display().to_string(), format!("may be written: {text}")).by(by),
+            );
+        }
+    }
+    let mut own = 0;
+    let mut seen = HashSet::new();
+    for rule in in_force.origins().paths.iter().filter(|rule| rule.list != SOCKETS) {
+        if !seen.insert((rule.list, rule.pattern.to_string())) {
+            continue;
+        }
+        if matches!(rule.cause, Cause::Own(_)) {
+            own += 1;
+            continue;
+        }
+        let (by, text) = fate(in_force, rule);
+        let pattern = rule.pattern.to_string();
+        let subject = if pattern.is_empty() { "/".to_owned() } else { pattern };
+        let rule = Rule::caused(&rule.cause, rule.list, subject.clone());
+        rows.push(Row::new(subject, text).by(by).under(Some(rule)));
+    }
+    // Alike beside alike.
+    rows.sort_by(|one, next| one.text.cmp(&next.text));
+    if own > 0 {
+        let text = "never written: what decides on the sandbox of this run or the next (policies, \
+                    landstrip's programs), and other names of denied files";
+        rows.push(Row::new(format!("{own} paths"), text));
+    }
+    if in_force.private_temporary {
+        rows.push(Row::new("TMPDIR", "a private one, made for the run and removed after it"));
+    }
+    rows.push(Row::new("/dev/shm", "objects of the command's own").by("broker"));
+    rows
+}
+
+/// What became of a rule for files, and who enforces it.
+fn fate(
+    in_force: &InForce<'_>,
+    PathRule { list, pattern, .. }: &PathRule,
+) -> (&'static str, String) {
+    let view = &in_force.judges.view;
+    let roots = &in_force.policy.files.allow_write;
+    let prefix = pattern.as_path();
+    let is_inside = |root: &PathBuf| match &prefix {
+        Some(path) => path.starts_with(root),
+        None => !brokered(view, root, [pattern].into_iter()).is_empty(),
+    };
+    let around = roots.iter().find(|root| is_inside(root));
+    match *list {
+        "filesystem.allowWrite" => {
+            let path = prefix.unwrap_or_default();
+            let (by, text) = write_fate(in_force, &path);
+            (by, format!("may be written: {text}"))
+        }
+        "filesystem.allowRead" => ("Landlock", "may be read again".to_owned()),
+        "filesystem.denyWrite" => match around {
+            None => ("Landlock", "may not be written, as all that is around it".to_owned()),
+            Some(root) => {
+                let places = list_of(&brokered(view, root, [pattern].into_iter()));
+                let text = format!(
+                    "may not be written: Landlock grants what is beside it and not this; the broker \
+                     makes changes in {places}"
+                );
+                ("Landlock and broker", text)
+            }
+        },
+        _ if around.is_some() && view.grants.reads == Reads::More => {
+            let text = "may not be read: it is inside what may be written, where Landlock has to let \
+                        new files be read, so the broker opens every file";
+            ("broker", text.to_owned())
+        }
+        _ => {
+            let on_the_way = prefix.as_deref().and_then(Path::parent);
+            let listed = on_the_way.filter(|path| view.grants.unlistable.contains_key(*path));
+            let listed = listed.map(|path| format!("; the broker lists {}", path.display()));
+            let text = format!(
+                "may not be read: Landlock grants what is beside it and not this{}",
+                listed.unwrap_or_default()
+            );
+            ("Landlock", text)
+        }
+    }
+}
+
+/// What became of the right to write `root`.
+fn write_fate(in_force: &InForce<'_>, root: &Path) -> (&'static str, String) {
+    let view = &in_force.judges.view;
+    let files = &in_force.policy.files;
+    if view.is_missing_root(root) {
+        return ("broker", "it is missing, and may be made".to_owned());
+    }
+    if !view.rules.access(root).write {
+        return ("Landlock", "not so, another rule denies it".to_owned());
+    }
+    let reads = files.allow_read.iter().map(|path| Pattern::literal(path)).collect::<Vec<_>>();
+    let controls = files.controls.iter().map(|path| Pattern::literal(path)).collect::<Vec<_>>();
+    let patterns = files.deny_write.iter().chain(&files.deny_read).chain(&reads).chain(&controls);
+    let places = brokered(view, root, patterns);
+    match view.content(root) {
+        Some(Decider::Landlock) if places.is_empty() => {
+            ("Landlock", "granted with all beneath".to_owned())
+        }
+        _ if places.is_empty() => ("broker", "by the broker".to_owned()),
+        _ => {
+            let places = list_of(&places);
+            let text = format!(
+                "the broker makes changes in {places}, which other rules lead through; Landlock \
+                 grants the rest"
+            );
+            ("Landlock and broker", text)
+        }
+    }
+}
+
+fn list_of(places: &BTreeSet<PathBuf>) -> String {
+    let shown = places.iter().take(DIRECTORIES_MAX).map(|path| path.display().to_string());
+    let rest = places.len().saturating_sub(DIRECTORIES_MAX);
+    let rest = (rest > 0).then(|| format!("{rest} more"));
+    let shown: Vec<_> = shown.chain(rest).collect();
+    if shown.is_empty() { "no directory".to_owned() } else { shown.join(", ") }
+}
+
+fn environment(in_force: &InForce<'_>) -> Vec<Row> {
+    let row = |(name, value): &Change| {
+        let value = value.as_ref().map(|value| format!("set to {}", value.to_string_lossy()));
+        Row::new(name.to_string_lossy(), value.unwrap_or_else(|| "not passed on".to_owned()))
+    };
+    let mut rows: Vec<Row> = in_force.environment.iter().map(row).collect();
+    // Alike beside alike.
+    rows.sort_by(|one, next| one.text.cmp(&next.text));
+    rows
+}
+
+/// What is on, by the table of keys.
+fn switches(origins: &Origins) -> Vec<Row> {
+    let mut written = origins.written.clone();
+    let mut row = |key: &Key| match key.value {
+        Value::Switch(switch, effect) if *switch(&mut written) == Some(true) => {
+            let rule = Rule::of_value(origins, key.path, "true");
+            Some(Row::new(effect.subject, effect.text).by(effect.by).under(rule))
+        }
+        _ => None,
+    };
+    KEYS.iter().filter_map(&mut row).collect()
+}
+
+fn network(in_force: &InForce<'_>) -> Vec<Row> {
+    let network = &in_force.policy.network;
+    let origins = in_force.origins();
+    let value = |key: &str, text: &str| Rule::of_value(origins, key, text);
+    let mut rows = switches(origins);
+    let lists: [(&str, &[String], &[Item]); 4] = [
+        ("may be reached", &network.allowed_domains, &origins.written.allowed_domains),
+        ("may not be reached", &network.denied_domains, &origins.written.denied_domains),
+        ("may have private addresses", &network.private_domains, &origins.written.private_domains),
+        ("is so for this run", &network.hosts, &origins.written.hosts),
+    ];
+    for (text, domains, items) in lists.into_iter().filter(|_| !network.allow_network) {
+        rows.extend(domains.iter().map(|domain| {
+            let origin = Origins::of_item(items, domain);
+            let rule = origin.map(|origin| Rule::written(origin, domain));
+            Row::new(domain, text).by("proxy").under(rule)
+        }));
+    }
+    let ports = [
+        ("network.httpProxyPort", network.http_proxy_port),
+        ("network.socksProxyPort", network.socks_proxy_port),
+    ];
+    for (key, port) in ports {
+        let Some(port) = port else { continue };
+        let text = match setup::has_domains(network) {
+            true => "of landstrip's own proxy",
+            false => "of a proxy on this host, may be connected to",
+        };
+        let rule = value(key, &port.to_string());
+        rows.push(Row::new(format!("127.0.0.1:{port}"), text).by("broker").under(rule));
+    }
+    for rule in origins.paths.iter().filter(|rule| rule.list == SOCKETS) {
+        let path = rule.pattern.to_string();
+        let known = rule.pattern.as_path().is_some_and(|path| path.exists());
+        let text =
+            if known { "may be connected to" } else { "may be connected to; it is missing now" };
+        let rule = Rule::caused(&rule.cause, rule.list, path.clone());
+        rows.push(Row::new(path, text).by("broker").under(Some(rule)));
+    }
+    if setup::refuses_all(network) {
+        let text = "none; a proxy that refuses everything tells programs so at once";
+        rows.push(Row::new("hosts", text).by("Landlock and broker"));
+    }
+    rows
+}
+
+/// What holds whatever the policy says, and who sees to it.
+fn protections(in_force: &InForce<'_>) -> Vec<Row> {
+    let restricts = !in_force.policy.network.allow_network;
+    let view = &in_force.judges.view;
+    let files = match (view.brokers_writes(), view.leaves_reads()) {
+        (false, true) => "Landlock",
+        _ => "Landlock and broker",
+    };
+    let processes = match view.grants.reads {
+        Reads::More => "not traced or changed, and nothing of them is read in /proc",
+        _ => "not traced, read or changed",
+    };
+    let mut rows = vec![
+        Row::new("content and names of files", "as the rules say").by(files),
+        Row::new("modes, owners, times, attributes", "changed where may be written").by("broker"),
+        Row::new("devices", "only the harmless ones, and those that a rule names").by("Landlock"),
+    ];
+    if restricts {
+        rows.push(Row::new("TCP", "connect, bind and listen").by("Landlock and broker"));
+        rows.push(Row::new("UDP", "sent nowhere").by("broker"));
+        rows.push(Row::new("raw and other sockets", "cannot be made").by("filter"));
+    }
+    rows.extend([
+        Row::new("Unix sockets", "by path, as the rules say").by("broker"),
+        Row::new("abstract sockets, signals", "none outside").by("Landlock"),
+        Row::new("processes outside", processes).by("Landlock and broker"),
+        Row::new("shared memory, System V", "only the command's own").by("broker"),
+        Row::new("namespaces, mounts, devices made, io_uring, BPF, keyrings", "refused")
+            .by("filter"),
+        Row::new("set-user-ID programs", "gain nothing").by("no_new_privs"),
+    ]);
+    rows
+}

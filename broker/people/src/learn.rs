@@ -1,0 +1,201 @@
+//! A run that learns: the deny rules of its policy are enforced and nothing else, and what the policy would have
+//! to allow besides is written as another that adds to it.
+//!
+//! It is for commands that are trusted. Besides deny rules it has what holds under every policy: the filter,
+//! the end of all processes, shared memory of its own, a TMPDIR if the policy has one.
+
+use crate::advice::draft::{Base, Draft};
+use crate::advice::grounds::on_grounds;
+use crate::advice::suggest;
+use crate::cli::{Invocation, NewPolicy};
+use crate::load::{Loaded, load, unusable};
+use landstrip_core::report::errno::strerror;
+use landstrip_core::report::failure::{Failure, say};
+use landstrip_core::report::traps::Traps;
+use landstrip_core::session::child::Child;
+use landstrip_core::session::family::Family;
+use landstrip_core::session::launch::Tool;
+use landstrip_core::session::prepared::Prepared;
+use landstrip_core::session::surroundings::Surroundings;
+use policy::callers;
+use policy::document::Format;
+use policy::load::to_extend;
+use policy::presets;
+use policy::remarks::Remarks;
+use rules::policy::Network;
+use rustix::fd::OwnedFd;
+use rustix::fs::{self, Access, AtFlags, Mode, OFlags};
+use rustix::io::{self, Errno};
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Runs `tool`, writes what it needed to `file`, and returns its status.
+///
+/// # Errors
+/// Returns the [`Failure`] because of which the tool did not run, or had to be ended, or the policy could not be
+/// written.
+pub fn run(
+    invocation: &Invocation,
+    file: &NewPolicy,
+    tool: &Tool<'_>,
+    child: Child,
+    family: &mut Family,
+) -> Result<i32, Failure> {
+    let place = Place::find(&file.path)?;
+    let traps = Arc::new(Traps::wanted(invocation.reports, invocation.trap_fd, invocation.debug)?);
+    let outcome = learn((invocation, file, place), &traps, tool, child, family);
+    traps.tell_status(&outcome);
+    outcome
+}
+
+/// The same with its reports, once there is a place for the policy.
+fn learn(
+    (invocation, file, place): (&Invocation, &NewPolicy, Place),
+    traps: &Arc<Traps>,
+    tool: &Tool<'_>,
+    child: Child,
+    family: &mut Family,
+) -> Result<i32, Failure> {
+    let surroundings = Surroundings::look(child.is_scoped())?;
+    let Loaded { mut policy, remarks, caller } = load(invocation, Remarks::unwanted())?;
+    let base = Base {
+        extends: to_extend(&invocation.policies, &caller).map_err(unusable)?,
+        tool: tool.name().to_vec(),
+    };
+    // The command must not write what decides on its next run.
+    policy.sources.push(place.path());
+    if policy.built_in {
+        // A policy in a file is told of them.
+        policy.network.callers = callers::proxies(&caller, &mut Remarks::unwanted());
+    }
+    let platform = (&child, &surroundings);
+    let (prepared, policy, needs) = Prepared::permitting(policy, platform, traps)?;
+
+    say(
+        "--learn: this run is not confined: all is permitted that no deny rule names, and recorded",
+    );
+    let umask = family.umask();
+    let (status, ended) = prepared.serve(tool, child, family, traps)?;
+    traps.print(status != 0, |denials| {
+        let in_force = (&prepared, &prepared.policy);
+        on_grounds(in_force, &remarks, &caller, |grounds| suggest::remedies(denials, grounds))
+    });
+    ended?;
+    let draft = on_grounds((&prepared, &policy), &remarks, &caller, |grounds| {
+        Draft::of(needs.take(), base, grounds)
+    });
+    place.write(&draft, file.format, umask)?;
+    tell(&draft, file, &policy.network, status);
+    Ok(status)
+}
+
+/// Says how the draft is to be used, and what is special about it.
+fn tell(draft: &Draft, file: &NewPolicy, base: &Network, status: i32) {
+    let path = file.path.display().to_string();
+    let path = path.escape_debug();
+    let usage = usage(file);
+    say(&format!("--learn: wrote {path}; read it, then use it with {}", usage.escape_debug()));
+    if status != 0 {
+        say("--learn: the command failed: it may need more than it came to ask for");
+    }
+    if draft.opens_network() {
+        say("--learn: something went past the proxy, so the policy opens the network as a whole");
+        if !base.denied_domains.is_empty() {
+            say("--learn: with that, the deniedDomains that it extends restrict nothing");
+        }
+    }
+    if let Some(paths) = draft.left_out() {
+        say(&format!("--learn: left out, as not known to be harmless outside: {paths}"));
+    }
+    if draft.forgotten() > 0 {
+        say(&format!("--learn: it is not all: {} more were seen", draft.forgotten()));
+    }
+    if file.format == Format::Json {
+        say("--learn: JSON has no comments: which program asked for what stands in a .yaml");
+    }
+}
+
+/// The options that have `file` read: a name alone is a preset's.
+fn usage(NewPolicy { path, format }: &NewPolicy) -> String {
+    let text = path.display();
+    let here = if presets::is_name(&text.to_string()) { "./" } else { "" };
+    let by_name = Format::named_by(path);
+    let format = match format {
+        _ if by_name.as_ref() == Some(format) => "",
+        Format::Yaml => " --format yaml",
+        Format::Json => " --format json",
+    };
+    format!("-p {here}{text}{format}")
+}
+
+/// Where the draft goes: an entry of a directory that is held, where nothing is.
+struct Place {
+    directory: OwnedFd,
+    /// The canonical path of that.
+    above: PathBuf,
+    name: OsString,
+}
+
+impl Place {
+    /// Finds the place of `path`.
+    ///
+    /// # Errors
+    /// Returns [`Failure::Usage`] if something is there, or nothing can be made.
+    fn find(path: &Path) -> Result<Self, Failure> {
+        let unusable = |reason: &str| {
+            let path = path.display();
+            Failure::Usage(format!("--learn {path}: {reason}"))
+        };
+        let name = path.file_name().ok_or_else(|| unusable("this names no file"))?.to_owned();
+        let above = path.parent().filter(|above| !above.as_os_str().is_empty());
+        let above = std::fs::canonicalize(above.unwrap_or(Path::new(".")));
+        let failed = |errno: Errno| unusable(&strerror(errno));
+        let above =
+            above.map_err(|error| failed(Errno::from_io_error(&error).unwrap_or(Errno::IO)))?;
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = fs::open(&above, flags, Mode::empty()).map_err(failed)?;
+        match fs::statat(&directory, &name, AtFlags::SYMLINK_NOFOLLOW) {
+            Err(Errno::NOENT) => {}
+            Err(errno) => return Err(failed(errno)),
+            Ok(_) => return Err(unusable("it exists; a policy is never overwritten")),
+        }
+        let wanted = Access::WRITE_OK | Access::EXEC_OK;
+        fs::accessat(fs::CWD, &above, wanted, AtFlags::EACCESS).map_err(failed)?;
+        Ok(Self { directory, above, name })
+    }
+
+    fn path(&self) -> PathBuf {
+        self.above.join(&self.name)
+    }
+
+    /// Writes `draft` there.
+    ///
+    /// # Errors
+    /// Returns [`Failure::Internal`]; then nothing is there.
+    fn write(&self, draft: &Draft, format: Format, umask: Mode) -> Result<(), Failure> {
+        let failed = |reason: String| {
+            let path = self.path();
+            Failure::Internal("learn", format!("{}: {reason}", path.display()))
+        };
+        let text = draft.text(format).map_err(failed)?;
+        let written = self.create(umask).and_then(|mut file| {
+            let kept = file.write_all(text.as_bytes());
+            kept.map_err(|error| {
+                // Half a policy is none.
+                let _ = fs::unlinkat(&self.directory, &self.name, AtFlags::empty());
+                Errno::from_io_error(&error).unwrap_or(Errno::IO)
+            })
+        });
+        written.map_err(|errno| failed(strerror(errno)))
+    }
+
+    fn create(&self, umask: Mode) -> io::Result<File> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let mode = Mode::from_raw_mode(0o666) - umask;
+        fs::openat(&self.directory, self.name.as_bytes(), flags, mode).map(File::from)
+    }
+}

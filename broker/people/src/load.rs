@@ -1,0 +1,55 @@
+//! From the command line to a policy.
+
+use crate::cli;
+use landstrip_core::compile::notes::{Note, Notes};
+use landstrip_core::report::failure::{Failure, say};
+use policy::callers::Caller;
+use policy::error::{Escaped, PolicyError};
+use policy::remarks::Remarks;
+use policy::resolve;
+use rules::policy::Policy;
+
+/// A policy as it was written, before what it never may allow is taken out.
+#[derive(Debug)]
+pub struct Loaded {
+    pub policy: Policy,
+    pub remarks: Remarks,
+    pub caller: Caller,
+}
+
+/// Loads the policy that `invocation` names; adds to `remarks`.
+///
+/// # Errors
+/// Returns [`Failure::Policy`] for the first thing that is wrong with it.
+pub fn load(invocation: &cli::Invocation, mut remarks: Remarks) -> Result<Loaded, Failure> {
+    let caller = Caller::of_process().map_err(unusable)?;
+    let policy = resolve::policy(&invocation.policies, &caller, &mut remarks).map_err(unusable)?;
+    remarks.told().iter().for_each(|text| say(&Escaped(text).to_string()));
+    Ok(Loaded { policy, remarks, caller })
+}
+
+/// The failure that `error` is.
+pub fn unusable(error: PolicyError) -> Failure {
+    Failure::Policy(error.report())
+}
+
+impl Loaded {
+    /// For what compiling finds.
+    pub fn notes(&self) -> Notes {
+        let (are_wanted, keeps_rules) = (self.remarks.are_wanted(), self.remarks.keep_origins());
+        Notes { are_wanted, keeps_rules, ..Notes::default() }
+    }
+}
+
+/// Adds what compiling found to `remarks`.
+pub fn add(remarks: &mut Remarks, notes: Notes) {
+    for rule in notes.rules {
+        remarks.own_rule(rule.list, &rule.pattern, rule.why);
+    }
+    for line in notes.lines {
+        match line {
+            Note::Warning(text) => remarks.warn(text),
+            Note::Remark(text) => remarks.note(text),
+        }
+    }
+}

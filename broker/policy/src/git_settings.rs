@@ -1,0 +1,290 @@
+//! Where settings of git lead that git runs or reads as settings: hooks, a file system monitor, included files. It
+//! reads the settings and changes nothing. Source: git-config(1), SYNTAX, Includes, core.hooksPath, core.fsmonitor.
+
+use super::moved::Moved;
+use super::repositories;
+use kernel::locate::locate;
+use std::collections::VecDeque;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// Most files of settings that are read, and how much of each: git's own need no more.
+const FILES_MAX: usize = 32;
+const LENGTH_MAX: u64 = 1 << 20;
+
+/// Where settings are: of a repository, of a user, of all.
+const OF_REPOSITORY: [&str; 2] = ["config", "config.worktree"];
+const OF_USER: [&str; 2] = ["~/.gitconfig", "~/.config/git/config"];
+const SYSTEM: &str = "/etc/gitconfig";
+
+/// What the settings of some files name, as paths that may be missing.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Named {
+    /// Directories of hooks.
+    hooks: Vec<PathBuf>,
+    /// Programs, and other files of settings.
+    files: Vec<PathBuf>,
+}
+
+/// Reads `settings` and what they include, in which `~` is `home`, for a command that git runs in one of `tops`.
+fn named_in(settings: Vec<PathBuf>, tops: &[PathBuf], home: Option<&Path>) -> Named {
+    let mut named = Named::default();
+    let mut pending: VecDeque<PathBuf> = settings.into();
+    let mut read = Vec::new();
+    while let Some(file) = pending.pop_front() {
+        if read.len() == FILES_MAX || read.contains(&file) {
+            continue;
+        }
+        let text = repositories::contents(&file, LENGTH_MAX);
+        let above = [file.parent().unwrap_or(Path::new("/")).to_owned()];
+        read.push(file);
+        for (key, value) in Settings::of(&text) {
+            match key.as_slice() {
+                b"include.path" | b"includeif.path" => {
+                    let included = paths(&value, &above, home);
+                    named.files.extend_from_slice(&included);
+                    pending.extend(included);
+                }
+                b"core.hookspath" => named.hooks.extend(paths(&value, tops, home)),
+                b"core.fsmonitor" => {
+                    // A shell runs it, so a script may come after its interpreter.
+                    let words = value.split(u8::is_ascii_whitespace);
+                    for word in words.filter(|word| word.contains(&b'/')) {
+                        named.files.extend(paths(word, tops, home));
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+    named
+}
+
+/// The item of a preset that stands for hooks.
+pub(super) const ITEM: &str = ".git/hooks";
+/// The names that git runs in a directory of hooks (githooks(5)): the texts of items.
+const HOOKS: [&str; 12] = [
+    "applypatch-msg",
+    "commit-msg",
+    "fsmonitor-watchman",
+    "p4-*",
+    "post-*",
+    "pre-*",
+    "prepare-commit-msg",
+    "proc-receive",
+    "push-to-checkout",
+    "reference-transaction",
+    "sendemail-validate",
+    "update",
+];
+
+/// What git runs outside of its directories for `trees`, whose repositories are called `.git` or found elsewhere: a
+/// text relative to a path for each. Nothing that lies where `may_change` says no, and no more of a directory that
+/// holds a tree than its hooks.
+pub(super) fn led_to(
+    trees: &[&Path],
+    elsewhere: &[PathBuf],
+    (home, moved): (Option<&Path>, &Moved),
+    may_change: impl Fn(&PathBuf) -> bool,
+) -> Vec<(&'static str, PathBuf)> {
+    let tops: Vec<PathBuf> = trees.iter().flat_map(|tree| repositories::tops(tree)).collect();
+    if tops.is_empty() && elsewhere.is_empty() {
+        return Vec::new();
+    }
+    let called_so = tops.iter().map(|top| top.join(".git"));
+    // What is relative starts there: at the top, of a bare repository in itself.
+    let bases: Vec<PathBuf> = tops.iter().chain(elsewhere).cloned().collect();
+    let repositories: Vec<PathBuf> = called_so.chain(elsewhere.iter().cloned()).collect();
+    let of_home = |name: &str| Some(home?.join(name.strip_prefix("~/")?));
+    let place = |(rest, place): (&str, PathBuf)| if rest == "." { place } else { place.join(rest) };
+    let moved = |name| moved.of_item(name).into_iter().map(place);
+    let of_user = OF_USER.iter().flat_map(|name| of_home(name).into_iter().chain(moved(name)));
+    let own = repositories.iter().flat_map(|git| OF_REPOSITORY.map(|name| git.join(name)));
+    let named = named_in(own.chain(of_user).chain([SYSTEM.into()]).collect(), &bases, home);
+    let usual = repositories.iter().map(|git| git.join("hooks"));
+    let hooks: Vec<PathBuf> = usual.chain(named.hooks.iter().cloned()).collect();
+    let links = hooks.iter().flat_map(|directory| linked_hooks(directory));
+    let files = links.chain(named.files).map(|path| (".", path));
+    let hooks = named.hooks.iter().filter_map(|path| Some(locate(path).ok()?.path));
+    let hooks = hooks.flat_map(|path| {
+        let texts = match trees.iter().any(|tree| tree.starts_with(&path)) {
+            true => &HOOKS[..],
+            false => &["."],
+        };
+        texts.iter().map(move |text| (*text, path.clone()))
+    });
+    files
+        .chain(hooks)
+        .filter(|(_, path)| locate(path).is_ok_and(|at| may_change(&at.path)))
+        .collect()
+}
+
+/// The hooks in `directory` that are symbolic links: what runs is what they lead to.
+fn linked_hooks(directory: &Path) -> Vec<PathBuf> {
+    let Ok(listed) = directory.read_dir() else { return Vec::new() };
+    let links = listed.flatten().filter(|entry| entry.file_type().is_ok_and(|t| t.is_symlink()));
+    links.map(|entry| entry.path()).collect()
+}
+
+/// The paths that a value is, beneath each of `bases` if it is relative.
+fn paths(value: &[u8], bases: &[PathBuf], home: Option<&Path>) -> Vec<PathBuf> {
+    if value.is_empty() || value.contains(&0) {
+        return Vec::new();
+    }
+    let path = Path::new(OsStr::from_bytes(value));
+    let found = match (path.strip_prefix("~"), home) {
+        (Ok(rest), Some(home)) => vec![home.join(rest)],
+        (Ok(_), None) => Vec::new(),
+        (Err(_), _) => bases.iter().map(|base| base.join(path)).collect(),
+    };
+    found.into_iter().filter(|path| locate(path).is_ok()).collect()
+}
+
+/// The settings in a text, each with its key: section and name in lower case, without the subsection.
+struct Settings<'a> {
+    rest: &'a [u8],
+    section: Vec<u8>,
+}
+
+impl<'a> Settings<'a> {
+    fn of(text: &'a [u8]) -> Self {
+        Self { rest: text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text), section: Vec::new() }
+    }
+
+    fn take(&mut self) -> Option<u8> {
+        let (first, rest) = self.rest.split_first()?;
+        self.rest = rest;
+        Some(*first)
+    }
+
+    fn skip_line(&mut self) {
+        while !matches!(self.take(), None | Some(b'\n')) {}
+    }
+
+    /// What follows `[`, up to `]`; a subsection is in quotes, in which a backslash takes the next byte.
+    fn enter_section(&mut self) {
+        self.section.clear();
+        let (mut is_quoted, mut has_ended) = (false, false);
+        while let Some(byte) = self.take() {
+            match byte {
+                b'\\' if is_quoted => drop(self.take()),
+                b'"' => is_quoted = !is_quoted,
+                b']' if !is_quoted => return,
+                b'\n' => return,
+                _ if is_quoted => {}
+                b' ' | b'\t' | b'.' => has_ended = true,
+                _ if has_ended => {}
+                byte => self.section.push(byte.to_ascii_lowercase()),
+            }
+        }
+    }
+
+    /// What follows `=`, to the end of the line that no backslash takes back.
+    fn value(&mut self) -> Vec<u8> {
+        let (mut value, mut is_quoted, mut length) = (Vec::new(), false, 0);
+        while let Some(byte) = self.take() {
+            match byte {
+                b'\n' => break,
+                b'\r' if self.rest.first() == Some(&b'\n') => {}
+                b'#' | b';' if !is_quoted => {
+                    self.skip_line();
+                    break;
+                }
+                b'"' => is_quoted = !is_quoted,
+                b'\\' => match self.take() {
+                    Some(b'\n') | None => {}
+                    Some(b'\r') if self.rest.first() == Some(&b'\n') => drop(self.take()),
+                    Some(b'n') => value.push(b'\n'),
+                    Some(b't') => value.push(b'\t'),
+                    Some(b'b') => value.push(8),
+                    Some(other) => value.push(other),
+                },
+                byte if byte.is_ascii_whitespace() && !is_quoted => {
+                    if !value.is_empty() {
+                        value.push(byte);
+                    }
+                    // Blanks at the end are none of it.
+                    continue;
+                }
+                byte => value.push(byte),
+            }
+            length = value.len();
+        }
+        value.truncate(length);
+        value
+    }
+}
+
+impl Iterator for Settings<'_> {
+    type Item = (Vec<u8>, Vec<u8>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            match self.take()? {
+                b'#' | b';' => self.skip_line(),
+                b'[' => self.enter_section(),
+                byte if byte.is_ascii_alphanumeric() => {
+                    let mut key = [self.section.as_slice(), b".", &[byte]].concat();
+                    while let Some((&next, rest)) = self.rest.split_first()
+                        && (next.is_ascii_alphanumeric() || next == b'-')
+                    {
+                        key.push(next);
+                        self.rest = rest;
+                    }
+                    key.make_ascii_lowercase();
+                    while let Some((b' ' | b'\t', rest)) = self.rest.split_first() {
+                        self.rest = rest;
+                    }
+                    if self.rest.first() == Some(&b'=') {
+                        self.take();
+                        return Some((key, self.value()));
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kernel::test_directory::TestDirectory;
+
+    #[test]
+    fn settings_are_read_as_git_reads_them() {
+        let text = b"\xef\xbb\xbf# [core] hooksPath = no\n[core]\n\tbare\n\tHOOKSpath = a b \t; no\n[Core] hookspath=\"c # d\" e\n\
+            [includeIf \"gitdir:[x]\\\"]\"]\r\n path = \"q\\\"\\\\\\t\"\r\n[include]path=one\\\ntwo\n[core.old]\nkey = v";
+        let found: Vec<_> = Settings::of(text).collect();
+        let pair = |key: &str, value: &str| (key.as_bytes().to_vec(), value.as_bytes().to_vec());
+        let expected = [
+            pair("core.hookspath", "a b"),
+            pair("core.hookspath", "c # d e"),
+            pair("includeif.path", "q\"\\\t"),
+            pair("include.path", "onetwo"),
+            pair("core.key", "v"),
+        ];
+        assert_eq!(found, expected);
+        for text in ["", "[", "[a \"", "a", "a=", "a=\\", "a=\"", "[a]b = \\\r\n", "\0[\0]\0=\0"] {
+            let _ = Settings::of(text.as_bytes()).count();
+        }
+    }
+
+    #[test]
+    fn what_they_name_is_found_through_includes() {
+        let dir = TestDirectory::new();
+        let home = dir.directory("home");
+        let first = dir.file("r/.git/config", "[include]path=../more\n[core]hooksPath=.githooks\n");
+        dir.file(
+            "r/more",
+            "[include]path=more\n[includeIf \"x\"]path=~/own\n[core]fsmonitor=true\n",
+        );
+        dir.file("home/own", "[core]\nhooksPath = ~/hooks\nfsmonitor = tools/watch --all\n");
+        let named = named_in(vec![first], &[dir.path("r")], Some(&home));
+        let paths = |names: &[&str]| names.iter().map(|name| dir.path(name)).collect::<Vec<_>>();
+        assert_eq!(named.hooks, paths(&["r/.githooks", "home/hooks"]));
+        let files = paths(&["r/.git/../more", "r/.git/../more", "home/own", "r/tools/watch"]);
+        assert_eq!(named.files, files);
+    }
+}

@@ -1,0 +1,34 @@
+//! From policy files to a resolved [`Policy`](rules::policy::Policy): text, tree, merged fields, rules. Data walks one way.
+
+#![forbid(unsafe_code)]
+#![allow(missing_docs, reason = "for the crates of the broker alone")]
+
+pub mod callers;
+pub mod document;
+pub mod domains;
+pub mod error;
+pub mod expand;
+mod git_settings;
+pub mod keys;
+pub mod load;
+pub mod merged;
+mod moved;
+pub mod nearest;
+pub mod origins;
+mod owners;
+mod packed;
+pub mod parse;
+mod paths;
+pub mod presets;
+pub mod reach;
+pub mod remarks;
+mod repositories;
+pub mod resolve;
+mod split;
+mod trees;
+mod unexpanded;
+pub mod variables;
+pub mod without;
+
+#[cfg(test)]
+mod schema;

@@ -1,0 +1,412 @@
+//! From written paths to canonical ones and patterns, against the file system as it is at launch.
+
+use super::callers::Caller;
+use super::error::{Origin, PolicyError};
+use super::expand::{self, expand};
+use super::keys::{Item, Written};
+use super::nearest::near;
+use super::remarks::Remarks;
+use super::split::Split;
+use super::trees::{InTrees, in_trees};
+use super::{origins, presets, reach, unexpanded};
+use kernel::locate::{Found, Located, Memory};
+use rules::files::Files;
+use rules::paths::{Rules, covers};
+use rules::pattern::{Component, Pattern};
+use rules::quick::QuickSet;
+use rustix::process::geteuid;
+use std::collections::HashSet;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Resolves the lists of paths: the rules for files, and the sockets that may be used.
+pub(crate) fn resolve(
+    written: &Written,
+    caller: &Caller,
+    remarks: &mut Remarks,
+) -> Result<(Files, Vec<PathBuf>), PolicyError> {
+    let mut paths_of = Paths {
+        caller,
+        budget: expand::MAX_ENTRIES,
+        memory: Memory::default(),
+        no_files: QuickSet::default(),
+        remarks,
+    };
+    let mut grants = Grants {
+        write: paths_of.grants(&written.allow_write)?,
+        read: paths_of.grants(&written.allow_read)?,
+        sockets: paths_of.sockets(&written.allow_unix_sockets)?,
+    };
+    // Before the work tree is searched for what is protected in it.
+    reach::refuse_everything(written, &allowed(&grants.write), caller)?;
+    let deny_write = paths_of.denials(&written.deny_write, Denial::Write, &grants.write)?;
+    let deny_read = paths_of.denials(&written.deny_read, Denial::Read, &grants.write)?;
+    paths_of.drop_planted(&mut grants, &deny_write, &deny_read)?;
+    let no_files = paths_of.no_files;
+    if remarks.are_wanted() {
+        let [writes, sockets] = [&grants.write, &grants.sockets].map(|grants| allowed(grants));
+        reach::warn_of_outside(written, &writes, &sockets, caller, remarks);
+    }
+    for (key, grants) in [
+        ("filesystem.allowWrite", &grants.write),
+        ("filesystem.allowRead", &grants.read),
+        (origins::SOCKETS, &grants.sockets),
+    ] {
+        for grant in grants {
+            remarks.rule(key, &Pattern::literal(&grant.path), &grant.origin);
+        }
+    }
+    let files = Files {
+        allow_write: paths(&grants.write),
+        deny_write,
+        deny_read,
+        allow_read: paths(&grants.read),
+        no_files,
+        ..Files::default()
+    };
+    Ok((files, paths(&grants.sockets)))
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Denial {
+    Read,
+    Write,
+}
+
+impl Denial {
+    fn key(self) -> &'static str {
+        match self {
+            Self::Read => "filesystem.denyRead",
+            Self::Write => "filesystem.denyWrite",
+        }
+    }
+}
+
+/// A path that is allowed, and how it was reached.
+pub(super) struct Grant {
+    pub(super) path: PathBuf,
+    /// The symbolic links followed.
+    links: Vec<PathBuf>,
+    /// It is a match of a glob.
+    from_glob: bool,
+    pub(super) origin: Origin,
+}
+
+struct Grants {
+    write: Vec<Grant>,
+    read: Vec<Grant>,
+    sockets: Vec<Grant>,
+}
+
+fn paths(grants: &[Grant]) -> Vec<PathBuf> {
+    let mut known = HashSet::new();
+    grants
+        .iter()
+        .map(|grant| grant.path.clone())
+        .filter(|path| known.insert(path.clone()))
+        .collect()
+}
+
+fn allowed(grants: &[Grant]) -> Vec<reach::Allowed<'_>> {
+    grants.iter().map(|grant| (&*grant.path, &grant.origin)).collect()
+}
+
+/// How many entries of a directory are compared with a name that is missing there.
+const SIBLINGS_MAX: usize = 10_000;
+
+struct Paths<'a> {
+    caller: &'a Caller,
+    /// What the allow globs may still look at.
+    budget: usize,
+    memory: Memory,
+    /// Denied paths that are no files.
+    no_files: QuickSet<Pattern>,
+    remarks: &'a mut Remarks,
+}
+
+impl Paths<'_> {
+    fn warn(&mut self, origin: &Origin, message: &str) {
+        self.remarks.warn(origin.error(message).to_string());
+    }
+
+    fn locate(&mut self, origin: &Origin, path: &Path) -> Result<Located, PolicyError> {
+        self.memory.locate(path).map_err(|error| origin.error(error.to_string()))
+    }
+
+    /// Says that a variable was likely meant where only a name is.
+    fn name_unexpanded(&mut self, item: &Item, path: &Path) {
+        let text = &item.text;
+        if let Some(variable) = unexpanded::later_variable(text)
+            && path.symlink_metadata().is_err()
+        {
+            let message = format!("nothing expands {variable} in '{text}': it is a name");
+            self.warn(&item.origin, &message);
+        }
+    }
+
+    fn denials(
+        &mut self,
+        items: &[Item],
+        denial: Denial,
+        writable: &[Grant],
+    ) -> Result<Vec<Pattern>, PolicyError> {
+        let (mut patterns, mut known) = (Vec::new(), QuickSet::default());
+        let mut deny = |remarks: &mut Remarks, pattern: Pattern, item: &Item| {
+            remarks.rule(denial.key(), &pattern, &item.origin);
+            if known.insert(pattern.clone()) {
+                patterns.push(pattern);
+            }
+        };
+        let InTrees { items, ways } = in_trees(items, self.caller, &allowed(writable));
+        for (item, way) in ways {
+            deny(self.remarks, Pattern::literal(&way), item);
+        }
+        for (item, text, tree) in items {
+            let Split { prefix, rest } = Split::of(item, text, &tree, self.caller)?;
+            // Those of a preset are for whoever has them.
+            let is_own = !presets::is_file(&item.origin.file);
+            let (located, is_whole) = match is_own {
+                true => (self.locate(&item.origin, &prefix)?, true),
+                false => self.memory.locate_as_far(&prefix),
+            };
+            if !is_own && (!is_whole || located.of_process) {
+                // Somebody made it lead nowhere: it stays what it is.
+                let names = located.links.iter().map(|link| link.path.as_path());
+                let end = nearest_name(&located.path).filter(|_| !located.of_process);
+                for name in names.chain(end) {
+                    deny(self.remarks, Pattern::literal(name), item);
+                }
+                continue;
+            }
+            if located.of_process {
+                return Err(item.origin.error(
+                    "a path through /proc/self means another one to each process; it cannot be denied",
+                ));
+            }
+            let names_a_link = rest.is_empty();
+            if is_own && self.remarks.are_wanted() {
+                self.name_unexpanded(item, &located.path);
+                if rest.is_empty() {
+                    self.name_missing(item, &located.path);
+                }
+            }
+            let above = self.memory.beneath_directory(&located.path);
+            if !is_own && denial == Denial::Write && rest.is_empty() && above != located.path {
+                deny(self.remarks, Pattern::literal(above), item);
+            }
+            let is_file = matches!(self.memory.look(&located.path), Ok(Found::File) | Err(_));
+            let pattern = Pattern::new(&located.path, rest);
+            if !is_file {
+                self.no_files.insert(pattern.clone());
+            }
+            deny(self.remarks, pattern, item);
+            for link in located.links {
+                // A link that could be replaced would lead what was denied elsewhere. Reading through it is
+                // settled by where it leads, except that a denied link itself is denied by its name too.
+                if denial == Denial::Write || (link.last && names_a_link) {
+                    deny(self.remarks, Pattern::literal(&link.path), item);
+                }
+            }
+        }
+        Ok(patterns)
+    }
+
+    /// Says that a denied path is not there, which a mistyped one never is.
+    fn name_missing(&mut self, item: &Item, path: &Path) {
+        // What is missing is the first component that is not there; the rest is beneath it.
+        let missing = path.ancestors().take_while(|path| path.symlink_metadata().is_err());
+        let missing: Vec<&Path> = missing.collect();
+        let Some(first) = missing.last() else { return };
+        let text = item.text.trim_end_matches('/');
+        let mut message = format!("'{text}' does not exist");
+        let written: Vec<&str> = text.split('/').collect();
+        let above = written.len().checked_sub(missing.len()).map(|end| &written[..end]);
+        if let (Some(above), Some(sibling)) = (above, nearest_sibling(first)) {
+            let sibling = [above, &[sibling.as_str()]].concat().join("/");
+            message.push_str(&format!("; did you mean '{sibling}'?"));
+        }
+        self.warn(&item.origin, &message);
+    }
+
+    fn sockets(&mut self, items: &[Item]) -> Result<Vec<Grant>, PolicyError> {
+        if let Some(item) = items.iter().find(|item| item.text.starts_with('@')) {
+            let name = &item.text;
+            return Err(item.origin.error(format!(
+                "'{name}' is an abstract socket, which only network.allowAllUnixSockets lets be reached; \
+                 write './{name}' for a path of that name"
+            )));
+        }
+        self.grants(items)
+    }
+
+    fn grants(&mut self, items: &[Item]) -> Result<Vec<Grant>, PolicyError> {
+        let mut grants = Vec::new();
+        for item in items {
+            let Split { prefix, rest } =
+                Split::of(item, &item.text, &self.caller.cwd, self.caller)?;
+            let located = match self.locate(&item.origin, &prefix) {
+                // Somebody made it lead nowhere, where nothing is to be allowed.
+                Err(error) if presets::is_file(&item.origin.file) => {
+                    self.remarks.warn(format!("left out: {error}"));
+                    continue;
+                }
+                located => located?,
+            };
+            if self.remarks.are_wanted() {
+                self.name_unexpanded(item, &located.path);
+            }
+            if located.of_process {
+                self.warn(&item.origin, "ignored: what the command holds open is usable anyway");
+            } else if rest.is_empty() {
+                grants.push(Grant::new(located, &[], false, item));
+            } else {
+                self.expand(item, &located, rest, &mut grants)?;
+            }
+        }
+        Ok(grants)
+    }
+
+    fn expand(
+        &mut self,
+        item: &Item,
+        prefix: &Located,
+        rest: Vec<Component>,
+        grants: &mut Vec<Grant>,
+    ) -> Result<(), PolicyError> {
+        let found = expand(&prefix.path, rest, &mut self.budget)
+            .map_err(|error| item.origin.error(error.to_string()))?;
+        if found.matches.is_empty() {
+            self.warn(&item.origin, &format!("'{}' matches nothing", item.text));
+        }
+        for directory in &found.unreadable {
+            let message = format!("{} cannot be read to find matches", directory.display());
+            self.warn(&item.origin, &message);
+        }
+        for path in found.matches {
+            match self.memory.locate(&path) {
+                Ok(located) if located.of_process => {}
+                Ok(located) => {
+                    let before: Vec<PathBuf> =
+                        prefix.links.iter().map(|link| link.path.clone()).collect();
+                    grants.push(Grant::new(located, &before, true, item));
+                }
+                Err(error) => self.warn(&item.origin, &format!("{}: {error}", path.display())),
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses what would be allowed only through a symbolic link that lies where the command may write, or where one
+    /// in this directory could under a wider policy: an earlier run could have made it, to be let out by the next one. A literal entry is an error, since it can
+    /// name the target instead; a match of a glob, and what a preset says, is left out.
+    fn drop_planted(
+        &mut self,
+        grants: &mut Grants,
+        deny_write: &[Pattern],
+        deny_read: &[Pattern],
+    ) -> Result<(), PolicyError> {
+        let rules_of = |write: Vec<PathBuf>, read: Vec<PathBuf>| {
+            Rules::new(&Files {
+                allow_write: write,
+                deny_write: deny_write.to_vec(),
+                deny_read: deny_read.to_vec(),
+                allow_read: read,
+                ..Files::default()
+            })
+        };
+        let Grants { write, read, sockets } = grants;
+        if [&write, &read, &sockets]
+            .iter()
+            .all(|list| list.iter().all(|grant| grant.links.is_empty()))
+        {
+            return Ok(());
+        }
+        let all = rules_of(paths(&grants.write), paths(&grants.read));
+        let caller = self.caller;
+        let planted = |grant: &Grant| {
+            // What is denied now was likely denied before.
+            let was_free = |link: &Path| !covers(deny_write, link);
+            let is_planted = |link: &&PathBuf| {
+                all.access(link).write || was_free(link) && leads_out(link, &grant.path, caller)
+            };
+            grant.links.iter().find(is_planted).cloned()
+        };
+        let sound = |list: &[Grant]| {
+            let sound = list.iter().filter(|grant| planted(grant).is_none());
+            sound.map(|grant| grant.path.clone()).collect::<Vec<_>>()
+        };
+        let trusted = rules_of(sound(&grants.write), sound(&grants.read));
+        let sockets = sound(&grants.sockets);
+
+        let widens_write = |path: &Path| all.access(path).write && !trusted.access(path).write;
+        let widens_read = |path: &Path| all.access(path).read && !trusted.access(path).read;
+        let widens_sockets = |path: &Path| !sockets.iter().any(|socket| path.starts_with(socket));
+        self.keep_sound(&mut grants.write, &planted, &widens_write)?;
+        self.keep_sound(&mut grants.read, &planted, &widens_read)?;
+        self.keep_sound(&mut grants.sockets, &planted, &widens_sockets)
+    }
+
+    fn keep_sound(
+        &mut self,
+        grants: &mut Vec<Grant>,
+        planted: &dyn Fn(&Grant) -> Option<PathBuf>,
+        widens: &dyn Fn(&Path) -> bool,
+    ) -> Result<(), PolicyError> {
+        let mut kept = Vec::new();
+        for grant in grants.drain(..) {
+            let Some(link) = planted(&grant).filter(|_| widens(&grant.path)) else {
+                kept.push(grant);
+                continue;
+            };
+            let message = format!(
+                "{} is a symbolic link where this command, or one of an earlier run in this directory, \
+                 may write, so it could choose where it leads; name {} instead",
+                link.display(),
+                grant.path.display()
+            );
+            if !grant.from_glob && !presets::is_file(&grant.origin.file) {
+                return Err(grant.origin.error(message));
+            }
+            self.warn(&grant.origin, &format!("left out: {message}"));
+        }
+        *grants = kept;
+        Ok(())
+    }
+}
+
+impl Grant {
+    fn new(located: Located, links_before: &[PathBuf], from_glob: bool, item: &Item) -> Grant {
+        let links = located.links.into_iter().map(|link| link.path);
+        Grant {
+            path: located.path,
+            links: links_before.iter().cloned().chain(links).collect(),
+            from_glob,
+            origin: item.origin.clone(),
+        }
+    }
+}
+
+/// Whether `link` is the user's own, in the working directory, and leads out of that to `target`. At a home everything
+/// is the user's, and so are links that were made there once and for all.
+fn leads_out(link: &Path, target: &Path, caller: &Caller) -> bool {
+    let Ok(tree) = caller.cwd.canonicalize() else { return true };
+    let is_inside = link.starts_with(&tree) && !target.starts_with(&tree);
+    let home = caller.home.as_ref().and_then(|home| home.canonicalize().ok());
+    let is_own = || link.symlink_metadata().is_ok_and(|found| found.uid() == geteuid().as_raw());
+    is_inside && home.is_none_or(|home| !home.starts_with(&tree)) && is_own()
+}
+
+/// What of `path` a path can name (PATH_MAX). None if no entry can have its name (NAME_MAX).
+fn nearest_name(path: &Path) -> Option<&Path> {
+    let can_be = path.file_name().is_none_or(|name| name.len() <= 255);
+    path.ancestors().filter(|_| can_be).find(|path| path.as_os_str().len() < 4096)
+}
+
+/// The entry beside `path` whose name is so near that it may be meant.
+fn nearest_sibling(path: &Path) -> Option<String> {
+    let name = path.file_name()?.to_str()?;
+    let entries = path.parent()?.read_dir().ok()?.flatten().take(SIBLINGS_MAX);
+    let names: Vec<String> =
+        entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    near(name, names.iter().map(String::as_str)).map(str::to_owned)
+}

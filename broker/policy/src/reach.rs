@@ -1,0 +1,122 @@
+//! What a policy allows that reaches further than its author may see: `/` and the home by way of the working
+//! directory, and what programs outside the sandbox run, obey or serve ([`harmless`]).
+
+use super::callers::Caller;
+use super::error::{Origin, PolicyError};
+use super::keys::Written;
+use super::presets;
+use super::remarks::Remarks;
+use rules::harmless::{self, Ground};
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+
+/// A path that is allowed, and where that is written.
+pub(super) type Allowed<'a> = (&'a Path, &'a Origin);
+
+/// The home as paths that were followed have it.
+fn home(caller: &Caller) -> Option<Cow<'_, Path>> {
+    let home = caller.home.as_deref()?;
+    Some(home.canonicalize().map_or(Cow::Borrowed(home), Cow::Owned))
+}
+
+/// The entries of the home, a canonical path, that links among its hidden ones lead into: where people keep their
+/// start-up files, whatever they call it.
+pub fn linked_settings(home: &Path) -> Vec<PathBuf> {
+    let listed = [home.to_owned(), home.join(".config")].map(|directory| directory.read_dir());
+    let links = listed.into_iter().flatten().flatten().flatten().filter(|entry| {
+        let is_hidden = entry.file_name().as_encoded_bytes().starts_with(b".")
+            || entry.path().parent() != Some(home);
+        is_hidden && entry.file_type().is_ok_and(|kind| kind.is_symlink())
+    });
+    let targets = links.filter_map(|link| link.path().canonicalize().ok());
+    let entries =
+        targets.filter_map(|path| Some(home.join(path.strip_prefix(home).ok()?.iter().next()?)));
+    entries.collect()
+}
+
+/// Refuses a preset that would make everything, or the home, writable as the working directory: it is for the
+/// directory of a project. A policy that names the same path means it.
+///
+/// # Errors
+/// Returns a [`PolicyError`] that says what to do.
+pub(super) fn refuse_everything(
+    written: &Written,
+    writes: &[Allowed<'_>],
+    caller: &Caller,
+) -> Result<(), PolicyError> {
+    let is_of_preset = |origin: &Origin| presets::is_file(&origin.file);
+    if !writes.iter().any(|(_, origin)| is_of_preset(origin)) {
+        return Ok(());
+    }
+    let home = home(caller);
+    let is_wide = |path: &Path| harmless::is_too_wide(path, home.as_deref());
+    let named = |origin: &Origin| {
+        let mut items = written.allow_write.iter();
+        items.any(|item| item.origin == *origin && item.text.starts_with(['/', '~']))
+    };
+    for (path, origin) in
+        writes.iter().filter(|(path, origin)| is_of_preset(origin) && is_wide(path))
+    {
+        if !writes
+            .iter()
+            .any(|(other, origin)| other == path && !is_of_preset(origin) && named(origin))
+        {
+            let path = path.display();
+            return Err(origin.error(format!(
+                "the working directory is {path}, and all of it would be writable, start-up files included: start in \
+                 the directory of a project, or add a policy whose filesystem.allowWrite has \"{path}\""
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Says that the working directory is no project's.
+pub(super) fn warn_of_directory(caller: &Caller, remarks: &mut Remarks) {
+    if remarks.are_wanted() && harmless::is_too_wide(&caller.cwd, home(caller).as_deref()) {
+        let path = caller.cwd.display();
+        remarks.warn(format!(
+            "the working directory is {path}: what is written '.' in a policy is all of it, start-up files included"
+        ));
+    }
+}
+
+/// Says what is allowed to be written, or connected to, and is not known to be harmless. The presets' authors knew.
+pub(super) fn warn_of_outside(
+    written: &Written,
+    writes: &[Allowed<'_>],
+    sockets: &[Allowed<'_>],
+    caller: &Caller,
+    remarks: &mut Remarks,
+) {
+    let home = home(caller);
+    let temporary = std::env::temp_dir().canonicalize().unwrap_or_default();
+    let settings = home.as_deref().map(linked_settings).unwrap_or_default();
+    let (work, settings) = (caller.cwd.as_path(), settings.as_slice());
+    let ground = Ground { home: home.as_deref(), work, temporary: &temporary, settings };
+    let is_own = |(_, origin): &&Allowed<'_>| !presets::is_file(&origin.file);
+    let is_device = |path: &Path| path.starts_with("/dev");
+    for (path, origin) in writes.iter().filter(is_own) {
+        let reason = match ground.is_temporary(path) {
+            _ if ground.is_harmless(path) || is_device(path) => continue,
+            true => {
+                "all programs have their temporary files and sockets there; without it the command has a $TMPDIR of its own"
+            }
+            false => "programs outside may run or obey what is there",
+        };
+        remarks
+            .warn(origin.error(format!("{} can be written: {reason}", path.display())).to_string());
+    }
+    for (path, origin) in
+        sockets.iter().filter(is_own).filter(|(path, _)| !harmless::is_socket(path))
+    {
+        let message = "may run commands or hold keys outside the sandbox, for the command too";
+        remarks
+            .warn(origin.error(format!("the server at {} {message}", path.display())).to_string());
+    }
+    if written.allow_all_unix_sockets == Some(true) {
+        remarks.warn(
+            "network.allowAllUnixSockets: servers may run commands or hold keys outside the sandbox, for the command too",
+        );
+    }
+}

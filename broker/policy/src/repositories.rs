@@ -1,0 +1,182 @@
+//! Where git keeps what `.git` stands for, if not in a directory of that name at the top of a work tree: linked work
+//! trees and submodules have a file there, and a bare repository is one by itself. Reads the file system, changes
+//! nothing. Source: gitrepository-layout(5).
+
+use kernel::locate::{locate, locate_as_far};
+use rustix::fs::OFlags;
+use std::ffi::OsStr;
+use std::fs::{self, DirEntry, File};
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// What presets call the directory of a repository.
+pub(super) const GIT: &str = ".git/";
+/// With it a directory is a repository by itself.
+pub(super) const HEAD: &str = "HEAD";
+
+/// Most entries of `modules` and `worktrees` that are looked at: git's own are tens. No link can have been made there
+/// under a preset that protects them.
+const ENTRIES_MAX: usize = 10_000;
+
+/// A file that leads elsewhere is shorter: git's own limit for `.git`.
+const LENGTH_MAX: u64 = 1 << 20;
+
+/// Where the repositories of a tree are.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Repositories {
+    /// The directories that hold them, but for those called `.git`.
+    pub(super) directories: Vec<PathBuf>,
+    /// What leads there, or to where nobody can tell: links and files, which must stay what they are.
+    pub(super) ways: Vec<PathBuf>,
+}
+
+/// Finds the repository of `tree`, and those around it.
+pub(super) fn find(tree: &Path) -> Repositories {
+    let mut all = Repositories::default();
+    for directory in tree.ancestors() {
+        all.follow(directory, ".git", "gitdir: ");
+        if is_repository(directory) {
+            all.directories.push(directory.to_owned());
+        }
+    }
+    let called_so = tops(tree).map(|directory| directory.join(".git"));
+    let known: Vec<_> = all.directories.iter().cloned().chain(called_so).collect();
+    known.iter().for_each(|directory| all.follow(directory, "commondir", ""));
+    known.iter().for_each(|directory| follow_links(directory, &mut all.directories));
+    all
+}
+
+/// The tops of the work trees that `tree` may lie in.
+pub(super) fn tops(tree: &Path) -> impl Iterator<Item = PathBuf> {
+    let has_git = |directory: &&Path| directory.join(".git").symlink_metadata().is_ok();
+    tree.ancestors().filter(has_git).map(Path::to_owned)
+}
+
+/// Adds to `found` where symbolic links lead that stand in the place of a repository of a submodule or of a linked
+/// work tree, or of something in one, which patterns do not follow. Without a link one listing each.
+fn follow_links(repository: &Path, found: &mut Vec<PathBuf>) {
+    let mut pending = vec![repository.join("modules"), repository.join("worktrees")];
+    let mut left = ENTRIES_MAX;
+    while let Some(directory) = pending.pop() {
+        let Ok(listed) = directory.read_dir() else { continue };
+        let entries: Vec<_> = listed.flatten().take(left).collect();
+        left -= entries.len();
+        let is_repository = entries.iter().any(|entry| entry.file_name() == HEAD);
+        let is_link = |entry: &DirEntry| entry.file_type().is_ok_and(|kind| kind.is_symlink());
+        if is_repository && entries.iter().any(is_link) && !found.contains(&directory) {
+            found.push(directory.clone());
+        }
+        let leads_on = |entry: &DirEntry| !is_repository || entry.file_name() == "modules";
+        for entry in entries.iter().filter(|entry| leads_on(entry)) {
+            if !is_link(entry) {
+                pending.push(entry.path());
+            } else if let Ok(located) = locate(&entry.path())
+                && !found.contains(&located.path)
+            {
+                found.push(located.path.clone());
+                pending.push(located.path);
+            }
+        }
+    }
+}
+
+/// Whether git takes `directory` for a repository, whatever it is called.
+pub(super) fn is_repository(directory: &Path) -> bool {
+    let has = |name: &str| directory.join(name).symlink_metadata().is_ok();
+    has(HEAD) && (has("refs") || has("commondir"))
+}
+
+impl Repositories {
+    /// Adds where the file `name` in `directory` leads to, if it is there. What leads nowhere now could later.
+    fn follow(&mut self, directory: &Path, name: &str, before: &str) {
+        let path = directory.join(name);
+        let text = contents(&path, LENGTH_MAX);
+        if text.len() as u64 == LENGTH_MAX {
+            return self.ways.push(path);
+        }
+        let Some(named) = text.strip_prefix(before.as_bytes()) else { return };
+        // git has it as a string that ends with the first NUL.
+        let named = named.split(|&byte| byte == 0).next().unwrap_or_default();
+        let Some(last) = named.iter().rposition(|byte| !b"\r\n".contains(byte)) else { return };
+        // Without the parts that lead nowhere: git follows the others one by one, however long all are.
+        let named: PathBuf = Path::new(OsStr::from_bytes(&named[..=last])).components().collect();
+        let (located, _) = locate_as_far(&directory.join(named));
+        self.ways.push(path);
+        self.ways.extend(located.links.into_iter().map(|link| link.path));
+        self.directories.push(located.path);
+    }
+}
+
+/// The first `limit` bytes of a regular file; nothing of what git could not read either, or of what is none: who opens
+/// a FIFO waits, and one may take the place of a file meanwhile.
+pub(super) fn contents(path: &Path, limit: u64) -> Vec<u8> {
+    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
+    let mut text = Vec::new();
+    if fs::metadata(path).is_ok_and(|found| found.is_file())
+        && let Ok(file) = File::options().read(true).custom_flags(flags).open(path)
+        && let Ok(found) = file.metadata()
+        && found.is_file()
+    {
+        // At once, where it grows not meanwhile: else the first reads are of 32 bytes.
+        text.reserve(usize::try_from(found.len().min(limit)).unwrap_or(0) + 1);
+        let _ = file.take(limit).read_to_end(&mut text);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kernel::test_directory::TestDirectory;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn linked_work_trees_submodules_and_bare_repositories_are_found() {
+        let dir = TestDirectory::new();
+        dir.file("main/.git/HEAD", "ref: refs/heads/main\n");
+        dir.directory("main/.git/refs");
+        dir.file("main/.git/worktrees/tree/HEAD", "ref: refs/heads/tree\n");
+        dir.file("main/.git/worktrees/tree/commondir", "../..\n");
+        dir.file("tree/.git", "gitdir: ../main/.git/worktrees/tree\n");
+        dir.file("bare/HEAD", "ref: refs/heads/main\n");
+        dir.directory("bare/refs");
+        dir.file("other/HEAD", "a text");
+        dir.file("other/.git", "a text");
+        let found = |tree: &str| find(&dir.path(tree)).directories;
+        let paths = |names: &[&str]| names.iter().map(|name| dir.path(name)).collect::<Vec<_>>();
+        assert_eq!(found("main"), paths(&[]));
+        assert_eq!(found("main/.git/refs"), paths(&["main/.git"]));
+        assert_eq!(found("tree"), paths(&["main/.git/worktrees/tree", "main/.git"]));
+        assert_eq!(found("bare"), paths(&["bare"]));
+        assert_eq!(found("other"), paths(&[]));
+        assert_eq!(found("missing"), paths(&[]));
+        // Where links lead from which patterns start, and what is found there.
+        dir.file("super/.git/modules/a/b/HEAD", "ref: refs/heads/main\n");
+        dir.directory("super/evil/modules");
+        dir.directory("super/other");
+        symlink("../../../evil", dir.path("super/.git/modules/a/c")).unwrap();
+        symlink("../../other", dir.path("super/evil/modules/d")).unwrap();
+        assert_eq!(found("super"), paths(&["super/evil", "super/other"]));
+        dir.directory("super/.git/worktrees");
+        symlink("../modules/a/b", dir.path("super/.git/worktrees/e")).unwrap();
+        assert_eq!(found("super"), paths(&["super/.git/modules/a/b", "super/evil", "super/other"]));
+        // Also as an attacker writes it.
+        dir.file("tree/.git", "gitdir: ../main/.git\0more\n");
+        assert_eq!(found("tree/sub"), paths(&["main/.git"]));
+        dir.file("main/.git/commondir", &format!("{}../../bare\r\n", "./".repeat(3000)));
+        assert_eq!(found("main"), paths(&["bare"]));
+        // However long it is, git follows the parts one by one.
+        dir.file("main/.git/commondir", &format!("{}bare", "../main/".repeat(1000)));
+        assert_eq!(found("main"), paths(&["main/main/bare"]));
+        dir.file("main/.git/commondir", &"./".repeat(1 << 19));
+        assert_eq!(find(&dir.path("main")).ways, paths(&["main/.git/commondir"]));
+        // What leads nowhere now, or by a link, could lead elsewhere later.
+        symlink("loop", dir.path("loop")).unwrap();
+        dir.file("tree/.git", "gitdir: ../loop/repository\n");
+        let Repositories { directories, ways } = find(&dir.path("tree"));
+        assert_eq!(directories, paths(&["loop"]));
+        assert!(paths(&["tree/.git", "loop"]).iter().all(|path| ways.contains(path)), "{ways:?}");
+    }
+}

@@ -1,0 +1,144 @@
+//! From what was written to what is meant: the policy in force. The end of the one way that policy data walks.
+
+use super::callers::{self, Caller};
+use super::domains;
+use super::error::{Origin, PolicyError};
+use super::keys::{self, Item, Written};
+use super::load::{Loaded, Selection, load};
+use super::paths;
+use super::reach;
+use super::remarks::Remarks;
+use super::variables;
+use super::without::TakenOut;
+use kernel::locate::locate;
+use rules::files::Files;
+use rules::policy::{Network, Policy};
+use rules::proxies::{CallerProxies, CallerProxy};
+use std::path::{Path, PathBuf};
+
+/// Finds, reads, merges and resolves the policy.
+///
+/// # Errors
+/// Returns the first [`PolicyError`]; then nothing must run.
+pub fn policy(
+    selection: &Selection,
+    caller: &Caller,
+    remarks: &mut Remarks,
+) -> Result<Policy, PolicyError> {
+    reach::warn_of_directory(caller, remarks);
+    let mut policy = match load(selection, caller)? {
+        Loaded::BuiltIn => built_in(caller)?,
+        Loaded::Files { policy, sources, files, shared } => {
+            shared.iter().for_each(|text| remarks.tell(text));
+            remarks.read(&files, &policy);
+            resolve(&policy, sources, caller, remarks)?
+        }
+    };
+    // Also where no policy is now, or another one is in force: the next run may look there, and a
+    // link that the command could replace would lead it elsewhere.
+    policy.sources.extend(caller.policy_trails()?);
+    Ok(policy)
+}
+
+/// Without a policy file: the working directory may be written, everything may be read, there is no
+/// network, not even through a proxy that the environment names.
+fn built_in(caller: &Caller) -> Result<Policy, PolicyError> {
+    let cwd = locate(&caller.cwd)
+        .map_err(|error| PolicyError::in_file(&caller.cwd, error.to_string()))?;
+    if cwd.path == Path::new("/") {
+        let message = "without a policy the working directory may be written, and that is /: \
+                       start in another one, or name a policy with -p";
+        return Err(PolicyError::general(message));
+    }
+    let files = Files { allow_write: vec![cwd.path], ..Files::default() };
+    Ok(Policy { built_in: true, files, ..Policy::default() })
+}
+
+fn resolve(
+    written: &Written,
+    sources: Vec<PathBuf>,
+    caller: &Caller,
+    remarks: &mut Remarks,
+) -> Result<Policy, PolicyError> {
+    written.ignored.iter().for_each(|key| remarks.ignored(key));
+    for TakenOut { key, rule, by } in &written.taken_out {
+        let Item { text, origin: Origin { file, line, .. } } = rule;
+        let place = format!("{}:{line}", file.display());
+        remarks.note(by.error(format!("takes '{text}' out of {key} of {place}")).to_string());
+    }
+    let (mut files, sockets) = paths::resolve(written, caller, remarks)?;
+    files.hides_processes = written.processes == Some(keys::OWN);
+    let network = network(written, sockets, caller, remarks)?;
+    let variables = variables::resolve(written)?;
+    Ok(Policy { built_in: false, files, network, variables, sources })
+}
+
+/// Says which ports the caller's variables open: nobody wrote them into the policy.
+fn note_callers_ports(written: &Written, callers: &CallerProxies, remarks: &mut Remarks) {
+    let ports =
+        [(&callers.http, written.http_proxy_port), (&callers.socks, written.socks_proxy_port)];
+    for (caller, port) in ports {
+        let Some(caller) = caller.as_ref().filter(|_| port.is_none()) else { continue };
+        if let Some(port) = caller.loopback_port() {
+            remarks.note(format!(
+                "{} opens port {port} of this host to the command: the proxy there decides what it reaches",
+                caller.variable
+            ));
+        }
+    }
+}
+
+fn network(
+    written: &Written,
+    allow_unix_sockets: Vec<PathBuf>,
+    caller: &Caller,
+    remarks: &mut Remarks,
+) -> Result<Network, PolicyError> {
+    let callers = callers::proxies(caller, remarks);
+    let port_of = |caller: &Option<CallerProxy>| caller.as_ref()?.loopback_port();
+    let network = Network {
+        allow_network: written.allow_network.unwrap_or(false),
+        allowed_domains: checked(&written.allowed_domains, domains::check)?,
+        denied_domains: checked(&written.denied_domains, domains::check)?,
+        private_domains: checked(&written.private_domains, domains::check)?,
+        hosts: checked(&written.hosts, domains::check_hosts_line)?,
+        http_proxy_port: written.http_proxy_port.or(port_of(&callers.http)),
+        socks_proxy_port: written.socks_proxy_port.or(port_of(&callers.socks)),
+        callers,
+        allow_local_binding: written.allow_local_binding.unwrap_or(false),
+        allow_unix_sockets,
+        allow_all_unix_sockets: written.allow_all_unix_sockets.unwrap_or(false),
+    };
+    let has_domains = !network.allowed_domains.is_empty() || !network.denied_domains.is_empty();
+    if !network.allow_network && !has_domains {
+        note_callers_ports(written, &network.callers, remarks);
+    }
+    if network.allow_network {
+        let lists = [
+            ("allowedDomains", &written.allowed_domains),
+            ("deniedDomains", &written.denied_domains),
+            ("hosts", &written.hosts),
+        ];
+        for (field, items) in lists {
+            if let Some(item) = items.first() {
+                let message = format!("allowNetwork is true, so {field} has no effect");
+                remarks.warn(item.origin.error(message).to_string());
+            }
+        }
+    }
+    Ok(network)
+}
+
+fn checked(
+    items: &[Item],
+    check: impl Fn(&str) -> Result<(), String>,
+) -> Result<Vec<String>, PolicyError> {
+    let check = |item: &Item| {
+        let text = item.text.trim();
+        check(text).map(|()| text.to_owned()).map_err(|e| item.origin.error(e))
+    };
+    items.iter().map(check).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,876 @@
+//! The one matcher for files: what the traversal that builds Landlock rules asks, and what a verdict on a
+//! single path asks. Pure: it sees names, never the file system.
+//!
+//! Going down component by component, reads start open: `denyRead` closes a path with all beneath, `allowRead`
+//! opens it again, and on the same path allow wins. Writes start closed: `allowWrite` opens a path with all
+//! beneath, but for the kernel's own controls, and `denyWrite` closes it for good. What may not be read may not
+//! be written either: who can shift the content of a file, or put a header in front of it, and execute it, has
+//! read it.
+//!
+//! What reads are ruled by must also keep its name: a file that is renamed away from a `denyRead` path can be
+//! read by the next run. So what is denied for reading, and what is allowed again inside, counts for writes too: the
+//! entries there may not change, and what leads to them is not settled.
+//!
+//! The states that are live in a directory, with the verdict, are its *zone*: they alone decide about all that
+//! is beneath. What moves between directories of one zone keeps its verdict.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component as PathComponent, Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+pub use super::access::{Access, Names};
+use super::files::Files;
+use super::pattern::{Component, Pattern};
+use super::quick::QuickMap;
+
+/// The file rules of a policy.
+#[derive(Debug, Clone)]
+pub struct Rules {
+    root: Cursor,
+}
+
+/// Whether one of `denials` stands for `path` or something above it; of what is not canonical nothing else is known.
+pub fn covers(denials: &[Pattern], path: &Path) -> bool {
+    let name = |component| match component {
+        PathComponent::Normal(name) => Some(Some(name.as_bytes())),
+        PathComponent::ParentDir => Some(None),
+        _ => None,
+    };
+    let names: Option<Vec<_>> = path.components().filter_map(name).collect();
+    let names = names.filter(|_| path.is_absolute());
+    denials.iter().any(|pattern| names.as_ref().is_none_or(|names| pattern.covers(names)))
+}
+
+/// What is known at one path: the verdicts, and the rules that may still change them further inside.
+#[derive(Debug, Clone)]
+pub struct Cursor {
+    read: Progress,
+    write: Progress,
+}
+
+#[derive(Debug, Clone)]
+struct RuleSet {
+    rules: Vec<Rule>,
+    order: Order,
+}
+
+/// Where a rule stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum List {
+    AllowWrite,
+    DenyWrite,
+    DenyRead,
+    AllowRead,
+    Controls,
+}
+
+/// The rule that a verdict rests on: its list, and what it stands for.
+pub type Basis<'a> = (List, &'a Pattern);
+
+#[derive(Debug, Clone)]
+struct Rule {
+    list: List,
+    effect: Effect,
+    pattern: Pattern,
+    /// Its `**` begins inside of what may be written: what it singles out could be made beside it.
+    begins_inside: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Effect {
+    Allow,
+    Deny,
+    /// Closed, until a rule further inside opens it.
+    Close,
+    /// The path must keep its name.
+    Keep,
+}
+
+/// How rules of one kind of access combine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Order {
+    /// Reads: open at first, the innermost rule counts, allow wins on the same path.
+    InnermostCounts,
+    /// Writes: closed at first, a denial is final, and what closes wins on the same path.
+    DenyIsFinal,
+}
+
+/// The state of one [`RuleSet`] at one path. Once nothing can change the verdict further inside, `live` is empty.
+#[derive(Debug, Clone)]
+struct Progress {
+    set: Arc<RuleSet>,
+    verdict: Verdict,
+    /// The rule that ends here and wants the entry to stay as it is.
+    kept: Option<usize>,
+    /// A rule that singles out something beneath names this entry, or counts it among those that its `**`
+    /// stands for and begins inside of what may be written.
+    leads_on: bool,
+    live: Arc<Live>,
+}
+
+/// The rules that may still change a verdict, and what follows for the names inside, once that was asked.
+#[derive(Debug, Default)]
+struct Live {
+    states: Vec<State>,
+    inside: OnceLock<Inside>,
+}
+
+/// What follows inside where many rules are live, as in the user's home: each name is looked up, not compared.
+#[derive(Debug)]
+struct Inside {
+    /// For the names that rules spell out.
+    named: QuickMap<Vec<u8>, OnceLock<Progress>>,
+    /// The rules that go on with a glob.
+    others: Vec<State>,
+    /// For all other names, if there are no globs.
+    unnamed: OnceLock<Progress>,
+}
+
+/// Whether access is open, and the rule, by index, that says so; none if no rule does.
+#[derive(Debug, Clone, Copy)]
+struct Verdict {
+    open: bool,
+    by: Option<usize>,
+}
+
+/// A rule, by index, and how many of its components are matched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct State {
+    rule: usize,
+    position: usize,
+}
+
+impl Rules {
+    /// The rules of a resolved policy.
+    pub fn new(files: &Files) -> Rules {
+        use {Effect::*, List::*};
+        let rule = |list, effect| {
+            move |pattern: Pattern| {
+                let begins_inside = effect == Deny && pattern.begins_inside(&files.allow_write);
+                Rule { list, effect, pattern, begins_inside }
+            }
+        };
+        let of = |paths: &[PathBuf]| paths.iter().map(|p| Pattern::literal(p)).collect::<Vec<_>>();
+        let read = of(&files.allow_read).into_iter().map(rule(AllowRead, Allow));
+        let read = read.chain(files.deny_read.iter().cloned().map(rule(DenyRead, Deny)));
+        // Where nothing is closed, opening it means nothing.
+        let opens = |path: &&PathBuf| covers(&files.deny_read, path);
+        let opened: Vec<_> = files.allow_read.iter().filter(opens).cloned().collect();
+        let write = of(&files.allow_write).into_iter().map(rule(AllowWrite, Allow));
+        let write = write.chain(files.deny_write.iter().cloned().map(rule(DenyWrite, Deny)));
+        let write = write.chain(of(&files.controls).into_iter().map(rule(Controls, Close)));
+        let write = write.chain(of(&opened).into_iter().map(rule(AllowRead, Keep)));
+        let write = write.chain(files.deny_read.iter().cloned().map(rule(DenyRead, Keep)));
+        let read = Arc::new(RuleSet { rules: read.collect(), order: Order::InnermostCounts });
+        let write = Arc::new(RuleSet { rules: write.collect(), order: Order::DenyIsFinal });
+        let root = Cursor { read: Progress::at_root(&read), write: Progress::at_root(&write) };
+        Rules { root }
+    }
+
+    /// The cursor at `/`.
+    pub fn root(&self) -> Cursor {
+        self.root.clone()
+    }
+
+    /// The cursor at the entry `name` of the directory that `cursor` stands at.
+    pub fn enter(&self, cursor: &Cursor, name: &[u8]) -> Cursor {
+        Cursor { read: cursor.read.enter(name), write: cursor.write.enter(name) }
+    }
+
+    /// The verdict on a canonical absolute path. One that is relative or holds `..` is not canonical, so that
+    /// nothing is known of it: it gets no access.
+    pub fn access(&self, absolute: &Path) -> Access {
+        self.cursor(absolute).map_or(Access::NONE, |cursor| cursor.access())
+    }
+
+    /// The cursor at a canonical absolute path; none where nothing is known.
+    pub fn cursor(&self, absolute: &Path) -> Option<Cursor> {
+        if !absolute.is_absolute() {
+            return None;
+        }
+        let mut cursor = self.root.clone();
+        for component in absolute.components() {
+            match component {
+                PathComponent::Normal(name) => cursor = self.enter(&cursor, name.as_bytes()),
+                PathComponent::ParentDir => return None,
+                _ => {}
+            }
+        }
+        Some(cursor)
+    }
+}
+
+impl Cursor {
+    /// The verdict on the path the cursor stands at.
+    pub fn access(&self) -> Access {
+        let (read, write) = (self.read.verdict.open, self.write.verdict.open);
+        Access { read, write: read && write }
+    }
+
+    /// The rule that the verdict on reads rests on; none if no rule concerns it.
+    pub fn read_basis(&self) -> Option<Basis<'_>> {
+        self.read.basis(self.read.verdict.by)
+    }
+
+    /// The same for the verdict on writes.
+    pub fn write_basis(&self) -> Option<Basis<'_>> {
+        self.decides_on_writes().basis(self.decides_on_writes().verdict.by)
+    }
+
+    /// The rule that wants the entry to stay as it is.
+    pub fn kept_by(&self) -> Option<Basis<'_>> {
+        self.write.basis(self.write.kept)
+    }
+
+    /// Whether no rule further inside can change the verdict on reads.
+    pub fn read_settled(&self) -> bool {
+        self.read.live.states.is_empty()
+    }
+
+    /// Whether no rule further inside can change the verdict on writes.
+    pub fn write_settled(&self) -> bool {
+        self.decides_on_writes().live.states.is_empty()
+    }
+
+    /// Whether the entry may be made, removed or replaced, as far as its own name goes.
+    pub fn entry_may_change(&self) -> bool {
+        self.access().write && self.write.kept.is_none()
+    }
+
+    /// Whether a rule names this entry on the way to what it keeps from being changed beneath. A `**` names none,
+    /// where it stands for all that may be written around it: a link in there leads to where the rule holds too.
+    pub fn leads_on(&self) -> bool {
+        self.write.leads_on
+    }
+
+    /// Whether all beneath is judged alike at both places, so that what moves from one to the other
+    /// keeps its verdict. The states for writes hold those for reads, but for what is open anyway.
+    pub fn same_zone(&self, other: &Cursor) -> bool {
+        self.read.verdict.open == other.read.verdict.open
+            && self.write.verdict.open == other.write.verdict.open
+            && self.write.holds_all_of(&other.write)
+            && other.write.holds_all_of(&self.write)
+    }
+
+    /// Whether a rule may single out something at any depth, so that looking through the tree would
+    /// not end before the tree does.
+    pub fn any_depth(&self) -> bool {
+        self.write.any_depth() || self.read.any_depth()
+    }
+
+    /// The names inside that could lead to another verdict on reads.
+    pub fn read_names(&self) -> Names {
+        self.read.names()
+    }
+
+    /// The names inside that lead to another verdict on reads by rules the depth of which is known: what
+    /// they single out is found without looking through the tree. None if there is no such rule.
+    pub fn fixed_read_names(&self) -> Option<Names> {
+        let mut components = self.read.next_of_fixed_depth().peekable();
+        components.peek()?;
+        Some(Names::of(components))
+    }
+
+    /// The names inside that could lead to another verdict on writes.
+    pub fn write_names(&self) -> Names {
+        self.decides_on_writes().names()
+    }
+
+    /// What has to change for the verdict on writes to do so: where only reads are closed, that on reads.
+    fn decides_on_writes(&self) -> &Progress {
+        let only_reads_are_closed = self.write.verdict.open && !self.read.verdict.open;
+        if only_reads_are_closed { &self.read } else { &self.write }
+    }
+}
+
+impl Progress {
+    fn at_root(set: &Arc<RuleSet>) -> Progress {
+        let mut reached = Vec::new();
+        for (rule, Rule { pattern, .. }) in set.rules.iter().enumerate() {
+            pattern.start(|position| reached.push(State { rule, position }));
+        }
+        let open = set.order == Order::InnermostCounts;
+        Progress::judge(set, Verdict { open, by: None }, reached)
+    }
+
+    fn enter(&self, name: &[u8]) -> Progress {
+        /// Fewer are compared in less time than it takes to look up.
+        const FEW: usize = 16;
+        let all = &self.live.states;
+        if all.len() < FEW {
+            return self.enter_by(all, name);
+        }
+        let inside = self.live.inside.get_or_init(|| Inside::of(all, &self.set));
+        match inside.named.get(name) {
+            Some(known) => known.get_or_init(|| self.enter_by(all, name)).clone(),
+            None if !inside.others.is_empty() => self.enter_by(&inside.others, name),
+            None => inside.unnamed.get_or_init(|| self.enter_by(&[], name)).clone(),
+        }
+    }
+
+    /// The same by `states`, all those that `name` can matter to.
+    fn enter_by(&self, states: &[State], name: &[u8]) -> Progress {
+        let mut reached: Vec<State> = Vec::with_capacity(states.len());
+        // States of one rule stand together: only they can be reached twice.
+        let mut rule_begin = 0;
+        let mut leads_on = false;
+        for State { rule, position } in states {
+            if reached.get(rule_begin).is_some_and(|first| first.rule != *rule) {
+                rule_begin = reached.len();
+            }
+            let Rule { effect, pattern, begins_inside, .. } = &self.set.rules[*rule];
+            let by_name =
+                *begins_inside || pattern.component(*position) != Some(&Component::AnyDepth);
+            pattern.advance(*position, name, |position| {
+                let state = State { rule: *rule, position };
+                if !reached[rule_begin..].contains(&state) {
+                    reached.push(state);
+                }
+                leads_on |= by_name && position < pattern.length() && effect.changes(true);
+            });
+        }
+        Progress { leads_on, ..Progress::judge(&self.set, self.verdict, reached) }
+    }
+
+    /// Applies the rules that end here to the inherited verdict, and drops those that cannot matter any more.
+    fn judge(set: &Arc<RuleSet>, inherited: Verdict, mut reached: Vec<State>) -> Progress {
+        let (mut allowed, mut denied, mut closed, mut kept) = (None, None, None, None);
+        reached.retain(|state| {
+            let Rule { effect, pattern, .. } = &set.rules[state.rule];
+            let ends = state.position == pattern.length();
+            if ends {
+                let ended = match effect {
+                    Effect::Allow => &mut allowed,
+                    Effect::Deny => &mut denied,
+                    Effect::Close => &mut closed,
+                    Effect::Keep => &mut kept,
+                };
+                ended.get_or_insert(state.rule);
+            }
+            !ends
+        });
+        let effect = |state: &State| set.rules[state.rule].effect;
+        // Of those that end here, the first of these decides.
+        let opens = allowed.map(|by| Verdict { open: true, by: Some(by) });
+        let shuts = denied.or(closed).map(|by| Verdict { open: false, by: Some(by) });
+        let decided = match set.order {
+            Order::InnermostCounts => opens.or(shuts),
+            Order::DenyIsFinal => shuts.or(opens),
+        };
+        let verdict = decided.unwrap_or(inherited);
+        let open = verdict.open;
+        let denied_for_good = denied.is_some() && set.order == Order::DenyIsFinal;
+        if denied_for_good || !reached.iter().any(|state| effect(state).changes(open)) {
+            reached.clear();
+        }
+        // Inside what is open for writing, opening it again means nothing, unless it is closed before.
+        let may_close = || reached.iter().any(|state| effect(state) == Effect::Close);
+        if open && set.order == Order::DenyIsFinal && !may_close() {
+            reached.retain(|state| effect(state) != Effect::Allow);
+        }
+        let live = Live { states: reached, inside: OnceLock::new() };
+        Progress { set: Arc::clone(set), verdict, kept, leads_on: false, live: Arc::new(live) }
+    }
+
+    fn basis(&self, rule: Option<usize>) -> Option<Basis<'_>> {
+        self.set.rules.get(rule?).map(|rule| (rule.list, &rule.pattern))
+    }
+
+    fn holds_all_of(&self, other: &Progress) -> bool {
+        other.live.states.iter().all(|state| self.live.states.contains(state))
+    }
+
+    fn any_depth(&self) -> bool {
+        self.next_components().any(|component| *component == Component::AnyDepth)
+    }
+
+    fn names(&self) -> Names {
+        Names::of(self.next_components())
+    }
+
+    /// What the rules that can change the verdict expect next.
+    fn next_components(&self) -> impl Iterator<Item = &Component> {
+        self.next().filter_map(|(pattern, position)| pattern.component(position))
+    }
+
+    /// The same of those without `**`.
+    fn next_of_fixed_depth(&self) -> impl Iterator<Item = &Component> {
+        let fixed = |(pattern, _): &(&Pattern, usize)| pattern.has_fixed_depth();
+        self.next().filter(fixed).filter_map(|(pattern, position)| pattern.component(position))
+    }
+
+    /// The rules that can change the verdict, and how much of them is matched.
+    fn next(&self) -> impl Iterator<Item = (&Pattern, usize)> {
+        self.live.states.iter().filter_map(|state| {
+            let Rule { effect, pattern, .. } = &self.set.rules[state.rule];
+            effect.changes(self.verdict.open).then_some((pattern, state.position))
+        })
+    }
+}
+
+impl Inside {
+    fn of(states: &[State], set: &RuleSet) -> Self {
+        let mut named = QuickMap::default();
+        let mut others = Vec::new();
+        let mut last = None;
+        for state in states {
+            match set.rules[state.rule].pattern.component(state.position) {
+                // On the way to the home all have the same.
+                Some(Component::Literal(name)) if last == Some(name) => {}
+                Some(Component::Literal(name)) => {
+                    last = Some(name);
+                    if !named.contains_key(name) {
+                        named.insert(name.clone(), OnceLock::new());
+                    }
+                }
+                _ => others.push(*state),
+            }
+        }
+        Self { named, others, unnamed: OnceLock::new() }
+    }
+}
+
+impl Effect {
+    /// Whether a rule of this effect matters where the verdict is `open`: it can turn it, or keep a
+    /// path that could otherwise be changed.
+    fn changes(self, open: bool) -> bool {
+        open == (self != Effect::Allow)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn rules(write: &[&str], deny_write: &[&str], deny_read: &[&str], read: &[&str]) -> Rules {
+        Rules::new(&Files {
+            allow_write: write.iter().map(PathBuf::from).collect(),
+            deny_write: deny_write.iter().map(|text| Pattern::of_globs(text)).collect(),
+            deny_read: deny_read.iter().map(|text| Pattern::of_globs(text)).collect(),
+            allow_read: read.iter().map(PathBuf::from).collect(),
+            ..Files::default()
+        })
+    }
+
+    fn cursor(rules: &Rules, path: &str) -> Cursor {
+        path.split('/')
+            .filter(|name| !name.is_empty())
+            .fold(rules.root(), |cursor, name| rules.enter(&cursor, name.as_bytes()))
+    }
+
+    fn exactly(names: &[&str]) -> Names {
+        Names::Exactly(names.iter().map(|name| name.as_bytes().to_vec()).collect())
+    }
+
+    #[test]
+    fn reads_follow_the_innermost_rule_and_allow_wins_on_the_same_path() {
+        let rules = rules(
+            &[],
+            &[],
+            &["/h", "/h/a/b", "/h/same", "/e/*.key"],
+            &["/h/a", "/h/same", "/e/ok.key"],
+        );
+        for (path, readable) in [
+            ("/", true),
+            ("/hh", true),
+            ("/h", false),
+            ("/h/x/y", false),
+            ("/h/a", true),
+            ("/h/a/x", true),
+            ("/h/a/b", false),
+            ("/h/a/b/c", false),
+            ("/h/same", true),
+            ("/h/same/x", true),
+            ("/e/x.key", false),
+            ("/e/.key", false),
+            ("/e/ok.key", true),
+            ("/e/x.key/y", false),
+            ("/e/d/x.key", true),
+        ] {
+            assert_eq!(rules.access(Path::new(path)).read, readable, "{path}");
+            assert_eq!(cursor(&rules, path).access().read, readable, "{path}");
+        }
+    }
+
+    #[test]
+    fn writes_are_closed_until_allowed_and_denials_are_final() {
+        let rules = rules(&["/r", "/r/no/yes", "/t/x"], &["/r/no", "/r/**/.env", "/t"], &[], &[]);
+        for (path, writable) in [
+            ("/", false),
+            ("/r", true),
+            ("/r/a/b", true),
+            ("/rr", false),
+            ("/r/no", false),
+            ("/r/no/yes", false),
+            ("/r/.env", false),
+            ("/r/a/b/.env", false),
+            ("/r/a/.env/x", false),
+            ("/r/a/.envx", true),
+            ("/t", false),
+            ("/t/x", false),
+        ] {
+            assert_eq!(rules.access(Path::new(path)).write, writable, "{path}");
+        }
+    }
+
+    #[test]
+    fn what_denials_cover_is_what_rules_of_them_deny() {
+        let patterns = ["/a", "/a/b/c", "/x/*/z", "/x/**/z", "/**/k", "/p/**/q/**/r*", "/"];
+        let mut paths = vec!["".to_owned(), "a".to_owned(), "/a/../b".to_owned()];
+        for first in ["a", "x", "p", "o"] {
+            for second in ["", "/b", "/k", "/q", "/y"] {
+                for third in ["", "/c", "/z", "/q", "/k/r1"] {
+                    paths.extend(
+                        ["", "/r", "/z/z", "/q/r"]
+                            .map(|last| format!("/{first}{second}{third}{last}")),
+                    );
+                }
+            }
+        }
+        for pattern in patterns.map(Pattern::of_globs) {
+            let denials = [pattern];
+            let (allow_write, deny_write) = (vec!["/".into()], denials.to_vec());
+            let rules = Rules::new(&Files { allow_write, deny_write, ..Files::default() });
+            for path in paths.iter().map(Path::new) {
+                let denied = !rules.access(path).write;
+                assert_eq!(covers(&denials, path), denied, "{} {}", denials[0], path.display());
+            }
+        }
+        assert!(!covers(&[], Path::new("/a")));
+    }
+
+    #[test]
+    fn what_may_not_be_read_may_not_be_written() {
+        let rules = rules(&["/r"], &["/r/s/open/no"], &["/r/s", "/r/**/*.key"], &["/r/s/open"]);
+        for (path, writable, settled) in [
+            ("/r/x", true, false),
+            ("/r/s", false, false),
+            ("/r/s/x", false, true),
+            ("/r/s/open", true, false),
+            ("/r/s/open/x", true, false),
+            ("/r/s/open/no", false, true),
+            ("/r/s/open/x.key", false, true),
+            ("/r/a/b.key", false, true),
+        ] {
+            let cursor = cursor(&rules, path);
+            assert_eq!(cursor.access().write, writable, "{path}");
+            assert_eq!(cursor.write_settled(), settled, "{path}");
+        }
+        assert_eq!(cursor(&rules, "/r/s").write_names(), exactly(&["open"]));
+    }
+
+    #[test]
+    fn controls_are_opened_only_from_inside() {
+        let files = Files {
+            allow_write: ["/", "/proc/sys/kernel", "/sys"].map(PathBuf::from).into(),
+            controls: ["/proc", "/sys", "/mnt/proc"].map(PathBuf::from).into(),
+            deny_write: vec![Pattern::of_globs("/proc/sys/kernel/panic")],
+            ..Files::default()
+        };
+        let rules = Rules::new(&files);
+        for (path, writable) in [
+            ("/x", true),
+            ("/proc/sys", false),
+            ("/proc/sys/kernel/ostype", true),
+            ("/proc/sys/kernel/panic", false),
+            ("/sys", false),
+            ("/sys/x", false),
+            ("/mnt/proc/sys/kernel", false),
+            ("/mnt/x", true),
+        ] {
+            assert_eq!(rules.access(Path::new(path)).write, writable, "{path}");
+        }
+        assert!(cursor(&rules, "/sys").write_settled());
+        assert!(!cursor(&rules, "/proc").write_settled());
+    }
+
+    #[test]
+    fn the_root_itself_can_be_named() {
+        let all = rules(&["/"], &["/etc"], &["/"], &["/usr"]);
+        assert_eq!(all.access(Path::new("/")), Access::NONE);
+        assert_eq!(all.access(Path::new("/usr/bin")), Access { read: true, write: true });
+        assert_eq!(all.access(Path::new("/etc/x")), Access { read: false, write: false });
+        let all = rules(&["/"], &["/**"], &["/**"], &[]);
+        assert_eq!(all.access(Path::new("/x")), Access::NONE);
+    }
+
+    #[test]
+    fn a_path_that_is_not_canonical_gets_nothing() {
+        let rules = rules(&["/r"], &[], &[], &[]);
+        for path in ["r", "", "/r/../etc", "/r/x/..", "../r"] {
+            assert_eq!(rules.access(Path::new(path)), Access::NONE, "{path}");
+        }
+        assert!(rules.access(Path::new("/r//x/")).write);
+    }
+
+    #[test]
+    fn a_verdict_is_settled_exactly_where_no_rule_can_change_it() {
+        let rules = rules(
+            &["/r", "/w/a"],
+            &["/r/d", "/w/a/b", "/elsewhere/x"],
+            &["/s", "/r/k/*.pem"],
+            &["/s/a", "/open/a"],
+        );
+        // path, read settled, names for reads, write settled, names for writes
+        for (path, read, read_names, write, write_names) in [
+            ("/", false, exactly(&["r", "s"]), false, exactly(&["r", "w"])),
+            // What reads are ruled by keeps its name.
+            ("/r", false, exactly(&["k"]), false, exactly(&["d", "k"])),
+            ("/r/k", false, Names::Any, false, Names::Any),
+            ("/r/k/x", true, exactly(&[]), true, exactly(&[])),
+            ("/r/d", true, exactly(&[]), true, exactly(&[])),
+            ("/s", false, exactly(&["a"]), true, exactly(&[])),
+            ("/s/a", true, exactly(&[]), true, exactly(&[])),
+            ("/s/b", true, exactly(&[]), true, exactly(&[])),
+            ("/w", true, exactly(&[]), false, exactly(&["a"])),
+            ("/w/a", true, exactly(&[]), false, exactly(&["b"])),
+            ("/w/a/b", true, exactly(&[]), true, exactly(&[])),
+            ("/elsewhere", true, exactly(&[]), true, exactly(&[])),
+            ("/open", true, exactly(&[]), true, exactly(&[])),
+        ] {
+            let cursor = cursor(&rules, path);
+            assert_eq!(cursor.read_settled(), read, "reads at {path}");
+            assert_eq!(cursor.read_names(), read_names, "reads at {path}");
+            assert_eq!(cursor.write_settled(), write, "writes at {path}");
+            assert_eq!(cursor.write_names(), write_names, "writes at {path}");
+        }
+    }
+
+    #[test]
+    fn a_deny_glob_stays_live_below_and_only_within_what_is_open() {
+        let rules = rules(&["/r"], &["/**/.env"], &[], &[]);
+        assert_eq!(rules.root().write_names(), exactly(&["r"]));
+        assert!(cursor(&rules, "/other").write_settled());
+        assert_eq!(cursor(&rules, "/r/a/b").write_names(), Names::Any);
+        assert!(cursor(&rules, "/r/a/.env").write_settled());
+    }
+
+    #[test]
+    fn only_what_a_rule_names_on_the_way_leads_on() {
+        let deny_write = ["/r/.git/hooks/x", "/r/**/no/bad", "/r/*/at", "/r/in/**/bad"];
+        let rules = rules(&["/r"], &deny_write, &["/r/k/key"], &["/r/k/key/open", "/r/o/x/open"]);
+        for (path, expected) in [
+            ("/r/.git", true),
+            ("/r/.git/hooks", true),
+            ("/r/.git/hooks/x", false),
+            ("/r/.git/other", false),
+            ("/r/any", true),
+            ("/r/any/at", false),
+            ("/r/any/other", false),
+            ("/r/any/other/no", true),
+            ("/r/any/other/no/bad", false),
+            // Beside what a `**` begins in, all can be made to which a link would lead.
+            ("/r/in", true),
+            ("/r/in/any", true),
+            ("/r/in/any/other", true),
+            ("/r/in/any/bad", true),
+            ("/r/k", true),
+            // It is open anyway.
+            ("/r/o/x", false),
+        ] {
+            assert_eq!(cursor(&rules, path).leads_on(), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn names_that_are_looked_up_mean_what_they_mean_when_compared() {
+        let mut deny = vec!["/r/*.x", "/r/b/**/k", "/r/n1/*", "/r/n2/a/b", "/r/n2", "/q/**"];
+        let many: Vec<String> = (0..40).map(|n| format!("/r/n{n}/k")).collect();
+        deny.extend(many.iter().map(String::as_str));
+        for globs in [true, false] {
+            let deny: Vec<_> = deny.iter().filter(|d| globs || !d.contains('*')).copied().collect();
+            let rules = rules(&["/r", "/r/n3"], &deny, &["/r/n4", "/r/n5/k/z"], &["/r/n4/o"]);
+            let mut pending = vec![(rules.root(), 0)];
+            while let Some((cursor, depth)) = pending.pop() {
+                for name in [
+                    "r", "q", "b", "k", "z", "o", "a.x", "a", "n1", "n2", "n3", "n4", "n5", "n39",
+                    "?",
+                ] {
+                    for progress in [&cursor.read, &cursor.write] {
+                        let compared = progress.enter_by(&progress.live.states, name.as_bytes());
+                        let found = progress.enter(name.as_bytes());
+                        let of = |progress: &Progress| {
+                            let Progress { verdict, kept, leads_on, live, .. } = progress;
+                            format!("{verdict:?} {kept:?} {leads_on} {:?}", live.states)
+                        };
+                        assert_eq!(of(&found), of(&compared), "{name}");
+                    }
+                    if depth < 4 {
+                        pending.push((rules.enter(&cursor, name.as_bytes()), depth + 1));
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_moves_within_a_zone_keeps_its_verdict() {
+        let rules = rules(&["/r"], &["/r/**/*.pem", "/r/a/b"], &["/r/s"], &[]);
+        for (one, other, expected) in [
+            ("/r/x", "/r/y/z", true),
+            ("/r/x", "/r/a", false),
+            ("/r/x", "/r/a/x", true),
+            ("/r/x", "/r/s/x", false),
+            ("/r/s/x", "/r/s/y", true),
+            ("/r/x", "/other", false),
+        ] {
+            let (one_at, other_at) = (cursor(&rules, one), cursor(&rules, other));
+            assert_eq!(one_at.same_zone(&other_at), expected, "{one} {other}");
+            assert_eq!(other_at.same_zone(&one_at), expected, "{other} {one}");
+        }
+    }
+
+    #[test]
+    fn what_reads_are_ruled_by_keeps_its_entry() {
+        let rules = rules(&["/r"], &["/r/d"], &["/r/s"], &["/r/s/open", "/r/o/x/open"]);
+        for (path, expected) in [
+            ("/r/o/x/open", true),
+            ("/r/x", true),
+            ("/r/s", false),
+            ("/r/s/x", false),
+            ("/r/s/open", false),
+            ("/r/s/open/x", true),
+            ("/r/d", false),
+        ] {
+            assert_eq!(cursor(&rules, path).entry_may_change(), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn states_stay_few_under_repeated_any_depth() {
+        let rules = rules(&["/"], &["/**/a/**/a/**/a/**/a/**/b"], &[], &[]);
+        let deep = "/a".repeat(1000);
+        assert!(rules.access(Path::new(&deep)).write);
+        assert!(cursor(&rules, &deep).write.live.states.len() <= 10);
+        assert!(!rules.access(Path::new(&format!("{deep}/b/x"))).write);
+    }
+
+    /// A small generator with a fixed seed, so that a failure can be repeated.
+    struct XorShift(u64);
+
+    impl XorShift {
+        fn below(&mut self, limit: u64) -> u64 {
+            self.0 ^= self.0 << 13;
+            self.0 ^= self.0 >> 7;
+            self.0 ^= self.0 << 17;
+            self.0 % limit
+        }
+
+        fn path(&mut self, names: &[&str]) -> String {
+            let mut path = "/".to_owned();
+            for _ in 0..=self.below(3) {
+                let index = usize::try_from(self.below(names.len() as u64)).unwrap();
+                path = format!("{path}{}/", names[index]);
+            }
+            path
+        }
+    }
+
+    /// Whether a pattern matches exactly these names, by trying everything.
+    fn ends(pattern: &Pattern, position: usize, names: &[&str]) -> bool {
+        match (pattern.component(position), names) {
+            (None, names) => names.is_empty(),
+            (Some(Component::AnyDepth), names) => {
+                (0..=names.len()).any(|skipped| ends(pattern, position + 1, &names[skipped..]))
+            }
+            (Some(Component::Literal(literal)), [first, rest @ ..]) => {
+                literal == first.as_bytes() && ends(pattern, position + 1, rest)
+            }
+            (Some(Component::Glob(_)), [first, rest @ ..]) => {
+                let one = Pattern::new(
+                    Path::new("/"),
+                    vec![pattern.component(position).unwrap().clone()],
+                );
+                let mut matched = false;
+                one.advance(0, first.as_bytes(), |reached| matched |= reached == 1);
+                matched && ends(pattern, position + 1, rest)
+            }
+            (Some(_), []) => false,
+        }
+    }
+
+    /// The contract, word for word, over every ancestor of a path.
+    fn access_by_definition(files: &Files, names: &[&str]) -> Access {
+        let (mut read, mut opened, mut closed) = (true, false, false);
+        for length in 0..=names.len() {
+            let ancestor = &names[..length];
+            let path: PathBuf = std::iter::once(&"/").chain(ancestor).collect();
+            let denies = |patterns: &[Pattern]| patterns.iter().any(|p| ends(p, 0, ancestor));
+            if files.allow_read.contains(&path) {
+                read = true;
+            } else if denies(&files.deny_read) {
+                read = false;
+            }
+            opened |= files.allow_write.contains(&path);
+            opened &= !files.controls.contains(&path);
+            closed |= denies(&files.deny_write);
+        }
+        Access { read, write: opened && !closed && read }
+    }
+
+    #[test]
+    fn verdicts_are_those_of_the_definition_and_settled_ones_hold_all_the_way_down() {
+        const NAMES: [&str; 3] = ["a", "b", "c"];
+        let mut random = XorShift(0x5eed_cafe);
+        for _ in 0..120 {
+            let mut files = Files::default();
+            for _ in 0..=random.below(2) {
+                let globs = ["a", "b", "*", "?", "**", "[!a]"];
+                files.allow_write.push(random.path(&NAMES).into());
+                files.controls.push(random.path(&NAMES).into());
+                files.allow_read.push(random.path(&NAMES).into());
+                files.deny_write.push(Pattern::of_globs(&random.path(&globs)));
+                files.deny_read.push(Pattern::of_globs(&random.path(&globs)));
+            }
+            let rules = Rules::new(&files);
+            let mut pending = vec![(Vec::new(), rules.root(), None::<bool>, None::<bool>)];
+            while let Some((path, cursor, read, write)) = pending.pop() {
+                let access = access_by_definition(&files, &path);
+                assert_eq!(cursor.access(), access, "{path:?} in {files:?}");
+                assert!(read.is_none_or(|read| read == access.read), "{path:?} in {files:?}");
+                assert!(write.is_none_or(|write| write == access.write), "{path:?} in {files:?}");
+                if path.len() == 4 {
+                    continue;
+                }
+                // Beneath a name that is not singled out, nothing may change.
+                let fixed = |names: Names, name: &str, verdict: bool| match names {
+                    Names::Any => None,
+                    Names::Exactly(names) => {
+                        (!names.contains(&name.as_bytes().to_vec())).then_some(verdict)
+                    }
+                };
+                for name in NAMES {
+                    let child: Vec<&str> = path.iter().copied().chain([name]).collect();
+                    let read = read.or(fixed(cursor.read_names(), name, access.read));
+                    let write = write.or(fixed(cursor.write_names(), name, access.write));
+                    pending.push((child, rules.enter(&cursor, name.as_bytes()), read, write));
+                }
+            }
+        }
+    }
+
+    #[test]
+    #[ignore = "a measurement, for release builds"]
+    fn a_verdict_takes_less_than_two_microseconds() {
+        let deny = ["/h/u/.ssh", "/h/u/.aws", "/h/u/w/**/.env", "/h/u/w/.git/hooks", "/etc/*.key"];
+        let rules = rules(&["/h/u/w", "/tmp", "/var/tmp"], &deny, &deny, &["/h/u/.ssh/known"]);
+        let path = Path::new("/h/u/w/src/deep/module/file.rs");
+        let begin = std::time::Instant::now();
+        for _ in 0..100_000 {
+            assert!(rules.access(std::hint::black_box(path)).write);
+        }
+        eprintln!("{:?} a verdict", begin.elapsed() / 100_000);
+    }
+
+    #[test]
+    fn what_rules_of_known_depth_single_out_is_told_apart() {
+        let rules = rules(&["/w"], &[], &["/w/.env", "/w/d/**/*.pem", "/w/*/key"], &[]);
+        let at = |path: &str| rules.cursor(Path::new(path)).unwrap().fixed_read_names();
+        assert_eq!(at("/"), Some(Names::Exactly(vec![b"w".to_vec()])));
+        assert_eq!(at("/w"), Some(Names::Any));
+        assert_eq!(at("/w/d"), Some(Names::Exactly(vec![b"key".to_vec()])));
+        assert_eq!(at("/w/d/e"), None);
+        assert_eq!(at("/x"), None);
+    }
+}

@@ -1,0 +1,43 @@
+//! A resolved policy: all that a run is held to, as plain data. From text to this is the work of the policy's reader;
+//! what is enforced follows from this alone.
+
+use super::files::Files;
+use super::proxies::CallerProxies;
+use super::variables::Variables;
+use std::path::PathBuf;
+
+/// The policy in force, resolved against the file system and the environment as they were at launch.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Policy {
+    /// No policy file was found: the built-in default, which comes with a private TMPDIR.
+    pub built_in: bool,
+    pub files: Files,
+    pub network: Network,
+    /// What of the caller's environment the command gets.
+    pub variables: Variables,
+    /// The canonical paths of the policy files in force, of those that another run would find, and of the symbolic
+    /// links that lead to them: never writable.
+    pub sources: Vec<PathBuf>,
+}
+
+/// What of the network may be used.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Network {
+    pub allow_network: bool,
+    pub allowed_domains: Vec<String>,
+    pub denied_domains: Vec<String>,
+    /// Names that may have private addresses.
+    pub private_domains: Vec<String>,
+    /// Lines as of /etc/hosts, for landstrip's proxies.
+    pub hosts: Vec<String>,
+    /// The policy's port, else that of a loopback HTTP_PROXY.
+    pub http_proxy_port: Option<u16>,
+    /// The policy's port, else that of a loopback SOCKS_PROXY.
+    pub socks_proxy_port: Option<u16>,
+    /// The proxies that the caller uses: landstrip's own may have to go through them.
+    pub callers: CallerProxies,
+    pub allow_local_binding: bool,
+    /// Canonical paths of sockets, or of directories of sockets.
+    pub allow_unix_sockets: Vec<PathBuf>,
+    pub allow_all_unix_sockets: bool,
+}

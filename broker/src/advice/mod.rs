@@ -1,7 +1,0 @@
-//! What a policy would have to say: for what was refused ([`suggest`]), and for all that a run did ([`draft`]);
-//! and what to do about a tool that cannot be executed ([`launch`]).
-
-pub(crate) mod draft;
-pub(crate) mod grounds;
-pub(crate) mod launch;
-pub(crate) mod suggest;
