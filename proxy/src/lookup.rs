@@ -2,7 +2,7 @@
 //!
 //! A permitted name gets the address that stands for it; no other name exists. Nothing is asked of anybody: what a
 //! name really has for addresses is looked up when somebody connects. But of names that resolvers make by a search list
-//! only one is meant: whether such a one exists, the name servers say.
+//! only one is meant: whether such a one exists, the name servers say, and so of all names where the run learns.
 
 use crate::destination::{Destination, OwnedHost};
 use crate::dns::{Found, Query};
@@ -68,7 +68,7 @@ impl Proxy {
         match OwnedHost::parse(name.as_bytes()) {
             Ok(host @ OwnedHost::Name(_)) if self.rules.permits_some_port(&host.borrow()) => {
                 let is_made = self.resolver.searched(name).is_some();
-                if is_made && !self.exists(host).await {
+                if (is_made || self.rules.learns) && !self.exists(host).await {
                     return Found::NoName;
                 }
             }

@@ -311,6 +311,27 @@ fn the_draft_is_new_and_not_the_commands_to_write() {
     });
 }
 
+/// One that knows no proxy is learned by the name that it looked up.
+#[test]
+fn a_host_that_is_connected_to_by_name_is_learned_by_name() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        let origin = Origin::new("hello");
+        let port = origin.port();
+        let script = format!(
+            "python3 -c 'import socket; s = socket.create_connection((\"good.localhost\", {port})); \
+             s.sendall(b\"GET / HTTP/1.0\\r\\nHost: good.localhost:{port}\\r\\n\\r\\n\"); \
+             assert b\"200\" in s.recv(99)'"
+        );
+        let draft = passes(&sandbox, &[], &script);
+        assert!(draft.contains(&format!("    - \"good.localhost:{port}\"\n")), "{draft}");
+        assert!(!draft.contains("allowNetwork"), "{draft}");
+        assert_eq!(origin.requests().len(), 2);
+        let other = script.replace("good.localhost", "other.localhost");
+        under_draft(&sandbox, &other).fails();
+    });
+}
+
 #[test]
 fn what_goes_past_the_proxy_takes_the_network_as_a_whole() {
     for_each_user(|user| {

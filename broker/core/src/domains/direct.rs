@@ -21,15 +21,17 @@ pub(super) const DOMAIN: u16 = 53;
 pub(super) struct Direct {
     allowed: Vec<String>,
     denied: Vec<String>,
+    /// Where the command reaches addresses by itself: names it asks here all the same, so that these are learned.
+    learns: bool,
     names: OnceLock<HashMap<IpAddr, Vec<String>>>,
 }
 
 impl Direct {
-    /// The rules of `network`.
-    pub(super) fn new(network: &Network) -> Self {
+    /// The rules of `network`, of which none for addresses counts where the run `learns`.
+    pub(super) fn new(network: &Network, learns: bool) -> Self {
         let Network { allowed_domains, denied_domains, .. } = network;
         let (allowed, denied) = (allowed_domains.clone(), denied_domains.clone());
-        Self { allowed, denied, names: OnceLock::new() }
+        Self { allowed, denied, learns, names: OnceLock::new() }
     }
 
     /// What a connect to `to` is for the proxy, if it gets it; `hosts` are the hosts files, which are read once.
@@ -39,7 +41,7 @@ impl Direct {
         hosts: impl FnOnce() -> [Cow<'a, str>; 2],
     ) -> Option<Client> {
         let to = SocketAddr::new(to.ip().to_canonical(), to.port());
-        match stands_for_name(to.ip()) || self.permits(to, hosts) {
+        match stands_for_name(to.ip()) || !self.learns && self.permits(to, hosts) {
             true => Some(Client::Direct(to)),
             // Whichever server is asked: this run has one.
             false => (to.port() == DOMAIN).then_some(Client::Lookups),
@@ -99,7 +101,7 @@ mod tests {
             "127.0.0.5 a.test\n10.0.0.1 A.test. other # x\n10.0.0.2 x.b.test\n10.0.0.3 bad.b.test",
             "::1 y.b.test",
         ];
-        let direct = Direct::new(&network);
+        let direct = Direct::new(&network, false);
         let client = |to| direct.client(to, || hosts.map(Cow::Borrowed));
         for (to, expected) in [
             ("198.18.0.1:1", true),
@@ -124,6 +126,11 @@ mod tests {
             let expected = expected.then_some(Client::Direct(canonical));
             assert_eq!(client(to), expected, "{to}");
         }
+        let learning = Direct::new(&network, true);
+        let client_of =
+            |to: &str| learning.client(to.parse().unwrap(), || hosts.map(Cow::Borrowed));
+        assert_eq!(client_of("10.0.0.9:25"), None);
+        assert!(client_of("198.18.0.1:1").is_some() && client_of("192.0.2.1:53").is_some());
         assert_eq!(client("192.0.2.1:53".parse().unwrap()), Some(Client::Lookups));
     }
 }

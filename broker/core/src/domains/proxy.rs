@@ -30,7 +30,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, Access};
 use rustix::io::{self, Errno};
-use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
+use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, sockopt};
 use std::ffi::OsStr;
 use std::net::{SocketAddr, SocketAddrV4};
 use std::path::{Path, PathBuf};
@@ -59,7 +59,7 @@ pub struct Proxy {
     direct: Vec<&'static str>,
     /// No host is permitted.
     refuses_all: bool,
-    /// What of those that do not ask it comes here too; nothing where the command reaches addresses itself.
+    /// What of those that do not ask it comes here too.
     unasked: Option<Direct>,
     /// Everything that there may be something to do about, as one descriptor.
     events: OwnedFd,
@@ -132,7 +132,8 @@ impl Proxy {
             // To learn, all has to come here.
             direct: if needs.is_some() { Vec::new() } else { environment::direct(network) },
             refuses_all: needs.is_none() && setup::refuses_all(network),
-            unasked: (needs.is_none() && setup::has_domains(network)).then(|| Direct::new(network)),
+            unasked: (needs.is_some() || setup::has_domains(network))
+                .then(|| Direct::new(network, needs.is_some())),
             events: epoll::create(CreateFlags::CLOEXEC)
                 .map_err(|errno| Failure::system("proxy", errno))?,
             needs: needs.cloned(),
@@ -342,7 +343,10 @@ impl Admission for Proxy {
         let [_, socks] = &self.ports;
         // Where it arrives does not matter.
         let unasked = || match endpoint {
-            Endpoint::Internet(to) => self.unasked(*to).map(|client| (socks, client)),
+            // Where a run learns, datagrams go by themselves.
+            Endpoint::Internet(to) if sockopt::socket_type(socket) == Ok(SocketType::STREAM) => {
+                self.unasked(*to).map(|client| (socks, client))
+            }
             _ => None,
         };
         let Some((port, client)) = asked.or_else(unasked) else { return Ok((start(None)?, None)) };

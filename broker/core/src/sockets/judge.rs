@@ -239,7 +239,7 @@ impl Judge {
         may_serve.then(|| self.ports().hold(address, &self.stand_ins)).flatten()
     }
 
-    fn is_led(&self, to: SocketAddr) -> bool {
+    pub(super) fn is_led(&self, to: SocketAddr) -> bool {
         self.admission.as_ref().is_some_and(|proxies| proxies.leads(to))
     }
 

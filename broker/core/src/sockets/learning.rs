@@ -23,7 +23,10 @@ pub(super) fn connected(
 ) {
     match (endpoint, reach) {
         (_, Reach::Peer(peer)) => reached_peer(judge, learning, target, peer),
-        (Endpoint::Internet(address), _) if judge.rules.proxies.contains(&canonical(*address)) => {
+        (Endpoint::Internet(address), _)
+            if judge.rules.proxies.contains(&canonical(*address))
+                || judge.is_led(*address) && !is_udp(socket) =>
+        {
             if let Ok(own) = socket.local_address() {
                 learning.needs.note_client(target, own.port());
             }
