@@ -5,6 +5,7 @@ use super::listing::Listing;
 use rules::quick::QuickMap;
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
@@ -35,22 +36,34 @@ pub struct Link {
 }
 
 /// A path that leads nowhere.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug)]
 pub enum LocateError {
     /// More links than the kernel would follow.
-    #[error("too many levels of symbolic links at {}: remove or repair that link", .0.display())]
     LinkLoop(PathBuf),
     /// Longer than the kernel takes.
-    #[error("the path is longer than {} bytes", MAX_LENGTH - 1)]
     TooLong,
     /// A directory entry or a link cannot be read.
-    #[error("cannot read {}: {source}", .path.display())]
     Unreadable {
         /// The entry or link.
         path: PathBuf,
         /// Why.
         source: io::Error,
     },
+}
+
+impl fmt::Display for LocateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::LinkLoop(path) => {
+                let path = path.display();
+                write!(f, "too many levels of symbolic links at {path}: remove or repair that link")
+            }
+            Self::TooLong => write!(f, "the path is longer than {} bytes", MAX_LENGTH - 1),
+            Self::Unreadable { path, source } => {
+                write!(f, "cannot read {}: {source}", path.display())
+            }
+        }
+    }
 }
 
 /// What was found on the way to the paths that were followed so far, so that nothing is looked at twice: the paths

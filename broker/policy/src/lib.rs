@@ -9,6 +9,7 @@ pub mod domains;
 pub mod error;
 pub mod expand;
 mod git_settings;
+pub mod harmless;
 pub mod keys;
 pub mod load;
 pub mod merged;

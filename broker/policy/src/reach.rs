@@ -6,7 +6,7 @@ use super::error::{Origin, PolicyError};
 use super::keys::Written;
 use super::presets;
 use super::remarks::Remarks;
-use rules::harmless::{self, Ground};
+use crate::harmless::{self, Ground};
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 

@@ -7,7 +7,6 @@ mod access;
 pub mod address;
 pub mod domains;
 pub mod files;
-pub mod harmless;
 pub mod memory;
 pub mod option;
 pub mod paths;

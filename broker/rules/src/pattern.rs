@@ -54,23 +54,34 @@ enum Token {
 }
 
 /// A component that is no valid pattern.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PatternError {
     /// `[` that is never closed.
-    #[error("'[' without a closing ']' (write '\\[' for the character itself)")]
     UnclosedClass,
     /// `[z-a]`.
-    #[error("a range in '[...]' runs backwards")]
     BackwardRange,
     /// `[[:alpha:]]` and its kin.
-    #[error("named classes such as '[:alpha:]' are not supported")]
     NamedClass,
     /// A backslash with nothing after it.
-    #[error("a backslash at the end of a path component (write '\\\\' for the character itself)")]
     TrailingBackslash,
     /// `a**b`: some programs let it cross directories, some do not, so neither is guessed.
-    #[error("'**' must be a whole path component")]
     PartialAnyDepth,
+}
+
+impl fmt::Display for PatternError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::UnclosedClass => {
+                "'[' without a closing ']' (write '\\[' for the character itself)"
+            }
+            Self::BackwardRange => "a range in '[...]' runs backwards",
+            Self::NamedClass => "named classes such as '[:alpha:]' are not supported",
+            Self::TrailingBackslash => {
+                "a backslash at the end of a path component (write '\\\\' for the character itself)"
+            }
+            Self::PartialAnyDepth => "'**' must be a whole path component",
+        })
+    }
 }
 
 impl Component {

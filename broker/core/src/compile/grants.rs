@@ -26,13 +26,11 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 /// Why there is no ruleset.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug)]
 pub(crate) enum GrantError {
     /// The kernel has what it takes, and refused.
-    #[error("this kernel cannot confine the command: {0}")]
-    Ruleset(#[source] RulesetError),
+    Ruleset(RulesetError),
     /// A rule was refused.
-    #[error("cannot grant access to {path}: {source}")]
     Rule {
         /// What should have been granted.
         path: PathBuf,
@@ -40,7 +38,6 @@ pub(crate) enum GrantError {
         source: Errno,
     },
     /// A path of the policy could not be looked at.
-    #[error("cannot look at {path}: {source}")]
     Look {
         /// The path.
         path: PathBuf,
@@ -48,7 +45,6 @@ pub(crate) enum GrantError {
         source: Errno,
     },
     /// A directory on the way could not be looked through.
-    #[error("cannot look through {path}: {source}")]
     Walk {
         /// The directory.
         path: PathBuf,
@@ -56,10 +52,6 @@ pub(crate) enum GrantError {
         source: Errno,
     },
     /// A rule singles out names where they can be spelled otherwise.
-    #[error(
-        "{path} ignores case: a name that is denied in it or beneath could be reached in another \
-         spelling; deny {path} as a whole, or a directory that tells upper from lower case"
-    )]
     IgnoresCase {
         /// The directory.
         path: PathBuf,
@@ -68,7 +60,20 @@ pub(crate) enum GrantError {
 
 impl From<GrantError> for Failure {
     fn from(error: GrantError) -> Self {
-        Self::Internal("platform", error.to_string())
+        use GrantError::{IgnoresCase, Look, Rule, Ruleset, Walk};
+        let of = |what: &str, path: &Path, why: Errno| format!("{what} {}: {why}", path.display());
+        let message = match error {
+            Ruleset(source) => format!("this kernel cannot confine the command: {source}"),
+            Rule { path, source } => of("cannot grant access to", &path, source),
+            Look { path, source } => of("cannot look at", &path, source),
+            Walk { path, source } => of("cannot look through", &path, source),
+            IgnoresCase { path } => format!(
+                "{0} ignores case: a name that is denied in it or beneath could be reached in another \
+                 spelling; deny {0} as a whole, or a directory that tells upper from lower case",
+                path.display()
+            ),
+        };
+        Self::Internal("platform", message)
     }
 }
 

@@ -14,12 +14,12 @@ use common::trap::{self, FileOperation, Mechanism, NetworkOperation, Trap};
 use landstrip_core::report::denials::Denial;
 use landstrip_core::report::stream::line;
 use landstrip_core::report::traps::Remedies;
+use policy::harmless;
 use policy::keys::Item;
 use policy::origins::Origins;
 use policy::presets;
 use rules::domains::rule_for;
 use rules::files::{Files, push_new};
-use rules::harmless;
 use rules::option::OPTION;
 use rules::paths::covers;
 use rules::policy::Network;
@@ -46,7 +46,7 @@ pub struct Grounds<'a> {
     pub work: &'a Path,
     /// Where temporary files of all programs are.
     pub temporary: &'a Path,
-    /// See [`Ground::settings`](rules::harmless::Ground).
+    /// See [`Ground::settings`](policy::harmless::Ground).
     pub settings: &'a [PathBuf],
     /// The rules in force.
     pub files: &'a Files,

@@ -2,8 +2,8 @@
 
 use super::{Grounds, quote};
 use common::trap::FileOperation;
+use policy::harmless::Ground;
 use policy::keys::Item;
-use rules::harmless::Ground;
 use rules::paths::covers;
 use rules::pattern::Pattern;
 use std::ffi::OsStr;
