@@ -28,7 +28,7 @@ try 'landstrip -p agent -- touch .git/hooks/pre-commit'
 try 'landstrip -p agent -- git config core.pager evil'
 
 say 'Keys and tokens are not read, neither in files nor in variables.'
-try 'landstrip -p agent -- cat ~/.ssh/id_ed25519'
+try 'landstrip -p agent --report all -- cat ~/.ssh/id_ed25519'
 export GH_TOKEN=secret
 try 'landstrip -p agent -- env | grep -c GH_TOKEN'
 

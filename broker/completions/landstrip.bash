@@ -7,7 +7,7 @@ _landstrip_values() {
     -p | --policy) compgen -W 'agent build offline-test read-only' -- "$2"; compgen -f -- "$2" ;;
     --format) compgen -W 'json yaml' -- "$2" ;;
     --learn) compgen -f -- "$2" ;;
-    --report) compgen -W 'all changes network' -- "$2" ;;
+    --report) compgen -W 'all changes network none' -- "$2" ;;
     esac
 }
 

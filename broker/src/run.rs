@@ -24,7 +24,7 @@ pub(crate) fn run(
     child: Child,
     family: &mut Family,
 ) -> Result<i32, Failure> {
-    let traps = Traps::wanted(invocation.reports, invocation.trap_fd, invocation.debug)?;
+    let traps = Traps::open(invocation.trap_fd, invocation.debug)?;
     let traps = Arc::new(traps);
     let outcome = run_with(&traps, invocation, tool, child, family);
     traps.tell_status(&outcome);
@@ -46,13 +46,14 @@ fn run_with(
     let surroundings = Surroundings::look(child.is_scoped())?;
     let loaded = load(invocation, remarks)?;
     let mut notes = loaded.notes();
-    let Loaded { policy, mut remarks, caller } = loaded;
+    let Loaded { policy, reports, unseen, mut remarks, caller } = loaded;
+    traps.want(reports);
     let platform = (&child, &surroundings);
-    let prepared = Prepared::of(policy, invocation.reports, platform, traps, &mut notes)?;
+    let prepared = Prepared::of(policy, reports, platform, traps, &mut notes)?;
     let (status, ended) = prepared.serve(tool, child, family, traps)?;
     // People are told of it once nothing of the command runs any more.
     add(&mut remarks, notes);
-    traps.print(status != 0, |denials| {
+    traps.print(status != 0, unseen, |denials| {
         on_grounds((&prepared, &prepared.policy), &remarks, &caller, |grounds| {
             suggest::remedies(denials, grounds)
         })

@@ -43,9 +43,10 @@ Options:
                        it needs to a new FILE (.yaml or .json)
       --init           write a commented policy for the work tree to standard output
       --report WHAT    choose what is watched and reported: all (default), changes (no
-                       refused reads) or network (files are left to Landlock wherever it
-                       alone decides); what is not watched costs nothing, and is enforced
-                       all the same
+                       refused reads; the default where the policy says report.reads:
+                       false), network (files are left to Landlock wherever it alone
+                       decides) or none; what is not watched costs nothing, and is
+                       enforced all the same
       --debug          log decisions to standard error
   -h, --help           print this help
   -V, --version        print the version
@@ -119,8 +120,8 @@ pub struct Invocation {
     pub policies: Selection,
     /// The descriptor for denials, 3 or higher. Whether it is open is not known here.
     pub trap_fd: Option<RawFd>,
-    /// Which denials are reported.
-    pub reports: Reports,
+    /// Which denials are reported; none if that is the policy's to say.
+    pub reports: Option<Reports>,
     /// Log decisions to standard error.
     pub debug: bool,
 }
@@ -180,7 +181,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, U
                 invocation.trap_fd = Some(trap_fd(&parser.value().map_err(unusable)?)?);
             }
             Arg::Long("report") => {
-                invocation.reports = reports(&parser.value().map_err(unusable)?)?;
+                invocation.reports = Some(reports(&parser.value().map_err(unusable)?)?);
             }
             Arg::Long("check") => check = true,
             Arg::Long("learn") => {
@@ -305,8 +306,9 @@ fn reports(value: &OsString) -> Result<Reports, UsageError> {
         Some("all") => Ok(Reports::All),
         Some("changes") => Ok(Reports::Changes),
         Some("network") => Ok(Reports::Network),
+        Some("none") => Ok(Reports::Nothing),
         _ => Err(UsageError(format!(
-            "--report must be all, changes or network, found '{}'",
+            "--report must be all, changes, network or none, found '{}'",
             value.to_string_lossy()
         ))),
     }
@@ -431,7 +433,7 @@ mod tests {
         let invocation = Invocation {
             policies: Selection { sources: vec![], format: Some(Format::Json) },
             trap_fd: Some(9),
-            reports: Reports::Changes,
+            reports: Some(Reports::Changes),
             debug: true,
         };
         assert_eq!(parse_words(&words), Ok(Command::Run(invocation, 11)));
@@ -537,8 +539,8 @@ mod tests {
             (&["-p", "-", "-p-", "x"], "given twice"),
             (&["--check=1", "x"], "option '--check' takes no value, found '1'"),
             (&["--format", "toml", "x"], "json or yaml, found 'toml'"),
-            (&["--report", "reads", "x"], "all, changes or network, found 'reads'"),
-            (&["--report=", "x"], "all, changes or network, found ''"),
+            (&["--report", "reads", "x"], "all, changes, network or none, found 'reads'"),
+            (&["--report=", "x"], "all, changes, network or none, found ''"),
             (&["--report"], "'--report' needs a value"),
             (&["--trap-fd", "2", "x"], "3 or higher, found '2'"),
             (&["--trap-fd", "-1", "x"], "3 or higher, found '-1'"),

@@ -8,7 +8,7 @@ use landstrip_core::domains::proxy::Proxy;
 use landstrip_core::report::failure::Failure;
 use landstrip_core::report::traps::Traps;
 use landstrip_core::session::child::Child;
-use landstrip_core::session::launch;
+use landstrip_core::session::launch::{self, Watched};
 use landstrip_core::session::prepared::Prepared;
 use landstrip_core::session::surroundings::Surroundings;
 use policy::callers::Caller;
@@ -29,18 +29,20 @@ fn examine(
     child: &Child,
     proxy: impl FnOnce(&Network) -> Result<Option<Proxy>, Failure>,
 ) -> Result<Examined, Failure> {
-    let traps = Traps::wanted(invocation.reports, invocation.trap_fd, invocation.debug)?;
+    let traps = Traps::open(invocation.trap_fd, invocation.debug)?;
     let surroundings = Surroundings::look(child.is_scoped())?;
     let loaded = load(invocation, Remarks::wanted())?;
     let mut found = loaded.notes();
-    let Loaded { policy, mut remarks, caller } = loaded;
+    let Loaded { policy, reports, mut remarks, caller, .. } = loaded;
+    traps.want(reports);
     let platform = (child, &surroundings);
     let prepared = Prepared::to_look_at(policy, platform, proxy, &traps, &mut found)?;
     add(&mut remarks, found);
     surroundings.features.substitutes().for_each(|text| remarks.note(text));
     let judges = &prepared.judges;
-    let notes = notes::notes(judges, invocation.reports, surroundings.features);
-    let costs = costs::line(&judges.view, &prepared.policy.files);
+    let watched = Watched::of(reports, &judges.view, surroundings.features);
+    let notes = notes::notes(judges, reports, watched);
+    let costs = costs::line(&judges.view, &prepared.policy.files, watched);
     notes.iter().chain(&costs).for_each(|text| remarks.note(text));
     Ok(Examined { prepared, remarks, caller })
 }

@@ -46,7 +46,7 @@ pub fn run(
     family: &mut Family,
 ) -> Result<i32, Failure> {
     let place = Place::find(&file.path)?;
-    let traps = Arc::new(Traps::wanted(invocation.reports, invocation.trap_fd, invocation.debug)?);
+    let traps = Arc::new(Traps::open(invocation.trap_fd, invocation.debug)?);
     let outcome = learn((invocation, file, place), &traps, tool, child, family);
     traps.tell_status(&outcome);
     outcome
@@ -60,8 +60,9 @@ fn learn(
     child: Child,
     family: &mut Family,
 ) -> Result<i32, Failure> {
+    traps.want(invocation.reports.unwrap_or_default());
     let surroundings = Surroundings::look(child.is_scoped())?;
-    let Loaded { mut policy, remarks, caller } = load(invocation, Remarks::unwanted())?;
+    let Loaded { mut policy, remarks, caller, .. } = load(invocation, Remarks::unwanted())?;
     let base = Base {
         extends: to_extend(&invocation.policies, &caller).map_err(unusable)?,
         tool: tool.name().to_vec(),
@@ -80,7 +81,7 @@ fn learn(
     );
     let umask = family.umask();
     let (status, ended) = prepared.serve(tool, child, family, traps)?;
-    traps.print(status != 0, |denials| {
+    traps.print(status != 0, None, |denials| {
         let in_force = (&prepared, &prepared.policy);
         on_grounds(in_force, &remarks, &caller, |grounds| suggest::remedies(denials, grounds))
     });

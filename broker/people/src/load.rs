@@ -3,6 +3,7 @@
 use crate::cli;
 use landstrip_core::compile::notes::{Note, Notes};
 use landstrip_core::report::failure::{Failure, say};
+use landstrip_core::report::traps::Reports;
 use policy::callers::Caller;
 use policy::error::{Escaped, PolicyError};
 use policy::remarks::Remarks;
@@ -13,6 +14,10 @@ use rules::policy::Policy;
 #[derive(Debug)]
 pub struct Loaded {
     pub policy: Policy,
+    /// Which denials are reported, as the caller wants it or else the policy says.
+    pub reports: Reports,
+    /// What can have been refused without a word, though nobody on the command line asked for that.
+    pub unseen: Option<&'static str>,
     pub remarks: Remarks,
     pub caller: Caller,
 }
@@ -24,8 +29,15 @@ pub struct Loaded {
 pub fn load(invocation: &cli::Invocation, mut remarks: Remarks) -> Result<Loaded, Failure> {
     let caller = Caller::of_process().map_err(unusable)?;
     let policy = resolve::policy(&invocation.policies, &caller, &mut remarks).map_err(unusable)?;
+    let reports = invocation.reports.unwrap_or(match policy.unwatched_reads {
+        true => Reports::Changes,
+        false => Reports::All,
+    });
+    let is_unwatched = policy.unwatched_reads && invocation.reports.is_none();
+    let unseen = (is_unwatched && !policy.files.deny_read.is_empty())
+        .then_some("nothing was refused that is watched; reads are not watched: --report all");
     remarks.told().iter().for_each(|text| say(&Escaped(text).to_string()));
-    Ok(Loaded { policy, remarks, caller })
+    Ok(Loaded { policy, reports, unseen, remarks, caller })
 }
 
 /// The failure that `error` is.

@@ -34,6 +34,7 @@ pub struct Written {
     pub allow_unix_sockets: Vec<Item>,
     pub allow_all_unix_sockets: Option<bool>,
     pub processes: Option<&'static str>,
+    pub report_reads: Option<bool>,
     pub environment_allow: Option<Vec<Item>>,
     pub environment_deny: Vec<Item>,
     pub environment_set: Vec<Setting>,
@@ -80,7 +81,7 @@ pub enum Value {
     Choice(fn(&mut Written) -> &mut Option<Vec<Item>>),
     /// Strings by name; of several policies the last that has a name counts.
     Settings(fn(&mut Written) -> &mut Vec<Setting>),
-    /// A boolean that is false by default; of several policies the last counts.
+    /// A boolean, by default the opposite of what its effect is the effect of; of several policies the last counts.
     Switch(fn(&mut Written) -> &mut Option<bool>, Effect),
     /// One of these words, the first by default; of several policies the last counts.
     Word(fn(&mut Written) -> &mut Option<&'static str>, &'static [&'static str]),
@@ -96,9 +97,11 @@ pub enum Value {
     NotBuilt(&'static str),
 }
 
-/// What `--explain` says of a switch that is on.
+/// What `--explain` says of a switch that is not as by default.
 #[derive(Debug, Clone, Copy)]
 pub struct Effect {
+    /// The value of which this is the effect.
+    pub of: bool,
     pub subject: &'static str,
     /// Who sees to it.
     pub by: &'static str,
@@ -158,7 +161,7 @@ pub static KEYS: &[Key] = &[
         "network.allowNetwork",
         Switch(
             |w| &mut w.allow_network,
-            Effect { subject: "IP", by: "nobody", text: "not restricted" },
+            Effect { of: true, subject: "IP", by: "nobody", text: "not restricted" },
         ),
         "whether IP networking is unrestricted",
     ),
@@ -193,6 +196,7 @@ pub static KEYS: &[Key] = &[
         Switch(
             |w| &mut w.allow_local_binding,
             Effect {
+                of: true,
                 subject: "loopback",
                 by: "broker",
                 text: "servers of the command's own, which it alone reaches",
@@ -210,6 +214,7 @@ pub static KEYS: &[Key] = &[
         Switch(
             |w| &mut w.allow_all_unix_sockets,
             Effect {
+                of: true,
                 subject: "Unix sockets",
                 by: "nobody",
                 text: "all that have a path may be connected to",
@@ -233,6 +238,19 @@ pub static KEYS: &[Key] = &[
         "variables that it does not get, even if allow has them",
     ),
     key("environment.set", Settings(|w| &mut w.environment_set), "variables with their values"),
+    key(
+        "report.reads",
+        Switch(
+            |w| &mut w.report_reads,
+            Effect {
+                of: false,
+                subject: "refused reads",
+                by: "nobody",
+                text: "neither watched nor reported, unless --report says so",
+            },
+        ),
+        "whether refused reads are watched and reported",
+    ),
     not_built(
         "credentials",
         "hiding credentials is not built; deny the files with filesystem.denyRead",
@@ -272,7 +290,7 @@ pub static KEYS: &[Key] = &[
 
 impl Key {
     /// The object that it is in, empty at the top level, and its name there.
-    pub(super) fn place(&self) -> (&'static str, &'static str) {
+    pub fn place(&self) -> (&'static str, &'static str) {
         self.path.split_once('.').unwrap_or(("", self.path))
     }
 

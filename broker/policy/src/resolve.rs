@@ -70,7 +70,8 @@ fn resolve(
     files.hides_processes = written.processes == Some(keys::OWN);
     let network = network(written, sockets, caller, remarks)?;
     let variables = variables::resolve(written)?;
-    Ok(Policy { built_in: false, files, network, variables, sources })
+    let unwatched_reads = written.report_reads == Some(false);
+    Ok(Policy { built_in: false, files, network, variables, unwatched_reads, sources })
 }
 
 /// Says which ports the caller's variables open: nobody wrote them into the policy.

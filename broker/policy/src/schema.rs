@@ -27,7 +27,9 @@ fn value(key: &Key) -> Value {
         Kind::List(_) | Kind::Choice(_) => strings(text),
         Kind::Settings(_) => json!({ "type": ["object", "null"],
             "additionalProperties": { "type": ["string", "null"] } }),
-        Kind::Switch(..) => json!({ "type": ["boolean", "null"], "default": false }),
+        Kind::Switch(_, effect) => {
+            json!({ "type": ["boolean", "null"], "default": !effect.of })
+        }
         Kind::Word(_, words) => {
             let words: Vec<_> =
                 words.iter().copied().map(Value::from).chain([Value::Null]).collect();
@@ -45,7 +47,8 @@ fn value(key: &Key) -> Value {
                 json!({ "type": ["object", "null"], "properties": lists.collect::<Map<_, _>>(),
                     "additionalProperties": false })
             };
-            let objects = objects().map(|name| (name.to_owned(), object(name)));
+            let objects = objects().filter(|&name| lists(name).next().is_some());
+            let objects = objects.map(|name| (name.to_owned(), object(name)));
             json!({ "type": ["object", "null"], "properties": objects.collect::<Map<_, _>>(),
                 "additionalProperties": false })
         }

@@ -15,6 +15,8 @@ pub struct Policy {
     pub network: Network,
     /// What of the caller's environment the command gets.
     pub variables: Variables,
+    /// Nobody asks for reports of refused reads.
+    pub unwatched_reads: bool,
     /// The canonical paths of the policy files in force, of those that another run would find, and of the symbolic
     /// links that lead to them: never writable.
     pub sources: Vec<PathBuf>,

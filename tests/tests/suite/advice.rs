@@ -180,7 +180,8 @@ fn programs_are_told_of_rules_and_whose_status_it_is_at_the_end() {
                 [&["-p", policy.to_str().unwrap(), "--trap-fd", "3", "--"], tool].concat(),
             )
         };
-        let policy = "extends: [agent]\nfilesystem:\n  denyWrite:\n    - ./kept\n";
+        let policy =
+            "extends: [agent]\nfilesystem:\n  denyWrite:\n    - ./kept\nreport:\n  reads: true\n";
         let script = "mkdir ~/notes; echo x > kept; cat ~/.ssh/id; echo x > ~/.toolrc; exit 7";
         let outcome = run(policy, &["sh", "-c", script]);
         outcome.exits(7);

@@ -292,7 +292,7 @@ fn what_fails_outside_too_is_not_reported() {
     });
 }
 
-const REPORTS: [&str; 3] = ["all", "changes", "network"];
+const REPORTS: [&str; 4] = ["all", "changes", "network", "none"];
 
 #[test]
 fn what_is_not_reported_is_refused_all_the_same() {
@@ -315,9 +315,55 @@ fn what_is_not_reported_is_refused_all_the_same() {
             assert_eq!(sandbox.read("work/listed"), "beside\nsecret\n", "{what}: {outcome:#?}");
             assert!(!sandbox.path("outside/made").exists(), "{what}: {outcome:#?}");
             assert_eq!(names(&outcome.reports, "read", &secret), what == "all", "{outcome:#?}");
-            assert_eq!(names(&outcome.reports, "write", &made), what != "network", "{outcome:#?}");
-            assert_eq!(outcome.reports_of("Network").len(), 1, "{what}: {outcome:#?}");
+            let watches_changes = ["all", "changes"].contains(&what);
+            assert_eq!(names(&outcome.reports, "write", &made), watches_changes, "{outcome:#?}");
+            let network = usize::from(what != "none");
+            assert_eq!(outcome.reports_of("Network").len(), network, "{what}: {outcome:#?}");
+            assert_eq!(outcome.stderr.contains("{\""), what != "none", "{outcome:#?}");
         }
+    });
+}
+
+#[test]
+fn a_policy_can_leave_refused_reads_unwatched() {
+    const LINE: &str =
+        "landstrip: nothing was refused that is watched; reads are not watched: --report all\n";
+    for_each_user(|user| {
+        let world = |policy: &str| {
+            let sandbox = Sandbox::of(user).policy_json(policy);
+            sandbox.file("work/secret", "Secret");
+            sandbox.file("work/beside", "readable");
+            sandbox
+        };
+        let unwatched = r#"{"filesystem":{"denyRead":["secret"]},"report":{"reads":false}}"#;
+        let watched = r#"{"filesystem":{"denyRead":["secret"]},"report":{"reads":true}}"#;
+        let read = "cat beside; cat secret";
+        let sandbox = world(unwatched);
+        let outcome = sandbox.sh(read);
+        assert_eq!(outcome.fails().stdout, "readable", "{outcome:#?}");
+        assert!(outcome.reports.is_empty() && outcome.stderr.ends_with(LINE), "{outcome:#?}");
+        let outcome = sandbox.sh("cat secret; true");
+        assert!(!outcome.succeeds().stderr.contains("landstrip: "), "{outcome:#?}");
+        // Another report says enough.
+        let outcome = sandbox.sh("echo x > made; cat secret");
+        assert!(names(&outcome.reports, "write", &sandbox.name("work/made")), "{outcome:#?}");
+        assert!(!outcome.stderr.contains("not watched"), "{outcome:#?}");
+        for (policy, report, is_told) in [
+            (unwatched, "all", true),
+            (unwatched, "changes", false),
+            (unwatched, "none", false),
+            (watched, "all", true),
+        ] {
+            let sandbox = world(policy).options(["--report", report]);
+            let outcome = sandbox.sh(read);
+            assert_eq!(outcome.fails().stdout, "readable", "{outcome:#?}");
+            let secret = sandbox.name("work/secret");
+            assert_eq!(names(&outcome.reports, "read", &secret), is_told, "{report}: {outcome:#?}");
+            assert!(!outcome.stderr.contains("not watched"), "{outcome:#?}");
+        }
+        // Nothing is denied.
+        let sandbox = world(r#"{"filesystem":{},"report":{"reads":false}}"#);
+        assert!(!sandbox.sh("exit 3").exits(3).stderr.contains("landstrip: "));
     });
 }
 
@@ -340,6 +386,8 @@ fn what_is_not_watched_is_not_notified() {
         ("network", "mkdir made", false),
         ("changes", "creat made", true),
         ("network", "creat made", false),
+        ("none", "mkdir made", false),
+        ("none", "read ../outside/file", false),
     ] {
         let sandbox = Sandbox::new().allow_write(".").deny_read("../outside/secret");
         sandbox.file("outside/secret", "Secret");
@@ -371,7 +419,8 @@ fn what_the_broker_does_itself_is_done_whatever_is_reported() {
             assert_eq!(outcome.stdout, "x\n.\n..\n.env\n.key\nmoved\n", "{what}: {outcome:#?}");
             assert_eq!(sandbox.read("work/.env") + &sandbox.read("work/.key"), "keptkept");
             let env = sandbox.name("work/.env");
-            assert_eq!(names(&outcome.reports, "write", &env), what != "network", "{outcome:#?}");
+            let watches_changes = ["all", "changes"].contains(&what);
+            assert_eq!(names(&outcome.reports, "write", &env), watches_changes, "{outcome:#?}");
             let key = sandbox.name("work/.key");
             assert_eq!(names(&outcome.reports, "read", &key), what == "all", "{outcome:#?}");
         }
@@ -409,6 +458,7 @@ fn check_says_what_is_not_watched() {
         ),
         ("network", None, format!("refusals on files are not reported; {decides}")),
         ("network", Some(".env"), "the broker has to watch".into()),
+        ("none", None, format!("refusals are not reported; {decides}")),
     ] {
         let mut sandbox = Sandbox::new().allow_write(".").options(["--report", what, "--check"]);
         if let Some(denied) = denied {

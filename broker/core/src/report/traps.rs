@@ -11,8 +11,8 @@ use kernel::threads::lock;
 use rustix::fd::RawFd;
 use std::collections::HashSet;
 use std::io::Write;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 /// Most lines that are printed at the end, and of a command that succeeded.
@@ -37,6 +37,8 @@ pub enum Reports {
     Changes,
     /// Not those of files.
     Network,
+    /// None.
+    Nothing,
 }
 
 impl Reports {
@@ -45,7 +47,7 @@ impl Reports {
         match self {
             Self::All => true,
             Self::Changes => operation == FileOperation::Write,
-            Self::Network => false,
+            Self::Network | Self::Nothing => false,
         }
     }
 }
@@ -63,7 +65,8 @@ pub struct Remedies {
 #[derive(Debug)]
 pub struct Traps {
     sink: Mutex<Sink>,
-    wanted: Reports,
+    /// All, until something else is wanted.
+    wanted: OnceLock<Reports>,
     /// Standard error, if --debug was given.
     debug: Option<Mutex<Stream>>,
     /// Calls that were let through and are still looked at.
@@ -94,17 +97,16 @@ struct Sink {
 }
 
 impl Traps {
-    /// Collects what is `wanted`, or writes it to the caller's descriptor `stream`; `debug` also logs each at
-    /// once.
+    /// Collects denials, or writes them to the caller's descriptor `stream`; `debug` also logs each at once.
     ///
     /// # Errors
     /// Returns [`Failure::Usage`] if the descriptor is not open for writing.
-    pub fn wanted(wanted: Reports, stream: Option<RawFd>, debug: bool) -> Result<Self, Failure> {
+    pub fn open(stream: Option<RawFd>, debug: bool) -> Result<Self, Failure> {
         let take_over = |number: RawFd| {
             Stream::take_over(number)
                 .map_err(|_| Failure::Usage(format!("--trap-fd {number} is not open for writing")))
         };
-        Ok(Self { wanted, ..Self::new(stream.map(take_over).transpose()?, debug) })
+        Ok(Self::new(stream.map(take_over).transpose()?, debug))
     }
 
     /// Collects, or writes to `stream`; `debug` also logs each at once.
@@ -114,11 +116,20 @@ impl Traps {
         let debug = debug.then(|| Stream::of_standard_error().ok()).flatten();
         Self {
             sink: Mutex::new(sink),
-            wanted: Reports::All,
+            wanted: OnceLock::new(),
             debug: debug.map(Mutex::new),
             undecided: AtomicUsize::new(0),
             given_up: AtomicUsize::new(0),
         }
+    }
+
+    /// Says which denials are wanted, as soon as the policy is known.
+    pub fn want(&self, wanted: Reports) {
+        let _ = self.wanted.set(wanted);
+    }
+
+    fn reports(&self) -> Reports {
+        self.wanted.get().copied().unwrap_or_default()
     }
 
     /// Says that a denial may follow of a call that is about to be let through.
@@ -152,7 +163,7 @@ impl Traps {
 
     /// Whether denials of this operation on files are wanted.
     pub fn wants(&self, operation: FileOperation) -> bool {
-        self.wanted.has(operation)
+        self.reports().has(operation)
     }
 
     /// Reports one denial; `reason` is for --debug.
@@ -160,7 +171,9 @@ impl Traps {
         if self.debug.is_some() {
             self.log(&format!("refused ({reason}): {}", line(&denial.trap()).trim_end()));
         }
-        if matches!(denial, Denial::File(operation, _) if !self.wants(operation)) {
+        if self.reports() == Reports::Nothing
+            || matches!(denial, Denial::File(operation, _) if !self.wants(operation))
+        {
             return;
         }
         let Sink { stream, seen, order, uncounted } = &mut *lock(&self.sink);
@@ -199,8 +212,14 @@ impl Traps {
 
     /// Ends the reports. Prints what was collected about a command that `failed` or did not: reads only
     /// if it did, since it may have found another way, and then the line of `remedy` about what is shown. Where all was
-    /// written at once, what programs are told of it.
-    pub fn print(&self, failed: bool, remedy: impl FnOnce(&[&Denial]) -> Remedies) {
+    /// written at once, what programs are told of it. If it failed with nothing to print, `unseen` is what could not be
+    /// seen.
+    pub fn print(
+        &self,
+        failed: bool,
+        unseen: Option<&str>,
+        remedy: impl FnOnce(&[&Denial]) -> Remedies,
+    ) {
         self.settle();
         let mut sink = lock(&self.sink);
         let Sink { stream, order, uncounted, .. } = &mut *sink;
@@ -220,6 +239,10 @@ impl Traps {
         }
         if !text.is_empty() {
             text.push_str(&remedy(&shown).line.unwrap_or_default());
+        } else if let Some(unseen) = unseen.filter(|_| failed) {
+            text = format!("landstrip: {unseen}\n");
+        }
+        if !text.is_empty() {
             let _ = std::io::stderr().write_all(text.as_bytes());
         }
     }
@@ -269,11 +292,13 @@ mod tests {
             (Reports::All, [1, 1, 1]),
             (Reports::Changes, [0, 1, 1]),
             (Reports::Network, [0, 0, 1]),
+            (Reports::Nothing, [0, 0, 0]),
         ] {
             let read = Denial::file(FileOperation::Read, Path::new("/a"));
             let domain = Denial::Domain(b"example.com:443".to_vec());
             let found = [read, denial("/a"), domain].map(|denial| {
-                let traps = Traps { wanted, ..Traps::new(None, false) };
+                let traps = Traps::new(None, false);
+                traps.want(wanted);
                 traps.report(denial, "test");
                 lock(&traps.sink).order.len()
             });

@@ -56,6 +56,27 @@ impl<'a> Tool<'a> {
     }
 }
 
+/// What is notified though Landlock alone may decide about it.
+#[derive(Clone, Copy, Debug)]
+pub struct Watched {
+    pub reads: bool,
+    pub changes: bool,
+}
+
+impl Watched {
+    /// By the reports that are wanted. What the rules came to on this machine, `view` knows: where the broker has
+    /// anything to do with reads, or with changes, all of those are notified. Without scopes there is no quieter
+    /// filter.
+    pub fn of(reports: Reports, view: &View, features: Features) -> Self {
+        let spares = reports != Reports::All && features.contains(Features::SCOPES);
+        let leaves_files = matches!(reports, Reports::Network | Reports::Nothing);
+        Self {
+            reads: !(spares && view.leaves_reads()),
+            changes: !(spares && leaves_files && view.leaves_changes()),
+        }
+    }
+}
+
 /// The filter that the policy needs.
 #[derive(Debug)]
 pub(super) struct Filter {
@@ -75,18 +96,13 @@ impl Filter {
         }
     }
 
-    /// The same without the notifications that serve unwanted reports alone. What the rules came to on this
-    /// machine, `view` knows: where the broker has anything to do with reads, or with changes, all of those
-    /// stay notified.
-    pub(super) fn quieter(&mut self, reports: Reports, view: &View) {
-        if reports == Reports::All || self.variant.contains(Variant::NO_SCOPES) {
-            return;
-        }
-        if view.leaves_reads() && self.variant.contains(Variant::REPORT_READS) {
+    /// The same without the notifications that serve unwanted reports alone.
+    pub(super) fn quieter(&mut self, watched: Watched) {
+        if !watched.reads && self.variant.contains(Variant::REPORT_READS) {
             self.variant.remove(Variant::REPORT_READS);
             self.variant.insert(Variant::LISTINGS);
         }
-        if reports == Reports::Network && view.leaves_changes() {
+        if !watched.changes {
             self.variant.insert(Variant::CHANGES_LEFT);
         }
     }

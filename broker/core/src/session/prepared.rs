@@ -4,7 +4,7 @@ use super::child::Child;
 use super::demands::Demands;
 use super::family::Family;
 use super::judges::{self, compile};
-use super::launch::{self, Filter, Tool};
+use super::launch::{self, Filter, Tool, Watched};
 use super::run;
 use super::scratch::Scratch;
 use super::surroundings::Surroundings;
@@ -76,7 +76,8 @@ impl Prepared {
         let scratches = Scratches::of(&mut policy, traps)?;
         let prepared = Self::compile(policy, demands, surroundings, proxy, scratches, notes)?;
         if !is_final {
-            filter.quieter(reports, &prepared.judges.view);
+            let view = &prepared.judges.view;
+            filter.quieter(Watched::of(reports, view, surroundings.features));
             filter.send(child)?;
         }
         Ok(prepared)

@@ -76,7 +76,7 @@ impl Told {
             (_, "FILE") => (vec![], true),
             (_, "FMT") => (vec!["json", "yaml"], false),
             (_, "FD") => (vec![], false),
-            (_, "WHAT") => (vec!["all", "changes", "network"], false),
+            (_, "WHAT") => (vec!["all", "changes", "network", "none"], false),
             (option, value) => unreachable!("say here what the {value} of {option} may be"),
         }
     }

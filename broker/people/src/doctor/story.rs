@@ -51,15 +51,16 @@ fn attack(
     family: &mut Family,
 ) -> Result<i32, Failure> {
     let style = Style::of_standard_output();
-    let traps = Traps::wanted(invocation.reports, invocation.trap_fd, invocation.debug)?;
+    let traps = Traps::open(invocation.trap_fd, invocation.debug)?;
     let traps = Arc::new(traps);
     let bait = Bait::lay_out();
     let surroundings = Surroundings::look(child.is_scoped())?;
     let loaded = load(invocation, Remarks::wanted())?;
     let mut notes = loaded.notes();
-    let Loaded { policy, mut remarks, caller } = loaded;
+    let Loaded { policy, reports, mut remarks, caller, .. } = loaded;
+    traps.want(reports);
     let platform = (&child, &surroundings);
-    let prepared = Prepared::of(policy, invocation.reports, platform, &traps, &mut notes)?;
+    let prepared = Prepared::of(policy, reports, platform, &traps, &mut notes)?;
     add(&mut remarks, notes);
     let proxy = prepared.judges.proxy.as_deref();
     let in_force = InForce {

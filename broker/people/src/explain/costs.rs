@@ -1,13 +1,14 @@
 //! What a policy costs while the command runs, and why: a line of `--check`.
 
 use landstrip_core::files::view::{Reads, View};
+use landstrip_core::session::launch::Watched;
 use rules::files::Files;
 use rules::pattern::{Component, Pattern};
 
 /// The line; none where nothing is denied but what Landlock denies by itself.
-pub fn line(view: &View, files: &Files) -> Option<String> {
+pub fn line(view: &View, files: &Files, watched: Watched) -> Option<String> {
     let reads = match view.grants.reads {
-        Reads::Exact if files.deny_read.is_empty() => "native",
+        Reads::Exact if files.deny_read.is_empty() || !watched.reads => "native",
         Reads::Exact => "watched for reports",
         Reads::Less => "watched",
         Reads::More => "brokered",
@@ -15,6 +16,7 @@ pub fn line(view: &View, files: &Files) -> Option<String> {
     let denied = || files.deny_write.iter().chain(&files.deny_read);
     let at_any_depth: Vec<_> = denied().filter(|pattern| !pattern.has_fixed_depth()).collect();
     let changes = match view.brokers_writes() {
+        false if !watched.changes => "native",
         false => "watched for reports",
         true if at_any_depth.is_empty() => {
             "brokered beside what is denied, else watched for reports"

@@ -1,14 +1,14 @@
 //! What follows from a policy and could surprise: notes of `--check`.
 
 use kernel::bound;
-use kernel::features::Features;
 use landstrip_core::answer::answers::Judges;
 use landstrip_core::files::view::Reads;
 use landstrip_core::report::traps::Reports;
+use landstrip_core::session::launch::Watched;
 use std::path::PathBuf;
 
 /// What follows from these rules and could surprise.
-pub fn notes(judges: &Judges, reports: Reports, features: Features) -> Vec<String> {
+pub fn notes(judges: &Judges, reports: Reports, watched: Watched) -> Vec<String> {
     let mut notes: Vec<String> = sorted(judges.view.grants.unlistable.keys())
         .map(|path| match judges.view.is_writable(path) {
             true => format!(
@@ -36,7 +36,7 @@ pub fn notes(judges: &Judges, reports: Reports, features: Features) -> Vec<Strin
                     the command binds itself are not reached";
         notes.push(text.to_owned());
     }
-    notes.extend(unwatched(judges, reports, features).map(str::to_owned));
+    notes.extend(unwatched(reports, watched));
     notes
 }
 
@@ -55,29 +55,24 @@ fn opened(reads: Reads) -> Option<&'static str> {
     }
 }
 
-/// What is not reported, and whether that spares notifications; nothing does where there is no quieter filter
-/// (`Filter::quieter` of the launch).
-fn unwatched(judges: &Judges, reports: Reports, features: Features) -> Option<&'static str> {
-    let view = &judges.view;
-    let spares = features.contains(Features::SCOPES);
-    Some(match reports {
+/// What is not reported, and whether that spares notifications.
+fn unwatched(reports: Reports, watched: Watched) -> Option<String> {
+    let what = match reports {
         Reports::All => return None,
-        Reports::Changes if spares && view.leaves_reads() => {
-            "refused reads are not reported; Landlock alone decides about them, unwatched"
+        Reports::Changes => "refused reads",
+        Reports::Network => "refusals on files",
+        Reports::Nothing => "refusals",
+    };
+    let who = match (reports, watched) {
+        (Reports::Changes, Watched { reads: false, .. }) | (_, Watched { changes: false, .. }) => {
+            "Landlock alone decides about them, unwatched"
         }
-        Reports::Changes => {
-            "refused reads are not reported; the broker has to watch them all the same"
+        (Reports::Network | Reports::Nothing, Watched { reads: false, .. }) => {
+            "the broker has to watch changes all the same"
         }
-        Reports::Network if spares && view.leaves_changes() => {
-            "refusals on files are not reported; Landlock alone decides about them, unwatched"
-        }
-        Reports::Network if spares && view.leaves_reads() => {
-            "refusals on files are not reported; the broker has to watch changes all the same"
-        }
-        Reports::Network => {
-            "refusals on files are not reported; the broker has to watch them all the same"
-        }
-    })
+        _ => "the broker has to watch them all the same",
+    };
+    Some(format!("{what} are not reported; {who}"))
 }
 
 fn sorted<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> impl Iterator<Item = &'a PathBuf> {

@@ -116,6 +116,7 @@ fn files(in_force: &InForce<'_>) -> Vec<Row> {
         rows.push(Row::new("TMPDIR", "a private one, made for the run and removed after it"));
     }
     rows.push(Row::new("/dev/shm", "objects of the command's own").by("broker"));
+    rows.extend(switches(in_force.origins(), "report"));
     rows
 }
 
@@ -217,24 +218,24 @@ fn environment(in_force: &InForce<'_>) -> Vec<Row> {
     rows
 }
 
-/// What is on, by the table of keys.
-fn switches(origins: &Origins) -> Vec<Row> {
+/// What is not as by default among the switches of the object `place`, by the table of keys.
+fn switches(origins: &Origins, place: &str) -> Vec<Row> {
     let mut written = origins.written.clone();
     let mut row = |key: &Key| match key.value {
-        Value::Switch(switch, effect) if *switch(&mut written) == Some(true) => {
-            let rule = Rule::of_value(origins, key.path, "true");
+        Value::Switch(switch, effect) if *switch(&mut written) == Some(effect.of) => {
+            let rule = Rule::of_value(origins, key.path, effect.of.to_string());
             Some(Row::new(effect.subject, effect.text).by(effect.by).under(rule))
         }
         _ => None,
     };
-    KEYS.iter().filter_map(&mut row).collect()
+    KEYS.iter().filter(|key| key.place().0 == place).filter_map(&mut row).collect()
 }
 
 fn network(in_force: &InForce<'_>) -> Vec<Row> {
     let network = &in_force.policy.network;
     let origins = in_force.origins();
     let value = |key: &str, text: &str| Rule::of_value(origins, key, text);
-    let mut rows = switches(origins);
+    let mut rows = switches(origins, "network");
     let lists: [(&str, &[String], &[Item]); 4] = [
         ("may be reached", &network.allowed_domains, &origins.written.allowed_domains),
         ("may not be reached", &network.denied_domains, &origins.written.denied_domains),
