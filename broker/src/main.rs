@@ -20,7 +20,7 @@ mod house;
 mod run;
 
 use common::wire::Handover;
-use kernel::sight;
+use kernel::ptrace_capability;
 use landstrip_core::report::failure::Failure;
 use landstrip_core::session::child::Child;
 use landstrip_core::session::family::Family;
@@ -78,7 +78,7 @@ fn supervise(arguments: &[OsString]) -> Result<i32, Failure> {
         });
     };
     set_limits()?;
-    sight::keep().map_err(|e| Failure::system("capabilities", e))?;
+    ptrace_capability::keep().map_err(|e| Failure::system("capabilities", e))?;
     let child = Child::take_over(&handover).map_err(|e| Failure::system("control", e))?;
     let mut family = Family::adopt(&handover).map_err(|e| Failure::system("signals", e))?;
 

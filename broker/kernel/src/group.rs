@@ -4,9 +4,9 @@
 //! until it is reaped (release_task in kernel/exit.rs). So the broker keeps one in the group, not reaped. Those that
 //! have ended do not count for the kernel where it looks whether a group is orphaned.
 
-use super::apart;
 use super::kill;
 use super::proc::{self, Status};
+use super::vfork_helper;
 use nix::unistd::{self, Pid as Id};
 use rustix::io::{self, Errno};
 use rustix::process::{self, Pid};
@@ -21,7 +21,7 @@ impl HeldGroup {
     /// # Errors
     /// Returns [`Errno::PERM`] if there is none in this session.
     pub fn of(group: Pid) -> io::Result<Self> {
-        let (member, joined) = apart::start(|| process::setpgid(None, Some(group)))?;
+        let (member, joined) = vfork_helper::start(|| process::setpgid(None, Some(group)))?;
         let held = Self(member);
         joined.map(|()| held)
     }

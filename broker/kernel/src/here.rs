@@ -7,8 +7,8 @@
 //! where another user's rights do not lead there, so that it keeps nobody from unmounting anything. Nothing
 //! else of it relies on where it stands once notifications are answered. Sources: chdir(2), getcwd(2).
 
+use super::ptrace_capability;
 use super::shortcuts::Shortcut;
-use super::sight;
 use super::target::Target;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, Mode, OFlags};
@@ -39,7 +39,7 @@ impl Here {
     /// is mounted nowhere, and what chdir(2) and getcwd(2) return.
     pub fn of(target: Target) -> io::Result<Self> {
         let link = target.working_link();
-        Self::enter(|| sight::of(|| process::chdir(&link)))
+        Self::enter(|| ptrace_capability::of(|| process::chdir(&link)))
     }
 
     /// Enters a directory that is held.

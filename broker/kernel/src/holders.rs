@@ -4,7 +4,7 @@
 //! somebody has it.
 
 use super::proc;
-use super::sight;
+use super::ptrace_capability;
 use super::target::TargetFd;
 use rustix::fs;
 use rustix::io::Errno;
@@ -88,7 +88,7 @@ fn has_master(process: Pid, number: u32) -> bool {
 }
 
 fn socket_behind(link: &Path) -> Option<u64> {
-    let name = sight::of(|| fs::readlinkat(fs::CWD, link, Vec::new())).ok()?;
+    let name = ptrace_capability::of(|| fs::readlinkat(fs::CWD, link, Vec::new())).ok()?;
     name.to_str().ok()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
 }
 

@@ -7,16 +7,14 @@
 #![allow(missing_docs, reason = "for the crates of the broker alone")]
 
 pub mod address;
-pub mod apart;
 pub mod bound;
 pub mod credentials;
 pub mod deep;
+pub mod denied_syscalls;
 pub mod diag;
 mod errno;
 pub mod features;
-pub mod forbidden;
 pub mod group;
-pub mod hearing;
 pub mod here;
 pub mod holders;
 pub mod identity;
@@ -40,12 +38,13 @@ pub mod passing;
 pub mod pidfds;
 pub mod proc;
 pub mod processes;
+pub mod ptrace_capability;
 pub mod request;
 pub mod rights;
 pub mod ruleset;
 pub mod shortcuts;
-pub mod sight;
 pub mod signals;
+pub mod socket_filter;
 pub mod start;
 pub mod target;
 pub mod terminal;
@@ -53,3 +52,4 @@ pub mod terminal;
 pub mod test_directory;
 pub mod threads;
 pub mod umask;
+pub mod vfork_helper;

@@ -8,11 +8,11 @@
 
 #![allow(unsafe_code)] // for prlimit(2) of another process
 
-use super::apart::{apart, restrict};
 use super::errno;
 use super::limits;
 use super::request::Request;
 use super::target::{Target, TargetFd};
+use super::vfork_helper::{apart, restrict};
 use nix::libc;
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::io::{self, Errno};

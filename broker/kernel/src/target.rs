@@ -7,7 +7,7 @@
 use super::deep::PATH_MAX;
 use super::pidfds;
 use super::proc::{self, Status};
-use super::sight;
+use super::ptrace_capability;
 use rustix::fd::OwnedFd;
 use rustix::fs::{self, Mode, OFlags};
 use rustix::io::{self, Errno};
@@ -228,7 +228,7 @@ impl Target {
     pub fn working_directory(&self) -> io::Result<Vec<u8>> {
         const SHORT: usize = 256;
         let link = self.working_link();
-        let path = sight::of(|| {
+        let path = ptrace_capability::of(|| {
             let mut buffer = [MaybeUninit::uninit(); SHORT];
             fs::readlinkat_raw(fs::CWD, &link, &mut buffer).map(|(path, _)| path.to_vec())
         })?;
@@ -253,7 +253,7 @@ impl Target {
 
     fn open_link(&self, name: &str) -> io::Result<OwnedFd> {
         let path = self.proc(name);
-        sight::of(|| fs::open(&path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()))
+        ptrace_capability::of(|| fs::open(&path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()))
             .map_err(|errno| if errno == Errno::NOENT { Errno::BADF } else { errno })
     }
 
@@ -279,7 +279,7 @@ impl Target {
     /// Returns [`Errno::BADF`] if the target has no such descriptor.
     pub fn is_path_only(&self, number: TargetFd) -> io::Result<bool> {
         let link = self.proc(&format!("fd/{number}"));
-        let link = sight::of(|| fs::lstat(&link)).map_err(|_| Errno::BADF)?;
+        let link = ptrace_capability::of(|| fs::lstat(&link)).map_err(|_| Errno::BADF)?;
         // The link's mode says what the descriptor can do (proc_pid_fd(5)): with O_PATH nothing. But
         // neither can one that was opened for ioctl(2) alone.
         Ok(Mode::from_raw_mode(link.st_mode).is_empty()
@@ -292,7 +292,7 @@ impl Target {
     /// Returns [`Errno::BADF`] if the target has no such descriptor.
     pub fn descriptor_flags(&self, number: TargetFd) -> io::Result<OFlags> {
         let info = self.proc(&format!("fdinfo/{number}"));
-        let text = sight::of(|| proc::read(&info)).map_err(|_| Errno::BADF)?;
+        let text = ptrace_capability::of(|| proc::read(&info)).map_err(|_| Errno::BADF)?;
         let flags = proc::field(&text, "flags:").and_then(|f| u32::from_str_radix(f, 8).ok());
         flags.map(OFlags::from_bits_retain).ok_or(Errno::BADF)
     }
@@ -346,7 +346,9 @@ impl Target {
             return Err(Errno::BADF);
         }
         pidfds::with(self.thread, |thread| {
-            sight::of(|| process::pidfd_getfd(thread, number.0, PidfdGetfdFlags::empty()))
+            ptrace_capability::of(|| {
+                process::pidfd_getfd(thread, number.0, PidfdGetfdFlags::empty())
+            })
         })
     }
 
@@ -360,7 +362,8 @@ impl Target {
 
     fn open_memory(&self, access: OFlags) -> io::Result<Memory> {
         let path = self.proc("mem");
-        sight::of(|| fs::open(&path, access | OFlags::CLOEXEC, Mode::empty())).map(Memory)
+        ptrace_capability::of(|| fs::open(&path, access | OFlags::CLOEXEC, Mode::empty()))
+            .map(Memory)
     }
 
     /// What the kernel tells of the target.

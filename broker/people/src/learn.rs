@@ -113,7 +113,7 @@ fn tell(draft: &Draft, file: &NewPolicy, base: &Network, status: i32) {
         say(&format!("--learn: left out, as not known to be harmless outside: {paths}"));
     }
     if draft.forgotten() > 0 {
-        say(&format!("--learn: it is not all: {} more were seen", draft.forgotten()));
+        say(&format!("--learn: incomplete: {} more accesses were seen", draft.forgotten()));
     }
     if file.format == Format::Json {
         say("--learn: JSON has no comments: which program asked for what stands in a .yaml");

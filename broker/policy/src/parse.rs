@@ -199,7 +199,11 @@ impl Reader {
                 Value::Text(value) => settings.push(Setting { name, value, origin }),
                 Value::Null => {}
                 Value::Tilde => return Err(origin.error(BARE_TILDE)),
-                _ => return Err(self.mismatch(&node, &field, "a string, in quotes")),
+                _ => {
+                    let found = describe(&node.value);
+                    let message = format!("expected a string, found {found}; add quotes");
+                    return Err(origin.error(message));
+                }
             }
         }
         Ok(settings)
@@ -463,7 +467,7 @@ ignoreViolations:
                 "environment:\n  set:\n    A: 1\n",
                 3,
                 "environment.set.A",
-                "expected a string, in quotes, found integer 1",
+                "expected a string, found integer 1; add quotes",
             ),
             (
                 Format::Yaml,

@@ -114,7 +114,9 @@ impl Filter {
             true => &[],
         };
         let packet = plan::encode_filter(self.after_listener, filter::program(self.variant), alone)
-            .map_err(|_| Failure::Internal("filter", "it is too long".to_owned()))?;
+            .map_err(|_| {
+                Failure::Internal("filter", "the program exceeds the message size".to_owned())
+            })?;
         child.send_filter(&packet).map_err(|errno| Failure::system("send the filter", errno))
     }
 }

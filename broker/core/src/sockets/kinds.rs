@@ -1,6 +1,6 @@
 //! Which kind a socket is of, and the making of one for the command.
 
-use super::mute::mute;
+use super::inert_udp::mute;
 use rules::address::AddressRules;
 use rules::socket::SocketKind;
 use rustix::fd::{AsFd, OwnedFd};
@@ -48,7 +48,7 @@ pub(super) fn make_open(kind: SocketKind, flags: SocketFlags) -> io::Result<Owne
 }
 
 /// Whether a socket is acted on: one that the command can have, with addresses that it can use. One that
-/// is to be mute has none, and would no more be so ([`super::mute`]).
+/// is to be mute has none, and would no more be so ([`super::inert_udp`]).
 pub(super) fn is_of_use(kind: SocketKind, rules: &AddressRules) -> bool {
     kind.is_permitted(rules) && !kind.is_mute(rules) && (!kind.is_unix() || rules.any_path())
 }

@@ -9,7 +9,7 @@
 use super::judge::{Judge, Reach};
 use super::learning;
 use super::message::OutgoingMessage;
-use super::outlet::{AncillaryBytes, NameUse, Outlet};
+use super::message_sender::{AncillaryBytes, NameUse, Outlet};
 use super::own_datagrams::Receiving;
 use super::udp;
 use super::unix::Peer;

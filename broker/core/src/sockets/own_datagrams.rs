@@ -16,12 +16,12 @@
 //! closed, and to which others were connected, is what it gets if it binds the address anew.
 
 use super::in_use::{InUse, Use};
-use super::mute::mute;
+use super::inert_udp::mute;
 use super::socket::Socket;
 use super::stand_ins::held_sockets;
-use kernel::hearing::hear_only;
 use kernel::holders;
 use kernel::limits;
+use kernel::socket_filter::hear_only;
 use kernel::target::{Target, TargetFd};
 use kernel::threads::{SMALL_STACK, lock, spawn};
 use rules::address::{canonical, is_reached_at};

@@ -5,13 +5,13 @@
 //! the address was judged as copied here, and is permitted for any socket that passes
 //! [`Socket::of`].
 
-use super::crowd::Crowd;
 use super::kinds::{is_of_use, kind_of, make};
+use super::retry_backoff::Crowd;
 use kernel::address::Address;
-use kernel::hearing::hear_only;
 use kernel::holders;
 use kernel::options::{carry_over, is_kept_on_loopback, keep_on_loopback};
 use kernel::request::{Confirmed, RESTART};
+use kernel::socket_filter::hear_only;
 use kernel::target::{Target, TargetFd};
 use rules::address::{self, AddressRules, Endpoint};
 use rules::socket::SocketKind;

@@ -1,7 +1,7 @@
 //! Sockets of UDP, which exist under every policy: programs list interfaces with them, and look for an own
 //! address.
 //!
-//! One is **mute** ([`super::mute`]) as long as no rule knows an address for it.
+//! One is **mute** ([`super::inert_udp`]) as long as no rule knows an address for it.
 //!
 //! Where the command may have servers of its own, one that it binds to an address of loopback, or uses to reach
 //! another such one, is **live**: a new one stands in its place, which can send. Once there is one, those that are
@@ -14,17 +14,17 @@
 //! Sources: udp(7), __udp_disconnect in net/ipv4/udp.c.
 
 use super::in_use::take_when_free;
+use super::inert_udp::mute;
 use super::judge::Judge;
 use super::kinds::{kind_of, make_open};
-use super::mute::mute;
 use super::socket::Socket;
 use crate::report::denials::Denial;
 use common::trap::NetworkOperation;
 use kernel::address::Address;
 use kernel::diag;
-use kernel::hearing::{can_hear, hear_only};
 use kernel::options::carry_over;
 use kernel::request::Request;
+use kernel::socket_filter::{can_hear, hear_only};
 use kernel::target::TargetFd;
 use rules::address::{AddressVerdict, Endpoint, canonical, is_loopback};
 use rules::socket::SocketKind;

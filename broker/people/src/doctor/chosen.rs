@@ -5,7 +5,7 @@ use super::bait::Bait;
 use crate::explain::InForce;
 use crate::explain::answer::Answer;
 use crate::explain::question::about_path;
-use kernel::forbidden::CALLS;
+use kernel::denied_syscalls::CALLS;
 use kernel::proc;
 use rules::address::{AddressVerdict, Endpoint};
 use rules::pattern::Pattern;

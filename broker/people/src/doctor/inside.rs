@@ -4,7 +4,7 @@
 use super::attempt::{Act, Attempt, VARIABLE, decode};
 use crate::cli::Form;
 use crate::explain::page::Style;
-use kernel::forbidden::{self, CALLS};
+use kernel::denied_syscalls::{self, CALLS};
 use kernel::{kill, target};
 use landstrip_core::report::errno::strerror;
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags};
@@ -111,7 +111,7 @@ impl Attempt {
                 let pidfd = process::pidfd_open(self.process()?, PidfdFlags::empty())?;
                 process::pidfd_getfd(pidfd, 0, PidfdGetfdFlags::empty()).map(drop)
             }
-            Act::Trace => forbidden::trace(self.process()?.as_raw_pid()),
+            Act::Trace => denied_syscalls::trace(self.process()?.as_raw_pid()),
             Act::ReadEnvironment => {
                 open(Path::new(&format!("/proc/{object}/environ")), OFlags::RDONLY)
             }

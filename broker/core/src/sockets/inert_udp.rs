@@ -7,7 +7,7 @@
 //! (inet_autobind). Sources: shutdown(2), inet_shutdown and inet_send_prepare in net/ipv4/af_inet.c,
 //! sock_alloc_send_pskb in net/core/sock.c, SO_ATTACH_FILTER and SO_LOCK_FILTER in socket(7).
 
-use kernel::hearing::deafen;
+use kernel::socket_filter::deafen;
 use rustix::fd::AsFd;
 use rustix::io::{self, Errno};
 use rustix::net::{
