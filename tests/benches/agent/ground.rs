@@ -4,6 +4,7 @@ use super::floor::Floor;
 use std::env;
 use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tests::bench::Outcome;
@@ -74,11 +75,16 @@ impl Ground {
         let root = root.join(format!("landstrip-agent-{}", std::process::id()));
         let mut ground = Self { programs: root.join("programs"), root, wraps: false };
         fs::create_dir_all(&ground.programs)?;
-        // Copies, as an installation has them.
-        for name in ["landstrip", "landstrip-broker", "landstrip-proxy"] {
-            fs::copy(programs.join(name), ground.programs.join(name))?;
+        // As a package manager writes them: the page cache has what was linked, or copied in the kernel, in smaller pieces,
+        // with which a launch takes longer.
+        let floor = (env::current_exe()?, "floor");
+        let ours = ["landstrip", "landstrip-broker", "landstrip-proxy"];
+        for (from, name) in ours.map(|name| (programs.join(name), name)).into_iter().chain([floor])
+        {
+            let program = ground.programs.join(name);
+            fs::write(&program, fs::read(from)?)?;
+            fs::set_permissions(program, fs::Permissions::from_mode(0o755))?;
         }
-        fs::copy(env::current_exe()?, ground.programs.join("floor"))?;
         for (home, entries, config, cache) in [(Home::Small, 50, 5, 5), (Home::Large, 300, 60, 100)]
         {
             furnish(&ground.home(home), entries, config, cache)?;
