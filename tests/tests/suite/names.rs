@@ -243,7 +243,7 @@ fn a_refused_name_never_leaves_and_a_permitted_one_is_resolved_once_it_is_connec
     let origin = Origin::new("hello");
     let port = origin.port();
     let forbidden = TcpPeer::at("127.0.0.2", port);
-    let server = NameServer::new("127.53.0.2", |name, before| match name {
+    let server = NameServer::new("127.53.27.2", |name, before| match name {
         "good.test" => Some([127, 0, 0, 1]),
         "rebinding.test" if before == 0 => Some([127, 0, 0, 1]),
         "rebinding.test" | "loopback.test" => Some([127, 0, 0, 2]),
@@ -254,7 +254,7 @@ fn a_refused_name_never_leaves_and_a_permitted_one_is_resolved_once_it_is_connec
         "allowedDomains": ["*.test", format!("127.0.0.1:{port}")],
         "deniedDomains": ["denied.test", "half.test:1"] } });
     let sandbox = Sandbox::new().policy_json(policy.to_string()).trap();
-    let conf = "nameserver 127.53.0.2\noptions timeout:1 attempts:1\nsearch in.lan lan\n";
+    let conf = "nameserver 127.53.27.2\noptions timeout:1 attempts:1\nsearch in.lan lan\n";
     sandbox.file("resolv.conf", conf);
     let script = "
 for name in ['good.test', 'rebinding.test']: print(get(connect(name, PORT), name))
@@ -311,14 +311,13 @@ fn a_search_list_finds_the_name_that_exists() {
     }
     let origin = Origin::new("hello");
     let port = origin.port();
-    let server = NameServer::new("127.53.0.4", |name, _| {
+    let server = NameServer::new("127.53.27.4", |name, _| {
         (name == "db.two.corp.test").then_some([127, 0, 0, 1])
     });
     let policy = json!({ "network": {
         "allowedDomains": ["*.corp.test", format!("127.0.0.1:{port}")] } });
     let sandbox = Sandbox::new().policy_json(policy.to_string()).trap();
-    let conf =
-        "nameserver 127.53.0.4\noptions timeout:1 attempts:1\nsearch one.corp.test two.corp.test\n";
+    let conf = "nameserver 127.53.27.4\noptions timeout:1 attempts:1\nsearch one.corp.test two.corp.test\n";
     sandbox.file("resolv.conf", conf);
     let script = "
 print(get(connect('db', PORT), 'db.two.corp.test'))
@@ -478,9 +477,9 @@ fn a_connect_that_a_signal_interrupts_goes_on() {
         "filesystem": { "allowWrite": ["."] },
         "network": { "allowedDomains": ["*.test", format!("127.0.0.1:{port}")] } });
     let sandbox = Sandbox::new().policy_json(policy.to_string()).trap();
-    sandbox.file("resolv.conf", "nameserver 127.53.0.5\noptions timeout:25 attempts:1\n");
+    sandbox.file("resolv.conf", "nameserver 127.53.27.5\noptions timeout:25 attempts:1\n");
     let returned = sandbox.path("work/returned");
-    let _server = NameServer::new("127.53.0.5", move |name, _| {
+    let _server = NameServer::new("127.53.27.5", move |name, _| {
         eventually(|| returned.exists());
         name.starts_with("good").then_some([127, 0, 0, 1])
     });
@@ -511,9 +510,9 @@ fn a_connect_that_waits_for_its_dial_is_interrupted_and_keeps_nobody() {
     let origin = Origin::new("hello");
     let port = origin.port();
     // It answers nothing.
-    let _silent = std::net::UdpSocket::bind("127.53.0.3:53").unwrap();
+    let _silent = std::net::UdpSocket::bind("127.53.27.3:53").unwrap();
     let sandbox = sandbox_for(User::Caller, port);
-    sandbox.file("resolv.conf", "nameserver 127.53.0.3\noptions timeout:30 attempts:1\n");
+    sandbox.file("resolv.conf", "nameserver 127.53.27.3\noptions timeout:30 attempts:1\n");
     let script = "
 import signal
 class Late(Exception): pass
