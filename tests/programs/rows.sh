@@ -8,7 +8,6 @@ git checkout -qb b HEAD~1; echo b >b; git add .; git commit -qm b; git rebase -q
 git gc -q; git stash list; git status --short
 S
 
-# It writes .git/worktrees/tree/commondir, which the preset for agents protects.
 row git-worktree rust git <<'S'
 export GIT_{AUTHOR,COMMITTER}_{NAME,EMAIL}=n@example.org; git commit -q --allow-empty -m x
 git worktree add -q tree; git -C tree log --oneline | wc -l; git worktree remove tree; git worktree list | wc -l

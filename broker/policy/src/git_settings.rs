@@ -83,7 +83,7 @@ const HOOKS: [&str; 12] = [
 /// text relative to a path for each. Nothing that lies where `may_change` says no, and no more of a directory that
 /// holds a tree than its hooks.
 pub(super) fn led_to(
-    trees: &[&Path],
+    trees: &[PathBuf],
     elsewhere: &[PathBuf],
     (home, moved): (Option<&Path>, &Moved),
     may_change: impl Fn(&PathBuf) -> bool,

@@ -11,6 +11,7 @@ pub mod expand;
 mod git_settings;
 pub mod harmless;
 pub mod keys;
+mod linked_trees;
 pub mod load;
 pub mod merged;
 mod moved;

@@ -4,6 +4,7 @@ use super::callers::Caller;
 use super::error::{Origin, PolicyError};
 use super::expand::{self, expand};
 use super::keys::{Item, Written};
+use super::linked_trees;
 use super::nearest::near;
 use super::remarks::Remarks;
 use super::split::Split;
@@ -11,6 +12,7 @@ use super::trees::{InTrees, in_trees};
 use super::{origins, presets, reach, unexpanded};
 use kernel::locate::{Found, Located, Memory};
 use rules::files::Files;
+use rules::git_links::GitLinks;
 use rules::paths::{Rules, covers};
 use rules::pattern::{Component, Pattern};
 use rules::quick::QuickSet;
@@ -30,6 +32,7 @@ pub(crate) fn resolve(
         budget: expand::MAX_ENTRIES,
         memory: Memory::default(),
         no_files: QuickSet::default(),
+        git_links: GitLinks::default(),
         remarks,
     };
     let mut grants = Grants {
@@ -42,7 +45,7 @@ pub(crate) fn resolve(
     let deny_write = paths_of.denials(&written.deny_write, Denial::Write, &grants.write)?;
     let deny_read = paths_of.denials(&written.deny_read, Denial::Read, &grants.write)?;
     paths_of.drop_planted(&mut grants, &deny_write, &deny_read)?;
-    let no_files = paths_of.no_files;
+    let (no_files, git_links) = (paths_of.no_files, paths_of.git_links);
     if remarks.are_wanted() {
         let [writes, sockets] = [&grants.write, &grants.sockets].map(|grants| allowed(grants));
         reach::warn_of_outside(written, &writes, &sockets, caller, remarks);
@@ -62,6 +65,7 @@ pub(crate) fn resolve(
         deny_read,
         allow_read: paths(&grants.read),
         no_files,
+        git_links,
         ..Files::default()
     };
     Ok((files, paths(&grants.sockets)))
@@ -121,6 +125,7 @@ struct Paths<'a> {
     memory: Memory,
     /// Denied paths that are no files.
     no_files: QuickSet<Pattern>,
+    git_links: GitLinks,
     remarks: &'a mut Remarks,
 }
 
@@ -157,7 +162,8 @@ impl Paths<'_> {
                 patterns.push(pattern);
             }
         };
-        let InTrees { items, ways } = in_trees(items, self.caller, &allowed(writable));
+        let InTrees { items, ways, removable } = in_trees(items, self.caller, &allowed(writable));
+        self.git_links.trees.extend(removable);
         for (item, way) in ways {
             deny(self.remarks, Pattern::literal(&way), item);
         }
@@ -198,6 +204,12 @@ impl Paths<'_> {
             let pattern = Pattern::new(&located.path, rest);
             if !is_file {
                 self.no_files.insert(pattern.clone());
+            }
+            let links = &mut self.git_links;
+            if is_own {
+                links.denied.push(pattern.clone());
+            } else if denial == Denial::Write && text.ends_with(linked_trees::COMMON) {
+                links.common.push(pattern.clone());
             }
             deny(self.remarks, pattern, item);
             for link in located.links {
@@ -242,6 +254,16 @@ impl Paths<'_> {
     fn grants(&mut self, items: &[Item]) -> Result<Vec<Grant>, PolicyError> {
         let mut grants = Vec::new();
         for item in items {
+            if presets::is_file(&item.origin.file) && item.text == linked_trees::ITEM {
+                let linked = linked_trees::repository_of(self.caller).into_iter();
+                grants.extend(linked.map(|path| Grant {
+                    path,
+                    links: Vec::new(),
+                    from_glob: false,
+                    origin: item.origin.clone(),
+                }));
+                continue;
+            }
             let Split { prefix, rest } =
                 Split::of(item, &item.text, &self.caller.cwd, self.caller)?;
             let located = match self.locate(&item.origin, &prefix) {

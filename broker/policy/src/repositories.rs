@@ -21,7 +21,7 @@ pub(super) const HEAD: &str = "HEAD";
 const ENTRIES_MAX: usize = 10_000;
 
 /// A file that leads elsewhere is shorter: git's own limit for `.git`.
-const LENGTH_MAX: u64 = 1 << 20;
+pub(super) const LENGTH_MAX: u64 = 1 << 20;
 
 /// Where the repositories of a tree are.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -46,6 +46,13 @@ pub(super) fn find(tree: &Path) -> Repositories {
     known.iter().for_each(|directory| all.follow(directory, "commondir", ""));
     known.iter().for_each(|directory| follow_links(directory, &mut all.directories));
     all
+}
+
+/// The path in the text of a file, as git reads it: up to the first NUL, without the ends of lines after it.
+pub(super) fn name_of(text: &[u8]) -> Option<&[u8]> {
+    let named = text.split(|&byte| byte == 0).next().unwrap_or_default();
+    let last = named.iter().rposition(|byte| !b"\r\n".contains(byte))?;
+    Some(&named[..=last])
 }
 
 /// The tops of the work trees that `tree` may lie in.
@@ -97,11 +104,9 @@ impl Repositories {
             return self.ways.push(path);
         }
         let Some(named) = text.strip_prefix(before.as_bytes()) else { return };
-        // git has it as a string that ends with the first NUL.
-        let named = named.split(|&byte| byte == 0).next().unwrap_or_default();
-        let Some(last) = named.iter().rposition(|byte| !b"\r\n".contains(byte)) else { return };
+        let Some(named) = name_of(named) else { return };
         // Without the parts that lead nowhere: git follows the others one by one, however long all are.
-        let named: PathBuf = Path::new(OsStr::from_bytes(&named[..=last])).components().collect();
+        let named: PathBuf = Path::new(OsStr::from_bytes(named)).components().collect();
         let (located, _) = locate_as_far(&directory.join(named));
         self.ways.push(path);
         self.ways.extend(located.links.into_iter().map(|link| link.path));

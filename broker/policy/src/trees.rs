@@ -2,18 +2,24 @@
 
 use super::callers::Caller;
 use super::keys::Item;
+use super::linked_trees::{self, Linked};
 use super::moved::{Moved, OTHERS};
 use super::reach::Allowed;
 use super::repositories::{self, Repositories};
 use super::{git_settings, presets};
+use rules::files::push_new;
+use rules::git_links::LinkedTree;
 use std::path::{Path, PathBuf};
 
 /// Denied paths.
+#[derive(Default)]
 pub(super) struct InTrees<'a> {
     /// Each with its text and the directory that this is relative to.
     pub(super) items: Vec<(&'a Item, &'a str, PathBuf)>,
     /// Names that must stay what they are, wherever they lead.
     pub(super) ways: Vec<(&'a Item, PathBuf)>,
+    /// The linked work trees that may be removed.
+    pub(super) removable: Vec<LinkedTree>,
 }
 
 /// The denied paths of `items`. What presets protect in the work tree they protect in each that the policy adds to it,
@@ -29,34 +35,36 @@ pub(super) fn in_trees<'a>(
     let moved = moved(items, caller, writable);
     if !items.iter().any(|item| is_in_trees(&item)) {
         let all = items.iter().flat_map(|item| of_user(item, cwd, &moved));
-        return InTrees { items: all.collect(), ways: Vec::new() };
+        return InTrees { items: all.collect(), ..InTrees::default() };
     }
     let own = writable.iter().filter(|(_, origin)| !presets::is_file(&origin.file));
     let added = own.map(|(path, _)| *path).filter(|path| path.is_dir());
-    let trees: Vec<&Path> = [cwd].into_iter().chain(added).collect();
+    let mut trees: Vec<PathBuf> = [cwd].into_iter().chain(added).map(Path::to_owned).collect();
     let may_change = |path: &PathBuf| {
         writable.iter().any(|(root, _)| path.starts_with(root) || root.starts_with(path))
     };
-    let (mut repositories, mut ways) = (Vec::new(), Vec::new());
-    for Repositories { directories, ways: some } in
-        trees.iter().map(|tree| repositories::find(tree))
-    {
-        repositories.extend(directories);
-        ways.extend(some);
-    }
-    let (mut found, mut kept) = (Vec::new(), Vec::new());
-    if let Some(item) =
-        items.iter().find(|item| is_in_trees(item) && item.text == git_settings::ITEM)
-    {
-        let led = git_settings::led_to(
-            &trees,
-            &repositories,
-            (caller.home.as_deref(), &moved),
-            may_change,
-        );
+    let (mut found, mut names) = (Vec::new(), Vec::new());
+    let of_git = items.iter().find(|item| is_in_trees(item) && item.text == git_settings::ITEM);
+    let mut repositories = repositories_of(&trees, &mut names);
+    let mut linked = Linked::default();
+    if let Some(item) = of_git {
+        let tops = trees.iter().flat_map(|tree| repositories::tops(tree));
+        let known: Vec<_> =
+            tops.map(|top| top.join(".git")).chain(repositories.iter().cloned()).collect();
+        let roots: Vec<&Path> = writable.iter().map(|(root, _)| *root).collect();
+        linked = linked_trees::find(&known, &trees, &roots);
+        repositories_of(&linked.trees, &mut names)
+            .into_iter()
+            .for_each(|path| push_new(&mut repositories, path));
+        trees.append(&mut linked.trees);
+        names.append(&mut linked.names);
+        found.extend(linked.denied.drain(..).map(|tree| (item, ".", tree)));
+        let home = (caller.home.as_deref(), &moved);
+        let led = git_settings::led_to(&trees, &repositories, home, may_change);
         found.extend(led.into_iter().map(|(text, path)| (item, text, path)));
-        kept.extend(ways.into_iter().filter(may_change).map(|way| (item, way)));
     }
+    names.retain(may_change);
+    let ways = of_git.map(|item| names.into_iter().map(|name| (item, name)).collect());
     repositories.retain(may_change);
     for item in items {
         let text = item.text.as_str();
@@ -65,13 +73,25 @@ pub(super) fn in_trees<'a>(
             continue;
         }
         let pretended =
-            |tree: &&&Path| text != repositories::HEAD || !repositories::is_repository(tree);
-        found.extend(trees.iter().filter(pretended).map(|tree| (item, text, tree.to_path_buf())));
+            |tree: &&PathBuf| text != repositories::HEAD || !repositories::is_repository(tree);
+        found.extend(trees.iter().filter(pretended).map(|tree| (item, text, tree.clone())));
         if let Some(text) = text.strip_prefix(repositories::GIT) {
             found.extend(repositories.iter().map(|directory| (item, text, directory.clone())));
         }
     }
-    InTrees { items: found, ways: kept }
+    InTrees { items: found, ways: ways.unwrap_or_default(), removable: linked.removable }
+}
+
+/// The repositories of `trees`, each once; what leads there is added to `ways`.
+fn repositories_of(trees: &[PathBuf], ways: &mut Vec<PathBuf>) -> Vec<PathBuf> {
+    let mut all = Vec::new();
+    for Repositories { directories, ways: some } in
+        trees.iter().map(|tree| repositories::find(tree))
+    {
+        directories.into_iter().for_each(|path| push_new(&mut all, path));
+        ways.extend(some);
+    }
+    all
 }
 
 /// Where else lies what presets deny in the home. What the policy itself lets be written, without the home as a whole,

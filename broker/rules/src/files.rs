@@ -1,5 +1,6 @@
 //! What a resolved policy says of files: the lists that the matcher is made of.
 
+use super::git_links::GitLinks;
 use super::paths::Rules;
 use super::pattern::Pattern;
 use super::quick::QuickSet;
@@ -23,6 +24,8 @@ pub struct Files {
     pub hides_processes: bool,
     /// Denied paths that were no files when the policy was resolved, which no other name leads to.
     pub no_files: QuickSet<Pattern>,
+    /// What may be done for linked work trees all the same.
+    pub git_links: GitLinks,
 }
 
 impl Files {

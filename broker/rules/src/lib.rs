@@ -7,6 +7,7 @@ mod access;
 pub mod address;
 pub mod domains;
 pub mod files;
+pub mod git_links;
 pub mod memory;
 pub mod option;
 pub mod paths;

@@ -205,37 +205,30 @@ fn hooks_of_git_in_a_repository_that_may_be_written_itself() {
     );
 }
 
-/// A linked work tree, where the user lets the repository be written. That is not advised: without a preset, programs
-/// outside would run its hooks.
+/// A linked work tree: the repository that it belongs to may be written, but for what programs outside would run.
 #[test]
 fn an_agent_works_in_a_linked_work_tree() {
     for_each_user(|user| {
         let sandbox = host(user);
         let link = "git worktree prune; mv .git ../outside/main; mkdir ../outside/main/worktrees/work; \
                     cd ../outside/main/worktrees/work; echo ../.. > commondir; echo ref: refs/heads/work > HEAD; \
-                    cd ../../../../work; echo gitdir: ../outside/main/worktrees/work > .git; git add . ; git commit -qm work";
+                    echo $OLDPWD/.git > gitdir; cd ../../../../work; echo gitdir: ../outside/main/worktrees/work > .git; \
+                    git add . ; git commit -qm work";
         sandbox.sh_outside(link).succeeds();
-        let refused = under(&sandbox, "extends: agent", "git commit -q --allow-empty -m x");
-        refused.fails();
-        let main = sandbox.name("outside/main");
-        let lock = format!("[\"{main}/worktrees/work/index.lock\"]");
-        assert!(
-            refused.stderr.contains("not suggested") && refused.stderr.contains(&lock),
-            "{refused:#?}"
-        );
-        let policy = format!("extends: agent\nfilesystem: {{allowWrite: ['{main}']}}");
+        let policy = "extends: agent";
         let work =
             "git commit -q --allow-empty -m x; git checkout -q -b other; git log --oneline | wc -l";
-        let outcome = under(&sandbox, &policy, work);
+        let outcome = under(&sandbox, policy, work);
         assert_eq!((outcome.stdout.as_str(), outcome.reports.len()), ("2\n", 0), "{outcome:#?}");
         for attack in [
             "git config core.fsmonitor evil",
             "echo evil > ../outside/main/hooks/post-commit",
             "echo evil > ../outside/main/worktrees/work/commondir",
             "echo evil > ../outside/main/worktrees/work/config.worktree",
+            "echo evil > ../outside/main/worktrees/work/gitdir",
             "echo evil > .git",
         ] {
-            under(&sandbox, &policy, attack).fails();
+            under(&sandbox, policy, attack).fails();
         }
         sandbox.sh_outside("! grep -r evil .git ../outside/main").succeeds();
     });

@@ -67,3 +67,4 @@ mod udp;
 mod unix;
 mod upstream;
 mod without;
+mod worktrees;

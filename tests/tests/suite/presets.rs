@@ -2,12 +2,12 @@
 
 use tests::{Outcome, Sandbox, User, for_each_user};
 
-fn under(sandbox: &Sandbox, preset: &str, script: &str) -> Outcome {
+pub(super) fn under(sandbox: &Sandbox, preset: &str, script: &str) -> Outcome {
     sandbox.landstrip(["-p", preset, "sh", "-c", script])
 }
 
 /// A host as an agent finds it: a repository, a home with keys and settings, a token in the environment.
-fn host(user: User) -> Sandbox {
+pub(super) fn host(user: User) -> Sandbox {
     let sandbox = Sandbox::of(user).env("GH_TOKEN", "Secret").env("KEPT", "kept");
     let sandbox = sandbox.timeout(std::time::Duration::from_secs(120));
     for dir in ["home/.ssh", "home/.config", "home/.config/gh"] {

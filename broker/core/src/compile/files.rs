@@ -47,7 +47,11 @@ pub(crate) fn compile(
     let named = named_files(files, &rules, &mut held)?;
     let reserve = reserve.map(Arc::new);
     let brokers_truncation = !features.contains(Features::TRUNCATION);
-    Ok((View { rules, grants, brokers_truncation, named, roots, reserve, _held: held }, ruleset))
+    let git_links = files.git_links.clone();
+    Ok((
+        View { rules, git_links, grants, brokers_truncation, named, roots, reserve, _held: held },
+        ruleset,
+    ))
 }
 
 /// The allowed paths, and the objects that they are at launch, if they are there: what was granted there, or

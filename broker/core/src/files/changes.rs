@@ -80,7 +80,8 @@ pub(crate) fn judge_removal(
         return Ok(Judged::Landlock(Relied::Futile));
     }
     let entry = Entry::resolve_unless(target, spot, |directory| view.is_granted(directory))?;
-    let relied = relied_for(view.entry(entry.directory(), entry.name()));
+    let is_link = flags.is_empty() && view.may_remove_git_link(entry.directory(), entry.name());
+    let relied = relied_for(view.entry(entry.directory(), entry.name())).filter(|_| !is_link);
     Ok(relied.map_or_else(|| Task::Remove(entry, flags).into(), Judged::Landlock))
 }
 

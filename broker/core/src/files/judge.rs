@@ -204,7 +204,7 @@ impl Judge {
                 Ok(task) => task,
                 Err(verdict) => return verdict,
             };
-            let creates = matches!(&task, Task::CreateFile(_, how)
+            let creates = matches!(&task, Task::CreateFile(_, how) | Task::MakeGitLink(_, how)
                 if !how.flags.contains(OFlags::EXCL));
             let done = self.perform_task(request, task);
             if !(creates && matches!(done, Err(Errno::EXIST))) {

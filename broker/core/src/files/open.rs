@@ -176,3 +176,16 @@ pub(crate) fn create(
     let flags = how.flags | OFlags::EXCL | OURS;
     fs::openat(entry.parent(), entry.last(), flags, entry.mode(how.mode, umask))
 }
+
+/// Creates an entry with `text` in it, which the target cannot change: what it writes to the descriptor is lost.
+pub(crate) fn create_with(
+    by: Confirmed<'_>,
+    entry: &Entry,
+    how: &OpenHow,
+    umask: Mode,
+    text: &[u8],
+) -> io::Result<OwnedFd> {
+    let lost = fs::open(c"/dev/null", OFlags::WRONLY | OURS, Mode::empty())?;
+    io::write(create(by, entry, how, umask)?, text)?;
+    Ok(lost)
+}

@@ -66,6 +66,11 @@ pub(crate) fn judge_open(
     };
     let object = match open::resolve_unless(target, spot, &how, is_granted)? {
         Destination::Object(object) => object,
+        Destination::New(entry)
+            if writes_alone(&how) && view.may_make_git_link(entry.directory(), entry.name()) =>
+        {
+            return Ok(Task::MakeGitLink(entry, how).into());
+        }
         Destination::New(entry) => {
             let relied = relied_for(view.entry(entry.directory(), entry.name()));
             return Ok(relied.map_or_else(|| Task::CreateFile(entry, how).into(), Judged::Landlock));
@@ -85,6 +90,10 @@ pub(crate) fn judge_open(
         _ => reading(view, target, &object)?,
     };
     Ok(relied.map_or_else(|| Task::Open(object, kind, how).into(), Judged::Landlock))
+}
+
+fn writes_alone(how: &OpenHow) -> bool {
+    how.flags & OFlags::RWMODE == OFlags::WRONLY
 }
 
 /// Judges a truncate to `length`.

@@ -9,6 +9,7 @@ use crate::report::denials::Denial;
 use common::trap::FileOperation;
 use kernel::object::Object;
 use kernel::request::Confirmed;
+use rules::git_links;
 use rustix::fd::OwnedFd;
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, RenameFlags};
 use rustix::io::{self, Errno};
@@ -22,6 +23,8 @@ pub(crate) enum Task {
     /// The same of a regular file with O_TRUNC, which is heeded only when the target has its descriptor.
     OpenThenTruncate(Object, OpenHow),
     CreateFile(Entry, OpenHow),
+    /// The same of a file with a content of its own; what the target writes is lost.
+    MakeGitLink(Entry, OpenHow),
     /// One of these takes its place, if it can.
     MakeDirectory(Entry, u32, Option<(Arc<Reserve>, Need)>),
     MakeNode(Entry, FileType, u32),
@@ -80,7 +83,10 @@ impl Task {
     /// Whether it makes something, which is subject to the target's umask.
     pub(crate) fn creates(&self) -> bool {
         match self {
-            Self::CreateFile(..) | Self::MakeDirectory(..) | Self::MakeNode(..) => true,
+            Self::CreateFile(..)
+            | Self::MakeGitLink(..)
+            | Self::MakeDirectory(..)
+            | Self::MakeNode(..) => true,
             Self::Open(_, _, how) => how.flags.contains(OFlags::TMPFILE),
             _ => false,
         }
@@ -114,6 +120,10 @@ impl Task {
             }
             Self::CreateFile(entry, how) => open::create(by, &entry, &how, umask)
                 .map(|file| opened(file, how, After::Created(Box::new(entry)))),
+            Self::MakeGitLink(entry, how) => {
+                open::create_with(by, &entry, &how, umask, git_links::COMMON)
+                    .map(|lost| opened(lost, how, After::Created(Box::new(entry))))
+            }
             Self::MakeDirectory(entry, mode, reserve) => {
                 let mode = entry.mode(mode, umask);
                 match reserve.and_then(|(reserve, need)| reserve.make(by, &entry, mode, need)) {

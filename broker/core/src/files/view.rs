@@ -10,12 +10,14 @@ use super::trees::covers;
 use kernel::deep::identity_of;
 use kernel::identity::{Identity, Origin};
 use kernel::object::Object;
+use rules::git_links::GitLinks;
 use rules::memory;
 use rules::paths::{Access, Cursor, Rules};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::FileType;
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
+use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,6 +27,8 @@ use std::sync::Arc;
 pub struct View {
     /// The policy's rules for files.
     pub rules: Rules,
+    /// What of git's links they do not deny.
+    pub git_links: GitLinks,
     /// What of them Landlock was told.
     pub grants: Grants,
     /// Landlock does not judge truncation: the broker truncates, whatever it was told.
@@ -236,6 +240,20 @@ impl View {
         let may_change = cursor.entry_may_change()
             && (above.access().write || self.is_missing_root(&directory.join(name)));
         may_change.then_some(cursor)
+    }
+
+    /// Whether a link of git's may be made as the entry `name` of `directory`.
+    pub(crate) fn may_make_git_link(&self, directory: &Path, name: &OsStr) -> bool {
+        self.git_links.may_make(&directory.join(name)) && self.is_writable(directory)
+    }
+
+    /// Whether the entry is a link of git's that may be removed.
+    pub(crate) fn may_remove_git_link(&self, directory: &Path, name: &OsStr) -> bool {
+        // Nothing can be made there again.
+        let is_gone = |path: &Path| {
+            path.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound)
+        };
+        self.git_links.may_remove(&directory.join(name), is_gone) && self.is_writable(directory)
     }
 
     /// Whether the command may read and write the entry and whatever is made beneath it later, so that
