@@ -8,7 +8,7 @@ use landstrip_core::session::launch::Tool;
 use landstrip_core::session::prepared::Prepared;
 use landstrip_core::session::surroundings::Surroundings;
 use people::advice::grounds::on_grounds;
-use people::advice::suggest;
+use people::advice::{launch, suggest};
 use people::cli::Invocation;
 use people::load::{Loaded, add, load};
 use policy::remarks::Remarks;
@@ -27,7 +27,7 @@ pub(crate) fn run(
     let traps = Traps::open(invocation.trap_fd, invocation.debug)?;
     let traps = Arc::new(traps);
     let outcome = run_with(&traps, invocation, tool, child, family);
-    traps.tell_status(&outcome);
+    traps.tell_status(&outcome, launch::about);
     outcome
 }
 

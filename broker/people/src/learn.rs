@@ -6,7 +6,7 @@
 
 use crate::advice::draft::{Base, Draft};
 use crate::advice::grounds::on_grounds;
-use crate::advice::suggest;
+use crate::advice::{launch, suggest};
 use crate::cli::{Invocation, NewPolicy};
 use crate::load::{Loaded, load, unusable};
 use landstrip_core::report::errno::strerror;
@@ -48,7 +48,7 @@ pub fn run(
     let place = Place::find(&file.path)?;
     let traps = Arc::new(Traps::open(invocation.trap_fd, invocation.debug)?);
     let outcome = learn((invocation, file, place), &traps, tool, child, family);
-    traps.tell_status(&outcome);
+    traps.tell_status(&outcome, launch::about);
     outcome
 }
 

@@ -209,8 +209,14 @@ fn programs_are_told_of_rules_and_whose_status_it_is_at_the_end() {
         assert_eq!(exit(&["sh", "-c", "exit 125"]), [json!({ "Exit": ["tool", "125"] })]);
         assert_eq!(exit(&["true"]), [json!({ "Exit": ["tool", "0"] })]);
         assert_eq!(exit(&["sh", "-c", "kill -9 $$"]), [json!({ "Exit": ["tool", "137"] })]);
-        assert_eq!(exit(&["./missing"]), [json!({ "Exit": ["landstrip", "127"] })]);
-        let wrong = run("filesystem: {alowWrite: []}", &["true"]);
-        assert_eq!(wrong.endings, [json!({ "Exit": ["landstrip", "125"] })], "{wrong:#?}");
+        // With the reason, as on standard error.
+        for (policy, tool, status) in
+            [("filesystem: {}", "./missing", "127"), ("filesystem: {alowWrite: []}", "true", "125")]
+        {
+            let outcome = run(policy, &[tool]);
+            assert_eq!(outcome.endings, [json!({ "Exit": ["landstrip", status] })], "{outcome:#?}");
+            assert_eq!(outcome.traps, outcome.reports, "{outcome:#?}");
+            assert_eq!(outcome.traps.len(), 1, "{outcome:#?}");
+        }
     });
 }

@@ -1,7 +1,7 @@
 //! Why landstrip gave up: one line of JSON and an exit status each.
 
 use crate::report::errno::strerror;
-use crate::report::stream::print_line;
+use crate::report::stream::line;
 use common::exit;
 use common::trap::Trap;
 use common::wire::Step;
@@ -64,20 +64,26 @@ impl Failure {
 
     /// The same, with what can be done about a tool that cannot be executed.
     pub fn print_with(&self, advice: &str) {
+        // A closed standard error leaves only the exit status to tell.
+        let _ = std::io::stderr().write_all(self.line(advice).as_bytes());
+    }
+
+    /// The report of it.
+    pub(crate) fn line(&self, advice: &str) -> String {
         match self {
-            Self::Usage(message) => print_line(&Trap::Usage(message.as_bytes())),
+            Self::Usage(message) => line(&Trap::Usage(message.as_bytes())),
             Self::Policy(pairs) => {
                 let pairs: Vec<(&str, &[u8])> =
                     pairs.iter().map(|(key, value)| (*key, value.as_bytes())).collect();
-                print_line(&Trap::Internal(&pairs));
+                line(&Trap::Internal(&pairs))
             }
             Self::Launch(tool, errno) => {
                 let message = format!("{}{advice}", strerror(*errno));
-                print_line(&Trap::Launch(tool, message.as_bytes()));
+                line(&Trap::Launch(tool, message.as_bytes()))
             }
             Self::Internal(source, message) => {
                 let pairs = [("source", source.as_bytes()), ("message", message.as_bytes())];
-                print_line(&Trap::Internal(&pairs));
+                line(&Trap::Internal(&pairs))
             }
         }
     }

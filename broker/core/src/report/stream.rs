@@ -1,27 +1,25 @@
 //! The descriptors that reports are written to: standard error, and that of --trap-fd.
 //!
-//! A line that cannot be written is dropped; nothing ever waits for a reader.
+//! A line that cannot be written is dropped; nothing waits for a reader but the last lines, when the command has ended.
 
 use common::trap::Trap;
 use kernel::inherited;
 use kernel::own::own_link;
-use rustix::fd::{AsFd, OwnedFd, RawFd};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::{OwnedFd, RawFd};
 use rustix::fs::{self, FileType, Mode, OFlags};
 use rustix::io::{self, Errno, ReadWriteFlags};
 use rustix::net::{self, SendFlags};
-use std::io::{IoSlice, Write};
+use std::io::IoSlice;
+use std::time::{Duration, Instant};
 
 /// What a pipe has room for if it is writable (pipe(7)).
 const PIPE_BUF: usize = 4096;
 /// What a pseudoterminal has room for if it is writable: the smallest of the buffers that it fills
 /// one after the other (drivers/tty/tty_buffer.c).
 const TERMINAL_ROOM: usize = 256;
-
-/// Prints a trap of landstrip's own on standard error.
-pub fn print_line(trap: &Trap<'_>) {
-    // A closed standard error leaves only the exit status to tell.
-    let _ = std::io::stderr().write_all(line(trap).as_bytes());
-}
+/// How long the last lines wait for a reader.
+const LAST_LIMIT: Duration = Duration::from_secs(1);
 
 /// A trap as the line that it is written as.
 pub fn line(trap: &Trap<'_>) -> String {
@@ -89,12 +87,27 @@ impl Stream {
         }
     }
 
+    /// Writes the last lines. The command has ended, and whose the status is depends on them: a reader who is behind
+    /// gets some time.
+    pub(super) fn finish(&mut self, text: &[u8]) {
+        let deadline = Instant::now() + LAST_LIMIT;
+        self.pending.extend_from_slice(text);
+        loop {
+            let pending = std::mem::take(&mut self.pending);
+            self.pending = self.write_some(&pending);
+            let left = deadline.saturating_duration_since(Instant::now());
+            if self.pending.is_empty() || left.is_zero() || !is_writable(&self.descriptor, left) {
+                return;
+            }
+        }
+    }
+
     /// Writes what goes without waiting; returns the rest.
     fn write_some(&self, mut bytes: &[u8]) -> Vec<u8> {
         while !bytes.is_empty() {
             let written = if self.kind == FileType::Socket {
                 net::send(&self.descriptor, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL)
-            } else if is_writable(&self.descriptor) {
+            } else if is_writable(&self.descriptor, Duration::ZERO) {
                 self.write_chunk(&bytes[..bytes.len().min(self.chunk())])
             } else {
                 Err(Errno::AGAIN)
@@ -130,11 +143,11 @@ impl Stream {
 }
 
 /// Whether writing a chunk would not wait: for terminals and the like, which have no per-call flag.
-fn is_writable(descriptor: &OwnedFd) -> bool {
-    use rustix::event::{PollFd, PollFlags, Timespec, poll};
-    let mut fds = [PollFd::from_borrowed_fd(descriptor.as_fd(), PollFlags::OUT)];
-    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-    poll(&mut fds, Some(&now)).is_ok() && fds[0].revents().contains(PollFlags::OUT)
+/// Whether something can be written to it, and somebody is there to read, before `limit`.
+fn is_writable(descriptor: &OwnedFd, limit: Duration) -> bool {
+    let mut fds = [PollFd::new(descriptor, PollFlags::OUT)];
+    let limit = Timespec::try_from(limit).ok();
+    poll(&mut fds, limit.as_ref()).is_ok() && fds[0].revents() == PollFlags::OUT
 }
 
 #[cfg(test)]

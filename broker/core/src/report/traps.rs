@@ -198,15 +198,24 @@ impl Traps {
         }
     }
 
-    /// Writes the last report: whether the status is the tool's or landstrip's own.
-    pub fn tell_status(&self, outcome: &Result<i32, Failure>) {
+    /// Writes the last reports: why landstrip gave up, if it did, with what `advice` finds to do about it, and whose
+    /// the status is.
+    pub fn tell_status(
+        &self,
+        outcome: &Result<i32, Failure>,
+        advice: impl FnOnce(&Failure) -> Option<&'static str>,
+    ) {
         if let Some(stream) = &mut lock(&self.sink).stream {
-            let (whose, status) = match outcome {
-                Ok(status) => ("tool", *status),
-                Err(failure) => ("landstrip", failure.status()),
+            let (why, whose, status) = match outcome {
+                Ok(status) => (String::new(), "tool", *status),
+                Err(failure) => (
+                    failure.line(advice(failure).unwrap_or_default()),
+                    "landstrip",
+                    failure.status(),
+                ),
             };
-            let trap = Trap::Exit(whose.as_bytes(), &status.to_string().into_bytes());
-            stream.write(line(&trap).as_bytes());
+            let exit = line(&Trap::Exit(whose.as_bytes(), status.to_string().as_bytes()));
+            stream.finish(&(why + &exit).into_bytes());
         }
     }
 
