@@ -28,7 +28,7 @@ Run TOOL in a sandbox that confines its files and its network.
 Options:
   -p, --policy FILE    policy file; repeat to merge in order; \"-\" reads standard input;
                        a word with neither / nor . is a preset: agent, build,
-                       offline-test, read-only
+                       offline-test, read-only; one that begins with { is a policy
       --format FMT     json or yaml, for every policy; default: by extension
                        (.json .yaml .yml), else JSON
       --trap-fd FD     write denials as JSON lines to this descriptor (3 or higher, open)
@@ -267,9 +267,10 @@ fn add_policy(policies: &mut Vec<Source>, value: OsString) -> Result<(), UsageEr
         return Err(UsageError("--policy needs a file, found an empty word".into()));
     }
     if value != "-" {
-        policies.push(match value.to_str().filter(|word| presets::is_name(word)) {
-            Some(name) => Source::Preset(name.to_owned()),
-            None => Source::File(value.into()),
+        policies.push(match value.to_str() {
+            Some(text) if text.starts_with('{') => Source::Text(text.to_owned()),
+            Some(name) if presets::is_name(name) => Source::Preset(name.to_owned()),
+            _ => Source::File(value.into()),
         });
         return Ok(());
     }
@@ -400,6 +401,8 @@ mod tests {
             (&["-p=a.x", "--policy", "./b", "tool", "--check"], two(), 4),
             (&["--policy", "--", "tool"], vec![Source::Preset("--".to_owned())], 3),
             (&["-p", "agent", "tool"], vec![Source::Preset("agent".to_owned())], 3),
+            (&["-p{}", "tool"], vec![Source::Text("{}".to_owned())], 2),
+            (&["-p", "./{}", "tool"], vec![file("./{}")], 3),
             (&["-p-", "--debug", "tool"], vec![Source::Stdin], 3),
         ] {
             match parse_words(words) {

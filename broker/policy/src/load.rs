@@ -33,6 +33,8 @@ pub enum Source {
     Preset(String),
     /// Standard input, written `-`.
     Stdin,
+    /// The policy itself, which a program has made: a file would have a name by which others could rewrite it.
+    Text(String),
 }
 
 /// What was found.
@@ -104,6 +106,7 @@ pub fn load(selection: &Selection, caller: &Caller) -> Result<Loaded, PolicyErro
             Source::File(path) => merged.add_file(&caller.cwd.join(path), Trust::Named)?,
             Source::Preset(name) => merged.add_preset(name)?,
             Source::Stdin => merged.add_stdin()?,
+            Source::Text(text) => merged.add_text(text)?,
         }
     }
     if selection.sources.is_empty() {
@@ -140,6 +143,9 @@ pub fn to_extend(selection: &Selection, caller: &Caller) -> Result<Vec<String>, 
         Source::File(path) => of_file(&caller.cwd.join(path)),
         Source::Preset(name) => Ok(name.clone()),
         Source::Stdin => Err(PolicyError::general("a draft cannot extend standard input")),
+        Source::Text(_) => {
+            Err(PolicyError::general("a draft cannot extend a policy without a name; write a file"))
+        }
     };
     selection.sources.iter().map(of_source).collect()
 }

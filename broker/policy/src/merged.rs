@@ -29,6 +29,9 @@ const MAX_READ: usize = 64;
 /// The name of standard input in errors.
 const STDIN: &str = "<stdin>";
 
+/// The name of what stands on the command line.
+const ARGUMENT: &str = "<argument>";
+
 /// How a file came to be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trust {
@@ -125,6 +128,13 @@ impl<'a> Merged<'a> {
             self.add_sources(trail(&path)?);
         }
         Ok(())
+    }
+
+    /// Adds a policy that stands on the command line.
+    pub(crate) fn add_text(&mut self, text: &str) -> Result<(), PolicyError> {
+        let file = Path::new(ARGUMENT);
+        let written = parse(text.as_bytes(), self.format.unwrap_or(Format::Json), file)?;
+        self.add(file.to_owned(), written, &self.caller.cwd)
     }
 
     /// Adds the preset `name`.

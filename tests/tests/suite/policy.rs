@@ -385,3 +385,24 @@ fn the_example_policies_are_valid() {
         run(&format!("echo >> {}", policy.display())).fails();
     }
 }
+
+#[test]
+fn a_policy_stands_on_the_command_line() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).without_policy();
+        let run = |policy: &str| {
+            sandbox.landstrip(["-p", policy, "--", "sh", "-c", "echo x > made; echo x > other"])
+        };
+        run(r#"{"filesystem":{"allowWrite":["made"]}}"#).fails();
+        assert_eq!(sandbox.read("work/made"), "x\n");
+        assert!(!sandbox.path("work/other").exists());
+        let outcome = run(r#"{"filesystm":{}}"#);
+        outcome.is_error(125, "Internal", "unknown key 'filesystm'");
+        assert!(outcome.stderr.contains("<argument>"), "{outcome:#?}");
+        run("{").is_error(125, "Internal", "<argument>");
+        // A file of such a name is one with a slash before.
+        sandbox.file("work/{}", r#"{"filesystem":{"allowWrite":["other"]}}"#);
+        run("./{}").succeeds();
+        assert!(sandbox.path("work/other").exists());
+    });
+}
