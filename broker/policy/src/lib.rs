@@ -34,3 +34,5 @@ pub mod without;
 
 #[cfg(test)]
 mod schema;
+#[cfg(test)]
+mod types;

@@ -300,7 +300,10 @@ fn programs_run_commands_by_the_package_of_npm() {
     let outcome = sandbox.sh_outside("TMPDIR=$PWD/../outside exec node ../home/use.js");
     outcome.succeeds();
     let result: Value = serde_json::from_str(&outcome.stdout).unwrap();
-    let denied = |path: &str| serde_json::json!([{ "Filesystem": ["write", sandbox.name(path), "seccomp"] }]);
+    let denied = |path: &str| {
+        serde_json::json!([{ "kind": "filesystem", "operation": "write",
+        "target": sandbox.name(path), "mechanism": "seccomp" }])
+    };
     assert_eq!(
         (&result[0]["status"], &result[0]["stdout"]),
         (&7.into(), &"words".into()),
@@ -316,8 +319,9 @@ fn programs_run_commands_by_the_package_of_npm() {
         (&1.into(), &denied("work/made")),
         "{result}"
     );
-    assert_eq!(result[3]["status"], 125, "{result}");
-    assert!(result[3]["stderr"].as_str().unwrap().contains("unknown key 'filesystm'"), "{result}");
+    assert_eq!((&result[3]["status"], &result[3]["endedBy"]), (&125.into(), &"landstrip".into()));
+    let message = result[3]["error"]["message"].as_str().unwrap();
+    assert!(message.contains("unknown key 'filesystm'"), "{result}");
     assert_eq!(
         (&result[4]["status"], &result[5], &result[6]),
         (&137.into(), &"AbortError".into(), &"TypeError".into())
@@ -334,13 +338,17 @@ fn programs_run_commands_by_the_package_of_npm() {
 
 #[test]
 fn packages_of_npm_run_no_script_and_download_nothing() {
-    for name in ["platform.json", "landstrip/package.json"] {
-        let text = fs::read_to_string(repository().join("packaging/npm").join(name)).unwrap();
+    for name in ["packaging/npm/platform.json", "clients/javascript/package.json"] {
+        let text = fs::read_to_string(repository().join(name)).unwrap();
         assert!(!text.contains("\"scripts\""), "{name}");
     }
-    for name in ["index.js", "bin/landstrip"] {
-        let text =
-            fs::read_to_string(repository().join("packaging/npm/landstrip").join(name)).unwrap();
+    let client = repository().join("clients/javascript");
+    let mut parts: Vec<_> = fs::read_dir(client.join("lib"))
+        .unwrap()
+        .map(|entry| format!("lib/{}", entry.unwrap().file_name().display()))
+        .collect();
+    for name in parts.iter().map(String::as_str).chain(["index.js", "bin/landstrip"]) {
+        let text = fs::read_to_string(client.join(name)).unwrap();
         for word in ["http", "fetch", "curl", "wget", "node:net"] {
             assert!(!text.contains(word), "{name}: {word}");
         }
@@ -362,8 +370,11 @@ fn packages_of_npm_run_no_script_and_download_nothing() {
         "man/landstrip-policy.5",
         "man/landstrip.1",
         "package.json",
+        "policy.d.ts",
     ];
-    assert_eq!(files, expected.map(|name| format!("package/{name}")));
+    parts.extend(expected.map(str::to_owned));
+    parts.sort_unstable();
+    assert_eq!(files, parts.iter().map(|name| format!("package/{name}")).collect::<Vec<_>>());
 }
 
 #[test]

@@ -13,6 +13,7 @@ mod admission;
 mod advice;
 mod attacks;
 mod carveouts;
+mod clients;
 mod completions;
 mod container;
 mod control;

@@ -70,13 +70,15 @@ fn client(sandbox: &Sandbox) -> Option<()> {
     }
     let name = sandbox.sh_outside("node -p process.arch").stdout.trim().to_owned();
     let platform = format!("home/node_modules/@landstrip/linux-{name}");
-    let made = format!("mkdir -p ../home/node_modules/landstrip ../{platform}/bin");
+    let made = format!("mkdir -p ../home/node_modules/landstrip/lib ../{platform}/bin");
     sandbox.sh_outside(&made).succeeds();
     sandbox.file(format!("{platform}/package.json"), "{}");
     symlink(programs().landstrip(), sandbox.path(format!("{platform}/bin/landstrip"))).unwrap();
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../packaging/npm/landstrip");
-    for file in ["index.js", "package.json"] {
-        let text = fs::read(source.join(file)).unwrap();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../clients/javascript");
+    let parts = fs::read_dir(source.join("lib")).unwrap();
+    let parts = parts.map(|entry| Path::new("lib").join(entry.unwrap().file_name()));
+    for file in parts.chain(["index.js", "package.json"].map(PathBuf::from)) {
+        let text = fs::read(source.join(&file)).unwrap();
         sandbox.file(PathBuf::from("home/node_modules/landstrip").join(file), text);
     }
     Some(())

@@ -1,0 +1,64 @@
+"use strict";
+// What landstrip tells by --trap-fd, as it is made into a result.
+
+/** How many denials a result holds. */
+const DENIALS_MAX = 4096;
+
+/** Hands over each line of a stream, parsed. */
+function lines(stream, hear) {
+  let rest = "";
+  stream.setEncoding("utf8").on("data", (text) => {
+    const whole = (rest + text).split("\n");
+    rest = whole.pop();
+    whole.forEach((line) => hear(JSON.parse(line)));
+  });
+}
+
+/** The denial that a report is of, if it is one. */
+function denial(report) {
+  for (const kind of ["Filesystem", "Network"]) {
+    if (report[kind]) {
+      const [operation, target, mechanism] = report[kind];
+      return { kind: kind.toLowerCase(), operation, target, mechanism };
+    }
+  }
+  return null;
+}
+
+/** The failure of landstrip's own that a report is of, if it is one. */
+function failure(report) {
+  if (report.Usage !== undefined) return { source: "usage", message: report.Usage };
+  if (report.Launch) return { source: "launch", message: report.Launch.join(": ") };
+  return report.Internal ?? null;
+}
+
+/** A result to be: nothing of the command ran until landstrip says so. */
+function empty() {
+  return { status: 125, endedBy: "landstrip", error: null, limit: null, denials: [], advice: [], deniedBy: [] };
+}
+
+/** Puts reports into `result`, and hands over each denial. */
+function collector(result, onDenial) {
+  const known = new Set();
+  return (report) => {
+    const refused = denial(report);
+    if (refused) {
+      const name = JSON.stringify(report);
+      if (!known.has(name) && known.size < DENIALS_MAX) result.denials.push(known.add(name) && refused);
+      onDenial?.(refused);
+    } else if (report.Exit) {
+      result.endedBy = report.Exit[0];
+    } else if (report.Advice) {
+      const [key, value] = report.Advice;
+      result.advice.push({ key, value });
+    } else if (report.DeniedBy) {
+      const [key, value, file, line] = report.DeniedBy;
+      result.deniedBy.push({ key, value, file, line: Number(line) });
+    } else {
+      result.error = failure(report) ?? result.error;
+      result.limit = report.Internal?.limit ?? result.limit;
+    }
+  };
+}
+
+module.exports = { lines, denial, failure, empty, collector };

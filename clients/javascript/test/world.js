@@ -1,0 +1,42 @@
+"use strict";
+// The directories that a test runs in, and the launcher that it runs: LANDSTRIP_PROGRAM, else that of the package.
+
+const fs = require("node:fs");
+const os = require("node:os");
+const path = require("node:path");
+
+class World {
+  constructor() {
+    this.root = fs.realpathSync(fs.mkdtempSync(path.join(os.tmpdir(), "landstrip-client-")));
+    for (const name of ["work", "outside", "home"]) fs.mkdirSync(this.path(name));
+  }
+
+  path(name) {
+    return path.join(this.root, name);
+  }
+
+  env(more = {}) {
+    return { PATH: "/usr/local/bin:/usr/bin:/bin", HOME: this.path("home"), ...more };
+  }
+
+  /** A value whose strings are paths of this world where they begin with '@'. */
+  placed(value) {
+    if (typeof value === "string") return value.startsWith("@") ? this.path(value.slice(1)) : value;
+    if (Array.isArray(value)) return value.map((one) => this.placed(one));
+    if (value === null || typeof value !== "object") return value;
+    return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, this.placed(one)]));
+  }
+
+  /** The next of `answers`, given to a question that names what it is about. */
+  answer(answers, question) {
+    const next = answers.shift();
+    if (next?.about && !question.denial.target.endsWith(next.about)) throw new Error(`asked about ${question.denial.target}`);
+    return next?.answer ?? "deny";
+  }
+
+  remove() {
+    fs.rmSync(this.root, { recursive: true, force: true });
+  }
+}
+
+module.exports = { World, program: process.env.LANDSTRIP_PROGRAM };

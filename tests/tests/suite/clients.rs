@@ -1,0 +1,55 @@
+//! The clients in `clients/`, by their own test runners: each passes the table of cases there, and tests of what is its
+//! language's own. They run from a copy that every user can read.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+use tests::{Outcome, Sandbox, User, for_each_user, programs, skipped};
+
+/// A sandbox whose world holds the clients, for runners that take their time.
+fn world(user: User) -> Sandbox {
+    let sandbox = Sandbox::of(user).timeout(Duration::from_secs(300));
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../clients");
+    let mut copy = Command::new("cp");
+    copy.arg("-R").arg(source).arg(sandbox.path("outside"));
+    assert!(copy.status().unwrap().success());
+    let launcher = programs().landstrip();
+    sandbox.env("LANDSTRIP_PROGRAM", launcher)
+}
+
+/// Runs `script` in the directory of a client, where `tool` is here.
+fn run(sandbox: &Sandbox, client: &str, tool: &str, script: &str) -> Option<Outcome> {
+    if sandbox.sh_outside(&format!("command -v {tool}")).status != Some(0) {
+        skipped(&format!("there is no {tool}"));
+        return None;
+    }
+    let outcome = sandbox.sh_outside(&format!("cd ../outside/clients/{client} && {script}"));
+    outcome.succeeds();
+    Some(outcome)
+}
+
+#[test]
+fn javascript_passes() {
+    for_each_user(|user| {
+        let Some(outcome) = run(&world(user), "javascript", "node", "exec node --test test/")
+        else {
+            return;
+        };
+        assert!(outcome.stdout.contains("\n# fail 0\n"), "{outcome:#?}");
+    });
+}
+
+/// With the compiler that `tests/programs/fetch` has put there.
+#[test]
+fn types_of_javascript_refuse_what_is_misspelt() {
+    let Some(fetched) = std::env::var_os("LANDSTRIP_FETCHED") else {
+        return skipped("no tsc: LANDSTRIP_FETCHED names no directory of programs");
+    };
+    let modules = Path::new(&fetched).join("node_modules");
+    let sandbox = world(User::Caller)
+        .env("LANDSTRIP_TSC", modules.join(".bin/tsc"))
+        .env("LANDSTRIP_TYPES", modules.join("@types"));
+    let script = "exec node --test --test-name-pattern='tsc refuses' test/own.test.js";
+    let Some(outcome) = run(&sandbox, "javascript", "node", script) else { return };
+    assert!(outcome.stdout.contains("ok 11 - tsc refuses what is misspelt\n"), "{outcome:#?}");
+}
