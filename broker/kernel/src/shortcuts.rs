@@ -20,10 +20,12 @@ pub enum Shortcut {
     Quiet,
     /// Directories that are granted before they have their place.
     Reserve,
+    /// A read that nobody asks for is let through where all that Landlock does not grant is still to be made.
+    Unwatched,
 }
 
 /// Their names.
-const ALL: [(&str, Shortcut); 7] = [
+const ALL: [(&str, Shortcut); 8] = [
     ("descriptor", Shortcut::Descriptor),
     ("granted", Shortcut::Granted),
     ("here", Shortcut::Here),
@@ -31,6 +33,7 @@ const ALL: [(&str, Shortcut); 7] = [
     ("names", Shortcut::Names),
     ("quiet", Shortcut::Quiet),
     ("reserve", Shortcut::Reserve),
+    ("unwatched", Shortcut::Unwatched),
 ];
 
 static LEFT_OUT: LazyLock<Option<Shortcut>> = LazyLock::new(|| {

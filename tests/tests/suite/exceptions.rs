@@ -130,3 +130,43 @@ fn what_others_make_at_a_path_that_is_open_inside_of_a_closed_tree_is_not_used()
         assert!(!sandbox.path("work/tree/open/made").exists());
     });
 }
+
+/// The tool is let read without a look, until something is there that only the broker can open.
+#[test]
+fn what_is_made_at_a_missing_allowed_path_is_read_where_reads_are_unwatched() {
+    for_each_user(|user| {
+        let policy = r#"{"filesystem":{"allowWrite":[".","../outside/made","../outside/file","../outside/linked"],
+            "denyRead":["../outside/secret"]},"report":{"reads":false}}"#;
+        let world = || {
+            let sandbox = Sandbox::of(user).policy_json(policy);
+            sandbox.file("outside/secret", "Secret");
+            sandbox.file("outside/beside", "beside\n");
+            sandbox
+        };
+        for make in [
+            "echo made > $O/file; cat $O/file",
+            "mkdir $O/made; echo made > $O/made/x; cat $O/made/x; ls $O/made",
+            "mkdir -p $O/made/deep/er; echo made > $O/made/deep/er/x; cat $O/made/deep/er/x",
+            "echo made > here; ln here $O/linked; cat $O/linked",
+        ] {
+            let sandbox = world();
+            let script = format!(
+                "O={}; cat $O/beside; {make}; cat $O/beside; cat $O/secret; ls $O | wc -l",
+                sandbox.name("outside")
+            );
+            let outcome = sandbox.sh(&script);
+            let told = outcome.stdout.replace("x\n", "");
+            assert_eq!(told, "beside\nmade\nbeside\n3\n", "{make}: {outcome:#?}");
+        }
+        // Others may make it too.
+        let sandbox = world();
+        let running = sandbox.paused(&format!(
+            "mkdir {0}/made 2>/dev/null; cat {0}/made/x",
+            sandbox.name("outside")
+        ));
+        sandbox.dir("outside/made");
+        sandbox.file("outside/made/x", "others'");
+        let outcome = sandbox.resume(running);
+        assert_eq!(outcome.stdout, "ready\nothers'", "{outcome:#?}");
+    });
+}

@@ -16,6 +16,7 @@ use rustix::io::Errno;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// Compiles `files` into the view and the ruleset, which `restrict_network` also takes TCP away. The
 /// directories of `reserve` are granted with all that will be in them.
@@ -37,6 +38,8 @@ pub(crate) fn compile(
         .iter()
         .filter(|(_, found)| found.is_none())
         .any(|(path, _)| nearest(path).is_some_and(|above| grants.unlistable.contains_key(above)));
+    let ungranted = (is_ungranted && grants.reads == Reads::Exact && !files.hides_processes)
+        .then(AtomicBool::default);
     if is_ungranted {
         grants.reads = grants.reads.max(Reads::Less);
     }
@@ -48,10 +51,18 @@ pub(crate) fn compile(
     let reserve = reserve.map(Arc::new);
     let brokers_truncation = !features.contains(Features::TRUNCATION);
     let git_links = files.git_links.clone();
-    Ok((
-        View { rules, git_links, grants, brokers_truncation, named, roots, reserve, _held: held },
-        ruleset,
-    ))
+    let view = View {
+        rules,
+        git_links,
+        grants,
+        brokers_truncation,
+        named,
+        roots,
+        ungranted,
+        reserve,
+        _held: held,
+    };
+    Ok((view, ruleset))
 }
 
 /// The allowed paths, and the objects that they are at launch, if they are there: what was granted there, or

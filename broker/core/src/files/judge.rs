@@ -15,6 +15,7 @@ use super::view::{Reads, View};
 use super::walk::Lost;
 use super::{changes, exceptions, moves, opens, questions, terminals};
 use crate::call::decode::{FileCall, Question};
+use crate::call::how::writes;
 use crate::call::metadata::MetadataCall;
 use crate::report::denials::Denial;
 use crate::report::traps::Traps;
@@ -34,6 +35,9 @@ use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::{self, Errno};
 use std::path::PathBuf;
 use std::sync::Arc;
+
+/// How shm_open(3) opens for reading, but for what musl adds.
+const SHM_OPEN: OFlags = OFlags::NOFOLLOW.union(OFlags::CLOEXEC);
 
 /// How often a call is judged again because of what other threads do.
 const RETRIES: usize = 16;
@@ -63,6 +67,7 @@ impl Judge {
             self.lately.forget();
         }
         if let Some(shared) = &self.shared
+            && !self.reads_unwatched(call)
             && self.looks_only_now(request, call)
             && let Some(answer) = self.judge_shared(shared, request, call)
         {
@@ -72,11 +77,29 @@ impl Judge {
         if truncates || view.grants.reads == Reads::More && opens::may_read(call) {
             return FileVerdict::Answer(self.judge_read(request, call));
         }
+        if self.reads_unwatched(call) {
+            // CONTINUE: Landlock grants no more than the rules, and nothing is there yet that it does not grant. What
+            // another thread makes meanwhile can be refused to this call, and to none that begins later.
+            return FileVerdict::Continue(Relied::Alone, Vec::new());
+        }
         let judged = match view.brokers_writes() {
             true => self.judge_change(request, call),
             false => Err(Relied::Alone),
         };
         judged.map_or_else(|relied| self.leave(request, call, relied), FileVerdict::Answer)
+    }
+
+    /// Whether the call only reads, as far as registers say, where nobody asks for reports of that and Landlock decides
+    /// about it as yet. Directories are listed by the broker, and it opens what shm_open(3) does.
+    fn reads_unwatched(&self, call: &FileCall) -> bool {
+        let FileCall::Open(_, how) = call else { return false };
+        !writes(how.flags)
+            && !how.flags.contains(OFlags::DIRECTORY)
+            && how.flags - (OFlags::NONBLOCK | OFlags::LARGEFILE) != SHM_OPEN
+            && !self.traps.wants(FileOperation::Read)
+            && self.learning.is_none()
+            && Shortcut::Unwatched.is_open()
+            && self.view.leaves_reads_as_yet()
     }
 
     /// Says whether something may be done: no where the rules deny it, else what the file system says.
@@ -229,6 +252,10 @@ impl Judge {
         if let Task::Refuse(_, Some(denial)) = &task {
             self.traps.catch_up();
             self.traps.report(denial.clone(), "file rules");
+        }
+        // Before it can be seen.
+        if self.view.leaves_reads_as_yet() {
+            task.makes().iter().for_each(|path| self.view.note_made(path));
         }
         let reserve = self.view.reserve.as_ref();
         let moved = reserve.and_then(|reserve| Some((reserve, task.moves()?)));

@@ -92,6 +92,26 @@ impl Task {
         }
     }
 
+    /// The paths at which something may stand when it is done that did not before.
+    pub(crate) fn makes(&self) -> Vec<PathBuf> {
+        match self {
+            Self::CreateFile(entry, _)
+            | Self::MakeDirectory(entry, ..)
+            | Self::MakeNode(entry, ..)
+            | Self::MakeGitLink(entry, ..)
+            | Self::Link(_, entry) => vec![entry.path()],
+            Self::Rename(old, new, _) => vec![old.path(), new.path()],
+            Self::Open(object, ..) | Self::OpenThenTruncate(object, _) => {
+                object.path().map(|path| vec![path.to_owned()]).unwrap_or_default()
+            }
+            Self::MakeSymlink(..)
+            | Self::Remove(..)
+            | Self::Truncate(..)
+            | Self::Nothing
+            | Self::Refuse(..) => Vec::new(),
+        }
+    }
+
     /// The path that something gets in place of another, if it does.
     pub(crate) fn moves(&self) -> Option<(PathBuf, PathBuf)> {
         match self {

@@ -21,6 +21,7 @@ use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What the file rules mean for the objects of this run.
 #[derive(Debug)]
@@ -38,6 +39,9 @@ pub struct View {
     pub named: HashMap<Identity, Access>,
     /// The allowed paths, and the objects that they were at launch, if they were there.
     pub roots: Vec<(PathBuf, Option<Identity>)>,
+    /// Where only what is made at allowed paths that were missing is not granted for reading: whether anything there
+    /// can have been made.
+    pub(crate) ungranted: Option<AtomicBool>,
     /// Directories that Landlock was told of, to be put where the command makes some.
     pub(crate) reserve: Option<Arc<Reserve>>,
     /// The objects of `roots` and `named`, held: the number of one that is removed would soon be
@@ -158,6 +162,19 @@ impl View {
     fn is_memory_of_others(&self, path: &Path) -> bool {
         let is_inside = path.starts_with(memory::PLACE) && path != Path::new(memory::PLACE);
         is_inside && !covers(&self.grants.devices, path)
+    }
+
+    /// Whether Landlock alone decides about reading as yet, but for directories that are listed and what others replace
+    /// or make.
+    pub(super) fn leaves_reads_as_yet(&self) -> bool {
+        self.ungranted.as_ref().is_some_and(|made| !made.load(Ordering::SeqCst))
+    }
+
+    /// Notes that something is about to be made at `path`, or to be found there.
+    pub(super) fn note_made(&self, path: &Path) {
+        if let Some(made) = self.ungranted.as_ref().filter(|_| !self.is_granted_to_read(path)) {
+            made.store(true, Ordering::SeqCst);
+        }
     }
 
     /// Whether the directory `path` may be listed though what others make in it may not be read.
