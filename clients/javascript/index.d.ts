@@ -26,7 +26,7 @@ export interface Origin extends Rule {
 
 /** Why landstrip gave up. */
 export interface Failure {
-  /** The part of it: usage, policy, launch, platform, limits, ... */
+  /** The part of it: usage, policy, launch, platform, ... */
   source?: string;
   message: string;
   file?: string;
@@ -41,8 +41,8 @@ export interface Result {
   endedBy: "tool" | "landstrip";
   /** Why landstrip gave up, if it told. */
   error: Failure | null;
-  /** The limit that ended the command: a key of the policy's `limits`, or "deadline" for the option `timeout`. */
-  limit: string | null;
+  /** The limit that ended the command, if one did: "deadline" is that of the option `timeout`. */
+  limit: "deadline" | null;
   /** What was refused, in its order, nothing twice. */
   denials: Denial[];
   /** Rules that would have let some of it through, where that is known to be harmless. */
@@ -80,29 +80,12 @@ export interface SpawnOptions extends ProcessOptions {
   timeout?: number;
   /** Told of each denial at once. What it throws ends the command and rejects the result. */
   onDenial?: (denial: Denial) => void;
-  /** Asked about what no rule allows, while the call of the command waits. What it throws ends the command. */
-  ask?: (question: Question) => Reply | Promise<Reply>;
 }
 
 export interface RunOptions extends SpawnOptions {
   /** What output is given as: a string, or a Buffer. */
   encoding?: "utf8" | "buffer";
 }
-
-export interface Question {
-  denial: Denial;
-  /** The rule that would allow it, if one is known to be harmless. */
-  advice: Rule | null;
-  program: string;
-  pid: number;
-  arguments: string[];
-  directory: string;
-  /** Aborted when nobody waits for the answer any more. */
-  signal: AbortSignal;
-}
-
-/** This call; the rest of the run, by this rule or else the advised one; or refused, and not asked again in this run. */
-export type Reply = "once" | "run" | "deny" | { answer: "once" | "run" | "deny"; rule?: Rule };
 
 export interface Child {
   /** Undefined where landstrip could not be started. */
@@ -114,8 +97,6 @@ export interface Child {
   readonly result: Promise<Result>;
   /** Sends a signal, which landstrip hands on to the command. */
   kill(signal?: NodeJS.Signals | number): boolean;
-  /** With `ask`: adds a rule for the rest of the run. */
-  grant?(key: string, value: string): Promise<{ granted: boolean; why: string | null }>;
 }
 
 /** Runs a command, given as its words, in a sandbox; its streams are this process's own unless `stdio` says otherwise. */

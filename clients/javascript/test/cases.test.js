@@ -43,7 +43,6 @@ async function perform(given, world) {
   const options = { program, cwd: world.path("work"), env: world.env(given.env), stdio: "pipe" };
   for (const name of OPTIONS) if (given[name] !== undefined) options[name] = given[name];
   if (given.raw) options.policy = given.raw;
-  if (given.ask) options.ask = (question) => world.answer(given.ask, question);
   if (given.misuse) return assert.rejects(run(given.command, options));
   if (given.check || given.explain) {
     const { policy, raw, questions } = given.check ?? given.explain;

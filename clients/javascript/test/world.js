@@ -27,13 +27,6 @@ class World {
     return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, this.placed(one)]));
   }
 
-  /** The next of `answers`, given to a question that names what it is about. */
-  answer(answers, question) {
-    const next = answers.shift();
-    if (next?.about && !question.denial.target.endsWith(next.about)) throw new Error(`asked about ${question.denial.target}`);
-    return next?.answer ?? "deny";
-  }
-
   remove() {
     fs.rmSync(this.root, { recursive: true, force: true });
   }
