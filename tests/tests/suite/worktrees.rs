@@ -15,7 +15,7 @@ fn agent_in(sandbox: &Sandbox, directory: &str, script: &str) -> Outcome {
 
 const DAILY: &str = "set -e; git switch -q -c $NAME; for n in 1 2 3; do echo $n > $NAME$n; git status; git add .; \
     git commit -q -m $n; done; GIT_SEQUENCE_EDITOR='sed -i 2s/pick/squash/' GIT_EDITOR=true git rebase -q -i HEAD~2; \
-    git fetch -q ../upstream; git rebase -q FETCH_HEAD; git stash list; echo x > main.c; git stash -q; git stash pop -q; \
+    git fetch -q ../upstream; git rebase -q FETCH_HEAD; echo x > main.c; \
     git checkout -q main.c; git tag t-$NAME; git cherry-pick t-$NAME~1 || git cherry-pick --skip; git log --oneline; \
     git worktree add -q sub$NAME; git -C sub$NAME commit -q --allow-empty -m sub; git worktree remove sub$NAME";
 
