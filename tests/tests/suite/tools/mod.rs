@@ -1,5 +1,6 @@
 //! Real programs do inside what they do outside.
 
+mod attack_table;
 mod by_name;
 mod clients;
 mod everyday;
