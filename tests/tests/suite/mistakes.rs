@@ -124,7 +124,7 @@ fn mistakes_in_a_policy() {
             ("a.yaml", "network:\n  allowedDomains: ['::1']\n", &["in brackets: '[::1]'"]),
             ("a.yaml", "environment:\n  deny: [$TOKEN]\n", &["without '$': 'TOKEN'"]),
             ("a.yaml", "environment:\n  deny: [A_TOKEN=]\n", &["'A_TOKEN' alone is the name"]),
-            ("a.yaml", "environment:\n  set: {A: 1}\n", &["a string, in quotes"]),
+            ("a.yaml", "environment:\n  set: {A: 1}\n", &["expected a string", "add quotes"]),
             ("a.yaml", "extends: agnet\n", &["did you mean 'agent'?"]),
             ("a.yaml", "extends: ./a.yaml\n", &["extends itself"]),
             ("a.yaml", "extends: ./gone.yaml\n", &["gone.yaml: No such file or directory"]),

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::process::Command;
 use tests::skipped;
 
-/// What changes settings of git, which an attack would: how the line ends that each of them gets.
-const REFUSED: [&str; 2] = ["git-submodule", "git-worktree"];
+/// What changes settings of git, which an attack would: how the line ends that it gets.
+const REFUSED: &str = "git-submodule";
 const REFUSAL: &str = "what has to change settings of git: run it outside";
 
 /// Runs these rows of `tests/programs/run`, of which each says what came of it, by user.
@@ -31,8 +31,8 @@ fn do_inside_what_they_do_outside(rows: &[&str]) {
         if line.contains("does not run outside") {
             skipped(&format!("the program {row} does not run outside: {errors}"));
         }
-        assert_eq!(line.contains("refused"), REFUSED.contains(row), "{table}{errors}");
-        assert_eq!(line.contains(REFUSAL), REFUSED.contains(row), "{table}{errors}");
+        assert_eq!(line.contains("refused"), *row == REFUSED, "{table}{errors}");
+        assert_eq!(line.contains(REFUSAL), *row == REFUSED, "{table}{errors}");
     }
 }
 
