@@ -135,7 +135,7 @@ test("tsc refuses what is misspelt", within(async (options, world, context) => {
     try {
       return execFileSync(compiler, [...words, "--typeRoots", process.env.LANDSTRIP_TYPES], { cwd: options.cwd, stdio: "pipe" }) && "";
     } catch (error) {
-      return String(error.stdout);
+      return error.stdout ? String(error.stdout) : error.message;
     }
   };
   assert.strictEqual(compiled('run(["true"], { policy: { filesystem: { allowWrite: ["."] } }, stdio: "pipe" }).then((r) => r.stdout.length);'), "");
