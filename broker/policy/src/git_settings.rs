@@ -1,5 +1,5 @@
-//! Where settings of git lead that git runs or reads as settings: hooks, a file system monitor, included files. It
-//! reads the settings and changes nothing. Source: git-config(1), SYNTAX, Includes, core.hooksPath, core.fsmonitor.
+//! Where settings of git lead that git runs by itself or reads as settings: hooks, programs, included files. It reads
+//! the settings and changes nothing. Source: git-config(1), SYNTAX, Includes and the keys in [`PROGRAMS`].
 
 use super::moved::Moved;
 use super::repositories;
@@ -17,6 +17,35 @@ const LENGTH_MAX: u64 = 1 << 20;
 const OF_REPOSITORY: [&str; 2] = ["config", "config.worktree"];
 const OF_USER: [&str; 2] = ["~/.gitconfig", "~/.config/git/config"];
 const SYSTEM: &str = "/etc/gitconfig";
+
+/// What git runs for everyday commands, as `status`, `diff`, `log`, `commit`, `merge`, `fetch`: keys without their
+/// subsections. What is asked for by name (aliases, `difftool`, `mergetool`, `archive`) is run knowingly.
+const PROGRAMS: [&str; 24] = [
+    "core.alternaterefscommand",
+    "core.askpass",
+    "core.editor",
+    "core.fsmonitor",
+    "core.gitproxy",
+    "core.pager",
+    "core.sshcommand",
+    "credential.helper",
+    "diff.command",
+    "diff.external",
+    "diff.textconv",
+    "filter.clean",
+    "filter.process",
+    "filter.smudge",
+    "gpg.defaultkeycommand",
+    "gpg.program",
+    "interactive.difffilter",
+    "merge.driver",
+    "pager.diff",
+    "pager.log",
+    "pager.show",
+    "sequence.editor",
+    "submodule.update",
+    "trailer.command",
+];
 
 /// What the settings of some files name, as paths that may be missing.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -47,9 +76,9 @@ fn named_in(settings: Vec<PathBuf>, tops: &[PathBuf], home: Option<&Path>) -> Na
                     pending.extend(included);
                 }
                 b"core.hookspath" => named.hooks.extend(paths(&value, tops, home)),
-                b"core.fsmonitor" => {
+                key if PROGRAMS.iter().any(|program| program.as_bytes() == key) => {
                     // A shell runs it, so a script may come after its interpreter.
-                    let words = value.split(u8::is_ascii_whitespace);
+                    let words = value.split(|byte| b" \t\n!;&|()'\"".contains(byte));
                     for word in words.filter(|word| word.contains(&b'/')) {
                         named.files.extend(paths(word, tops, home));
                     }
@@ -278,13 +307,16 @@ mod tests {
         let first = dir.file("r/.git/config", "[include]path=../more\n[core]hooksPath=.githooks\n");
         dir.file(
             "r/more",
-            "[include]path=more\n[includeIf \"x\"]path=~/own\n[core]fsmonitor=true\n",
+            "[include]path=more\n[includeIf \"x\"]path=~/own\n[core]fsmonitor=true\n\
+             [filter \"f\"]clean=sh ./f %f\n[credential \"u\"]helper=!f() { c/h; }; f\n[alias]a=!./a\n",
         );
         dir.file("home/own", "[core]\nhooksPath = ~/hooks\nfsmonitor = tools/watch --all\n");
         let named = named_in(vec![first], &[dir.path("r")], Some(&home));
         let paths = |names: &[&str]| names.iter().map(|name| dir.path(name)).collect::<Vec<_>>();
         assert_eq!(named.hooks, paths(&["r/.githooks", "home/hooks"]));
-        let files = paths(&["r/.git/../more", "r/.git/../more", "home/own", "r/tools/watch"]);
+        let files =
+            ["r/.git/../more", "r/.git/../more", "home/own", "r/./f", "r/c/h", "r/tools/watch"];
+        let files = paths(&files);
         assert_eq!(named.files, files);
     }
 }

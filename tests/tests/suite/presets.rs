@@ -207,7 +207,7 @@ fn where_a_link_stands_in_place_of_a_repository_its_target_is_protected() {
 }
 
 /// Each with what would run it outside; `@` stands for a command that leaves a mark.
-const PLANTED: [(&str, &str, &str); 9] = [
+const PLANTED: [(&str, &str, &str); 12] = [
     (
         "a work tree without commondir",
         "mkdir -p .git/worktrees/w && cd .git/worktrees/w && mkdir refs objects && echo 'ref: refs/heads/x' > HEAD \
@@ -249,6 +249,13 @@ const PLANTED: [(&str, &str, &str); 9] = [
         "printf '#!/bin/sh\n@\n' > tools/monitor; chmod +x tools/monitor",
         "git status",
     ),
+    ("a filter", "echo '@;cat' > tools/filter", "echo 4 > main.c; git add main.c"),
+    ("what shows a difference", "echo '@;cat' > tools/differ", "echo 4 > main.c; git diff"),
+    (
+        "a helper for passwords",
+        "echo '@' > tools/helper",
+        "echo url=https://a.b | GIT_TERMINAL_PROMPT=0 git credential fill",
+    ),
 ];
 
 #[test]
@@ -258,7 +265,9 @@ fn nothing_is_planted_that_git_runs_outside() {
         let make = "set -e; mkdir hooks tools; touch tools/commit settings; echo exit 1 > tools/monitor; chmod +x tools/*
             ln -s ../../tools/commit .git/hooks/commit-msg; ln -s $PWD/later later-link
             git config core.hooksPath hooks; git config include.path ../settings; git config --add include.path ../later
-            git config core.fsmonitor './tools/monitor'
+            git config core.fsmonitor './tools/monitor'; touch tools/differ tools/helper; echo cat > tools/filter
+            echo '*.c filter=f diff=d' > .git/info/attributes; git config filter.f.clean 'sh ./tools/filter'
+            git config diff.d.command 'sh tools/differ'; git config credential.helper '!f() { sh tools/helper; }; f'
             git checkout -q -b other; for n in 1 2; do echo $n > main.c; git commit -qam $n; done; git checkout -q -
             echo 3 > main.c; git commit -qam 3; rm -rf ../outside/kept; cp -a . ../outside/kept";
         sandbox.sh_outside(make).succeeds();
