@@ -2,8 +2,6 @@
 //!
 //! A filter sees registers, never memory: a condition speaks of numbers and of null pointers only.
 
-use std::fmt;
-
 use crate::{Syscall, Variant};
 
 /// What the kernel does with a call.
@@ -119,46 +117,5 @@ impl When {
 
     fn holds(self, variant: Variant) -> bool {
         variant.contains(self.set) && !variant.intersects(self.unset)
-    }
-}
-
-impl fmt::Display for Verdict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Verdict::Allow => f.write_str("allowed"),
-            Verdict::Notify => f.write_str("the broker decides"),
-            Verdict::Deny(errno) => write!(f, "refused with {errno:?}"),
-            Verdict::Ignore => f.write_str("answered as done, and not done"),
-            Verdict::Kill => f.write_str("the process is killed"),
-        }
-    }
-}
-
-impl fmt::Display for Test {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            Test::Null { arg } => write!(f, "{} is null", arg.1),
-            Test::Any { arg, mask } => write!(f, "{} & {mask:#x} is not 0x0", arg.1),
-            Test::Low { arg, mask, values } => {
-                f.write_str(arg.1)?;
-                if mask != u32::MAX {
-                    write!(f, " & {mask:#x}")?;
-                }
-                for (position, value) in values.iter().enumerate() {
-                    write!(f, "{} {value:#x}", if position == 0 { " is" } else { " or" })?;
-                }
-                Ok(())
-            }
-        }
-    }
-}
-
-impl fmt::Display for Case {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.then)?;
-        for (position, test) in self.all.iter().enumerate() {
-            write!(f, " {} {test}", if position == 0 { "if" } else { "and" })?;
-        }
-        Ok(())
     }
 }

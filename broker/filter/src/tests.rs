@@ -54,9 +54,9 @@ impl Filter {
     }
 
     fn verdict(&self, call: Syscall, args: [u64; 6]) -> u32 {
-        let verdicts = self.0.iter().filter_map(|program| {
-            let number = program.arch.number(call)?;
-            Some(run(&program.instructions, &Call { number, arch: program.arch.audit, args }))
+        let verdicts = Arch::ALL.iter().zip(&self.0).filter_map(|(arch, program)| {
+            let number = arch.number(call)?;
+            Some(run(&program.instructions, &Call { number, arch: arch.audit, args }))
         });
         let verdicts: Vec<_> = verdicts.map(Result::unwrap).collect();
         assert!(verdicts.windows(2).all(|pair| pair[0] == pair[1]), "{call} {args:x?}");

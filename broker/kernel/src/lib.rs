@@ -49,6 +49,7 @@ pub mod start;
 pub mod target;
 pub mod terminal;
 #[cfg(any(test, feature = "tests"))]
+#[path = "tests/directory.rs"]
 pub mod test_directory;
 pub mod threads;
 pub mod umask;

@@ -1,7 +1,8 @@
 //! Runs a filter as the kernel's classic BPF interpreter would (kernel/seccomp.c, net/core/filter.c), for
 //! the instructions that we emit and no others.
 
-use crate::program::Instruction;
+use crate::program::{self, Instruction};
+use crate::{Arch, Program, Syscall};
 
 /// `struct seccomp_data`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -52,5 +53,18 @@ pub(crate) fn run(program: &[Instruction], call: &Call) -> Result<u32, String> {
             0x06 => return Ok(k),
             other => return Err(format!("unknown code {other:#x}")),
         }
+    }
+}
+
+impl Program {
+    /// Whether it allows a call with these arguments by itself, compiled for this architecture.
+    #[must_use]
+    pub fn allows(&self, call: Syscall, arguments: &[u32]) -> bool {
+        let Some(number) = Arch::NATIVE.number(call) else { return false };
+        let mut call = Call { number, arch: Arch::NATIVE.audit, ..Default::default() };
+        for (to, &from) in call.args.iter_mut().zip(arguments) {
+            *to = from.into();
+        }
+        run(&self.instructions, &call) == Ok(program::RET_ALLOW)
     }
 }
