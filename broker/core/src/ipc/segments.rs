@@ -360,6 +360,10 @@ mod tests {
             }
             is_over.store(true, Ordering::SeqCst);
             runner.join().unwrap();
+            // The kernel wakes who waits for a thread a moment before it is gone.
+            while Status::of(thread).is_ok() {
+                std::thread::yield_now();
+            }
             assert!(!stays(&segments, id));
         }
     }
