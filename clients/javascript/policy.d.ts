@@ -10,7 +10,7 @@ export interface Policy {
   /** presets, or files relative to this one, that this policy adds to */
   extends?: List;
   /** rules to take out of what this policy extends, by the same keys and words */
-  without?: { filesystem?: Pick<FilesystemRules, "allowWrite" | "denyWrite" | "denyRead" | "allowRead">; network?: Pick<NetworkRules, "allowedDomains" | "deniedDomains" | "privateDomains" | "hosts" | "allowUnixSockets">; environment?: Pick<EnvironmentRules, "deny">; } | null;
+  without?: { filesystem?: Pick<FilesystemRules, "allowWrite" | "denyWrite" | "allowWriteInside" | "denyRead" | "allowRead">; network?: Pick<NetworkRules, "allowedDomains" | "deniedDomains" | "privateDomains" | "hosts" | "allowUnixSockets">; environment?: Pick<EnvironmentRules, "deny">; } | null;
   /** of which processes the command may read in /proc: all, or its own */
   processes?: "all" | "own" | null;
   filesystem?: FilesystemRules | null;
@@ -25,6 +25,8 @@ export interface FilesystemRules {
   allowWrite?: List;
   /** paths that may not be written, inside allowWrite too */
   denyWrite?: List;
+  /** paths that may be written again inside denyWrite, as far as allowWrite reaches */
+  allowWriteInside?: List;
   /** paths that may not be read; everything else may */
   denyRead?: List;
   /** paths that may be read again inside denyRead */

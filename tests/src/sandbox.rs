@@ -104,6 +104,11 @@ impl Sandbox {
         self.rule("denyWrite", path)
     }
 
+    /// filesystem.allowWriteInside.
+    pub fn allow_write_inside(self, path: impl AsRef<Path>) -> Self {
+        self.rule("allowWriteInside", path)
+    }
+
     /// filesystem.denyRead.
     pub fn deny_read(self, path: impl AsRef<Path>) -> Self {
         self.rule("denyRead", path)

@@ -21,6 +21,7 @@ pub struct Written {
     pub without: Vec<Without>,
     pub allow_write: Vec<Item>,
     pub deny_write: Vec<Item>,
+    pub allow_write_inside: Vec<Item>,
     pub deny_read: Vec<Item>,
     pub allow_read: Vec<Item>,
     pub allow_network: Option<bool>,
@@ -146,6 +147,11 @@ pub static KEYS: &[Key] = &[
         "filesystem.denyWrite",
         List(|w| &mut w.deny_write),
         "paths that may not be written, inside allowWrite too",
+    ),
+    key(
+        "filesystem.allowWriteInside",
+        List(|w| &mut w.allow_write_inside),
+        "paths that may be written again inside denyWrite, as far as allowWrite reaches",
     ),
     key(
         "filesystem.denyRead",

@@ -41,6 +41,7 @@ pub const SOCKETS: &str = "network.allowUnixSockets";
 pub fn key(list: List) -> Option<&'static str> {
     match list {
         List::AllowWrite => Some("filesystem.allowWrite"),
+        List::AllowWriteInside => Some("filesystem.allowWriteInside"),
         List::DenyWrite => Some("filesystem.denyWrite"),
         List::DenyRead => Some("filesystem.denyRead"),
         List::AllowRead => Some("filesystem.allowRead"),

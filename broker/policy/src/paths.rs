@@ -9,16 +9,13 @@ use super::nearest::near;
 use super::remarks::Remarks;
 use super::split::Split;
 use super::trees::{InTrees, in_trees};
-use super::{origins, presets, reach, unexpanded};
+use super::{origins, presets, reach, reopened, unexpanded};
 use kernel::locate::{Found, Located, Memory};
 use rules::files::Files;
 use rules::git_links::GitLinks;
-use rules::paths::{Rules, covers};
 use rules::pattern::{Component, Pattern};
 use rules::quick::QuickSet;
-use rustix::process::geteuid;
 use std::collections::HashSet;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Resolves the lists of paths: the rules for files, and the sockets that may be used.
@@ -37,6 +34,7 @@ pub(crate) fn resolve(
     };
     let mut grants = Grants {
         write: paths_of.grants(&written.allow_write)?,
+        inside: paths_of.grants(&written.allow_write_inside)?,
         read: paths_of.grants(&written.allow_read)?,
         sockets: paths_of.sockets(&written.allow_unix_sockets)?,
     };
@@ -52,6 +50,7 @@ pub(crate) fn resolve(
     }
     for (key, grants) in [
         ("filesystem.allowWrite", &grants.write),
+        (INSIDE, &grants.inside),
         ("filesystem.allowRead", &grants.read),
         (origins::SOCKETS, &grants.sockets),
     ] {
@@ -62,14 +61,21 @@ pub(crate) fn resolve(
     let files = Files {
         allow_write: paths(&grants.write),
         deny_write,
+        allow_write_inside: paths(&grants.inside),
         deny_read,
         allow_read: paths(&grants.read),
         no_files,
         git_links,
         ..Files::default()
     };
+    if remarks.are_wanted() {
+        reopened::name(&files, &grants.inside, remarks);
+    }
     Ok((files, paths(&grants.sockets)))
 }
+
+/// The key of what may be written again.
+const INSIDE: &str = "filesystem.allowWriteInside";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Denial {
@@ -90,19 +96,21 @@ impl Denial {
 pub(super) struct Grant {
     pub(super) path: PathBuf,
     /// The symbolic links followed.
-    links: Vec<PathBuf>,
+    pub(super) links: Vec<PathBuf>,
     /// It is a match of a glob.
-    from_glob: bool,
+    pub(super) from_glob: bool,
     pub(super) origin: Origin,
 }
 
-struct Grants {
-    write: Vec<Grant>,
-    read: Vec<Grant>,
-    sockets: Vec<Grant>,
+pub(super) struct Grants {
+    pub(super) write: Vec<Grant>,
+    /// Inside what is denied.
+    pub(super) inside: Vec<Grant>,
+    pub(super) read: Vec<Grant>,
+    pub(super) sockets: Vec<Grant>,
 }
 
-fn paths(grants: &[Grant]) -> Vec<PathBuf> {
+pub(super) fn paths(grants: &[Grant]) -> Vec<PathBuf> {
     let mut known = HashSet::new();
     grants
         .iter()
@@ -118,8 +126,8 @@ fn allowed(grants: &[Grant]) -> Vec<reach::Allowed<'_>> {
 /// How many entries of a directory are compared with a name that is missing there.
 const SIBLINGS_MAX: usize = 10_000;
 
-struct Paths<'a> {
-    caller: &'a Caller,
+pub(super) struct Paths<'a> {
+    pub(super) caller: &'a Caller,
     /// What the allow globs may still look at.
     budget: usize,
     memory: Memory,
@@ -130,7 +138,7 @@ struct Paths<'a> {
 }
 
 impl Paths<'_> {
-    fn warn(&mut self, origin: &Origin, message: &str) {
+    pub(super) fn warn(&mut self, origin: &Origin, message: &str) {
         self.remarks.warn(origin.error(message).to_string());
     }
 
@@ -317,83 +325,6 @@ impl Paths<'_> {
         }
         Ok(())
     }
-
-    /// Refuses what would be allowed only through a symbolic link that lies where the command may write, or where one
-    /// in this directory could under a wider policy: an earlier run could have made it, to be let out by the next one. A literal entry is an error, since it can
-    /// name the target instead; a match of a glob, and what a preset says, is left out.
-    fn drop_planted(
-        &mut self,
-        grants: &mut Grants,
-        deny_write: &[Pattern],
-        deny_read: &[Pattern],
-    ) -> Result<(), PolicyError> {
-        let rules_of = |write: Vec<PathBuf>, read: Vec<PathBuf>| {
-            Rules::new(&Files {
-                allow_write: write,
-                deny_write: deny_write.to_vec(),
-                deny_read: deny_read.to_vec(),
-                allow_read: read,
-                ..Files::default()
-            })
-        };
-        let Grants { write, read, sockets } = grants;
-        if [&write, &read, &sockets]
-            .iter()
-            .all(|list| list.iter().all(|grant| grant.links.is_empty()))
-        {
-            return Ok(());
-        }
-        let all = rules_of(paths(&grants.write), paths(&grants.read));
-        let caller = self.caller;
-        let planted = |grant: &Grant| {
-            // What is denied now was likely denied before.
-            let was_free = |link: &Path| !covers(deny_write, link);
-            let is_planted = |link: &&PathBuf| {
-                all.access(link).write || was_free(link) && leads_out(link, &grant.path, caller)
-            };
-            grant.links.iter().find(is_planted).cloned()
-        };
-        let sound = |list: &[Grant]| {
-            let sound = list.iter().filter(|grant| planted(grant).is_none());
-            sound.map(|grant| grant.path.clone()).collect::<Vec<_>>()
-        };
-        let trusted = rules_of(sound(&grants.write), sound(&grants.read));
-        let sockets = sound(&grants.sockets);
-
-        let widens_write = |path: &Path| all.access(path).write && !trusted.access(path).write;
-        let widens_read = |path: &Path| all.access(path).read && !trusted.access(path).read;
-        let widens_sockets = |path: &Path| !sockets.iter().any(|socket| path.starts_with(socket));
-        self.keep_sound(&mut grants.write, &planted, &widens_write)?;
-        self.keep_sound(&mut grants.read, &planted, &widens_read)?;
-        self.keep_sound(&mut grants.sockets, &planted, &widens_sockets)
-    }
-
-    fn keep_sound(
-        &mut self,
-        grants: &mut Vec<Grant>,
-        planted: &dyn Fn(&Grant) -> Option<PathBuf>,
-        widens: &dyn Fn(&Path) -> bool,
-    ) -> Result<(), PolicyError> {
-        let mut kept = Vec::new();
-        for grant in grants.drain(..) {
-            let Some(link) = planted(&grant).filter(|_| widens(&grant.path)) else {
-                kept.push(grant);
-                continue;
-            };
-            let message = format!(
-                "{} is a symbolic link where this command, or one of an earlier run in this directory, \
-                 may write, so it could choose where it leads; name {} instead",
-                link.display(),
-                grant.path.display()
-            );
-            if !grant.from_glob && !presets::is_file(&grant.origin.file) {
-                return Err(grant.origin.error(message));
-            }
-            self.warn(&grant.origin, &format!("left out: {message}"));
-        }
-        *grants = kept;
-        Ok(())
-    }
 }
 
 impl Grant {
@@ -406,16 +337,6 @@ impl Grant {
             origin: item.origin.clone(),
         }
     }
-}
-
-/// Whether `link` is the user's own, in the working directory, and leads out of that to `target`. At a home everything
-/// is the user's, and so are links that were made there once and for all.
-fn leads_out(link: &Path, target: &Path, caller: &Caller) -> bool {
-    let Ok(tree) = caller.cwd.canonicalize() else { return true };
-    let is_inside = link.starts_with(&tree) && !target.starts_with(&tree);
-    let home = caller.home.as_ref().and_then(|home| home.canonicalize().ok());
-    let is_own = || link.symlink_metadata().is_ok_and(|found| found.uid() == geteuid().as_raw());
-    is_inside && home.is_none_or(|home| !home.starts_with(&tree)) && is_own()
 }
 
 /// What of `path` a path can name (PATH_MAX). None if no entry can have its name (NAME_MAX).

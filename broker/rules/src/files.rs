@@ -11,8 +11,10 @@ use std::path::{Path, PathBuf};
 pub struct Files {
     /// Canonical paths that may be written.
     pub allow_write: Vec<PathBuf>,
-    /// Never writable, wherever they lie.
+    /// Not writable, wherever they lie.
     pub deny_write: Vec<Pattern>,
+    /// Canonical paths writable again inside `deny_write`, where `allow_write` reaches.
+    pub allow_write_inside: Vec<PathBuf>,
     /// Not readable; everything else is.
     pub deny_read: Vec<Pattern>,
     /// Canonical paths readable again inside `deny_read`.

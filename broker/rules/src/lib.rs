@@ -17,3 +17,4 @@ pub mod proxies;
 pub mod quick;
 pub mod socket;
 pub mod variables;
+mod verdict;

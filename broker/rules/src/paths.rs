@@ -3,7 +3,8 @@
 //!
 //! Going down component by component, reads start open: `denyRead` closes a path with all beneath, `allowRead`
 //! opens it again, and on the same path allow wins. Writes start closed: `allowWrite` opens a path with all
-//! beneath, but for the kernel's own controls, and `denyWrite` closes it for good. What may not be read may not
+//! beneath, but for the kernel's own controls, and `denyWrite` closes it, for good but for what `allowWriteInside`
+//! opens again further inside; on the same path deny wins. What may not be read may not
 //! be written either: who can shift the content of a file, or put a header in front of it, and execute it, has
 //! read it.
 //!
@@ -22,6 +23,7 @@ pub use super::access::{Access, Names};
 use super::files::Files;
 use super::pattern::{Component, Pattern};
 use super::quick::QuickMap;
+use super::verdict::Verdict;
 
 /// The file rules of a policy.
 #[derive(Debug, Clone)]
@@ -58,6 +60,7 @@ struct RuleSet {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum List {
     AllowWrite,
+    AllowWriteInside,
     DenyWrite,
     DenyRead,
     AllowRead,
@@ -82,6 +85,8 @@ enum Effect {
     Deny,
     /// Closed, until a rule further inside opens it.
     Close,
+    /// No longer denied by a rule further out.
+    Reopen,
     /// The path must keep its name.
     Keep,
 }
@@ -91,8 +96,8 @@ enum Effect {
 enum Order {
     /// Reads: open at first, the innermost rule counts, allow wins on the same path.
     InnermostCounts,
-    /// Writes: closed at first, a denial is final, and what closes wins on the same path.
-    DenyIsFinal,
+    /// Writes: closed at first, denied wins over open, and what closes or denies wins on the same path.
+    DenyWins,
 }
 
 /// The state of one [`RuleSet`] at one path. Once nothing can change the verdict further inside, `live` is empty.
@@ -126,13 +131,6 @@ struct Inside {
     unnamed: OnceLock<Progress>,
 }
 
-/// Whether access is open, and the rule, by index, that says so; none if no rule does.
-#[derive(Debug, Clone, Copy)]
-struct Verdict {
-    open: bool,
-    by: Option<usize>,
-}
-
 /// A rule, by index, and how many of its components are matched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct State {
@@ -156,13 +154,16 @@ impl Rules {
         // Where nothing is closed, opening it means nothing.
         let opens = |path: &&PathBuf| covers(&files.deny_read, path);
         let opened: Vec<_> = files.allow_read.iter().filter(opens).cloned().collect();
+        let is_closed = |path: &&PathBuf| covers(&files.deny_write, path);
+        let reopened: Vec<_> = files.allow_write_inside.iter().filter(is_closed).cloned().collect();
         let write = of(&files.allow_write).into_iter().map(rule(AllowWrite, Allow));
         let write = write.chain(files.deny_write.iter().cloned().map(rule(DenyWrite, Deny)));
+        let write = write.chain(of(&reopened).into_iter().map(rule(AllowWriteInside, Reopen)));
         let write = write.chain(of(&files.controls).into_iter().map(rule(Controls, Close)));
         let write = write.chain(of(&opened).into_iter().map(rule(AllowRead, Keep)));
         let write = write.chain(files.deny_read.iter().cloned().map(rule(DenyRead, Keep)));
         let read = Arc::new(RuleSet { rules: read.collect(), order: Order::InnermostCounts });
-        let write = Arc::new(RuleSet { rules: write.collect(), order: Order::DenyIsFinal });
+        let write = Arc::new(RuleSet { rules: write.collect(), order: Order::DenyWins });
         let root = Cursor { read: Progress::at_root(&read), write: Progress::at_root(&write) };
         Rules { root }
     }
@@ -203,18 +204,18 @@ impl Rules {
 impl Cursor {
     /// The verdict on the path the cursor stands at.
     pub fn access(&self) -> Access {
-        let (read, write) = (self.read.verdict.open, self.write.verdict.open);
+        let (read, write) = (self.read.verdict.permits(), self.write.verdict.permits());
         Access { read, write: read && write }
     }
 
     /// The rule that the verdict on reads rests on; none if no rule concerns it.
     pub fn read_basis(&self) -> Option<Basis<'_>> {
-        self.read.basis(self.read.verdict.by)
+        self.read.basis(self.read.verdict.basis())
     }
 
     /// The same for the verdict on writes.
     pub fn write_basis(&self) -> Option<Basis<'_>> {
-        self.decides_on_writes().basis(self.decides_on_writes().verdict.by)
+        self.decides_on_writes().basis(self.decides_on_writes().verdict.basis())
     }
 
     /// The rule that wants the entry to stay as it is.
@@ -246,8 +247,8 @@ impl Cursor {
     /// Whether all beneath is judged alike at both places, so that what moves from one to the other
     /// keeps its verdict. The states for writes hold those for reads, but for what is open anyway.
     pub fn same_zone(&self, other: &Cursor) -> bool {
-        self.read.verdict.open == other.read.verdict.open
-            && self.write.verdict.open == other.write.verdict.open
+        self.read.verdict.is_alike(other.read.verdict)
+            && self.write.verdict.is_alike(other.write.verdict)
             && self.write.holds_all_of(&other.write)
             && other.write.holds_all_of(&self.write)
     }
@@ -278,7 +279,7 @@ impl Cursor {
 
     /// What has to change for the verdict on writes to do so: where only reads are closed, that on reads.
     fn decides_on_writes(&self) -> &Progress {
-        let only_reads_are_closed = self.write.verdict.open && !self.read.verdict.open;
+        let only_reads_are_closed = self.write.verdict.permits() && !self.read.verdict.permits();
         if only_reads_are_closed { &self.read } else { &self.write }
     }
 }
@@ -290,7 +291,7 @@ impl Progress {
             pattern.start(|position| reached.push(State { rule, position }));
         }
         let open = set.order == Order::InnermostCounts;
-        Progress::judge(set, Verdict { open, by: None }, reached)
+        Progress::judge(set, Verdict { open, by: None, denied_by: None }, reached)
     }
 
     fn enter(&self, name: &[u8]) -> Progress {
@@ -334,7 +335,8 @@ impl Progress {
 
     /// Applies the rules that end here to the inherited verdict, and drops those that cannot matter any more.
     fn judge(set: &Arc<RuleSet>, inherited: Verdict, mut reached: Vec<State>) -> Progress {
-        let (mut allowed, mut denied, mut closed, mut kept) = (None, None, None, None);
+        let (mut allowed, mut denied, mut closed, mut reopened, mut kept) =
+            (None, None, None, None, None);
         reached.retain(|state| {
             let Rule { effect, pattern, .. } = &set.rules[state.rule];
             let ends = state.position == pattern.length();
@@ -343,30 +345,36 @@ impl Progress {
                     Effect::Allow => &mut allowed,
                     Effect::Deny => &mut denied,
                     Effect::Close => &mut closed,
+                    Effect::Reopen => &mut reopened,
                     Effect::Keep => &mut kept,
                 };
                 ended.get_or_insert(state.rule);
             }
             !ends
         });
-        let effect = |state: &State| set.rules[state.rule].effect;
-        // Of those that end here, the first of these decides.
-        let opens = allowed.map(|by| Verdict { open: true, by: Some(by) });
-        let shuts = denied.or(closed).map(|by| Verdict { open: false, by: Some(by) });
-        let decided = match set.order {
-            Order::InnermostCounts => opens.or(shuts),
-            Order::DenyIsFinal => shuts.or(opens),
+        let has = |reached: &[State], wanted| {
+            reached.iter().any(|state| set.rules[state.rule].effect == wanted)
         };
-        let verdict = decided.unwrap_or(inherited);
-        let open = verdict.open;
-        let denied_for_good = denied.is_some() && set.order == Order::DenyIsFinal;
-        if denied_for_good || !reached.iter().any(|state| effect(state).changes(open)) {
+        let to = |open| move |by| Verdict { open, by: Some(by), denied_by: None };
+        let verdict = match set.order {
+            // Of those that end here, the first of these decides.
+            Order::InnermostCounts => {
+                allowed.map(to(true)).or(denied.map(to(false))).unwrap_or(inherited)
+            }
+            Order::DenyWins => {
+                let own = closed.map(to(false)).or(allowed.map(to(true))).unwrap_or(inherited);
+                let denied_by = denied.or(inherited.denied_by.filter(|_| reopened.is_none()));
+                Verdict { by: reopened.filter(|_| own.open).or(own.by), denied_by, ..own }
+            }
+        };
+        let changes = |state: &State| set.rules[state.rule].effect.changes(verdict.permits());
+        let is_denied_for_good = verdict.denied_by.is_some() && !has(&reached, Effect::Reopen);
+        if is_denied_for_good || !reached.iter().any(changes) {
             reached.clear();
         }
         // Inside what is open for writing, opening it again means nothing, unless it is closed before.
-        let may_close = || reached.iter().any(|state| effect(state) == Effect::Close);
-        if open && set.order == Order::DenyIsFinal && !may_close() {
-            reached.retain(|state| effect(state) != Effect::Allow);
+        if verdict.permits() && set.order == Order::DenyWins && !has(&reached, Effect::Close) {
+            reached.retain(|state| set.rules[state.rule].effect != Effect::Allow);
         }
         let live = Live { states: reached, inside: OnceLock::new() };
         Progress { set: Arc::clone(set), verdict, kept, leads_on: false, live: Arc::new(live) }
@@ -403,7 +411,7 @@ impl Progress {
     fn next(&self) -> impl Iterator<Item = (&Pattern, usize)> {
         self.live.states.iter().filter_map(|state| {
             let Rule { effect, pattern, .. } = &self.set.rules[state.rule];
-            effect.changes(self.verdict.open).then_some((pattern, state.position))
+            effect.changes(self.verdict.permits()).then_some((pattern, state.position))
         })
     }
 }
@@ -434,7 +442,7 @@ impl Effect {
     /// Whether a rule of this effect matters where the verdict is `open`: it can turn it, or keep a
     /// path that could otherwise be changed.
     fn changes(self, open: bool) -> bool {
-        open == (self != Effect::Allow)
+        open != matches!(self, Effect::Allow | Effect::Reopen)
     }
 }
 
@@ -512,6 +520,76 @@ mod tests {
         ] {
             assert_eq!(rules.access(Path::new(path)).write, writable, "{path}");
         }
+    }
+
+    fn reopening(write: &[&str], deny_write: &[&str], inside: &[&str]) -> Rules {
+        Rules::new(&Files {
+            allow_write: write.iter().map(PathBuf::from).collect(),
+            deny_write: deny_write.iter().map(|text| Pattern::of_globs(text)).collect(),
+            allow_write_inside: inside.iter().map(PathBuf::from).collect(),
+            ..Files::default()
+        })
+    }
+
+    #[test]
+    fn what_is_denied_is_opened_again_where_that_is_said_and_nowhere_else() {
+        let rules = reopening(
+            &["/r", "/t/a/b/c", "/w", "/g"],
+            &["/r/a", "/r/a/b/c", "/r/same", "/t/a", "/w", "/g/**/no", "/r/deep/x"],
+            &[
+                "/r/a/b",
+                "/r/a/b/c/d",
+                "/r/same",
+                "/r/z",
+                "/t/a/b",
+                "/w/x",
+                "/o/x",
+                "/g/no/yes",
+                "/r/deep",
+            ],
+        );
+        for (path, writable, settled) in [
+            ("/", false, false),
+            ("/r", true, false),
+            ("/r/x", true, true),
+            ("/r/z", true, true),
+            ("/r/a", false, false),
+            ("/r/a/x", false, true),
+            ("/r/a/bb", false, true),
+            ("/r/a/b", true, false),
+            ("/r/a/b/x/y", true, true),
+            ("/r/a/b/c", false, false),
+            ("/r/a/b/c/x", false, true),
+            ("/r/a/b/c/d", true, true),
+            ("/r/same", false, true),
+            ("/r/same/x", false, true),
+            ("/r/deep", true, false),
+            ("/r/deep/x", false, true),
+            ("/t/a", false, false),
+            ("/t/a/b", false, false),
+            ("/t/a/b/x", false, true),
+            ("/t/a/b/c", true, true),
+            ("/w", false, false),
+            ("/w/x", true, true),
+            ("/w/y", false, true),
+            ("/o", false, true),
+            ("/o/x", false, true),
+            ("/g/x/no", false, true),
+            ("/g/no", false, false),
+            ("/g/no/yes", true, false),
+            ("/g/no/yes/no", false, true),
+            ("/g/x/no/yes", false, true),
+        ] {
+            let cursor = rules.cursor(Path::new(path)).unwrap();
+            assert_eq!(cursor.access().write, writable, "{path}");
+            assert_eq!(cursor.write_settled(), settled, "{path}");
+        }
+        let names = |path: &str| rules.cursor(Path::new(path)).unwrap().write_names();
+        assert_eq!(names("/r/a"), exactly(&["b"]));
+        assert_eq!(names("/r/a/b"), exactly(&["c"]));
+        let cursor = rules.cursor(Path::new("/r/a/b")).unwrap();
+        assert_eq!(cursor.write_basis().unwrap().0, List::AllowWriteInside);
+        assert!(cursor.leads_on());
     }
 
     #[test]
@@ -804,6 +882,7 @@ mod tests {
             }
             opened |= files.allow_write.contains(&path);
             opened &= !files.controls.contains(&path);
+            closed &= !files.allow_write_inside.contains(&path);
             closed |= denies(&files.deny_write);
         }
         Access { read, write: opened && !closed && read }
@@ -820,6 +899,7 @@ mod tests {
                 files.allow_write.push(random.path(&NAMES).into());
                 files.controls.push(random.path(&NAMES).into());
                 files.allow_read.push(random.path(&NAMES).into());
+                files.allow_write_inside.push(random.path(&NAMES).into());
                 files.deny_write.push(Pattern::of_globs(&random.path(&globs)));
                 files.deny_read.push(Pattern::of_globs(&random.path(&globs)));
             }

@@ -53,6 +53,7 @@ mod protocol;
 mod proxy;
 mod races;
 mod remedies;
+mod reopened;
 mod reports;
 mod requests;
 mod reserve;

@@ -33,11 +33,16 @@ pub(crate) fn compile(
         ruleset::compile((files, &rules), mounts, features, restrict_network, reserve.as_ref())?;
     let mut held = Vec::new();
     let roots = roots(&files.allow_write, &grants.writable, &mut held)?;
+    let inside = self::roots(&files.allow_write_inside, &grants.writable, &mut held)?.into_iter();
+    let openings: Vec<_> =
+        inside.filter(|(_, found)| found.is_none()).map(|(path, _)| path).collect();
     // What the command makes there Landlock lets nobody read.
     let is_ungranted = roots
         .iter()
         .filter(|(_, found)| found.is_none())
-        .any(|(path, _)| nearest(path).is_some_and(|above| grants.unlistable.contains_key(above)));
+        .map(|(path, _)| path)
+        .chain(&openings)
+        .any(|path| nearest(path).is_some_and(|above| grants.unlistable.contains_key(above)));
     let ungranted = (is_ungranted && grants.reads == Reads::Exact && !files.hides_processes)
         .then(AtomicBool::default);
     if is_ungranted {
@@ -58,6 +63,7 @@ pub(crate) fn compile(
         brokers_truncation,
         named,
         roots,
+        openings,
         ungranted,
         reserve,
         _held: held,

@@ -45,6 +45,8 @@ pub(crate) fn protect(
     for path in protected.iter().chain(&others.found) {
         notes.own_rule("filesystem.denyWrite", &Pattern::literal(path), PROTECTS);
         policy.files.deny_write_path(path);
+        // Nothing opens it.
+        policy.files.allow_write_inside.retain(|inside| !inside.starts_with(path));
     }
     if !others.may_be_in.is_empty() {
         judge_by_identity(&mut policy.files.deny_write, &others.may_be_in);

@@ -42,6 +42,8 @@ pub struct View {
     /// Where only what is made at allowed paths that were missing is not granted for reading: whether anything there
     /// can have been made.
     pub(crate) ungranted: Option<AtomicBool>,
+    /// Paths that are opened inside denied ones and were missing at launch.
+    pub(crate) openings: Vec<PathBuf>,
     /// Directories that Landlock was told of, to be put where the command makes some.
     pub(crate) reserve: Option<Arc<Reserve>>,
     /// The objects of `roots` and `named`, held: the number of one that is removed would soon be
@@ -104,7 +106,8 @@ impl View {
 
     /// Whether the command may write more than Landlock lets it.
     pub fn brokers_writes(&self) -> bool {
-        self.grants.brokers_writes || self.roots.iter().any(|(_, at_launch)| at_launch.is_none())
+        let has_missing = || self.roots.iter().any(|(_, at_launch)| at_launch.is_none());
+        self.grants.brokers_writes || !self.openings.is_empty() || has_missing()
     }
 
     /// Whether Landlock alone decides about reading, but for directories that are listed and what others replace.
@@ -284,11 +287,12 @@ impl View {
 
     /// Whether `path` is an allowed path that was missing at launch.
     pub fn is_missing_root(&self, path: &Path) -> bool {
-        self.missing_roots().any(|root| *root == path)
+        let mut openings = self.openings.iter().filter(|path| self.rules.access(path).write);
+        self.missing_roots().any(|root| *root == path) || openings.any(|opening| *opening == path)
     }
 
     /// Whether `path` leads to an allowed path that was missing at launch: such directories may be
-    /// made.
+    /// made. What leads to one that is opened inside a denied path is denied.
     pub fn leads_to_missing(&self, path: &Path) -> bool {
         self.missing_roots().any(|root| root.starts_with(path))
     }

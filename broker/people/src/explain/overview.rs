@@ -135,9 +135,12 @@ fn fate(
     let around = roots.iter().find(|root| is_inside(root));
     match *list {
         "filesystem.allowWrite" => {
-            let path = prefix.unwrap_or_default();
-            let (by, text) = write_fate(in_force, &path);
+            let (by, text) = write_fate(in_force, &prefix.unwrap_or_default());
             (by, format!("may be written: {text}"))
+        }
+        "filesystem.allowWriteInside" => {
+            let (by, text) = write_fate(in_force, &prefix.unwrap_or_default());
+            (by, format!("may be written again: {text}"))
         }
         "filesystem.allowRead" => ("Landlock", "may be read again".to_owned()),
         "filesystem.denyWrite" => match around {

@@ -139,7 +139,7 @@ fn mutated_policies_give_an_orderly_error_or_full_protection() {
     let sandbox = Sandbox::new();
     let valid =
         br#"{"filesystem":{"allowWrite":[".","../outside"],"denyWrite":["protected","*.key"],
-        "denyRead":["secret"],"allowRead":["secret/open"]},
+        "allowWriteInside":["protected/open"],"denyRead":["secret"],"allowRead":["secret/open"]},
         "network":{"allowNetwork":false,"httpProxyPort":3128,"allowUnixSockets":[]}}"#;
     let yaml =
         b"filesystem:\n  allowWrite: [., ../outside]\n  denyWrite: |\n    protected\n    *.key\n\

@@ -61,6 +61,32 @@ fn a_racing_directory_does_not_lead_outside() {
 }
 
 #[test]
+fn a_racing_directory_in_an_opened_one_does_not_lead_to_what_is_denied_around_it() {
+    let _turn = my_turn();
+    for_each_user(|user| {
+        for (target, denied) in [("..", "work/a/file"), ("no", "work/a/b/no/file")] {
+            let sandbox =
+                Sandbox::of(user).allow_write(".").deny_write("a").allow_write_inside("a/b");
+            // What is denied further inside has the broker open what is in `b`.
+            let sandbox = sandbox.deny_write("a/b/no").timeout(patience());
+            for name in ["a", "a/b", "a/b/no", "a/b/mine"] {
+                sandbox.dir(format!("work/{name}"));
+            }
+            sandbox.file("work/a/b/mine/file", "mine!");
+            sandbox.file(denied, "Secret");
+            symlink(target, sandbox.path("work/a/b/link")).unwrap();
+            let before = Snapshot::of(sandbox.path(denied));
+            let tries = race_tries(50_000) / 2;
+            let outcome =
+                sandbox.probe(format!("race-entries a/b/link a/b/mine a/b/mine/file {tries}"));
+            before.unchanged();
+            assert_ne!(outcome.result("exchanged"), "0");
+            assert!(succeeded(&outcome) > 0, "{outcome:#?}");
+        }
+    });
+}
+
+#[test]
 fn a_racing_link_does_not_lead_to_a_denied_file() {
     let _turn = my_turn();
     for_each_user(|user| {

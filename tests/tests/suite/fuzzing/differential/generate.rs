@@ -5,6 +5,8 @@
 pub(crate) enum Names {
     /// None that a policy denies.
     Plain,
+    /// The same, in a tree that is opened inside a denied one.
+    Reopened,
     /// Those beside denied ones too, in the directories that lead to them.
     Beside,
     /// The same, where nothing can be granted before it has a name.
@@ -13,6 +15,16 @@ pub(crate) enum Names {
     Read,
     /// Denied ones, too.
     Denied,
+}
+
+impl Names {
+    /// What a policy denies inside of the tree.
+    pub(crate) fn denied(self) -> &'static [&'static str] {
+        match self {
+            Self::Plain | Self::Reopened => &[],
+            _ => &["secret/.env", ".git/hooks", "missing-denied", "*.pem"],
+        }
+    }
 }
 
 /// Names of the tree that every script starts in, and of none.
@@ -358,7 +370,7 @@ impl Maker {
     /// One of the tree's names, or an entry of one of its directories.
     fn name(&mut self) -> String {
         let special = match self.names {
-            Names::Plain => 0,
+            Names::Plain | Names::Reopened => 0,
             Names::Beside | Names::Unprepared | Names::Read => 30,
             Names::Denied => 60,
         };

@@ -23,8 +23,7 @@ const LENGTH: usize = 250;
 /// Attempts at making a failing script shorter.
 const ATTEMPTS: usize = 400;
 
-const DENIED: [&str; 4] = ["secret/.env", ".git/hooks", "missing-denied", "*.pem"];
-/// What of those is there at first.
+/// What of what is denied is there at first.
 const PRESENT: [&str; 4] = ["secret/.env", ".git/hooks", "key.pem", "a/b/cert.pem"];
 
 /// The tree that scripts start in.
@@ -36,7 +35,12 @@ const TREE: &str = "set -e; mkdir a a/b c d secret secret/sub .git .git/refs .gi
     echo key > keys/key.pem";
 
 fn sandbox(user: User, names: Names) -> Sandbox {
-    let sandbox = Sandbox::of(user).allow_write(".");
+    let sandbox = match names {
+        Names::Reopened => {
+            Sandbox::of(user).allow_write("..").deny_write("..").allow_write_inside(".")
+        }
+        _ => Sandbox::of(user).allow_write("."),
+    };
     let mut tree = TREE.to_owned();
     if names == Names::Denied {
         // Only here: that a directory with these stays where it is, is no business of the others.
@@ -44,16 +48,14 @@ fn sandbox(user: User, names: Names) -> Sandbox {
     }
     sandbox.sh_outside(&tree).succeeds();
     sandbox.file("outside/file", "outside");
-    if names == Names::Plain {
-        return sandbox;
-    }
     let sandbox = match names {
         // That it is there makes the broker open all that is read.
         Names::Read => sandbox.deny_read("unread"),
         Names::Unprepared => without_reserve(sandbox),
         _ => sandbox,
     };
-    DENIED.iter().fold(sandbox, |sandbox, rule| sandbox.deny_write(rule.replace("*.", "**/*.")))
+    let denied = names.denied().iter();
+    denied.fold(sandbox, |sandbox, rule| sandbox.deny_write(rule.replace("*.", "**/*.")))
 }
 
 /// What is unlike, of one script.
@@ -69,7 +71,7 @@ fn compare(user: User, names: Names, lines: &[String], in_thread: bool) -> Optio
     let (inner, outer) = (sandbox(user, names), sandbox(user, names));
     let text = lines.join("\n");
     let denied = || -> Vec<_> {
-        let present = PRESENT.iter().filter(|_| names != Names::Plain);
+        let present = PRESENT.iter().filter(|_| !names.denied().is_empty());
         present.map(|name| (name, content(&inner.path("work").join(name)))).collect()
     };
     let before = denied();
@@ -80,7 +82,7 @@ fn compare(user: User, names: Names, lines: &[String], in_thread: bool) -> Optio
     let inside = inner.probe(format!("{op} {}", script.display()));
     inside.succeeds();
     let results = outer.file("results", &inside.stdout);
-    let rules = if names == Names::Plain { String::new() } else { DENIED.join(" ") };
+    let rules = names.denied().join(" ");
     let mirror = format!("calls-mirror {} {} {rules}", copy.display(), results.display());
     let mirrored = outer.probe_outside(mirror);
     mirrored.succeeds();
@@ -214,6 +216,11 @@ fn same(names: Names, default: std::ops::Range<u64>) {
 #[test]
 fn calls_in_an_allowed_tree_do_what_they_do_outside() {
     same(Names::Plain, 0..4);
+}
+
+#[test]
+fn calls_in_a_tree_that_is_opened_inside_a_denied_one_do_what_they_do_outside() {
+    same(Names::Reopened, 400..404);
 }
 
 #[test]

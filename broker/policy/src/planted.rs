@@ -1,0 +1,112 @@
+//! What may not be allowed because a symbolic link leads there that the command could have made.
+
+use super::callers::Caller;
+use super::error::PolicyError;
+use super::paths::{Grant, Grants, Paths, paths};
+use super::presets;
+use rules::files::Files;
+use rules::paths::{Rules, covers};
+use rules::pattern::Pattern;
+use rustix::process::geteuid;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+impl Paths<'_> {
+    /// Refuses what would be allowed only through a symbolic link that lies where the command may write, or where one
+    /// in this directory could under a wider policy: an earlier run could have made it, to be let out by the next one.
+    /// A literal entry is an error, since it can name the target instead; a match of a glob, and what a preset says,
+    /// is left out.
+    pub(super) fn drop_planted(
+        &mut self,
+        grants: &mut Grants,
+        deny_write: &[Pattern],
+        deny_read: &[Pattern],
+    ) -> Result<(), PolicyError> {
+        let Grants { write, inside, read, sockets } = grants;
+        if [&write, &inside, &read, &sockets]
+            .iter()
+            .all(|list| list.iter().all(|grant| grant.links.is_empty()))
+        {
+            return Ok(());
+        }
+        let reach = paths(&grants.write);
+        let rules_of = |write: Vec<PathBuf>, inside: Vec<PathBuf>, read: Vec<PathBuf>| {
+            Rules::new(&Files {
+                allow_write: write,
+                allow_write_inside: inside,
+                deny_write: deny_write.to_vec(),
+                deny_read: deny_read.to_vec(),
+                allow_read: read,
+                ..Files::default()
+            })
+        };
+        let all = rules_of(reach.clone(), paths(&grants.inside), paths(&grants.read));
+        let caller = self.caller;
+        let planted = |grant: &Grant| {
+            // What is denied now was likely denied before.
+            let was_free = |link: &Path| !covers(deny_write, link);
+            let is_planted = |link: &&PathBuf| {
+                all.access(link).write || was_free(link) && leads_out(link, &grant.path, caller)
+            };
+            grant.links.iter().find(is_planted).cloned()
+        };
+        let sound = |list: &[Grant]| {
+            let sound = list.iter().filter(|grant| planted(grant).is_none());
+            sound.map(|grant| grant.path.clone()).collect::<Vec<_>>()
+        };
+        // A rule that denies the link now said nothing of it where it was opened before.
+        let planted_inside = |grant: &Grant| {
+            let is_reached = |link: &&PathBuf| reach.iter().any(|root| link.starts_with(root));
+            grant.links.iter().find(is_reached).cloned()
+        };
+        let inside = grants.inside.iter().filter(|grant| planted_inside(grant).is_none());
+        let inside = inside.map(|grant| grant.path.clone()).collect();
+        let trusted = rules_of(sound(&grants.write), inside, sound(&grants.read));
+        let sockets = sound(&grants.sockets);
+
+        let widens_write = |path: &Path| all.access(path).write && !trusted.access(path).write;
+        let widens_read = |path: &Path| all.access(path).read && !trusted.access(path).read;
+        let widens_sockets = |path: &Path| !sockets.iter().any(|socket| path.starts_with(socket));
+        self.keep_sound(&mut grants.write, &planted, &widens_write)?;
+        self.keep_sound(&mut grants.inside, &planted_inside, &|_| true)?;
+        self.keep_sound(&mut grants.read, &planted, &widens_read)?;
+        self.keep_sound(&mut grants.sockets, &planted, &widens_sockets)
+    }
+
+    fn keep_sound(
+        &mut self,
+        grants: &mut Vec<Grant>,
+        planted: &dyn Fn(&Grant) -> Option<PathBuf>,
+        widens: &dyn Fn(&Path) -> bool,
+    ) -> Result<(), PolicyError> {
+        let mut kept = Vec::new();
+        for grant in grants.drain(..) {
+            let Some(link) = planted(&grant).filter(|_| widens(&grant.path)) else {
+                kept.push(grant);
+                continue;
+            };
+            let message = format!(
+                "{} is a symbolic link where this command, or one of an earlier run in this directory, \
+                 may write, so it could choose where it leads; name {} instead",
+                link.display(),
+                grant.path.display()
+            );
+            if !grant.from_glob && !presets::is_file(&grant.origin.file) {
+                return Err(grant.origin.error(message));
+            }
+            self.warn(&grant.origin, &format!("left out: {message}"));
+        }
+        *grants = kept;
+        Ok(())
+    }
+}
+
+/// Whether `link` is the user's own, in the working directory, and leads out of that to `target`. At a home everything
+/// is the user's, and so are links that were made there once and for all.
+fn leads_out(link: &Path, target: &Path, caller: &Caller) -> bool {
+    let Ok(tree) = caller.cwd.canonicalize() else { return true };
+    let is_inside = link.starts_with(&tree) && !target.starts_with(&tree);
+    let home = caller.home.as_ref().and_then(|home| home.canonicalize().ok());
+    let is_own = || link.symlink_metadata().is_ok_and(|found| found.uid() == geteuid().as_raw());
+    is_inside && home.is_none_or(|home| !home.starts_with(&tree)) && is_own()
+}
