@@ -201,11 +201,12 @@ fn servers_are_bound_and_reached_in_a_default_container() {
     container.world.file("root/etc/policy.json", r#"{"network":{"allowLocalBinding":true}}"#);
     container.world.file("work/page", "served");
     container.applets(&["httpd", "wget", "netstat", "grep", "seq"]);
-    // Inside: a server that binds all addresses, a client, and another server of this host.
-    let fetch = "for i in $(seq 99); do wget -q -O - http://127.0.0.1:$P/page && break; \
+    // Inside: a server that binds all addresses, a client, and another server of this host. This client does not know
+    // NO_PROXY.
+    let fetch = "for i in $(seq 99); do wget -Y off -q -O - http://127.0.0.1:$P/page && break; \
                  sleep 0.1; done 2>/dev/null";
     let inside = format!(
-        "httpd -f -p 8080 & P=8080; {fetch}; wget -O - http://127.0.0.1:8081/page 2>&1 | \
+        "httpd -f -p 8080 & P=8080; {fetch}; wget -Y off -O - http://127.0.0.1:8081/page 2>&1 | \
          grep -o -i 'permission denied'; while [ ! -e stop ]; do sleep 0.1; done"
     );
     container.world.file("work/inside", inside);
