@@ -38,5 +38,8 @@ class Case:
     setup: Callable = lambda world: {}
     # Runs on a terminal of its own, with the caller as the leader of its session.
     terminal: bool = False
-    # Looks once the command has ended, so many seconds later.
-    later: float = 0.0
+
+
+def once(code):
+    """The counterpart of an attack that races: the names are exchanged once, before."""
+    return code.replace("swapping(", "swapped(")

@@ -6,7 +6,6 @@ truth is taken from outside.
 
 import ctypes
 import os
-import platform
 import signal
 import socket
 import struct
@@ -17,7 +16,7 @@ import time
 libc = ctypes.CDLL(None, use_errno=True)
 
 # asm/unistd_64.h and asm-generic/unistd.h: numbers above 423 are the same everywhere.
-X86 = platform.machine() == "x86_64"
+X86 = os.uname().machine == "x86_64"
 NR = {
     "linkat": 265 if X86 else 37,
     "renameat2": 316 if X86 else 276,
@@ -115,6 +114,12 @@ def swapping(work, names, seconds=2.0):
     finally:
         stop.set()
         thread.join()
+
+
+def swapped(work, names):
+    """Exchanges two names, then works."""
+    call("renameat2", AT_FDCWD, names[0], AT_FDCWD, names[1], RENAME_EXCHANGE)
+    work()
 
 
 def main():

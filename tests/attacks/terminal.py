@@ -4,13 +4,11 @@ import json
 import os
 import pty
 import subprocess
-import sys
-import time
 
 # Leads the session and starts the command as a script would, in its own process group. It stays until it was looked
 # at, since the terminal is hung up when it ends.
 CALLER = """
-import fcntl, json, os, signal, subprocess, sys, termios, time
+import fcntl, json, os, select, signal, subprocess, sys, termios
 command, note, limit, sibling = json.loads(sys.argv[1]), sys.argv[2], float(sys.argv[3]), sys.argv[4]
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 signal.signal(signal.SIGHUP, signal.SIG_IGN)
@@ -25,22 +23,27 @@ try:
 except subprocess.TimeoutExpired:
     process.kill()
 after = os.tcgetpgrp(0)
-os.write(3, json.dumps([before, after]).encode())
+# It gets this signal after those of smaller numbers. One that does not answer was ended or stopped.
+other.send_signal(signal.SIGUSR1)
+answers = select.select([other.stdout], [], [], limit)[0] and other.stdout.readline()
+os.write(3, json.dumps([before, after, bool(answers)]).encode())
 os.read(4, 1)
 other.kill()
 """
 SIBLING = """
 import signal, sys
-def hung_up(*_):
-    open(sys.argv[1], 'w').close()
-signal.signal(signal.SIGHUP, hung_up)
+signals = {signal.SIGHUP, signal.SIGUSR1}
+signal.pthread_sigmask(signal.SIG_BLOCK, signals)
 print(flush=True)
 while True:
-    signal.pause()
+    if signal.sigwait(signals) == signal.SIGUSR1:
+        print('all noted', flush=True)
+    else:
+        open(sys.argv[1], 'w').close()
 """
 
 
-def run(world, command, environment, later, judge, limit):
+def run(world, command, environment, judge, limit, _):
     """Runs `command` there and judges while the terminal is still there."""
     master, slave = pty.openpty()
     told, tell = os.pipe()
@@ -62,12 +65,16 @@ def run(world, command, environment, later, judge, limit):
     os.close(tell)
     os.close(wait)
     try:
-        groups = os.read(told, 100)
-        world.foreground_before, world.foreground_after = json.loads(groups) if groups else (0, 0)
-        time.sleep(later)
+        world.foreground_before, world.foreground_after, answers = json.loads(os.read(told, 100) or b"[0, 0, false]")
         world.slave = slave
-        world.sibling_was_hung_up = note.exists
-        return bool(judge(world))
+        world.sibling_was_hung_up = note.exists() or not answers
+        came = bool(judge(world))
+        os.set_blocking(master, False)
+        try:
+            world.output = os.read(master, 10_000)
+        except OSError:
+            pass
+        return came
     finally:
         os.close(end)
         caller.wait()

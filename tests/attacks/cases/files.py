@@ -1,6 +1,6 @@
 """Content of files: written where it must not be, read where it must not be, executed though it may not be read."""
 
-from case import Case, Policy
+from case import Case, Policy, once
 from world import ORIGINAL, SECRET
 
 # Each changes, or takes away, the file at TARGET, which lies in the directory PLACE. OWN is a directory that may be
@@ -64,12 +64,19 @@ libc.splice(r, None, out, None, 7, 0)""",
 fd = os.open(TARGET, os.O_WRONLY)
 libc.fallocate(fd, 3, ctypes.c_long(0), ctypes.c_long(4096))""",
     "by a child that outlives its parent": """
+
+ended, end = os.pipe()
 if os.fork() == 0:
     os.setsid()
     if os.fork() == 0:
-        write(TARGET)
+        try:
+            write(TARGET)
+        finally:
+            os._exit(0)
     os._exit(0)
-time.sleep(0.2)""",
+os.wait()
+os.close(end)
+os.read(ended, 1)""",
     "by another thread": "t = threading.Thread(target=lambda: write(TARGET))\nt.start()\nt.join()",
     "by a program that is executed": "os.system(f'echo changed >{TARGET}')",
     "in a root of its own": """
@@ -85,13 +92,13 @@ write(OWN + '/empty/precious')""",
     "exchanged for an allowed one during the call": """
 write(OWN + '/bait', flags=os.O_WRONLY | os.O_CREAT)
 os.symlink(TARGET, OWN + '/link')
-def once():
+def work():
     try:
         write(OWN + '/bait')
     except OSError:
         pass
     return read(TARGET) != b'original\\n'
-swapping(once, (OWN + '/bait', OWN + '/link'))""",
+swapping(work, (OWN + '/bait', OWN + '/link'))""",
 }
 
 # What a sandbox may well refuse altogether: their counterpart is an ordinary open.
@@ -146,7 +153,7 @@ loot(read(place + '-moved/' + os.path.basename(TARGET)))""",
     "exchanged for an allowed one during the call": """
 write(OWN + '/bait', flags=os.O_WRONLY | os.O_CREAT)
 os.symlink(TARGET, OWN + '/link')
-def once():
+def work():
     try:
         data = read(OWN + '/bait')
     except OSError:
@@ -154,7 +161,7 @@ def once():
     if data and data != b'changed\\n':
         loot(data)
         return True
-swapping(once, (OWN + '/bait', OWN + '/link'))""",
+swapping(work, (OWN + '/bait', OWN + '/link'))""",
 }
 
 
@@ -169,10 +176,9 @@ def changes():
                 name,
                 code,
                 lambda world, target=target: is_changed(world, target),
-                "write(TARGET)" if name in WIDER else code,
+                "write(TARGET)" if name in WIDER else once(code),
                 lambda world: is_changed(world, "work/own/precious"),
                 setup=lambda world, target=target: names(world, target),
-                later=0.3 if "outlives" in name else 0,
             )
     for what, place in {"outside": "outside", "in a protected directory": "work/protected"}.items():
         for name, code in CREATIONS.items():
@@ -245,7 +251,7 @@ def reads():
                 name,
                 code,
                 lambda world: SECRET.strip() in world.loot() + world.output,
-                "loot(read(TARGET))" if name in WIDER else code,
+                "loot(read(TARGET))" if name in WIDER else once(code),
                 lambda world: ORIGINAL.strip() in world.loot() + world.output,
                 policy=Policy(deny_read=("work/sub/.env",)) if moves else Policy(),
                 setup=lambda world, name=name, moves=moves, target=target, readable=readable: (

@@ -3,7 +3,7 @@
 import os
 import stat
 
-from case import Case
+from case import Case, once
 
 # Each changes the metadata of TARGET. FS_NODUMP_FL is an attribute that its owner may set.
 WAYS = {
@@ -44,13 +44,13 @@ WAYS = {
         """
 write(OWN + '/bait', flags=os.O_WRONLY | os.O_CREAT)
 os.symlink(TARGET, OWN + '/link')
-def once():
+def work():
     try:
         os.chmod(OWN + '/bait', 0o751)
     except OSError:
         pass
     return os.stat(TARGET).st_mode & 0o7777 == 0o751
-swapping(once, (OWN + '/bait', OWN + '/link'))""",
+swapping(work, (OWN + '/bait', OWN + '/link'))""",
         "mode",
     ),
 }
@@ -88,7 +88,7 @@ def cases():
                 name,
                 code,
                 lambda world, target=target, what=what: has_changed(world.top / target, what),
-                "os.chmod(TARGET, 0o751)" if what == "flags" else code,
+                "os.chmod(TARGET, 0o751)" if what == "flags" else once(code),
                 lambda world, what=what: has_changed(world.work / "own/precious", "mode" if what == "flags" else what),
                 setup=lambda world, target=target: {
                     "TARGET": str(world.top / target),

@@ -2,26 +2,39 @@
 
 import os
 import socket
+import threading
 
 from case import Case, Policy
 
 STREAM, DATAGRAM, SEQPACKET = socket.SOCK_STREAM, socket.SOCK_DGRAM, socket.SOCK_SEQPACKET
 
-# Each reaches a TCP server at PORT of 127.0.0.1.
+# Each reaches a TCP server at PORT of 127.0.0.1, and sends TOKEN: others connect to ports, too.
 TCP = {
-    "connect": "socket.create_connection(('127.0.0.1', PORT))",
-    "connect to a mapped address": "socket.socket(socket.AF_INET6).connect(('::ffff:127.0.0.1', PORT))",
-    "connect to 0.0.0.0": "socket.socket().connect(('0.0.0.0', PORT))",
-    "connect to another address of loopback": "socket.socket().connect(('127.1.2.3', PORT))",
-    "connect that does not wait": "s = socket.socket()\ns.setblocking(False)\ns.connect_ex(('127.0.0.1', PORT))\ntime.sleep(0.1)",
-    "a message with MSG_FASTOPEN": "socket.socket().sendto(b'data', MSG_FASTOPEN, ('127.0.0.1', PORT))",
-    "sendmsg with MSG_FASTOPEN": "socket.socket().sendmsg([b'data'], [], MSG_FASTOPEN, ('127.0.0.1', PORT))",
+    "connect": "socket.create_connection(('127.0.0.1', PORT)).send(TOKEN)",
+    "connect to a mapped address": """
+s = socket.socket(socket.AF_INET6)
+s.connect(('::ffff:127.0.0.1', PORT))
+s.send(TOKEN)""",
+    "connect to 0.0.0.0": "s = socket.socket()\ns.connect(('0.0.0.0', PORT))\ns.send(TOKEN)",
+    "connect to another address of loopback": "s = socket.socket()\ns.connect(('127.1.2.3', PORT))\ns.send(TOKEN)",
+    "connect that does not wait": """
+import select
+s = socket.socket()
+s.setblocking(False)
+s.connect_ex(('127.0.0.1', PORT))
+select.select([], [s], [], 5)
+s.send(TOKEN)""",
+    "a message with MSG_FASTOPEN": "socket.socket().sendto(TOKEN, MSG_FASTOPEN, ('127.0.0.1', PORT))",
+    "sendmsg with MSG_FASTOPEN": "socket.socket().sendmsg([TOKEN], [], MSG_FASTOPEN, ('127.0.0.1', PORT))",
     "TCP_FASTOPEN_CONNECT": """
 s = socket.socket()
 s.setsockopt(socket.IPPROTO_TCP, 30, 1)
 s.connect(('127.0.0.1', PORT))
-s.send(b'data')""",
-    "multipath TCP": "socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262).connect(('127.0.0.1', PORT))",
+s.send(TOKEN)""",
+    "multipath TCP": """
+s = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262)
+s.connect(('127.0.0.1', PORT))
+s.send(TOKEN)""",
     "a connect that is repeated after AF_UNSPEC": """
 s = socket.socket()
 try:
@@ -29,17 +42,19 @@ try:
 except OSError:
     pass
 libc.connect(s.fileno(), b'\\0' * 16, 16)
-s.connect(('127.0.0.1', PORT))""",
+s.connect(('127.0.0.1', PORT))
+s.send(TOKEN)""",
     "from a thread": """
 def go():
     try:
-        socket.create_connection(('127.0.0.1', PORT))
+        socket.create_connection(('127.0.0.1', PORT)).send(TOKEN)
     except OSError:
         pass
 t = threading.Thread(target=go)
 t.start()
 t.join()""",
-    "by a program that is executed": "os.system(f'curl -s --noproxy \"*\" -m 2 http://127.0.0.1:{PORT}/ || true')",
+    "by a program that is executed": """
+os.system(f'curl -s --noproxy "*" -m 2 http://127.0.0.1:{PORT}/{TOKEN.decode()} || true')""",
     "an address that changes during the call": """
 buffer = ctypes.create_string_buffer(struct.pack('!HH4s8x', 0, 1, bytes((127, 0, 0, 1))), 16)
 struct.pack_into('=H', buffer, 0, socket.AF_INET)
@@ -52,18 +67,21 @@ t = threading.Thread(target=change)
 t.start()
 for _ in range(2000):
     s = socket.socket()
-    s.settimeout(0.2)
-    libc.connect(s.fileno(), buffer, 16)
+    if libc.connect(s.fileno(), buffer, 16) == 0:
+        s.send(TOKEN)
+        s.close()
+        break
     s.close()
 stop.set()
 t.join()""",
 }
 # Each sends a datagram to PORT of 127.0.0.1.
 UDP = {
-    "sendto": "socket.socket(type=socket.SOCK_DGRAM).sendto(b'data', ('127.0.0.1', PORT))",
-    "connect and send": "s = socket.socket(type=socket.SOCK_DGRAM)\ns.connect(('127.0.0.1', PORT))\ns.send(b'data')",
-    "sendmsg": "socket.socket(type=socket.SOCK_DGRAM).sendmsg([b'data'], [], 0, ('127.0.0.1', PORT))",
-    "by IPv6, to a mapped address": "socket.socket(socket.AF_INET6, socket.SOCK_DGRAM).sendto(b'data', ('::ffff:127.0.0.1', PORT))",
+    "sendto": "socket.socket(type=socket.SOCK_DGRAM).sendto(TOKEN, ('127.0.0.1', PORT))",
+    "connect and send": "s = socket.socket(type=socket.SOCK_DGRAM)\ns.connect(('127.0.0.1', PORT))\ns.send(TOKEN)",
+    "sendmsg": "socket.socket(type=socket.SOCK_DGRAM).sendmsg([TOKEN], [], 0, ('127.0.0.1', PORT))",
+    "by IPv6, to a mapped address": """
+socket.socket(socket.AF_INET6, socket.SOCK_DGRAM).sendto(TOKEN, ('::ffff:127.0.0.1', PORT))""",
 }
 # Each reaches the Unix stream socket at PATH.
 UNIX = {
@@ -77,17 +95,14 @@ socket.socket(socket.AF_UNIX).connect(f'/proc/self/fd/{fd}/' + os.path.basename(
     "connect through a hard link": "os.link(PATH, 'own/hard')\nsocket.socket(socket.AF_UNIX).connect('own/hard')",
     "connect to what was moved to where it may be written": "os.rename(PATH, 'own/moved')\nsocket.socket(socket.AF_UNIX).connect('own/moved')",
 }
-ABSTRACT = "\0attacks-"
 
+def port_server(kind, host):
+    def setup(world):
+        token = "token-" + os.urandom(8).hex()
+        world.reached = world.server(socket.AF_INET, kind, (host, 0), token.encode())
+        return {"PORT": world.reached.port, "TOKEN_TEXT": token}
 
-def tcp_server(world):
-    world.reached = world.server(socket.AF_INET, STREAM, ("0.0.0.0", 0))
-    return {"PORT": world.reached.port}
-
-
-def udp_server(world):
-    world.reached = world.server(socket.AF_INET, DATAGRAM, ("127.0.0.1", 0))
-    return {"PORT": world.reached.port}
+    return setup
 
 
 def unix_server(kind, path="outside/socket"):
@@ -141,17 +156,19 @@ OFFERS = {
 
 def cases():
     for name, code in TCP.items():
+        code = "TOKEN = TOKEN_TEXT.encode()\n" + code
         yield Case("A TCP server outside is reached", name, code, reached, OWN_TCP, done,
-                   policy=Policy(local=True), setup=tcp_server)
+                   policy=Policy(local=True), setup=port_server(STREAM, "0.0.0.0"))
     for name, code in UDP.items():
+        code = "TOKEN = TOKEN_TEXT.encode()\n" + code
         yield Case("A datagram is sent to a server outside", name, code, reached, OWN_UDP, done,
-                   policy=Policy(local=True), setup=udp_server)
+                   policy=Policy(local=True), setup=port_server(DATAGRAM, "127.0.0.1"))
     for name, code in OFFERS.items():
         yield Case(
             "A server is offered to processes outside",
             name,
             code + "\nwrite('port', str(l.getsockname()[1]).encode(), os.O_WRONLY | os.O_CREAT)\n"
-            "l.settimeout(1)\nc, _ = l.accept()\nloot(c.recv(8))",
+            "l.settimeout(5)\nc, _ = l.accept()\nloot(c.recv(8))",
             lambda world: b"visited" in world.loot(),
             OWN_PAIR,
             done,
@@ -200,21 +217,18 @@ def allowed_socket(world):
 
 def visitor(world):
     """Somebody outside who connects to the server that the command offers, once it says where."""
-    import threading
-    import time
+    stop = threading.Event()
 
     def visit():
-        end = time.monotonic() + 3
-        while time.monotonic() < end:
+        while not stop.wait(0.02):
             try:
                 port = int((world.work / "port").read_text())
                 socket.create_connection(("127.0.0.1", port), timeout=1).send(b"visited")
                 return
             except (OSError, ValueError):
-                time.sleep(0.02)
+                pass
 
-    if not world.is_counterpart:
-        thread = threading.Thread(target=visit)
-        thread.start()
-        world.end_with(thread.join)
+    thread = threading.Thread(target=visit)
+    thread.start()
+    world.end_with(lambda: (stop.set(), thread.join()))
     return {}

@@ -2,8 +2,9 @@
 
 import os
 import resource
-import signal
+import threading
 import time
+from pathlib import Path
 
 from case import Case, Policy
 from world import SECRET
@@ -19,22 +20,19 @@ a, b = socket.socketpair()
 fcntl.fcntl(a, fcntl.F_SETOWN, PID)
 fcntl.fcntl(a, fcntl.F_SETSIG, signal.SIGUSR1)
 fcntl.fcntl(a, fcntl.F_SETFL, os.O_ASYNC | os.O_NONBLOCK)
-b.send(b'x')
-time.sleep(0.1)""",
+b.send(b'x')""",
     "the owner of a pipe's lease-like watch, by FIOSETOWN": """
 import fcntl
 a, b = socket.socketpair()
 fcntl.ioctl(a, 0x8901, struct.pack('i', PID))
 fcntl.fcntl(a, fcntl.F_SETSIG, signal.SIGUSR1)
 fcntl.fcntl(a, fcntl.F_SETFL, os.O_ASYNC | os.O_NONBLOCK)
-b.send(b'x')
-time.sleep(0.1)""",
+b.send(b'x')""",
 }
 OWN_SIGNAL = """
 got = []
 signal.signal(signal.SIGUSR1, lambda *_: got.append(1))
 os.kill(os.getpid(), signal.SIGUSR1)
-time.sleep(0.05)
 loot('done' if got else 'not signalled')"""
 
 LOOKS = {
@@ -73,35 +71,40 @@ def has_secret(world):
     return SECRET.strip() in world.loot()
 
 
+# What each changes, and what tells it: it may have had that value from the beginning.
 CHANGES = {
-    "setpriority": ("os.setpriority(os.PRIO_PROCESS, PID, 7)", lambda pid: os.getpriority(os.PRIO_PROCESS, pid) == 7),
+    "setpriority": (
+        "os.setpriority(os.PRIO_PROCESS, PID, 7)",
+        lambda victim: os.getpriority(os.PRIO_PROCESS, victim.pid),
+    ),
     "sched_setscheduler": (
         "os.sched_setscheduler(PID, os.SCHED_IDLE, os.sched_param(0))",
-        lambda pid: os.sched_getscheduler(pid) == os.SCHED_IDLE,
+        lambda victim: os.sched_getscheduler(victim.pid),
     ),
-    "sched_setaffinity": ("os.sched_setaffinity(PID, {0})", lambda pid: os.sched_getaffinity(pid) == {0}),
+    "sched_setaffinity": (
+        "os.sched_setaffinity(PID, {min(os.sched_getaffinity(0))})",
+        lambda victim: os.sched_getaffinity(victim.pid),
+    ),
     "prlimit": (
-        "import resource\nresource.prlimit(PID, resource.RLIMIT_CORE, (0, 0))",
-        lambda pid: resource.prlimit(pid, resource.RLIMIT_CORE)[1] == 0,
+        "import resource\nresource.prlimit(PID, resource.RLIMIT_NOFILE, (99, 99))",
+        lambda victim: resource.prlimit(victim.pid, resource.RLIMIT_NOFILE),
     ),
-    "ioprio_set": (
-        "call('ioprio_set', 1, PID, (3 << 13))",
-        lambda pid: ioprio(pid) == 3 << 13,
-    ),
+    "ioprio_set": ("call('ioprio_set', 1, PID, (3 << 13))", lambda victim: ioprio(victim.pid)),
     "process_vm_writev": (
         "buffer = ctypes.create_string_buffer(b'changed')\n"
         "call('process_vm_writev', PID, iovec(ctypes.addressof(buffer), 7), 1, iovec(ADDRESS, 7), 1, 0)",
-        None,
+        lambda victim: memory_of(victim),
     ),
     "/proc/PID/oom_score_adj": (
         "write(f'/proc/{PID}/oom_score_adj', b'777')",
-        lambda pid: open(f"/proc/{pid}/oom_score_adj").read().strip() == "777",
-    ),
-    "a stop by ptrace": (
-        "call('ptrace', 16, PID, 0, 0)\ntime.sleep(0.5)",
-        lambda pid: False,
+        lambda victim: Path(f"/proc/{victim.pid}/oom_score_adj").read_text(),
     ),
 }
+STOP = """
+call('ptrace', 16, PID, 0, 0)
+end = time.monotonic() + 10
+while not os.path.exists('seen') and time.monotonic() < end:
+    time.sleep(0.01)"""
 
 
 def ioprio(pid):
@@ -112,13 +115,13 @@ def ioprio(pid):
     return libc.syscall(252 if platform.machine() == "x86_64" else 31, 1, pid)
 
 
-def memory_of(world):
-    with open(f"/proc/{world.process.pid}/mem", "rb", 0) as memory:
-        memory.seek(world.process.address)
+def memory_of(victim):
+    with open(f"/proc/{victim.pid}/mem", "rb", 0) as memory:
+        memory.seek(victim.address)
         return memory.read(7)
 
 
-# Objects of others, by a key that the victim's side made.
+# Objects of others, by their numbers or names.
 SHARED = {
     "a System V segment": """
 libc.shmat.restype = ctypes.c_void_p
@@ -141,13 +144,10 @@ def system_v(world):
 
     libc = ctypes.CDLL(None)
     libc.shmat.restype = ctypes.c_void_p
-    key = 0x61740000 | (os.getpid() & 0x7FFF)
-    segment, queue, semaphore = (
-        libc.shmget(key, 4096, 0o1600),
-        libc.msgget(key, 0o1600),
-        libc.semget(key, 1, 0o1600),
-    )
+    segment, queue, semaphore = libc.shmget(0, 4096, 0o600), libc.msgget(0, 0o600), libc.semget(0, 1, 0o600)
     address = libc.shmat(segment, None, 0)
+    if -1 in (segment, queue, semaphore) or address in (None, 2**64 - 1):
+        raise OSError("no System V objects can be made")
     world.segment = lambda: ctypes.string_at(address, 7)
     world.semaphore = lambda: libc.semctl(semaphore, 0, 12)
 
@@ -202,32 +202,38 @@ def shared_cases():
         )
 
 
-LINGER = "deadline = time.monotonic() + 20\nwhile time.monotonic() < deadline:\n    write('beat', str(time.time()).encode(), os.O_WRONLY | os.O_CREAT)\n    time.sleep(0.05)"
+LINGER = """
+end = time.monotonic() + 60
+while time.monotonic() < end:
+    write('beat', b'%020.6f' % time.time(), os.O_WRONLY | os.O_CREAT)
+    time.sleep(0.05)"""
 
 
 def still_beats(world):
-    beat = world.work / "beat"
-    if not beat.exists():
-        return False
-    before = beat.read_bytes()
-    time.sleep(0.4)
-    return beat.read_bytes() != before
+    """Whether something that the command started works after the command's end."""
+    end = time.monotonic() + 10
+    while time.monotonic() < end and not world.has_closed_output():
+        try:
+            if float((world.work / "beat").read_bytes()) > world.ended:
+                return True
+        except (OSError, ValueError):
+            pass
+        time.sleep(0.02)
+    return False
 
 
 def cases():
     for name, code in SIGNALS.items():
         yield Case("A process outside is signalled", name, code, lambda world: world.was_signalled(), OWN_SIGNAL,
-                   lambda world: b"done" in world.loot(), setup=victim, later=0.2)
+                   lambda world: b"done" in world.loot(), setup=victim)
     for name, code in LOOKS.items():
         yield Case("A process outside is looked into", name, code, has_secret, OWN_LOOK,
                    lambda world: b"inside.py" in world.loot(), setup=victim, policy=Policy(own_processes=True))
-    for name, (code, changed) in CHANGES.items():
-        check = (lambda world: memory_of(world) == b"changed") if changed is None else (
-            lambda world, changed=changed: changed(world.process.pid))
-        if "stop" in name:
-            check = lambda world: b"TracerPid:\t0" not in world.status
-        yield Case("A process outside is changed", name, code, check, OWN_SIGNAL,
-                   lambda world: b"done" in world.loot(), setup=victim_watched if "stop" in name else victim)
+    for name, (code, asked) in CHANGES.items():
+        yield Case("A process outside is changed", name, code, lambda world: world.asked() != world.before, OWN_SIGNAL,
+                   lambda world: b"done" in world.loot(), setup=lambda world, asked=asked: victim_asked(world, asked))
+    yield Case("A process outside is changed", "a stop by ptrace", STOP, lambda world: world.was_traced.is_set(),
+               OWN_SIGNAL, lambda world: b"done" in world.loot(), setup=victim_watched)
     yield from shared_cases()
     for name, start in {
         "in a session of its own": "if os.fork():\n    os._exit(0)\nos.setsid()\nif os.fork():\n    os._exit(0)\n",
@@ -236,23 +242,27 @@ def cases():
     }.items():
         yield Case("Something outlives the run", name, start + LINGER, still_beats,
                    "if os.fork() == 0:\n    os.setsid()\n    loot('done')\n    os._exit(0)\nos.wait()",
-                   lambda world: b"done" in world.loot(), later=0.3)
+                   lambda world: b"done" in world.loot())
+
+
+def victim_asked(world, asked):
+    names = victim(world)
+    world.asked = lambda: asked(world.process)
+    world.before = world.asked()
+    return names
 
 
 def victim_watched(world):
-    """A victim whose tracer is looked at while the command runs."""
-    import threading
-
+    """A victim whose tracer is looked at while the command runs; `seen` is there once it has had one."""
     names = victim(world)
-    world.status = b"TracerPid:\t0"
-    stop = threading.Event()
+    world.was_traced, stop = threading.Event(), threading.Event()
 
     def watch():
         while not stop.wait(0.01):
-            with open(f"/proc/{world.process.pid}/status", "rb") as status:
-                now = status.read()
-            if b"TracerPid:\t0" not in now:
-                world.status = now
+            if "TracerPid:\t0" not in Path(f"/proc/{world.process.pid}/status").read_text():
+                world.was_traced.set()
+                (world.work / "seen").touch()
+                return
 
     thread = threading.Thread(target=watch)
     thread.start()

@@ -59,12 +59,11 @@ if os.fork() == 0:
         os.setpgid(0, group)
         os.kill(os.getpid(), signal.SIGSTOP)
         os._exit(0)
-    time.sleep(0.3)
+    os.waitpid(-1, os.WUNTRACED)
     os._exit(0)
 os.wait()""",
-        lambda world: world.sibling_was_hung_up(),
+        lambda world: world.sibling_was_hung_up,
         OWN_TERMINAL,
         lambda world: b"done" in world.loot(),
         terminal=True,
-        later=0.2,
     )

@@ -16,14 +16,19 @@ fn agent_in(sandbox: &Sandbox, directory: &str, script: &str) -> Outcome {
 const DAILY: &str = "set -e; git switch -q -c $NAME; for n in 1 2 3; do echo $n > $NAME$n; git status; git add .; \
     git commit -q -m $n; done; GIT_SEQUENCE_EDITOR='sed -i 2s/pick/squash/' GIT_EDITOR=true git rebase -q -i HEAD~2; \
     git fetch -q ../upstream; git rebase -q FETCH_HEAD; echo x > main.c; \
-    git checkout -q main.c; git tag t-$NAME; git cherry-pick t-$NAME~1 || git cherry-pick --skip; git log --oneline; \
-    git worktree add -q sub$NAME; git -C sub$NAME commit -q --allow-empty -m sub; git worktree remove sub$NAME";
+    git checkout -q main.c; git tag t-$NAME; git cherry-pick t-$NAME~1 || git cherry-pick --skip; git log --oneline";
+
+/// Not side by side: git dies where it finds a work tree that another git is just adding or removing (`failed to read
+/// .git/worktrees/subnone/commondir: Success`), without a sandbox as well.
+const WITHIN: &str = "set -e; git worktree add -q sub$NAME; git -C sub$NAME commit -q --allow-empty -m sub; \
+    git worktree remove sub$NAME";
 
 #[test]
 fn agents_work_side_by_side_in_linked_work_trees() {
     for_each_user(|user| {
         let sandbox = host(user);
         let make = "set -e; git clone -q . ../outside/upstream; git -C ../outside/upstream commit -q --allow-empty -m up
+            git config core.packedRefsTimeout 60000
             for n in one two three; do git worktree add -q ../outside/$n; done; git checkout -q -b here";
         sandbox.sh_outside(make).succeeds();
         let names = ["one", "two", "three"];
@@ -33,6 +38,8 @@ fn agents_work_side_by_side_in_linked_work_trees() {
         };
         tests::at_once(&names, work);
         for name in names {
+            let within = format!("NAME=n{name}; {WITHIN}");
+            agent_in(&sandbox, &format!("../outside/{name}"), &within).succeeds();
             let check = format!(
                 "git -C ../outside/{name} status --porcelain; git rev-list --count n{name}"
             );
@@ -61,7 +68,8 @@ fn an_agent_adds_works_in_and_removes_a_linked_work_tree() {
         let outcome = under(&sandbox, "agent", add);
         assert!(outcome.succeeds().reports.is_empty(), "{outcome:#?}");
         assert_eq!(sandbox.read("work/.git/worktrees/one/commondir"), "../..\n");
-        let work = format!("ln -s $PWD/upstream trees/upstream; cd trees/one; NAME=n; {DAILY}");
+        let work =
+            format!("ln -s $PWD/upstream trees/upstream; cd trees/one; NAME=n; {DAILY}; {WITHIN}");
         under(&sandbox, "agent", &work).succeeds();
         sandbox.sh_outside("git -C trees/one status && git fsck --strict").succeeds();
         // In a run of its own, as each of the others.
