@@ -16,6 +16,7 @@ export interface Policy {
   filesystem?: FilesystemRules | null;
   network?: NetworkRules | null;
   environment?: EnvironmentRules | null;
+  limits?: LimitsRules | null;
   report?: ReportRules | null;
 }
 
@@ -65,6 +66,20 @@ export interface EnvironmentRules {
   deny?: List;
   /** variables with their values */
   set?: Record<string, string | null> | null;
+}
+
+/** The keys in `limits`. */
+export interface LimitsRules {
+  /** how much memory the command and all that it starts may use together */
+  memory?: number | string | null;
+  /** how many processes and threads there may be at a time */
+  processes?: number | null;
+  /** how much processor time they may take together */
+  cpuSeconds?: number | null;
+  /** how long the run may take */
+  wallSeconds?: number | null;
+  /** how long each file may be made */
+  fileSize?: number | string | null;
 }
 
 /** The keys in `report`. */

@@ -53,4 +53,5 @@ pub mod terminal;
 pub mod test_directory;
 pub mod threads;
 pub mod umask;
+pub mod usage;
 pub mod vfork_helper;

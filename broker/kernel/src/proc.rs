@@ -107,7 +107,18 @@ impl Status {
 
     /// Whether the process has one thread.
     pub fn is_alone(&self) -> bool {
-        self.number("Threads:", 10) == Some(1)
+        self.threads() == Some(1)
+    }
+
+    /// How many threads the process has.
+    pub fn threads(&self) -> Option<u64> {
+        self.number("Threads:", 10)
+    }
+
+    /// The memory of the process that no file backs, in bytes.
+    pub fn memory(&self) -> u64 {
+        let kinds = ["RssAnon:", "RssShmem:", "VmSwap:"];
+        kinds.iter().filter_map(|name| kibibytes(&self.0, name)).sum()
     }
 
     fn id(&self, name: &str) -> Option<i32> {
@@ -136,6 +147,12 @@ pub fn field<'a>(text: &'a [u8], name: &str) -> Option<&'a str> {
     let mut lines = text.split(|&byte| byte == b'\n');
     let value = lines.find_map(|line| line.strip_prefix(name.as_bytes()))?;
     str::from_utf8(value).ok().map(str::trim)
+}
+
+/// An amount of memory in the first line of `text` that begins with `name`, in bytes.
+pub(super) fn kibibytes(text: &[u8], name: &str) -> Option<u64> {
+    let number: u64 = field(text, name)?.strip_suffix("kB")?.trim_end().parse().ok()?;
+    number.checked_mul(1024)
 }
 
 /// A small file of proc(5), which the kernel writes at once: what is shorter than the buffer is all.

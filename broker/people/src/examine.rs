@@ -40,8 +40,8 @@ fn examine(
     add(&mut remarks, found);
     surroundings.features.substitutes().for_each(|text| remarks.note(text));
     let judges = &prepared.judges;
-    let watched = Watched::of(reports, &judges.view, surroundings.features);
-    let notes = notes::notes(judges, reports, watched);
+    let watched = Watched::of(reports, judges, surroundings.features);
+    let notes = notes::notes(judges, &prepared.policy.limits, reports, watched);
     let costs = costs::line(&judges.view, &prepared.policy.files, watched);
     notes.iter().chain(&costs).for_each(|text| remarks.note(text));
     Ok(Examined { prepared, remarks, caller })

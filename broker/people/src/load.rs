@@ -25,7 +25,7 @@ pub struct Loaded {
 /// Loads the policy that `invocation` names; adds to `remarks`.
 ///
 /// # Errors
-/// Returns [`Failure::Policy`] for the first thing that is wrong with it.
+/// Returns [`Failure::Pairs`] for the first thing that is wrong with it.
 pub fn load(invocation: &cli::Invocation, mut remarks: Remarks) -> Result<Loaded, Failure> {
     let caller = Caller::of_process().map_err(unusable)?;
     let policy = resolve::policy(&invocation.policies, &caller, &mut remarks).map_err(unusable)?;
@@ -42,7 +42,7 @@ pub fn load(invocation: &cli::Invocation, mut remarks: Remarks) -> Result<Loaded
 
 /// The failure that `error` is.
 pub fn unusable(error: PolicyError) -> Failure {
-    Failure::Policy(error.report())
+    Failure::Pairs(error.report())
 }
 
 impl Loaded {

@@ -7,9 +7,11 @@
 //! with less than was written. A key that only relaxes, or concerns another platform or another program's
 //! set-up, is accepted and remembered for `--check`.
 
+use super::amounts::Unit;
 use super::error::Origin;
 use super::nearest::near;
 use super::without::{TakenOut, Without};
+use rules::policy::Limits;
 use std::collections::HashSet;
 
 /// One policy, or several merged: what was written, not yet resolved.
@@ -39,6 +41,7 @@ pub struct Written {
     pub environment_allow: Option<Vec<Item>>,
     pub environment_deny: Vec<Item>,
     pub environment_set: Vec<Setting>,
+    pub limits: Limits,
     /// The accepted keys that have no effect, as paths such as `network.allowMachLookup`.
     pub ignored: Vec<&'static str>,
     /// The rules that were taken out of what policies extend.
@@ -88,6 +91,8 @@ pub enum Value {
     Word(fn(&mut Written) -> &mut Option<&'static str>, &'static [&'static str]),
     /// A port; of several policies the last counts.
     Port(fn(&mut Written) -> &mut Option<u16>),
+    /// How much there may be of something; of several policies the last counts.
+    Amount(fn(&mut Written) -> &mut Option<u64>, Unit),
     /// Rules to take out of what is extended, by their keys.
     Without,
     /// For editors, and accepted without a word.
@@ -109,7 +114,7 @@ pub struct Effect {
     pub text: &'static str,
 }
 
-use Value::{Choice, Ignored, List, NotBuilt, Note, Port, Settings, Switch, Word};
+use Value::{Amount, Choice, Ignored, List, NotBuilt, Note, Port, Settings, Switch, Word};
 
 const fn key(path: &'static str, value: Value, summary: &'static str) -> Key {
     Key { path, value, summary }
@@ -244,6 +249,31 @@ pub static KEYS: &[Key] = &[
         "variables that it does not get, even if allow has them",
     ),
     key("environment.set", Settings(|w| &mut w.environment_set), "variables with their values"),
+    key(
+        "limits.memory",
+        Amount(|w| &mut w.limits.memory, Unit::Bytes),
+        "how much memory the command and all that it starts may use together",
+    ),
+    key(
+        "limits.processes",
+        Amount(|w| &mut w.limits.processes, Unit::Count),
+        "how many processes and threads there may be at a time",
+    ),
+    key(
+        "limits.cpuSeconds",
+        Amount(|w| &mut w.limits.cpu_seconds, Unit::Seconds),
+        "how much processor time they may take together",
+    ),
+    key(
+        "limits.wallSeconds",
+        Amount(|w| &mut w.limits.wall_seconds, Unit::Seconds),
+        "how long the run may take",
+    ),
+    key(
+        "limits.fileSize",
+        Amount(|w| &mut w.limits.file_size, Unit::Bytes),
+        "how long each file may be made",
+    ),
     key(
         "report.reads",
         Switch(
@@ -382,6 +412,7 @@ impl Written {
                 Switch(switch, _) => replace(switch(self), *switch(&mut later)),
                 Word(word, _) => replace(word(self), *word(&mut later)),
                 Port(port) => replace(port(self), *port(&mut later)),
+                Amount(amount, _) => replace(amount(self), *amount(&mut later)),
                 Value::Without | Note | Ignored | NotBuilt(_) => {}
             }
         }
@@ -436,6 +467,7 @@ mod tests {
                         Settings(_) => "object of strings",
                         Switch(..) => "boolean, default false",
                         Port(_) => "integer from 1 to 65535",
+                        Amount(_, unit) => unit.in_manual(),
                         Value::Without => "object of objects of lists",
                         Note => "string",
                         Ignored | NotBuilt(_) => continue,

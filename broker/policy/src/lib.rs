@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 #![allow(missing_docs, reason = "for the crates of the broker alone")]
 
+pub mod amounts;
 pub mod callers;
 pub mod document;
 pub mod domains;

@@ -1,6 +1,7 @@
 //! From the text of a policy file to what it says: each value where the table of keys wants it, or the first
 //! error. Pure.
 
+use super::amounts::Unit;
 use super::document::{self, Entry, Format, Node, Value};
 use super::error::{Origin, PolicyError};
 use super::keys::{self, Item, Key, Setting, Written};
@@ -119,6 +120,10 @@ impl Reader {
             keys::Value::Port(port) => {
                 *port(written) = self.port(&node, key.path)?;
                 self.note_place(port(written).is_some(), key, line, written);
+            }
+            keys::Value::Amount(amount, unit) => {
+                *amount(written) = self.amount(&node, unit, key.path)?;
+                self.note_place(amount(written).is_some(), key, line, written);
             }
             keys::Value::Without => written.without = self.without(node)?,
             keys::Value::Note => {}
@@ -247,6 +252,17 @@ impl Reader {
             }
             _ => Err(self.mismatch(node, field, "a port from 1 to 65535")),
         }
+    }
+
+    fn amount(&self, node: &Node, unit: Unit, field: &str) -> Result<Option<u64>, PolicyError> {
+        let amount = match node.value {
+            Value::Null | Value::Tilde => return Ok(None),
+            Value::Integer(value) => u64::try_from(value).ok(),
+            Value::Text(ref text) => unit.parse(text),
+            _ => None,
+        };
+        let amount = amount.filter(|amount| (1..=unit.most()).contains(amount));
+        amount.map(Some).ok_or_else(|| self.mismatch(node, field, unit.expected()))
     }
 }
 
@@ -477,6 +493,22 @@ ignoreViolations:
                 "expected an object, found an array",
             ),
             (Format::Json, "{\"environment\":\n{\"alow\":[]}}", 2, "environment.alow", "'allow'"),
+            (
+                Format::Yaml,
+                "limits:\n  memory: 2G\n",
+                2,
+                "limits.memory",
+                "a size such as \"512MiB\" or \"2GiB\", found string \"2G\"",
+            ),
+            (Format::Json, "{\"limits\":{\"processes\":0}}", 1, "limits.processes", "integer 0"),
+            (
+                Format::Json,
+                "{\"limits\":{\"wallSeconds\":\"1\"}}",
+                1,
+                "limits.wallSeconds",
+                "a number of seconds, without quotes",
+            ),
+            (Format::Json, "{\"limits\":{\"cpu\":1}}", 1, "limits.cpu", "known here are"),
             (Format::Json, "{\"credentials\":{}}", 1, "credentials", "would add protection"),
             (Format::Json, "{\"network\":{},\n\"network\":{}}", 2, "", "duplicate key 'network'"),
         ] {

@@ -71,7 +71,8 @@ fn resolve(
     let network = network(written, sockets, caller, remarks)?;
     let variables = variables::resolve(written)?;
     let unwatched_reads = written.report_reads == Some(false);
-    Ok(Policy { built_in: false, files, network, variables, unwatched_reads, sources })
+    let limits = written.limits;
+    Ok(Policy { built_in: false, files, network, variables, limits, unwatched_reads, sources })
 }
 
 /// Says which ports the caller's variables open: nobody wrote them into the policy.

@@ -36,6 +36,7 @@ fn value(key: &Key) -> Value {
             json!({ "enum": words, "default": words[0] })
         }
         Kind::Port(_) => json!({ "type": ["integer", "null"], "minimum": 1, "maximum": 65535 }),
+        Kind::Amount(_, unit) => unit.schema(),
         Kind::Without => {
             let lists = |name| KEYS.iter().filter(move |key| key.place().0 == name && is_list(key));
             let object = |name| {

@@ -5,6 +5,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+use crate::amounts::Unit;
 use crate::keys::{KEYS, Key, Value as Kind, objects};
 use std::fmt::Write;
 
@@ -45,7 +46,8 @@ fn javascript() -> String {
         Kind::Word(_, words) => {
             words.iter().map(|word| format!("\"{word}\" | ")).collect::<String>() + "null"
         }
-        Kind::Port(_) => "number | null".to_owned(),
+        Kind::Port(_) | Kind::Amount(_, Unit::Count | Unit::Seconds) => "number | null".to_owned(),
+        Kind::Amount(_, Unit::Bytes) => "number | string | null".to_owned(),
         Kind::Without => without(),
         Kind::Note => "string".to_owned(),
         Kind::Ignored | Kind::NotBuilt(_) => unreachable!(),

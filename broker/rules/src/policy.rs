@@ -15,6 +15,7 @@ pub struct Policy {
     pub network: Network,
     /// What of the caller's environment the command gets.
     pub variables: Variables,
+    pub limits: Limits,
     /// Nobody asks for reports of refused reads.
     pub unwatched_reads: bool,
     /// The canonical paths of the policy files in force, of those that another run would find, and of the symbolic
@@ -42,4 +43,17 @@ pub struct Network {
     /// Canonical paths of sockets, or of directories of sockets.
     pub allow_unix_sockets: Vec<PathBuf>,
     pub allow_all_unix_sockets: bool,
+}
+
+/// What the command and all that it starts may use together.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// In bytes.
+    pub memory: Option<u64>,
+    /// Processes and threads at a time.
+    pub processes: Option<u64>,
+    pub cpu_seconds: Option<u64>,
+    pub wall_seconds: Option<u64>,
+    /// Of each file, in bytes.
+    pub file_size: Option<u64>,
 }

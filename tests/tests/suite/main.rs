@@ -35,6 +35,7 @@ mod killing;
 mod labels;
 mod learning;
 mod lifetime;
+mod limits;
 mod local;
 mod matrix;
 mod mistakes;

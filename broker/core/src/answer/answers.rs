@@ -17,6 +17,7 @@ use crate::files::verdict::{FileVerdict, Relied};
 use crate::files::view::View;
 use crate::ipc::{self, Objects};
 use crate::jobs;
+use crate::limits::Watch;
 use crate::report::denials::Denial;
 use crate::report::traps::Traps;
 use crate::signals;
@@ -69,12 +70,19 @@ pub struct Judges {
     pub(crate) shared: Option<Arc<Shared>>,
     /// What the run learns, if it does.
     pub(crate) learning: Option<Arc<Learning>>,
+    /// What counts the command and all that it starts, if the policy limits that.
+    pub(crate) limits: Option<Arc<Watch>>,
 }
 
 impl Judges {
     /// Whether the command has shared memory of its own.
     pub fn have_shared_memory(&self) -> bool {
         self.shared.is_some()
+    }
+
+    /// Whether each fork is notified, so that it can be counted.
+    pub(crate) fn count_forks(&self) -> bool {
+        self.limits.as_ref().is_some_and(|limits| limits.counts_forks())
     }
 }
 
@@ -90,6 +98,7 @@ pub(crate) struct Answerer {
     proxy: Option<Identity>,
     signals: signals::Judge,
     jobs: jobs::Judge,
+    limits: Option<Arc<Watch>>,
     traps: Arc<Traps>,
     /// How many threads are about to close a file that they give a target.
     handing_over: AtomicUsize,
@@ -136,6 +145,7 @@ impl Answerer {
                 judges.learning.clone(),
             ),
             objects: Arc::clone(&judges.objects),
+            limits: judges.limits.clone(),
             rights,
             umask,
             proxy,
@@ -384,9 +394,15 @@ impl Answerer {
             RegisterCall::JoinGroup(process, group) => self.jobs.join(request, process, group),
             RegisterCall::LeaveSession => self.jobs.leave_session(request),
             RegisterCall::Terminal(number, call) => self.jobs.control(request, number, call),
-            RegisterCall::Fork if kill::has_begun() => RegisterVerdict::Return(Err(Errno::AGAIN)),
-            // CONTINUE: what is forked is in the sandbox.
-            RegisterCall::Fork => RegisterVerdict::Continue,
+            RegisterCall::Fork => {
+                let is_one_too_many =
+                    || self.limits.as_ref().is_some_and(|limits| !limits.admits_fork());
+                match kill::has_begun() || is_one_too_many() {
+                    true => RegisterVerdict::Return(Err(Errno::AGAIN)),
+                    // CONTINUE: what is forked is in the sandbox.
+                    false => RegisterVerdict::Continue,
+                }
+            }
             // CONTINUE unless the broker is the parent, which must not become a tracer: its tracee stops at every
             // signal until it is continued. A target that gets the broker as its parent only after this look stops
             // nobody but itself, and SIGKILL ends it like all others; the command cannot, whose

@@ -31,10 +31,12 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, Access};
 use rustix::io::{self, Errno};
 use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, sockopt};
+use rustix::process::Pid;
 use std::ffi::OsStr;
 use std::net::{SocketAddr, SocketAddrV4};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -66,6 +68,8 @@ pub struct Proxy {
     /// What no rule names is permitted, and noted here.
     needs: Option<Arc<Needs>>,
     running: Mutex<Running>,
+    /// The latest process that was started, if any was.
+    process: AtomicI32,
 }
 
 #[derive(Debug, Default)]
@@ -138,6 +142,7 @@ impl Proxy {
                 .map_err(|errno| Failure::system("proxy", errno))?,
             needs: needs.cloned(),
             running: Mutex::default(),
+            process: AtomicI32::new(0),
         })
     }
 
@@ -222,18 +227,24 @@ impl Proxy {
         // thread was faster.
         fs::access(&self.program, Access::EXEC_OK)?;
         // The standard library gives the child an empty signal mask. It is reaped with all others.
-        Command::new(&self.program)
+        let process = Command::new(&self.program)
             .env_clear()
             .current_dir(Path::new("/"))
             .stdin(Stdio::from(theirs))
             .stdout(Stdio::null())
             .spawn()?;
+        self.process.store(process.id().cast_signed(), Ordering::Relaxed);
         Ok(control)
     }
 
     /// What it is started from.
     pub fn program(&self) -> &Path {
         &self.program
+    }
+
+    /// The process that it is now, if it was started.
+    pub(crate) fn process(&self) -> Option<Pid> {
+        Pid::from_raw(self.process.load(Ordering::Relaxed))
     }
 
     /// What to poll for: connections, the proxy's words, and its end.

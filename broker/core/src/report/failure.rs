@@ -14,8 +14,8 @@ use std::io::Write;
 pub enum Failure {
     /// The command line is wrong.
     Usage(String),
-    /// The policy cannot be used: what is told of it, by key.
-    Policy(Vec<(&'static str, String)>),
+    /// The policy cannot be used, or the command went over a limit of it: what is told of that, by key.
+    Pairs(Vec<(&'static str, String)>),
     /// The tool cannot be executed.
     Launch(Vec<u8>, Errno),
     /// The platform or a system call does not let us.
@@ -39,6 +39,16 @@ impl Failure {
         Self::Internal("launch", "the process that was to run the tool was killed".to_owned())
     }
 
+    /// The run was ended, for `limit` allows `most` and no more.
+    pub(crate) fn limit(limit: &'static str, most: u64) -> Self {
+        let message = format!(
+            "the command was ended: with all that it had started it went over {limit} of the policy"
+        );
+        let pairs = [("source", "limits".to_owned()), ("limit", limit.to_owned())];
+        let more = [("value", most.to_string()), ("message", message)];
+        Self::Pairs(pairs.into_iter().chain(more).collect())
+    }
+
     /// A failed step of the child.
     pub fn launch(tool: &[u8], step: Step, errno: Errno) -> Self {
         match step {
@@ -51,7 +61,7 @@ impl Failure {
     pub fn status(&self) -> i32 {
         match self {
             Self::Usage(_) => exit::USAGE,
-            Self::Policy(_) | Self::Internal(..) => exit::FAILED,
+            Self::Pairs(_) | Self::Internal(..) => exit::FAILED,
             Self::Launch(_, Errno::NOENT) => exit::NOT_FOUND,
             Self::Launch(..) => exit::CANNOT_EXECUTE,
         }
@@ -72,7 +82,7 @@ impl Failure {
     pub(crate) fn line(&self, advice: &str) -> String {
         match self {
             Self::Usage(message) => line(&Trap::Usage(message.as_bytes())),
-            Self::Policy(pairs) => {
+            Self::Pairs(pairs) => {
                 let pairs: Vec<(&str, &[u8])> =
                     pairs.iter().map(|(key, value)| (*key, value.as_bytes())).collect();
                 line(&Trap::Internal(&pairs))

@@ -56,12 +56,13 @@ impl Demands {
 /// Whether the policy gives the command something that Landlock, and a filter that refuses all that the broker
 /// would have to judge, do not. What may be written may have its metadata changed, which Landlock does not know;
 /// a directory on the way to what may not be read is listed by the broker; and it alone can tell one socket
-/// address from another, and one process from another.
+/// address from another, and one process from another, and count them.
 fn needs_broker(policy: &Policy) -> bool {
     let files = &policy.files;
     !files.allow_write.is_empty()
         || !files.deny_read.is_empty()
         || files.hides_processes
+        || policy.limits.processes.is_some()
         || uses_network(&policy.network)
 }
 

@@ -77,6 +77,10 @@ impl Family {
         self.command
     }
 
+    pub(super) fn guardian(&self) -> Option<Pid> {
+        self.guardian
+    }
+
     pub(super) fn groups(&self) -> &Arc<KillOnExit> {
         &self.groups
     }

@@ -7,6 +7,7 @@ use crate::compile::files;
 use crate::domains::proxy::Proxy;
 use crate::files::reserve::Reserve;
 use crate::files::shared::Shared;
+use crate::limits::Watch;
 use crate::report::failure::Failure;
 use kernel::features::Features;
 use rules::address::{AddressRules, UnixRules};
@@ -31,15 +32,18 @@ pub(super) fn compile(
     let memory = memory.map(Scratch::path).filter(|path| view.rules.access(path).write);
     let shared = memory.and_then(|path| Shared::of(path).ok()).map(Arc::new);
     let (addresses, view, ruleset) = (Arc::new(addresses), Arc::new(view), Arc::new(ruleset));
+    let proxy = proxy.map(Arc::new);
+    let limits = Watch::of(policy.limits, proxy.as_ref())?;
     Ok(Judges {
         addresses,
         view,
         ruleset,
-        proxy: proxy.map(Arc::new),
+        proxy,
         is_scoped: features.contains(Features::SCOPES),
         objects: Arc::default(),
         shared,
         learning: None,
+        limits,
     })
 }
 

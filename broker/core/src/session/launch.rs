@@ -9,7 +9,6 @@ use crate::compile::{filter, places, plan};
 use crate::domains::environment::{self, Change};
 use crate::domains::proxy::Proxy;
 use crate::domains::{setup, upstream};
-use crate::files::view::View;
 use crate::report::failure::Failure;
 use crate::report::traps::Reports;
 use kernel::features::Features;
@@ -64,11 +63,13 @@ pub struct Watched {
 }
 
 impl Watched {
-    /// By the reports that are wanted. What the rules came to on this machine, `view` knows: where the broker has
-    /// anything to do with reads, or with changes, all of those are notified. Without scopes there is no quieter
-    /// filter.
-    pub fn of(reports: Reports, view: &View, features: Features) -> Self {
-        let spares = reports != Reports::All && features.contains(Features::SCOPES);
+    /// By the reports that are wanted. What the rules came to on this machine, the view knows: where the broker has
+    /// anything to do with reads, or with changes, all of those are notified. Without scopes, and where forks are
+    /// counted, there is no quieter filter.
+    pub fn of(reports: Reports, judges: &Judges, features: Features) -> Self {
+        let view = &judges.view;
+        let spares =
+            reports != Reports::All && features.contains(Features::SCOPES) && !judges.count_forks();
         let leaves_files = matches!(reports, Reports::Network | Reports::Nothing);
         Self {
             reads: !(spares && view.leaves_reads()),
@@ -233,7 +234,11 @@ fn variant(policy: &Policy, unix: &UnixRules, surroundings: &Surroundings) -> Va
         (Variant::ALL_UNIX_SOCKETS, unix.all && !unix.reach_abstract && !unix.datagrams),
         (Variant::DATAGRAMS, unix.datagrams),
         (Variant::MAKES_SOCKETS, makes_sockets),
-        (Variant::NO_SCOPES, !features.contains(Features::SCOPES)),
+        // Then forks are notified as well.
+        (
+            Variant::NO_SCOPES,
+            !features.contains(Features::SCOPES) || policy.limits.processes.is_some(),
+        ),
         (Variant::NO_DEVICES, !features.contains(Features::DEVICES)),
         (Variant::NO_TRUNCATION, !features.contains(Features::TRUNCATION)),
     ]

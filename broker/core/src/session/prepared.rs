@@ -76,8 +76,7 @@ impl Prepared {
         let scratches = Scratches::of(&mut policy, traps)?;
         let prepared = Self::compile(policy, demands, surroundings, proxy, scratches, notes)?;
         if !is_final {
-            let view = &prepared.judges.view;
-            filter.quieter(Watched::of(reports, view, surroundings.features));
+            filter.quieter(Watched::of(reports, &prepared.judges, surroundings.features));
             filter.send(child)?;
         }
         Ok(prepared)
@@ -161,12 +160,19 @@ impl Prepared {
         let Self { policy, judges, scratches, .. } = self;
         let Scratches { temporary, memory, waiting } = scratches;
         family.job().start();
+        if let Some(limits) = &judges.limits {
+            limits.start(family.command(), family.guardian())?;
+        }
         launch::send_plan(&mut child, tool, policy, judges, temporary.as_ref())?;
         let scratches: Vec<_> = [temporary, memory, waiting].into_iter().flatten().collect();
         let status = run::until_end(child, tool, family, judges, traps, &scratches);
         // Also of a command that could not be served to its end: before its directory is removed.
         let nothing_left = family.end();
         judges.view.reserve.iter().for_each(|reserve| reserve.clear());
+        // What was refused until then is told as well.
+        if let Some(over) = judges.limits.as_ref().and_then(|limits| limits.failure()) {
+            return Ok((over.status(), Err(over)));
+        }
         Ok((status?, nothing_left.then_some(()).ok_or_else(Failure::left_behind)))
     }
 

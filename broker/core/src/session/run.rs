@@ -46,6 +46,9 @@ pub(super) fn until_end(
         {
             scratches.iter().for_each(|scratch| scratch.remove_stale_ones());
         }
+        if ready.limits {
+            return Ok(exit::FAILED);
+        }
         if ready.child {
             run.hear_child(family)?;
         }
@@ -137,6 +140,9 @@ impl Run<'_> {
         if !self.confined {
             return Err(Failure::died());
         }
+        if let Some(limits) = &self.judges.limits {
+            limits.note_end(status);
+        }
         // What the proxy refused, it reported before the command knew.
         if let Some(proxy) = &self.judges.proxy {
             proxy.hear_out(self.traps);
@@ -151,6 +157,7 @@ impl Run<'_> {
             self.child.as_ref().map(AsFd::as_fd),
             self.crew.as_ref().map(|crew| crew.as_fd()),
             self.judges.proxy.as_deref().map(Proxy::events),
+            self.judges.limits.as_ref().map(|limits| limits.as_fd()),
         ];
         let polled = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
         let mut fds: Vec<_> = sources.iter().copied().flatten().map(polled).collect();
@@ -162,7 +169,7 @@ impl Run<'_> {
         }
         let mut polled = fds.iter().map(PollFd::revents);
         // Those that there are, in their order.
-        let [family, child, listener, proxy] =
+        let [family, child, listener, proxy, limits] =
             sources.map(|fd| fd.and_then(|_| polled.next()).unwrap_or(PollFlags::empty()));
         Ok(Ready {
             family: !family.is_empty(),
@@ -170,6 +177,7 @@ impl Run<'_> {
             notification: listener.contains(PollFlags::IN),
             sandbox_empty: listener.intersects(PollFlags::HUP | PollFlags::ERR),
             proxy: !proxy.is_empty(),
+            limits: !limits.is_empty(),
             nothing: false,
         })
     }
@@ -186,6 +194,8 @@ struct Ready {
     sandbox_empty: bool,
     /// The proxy has something to say, or has ended.
     proxy: bool,
+    /// The command, with what it started, went over a limit.
+    limits: bool,
     /// Time has passed, and that was all.
     nothing: bool,
 }

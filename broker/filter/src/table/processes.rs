@@ -110,7 +110,7 @@ pub(super) const ROWS: &[Row] = &[
         &[fork, vfork],
         &[when(NO_SCOPES, &[], Notify)],
         Allow,
-        "children stay in the sandbox; where the broker ends it one by one, it lets nobody fork meanwhile",
+        "children stay in the sandbox; the broker counts them, or ends them one by one and lets nobody fork then",
     ),
     judge(
         &[kill, tkill, tgkill, rt_sigqueueinfo, rt_tgsigqueueinfo, pidfd_send_signal],

@@ -53,6 +53,7 @@ pub fn of(in_force: &InForce<'_>) -> Vec<Section> {
         Section { name: "policy", rows: policies(in_force) },
         Section { name: "files", rows: files(in_force) },
         Section { name: "network", rows: network(in_force) },
+        Section { name: "limits", rows: limits(in_force.origins()) },
         Section { name: "environment", rows: environment(in_force) },
         Section { name: "protections", rows: protections(in_force) },
         Section {
@@ -278,6 +279,23 @@ fn network(in_force: &InForce<'_>) -> Vec<Row> {
         rows.push(Row::new("hosts", text).by("Landlock and broker"));
     }
     rows
+}
+
+/// How much of what the command and all that it starts may use.
+fn limits(origins: &Origins) -> Vec<Row> {
+    let mut written = origins.written.clone();
+    let row = |key: &Key| {
+        let Value::Amount(amount, unit) = key.value else { return None };
+        let amount = (*amount(&mut written))?;
+        let by = match key.place().1 {
+            "fileSize" => "the kernel (RLIMIT_FSIZE)",
+            _ => "broker",
+        };
+        let rule = Rule::of_value(origins, key.path, amount.to_string());
+        let text = format!("{}, then the run ends", unit.show(amount));
+        Some(Row::new(key.place().1, text).by(by).under(rule))
+    };
+    KEYS.iter().filter_map(row).collect()
 }
 
 /// What holds whatever the policy says, and who sees to it.

@@ -1,0 +1,192 @@
+//! The limits of a run (`limits` in landstrip-policy(5)): the command and all that it started are counted, and the run
+//! ends where one of them is passed.
+//!
+//! A fork that would be one too many is refused where it is notified, so that processes are counted exactly; the rest
+//! is looked at by a thread, the more often the less is left. The kernel itself holds how long files are made
+//! (RLIMIT_FSIZE in setrlimit(2)). Nothing here confines: a run that is over is ended as any other.
+
+use crate::domains::proxy::Proxy;
+use crate::report::failure::Failure;
+use kernel::threads::{SMALL_STACK, lock, spawn};
+use kernel::usage::Members;
+use rules::policy::Limits;
+use rustix::event::{self, EventfdFlags};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io;
+use rustix::process::{self, Pid, Resource, Rlimit, WaitStatus};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::{Duration, Instant};
+
+/// The pauses between two looks, at the most and at the least.
+const PAUSE_MAX: Duration = Duration::from_millis(100);
+const PAUSE_MIN: Duration = Duration::from_millis(2);
+/// How fast memory can be taken, in bytes a millisecond: what several processors fill.
+const FILLED: u64 = 8 << 20;
+/// What the shell exits with after a command that was killed for a file that is too long.
+const STATUS_OF_FILE_SIZE: i32 = common::exit::SIGNAL_BASE + 25;
+
+/// Watches over one run.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    limits: Limits,
+    proxy: Option<Arc<Proxy>>,
+    /// The process that outlives the broker.
+    guardian: OnceLock<Option<Pid>>,
+    /// How many forks may be let through before processes are counted anew.
+    room: Mutex<u64>,
+    /// The limit that was passed, and what it is.
+    passed: OnceLock<(&'static str, u64)>,
+    /// Readable once one was.
+    alarm: OwnedFd,
+}
+
+impl Watch {
+    /// One for the limits of a policy; none without any.
+    ///
+    /// # Errors
+    /// Returns the [`Failure`] for which the command and what it starts could not be counted.
+    pub(crate) fn of(
+        limits: Limits,
+        proxy: Option<&Arc<Proxy>>,
+    ) -> Result<Option<Arc<Self>>, Failure> {
+        if limits == Limits::default() {
+            return Ok(None);
+        }
+        // A kernel without CONFIG_PROC_CHILDREN does not tell who descends from whom.
+        std::fs::metadata("/proc/thread-self/children").map_err(|_| {
+            let message = "this kernel does not list children in /proc (CONFIG_PROC_CHILDREN)";
+            Failure::Internal("limits", message.to_owned())
+        })?;
+        let alarm = event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+            .map_err(|errno| Failure::system("limits", errno))?;
+        Ok(Some(Arc::new(Self {
+            limits,
+            proxy: proxy.cloned(),
+            guardian: OnceLock::new(),
+            room: Mutex::new(0),
+            passed: OnceLock::new(),
+            alarm,
+        })))
+    }
+
+    /// Begins, before the command is released.
+    pub(crate) fn start(
+        self: &Arc<Self>,
+        command: Pid,
+        guardian: Option<Pid>,
+    ) -> Result<(), Failure> {
+        let _ = self.guardian.set(guardian);
+        self.bound(command).map_err(|errno| Failure::system("limits", errno))?;
+        if (Limits { file_size: None, ..self.limits }) == Limits::default() {
+            return Ok(());
+        }
+        let watch = Arc::clone(self);
+        spawn(SMALL_STACK, move || watch.keep_looking())
+            .map_err(|errno| Failure::system("thread", errno))
+    }
+
+    /// Sets what the kernel itself holds the command to.
+    fn bound(&self, command: Pid) -> io::Result<()> {
+        if self.limits.memory.is_some() {
+            // Should memory run out before this is seen, it ends the command and nothing else of the user's.
+            let path = format!("/proc/{}/oom_score_adj", command.as_raw_nonzero());
+            let _ = std::fs::write(path, "1000");
+        }
+        let Some(most) = self.limits.file_size else { return Ok(()) };
+        let former = process::getrlimit(Resource::Fsize);
+        let most = Some(former.maximum.map_or(most, |callers| callers.min(most)));
+        let limit = Rlimit { current: most, maximum: most };
+        process::prlimit(Some(command), Resource::Fsize, limit).map(drop)
+    }
+
+    /// Whether processes are counted, for which the filter notifies forks.
+    pub(crate) fn counts_forks(&self) -> bool {
+        self.limits.processes.is_some()
+    }
+
+    /// Whether another process may be forked; if not, the run ends. More than one fork can be under way, so that there
+    /// can be some processes more before this is seen.
+    pub(crate) fn admits_fork(&self) -> bool {
+        let Some(most) = self.limits.processes else { return true };
+        let mut room = lock(&self.room);
+        if *room == 0 && self.passed.get().is_none() {
+            *room = most.saturating_sub(self.members().tasks());
+        }
+        if *room == 0 {
+            self.pass("limits.processes", most);
+            return false;
+        }
+        *room -= 1;
+        true
+    }
+
+    fn members(&self) -> Members {
+        let proxy = self.proxy.as_ref().and_then(|proxy| proxy.process());
+        Members::besides(&[self.guardian.get().copied().flatten(), proxy])
+    }
+
+    fn pass(&self, limit: &'static str, most: u64) {
+        let _ = self.passed.set((limit, most));
+        let _ = io::write(&self.alarm, &1_u64.to_ne_bytes());
+    }
+
+    fn keep_looking(&self) {
+        let start = Instant::now();
+        while self.passed.get().is_none() {
+            match self.look(start.elapsed()) {
+                Ok(pause) => std::thread::sleep(pause),
+                Err((limit, most)) => self.pass(limit, most),
+            }
+        }
+    }
+
+    /// Compares what is used with the limits; returns how long nothing of that can be passed unseen for long, else the
+    /// limit that was.
+    fn look(&self, elapsed: Duration) -> Result<Duration, (&'static str, u64)> {
+        let Limits { memory, processes, cpu_seconds, wall_seconds, .. } = self.limits;
+        let mut pause = Duration::MAX;
+        if let Some(most) = wall_seconds {
+            let left = Duration::from_secs(most).checked_sub(elapsed);
+            let left = left.filter(|left| !left.is_zero());
+            pause = left.ok_or(("limits.wallSeconds", most))?;
+        }
+        if memory.is_none() && processes.is_none() && cpu_seconds.is_none() {
+            return Ok(pause);
+        }
+        pause = pause.min(PAUSE_MAX);
+        let members = self.members();
+        if let Some(most) = processes.filter(|most| members.tasks() > *most) {
+            return Err(("limits.processes", most));
+        }
+        if let Some(most) = cpu_seconds.filter(|most| members.cpu() > Duration::from_secs(*most)) {
+            return Err(("limits.cpuSeconds", most));
+        }
+        if let Some(most) = memory {
+            let left = most.checked_sub(members.memory(most)).ok_or(("limits.memory", most))?;
+            pause = pause.min(Duration::from_millis(left / FILLED)).max(PAUSE_MIN);
+        }
+        Ok(pause)
+    }
+
+    /// Learns with which status the command ended.
+    pub(crate) fn note_end(&self, status: WaitStatus) {
+        const SIGXFSZ: i32 = 25;
+        let is_too_long = status.terminating_signal() == Some(SIGXFSZ)
+            || status.exit_status() == Some(STATUS_OF_FILE_SIZE);
+        if let Some(most) = self.limits.file_size.filter(|_| is_too_long) {
+            self.pass("limits.fileSize", most);
+        }
+    }
+
+    /// Why the run is over, if it is for a limit.
+    pub(crate) fn failure(&self) -> Option<Failure> {
+        self.passed.get().map(|(limit, most)| Failure::limit(limit, *most))
+    }
+}
+
+impl AsFd for Watch {
+    /// Readable once a limit was passed.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.alarm.as_fd()
+    }
+}
