@@ -1,13 +1,14 @@
 //! The story of a run: load, protect, compile, launch, serve, report.
 
 use landstrip_core::report::failure::Failure;
-use landstrip_core::report::traps::Traps;
+use landstrip_core::report::traps::{Reports, Traps};
 use landstrip_core::session::child::Child;
 use landstrip_core::session::family::Family;
 use landstrip_core::session::launch::Tool;
 use landstrip_core::session::prepared::Prepared;
 use landstrip_core::session::surroundings::Surroundings;
 use people::advice::grounds::on_grounds;
+use people::advice::unseen::unseen;
 use people::advice::{launch, suggest};
 use people::cli::Invocation;
 use people::load::{Loaded, add, load};
@@ -46,13 +47,17 @@ fn run_with(
     let surroundings = Surroundings::look(child.is_scoped())?;
     let loaded = load(invocation, remarks)?;
     let mut notes = loaded.notes();
-    let Loaded { policy, reports, unseen, mut remarks, caller } = loaded;
+    let Loaded { policy, reports, unwatched, mut remarks, caller } = loaded;
     traps.want(reports);
     let platform = (&child, &surroundings);
     let prepared = Prepared::of(policy, reports, platform, traps, &mut notes)?;
     let (status, ended) = prepared.serve(tool, child, family, traps)?;
     // People are told of it once nothing of the command runs any more.
     add(&mut remarks, notes);
+    let unseen = || match reports {
+        Reports::Nothing => None,
+        _ => unseen(status, &prepared.policy, unwatched),
+    };
     traps.print(status != 0, unseen, |denials| {
         on_grounds((&prepared, &prepared.policy), &remarks, &caller, |grounds| {
             suggest::remedies(denials, grounds)

@@ -81,10 +81,14 @@ fn learn(
     );
     let umask = family.umask();
     let (status, ended) = prepared.serve(tool, child, family, traps)?;
-    traps.print(status != 0, None, |denials| {
-        let in_force = (&prepared, &prepared.policy);
-        on_grounds(in_force, &remarks, &caller, |grounds| suggest::remedies(denials, grounds))
-    });
+    traps.print(
+        status != 0,
+        || None,
+        |denials| {
+            let in_force = (&prepared, &prepared.policy);
+            on_grounds(in_force, &remarks, &caller, |grounds| suggest::remedies(denials, grounds))
+        },
+    );
     ended?;
     let draft = on_grounds((&prepared, &policy), &remarks, &caller, |grounds| {
         Draft::of(needs.take(), base, grounds)

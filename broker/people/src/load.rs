@@ -16,8 +16,8 @@ pub struct Loaded {
     pub policy: Policy,
     /// Which denials are reported, as the caller wants it or else the policy says.
     pub reports: Reports,
-    /// What can have been refused without a word, though nobody on the command line asked for that.
-    pub unseen: Option<&'static str>,
+    /// Whether refused reads are not watched though nobody on the command line asked for that.
+    pub unwatched: bool,
     pub remarks: Remarks,
     pub caller: Caller,
 }
@@ -33,11 +33,9 @@ pub fn load(invocation: &cli::Invocation, mut remarks: Remarks) -> Result<Loaded
         true => Reports::Changes,
         false => Reports::All,
     });
-    let is_unwatched = policy.unwatched_reads && invocation.reports.is_none();
-    let unseen = (is_unwatched && !policy.files.deny_read.is_empty())
-        .then_some("nothing was refused that is watched; reads are not watched: --report all");
+    let unwatched = policy.unwatched_reads && invocation.reports.is_none();
     remarks.told().iter().for_each(|text| say(&Escaped(text).to_string()));
-    Ok(Loaded { policy, reports, unseen, remarks, caller })
+    Ok(Loaded { policy, reports, unwatched, remarks, caller })
 }
 
 /// The failure that `error` is.

@@ -608,3 +608,85 @@ fn a_path_that_leads_elsewhere_than_a_moment_ago_is_reported() {
         assert_eq!(reported(&outcome), expected);
     });
 }
+
+#[test]
+fn what_nobody_misses_is_printed_only_if_the_command_failed() {
+    for_each_user(|user| {
+        let script = "import socket, sys
+for attempt in (lambda: socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 4), lambda: open('../outside/.sh_history', 'w')):
+    try: attempt(); print('let through')
+    except OSError: pass
+if 'also' in sys.argv:
+    try: open('../outside/file', 'w')
+    except OSError: pass
+sys.exit(int(sys.argv[1]))";
+        let run = |words: &[&str]| {
+            let sandbox = Sandbox::of(user).allow_write(".");
+            let outcome = sandbox.run([&["python3", "-c", script], words].concat());
+            assert_eq!(outcome.stdout, "", "{outcome:#?}");
+            outcome
+        };
+        assert_eq!(run(&["0"]).succeeds().stderr, "");
+        let outcome = run(&["0", "also"]);
+        assert_eq!(outcome.succeeds().reports.len(), 1, "{outcome:#?}");
+        assert!(outcome.reports[0].to_string().contains("outside/file"), "{outcome:#?}");
+        assert_eq!(run(&["3"]).exits(3).reports.len(), 2);
+    });
+}
+
+/// Some programs ask whether they may, and give up by the answer alone.
+#[test]
+fn an_answer_of_no_is_reported_if_the_command_failed_and_nothing_was_refused() {
+    for_each_user(|user| {
+        let script = "import os, sys
+may = os.access(os.path.expanduser('~/.npm'), os.W_OK)
+if 'also' in sys.argv:
+    try: open('../outside/file', 'w')
+    except OSError: pass
+sys.exit(0 if may or 'fine' in sys.argv else 3)";
+        let sandbox = |allowed: &str| {
+            let sandbox = Sandbox::of(user).allow_write(allowed);
+            let asked = sandbox.dir("home/.npm");
+            (sandbox, asked.to_str().unwrap().to_owned())
+        };
+        let run = |allowed: &str, words: &[&str]| {
+            let (sandbox, asked) = sandbox(allowed);
+            (sandbox.run([&["python3", "-c", script], words].concat()), asked)
+        };
+        let (outcome, asked) = run(".", &[]);
+        assert!(names(&outcome.exits(3).reports, "write", &asked), "{outcome:#?}");
+        let advice = "landstrip: to allow this: filesystem.allowWrite += [\"~/.npm\"]\n";
+        assert!(outcome.stderr.ends_with(advice), "{outcome:#?}");
+        assert_eq!(run("~/.npm", &[]).0.succeeds().stderr, "");
+        assert_eq!(run(".", &["fine"]).0.succeeds().stderr, "");
+        let (outcome, asked) = run(".", &["also"]);
+        assert!(!names(&outcome.exits(3).reports, "write", &asked), "{outcome:#?}");
+        assert_eq!(outcome.reports.len(), 1, "{outcome:#?}");
+        let (trapped, asked) = sandbox(".");
+        let outcome = trapped.trap().run(["python3", "-c", script]);
+        assert!(names(&outcome.traps, "write", &asked), "{outcome:#?}");
+    });
+}
+
+#[test]
+fn variables_that_were_withheld_are_named_if_the_command_failed_and_nothing_was_refused() {
+    let policy = |allow: &str| format!(r#"{{"environment": {{"deny": ["*_TOKEN"]{allow}}}}}"#);
+    for_each_user(|user| {
+        let run = |allow: &str, script: &str| {
+            let sandbox = Sandbox::of(user).policy_json(policy(allow));
+            sandbox.env("SOME_TOKEN", "value").env("OTHER", "other").sh(script)
+        };
+        let ask = "test \"$SOME_TOKEN$OTHER\" = valueother";
+        assert_eq!(
+            run("", ask).fails().stderr,
+            "landstrip: variables withheld, which environment.allow gives by name, beside \"*\": [\"SOME_TOKEN\"]\n"
+        );
+        assert_eq!(run(r#", "allow": ["*", "SOME_TOKEN"]"#, ask).succeeds().stderr, "");
+        assert_eq!(run("", "! test \"$SOME_TOKEN\"").succeeds().stderr, "");
+        for (script, status) in [("landstrip-no-such", 127), ("kill -INT $$", 130)] {
+            assert!(!run("", script).exits(status).stderr.contains("withheld"), "{script}");
+        }
+        let outcome = run("", "echo x >made; exit 3");
+        assert!(!outcome.exits(3).stderr.contains("withheld"), "{outcome:#?}");
+    });
+}

@@ -106,7 +106,8 @@ impl Judge {
     /// access(2) is answered like that, although Landlock does not know it, because programs act on it.
     pub(crate) fn answer(&self, request: &Request<'_>, question: &Question) -> FileVerdict {
         let target = request.target();
-        let ask = || Ok(questions::ask(&self.view, self.shared.as_deref(), target, question));
+        let shared = self.shared.as_deref();
+        let ask = || Ok(questions::ask(&self.view, shared, target, question, &self.traps));
         match self.rights.with_those_of(target, ask) {
             Ok(Ok(answer)) => FileVerdict::Answer(answer.map(|()| Done::Nothing)),
             // This is about the broker.

@@ -8,6 +8,9 @@ use super::shared::Shared;
 use super::view::View;
 use super::walk::Lost;
 use crate::call::decode::Question;
+use crate::report::denials::Denial;
+use crate::report::traps::Traps;
+use kernel::object::Object;
 use kernel::target::Target;
 use rules::memory;
 use rules::paths::Access;
@@ -15,12 +18,13 @@ use rustix::fs::{self, AtFlags};
 use rustix::io::{self, Errno};
 use std::path::Path;
 
-/// Answers `question`.
+/// Answers `question`, and notes where rules make that a no.
 pub(super) fn ask(
     view: &View,
     shared: Option<&Shared>,
     target: Target,
     question: &Question,
+    traps: &Traps,
 ) -> Result<io::Result<()>, Lost> {
     const FLAGS: AtFlags =
         AtFlags::EACCESS.union(AtFlags::SYMLINK_NOFOLLOW).union(AtFlags::EMPTY_PATH);
@@ -45,7 +49,17 @@ pub(super) fn ask(
         || match shared.filter(|_| object.path().is_ok_and(|path| path == Path::new(memory::PLACE)))
         {
             Some(shared) => !view.rules.access(shared.path()).covers(wanted),
-            None => observe::denied(&object, wanted, view).is_some(),
+            None => is_denied(&object, wanted, view, traps),
         };
     Ok(if is_denied { Err(Errno::ACCESS) } else { Ok(()) })
+}
+
+/// Whether the rules deny what is `wanted`, which is noted.
+fn is_denied(object: &Object, wanted: Access, view: &View, traps: &Traps) -> bool {
+    let Some((denied, path)) = observe::denied(object, wanted, view) else { return false };
+    let reported = observe::worth_reporting(object, denied);
+    if let Some(operation) = reported.filter(|operation| traps.wants(*operation)) {
+        traps.note_question(Denial::file(operation, &path));
+    }
+    true
 }

@@ -12,11 +12,30 @@ pub(crate) fn is_noise(denial: &Denial) -> bool {
     match denial {
         Denial::File(FileOperation::Write, path) => {
             let path = Path::new(OsStr::from_bytes(path));
-            is_of_python(path) || is_of_java(path) || is_of_vim(path) || is_of_landstrip(path)
+            is_of_python(path)
+                || is_of_java(path)
+                || is_of_vim(path)
+                || is_of_debugger(path)
+                || is_of_landstrip(path)
         }
         Denial::Trial(_) => true,
         Denial::Network(NetworkOperation::Connect, path) => {
             is_of_name_service(Path::new(OsStr::from_bytes(path)))
+        }
+        _ => false,
+    }
+}
+
+/// Whether nobody misses it if the command succeeded: what programs write for the next time that they run, and ask
+/// services of the desktop and the kernel for, where these are.
+pub(super) fn is_noise_of_success(denial: &Denial) -> bool {
+    match denial {
+        Denial::File(_, path) => {
+            let path = Path::new(OsStr::from_bytes(path));
+            is_history(path) || is_of_fontconfig(path)
+        }
+        Denial::Network(NetworkOperation::Connect, target) => {
+            target.starts_with(b"netlink ") || is_of_desktop(target)
         }
         _ => false,
     }
@@ -54,6 +73,37 @@ fn is_of_vim(path: &Path) -> bool {
     matches!(extension, [b's', b'w', b'l'..=b'p'])
 }
 
+/// The memory of a process that is debugged: ptrace(2) is the other way to it.
+fn is_of_debugger(path: &Path) -> bool {
+    path.starts_with("/proc") && path.ends_with("mem")
+}
+
+/// What shells, editors and pagers remember of what was typed.
+fn is_history(path: &Path) -> bool {
+    let name = path.file_name().map(OsStr::as_bytes).unwrap_or_default();
+    let is_rest = |begin: &[u8]| name.starts_with(begin);
+    name.ends_with(b"_history") || is_rest(b".viminf") || is_rest(b".lesshs")
+}
+
+/// What is known of fonts, wherever it is kept.
+fn is_of_fontconfig(path: &Path) -> bool {
+    let of = |part: Component<'_>| {
+        [".fontconfig", "fontconfig"].map(OsStr::new).contains(&part.as_os_str())
+    };
+    path.components().any(of)
+}
+
+/// The buses, the displays and the sound of the user's session.
+fn is_of_desktop(target: &[u8]) -> bool {
+    const DISPLAYS: [&[u8]; 2] = [b"@/tmp/.X11-unix/", b"/tmp/.X11-unix/"];
+    const NAMES: [&[u8]; 4] = [b"wayland-", b"pipewire-", b"bus", b"native"];
+    let path = Path::new(OsStr::from_bytes(target));
+    let name = path.file_name().map(OsStr::as_bytes).unwrap_or_default();
+    DISPLAYS.iter().any(|display| target.starts_with(display))
+        || ["/run/dbus", "/var/run/dbus"].iter().any(|place| path.starts_with(place))
+        || path.starts_with("/run/user") && NAMES.iter().any(|begin| name.starts_with(begin))
+}
+
 /// The directories that a landstrip inside would use.
 fn is_of_landstrip(path: &Path) -> bool {
     let name = path.file_name().map(OsStr::as_bytes).unwrap_or_default();
@@ -87,6 +137,9 @@ mod tests {
             ("/dev/shm/x/landstrip-0123456789abcdef", false),
             ("/home/u/.cache/landstrip", true),
             ("/home/u/landstrip", false),
+            ("/proc/self/mem", true),
+            ("/proc/12/task/12/mem", true),
+            ("/home/u/mem", false),
         ] {
             let denial = |operation| Denial::file(operation, Path::new(path));
             assert_eq!(is_noise(&denial(FileOperation::Write)), expected, "{path}");
@@ -97,6 +150,39 @@ mod tests {
         {
             let denial = Denial::Network(NetworkOperation::Connect, path.into());
             assert_eq!(is_noise(&denial), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn what_nobody_misses_after_success_is_known_by_what_it_is() {
+        for (path, expected) in [
+            ("/home/u/.python_history", true),
+            ("/home/u/.viminfz.tmp", true),
+            ("/home/u/.lesshst", true),
+            ("/home/u/history", false),
+            ("/var/cache/fontconfig", true),
+            ("/home/u/.fontconfig/x.cache-8", true),
+            ("/home/u/fonts", false),
+        ] {
+            let denial = Denial::file(FileOperation::Write, Path::new(path));
+            assert_eq!(is_noise_of_success(&denial), expected, "{path}");
+            assert!(!is_noise(&denial), "{path}");
+        }
+        for (target, expected) in [
+            ("/run/user/7/bus", true),
+            ("/run/user/7/pulse/native", true),
+            ("/run/user/7/wayland-0", true),
+            ("/run/user/7/podman/podman.sock", false),
+            ("/run/dbus/system_bus_socket", true),
+            ("/run/docker.sock", false),
+            ("@/tmp/.X11-unix/X0", true),
+            ("@other", false),
+            ("netlink raw protocol 4", true),
+            ("192.0.2.1:443", false),
+        ] {
+            let denial = Denial::Network(NetworkOperation::Connect, target.into());
+            assert_eq!(is_noise_of_success(&denial), expected, "{target}");
+            assert!(!is_noise(&denial), "{target}");
         }
     }
 

@@ -18,6 +18,8 @@ use std::time::{Duration, Instant};
 /// Most lines that are printed at the end, and of a command that succeeded.
 const LINES_MAX: usize = 64;
 const LINES_OF_SUCCESS: usize = 5;
+/// Most questions that are remembered.
+const ASKED_MAX: usize = 8;
 /// Most distinct denials that are remembered; more are only counted.
 const REMEMBERED_MAX: usize = 4096;
 /// How long the end of a run waits for reports of calls that were let through last.
@@ -94,6 +96,8 @@ struct Sink {
     seen: HashSet<Denial>,
     order: Vec<Denial>,
     uncounted: usize,
+    /// What access(2) was answered no about.
+    asked: Vec<Denial>,
 }
 
 impl Traps {
@@ -111,7 +115,8 @@ impl Traps {
 
     /// Collects, or writes to `stream`; `debug` also logs each at once.
     fn new(stream: Option<Stream>, debug: bool) -> Self {
-        let sink = Sink { stream, seen: HashSet::new(), order: Vec::new(), uncounted: 0 };
+        let (seen, order, asked) = (HashSet::new(), Vec::new(), Vec::new());
+        let sink = Sink { stream, seen, order, uncounted: 0, asked };
         // A closed standard error is the caller's choice.
         let debug = debug.then(|| Stream::of_standard_error().ok()).flatten();
         Self {
@@ -176,7 +181,7 @@ impl Traps {
         {
             return;
         }
-        let Sink { stream, seen, order, uncounted } = &mut *lock(&self.sink);
+        let Sink { stream, seen, order, uncounted, .. } = &mut *lock(&self.sink);
         if let Some(stream) = stream {
             stream.write(line(&denial.trap()).as_bytes());
         }
@@ -188,6 +193,14 @@ impl Traps {
             order.push(denial);
         } else {
             *uncounted += 1;
+        }
+    }
+
+    /// Notes that access(2) was answered no: programs may give up by that alone.
+    pub(crate) fn note_question(&self, denial: Denial) {
+        let asked = &mut lock(&self.sink).asked;
+        if asked.len() < ASKED_MAX && !noise::is_noise(&denial) && !asked.contains(&denial) {
+            asked.push(denial);
         }
     }
 
@@ -221,17 +234,23 @@ impl Traps {
 
     /// Ends the reports. Prints what was collected about a command that `failed` or did not: reads only
     /// if it did, since it may have found another way, and then the line of `remedy` about what is shown. Where all was
-    /// written at once, what programs are told of it. If it failed with nothing to print, `unseen` is what could not be
-    /// seen.
+    /// written at once, what programs are told of it. If it failed and nothing was refused, what access(2) was answered no
+    /// about counts; without that too, `unseen` is what could not be seen.
     pub fn print(
         &self,
         failed: bool,
-        unseen: Option<&str>,
+        unseen: impl FnOnce() -> Option<String>,
         remedy: impl FnOnce(&[&Denial]) -> Remedies,
     ) {
         self.settle();
         let mut sink = lock(&self.sink);
-        let Sink { stream, order, uncounted, .. } = &mut *sink;
+        let Sink { stream, order, uncounted, asked, .. } = &mut *sink;
+        if failed && order.is_empty() {
+            for denial in asked.drain(..) {
+                stream.iter_mut().for_each(|stream| stream.write(line(&denial.trap()).as_bytes()));
+                order.push(denial);
+            }
+        }
         if let Some(stream) = stream {
             let all: Vec<_> = order.iter().collect();
             remedy(&all).lines.iter().for_each(|text| stream.write(text.as_bytes()));
@@ -248,7 +267,7 @@ impl Traps {
         }
         if !text.is_empty() {
             text.push_str(&remedy(&shown).line.unwrap_or_default());
-        } else if let Some(unseen) = unseen.filter(|_| failed) {
+        } else if failed && let Some(unseen) = unseen() {
             text = format!("landstrip: {unseen}\n");
         }
         if !text.is_empty() {
@@ -273,7 +292,8 @@ fn shown(order: &[Denial], failed: bool) -> (Vec<&Denial>, usize) {
         Denial::Lookup(_, by) => *by == Mechanism::Proxy,
         _ => false,
     });
-    (writes.chain(network).collect(), LINES_OF_SUCCESS)
+    let missed = writes.chain(network).filter(|denial| !noise::is_noise_of_success(denial));
+    (missed.collect(), LINES_OF_SUCCESS)
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! What a policy would have to say: for what was refused ([`suggest`]), and for all that a run did ([`draft`]);
-//! and what to do about a tool that cannot be executed ([`launch`]).
+//! what to do about a tool that cannot be executed ([`launch`]), and what else can have made one fail ([`unseen`]).
 
 pub mod draft;
 pub mod grounds;
 pub mod launch;
 pub mod suggest;
+pub mod unseen;

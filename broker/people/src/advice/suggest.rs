@@ -202,7 +202,7 @@ impl Remedy {
     }
 }
 
-fn list(values: &[String]) -> String {
+pub(super) fn list(values: &[String]) -> String {
     let shown = values.iter().take(VALUES_MAX).map(String::as_str);
     let rest = values.len().saturating_sub(VALUES_MAX);
     let rest = (rest > 0).then(|| format!("and {rest} more"));
