@@ -525,6 +525,46 @@ fn a_repository_that_is_a_loop_of_links_stays_one() {
 }
 
 /// As the cache of npx in a home without one.
+/// What each package manager makes first in a home without any: archives that it reads and tools that it runs.
+#[test]
+fn package_managers_fill_their_caches_from_an_empty_home() {
+    const CACHES: [(&str, &str); 19] = [
+        ("black", ".cache/black/24"),
+        ("bun", ".bun/install/cache"),
+        ("cargo", ".cargo/registry/index"),
+        ("ccache", ".cache/ccache/tmp"),
+        ("composer", ".cache/composer/files"),
+        ("deno", ".cache/deno/npm"),
+        ("go", "go/pkg/mod"),
+        ("go build", ".cache/go-build/00"),
+        ("gopls", ".cache/gopls/x"),
+        ("gradle", ".gradle/caches/8"),
+        ("maven", ".m2/repository/org"),
+        ("node-gyp", ".cache/node-gyp/20"),
+        ("npm", ".npm/_cacache"),
+        ("pip", ".cache/pip/http"),
+        ("pnpm", ".local/share/pnpm/store/v3"),
+        ("poetry", ".cache/pypoetry/virtualenvs"),
+        ("uv", ".cache/uv/wheels"),
+        ("virtualenv", ".cache/virtualenv/wheel"),
+        ("yarn", ".yarn/berry/cache"),
+    ];
+    for_each_user(|user| {
+        for (index, (manager, cache)) in CACHES.into_iter().enumerate() {
+            let preset = if index % 2 == usize::from(user.is_root()) { "agent" } else { "build" };
+            let sandbox = Sandbox::of(user);
+            let script = format!(
+                "set -e; cd; mkdir -p {cache}; cd {cache}; printf '#!/bin/sh\necho ran\n' >tool; chmod +x tool; \
+                 mkdir new; mv tool new/; ./new/tool; cat new/tool >/dev/null; ls; ! mkdir ~/other; ! ls ~/.ssh"
+            );
+            let outcome = under(&sandbox, preset, &script);
+            assert_eq!(outcome.succeeds().stdout, "ran\nnew\n", "{manager} {preset}: {outcome:#?}");
+            assert!(sandbox.path("home").join(cache).join("new/tool").exists(), "{manager}");
+            assert!(!sandbox.path("home/other").exists(), "{manager}");
+        }
+    });
+}
+
 #[test]
 fn what_is_made_at_a_missing_cache_beside_keys_is_executed() {
     for_each_user(|user| {
