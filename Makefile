@@ -8,7 +8,7 @@
 #   make dist TARGET=aarch64-unknown-linux-gnu
 #   make TARGET=x86_64-unknown-linux-gnu    with the GNU C library, where musl is there too
 #
-# Needs Cargo; for packages also GNU tar, gzip, dpkg-deb and npm; for another architecture its standard library
+# Needs Cargo; for packages also GNU tar, gzip, dpkg-deb, npm and Python 3; for another architecture its standard library
 # (rustup target add) and its gcc, which links.
 #
 # make and not a program in Rust: all of this is calling other programs, and who makes packages knows PREFIX and

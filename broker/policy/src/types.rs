@@ -1,7 +1,7 @@
-//! Policies as typed data of the client for JavaScript, made from the table of keys: tsc finds a misspelt key. Keys
-//! without a meaning here are left out.
+//! Policies as typed data of the clients for JavaScript and Python, made from the table of keys: tsc, mypy and pyright
+//! find a misspelt key. Keys without a meaning here are left out.
 //!
-//! It is a file of the repository, `clients/javascript/policy.d.ts`, which a test compares.
+//! They are files of the repository, in `clients`, which a test compares.
 
 #![allow(clippy::unwrap_used)]
 
@@ -9,7 +9,7 @@ use crate::amounts::Unit;
 use crate::keys::{KEYS, Key, Value as Kind, objects};
 use std::fmt::Write;
 
-const TYPES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../clients/javascript/policy.d.ts");
+const CLIENTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../clients/");
 
 const WRITTEN: &str = "Written by the broker's unit tests, from its table of keys: LANDSTRIP_WRITE_TABLE=1 cargo test";
 
@@ -24,11 +24,19 @@ fn rules(object: &str) -> String {
     format!("{}{rest}Rules", first.to_uppercase())
 }
 
-/// The lists of each object, from which rules can be taken out.
+/// The lists in an object, from which rules can be taken out.
+fn lists(object: &str) -> impl Iterator<Item = &'static Key> {
+    keys(object).filter(|key| matches!(key.value, Kind::List(_)))
+}
+
+/// The objects that a policy holds.
+fn nested() -> Vec<&'static str> {
+    objects().filter(|object| keys(object).next().is_some()).collect()
+}
+
 fn without() -> String {
     let lists = |object: &str| {
-        let lists = keys(object).filter(|key| matches!(key.value, Kind::List(_)));
-        let names: Vec<_> = lists.map(|key| format!("\"{}\"", key.place().1)).collect();
+        let names: Vec<_> = lists(object).map(|key| format!("\"{}\"", key.place().1)).collect();
         let picked = format!("{object}?: Pick<{}, {}>; ", rules(object), names.join(" | "));
         if names.is_empty() { String::new() } else { picked }
     };
@@ -60,7 +68,7 @@ fn javascript() -> String {
         }
         writeln!(text, "{more}}}").unwrap();
     };
-    let objects: Vec<_> = objects().filter(|object| keys(object).next().is_some()).collect();
+    let objects = nested();
     let nested: String =
         objects.iter().map(|name| format!("  {name}?: {} | null;\n", rules(name))).collect();
     interface("Policy", "A policy, as landstrip-policy(5) describes it.", "", &nested);
@@ -70,13 +78,77 @@ fn javascript() -> String {
     text
 }
 
-/// Run with `LANDSTRIP_WRITE_TABLE=1` to write the file anew.
-#[test]
-fn the_types_of_the_client_have_every_key() {
-    let text = javascript();
-    if std::env::var_os("LANDSTRIP_WRITE_TABLE").is_some() {
-        std::fs::write(TYPES, &text).unwrap();
+fn python() -> String {
+    let mut text = format!("\"\"\"Policies as typed data. {WRITTEN}.\"\"\"\n\n");
+    text += "import typing\nfrom typing import Literal, Optional, TypedDict, Union\n\n";
+    text += "#: A list of a policy: strings, or one string with an item a line.\n";
+    text += "List = Union[typing.List[str], typing.Tuple[str, ...], str, None]\n";
+    let of = |key: &Key| match key.value {
+        Kind::List(_) | Kind::Choice(_) => "List".to_owned(),
+        Kind::Settings(_) => "Optional[typing.Dict[str, Optional[str]]]".to_owned(),
+        Kind::Switch(..) => "Optional[bool]".to_owned(),
+        Kind::Word(_, words) => {
+            let words: Vec<_> = words.iter().map(|word| format!("\"{word}\"")).collect();
+            format!("Optional[Literal[{}]]", words.join(", "))
+        }
+        Kind::Port(_) | Kind::Amount(_, Unit::Count | Unit::Seconds) => "Optional[int]".to_owned(),
+        Kind::Amount(_, Unit::Bytes) => "Union[int, str, None]".to_owned(),
+        Kind::Without => "Optional[Without]".to_owned(),
+        Kind::Note => "str".to_owned(),
+        Kind::Ignored | Kind::NotBuilt(_) => unreachable!(),
+    };
+    let mut class = |name: &str, about: &str, fields: String| {
+        write!(
+            text,
+            "\n\nclass {name}(TypedDict, total=False):\n    \"\"\"{about}\"\"\"\n\n{fields}"
+        )
+        .unwrap();
+    };
+    let field = |key: &Key| format!("    #: {}\n    {}: {}\n", key.summary, key.place().1, of(key));
+    let optional = |name: &str, class: &str| format!("    {name}: Optional[{class}]\n");
+    let objects = nested();
+    for object in &objects {
+        let about = format!("The keys in ``{object}``.");
+        class(&rules(object), &about, keys(object).map(field).collect());
     }
-    let written = std::fs::read_to_string(TYPES).unwrap_or_default();
-    assert_eq!(written, text, "run this test with LANDSTRIP_WRITE_TABLE=1");
+    let mut without = String::new();
+    for object in &objects {
+        let fields: String =
+            lists(object).map(|key| format!("    {}: List\n", key.place().1)).collect();
+        if !fields.is_empty() {
+            let name = format!("{}Without", rules(object));
+            class(&name, &format!("The lists in ``{object}``."), fields);
+            without += &optional(object, &name);
+        }
+    }
+    class("Without", "Rules to take out of what a policy extends.", without);
+    // What is no name in Python.
+    let (plain, odd): (Vec<_>, Vec<_>) = keys("").partition(|key| !key.path.starts_with('$'));
+    let odd: String = odd.iter().map(|key| format!("\"{}\": {}, ", key.path, of(key))).collect();
+    let nested: String = objects.iter().map(|name| optional(name, &rules(name))).collect();
+    let fields = plain.into_iter().map(field).collect::<String>() + &nested;
+    write!(
+        text,
+        "\n\n_Odd = TypedDict(\"_Odd\", {{{}}}, total=False)\n",
+        odd.trim_end_matches(", ")
+    )
+    .unwrap();
+    write!(text, "\n\nclass Policy(_Odd, total=False):\n    ").unwrap();
+    write!(text, "\"\"\"A policy, as landstrip-policy(5) describes it.\"\"\"\n\n{fields}").unwrap();
+    text
+}
+
+/// Run with `LANDSTRIP_WRITE_TABLE=1` to write the files anew.
+#[test]
+fn the_types_of_the_clients_have_every_key() {
+    let files =
+        [("javascript/policy.d.ts", javascript()), ("python/landstrip/policy.py", python())];
+    for (name, text) in files {
+        let path = format!("{CLIENTS}{name}");
+        if std::env::var_os("LANDSTRIP_WRITE_TABLE").is_some() {
+            std::fs::write(&path, &text).unwrap();
+        }
+        let written = std::fs::read_to_string(&path).unwrap_or_default();
+        assert_eq!(written, text, "run this test with LANDSTRIP_WRITE_TABLE=1");
+    }
 }

@@ -39,6 +39,42 @@ fn javascript_passes() {
     });
 }
 
+#[test]
+fn python_passes() {
+    for_each_user(|user| {
+        let script =
+            "PYTHONDONTWRITEBYTECODE=1 exec python3 -W error -m unittest discover -t . -s test";
+        run(&world(user), "python", "python3", script);
+    });
+}
+
+/// With the checkers of types that `tests/programs/fetch` has put there, if it could.
+#[test]
+fn types_of_python_are_strict_and_refuse_what_is_misspelt() {
+    let Some(fetched) = std::env::var_os("LANDSTRIP_FETCHED") else {
+        return skipped("no mypy: LANDSTRIP_FETCHED names no directory of programs");
+    };
+    for (tool, place, strict) in [
+        ("mypy", "venv/bin/mypy", "--strict --cache-dir=/dev/null"),
+        ("pyright", "node_modules/.bin/pyright", ""),
+    ] {
+        let program = Path::new(&fetched).join(place).display().to_string();
+        let sandbox = world(User::Caller)
+            .env(format!("LANDSTRIP_{}", tool.to_uppercase()), &program)
+            .env("PYTHONDONTWRITEBYTECODE", "1");
+        if sandbox.sh_outside(&format!("{program} --version")).status != Some(0) {
+            skipped(&format!("no {tool} that runs in the directory that LANDSTRIP_FETCHED names"));
+            continue;
+        }
+        let test = format!("test_{tool}_finds_what_is_wrong_and_nothing_else");
+        let script = format!(
+            "{program} {strict} landstrip && python3 -m unittest -v test.test_own.Types.{test}"
+        );
+        let Some(outcome) = run(&sandbox, "python", "python3", &script) else { return };
+        assert!(outcome.stderr.contains(" ... ok\n"), "{outcome:#?}");
+    }
+}
+
 /// With the compiler that `tests/programs/fetch` has put there, if it could: the registry may have been away.
 #[test]
 fn types_of_javascript_refuse_what_is_misspelt() {

@@ -237,6 +237,52 @@ fn a_package_of_npm_is_installed_runs_and_is_removed() {
     assert!(left.iter().all(|(path, _)| of_npm(path)), "{left:?}");
 }
 
+#[test]
+fn a_wheel_is_installed_runs_and_is_removed() {
+    let Some(wheel) = package(".whl") else { return };
+    let sandbox = Sandbox::new();
+    if sandbox.sh_outside("python3 -m venv ../home/venv").status != Some(0) {
+        return skipped("python3 has no venv with pip");
+    }
+    let before = listed(&sandbox.path("home/venv"));
+    let pip = |words: &str| {
+        let pip = "exec ../home/venv/bin/pip --quiet --disable-pip-version-check";
+        sandbox.sh_outside(&format!("{pip} {words}")).succeeds();
+    };
+    pip(&format!("install --no-index --no-compile {}", wheel.display()));
+    let new = listed(&sandbox.path("home/venv"));
+    let size: u64 = new.iter().filter(|new| !before.contains(new)).map(|(_, size)| size).sum();
+    assert!((1 << 20..SIZE_MAX).contains(&size), "{size} bytes");
+    let run = |words: &str| sandbox.sh_outside(&format!("exec ../home/venv/bin/{words}"));
+    let version = format!("landstrip {}\n", env!("CARGO_PKG_VERSION"));
+    assert_eq!(run("landstrip --version").stdout, version);
+    assert_eq!(run("python -B -m landstrip --version").stdout, version);
+    run("landstrip -p build -- touch made").succeeds();
+    let script = r#"
+import asyncio, landstrip
+from landstrip import aio
+policy = {"filesystem": {"allowWrite": ["."]}}
+command = ["sh", "-c", "echo x > made; echo x > ../outside/made; exit 7"]
+for result in landstrip.run(command, policy=policy), asyncio.run(aio.run(command, policy=policy)):
+    print(result.status, result.ended_by, [denial.target for denial in result.denials])
+print(landstrip.program())
+"#;
+    sandbox.file("home/use.py", script);
+    let ran = format!("7 tool ['{}']\n", sandbox.name("outside/made"));
+    let program = format!("{}\n", sandbox.name("home/venv/bin/landstrip"));
+    assert_eq!(run("python -B ../home/use.py").stdout, format!("{ran}{ran}{program}"));
+    assert_eq!(sandbox.read("work/made"), "x\n");
+    // Where an installer puts all into one directory.
+    pip(&format!("install --no-index --no-compile --target ../home/beside {}", wheel.display()));
+    let beside = sandbox.sh_outside("PYTHONPATH=../home/beside exec python3 -B ../home/use.py");
+    let program = format!("{}\n", sandbox.name("home/beside/bin/landstrip"));
+    assert_eq!(beside.stdout, format!("{ran}{ran}{program}"), "{beside:?}");
+    pip("uninstall --yes landstrip");
+    let left = listed(&sandbox.path("home/venv"));
+    let new: Vec<_> = left.iter().filter(|new| !before.contains(new)).collect();
+    assert!(new.iter().all(|(path, _)| path.is_dir()), "{new:?}");
+}
+
 /// From nothing to a policy of one's own, with nothing but what a package holds.
 #[test]
 fn the_readme_s_commands_do_what_it_says_from_each_package() {

@@ -1,0 +1,31 @@
+"""Runs commands in a landstrip sandbox, and asks landstrip about policies. ``landstrip.aio`` is the same for asyncio."""
+
+from ._invocation import Command, Policies, Report, wrap
+from ._program import program
+from ._questions import Answer, Learnt, check, explain, learn
+from ._reports import Denial, Failure, Origin, Result, Rule
+from ._run import Completed, Process, run, spawn
+from .policy import Policy
+
+__all__ = [
+    "Answer",
+    "Command",
+    "Completed",
+    "Denial",
+    "Failure",
+    "Learnt",
+    "Origin",
+    "Policies",
+    "Policy",
+    "Process",
+    "Report",
+    "Result",
+    "Rule",
+    "check",
+    "explain",
+    "learn",
+    "program",
+    "run",
+    "spawn",
+    "wrap",
+]

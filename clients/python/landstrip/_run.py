@@ -1,0 +1,294 @@
+"""Starts commands under landstrip and tells what became of them. Streams are given as to ``subprocess``."""
+
+import contextlib
+import dataclasses
+import os
+import select
+import subprocess
+import threading
+import time
+from types import TracebackType
+from typing import IO, Any, AnyStr, Callable, Generic, List, Literal, Mapping, Optional, Sequence, Type, Union, overload
+
+from ._invocation import Command, Policies, Report, check_limits, launch, words
+from ._reports import Collector, Denial, Result
+
+#: How long a command that was asked to end may take before it is killed, in seconds.
+GRACE = 2.0
+
+#: A stream of the command: None is this process's own.
+Stream = Union[None, int, IO[Any]]
+
+Environment = Mapping[str, str]
+
+
+def ended(result: Result, code: int) -> Result:
+    """The result with the status that ``code``, of ``subprocess``, stands for."""
+    result.status = code if code >= 0 else 128 - code
+    return result
+
+
+class Process:
+    """A command that was started."""
+
+    def __init__(self, popen: "subprocess.Popen[bytes]", receiver: int, collector: Collector, timeout: Optional[float]) -> None:
+        self._popen = popen
+        self._collector = collector
+        self._failed: Optional[BaseException] = None
+        # When the command is asked to end, and when it is killed.
+        self._deadline = None if timeout is None else time.monotonic() + timeout
+        self._late: Optional[float] = None
+        self._thread = threading.Thread(target=self._supervise, args=(receiver,), daemon=True)
+        self._thread.start()
+
+    @property
+    def pid(self) -> int:
+        return self._popen.pid
+
+    @property
+    def stdin(self) -> Optional[IO[bytes]]:
+        return self._popen.stdin
+
+    @property
+    def stdout(self) -> Optional[IO[bytes]]:
+        return self._popen.stdout
+
+    @property
+    def stderr(self) -> Optional[IO[bytes]]:
+        return self._popen.stderr
+
+    def send_signal(self, number: int) -> None:
+        """Sends a signal to landstrip, which hands it on to the command."""
+        self._popen.send_signal(number)
+
+    def kill(self) -> None:
+        """Kills landstrip, with which all ends that the command started."""
+        self._popen.kill()
+
+    def end(self) -> None:
+        """Asks the command to end, kills it two seconds later, and returns when it has ended."""
+        self._popen.terminate()
+        self._thread.join(GRACE)
+        if self._thread.is_alive():
+            self._popen.kill()
+            self._thread.join()
+
+    def wait(self, timeout: Optional[float] = None) -> Result:
+        """What became of the command, once it has ended with all that it started; ``subprocess.TimeoutExpired`` if that
+        takes longer. What ``on_denial`` raised is raised here."""
+        self._thread.join(timeout)
+        if self._thread.is_alive():
+            raise subprocess.TimeoutExpired(self._popen.args, timeout or 0.0)
+        if self._failed is not None:
+            raise self._failed
+        return ended(self._collector.result, self._popen.wait())
+
+    def __enter__(self) -> "Process":
+        return self
+
+    def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]) -> None:
+        self.end()
+        for stream in (self.stdin, self.stdout, self.stderr):
+            if stream is not None:
+                # A command that does not read it all is no failure.
+                with contextlib.suppress(BrokenPipeError):
+                    stream.close()
+
+    def _supervise(self, receiver: int) -> None:
+        with open(receiver, "rb", buffering=0) as pipe:
+            poll = select.poll()
+            poll.register(receiver, select.POLLIN)
+            while True:
+                left = self._left()
+                if not poll.poll(None if left is None else left * 1000 + 1):
+                    self._overdue()
+                    continue
+                data = pipe.read(65536)
+                if not data:
+                    break
+                if self._failed is None:
+                    try:
+                        self._collector.feed(data)
+                    except BaseException as error:  # the caller's own: nobody hears of denials any more
+                        self._failed = error
+                        self._ask_to_end()
+        while True:
+            try:
+                self._popen.wait(self._left())
+                return
+            except subprocess.TimeoutExpired:
+                self._overdue()
+
+    def _left(self) -> Optional[float]:
+        due = self._deadline if self._late is None else self._late
+        return None if due is None else max(0.0, due - time.monotonic())
+
+    def _overdue(self) -> None:
+        if self._late is None:
+            self._collector.result.limit = "deadline"
+            self._ask_to_end()
+        elif time.monotonic() >= self._late:
+            self._popen.kill()
+            self._late, self._deadline = None, None
+
+    def _ask_to_end(self) -> None:
+        self._popen.terminate()
+        self._late = time.monotonic() + GRACE
+
+
+def start(
+    command: Command,
+    policy: Policies,
+    report: Optional[Report],
+    program: Optional[str],
+    cwd: Union[str, "os.PathLike[str]", None],
+    env: Optional[Environment],
+    streams: Sequence[Stream],
+    timeout: Optional[float],
+    on_denial: Optional[Callable[[Denial], None]],
+    more: Sequence[str] = (),
+) -> Process:
+    """Starts a command, by ``more`` options of landstrip's own."""
+    given = words(command)
+    check_limits(timeout, on_denial)
+    with launch(policy, report, program) as (launcher, options, descriptors):
+        receiver, trap = os.pipe()
+        try:
+            popen = subprocess.Popen(
+                [launcher, "--trap-fd", str(trap), *more, *options, "--", *given],
+                stdin=streams[0],
+                stdout=streams[1],
+                stderr=streams[2],
+                cwd=cwd,
+                env=env,
+                pass_fds=(trap, *descriptors),
+            )
+        except BaseException:
+            os.close(receiver)
+            raise
+        finally:
+            os.close(trap)
+    return Process(popen, receiver, Collector(on_denial), timeout)
+
+
+def spawn(
+    command: Command,
+    *,
+    policy: Policies = None,
+    report: Optional[Report] = None,
+    program: Optional[str] = None,
+    cwd: Union[str, "os.PathLike[str]", None] = None,
+    env: Optional[Environment] = None,
+    stdin: Stream = None,
+    stdout: Stream = None,
+    stderr: Stream = None,
+    timeout: Optional[float] = None,
+    on_denial: Optional[Callable[[Denial], None]] = None,
+) -> Process:
+    """Starts a command in a sandbox. ``timeout`` ends it after so many seconds: it is asked to end, and killed two
+    seconds later. ``on_denial`` is told of each denial at once, in a thread of its own; what it raises ends the command.
+    As a context manager the process ends, with all that it started, where the block is left."""
+    return start(command, policy, report, program, cwd, env, (stdin, stdout, stderr), timeout, on_denial)
+
+
+@dataclasses.dataclass
+class Completed(Result, Generic[AnyStr]):
+    """A result with the output, where ``capture_output`` collected it."""
+
+    stdout: Optional[AnyStr] = None
+    stderr: Optional[AnyStr] = None
+
+
+def completed(result: Result, stdout: Optional[bytes], stderr: Optional[bytes], text: bool) -> "Completed[Any]":
+    """A result with output; as strings if ``text``."""
+    given: List[Any] = [one.decode("utf-8", "replace") if text and one is not None else one for one in (stdout, stderr)]
+    fields = {field.name: getattr(result, field.name) for field in dataclasses.fields(Result)}
+    return Completed(**fields, stdout=given[0], stderr=given[1])
+
+
+def given_input(input: Union[str, bytes, None], stdin: Stream, capture_output: bool, stdout: Stream, stderr: Stream) -> List[Stream]:
+    """The streams of a command whose input is written and whose output is collected."""
+    if input is not None:
+        if stdin is not None:
+            raise ValueError("stdin and input are two ways to say the same: give one")
+        stdin = subprocess.PIPE
+    if capture_output:
+        if stdout is not None or stderr is not None:
+            raise ValueError("capture_output collects stdout and stderr: do not give them as well")
+        stdout = stderr = subprocess.PIPE
+    return [stdin, stdout, stderr]
+
+
+def as_bytes(input: Union[str, bytes, None]) -> Optional[bytes]:
+    return input.encode() if isinstance(input, str) else input
+
+
+@overload
+def run(
+    command: Command,
+    *,
+    text: Literal[True],
+    policy: Policies = None,
+    report: Optional[Report] = None,
+    program: Optional[str] = None,
+    cwd: Union[str, "os.PathLike[str]", None] = None,
+    env: Optional[Environment] = None,
+    stdin: Stream = None,
+    stdout: Stream = None,
+    stderr: Stream = None,
+    input: Union[str, bytes, None] = None,
+    capture_output: bool = False,
+    timeout: Optional[float] = None,
+    on_denial: Optional[Callable[[Denial], None]] = None,
+) -> Completed[str]: ...
+
+
+@overload
+def run(
+    command: Command,
+    *,
+    text: Literal[False] = False,
+    policy: Policies = None,
+    report: Optional[Report] = None,
+    program: Optional[str] = None,
+    cwd: Union[str, "os.PathLike[str]", None] = None,
+    env: Optional[Environment] = None,
+    stdin: Stream = None,
+    stdout: Stream = None,
+    stderr: Stream = None,
+    input: Union[str, bytes, None] = None,
+    capture_output: bool = False,
+    timeout: Optional[float] = None,
+    on_denial: Optional[Callable[[Denial], None]] = None,
+) -> Completed[bytes]: ...
+
+
+def run(
+    command: Command,
+    *,
+    text: bool = False,
+    policy: Policies = None,
+    report: Optional[Report] = None,
+    program: Optional[str] = None,
+    cwd: Union[str, "os.PathLike[str]", None] = None,
+    env: Optional[Environment] = None,
+    stdin: Stream = None,
+    stdout: Stream = None,
+    stderr: Stream = None,
+    input: Union[str, bytes, None] = None,
+    capture_output: bool = False,
+    timeout: Optional[float] = None,
+    on_denial: Optional[Callable[[Denial], None]] = None,
+) -> "Completed[Any]":
+    """Runs a command in a sandbox until it has ended, and collects its output if ``capture_output``: as bytes, or as
+    strings if ``text``. ``input`` is written to its standard input. The rest is as for ``spawn``."""
+    streams = given_input(input, stdin, capture_output, stdout, stderr)
+    process = start(command, policy, report, program, cwd, env, streams, timeout, on_denial)
+    return finish(process, input, text)
+
+
+def finish(process: Process, input: Union[str, bytes, None], text: bool) -> "Completed[Any]":
+    """Writes the input, collects the output, and waits. Where that is interrupted, the command ends first."""
+    with process:
+        stdout, stderr = process._popen.communicate(as_bytes(input))
+        return completed(process.wait(), stdout, stderr, text)

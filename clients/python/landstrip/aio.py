@@ -1,0 +1,275 @@
+"""The functions of ``landstrip`` for asyncio: the same names, options and results. A task that is cancelled while it runs
+a command ends it, with all that it started, before it is."""
+
+import asyncio
+import contextlib
+import os
+import signal
+from types import TracebackType
+from typing import Any, Callable, Literal, Optional, Sequence, Type, Union, overload
+
+from . import _questions
+from ._invocation import Command, Policies, Report, check_limits, launch, words, wrap
+from ._program import program
+from ._questions import Answer, Directory, Learnt
+from ._reports import Collector, Denial, Result
+from ._run import GRACE, Completed, Environment, Stream, as_bytes, completed, ended, given_input
+
+__all__ = ["Process", "check", "explain", "learn", "program", "run", "spawn", "wrap"]
+
+
+class _Receiver(asyncio.Protocol):
+    """Hears of denials. What the caller's own function raises ends the command."""
+
+    def __init__(self, collector: Collector) -> None:
+        self.collector = collector
+        self.failed: Optional[BaseException] = None
+        self.process: Optional["Process"] = None
+        self.closed: "asyncio.Future[None]" = asyncio.get_running_loop().create_future()
+
+    def data_received(self, data: bytes) -> None:
+        if self.failed is not None:
+            return
+        try:
+            self.collector.feed(data)
+        except BaseException as error:
+            self.failed = error
+            if self.process is not None:
+                self.process._ask_to_end()
+
+    def connection_lost(self, exc: Optional[Exception]) -> None:
+        if not self.closed.done():
+            self.closed.set_result(None)
+
+
+class Process:
+    """A command that was started."""
+
+    def __init__(self, process: asyncio.subprocess.Process, receiver: _Receiver, timeout: Optional[float]) -> None:
+        self._process = process
+        self._receiver = receiver
+        self._timer: Optional[asyncio.TimerHandle] = None
+        receiver.process = self
+        if receiver.failed is not None:
+            self._ask_to_end()
+        elif timeout is not None:
+            self._timer = asyncio.get_running_loop().call_later(timeout, self._overdue)
+        receiver.closed.add_done_callback(self._closed)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def stdin(self) -> Optional[asyncio.StreamWriter]:
+        return self._process.stdin
+
+    @property
+    def stdout(self) -> Optional[asyncio.StreamReader]:
+        return self._process.stdout
+
+    @property
+    def stderr(self) -> Optional[asyncio.StreamReader]:
+        return self._process.stderr
+
+    def send_signal(self, number: int) -> None:
+        """Sends a signal to landstrip, which hands it on to the command."""
+        with contextlib.suppress(ProcessLookupError):
+            self._process.send_signal(number)
+
+    def kill(self) -> None:
+        """Kills landstrip, with which all ends that the command started."""
+        self.send_signal(signal.SIGKILL)
+
+    async def end(self) -> None:
+        """Asks the command to end, kills it two seconds later, and returns when it has ended."""
+        self._ask_to_end()
+        await self._gone()
+
+    async def wait(self) -> Result:
+        """What became of the command, once it has ended with all that it started. What ``on_denial`` raised is raised
+        here."""
+        code = await self._gone()
+        if self._receiver.failed is not None:
+            raise self._receiver.failed
+        return ended(self._receiver.collector.result, code)
+
+    async def __aenter__(self) -> "Process":
+        return self
+
+    async def __aexit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]) -> None:
+        await self.end()
+
+    async def _gone(self) -> int:
+        code = await self._process.wait()
+        # Not the future itself, which another waiter may be waiting for.
+        await asyncio.shield(self._receiver.closed)
+        return code
+
+    def _closed(self, _: "asyncio.Future[None]") -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _overdue(self) -> None:
+        self._receiver.collector.result.limit = "deadline"
+        self._ask_to_end()
+
+    def _ask_to_end(self) -> None:
+        if self._process.returncode is not None or self._receiver.closed.done():
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self.send_signal(signal.SIGTERM)
+        self._timer = asyncio.get_running_loop().call_later(GRACE, self.kill)
+
+
+async def _start(
+    command: Command,
+    policy: Policies,
+    report: Optional[Report],
+    program: Optional[str],
+    cwd: Directory,
+    env: Optional[Environment],
+    streams: Sequence[Stream],
+    timeout: Optional[float],
+    on_denial: Optional[Callable[[Denial], None]],
+    more: Sequence[str] = (),
+) -> Process:
+    given = words(command)
+    check_limits(timeout, on_denial)
+    receiver = _Receiver(Collector(on_denial))
+    with launch(policy, report, program) as (launcher, options, descriptors):
+        reading, trap = os.pipe()
+        try:
+            transport, _ = await asyncio.get_running_loop().connect_read_pipe(lambda: receiver, open(reading, "rb", buffering=0))
+            try:
+                process = await asyncio.create_subprocess_exec(
+                    launcher,
+                    *("--trap-fd", str(trap), *more, *options, "--", *given),
+                    stdin=streams[0],
+                    stdout=streams[1],
+                    stderr=streams[2],
+                    cwd=cwd,
+                    env=env,
+                    pass_fds=(trap, *descriptors),
+                )
+            except BaseException:
+                transport.close()
+                raise
+        finally:
+            os.close(trap)
+    return Process(process, receiver, timeout)
+
+
+async def spawn(
+    command: Command,
+    *,
+    policy: Policies = None,
+    report: Optional[Report] = None,
+    program: Optional[str] = None,
+    cwd: Directory = None,
+    env: Optional[Environment] = None,
+    stdin: Stream = None,
+    stdout: Stream = None,
+    stderr: Stream = None,
+    timeout: Optional[float] = None,
+    on_denial: Optional[Callable[[Denial], None]] = None,
+) -> Process:
+    """Starts a command in a sandbox, as ``landstrip.spawn`` does; ``on_denial`` is called in the event loop."""
+    return await _start(command, policy, report, program, cwd, env, (stdin, stdout, stderr), timeout, on_denial)
+
+
+@overload
+async def run(
+    command: Command,
+    *,
+    text: Literal[True],
+    policy: Policies = None,
+    report: Optional[Report] = None,
+    program: Optional[str] = None,
+    cwd: Directory = None,
+    env: Optional[Environment] = None,
+    stdin: Stream = None,
+    stdout: Stream = None,
+    stderr: Stream = None,
+    input: Union[str, bytes, None] = None,
+    capture_output: bool = False,
+    timeout: Optional[float] = None,
+    on_denial: Optional[Callable[[Denial], None]] = None,
+) -> Completed[str]: ...
+
+
+@overload
+async def run(
+    command: Command,
+    *,
+    text: Literal[False] = False,
+    policy: Policies = None,
+    report: Optional[Report] = None,
+    program: Optional[str] = None,
+    cwd: Directory = None,
+    env: Optional[Environment] = None,
+    stdin: Stream = None,
+    stdout: Stream = None,
+    stderr: Stream = None,
+    input: Union[str, bytes, None] = None,
+    capture_output: bool = False,
+    timeout: Optional[float] = None,
+    on_denial: Optional[Callable[[Denial], None]] = None,
+) -> Completed[bytes]: ...
+
+
+async def run(
+    command: Command,
+    *,
+    text: bool = False,
+    policy: Policies = None,
+    report: Optional[Report] = None,
+    program: Optional[str] = None,
+    cwd: Directory = None,
+    env: Optional[Environment] = None,
+    stdin: Stream = None,
+    stdout: Stream = None,
+    stderr: Stream = None,
+    input: Union[str, bytes, None] = None,
+    capture_output: bool = False,
+    timeout: Optional[float] = None,
+    on_denial: Optional[Callable[[Denial], None]] = None,
+) -> "Completed[Any]":
+    """Runs a command in a sandbox until it has ended, as ``landstrip.run`` does."""
+    streams = given_input(input, stdin, capture_output, stdout, stderr)
+    process = await _start(command, policy, report, program, cwd, env, streams, timeout, on_denial)
+    return await _finish(process, input, text)
+
+
+async def _finish(process: Process, input: Union[str, bytes, None], text: bool) -> "Completed[Any]":
+    async with process:
+        stdout, stderr = await process._process.communicate(as_bytes(input))
+        return completed(await process.wait(), stdout, stderr, text)
+
+
+async def check(*, policy: Policies = None, program: Optional[str] = None, cwd: Directory = None, env: Optional[Environment] = None) -> Answer:
+    """As ``landstrip.check``."""
+    return await asyncio.to_thread(_questions.check, policy=policy, program=program, cwd=cwd, env=env)
+
+
+async def explain(
+    questions: Sequence[str] = (), *, policy: Policies = None, program: Optional[str] = None, cwd: Directory = None, env: Optional[Environment] = None
+) -> Any:
+    """As ``landstrip.explain``."""
+    return await asyncio.to_thread(_questions.explain, questions, policy=policy, program=program, cwd=cwd, env=env)
+
+
+async def learn(
+    command: Command,
+    file: Union[str, "os.PathLike[str]"],
+    *,
+    policy: Policies = None,
+    program: Optional[str] = None,
+    cwd: Directory = None,
+    env: Optional[Environment] = None,
+    timeout: Optional[float] = None,
+) -> Learnt:
+    """As ``landstrip.learn``."""
+    process = await _start(command, policy, None, program, cwd, env, (None, None, None), timeout, None, ["--learn", os.fspath(file)])
+    return _questions.learnt(await _finish(process, None, False), file, cwd)

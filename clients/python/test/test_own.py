@@ -1,0 +1,259 @@
+"""What is this language's own: options, streams, signals, threads, tasks, what callers' functions raise, types."""
+
+import asyncio
+import gc
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import threading
+import unittest
+from typing import Any, Dict, List
+from unittest import mock
+
+import landstrip
+from landstrip import aio
+
+from .world import PROGRAM, World
+
+PACKAGE = pathlib.Path(__file__).parent.parent
+#: How often the tests of leaks run a command.
+RUNS = int(os.environ.get("LANDSTRIP_REPETITIONS", "20"))
+WRITE_ELSEWHERE: Any = {"policy": {"filesystem": {"allowWrite": ["."]}}}
+
+
+def has_children() -> bool:
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        return True
+    except ChildProcessError:
+        return False
+
+
+def descriptors() -> int:
+    """How many are open, once the threads that runs had have ended."""
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread():
+            thread.join()
+    gc.collect()
+    return len(os.listdir("/proc/self/fd"))
+
+
+class Own(unittest.TestCase):
+    def setUp(self) -> None:
+        self.world = self.enter(World())
+        self.options = self.world.options()
+
+    def enter(self, context: Any) -> Any:
+        entered = context.__enter__()
+        self.addCleanup(context.__exit__, None, None, None)
+        return entered
+
+    def made(self, name: str) -> bool:
+        return os.path.exists(self.world.path(name))
+
+    def test_options_that_do_not_exist_or_are_not_right_are_errors_and_nothing_runs(self) -> None:
+        wrongs: List[Any] = [
+            {"polcy": "agent"},
+            {"on_denail": print},
+            {"policy": 7},
+            {"policy": [["agent"]]},
+            {"policy": ""},
+            {"policy": [b"agent"]},
+            {"report": "everything"},
+            {"program": "./landstrip"},
+            {"timeout": "1"},
+            {"timeout": -1},
+            {"on_denial": "print"},
+            {"cwd": self.world.path("none")},
+            {"stdin": subprocess.DEVNULL, "input": ""},
+            {"stdout": subprocess.DEVNULL, "capture_output": True},
+        ]
+        for wrong in wrongs:
+            with self.subTest(wrong), self.assertRaises((TypeError, ValueError, OSError)):
+                landstrip.run(["touch", "made"], **{**self.options, **wrong})
+            with self.subTest(wrong), self.assertRaises((TypeError, ValueError, OSError)):
+                asyncio.run(aio.run(["touch", "made"], **{**self.options, **wrong}))
+        for command in ("touch made", [], [b"touch", "made"]):
+            with self.subTest(command), self.assertRaises((TypeError, ValueError)):
+                landstrip.run(command, **self.options)  # type: ignore[arg-type]
+        with self.assertRaises(ValueError):
+            landstrip.wrap(["touch", "made"], program=PROGRAM, trap_fd=2)
+        self.assertFalse(self.made("work/made"))
+        # The same without what is wrong.
+        self.assertEqual(landstrip.run(["touch", "made"], **self.options).status, 0)
+        self.assertTrue(self.made("work/made"))
+
+    def test_what_on_denial_raises_ends_the_command_and_is_raised(self) -> None:
+        def refuse(denial: landstrip.Denial) -> None:
+            told.append(denial)
+            raise LookupError("the caller's own")
+
+        command = ["sh", "-c", "echo x > made; sleep 600"]
+        runs: List[Any] = [landstrip.run, lambda *words, **options: asyncio.run(aio.run(*words, **options))]
+        for run in runs:
+            told: List[landstrip.Denial] = []
+            with self.assertRaisesRegex(LookupError, "the caller's own"):
+                run(command, policy="read-only", on_denial=refuse, stderr=subprocess.DEVNULL, **self.options)
+            self.assertEqual(told, [landstrip.Denial("filesystem", "write", self.world.path("work/made"), "seccomp")])
+
+    def test_denials_are_told_while_the_command_runs(self) -> None:
+        heard = threading.Event()
+        command = ["sh", "-c", "echo x > made; read line; exit 4"]
+        options: Dict[str, Any] = {**self.options, "policy": "read-only", "stdin": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+        with landstrip.spawn(command, on_denial=lambda _: heard.set(), **options) as process:
+            heard.wait()
+            assert process.stdin is not None
+            process.stdin.write(b"go on\n")
+            process.stdin.flush()
+            self.assertEqual(process.wait().status, 4)
+
+    def test_streams_are_read_as_they_come_and_bytes_are_left_as_they_are(self) -> None:
+        command = ["sh", "-c", "printf '\\377\\376\\n'; read line; echo $line"]
+        with landstrip.spawn(command, policy={}, stdin=subprocess.PIPE, stdout=subprocess.PIPE, **self.options) as process:
+            assert process.stdin is not None and process.stdout is not None
+            self.assertEqual(process.stdout.readline(), b"\xff\xfe\n")
+            process.stdin.write(b"more\n")
+            process.stdin.close()
+            self.assertEqual((process.stdout.read(), process.wait().status), (b"more\n", 0))
+        echoed = landstrip.run(["cat"], policy={}, input=b"\0\xff", capture_output=True, **self.options)
+        self.assertEqual(echoed.stdout, b"\0\xff")
+
+    def test_a_cancelled_task_has_ended_its_command(self) -> None:
+        async def body() -> None:
+            command = ["sh", "-c", "trap '' TERM; echo ready > made; sleep 600; sleep 600"]
+            task = asyncio.ensure_future(aio.run(command, policy={"filesystem": {"allowWrite": ["."]}}, **self.options))
+            while not self.made("work/made"):
+                await asyncio.sleep(0.01)
+            self.assertTrue(has_children())
+            task.cancel()
+            with self.assertRaises(asyncio.CancelledError):
+                await task
+            self.assertFalse(has_children())
+
+        asyncio.run(body())
+
+    def test_many_run_at_once_in_one_loop(self) -> None:
+        async def body() -> List[int]:
+            runs = [aio.run(["sh", "-c", f"exit {number}"], policy={}, **self.options) for number in range(10)]
+            return [result.status for result in await asyncio.gather(*runs)]
+
+        self.assertEqual(asyncio.run(body()), list(range(10)))
+
+    def test_a_block_that_is_left_has_ended_its_command(self) -> None:
+        command = ["sh", "-c", "echo ready; exec sleep 600"]
+        options: Dict[str, Any] = {**self.options, "policy": {}, "stdout": subprocess.PIPE}
+        with landstrip.spawn(command, **options) as process:
+            assert process.stdout is not None
+            process.stdout.readline()
+            with self.assertRaises(subprocess.TimeoutExpired):
+                process.wait(0.01)
+        self.assertEqual(process.wait().status, 143)
+
+        async def body() -> int:
+            async with await aio.spawn(command, **options) as process:
+                assert process.stdout is not None
+                await process.stdout.readline()
+            return (await process.wait()).status
+
+        self.assertEqual(asyncio.run(body()), 143)
+
+    def test_a_signal_reaches_the_command(self) -> None:
+        command = ["sh", "-c", "trap 'exit 9' USR1; echo ready; while :; do sleep 0.01; done"]
+        with landstrip.spawn(command, policy={}, stdout=subprocess.PIPE, **self.options) as process:
+            assert process.stdout is not None
+            process.stdout.readline()
+            process.send_signal(signal.SIGUSR1)
+            result = process.wait()
+        self.assertEqual((result.status, result.ended_by), (9, "tool"))
+
+    def test_of_a_killed_landstrip_the_status_is_its_own(self) -> None:
+        with landstrip.spawn(["sleep", "600"], policy={}, **self.options) as process:
+            process.kill()
+            result = process.wait()
+        self.assertEqual((result.status, result.ended_by), (137, "landstrip"))
+
+    def test_a_policy_s_path_is_never_a_preset(self) -> None:
+        pathlib.Path(self.world.path("work/agent")).write_text('{"filesystem": {"allowWrite": ["../outside"]}}')
+        result = landstrip.run(["touch", "../outside/made"], policy=pathlib.Path("agent"), **self.options)
+        self.assertEqual((result.status, self.made("outside/made")), (0, True))
+
+    def test_a_large_policy_is_handed_over(self) -> None:
+        paths = [f"{number:0200}" for number in range(2000)] + ["made"]
+        result = landstrip.run(["touch", "made"], policy={"filesystem": {"allowWrite": paths}}, **self.options)
+        self.assertEqual((result.status, result.error), (0, None))
+
+    def test_wrapped_words_are_run_by_any_program(self) -> None:
+        script = "echo x > made; echo x > ../outside/made || exit 3"
+        words = landstrip.wrap(["sh", "-c", script], program=PROGRAM, **WRITE_ELSEWHERE)
+        ended = subprocess.run(words, cwd=self.options["cwd"], env=self.options["env"], stderr=subprocess.DEVNULL)
+        self.assertEqual((ended.returncode, self.made("work/made"), self.made("outside/made")), (3, True, False))
+
+    def test_without_the_programs_the_error_says_so(self) -> None:
+        with mock.patch("landstrip._program._candidates", return_value=["/nowhere/bin/landstrip"]):
+            with self.assertRaisesRegex(FileNotFoundError, "wheel"):
+                landstrip.run(["true"])
+
+    def test_runs_leave_nothing_behind(self) -> None:
+        def once() -> None:
+            landstrip.run(["touch", "made"], capture_output=True, **WRITE_ELSEWHERE, **self.options)
+
+        once()
+        before = descriptors()
+        for _ in range(RUNS):
+            once()
+        self.assertEqual((descriptors(), has_children()), (before, False))
+        self.assertEqual(os.listdir(self.world.path("work")), ["made"])
+
+    def test_runs_of_asyncio_leave_nothing_behind(self) -> None:
+        async def once() -> None:
+            await aio.run(["touch", "made"], capture_output=True, **WRITE_ELSEWHERE, **self.options)
+
+        async def body() -> None:
+            await once()
+            before = descriptors()
+            for _ in range(RUNS):
+                await once()
+            self.assertEqual((descriptors(), has_children()), (before, False))
+
+        asyncio.run(body())
+
+
+class Types(unittest.TestCase):
+    WRONG = [
+        ('landstrip.run(["true"], policy={"filesystem": {"alowWrite": ["."]}})', "alowWrite"),
+        ('landstrip.run(["true"], policy={"filesystm": {}})', "filesystm"),
+        ('landstrip.run(["true"], policy={"network": {"allowNetwork": "yes"}})', "allowNetwork"),
+        ('landstrip.run(["true"], polcy="agent")', "polcy"),
+        ('landstrip.run(["true"], report="everything")', "report"),
+        ('landstrip.run(["true"], capture_output=True).stdout + "text"', "operand"),
+    ]
+    RIGHT = """
+result = landstrip.run(["true"], policy=["agent", {"filesystem": {"allowWrite": ["."]}}], capture_output=True, text=True)
+if result.stdout is not None:
+    print(result.stdout.upper())
+async def body() -> None:
+    print((await aio.run(["true"], policy={"extends": "agent", "network": {"allowedDomains": "example.com"}})).denials[0].target)
+"""
+
+    def check(self, compiler: List[str]) -> None:
+        with World() as world:
+            use = pathlib.Path(world.path("work/use.py"))
+            shutil.copytree(PACKAGE / "landstrip", world.path("work/landstrip"), ignore=shutil.ignore_patterns("__pycache__"))
+            lines = [f"first_{number} = {text}" for number, (text, _) in enumerate(self.WRONG)]
+            for text in (self.RIGHT, "\n".join(lines)):
+                use.write_text(f"import landstrip\nfrom landstrip import aio\n{text}\n")
+                said = subprocess.run([*compiler, "use.py"], cwd=world.path("work"), stdout=subprocess.PIPE, text=True)
+                wrong = {line.split(":")[1] for line in said.stdout.splitlines() if " error: " in line or " - error: " in line}
+                expected = set() if text == self.RIGHT else {str(number + 3) for number in range(len(lines))}
+                self.assertEqual(wrong, expected, said.stdout)
+                self.assertEqual(said.returncode == 0, text == self.RIGHT)
+
+    def test_mypy_finds_what_is_wrong_and_nothing_else(self) -> None:
+        mypy = os.environ.get("LANDSTRIP_MYPY") or self.skipTest("LANDSTRIP_MYPY names no mypy")
+        self.check([str(mypy), "--strict", "--cache-dir=/dev/null"])
+
+    def test_pyright_finds_what_is_wrong_and_nothing_else(self) -> None:
+        pyright = os.environ.get("LANDSTRIP_PYRIGHT") or self.skipTest("LANDSTRIP_PYRIGHT names no pyright")
+        self.check([str(pyright)])
