@@ -130,7 +130,7 @@ test("tsc refuses what is misspelt", within(async (options, world, context) => {
   if (!compiler) return context.skip("LANDSTRIP_TSC names no tsc");
   const compiled = (text) => {
     const use = world.path("work/use.ts");
-    fs.writeFileSync(use, `import { run } from "${path.join(__dirname, "..")}";\n${text}\n`);
+    fs.writeFileSync(use, `import { run } from "${path.join(__dirname, "..")}";\nimport { SandboxManager, type SandboxRuntimeConfig } from "${path.join(__dirname, "../sandbox-runtime")}";\n${text}\n`);
     const words = ["--noEmit", "--strict", "--skipLibCheck", "--module", "nodenext", "--moduleResolution", "nodenext", "--types", "node", use];
     try {
       return execFileSync(compiler, [...words, "--typeRoots", process.env.LANDSTRIP_TYPES], { cwd: options.cwd, stdio: "pipe" }) && "";
@@ -139,12 +139,16 @@ test("tsc refuses what is misspelt", within(async (options, world, context) => {
     }
   };
   assert.strictEqual(compiled('run(["true"], { policy: { filesystem: { allowWrite: ["."] } }, stdio: "pipe" }).then((r) => r.stdout.length);'), "");
+  const config = "{ network: { allowedDomains: [], deniedDomains: [] }, filesystem: { denyRead: [], allowWrite: [], denyWrite: [] } }";
+  assert.strictEqual(compiled(`const config: SandboxRuntimeConfig = ${config};\nSandboxManager.initialize(config, async ({ host }) => host === "x");`), "");
   for (const [text, named] of [
     ['run(["true"], { policy: { filesystem: { alowWrite: ["."] } } });', "alowWrite"],
     ['run(["true"], { policy: { network: { allowNetwrk: true } } });', "allowNetwrk"],
     ['run(["true"], { policy: { filesystm: {} } });', "filesystm"],
     ['run(["true"], { polcy: "agent" });', "polcy"],
     ['run("true");', "string"],
+    ["SandboxManager.initialize({ network: { allowedDomains: [], deniedDomains: [] } });", "filesystem"],
+    ["SandboxManager.initialise();", "initialise"],
   ]) {
     const said = compiled(text);
     assert.ok(said.includes(named), `${text}: ${said}`);

@@ -19,6 +19,16 @@ class World {
     return { PATH: "/usr/local/bin:/usr/bin:/bin", HOME: this.path("home"), ...more };
   }
 
+  /** Puts the packages where npm would install them for a program in the home. */
+  install() {
+    const modules = this.path("home/node_modules");
+    const platform = path.join(modules, `@landstrip/linux-${process.arch}`);
+    fs.mkdirSync(platform, { recursive: true });
+    fs.cpSync(path.join(__dirname, ".."), path.join(modules, "landstrip"), { recursive: true });
+    fs.writeFileSync(path.join(platform, "package.json"), "{}");
+    fs.symlinkSync(path.dirname(process.env.LANDSTRIP_PROGRAM), path.join(platform, "bin"));
+  }
+
   /** A value whose strings are paths of this world where they begin with '@'. */
   placed(value) {
     if (typeof value === "string") return value.startsWith("@") ? this.path(value.slice(1)) : value;

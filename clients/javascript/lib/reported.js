@@ -1,0 +1,97 @@
+"use strict";
+// Where commands that somebody else starts find their policy, and leave what they were refused: files in a directory of
+// landstrip's, which no sandbox of this user may write. A pipe would have to be handed on by who starts them.
+
+const fs = require("node:fs");
+const path = require("node:path");
+const { denial } = require("./reports");
+
+/** How many commands are known; of more, the first are forgotten, and cannot be started any more. */
+const COMMANDS_MAX = 1000;
+
+/** The directory that landstrip makes its own in: as in broker/core/src/compile/runs.rs. */
+function holder() {
+  const named = process.env.TMPDIR;
+  const isOther = named !== undefined && path.isAbsolute(named) && path.normalize(`${named}/`) !== "/tmp/";
+  const held = path.join(fs.realpathSync(isOther ? named : "/var/tmp"), `landstrip-${process.geteuid()}`);
+  try {
+    fs.mkdirSync(held, { mode: 0o700 });
+  } catch (error) {
+    if (error.code !== "EEXIST") throw error;
+  }
+  const { mode, uid } = fs.lstatSync(held);
+  if ((mode & fs.constants.S_IFMT) !== fs.constants.S_IFDIR || (mode & 0o777) !== 0o700 || uid !== process.geteuid()) {
+    throw new Error(`${held} is not a directory of this user's alone: remove it`);
+  }
+  return held;
+}
+
+class Reports {
+  #directory = fs.mkdtempSync(path.join(holder(), "reports-"));
+  #commands = new Map();
+  #count = 0;
+  #watcher = null;
+  #hear;
+
+  /** Hands over each denial with what its command was registered with. */
+  constructor(hear) {
+    this.#hear = hear;
+  }
+
+  /** Makes the files of a command, of which `about` tells: its policy, and what its denials are appended to. */
+  register(policy, about) {
+    const name = String(this.#count++);
+    const files = { policy: path.join(this.#directory, `${name}.json`), reports: path.join(this.#directory, name) };
+    const command = { files, about, read: 0 };
+    this.#commands.set(name, command);
+    this.rewrite(command, policy);
+    fs.writeFileSync(files.reports, "", { mode: 0o600 });
+    for (const [first, { files: old }] of this.#commands) {
+      if (this.#commands.size <= COMMANDS_MAX) break;
+      this.#collect(first);
+      this.#commands.delete(first);
+      Object.values(old).forEach((file) => fs.rmSync(file, { force: true }));
+    }
+    return command;
+  }
+
+  rewrite({ files }, policy) {
+    fs.writeFileSync(files.policy, JSON.stringify(policy), { mode: 0o600 });
+  }
+
+  commands() {
+    return [...this.#commands.values()];
+  }
+
+  /** Reads what has been reported since. */
+  collect() {
+    for (const name of this.#commands.keys()) this.#collect(name);
+  }
+
+  /** Reads what is reported from now on when it is; that alone keeps no process running. */
+  watch() {
+    this.#watcher ??= fs.watch(this.#directory, { persistent: false }, (_, name) => this.#collect(name));
+  }
+
+  remove() {
+    this.#watcher?.close();
+    this.#commands.clear();
+    fs.rmSync(this.#directory, { recursive: true, force: true });
+  }
+
+  #collect(name) {
+    const command = this.#commands.get(name);
+    const found = command && fs.statSync(command.files.reports, { throwIfNoEntry: false });
+    if (found === undefined || found.size <= command.read) return;
+    const bytes = fs.readFileSync(command.files.reports);
+    const whole = bytes.lastIndexOf("\n") + 1;
+    const lines = bytes.subarray(command.read, whole).toString("utf8").split("\n").slice(0, -1);
+    command.read = Math.max(whole, command.read);
+    for (const line of lines) {
+      const refused = denial(JSON.parse(line));
+      if (refused) this.#hear(refused, command.about);
+    }
+  }
+}
+
+module.exports = { Reports };

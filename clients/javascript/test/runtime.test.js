@@ -1,0 +1,170 @@
+"use strict";
+// The API of the Anthropic Sandbox Runtime: programs as they are written against it, each a process of its own, in a
+// directory where npm would have installed the packages.
+
+const test = require("node:test");
+const assert = require("node:assert");
+const { spawnSync } = require("node:child_process");
+const fs = require("node:fs");
+const path = require("node:path");
+const { World } = require("./world");
+
+const CONFIG = {
+  network: { allowedDomains: ["example.com"], deniedDomains: [] },
+  filesystem: { denyRead: ["~/.ssh"], allowWrite: ["."], denyWrite: [".env"] },
+};
+
+/** Runs the text of a module with the packages beside it; gives what it printed. */
+function ran(world, text) {
+  world.install();
+  fs.mkdirSync(world.path("home/.ssh"));
+  fs.writeFileSync(world.path("home/.ssh/id"), "TOPSECRET");
+  fs.writeFileSync(world.path("home/use.mjs"), text.replaceAll("CONFIG", JSON.stringify(CONFIG)));
+  const env = world.env({ TMPDIR: world.path("outside"), PATH: process.env.PATH });
+  const { status, stdout, stderr } = spawnSync(process.execPath, [world.path("home/use.mjs")], { cwd: world.path("work"), env, encoding: "utf8" });
+  assert.strictEqual(status, 0, stderr);
+  return { stdout, stderr };
+}
+
+/** What programs of that API do to run a command, and to see what became of it. */
+const RUN = `
+import { SandboxManager, SandboxViolationStore } from "landstrip/sandbox-runtime";
+import { spawn, spawnSync } from "node:child_process";
+const run = async (command, ...more) => {
+  const wrapped = await SandboxManager.wrapWithSandbox(command, ...more);
+  const { status, stdout, stderr } = spawnSync(wrapped, { shell: true, encoding: "utf8" });
+  return { status, stdout, stderr: SandboxManager.annotateStderrWithSandboxFailures(more[3]?.commandId ?? command, stderr) };
+};
+`;
+
+function within(body) {
+  return () => {
+    const world = new World();
+    try {
+      body(world);
+    } finally {
+      world.remove();
+    }
+  };
+}
+
+test("the example of its documents runs", within((world) => {
+  const { stdout } = ran(world, `
+    import { SandboxManager } from "landstrip/sandbox-runtime";
+    import { spawn } from "child_process";
+    await SandboxManager.initialize(CONFIG);
+    const sandboxedCommand = await SandboxManager.wrapWithSandbox("echo \\"it's\\" made > made; cat made; echo x > ../outside/made");
+    const child = spawn(sandboxedCommand, { shell: true, stdio: ["inherit", "inherit", "ignore"] });
+    child.on("exit", async (code) => {
+      console.log(\`Command exited with code \${code}\`);
+      await SandboxManager.reset();
+    });
+  `);
+  assert.strictEqual(stdout, "it's made\nCommand exited with code 1\n");
+  assert.ok(!fs.existsSync(world.path("outside/made")));
+  // Nothing is left of it.
+  const holder = world.path(`outside/landstrip-${process.geteuid()}`);
+  assert.deepStrictEqual(fs.readdirSync(holder), []);
+}));
+
+test("a command is confined as its configuration says, and what it was refused is told", within((world) => {
+  const { stdout } = ran(world, `${RUN}
+    await SandboxManager.initialize(CONFIG);
+    const results = [
+      await run("cat ~/.ssh/id"),
+      await run("echo x > .env; echo x > 'a b'; cat 'a b'"),
+      await run("echo x > ../outside/made", undefined, undefined, undefined, { commandId: "run-1", commandText: "shown" }),
+      await run("echo x > ../outside/made", "sh", { filesystem: { allowWrite: ["../outside"] } }),
+      await run("echo x > ~/.bashrc; mkdir -p .git/hooks sub/.vscode"),
+      await run("exit 7"),
+    ];
+    const events = SandboxManager.getSandboxViolationStore().getViolationsForCommand("run-1");
+    console.log(JSON.stringify({ results, events, total: SandboxManager.getSandboxViolationStore().getTotalCount() }));
+  `);
+  const { results, events, total } = JSON.parse(stdout);
+  const told = (...lines) => `\n<sandbox_violations>\n${lines.map((line) => `deny ${line}\n`).join("")}</sandbox_violations>`;
+  const at = (name) => world.path(name);
+  assert.ok(results[0].stderr.endsWith(told(`read ${at("home/.ssh/id")}`)), results[0].stderr);
+  assert.strictEqual(results[0].stdout, "");
+  assert.ok(results[1].stderr.endsWith(told(`write ${at("work/.env")}`)), results[1].stderr);
+  assert.strictEqual(results[1].stdout, "x\n");
+  assert.ok(results[2].stderr.endsWith(told(`write ${at("outside/made")}`)), results[2].stderr);
+  assert.deepStrictEqual(events.map(({ command, line }) => [command, line]), [["shown", `deny write ${at("outside/made")}`]]);
+  assert.deepStrictEqual([results[3].status, results[3].stderr, fs.readFileSync(at("outside/made"), "utf8")], [0, "", "x\n"]);
+  assert.deepStrictEqual([fs.existsSync(at("home/.bashrc")), fs.existsSync(at("work/sub/.vscode"))], [false, false]);
+  assert.deepStrictEqual(results[5], { status: 7, stdout: "", stderr: "" });
+  assert.ok(total >= 5, stdout);
+}));
+
+test("violations are heard of when they happen, but those to be ignored", within((world) => {
+  const { stdout } = ran(world, `${RUN}
+    await SandboxManager.initialize({ ...CONFIG, ignoreViolations: { "*": ["hidden"], "never run": ["shown"] } });
+    const heard = new Promise((resolve) => {
+      SandboxManager.getSandboxViolationStore().subscribe((violations) => violations.length > 0 && resolve(violations));
+    });
+    const wrapped = await SandboxManager.wrapWithSandbox("echo x > ../outside/hidden; echo x > ../outside/shown; read line");
+    const child = spawn(wrapped, { shell: true, stdio: ["pipe", "ignore", "ignore"] });
+    console.log((await heard).map(({ line }) => line.split("/").pop()).join());
+    child.stdin.end();
+    await new Promise((resolve) => child.on("exit", resolve));
+    await SandboxManager.reset();
+  `);
+  assert.strictEqual(stdout, "shown\n");
+}));
+
+test("a configuration that cannot be kept is an error, and what has no effect is told", within((world) => {
+  const { stdout, stderr } = ran(world, `${RUN}
+    const tried = async (more) => SandboxManager.initialize({ ...CONFIG, ...more }).then(() => "well", (error) => error.message);
+    console.log(await run("true").catch((error) => error.message));
+    for (const more of [
+      { credentials: {} },
+      { networks: {} },
+      { network: { allowedDomains: ["*"], deniedDomains: [] } },
+      { network: { allowedDomains: [], deniedDomains: [], tlsTerminate: {} } },
+      { filesystem: { denyRead: [], allowWrite: [] } },
+      { filesystem: { denyRead: [], allowWrite: ["."], denyWrite: [], denyreads: [] } },
+      { ripgrep: { command: "rg" } },
+    ]) console.log(await tried(more));
+    console.log(SandboxManager.isSandboxingEnabled(), JSON.stringify(SandboxManager.checkDependencies()));
+  `);
+  const lines = stdout.split("\n");
+  const expected = ["initialize\\(\\) first", "credentials is not built", "networks is not built", ".", "tlsTerminate is not built", "denyWrite is missing", "denyreads is not built", "^well$", '^true {"errors":\\[\\],"warnings":\\[\\]}$'];
+  expected.forEach((text, number) => assert.match(lines[number], new RegExp(text), stdout));
+  assert.notStrictEqual(lines[3], "well");
+  assert.match(stderr, /ripgrep has no effect with landstrip/);
+}));
+
+test("hosts can be allowed to one command, and a configuration is changed for later ones", within((world) => {
+  const { stdout } = ran(world, `${RUN}
+    import { readFileSync } from "node:fs";
+    await SandboxManager.initialize(CONFIG);
+    const id = "0123456789abcdefghijkl";
+    const wrapped = await SandboxManager.wrapWithSandbox("true", undefined, undefined, undefined, { commandId: id });
+    const hosts = () => JSON.parse(readFileSync(wrapped.match(/--policy (\\S+)/)[1], "utf8")).network.allowedDomains.join();
+    const seen = [hosts()];
+    SandboxManager.registerCommandNetworkLists(id, { allowedDomains: ["example.org:443"] });
+    seen.push(hosts());
+    SandboxManager.unregisterCommandNetworkLists(id);
+    seen.push(hosts());
+    try { SandboxManager.registerCommandNetworkLists("short", {}); } catch { seen.push("refused"); }
+    SandboxManager.updateConfig({ ...SandboxManager.getConfig(), filesystem: { denyRead: [], allowWrite: ["../outside"], denyWrite: [] } });
+    console.log(seen.join(" "), (await run("echo x > ../outside/made; echo x > made")).status);
+  `);
+  assert.strictEqual(stdout, "example.com example.com,example.org:443 example.com refused 1\n");
+  assert.deepStrictEqual([fs.existsSync(world.path("outside/made")), fs.existsSync(world.path("work/made"))], [true, false]);
+}));
+
+test("many commands leave no descriptor and no more files than are kept", within((world) => {
+  const { stdout } = ran(world, `${RUN}
+    import { readdirSync } from "node:fs";
+    await SandboxManager.initialize(CONFIG);
+    await run("true");
+    const before = readdirSync("/proc/self/fd").length;
+    for (let times = 0; times < 1200; times += 1) await SandboxManager.wrapWithSandbox("true");
+    await run("true");
+    const [held] = readdirSync(process.env.TMPDIR + "/landstrip-" + process.geteuid());
+    const files = readdirSync(process.env.TMPDIR + "/landstrip-" + process.geteuid() + "/" + held).length;
+    console.log(readdirSync("/proc/self/fd").length - before, files);
+  `);
+  assert.strictEqual(stdout, "0 2000\n");
+}));
