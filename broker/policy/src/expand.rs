@@ -92,7 +92,7 @@ fn entries_that_may_match(
         Ok(())
     };
     let name = |position: &usize| match pattern.component(*position) {
-        Some(Component::Literal(name)) => Some(name.clone()),
+        Some(Component::Literal(name)) => Some(name.to_vec()),
         _ => None,
     };
     let mut entries = Vec::new();

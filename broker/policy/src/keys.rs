@@ -12,6 +12,7 @@ use super::error::Origin;
 use super::nearest::near;
 use super::without::{TakenOut, Without};
 use rules::policy::Limits;
+use rules::quick::QuickSet;
 use std::collections::HashSet;
 
 /// One policy, or several merged: what was written, not yet resolved.
@@ -428,7 +429,7 @@ impl Written {
 }
 
 fn unite(list: &mut Vec<Item>, more: Vec<Item>) {
-    let mut known: HashSet<&str> = list.iter().map(|item| &*item.text).collect();
+    let mut known: QuickSet<&str> = list.iter().map(|item| &*item.text).collect();
     let is_new: Vec<bool> = more.iter().map(|item| known.insert(&item.text)).collect();
     list.extend(more.into_iter().zip(is_new).filter_map(|(item, is_new)| is_new.then_some(item)));
 }

@@ -175,6 +175,7 @@ impl Paths<'_> {
         for (item, way) in ways {
             deny(self.remarks, Pattern::literal(&way), item);
         }
+        let mut last: Option<Pattern> = None;
         for (item, text, tree) in items {
             let Split { prefix, rest } = Split::of(item, text, &tree, self.caller)?;
             // Those of a preset are for whoever has them.
@@ -204,12 +205,15 @@ impl Paths<'_> {
                     self.name_missing(item, &located.path);
                 }
             }
-            let above = self.memory.beneath_directory(&located.path);
-            if !is_own && denial == Denial::Write && rest.is_empty() && above != located.path {
-                deny(self.remarks, Pattern::literal(above), item);
+            if !is_own && denial == Denial::Write && rest.is_empty() {
+                let above = self.memory.beneath_directory(&located.path);
+                if above != located.path {
+                    deny(self.remarks, Pattern::literal(above), item);
+                }
             }
             let is_file = matches!(self.memory.look(&located.path), Ok(Found::File) | Err(_));
-            let pattern = Pattern::new(&located.path, rest);
+            let pattern = Pattern::beside(last.as_ref(), &located.path, rest);
+            last = Some(pattern.clone());
             if !is_file {
                 self.no_files.insert(pattern.clone());
             }

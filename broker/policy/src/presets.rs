@@ -51,7 +51,7 @@ pub fn name(file: &Path) -> Option<&OsStr> {
 
 /// Whether `file` is that of a preset.
 pub fn is_file(file: &Path) -> bool {
-    file.to_str().is_some_and(|file| file.starts_with(PREFIX))
+    file.as_os_str().as_encoded_bytes().starts_with(PREFIX.as_bytes())
 }
 
 #[cfg(test)]

@@ -51,11 +51,11 @@ impl Split {
             let component = Component::parse(part.as_bytes())
                 .map_err(|error| item.origin.error(format!("'{part}': {error}")))?;
             match component {
-                Component::Literal(name) if name == b"." => {}
+                Component::Literal(name) if *name == *b"." => {}
                 Component::Literal(name) if split.rest.is_empty() => {
                     split.prefix.push(OsStr::from_bytes(&name));
                 }
-                Component::Literal(name) if name == b".." => {
+                Component::Literal(name) if *name == *b".." => {
                     return error("'..' cannot follow a glob");
                 }
                 component => split.rest.push(component),

@@ -40,7 +40,7 @@ impl Names {
     /// The names that components stand for.
     pub(super) fn of<'a>(components: impl Iterator<Item = &'a Component>) -> Names {
         let names = components.map(|component| match component {
-            Component::Literal(name) => Some(name.clone()),
+            Component::Literal(name) => Some(name.to_vec()),
             _ => None,
         });
         let Some(mut names) = names.collect::<Option<Vec<_>>>() else { return Names::Any };

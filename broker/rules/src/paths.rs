@@ -124,7 +124,7 @@ struct Live {
 #[derive(Debug)]
 struct Inside {
     /// For the names that rules spell out.
-    named: QuickMap<Vec<u8>, OnceLock<Progress>>,
+    named: QuickMap<Arc<[u8]>, OnceLock<Progress>>,
     /// The rules that go on with a glob.
     others: Vec<State>,
     /// For all other names, if there are no globs.
@@ -427,9 +427,7 @@ impl Inside {
                 Some(Component::Literal(name)) if last == Some(name) => {}
                 Some(Component::Literal(name)) => {
                     last = Some(name);
-                    if !named.contains_key(name) {
-                        named.insert(name.clone(), OnceLock::new());
-                    }
+                    named.entry(Arc::clone(name)).or_default();
                 }
                 _ => others.push(*state),
             }
@@ -853,7 +851,7 @@ mod tests {
                 (0..=names.len()).any(|skipped| ends(pattern, position + 1, &names[skipped..]))
             }
             (Some(Component::Literal(literal)), [first, rest @ ..]) => {
-                literal == first.as_bytes() && ends(pattern, position + 1, rest)
+                **literal == *first.as_bytes() && ends(pattern, position + 1, rest)
             }
             (Some(Component::Glob(_)), [first, rest @ ..]) => {
                 let one = Pattern::new(

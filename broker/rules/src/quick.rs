@@ -17,10 +17,10 @@ const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl Hasher for Quick {
     fn write(&mut self, bytes: &[u8]) {
-        for part in bytes.chunks(8) {
-            let mut word = [0; 8];
-            word[..part.len()].copy_from_slice(part);
-            self.write_u64(u64::from_le_bytes(word));
+        let (words, rest) = bytes.as_chunks::<8>();
+        words.iter().for_each(|word| self.write_u64(u64::from_le_bytes(*word)));
+        if !rest.is_empty() {
+            self.write_u64(rest.iter().fold(0, |word, byte| word << 8 | u64::from(*byte)));
         }
         self.write_u64(bytes.len() as u64);
     }

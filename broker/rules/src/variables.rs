@@ -25,7 +25,7 @@ impl Variables {
     pub fn pass(&self, name: &OsStr) -> bool {
         let name = name.as_bytes();
         let is_name =
-            |listed: &Component| matches!(listed, Component::Literal(exact) if exact == name);
+            |listed: &Component| matches!(listed, Component::Literal(exact) if **exact == *name);
         let listed = |list: &[Component]| list.iter().any(|listed| listed.matches(name));
         if self.is_allowed_by_name(name) {
             return !self.deny.iter().any(is_name) && !self.deny_any_case.iter().any(is_name);
@@ -44,7 +44,7 @@ impl Variables {
 
     fn is_allowed_by_name(&self, name: &[u8]) -> bool {
         let is_name =
-            |listed: &Component| matches!(listed, Component::Literal(exact) if exact == name);
+            |listed: &Component| matches!(listed, Component::Literal(exact) if **exact == *name);
         self.allow.as_deref().is_some_and(|list| list.iter().any(is_name))
     }
 

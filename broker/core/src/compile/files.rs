@@ -20,15 +20,14 @@ use std::sync::atomic::AtomicBool;
 
 /// Compiles `files` into the view and the ruleset, which `restrict_network` also takes TCP away. The
 /// directories of `reserve` are granted with all that will be in them.
-/// Landlock has these `features`.
+/// Landlock has these `features`. `rules` are those of `files`, with what they remember.
 pub(crate) fn compile(
-    files: &Files,
+    (files, rules): (&Files, Rules),
     mounts: &[Mount],
     features: Features,
     restrict_network: bool,
     reserve: Option<Reserve>,
 ) -> Result<(View, OwnedFd), GrantError> {
-    let rules = Rules::new(files);
     let (mut grants, ruleset) =
         ruleset::compile((files, &rules), mounts, features, restrict_network, reserve.as_ref())?;
     let mut held = Vec::new();

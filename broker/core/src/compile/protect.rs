@@ -99,7 +99,7 @@ fn deny_other_names(files: &mut Files, mounts: &[Mount], notes: &mut Notes) {
 /// a rule could single out something anywhere in them.
 fn judge_by_identity(patterns: &mut Vec<Pattern>, trees: &[PathBuf]) {
     // No name holds a slash.
-    let nothing = Component::Literal(b"/".to_vec());
+    let nothing = Component::Literal(b"/"[..].into());
     for tree in trees {
         push_new(patterns, Pattern::new(tree, vec![Component::AnyDepth, nothing.clone()]));
     }

@@ -3,7 +3,7 @@
 use super::scratch::Scratch;
 use super::surroundings::Surroundings;
 use crate::answer::answers::Judges;
-use crate::compile::files;
+use crate::compile::files::compile as compile_files;
 use crate::domains::proxy::Proxy;
 use crate::files::reserve::Reserve;
 use crate::files::shared::Shared;
@@ -11,22 +11,23 @@ use crate::limits::Watch;
 use crate::report::failure::Failure;
 use kernel::features::Features;
 use rules::address::{AddressRules, UnixRules};
+use rules::paths::Rules;
 use rules::policy::{Network, Policy};
 use std::sync::Arc;
 
-/// Compiles `policy` for this kernel.
+/// Compiles `policy`, of which `rules` are the file rules, for this kernel.
 pub(super) fn compile(
-    policy: &Policy,
+    (policy, rules): (&Policy, Rules),
     surroundings: &Surroundings,
     unix: UnixRules,
     proxy: Option<Proxy>,
     memory: Option<&Scratch>,
     reserve: Option<Reserve>,
 ) -> Result<Judges, Failure> {
-    let Policy { files: rules, network, .. } = policy;
+    let Policy { files, network, .. } = policy;
     let Surroundings { mounts, features, .. } = surroundings;
     let (view, ruleset) =
-        files::compile(rules, mounts, *features, !network.allow_network, reserve)?;
+        compile_files((files, rules), mounts, *features, !network.allow_network, reserve)?;
     let addresses = addresses(network, unix, proxy.as_ref());
     // Where the policy denies to write there, nothing of it is the command's own.
     let memory = memory.map(Scratch::path).filter(|path| view.rules.access(path).write);

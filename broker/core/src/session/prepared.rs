@@ -18,6 +18,7 @@ use crate::files::learning::Learning;
 use crate::report::failure::Failure;
 use crate::report::needs::Needs;
 use crate::report::traps::{Reports, Traps};
+use rules::paths::Rules;
 use rules::policy::{Network, Policy};
 use std::sync::Arc;
 
@@ -122,7 +123,8 @@ impl Prepared {
         let private_temporary = Scratch::is_called_for(&policy);
         let written = written(&policy);
         let policy = protect(policy, &surroundings.mounts, notes)?;
-        let judges = compile(&policy, surroundings, demands.unix, proxy, None, None)?;
+        let rules = Rules::new(&policy.files);
+        let judges = compile((&policy, rules), surroundings, demands.unix, proxy, None, None)?;
         let (judges, scratches) = (Arc::new(judges), Scratches::default());
         Ok(Self { policy, judges, scratches, private_temporary, written })
     }
@@ -138,10 +140,11 @@ impl Prepared {
     ) -> Result<Self, Failure> {
         let written = written(&policy);
         let policy = protect(policy, &surroundings.mounts, notes)?;
-        let (waiting, reserve) = Scratch::for_directories(&policy.files).unzip();
+        let rules = Rules::new(&policy.files);
+        let (waiting, reserve) = Scratch::for_directories(&policy.files, &rules).unzip();
         scratches.waiting = waiting;
         let memory = scratches.memory.as_ref();
-        let judges = compile(&policy, surroundings, demands.unix, proxy, memory, reserve)?;
+        let judges = compile((&policy, rules), surroundings, demands.unix, proxy, memory, reserve)?;
         let private_temporary = scratches.temporary.is_some();
         Ok(Self { policy, judges: Arc::new(judges), scratches, private_temporary, written })
     }
@@ -200,7 +203,8 @@ fn compared_with(
     let Surroundings { mounts, features, .. } = surroundings;
     let policy = protect(policy.clone(), mounts, &mut Notes::default())?;
     // Its ruleset is nobody's.
-    let (view, _) = files::compile(&policy.files, mounts, *features, false, None)?;
+    let files = (&policy.files, Rules::new(&policy.files));
+    let (view, _) = files::compile(files, mounts, *features, false, None)?;
     let addresses = judges::addresses(&policy.network, demands.unix.clone(), None);
     let denied_domains = policy.network.denied_domains.clone();
     Ok((Learning { view, addresses, denied_domains, needs: Arc::clone(needs) }, policy))

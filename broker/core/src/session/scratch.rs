@@ -114,11 +114,10 @@ impl Scratch {
     /// Makes one for directories that are granted before they have their place, and fills it, where `files`
     /// deny something inside of what they allow, or allow what is missing beside what may not be read: on the same
     /// mount, and not where the command may write.
-    /// Where there can be none, the command's directories are made as they are asked for.
-    pub(super) fn for_directories(files: &Files) -> Option<(Self, Reserve)> {
-        let rules = Rules::new(files);
-        let parents: Vec<_> = missing_beside_denied(files, &rules).collect();
-        let beside = files.carved_root(&rules).and_then(nearest);
+    /// Where there can be none, the command's directories are made as they are asked for. The matcher is `rules`.
+    pub(super) fn for_directories(files: &Files, rules: &Rules) -> Option<(Self, Reserve)> {
+        let parents: Vec<_> = missing_beside_denied(files, rules).collect();
+        let beside = files.carved_root(rules).and_then(nearest);
         let mount = beside.into_iter().chain(parents.iter().copied()).find_map(mount_of)?;
         let missing = parents.iter().filter(|parent| mount_of(parent) == Some(mount)).count();
         let fitting = |path: PathBuf| {
