@@ -65,12 +65,13 @@ impl Crew {
         })
     }
 
-    /// Starts the first thread.
+    /// Starts the first thread, and the one that watches it before that needs it.
     ///
     /// # Errors
     /// Returns [`Errno::AGAIN`] if the system has no more.
     pub(crate) fn start(self: &Arc<Self>) -> io::Result<()> {
         let alarm = event::eventfd(0, EventfdFlags::CLOEXEC)?;
+        self.watched(0, || ());
         self.alarm.get_or_init(|| alarm);
         self.add_thread(&mut lock(&self.threads), THREADS_MAX)
     }

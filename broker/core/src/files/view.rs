@@ -209,7 +209,7 @@ impl View {
     }
 
     /// Whether there are files and directories that Landlock does not let be opened for reading though the rules do.
-    pub(super) fn has_exceptions(&self) -> bool {
+    pub(crate) fn has_exceptions(&self) -> bool {
         !self.grants.unlistable.is_empty() || !self.grants.single_files.is_empty()
     }
 

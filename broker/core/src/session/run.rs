@@ -92,7 +92,12 @@ impl Run<'_> {
                 let umask = Umask::new(family.umask());
                 let (command, groups) = (family.command(), family.groups());
                 let answerer = Answerer::new(self.judges, command, groups, umask, self.traps);
-                self.crew = Some(Crew::new(listener, answerer));
+                let crew = Crew::new(listener, answerer);
+                // Programs ask and read as they start, which takes long enough for a thread to be there.
+                if self.judges.view.has_exceptions() {
+                    crew.start().map_err(no_thread)?;
+                }
+                self.crew = Some(crew);
                 self.confined = true;
             }
             // Sent a filter for that: the policy asks for nothing that the broker must do.
