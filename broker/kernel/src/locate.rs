@@ -152,6 +152,11 @@ impl Memory {
             .unwrap_or(path)
     }
 
+    /// Whether `path`, whose directory is canonical, is known to be no file.
+    pub fn is_no_file(&mut self, path: &Path) -> bool {
+        !matches!(self.look(path), Ok(Found::File) | Err(_))
+    }
+
     /// What is at `path`, whose directory is canonical.
     pub fn look(&mut self, path: &Path) -> Result<Found, LocateError> {
         if let Some(known) = self.known.get(path.as_os_str()) {

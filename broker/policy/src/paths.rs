@@ -10,7 +10,7 @@ use super::remarks::Remarks;
 use super::split::Split;
 use super::trees::{InTrees, in_trees};
 use super::{origins, presets, reach, reopened, unexpanded};
-use kernel::locate::{Found, Located, Memory};
+use kernel::locate::{Located, Memory};
 use rules::files::Files;
 use rules::git_links::GitLinks;
 use rules::pattern::{Component, Pattern};
@@ -208,13 +208,16 @@ impl Paths<'_> {
             if !is_own && denial == Denial::Write && rest.is_empty() {
                 let above = self.memory.beneath_directory(&located.path);
                 if above != located.path {
-                    deny(self.remarks, Pattern::literal(above), item);
+                    let pattern = Pattern::beside(last.as_ref(), above, Vec::new());
+                    if self.memory.is_no_file(above) {
+                        self.no_files.insert(pattern.clone());
+                    }
+                    deny(self.remarks, pattern, item);
                 }
             }
-            let is_file = matches!(self.memory.look(&located.path), Ok(Found::File) | Err(_));
             let pattern = Pattern::beside(last.as_ref(), &located.path, rest);
             last = Some(pattern.clone());
-            if !is_file {
+            if self.memory.is_no_file(&located.path) {
                 self.no_files.insert(pattern.clone());
             }
             let links = &mut self.git_links;

@@ -34,7 +34,7 @@ use std::sync::{Mutex, PoisonError, RwLock};
 const COUNT: usize = 4;
 
 /// How many more, at most, where something could not be executed: making and removing four takes 0.1 ms.
-const KEPT_MAX: usize = 2;
+pub(crate) const KEPT_MAX: usize = 2;
 
 /// Longest label that is compared.
 const LABEL_MAX: usize = 256;

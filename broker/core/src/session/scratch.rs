@@ -6,7 +6,7 @@
 
 use super::removal;
 use crate::compile::runs::{self, NotHeld};
-use crate::files::reserve::Reserve;
+use crate::files::reserve::{KEPT_MAX, Reserve};
 use crate::report::errno::strerror;
 use crate::report::failure::Failure;
 use crate::report::traps::Traps;
@@ -16,9 +16,11 @@ use rules::files::Files;
 use rules::memory;
 use rules::paths::{Rules, covers};
 use rules::policy::Policy;
+use rules::quick::QuickMap;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, StatxFlags};
 use rustix::io::{self, Errno};
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 /// How directories of runs are called among those of others, before 16 hexadecimal digits.
@@ -119,7 +121,9 @@ impl Scratch {
         let parents: Vec<_> = missing_beside_denied(files, rules).collect();
         let beside = files.carved_root(rules).and_then(nearest);
         let mount = beside.into_iter().chain(parents.iter().copied()).find_map(mount_of)?;
-        let missing = parents.iter().filter(|parent| mount_of(parent) == Some(mount)).count();
+        let missing = parents.iter().filter(|parent| mount_of(parent) == Some(mount));
+        // For no more are any made.
+        let missing = missing.take(KEPT_MAX).count();
         let fitting = |path: PathBuf| {
             let path = std::fs::canonicalize(path).ok()?;
             let is_apart = !files.allow_write.iter().any(|root| path.starts_with(root));
@@ -180,9 +184,20 @@ impl Scratch {
 /// may not be read: what is made there later nobody could execute.
 fn missing_beside_denied<'a>(files: &'a Files, rules: &'a Rules) -> impl Iterator<Item = &'a Path> {
     let all = if files.deny_read.is_empty() { &[][..] } else { &files.allow_write };
-    let missing = all.iter().filter(|root| fs::lstat(*root).is_err());
-    let above = missing.filter_map(|root| nearest(root));
+    let mut known = QuickMap::default();
+    let above = all.iter().filter_map(move |root| {
+        let above = nearest_known(root, &mut known)?;
+        (above != root).then_some(above)
+    });
     above.filter(|above| rules.cursor(above).is_some_and(|cursor| !cursor.read_settled()))
+}
+
+/// As [`nearest`], of many paths side by side: what was looked at is `known`, and beneath what is missing all is.
+fn nearest_known<'a>(path: &'a Path, known: &mut QuickMap<&'a OsStr, bool>) -> Option<&'a Path> {
+    let met = path.ancestors().find(|above| known.contains_key(above.as_os_str()));
+    let from = met.filter(|met| !known[met.as_os_str()]).unwrap_or(path);
+    from.ancestors()
+        .find(|above| *known.entry(above.as_os_str()).or_insert_with(|| fs::lstat(*above).is_ok()))
 }
 
 /// The mount that `path` is on.
