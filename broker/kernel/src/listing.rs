@@ -9,6 +9,9 @@ use std::fs::FileType;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
+/// No name is longer (`limits.h`).
+const NAME_MAX: usize = 255;
+
 /// More entries take longer to list than the names to look up.
 const ENTRIES_MAX: usize = 4096;
 
@@ -48,7 +51,11 @@ impl Listing {
         if !name.is_ascii() {
             return None;
         }
-        let Some(alike) = self.entries.get(&name.to_ascii_lowercase()) else {
+        let mut lower = [0; NAME_MAX];
+        let Some(lower) = lower.get_mut(..name.len()) else { return Some(Found::Missing) };
+        lower.copy_from_slice(name);
+        lower.make_ascii_lowercase();
+        let Some(alike) = self.entries.get(&*lower) else {
             return Some(Found::Missing);
         };
         let (_, file_type) = alike.iter().find(|(known, _)| known == name)?;

@@ -43,7 +43,10 @@ impl Split {
             None => (base, text),
         };
         if !relative.is_empty() && !relative.contains(['*', '?', '[', '\\']) {
-            let prefix = start.join(relative.trim_start_matches('/'));
+            let name = relative.trim_start_matches('/');
+            let mut prefix = PathBuf::with_capacity(start.as_os_str().len() + 1 + name.len());
+            prefix.push(start);
+            prefix.push(name);
             return Ok(Split { prefix, rest: Vec::new() });
         }
         let mut split = Split { prefix: start.to_owned(), rest: Vec::new() };

@@ -9,13 +9,17 @@ use super::repositories::{self, Repositories};
 use super::{git_settings, presets};
 use rules::files::push_new;
 use rules::git_links::LinkedTree;
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
+
+/// A denied path, its text, and the directory that this is relative to.
+pub(super) type InTree<'a> = (&'a Item, &'a str, Cow<'a, Path>);
 
 /// Denied paths.
 #[derive(Default)]
 pub(super) struct InTrees<'a> {
-    /// Each with its text and the directory that this is relative to.
-    pub(super) items: Vec<(&'a Item, &'a str, PathBuf)>,
+    /// All of them.
+    pub(super) items: Vec<InTree<'a>>,
     /// Names that must stay what they are, wherever they lead.
     pub(super) ways: Vec<(&'a Item, PathBuf)>,
     /// The linked work trees that may be removed.
@@ -26,7 +30,7 @@ pub(super) struct InTrees<'a> {
 /// and what they protect in `.git`, wherever that is.
 pub(super) fn in_trees<'a>(
     items: &'a [Item],
-    caller: &Caller,
+    caller: &'a Caller,
     writable: &[Allowed<'_>],
 ) -> InTrees<'a> {
     let cwd = caller.cwd.as_path();
@@ -34,8 +38,9 @@ pub(super) fn in_trees<'a>(
         |item: &&Item| presets::is_file(&item.origin.file) && !item.text.starts_with(['/', '~']);
     let moved = moved(items, caller, writable);
     if !items.iter().any(|item| is_in_trees(&item)) {
-        let all = items.iter().flat_map(|item| of_user(item, cwd, &moved));
-        return InTrees { items: all.collect(), ..InTrees::default() };
+        let mut found = Vec::with_capacity(items.len());
+        items.iter().for_each(|item| add_of_user(&mut found, item, cwd, &moved));
+        return InTrees { items: found, ..InTrees::default() };
     }
     let own = writable.iter().filter(|(_, origin)| !presets::is_file(&origin.file));
     let added = own.map(|(path, _)| *path).filter(|path| path.is_dir());
@@ -58,25 +63,29 @@ pub(super) fn in_trees<'a>(
             .for_each(|path| push_new(&mut repositories, path));
         trees.append(&mut linked.trees);
         names.append(&mut linked.names);
-        found.extend(linked.denied.drain(..).map(|tree| (item, ".", tree)));
+        found.extend(linked.denied.drain(..).map(|tree| (item, ".", tree.into())));
         let home = (caller.home.as_deref(), &moved);
         let led = git_settings::led_to(&trees, &repositories, home, may_change);
-        found.extend(led.into_iter().map(|(text, path)| (item, text, path)));
+        found.extend(led.into_iter().map(|(text, path)| (item, text, path.into())));
     }
     names.retain(may_change);
     let ways = of_git.map(|item| names.into_iter().map(|name| (item, name)).collect());
     repositories.retain(may_change);
+    let held = |tree: &PathBuf| match tree.as_os_str() == cwd.as_os_str() {
+        true => Cow::Borrowed(cwd),
+        false => tree.clone().into(),
+    };
     for item in items {
         let text = item.text.as_str();
         if !is_in_trees(&item) {
-            found.extend(of_user(item, cwd, &moved));
+            add_of_user(&mut found, item, cwd, &moved);
             continue;
         }
         let pretended =
             |tree: &&PathBuf| text != repositories::HEAD || !repositories::is_repository(tree);
-        found.extend(trees.iter().filter(pretended).map(|tree| (item, text, tree.clone())));
+        found.extend(trees.iter().filter(pretended).map(|tree| (item, text, held(tree))));
         if let Some(text) = text.strip_prefix(repositories::GIT) {
-            found.extend(repositories.iter().map(|directory| (item, text, directory.clone())));
+            found.extend(repositories.iter().map(|tree| (item, text, tree.clone().into())));
         }
     }
     InTrees { items: found, ways: ways.unwrap_or_default(), removable: linked.removable }
@@ -108,16 +117,17 @@ fn moved(items: &[Item], caller: &Caller, writable: &[Allowed<'_>]) -> Moved {
     Moved::of(caller, is_meant).with_homes(caller, &used.collect::<Vec<_>>())
 }
 
-/// The paths of an item that is relative to no work tree, or of no preset.
-fn of_user<'a>(item: &'a Item, cwd: &Path, moved: &Moved) -> Vec<(&'a Item, &'a str, PathBuf)> {
+/// Adds the paths of an item that is relative to no work tree, or of no preset.
+fn add_of_user<'a>(found: &mut Vec<InTree<'a>>, item: &'a Item, cwd: &'a Path, moved: &Moved) {
     let text = item.text.as_str();
-    if presets::is_file(&item.origin.file) && text == OTHERS {
-        return moved.others.iter().map(|home| (item, ".", home.clone())).collect();
+    let is_of_preset = presets::is_file(&item.origin.file);
+    if is_of_preset && text == OTHERS {
+        found.extend(moved.others.iter().map(|home| (item, ".", home.clone().into())));
+        return;
     }
-    let mut found = vec![(item, text, cwd.to_owned())];
-    if presets::is_file(&item.origin.file) && text.starts_with('~') {
+    found.push((item, text, cwd.into()));
+    if is_of_preset && text.starts_with('~') {
         let elsewhere = moved.of_item(text);
-        found.extend(elsewhere.into_iter().map(|(text, path)| (item, text, path)));
+        found.extend(elsewhere.into_iter().map(|(text, path)| (item, text, path.into())));
     }
-    found
 }
