@@ -6,7 +6,7 @@ use super::family::Family;
 use super::judges::{self, compile};
 use super::launch::{self, Filter, Tool, Watched};
 use super::run;
-use super::scratch::Scratch;
+use super::scratch::{Scratch, may_make_unreadable};
 use super::surroundings::Surroundings;
 use crate::answer::answers::Judges;
 use crate::compile::files;
@@ -69,14 +69,20 @@ impl Prepared {
         let mut filter = Filter::of(&policy, &demands, surroundings);
         // As soon as it is known: the child installs it while the broker compiles the rest, which takes as
         // long (0.2 ms of a launch).
-        let is_final = reports == Reports::All;
-        if is_final {
+        let mut is_sent = reports == Reports::All;
+        if is_sent {
             filter.send(child)?;
         }
         let proxy = Proxy::wanted(&policy.network)?;
         let scratches = Scratches::of(&mut policy, traps)?;
-        let prepared = Self::compile(policy, demands, surroundings, proxy, scratches, notes)?;
-        if !is_final {
+        let protected = Protected::of(policy, surroundings, notes)?;
+        // None would be quieter. Were one, reads would be notified all the same, and let through.
+        if !is_sent && may_make_unreadable(&protected.policy.files, &protected.rules) {
+            filter.send(child)?;
+            is_sent = true;
+        }
+        let prepared = Self::compile(protected, demands, surroundings, proxy, scratches)?;
+        if !is_sent {
             filter.quieter(Watched::of(reports, &prepared.judges, surroundings.features));
             filter.send(child)?;
         }
@@ -101,7 +107,8 @@ impl Prepared {
         let (learning, compared) = compared_with(&policy, &demands, surroundings, &needs)?;
         lift(&mut policy, &mut demands, child);
         Filter::of(&policy, &demands, surroundings).send(child)?;
-        let mut prepared = Self::compile(policy, demands, surroundings, proxy, scratches, notes)?;
+        let protected = Protected::of(policy, surroundings, notes)?;
+        let mut prepared = Self::compile(protected, demands, surroundings, proxy, scratches)?;
         Arc::make_mut(&mut prepared.judges).learning = Some(Arc::new(learning));
         Ok((prepared, compared, needs))
     }
@@ -121,26 +128,21 @@ impl Prepared {
         setup::check(&policy.network)?.into_iter().for_each(|text| notes.warn(text));
         let proxy = proxy(&policy.network)?;
         let private_temporary = Scratch::is_called_for(&policy);
-        let written = written(&policy);
-        let policy = protect(policy, &surroundings.mounts, notes)?;
-        let rules = Rules::new(&policy.files);
+        let Protected { policy, rules, written } = Protected::of(policy, surroundings, notes)?;
         let judges = compile((&policy, rules), surroundings, demands.unix, proxy, None, None)?;
         let (judges, scratches) = (Arc::new(judges), Scratches::default());
         Ok(Self { policy, judges, scratches, private_temporary, written })
     }
 
-    /// Protects and compiles.
+    /// Compiles.
     fn compile(
-        policy: Policy,
+        protected: Protected,
         demands: Demands,
         surroundings: &Surroundings,
         proxy: Option<Proxy>,
         mut scratches: Scratches,
-        notes: &mut Notes,
     ) -> Result<Self, Failure> {
-        let written = written(&policy);
-        let policy = protect(policy, &surroundings.mounts, notes)?;
-        let rules = Rules::new(&policy.files);
+        let Protected { policy, rules, written } = protected;
         let (waiting, reserve) = Scratch::for_directories(&policy.files, &rules).unzip();
         scratches.waiting = waiting;
         let memory = scratches.memory.as_ref();
@@ -188,9 +190,21 @@ impl Prepared {
     }
 }
 
-/// How many rules of denyWrite and denyRead `policy` has.
-fn written(policy: &Policy) -> (usize, usize) {
-    (policy.files.deny_write.len(), policy.files.deny_read.len())
+/// What is enforced, and the matcher of its file rules.
+struct Protected {
+    policy: Policy,
+    rules: Rules,
+    /// How many rules of denyWrite and denyRead were written.
+    written: (usize, usize),
+}
+
+impl Protected {
+    fn of(policy: Policy, surroundings: &Surroundings, notes: &mut Notes) -> Result<Self, Failure> {
+        let written = (policy.files.deny_write.len(), policy.files.deny_read.len());
+        let policy = protect(policy, &surroundings.mounts, notes)?;
+        let rules = Rules::new(&policy.files);
+        Ok(Self { policy, rules, written })
+    }
 }
 
 /// What `policy` allows, to compare with, and the policy as it would be enforced.

@@ -192,6 +192,11 @@ fn missing_beside_denied<'a>(files: &'a Files, rules: &'a Rules) -> impl Iterato
     above.filter(|above| rules.cursor(above).is_some_and(|cursor| !cursor.read_settled()))
 }
 
+/// Whether the command may make what Landlock lets nobody read: the broker opens that then, and has reads notified.
+pub(super) fn may_make_unreadable(files: &Files, rules: &Rules) -> bool {
+    missing_beside_denied(files, rules).any(|above| rules.access(above).read)
+}
+
 /// As [`nearest`], of many paths side by side: what was looked at is `known`, and beneath what is missing all is.
 fn nearest_known<'a>(path: &'a Path, known: &mut QuickMap<&'a OsStr, bool>) -> Option<&'a Path> {
     let met = path.ancestors().find(|above| known.contains_key(above.as_os_str()));
