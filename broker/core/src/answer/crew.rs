@@ -71,7 +71,7 @@ impl Crew {
     /// Returns [`Errno::AGAIN`] if the system has no more.
     pub(crate) fn start(self: &Arc<Self>) -> io::Result<()> {
         let alarm = event::eventfd(0, EventfdFlags::CLOEXEC)?;
-        self.watched(0, || ());
+        self.watch.prepare(|| self.add_watching_thread());
         self.alarm.get_or_init(|| alarm);
         self.add_thread(&mut lock(&self.threads), THREADS_MAX)
     }
@@ -141,15 +141,15 @@ impl Crew {
     /// not to wait. If it does, another thread receives after a moment; to have one wake up each time
     /// would cost more than what is done.
     fn watched(self: &Arc<Self>, turn: u64, work: impl FnOnce()) {
-        let number = self.watch.begin(turn, || {
-            let crew = Arc::clone(self);
-            let work = move || {
-                crew.watch.keep(|turn| _ = crew.leave_vacancy(turn, Wait::Bounded));
-            };
-            spawn(SMALL_STACK, work).is_ok()
-        });
+        let number = self.watch.begin(turn, || self.add_watching_thread());
         work();
         self.watch.end(number);
+    }
+
+    fn add_watching_thread(self: &Arc<Self>) -> bool {
+        let crew = Arc::clone(self);
+        let work = move || crew.watch.keep(|turn| _ = crew.leave_vacancy(turn, Wait::Bounded));
+        spawn(SMALL_STACK, work).is_ok()
     }
 
     fn is_over(&self, turn: u64) -> bool {

@@ -28,6 +28,13 @@ pub(super) struct Watch {
 }
 
 impl Watch {
+    /// Has the watching thread be there, asleep, before there is work: `start` as [`Watch::begin`] takes it.
+    pub(super) fn prepare(&self, start: impl FnOnce() -> bool) {
+        if !self.started.swap(true, Ordering::SeqCst) && !start() {
+            self.started.store(false, Ordering::SeqCst);
+        }
+    }
+
     /// The receiver, in its turn `turn`, begins something; `start` starts a thread that calls
     /// [`Watch::keep`], and returns whether there is one. Returns the number of the work.
     pub(super) fn begin(&self, turn: u64, start: impl FnOnce() -> bool) -> u64 {
@@ -56,6 +63,21 @@ impl Watch {
 
     /// The life of the watching thread: ends the turn of a receiver that takes too long.
     pub(super) fn keep(&self, end_turn: impl Fn(u64)) {
+        loop {
+            self.sleep_until_awake();
+            self.look_until_idle(&end_turn);
+        }
+    }
+
+    fn sleep_until_awake(&self) {
+        let mut asleep = lock(&self.sleep);
+        while !self.awake.load(Ordering::SeqCst) {
+            asleep = self.wake.wait(asleep).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Looks once in each moment, until there was no work for a while.
+    fn look_until_idle(&self, end_turn: impl Fn(u64)) {
         let mut before = 0;
         let mut idle = 0;
         loop {
@@ -72,17 +94,12 @@ impl Watch {
                 continue;
             }
             pidfds::forget_all();
-            let mut asleep = lock(&self.sleep);
             self.awake.store(false, Ordering::SeqCst);
-            // Begun just before.
             if self.work.load(Ordering::SeqCst) == now {
-                while !self.awake.load(Ordering::SeqCst) {
-                    asleep = self.wake.wait(asleep).unwrap_or_else(PoisonError::into_inner);
-                }
-            } else {
-                self.awake.store(true, Ordering::SeqCst);
+                return;
             }
-            drop(asleep);
+            // Begun just before.
+            self.awake.store(true, Ordering::SeqCst);
             idle = 0;
         }
     }
