@@ -1,5 +1,5 @@
-//! Policies as typed data of the clients for JavaScript and Python, made from the table of keys: tsc, mypy and pyright
-//! find a misspelt key. Keys without a meaning here are left out.
+//! Policies as typed data of the clients for JavaScript, Python and Rust, made from the table of keys: compilers find a
+//! misspelt key. Keys without a meaning here are left out.
 //!
 //! They are files of the repository, in `clients`, which a test compares.
 
@@ -138,11 +138,85 @@ fn python() -> String {
     text
 }
 
+fn rust() -> String {
+    let mut text = format!("//! Policies as typed data. {WRITTEN}.\n\n");
+    text += "use serde_json::{Map, Value, json};\nuse std::collections::BTreeMap;\n";
+    let snake = |name: &str| {
+        let name = name.trim_start_matches('$');
+        name.chars().fold(String::new(), |text, c| match c.is_uppercase() {
+            true => format!("{text}_{}", c.to_ascii_lowercase()),
+            false => format!("{text}{c}"),
+        })
+    };
+    let of = |key: &Key| match key.value {
+        Kind::List(_) => "Vec<String>",
+        Kind::Choice(_) => "Option<Vec<String>>",
+        Kind::Settings(_) => "BTreeMap<String, Option<String>>",
+        Kind::Switch(..) => "Option<bool>",
+        Kind::Word(..) | Kind::Note => "Option<String>",
+        Kind::Port(_) => "Option<u16>",
+        Kind::Amount(..) => "Option<u64>",
+        Kind::Without => "Without",
+        Kind::Ignored | Kind::NotBuilt(_) => unreachable!(),
+    };
+    let objects = nested();
+    // Of each field: what it is called in a policy, its type, and what is said of it.
+    let mut structure = |name: &str, about: &str, fields: &[(&str, &str, String)]| {
+        write!(text, "\n/// {about}\n#[derive(Debug, Clone, Default, PartialEq, Eq)]\n").unwrap();
+        writeln!(text, "pub struct {name} {{").unwrap();
+        for (field, of, about) in fields {
+            write!(text, "    /// {about}\n    pub {}: {of},\n", snake(field)).unwrap();
+        }
+        write!(text, "}}\n\nimpl {name} {{\n    pub(crate) fn to_json(&self) -> Value {{\n")
+            .unwrap();
+        text += "        let mut object = Map::new();\n";
+        for (field, of, _) in fields {
+            let own = snake(field);
+            let is_own =
+                objects.iter().any(|object| rules(object) == *of) || of.contains("Without");
+            let json =
+                if is_own { format!("self.{own}.to_json()") } else { format!("json!(self.{own})") };
+            let test = match *of {
+                of if of.starts_with("Option") => format!("self.{own}.is_some()"),
+                _ if is_own => format!("self.{own} != {of}::default()"),
+                _ => format!("!self.{own}.is_empty()"),
+            };
+            write!(text, "        if {test} {{\n            object.insert(\"{field}\".into(), {json});\n        }}\n")
+                .unwrap();
+        }
+        text += "        object.into()\n    }\n}\n";
+    };
+    let field = |key: &'static Key| (key.place().1, of(key), format!("{}.", key.summary));
+    let types: Vec<_> =
+        objects.iter().map(|object| (rules(object), rules(object) + "Without")).collect();
+    let (mut own, mut without) = (Vec::new(), Vec::new());
+    for (object, (name, picked)) in objects.iter().zip(&types) {
+        structure(
+            name,
+            &format!("The keys in `{object}`."),
+            &keys(object).map(field).collect::<Vec<_>>(),
+        );
+        own.push((*object, name.as_str(), format!("The keys in `{object}`.")));
+        let fields: Vec<_> = lists(object).map(field).collect();
+        if !fields.is_empty() {
+            structure(picked, &format!("The lists in `{object}`."), &fields);
+            without.push((*object, picked.as_str(), format!("Of `{object}`.")));
+        }
+    }
+    structure("Without", "Rules to take out of what a policy extends.", &without);
+    let fields: Vec<_> = keys("").map(field).chain(own).collect();
+    structure("Policy", "A policy, as landstrip-policy(5) describes it.", &fields);
+    text
+}
+
 /// Run with `LANDSTRIP_WRITE_TABLE=1` to write the files anew.
 #[test]
 fn the_types_of_the_clients_have_every_key() {
-    let files =
-        [("javascript/policy.d.ts", javascript()), ("python/landstrip/policy.py", python())];
+    let files = [
+        ("javascript/policy.d.ts", javascript()),
+        ("python/landstrip/policy.py", python()),
+        ("rust/src/policy.rs", rust()),
+    ];
     for (name, text) in files {
         let path = format!("{CLIENTS}{name}");
         if std::env::var_os("LANDSTRIP_WRITE_TABLE").is_some() {

@@ -1,6 +1,10 @@
 //! The clients in `clients/`, by their own test runners: each passes the table of cases there, and tests of what is its
 //! language's own. They run from a copy that every user can read.
 
+/// The tests of the client for Rust, which have nothing to do unless `rust_passes` says what to run.
+#[path = "../../../clients/rust/tests/cases.rs"]
+mod rust;
+
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -45,6 +49,19 @@ fn python_passes() {
         let script =
             "PYTHONDONTWRITEBYTECODE=1 exec python3 -W error -m unittest discover -t . -s test";
         run(&world(user), "python", "python3", script);
+    });
+}
+
+/// By these tests themselves, from a copy that every user can execute.
+#[test]
+fn rust_passes() {
+    for_each_user(|user| {
+        let sandbox = world(user);
+        let suite = sandbox.path("outside/suite");
+        std::fs::copy(std::env::current_exe().unwrap(), &suite).unwrap();
+        let outcome = sandbox.run_outside([suite.to_str().unwrap(), "clients::rust::"]);
+        outcome.succeeds();
+        assert!(outcome.stdout.contains("test result: ok. 7 passed; 0 failed"), "{outcome:#?}");
     });
 }
 

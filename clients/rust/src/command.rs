@@ -1,0 +1,284 @@
+//! The builder of a command, and the words and descriptors that it becomes.
+
+use crate::policy::Policy;
+use crate::report::Denial;
+use std::ffi::{OsStr, OsString};
+use std::io::{self, PipeWriter, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+/// Which denials are reported: option --report of landstrip(1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Report {
+    /// All, refused reads included.
+    All,
+    /// What would have changed something, and the network.
+    Changes,
+    /// The network.
+    Network,
+    /// Nothing.
+    None,
+}
+
+/// Where a policy comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// The name of one that comes with landstrip, or the path of a file, as on the command line.
+    Named(OsString),
+    /// Data. An unknown key is an error of landstrip's, and nothing runs.
+    Json(serde_json::Value),
+}
+
+impl From<&str> for Source {
+    fn from(name: &str) -> Self {
+        Self::Named(name.into())
+    }
+}
+
+/// A path is never a preset.
+impl From<&Path> for Source {
+    fn from(path: &Path) -> Self {
+        let is_word = path.parent() == Some(Path::new(""));
+        Self::Named(if is_word { Path::new(".").join(path).into() } else { path.into() })
+    }
+}
+
+impl From<Policy> for Source {
+    fn from(policy: Policy) -> Self {
+        Self::Json(policy.to_json())
+    }
+}
+
+impl From<serde_json::Value> for Source {
+    fn from(policy: serde_json::Value) -> Self {
+        Self::Json(policy)
+    }
+}
+
+impl Source {
+    /// The text of one that is data.
+    fn text(&self) -> Option<String> {
+        match self {
+            Self::Named(_) => None,
+            Self::Json(value) => Some(value.to_string()),
+        }
+    }
+}
+
+/// What is told of each denial.
+pub(crate) type OnDenial = Box<dyn FnMut(&Denial) + Send>;
+
+/// A command to be run in a sandbox, built as [`std::process::Command`] is.
+pub struct Command {
+    pub(crate) words: Vec<OsString>,
+    pub(crate) launcher: PathBuf,
+    pub(crate) policies: Vec<Source>,
+    pub(crate) report: Option<Report>,
+    pub(crate) directory: Option<PathBuf>,
+    pub(crate) cleared: bool,
+    pub(crate) variables: Vec<(OsString, Option<OsString>)>,
+    pub(crate) streams: [Option<Stdio>; 3],
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) on_denial: Option<OnDenial>,
+    /// Options of landstrip's own.
+    pub(crate) more: Vec<OsString>,
+}
+
+impl std::fmt::Debug for Command {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entry(&self.launcher).entries(&self.words).finish()
+    }
+}
+
+impl Command {
+    /// A command whose program is `program`, to be run by the launcher at an absolute path. PATH, which a command may have
+    /// changed for later ones, is never asked for the launcher.
+    pub fn new(launcher: impl Into<PathBuf>, program: impl Into<OsString>) -> Self {
+        Self {
+            words: vec![program.into()],
+            launcher: launcher.into(),
+            policies: Vec::new(),
+            report: None,
+            directory: None,
+            cleared: false,
+            variables: Vec::new(),
+            streams: [None, None, None],
+            timeout: None,
+            on_denial: None,
+            more: Vec::new(),
+        }
+    }
+
+    /// One more word.
+    pub fn arg(mut self, word: impl Into<OsString>) -> Self {
+        self.words.push(word.into());
+        self
+    }
+
+    /// More words.
+    pub fn args<S: Into<OsString>>(mut self, words: impl IntoIterator<Item = S>) -> Self {
+        self.words.extend(words.into_iter().map(Into::into));
+        self
+    }
+
+    /// A policy; several are merged in order. Without one: as on the command line.
+    pub fn policy(mut self, policy: impl Into<Source>) -> Self {
+        self.policies.push(policy.into());
+        self
+    }
+
+    /// Which denials are reported.
+    pub fn report(mut self, report: Report) -> Self {
+        self.report = Some(report);
+        self
+    }
+
+    /// The working directory, to which the paths of a policy are relative.
+    pub fn current_dir(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.directory = Some(directory.into());
+        self
+    }
+
+    /// A variable.
+    pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        self.variables.push((name.into(), Some(value.into())));
+        self
+    }
+
+    /// Takes a variable of this process away.
+    pub fn env_remove(mut self, name: impl Into<OsString>) -> Self {
+        self.variables.push((name.into(), None));
+        self
+    }
+
+    /// Takes all variables away, those given so far included.
+    pub fn env_clear(mut self) -> Self {
+        self.cleared = true;
+        self.variables.clear();
+        self
+    }
+
+    /// Standard input.
+    pub fn stdin(mut self, stream: impl Into<Stdio>) -> Self {
+        self.streams[0] = Some(stream.into());
+        self
+    }
+
+    /// Standard output.
+    pub fn stdout(mut self, stream: impl Into<Stdio>) -> Self {
+        self.streams[1] = Some(stream.into());
+        self
+    }
+
+    /// Standard error.
+    pub fn stderr(mut self, stream: impl Into<Stdio>) -> Self {
+        self.streams[2] = Some(stream.into());
+        self
+    }
+
+    /// Ends the command after this time: it is asked to end, and killed two seconds later.
+    pub fn timeout(mut self, time: Duration) -> Self {
+        self.timeout = Some(time);
+        self
+    }
+
+    /// Is told of each denial at once, in a thread of its own. If it panics, the command ends, and waiting for it panics.
+    pub fn on_denial(mut self, told: impl FnMut(&Denial) + Send + 'static) -> Self {
+        self.on_denial = Some(Box::new(told));
+        self
+    }
+
+    /// The words by which a program of your own starts the command in a sandbox. Policies that are data stand in them, to
+    /// be seen by other users of the host.
+    pub fn wrap(&self) -> Vec<OsString> {
+        let mut words = vec![self.launcher.clone().into_os_string()];
+        words.extend(self.reported());
+        for policy in &self.policies {
+            words.push("--policy".into());
+            words.push(match policy {
+                Source::Named(name) => name.clone(),
+                data => data.text().unwrap_or_default().into(),
+            });
+        }
+        words.push("--".into());
+        words.extend(self.words.iter().cloned());
+        words
+    }
+
+    fn reported(&self) -> Vec<OsString> {
+        let word = match self.report {
+            None => return Vec::new(),
+            Some(Report::All) => "all",
+            Some(Report::Changes) => "changes",
+            Some(Report::Network) => "network",
+            Some(Report::None) => "none",
+        };
+        vec!["--report".into(), word.into()]
+    }
+
+    /// The command of the standard library that starts landstrip, what it has to keep open, and the texts of policies with
+    /// where to write them. A file would have a name by which another sandbox could rewrite it.
+    pub(crate) fn launch(&self) -> io::Result<Launch> {
+        if !self.launcher.is_absolute() {
+            let text = format!("the launcher is no absolute path: {}", self.launcher.display());
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        }
+        let mut command = std::process::Command::new(&self.launcher);
+        command.args(self.reported());
+        if self.cleared {
+            command.env_clear();
+        }
+        for (name, value) in &self.variables {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        if let Some(directory) = &self.directory {
+            command.current_dir(directory);
+        }
+        let (mut kept, mut texts) = (Vec::new(), Vec::new());
+        for policy in &self.policies {
+            command.arg("--policy");
+            match policy {
+                Source::Named(name) => command.arg(name),
+                data => {
+                    let (reader, writer) = io::pipe()?;
+                    texts.push((writer, data.text().unwrap_or_default()));
+                    let reader = OwnedFd::from(reader);
+                    let path = format!("/dev/fd/{}", reader.as_raw_fd());
+                    kept.push(reader);
+                    command.arg(path)
+                }
+            };
+        }
+        Ok(Launch { command, kept, texts })
+    }
+
+    /// The words of the command, after an option that ends options.
+    pub(crate) fn own_words(&self) -> impl Iterator<Item = &OsStr> {
+        std::iter::once(OsStr::new("--")).chain(self.words.iter().map(OsString::as_os_str))
+    }
+}
+
+/// What starts landstrip.
+pub(crate) struct Launch {
+    pub(crate) command: std::process::Command,
+    pub(crate) kept: Vec<OwnedFd>,
+    pub(crate) texts: Vec<(PipeWriter, String)>,
+}
+
+impl Launch {
+    /// Starts it, and hands policies over in threads, for they may be longer than a pipe. Landstrip says itself why it does
+    /// not read one to its end.
+    pub(crate) fn start(mut self) -> io::Result<std::process::Child> {
+        crate::sys::keep(&mut self.command, &self.kept);
+        let child = self.command.spawn()?;
+        for (mut writer, text) in self.texts {
+            std::thread::spawn(move || writer.write_all(text.as_bytes()));
+        }
+        Ok(child)
+    }
+}

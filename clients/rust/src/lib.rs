@@ -1,0 +1,14 @@
+#![doc = include_str!("../README.md")]
+
+mod command;
+mod policy;
+mod process;
+mod questions;
+mod report;
+mod sys;
+
+pub use command::{Command, Report, Source};
+pub use policy::*;
+pub use process::{Child, Output};
+pub use questions::{Check, Learned};
+pub use report::{Denial, EndedBy, Failure, Kind, Limit, Origin, Outcome, Rule};
