@@ -41,8 +41,8 @@ export interface Result {
   endedBy: "tool" | "landstrip";
   /** Why landstrip gave up, if it told. */
   error: Failure | null;
-  /** The limit that ended the command, if one did: "deadline" is that of the option `timeout`. */
-  limit: "deadline" | null;
+  /** The limit that ended the command, if one did: a key of the policy, or "deadline", which is that of the option `timeout`. */
+  limit: string | null;
   /** What was refused, in its order, nothing twice. */
   denials: Denial[];
   /** Rules that would have let some of it through, where that is known to be harmless. */

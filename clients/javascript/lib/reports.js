@@ -56,6 +56,7 @@ function collector(result, onDenial) {
       result.deniedBy.push({ key, value, file, line: Number(line) });
     } else {
       result.error = failure(report) ?? result.error;
+      result.limit = report.Internal?.limit ?? result.limit;
     }
   };
 }

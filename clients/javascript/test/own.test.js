@@ -115,6 +115,16 @@ test("whose status it is comes through though this process is slow to read", wit
   assert.deepStrictEqual({ status, endedBy }, { status: 5, endedBy: "tool" });
 }));
 
+test("runs leave no descriptor and no file behind", within(async (options, world) => {
+  const once = () => run(["touch", "made"], { ...options, policy: { filesystem: { allowWrite: ["."] } }, stdio: "pipe", input: "x" });
+  const held = () => fs.readdirSync("/proc/self/fd").length;
+  await once();
+  const before = held();
+  for (let times = Number(process.env.LANDSTRIP_REPETITIONS ?? 20); times > 0; times -= 1) await once();
+  assert.ok(held() <= before, `${held()} descriptors, ${before} before`);
+  assert.deepStrictEqual(fs.readdirSync(world.path("work")), ["made"]);
+}));
+
 test("wrapped words are run by any program", within(async (options, world) => {
   const [launcher, ...words] = wrap(["sh", "-c", "echo x > made; echo x > ../outside/made || exit 3"], { program, policy: { filesystem: { allowWrite: ["."] } } });
   assert.throws(() => execFileSync(launcher, words, { cwd: options.cwd, env: options.env, stdio: "ignore" }), { status: 3 });

@@ -57,7 +57,7 @@ class Result:
     #: Whose status it is: "tool", or "landstrip" if nothing of the command ran or it had to be ended.
     ended_by: str = "landstrip"
     error: Optional[Failure] = None
-    #: The limit that ended the command, if one did: "deadline" is that of the option ``timeout``.
+    #: The limit that ended the command, if one did: a key of the policy, or "deadline", that of the option ``timeout``.
     limit: Optional[str] = None
     #: What was refused, in its order, nothing twice.
     denials: List[Denial] = dataclasses.field(default_factory=list)
@@ -113,3 +113,4 @@ class Collector:
             result.denied_by.append(Origin(key, value, file, int(line)))
         else:
             result.error = failure(report) or result.error
+            result.limit = report.get("Internal", {}).get("limit", result.limit)

@@ -73,9 +73,11 @@ pub enum EndedBy {
 }
 
 /// What ended a command that did not end by itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Limit {
+    /// The limit of the policy that has this key.
+    Policy(String),
     /// The time that [`Command::timeout`](crate::Command::timeout) gives.
     Deadline,
 }
@@ -176,6 +178,9 @@ impl Collector {
             self.outcome.denied_by.push(Origin { rule: Rule { key, value }, file, line });
         } else if let Some(failure) = failure(report) {
             self.outcome.error = Some(failure);
+            if let Some(key) = report["Internal"]["limit"].as_str() {
+                self.outcome.limit = Some(Limit::Policy(key.into()));
+            }
         }
         None
     }

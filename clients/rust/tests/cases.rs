@@ -99,13 +99,17 @@ fn shown(outcome: &Outcome) -> BTreeMap<&'static str, Value> {
         json!([kind, denial.operation, denial.target])
     });
     let rule = |rule: &landstrip_client::Rule| json!([rule.key, rule.value]);
+    let limit = outcome.limit.as_ref().map(|limit| match limit {
+        Limit::Policy(key) => key.as_str(),
+        _ => "deadline",
+    });
     let ended_by = if outcome.ended_by == EndedBy::Tool { "tool" } else { "landstrip" };
     BTreeMap::from([
         ("status", outcome.status.into()),
         ("endedBy", ended_by.into()),
         ("error", outcome.error.as_ref().map(|error| error.source.clone()).into()),
         ("message", outcome.error.as_ref().map(|error| error.message.clone()).into()),
-        ("limit", (outcome.limit == Some(Limit::Deadline)).then_some("deadline").into()),
+        ("limit", limit.into()),
         ("denials", sorted(denials.collect())),
         ("advice", sorted(outcome.advice.iter().map(rule).collect())),
         ("deniedBy", sorted(outcome.denied_by.iter().map(|origin| rule(&origin.rule)).collect())),
