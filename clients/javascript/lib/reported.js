@@ -70,7 +70,14 @@ class Reports {
 
   /** Reads what is reported from now on when it is; that alone keeps no process running. */
   watch() {
-    this.#watcher ??= fs.watch(this.#directory, { persistent: false }, (_, name) => this.#collect(name));
+    if (this.#watcher) return;
+    try {
+      this.#watcher = fs.watch(this.#directory, { persistent: false }, (_, name) => this.#collect(name));
+    } catch {
+      // The kernel gives a user so many watchers and no more.
+      const timer = setInterval(() => this.collect(), 100).unref();
+      this.#watcher = { close: () => clearInterval(timer) };
+    }
   }
 
   remove() {
