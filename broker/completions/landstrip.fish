@@ -5,7 +5,7 @@ function __landstrip_no_tool
     set -l words (commandline -opc)[2..-1]
     while set -q words[1]
         switch $words[1]
-            case -p --policy --format --trap-fd --learn --report
+            case -p --policy --format --trap-fd --learn --report --ask
                 set words $words[2..-1]
             case --
                 return 1
@@ -17,7 +17,7 @@ function __landstrip_no_tool
     end
 end
 
-complete -c landstrip -x -a '(__fish_complete_subcommand -- -p --policy --format --trap-fd --learn --report)'
+complete -c landstrip -x -a '(__fish_complete_subcommand -- -p --policy --format --trap-fd --learn --report --ask)'
 complete -c landstrip -n __landstrip_no_tool -s p -l policy -r -F -a 'agent build offline-test read-only' -d 'policy file'
 complete -c landstrip -n __landstrip_no_tool -l format -x -a 'json yaml' -d 'json or yaml, for every policy'
 complete -c landstrip -n __landstrip_no_tool -l trap-fd -x -d 'write denials as JSON lines to this descriptor'
@@ -29,6 +29,7 @@ complete -c landstrip -n __landstrip_no_tool -l doctor=json -d 'say what this ke
 complete -c landstrip -n __landstrip_no_tool -l learn -r -F -d 'run TOOL unconfined but for the deny rules, and write the policy that it needs to a new FILE'
 complete -c landstrip -n __landstrip_no_tool -l init -d 'write a commented policy for the work tree to standard output'
 complete -c landstrip -n __landstrip_no_tool -l report -x -a 'all changes network none' -d 'choose what is watched and reported: all'
+complete -c landstrip -n __landstrip_no_tool -l ask -x -d 'ask over this connected stream socket'
 complete -c landstrip -n __landstrip_no_tool -l debug -d 'log decisions to standard error'
 complete -c landstrip -n __landstrip_no_tool -s h -l help -d 'print this help'
 complete -c landstrip -n __landstrip_no_tool -s V -l version -d 'print the version'

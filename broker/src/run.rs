@@ -11,6 +11,7 @@ use people::advice::grounds::on_grounds;
 use people::advice::unseen::unseen;
 use people::advice::{launch, suggest};
 use people::cli::Invocation;
+use people::consent::ask_over;
 use people::load::{Loaded, add, load};
 use policy::remarks::Remarks;
 use std::sync::Arc;
@@ -26,6 +27,7 @@ pub(crate) fn run(
     family: &mut Family,
 ) -> Result<i32, Failure> {
     let traps = Traps::open(invocation.trap_fd, invocation.debug)?;
+    let traps = if invocation.ask.is_some() { traps.with_questions() } else { traps };
     let traps = Arc::new(traps);
     let outcome = run_with(&traps, invocation, tool, child, family);
     traps.tell_status(&outcome, launch::about);
@@ -47,10 +49,15 @@ fn run_with(
     let surroundings = Surroundings::look(child.is_scoped())?;
     let loaded = load(invocation, remarks)?;
     let mut notes = loaded.notes();
-    let Loaded { policy, reports, unwatched, mut remarks, caller } = loaded;
+    let Loaded { mut policy, reports, unwatched, mut remarks, caller } = loaded;
     traps.want(reports);
     let platform = (&child, &surroundings);
-    let prepared = Prepared::of(policy, reports, platform, traps, &mut notes)?;
+    policy.files.grow = invocation.ask.is_some();
+    let mut prepared = Prepared::of(policy, reports, platform, traps, &mut notes)?;
+    if let Some(number) = invocation.ask {
+        let asking = ask_over(number, &prepared, &caller)?;
+        Arc::make_mut(&mut prepared.judges).asking = Some(Arc::new(asking));
+    }
     let (status, ended) = prepared.serve(tool, child, family, traps)?;
     // People are told of it once nothing of the command runs any more.
     add(&mut remarks, notes);

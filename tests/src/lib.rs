@@ -15,6 +15,7 @@ mod origin;
 mod outcome;
 mod peers;
 mod programs;
+mod questions;
 pub mod raw;
 mod sandbox;
 mod snapshot;
@@ -29,6 +30,7 @@ pub use origin::{NameServer, Origin, answering_server, echo_server, flood_server
 pub use outcome::Outcome;
 pub use peers::{FullBacklog, TcpPeer, UnixPeer, free_port};
 pub use programs::{INSTALLED, Programs, programs};
+pub use questions::Questions;
 pub use sandbox::{Running, Sandbox};
 pub use snapshot::Snapshot;
 pub use terminal::Terminal;

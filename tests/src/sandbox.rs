@@ -3,6 +3,7 @@
 use crate::ESCAPED;
 use crate::outcome::Outcome;
 use crate::programs::programs;
+use crate::questions::Questions;
 use crate::user::User;
 use crate::world::World;
 use nix::sys::signal::{Signal, kill};
@@ -11,6 +12,8 @@ use serde_json::{Map, Value, json};
 use std::ffi::OsString;
 use std::fs;
 use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -308,6 +311,20 @@ impl Sandbox {
         self.start(words)
     }
 
+    /// Starts a command in the sandbox whose questions the test answers.
+    pub fn ask<S: Into<OsString>>(
+        &self,
+        command: impl IntoIterator<Item = S>,
+    ) -> (Running, Questions) {
+        let (ours, theirs) = UnixStream::pair().expect("a pair of sockets");
+        let script = r#"exec 9<&0 0</dev/null; exec "$@""#;
+        let mut words: Vec<OsString> = vec!["sh".into(), "-c".into(), script.into(), "sh".into()];
+        words.extend(self.command_line());
+        words.extend(["--ask".into(), "9".into(), "--".into()]);
+        words.extend(command.into_iter().map(Into::into));
+        (self.start_with(words, Some(theirs.into())), Questions::over(ours))
+    }
+
     /// Runs the launcher with nothing but these arguments.
     pub fn landstrip<S: Into<OsString>>(&self, args: impl IntoIterator<Item = S>) -> Outcome {
         let mut words = vec![programs().landstrip().into_os_string()];
@@ -333,15 +350,23 @@ impl Sandbox {
 
     /// Starts a command line as the user, in `work`, with a clean environment.
     fn start(&self, words: Vec<OsString>) -> Running {
+        self.start_with(words, None)
+    }
+
+    /// The same with another standard input than what it reads.
+    fn start_with(&self, words: Vec<OsString>, stdin: Option<OwnedFd>) -> Running {
         let text = words.iter().map(|w| w.to_string_lossy()).collect::<Vec<_>>().join(" ");
         let mut command = self.command(words);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.stdin(stdin.map_or_else(Stdio::piped, Stdio::from));
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
         command.process_group(0);
         let mut child = command.spawn().unwrap_or_else(|error| panic!("{text}: {error}"));
-        let mut stdin = child.stdin.take().expect("piped");
-        let input = self.input.clone();
-        // A thread, since the command need not read it all.
-        std::thread::spawn(move || stdin.write_all(&input));
+        drop(command);
+        if let Some(mut stdin) = child.stdin.take() {
+            let input = self.input.clone();
+            // A thread, since the command need not read it all.
+            std::thread::spawn(move || stdin.write_all(&input));
+        }
         let stdout = Stream::read(child.stdout.take().expect("piped"));
         let stderr = Stream::read(child.stderr.take().expect("piped"));
         let trap = self.trap.then(|| self.path("trap"));

@@ -268,6 +268,17 @@ impl Target {
         Ok(OsString::from_vec(link.into_bytes()).into())
     }
 
+    /// The beginning of what its memory has for its arguments, to tell of it.
+    pub fn arguments(&self) -> io::Result<Vec<Vec<u8>>> {
+        const SHOWN_MAX: usize = 2048;
+        let mut text = vec![0; SHOWN_MAX];
+        let file = fs::open(self.proc("cmdline"), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+        let length = io::read(file, &mut text)?;
+        text.truncate(length);
+        let text = text.strip_suffix(b"\0").unwrap_or(&text);
+        Ok(text.split(|&byte| byte == 0).map(<[u8]>::to_vec).collect())
+    }
+
     /// Whether the target hides its memory and its descriptors from the broker (PR_SET_DUMPABLE).
     pub fn hides(&self) -> bool {
         self.open_link("cwd").is_err_and(|errno| errno == Errno::ACCESS)

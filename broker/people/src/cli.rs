@@ -47,6 +47,8 @@ Options:
                        false), network (files are left to Landlock wherever it alone
                        decides) or none; what is not watched costs nothing, and is
                        enforced all the same
+      --ask FD         ask over this connected stream socket (3 or higher) before what no
+                       rule allows is refused
       --debug          log decisions to standard error
   -h, --help           print this help
   -V, --version        print the version
@@ -122,6 +124,8 @@ pub struct Invocation {
     pub trap_fd: Option<RawFd>,
     /// Which denials are reported; none if that is the policy's to say.
     pub reports: Option<Reports>,
+    /// Over which descriptor it is asked about denials, 3 or higher.
+    pub ask: Option<RawFd>,
     /// Log decisions to standard error.
     pub debug: bool,
 }
@@ -178,7 +182,10 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, U
                 invocation.policies.format = Some(format(&parser.value().map_err(unusable)?)?);
             }
             Arg::Long("trap-fd") => {
-                invocation.trap_fd = Some(trap_fd(&parser.value().map_err(unusable)?)?);
+                invocation.trap_fd = Some(fd("trap-fd", &parser.value().map_err(unusable)?)?);
+            }
+            Arg::Long("ask") => {
+                invocation.ask = Some(fd("ask", &parser.value().map_err(unusable)?)?);
             }
             Arg::Long("report") => {
                 invocation.reports = Some(reports(&parser.value().map_err(unusable)?)?);
@@ -213,6 +220,10 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, U
         }
     }
 
+    let runs = !check && !init && explain.is_none() && doctor.is_none() && learn.is_none();
+    if invocation.ask.is_some() && !runs {
+        return Err(UsageError("--ask is about a run: give it with a tool alone".to_owned()));
+    }
     if let Some(path) = learn {
         let others = [
             ("--check", check),
@@ -315,13 +326,13 @@ fn reports(value: &OsString) -> Result<Reports, UsageError> {
     }
 }
 
-fn trap_fd(value: &OsString) -> Result<RawFd, UsageError> {
+fn fd(option: &str, value: &OsString) -> Result<RawFd, UsageError> {
     let digits = value.to_str().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
     // 0, 1 and 2 are the tool's own.
     match digits.and_then(|text| text.parse::<RawFd>().ok()) {
         Some(fd) if fd >= 3 => Ok(fd),
         _ => Err(UsageError(format!(
-            "--trap-fd must be a descriptor number of 3 or higher, found '{}'",
+            "--{option} must be a descriptor number of 3 or higher, found '{}'",
             value.to_string_lossy()
         ))),
     }
@@ -437,6 +448,7 @@ mod tests {
             policies: Selection { sources: vec![], format: Some(Format::Json) },
             trap_fd: Some(9),
             reports: Some(Reports::Changes),
+            ask: None,
             debug: true,
         };
         assert_eq!(parse_words(&words), Ok(Command::Run(invocation, 11)));

@@ -7,6 +7,7 @@
 //! | [`cli`] | options and the help | run anything |
 //! | [`load`] | the way from the options to a policy | run anything |
 //! | [`advice`] | what a policy would have to say for what was refused or learned | change a policy |
+//! | [`consent`] | who is asked during a run, how, and by which rules | confine |
 //! | [`explain`] | what a policy means, in words, for `--explain` | judge by itself |
 //! | [`doctor`] | what the platform gives, and attempts on a sandbox from inside, for `--doctor` | confine |
 //! | [`examine`] | what there is to say of a policy, for `--check` and `--explain` | run anything |
@@ -18,6 +19,7 @@
 
 pub mod advice;
 pub mod cli;
+pub mod consent;
 pub mod doctor;
 pub mod examine;
 pub mod explain;

@@ -1,10 +1,12 @@
 //! From what was written to what is meant: the policy in force. The end of the one way that policy data walks.
 
 use super::callers::{self, Caller};
+use super::document::Format;
 use super::domains;
 use super::error::{Origin, PolicyError};
 use super::keys::{self, Item, Written};
 use super::load::{Loaded, Selection, load};
+use super::parse::parse;
 use super::paths;
 use super::reach;
 use super::remarks::Remarks;
@@ -38,6 +40,22 @@ pub fn policy(
     // link that the command could replace would lead it elsewhere.
     policy.sources.extend(caller.policy_trails()?);
     Ok(policy)
+}
+
+/// What a rule means that is added during a run.
+///
+/// # Errors
+/// Returns a [`PolicyError`] for one that cannot be added then, or that no policy could have.
+pub fn rule(key: &str, value: &str, caller: &Caller) -> Result<Policy, PolicyError> {
+    const ADDED: [&str; 1] = ["filesystem.allowWrite"];
+    let known = ADDED.iter().find(|known| **known == key);
+    let Some((object, name)) = known.and_then(|key| key.split_once('.')) else {
+        let message = format!("only {} can be granted during a run", ADDED.join(", "));
+        return Err(PolicyError::general(message));
+    };
+    let text = serde_json::json!({ object: { name: [value] } }).to_string();
+    let written = parse(text.as_bytes(), Format::Json, Path::new("<grant>"))?;
+    resolve(&written, Vec::new(), caller, &mut Remarks::unwanted())
 }
 
 /// Without a policy file: the working directory may be written, everything may be read, there is no

@@ -24,6 +24,8 @@ pub struct Files {
     pub controls: Vec<PathBuf>,
     /// Of processes outside nothing may be read in proc(5).
     pub hides_processes: bool,
+    /// Rules may be added during the run.
+    pub grow: bool,
     /// Denied paths that were no files when the policy was resolved, which no other name leads to.
     pub no_files: QuickSet<Pattern>,
     /// What may be done for linked work trees all the same.

@@ -11,6 +11,7 @@
 mod access;
 mod admission;
 mod advice;
+mod asking;
 mod attacks;
 mod carveouts;
 mod clients;

@@ -4,12 +4,13 @@
 //! names, decide on that, confirm that the target still waits (so that the arguments were its own),
 //! perform on what is held, answer.
 
+use super::again::Round;
+use crate::ask::Asking;
 use crate::call::decode::{
     AddressUse, Call, MemoryCall, RegisterCall, RegisterVerdict, SocketCall,
 };
 use crate::domains::proxy::Proxy;
 use crate::files;
-use crate::files::lately::Lately;
 use crate::files::learning::Learning;
 use crate::files::shared::Shared;
 use crate::files::task::{After, Done, Opened};
@@ -39,8 +40,8 @@ use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{self, AtFlags, OFlags};
 use rustix::io::{self, Errno};
 use rustix::process::{self, Pid};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
 
 /// In the place of what a process asks for that hides its memory from the broker.
@@ -72,6 +73,8 @@ pub struct Judges {
     pub(crate) learning: Option<Arc<Learning>>,
     /// What counts the command and all that it starts, if the policy limits that.
     pub(crate) limits: Option<Arc<Watch>>,
+    /// Who is asked before something is refused, if anybody is.
+    pub asking: Option<Arc<Asking>>,
 }
 
 impl Judges {
@@ -89,7 +92,8 @@ impl Judges {
 /// Answers the calls of one sandbox.
 #[derive(Debug)]
 pub(crate) struct Answerer {
-    files: files::judge::Judge,
+    /// Of the rules of now.
+    pub(super) files: RwLock<Arc<files::judge::Judge>>,
     sockets: sockets::judge::Judge,
     objects: Arc<Objects>,
     rights: Arc<Rights>,
@@ -99,7 +103,9 @@ pub(crate) struct Answerer {
     signals: signals::Judge,
     jobs: jobs::Judge,
     limits: Option<Arc<Watch>>,
-    traps: Arc<Traps>,
+    pub(super) traps: Arc<Traps>,
+    /// Who is asked before something is refused, if anybody is.
+    pub(super) asking: Option<Arc<Asking>>,
     /// How many threads are about to close a file that they give a target.
     handing_over: AtomicUsize,
 }
@@ -117,6 +123,16 @@ impl Answerer {
         let proxy = judges.proxy.as_ref();
         let proxy = proxy.and_then(|proxy| fs::stat(proxy.program()).ok());
         let proxy = proxy.map(|program| identity(&program));
+        let files = files::judge::Judge {
+            view: Arc::clone(&judges.view),
+            shared: judges.shared.clone(),
+            rights: Arc::clone(&rights),
+            umask: Arc::clone(&umask),
+            traps: Arc::clone(traps),
+            inherited: Arc::new(Inherited::look(judges.addresses.meets_others())),
+            lately: Arc::default(),
+            learning: judges.learning.clone(),
+        };
         Self {
             jobs: jobs::Judge::new(command, groups, &rights, proxy, traps),
             signals: signals::Judge {
@@ -125,16 +141,8 @@ impl Answerer {
                 traps: Arc::clone(traps),
                 is_scoped: judges.is_scoped,
             },
-            files: files::judge::Judge {
-                view: Arc::clone(&judges.view),
-                shared: judges.shared.clone(),
-                rights: Arc::clone(&rights),
-                umask: Arc::clone(&umask),
-                traps: Arc::clone(traps),
-                inherited: Inherited::look(judges.addresses.meets_others()),
-                lately: Lately::default(),
-                learning: judges.learning.clone(),
-            },
+            files: RwLock::new(Arc::new(files)),
+            asking: judges.asking.clone(),
             sockets: sockets::judge::Judge::new(
                 Arc::clone(&judges.addresses),
                 Arc::clone(&judges.view),
@@ -154,8 +162,9 @@ impl Answerer {
         }
     }
 
-    /// Judges a call, and answers it; none is one that the filter should not have notified.
-    pub(crate) fn answer(&self, request: Request<'_>, call: Option<Call>) {
+    /// Judges a call, and answers it, or has it wait for an answer of somebody's; none is one that the filter should
+    /// not have notified.
+    pub(crate) fn answer(&self, request: Request<'_>, call: Option<Call>, round: Round<'_>) {
         if !call.is_some_and(|call| call.leaves_paths()) {
             self.traps.catch_up();
         }
@@ -189,7 +198,12 @@ impl Answerer {
                 }
             }
             Some(Call::Memory(MemoryCall::Metadata(call))) => {
-                let changed = self.files.change_metadata(&request, &call).map(|()| 0);
+                let files = self.files(round);
+                let (changed, held) =
+                    self.traps.holding(|| files.change_metadata(&request, &call).map(|()| 0));
+                if self.park(&request, round, held, &[]) {
+                    return;
+                }
                 // A domain of its own is no reason: Landlock is not asked about metadata.
                 if changed != Err(Errno::ACCESS)
                     || !self.rights.can_have_credentials_of(request.target())
@@ -202,9 +216,12 @@ impl Answerer {
             }
             Some(Call::File(call)) => {
                 let target = request.target();
-                let learning = self.files.learning.as_ref();
+                let files = self.files(round);
+                let learning = files.learning.as_ref();
                 let lacks = learning.map(|learning| (learning, learning.lacks(target, &call)));
-                let verdict = self.files.judge(&request, &call);
+                let Some(verdict) = self.judge_or_park(&request, &call, round, &files) else {
+                    return;
+                };
                 if let Some((learning, lacks)) = lacks {
                     learning.note_call(target, lacks, &verdict);
                 }
@@ -215,7 +232,7 @@ impl Answerer {
                 self.carry_out(request, verdict);
             }
             Some(Call::Question(question)) => {
-                let verdict = self.files.answer(&request, &question);
+                let verdict = self.latest_files().answer(&request, &question);
                 self.carry_out(request, verdict);
             }
             Some(Call::Ipc(call)) => match self.objects.answer(&request, &self.rights, call) {
@@ -288,11 +305,11 @@ impl Answerer {
                 // asks; for what it is relied on, the verdict says. A path that changes after the copy changes the
                 // report at most. If the answer is taken, the target waited until now, so that
                 // what was copied was its own.
-                let target = request.target();
+                let (target, files) = (request.target(), self.latest_files());
                 if request.let_through() {
-                    self.files.report(&looks);
+                    files.report(&looks);
                     if relied == Relied::OutOfSight
-                        && self.files.are_brokered(&looks)
+                        && files.are_brokered(&looks)
                         && !self.rights.can_be_those_of(target)
                     {
                         let denial = Denial::File(FileOperation::Write, APART.to_vec());

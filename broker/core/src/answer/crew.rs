@@ -5,8 +5,10 @@
 //! delays another. The other threads are parked: waiting for notifications too, all of them would be
 //! woken for each.
 
+use super::again::Round;
 use super::answers::Answerer;
 use super::watch::Watch;
+use crate::ask::{Job, Parked};
 use crate::call::decode::Call;
 use crate::report::failure::Failure;
 use kernel::listener::Listener;
@@ -16,7 +18,7 @@ use kernel::threads::{SMALL_STACK, lock, spawn};
 use rustix::event::{self, EventfdFlags};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::{self, Errno};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 
 /// Most threads while all but one wait for peers. A call more that would have to fails, so that nobody
@@ -26,6 +28,8 @@ const WAITING_MAX: usize = 1024;
 const THREADS_MAX: usize = WAITING_MAX + 256;
 /// Threads that stay when there is nothing to do.
 const PARKED_MAX: usize = 8;
+/// Most threads that do what was answered to questions.
+const RESUMING_MAX: usize = 128;
 /// Stack of a thread: paths and socket addresses are on the heap.
 const STACK: usize = 256 * 1024;
 
@@ -41,6 +45,8 @@ pub(crate) struct Crew {
     watch: Watch,
     /// Where a thread that cannot receive any more says so (eventfd(2)): there since the start.
     alarm: OnceLock<OwnedFd>,
+    /// How many threads do what was answered to questions.
+    resuming: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
@@ -62,6 +68,7 @@ impl Crew {
             vacancy: Condvar::new(),
             watch: Watch::default(),
             alarm: OnceLock::new(),
+            resuming: AtomicUsize::new(0),
         })
     }
 
@@ -121,10 +128,11 @@ impl Crew {
                         let request =
                             Request::new(&self.listener, notification.id, target, &pass_on);
                         let call = Call::decode(&notification);
+                        let round = Round::first(&notification);
                         if call.is_some_and(|call| call.can_wait()) && pass_on(Wait::Bounded) {
-                            self.answerer.answer(request, call);
+                            self.answerer.answer(request, call, round);
                         } else {
-                            self.watched(turn, || self.answerer.answer(request, call));
+                            self.watched(turn, || self.answerer.answer(request, call, round));
                         }
                     }
                     Ok(None) if self.listener.is_orphaned() => return,
@@ -199,6 +207,48 @@ impl Crew {
             self.report_limit();
         }
         has_other
+    }
+
+    /// Has a thread do what is left of a job: to add a rule and to judge calls can take long.
+    ///
+    /// # Errors
+    /// Returns [`Errno::AGAIN`] if there can be none now.
+    pub(crate) fn resume(self: &Arc<Self>, job: &Arc<Mutex<Job>>) -> io::Result<()> {
+        let (crew, job) = (Arc::clone(self), Arc::clone(job));
+        if self.resuming.fetch_add(1, Ordering::SeqCst) >= RESUMING_MAX {
+            self.resuming.fetch_sub(1, Ordering::SeqCst);
+            return Err(Errno::AGAIN);
+        }
+        let work = move || {
+            crew.work_off(&job);
+            crew.resuming.fetch_sub(1, Ordering::SeqCst);
+        };
+        spawn(STACK, work).inspect_err(|_| _ = self.resuming.fetch_sub(1, Ordering::SeqCst))
+    }
+
+    /// Adds the rule, then judges the calls again, one after the other: one that waits leaves the rest to another
+    /// thread.
+    fn work_off(self: &Arc<Self>, job: &Arc<Mutex<Job>>) {
+        let grant = lock(job).grant.take();
+        grant.into_iter().for_each(|grant| self.answerer.add_rule(grant));
+        let is_left = AtomicBool::new(false);
+        let pass_on = |_| {
+            is_left.load(Ordering::SeqCst) || {
+                let passed = self.resume(job).is_ok();
+                is_left.store(passed, Ordering::SeqCst);
+                passed
+            }
+        };
+        // The lock is not held meanwhile.
+        let next = || lock(job).calls.pop_front();
+        while !is_left.load(Ordering::SeqCst)
+            && let Some((parked, fate)) = next()
+        {
+            let Parked { notification, .. } = &parked;
+            let target = Target::new(notification.thread);
+            let request = Request::new(&self.listener, notification.id, target, &pass_on);
+            self.answerer.answer_again(request, &parked, fate);
+        }
     }
 
     /// Says once that calls fail that would be waited for outside.

@@ -27,6 +27,7 @@
 //! | fork | nothing | what is forked is in the sandbox |
 //! | PTRACE_TRACEME | nothing | the broker, if the parent has ended: then the target stops nobody but itself |
 
+mod again;
 pub mod answers;
 pub(crate) mod crew;
 mod watch;

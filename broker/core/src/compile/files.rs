@@ -4,7 +4,7 @@
 use super::grants::GrantError;
 use super::ruleset;
 use crate::files::reserve::Reserve;
-use crate::files::view::{Reads, View};
+use crate::files::view::{Added, Reads, View};
 use kernel::features::Features;
 use kernel::identity::{Identity, hold, identity, nearest};
 use kernel::mounts::Mount;
@@ -42,9 +42,10 @@ pub(crate) fn compile(
         .map(|(path, _)| path)
         .chain(&openings)
         .any(|path| nearest(path).is_some_and(|above| grants.unlistable.contains_key(above)));
-    let ungranted = (is_ungranted && grants.reads == Reads::Exact && !files.hides_processes)
-        .then(AtomicBool::default);
-    if is_ungranted {
+    let can_wait = grants.reads == Reads::Exact && !files.hides_processes && !files.grow;
+    let ungranted = (is_ungranted && can_wait).then(Arc::<AtomicBool>::default);
+    // The same of what is made where that is allowed later.
+    if is_ungranted || files.grow && !files.deny_read.is_empty() {
         grants.reads = grants.reads.max(Reads::Less);
     }
     // Landlock knows no process from another, and a rule for the command's own can be added to nobody's.
@@ -58,14 +59,16 @@ pub(crate) fn compile(
     let view = View {
         rules,
         git_links,
-        grants,
+        grants: Arc::new(grants),
         brokers_truncation,
-        named,
+        named: Arc::new(named),
         roots,
         openings,
         ungranted,
         reserve,
-        _held: held,
+        _held: Arc::new(held),
+        grows: files.grow,
+        added: Added::default(),
     };
     Ok((view, ruleset))
 }

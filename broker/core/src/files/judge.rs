@@ -43,7 +43,7 @@ const SHM_OPEN: OFlags = OFlags::NOFOLLOW.union(OFlags::CLOEXEC);
 const RETRIES: usize = 16;
 
 /// Judges the file calls of one sandbox.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Judge {
     pub(crate) view: Arc<View>,
     /// Shared memory of the command's own, if it has a place.
@@ -52,9 +52,9 @@ pub(crate) struct Judge {
     pub(crate) umask: Arc<Umask>,
     pub(crate) traps: Arc<Traps>,
     /// The descriptors that the command was started with, and whether it can get others from outside.
-    pub(crate) inherited: Inherited,
+    pub(crate) inherited: Arc<Inherited>,
     /// Where paths led that were looked at for a report.
-    pub(crate) lately: Lately,
+    pub(crate) lately: Arc<Lately>,
     /// What the run learns, if it does.
     pub(crate) learning: Option<Arc<Learning>>,
 }
@@ -276,7 +276,7 @@ impl Judge {
         let looks = match relied {
             Relied::Granted | Relied::Futile => Vec::new(),
             _ => {
-                let memory = may_ask.then_some((&*self.view, &self.lately));
+                let memory = may_ask.then_some((&*self.view, &*self.lately));
                 observe::look(request.target(), call, memory)
             }
         };
@@ -301,11 +301,21 @@ impl Judge {
         })
     }
 
-    /// Reports what Landlock has refused of a call that was let through.
+    /// What Landlock refuses, or has refused, of a call that is let through.
+    pub(crate) fn denials(&self, looks: &[Look]) -> Vec<Denial> {
+        observe::judge(looks, &self.view, Some(&self.lately))
+    }
+
+    /// Reports that of one that was.
     pub(crate) fn report(&self, looks: &[Look]) {
-        for denial in observe::judge(looks, &self.view, Some(&self.lately)) {
+        for denial in self.denials(looks) {
             self.traps.report(denial, "file rules");
         }
+    }
+
+    /// The same judge of other rules.
+    pub(crate) fn with_view(&self, view: View) -> Self {
+        Self { view: Arc::new(view), ..self.clone() }
     }
 
     /// Whether the broker would have had to do one of these, which Landlock refuses.

@@ -8,13 +8,14 @@
 use super::reserve::Reserve;
 use super::trees::covers;
 use kernel::deep::identity_of;
-use kernel::identity::{Identity, Origin};
+use kernel::identity::{Identity, Origin, identity};
 use kernel::object::Object;
+use rules::files::Files;
 use rules::git_links::GitLinks;
 use rules::memory;
 use rules::paths::{Access, Cursor, Rules};
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::FileType;
+use rustix::fs::{FileType, Stat};
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::io::ErrorKind;
@@ -24,31 +25,44 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What the file rules mean for the objects of this run.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct View {
     /// The policy's rules for files.
     pub rules: Rules,
     /// What of git's links they do not deny.
     pub git_links: GitLinks,
     /// What of them Landlock was told.
-    pub grants: Grants,
+    pub grants: Arc<Grants>,
     /// Landlock does not judge truncation: the broker truncates, whatever it was told.
     pub brokers_truncation: bool,
     /// The files that a rule names, and what it leaves of them: by another name (hard links, link(2))
     /// it is the same file.
-    pub named: HashMap<Identity, Access>,
+    pub named: Arc<HashMap<Identity, Access>>,
     /// The allowed paths, and the objects that they were at launch, if they were there.
     pub roots: Vec<(PathBuf, Option<Identity>)>,
     /// Where only what is made at allowed paths that were missing is not granted for reading: whether anything there
-    /// can have been made.
-    pub(crate) ungranted: Option<AtomicBool>,
+    /// can have been made. Not where rules may be added.
+    pub(crate) ungranted: Option<Arc<AtomicBool>>,
     /// Paths that are opened inside denied ones and were missing at launch.
     pub(crate) openings: Vec<PathBuf>,
     /// Directories that Landlock was told of, to be put where the command makes some.
     pub(crate) reserve: Option<Arc<Reserve>>,
     /// The objects of `roots` and `named`, held: the number of one that is removed would soon be
     /// another's. What is granted, or usable always, Landlock holds.
-    pub _held: Vec<OwnedFd>,
+    pub _held: Arc<Vec<OwnedFd>>,
+    /// Rules may be added during the run.
+    pub(crate) grows: bool,
+    /// What was added since the launch, of which Landlock was not told.
+    pub(crate) added: Added,
+}
+
+/// What somebody who was asked has added to what may be written.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Added {
+    /// The objects of the paths that became roots, held.
+    roots: Vec<Arc<OwnedFd>>,
+    /// Paths that a single call may change, whatever is around them.
+    once: Vec<PathBuf>,
 }
 
 /// What Landlock was told, and what it could not be told.
@@ -98,6 +112,27 @@ pub enum Decider {
 }
 
 impl View {
+    /// The view of the same objects with `root`, a canonical path where this was `found`, among what may be written:
+    /// `files` has it, and whatever was added before. Deny rules hold as before.
+    pub(crate) fn with_root(
+        &self,
+        files: &Files,
+        root: &Path,
+        found: Option<(OwnedFd, Stat)>,
+    ) -> Self {
+        let mut view = Self { rules: Rules::new(files), ..self.clone() };
+        view.roots.push((root.to_owned(), found.as_ref().map(|(_, stat)| identity(stat))));
+        view.added.roots.extend(found.map(|(object, _)| Arc::new(object)));
+        view
+    }
+
+    /// The same for a single call that may also change `once`, canonical paths, which `files` has.
+    pub(crate) fn for_once(&self, files: &Files, once: Vec<PathBuf>) -> Self {
+        let mut view = Self { rules: Rules::new(files), ..self.clone() };
+        view.added.once = once;
+        view
+    }
+
     /// Whether what is named `path` may be changed. The rules go by paths, access by the objects that
     /// were there at launch: another directory at an allowed path is not the one that was allowed.
     pub fn is_writable(&self, path: &Path) -> bool {
@@ -107,7 +142,10 @@ impl View {
     /// Whether the command may write more than Landlock lets it.
     pub fn brokers_writes(&self) -> bool {
         let has_missing = || self.roots.iter().any(|(_, at_launch)| at_launch.is_none());
-        self.grants.brokers_writes || !self.openings.is_empty() || has_missing()
+        self.grants.brokers_writes
+            || !self.openings.is_empty()
+            || has_missing()
+            || !(self.added.roots.is_empty() && self.added.once.is_empty())
     }
 
     /// Whether Landlock alone decides about reading, but for directories that are listed and what others replace.
@@ -117,7 +155,7 @@ impl View {
 
     /// Whether it alone decides about changes, but for what is named in /dev/shm, and for terminals.
     pub fn leaves_changes(&self) -> bool {
-        !self.brokers_writes() && self.leaves_reads() && !self.brokers_truncation
+        !self.brokers_writes() && self.leaves_reads() && !self.brokers_truncation && !self.grows
     }
 
     /// Whether a rule denies what is wanted of an object, whatever its name.
@@ -140,7 +178,12 @@ impl View {
         self.roots.iter().any(|(root, at_launch)| {
             let unchanged = || at_launch.is_none_or(|object| identity_of(root) == Some(object));
             path.starts_with(root) && unchanged()
-        })
+        }) || self.is_for_once(path)
+    }
+
+    /// Whether a single call was permitted on `path`.
+    fn is_for_once(&self, path: &Path) -> bool {
+        self.added.once.iter().any(|once| once == path)
     }
 
     /// Whether what is named `path` may be read: it was there at launch, or lies where entries that are
@@ -257,8 +300,11 @@ impl View {
         let above = self.rules.cursor(directory)?;
         let cursor = self.rules.enter(&above, name.as_bytes());
         // An allowed path that was missing may be made, though what is around it may not change.
-        let may_change = cursor.entry_may_change()
-            && (above.access().write || self.is_missing_root(&directory.join(name)));
+        let is_allowed_itself = || {
+            let path = directory.join(name);
+            self.is_missing_root(&path) || self.is_for_once(&path)
+        };
+        let may_change = cursor.entry_may_change() && (above.access().write || is_allowed_itself());
         may_change.then_some(cursor)
     }
 
@@ -279,7 +325,10 @@ impl View {
     /// Whether the command may read and write the entry and whatever is made beneath it later, so that
     /// Landlock can judge all that.
     pub fn settles(&self, directory: &Path, name: &OsStr) -> bool {
-        self.entry_cursor(directory, name).is_some_and(|cursor| {
+        // What one call makes is not open to the next.
+        let cursor = self.entry_cursor(directory, name);
+        let cursor = cursor.filter(|_| !self.is_for_once(&directory.join(name)));
+        cursor.is_some_and(|cursor| {
             let all = Access { read: true, write: true };
             cursor.access().covers(all) && cursor.read_settled() && cursor.write_settled()
         })

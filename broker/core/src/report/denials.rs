@@ -27,7 +27,7 @@ const LOOKUP_OF: &str = "name lookup of ";
 
 impl Denial {
     /// As a report has it.
-    pub(super) fn trap(&self) -> Trap<'_> {
+    pub fn trap(&self) -> Trap<'_> {
         match self {
             Self::File(operation, path) => Trap::Filesystem(*operation, path, Mechanism::Seccomp),
             Self::Network(operation, target) => {

@@ -4,6 +4,6 @@ pub mod denials;
 pub mod errno;
 pub mod failure;
 pub mod needs;
-pub(crate) mod noise;
+pub mod noise;
 pub mod stream;
 pub mod traps;

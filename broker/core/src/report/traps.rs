@@ -9,10 +9,11 @@ use super::stream::{Stream, line};
 use common::trap::{FileOperation, Mechanism, Trap};
 use kernel::threads::lock;
 use rustix::fd::RawFd;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
+use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
 /// Most lines that are printed at the end, and of a command that succeeded.
@@ -75,6 +76,15 @@ pub struct Traps {
     undecided: AtomicUsize,
     /// For how many of them nobody waits any more.
     given_up: AtomicUsize,
+    /// What threads hold back of what they refuse, where somebody can be asked about it.
+    held: Option<Mutex<HashMap<ThreadId, Vec<Held>>>>,
+}
+
+/// A denial that is not reported yet, and the reason.
+#[derive(Debug)]
+pub(crate) struct Held {
+    pub(crate) denial: Denial,
+    reason: String,
 }
 
 /// While this lives, a denial may still be reported.
@@ -125,6 +135,7 @@ impl Traps {
             debug: debug.map(Mutex::new),
             undecided: AtomicUsize::new(0),
             given_up: AtomicUsize::new(0),
+            held: None,
         }
     }
 
@@ -135,6 +146,27 @@ impl Traps {
 
     fn reports(&self) -> Reports {
         self.wanted.get().copied().unwrap_or_default()
+    }
+
+    /// The same where somebody can be asked about denials before they are reported.
+    pub fn with_questions(self) -> Self {
+        Self { held: Some(Mutex::default()), ..self }
+    }
+
+    /// Does `work`, and returns with what comes of it what was to be reported meanwhile and still is. Nothing is held
+    /// back where nobody can be asked.
+    pub(crate) fn holding<T>(&self, work: impl FnOnce() -> T) -> (T, Vec<Held>) {
+        let Some(held) = &self.held else { return (work(), Vec::new()) };
+        let thread = thread::current().id();
+        lock(held).insert(thread, Vec::new());
+        let done = work();
+        let denials = lock(held).remove(&thread);
+        (done, denials.unwrap_or_default())
+    }
+
+    /// Reports what was held back.
+    pub(crate) fn report_held(&self, held: Vec<Held>) {
+        held.into_iter().for_each(|Held { denial, reason }| self.report(denial, &reason));
     }
 
     /// Says that a denial may follow of a call that is about to be let through.
@@ -166,18 +198,23 @@ impl Traps {
         }
     }
 
-    /// Whether denials of this operation on files are wanted.
+    /// Whether denials of this operation on files are wanted, or are to be asked about.
     pub fn wants(&self, operation: FileOperation) -> bool {
-        self.reports().has(operation)
+        self.reports().has(operation) || self.held.is_some() && operation == FileOperation::Write
     }
 
     /// Reports one denial; `reason` is for --debug.
     pub fn report(&self, denial: Denial, reason: &str) {
+        if let Some(held) = &self.held
+            && let Some(held) = lock(held).get_mut(&thread::current().id())
+        {
+            return held.push(Held { denial, reason: reason.to_owned() });
+        }
         if self.debug.is_some() {
             self.log(&format!("refused ({reason}): {}", line(&denial.trap()).trim_end()));
         }
         if self.reports() == Reports::Nothing
-            || matches!(denial, Denial::File(operation, _) if !self.wants(operation))
+            || matches!(denial, Denial::File(operation, _) if !self.reports().has(operation))
         {
             return;
         }

@@ -60,6 +60,7 @@ impl Demands {
 fn needs_broker(policy: &Policy) -> bool {
     let files = &policy.files;
     !files.allow_write.is_empty()
+        || files.grow
         || !files.deny_read.is_empty()
         || files.hides_processes
         || policy.limits.processes.is_some()

@@ -45,6 +45,7 @@ pub(super) fn compile(
         shared,
         learning: None,
         limits,
+        asking: None,
     })
 }
 

@@ -8,6 +8,7 @@ use super::launch::Tool;
 use super::scratch::Scratch;
 use crate::answer::answers::{Answerer, Judges};
 use crate::answer::crew::Crew;
+use crate::ask::Job;
 use crate::domains::proxy::Proxy;
 use crate::report::failure::Failure;
 use crate::report::traps::Traps;
@@ -17,11 +18,14 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::AsFd;
 use rustix::io::Errno;
 use rustix::process::WaitStatus;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 /// How long nothing must happen before the broker turns to its own affairs: a command that ends at
 /// once does not wait for them.
 const QUIET: Timespec = Timespec { tv_sec: 0, tv_nsec: 5_000_000 };
+
+/// When what no thread could do is tried again.
+const SHORTLY: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
 
 /// Serves the command until it has ended; returns its exit status as landstrip's own.
 ///
@@ -37,7 +41,7 @@ pub(super) fn until_end(
     scratches: &[&Scratch],
 ) -> Result<i32, Failure> {
     let child = Some(child);
-    let mut run = Run { child, tool, confined: false, crew: None, judges, traps };
+    let mut run = Run { child, tool, confined: false, crew: None, jobs: Vec::new(), judges, traps };
     let mut chore = Some(scratches).filter(|scratches| !scratches.is_empty());
     loop {
         let ready = run.wait(family, chore.map(|_| QUIET))?;
@@ -58,6 +62,7 @@ pub(super) fn until_end(
         if ready.notification {
             run.serve()?;
         }
+        run.attend_questions(ready.questions);
         if ready.sandbox_empty {
             run.crew = None;
             // Whoever has the filter has begun to exit, and nothing else is of the sandbox.
@@ -80,6 +85,8 @@ struct Run<'a> {
     /// The filter is in force.
     confined: bool,
     crew: Option<Arc<Crew>>,
+    /// What was answered, and no thread could do yet.
+    jobs: Vec<Arc<Mutex<Job>>>,
     judges: &'a Arc<Judges>,
     traps: &'a Arc<Traps>,
 }
@@ -123,6 +130,16 @@ impl Run<'_> {
         }
     }
 
+    /// Has done what was answered to questions, and hears more once that is under way.
+    fn attend_questions(&mut self, is_ready: bool) {
+        let (Some(asking), Some(crew)) = (&self.judges.asking, &self.crew) else { return };
+        if self.jobs.is_empty() && is_ready {
+            let jobs = asking.counsel.attend().into_iter();
+            self.jobs = jobs.map(|job| Arc::new(Mutex::new(job))).collect();
+        }
+        self.jobs.retain(|job| crew.resume(job).is_err());
+    }
+
     /// From the first notification on, threads receive; many commands never cause one. When none of
     /// them can any more, nothing is served, and everything ends.
     fn serve(&self) -> Result<(), Failure> {
@@ -157,12 +174,18 @@ impl Run<'_> {
 
     /// Waits until there is something to do, or for `limit`.
     fn wait(&self, family: &Family, limit: Option<Timespec>) -> Result<Ready, Failure> {
+        let asking = self.judges.asking.as_deref();
+        let limit = if self.jobs.is_empty() { limit } else { Some(SHORTLY) };
         let sources = [
             Some(family.as_fd()),
             self.child.as_ref().map(AsFd::as_fd),
             self.crew.as_ref().map(|crew| crew.as_fd()),
             self.judges.proxy.as_deref().map(Proxy::events),
             self.judges.limits.as_ref().map(|limits| limits.as_fd()),
+            // Nothing can be answered before there is somebody to do it, nor while that cannot be done.
+            asking
+                .filter(|_| self.crew.is_some() && self.jobs.is_empty())
+                .map(|asking| asking.counsel.events()),
         ];
         let polled = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
         let mut fds: Vec<_> = sources.iter().copied().flatten().map(polled).collect();
@@ -174,7 +197,7 @@ impl Run<'_> {
         }
         let mut polled = fds.iter().map(PollFd::revents);
         // Those that there are, in their order.
-        let [family, child, listener, proxy, limits] =
+        let [family, child, listener, proxy, limits, asking] =
             sources.map(|fd| fd.and_then(|_| polled.next()).unwrap_or(PollFlags::empty()));
         Ok(Ready {
             family: !family.is_empty(),
@@ -183,6 +206,7 @@ impl Run<'_> {
             sandbox_empty: listener.intersects(PollFlags::HUP | PollFlags::ERR),
             proxy: !proxy.is_empty(),
             limits: !limits.is_empty(),
+            questions: !asking.is_empty(),
             nothing: false,
         })
     }
@@ -201,6 +225,8 @@ struct Ready {
     proxy: bool,
     /// The command, with what it started, went over a limit.
     limits: bool,
+    /// Something was answered to a question, or it is time to look who waits.
+    questions: bool,
     /// Time has passed, and that was all.
     nothing: bool,
 }

@@ -12,6 +12,7 @@ use common::domain::{self, Host};
 use common::proxy::stands_for_name;
 use common::trap::{self, FileOperation, Mechanism, NetworkOperation, Trap};
 use landstrip_core::report::denials::Denial;
+use landstrip_core::report::noise;
 use landstrip_core::report::stream::line;
 use landstrip_core::report::traps::Remedies;
 use policy::harmless;
@@ -110,6 +111,22 @@ pub fn remedies(denials: &[&Denial], grounds: &Grounds<'_>) -> Remedies {
     let unknown = grounds.joined(std::mem::take(&mut advice.unknown), |_| true);
     let line = advice.line(&unknown.iter().map(|path| grounds.shown(path)).collect::<Vec<_>>());
     Remedies { line, lines: advice.reports() }
+}
+
+/// The key and the value of the rule that would have let one denial through; none if a rule denies it, or if none is
+/// suggested.
+pub(crate) fn rule_to_allow(denial: &Denial, grounds: &Grounds<'_>) -> Option<(String, String)> {
+    let mut advice = Advice::default();
+    grounds.advise(denial, &mut advice);
+    if !advice.rules.is_empty() || noise::is_noise(denial) {
+        return None;
+    }
+    if let Some(place) = advice.writes.last() {
+        return Some(("filesystem.allowWrite".to_owned(), grounds.written(place)));
+    }
+    let Remedy { key, values } = advice.allow.first()?;
+    let value = values.first()?;
+    Some((key.to_string(), serde_json::from_str(value).unwrap_or_else(|_| value.clone())))
 }
 
 fn add(remedies: &mut Vec<Remedy>, key: impl Into<Cow<'static, str>>, value: String) {

@@ -71,6 +71,22 @@ impl Grounds<'_> {
         self.files.deny_write.get(writes..).unwrap_or_default()
     }
 
+    /// Why `place`, a canonical path, is nobody's to allow during a run.
+    pub(crate) fn why_not_granted(&self, place: &Path) -> Option<&'static str> {
+        let is_denied =
+            || covers(&self.files.deny_write, place) || covers(&self.files.deny_read, place);
+        if is_denied() || self.is_protected(place) {
+            Some("a rule denies it")
+        } else if !self.ground().is_harmless(place) {
+            Some("programs outside may run or obey what is there")
+        } else if !self.is_region(place) && place.is_dir() {
+            // By its own name it is harmless, not with all beneath.
+            Some("programs outside may run or obey what is in there")
+        } else {
+            None
+        }
+    }
+
     fn is_allowed(&self, place: &Path) -> bool {
         self.files.allow_write.iter().any(|root| place.starts_with(root))
     }

@@ -1,0 +1,153 @@
+//! Calls that are asked about: judged for the first time, parked, and judged again by the rules of then.
+
+use super::answers::Answerer;
+use crate::ask::{Addition, Asking, Fate, Grant, Parked};
+use crate::call::decode::{Call, FileCall};
+use crate::files::judge::Judge;
+use crate::files::verdict::FileVerdict;
+use crate::report::denials::Denial;
+use crate::report::errno::strerror;
+use crate::report::traps::Held;
+use common::trap::FileOperation;
+use kernel::identity::hold;
+use kernel::listener::Notification;
+use kernel::request::{RESTART, Request};
+use kernel::threads::lock;
+use rules::files::push_new;
+use rustix::io::Errno;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError};
+
+/// Most paths that may be written before no more is added.
+const ROOTS_MAX: usize = 4096;
+
+/// One time that a call is judged.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Round<'a> {
+    pub(crate) notification: &'a Notification,
+    /// What was permitted to this call alone.
+    granted: &'a [Denial],
+    /// Whether it may have to wait for an answer.
+    may_ask: bool,
+}
+
+impl<'a> Round<'a> {
+    /// The first.
+    pub(crate) fn first(notification: &'a Notification) -> Self {
+        Self { notification, granted: &[], may_ask: true }
+    }
+}
+
+impl Answerer {
+    /// The judge of files by the rules of now.
+    pub(super) fn latest_files(&self) -> Arc<Judge> {
+        Arc::clone(&self.files.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The same in this round.
+    pub(super) fn files(&self, round: Round<'_>) -> Arc<Judge> {
+        let latest = self.latest_files();
+        let paths: Vec<_> = round.granted.iter().filter_map(written).collect();
+        match &self.asking {
+            Some(asking) if !paths.is_empty() => {
+                let mut files = lock(&asking.files).clone();
+                files.allow_write.extend_from_slice(&paths);
+                Arc::new(latest.with_view(latest.view.for_once(&files, paths)))
+            }
+            _ => latest,
+        }
+    }
+
+    /// The verdict on a call on files, unless somebody is asked about it: then it must not be answered.
+    pub(super) fn judge_or_park(
+        &self,
+        request: &Request<'_>,
+        call: &FileCall,
+        round: Round<'_>,
+        files: &Judge,
+    ) -> Option<FileVerdict> {
+        let (verdict, held) = self.traps.holding(|| files.judge(request, call));
+        let looked = match &verdict {
+            FileVerdict::Continue(_, looks)
+                if self.asking.is_some() && call.operation() == FileOperation::Write =>
+            {
+                files.denials(looks)
+            }
+            _ => Vec::new(),
+        };
+        (!self.park(request, round, held, &looked)).then_some(verdict)
+    }
+
+    /// Has the call wait if somebody is to be asked about what was refused of it; then it must not be answered. Else
+    /// that is reported.
+    pub(super) fn park(
+        &self,
+        request: &Request<'_>,
+        round: Round<'_>,
+        held: Vec<Held>,
+        looked: &[Denial],
+    ) -> bool {
+        let denials: Vec<_> = held.iter().map(|held| &held.denial).chain(looked).cloned().collect();
+        // If what was answered did not help, it is not asked again.
+        let may_ask = round.may_ask && !denials.iter().any(|d| round.granted.contains(d));
+        let park = |asking: &Arc<Asking>| {
+            let call = Parked::new(request, round.notification, round.granted);
+            asking.counsel.park(request, call, &denials)
+        };
+        let is_parked = may_ask && !denials.is_empty() && self.asking.as_ref().is_some_and(park);
+        if !is_parked {
+            self.traps.report_held(held);
+        }
+        is_parked
+    }
+
+    /// Answers a call that has waited, or has it wait again.
+    pub(super) fn answer_again(&self, request: Request<'_>, parked: &Parked, fate: Fate) {
+        let Parked { notification, granted, .. } = parked;
+        if fate == Fate::Interrupted {
+            return request.complete(Err(RESTART));
+        }
+        let round = Round { notification, granted, may_ask: fate == Fate::Judged };
+        self.answer(request, Call::decode(notification), round);
+    }
+
+    /// Adds the rule that an answer names, or was asked for.
+    pub(super) fn add_rule(&self, grant: Grant) {
+        let Some(asking) = &self.asking else { return };
+        asking.counsel.grant(grant, &|Addition::Write(root)| {
+            self.add_root(asking, root)?;
+            Ok(self.latest_files().view.lets_execute(root))
+        });
+    }
+
+    fn add_root(&self, asking: &Asking, root: &Path) -> Result<(), String> {
+        let found = match hold(root) {
+            Ok(found) => Some(found),
+            Err(Errno::NOENT | Errno::NOTDIR) => None,
+            Err(errno) => return Err(strerror(errno)),
+        };
+        let mut files = lock(&asking.files);
+        let latest = self.latest_files();
+        let roots = &latest.view.roots;
+        if roots.iter().any(|(known, _)| known == root) {
+            return Ok(());
+        }
+        if roots.len() >= ROOTS_MAX {
+            return Err("there are too many".to_owned());
+        }
+        push_new(&mut files.allow_write, root.to_owned());
+        let judge = latest.with_view(latest.view.with_root(&files, root, found));
+        *self.files.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(judge);
+        Ok(())
+    }
+}
+
+/// The path that was to be changed.
+fn written(denial: &Denial) -> Option<PathBuf> {
+    match denial {
+        Denial::File(FileOperation::Write, path) => Some(OsStr::from_bytes(path).into()),
+        _ => None,
+    }
+}

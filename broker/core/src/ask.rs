@@ -1,0 +1,118 @@
+//! Questions: what no rule allows waits while somebody is asked, and is judged again when the answer comes.
+//!
+//! A call that waits is a notification that nobody has answered (seccomp_unotify(2)): no thread waits for it, no lock
+//! is held and no descriptor. What was shown is never what is done: an answer adds to the rules, and the call is judged
+//! from the beginning by those. Where its path leads elsewhere by then, that is another question.
+//!
+//! This room knows neither what may be asked and granted, nor who answers, and how: that is a [`Counsel`]'s. Whatever
+//! one says, deny rules hold: what is added goes through the same matcher, among them.
+
+use crate::report::denials::Denial;
+use kernel::listener::Notification;
+use kernel::request::{Request, Sign};
+use kernel::target::Target;
+use rules::files::Files;
+use rustix::fd::BorrowedFd;
+use std::collections::VecDeque;
+use std::fmt::Debug;
+use std::path::PathBuf;
+use std::sync::Mutex;
+
+/// A rule as a policy has it: `filesystem.allowWrite`, `~/.npm`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Rule {
+    pub key: String,
+    pub value: String,
+}
+
+/// What a rule adds to those of the run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Addition {
+    /// A canonical path that may be written, with all beneath.
+    Write(PathBuf),
+}
+
+/// A call that waits for an answer, or was judged again after one.
+#[derive(Debug)]
+pub struct Parked {
+    pub(crate) notification: Notification,
+    /// What was answered with yes, for this call.
+    pub granted: Vec<Denial>,
+    sign: Sign,
+}
+
+/// What is to become of a call that has waited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It is judged again, and asked about again where it leads elsewhere.
+    Judged,
+    /// It is refused as if nobody could be asked.
+    Refused,
+    /// It goes on with a signal, and may be made again.
+    Interrupted,
+}
+
+/// A rule that is to be added.
+#[derive(Debug)]
+pub struct Grant {
+    pub rule: Rule,
+    /// What was asked with another rule, which is added if `rule` does not cover that.
+    pub asked: Option<(Rule, Denial)>,
+}
+
+/// What an answer comes to: it may have to wait, for a file system, and so is for another thread.
+#[derive(Debug, Default)]
+pub struct Job {
+    pub grant: Option<Grant>,
+    pub calls: VecDeque<(Parked, Fate)>,
+}
+
+/// Who decides what is asked and granted. Nothing here may wait but [`Counsel::grant`].
+pub trait Counsel: Debug + Send + Sync {
+    /// Takes `call`, if one of its `denials` is a question that was not answered yet: then nobody must answer the call
+    /// until it comes back in a [`Job`].
+    fn park(&self, request: &Request<'_>, call: Parked, denials: &[Denial]) -> bool;
+
+    /// What is readable when there is something to attend to.
+    fn events(&self) -> BorrowedFd<'_>;
+
+    /// What was answered since, and who is not to wait any more.
+    fn attend(&self) -> Vec<Job>;
+
+    /// Has `add` add what a rule comes to, and tells who was asked what came of it. `add` returns whether what is made
+    /// there can be executed.
+    fn grant(&self, grant: Grant, add: &dyn Fn(&Addition) -> Result<bool, String>);
+}
+
+/// The questions of a run.
+#[derive(Debug)]
+pub struct Asking {
+    pub(crate) counsel: Box<dyn Counsel>,
+    /// The rules for files, with what was added.
+    pub(crate) files: Mutex<Files>,
+}
+
+impl Asking {
+    /// Asks `counsel` about what `files` does not allow.
+    pub fn new(counsel: Box<dyn Counsel>, files: Files) -> Self {
+        Self { counsel, files: Mutex::new(files) }
+    }
+}
+
+impl Parked {
+    /// The call of `request`, to which `granted` was permitted before.
+    pub(crate) fn new(
+        request: &Request<'_>,
+        notification: &Notification,
+        granted: &[Denial],
+    ) -> Self {
+        Self { notification: *notification, granted: granted.to_vec(), sign: request.sign() }
+    }
+
+    /// Whether it waits for nothing any more: its caller has ended, or has a signal to handle, which nothing tells the
+    /// broker.
+    pub fn is_over(&self) -> bool {
+        let status = || Target::new(self.notification.thread).status();
+        !self.sign.is_waiting() || status().is_ok_and(|status| status.is_signalled())
+    }
+}

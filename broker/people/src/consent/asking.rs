@@ -1,0 +1,231 @@
+//! The calls that wait for an answer: parked, looked after, and handed back to be judged again.
+//!
+//! Whether a caller has ended or has a signal to handle nothing tells the broker: it looks from time to time, as for
+//! all calls that wait long, and only while a question is open.
+
+use super::book::Book;
+use super::channel::Channel;
+use super::lines;
+use super::open::{Open, Settled};
+use super::{Answer, Asker, End, Question, Said};
+use common::trap::FileOperation;
+use kernel::request::Request;
+use kernel::target::Target;
+use kernel::threads::lock;
+use landstrip_core::ask::{Addition, Counsel, Fate, Grant, Job, Parked, Rule};
+use landstrip_core::report::denials::Denial;
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io;
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
+    timerfd_settime,
+};
+use std::collections::VecDeque;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+/// How often it is looked who still waits.
+const INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+/// What Landlock was not told at launch it lets nobody execute.
+const NOT_EXECUTED: &str = "what is made there cannot be executed in this run";
+
+/// A call that waits, and what is asked about it now.
+type Waiting = (Parked, Denial);
+
+/// The questions of one run.
+#[derive(Debug)]
+pub(super) struct Asking {
+    book: Book,
+    channel: Channel,
+    limit: Duration,
+    open: Mutex<Open<Waiting>>,
+    timer: OwnedFd,
+    events: OwnedFd,
+}
+
+impl Asking {
+    /// Asks over `channel` about what `book` says is to be asked, and waits `limit` for each answer.
+    ///
+    /// # Errors
+    /// Returns what timerfd_create(2) or epoll_create(2) returns.
+    pub(super) fn new(book: Book, channel: Channel, limit: Duration) -> io::Result<Self> {
+        let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
+        let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
+        let events = epoll::create(CreateFlags::CLOEXEC)?;
+        for source in [timer.as_fd(), channel.events()] {
+            epoll::add(&events, source, EventData::new_u64(0), EventFlags::IN)?;
+        }
+        Ok(Self { book, channel, limit, open: Mutex::default(), timer, events })
+    }
+
+    /// What comes of something that was said. What is said to a question that is not open, nobody heeds.
+    fn obey(&self, open: &mut Open<Waiting>, said: Said) -> Option<Job> {
+        let (number, answer) = match said {
+            Said::Answer(number, answer) => (number, answer),
+            Said::Grant(rule) => {
+                let grant = Some(Grant { rule, asked: None });
+                return Some(Job { grant, calls: VecDeque::new() });
+            }
+            Said::Closed => {
+                let calls = open.close().into_iter().flat_map(|settled| {
+                    self.settled(settled.number, End::Closed);
+                    settled.calls
+                });
+                return Some(Job { grant: None, calls: with_fate(calls, Fate::Refused).collect() });
+            }
+        };
+        let Settled { rule, denial, mut calls, .. } = open.answer(number, &answer)?;
+        self.settled(number, End::Answered);
+        let fate = if answer == Answer::Deny { Fate::Refused } else { Fate::Judged };
+        let mut grant = None;
+        // What is permitted is what was shown.
+        let shown = calls.iter_mut().filter(|(_, asked)| *asked == denial);
+        match answer {
+            Answer::Once => shown.take(1).for_each(permit),
+            Answer::Run(wanted) => {
+                shown.for_each(permit);
+                let wanted = wanted.unwrap_or_else(|| rule.clone());
+                grant = Some(Grant { rule: wanted, asked: Some((rule, denial)) });
+            }
+            Answer::Deny => {}
+        }
+        Some(Job { grant, calls: with_fate(calls, fate).collect() })
+    }
+
+    fn settled(&self, number: u64, end: End) {
+        self.channel.say(&lines::settled(number, end));
+    }
+
+    /// Adds `rule`, if it covers what is `wanted`; whether it did.
+    fn add_rule(
+        &self,
+        rule: &Rule,
+        wanted: Option<&Denial>,
+        add: &dyn Fn(&Addition) -> Result<bool, String>,
+    ) -> bool {
+        let outcome = self.book.resolve(rule).and_then(|additions| {
+            let covers = |denial| additions.iter().any(|addition| covers(addition, denial));
+            if !wanted.is_none_or(covers) {
+                return Err("it does not cover what was asked".to_owned());
+            }
+            let executed: Vec<_> = additions.iter().map(add).collect::<Result<_, _>>()?;
+            Ok(executed.contains(&false).then_some(NOT_EXECUTED))
+        });
+        let is_added = outcome.is_ok();
+        self.channel.say(&lines::granted(rule, outcome));
+        is_added
+    }
+
+    /// Has [`Asking::events`] be readable from time to time while questions are open.
+    fn tick(&self, open: &MutexGuard<'_, Open<Waiting>>) {
+        const NEVER: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let interval = if open.is_empty() { NEVER } else { INTERVAL };
+        let setting = Itimerspec { it_interval: interval, it_value: interval };
+        // It fails for no such setting (timerfd_create(2)).
+        let _ = timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &setting);
+    }
+}
+
+impl Counsel for Asking {
+    fn park(&self, request: &Request<'_>, call: Parked, denials: &[Denial]) -> bool {
+        let rules = denials.iter().map(|denial| Some((denial, self.book.rule_for(denial)?)));
+        // Of a call with two paths, one that nobody may grant makes the other futile.
+        let Some(rules) = rules.collect::<Option<Vec<_>>>() else { return false };
+        let Some((denial, rule)) = rules.into_iter().next() else { return false };
+        if !lock(&self.open).has_room(&rule) {
+            return false;
+        }
+        let asker = Asker::of(request.target());
+        // Then what was read was the target's own.
+        if request.confirm().is_err() {
+            return false;
+        }
+        let mut open = lock(&self.open);
+        if !open.has_room(&rule) {
+            return false;
+        }
+        let was_empty = open.is_empty();
+        let (call, deadline) = ((call, denial.clone()), Instant::now() + self.limit);
+        if let Some(number) = open.add((&rule, denial), call, deadline) {
+            let question = Question { number, denial, rule: &rule, asker: &asker };
+            if !self.channel.ask(&question) {
+                open.take(number);
+                return false;
+            }
+        }
+        if was_empty {
+            self.tick(&open);
+        }
+        true
+    }
+
+    fn events(&self) -> BorrowedFd<'_> {
+        self.events.as_fd()
+    }
+
+    fn attend(&self) -> Vec<Job> {
+        let _ = io::read(&self.timer, &mut [0; 8]);
+        let said = self.channel.hear();
+        let mut open = lock(&self.open);
+        let mut jobs: Vec<_> =
+            said.into_iter().filter_map(|said| self.obey(&mut open, said)).collect();
+        let now = Instant::now();
+        let over = open.leave(now, |(call, _)| call.is_over());
+        let mut calls: VecDeque<_> = with_fate(over, Fate::Interrupted).collect();
+        open.take_left(now).iter().for_each(|left| self.settled(left.number, End::Gone));
+        for late in open.take_late(now) {
+            self.settled(late.number, End::Time);
+            calls.extend(with_fate(late.calls, Fate::Refused));
+        }
+        self.tick(&open);
+        if !calls.is_empty() {
+            jobs.push(Job { grant: None, calls });
+        }
+        jobs
+    }
+
+    fn grant(&self, grant: Grant, add: &dyn Fn(&Addition) -> Result<bool, String>) {
+        let Grant { rule, asked } = grant;
+        let is_added = self.add_rule(&rule, asked.as_ref().map(|(_, denial)| denial), add);
+        if let Some((other, _)) = asked.filter(|(other, _)| !is_added && *other != rule) {
+            self.add_rule(&other, None, add);
+        }
+    }
+}
+
+/// Notes that what is asked was answered with yes.
+fn permit((call, asked): &mut Waiting) {
+    call.granted.push(asked.clone());
+}
+
+/// These calls, for all of which the same follows.
+fn with_fate(
+    calls: impl IntoIterator<Item = Waiting>,
+    fate: Fate,
+) -> impl Iterator<Item = (Parked, Fate)> {
+    calls.into_iter().map(move |(call, _)| (call, fate))
+}
+
+/// Whether what was refused is allowed by what is added.
+fn covers(Addition::Write(place): &Addition, denial: &Denial) -> bool {
+    matches!(denial, Denial::File(FileOperation::Write, path)
+        if Path::new(OsStr::from_bytes(path)).starts_with(place))
+}
+
+impl Asker {
+    fn of(target: Target) -> Self {
+        Self {
+            program: target
+                .program()
+                .map(|path| path.into_os_string().into_encoded_bytes())
+                .unwrap_or_default(),
+            process: target.process().unwrap_or_default(),
+            arguments: target.arguments().unwrap_or_default(),
+            directory: target.working_directory().unwrap_or_default(),
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! The rules by which it is asked and granted: those of the line that helps, as policies write them. What a deny rule
+//! names is nobody's to grant during a run, nor what is not known to be harmless.
+
+use crate::advice::suggest::{self, Grounds};
+use landstrip_core::ask::{Addition, Rule};
+use landstrip_core::report::denials::Denial;
+use policy::callers::Caller;
+use policy::origins::Origins;
+use policy::reach::linked_settings;
+use policy::resolve;
+use rules::policy::Policy;
+use std::path::PathBuf;
+
+/// What rules are found and checked in view of: the policy as it was at launch.
+#[derive(Debug)]
+pub(super) struct Book {
+    policy: Policy,
+    caller: Caller,
+    home: Option<PathBuf>,
+    temporary: PathBuf,
+    settings: Vec<PathBuf>,
+    written: (usize, usize),
+    origins: Origins,
+}
+
+impl Book {
+    /// The rules beside `policy`, of which the first `written` ones of denyWrite and denyRead were written.
+    pub(super) fn new(policy: Policy, caller: Caller, written: (usize, usize)) -> Self {
+        let home = caller.home.as_ref().map(|home| home.canonicalize().unwrap_or(home.clone()));
+        let temporary = std::fs::canonicalize(std::env::temp_dir()).unwrap_or_default();
+        let settings = home.as_deref().map(linked_settings).unwrap_or_default();
+        Self { policy, caller, home, temporary, settings, written, origins: Origins::default() }
+    }
+
+    fn grounds(&self) -> Grounds<'_> {
+        Grounds {
+            home: self.home.as_deref(),
+            work: &self.caller.cwd,
+            temporary: &self.temporary,
+            settings: &self.settings,
+            files: &self.policy.files,
+            written: self.written,
+            network: &self.policy.network,
+            origins: &self.origins,
+        }
+    }
+
+    /// The rule that would allow what was refused, if it may be granted.
+    pub(super) fn rule_for(&self, denial: &Denial) -> Option<Rule> {
+        let (key, value) = suggest::rule_to_allow(denial, &self.grounds())?;
+        let rule = Rule { key: key.to_owned(), value };
+        self.resolve(&rule).is_ok().then_some(rule)
+    }
+
+    /// What `rule` adds.
+    ///
+    /// # Errors
+    /// Returns why it may not be granted.
+    pub(super) fn resolve(&self, rule: &Rule) -> Result<Vec<Addition>, String> {
+        let policy =
+            resolve::rule(&rule.key, &rule.value, &self.caller).map_err(|error| error.message)?;
+        let grounds = self.grounds();
+        let add = |path: PathBuf| match grounds.why_not_granted(&path) {
+            None => Ok(Addition::Write(path)),
+            Some(why) => Err(why.to_owned()),
+        };
+        let additions: Vec<_> =
+            policy.files.allow_write.into_iter().map(add).collect::<Result<_, _>>()?;
+        match additions.is_empty() {
+            true => Err("it names nothing".to_owned()),
+            false => Ok(additions),
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! The questions that are open, and the calls that wait for them. Pure: it sees the time as it is told.
+
+use super::Answer;
+use landstrip_core::ask::Rule;
+use landstrip_core::report::denials::Denial;
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+/// Most questions that are open.
+pub(super) const OPEN_MAX: usize = 64;
+/// Most calls that wait for one of them.
+const CALLS_MAX: usize = 1024;
+/// Most rules that are remembered to have been denied: then nothing more is asked.
+const DENIED_MAX: usize = 4096;
+/// How long a question stays whose only caller handles a signal, and may make the call again.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// The questions with their calls, each of a kind `C`.
+#[derive(Debug)]
+pub(super) struct Open<C> {
+    next: u64,
+    questions: Vec<Waiting<C>>,
+    denied: HashSet<Rule>,
+    is_closed: bool,
+}
+
+#[derive(Debug)]
+struct Waiting<C> {
+    number: u64,
+    rule: Rule,
+    /// What was shown.
+    denial: Denial,
+    deadline: Instant,
+    calls: Vec<C>,
+    /// Since when nobody waits.
+    left: Option<Instant>,
+}
+
+/// A question that came to its end, with those who waited for it.
+#[derive(Debug)]
+pub(super) struct Settled<C> {
+    pub(super) number: u64,
+    pub(super) rule: Rule,
+    pub(super) denial: Denial,
+    pub(super) calls: Vec<C>,
+}
+
+impl<C> Default for Open<C> {
+    fn default() -> Self {
+        Self { next: 1, questions: Vec::new(), denied: HashSet::new(), is_closed: false }
+    }
+}
+
+impl<C> From<Waiting<C>> for Settled<C> {
+    fn from(waiting: Waiting<C>) -> Self {
+        let Waiting { number, rule, denial, calls, .. } = waiting;
+        Self { number, rule, denial, calls }
+    }
+}
+
+impl<C> Open<C> {
+    /// Whether nobody waits, and nothing has to be looked at in time.
+    pub(super) fn is_empty(&self) -> bool {
+        self.questions.is_empty()
+    }
+
+    /// Whether a call may wait for this rule.
+    pub(super) fn has_room(&self, rule: &Rule) -> bool {
+        let calls: usize = self.questions.iter().map(|question| question.calls.len()).sum();
+        let is_asked = || self.questions.iter().any(|question| question.rule == *rule);
+        let may_begin =
+            || self.questions.len() < OPEN_MAX && self.denied.len() < DENIED_MAX || is_asked();
+        !self.is_closed && calls < CALLS_MAX && !self.denied.contains(rule) && may_begin()
+    }
+
+    /// Has `call` wait, until `deadline` if it is the first to be asked about. Returns the number of the question if
+    /// that is new.
+    pub(super) fn add(
+        &mut self,
+        (rule, denial): (&Rule, &Denial),
+        call: C,
+        deadline: Instant,
+    ) -> Option<u64> {
+        if let Some(known) = self.questions.iter_mut().find(|question| question.rule == *rule) {
+            known.calls.push(call);
+            known.left = None;
+            return None;
+        }
+        let number = self.next;
+        self.next += 1;
+        let (rule, denial) = (rule.clone(), denial.clone());
+        let calls = vec![call];
+        self.questions.push(Waiting { number, rule, denial, deadline, calls, left: None });
+        Some(number)
+    }
+
+    /// Ends question `number`; none if it is not open.
+    pub(super) fn take(&mut self, number: u64) -> Option<Settled<C>> {
+        let at = self.questions.iter().position(|question| question.number == number)?;
+        Some(self.questions.remove(at).into())
+    }
+
+    /// Ends it as it was answered: what is denied is not asked again.
+    pub(super) fn answer(&mut self, number: u64, answer: &Answer) -> Option<Settled<C>> {
+        let settled = self.take(number)?;
+        if *answer == Answer::Deny {
+            self.denied.insert(settled.rule.clone());
+        }
+        Some(settled)
+    }
+
+    /// Ends all, and is closed from now on.
+    pub(super) fn close(&mut self) -> Vec<Settled<C>> {
+        self.is_closed = true;
+        std::mem::take(&mut self.questions).into_iter().map(Settled::from).collect()
+    }
+
+    /// Takes out the calls that are not to wait any more.
+    pub(super) fn leave(&mut self, now: Instant, mut leaves: impl FnMut(&C) -> bool) -> Vec<C> {
+        let mut left = Vec::new();
+        for question in &mut self.questions {
+            left.extend(question.calls.extract_if(.., |call| leaves(call)));
+            if question.calls.is_empty() {
+                question.left.get_or_insert(now);
+            }
+        }
+        left
+    }
+
+    /// Ends the questions for which nobody waits any more.
+    pub(super) fn take_left(&mut self, now: Instant) -> Vec<Settled<C>> {
+        self.take_where(|question| question.left.is_some_and(|since| now >= since + GRACE))
+    }
+
+    /// Ends those that nobody has answered in time.
+    pub(super) fn take_late(&mut self, now: Instant) -> Vec<Settled<C>> {
+        self.take_where(|question| now >= question.deadline)
+    }
+
+    fn take_where(&mut self, ends: impl Fn(&Waiting<C>) -> bool) -> Vec<Settled<C>> {
+        self.questions.extract_if(.., |question| ends(question)).map(Settled::from).collect()
+    }
+}
