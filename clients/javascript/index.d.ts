@@ -80,11 +80,38 @@ export interface SpawnOptions extends ProcessOptions {
   timeout?: number;
   /** Told of each denial at once. What it throws ends the command and rejects the result. */
   onDenial?: (denial: Denial) => void;
+  /**
+   * Asked before what no rule allows is refused, while the call of the command waits, a minute at most. What it throws
+   * ends the command and rejects the result.
+   */
+  onAsk?: (question: Question) => Reply | Promise<Reply>;
 }
 
 export interface RunOptions extends SpawnOptions {
   /** What output is given as: a string, or a Buffer. */
   encoding?: "utf8" | "buffer";
+}
+
+export interface Question {
+  denial: Denial;
+  /** The rule that would allow it. */
+  advice: Rule;
+  program: string;
+  pid: number;
+  /** What the program says of itself: to be shown, never to be decided by. */
+  arguments: string[];
+  directory: string;
+  /** Aborted when nobody waits for the answer any more. */
+  signal: AbortSignal;
+}
+
+/** This call; the rest of the run, by this rule or else the advised one; or refused, and not asked again in this run. */
+export type Reply = "once" | "run" | "deny" | { answer: "once" | "run" | "deny"; rule?: Rule };
+
+/** What became of a rule: why it was not added, or what of it does not hold in this run. */
+export interface Granted {
+  granted: boolean;
+  why: string | null;
 }
 
 export interface Child {
@@ -97,6 +124,8 @@ export interface Child {
   readonly result: Promise<Result>;
   /** Sends a signal, which landstrip hands on to the command. */
   kill(signal?: NodeJS.Signals | number): boolean;
+  /** With `onAsk`: adds a rule for the rest of the run. */
+  grant?(key: string, value: string): Promise<Granted>;
 }
 
 /** Runs a command, given as its words, in a sandbox; its streams are this process's own unless `stdio` says otherwise. */

@@ -23,11 +23,12 @@ const OPTIONS = {
   signal: ["an AbortSignal", (value) => value instanceof AbortSignal],
   timeout: ["a number of milliseconds", (value) => value >= 0 && value <= 0x7fffffff],
   onDenial: ["a function", (value) => typeof value === "function"],
+  onAsk: ["a function", (value) => typeof value === "function"],
 };
 
 const OF_POLICY = ["policy", "program", "report"];
 const OF_PROCESS = ["cwd", "env"];
-const OF_RUN = ["stdio", "input", "encoding", "signal", "timeout", "onDenial"];
+const OF_RUN = ["stdio", "input", "encoding", "signal", "timeout", "onDenial", "onAsk"];
 
 function isPolicies(value) {
   const isOne = (one) => (isText(one) && one !== "") || (one !== null && typeof one === "object" && !Array.isArray(one));

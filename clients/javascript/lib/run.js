@@ -5,6 +5,7 @@ const process = require("node:child_process");
 const os = require("node:os");
 const { OF_POLICY, OF_PROCESS, OF_RUN, checked, words, launch, checkDirectory } = require("./invocation");
 const { collector, empty, lines } = require("./reports");
+const { attend } = require("./asking");
 
 /** The descriptor that denials are written to, which the command does not get. Those of policies follow. */
 const TRAP = 3;
@@ -20,9 +21,9 @@ class Child {
   #timer = null;
 
   /** Starts `launcher` with `words`; `standard` is what the command has as standard streams. */
-  constructor({ launcher, words, texts }, standard, { cwd, env, input, timeout, signal, onDenial }) {
+  constructor({ launcher, words, texts }, standard, { cwd, env, input, timeout, signal, onDenial, onAsk }) {
     signal?.throwIfAborted();
-    const own = Array(1 + texts.length).fill("pipe");
+    const own = Array(1 + texts.length + (onAsk ? 1 : 0)).fill("pipe");
     this.#process = process.spawn(launcher, words, { cwd, env, stdio: [...standard, ...own] });
     const { pid, stdin, stdout, stderr, stdio } = this.#process;
     Object.assign(this, { pid, stdin, stdout, stderr });
@@ -52,6 +53,8 @@ class Child {
     lines(stdio[TRAP], collector(result, onDenial && ((denial) => this.#call(() => onDenial(denial)))));
     // landstrip says itself why it does not read a policy to its end.
     texts.forEach((text, number) => stdio[TRAP + 1 + number].on("error", () => {}).end(text));
+    // A pipe of Node.js's is a connected stream socket.
+    this.grant = onAsk && attend(stdio[TRAP + 1 + texts.length], onAsk, (error) => this.#fail(error));
     if (input !== undefined) {
       // A command that does not read it all is no failure.
       stdin.on("error", () => {}).end(input);
@@ -92,7 +95,8 @@ function start(command, options, byDefault, more = []) {
   const standard = Array.isArray(stdio) ? [...stdio] : Array(3).fill(stdio);
   if (input !== undefined) standard[0] = "pipe";
   const { launcher, words: policies, texts } = launch(given, TRAP + 1);
-  const line = ["--trap-fd", String(TRAP), ...more, ...policies, "--", ...words(command)];
+  const ask = given.onAsk ? ["--ask", String(TRAP + 1 + texts.length)] : [];
+  const line = ["--trap-fd", String(TRAP), ...ask, ...more, ...policies, "--", ...words(command)];
   return new Child({ launcher, words: line, texts }, standard, given);
 }
 
