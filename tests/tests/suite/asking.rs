@@ -123,3 +123,279 @@ fn every_kind_of_change_can_be_asked_about() {
         }
     });
 }
+
+#[test]
+fn a_flood_of_questions_has_an_end_and_delays_nobody() {
+    const ALL: usize = 80;
+    const OPEN: usize = 64;
+    for_each_user(|user| {
+        let sandbox = sandbox(user);
+        let script = format!(
+            "for i in $(seq {ALL}); do (echo x > ~/file$i || echo refused) 2>/dev/null & done; \
+             until [ -e go ]; do sleep 0.01; done; echo x > fast && echo fast; wait"
+        );
+        let (mut running, mut questions) = sandbox.ask(["sh", "-c", &script]);
+        let mut open = Vec::new();
+        for _ in 0..OPEN {
+            open.push(questions.line().unwrap()["ask"].as_u64().unwrap());
+        }
+        let refused = |running: &tests::Running| running.stdout().matches("refused").count();
+        assert!(tests::eventually(|| refused(&running) == ALL - OPEN), "{running:#?}");
+        sandbox.file("work/go", "");
+        running.expect("fast");
+        for number in open {
+            questions.settle(number, "deny");
+        }
+        assert_eq!(questions.line(), None);
+        assert_eq!(running.wait().stdout.matches("refused").count(), ALL);
+        assert_eq!(fs::read_dir(sandbox.path("home")).unwrap().count(), 1);
+    });
+}
+
+#[test]
+fn only_the_first_answer_counts_and_only_to_its_question() {
+    for_each_user(|user| {
+        let sandbox = sandbox(user);
+        let script = "echo x > ~/a; echo x > ~/b; echo x > ~/c";
+        let (running, mut questions) = sandbox.ask(["sh", "-c", script]);
+        let first = questions.expect("write", &sandbox.name("home/a"));
+        questions.answer(first + 1, "once");
+        questions.answer(0, "run");
+        questions.answer(u64::MAX, "once");
+        questions.settle(first, "deny");
+        questions.answer(first, "once");
+        let second = questions.expect("write", &sandbox.name("home/b"));
+        questions.answer(first, "run");
+        questions.send(b"{\"ask\":2,\"answer\":\"yes\"}\nonce\n");
+        for _ in 0..2 {
+            let line = questions.line().unwrap();
+            assert!(line["refused"][0].is_string() && line["refused"][1].is_null(), "{line}");
+        }
+        questions.settle(second, "once");
+        let third = questions.expect("write", &sandbox.name("home/c"));
+        questions.settle(third, "deny");
+        assert_eq!(questions.line(), None);
+        running.wait().fails();
+        let is_there = |name: &str| sandbox.path("home").join(name).exists();
+        assert_eq!(["a", "b", "c"].map(is_there), [false, true, false]);
+    });
+}
+
+/// Each is refused as an answer and as a grant; what was asked is granted instead.
+#[test]
+fn no_rule_is_added_that_reaches_more_than_people_can_mean() {
+    for_each_user(|user| {
+        let sandbox = sandbox(user);
+        sandbox.dir("home/.ssh");
+        sandbox.dir("home/bin");
+        let wider = [
+            "/",
+            "/etc",
+            "/usr",
+            "/usr/bin",
+            "/tmp",
+            "/dev",
+            "/dev/shm",
+            "/proc",
+            "/proc/sys",
+            "/sys",
+            "/var",
+            "/root",
+            "~",
+            "~/",
+            "~/..",
+            "~/*",
+            "~/.ssh",
+            "~/.bashrc",
+            "~/.config",
+            "~/.local/bin/x",
+            "~/bin",
+            "~/.npm/denied",
+            "~/.npm/../.ssh",
+            "~/.npm/denied/inside",
+            "..",
+            "",
+            "~other",
+            "$HOME",
+        ];
+        let (running, mut questions) =
+            sandbox.ask(["sh", "-c", "echo x > ~/.npm/a; echo x > ~/.npm/denied"]);
+        let number = questions.expect("write", &sandbox.name("home/.npm/a"));
+        let refused = |line: &serde_json::Value, value: &str| {
+            assert_eq!(line["refused"][1], value, "{line}");
+            assert!(line["refused"][2].is_string(), "{line}");
+        };
+        for value in wider {
+            questions.say(&json!({ "grant": ["filesystem.allowWrite", value] }));
+            refused(&questions.line().unwrap(), value);
+        }
+        for (key, value) in [
+            ("filesystem.allowRead", "/etc"),
+            ("filesystem.allowWriteInside", "~/.npm/denied"),
+            ("network.allowNetwork", "true"),
+            ("extends", "/tmp/x"),
+            ("filesystem", "x"),
+            ("without", "filesystem.denyWrite"),
+        ] {
+            questions.say(&json!({ "grant": [key, value] }));
+            refused(&questions.line().unwrap(), value);
+        }
+        questions.say(&json!({ "ask": number, "answer": "run", "rule": ["filesystem.allowWrite", "~/notes"] }));
+        questions.settled(number, "answered");
+        refused(&questions.line().unwrap(), "~/notes");
+        questions.then(&json!({ "granted": ["filesystem.allowWrite", "~/.npm"] }));
+        assert_eq!(questions.line(), None);
+        running.wait().fails();
+        assert_eq!(fs::read_dir(sandbox.path("home/.npm")).unwrap().count(), 1);
+    });
+}
+
+#[test]
+fn what_a_rule_denies_stays_so_by_every_name_in_what_was_granted() {
+    for_each_user(|user| {
+        let sandbox = sandbox(user).deny_read("../home/.npm/secret");
+        sandbox.file("home/.npm/denied", "kept");
+        sandbox.file("home/.npm/secret", "kept");
+        fs::hard_link(sandbox.path("home/.npm/denied"), sandbox.path("home/.npm/link")).unwrap();
+        let script = "cd ~/.npm; echo mine > mine && mkdir d && echo granted; \
+            for name in denied link; do echo bad > $name; truncate -s 0 $name; chmod 777 $name; done; \
+            mv denied x; rm -f denied; ln denied y; mv mine denied; ln -sf mine denied; cp mine denied; \
+            mv secret x; ln secret y; cat secret; cd ..; mv .npm other; true";
+        let (running, mut questions) = sandbox.ask(["sh", "-c", script]);
+        let number = questions.expect("write", &sandbox.name("home/.npm/mine"));
+        questions.answer(number, "run");
+        questions.settled(number, "answered");
+        // What else is asked is none of these.
+        while let Some(line) = questions.line() {
+            let target = &line["report"]["Filesystem"][1];
+            assert!(target.is_null() || *target == sandbox.name("home/other"), "{line}");
+            line["ask"].as_u64().into_iter().for_each(|number| questions.answer(number, "run"));
+        }
+        assert_eq!(running.wait().stdout, "granted\n");
+        for name in ["denied", "secret", "link"] {
+            assert_eq!(sandbox.read(format!("home/.npm/{name}")), "kept", "{name}");
+        }
+        assert_eq!(sandbox.read("home/.npm/mine"), "mine\n");
+    });
+}
+
+#[test]
+fn a_path_that_leads_elsewhere_by_then_is_another_question() {
+    for_each_user(|user| {
+        let sandbox = sandbox(user);
+        let (asked, other) = (sandbox.dir("home/.npm/asked"), sandbox.dir("home/other"));
+        let lead_to = |place: &std::path::Path| {
+            std::os::unix::fs::symlink(place, sandbox.path("work/new")).unwrap();
+            fs::rename(sandbox.path("work/new"), sandbox.path("work/link")).unwrap();
+        };
+        let script = "for i in $(seq 20); do echo x > link/f$i; echo done; read line < step; done 2>/dev/null";
+        sandbox.sh_outside("mkfifo -m 666 step").succeeds();
+        lead_to(&asked);
+        let (running, mut questions) = sandbox.ask(["sh", "-c", script]);
+        for round in 1..=20 {
+            let file = format!("f{round}");
+            let number = questions.expect("write", asked.join(&file).to_str().unwrap());
+            lead_to(&other);
+            questions.settle(number, "once");
+            let number = questions.expect("write", other.join(&file).to_str().unwrap());
+            questions.settle(number, "deny");
+            lead_to(&asked);
+            fs::write(sandbox.path("work/step"), "\n").unwrap();
+        }
+        assert_eq!(questions.line(), None);
+        running.wait();
+        // What was answered may have been done, where it led there again.
+        assert_eq!(fs::read_dir(other).unwrap().count(), 0);
+    });
+}
+
+#[test]
+fn a_question_ends_with_its_caller() {
+    for_each_user(|user| {
+        let sandbox = sandbox(user);
+        let script = "sh -c 'echo x > ~/a' & until [ -e go ]; do sleep 0.01; done; kill -9 $!; wait $!; echo x > ~/b";
+        let (running, mut questions) = sandbox.ask(["sh", "-c", script]);
+        let number = questions.expect("write", &sandbox.name("home/a"));
+        sandbox.file("work/go", "");
+        let second = questions.expect("write", &sandbox.name("home/b"));
+        questions.settled(number, "gone");
+        questions.answer(number, "once");
+        questions.settle(second, "once");
+        assert_eq!(questions.line(), None);
+        running.wait().succeeds();
+        assert!(!sandbox.path("home/a").exists() && sandbox.path("home/b").exists());
+    });
+}
+
+#[test]
+fn a_signal_is_handled_while_its_call_waits() {
+    for_each_user(|user| {
+        let sandbox = sandbox(user);
+        let script = "sh -c 'trap \"echo caught\" USR1; echo x > ~/a; exit 7' & \
+            until [ -e go ]; do sleep 0.01; done; kill -USR1 $!; wait $!";
+        let (mut running, mut questions) = sandbox.ask(["sh", "-c", script]);
+        questions.expect("write", &sandbox.name("home/a"));
+        sandbox.file("work/go", "");
+        running.expect("caught");
+        // The call may have been made again by then, or not.
+        while let Some(line) = questions.line() {
+            line["ask"].as_u64().into_iter().for_each(|number| questions.answer(number, "deny"));
+        }
+        assert_eq!(running.wait().status, Some(7));
+        assert!(!sandbox.path("home/a").exists());
+    });
+}
+
+#[test]
+fn a_channel_that_closes_refuses_what_waits_and_what_follows() {
+    for_each_user(|user| {
+        for last in [&b""[..], b"{\"ask\":1,\"answer\":\"once\"", &[b'x'; 100_000]] {
+            let sandbox = sandbox(user);
+            let script = "echo x > ~/a || echo refused; echo x > ~/b || echo again; echo x > here && echo allowed";
+            let (running, mut questions) = sandbox.ask(["sh", "-c", script]);
+            questions.expect("write", &sandbox.name("home/a"));
+            questions.send(last);
+            if last.len() < 1000 {
+                questions.close();
+            }
+            assert_eq!(running.wait().stdout, "refused\nagain\nallowed\n");
+            assert_eq!(fs::read_dir(sandbox.path("home")).unwrap().count(), 1);
+        }
+    });
+}
+
+#[test]
+fn the_command_gets_nothing_of_the_channel() {
+    for_each_user(|user| {
+        let sandbox = sandbox(user);
+        let script = "ls -l /proc/self/fd | grep -c socket: ; echo x > ~/a";
+        let (running, mut questions) = sandbox.ask(["sh", "-c", script]);
+        let number = questions.expect("write", &sandbox.name("home/a"));
+        questions.settle(number, "once");
+        assert_eq!(questions.line(), None);
+        let outcome = running.wait();
+        outcome.succeeds();
+        assert_eq!(outcome.stdout, "0\n");
+    });
+}
+
+#[test]
+fn what_is_no_channel_is_refused_before_anything_runs() {
+    let sandbox = sandbox(tests::User::Caller);
+    for (redirection, number, named) in [
+        ("9</dev/null", "9", "not a connected stream socket"),
+        ("9>&-", "9", "not a connected stream socket"),
+        ("9>&1", "2", "3 or higher"),
+        ("9>&1", "nine", "3 or higher"),
+    ] {
+        let words: Vec<_> =
+            sandbox.command_line().iter().map(|word| word.to_string_lossy().into_owned()).collect();
+        let line = format!("exec \"$@\" --ask {number} -- touch made {redirection}");
+        let mut command = vec!["sh".to_owned(), "-c".to_owned(), line, "sh".to_owned()];
+        command.extend(words);
+        let outcome = sandbox.run_outside(command);
+        assert_eq!(outcome.status, Some(2), "{outcome:#?}");
+        assert!(outcome.stderr.contains(named), "{outcome:#?}");
+    }
+    assert!(!sandbox.path("work/made").exists());
+}

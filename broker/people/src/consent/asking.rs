@@ -116,6 +116,9 @@ impl Asking {
             Ok(executed.contains(&false).then_some(NOT_EXECUTED))
         });
         let is_added = outcome.is_ok();
+        if is_added {
+            lock(&self.open).grant(rule.clone());
+        }
         self.channel.say(&lines::granted(rule, outcome));
         is_added
     }
@@ -123,7 +126,12 @@ impl Asking {
     /// Has [`Asking::events`] be readable from time to time while questions are open.
     fn tick(&self, open: &MutexGuard<'_, Open<Waiting>>) {
         const NEVER: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
-        let interval = if open.is_empty() { NEVER } else { INTERVAL };
+        const NOW: Timespec = Timespec { tv_sec: 0, tv_nsec: 1 };
+        let interval = match open.is_empty() {
+            _ if open.has_overtaken() => NOW,
+            true => NEVER,
+            false => INTERVAL,
+        };
         let setting = Itimerspec { it_interval: interval, it_value: interval };
         // It fails for no such setting (timerfd_create(2)).
         let _ = timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &setting);
@@ -157,7 +165,7 @@ impl Counsel for Asking {
                 return false;
             }
         }
-        if was_empty {
+        if was_empty || open.has_overtaken() {
             self.tick(&open);
         }
         true
@@ -176,6 +184,7 @@ impl Counsel for Asking {
         let now = Instant::now();
         let over = open.leave(now, |(call, _)| call.is_over());
         let mut calls: VecDeque<_> = with_fate(over, Fate::Interrupted).collect();
+        calls.extend(with_fate(open.take_overtaken(), Fate::Refused));
         open.take_left(now).iter().for_each(|left| self.settled(left.number, End::Gone));
         for late in open.take_late(now) {
             self.settled(late.number, End::Time);

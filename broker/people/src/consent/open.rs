@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 pub(super) const OPEN_MAX: usize = 64;
 /// Most calls that wait for one of them.
 const CALLS_MAX: usize = 1024;
-/// Most rules that are remembered to have been denied: then nothing more is asked.
-const DENIED_MAX: usize = 4096;
+/// Most rules that are remembered to have been denied: then nothing more is asked. As many that were added.
+const REMEMBERED_MAX: usize = 4096;
 /// How long a question stays whose only caller handles a signal, and may make the call again.
 const GRACE: Duration = Duration::from_millis(500);
 
@@ -21,6 +21,10 @@ pub(super) struct Open<C> {
     next: u64,
     questions: Vec<Waiting<C>>,
     denied: HashSet<Rule>,
+    /// Rules that were added: what they do not help is not asked again.
+    granted: HashSet<Rule>,
+    /// Calls that were judged before the rule was added that they would wait for.
+    overtaken: Vec<C>,
     is_closed: bool,
 }
 
@@ -47,7 +51,14 @@ pub(super) struct Settled<C> {
 
 impl<C> Default for Open<C> {
     fn default() -> Self {
-        Self { next: 1, questions: Vec::new(), denied: HashSet::new(), is_closed: false }
+        Self {
+            next: 1,
+            questions: Vec::new(),
+            denied: HashSet::new(),
+            granted: HashSet::new(),
+            overtaken: Vec::new(),
+            is_closed: false,
+        }
     }
 }
 
@@ -69,8 +80,25 @@ impl<C> Open<C> {
         let calls: usize = self.questions.iter().map(|question| question.calls.len()).sum();
         let is_asked = || self.questions.iter().any(|question| question.rule == *rule);
         let may_begin =
-            || self.questions.len() < OPEN_MAX && self.denied.len() < DENIED_MAX || is_asked();
+            || self.questions.len() < OPEN_MAX && self.denied.len() < REMEMBERED_MAX || is_asked();
         !self.is_closed && calls < CALLS_MAX && !self.denied.contains(rule) && may_begin()
+    }
+
+    /// Notes that `rule` was added, as nobody has to be asked for it any more.
+    pub(super) fn grant(&mut self, rule: Rule) {
+        if self.granted.len() < REMEMBERED_MAX {
+            self.granted.insert(rule);
+        }
+    }
+
+    /// Takes the calls that are to be judged again without a question.
+    pub(super) fn take_overtaken(&mut self) -> Vec<C> {
+        std::mem::take(&mut self.overtaken)
+    }
+
+    /// Whether some are.
+    pub(super) fn has_overtaken(&self) -> bool {
+        !self.overtaken.is_empty()
     }
 
     /// Has `call` wait, until `deadline` if it is the first to be asked about. Returns the number of the question if
@@ -81,6 +109,10 @@ impl<C> Open<C> {
         call: C,
         deadline: Instant,
     ) -> Option<u64> {
+        if self.granted.contains(rule) {
+            self.overtaken.push(call);
+            return None;
+        }
         if let Some(known) = self.questions.iter_mut().find(|question| question.rule == *rule) {
             known.calls.push(call);
             known.left = None;
