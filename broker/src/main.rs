@@ -123,8 +123,8 @@ fn obey(arguments: &[OsString], child: Child, family: &mut Family) -> Result<i32
         Command::Version => format!("landstrip {}\n", env!("CARGO_PKG_VERSION")),
         Command::Init => init::policy_for(Path::new(".")),
         Command::Check(invocation) => examine::check(&invocation, &child)?,
-        Command::Explain(invocation, form, words) => {
-            examine::explain(&invocation, &child, form, &words)?
+        Command::Explain(invocation, extent, words) => {
+            examine::explain(&invocation, &child, extent, &words)?
         }
         Command::Doctor(invocation, form) => {
             return story::run(&invocation, form, child, family);

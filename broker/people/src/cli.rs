@@ -34,9 +34,9 @@ Options:
       --trap-fd FD     write denials as JSON lines to this descriptor (3 or higher, open)
       --check          parse, merge, resolve and compile the policy, say what is wrong,
                        run nothing
-      --explain[=json] [PATH|HOST:PORT|SOCKET...]
-                       print what would be enforced and why; with arguments, which rule
-                       decides about each
+      --explain[=full|json] [PATH|HOST:PORT|SOCKET...]
+                       print what would be enforced and why, on a page, or each rule with
+                       its place; with arguments, which rule decides about each
       --doctor[=json]  say what this kernel and host allow, by trying it, and attack a
                        sandbox of this policy
       --learn FILE     run TOOL unconfined but for the deny rules, and write the policy that
@@ -89,7 +89,7 @@ pub enum Command {
     /// Say what this host gives, and attack a sandbox of the policy; a tool, if given, is ignored.
     Doctor(Invocation, Form),
     /// Say what the policy means, or what it says of these words, and run nothing.
-    Explain(Invocation, Form, Vec<OsString>),
+    Explain(Invocation, Extent, Vec<OsString>),
     /// Print a policy for the working directory; options, if given, are ignored.
     Init,
     /// Run the tool that stands at this index, permit all that no rule denies, and write the policy that it
@@ -105,6 +105,18 @@ pub enum Form {
     /// People; in colours, if their terminal has them.
     #[default]
     Text,
+    Json,
+}
+
+/// How much is explained.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Extent {
+    /// A page for people.
+    #[default]
+    Page,
+    /// All of it, for them.
+    Full,
+    /// All of it, for programs.
     Json,
 }
 
@@ -196,7 +208,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, U
             }
             Arg::Long("init") => init = true,
             Arg::Long("debug") => invocation.debug = true,
-            Arg::Long("explain") => explain = Some(form("explain", parser.optional_value())?),
+            Arg::Long("explain") => explain = Some(extent(parser.optional_value())?),
             Arg::Long("doctor") => doctor = Some(form("doctor", parser.optional_value())?),
             Arg::Value(word) if explain.is_some() => words.push(word),
             Arg::Value(word) => {
@@ -246,7 +258,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, U
             Err(UsageError("--init takes no file: write landstrip --init > FILE".to_owned()))
         }
         _ if init => Ok(Command::Init),
-        (Some(form), _) => Ok(Command::Explain(invocation, form, words)),
+        (Some(extent), _) => Ok(Command::Explain(invocation, extent, words)),
         _ if check => Ok(Command::Check(invocation)),
         (None, Some(index)) => Ok(Command::Run(invocation, index)),
         (None, None) => Err(no_tool()),
@@ -309,6 +321,18 @@ fn form(option: &str, value: Option<OsString>) -> Result<Form, UsageError> {
         Some("json") => Ok(Form::Json),
         Some(other) => {
             Err(UsageError(format!("--{option} takes '=json' or nothing, found '{other}'")))
+        }
+    }
+}
+
+fn extent(value: Option<OsString>) -> Result<Extent, UsageError> {
+    match value.as_ref().map(|value| value.to_string_lossy()).as_deref() {
+        None => Ok(Extent::Page),
+        Some("full") => Ok(Extent::Full),
+        Some("json") => Ok(Extent::Json),
+        Some(other) => {
+            let message = format!("--explain takes '=full', '=json' or nothing, found '{other}'");
+            Err(UsageError(message))
         }
     }
 }
@@ -518,12 +542,13 @@ mod tests {
         assert_eq!(parse_words(&["--check"]), Ok(Command::Check(Invocation::default())));
         assert_eq!(parse_words(&["--check", "tool"]), Ok(Command::Check(Invocation::default())));
         let words = |words: &[&str]| words.iter().map(OsString::from).collect::<Vec<_>>();
-        for (given, form, expected) in [
-            (&["--explain"][..], Form::Text, words(&[])),
-            (&["--explain=json", "a", "--", "--b"], Form::Json, words(&["a", "--b"])),
+        for (given, extent, expected) in [
+            (&["--explain"][..], Extent::Page, words(&[])),
+            (&["--explain=full"], Extent::Full, words(&[])),
+            (&["--explain=json", "a", "--", "--b"], Extent::Json, words(&["a", "--b"])),
         ] {
             let parsed = parse_words(given);
-            assert_eq!(parsed, Ok(Command::Explain(Invocation::default(), form, expected)));
+            assert_eq!(parsed, Ok(Command::Explain(Invocation::default(), extent, expected)));
         }
         assert_eq!(parse_words(&["--init", "-p", "x.json"]), Ok(Command::Init));
         assert_eq!(parse_words(&["-h"]), Ok(Command::Help));
@@ -562,7 +587,7 @@ mod tests {
             (&["--trap-fd", "+4", "x"], "3 or higher, found '+4'"),
             (&["--trap-fd", "99999999999", "x"], "3 or higher"),
             (&["--trap-fd=", "x"], "3 or higher, found ''"),
-            (&["--explain=yaml", "x"], "--explain takes '=json' or nothing, found 'yaml'"),
+            (&["--explain=yaml", "x"], "--explain takes '=full', '=json' or nothing, found 'yaml'"),
             (&["--doctor=yaml"], "--doctor takes '=json' or nothing, found 'yaml'"),
         ] {
             let error = parse_words(words).unwrap_err().to_string();

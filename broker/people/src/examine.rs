@@ -1,6 +1,6 @@
 //! What a policy means where it can be enforced, and nothing runs: `--check` and `--explain`.
 
-use crate::cli::{Form, Invocation};
+use crate::cli::{Extent, Invocation};
 use crate::explain::page::{self, Style};
 use crate::explain::{InForce, costs, notes, overview, question};
 use crate::load::{Loaded, add, load};
@@ -65,7 +65,7 @@ pub fn check(invocation: &Invocation, child: &Child) -> Result<String, Failure> 
 pub fn explain(
     invocation: &Invocation,
     child: &Child,
-    form: Form,
+    extent: Extent,
     words: &[OsString],
 ) -> Result<String, Failure> {
     let Examined { prepared, remarks, caller } = examine(invocation, child, Proxy::wanted)?;
@@ -88,8 +88,8 @@ pub fn explain(
     };
     let style = Style::of_standard_output();
     if words.is_empty() {
-        return Ok(page::overview(&overview::of(&in_force), form, style));
+        return Ok(page::overview(&overview::of(&in_force), extent, style, &caller));
     }
     let replies = question::answer(&in_force, words).map_err(Failure::Usage)?;
-    Ok(page::replies(&replies, form, style))
+    Ok(page::replies(&replies, extent, style))
 }

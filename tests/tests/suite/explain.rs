@@ -347,7 +347,7 @@ fn a_hard_link_is_named_and_the_file_itself_is_not() {
 fn variables_of_one_value_stand_together() {
     let sandbox = Sandbox::new().allow_domains(["a.test"]);
     let mut line = sandbox.command_line();
-    line.push("--explain".into());
+    line.push("--explain=full".into());
     let outcome = sandbox.run_outside(line);
     let text = &outcome.succeeds().stdout;
     assert_eq!(text.matches("set to http://").count(), 1, "{text}");
@@ -382,7 +382,7 @@ fn the_overview_says_where_everything_came_from_and_runs_nothing() {
     assert_eq!(row("environment", "SECRET")["text"], "not passed on");
     row("protections", "signals");
 
-    let outcome = sandbox.landstrip(["-p", policy.to_str().unwrap(), "--explain"]);
+    let outcome = sandbox.landstrip(["-p", policy.to_str().unwrap(), "--explain=full"]);
     assert!(
         outcome.succeeds().stdout.contains("p.yaml:4: filesystem.denyWrite[0]"),
         "{outcome:#?}"
@@ -392,6 +392,29 @@ fn the_overview_says_where_everything_came_from_and_runs_nothing() {
     assert!(built_in.succeeds().stdout.contains("built in"), "{built_in:#?}");
     sandbox.landstrip(["--explain=yaml"]).exits(2);
     sandbox.landstrip(["-p", "agent", "--explain", "\u{1b}[31m"]).succeeds();
+}
+
+#[test]
+fn a_preset_is_explained_on_a_page_that_names_the_rest() {
+    let sandbox = Sandbox::new();
+    for preset in ["agent", "build", "read-only"] {
+        let said = |option| sandbox.landstrip(["-p", preset, option]).succeeds().stdout.clone();
+        let (page, full) = (said("--explain"), said("--explain=full"));
+        assert!(page.lines().count() <= 50, "{page}");
+        assert!(page.lines().all(|line| line.chars().count() <= 400), "{page}");
+        assert!(page.contains("=full") && page.contains("network\n"), "{page}");
+        assert!(full.contains("protections\n") && !page.contains("protections\n"), "{full}");
+        assert!(full.lines().count() > page.lines().count(), "{full}");
+    }
+    let page = sandbox.landstrip(["-p", "agent", "--explain"]).succeeds().stdout.clone();
+    let policy = sandbox.file("p.yaml", "filesystem:\n  allowWrite: [a, b, c]\n  denyWrite: [b]\n");
+    let said = sandbox.landstrip(["-p", policy.to_str().unwrap(), "--explain"]);
+    assert!(said.succeeds().stdout.contains("  may be written: ./a, ./c\n"), "{said:#?}");
+    assert!(
+        said.stdout.contains("  ./b: may be written: not so, another rule denies it\n"),
+        "{said:#?}"
+    );
+    assert!(page.contains("  may be written: ") && page.contains(" more\n"), "{page}");
 }
 
 #[test]

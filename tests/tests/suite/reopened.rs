@@ -206,7 +206,7 @@ fn check_and_explain_name_what_is_opened_and_what_opens_nothing() {
     ] {
         assert!(check.contains(&line), "{line}\n{check}");
     }
-    assert!(said(&["--explain"]).contains(&format!("{work}/a/b")));
+    assert!(said(&["--explain=full"]).contains(&format!("{work}/a/b")));
     let answers: serde_json::Value =
         serde_json::from_str(&said(&["--explain=json", "a/b/file", "a/x/file"])).unwrap();
     let rule = |subject: usize| {

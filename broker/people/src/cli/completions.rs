@@ -18,8 +18,8 @@ struct Told {
     long: String,
     /// What its value is called, if it needs one.
     value: Option<String>,
-    /// A value that it may have, `=` before it.
-    may_have: Option<String>,
+    /// Values that it may have, `=` before one.
+    may_have: Vec<String>,
     /// Up to the first semicolon or parenthesis.
     summary: String,
 }
@@ -50,8 +50,10 @@ fn option(words: &str, summary: &str) -> Told {
     let short = words.next_if(|word| !word.starts_with("--"));
     let long = words.next().unwrap();
     let (long, may_have) = match long.split_once('[') {
-        Some((long, rest)) => (long, Some(rest.trim_matches(['=', ']']).to_owned())),
-        None => (long, None),
+        Some((long, rest)) => {
+            (long, rest.trim_matches(['=', ']']).split('|').map(str::to_owned).collect())
+        }
+        None => (long, vec![]),
     };
     Told {
         short: short.and_then(|word| word.chars().nth(1)),
@@ -108,10 +110,11 @@ fn bash(options: &[Told]) -> String {
         }
     }
     let all = options.iter().flat_map(Told::names).collect::<Vec<_>>().join(" ");
-    let may_have: Vec<_> = options
-        .iter()
-        .filter_map(|option| Some(format!("{}={}", option.long, option.may_have.as_ref()?)))
-        .collect();
+    let with = |option: &Told| {
+        let may_have = option.may_have.iter();
+        may_have.map(|value| format!("{}={value}", option.long)).collect::<Vec<_>>()
+    };
+    let may_have: Vec<_> = options.iter().flat_map(with).collect();
     let all = [vec![all], may_have].concat().join(" ");
     let with_value = with_value(options, " | ");
     format!(
@@ -192,13 +195,13 @@ fn zsh(options: &[Told]) -> String {
             let sign = match (option.value.is_some(), name.starts_with("--")) {
                 (true, true) => "=",
                 (true, false) => "+",
-                _ if option.may_have.is_some() => "=-",
+                _ if !option.may_have.is_empty() => "=-",
                 _ => "",
             };
-            let optional = option
-                .may_have
-                .as_ref()
-                .map_or_else(String::new, |value| format!("::format:({value})"));
+            let optional = match option.may_have.as_slice() {
+                [] => String::new(),
+                values => format!("::format:({})", values.join(" ")),
+            };
             writeln!(specs, "    '{repeated}{name}{sign}[{summary}]{value}{optional}' \\").unwrap();
         }
     }
@@ -231,7 +234,7 @@ fn fish(options: &[Told]) -> String {
             writeln!(lines, "complete -c landstrip -n __landstrip_no_tool{short} -l {name}{may_have}{value} -d '{summary}'").unwrap();
         };
         line("");
-        if let Some(may_have) = &option.may_have {
+        for may_have in &option.may_have {
             line(&format!("={may_have}"));
         }
     }

@@ -15,6 +15,12 @@ use std::path::{Path, PathBuf};
 /// Most directories that are named for one rule.
 const DIRECTORIES_MAX: usize = 8;
 
+/// The name of what holds under every policy.
+pub const PROTECTIONS: &str = "protections";
+
+/// What is said of an allowed path that may not be written.
+pub const NOT_SO: &str = "not so, another rule denies it";
+
 /// What belongs together.
 #[derive(Debug)]
 pub struct Section {
@@ -49,17 +55,17 @@ impl Row {
 /// All of it.
 pub fn of(in_force: &InForce<'_>) -> Vec<Section> {
     let remarks = in_force.remarks.lines().iter().filter_map(|line| line.split_once(": "));
+    let mut remarks: Vec<_> = remarks.map(|(kind, text)| Row::new(kind, text)).collect();
+    // Warnings first.
+    remarks.sort_by_key(|row| row.subject == "note");
     let sections = [
         Section { name: "policy", rows: policies(in_force) },
         Section { name: "files", rows: files(in_force) },
         Section { name: "network", rows: network(in_force) },
         Section { name: "limits", rows: limits(in_force.origins()) },
         Section { name: "environment", rows: environment(in_force) },
-        Section { name: "protections", rows: protections(in_force) },
-        Section {
-            name: "remarks",
-            rows: remarks.map(|(kind, text)| Row::new(kind, text)).collect(),
-        },
+        Section { name: PROTECTIONS, rows: protections(in_force) },
+        Section { name: "remarks", rows: remarks },
     ];
     sections.into_iter().filter(|section| !section.rows.is_empty()).collect()
 }
@@ -181,7 +187,7 @@ fn write_fate(in_force: &InForce<'_>, root: &Path) -> (&'static str, String) {
         return ("broker", "it is missing, and may be made".to_owned());
     }
     if !view.rules.access(root).write {
-        return ("Landlock", "not so, another rule denies it".to_owned());
+        return ("Landlock", NOT_SO.to_owned());
     }
     let reads = files.allow_read.iter().map(|path| Pattern::literal(path)).collect::<Vec<_>>();
     let controls = files.controls.iter().map(|path| Pattern::literal(path)).collect::<Vec<_>>();

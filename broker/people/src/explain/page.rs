@@ -1,12 +1,14 @@
 //! How explanations look: lines for people, or one JSON object.
 
 use super::answer::{Rule, members};
-use super::overview::{Row, Section};
+use super::overview::{NOT_SO, PROTECTIONS, Row, Section};
 use super::question::Reply;
-use crate::cli::Form;
+use crate::cli::Extent;
+use policy::callers::Caller;
 use policy::error::Escaped;
 use serde_json::{Value, json};
 use std::fmt::Write;
+use std::path::Path;
 
 /// What puts text into colours, or nothing.
 #[derive(Clone, Copy, Debug)]
@@ -55,9 +57,14 @@ pub fn plain(text: &str) -> String {
     Escaped(text).to_string()
 }
 
-/// The overview.
-pub fn overview(sections: &[Section], form: Form, style: Style) -> String {
-    if form == Form::Json {
+/// Most lines that a section has on a page, most things of one kind that are named, and how long the text is.
+const LINES_MAX: usize = 12;
+const NAMES_MAX: usize = 6;
+const LENGTH_MAX: usize = 240;
+
+/// The overview, for `caller`.
+pub fn overview(sections: &[Section], extent: Extent, style: Style, caller: &Caller) -> String {
+    if extent == Extent::Json {
         let section = |section: &Section| {
             let rows: Vec<Value> = section.rows.iter().map(row).collect();
             (section.name.to_owned(), Value::Array(rows))
@@ -65,14 +72,65 @@ pub fn overview(sections: &[Section], form: Form, style: Style) -> String {
         return format!("{}\n", Value::Object(sections.iter().map(section).collect()));
     }
     let mut text = String::new();
-    for Section { name, rows } in sections {
+    let is_shown = |section: &&Section| extent == Extent::Full || section.name != PROTECTIONS;
+    for Section { name, rows } in sections.iter().filter(is_shown) {
         let _ = writeln!(text, "{}", style.bold(name));
+        if extent == Extent::Page {
+            write_page(&mut text, rows, caller);
+            continue;
+        }
         // What is said of several is said once.
         for group in rows.chunk_by(|one, next| (&one.text, one.by) == (&next.text, next.by)) {
             write_group(&mut text, group);
         }
     }
+    if extent == Extent::Page {
+        let _ = writeln!(
+            text,
+            "--explain=full: each rule with its place, and what holds under every policy"
+        );
+    }
     text
+}
+
+/// What is said, and of which: only the first where there are many, and what they have in common.
+fn write_page(text: &mut String, rows: &[Row], caller: &Caller) {
+    let places = [(Some(caller.cwd.as_path()), "."), (caller.home.as_deref(), "~")];
+    let named = |path: &str| {
+        let short = places.iter().find_map(|(place, short)| {
+            let inner = Path::new(path)
+                .strip_prefix((*place)?)
+                .ok()
+                .filter(|inner| *inner != Path::new(""))?;
+            Some(format!("{short}/{}", inner.display()))
+        });
+        plain(&short.unwrap_or_else(|| path.to_owned()))
+    };
+    let shown = |said: &str| match said.char_indices().nth(LENGTH_MAX) {
+        Some((end, _)) => plain(&said[..end]) + "...",
+        None => plain(said),
+    };
+    let more = |rest: usize| if rest > 0 { format!(", and {rest} more") } else { String::new() };
+    let kind = |row: &Row| match row.text.split_once(": ") {
+        Some((kind, how)) if how != NOT_SO => kind.to_owned(),
+        _ => row.text.clone(),
+    };
+    let groups: Vec<_> = rows.chunk_by(|one, next| kind(one) == kind(next)).collect();
+    for group in groups.iter().take(LINES_MAX) {
+        let mut names: Vec<_> = group.iter().map(|row| named(&row.subject)).collect();
+        // What is the user's alone comes last.
+        names.sort_by_key(|name| name.starts_with('~'));
+        names.truncate(NAMES_MAX);
+        let (names, rest) = (names.join(", "), more(group.len().saturating_sub(NAMES_MAX)));
+        let _ = match group {
+            [row] => writeln!(text, "  {names}: {}", shown(&row.text)),
+            [row, ..] => writeln!(text, "  {}: {names}{rest}", shown(&kind(row))),
+            [] => Ok(()),
+        };
+    }
+    if let Some(rest) = groups.len().checked_sub(LINES_MAX + 1) {
+        let _ = writeln!(text, "  and {} more lines", rest + 1);
+    }
 }
 
 fn write_group(text: &mut String, group: &[Row]) {
@@ -104,8 +162,8 @@ fn row(Row { subject, by, text, rule }: &Row) -> Value {
 }
 
 /// The answers to questions.
-pub fn replies(replies: &[Reply], form: Form, style: Style) -> String {
-    if form == Form::Json {
+pub fn replies(replies: &[Reply], extent: Extent, style: Style) -> String {
+    if extent == Extent::Json {
         let reply = |reply: &Reply| {
             let answers: Vec<Value> = reply.answers.iter().map(|answer| answer.json()).collect();
             json!({ "subject": reply.subject, "answers": answers })
