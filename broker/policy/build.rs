@@ -4,6 +4,8 @@
 #[allow(dead_code, unreachable_pub)]
 #[path = "src/document.rs"]
 mod document;
+#[path = "src/elsewhere.rs"]
+mod elsewhere;
 #[allow(dead_code, unreachable_pub)]
 #[path = "src/packed.rs"]
 mod packed;

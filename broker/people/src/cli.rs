@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 mod completions;
+mod elsewhere;
 
 use std::ffi::OsString;
 use std::fmt;
@@ -376,6 +377,9 @@ fn unknown_option(option: &str) -> UsageError {
         return UsageError(message.to_owned());
     }
     let word = option.trim_start_matches('-');
+    if let Some(text) = elsewhere::instead(word) {
+        return UsageError(format!("unknown option '{option}': {text}"));
+    }
     let called = CALLED.iter().find(|(others, _)| others.contains(&word));
     if let Some(meant) = called.map(|(_, meant)| *meant).or_else(|| near(option, long_options())) {
         return UsageError(format!("unknown option '{option}', did you mean '{meant}'?"));

@@ -3,6 +3,7 @@
 //! Both parsers feed the same visitor, so that there is one reading of a policy whatever its format. Nothing
 //! here knows a key. Duplicate keys, several documents and what follows the first are errors in both formats.
 
+use super::elsewhere;
 use std::cell::Cell;
 use std::collections::HashSet;
 use std::fmt;
@@ -104,6 +105,9 @@ fn parse_json(text: &str) -> Result<Node, SyntaxError> {
 
 /// What is wrong, for the author of a policy; the parser's own texts speak to programmers.
 fn json_message(text: &str, error: &serde_json::Error) -> String {
+    if let Some(text) = elsewhere::of_toml(text) {
+        return format!("it is TOML; in JSON or YAML, {text}");
+    }
     // The parser may have looked at the character before it knew.
     let line = text.lines().nth(error.line().saturating_sub(1)).unwrap_or_default();
     let is_at = |word| {

@@ -8,6 +8,7 @@
 //! set-up, is accepted and remembered for `--check`.
 
 use super::amounts::Unit;
+use super::elsewhere;
 use super::error::Origin;
 use super::nearest::near;
 use super::without::{TakenOut, Without};
@@ -355,6 +356,9 @@ pub fn is_object(object: &str, name: &str) -> bool {
 /// What is wrong with the key `name` in `object`, where none of that name is known.
 pub fn unknown(name: &str, object: &str) -> String {
     let shown = shorten(name);
+    if let Some(text) = elsewhere::instead(name) {
+        return format!("unknown key '{shown}': {text}");
+    }
     let with_meaning = KEYS.iter().filter(|key| key.has_meaning()).map(Key::place);
     let places = || objects().map(|object| ("", object)).chain(with_meaning.clone());
     if let Some((home, _)) = places().find(|(_, known)| *known == name) {

@@ -7,6 +7,7 @@ pub mod amounts;
 pub mod callers;
 pub mod document;
 pub mod domains;
+mod elsewhere;
 pub mod error;
 pub mod expand;
 mod git_settings;
