@@ -99,7 +99,8 @@ class Firejail:
         if policy.preset:
             return None
         command = ["firejail", "--quiet", "--noprofile", "--net=none", "--caps.drop=all", "--nonewprivs", "--seccomp"]
-        command += ["--read-only=/", "--private-tmp", "--private-dev"]
+        # The worlds lie in /var/tmp, which it hides else.
+        command += ["--read-only=/", "--private-tmp", "--private-dev", "--keep-var-tmp"]
         command += [f"--read-write={path}" for path in absolute(world, policy.write)]
         for path in absolute(world, policy.deny_write):
             if not os.path.exists(path):
