@@ -5,6 +5,7 @@ mod by_name;
 mod clients;
 mod everyday;
 mod examples;
+mod long_runs;
 mod packages;
 mod programs;
 mod repository;
