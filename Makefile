@@ -6,6 +6,7 @@
 #   make dist                     packages and their checksums, in target/dist
 #   make dist MAINTAINER='Name <name@example.org>'
 #   make dist TARGET=aarch64-unknown-linux-gnu
+#   make docs                     checks the links of the documents, and draws the picture of a session
 #   make TARGET=x86_64-unknown-linux-gnu    with the GNU C library, where musl is there too
 #
 # Needs Cargo; for packages also GNU tar, gzip, dpkg-deb, npm and Python 3; for another architecture its standard library
@@ -56,4 +57,9 @@ uninstall:
 dist: all
 	packaging/dist target/$(TARGET)/release '$(DIST)'
 
-.PHONY: all install uninstall dist
+# With the landstrip that is installed.
+docs:
+	docs/check-links
+	docs/draw-session README.md >docs/session.svg
+
+.PHONY: all install uninstall dist docs
