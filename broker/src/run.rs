@@ -8,8 +8,9 @@ use landstrip_core::session::launch::Tool;
 use landstrip_core::session::prepared::Prepared;
 use landstrip_core::session::surroundings::Surroundings;
 use people::advice::grounds::on_grounds;
+use people::advice::noise::is_noise;
+use people::advice::suggest;
 use people::advice::unseen::unseen;
-use people::advice::{launch, suggest};
 use people::cli::Invocation;
 use people::consent::ask_over;
 use people::load::{Loaded, add, load};
@@ -26,11 +27,11 @@ pub(crate) fn run(
     child: Child,
     family: &mut Family,
 ) -> Result<i32, Failure> {
-    let traps = Traps::open(invocation.trap_fd, invocation.debug)?;
+    let traps = Traps::open(invocation.trap_fd, invocation.debug, is_noise)?;
     let traps = if invocation.ask.is_some() { traps.with_questions() } else { traps };
     let traps = Arc::new(traps);
     let outcome = run_with(&traps, invocation, tool, child, family);
-    traps.tell_status(&outcome, launch::about);
+    people::reports::tell_status(&traps, &outcome);
     outcome
 }
 
@@ -65,7 +66,7 @@ fn run_with(
         Reports::Nothing => None,
         _ => unseen(status, &prepared.policy, unwatched),
     };
-    traps.print(status != 0, unseen, |denials| {
+    people::reports::print(traps, status != 0, unseen, |denials| {
         on_grounds((&prepared, &prepared.policy), &remarks, &caller, |grounds| {
             suggest::remedies(denials, grounds)
         })

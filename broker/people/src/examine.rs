@@ -1,5 +1,6 @@
 //! What a policy means where it can be enforced, and nothing runs: `--check` and `--explain`.
 
+use crate::advice::noise::is_noise;
 use crate::cli::{Extent, Invocation};
 use crate::explain::page::{self, Style};
 use crate::explain::{InForce, costs, notes, overview, question};
@@ -29,7 +30,7 @@ fn examine(
     child: &Child,
     proxy: impl FnOnce(&Network) -> Result<Option<Proxy>, Failure>,
 ) -> Result<Examined, Failure> {
-    let traps = Traps::open(invocation.trap_fd, invocation.debug)?;
+    let traps = Traps::open(invocation.trap_fd, invocation.debug, is_noise)?;
     let surroundings = Surroundings::look(child.is_scoped())?;
     let loaded = load(invocation, Remarks::wanted())?;
     let mut found = loaded.notes();

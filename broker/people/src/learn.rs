@@ -4,13 +4,20 @@
 //! It is for commands that are trusted. Besides deny rules it has what holds under every policy: the filter,
 //! the end of all processes, shared memory of its own, a TMPDIR if the policy has one.
 
+mod witness;
+
 use crate::advice::draft::{Base, Draft};
 use crate::advice::grounds::on_grounds;
-use crate::advice::{launch, suggest};
+use crate::advice::needs::Needs;
+use crate::advice::noise::is_noise;
+use crate::advice::suggest;
 use crate::cli::{Invocation, NewPolicy};
 use crate::load::{Loaded, load, unusable};
+use crate::reports;
+use landstrip_core::report::denials::Denial;
 use landstrip_core::report::errno::strerror;
 use landstrip_core::report::failure::{Failure, say};
+use landstrip_core::report::permitted::Witness;
 use landstrip_core::report::traps::Traps;
 use landstrip_core::session::child::Child;
 use landstrip_core::session::family::Family;
@@ -31,7 +38,8 @@ use std::fs::File;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+use witness::Reader;
 
 /// Runs `tool`, writes what it needed to `file`, and returns its status.
 ///
@@ -46,9 +54,9 @@ pub fn run(
     family: &mut Family,
 ) -> Result<i32, Failure> {
     let place = Place::find(&file.path)?;
-    let traps = Arc::new(Traps::open(invocation.trap_fd, invocation.debug)?);
+    let traps = Arc::new(Traps::open(invocation.trap_fd, invocation.debug, is_noise)?);
     let outcome = learn((invocation, file, place), &traps, tool, child, family);
-    traps.tell_status(&outcome, launch::about);
+    reports::tell_status(&traps, &outcome);
     outcome
 }
 
@@ -74,24 +82,26 @@ fn learn(
         policy.network.callers = callers::proxies(&caller, &mut Remarks::unwanted());
     }
     let platform = (&child, &surroundings);
-    let (prepared, policy, needs) = Prepared::permitting(policy, platform, traps)?;
+    let reader = OnceLock::new();
+    let (prepared, policy) = Prepared::permitting(policy, platform, traps, |addresses| {
+        let needs = Needs::default();
+        Arc::clone(reader.get_or_init(|| Arc::new(Reader { addresses, needs }))) as Arc<dyn Witness>
+    })?;
 
     say(
         "--learn: this run is not confined: all is permitted that no deny rule names, and recorded",
     );
     let umask = family.umask();
     let (status, ended) = prepared.serve(tool, child, family, traps)?;
-    traps.print(
-        status != 0,
-        || None,
-        |denials| {
-            let in_force = (&prepared, &prepared.policy);
-            on_grounds(in_force, &remarks, &caller, |grounds| suggest::remedies(denials, grounds))
-        },
-    );
+    let grounded = |denials: &[&Denial]| {
+        let in_force = (&prepared, &prepared.policy);
+        on_grounds(in_force, &remarks, &caller, |grounds| suggest::remedies(denials, grounds))
+    };
+    reports::print(traps, status != 0, || None, grounded);
     ended?;
     let draft = on_grounds((&prepared, &policy), &remarks, &caller, |grounds| {
-        Draft::of(needs.take(), base, grounds)
+        let lessons = reader.get().map(|reader| reader.needs.take());
+        Draft::of(lessons.unwrap_or_default(), base, grounds)
     });
     place.write(&draft, file.format, umask)?;
     tell(&draft, file, &policy.network, status);

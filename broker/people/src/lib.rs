@@ -12,6 +12,7 @@
 //! | [`doctor`] | what the platform gives, and attempts on a sandbox from inside, for `--doctor` | confine |
 //! | [`examine`] | what there is to say of a policy, for `--check` and `--explain` | run anything |
 //! | [`learn`] | a run that permits and reports, and the policy that it needs | confine |
+//! | [`reports`] | what is said of denials when a run has ended | refuse anything |
 //! | [`init`] | the policy that `--init` writes | run anything |
 
 #![forbid(unsafe_code)]
@@ -26,3 +27,4 @@ pub mod explain;
 pub mod init;
 pub mod learn;
 pub mod load;
+pub mod reports;

@@ -14,7 +14,7 @@ use super::setup;
 use super::upstream::{self, Upstreams};
 use crate::report::denials::Denial;
 use crate::report::failure::Failure;
-use crate::report::needs::{self, Needs};
+use crate::report::permitted::{Permitted, Witness};
 use crate::report::traps::Traps;
 use crate::sockets::dial::Dial;
 use crate::sockets::judge::Admission;
@@ -65,8 +65,8 @@ pub struct Proxy {
     unasked: Option<Direct>,
     /// Everything that there may be something to do about, as one descriptor.
     events: OwnedFd,
-    /// What no rule names is permitted, and noted here.
-    needs: Option<Arc<Needs>>,
+    /// What no rule names is permitted, and told here.
+    witness: Option<Arc<dyn Witness>>,
     running: Mutex<Running>,
     /// The latest process that was started, if any was.
     process: AtomicI32,
@@ -97,50 +97,54 @@ impl Proxy {
         Ok(None)
     }
 
-    /// One that lets all be reached that `network` does not deny, and notes it, unless that needs no proxy of
+    /// One that lets all be reached that `network` does not deny, and tells `witness`, unless that needs no proxy of
     /// landstrip's.
-    pub fn learning(network: &Network, needs: &Arc<Needs>) -> Result<Option<Self>, Failure> {
+    pub fn permitting(
+        network: &Network,
+        witness: &Arc<dyn Witness>,
+    ) -> Result<Option<Self>, Failure> {
         let callers = [network.http_proxy_port, network.socks_proxy_port];
         let is_free = network.allow_network || callers.iter().any(Option::is_some);
         match is_free && !setup::has_domains(network) {
             true => Ok(None),
-            false => Self::serving(network, Some(needs)).map(Some),
+            false => Self::serving(network, Some(witness)).map(Some),
         }
     }
 
     /// Binds the ports of one that reaches others.
-    fn serving(network: &Network, needs: Option<&Arc<Needs>>) -> Result<Self, Failure> {
+    fn serving(network: &Network, witness: Option<&Arc<dyn Witness>>) -> Result<Self, Failure> {
         let [http, socks] = upstream::own_ports(network, &upstream::is_served);
         let http = Port::bind(Language::Http, http, "httpProxyPort")?;
         let socks = Port::bind(Language::Socks, socks, "socksProxyPort")?;
         let own = [Some(http.number), Some(socks.number)];
         let upstreams = upstream::choose(network, own, &upstream::is_served)?;
-        Self::at([http, socks], network, (&upstreams, Names::read(&network.hosts)), needs)
+        Self::at([http, socks], network, (&upstreams, Names::read(&network.hosts)), witness)
     }
 
     fn at(
         ports: [Port; 2],
         network: &Network,
         (upstreams, names): (&Upstreams<'_>, Names),
-        needs: Option<&Arc<Needs>>,
+        witness: Option<&Arc<dyn Witness>>,
     ) -> Result<Self, Failure> {
+        let permits = witness.is_some();
         let program =
             proc::own_program().map_err(|errno| Failure::system("/proc/self/exe", errno))?;
         Ok(Self {
             // Beside the broker, never through PATH or a working directory.
             program: program.with_file_name("landstrip-proxy"),
-            setup: setup::packet(network, upstreams, needs.is_some())?,
+            setup: setup::packet(network, upstreams, permits)?,
             names,
             ports,
             callers: network.callers.clone(),
             // To learn, all has to come here.
-            direct: if needs.is_some() { Vec::new() } else { environment::direct(network) },
-            refuses_all: needs.is_none() && setup::refuses_all(network),
-            unasked: (needs.is_some() || setup::has_domains(network))
-                .then(|| Direct::new(network, needs.is_some())),
+            direct: if permits { Vec::new() } else { environment::direct(network) },
+            refuses_all: !permits && setup::refuses_all(network),
+            unasked: (permits || setup::has_domains(network))
+                .then(|| Direct::new(network, permits)),
             events: epoll::create(CreateFlags::CLOEXEC)
                 .map_err(|errno| Failure::system("proxy", errno))?,
-            needs: needs.cloned(),
+            witness: witness.cloned(),
             running: Mutex::default(),
             process: AtomicI32::new(0),
         })
@@ -306,12 +310,10 @@ impl Proxy {
             traps.report(Denial::unknown(name), "domain rules");
             return Ok(());
         }
-        let Reached { host, port, is_private, client } =
-            Reached::decode(packet).map_err(|_| Errno::BADMSG)?;
-        let host = String::from_utf8(host.to_vec()).map_err(|_| Errno::BADMSG)?;
-        // Only one that learns says so.
-        let needs = self.needs.as_ref().ok_or(Errno::BADMSG)?;
-        needs.note_reached(needs::Reached { host, port, is_private, client });
+        let reached = Reached::decode(packet).map_err(|_| Errno::BADMSG)?;
+        // Only one that permits says so.
+        let witness = self.witness.as_ref().ok_or(Errno::BADMSG)?;
+        witness.note(Permitted::Host(reached), None);
         Ok(())
     }
 
@@ -446,7 +448,7 @@ mod tests {
     /// The command can clear O_NONBLOCK as a connect begins.
     #[test]
     fn nobody_waits_for_a_connect_that_is_made_to_wait_and_it_is_served() {
-        let traps = Traps::open(None, false).unwrap();
+        let traps = Traps::open(None, false, |_| false).unwrap();
         let (proxy, theirs) = proxy();
         let is_served = || {
             let mut packet = [0; Client::SIZE];

@@ -18,6 +18,7 @@ use crate::call::decode::{FileCall, Question};
 use crate::call::how::writes;
 use crate::call::metadata::MetadataCall;
 use crate::report::denials::Denial;
+use crate::report::permitted::Permitted;
 use crate::report::traps::Traps;
 use common::trap::FileOperation;
 use kernel::inherited::Inherited;
@@ -356,7 +357,7 @@ impl Judge {
             });
             prepared.perform(confirmed)?;
             if let Some((learning, name)) = lacks {
-                learning.note_write(target, name);
+                learning.note(Permitted::Write(name), target);
             }
             Ok(())
         })

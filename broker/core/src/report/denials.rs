@@ -44,11 +44,6 @@ impl Denial {
         }
     }
 
-    /// Whether a file would have been changed.
-    pub(super) fn is_write(&self) -> bool {
-        matches!(self, Self::File(FileOperation::Write, _))
-    }
-
     /// A denial on the file at `path`.
     pub fn file(operation: FileOperation, path: &Path) -> Self {
         Self::File(operation, path.as_os_str().as_bytes().to_vec())

@@ -79,7 +79,7 @@ impl Failure {
     }
 
     /// The report of it.
-    pub(crate) fn line(&self, advice: &str) -> String {
+    pub fn line(&self, advice: &str) -> String {
         match self {
             Self::Usage(message) => line(&Trap::Usage(message.as_bytes())),
             Self::Pairs(pairs) => {

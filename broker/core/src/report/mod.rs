@@ -3,7 +3,6 @@
 pub mod denials;
 pub mod errno;
 pub mod failure;
-pub mod needs;
-pub mod noise;
+pub mod permitted;
 pub mod stream;
 pub mod traps;

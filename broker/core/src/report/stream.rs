@@ -75,7 +75,7 @@ impl Stream {
         Ok(Self { descriptor, kind, pending: Vec::new() })
     }
 
-    pub(super) fn write(&mut self, line: &[u8]) {
+    pub fn write(&mut self, line: &[u8]) {
         let pending = std::mem::take(&mut self.pending);
         self.pending = self.write_some(&pending);
         if self.pending.is_empty() {
@@ -89,7 +89,7 @@ impl Stream {
 
     /// Writes the last lines. The command has ended, and whose the status is depends on them: a reader who is behind
     /// gets some time.
-    pub(super) fn finish(&mut self, text: &[u8]) {
+    pub fn finish(&mut self, text: &[u8]) {
         let deadline = Instant::now() + LAST_LIMIT;
         self.pending.extend_from_slice(text);
         loop {

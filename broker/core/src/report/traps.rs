@@ -1,24 +1,19 @@
-//! Denials: collected and printed at the end, or written to --trap-fd at once.
+//! Denials: collected until the end, or written to --trap-fd at once.
 //!
 //! A denial that cannot be written is dropped; enforcement never waits for a reader.
 
 use super::denials::Denial;
 use super::failure::Failure;
-use super::noise;
 use super::stream::{Stream, line};
-use common::trap::{FileOperation, Mechanism, Trap};
+use common::trap::FileOperation;
 use kernel::threads::lock;
 use rustix::fd::RawFd;
 use std::collections::{HashMap, HashSet};
-use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
-/// Most lines that are printed at the end, and of a command that succeeded.
-const LINES_MAX: usize = 64;
-const LINES_OF_SUCCESS: usize = 5;
 /// Most questions that are remembered.
 const ASKED_MAX: usize = 8;
 /// Most distinct denials that are remembered; more are only counted.
@@ -55,19 +50,12 @@ impl Reports {
     }
 }
 
-/// What there is to say of denials.
-#[derive(Debug, Default)]
-pub struct Remedies {
-    /// For people.
-    pub line: Option<String>,
-    /// For programs, as reports.
-    pub lines: Vec<String>,
-}
-
 /// Where denials go; shared by the threads that answer notifications.
 #[derive(Debug)]
 pub struct Traps {
     sink: Mutex<Sink>,
+    /// What is not worth being collected.
+    is_noise: fn(&Denial) -> bool,
     /// All, until something else is wanted.
     wanted: OnceLock<Reports>,
     /// Standard error, if --debug was given.
@@ -111,26 +99,31 @@ struct Sink {
 }
 
 impl Traps {
-    /// Collects denials, or writes them to the caller's descriptor `stream`; `debug` also logs each at once.
+    /// Collects denials but for what `is_noise`, or writes all to the caller's descriptor `stream`; `debug` also logs
+    /// each at once.
     ///
     /// # Errors
     /// Returns [`Failure::Usage`] if the descriptor is not open for writing.
-    pub fn open(stream: Option<RawFd>, debug: bool) -> Result<Self, Failure> {
+    pub fn open(
+        stream: Option<RawFd>,
+        debug: bool,
+        is_noise: fn(&Denial) -> bool,
+    ) -> Result<Self, Failure> {
         let take_over = |number: RawFd| {
             Stream::take_over(number)
                 .map_err(|_| Failure::Usage(format!("--trap-fd {number} is not open for writing")))
         };
-        Ok(Self::new(stream.map(take_over).transpose()?, debug))
+        Ok(Self::new(stream.map(take_over).transpose()?, debug, is_noise))
     }
 
-    /// Collects, or writes to `stream`; `debug` also logs each at once.
-    fn new(stream: Option<Stream>, debug: bool) -> Self {
+    fn new(stream: Option<Stream>, debug: bool, is_noise: fn(&Denial) -> bool) -> Self {
         let (seen, order, asked) = (HashSet::new(), Vec::new(), Vec::new());
         let sink = Sink { stream, seen, order, uncounted: 0, asked };
         // A closed standard error is the caller's choice.
         let debug = debug.then(|| Stream::of_standard_error().ok()).flatten();
         Self {
             sink: Mutex::new(sink),
+            is_noise,
             wanted: OnceLock::new(),
             debug: debug.map(Mutex::new),
             undecided: AtomicUsize::new(0),
@@ -222,7 +215,7 @@ impl Traps {
         if let Some(stream) = stream {
             stream.write(line(&denial.trap()).as_bytes());
         }
-        if noise::is_noise(&denial) || seen.contains(&denial) {
+        if (self.is_noise)(&denial) || seen.contains(&denial) {
             return;
         }
         if seen.len() < REMEMBERED_MAX {
@@ -236,7 +229,7 @@ impl Traps {
     /// Notes that access(2) was answered no: programs may give up by that alone.
     pub(crate) fn note_question(&self, denial: Denial) {
         let asked = &mut lock(&self.sink).asked;
-        if asked.len() < ASKED_MAX && !noise::is_noise(&denial) && !asked.contains(&denial) {
+        if asked.len() < ASKED_MAX && !(self.is_noise)(&denial) && !asked.contains(&denial) {
             asked.push(denial);
         }
     }
@@ -248,37 +241,10 @@ impl Traps {
         }
     }
 
-    /// Writes the last reports: why landstrip gave up, if it did, with what `advice` finds to do about it, and whose
-    /// the status is.
-    pub fn tell_status(
-        &self,
-        outcome: &Result<i32, Failure>,
-        advice: impl FnOnce(&Failure) -> Option<&'static str>,
-    ) {
-        if let Some(stream) = &mut lock(&self.sink).stream {
-            let (why, whose, status) = match outcome {
-                Ok(status) => (String::new(), "tool", *status),
-                Err(failure) => (
-                    failure.line(advice(failure).unwrap_or_default()),
-                    "landstrip",
-                    failure.status(),
-                ),
-            };
-            let exit = line(&Trap::Exit(whose.as_bytes(), status.to_string().as_bytes()));
-            stream.finish(&(why + &exit).into_bytes());
-        }
-    }
-
-    /// Ends the reports. Prints what was collected about a command that `failed` or did not: reads only
-    /// if it did, since it may have found another way, and then the line of `remedy` about what is shown. Where all was
-    /// written at once, what programs are told of it. If it failed and nothing was refused, what access(2) was answered no
-    /// about counts; without that too, `unseen` is what could not be seen.
-    pub fn print(
-        &self,
-        failed: bool,
-        unseen: impl FnOnce() -> Option<String>,
-        remedy: impl FnOnce(&[&Denial]) -> Remedies,
-    ) {
+    /// What was collected about a command that `failed` or did not, once all reports that are still to come have, and how
+    /// much more there was; what was written at once is among it. If it failed and nothing was refused, what access(2) was
+    /// answered no about counts.
+    pub fn collected(&self, failed: bool) -> (Vec<Denial>, usize) {
         self.settle();
         let mut sink = lock(&self.sink);
         let Sink { stream, order, uncounted, asked, .. } = &mut *sink;
@@ -288,49 +254,13 @@ impl Traps {
                 order.push(denial);
             }
         }
-        if let Some(stream) = stream {
-            let all: Vec<_> = order.iter().collect();
-            remedy(&all).lines.iter().for_each(|text| stream.write(text.as_bytes()));
-            return;
-        }
-        let (mut shown, limit) = shown(order, failed);
-        let rest = shown.len().saturating_sub(limit) + *uncounted;
-        shown.truncate(limit);
-        let mut text: String = shown.iter().map(|denial| line(&denial.trap())).collect();
-        if rest > 0 {
-            let rest = rest.to_string();
-            let pairs = [("source", &b"report"[..]), ("unreported", rest.as_bytes())];
-            text.push_str(&line(&Trap::Internal(&pairs)));
-        }
-        if !text.is_empty() {
-            text.push_str(&remedy(&shown).line.unwrap_or_default());
-        } else if failed && let Some(unseen) = unseen() {
-            text = format!("landstrip: {unseen}\n");
-        }
-        if !text.is_empty() {
-            let _ = std::io::stderr().write_all(text.as_bytes());
-        }
+        (order.clone(), *uncounted)
     }
-}
 
-/// Which denials are shown, in which order, and how many lines they may take.
-fn shown(order: &[Denial], failed: bool) -> (Vec<&Denial>, usize) {
-    if failed {
-        let is_named = order.iter().any(|denial| denial.looked_up().is_some());
-        let unnamed =
-            |denial: &&Denial| matches!(denial, Denial::Lookup(..)) && denial.looked_up().is_none();
-        let said = order.iter().filter(|denial| !(is_named && unnamed(denial)));
-        return (said.collect(), LINES_MAX);
+    /// Has `write` write to the caller's descriptor, if reports go there; whether they do.
+    pub fn write(&self, write: impl FnOnce(&mut Stream)) -> bool {
+        lock(&self.sink).stream.as_mut().map(write).is_some()
     }
-    let writes = order.iter().filter(|denial| denial.is_write());
-    // A tool that cannot look a name up asks the proxy, which names the host that it refuses.
-    let network = order.iter().filter(|denial| match denial {
-        Denial::Network(..) | Denial::Datagram(_) | Denial::Domain(_) => true,
-        Denial::Lookup(_, by) => *by == Mechanism::Proxy,
-        _ => false,
-    });
-    let missed = writes.chain(network).filter(|denial| !noise::is_noise_of_success(denial));
-    (missed.collect(), LINES_OF_SUCCESS)
 }
 
 #[cfg(test)]
@@ -343,9 +273,9 @@ mod tests {
     }
 
     #[test]
-    fn each_denial_is_collected_once_and_probes_not_at_all() {
-        let traps = Traps::new(None, false);
-        for path in ["/a", "/a", "/b", "/lib/__pycache__/x.pyc"] {
+    fn each_denial_is_collected_once_and_noise_not_at_all() {
+        let traps = Traps::new(None, false, |denial| *denial == self::denial("/noise"));
+        for path in ["/a", "/a", "/b", "/noise"] {
             traps.report(denial(path), "test");
         }
         let sink = lock(&traps.sink);
@@ -363,7 +293,7 @@ mod tests {
             let read = Denial::file(FileOperation::Read, Path::new("/a"));
             let domain = Denial::Domain(b"example.com:443".to_vec());
             let found = [read, denial("/a"), domain].map(|denial| {
-                let traps = Traps::new(None, false);
+                let traps = Traps::new(None, false, |_| false);
                 traps.want(wanted);
                 traps.report(denial, "test");
                 lock(&traps.sink).order.len()

@@ -16,8 +16,9 @@ use crate::domains::proxy::Proxy;
 use crate::domains::setup;
 use crate::files::learning::Learning;
 use crate::report::failure::Failure;
-use crate::report::needs::Needs;
+use crate::report::permitted::Witness;
 use crate::report::traps::{Reports, Traps};
+use rules::address::AddressRules;
 use rules::paths::Rules;
 use rules::policy::{Network, Policy};
 use std::sync::Arc;
@@ -89,8 +90,8 @@ impl Prepared {
         Ok(prepared)
     }
 
-    /// One that permits all that no rule of `policy` denies, and reports what it does not allow; with the policy as
-    /// it would be enforced, and the reports.
+    /// One that permits all that no rule of `policy` denies, and tells the `witness` that is made for
+    /// what it says of addresses; with the policy as it would be enforced.
     ///
     /// # Errors
     /// As [`Prepared::of`].
@@ -98,19 +99,20 @@ impl Prepared {
         mut policy: Policy,
         (child, surroundings): (&Child, &Surroundings),
         traps: &Traps,
-    ) -> Result<(Self, Policy, Arc<Needs>), Failure> {
+        witness: impl FnOnce(AddressRules) -> Arc<dyn Witness>,
+    ) -> Result<(Self, Policy), Failure> {
         let notes = &mut Notes::default();
         let mut demands = Demands::of(&policy, (child, surroundings), traps, notes)?;
         let scratches = Scratches::of(&mut policy, traps)?;
-        let needs = Arc::new(Needs::default());
-        let proxy = Proxy::learning(&policy.network, &needs)?;
-        let (learning, compared) = compared_with(&policy, &demands, surroundings, &needs)?;
+        let witness = witness(judges::addresses(&policy.network, demands.unix.clone(), None));
+        let proxy = Proxy::permitting(&policy.network, &witness)?;
+        let (learning, compared) = compared_with(&policy, surroundings, witness)?;
         lift(&mut policy, &mut demands, child);
         Filter::of(&policy, &demands, surroundings).send(child)?;
         let protected = Protected::of(policy, surroundings, notes)?;
         let mut prepared = Self::compile(protected, demands, surroundings, proxy, scratches)?;
         Arc::make_mut(&mut prepared.judges).learning = Some(Arc::new(learning));
-        Ok((prepared, compared, needs))
+        Ok((prepared, compared))
     }
 
     /// One to look at, with the proxy that `proxy` gives, for which nothing is made.
@@ -210,18 +212,16 @@ impl Protected {
 /// What `policy` allows, to compare with, and the policy as it would be enforced.
 fn compared_with(
     policy: &Policy,
-    demands: &Demands,
     surroundings: &Surroundings,
-    needs: &Arc<Needs>,
+    witness: Arc<dyn Witness>,
 ) -> Result<(Learning, Policy), Failure> {
     let Surroundings { mounts, features, .. } = surroundings;
     let policy = protect(policy.clone(), mounts, &mut Notes::default())?;
     // Its ruleset is nobody's.
     let files = (&policy.files, Rules::new(&policy.files));
     let (view, _) = files::compile(files, mounts, *features, false, None)?;
-    let addresses = judges::addresses(&policy.network, demands.unix.clone(), None);
     let denied_domains = policy.network.denied_domains.clone();
-    Ok((Learning { view, addresses, denied_domains, needs: Arc::clone(needs) }, policy))
+    Ok((Learning { view, denied_domains, witness }, policy))
 }
 
 /// Allows all that a policy can allow and this one does not deny.

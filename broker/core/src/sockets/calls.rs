@@ -8,7 +8,6 @@ use super::connects::{self, Connected};
 use super::in_use::take_when_free;
 use super::judge::{Judge, Reach};
 use super::kinds::make;
-use super::learning;
 use super::messages;
 use super::quiet::Harmless;
 use super::socket::Socket;
@@ -16,6 +15,7 @@ use super::udp;
 use crate::call::decode::{AddressUse, Messages, RegisterVerdict, SocketCall};
 use crate::files::view::Decider;
 use crate::report::denials::Denial;
+use crate::report::permitted::Permitted;
 use common::trap::NetworkOperation;
 use kernel::address::Address;
 use kernel::own_domain::OwnDomain;
@@ -192,9 +192,7 @@ fn bind(
     {
         judge.traps.log(&format!("a socket of the command's own is not known: {errno}"));
     }
-    if let Some(learning) = &judge.learning {
-        learning::bound(learning, target, (&socket, &endpoint, &reach));
-    }
+    judge.note_bind(target, (&socket, &endpoint, &reach));
     put_in_place(judge, by, number, &socket)
 }
 
@@ -276,8 +274,8 @@ fn listen(judge: &Judge, request: &Request<'_>, number: TargetFd, backlog: i32) 
     }
     let mut ports = judge.ports_once_free(request, &socket)?;
     socket.listen(by, backlog, any_address)?;
-    if let Some(learning) = &judge.learning {
-        learning::listens(learning, target, &socket);
+    if let Ok(own) = socket.local_address() {
+        judge.note(target, Permitted::Listen(own.port()));
     }
     put_in_place(judge, by, number, &socket)?;
     if socket.is_internet() && !any_address {

@@ -1,7 +1,6 @@
 //! connect(2), on a duplicate of the target's socket with the broker's own copy of the address.
 
 use super::judge::{Judge, Reach};
-use super::learning;
 use super::own_ports::HeldListener;
 use super::socket::{Connecting, Socket};
 use kernel::address::Address;
@@ -104,11 +103,8 @@ pub(crate) fn connect(
         }
         dialled
     });
-    if let Some(learning) = &judge.learning
-        && [Ok(()), Err(Errno::INPROGRESS)].contains(&result)
-    {
-        let made = (&socket, endpoint, &reach);
-        learning::connected(judge, learning, request.target(), made);
+    if [Ok(()), Err(Errno::INPROGRESS)].contains(&result) {
+        judge.note_connect(request.target(), (&socket, endpoint, &reach));
     }
     judge.stand_ins.leave_if_connected(&socket, result.is_ok());
     let goes_on = Err(Errno::INPROGRESS);

@@ -7,7 +7,6 @@
 //! too, for a filter cannot tell them apart.
 
 use super::judge::{Judge, Reach};
-use super::learning;
 use super::message::OutgoingMessage;
 use super::message_sender::{AncillaryBytes, NameUse, Outlet};
 use super::own_datagrams::Receiving;
@@ -16,6 +15,7 @@ use super::unix::Peer;
 use crate::call::decode::{AddressUse, Messages};
 use crate::call::query;
 use crate::report::denials::Denial;
+use crate::report::permitted::Permitted;
 use kernel::address::Address;
 use kernel::credentials::Credentials;
 use kernel::own_domain::OwnDomain;
@@ -196,10 +196,8 @@ impl Sending<'_> {
         match socket.use_of_name(judge.rules.allow_network)? {
             NameUse::Ignored => return Ok(Receiver::Connected),
             NameUse::Free => {
-                if let Some(learning) = &judge.learning
-                    && let Ok(endpoint) = Endpoint::parse(name.as_bytes())
-                {
-                    learning::sent(learning, target, &endpoint);
+                if let Ok(Endpoint::Internet(to)) = Endpoint::parse(name.as_bytes()) {
+                    judge.note(target, Permitted::Send(to));
                 }
                 return Ok(Receiver::Address(name));
             }
@@ -215,9 +213,7 @@ impl Sending<'_> {
         let Reach::Peer(peer) = judge.judge(self.request, AddressUse::Connect, &endpoint)? else {
             return Err(Errno::ACCESS);
         };
-        if let Some(learning) = &judge.learning {
-            learning::reached_peer(judge, learning, target, &peer);
-        }
+        judge.note_peer(target, &peer);
         // Finding a path and writing to a socket are rights: they must be the target's own.
         if judge.rights.own_domain(target)? != OwnDomain::None
             || !judge.rights.are_those_of(target)?

@@ -221,6 +221,11 @@ impl Socket {
         [AddressFamily::INET, AddressFamily::INET6].contains(&self.family)
     }
 
+    /// Whether it is one of UDP.
+    pub(crate) fn is_udp(&self) -> bool {
+        kind_of(self).is_ok_and(|kind| kind.is_udp())
+    }
+
     /// Whether it is bound to a path.
     pub(crate) fn has_path(&self) -> bool {
         let name = net::getsockname(&self.descriptor).and_then(SocketAddrUnix::try_from);

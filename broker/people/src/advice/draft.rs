@@ -4,9 +4,9 @@
 //! ([`super::suggest`]); each value stands in quotes, and before the text is handed out it is read again: a
 //! file can be called anything, and must not write the policy.
 
+use super::needs::{Lessons, Need, plain};
 use super::suggest::{Grounds, host, quote};
 use common::address::classify;
-use landstrip_core::report::needs::{Lessons, Need, plain};
 use policy::document::Format;
 use policy::harmless::is_socket;
 use policy::keys::{Item, Written};

@@ -4,5 +4,7 @@
 pub mod draft;
 pub mod grounds;
 pub mod launch;
+pub mod needs;
+pub mod noise;
 pub mod suggest;
 pub mod unseen;

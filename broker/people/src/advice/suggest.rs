@@ -7,14 +7,14 @@
 
 mod places;
 
+use super::noise;
+use crate::reports::Remedies;
 use common::address;
 use common::domain::{self, Host};
 use common::proxy::stands_for_name;
 use common::trap::{self, FileOperation, Mechanism, NetworkOperation, Trap};
 use landstrip_core::report::denials::Denial;
-use landstrip_core::report::noise;
 use landstrip_core::report::stream::line;
-use landstrip_core::report::traps::Remedies;
 use policy::harmless;
 use policy::keys::Item;
 use policy::origins::Origins;

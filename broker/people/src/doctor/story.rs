@@ -2,6 +2,7 @@
 
 use super::bait::Bait;
 use super::{attempt, chosen, lines, platform};
+use crate::advice::noise::is_noise;
 use crate::cli::{Form, Invocation};
 use crate::explain::InForce;
 use crate::explain::page::Style;
@@ -51,7 +52,7 @@ fn attack(
     family: &mut Family,
 ) -> Result<i32, Failure> {
     let style = Style::of_standard_output();
-    let traps = Traps::open(invocation.trap_fd, invocation.debug)?;
+    let traps = Traps::open(invocation.trap_fd, invocation.debug, is_noise)?;
     let traps = Arc::new(traps);
     let bait = Bait::lay_out();
     let surroundings = Surroundings::look(child.is_scoped())?;

@@ -1,8 +1,8 @@
 //! What known programs try on their own, and do without: it is reported to `--trap-fd` alone, since among what is
 //! printed it would bury the line that matters. Pure.
 
-use super::denials::Denial;
 use common::trap::{FileOperation, NetworkOperation};
+use landstrip_core::report::denials::Denial;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path};
@@ -28,7 +28,7 @@ pub fn is_noise(denial: &Denial) -> bool {
 
 /// Whether nobody misses it if the command succeeded: what programs write for the next time that they run, and ask
 /// services of the desktop and the kernel for, where these are.
-pub(super) fn is_noise_of_success(denial: &Denial) -> bool {
+pub fn is_noise_of_success(denial: &Denial) -> bool {
     match denial {
         Denial::File(_, path) => {
             let path = Path::new(OsStr::from_bytes(path));
@@ -42,17 +42,10 @@ pub(super) fn is_noise_of_success(denial: &Denial) -> bool {
 }
 
 /// Whether the C library looks there for a service that it does without: it goes on to name servers, and to files.
-pub(crate) fn is_of_name_service(path: &Path) -> bool {
+pub fn is_of_name_service(path: &Path) -> bool {
     const SERVICES: [&str; 4] =
         ["/run/nscd", "/var/run/nscd", "/run/systemd/resolve", "/run/systemd/userdb"];
     SERVICES.iter().any(|service| path.starts_with(service))
-}
-
-/// Whether `program`, the path of an executable, binds `address` to see whether it can: urllib3, that pip and
-/// venv have, looks so for IPv6.
-pub(crate) fn is_trial(address: &[u8], program: &Path) -> bool {
-    let is_python = program.file_name().is_some_and(|name| name.as_bytes().starts_with(b"python"));
-    address == b"[::1]:0" && is_python
 }
 
 /// The bytecode cache, wherever the source is.
@@ -183,18 +176,6 @@ mod tests {
             let denial = Denial::Network(NetworkOperation::Connect, target.into());
             assert_eq!(is_noise_of_success(&denial), expected, "{target}");
             assert!(!is_noise(&denial), "{target}");
-        }
-    }
-
-    #[test]
-    fn a_trial_of_ipv6_is_known_by_address_and_program() {
-        for (address, program, expected) in [
-            ("[::1]:0", "/usr/bin/python3.11", true),
-            ("[::1]:8080", "/usr/bin/python3.11", false),
-            ("127.0.0.1:0", "/usr/bin/python3.11", false),
-            ("[::1]:0", "/usr/bin/node", false),
-        ] {
-            assert_eq!(is_trial(address.as_bytes(), Path::new(program)), expected, "{address}");
         }
     }
 }

@@ -1,0 +1,91 @@
+//! What is said of a run's denials once it has ended, and of its status.
+
+use crate::advice::launch;
+use crate::advice::noise::is_noise_of_success;
+use common::trap::{FileOperation, Mechanism, Trap};
+use landstrip_core::report::denials::Denial;
+use landstrip_core::report::failure::Failure;
+use landstrip_core::report::stream::line;
+use landstrip_core::report::traps::Traps;
+use std::io::Write;
+
+/// Most lines that are printed at the end, and of a command that succeeded.
+const LINES_MAX: usize = 64;
+const LINES_OF_SUCCESS: usize = 5;
+
+/// What there is to say of denials.
+#[derive(Debug, Default)]
+pub struct Remedies {
+    /// For people.
+    pub line: Option<String>,
+    /// For programs, as reports.
+    pub lines: Vec<String>,
+}
+
+/// Writes the last reports to the caller's descriptor: why landstrip gave up, if it did, with what to do about it, and
+/// whose the status is.
+pub fn tell_status(traps: &Traps, outcome: &Result<i32, Failure>) {
+    let (why, whose, status) = match outcome {
+        Ok(status) => (String::new(), "tool", *status),
+        Err(failure) => {
+            let advice = launch::about(failure).unwrap_or_default();
+            (failure.line(advice), "landstrip", failure.status())
+        }
+    };
+    let exit = line(&Trap::Exit(whose.as_bytes(), status.to_string().as_bytes()));
+    traps.write(|stream| stream.finish((why + &exit).as_bytes()));
+}
+
+/// Prints what was collected about a command that `failed` or did not: reads only if it did, since it may have found
+/// another way, and then the line of `remedy` about what is shown. Where all was written at once, what programs are
+/// told of it. If it failed with nothing to print, `unseen` is what could not be seen.
+pub fn print(
+    traps: &Traps,
+    failed: bool,
+    unseen: impl FnOnce() -> Option<String>,
+    remedy: impl Fn(&[&Denial]) -> Remedies,
+) {
+    let (order, uncounted) = traps.collected(failed);
+    let all = || remedy(&order.iter().collect::<Vec<_>>());
+    if traps.write(|stream| all().lines.iter().for_each(|text| stream.write(text.as_bytes()))) {
+        return;
+    }
+    let (mut shown, limit) = shown(&order, failed);
+    let rest = shown.len().saturating_sub(limit) + uncounted;
+    shown.truncate(limit);
+    let mut text: String = shown.iter().map(|denial| line(&denial.trap())).collect();
+    if rest > 0 {
+        let rest = rest.to_string();
+        let pairs = [("source", &b"report"[..]), ("unreported", rest.as_bytes())];
+        text.push_str(&line(&Trap::Internal(&pairs)));
+    }
+    if !text.is_empty() {
+        text.push_str(&remedy(&shown).line.unwrap_or_default());
+    } else if failed && let Some(unseen) = unseen() {
+        text = format!("landstrip: {unseen}\n");
+    }
+    if !text.is_empty() {
+        let _ = std::io::stderr().write_all(text.as_bytes());
+    }
+}
+
+/// Which denials are shown, in which order, and how many lines they may take.
+fn shown(order: &[Denial], failed: bool) -> (Vec<&Denial>, usize) {
+    if failed {
+        let is_named = order.iter().any(|denial| denial.looked_up().is_some());
+        let unnamed =
+            |denial: &&Denial| matches!(denial, Denial::Lookup(..)) && denial.looked_up().is_none();
+        let said = order.iter().filter(|denial| !(is_named && unnamed(denial)));
+        return (said.collect(), LINES_MAX);
+    }
+    let is_write = |denial: &&Denial| matches!(denial, Denial::File(FileOperation::Write, _));
+    let writes = order.iter().filter(is_write);
+    // A tool that cannot look a name up asks the proxy, which names the host that it refuses.
+    let network = order.iter().filter(|denial| match denial {
+        Denial::Network(..) | Denial::Datagram(_) | Denial::Domain(_) => true,
+        Denial::Lookup(_, by) => *by == Mechanism::Proxy,
+        _ => false,
+    });
+    let missed = writes.chain(network).filter(|denial| !is_noise_of_success(denial));
+    (missed.collect(), LINES_OF_SUCCESS)
+}
