@@ -252,7 +252,7 @@ fn no_kind_of_the_kernels_controls_is_written_beneath_what_may_be() {
         let launcher = sandbox.command_line();
         let launcher: Vec<_> = launcher.iter().map(|word| word.to_string_lossy()).collect();
         let mounts = format!("mount -t proc proc /proc; {CONTROLS}; true");
-        // Bash, for what a signal may do to a shell's forks before Linux 6.12: see CAVEATS in landstrip(1).
+        // Bash, for what a signal may do to a shell's forks before Linux 6.12: see landstrip-caveats(7).
         let script = format!("bash attack; echo inside; {} -- bash attack", launcher.join(" "));
         let Some(outcome) = with_mounts(&sandbox, &mounts, &script) else { return };
         let (outside, inside) = outcome.stdout.split_once("inside\n").unwrap();

@@ -417,6 +417,7 @@ fn packages_of_npm_run_no_script_and_download_nothing() {
         "bin/landstrip",
         "index.d.ts",
         "index.js",
+        "man/landstrip-caveats.7",
         "man/landstrip-policy.5",
         "man/landstrip.1",
         "package.json",

@@ -5,7 +5,7 @@ use tests::{FullBacklog, Outcome, Sandbox, User, at_once, for_each_user};
 /// Connects by the C library's own function, which Python does not call again by itself, to a server
 /// whose queue is full until a signal was handled meanwhile: one that is sent once the connect waits, and again
 /// and again. A TCP socket waits once it has asked for the connection: a signal before the broker has received the
-/// call would interrupt what has not begun (CAVEATS).
+/// call would interrupt what has not begun (landstrip-caveats(7)).
 const SCRIPT: &str = "
 import ctypes, os, select, signal, socket, struct, sys, time
 kind, interrupt = sys.argv[1], sys.argv[2] == 'interrupt'
