@@ -13,10 +13,10 @@ fn sources(directory: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-#[test]
-fn no_file_is_long() {
+/// The files of all programs and crates, without those that are tests.
+fn product() -> Vec<PathBuf> {
     let workspace = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
-    for source in [
+    let crates = [
         "broker/src",
         "broker/core/src",
         "broker/filter/src",
@@ -27,16 +27,63 @@ fn no_file_is_long() {
         "proxy/src",
         "common/src",
         "launcher/src",
-    ] {
-        for path in
-            sources(&workspace.join(source)).iter().filter(|path| !path.ends_with("tests.rs"))
-        {
-            let text = fs::read_to_string(path).unwrap();
-            let product = text.split("\n#[cfg(test)]\nmod ").next().unwrap();
-            let lines = product.lines().count();
-            assert!(lines <= 450, "{}: {lines} lines without its tests", path.display());
+    ];
+    let all = crates.iter().flat_map(|source| sources(&workspace.join(source)));
+    let is_test =
+        |path: &PathBuf| path.ends_with("tests.rs") || path.parent().unwrap().ends_with("tests");
+    all.filter(|path| !is_test(path)).collect()
+}
+
+fn without_tests(text: &str) -> &str {
+    text.split("\n#[cfg(test)]\nmod ").next().unwrap()
+}
+
+#[test]
+fn no_file_is_long() {
+    for path in product() {
+        let text = fs::read_to_string(&path).unwrap();
+        let lines = without_tests(&text).lines().count();
+        assert!(lines <= 450, "{}: {lines} lines without its tests", path.display());
+    }
+}
+
+/// Tables that are functions.
+const TABLES: [&str; 1] = ["decode"];
+
+/// The functions in `text`, formatted as rustfmt does: their names, and how many lines each has.
+fn functions(text: &str) -> impl Iterator<Item = (&str, usize)> {
+    let lines: Vec<_> = text.lines().collect();
+    let indent = |line: &str| line.len() - line.trim_start().len();
+    (0..lines.len()).filter_map(move |at| {
+        let (before, after) = lines[at].split_once("fn ")?;
+        let is_modifier = |word: &str| {
+            ["const", "async", "unsafe", "extern", "\"C\"", "in"].contains(&word)
+                || word.starts_with("pub")
+        };
+        let is_end = |line: &&&str| {
+            let is_last = line.ends_with(['}', ';']);
+            is_last && indent(line) == indent(lines[at])
+        };
+        let length = lines[at..].iter().position(|line| is_end(&line)).map_or(0, |last| last + 1);
+        let name = after.split(['(', '<']).next()?;
+        before.split_whitespace().all(is_modifier).then_some((name, length))
+    })
+}
+
+#[test]
+fn no_function_is_long() {
+    let text = "    pub(crate) fn a<T>(\n    ) {\n        }\n    }\nconst fn b() {}\n    fn c(\n    );\n// fn d(\n";
+    assert_eq!(functions(text).collect::<Vec<_>>(), [("a", 4), ("b", 1), ("c", 2)]);
+    let mut seen = 0;
+    for path in product() {
+        let text = fs::read_to_string(&path).unwrap();
+        for (name, lines) in functions(without_tests(&text)) {
+            let is_table = TABLES.contains(&name);
+            assert!(lines <= 80 || is_table, "{}: {name} has {lines} lines", path.display());
+            seen += 1;
         }
     }
+    assert!(seen > 1000, "{seen} functions were found");
 }
 
 #[test]

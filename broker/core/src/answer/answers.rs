@@ -9,6 +9,7 @@ use crate::ask::Asking;
 use crate::call::decode::{
     AddressUse, Call, MemoryCall, RegisterCall, RegisterVerdict, SocketCall,
 };
+use crate::call::metadata::MetadataCall;
 use crate::domains::proxy::Proxy;
 use crate::files;
 use crate::files::learning::Learning;
@@ -198,33 +199,13 @@ impl Answerer {
                 }
             }
             Some(Call::Memory(MemoryCall::Metadata(call))) => {
-                let files = self.files(round);
-                let (changed, held) =
-                    self.traps.holding(|| files.change_metadata(&request, &call).map(|()| 0));
-                if self.park(&request, round, held, &[]) {
-                    return;
-                }
-                // A domain of its own is no reason: Landlock is not asked about metadata.
-                if changed != Err(Errno::ACCESS)
-                    || !self.rights.can_have_credentials_of(request.target())
-                {
-                    let denial = |text| Denial::File(FileOperation::Write, text);
-                    self.report_unserved(&request, changed.err(), denial);
-                }
-                self.wait_for_hand_over();
-                request.complete(changed);
+                self.change_metadata(request, &call, round);
             }
             Some(Call::File(call)) => {
-                let target = request.target();
                 let files = self.files(round);
-                let learning = files.learning.as_ref();
-                let lacks = learning.map(|learning| (learning, learning.lacks(target, &call)));
                 let Some(verdict) = self.judge_or_park(&request, &call, round, &files) else {
                     return;
                 };
-                if let Some((learning, lacks)) = lacks {
-                    learning.note_call(target, lacks, &verdict);
-                }
                 if let FileVerdict::Answer(Err(errno)) = &verdict {
                     let denial = |text| Denial::File(call.operation(), text);
                     self.report_unserved(&request, Some(*errno), denial);
@@ -253,6 +234,22 @@ impl Answerer {
                 request.complete(Err(Errno::NOSYS));
             }
         }
+    }
+
+    fn change_metadata(&self, request: Request<'_>, call: &MetadataCall, round: Round<'_>) {
+        let files = self.files(round);
+        let (changed, held) =
+            self.traps.holding(|| files.change_metadata(&request, call).map(|()| 0));
+        if self.park(&request, round, held, &[]) {
+            return;
+        }
+        // A domain of its own is no reason: Landlock is not asked about metadata.
+        if changed != Err(Errno::ACCESS) || !self.rights.can_have_credentials_of(request.target()) {
+            let denial = |text| Denial::File(FileOperation::Write, text);
+            self.report_unserved(&request, changed.err(), denial);
+        }
+        self.wait_for_hand_over();
+        request.complete(changed);
     }
 
     /// Reports what is refused for what the process is, whatever it asks for.

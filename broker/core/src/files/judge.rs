@@ -61,8 +61,16 @@ pub(crate) struct Judge {
 }
 
 impl Judge {
-    /// Does the call, refuses it, or leaves it to Landlock.
+    /// Does the call, refuses it, or leaves it to Landlock; a run that permits tells what the policy lacks for it.
     pub(crate) fn judge(&self, request: &Request<'_>, call: &FileCall) -> FileVerdict {
+        let Some(learning) = &self.learning else { return self.decide(request, call) };
+        let lacks = learning.lacks(request.target(), call);
+        let verdict = self.decide(request, call);
+        learning.note_call(request.target(), lacks, &verdict);
+        verdict
+    }
+
+    fn decide(&self, request: &Request<'_>, call: &FileCall) -> FileVerdict {
         let view = &*self.view;
         if call.redirects_paths() {
             self.lately.forget();

@@ -184,23 +184,9 @@ impl Judge {
             {
                 // Where nobody listens, looking for a name service daemon is not worth a report.
                 let peer = Peer::resolve(target, path)?;
-                if self.own_paths.has(peer.identity()) {
-                    return Ok(Reach::Peer(peer));
-                }
-                if verdict == AddressVerdict::ByPath && self.rules.unix.permit(peer.name()) {
-                    match self.is_in_its_place(&peer) {
-                        Ok(true) => return Ok(Reach::Peer(peer)),
-                        Ok(false) => reason = "the socket was bound to another path",
-                        Err(Errno::OPNOTSUPP) => {
-                            reason =
-                                "the kernel does not tell what it was bound to (CONFIG_UNIX_DIAG)";
-                        }
-                        Err(errno) => return Err(errno),
-                    }
-                }
-                self.binding.wait();
-                if self.own_paths.has(peer.identity()) {
-                    return Ok(Reach::Peer(peer));
+                match self.why_not_reached(&peer, verdict)? {
+                    Some(why) => reason = why,
+                    None => return Ok(Reach::Peer(peer)),
                 }
                 name = peer.name().as_os_str().as_bytes().to_vec();
             }
@@ -227,6 +213,31 @@ impl Judge {
         let denial = if is_trial { Denial::Trial(name) } else { Denial::Network(operation, name) };
         self.traps.report(denial, reason);
         Err(Errno::ACCESS)
+    }
+
+    /// Why `peer` is not to be reached; none if it is.
+    fn why_not_reached(
+        &self,
+        peer: &Peer,
+        verdict: AddressVerdict,
+    ) -> io::Result<Option<&'static str>> {
+        let is_own = || self.own_paths.has(peer.identity());
+        if is_own() {
+            return Ok(None);
+        }
+        let mut why = "address rules";
+        if verdict == AddressVerdict::ByPath && self.rules.unix.permit(peer.name()) {
+            why = match self.is_in_its_place(peer) {
+                Ok(true) => return Ok(None),
+                Ok(false) => "the socket was bound to another path",
+                Err(Errno::OPNOTSUPP) => {
+                    "the kernel does not tell what it was bound to (CONFIG_UNIX_DIAG)"
+                }
+                Err(errno) => return Err(errno),
+            };
+        }
+        self.binding.wait();
+        Ok((!is_own()).then_some(why))
     }
 
     /// The sandbox's own server at the address of landstrip's proxy, which nobody has bound where all hosts

@@ -5,6 +5,9 @@
 //! first one on the broker sends every message, and that one is given to the command only when nobody is left
 //! who was let through and may not have taken its descriptor yet.
 //!
+//! Why it is worth that: a message that the broker sends names the broker as its sender's process (SCM_CREDENTIALS), by
+//! which programs such as Chromium find their children.
+//!
 //! Who may be let through is counted until it is. From then on it is runnable, or waits uninterruptibly, until it
 //! has its descriptor: before that it can wait for nothing else. So one that sleeps then, is stopped or has
 //! ended is past it, and so is one that has itself run for some ticks of the clock since. Sources: `__seccomp_filter`
