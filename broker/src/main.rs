@@ -28,7 +28,7 @@ use landstrip_core::session::launch::Tool;
 use people::advice::launch;
 use people::cli::Command;
 use people::doctor::{inside, story};
-use people::{cli, examine, init, learn};
+use people::{cli, environment, examine, init, learn};
 use rustix::fs::{self, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::{self, Resource, Rlimit};
@@ -130,10 +130,12 @@ fn obey(arguments: &[OsString], child: Child, family: &mut Family) -> Result<i32
             return story::run(&invocation, form, child, family);
         }
         Command::Learn(invocation, policy, tool) => {
-            return learn::run(&invocation, &policy, &Tool::of(arguments, tool), child, family);
+            let tool = Tool::of(arguments, tool, environment::words);
+            return learn::run(&invocation, &policy, &tool, child, family);
         }
         Command::Run(invocation, tool) => {
-            return run::run(&invocation, &Tool::of(arguments, tool), child, family);
+            let tool = Tool::of(arguments, tool, environment::words);
+            return run::run(&invocation, &tool, child, family);
         }
     };
     let mut output = std::io::stdout();

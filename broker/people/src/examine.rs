@@ -2,6 +2,7 @@
 
 use crate::advice::noise::is_noise;
 use crate::cli::{Extent, Invocation};
+use crate::environment;
 use crate::explain::page::{self, Style};
 use crate::explain::{InForce, costs, notes, overview, question};
 use crate::load::{Loaded, add, load};
@@ -71,7 +72,8 @@ pub fn explain(
 ) -> Result<String, Failure> {
     let Examined { prepared, remarks, caller } = examine(invocation, child, Proxy::wanted)?;
     let Prepared { policy, judges, private_temporary, .. } = &prepared;
-    let environment = launch::environment(policy, judges.proxy.as_deref(), None);
+    let proxy = judges.proxy.as_deref();
+    let environment = launch::environment(policy, proxy, None, environment::words);
     let found = match (invocation.policies.sources.is_empty(), caller.variable("LANDSTRIP_POLICY"))
     {
         (false, _) => "named by --policy",

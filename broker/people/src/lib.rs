@@ -10,6 +10,7 @@
 //! | [`consent`] | who is asked during a run, how, and by which rules | confine |
 //! | [`explain`] | what a policy means, in words, for `--explain` | judge by itself |
 //! | [`doctor`] | what the platform gives, and attempts on a sandbox from inside, for `--doctor` | confine |
+//! | [`environment`] | what tools are told of the sandbox by variables | decide which the command gets |
 //! | [`examine`] | what there is to say of a policy, for `--check` and `--explain` | run anything |
 //! | [`learn`] | a run that permits and reports, and the policy that it needs | confine |
 //! | [`reports`] | what is said of denials when a run has ended | refuse anything |
@@ -22,6 +23,7 @@ pub mod advice;
 pub mod cli;
 pub mod consent;
 pub mod doctor;
+pub mod environment;
 pub mod examine;
 pub mod explain;
 pub mod init;

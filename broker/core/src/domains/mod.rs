@@ -3,7 +3,6 @@
 
 mod clients;
 pub mod direct;
-pub mod environment;
 mod names;
 mod ports;
 pub mod proxy;

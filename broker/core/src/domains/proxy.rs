@@ -7,7 +7,6 @@
 
 use super::clients::{Begun, Clients, Connection};
 use super::direct::Direct;
-use super::environment::{self, Change};
 use super::names::Names;
 use super::ports::{Language, Port};
 use super::setup;
@@ -32,7 +31,7 @@ use rustix::fs::{self, Access};
 use rustix::io::{self, Errno};
 use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, sockopt};
 use rustix::process::Pid;
-use std::ffi::OsStr;
+use std::ffi::OsString;
 use std::net::{SocketAddr, SocketAddrV4};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -57,10 +56,6 @@ pub struct Proxy {
     setup: Vec<u8>,
     names: Names,
     callers: CallerProxies,
-    /// What the command reaches without the proxy.
-    direct: Vec<&'static str>,
-    /// No host is permitted.
-    refuses_all: bool,
     /// What of those that do not ask it comes here too.
     unasked: Option<Direct>,
     /// Everything that there may be something to do about, as one descriptor.
@@ -137,9 +132,6 @@ impl Proxy {
             names,
             ports,
             callers: network.callers.clone(),
-            // To learn, all has to come here.
-            direct: if permits { Vec::new() } else { environment::direct(network) },
-            refuses_all: !permits && setup::refuses_all(network),
             unasked: (permits || setup::has_domains(network))
                 .then(|| Direct::new(network, permits)),
             events: epoll::create(CreateFlags::CLOEXEC)
@@ -317,21 +309,19 @@ impl Proxy {
         Ok(())
     }
 
-    /// The command's environment: the proxies in the words of the common tools, and no password of
-    /// the caller's. Of the caller's own words only those are kept whose variable passes.
-    pub fn environment(&self, passes: &dyn Fn(&OsStr) -> bool) -> Vec<Change> {
-        let secret = upstream::variables_with_secrets(&self.callers, |_| false, std::env::vars_os);
-        let inherited = |name: &str| {
-            let is_secret = secret.iter().any(|variable| variable == name);
-            std::env::var_os(name).filter(|_| !is_secret && passes(OsStr::new(name)))
-        };
-        let ports = self.ports.each_ref().map(|port| port.number);
-        let set = environment::environment(ports, &self.program, &self.direct, &inherited);
-        let lookups = self.unasked.as_ref().map(|_| environment::lookups(&inherited));
-        // What is removed and set as well is set.
-        let removed = secret.iter().map(|name| (name.clone().into(), None));
-        let retries = environment::without_retries().filter(|_| self.refuses_all);
-        removed.chain(set).chain(lookups).chain(retries).collect()
+    /// The numbers of its ports, for HTTP and for SOCKS.
+    pub fn ports(&self) -> [u16; 2] {
+        self.ports.each_ref().map(|port| port.number)
+    }
+
+    /// Whether what no rule denies is permitted.
+    pub fn permits(&self) -> bool {
+        self.witness.is_some()
+    }
+
+    /// Which of the caller's variables hold a password that is nothing for the command.
+    pub(crate) fn secrets(&self) -> Vec<OsString> {
+        upstream::variables_with_secrets(&self.callers, |_| false, std::env::vars_os)
     }
 }
 

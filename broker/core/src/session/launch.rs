@@ -6,7 +6,6 @@ use super::scratch::Scratch;
 use super::surroundings::Surroundings;
 use crate::answer::answers::Judges;
 use crate::compile::{filter, places, plan};
-use crate::domains::environment::{self, Change};
 use crate::domains::proxy::Proxy;
 use crate::domains::{setup, upstream};
 use crate::report::failure::Failure;
@@ -15,7 +14,7 @@ use kernel::features::Features;
 use kernel::{proc, target};
 use landstrip_filter::Variant;
 use rules::address::UnixRules;
-use rules::policy::Policy;
+use rules::policy::{Network, Policy};
 use rustix::fd::AsFd;
 use rustix::io::Errno;
 use std::borrow::Cow;
@@ -32,21 +31,38 @@ pub struct Tool<'a> {
     name: Cow<'a, OsStr>,
     /// A variable of its own.
     variable: Option<(&'static str, String)>,
+    words: Words,
+}
+
+/// A variable of the command's to set or to remove.
+pub type Change = (Cow<'static, OsStr>, Option<OsString>);
+
+/// What programs are told of their sandbox, each in its own words: of the proxy and the temporary directory, if there
+/// are any, and what the caller's variable of a name says, if the command gets that.
+pub type Words = fn(Told<'_>, &dyn Fn(&str) -> Option<OsString>) -> Vec<Change>;
+
+/// What they are told of.
+#[derive(Debug)]
+pub struct Told<'a> {
+    pub network: &'a Network,
+    pub proxy: Option<&'a Proxy>,
+    pub temporary: Option<&'a Path>,
 }
 
 impl<'a> Tool<'a> {
     /// The tool that stands at `index` of `arguments`.
-    pub fn of(arguments: &'a [OsString], index: usize) -> Self {
+    pub fn of(arguments: &'a [OsString], index: usize, words: Words) -> Self {
         let name = arguments.get(index).map_or(OsStr::new(""), OsString::as_os_str);
-        Self { index, name: name.into(), variable: None }
+        Self { index, name: name.into(), variable: None, words }
     }
 
     /// This program itself, which finds in a variable of this name and value what to do.
-    pub fn this_program(name: &'static str, value: String) -> Result<Self, Failure> {
+    pub fn this_program(name: &'static str, value: String, words: Words) -> Result<Self, Failure> {
         let program =
             proc::own_program().map_err(|errno| Failure::system("/proc/self/exe", errno))?;
         // Its arguments do not matter.
-        Ok(Self { index: 1, name: program.as_os_str().into(), variable: Some((name, value)) })
+        let (index, name_of, variable) = (1, program.as_os_str().into(), Some((name, value)));
+        Ok(Self { index, name: name_of, variable, words })
     }
 
     /// As it was written.
@@ -140,22 +156,26 @@ pub(super) fn send_plan(
     if candidates.is_empty() {
         return Err(Failure::Launch(tool.name().to_vec(), Errno::NOENT));
     }
-    let mut environment = environment(policy, judges.proxy.as_deref(), scratch.map(Scratch::path));
+    let (proxy, temporary) = (judges.proxy.as_deref(), scratch.map(Scratch::path));
+    let mut environment = environment(policy, proxy, temporary, tool.words);
     let own = tool.variable.iter();
     environment.extend(own.map(|(name, value)| (OsStr::new(*name).into(), Some(value.into()))));
-    let packet = plan::encode(tool.index, &candidates, &environment::borrow(&environment))
+    let changes: Vec<_> =
+        environment.iter().map(|(name, value)| (&**name, value.as_deref())).collect();
+    let packet = plan::encode(tool.index, &candidates, &changes)
         .map_err(|_| Failure::Internal("plan", "PATH or environment.set is too long".to_owned()))?;
     child
         .send_plan(packet, judges.ruleset.as_fd(), judges.addresses.unix.datagrams)
         .map_err(|errno| Failure::system("send the plan", errno))
 }
 
-/// What is different in the command's environment from the caller's. What the policy sets counts most,
-/// then what landstrip has to set.
+/// What is different in the command's environment from the caller's. What the policy sets counts most, then what
+/// landstrip has to set. No password of the caller's for a proxy is in it.
 pub fn environment(
     policy: &Policy,
     proxy: Option<&Proxy>,
     temporary: Option<&Path>,
+    words: Words,
 ) -> Vec<Change> {
     let variables = &policy.variables;
     // Copying all of it takes its time at every launch.
@@ -165,21 +185,17 @@ pub fn environment(
         .map(|(name, _)| (Cow::from(name), None))
         .collect();
     keep_settings_of_git_together(&mut changes);
-    let pass = |name: &OsStr| variables.pass(name);
-    match proxy {
-        Some(proxy) => changes.extend(proxy.environment(&pass)),
-        None => {
-            let secrets = upstream::useless_secrets(&policy.network).into_iter();
-            changes.extend(secrets.map(|name| (Cow::from(name), None)));
-        }
-    }
+    let secrets = proxy.map_or_else(|| upstream::useless_secrets(&policy.network), Proxy::secrets);
+    let inherited = |name: &str| {
+        let is_secret = secrets.iter().any(|secret| secret == name);
+        std::env::var_os(name).filter(|_| !is_secret && variables.pass(OsStr::new(name)))
+    };
+    let told = words(Told { network: &policy.network, proxy, temporary }, &inherited);
+    // What is removed and set as well is set.
+    changes.extend(secrets.into_iter().map(|name| (Cow::from(name), None)));
+    changes.extend(told);
     if let Some(temporary) = temporary {
-        let path = temporary.as_os_str().to_owned();
-        let callers = || std::env::var_os(JAVA).filter(|_| pass(OsStr::new(JAVA)));
-        let options = changes.get(OsStr::new(JAVA)).cloned().flatten().or_else(callers);
-        let java = java_options(&path, options.as_deref());
-        changes.extend(java.map(|options| (OsStr::new(JAVA).into(), Some(options))));
-        changes.insert(OsStr::new("TMPDIR").into(), Some(path));
+        changes.insert(OsStr::new("TMPDIR").into(), Some(temporary.into()));
     }
     let set = variables.set().map(|(name, value)| (name.to_owned().into(), Some(value.to_owned())));
     changes.extend(set);
@@ -195,24 +211,6 @@ fn keep_settings_of_git_together(changes: &mut BTreeMap<Cow<'_, OsStr>, Option<O
         let all = std::env::vars_os().filter(|(name, _)| is_one(name));
         changes.extend(all.map(|(name, _)| (Cow::from(name), None)));
     }
-}
-
-/// What every Java virtual machine reads (JVM Tool Interface, section "JAVA_TOOL_OPTIONS").
-const JAVA: &str = "JAVA_TOOL_OPTIONS";
-
-/// The same, with the temporary directory for a runtime that asks no TMPDIR. What `options` say of it counts, for
-/// it comes later. None if the path would have to be quoted.
-fn java_options(temporary: &OsStr, options: Option<&OsStr>) -> Option<OsString> {
-    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._-+:@".contains(byte);
-    temporary.as_bytes().iter().all(is_plain).then(|| {
-        let mut all = OsString::from("-Djava.io.tmpdir=");
-        all.push(temporary);
-        if let Some(more) = options.filter(|options| !options.is_empty()) {
-            all.push(" ");
-            all.push(more);
-        }
-        all
-    })
 }
 
 /// The filter that this policy needs.

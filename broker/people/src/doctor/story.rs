@@ -4,6 +4,7 @@ use super::bait::Bait;
 use super::{attempt, chosen, lines, platform};
 use crate::advice::noise::is_noise;
 use crate::cli::{Form, Invocation};
+use crate::environment;
 use crate::explain::InForce;
 use crate::explain::page::Style;
 use crate::load::{Loaded, add, load};
@@ -76,7 +77,7 @@ fn attack(
     let attempts = chosen::attempts(&in_force, bait.as_ref().ok(), proxy.is_some());
     lines::print(&lines::heading(attempts.len(), form, style));
     let list = attempt::encode(form, style.is_colored(), &attempts);
-    let tool = Tool::this_program(attempt::VARIABLE, list)?;
+    let tool = Tool::this_program(attempt::VARIABLE, list, environment::words)?;
     let (status, ended) = prepared.serve(&tool, child, family, &traps)?;
     ended?;
     let taken = bait.map(|bait| bait.taken(&attempts)).unwrap_or_default();

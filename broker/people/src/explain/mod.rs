@@ -12,7 +12,7 @@ mod paths;
 pub mod question;
 
 use landstrip_core::answer::answers::Judges;
-use landstrip_core::domains::environment::Change;
+use landstrip_core::session::launch::Change;
 use policy::callers::Caller;
 use policy::origins::Origins;
 use policy::remarks::Remarks;

@@ -3,9 +3,9 @@
 use super::InForce;
 use super::answer::Rule;
 use super::directories::brokered;
-use landstrip_core::domains::environment::Change;
 use landstrip_core::domains::setup;
 use landstrip_core::files::view::{Decider, Reads};
+use landstrip_core::session::launch::Change;
 use policy::keys::{Item, KEYS, Key, Value};
 use policy::origins::{Cause, Origins, PathRule, SOCKETS};
 use rules::pattern::Pattern;

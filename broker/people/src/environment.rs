@@ -1,15 +1,16 @@
-//! What the command is told of the proxy, in the words of the common tools, and which variables of the
-//! caller it does not get. Pure.
+//! What the command is told of the proxy and of its temporary directory, in the words of the common tools. Pure.
 
-use crate::compile::plan::Variable;
+use landstrip_core::domains::proxy::Proxy;
+use landstrip_core::domains::setup;
+use landstrip_core::session::launch::{Change, Told};
 use rules::policy::Network;
-use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// The hosts that the command reaches itself, where it may run servers: there the proxy refuses what
 /// no rule names. What a rule names is reached through the proxy.
-pub(super) fn direct(network: &Network) -> Vec<&'static str> {
+fn direct(network: &Network) -> Vec<&'static str> {
     let is_named = |host: &str| {
         network.allowed_domains.iter().any(|rule| {
             let (named, _) = common::domain::split_port(rule);
@@ -21,19 +22,40 @@ pub(super) fn direct(network: &Network) -> Vec<&'static str> {
     hosts.filter(|host| network.allow_local_binding && !is_named(host)).collect()
 }
 
-/// A variable to set or to remove.
-pub type Change = (Cow<'static, OsStr>, Option<OsString>);
+/// The words of all of them.
+pub fn words(told: Told<'_>, inherited: &dyn Fn(&str) -> Option<OsString>) -> Vec<Change> {
+    let mut changes = told.proxy.map_or_else(Vec::new, |proxy| of_proxy(&told, proxy, inherited));
+    if let Some(temporary) = told.temporary {
+        let of_proxy = changes.iter().find(|(name, _)| **name == *JAVA);
+        let options = of_proxy.map_or_else(|| inherited(JAVA), |(_, value)| value.clone());
+        let java = java_options(temporary.as_os_str(), options.as_deref());
+        changes.extend(java.map(|options| (OsStr::new(JAVA).into(), Some(options))));
+    }
+    changes
+}
 
-/// Borrows an environment for the plan.
-pub fn borrow(changes: &[Change]) -> Vec<Variable<'_>> {
-    changes.iter().map(|(name, value)| (&**name, value.as_deref())).collect()
+fn of_proxy(
+    told: &Told<'_>,
+    proxy: &Proxy,
+    inherited: &dyn Fn(&str) -> Option<OsString>,
+) -> Vec<Change> {
+    // To learn, all has to go through it.
+    let direct = if proxy.permits() { Vec::new() } else { direct(told.network) };
+    let mut changes = environment(proxy.ports(), proxy.program(), &direct, inherited);
+    if proxy.permits() || setup::has_domains(told.network) {
+        changes.push(lookups(inherited));
+    }
+    if !proxy.permits() && setup::refuses_all(told.network) {
+        changes.extend(without_retries());
+    }
+    changes
 }
 
 /// The variables to set and to remove.
 ///
 /// ALL_PROXY names the HTTP proxy: CONNECT carries every protocol over TCP as well, and clients
 /// that know no SOCKS fail over such a URL instead of ignoring it (Python's httpx, for one).
-pub(super) fn environment(
+fn environment(
     [http, socks]: [u16; 2],
     program: &Path,
     direct: &[&str],
@@ -70,7 +92,7 @@ pub(super) fn environment(
     ssh.push(ssh_option(program, socks));
     changes.push(("GIT_SSH_COMMAND", Some(ssh)));
 
-    let mut java = inherited("JAVA_TOOL_OPTIONS").unwrap_or_default();
+    let mut java = inherited(JAVA).unwrap_or_default();
     if !java.is_empty() {
         java.push(" ");
     }
@@ -79,13 +101,13 @@ pub(super) fn environment(
          -Dhttps.proxyPort={http} -Dhttp.nonProxyHosts={}",
         direct.join("|").replace("::1", "[::1]")
     ));
-    changes.push(("JAVA_TOOL_OPTIONS", Some(java)));
+    changes.push((JAVA, Some(java)));
     changes.into_iter().map(|(name, value)| (OsStr::new(name).into(), value)).collect()
 }
 
 /// Has the C library look names up over TCP: answers over UDP it takes only from the address that it asked (res_send.c
 /// of glibc), which nobody here has.
-pub(super) fn lookups(inherited: &dyn Fn(&str) -> Option<OsString>) -> Change {
+fn lookups(inherited: &dyn Fn(&str) -> Option<OsString>) -> Change {
     let mut options = inherited("RES_OPTIONS").unwrap_or_default();
     if !options.is_empty() {
         options.push(" ");
@@ -96,7 +118,7 @@ pub(super) fn lookups(inherited: &dyn Fn(&str) -> Option<OsString>) -> Change {
 
 /// Where everything is refused, asking again is never of use: tools that would, for up to a minute, are
 /// told not to.
-pub(super) fn without_retries() -> impl Iterator<Item = Change> {
+fn without_retries() -> impl Iterator<Item = Change> {
     const RETRIES: [&str; 7] = [
         "BUNDLE_RETRY",
         "CARGO_NET_RETRY",
@@ -115,6 +137,24 @@ fn ssh_option(program: &Path, socks: u16) -> OsString {
     let quote = |text: &str| format!("'{}'", text.replace('\'', r"'\''"));
     let program = program.to_string_lossy().replace('%', "%%");
     quote(&format!("ProxyCommand={} --connect {socks} %h %p", quote(&program))).into()
+}
+
+/// What every Java virtual machine reads (JVM Tool Interface, section "JAVA_TOOL_OPTIONS").
+const JAVA: &str = "JAVA_TOOL_OPTIONS";
+
+/// The same, with the temporary directory for a runtime that asks no TMPDIR. What `options` say of it counts, for
+/// it comes later. None if the path would have to be quoted.
+fn java_options(temporary: &OsStr, options: Option<&OsStr>) -> Option<OsString> {
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._-+:@".contains(byte);
+    temporary.as_bytes().iter().all(is_plain).then(|| {
+        let mut all = OsString::from("-Djava.io.tmpdir=");
+        all.push(temporary);
+        if let Some(more) = options.filter(|options| !options.is_empty()) {
+            all.push(" ");
+            all.push(more);
+        }
+        all
+    })
 }
 
 #[cfg(test)]
