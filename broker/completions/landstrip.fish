@@ -29,6 +29,8 @@ complete -c landstrip -n __landstrip_no_tool -l doctor -d 'say what this kernel 
 complete -c landstrip -n __landstrip_no_tool -l doctor=json -d 'say what this kernel and host allow, by trying it, and attack a sandbox of this policy'
 complete -c landstrip -n __landstrip_no_tool -l learn -r -F -d 'run TOOL unconfined but for the deny rules, and write the policy that it needs to a new FILE'
 complete -c landstrip -n __landstrip_no_tool -l init -d 'write a commented policy for the work tree to standard output'
+complete -c landstrip -n __landstrip_no_tool -l denials -d 'list what runs under report.keep were refused, with what would have allowed it'
+complete -c landstrip -n __landstrip_no_tool -l denials=json -d 'list what runs under report.keep were refused, with what would have allowed it'
 complete -c landstrip -n __landstrip_no_tool -l report -x -a 'all changes network none' -d 'choose what is watched and reported: all'
 complete -c landstrip -n __landstrip_no_tool -l ask -x -d 'ask over this connected stream socket'
 complete -c landstrip -n __landstrip_no_tool -l debug -d 'log decisions to standard error'

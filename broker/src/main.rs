@@ -28,7 +28,7 @@ use landstrip_core::session::launch::Tool;
 use people::advice::launch;
 use people::cli::Command;
 use people::doctor::{inside, story};
-use people::{cli, environment, examine, init, learn};
+use people::{cli, environment, examine, init, learn, store};
 use rustix::fs::{self, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::{self, Resource, Rlimit};
@@ -121,6 +121,7 @@ fn obey(arguments: &[OsString], child: Child, family: &mut Family) -> Result<i32
     let text = match cli::parse(arguments.iter().skip(1).cloned())? {
         Command::Help => cli::HELP.to_owned(),
         Command::Version => format!("landstrip {}\n", env!("CARGO_PKG_VERSION")),
+        Command::Denials(form, since) => store::list(form, since.as_deref())?,
         Command::Init => init::policy_for(Path::new(".")),
         Command::Check(invocation) => examine::check(&invocation, &child)?,
         Command::Explain(invocation, extent, words) => {

@@ -14,6 +14,7 @@ use people::advice::unseen::unseen;
 use people::cli::Invocation;
 use people::consent::ask_over;
 use people::load::{Loaded, add, load};
+use people::store;
 use policy::remarks::Remarks;
 use std::sync::Arc;
 
@@ -52,6 +53,7 @@ fn run_with(
     let mut notes = loaded.notes();
     let Loaded { mut policy, reports, unwatched, mut remarks, caller } = loaded;
     traps.want(reports);
+    store::ignore(&policy, tool, traps);
     let platform = (&child, &surroundings);
     policy.files.grow = invocation.ask.is_some();
     let mut prepared = Prepared::of(policy, reports, platform, traps, &mut notes)?;
@@ -71,6 +73,11 @@ fn run_with(
             suggest::remedies(denials, grounds)
         })
     });
+    if prepared.policy.keeps_denials {
+        on_grounds((&prepared, &prepared.policy), &remarks, &caller, |grounds| {
+            store::keep(&traps.reported(), tool, &caller, grounds);
+        });
+    }
     prepared.leave();
     std::mem::forget((remarks, caller));
     ended.map(|()| status)

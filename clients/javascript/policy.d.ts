@@ -13,6 +13,10 @@ export interface Policy {
   without?: { filesystem?: Pick<FilesystemRules, "allowWrite" | "denyWrite" | "allowWriteInside" | "denyRead" | "allowRead">; network?: Pick<NetworkRules, "allowedDomains" | "deniedDomains" | "privateDomains" | "hosts" | "allowUnixSockets">; environment?: Pick<EnvironmentRules, "deny">; } | null;
   /** of which processes the command may read in /proc: all, or its own */
   processes?: "all" | "own" | null;
+  /** what is refused without a report, by words of the command line, or * for all */
+  ignoreViolations?: Record<string, List> | null;
+  /** whether a command runs with less where another sandbox leaves landstrip no listener */
+  enableWeakerNestedSandbox?: boolean | null;
   filesystem?: FilesystemRules | null;
   network?: NetworkRules | null;
   environment?: EnvironmentRules | null;
@@ -86,4 +90,6 @@ export interface LimitsRules {
 export interface ReportRules {
   /** whether refused reads are watched and reported */
   reads?: boolean | null;
+  /** whether refusals are kept for landstrip --denials */
+  keep?: boolean | null;
 }

@@ -28,6 +28,8 @@ pub(crate) enum Errno {
     EPERM = 1,
     /// Forbidden here, as what the broker refuses.
     EACCES = 13,
+    /// As where nothing can be changed.
+    EROFS = 30,
     /// As what knows no such command.
     ENOTTY = 25,
     /// As on a kernel that lacks it: callers fall back to what they did before it existed.

@@ -26,6 +26,7 @@ const ALLOW: u32 = 0x7fff_0000;
 const NOTIFY: u32 = 0x7fc0_0000;
 const KILL: u32 = 0x8000_0000;
 const EPERM: u32 = 0x0005_0001;
+const EROFS: u32 = 0x0005_001e;
 const EACCES: u32 = 0x0005_000d;
 const ENOSYS: u32 = 0x0005_0026;
 const ENOPROTOOPT: u32 = 0x0005_005c;
@@ -183,6 +184,29 @@ fn without_a_listener_only_what_landlock_decides_is_let_through() {
         faccessat2,
     ];
     let sockets = [socket, connect, bind, listen];
+    let metadata = [
+        chmod,
+        fchmod,
+        fchmodat,
+        fchmodat2,
+        chown,
+        fchown,
+        lchown,
+        fchownat,
+        utime,
+        utimes,
+        futimesat,
+        utimensat,
+        setxattr,
+        lsetxattr,
+        fsetxattr,
+        setxattrat,
+        removexattr,
+        lremovexattr,
+        fremovexattr,
+        removexattrat,
+        file_setattr,
+    ];
     // The broker only wants to know.
     let own = [
         umask, setuid, setgid, setreuid, setregid, setgroups, setresuid, setresgid, setfsuid,
@@ -210,6 +234,7 @@ fn without_a_listener_only_what_landlock_decides_is_let_through() {
                         EOPNOTSUPP
                     }
                 }
+                NOTIFY if metadata.contains(&call) => EROFS,
                 NOTIFY => EPERM,
                 other => other,
             };

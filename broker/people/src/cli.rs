@@ -43,6 +43,9 @@ Options:
       --learn FILE     run TOOL unconfined but for the deny rules, and write the policy that
                        it needs to a new FILE (.yaml or .json)
       --init           write a commented policy for the work tree to standard output
+      --denials[=json] [SINCE]
+                       list what runs under report.keep were refused, with what would have
+                       allowed it; since a day (2026-01-31), or some days ago (7d)
       --report WHAT    choose what is watched and reported: all (default), changes (no
                        refused reads; the default where the policy says report.reads:
                        false), network (files are left to Landlock wherever it alone
@@ -91,6 +94,8 @@ pub enum Command {
     Doctor(Invocation, Form),
     /// Say what the policy means, or what it says of these words, and run nothing.
     Explain(Invocation, Extent, Vec<OsString>),
+    /// Print which denials were kept, since then; options, if given, are ignored.
+    Denials(Form, Option<OsString>),
     /// Print a policy for the working directory; options, if given, are ignored.
     Init,
     /// Run the tool that stands at this index, permit all that no rule denies, and write the policy that it
@@ -176,6 +181,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, U
     let mut init = false;
     let mut explain = None;
     let mut doctor = None;
+    let mut denials = None;
     let mut learn = None;
     let mut words = Vec::new();
     let mut tool = None;
@@ -211,7 +217,8 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, U
             Arg::Long("debug") => invocation.debug = true,
             Arg::Long("explain") => explain = Some(extent(parser.optional_value())?),
             Arg::Long("doctor") => doctor = Some(form("doctor", parser.optional_value())?),
-            Arg::Value(word) if explain.is_some() => words.push(word),
+            Arg::Long("denials") => denials = Some(form("denials", parser.optional_value())?),
+            Arg::Value(word) if explain.is_some() || denials.is_some() => words.push(word),
             Arg::Value(word) => {
                 let after_tool = parser.raw_args().map_err(unusable)?.as_slice().len();
                 let index = argv_length - after_tool - 1;
@@ -240,6 +247,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, U
     if let Some(path) = learn {
         let others = [
             ("--check", check),
+            ("--denials", denials.is_some()),
             ("--doctor", doctor.is_some()),
             ("--explain", explain.is_some()),
             ("--init", init),
@@ -250,6 +258,13 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, U
         let policy = new_policy(path, &invocation.policies)?;
         let index = tool.ok_or_else(no_tool)?;
         return Ok(Command::Learn(invocation, policy, index));
+    }
+    if let Some(form) = denials {
+        return match &mut words[..] {
+            [] => Ok(Command::Denials(form, None)),
+            [since] => Ok(Command::Denials(form, Some(std::mem::take(since)))),
+            _ => Err(UsageError("--denials takes one day at most".to_owned())),
+        };
     }
     if let Some(form) = doctor {
         return Ok(Command::Doctor(invocation, form));

@@ -14,6 +14,7 @@
 //! | [`examine`] | what there is to say of a policy, for `--check` and `--explain` | run anything |
 //! | [`learn`] | a run that permits and reports, and the policy that it needs | confine |
 //! | [`reports`] | what is said of denials when a run has ended | refuse anything |
+//! | [`store`] | the denials that are kept, and what `--denials` says of them | run anything |
 //! | [`init`] | the policy that `--init` writes | run anything |
 
 #![forbid(unsafe_code)]
@@ -30,3 +31,4 @@ pub mod init;
 pub mod learn;
 pub mod load;
 pub mod reports;
+pub mod store;

@@ -29,10 +29,12 @@ pub struct Loaded {
 pub fn load(invocation: &cli::Invocation, mut remarks: Remarks) -> Result<Loaded, Failure> {
     let caller = Caller::of_process().map_err(unusable)?;
     let policy = resolve::policy(&invocation.policies, &caller, &mut remarks).map_err(unusable)?;
-    let reports = invocation.reports.unwrap_or(match policy.unwatched_reads {
-        true => Reports::Changes,
-        false => Reports::All,
-    });
+    // To hide what is kept is no reason to watch all reads.
+    let reports =
+        invocation.reports.unwrap_or(match policy.unwatched_reads || policy.hides_denials_alone {
+            true => Reports::Changes,
+            false => Reports::All,
+        });
     let unwatched = policy.unwatched_reads && invocation.reports.is_none();
     remarks.told().iter().for_each(|text| say(&Escaped(text).to_string()));
     Ok(Loaded { policy, reports, unwatched, remarks, caller })

@@ -68,6 +68,14 @@ impl Caller {
         Caller { home: home.filter(|home| home.is_absolute()), cwd, variables }
     }
 
+    /// Where the denials of runs are kept.
+    pub fn state(&self) -> Option<PathBuf> {
+        let named = self.variable("XDG_STATE_HOME").map(PathBuf::from);
+        let named = named.filter(|path| path.is_absolute());
+        let state = named.or_else(|| Some(self.home.as_ref()?.join(".local/state")));
+        state.map(|state| state.join("landstrip"))
+    }
+
     /// The value of a variable, unless it is unset or empty.
     pub fn variable(&self, name: &str) -> Option<OsString> {
         self.variables.get(name).filter(|value| !value.is_empty())

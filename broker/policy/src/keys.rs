@@ -13,7 +13,6 @@ use super::error::Origin;
 use super::nearest::near;
 use super::without::{TakenOut, Without};
 use rules::policy::Limits;
-use rules::quick::QuickSet;
 use std::collections::HashSet;
 
 /// One policy, or several merged: what was written, not yet resolved.
@@ -44,6 +43,10 @@ pub struct Written {
     pub environment_deny: Vec<Item>,
     pub environment_set: Vec<Setting>,
     pub limits: Limits,
+    pub report_keep: Option<bool>,
+    pub weaker_nested: Option<bool>,
+    /// By words of a command line, or `*`: words of what is not reported.
+    pub ignore_violations: Vec<NamedList>,
     /// The accepted keys that have no effect, as paths such as `network.allowMachLookup`.
     pub ignored: Vec<&'static str>,
     /// The rules that were taken out of what policies extend.
@@ -58,6 +61,9 @@ pub struct Item {
     pub text: String,
     pub origin: Origin,
 }
+
+/// A list with its name.
+pub type NamedList = (String, Vec<Item>);
 
 /// A name with a value, and where it was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -87,6 +93,8 @@ pub enum Value {
     Choice(fn(&mut Written) -> &mut Option<Vec<Item>>),
     /// Strings by name; of several policies the last that has a name counts.
     Settings(fn(&mut Written) -> &mut Vec<Setting>),
+    /// Lists of strings by name; several policies unite them.
+    Lists(fn(&mut Written) -> &mut Vec<NamedList>),
     /// A boolean, by default the opposite of what its effect is the effect of; of several policies the last counts.
     Switch(fn(&mut Written) -> &mut Option<bool>, Effect),
     /// One of these words, the first by default; of several policies the last counts.
@@ -116,7 +124,7 @@ pub struct Effect {
     pub text: &'static str,
 }
 
-use Value::{Amount, Choice, Ignored, List, NotBuilt, Note, Port, Settings, Switch, Word};
+use Value::{Amount, Choice, Ignored, List, Lists, NotBuilt, Note, Port, Settings, Switch, Word};
 
 const fn key(path: &'static str, value: Value, summary: &'static str) -> Key {
     Key { path, value, summary }
@@ -289,6 +297,32 @@ pub static KEYS: &[Key] = &[
         ),
         "whether refused reads are watched and reported",
     ),
+    key(
+        "report.keep",
+        Switch(
+            |w| &mut w.report_keep,
+            Effect { of: true, subject: "refusals", by: "landstrip", text: "kept for --denials" },
+        ),
+        "whether refusals are kept for landstrip --denials",
+    ),
+    key(
+        "ignoreViolations",
+        Lists(|w| &mut w.ignore_violations),
+        "what is refused without a report, by words of the command line, or * for all",
+    ),
+    key(
+        "enableWeakerNestedSandbox",
+        Switch(
+            |w| &mut w.weaker_nested,
+            Effect {
+                of: true,
+                subject: "inside another sandbox",
+                by: "Landlock and filter",
+                text: "what only the broker could decide is left to that sandbox",
+            },
+        ),
+        "whether a command runs with less where another sandbox leaves landstrip no listener",
+    ),
     not_built(
         "credentials",
         "hiding credentials is not built; deny the files with filesystem.denyRead",
@@ -303,10 +337,8 @@ pub static KEYS: &[Key] = &[
     ignored("allowAppleEvents"),
     ignored("allowPty"),
     ignored("bwrapPath"),
-    ignored("enableWeakerNestedSandbox"),
     ignored("enableWeakerNetworkIsolation"),
     ignored("git"),
-    ignored("ignoreViolations"),
     ignored("javaAgentJarPath"),
     ignored("macos"),
     ignored("mandatoryDenySearchDepth"),
@@ -397,51 +429,6 @@ pub fn shorten(key: &str) -> String {
     }
 }
 
-impl Written {
-    /// Adds a policy that comes later: lists are united, its other values win.
-    pub fn merge(&mut self, mut later: Written) {
-        for key in KEYS {
-            match key.value {
-                List(list) => unite(list(self), std::mem::take(list(&mut later))),
-                Choice(choice) => {
-                    if let Some(more) = choice(&mut later).take() {
-                        unite(choice(self).get_or_insert_default(), more);
-                    }
-                }
-                Settings(settings) => {
-                    let later = std::mem::take(settings(&mut later));
-                    let settings = settings(self);
-                    settings.retain(|setting| later.iter().all(|new| new.name != setting.name));
-                    settings.extend(later);
-                }
-                Switch(switch, _) => replace(switch(self), *switch(&mut later)),
-                Word(word, _) => replace(word(self), *word(&mut later)),
-                Port(port) => replace(port(self), *port(&mut later)),
-                Amount(amount, _) => replace(amount(self), *amount(&mut later)),
-                Value::Without | Note | Ignored | NotBuilt(_) => {}
-            }
-        }
-        self.taken_out.append(&mut later.taken_out);
-        self.places.retain(|(key, _)| later.places.iter().all(|(new, _)| new != key));
-        self.places.append(&mut later.places);
-        for key in later.ignored {
-            if !self.ignored.contains(&key) {
-                self.ignored.push(key);
-            }
-        }
-    }
-}
-
-fn unite(list: &mut Vec<Item>, more: Vec<Item>) {
-    let mut known: QuickSet<&str> = list.iter().map(|item| &*item.text).collect();
-    let is_new: Vec<bool> = more.iter().map(|item| known.insert(&item.text)).collect();
-    list.extend(more.into_iter().zip(is_new).filter_map(|(item, is_new)| is_new.then_some(item)));
-}
-
-fn replace<T: Copy>(value: &mut Option<T>, later: Option<T>) {
-    *value = later.or(*value);
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -470,6 +457,7 @@ mod tests {
                         Word(_, words) => &format!("{}, default {}", words.join(" or "), words[0]),
                         List(_) | Choice(_) => "list",
                         Settings(_) => "object of strings",
+                        Lists(_) => "object of lists",
                         Switch(..) => "boolean, default false",
                         Port(_) => "integer from 1 to 65535",
                         Amount(_, unit) => unit.in_manual(),

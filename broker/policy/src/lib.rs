@@ -15,6 +15,7 @@ pub mod harmless;
 pub mod keys;
 mod linked_trees;
 pub mod load;
+mod merge;
 pub mod merged;
 mod moved;
 pub mod nearest;

@@ -109,6 +109,16 @@ impl Reader {
             keys::Value::Settings(settings) => {
                 *settings(written) = self.settings(node, key.path)?;
             }
+            keys::Value::Lists(lists) => {
+                let entries = self.object(node, key.path)?;
+                *lists(written) = entries
+                    .into_iter()
+                    .map(|entry| {
+                        let field = join(key.path, &keys::shorten(&entry.key));
+                        Ok((entry.key, self.list(entry.node, field.into())?))
+                    })
+                    .collect::<Result<_, _>>()?;
+            }
             keys::Value::Switch(switch, _) => {
                 *switch(written) = self.boolean(&node, key.path)?;
                 self.note_place(switch(written).is_some(), key, line, written);
@@ -359,7 +369,7 @@ ignoreViolations:
             assert_eq!(policy.socks_proxy_port, None);
             assert_eq!(policy.allow_local_binding, Some(true));
             assert_eq!(policy.allow_all_unix_sockets, None);
-            assert_eq!(policy.ignored, ["network.allowMachLookup", "ignoreViolations"]);
+            assert_eq!(policy.ignored, ["network.allowMachLookup"]);
         }
         let origin = &parse(FULL_JSON, Format::Json).unwrap().deny_write[1].origin;
         assert_eq!((origin.line, &*origin.field()), (4, "filesystem.denyWrite[1]"));

@@ -13,9 +13,11 @@ use super::remarks::Remarks;
 use super::variables;
 use super::without::TakenOut;
 use kernel::locate::locate;
-use rules::files::Files;
+use rules::files::{Files, push_new};
+use rules::pattern::Pattern;
 use rules::policy::{Network, Policy};
 use rules::proxies::{CallerProxies, CallerProxy};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// Finds, reads, merges and resolves the policy.
@@ -39,6 +41,7 @@ pub fn policy(
     // Also where no policy is now, or another one is in force: the next run may look there, and a
     // link that the command could replace would lead it elsewhere.
     policy.sources.extend(caller.policy_trails()?);
+    hide_denials(&mut policy, caller);
     Ok(policy)
 }
 
@@ -56,6 +59,26 @@ pub fn rule(key: &str, value: &str, caller: &Caller) -> Result<Policy, PolicyErr
     let text = serde_json::json!({ object: { name: [value] } }).to_string();
     let written = parse(text.as_bytes(), Format::Json, Path::new("<grant>"))?;
     resolve(&written, Vec::new(), caller, &mut Remarks::unwanted())
+}
+
+/// Denies the directory of the denials that are kept, if there is one or will be, whatever allows it: they tell of other
+/// runs.
+fn hide_denials(policy: &mut Policy, caller: &Caller) {
+    let Some(place) = caller.state() else { return };
+    let is_hidden = match std::fs::read_dir(&place) {
+        Ok(_) => false,
+        // A sandbox around this one refuses it already.
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => true,
+        Err(_) => !policy.keeps_denials,
+    };
+    let Some(place) = locate(&place).ok().filter(|_| !is_hidden) else { return };
+    let files = &mut policy.files;
+    policy.hides_denials_alone = files.deny_read.is_empty();
+    for path in place.trail() {
+        push_new(&mut files.deny_read, Pattern::literal(&path));
+        files.allow_read.retain(|allowed| !allowed.starts_with(&path));
+        files.allow_write.retain(|allowed| !allowed.starts_with(&path));
+    }
 }
 
 /// Without a policy file: the working directory may be written, everything may be read, there is no
@@ -88,9 +111,20 @@ fn resolve(
     files.hides_processes = written.processes == Some(keys::OWN);
     let network = network(written, sockets, caller, remarks)?;
     let variables = variables::resolve(written)?;
-    let unwatched_reads = written.report_reads == Some(false);
-    let limits = written.limits;
-    Ok(Policy { built_in: false, files, network, variables, limits, unwatched_reads, sources })
+    let texts = |items: &[Item]| items.iter().map(|item| item.text.clone()).collect();
+    let ignored = written.ignore_violations.iter();
+    Ok(Policy {
+        files,
+        network,
+        variables,
+        limits: written.limits,
+        unwatched_reads: written.report_reads == Some(false),
+        weaker_nested: written.weaker_nested == Some(true),
+        keeps_denials: written.report_keep == Some(true),
+        ignored: ignored.map(|(words, items)| (words.clone(), texts(items))).collect(),
+        sources,
+        ..Policy::default()
+    })
 }
 
 /// Says which ports the caller's variables open: nobody wrote them into the policy.

@@ -25,6 +25,9 @@ fn value(key: &Key) -> Value {
             strings(json!({ "anyOf": [{ "enum": presets }, text] }))
         }
         Kind::List(_) | Kind::Choice(_) => strings(text),
+        Kind::Lists(_) => {
+            json!({ "type": ["object", "null"], "additionalProperties": strings(text) })
+        }
         Kind::Settings(_) => json!({ "type": ["object", "null"],
             "additionalProperties": { "type": ["string", "null"] } }),
         Kind::Switch(_, effect) => {

@@ -49,6 +49,7 @@ fn javascript() -> String {
     text += "export type List = string[] | string | null;\n";
     let of = |key: &Key| match key.value {
         Kind::List(_) | Kind::Choice(_) => "List".to_owned(),
+        Kind::Lists(_) => "Record<string, List> | null".to_owned(),
         Kind::Settings(_) => "Record<string, string | null> | null".to_owned(),
         Kind::Switch(..) => "boolean | null".to_owned(),
         Kind::Word(_, words) => {
@@ -85,6 +86,7 @@ fn python() -> String {
     text += "List = Union[typing.List[str], typing.Tuple[str, ...], str, None]\n";
     let of = |key: &Key| match key.value {
         Kind::List(_) | Kind::Choice(_) => "List".to_owned(),
+        Kind::Lists(_) => "Optional[typing.Dict[str, List]]".to_owned(),
         Kind::Settings(_) => "Optional[typing.Dict[str, Optional[str]]]".to_owned(),
         Kind::Switch(..) => "Optional[bool]".to_owned(),
         Kind::Word(_, words) => {
@@ -151,6 +153,7 @@ fn rust() -> String {
     let of = |key: &Key| match key.value {
         Kind::List(_) => "Vec<String>",
         Kind::Choice(_) => "Option<Vec<String>>",
+        Kind::Lists(_) => "BTreeMap<String, Vec<String>>",
         Kind::Settings(_) => "BTreeMap<String, Option<String>>",
         Kind::Switch(..) => "Option<bool>",
         Kind::Word(..) | Kind::Note => "Option<String>",
@@ -181,8 +184,15 @@ fn rust() -> String {
                 _ if is_own => format!("self.{own} != {of}::default()"),
                 _ => format!("!self.{own}.is_empty()"),
             };
-            write!(text, "        if {test} {{\n            object.insert(\"{field}\".into(), {json});\n        }}\n")
-                .unwrap();
+            let insert = format!("object.insert(\"{field}\".into(), {json});");
+            // As rustfmt has lines of more than 100 columns.
+            let insert = match 12 + insert.len() > 100 {
+                true => format!(
+                    "object.insert(\n                \"{field}\".into(),\n                {json},\n            );"
+                ),
+                false => insert,
+            };
+            write!(text, "        if {test} {{\n            {insert}\n        }}\n").unwrap();
         }
         text += "        object.into()\n    }\n}\n";
     };

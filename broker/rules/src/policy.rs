@@ -18,6 +18,14 @@ pub struct Policy {
     pub limits: Limits,
     /// Nobody asks for reports of refused reads.
     pub unwatched_reads: bool,
+    /// Where there is no listener, what only the broker could decide is left to the sandbox around.
+    pub weaker_nested: bool,
+    /// What is refused is kept for `--denials`.
+    pub keeps_denials: bool,
+    /// What is refused without a report: words of it, by words of the command line.
+    pub ignored: Vec<(String, Vec<String>)>,
+    /// Nothing may not be read but what is kept for `--denials`.
+    pub hides_denials_alone: bool,
     /// The canonical paths of the policy files in force, of those that another run would find, and of the symbolic
     /// links that lead to them: never writable.
     pub sources: Vec<PathBuf>,

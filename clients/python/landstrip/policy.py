@@ -78,6 +78,8 @@ class ReportRules(TypedDict, total=False):
 
     #: whether refused reads are watched and reported
     reads: Optional[bool]
+    #: whether refusals are kept for landstrip --denials
+    keep: Optional[bool]
 
 
 class FilesystemRulesWithout(TypedDict, total=False):
@@ -126,6 +128,10 @@ class Policy(_Odd, total=False):
     without: Optional[Without]
     #: of which processes the command may read in /proc: all, or its own
     processes: Optional[Literal["all", "own"]]
+    #: what is refused without a report, by words of the command line, or * for all
+    ignoreViolations: Optional[typing.Dict[str, List]]
+    #: whether a command runs with less where another sandbox leaves landstrip no listener
+    enableWeakerNestedSandbox: Optional[bool]
     filesystem: Optional[FilesystemRules]
     network: Optional[NetworkRules]
     environment: Optional[EnvironmentRules]

@@ -262,6 +262,8 @@ impl LimitsRules {
 pub struct ReportRules {
     /// whether refused reads are watched and reported.
     pub reads: Option<bool>,
+    /// whether refusals are kept for landstrip --denials.
+    pub keep: Option<bool>,
 }
 
 impl ReportRules {
@@ -269,6 +271,9 @@ impl ReportRules {
         let mut object = Map::new();
         if self.reads.is_some() {
             object.insert("reads".into(), json!(self.reads));
+        }
+        if self.keep.is_some() {
+            object.insert("keep".into(), json!(self.keep));
         }
         object.into()
     }
@@ -312,6 +317,10 @@ pub struct Policy {
     pub without: Without,
     /// of which processes the command may read in /proc: all, or its own.
     pub processes: Option<String>,
+    /// what is refused without a report, by words of the command line, or * for all.
+    pub ignore_violations: BTreeMap<String, Vec<String>>,
+    /// whether a command runs with less where another sandbox leaves landstrip no listener.
+    pub enable_weaker_nested_sandbox: Option<bool>,
     /// The keys in `filesystem`.
     pub filesystem: FilesystemRules,
     /// The keys in `network`.
@@ -338,6 +347,15 @@ impl Policy {
         }
         if self.processes.is_some() {
             object.insert("processes".into(), json!(self.processes));
+        }
+        if !self.ignore_violations.is_empty() {
+            object.insert("ignoreViolations".into(), json!(self.ignore_violations));
+        }
+        if self.enable_weaker_nested_sandbox.is_some() {
+            object.insert(
+                "enableWeakerNestedSandbox".into(),
+                json!(self.enable_weaker_nested_sandbox),
+            );
         }
         if self.filesystem != FilesystemRules::default() {
             object.insert("filesystem".into(), self.filesystem.to_json());

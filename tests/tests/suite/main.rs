@@ -32,6 +32,7 @@ mod fifos;
 mod files;
 mod fuzzing;
 mod jobs;
+mod kept;
 mod killing;
 mod labels;
 mod learning;

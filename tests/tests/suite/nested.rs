@@ -134,6 +134,105 @@ fn a_policy_that_asks_for_more_runs_nothing_and_the_reason_is_said() {
     }
 }
 
+/// What a policy is to say besides where it may run with less.
+fn weaker(members: &str) -> String {
+    format!(r#"{{"enableWeakerNestedSandbox": true, {members}}}"#)
+}
+
+#[test]
+fn a_weaker_sandbox_inside_another_holds_what_landlock_does() {
+    for_each_user(|user| {
+        let peer = TcpPeer::new();
+        let outer = Sandbox::of(user).allow_write(".").http_proxy_port(peer.port());
+        outer.dir("work/own");
+        outer.dir("work/secret");
+        for name in ["work/own/old", "work/secret/key", "work/file", "outside/file"] {
+            outer.file(name, "kept");
+        }
+        let policy = weaker(
+            r#""filesystem": {"allowWrite": ["own"], "denyRead": ["secret"], "denyWrite": ["own/old"]}"#,
+        );
+        let probe = programs().probe().into_os_string().into_string().unwrap();
+        for (script, is_allowed) in [
+            ("cat file > /dev/null".to_owned(), true),
+            ("mkdir own/dir/new && echo x > own/dir/new/file".to_owned(), true),
+            // What is left to the outer one, which does nothing for a process with a filter of its own.
+            ("chmod 700 own/dir".to_owned(), false),
+            ("echo x > own/old".to_owned(), false),
+            ("echo x > file".to_owned(), false),
+            ("cat secret/key".to_owned(), false),
+            (format!("{probe} connect4 127.0.0.1 {} | grep OK", peer.port()), false),
+            (format!("{probe} socket 2 2 0 | grep OK"), false),
+        ] {
+            let _ = std::fs::remove_dir_all(outer.path("work/own/dir"));
+            outer.dir("work/own/dir");
+            let outcome = outer.run(inner(&outer, &policy, &["sh", "-c", &script]));
+            assert_eq!(outcome.status == Some(0), is_allowed, "{script}: {outcome:#?}");
+            let said = "landstrip: there is a sandbox around this one";
+            assert_eq!(outcome.stderr.matches(said).count(), 1, "{outcome:#?}");
+        }
+        for name in ["work/own/old", "work/secret/key", "work/file", "outside/file"] {
+            assert_eq!(outer.read(name), "kept");
+        }
+        peer.untouched();
+        // Outside of another sandbox the key changes nothing.
+        let inside =
+            Sandbox::of(user).policy_json(weaker(r#""filesystem": {"allowWrite": ["."]}"#));
+        let outcome = inside.sh("echo x > file && chmod 600 file && echo x > ../outside/file");
+        outcome.fails();
+        assert_eq!(outcome.reports_of("Filesystem").len(), 1, "{outcome:#?}");
+        assert!(!outcome.stderr.contains("around"), "{outcome:#?}");
+    });
+}
+
+#[test]
+fn where_nobody_is_around_a_weaker_sandbox_leaves_metadata_free_and_sockets_if_its_policy_has_some()
+{
+    for_each_user(|user| {
+        let world = Sandbox::of(user);
+        let socket = UnixPeer::at(world.path("work/socket"), "stream");
+        let probe = programs().probe().into_os_string().into_string().unwrap();
+        world.file("work/file", "kept");
+        world.dir("work/own");
+        let connect = format!("{probe} unix-connect socket stream | grep OK");
+        let files = weaker(r#""filesystem": {"allowWrite": ["own"]}"#);
+        let sockets = weaker(r#""network": {"allowUnixSockets": ["socket"]}"#);
+        for (policy, script, is_allowed) in [
+            (
+                &files,
+                "echo x > own/file && chmod 600 own/file && touch -d 2001-01-01 own/file",
+                true,
+            ),
+            (&files, "echo x > file", false),
+            (&files, &connect, false),
+            (&sockets, &connect, true),
+            (&sockets, "echo x > own/file", false),
+        ] {
+            let words = inner(&world, policy, &["sh", "-c", script]);
+            let outcome = world.run_outside(where_a_listener_exists(words));
+            assert_eq!(outcome.status == Some(0), is_allowed, "{script}: {outcome:#?}");
+            assert!(outcome.stderr.contains("around this one"), "{outcome:#?}");
+        }
+        assert_eq!((socket.connections(), world.read("work/file")), (1, "kept".to_owned()));
+    });
+}
+
+#[test]
+fn what_cannot_be_left_to_another_sandbox_is_not() {
+    let outer = Sandbox::new().allow_write(".");
+    outer.dir("work/secret");
+    for members in [
+        r#""filesystem": {"allowWrite": ["."], "denyRead": ["secret"]}"#,
+        r#""network": {"allowLocalBinding": true}"#,
+        r#""processes": "own""#,
+        r#""limits": {"processes": 5}"#,
+    ] {
+        let words = inner(&outer, &weaker(members), &["touch", "made"]);
+        outer.run(words).is_error(125, "Internal", "enableWeakerNestedSandbox");
+        assert!(!outer.path("work/made").exists(), "{members}");
+    }
+}
+
 #[test]
 fn the_broker_does_nothing_for_a_sandbox_of_its_command_s_own() {
     for_each_user(|user| {

@@ -230,7 +230,7 @@ fn a_missing_or_unreadable_policy_is_refused() {
 #[test]
 fn keys_of_other_platforms_are_accepted() {
     let (outcome, made) = touch(
-        r#"{"filesystem":{"allowWrite":["."]},"ignoreViolations":{},"enableWeakerNestedSandbox":true,
+        r#"{"filesystem":{"allowWrite":["."]},"enableWeakerNetworkIsolation":true,
             "mandatoryDenySearchDepth":3,"allowPty":true}"#,
     );
     outcome.succeeds();

@@ -76,6 +76,8 @@ pub struct Judges {
     pub(crate) limits: Option<Arc<Watch>>,
     /// Who is asked before something is refused, if anybody is.
     pub asking: Option<Arc<Asking>>,
+    /// What a sandbox around this one decides if there is no listener.
+    pub(crate) left: Option<&'static str>,
 }
 
 impl Judges {

@@ -14,5 +14,5 @@ pub(crate) mod places;
 pub(crate) mod plan;
 pub(crate) mod protect;
 mod ruleset;
-pub(crate) mod runs;
+pub mod runs;
 mod shared_files;

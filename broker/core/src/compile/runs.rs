@@ -60,7 +60,7 @@ pub(super) fn holders() -> impl Iterator<Item = PathBuf> {
 
 /// Why a holder cannot be used.
 #[derive(Debug)]
-pub(crate) enum NotHeld {
+pub enum NotHeld {
     /// It is something else, or others can get at it.
     Shared,
     /// The kernel says no.
@@ -78,7 +78,7 @@ impl fmt::Display for NotHeld {
 
 /// Opens a holder, and makes it when it is first needed. What an earlier run, or another user, made in its place, as a
 /// symbolic link to where the next run is to write, is not used.
-pub(crate) fn hold(holder: &Path) -> Result<OwnedFd, NotHeld> {
+pub fn hold(holder: &Path) -> Result<OwnedFd, NotHeld> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let open = || fs::open(holder, flags, Mode::empty());
     let made = || match fs::mkdir(holder, Mode::RWXU) {

@@ -1,5 +1,6 @@
 //! What was refused, as a report names it.
 
+use super::stream::line;
 use common::trap::{FileOperation, Mechanism, NetworkOperation, Trap};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -26,6 +27,22 @@ const LOOKUP: &str = "name lookup (UDP)";
 const LOOKUP_OF: &str = "name lookup of ";
 
 impl Denial {
+    /// The line of a report of it.
+    pub fn line(&self) -> String {
+        line(&self.trap())
+    }
+
+    /// To whom or what access was refused.
+    pub(super) fn target(&self) -> &[u8] {
+        let (Self::File(_, target)
+        | Self::Network(_, target)
+        | Self::Trial(target)
+        | Self::Datagram(target)
+        | Self::Lookup(target, _)
+        | Self::Domain(target)) = self;
+        target
+    }
+
     /// As a report has it.
     pub fn trap(&self) -> Trap<'_> {
         match self {

@@ -136,7 +136,8 @@ fn explain(step: Step, errno: Errno) -> String {
         }
         (Step::Filter, Errno::BUSY | Errno::PERM) => {
             ", and without one only a policy can be enforced that allows no writing and no network \
-             and denies no reading"
+             and denies no reading, or with enableWeakerNestedSandbox one that lists no hosts, has no servers of \
+             its own, and denies no reading inside what may be written"
         }
         _ => "",
     };

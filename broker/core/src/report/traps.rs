@@ -58,6 +58,8 @@ pub struct Traps {
     is_noise: fn(&Denial) -> bool,
     /// All, until something else is wanted.
     wanted: OnceLock<Reports>,
+    /// Words of what is refused without a report.
+    ignored: OnceLock<Vec<String>>,
     /// Standard error, if --debug was given.
     debug: Option<Mutex<Stream>>,
     /// Calls that were let through and are still looked at.
@@ -125,6 +127,7 @@ impl Traps {
             sink: Mutex::new(sink),
             is_noise,
             wanted: OnceLock::new(),
+            ignored: OnceLock::new(),
             debug: debug.map(Mutex::new),
             undecided: AtomicUsize::new(0),
             given_up: AtomicUsize::new(0),
@@ -135,6 +138,23 @@ impl Traps {
     /// Says which denials are wanted, as soon as the policy is known.
     pub fn want(&self, wanted: Reports) {
         let _ = self.wanted.set(wanted);
+    }
+
+    /// Says what is refused without a report: all in whose name one of these words stands.
+    pub fn ignore(&self, words: Vec<String>) {
+        let _ = self.ignored.set(words);
+    }
+
+    fn ignores(&self, denial: &Denial) -> bool {
+        let is_in = |word: &String| {
+            denial.target().windows(word.len().max(1)).any(|part| part == word.as_bytes())
+        };
+        self.ignored.get().is_some_and(|words| words.iter().any(is_in))
+    }
+
+    /// What was reported so far, but for noise, without repetitions.
+    pub fn reported(&self) -> Vec<Denial> {
+        lock(&self.sink).order.clone()
     }
 
     fn reports(&self) -> Reports {
@@ -208,6 +228,7 @@ impl Traps {
         }
         if self.reports() == Reports::Nothing
             || matches!(denial, Denial::File(operation, _) if !self.reports().has(operation))
+            || self.ignores(&denial)
         {
             return;
         }

@@ -143,7 +143,12 @@ impl Child {
                 self.send(&plan, Some(ruleset.as_fd()))?;
                 Ok(ChildMessage::Listening(listener))
             }
-            (Ok(Progress::Alone), None) => Ok(ChildMessage::Alone),
+            (Ok(Progress::Alone), None) => {
+                if let Some((plan, ruleset)) = self.withheld.take() {
+                    self.send(&plan, Some(ruleset.as_fd()))?;
+                }
+                Ok(ChildMessage::Alone)
+            }
             (Ok(Progress::Failed(step, errno)), None) => {
                 Ok(ChildMessage::Failed(step, Errno::from_raw_os_error(errno)))
             }

@@ -21,6 +21,8 @@ pub(crate) struct Demands {
     pub(super) unix: UnixRules,
     /// Whether nothing can be run without a broker.
     pub(super) needs_broker: bool,
+    /// Without one, what only it could decide is left to the sandbox around, as far as that can be.
+    pub(super) may_leave: bool,
 }
 
 impl Demands {
@@ -49,7 +51,15 @@ impl Demands {
             })?;
             (unix.datagrams, unix.streams_send) = (true, true);
         }
-        Ok(Self { unix, needs_broker })
+        let kept = cannot_be_left(policy).filter(|_| policy.weaker_nested);
+        if let Some(what) = kept {
+            notes.warn(format!(
+                "enableWeakerNestedSandbox changes nothing: {what} cannot be left to another sandbox"
+            ));
+        }
+        let has_scopes = surroundings.features.contains(Features::SCOPES);
+        let may_leave = policy.weaker_nested && kept.is_none() && has_scopes;
+        Ok(Self { unix, needs_broker, may_leave })
     }
 }
 
@@ -65,6 +75,19 @@ fn needs_broker(policy: &Policy) -> bool {
         || files.hides_processes
         || policy.limits.processes.is_some()
         || uses_network(&policy.network)
+}
+
+/// What of the policy Landlock would refuse where the broker does not do it, or nobody would hold the command to.
+fn cannot_be_left(policy: &Policy) -> Option<&'static str> {
+    let network = &policy.network;
+    [
+        ("a list of hosts", setup::has_domains(network)),
+        ("network.allowLocalBinding", network.allow_local_binding),
+        ("limits.processes", policy.limits.processes.is_some()),
+        ("processes: own", policy.files.hides_processes),
+    ]
+    .into_iter()
+    .find_map(|(what, is_there)| is_there.then_some(what))
 }
 
 /// Whether there are addresses that the command may use.

@@ -46,6 +46,7 @@ pub(super) fn compile(
         learning: None,
         limits,
         asking: None,
+        left: None,
     })
 }
 

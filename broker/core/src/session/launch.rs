@@ -8,6 +8,7 @@ use crate::answer::answers::Judges;
 use crate::compile::{filter, places, plan};
 use crate::domains::proxy::Proxy;
 use crate::domains::{setup, upstream};
+use crate::files::view::{Reads, View};
 use crate::report::failure::Failure;
 use crate::report::traps::Reports;
 use kernel::features::Features;
@@ -29,6 +30,8 @@ pub struct Tool<'a> {
     /// Its index in the argument vector.
     index: usize,
     name: Cow<'a, OsStr>,
+    /// With its own arguments.
+    line: &'a [OsString],
     /// A variable of its own.
     variable: Option<(&'static str, String)>,
     words: Words,
@@ -53,7 +56,8 @@ impl<'a> Tool<'a> {
     /// The tool that stands at `index` of `arguments`.
     pub fn of(arguments: &'a [OsString], index: usize, words: Words) -> Self {
         let name = arguments.get(index).map_or(OsStr::new(""), OsString::as_os_str);
-        Self { index, name: name.into(), variable: None, words }
+        let line = arguments.get(index..).unwrap_or_default();
+        Self { index, name: name.into(), line, variable: None, words }
     }
 
     /// This program itself, which finds in a variable of this name and value what to do.
@@ -62,7 +66,13 @@ impl<'a> Tool<'a> {
             proc::own_program().map_err(|errno| Failure::system("/proc/self/exe", errno))?;
         // Its arguments do not matter.
         let (index, name_of, variable) = (1, program.as_os_str().into(), Some((name, value)));
-        Ok(Self { index, name: name_of, variable, words })
+        Ok(Self { index, name: name_of, line: &[], variable, words })
+    }
+
+    /// The command line, for people.
+    pub fn line(&self) -> String {
+        let words = self.line.iter().map(|word| word.to_string_lossy());
+        words.collect::<Vec<_>>().join(" ")
     }
 
     /// As it was written.
@@ -99,16 +109,20 @@ impl Watched {
 pub(super) struct Filter {
     variant: Variant,
     needs_broker: bool,
+    /// Without a broker, calls are left to the sandbox around: `Some(true)` if those on sockets are as well.
+    left: Option<bool>,
     after_listener: bool,
 }
 
 impl Filter {
     /// The one with which every denial can be reported.
     pub(super) fn of(policy: &Policy, demands: &Demands, surroundings: &Surroundings) -> Self {
-        let Demands { unix, needs_broker } = demands;
+        let Demands { unix, needs_broker, may_leave } = demands;
+        let network = &policy.network;
         Self {
             variant: variant(policy, unix, surroundings),
             needs_broker: *needs_broker,
+            left: may_leave.then(|| network.allow_network || unix.all || !unix.paths.is_empty()),
             after_listener: unix.datagrams,
         }
     }
@@ -124,16 +138,28 @@ impl Filter {
         }
     }
 
+    /// Leaves nothing to a sandbox around where Landlock lets more be read than the rules do. Returns what is left.
+    pub(super) fn leave_less(&mut self, view: &View) -> Option<&'static str> {
+        self.left = self.left.filter(|_| view.grants.reads != Reads::More);
+        self.left.map(|sockets| match sockets {
+            true => "modes, owners, times and attributes of files, Unix sockets and UDP",
+            false => "modes, owners, times and attributes of files",
+        })
+    }
+
     /// Sends it.
     pub(super) fn send(&self, child: &Child) -> Result<(), Failure> {
-        let alone = match self.needs_broker {
-            false => filter::program(self.variant | Variant::ALONE),
-            true => &[],
+        let asking = filter::program(self.variant);
+        let alone = || filter::program(self.variant | Variant::ALONE);
+        let alone = match self.left {
+            Some(true) => Cow::from(filter::leaving(asking)),
+            Some(false) => filter::leaving(alone()).into(),
+            None if self.needs_broker => Cow::default(),
+            None => alone().into(),
         };
-        let packet = plan::encode_filter(self.after_listener, filter::program(self.variant), alone)
-            .map_err(|_| {
-                Failure::Internal("filter", "the program exceeds the message size".to_owned())
-            })?;
+        let packet = plan::encode_filter(self.after_listener, asking, &alone).map_err(|_| {
+            Failure::Internal("filter", "the program exceeds the message size".to_owned())
+        })?;
         child.send_filter(&packet).map_err(|errno| Failure::system("send the filter", errno))
     }
 }

@@ -70,7 +70,9 @@ impl Prepared {
         let mut filter = Filter::of(&policy, &demands, surroundings);
         // As soon as it is known: the child installs it while the broker compiles the rest, which takes as
         // long (0.2 ms of a launch).
-        let mut is_sent = reports == Reports::All;
+        // What may be left to a sandbox around, the compiled rules say.
+        let may_leave = demands.may_leave;
+        let mut is_sent = reports == Reports::All && !may_leave;
         if is_sent {
             filter.send(child)?;
         }
@@ -78,12 +80,14 @@ impl Prepared {
         let scratches = Scratches::of(&mut policy, traps)?;
         let protected = Protected::of(policy, surroundings, notes)?;
         // None would be quieter. Were one, reads would be notified all the same, and let through.
-        if !is_sent && may_make_unreadable(&protected.policy.files, &protected.rules) {
+        let may_send = !is_sent && !may_leave;
+        if may_send && may_make_unreadable(&protected.policy.files, &protected.rules) {
             filter.send(child)?;
             is_sent = true;
         }
-        let prepared = Self::compile(protected, demands, surroundings, proxy, scratches)?;
+        let mut prepared = Self::compile(protected, demands, surroundings, proxy, scratches)?;
         if !is_sent {
+            Arc::make_mut(&mut prepared.judges).left = filter.leave_less(&prepared.judges.view);
             filter.quieter(Watched::of(reports, &prepared.judges, surroundings.features));
             filter.send(child)?;
         }

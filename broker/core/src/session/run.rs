@@ -10,7 +10,7 @@ use crate::answer::answers::{Answerer, Judges};
 use crate::answer::crew::Crew;
 use crate::ask::Job;
 use crate::domains::proxy::Proxy;
-use crate::report::failure::Failure;
+use crate::report::failure::{Failure, say};
 use crate::report::traps::Traps;
 use common::exit;
 use kernel::umask::Umask;
@@ -109,7 +109,15 @@ impl Run<'_> {
             }
             // Sent a filter for that: the policy asks for nothing that the broker must do.
             Some(Ok(ChildMessage::Alone)) if !self.confined => {
-                self.traps.log("the kernel gives no seccomp listener: no denial can be reported");
+                match self.judges.left {
+                    Some(left) => say(&format!(
+                        "there is a sandbox around this one, which has to decide on {left}; what is new beside a denied \
+                         path cannot be made, and nothing is reported"
+                    )),
+                    None => self
+                        .traps
+                        .log("the kernel gives no seccomp listener: no denial can be reported"),
+                }
                 self.confined = true;
             }
             Some(Ok(ChildMessage::Listening(_) | ChildMessage::Alone)) => {

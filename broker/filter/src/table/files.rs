@@ -3,7 +3,7 @@
 use super::{any, case, is, judge, lacks, masked, row, when};
 use crate::Syscall::*;
 use crate::Variant;
-use crate::rule::Errno::{ENOSYS, ENOTTY, EPERM};
+use crate::rule::Errno::{ENOSYS, ENOTTY, EPERM, EROFS};
 use crate::rule::Verdict::{Allow, Deny, Notify};
 use crate::rule::{Arg, Row, When};
 use crate::uapi::*;
@@ -150,7 +150,9 @@ pub(super) const ROWS: &[Row] = &[
         ],
         Notify,
         "changes metadata, which Landlock does not know",
-    ),
+    )
+    // See `compile::filter::leaving` of the broker: nothing else gets this.
+    .alone(Deny(EROFS)),
     judge(
         &[ioctl],
         &[

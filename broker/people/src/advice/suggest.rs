@@ -226,7 +226,7 @@ pub(super) fn list(values: &[String]) -> String {
     format!("[{}]", shown.chain(rest.as_deref()).collect::<Vec<_>>().join(", "))
 }
 
-pub(super) fn quote(text: &str) -> String {
+pub(crate) fn quote(text: &str) -> String {
     let mut quoted = String::new();
     // Writing to a String cannot fail.
     let _ = trap::string(&mut quoted, text.as_bytes());

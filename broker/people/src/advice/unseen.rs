@@ -7,9 +7,10 @@ use rules::policy::Policy;
 /// What to say of a command that ended with `status`, if its status does not say it. Whether reads are
 /// `unwatched` is the policy's choice.
 pub fn unseen(status: i32, policy: &Policy, unwatched: bool) -> Option<String> {
-    let reads = (unwatched && !policy.files.deny_read.is_empty()).then(|| {
-        "nothing was refused that is watched; reads are not watched: --report all".to_owned()
-    });
+    let reads = (unwatched && !policy.files.deny_read.is_empty() && !policy.hides_denials_alone)
+        .then(|| {
+            "nothing was refused that is watched; reads are not watched: --report all".to_owned()
+        });
     let withheld: Vec<_> = std::env::vars_os()
         .filter(|(name, value)| !policy.variables.passes(name, value))
         .filter(|(name, _)| name.to_str().is_none_or(|name| policy.variables.value(name).is_none()))

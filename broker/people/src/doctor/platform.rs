@@ -179,7 +179,7 @@ fn listener(outcome: io::Result<()>) -> Finding {
         Err(errno @ (Errno::BUSY | Errno::PERM)) => {
             let advice = "start landstrip outside of the sandbox or supervisor around it, such as another \
                           landstrip; inside, only a policy runs that allows no writing and no network and \
-                          denies no reading";
+                          denies no reading, or one with enableWeakerNestedSandbox";
             finding(what, State::Limited, found(errno), Some(advice))
         }
         Err(errno) => {

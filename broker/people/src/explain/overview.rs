@@ -335,5 +335,6 @@ fn protections(in_force: &InForce<'_>) -> Vec<Row> {
             .by("filter"),
         Row::new("set-user-ID programs", "gain nothing").by("no_new_privs"),
     ]);
+    rows.extend(switches(in_force.origins(), ""));
     rows
 }
