@@ -96,8 +96,9 @@ mod tests {
         assert!(without.0.contains(&first) && !without.0.contains(&second));
         let one_alone = Members(vec![first]);
         assert_eq!(one_alone.tasks(), 1);
-        let memory = one_alone.memory(u64::MAX);
-        assert!(memory > 0 && one_alone.memory(0) <= memory);
+        // Of a small process the kernel may count none, and what starts still grows.
+        let this = Members(vec![process::getpid()]);
+        assert!(this.memory(u64::MAX) > 0 && this.memory(0) > 0);
         for child in [&mut one, &mut other] {
             child.kill().unwrap();
             child.wait().unwrap();
