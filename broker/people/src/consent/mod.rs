@@ -1,5 +1,5 @@
 //! Who is asked, and by which rules: the program at `--ask`'s descriptor. What is answered goes through the same parser
-//! and checks as a policy ([`book`]), and the core judges by what comes of it.
+//! and checks as a policy (`book`), and the core judges by what comes of it.
 
 mod asking;
 mod book;
