@@ -274,7 +274,8 @@ child.stdout.readline(); os.killpg(child.pid, signal.SIGINT); child.stdout.read(
         let mut words = ["python3", "-c", caller].map(OsString::from).to_vec();
         words.extend(sandbox.command_line());
         words.extend(
-            ["--", "bash", "-c", "trap 'exit 3' INT; echo ready; sleep 30; :"].map(Into::into),
+            ["--", "bash", "-c", "trap 'exit 3' INT; sh -c 'echo ready; exec sleep 30'; :"]
+                .map(Into::into),
         );
         assert_eq!(sandbox.run_outside(words).stdout, "3\n");
     });

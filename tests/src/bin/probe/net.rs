@@ -22,10 +22,15 @@ pub(crate) fn run(op: &str, args: &[&str]) -> bool {
         }
         ("socket-sweep", []) => sweep(),
         ("socketpair", [kind]) => say(op, pair(unix_kind(kind))),
-        ("connect-name", [host, port]) => {
+        ("connect-name", [host, port, options @ ..]) => {
             let port = u16::try_from(number(port)).expect("a port");
-            let sent = std::net::TcpStream::connect((*host, port))
-                .and_then(|mut stream| std::io::Write::write_all(&mut stream, b"reached"));
+            let sent = std::net::TcpStream::connect((*host, port)).and_then(|mut stream| {
+                std::io::Write::write_all(&mut stream, b"reached")?;
+                if options.contains(&"answered") {
+                    std::io::Read::read_to_end(&mut stream, &mut Vec::new())?;
+                }
+                Ok(())
+            });
             tell(op, &sent.map_or_else(|error| error.to_string(), |()| "reached".to_owned()));
         }
         ("connect4", [ip, port, options @ ..]) => {
