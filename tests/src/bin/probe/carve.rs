@@ -22,8 +22,8 @@ pub(crate) fn run(op: &str, args: &[&str]) -> bool {
     match (op, args) {
         ("race-entries", [one, two, path, tries]) => race_entries(one, two, path, number(tries)),
         ("race-into-name", [tries]) => race_into_name(number(tries)),
-        ("race-new-directory", [one, two, path, tries]) => {
-            race_new_directory(one, two, path, number(tries));
+        ("race-new-directory", [one, two, name, tries]) => {
+            race_new_directory(one, two, name, number(tries));
         }
         ("race-parents", [tries]) => race_parents(number(tries)),
         _ => return false,
@@ -223,10 +223,10 @@ fn attack(path: &str, own: &str, attempt: usize) -> Result {
     }
 }
 
-/// One thread exchanges the entries `one` and `two`, of which the first leads to `path`, where another makes a
-/// directory with a file `such` in it, and removes both.
-fn race_new_directory(one: &str, two: &str, path: &str, tries: usize) {
-    let (mut directories, mut files) = (0, 0);
+/// One thread exchanges the entries `one` and `two`, while another makes a directory `name` with a file
+/// `such` in it below `one`, and removes both. Afterwards it makes them below either.
+fn race_new_directory(one: &str, two: &str, name: &str, tries: usize) {
+    let mut directories = 0;
     let done = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -234,19 +234,25 @@ fn race_new_directory(one: &str, two: &str, path: &str, tries: usize) {
                 let _ = rename(one, two, libc::RENAME_EXCHANGE as usize);
             }
         });
-        let (directory, file) = (cstr(path), format!("{path}/such"));
+        let (directory, file) = (cstr(&format!("{one}/{name}")), format!("{one}/{name}/such"));
         let such = cstr(&file);
         for _ in 0..tries {
             let made = call(older::SYS_mkdir, &[addr(directory.as_c_str()), 0o755]);
             directories += usize::from(made.is_ok());
-            files += usize::from(write(&file).is_ok());
+            let _ = write(&file);
             let _ = call(older::SYS_unlink, &[addr(such.as_c_str())]);
             let _ = call(older::SYS_rmdir, &[addr(directory.as_c_str())]);
         }
         done.store(1, Relaxed);
     });
+    let files = [one, two].map(|entry| {
+        let directory = cstr(&format!("{entry}/{name}"));
+        // It can be there from before.
+        let _ = call(older::SYS_mkdir, &[addr(directory.as_c_str()), 0o755]);
+        usize::from(write(&format!("{entry}/{name}/such")).is_ok())
+    });
     tell("directories", &directories.to_string());
-    tell("files", &files.to_string());
+    tell("files", &files.iter().sum::<usize>().to_string());
 }
 
 /// A directory gets the name `no` while a file `bad` is made in it: where `**/no/bad` is denied, one of
