@@ -22,6 +22,7 @@ use kernel::request::Request;
 use kernel::rights::Rights;
 use kernel::signals::Signal;
 use kernel::target::{self, Target, TargetFd};
+use landstrip_filter::Syscall;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{self, FileType};
 use rustix::io::{self, Errno};
@@ -68,6 +69,18 @@ impl Judge {
             }
         });
         RegisterVerdict::Return(sent.map(|()| 0))
+    }
+
+    /// Refuses to trace a process outside, as Landlock does, so that it can be told.
+    pub(crate) fn judge_tracing(&self, id: i32) -> RegisterVerdict {
+        match self.find(id) {
+            Err(Errno::PERM) => {
+                self.traps.note_refused(Syscall::ptrace.name());
+                RegisterVerdict::Return(Err(Errno::PERM))
+            }
+            // CONTINUE: Landlock decides, whose number this is by then.
+            _ => RegisterVerdict::Continue,
+        }
     }
 
     /// Who gets SIGIO: the caller's own process. A number that the kernel looks up later can be another's

@@ -114,17 +114,17 @@ const NOTIFIED: &[Syscall] = &[
     removexattr, lremovexattr, fremovexattr, utimes, mkdirat, fchownat, futimesat,
     unlinkat, renameat, linkat, symlinkat, fchmodat, utimensat, renameat2, fchmodat2,
     setxattrat, removexattrat, file_setattr, shmget, shmat, shmctl, semget, semop, semctl,
-    semtimedop, msgget, msgsnd, msgrcv, msgctl,
+    semtimedop, msgget, msgsnd, msgrcv, msgctl, pivot_root, chroot, mount, umount2, setns, open_tree,
+    open_tree_attr, move_mount, fsopen, fsconfig, fsmount, fspick, mount_setattr, bpf,
+    perf_event_open,
 ];
 
 #[rustfmt::skip]
 const REFUSED_EPERM: &[Syscall] = &[
-    syslog, vhangup, pivot_root, adjtimex, chroot, acct, settimeofday, mount, umount2, swapon,
-    swapoff, reboot, sethostname, setdomainname, iopl, ioperm, init_module, delete_module, quotactl,
-    clock_settime, kexec_load, perf_event_open, fanotify_init, fanotify_mark, name_to_handle_at,
-    open_by_handle_at, clock_adjtime, setns, finit_module, kexec_file_load, bpf, userfaultfd,
-    open_tree, move_mount, fsopen, fsconfig, fsmount, fspick, mount_setattr, quotactl_fd,
-    lsm_set_self_attr, open_tree_attr,
+    syslog, vhangup, adjtimex, acct, settimeofday, swapon, swapoff, reboot, sethostname,
+    setdomainname, iopl, ioperm, init_module, delete_module, quotactl, clock_settime, kexec_load,
+    fanotify_init, fanotify_mark, name_to_handle_at, open_by_handle_at, clock_adjtime, finit_module,
+    kexec_file_load, userfaultfd, quotactl_fd, lsm_set_self_attr,
 ];
 
 #[rustfmt::skip]

@@ -85,6 +85,8 @@ pub(crate) const SECCOMP_FILTER_FLAG_NEW_LISTENER: u32 = 8;
 pub(crate) const PRIO_PROCESS: u32 = 0;
 pub(crate) const IOPRIO_WHO_PROCESS: u32 = 1;
 pub(crate) const PTRACE_TRACEME: u32 = 0;
+pub(crate) const PTRACE_ATTACH: u32 = 16;
+pub(crate) const PTRACE_SEIZE: u32 = 0x4206;
 
 // include/uapi/asm-generic/ioctls.h
 pub(crate) const TCXONC: u32 = 0x540a;

@@ -328,6 +328,45 @@ fn what_is_not_reported_is_refused_all_the_same() {
     });
 }
 
+/// The filter, or Landlock, would refuse these without anybody's knowing.
+#[test]
+fn what_no_policy_allows_is_named_if_the_command_failed_and_nothing_else_was_refused() {
+    for_each_user(|user| {
+        let attach = |process: &str| {
+            format!(
+                "import ctypes, os, signal\n\
+                 child = os.fork()\n\
+                 if child == 0:\n    signal.pause()\n\
+                 failed = ctypes.CDLL(None).ptrace(16, {process}, None, None)\n\
+                 os.kill(child, 9)\n\
+                 exit(-failed)"
+            )
+        };
+        let run = |words: &[&str]| Sandbox::of(user).run(words.iter().copied());
+        let namespaces = "(namespaces and mounts: run it outside, or without a sandbox of its own)";
+        let outside = "(of a process outside: run it outside, or start the program inside)";
+        for (words, expected) in [
+            (&["unshare", "-U", "true"][..], format!("unshare {namespaces}")),
+            (&["chroot", "/", "true"], format!("chroot {namespaces}")),
+            (
+                &["python3", "-c", &attach(&std::process::id().to_string())],
+                format!("ptrace {outside}"),
+            ),
+        ] {
+            let outcome = run(words);
+            let line = format!("landstrip: refused under every policy: {expected}\n");
+            assert!(outcome.fails().stderr.ends_with(&line), "{outcome:#?}");
+            let script = "\"$@\"; echo x >made; exit 3";
+            let outcome = run(&[&["sh", "-c", script, "sh"], words].concat());
+            let is_named = outcome.exits(3).stderr.contains("under every policy");
+            assert!(!is_named && !outcome.reports.is_empty(), "{outcome:#?}");
+            let outcome = run(&[&["sh", "-c", "\"$@\"; true", "sh"], words].concat());
+            assert!(!outcome.succeeds().stderr.contains("landstrip: "), "{outcome:#?}");
+        }
+        run(&["python3", "-c", &attach("child")]).succeeds();
+    });
+}
+
 #[test]
 fn a_policy_can_leave_refused_reads_unwatched() {
     const LINE: &str =

@@ -410,6 +410,11 @@ impl Answerer {
             RegisterCall::JoinGroup(process, group) => self.jobs.join(request, process, group),
             RegisterCall::LeaveSession => self.jobs.leave_session(request),
             RegisterCall::Terminal(number, call) => self.jobs.control(request, number, call),
+            RegisterCall::Attach(id) => self.signals.judge_tracing(id),
+            RegisterCall::Refused(call) => {
+                self.traps.note_refused(call.name());
+                RegisterVerdict::Return(Err(Errno::PERM))
+            }
             RegisterCall::Fork => {
                 let is_one_too_many =
                     || self.limits.as_ref().is_some_and(|limits| !limits.admits_fork());

@@ -4,6 +4,7 @@
 //! positions are those of the manual page of each call (section 2); architectures differ in the
 //! numbers, and in which of the older calls they have.
 
+use crate::call::denied;
 use crate::call::how::{OpenHow, writes};
 use crate::call::ipc::IpcCall;
 use crate::call::metadata::{MetadataCall, RawChange, Subject, at_subject, set_xattr, times};
@@ -72,6 +73,10 @@ pub(crate) enum RegisterCall {
     LeaveSession,
     /// What reaches beyond the caller of the terminal that this descriptor leads to.
     Terminal(TargetFd, TerminalCall),
+    /// ptrace(PTRACE_ATTACH) or PTRACE_SEIZE of the thread with this id.
+    Attach(i32),
+    /// What is refused whatever it asks for: it is asked about only so that it can be told.
+    Refused(Syscall),
 }
 
 /// What becomes of it.
@@ -205,17 +210,13 @@ pub(crate) struct Question {
     pub(crate) flags: AtFlags,
 }
 
-const FOLLOW: AtFlags = AtFlags::empty();
-
 impl Call {
-    /// Reads the call off `notification`; none if it is one that the filter should not notify.
-    pub(crate) fn decode(notification: &Notification) -> Option<Self> {
-        let n = notification;
+    /// Reads the call off the notification; none if it is one that the filter should not notify.
+    pub(crate) fn decode(n: &Notification) -> Option<Self> {
         let address = |index: usize| n.address(index);
         if let Some(signal) = SignalCall::decode(Syscall::of(n.number)?, n) {
             return Some(Self::Registers(RegisterCall::Signal(signal)));
         }
-        let word = |index: usize| n.arguments[index];
         let registers = Self::Registers;
         let owner = |call| Self::Registers(RegisterCall::Owner(n.descriptor(0), call));
         let process = |id, change| Self::Registers(RegisterCall::Process(id, change));
@@ -253,7 +254,7 @@ impl Call {
             Syscall::connect => by_address(AddressUse::Connect),
             Syscall::bind => by_address(AddressUse::Bind),
             Syscall::sendto => {
-                let data = Messages::Data(address(1), word(2), address(4), n.unsigned(5));
+                let data = Messages::Data(address(1), n.arguments[2], address(4), n.unsigned(5));
                 socket(SocketCall::Send(n.descriptor(0), n.unsigned(3), data))
             }
             Syscall::sendmsg => {
@@ -285,7 +286,9 @@ impl Call {
                 let flags = OFlags::CREATE | OFlags::WRONLY | OFlags::TRUNC;
                 open(at_cwd(0), flags.bits(), n.unsigned(1))
             }
-            Syscall::truncate => Self::File(FileCall::Truncate(at_cwd(0), word(1).cast_signed())),
+            Syscall::truncate => {
+                Self::File(FileCall::Truncate(at_cwd(0), n.arguments[1].cast_signed()))
+            }
             Syscall::mkdir => create(at_cwd(0), Creation::Directory(n.unsigned(1))),
             Syscall::mkdirat => create(spot(0), Creation::Directory(n.unsigned(2))),
             Syscall::mknod => {
@@ -311,7 +314,7 @@ impl Call {
 
             Syscall::chmod => metadata(followed, RawChange::Mode(n.unsigned(1))),
             Syscall::fchmod => metadata(held, RawChange::Mode(n.unsigned(1))),
-            Syscall::fchmodat => metadata(at(0, FOLLOW.bits()), RawChange::Mode(n.unsigned(2))),
+            Syscall::fchmodat => metadata(at(0, 0), RawChange::Mode(n.unsigned(2))),
             Syscall::fchmodat2 => metadata(at(0, n.unsigned(3)), RawChange::Mode(n.unsigned(2))),
             Syscall::chown => {
                 let owner = RawChange::Owner(n.unsigned(1), n.unsigned(2));
@@ -339,7 +342,7 @@ impl Call {
                 let subject = if has_flags { Subject::Invalid } else { held };
                 metadata(subject, times(n))
             }
-            Syscall::futimesat => metadata(at(0, FOLLOW.bits()), times(n)),
+            Syscall::futimesat => metadata(at(0, 0), times(n)),
             Syscall::utimensat => metadata(at(0, n.unsigned(3)), times(n)),
             Syscall::setxattr => metadata(followed, set_xattr(n)),
             Syscall::lsetxattr => metadata(unfollowed, set_xattr(n)),
@@ -391,9 +394,11 @@ impl Call {
             }
             Syscall::setsid => registers(RegisterCall::LeaveSession),
             Syscall::setpgid => registers(RegisterCall::JoinGroup(n.int(0), n.int(1))),
+            call if denied::is_denied(call, n) => registers(RegisterCall::Refused(call)),
             Syscall::fork | Syscall::vfork | Syscall::clone => registers(RegisterCall::Fork),
             Syscall::umask => registers(RegisterCall::Umask),
             Syscall::ptrace if n.unsigned(0) == PTRACE_TRACEME => registers(RegisterCall::TraceMe),
+            Syscall::ptrace => registers(RegisterCall::Attach(n.int(1))),
             _ => Self::Ipc(IpcCall::decode(call, n)?),
         })
     }
@@ -505,6 +510,21 @@ mod tests {
                     );
                 }
             }
+        }
+    }
+
+    /// What is let through as a fork is none with a namespace.
+    #[test]
+    fn a_clone_with_a_namespace_is_refused() {
+        for bit in 0..64 {
+            let makes = [17, 25, 26, 27, 28, 29, 30].contains(&bit);
+            let expected = match makes {
+                true => RegisterCall::Refused(Syscall::clone),
+                false => RegisterCall::Fork,
+            };
+            let flags = 1 << bit | 17;
+            let call = decode(Syscall::clone, [flags, 0, 0, 0, 0, 0]);
+            assert_eq!(call, Some(Call::Registers(expected)), "{flags:#x}");
         }
     }
 

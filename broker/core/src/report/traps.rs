@@ -8,7 +8,7 @@ use super::stream::{Stream, line};
 use common::trap::FileOperation;
 use kernel::threads::lock;
 use rustix::fd::RawFd;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
 use std::thread::{self, ThreadId};
@@ -98,6 +98,8 @@ struct Sink {
     uncounted: usize,
     /// What access(2) was answered no about.
     asked: Vec<Denial>,
+    /// The system calls that were refused and that no policy allows.
+    refused: BTreeSet<&'static str>,
 }
 
 impl Traps {
@@ -120,7 +122,8 @@ impl Traps {
 
     fn new(stream: Option<Stream>, debug: bool, is_noise: fn(&Denial) -> bool) -> Self {
         let (seen, order, asked) = (HashSet::new(), Vec::new(), Vec::new());
-        let sink = Sink { stream, seen, order, uncounted: 0, asked };
+        let refused = BTreeSet::new();
+        let sink = Sink { stream, seen, order, uncounted: 0, asked, refused };
         // A closed standard error is the caller's choice.
         let debug = debug.then(|| Stream::of_standard_error().ok()).flatten();
         Self {
@@ -253,6 +256,17 @@ impl Traps {
         if asked.len() < ASKED_MAX && !(self.is_noise)(&denial) && !asked.contains(&denial) {
             asked.push(denial);
         }
+    }
+
+    /// Notes that this system call was refused, which no policy allows.
+    pub(crate) fn note_refused(&self, call: &'static str) {
+        self.log(&format!("refused: {call}, which no policy allows"));
+        lock(&self.sink).refused.insert(call);
+    }
+
+    /// The system calls that were refused and that no policy allows.
+    pub fn refused(&self) -> Vec<&'static str> {
+        lock(&self.sink).refused.iter().copied().collect()
     }
 
     /// Logs `message` if --debug was given and standard error takes it now.

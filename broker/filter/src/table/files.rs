@@ -218,8 +218,8 @@ pub(super) const ROWS: &[Row] = &[
             mount, umount2, pivot_root, chroot, open_tree, open_tree_attr, move_mount, fsopen,
             fsconfig, fsmount, fspick, mount_setattr,
         ],
-        Deny(EPERM),
-        "changes which files paths lead to",
+        Notify,
+        "changes which files paths lead to: the broker refuses, and says so if the command fails",
     ),
     row(
         &[statmount, listmount, listns],

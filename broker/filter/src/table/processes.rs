@@ -127,9 +127,16 @@ pub(super) const ROWS: &[Row] = &[
     ),
     judge(
         &[ptrace],
-        &[case(&[is(Arg(0, "op"), &[PTRACE_TRACEME])], Notify)],
+        &[
+            case(&[is(Arg(0, "op"), &[PTRACE_TRACEME])], Notify),
+            when(
+                When::ALWAYS.unless(Variant::ALONE),
+                &[is(Arg(0, "op"), &[PTRACE_ATTACH, PTRACE_SEIZE])],
+                Notify,
+            ),
+        ],
         Allow,
-        "Landlock confines it to the sandbox, but lets a parent outside be made the tracer",
+        "Landlock confines it to the sandbox, but lets a parent outside be made the tracer; the broker tells of refusals",
     ),
     row(&[process_mrelease], Allow, "frees the memory of a process that is already being killed"),
     judge(
@@ -172,17 +179,17 @@ pub(super) const ROWS: &[Row] = &[
             ),
             case(&[lacks(Arg(0, "flags"), CLONE_NAMESPACES)], Allow),
         ],
-        Deny(EPERM),
-        "new namespaces bring capabilities and mounts; processes and threads are free",
+        Notify,
+        "new namespaces bring capabilities and mounts: the broker refuses them; processes and threads are free",
     ),
     row(&[clone3], Deny(ENOSYS), "its flags are in memory; callers fall back to clone"),
     judge(
         &[unshare],
         &[case(&[lacks(Arg(0, "flags"), !UNSHARE_HARMLESS)], Allow)],
-        Deny(EPERM),
-        "new namespaces bring capabilities and mounts; unsharing descriptors and the like is free",
+        Notify,
+        "new namespaces bring capabilities and mounts: the broker refuses them; unsharing descriptors and the like is free",
     ),
-    row(&[setns], Deny(EPERM), "enters namespaces of other processes"),
+    row(&[setns], Notify, "enters namespaces of other processes: the broker refuses, and says so"),
 ];
 
 const CLONE_NAMESPACES: u32 = CLONE_NEWNS

@@ -36,7 +36,11 @@ pub(super) const ROWS: &[Row] = &[
         "does system calls that no filter sees",
     ),
     row(&[userfaultfd], Deny(EPERM), "stalls the kernel inside a system call: a tool to win races"),
-    row(&[bpf, perf_event_open], Deny(EPERM), "looks into the kernel and other processes"),
+    row(
+        &[bpf, perf_event_open],
+        Notify,
+        "looks into the kernel and other processes: the broker refuses, and says so if the command fails",
+    ),
     row(
         &[add_key, request_key, keyctl],
         Deny(ENOSYS),

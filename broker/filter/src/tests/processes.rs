@@ -10,7 +10,7 @@ fn namespaces_cannot_be_made() {
             let flags = 1 << bit;
             // CLONE_NEWNS; NEWCGROUP to NEWNET
             let namespace = bit == 17 || (25..=30).contains(&bit);
-            let expected = if namespace { EPERM } else { ALLOW };
+            let expected = if namespace { NOTIFY } else { ALLOW };
             assert_eq!(
                 filter.int_verdict(clone, [flags | 17, 0, 0, 0, 0, 0]),
                 expected,
@@ -18,7 +18,7 @@ fn namespaces_cannot_be_made() {
             );
             // unshare takes VM FS FILES SIGHAND, THREAD, SYSVSEM
             let free = matches!(bit, 8..=11 | 16 | 18);
-            let expected = if free { ALLOW } else { EPERM };
+            let expected = if free { ALLOW } else { NOTIFY };
             assert_eq!(
                 filter.int_verdict(unshare, [flags, 0, 0, 0, 0, 0]),
                 expected,
@@ -35,6 +35,13 @@ fn namespaces_cannot_be_made() {
         }
         assert_eq!(filter.int_verdict(unshare, [0, 0, 0, 0, 0, 0]), ALLOW);
     }
+    let alone = Filter::new(Variant::ALONE);
+    for namespace in [0x2_0000, 0x1000_0000, 0x4000_0000] {
+        for call in [clone, unshare] {
+            assert_eq!(alone.int_verdict(call, [namespace, 0, 0, 0, 0, 0]), EPERM, "{call}");
+        }
+    }
+    assert_eq!(alone.int_verdict(ptrace, [16, 7, 0, 0, 0, 0]), ALLOW);
 }
 
 #[test]
@@ -108,12 +115,12 @@ fn other_processes_are_the_brokers_business() {
 }
 
 #[test]
-fn whoever_wants_to_be_traced_asks_the_broker() {
+fn whoever_wants_to_be_traced_or_to_trace_asks_the_broker() {
     for variant in all_variants() {
         let filter = Filter::new(variant);
-        // PEEKTEXT to SYSCALL, GETREGS, SETOPTIONS and on, SEIZE, INTERRUPT.
+        // TRACEME to SYSCALL with ATTACH, SETOPTIONS and on, SEIZE, INTERRUPT.
         for request in (0..=33).chain(0x4200..=0x4210) {
-            let expected = if request == 0 { NOTIFY } else { ALLOW };
+            let expected = if [0, 16, 0x4206].contains(&request) { NOTIFY } else { ALLOW };
             assert_eq!(filter.int_verdict(ptrace, [request, 7, 0, 0, 0, 0]), expected, "{request}");
         }
     }

@@ -1,15 +1,24 @@
-//! What can have made a command fail though nothing is known to have been refused: what it was not given.
+//! What can have made a command fail though nothing is known to have been refused: what it was not given, and what no
+//! policy allows.
 
 use super::suggest::{list, quote};
 use common::exit;
 use rules::policy::Policy;
 
 /// What to say of a command that ended with `status`, if its status does not say it. Whether reads are
-/// `unwatched` is the policy's choice.
-pub fn unseen(status: i32, policy: &Policy, unwatched: bool) -> Option<String> {
+/// `unwatched` is the policy's choice; `refused` are system calls that no policy allows.
+pub fn unseen(
+    status: i32,
+    policy: &Policy,
+    unwatched: bool,
+    refused: &[&'static str],
+) -> Option<String> {
+    let calls = (!refused.is_empty())
+        .then(|| format!("refused under every policy: {}{}", refused.join(", "), instead(refused)));
     let reads = (unwatched && !policy.files.deny_read.is_empty() && !policy.hides_denials_alone)
         .then(|| {
-            "nothing was refused that is watched; reads are not watched: --report all".to_owned()
+            let nothing = if refused.is_empty() { "nothing" } else { "nothing else" };
+            format!("{nothing} was refused that is watched; reads are not watched: --report all")
         });
     let withheld: Vec<_> = std::env::vars_os()
         .filter(|(name, value)| !policy.variables.passes(name, value))
@@ -23,8 +32,19 @@ pub fn unseen(status: i32, policy: &Policy, unwatched: bool) -> Option<String> {
             list(&withheld)
         )
     });
-    let said: Vec<_> = [reads, variables].into_iter().flatten().collect();
+    let said: Vec<_> = [calls, reads, variables].into_iter().flatten().collect();
     (!said.is_empty() && !says_why(status)).then(|| said.join("; "))
+}
+
+/// What to do instead.
+fn instead(refused: &[&str]) -> &'static str {
+    match refused {
+        ["bpf"] | ["perf_event_open"] | ["bpf", "perf_event_open"] => {
+            " (looks into the kernel: run it outside)"
+        }
+        ["ptrace"] => " (of a process outside: run it outside, or start the program inside)",
+        _ => " (namespaces and mounts: run it outside, or without a sandbox of its own)",
+    }
 }
 
 /// Whether a shell did not find a program, or the user ended the command.
