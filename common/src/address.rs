@@ -29,16 +29,28 @@ pub enum Class {
 
 impl Class {
     /// Whether a rule for such an address may be advised to whoever was refused it. A metadata service gives
-    /// credentials away, and so may what serves a link; the rest is no host.
+    /// credentials away, and so may what serves a link; servers of this host run commands for whoever reaches them
+    /// (debuggers, container engines, databases); the rest is no host.
     #[must_use]
     pub fn is_advisable(self) -> bool {
-        matches!(self, Self::Public | Self::Private | Self::Loopback | Self::Own)
+        matches!(self, Self::Public | Self::Private)
     }
 }
 
-/// Whether a cloud answers for this name, in lower case, with its metadata service: Google, and EC2 in its documentation.
+/// Whether `name`, in lower case, is this host's: RFC 6761, section 6.3.
 #[must_use]
-pub fn is_metadata_name(name: &str) -> bool {
+pub fn is_localhost(name: &str) -> bool {
+    name == "localhost" || name.ends_with(".localhost")
+}
+
+/// Whether a rule for `name`, in lower case, may be advised.
+#[must_use]
+pub fn is_advisable_name(name: &str) -> bool {
+    !is_localhost(name) && !is_metadata_name(name)
+}
+
+/// Whether a cloud answers for this name, in lower case, with its metadata service: Google, and EC2 in its documentation.
+fn is_metadata_name(name: &str) -> bool {
     const NAMES: [&str; 5] = [
         "instance-data",
         "instance-data.ec2.internal",

@@ -10,10 +10,9 @@
 use crate::destination::{Destination, OwnedHost};
 use crate::error::{DialError, UpstreamError};
 use crate::proxy::Proxy;
-use crate::resolve;
 use crate::rules::Verdict;
 use crate::upstream::{Purpose, Upstream};
-use common::address::{Class, classify};
+use common::address::{Class, classify, is_localhost};
 use rustix::io::Errno;
 use rustix::net::sockopt;
 use std::io;
@@ -152,7 +151,7 @@ impl Proxy {
 /// Whether what `host` means depends on who asks: it is not for an upstream.
 fn is_of_this_host(host: &OwnedHost) -> bool {
     match host {
-        OwnedHost::Name(name) => resolve::is_localhost(name),
+        OwnedHost::Name(name) => is_localhost(name),
         OwnedHost::Address(address) => matches!(
             class_here(*address),
             Class::Loopback | Class::Own | Class::LinkLocal | Class::Metadata

@@ -1,7 +1,7 @@
 //! Why the proxy gave up, and why it did not do what a client asked.
 
 use crate::socks5::ConnectError;
-use common::address::{Class, classify, is_metadata_name};
+use common::address::{Class, classify, is_advisable_name};
 use common::domain::HostError;
 use rustix::io::Errno;
 use std::io;
@@ -153,7 +153,7 @@ fn to_list(host: &str, port: u16) -> String {
     let text = host.trim_matches(['[', ']']);
     let is_advisable = text
         .parse()
-        .map_or(!is_metadata_name(host), |address: IpAddr| classify(address).is_advisable());
+        .map_or(is_advisable_name(host), |address: IpAddr| classify(address).is_advisable());
     match is_advisable {
         true => format!("to allow it, add \"{host}:{port}\" or \"{host}\" there"),
         false => "a rule for such an address is never advised".to_owned(),
@@ -165,10 +165,10 @@ fn remedy(class: Class, address: IpAddr, host: &str) -> String {
     let literal = common::domain::Host::Address(address);
     match class {
         Class::NoHost => "nothing helps: it is not the address of one host".to_owned(),
-        class if !class.is_advisable() => "no rule is advised".to_owned(),
         Class::Private => format!(
             "add \"{host}\" to network.privateDomains, or \"{literal}\" to network.allowedDomains"
         ),
+        class if !class.is_advisable() => "no rule is advised".to_owned(),
         _ => format!("add \"{literal}\" to network.allowedDomains"),
     }
 }

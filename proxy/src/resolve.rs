@@ -8,6 +8,7 @@
 use crate::dns::{self, Answer, Kind};
 use crate::error::{ProxyError, ResolveError};
 use crate::files::{self, Servers};
+use common::address::is_localhost;
 use std::fs::File;
 use std::io::{self, Read};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -110,11 +111,6 @@ impl Resolver {
             _ => Err(ResolveError::Addressless),
         }
     }
-}
-
-/// Whether `name` means this host, whoever is asked.
-pub(crate) fn is_localhost(name: &str) -> bool {
-    name == "localhost" || name.ends_with(".localhost")
 }
 
 /// One of each in turn, as RFC 8305 orders them.

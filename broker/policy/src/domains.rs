@@ -2,7 +2,8 @@
 //! line of hosts(5). Pure; the
 //! proxy parses it with the same code.
 
-use common::domain::{Host, NAME_MAX, Pattern};
+use common::address::is_localhost;
+use common::domain::{Host, NAME_MAX, Pattern, split_port};
 use common::hosts;
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -38,6 +39,16 @@ pub fn check(text: &str) -> Result<(), String> {
     Pattern::parse(text, &mut [0; NAME_MAX])
         .map(drop)
         .map_err(|error| format!("'{text}' is not a domain rule: {error}"))
+}
+
+/// Whether `text`, with or without a port, names this host: a server on it is as one behind a Unix socket.
+pub fn is_of_this_host(text: &str) -> bool {
+    let name = split_port(text.trim()).0;
+    match Host::parse(name.strip_prefix("*.").unwrap_or(name).as_bytes(), &mut [0; NAME_MAX]) {
+        Ok(Host::Name(name)) => is_localhost(name),
+        Ok(Host::Address(address)) => address.is_loopback(),
+        Err(_) => false,
+    }
 }
 
 /// Checks a line of `hosts`: an address with names, or a comment.

@@ -10,12 +10,44 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-/// Caches of package managers and build tools, beneath the home; `*` is one directory of many. Builds outside trust
-/// what they find there, as those inside do; no program runs it merely because it starts.
-const CACHES: [&str; 33] = [
+/// Caches of package managers and build tools, beneath the home, each by its manual: those whose name says nothing (a
+/// plugin of an editor's, a shell's prompt) are not known to be harmless. Builds outside trust what they find there, as
+/// those inside do; no program runs it merely because it starts.
+const CACHES: [&str; 64] = [
     ".bun/install/cache",
     ".cabal/packages",
-    ".cache/*",
+    ".cache/Cypress",
+    ".cache/black",
+    ".cache/ccache",
+    ".cache/clangd",
+    ".cache/composer",
+    ".cache/coursier",
+    ".cache/deno",
+    ".cache/electron",
+    ".cache/go-build",
+    ".cache/golangci-lint",
+    ".cache/gopls",
+    ".cache/hatch",
+    ".cache/ms-playwright",
+    ".cache/mypy",
+    ".cache/node-gyp",
+    ".cache/pdm",
+    ".cache/pip",
+    ".cache/pip-tools",
+    ".cache/pipenv",
+    ".cache/pnpm",
+    ".cache/puppeteer",
+    ".cache/pypoetry",
+    ".cache/rattler",
+    ".cache/ruff",
+    ".cache/sccache",
+    ".cache/selenium",
+    ".cache/staticcheck",
+    ".cache/trivy",
+    ".cache/uv",
+    ".cache/virtualenv",
+    ".cache/yarn",
+    ".cache/zig",
     ".cargo/.global-cache",
     ".cargo/.global-cache-journal",
     ".cargo/.package-cache",
@@ -46,46 +78,6 @@ const CACHES: [&str; 33] = [
     ".yarn/berry/cache",
     ".yarn/cache",
     "go/pkg",
-];
-/// Beginnings of names in ~/.cache of what shells, prompts, editors and input methods load from there when they
-/// start, what git runs as hooks, and what is landstrip's own.
-const LOADED: [&str; 36] = [
-    "JetBrains",
-    "antigen",
-    "antidote",
-    "bash",
-    "dein",
-    "dmenu",
-    "emacs",
-    "fish",
-    "fontconfig",
-    "gitstatus",
-    "gstreamer",
-    "helix",
-    "ibus",
-    "kak",
-    "keyring",
-    "ksycoca",
-    "landstrip",
-    "mesa",
-    "nvim",
-    "oh-my",
-    "p10k",
-    "powerlevel10k",
-    "pre-commit",
-    "prezto",
-    "rofi",
-    "sheldon",
-    "starship",
-    "vim",
-    "vscode",
-    "wal",
-    "wofi",
-    "xmonad",
-    "zcompdump",
-    "zellij",
-    "zinit",
-    "zsh",
 ];
 /// Hidden names in a work tree that hold what tools make and nobody's settings.
 const MADE: [&str; 20] = [
@@ -210,8 +202,11 @@ impl<'a> Ground<'a> {
     /// The caches that `path` leads to: a directory on the way to what is allowed may be made.
     pub fn beneath(&self, path: &Path) -> Vec<PathBuf> {
         let Some(home) = self.home() else { return Vec::new() };
-        let rows = CACHES.iter().filter(|row| !row.contains('*')).map(|row| home.join(row));
-        rows.filter(|row| !home.starts_with(path) && row.starts_with(path)).collect()
+        // ~/.cache is everybody's.
+        let rows = CACHES.iter().filter(|row| !row.starts_with(".cache/"));
+        rows.map(|row| home.join(row))
+            .filter(|row| !home.starts_with(path) && row.starts_with(path))
+            .collect()
     }
 
     /// Whether all beneath `place` is harmless.
@@ -243,7 +238,7 @@ impl<'a> Ground<'a> {
         }
         let home = self.home()?;
         let inner = path.strip_prefix(home).ok()?;
-        let row = CACHES.iter().find_map(|row| matched(Path::new(row), inner))?;
+        let row = CACHES.iter().find(|row| inner.starts_with(row))?;
         Some(home.join(row))
     }
 
@@ -299,21 +294,6 @@ fn is_visible_or_made(name: &OsStr) -> bool {
 
 fn is_data(name: &OsStr) -> bool {
     is_visible(name) && !PROGRAMS.iter().any(|known| name == OsStr::new(known))
-}
-
-/// The part of `inner` that `row` of [`CACHES`] stands for.
-fn matched(row: &Path, inner: &Path) -> Option<PathBuf> {
-    let mut names = inner.iter();
-    let is_loaded =
-        |name: &OsStr| LOADED.iter().any(|begin| name.as_bytes().starts_with(begin.as_bytes()));
-    row.iter()
-        .map(|part| {
-            let name = names.next()?;
-            let is_meant =
-                if part == "*" { is_visible(name) && !is_loaded(name) } else { part == name };
-            is_meant.then_some(name)
-        })
-        .collect()
 }
 
 #[cfg(test)]
@@ -402,6 +382,8 @@ mod tests {
             "/home/u/.cache/gitstatus/x",
             "/home/u/.cache/landstrip/x",
             "/home/u/.cache/.x",
+            "/home/u/.cache/pip-other/x",
+            "/home/u/.cache/tool/x",
             "/home/u",
             "/home",
             // What belongs to the system, and to nobody known.

@@ -2,6 +2,7 @@
 //! directory, and what programs outside the sandbox run, obey or serve ([`harmless`]).
 
 use super::callers::Caller;
+use super::domains;
 use super::error::{Origin, PolicyError};
 use super::keys::Written;
 use super::presets;
@@ -107,16 +108,20 @@ pub(super) fn warn_of_outside(
         remarks
             .warn(origin.error(format!("{} can be written: {reason}", path.display())).to_string());
     }
+    let message = "may run commands or hold keys outside the sandbox, for the command too";
     for (path, origin) in
         sockets.iter().filter(is_own).filter(|(path, _)| !harmless::is_socket(path))
     {
-        let message = "may run commands or hold keys outside the sandbox, for the command too";
         remarks
             .warn(origin.error(format!("the server at {} {message}", path.display())).to_string());
     }
+    for item in written.allowed_domains.iter().filter(|item| !presets::is_file(&item.origin.file)) {
+        if domains::is_of_this_host(&item.text) {
+            let message = format!("servers at {} {message}", item.text.trim());
+            remarks.warn(item.origin.error(message).to_string());
+        }
+    }
     if written.allow_all_unix_sockets == Some(true) {
-        remarks.warn(
-            "network.allowAllUnixSockets: servers may run commands or hold keys outside the sandbox, for the command too",
-        );
+        remarks.warn(format!("network.allowAllUnixSockets: servers {message}"));
     }
 }

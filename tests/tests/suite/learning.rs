@@ -1,9 +1,11 @@
 //! A run that learns: what it needed is a policy under which it passes, and deny rules hold meanwhile.
 
 use std::fs;
+use std::net::{IpAddr, UdpSocket};
 use std::os::unix::fs::symlink;
 use tests::{
     Origin, Outcome, Sandbox, Snapshot, TcpPeer, UnixPeer, User, copy_program, for_each_user,
+    skipped,
 };
 
 /// Where the draft goes.
@@ -38,20 +40,20 @@ fn what_a_command_needed_is_a_policy_under_which_it_passes() {
     for_each_user(|user| {
         let sandbox = Sandbox::of(user);
         sandbox.dir("home/.cache");
-        sandbox.dir("home/.cache/tree");
+        sandbox.dir("home/.cache/uv");
         let script = format!(
-            "set -e; echo x > made; mkdir -p ~/.cache/tool/deep; echo y > ~/.cache/tool/deep/file; \
+            "set -e; echo x > made; mkdir -p ~/.cache/pip/deep; echo y > ~/.cache/pip/deep/file; \
              mkdir -p ~/.cargo; echo z > ~/.cargo/.package-cache; chmod 600 ~/.cargo/.package-cache; \
              cd {0}; echo a > a; mv a b; ln -f b c; rm -f b c; mkdir -p d; rmdir d; echo \"$TMPDIR\" > tmp; \
              echo t > \"$TMPDIR/t\"",
-            sandbox.name("home/.cache/tree")
+            sandbox.name("home/.cache/uv")
         );
         sandbox.landstrip(["--", "sh", "-c", &script]).fails();
         let draft = passes(&sandbox, &[], &script);
-        let expected = "filesystem:\n  allowWrite:\n    - \".\"\n    - \"~/.cache/tool\"\n    \
-                        - \"~/.cache/tree\"\n    - \"~/.cargo/.package-cache\"\n";
+        let expected = "filesystem:\n  allowWrite:\n    - \".\"\n    - \"~/.cache/pip\"\n    \
+                        - \"~/.cache/uv\"\n    - \"~/.cargo/.package-cache\"\n";
         assert!(draft.ends_with(expected), "{draft}");
-        assert!(sandbox.read(DRAFT).contains("\"~/.cache/tool\"  # "), "{draft}");
+        assert!(sandbox.read(DRAFT).contains("\"~/.cache/pip\"  # "), "{draft}");
         let policy = sandbox.name(DRAFT);
         sandbox.landstrip(["-p", &policy, "--", "touch", &sandbox.name("home/x")]).fails();
     });
@@ -63,13 +65,13 @@ fn git_is_learned() {
     for_each_user(|user| {
         let sandbox = Sandbox::beneath("/var/tmp", user);
         sandbox.file("home/.gitconfig", "[user]\n\tname = n\n\temail = n@example.org\n");
-        sandbox.sh_outside("git init -q --bare ~/.cache/there").succeeds();
-        let script = "set -e; git init -q ~/.cache/tree; cd ~/.cache/tree; echo $$ > f; git add .; git commit -qm x; \
+        sandbox.sh_outside("git init -q --bare ~/.cache/ruff").succeeds();
+        let script = "set -e; git init -q ~/.cache/uv; cd ~/.cache/uv; echo $$ > f; git add .; git commit -qm x; \
                       git checkout -q -B b; git commit -q --allow-empty -m y; git rebase -q HEAD~1; git gc -q; \
-                      git push -qf ../there HEAD:b; git worktree add -q ../linked HEAD~1; git worktree remove ../linked";
+                      git push -qf ../ruff HEAD:b; git worktree add -q ../pip HEAD~1; git worktree remove ../pip";
         sandbox.landstrip(["--", "sh", "-c", script]).fails();
         let draft = passes(&sandbox, &[], script);
-        for place in ["tree", "linked", "there"] {
+        for place in ["uv", "pip", "ruff"] {
             let line = format!("    - \"~/.cache/{place}\"\n");
             assert!(draft.contains(&line), "{place}: {draft}");
         }
@@ -131,26 +133,35 @@ fn cargo_is_learned() {
     assert!(!draft.contains("network:"), "{draft}");
 }
 
+/// A policy in which names lead to `port` of this host, which nothing but a rule that somebody writes gives.
+fn names_of(sandbox: &Sandbox, port: u16) -> String {
+    let base = format!(
+        "network:\n  hosts: [127.0.0.1 a.test b.test]\n  allowedDomains: ['127.0.0.1:{port}']\n"
+    );
+    sandbox.file("outside/base.yaml", base).to_str().unwrap().to_owned()
+}
+
 #[test]
 fn hosts_are_learned_with_who_asked() {
     for_each_user(|user| {
         let sandbox = Sandbox::of(user);
         let origin = Origin::new("answer");
         let port = origin.port();
+        let base = names_of(&sandbox, port);
         let script = format!(
-            "set -e; test \"$(curl -sSf http://127.0.0.1:{port}/)\" = answer; \
-             test \"$(curl -sSf http://localhost:{port}/)\" = answer"
+            "set -e; test \"$(curl -sSf http://a.test:{port}/)\" = answer; \
+             test \"$(curl -sSf http://b.test:{port}/)\" = answer"
         );
-        sandbox.landstrip(["--", "sh", "-c", &script]).fails();
-        let draft = passes(&sandbox, &[], &script);
+        sandbox.landstrip(["-p", &base, "--", "sh", "-c", &script]).fails();
+        let draft = passes(&sandbox, &["-p", &base], &script);
         let expected = format!(
-            "network:\n  allowedDomains:\n    - \"127.0.0.1:{port}\"\n    - \"localhost:{port}\"\n"
+            "network:\n  allowedDomains:\n    - \"a.test:{port}\"\n    - \"b.test:{port}\"\n"
         );
         assert!(draft.ends_with(&expected), "{draft}");
         let draft = sandbox.read(DRAFT);
-        assert!(draft.contains(&format!("\"localhost:{port}\"  # curl\n")), "{draft}");
+        assert!(draft.contains(&format!("\"b.test:{port}\"  # curl\n")), "{draft}");
         let other = Origin::new("other");
-        let url = format!("curl -sSf http://127.0.0.1:{}/", other.port());
+        let url = format!("curl -sSf http://a.test:{}/", other.port());
         under_draft(&sandbox, &url).fails();
         assert_eq!(other.bytes(), 0);
     });
@@ -197,8 +208,8 @@ fn deny_rules_hold_and_stand_in_no_draft() {
             "cat ~/.ssh/id link/id; echo x > .env; mv .env moved; rm -f .env; ln .env hard; echo x > link/new; \
              echo x > ~/.ssh/new; mv ~/.ssh ~/ssh; mv link/id id; echo x > other-name; chmod 777 other-name .env; \
              echo x > {0}/linked; echo x > x.pem; truncate -s 0 .env; curl -sS http://127.0.0.1:{1}/; \
-             echo x > {0}/base.yaml; rm -f {0}/base.yaml; echo good > allowed; mkdir -p ~/.cache/a; \
-             echo x > ~/.cache/a/x; \
+             echo x > {0}/base.yaml; rm -f {0}/base.yaml; echo good > allowed; mkdir -p ~/.cache/pip; \
+             echo x > ~/.cache/pip/x; \
              curl -sS --noproxy '*' http://127.0.0.1:{1}/",
             sandbox.name("outside"),
             denied.port(),
@@ -221,7 +232,7 @@ fn deny_rules_hold_and_stand_in_no_draft() {
             assert!(!draft.contains(denied), "{denied}: {draft}");
         }
         assert!(draft.contains(&format!("extends: [\"{base}\"]\n")), "{draft}");
-        assert!(draft.contains("\"./allowed\"") && draft.contains("\"~/.cache/a\""), "{draft}");
+        assert!(draft.contains("\"./allowed\"") && draft.contains("\"~/.cache/pip\""), "{draft}");
         under_draft(&sandbox, "cat ~/.ssh/id").fails();
         under_draft(&sandbox, "echo x > .env").fails();
         before.iter().for_each(Snapshot::unchanged);
@@ -318,26 +329,39 @@ fn a_host_that_is_connected_to_by_name_is_learned_by_name() {
         let sandbox = Sandbox::of(user);
         let origin = Origin::new("hello");
         let port = origin.port();
+        let base = names_of(&sandbox, port);
         let script = format!(
-            "python3 -c 'import socket; s = socket.create_connection((\"good.localhost\", {port})); \
-             s.sendall(b\"GET / HTTP/1.0\\r\\nHost: good.localhost:{port}\\r\\n\\r\\n\"); \
+            "python3 -c 'import socket; s = socket.create_connection((\"a.test\", {port})); \
+             s.sendall(b\"GET / HTTP/1.0\\r\\nHost: a.test:{port}\\r\\n\\r\\n\"); \
              assert b\"200\" in s.recv(99)'"
         );
-        let draft = passes(&sandbox, &[], &script);
-        assert!(draft.contains(&format!("    - \"good.localhost:{port}\"\n")), "{draft}");
+        let draft = passes(&sandbox, &["-p", &base], &script);
+        assert!(draft.contains(&format!("    - \"a.test:{port}\"\n")), "{draft}");
         assert!(!draft.contains("allowNetwork"), "{draft}");
         assert_eq!(origin.requests().len(), 2);
-        let other = script.replace("good.localhost", "other.localhost");
+        let other = script.replace("a.test", "b.test");
         under_draft(&sandbox, &other).fails();
     });
 }
 
+/// An address of this host by which others would reach it. Nothing is sent.
+fn own_address() -> Option<String> {
+    let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
+    socket.connect("192.0.2.1:9").ok()?;
+    let IpAddr::V4(address) = socket.local_addr().ok()?.ip() else { return None };
+    (!address.is_loopback() && !address.is_link_local()).then(|| address.to_string())
+}
+
 #[test]
 fn what_goes_past_the_proxy_takes_the_network_as_a_whole() {
+    // What is on loopback is left out.
+    let Some(address) = own_address() else {
+        return skipped("this host has no address but those on loopback");
+    };
     for_each_user(|user| {
         let sandbox = Sandbox::of(user);
-        let peer = TcpPeer::new();
-        let probe: Vec<_> = Sandbox::probe_words(&format!("connect4 127.0.0.1 {}", peer.port()));
+        let peer = TcpPeer::on(&address);
+        let probe: Vec<_> = Sandbox::probe_words(&format!("connect4 {address} {}", peer.port()));
         let probe: Vec<_> = probe.iter().map(|word| word.to_str().unwrap()).collect();
         let script = probe.join(" ");
         let outcome = learn(&sandbox, &[], &script);
@@ -345,7 +369,7 @@ fn what_goes_past_the_proxy_takes_the_network_as_a_whole() {
         assert!(outcome.stderr.contains("opens the network as a whole"), "{outcome:#?}");
         let draft = sandbox.read(DRAFT);
         let line =
-            format!("  allowNetwork: true  # past the proxy: probe to 127.0.0.1:{}\n", peer.port());
+            format!("  allowNetwork: true  # past the proxy: probe to {address}:{}\n", peer.port());
         assert!(draft.ends_with(&line), "{draft}");
         under_draft(&sandbox, &script).allowed("connect4");
         sandbox.landstrip(probe).refused("connect4");

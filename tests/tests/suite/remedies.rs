@@ -2,7 +2,7 @@
 //! somebody wrote.
 
 use serde_json::{Value, json};
-use tests::{Outcome, Sandbox, UnixPeer, User, for_each_user, free_port};
+use tests::{Origin, Outcome, Sandbox, UnixPeer, User, for_each_user, free_port};
 
 /// What the policies have in common.
 fn base() -> Value {
@@ -48,7 +48,7 @@ fn put(policy: &mut Value, mut remedies: &str) {
 
 fn prepare(sandbox: &Sandbox) {
     for dir in
-        ["work/src", "home/.ssh", "home/.npm", "home/.cache", "home/.cargo", "home/.cache/tree"]
+        ["work/src", "home/.ssh", "home/.npm", "home/.cache", "home/.cargo", "home/.cache/uv"]
     {
         sandbox.dir(dir);
     }
@@ -57,8 +57,8 @@ fn prepare(sandbox: &Sandbox) {
         "work/src/.env",
         "work/.env.local",
         "home/.ssh/id",
-        "home/.cache/tree/a",
-        "home/.cache/tree/file",
+        "home/.cache/uv/a",
+        "home/.cache/uv/file",
         "work/src/a.key",
     ] {
         sandbox.file(file, "kept\n");
@@ -93,12 +93,12 @@ fn the_line_as_it_stands_lets_the_command_pass() {
             "echo x > note",
             "touch a b c d && mkdir e",
             "git init -q repository",
-            "chmod 600 ~/.cache/tree/file",
-            "mv ~/.cache/tree/a ~/.cache/tree/b",
-            "rm ~/.cache/tree/a",
-            "ln -s x ~/.cache/tree/link",
-            "mkfifo ~/.cache/tree/fifo",
-            "touch -d 2001-01-01 ~/.cache/tree/file",
+            "chmod 600 ~/.cache/uv/file",
+            "mv ~/.cache/uv/a ~/.cache/uv/b",
+            "rm ~/.cache/uv/a",
+            "ln -s x ~/.cache/uv/link",
+            "mkfifo ~/.cache/uv/fifo",
+            "touch -d 2001-01-01 ~/.cache/uv/file",
             "cp src/.env copy && rm copy",
             "tar cf out.tar src",
             // A file that is put in another one's place needs the directory.
@@ -231,6 +231,7 @@ fn nothing_is_advised_that_programs_outside_run_or_obey_or_serve() {
             ".oh-my-zsh",
             ".cargo/bin",
             ".local",
+            ".cache/tool",
         ];
         dirs.iter().for_each(|dir| drop(sandbox.dir(format!("home/{dir}"))));
         sandbox.dir("home/.local/bin");
@@ -252,6 +253,7 @@ fn nothing_is_advised_that_programs_outside_run_or_obey_or_serve() {
             ".git/config",
             ".envrc",
             "~/.cache/p10k.zsh",
+            "~/.cache/tool/x",
             "../outside/x",
             "/etc/landstrip-test",
             "/usr/bin/landstrip-test",
@@ -298,6 +300,55 @@ fn nothing_is_advised_that_programs_outside_run_or_obey_or_serve() {
         let rules: String = draft.lines().filter(|line| !line.starts_with('#')).collect();
         assert!(!rules.contains(".vim") && !rules.contains("Sockets"), "{draft}");
         assert!(rules.contains("\"~/.npm\""), "{draft}");
+    });
+}
+
+/// A debugger, a container engine or a database runs commands for whoever reaches its port.
+#[test]
+fn no_port_of_this_host_is_advised_or_learned() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        let origin = Origin::new("answer");
+        let port = origin.port();
+        let policy = sandbox.file("p.json", base().to_string());
+        let run = |options: &[&str], script: &str| {
+            let words = [options, &["-p", policy.to_str().unwrap(), "bash", "-c", script]].concat();
+            sandbox.landstrip(words)
+        };
+        let connect = format!("exec 3<>/dev/tcp/127.0.0.1/{port}");
+        for (script, server) in [
+            (ask(&format!("127.0.0.1:{port}")), format!("127.0.0.1:{port}")),
+            (ask(&format!("localhost:{port}")), format!("localhost:{port}")),
+            (ask(&format!("x.localhost:{port}")), format!("x.localhost:{port}")),
+            (connect.clone(), format!("127.0.0.1:{port}")),
+        ] {
+            let outcome = run(&[], &script);
+            outcome.fails();
+            assert_eq!(line(&outcome, "to allow this: "), None, "{outcome:#?}");
+            let said = line(&outcome, "not suggested, as the server there may run commands");
+            assert!(said.is_some_and(|said| said.contains(&server)), "{server}: {outcome:#?}");
+        }
+        assert_eq!(origin.requests(), [""; 0], "ESCAPED");
+        let draft = sandbox.name("outside/draft.yaml");
+        let script = format!(
+            "curl -sSf http://localhost:{port}/ && curl -sSf http://127.0.0.1:{port}/ && {connect} && : > ~/.npm/x"
+        );
+        sandbox.dir("home/.npm");
+        run(&["--learn", &draft], &script).succeeds();
+        let text = sandbox.read("outside/draft.yaml");
+        let rules: String = text.lines().filter(|line| !line.starts_with('#')).collect();
+        assert!(rules.contains(".npm") && !rules.contains("etwork"), "{text}");
+        // Who writes the rule has it, and is warned.
+        let policy = sandbox.file(
+            "q.json",
+            json!({ "network": { "allowedDomains": [format!("127.0.0.1:{port}")] } }).to_string(),
+        );
+        let policy = policy.to_str().unwrap();
+        let fetch = format!("http://127.0.0.1:{port}/");
+        assert_eq!(sandbox.landstrip(["-p", policy, "curl", "-sSf", &fetch]).stdout, "answer");
+        let check = sandbox.landstrip(["-p", policy, "--check"]);
+        let said = format!("servers at 127.0.0.1:{port} may run commands or hold keys");
+        assert!(check.succeeds().stdout.contains(&said), "{check:#?}");
     });
 }
 

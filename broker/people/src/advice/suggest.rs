@@ -15,6 +15,7 @@ use common::proxy::stands_for_name;
 use common::trap::{self, FileOperation, Mechanism, NetworkOperation, Trap};
 use landstrip_core::report::denials::Denial;
 use landstrip_core::report::stream::line;
+use policy::domains;
 use policy::harmless;
 use policy::keys::Item;
 use policy::origins::Origins;
@@ -86,7 +87,7 @@ struct Advice {
     unknown: Vec<PathBuf>,
     /// What would be written among the temporary files of all programs.
     temporary: Vec<String>,
-    /// Sockets of servers that are not known to be harmless.
+    /// Sockets of servers that are not known to be harmless, and ports of this host.
     servers: Vec<String>,
     /// Hosts that no rule names, or none should.
     hosts: Vec<String>,
@@ -152,6 +153,13 @@ impl Advice {
             remedy.values.iter().map(|value| one(&remedy.key, value)).collect::<Vec<_>>()
         };
         self.allow.iter().flat_map(each).chain(self.denied_by.iter().cloned()).collect()
+    }
+
+    /// Takes note of a host for which no rule is suggested.
+    fn leave_out(&mut self, target: &str) {
+        let values =
+            if domains::is_of_this_host(target) { &mut self.servers } else { &mut self.hosts };
+        push_new(values, quote(target));
     }
 
     /// Takes note of a rule that refused, if it is known where it stands.
@@ -240,7 +248,7 @@ pub(super) fn host(target: &str) -> Option<String> {
     let mut buffer = [0; domain::NAME_MAX];
     let host = Host::parse(name.as_bytes(), &mut buffer).ok()?;
     let is_advisable = match host {
-        Host::Name(name) => !address::is_metadata_name(name),
+        Host::Name(name) => address::is_advisable_name(name),
         // One that stands for a name did so in this run alone.
         Host::Address(address) => {
             address::classify(address).is_advisable() && !stands_for_name(address)
@@ -293,7 +301,7 @@ impl Grounds<'_> {
                         return self.advise_against(rule, advice);
                     }
                     if host(&format!("{name}:443")).is_none() {
-                        return push_new(&mut advice.hosts, quote(name));
+                        return advice.leave_out(name);
                     }
                     if rule_for(&self.network.allowed_domains, name, None).is_none() {
                         add(&mut advice.allow, "network.allowedDomains", quote(name));
@@ -312,7 +320,7 @@ impl Grounds<'_> {
                     return self.advise_against(rule, advice);
                 }
                 let Some(host) = host(target) else {
-                    return push_new(&mut advice.hosts, quote(target));
+                    return advice.leave_out(target);
                 };
                 let group = TOGETHER.iter().find(|group| group.contains(&host.as_str()));
                 let wanted = group.map_or(vec![host.as_str()], |group| group.to_vec());
@@ -396,12 +404,13 @@ impl Grounds<'_> {
                     return;
                 }
                 let target = address.to_string();
-                let Some(rule) = host(&target) else {
-                    return push_new(&mut advice.hosts, quote(&target));
-                };
                 let (name, _) = domain::split_port(&target);
-                if rule_for(&network.allowed_domains, name, Some(address.port())).is_none() {
-                    add(&mut advice.allow, "network.allowedDomains", quote(&rule));
+                if rule_for(&network.allowed_domains, name, Some(address.port())).is_some() {
+                    return;
+                }
+                match host(&target) {
+                    Some(rule) => add(&mut advice.allow, "network.allowedDomains", quote(&rule)),
+                    None => advice.leave_out(&target),
                 }
             }
             (_, None, None) if target.starts_with('@') => {

@@ -66,10 +66,10 @@ fn writes_are_grouped_by_the_directory_that_belongs_together() {
                 "/home/u/.cache/pip/1/x",
                 "/home/u/.cache/pip/2/x",
                 "/home/u/.cache/uv/3/x",
-                "/home/u/.cache/go/4/x",
+                "/home/u/.cache/yarn/4/x",
                 "/home/u/.cache/go-build/x",
             ],
-            r#"["~/.cache/pip", "~/.cache/uv", "~/.cache/go", "~/.cache/go-build"]"#,
+            r#"["~/.cache/pip", "~/.cache/uv", "~/.cache/yarn", "~/.cache/go-build"]"#,
         ),
         (
             &["/home/u/notes.db"],
@@ -352,13 +352,21 @@ fn hosts_are_suggested_only_as_what_was_asked_for() {
         ("example.com:22", "example.com:22"),
         ("192.0.2.1:443", "192.0.2.1"),
         ("[2001:DB8:0::1]:8443", "[2001:db8::1]:8443"),
-        ("127.0.0.1:8080", "127.0.0.1:8080"),
     ] {
         let said = said(&[Denial::Domain(target.into())]);
         let expected = format!("to allow this: network.allowedDomains += [\"{expected}\"]");
         assert_eq!(said, expected, "{target}");
     }
+    const SERVER: &str =
+        "not suggested, as the server there may run commands or hold keys (run it outside): ";
+    for target in
+        ["127.0.0.1:8080", "[::1]:9222", "127.1.2.3:443", "localhost:80", "a.localhost:80"]
+    {
+        let said = said(&[Denial::Domain(target.into())]);
+        assert_eq!(said, format!("{SERVER}[{}]", quote(target)), "{target}");
+    }
     let lookup = |name: &str| said(&[Denial::lookup(Some(name))]);
+    assert_eq!(lookup("db.localhost"), format!("{SERVER}[\"db.localhost\"]"));
     assert_eq!(lookup("*.com"), format!("{NOT}[\"*.com\"]"));
     let connect = Denial::Network(NetworkOperation::Connect, b"169.254.169.254:80".to_vec());
     assert_eq!(said(&[connect]), format!("{NOT}[\"169.254.169.254:80\"]"));
