@@ -95,7 +95,7 @@ export interface RunOptions extends SpawnOptions {
 export interface Question {
   denial: Denial;
   /** The rule that would allow it. */
-  advice: Rule;
+  advice: Rule | null;
   program: string;
   pid: number;
   /** What the program says of itself: to be shown, never to be decided by. */

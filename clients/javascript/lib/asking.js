@@ -1,7 +1,7 @@
 "use strict";
 // Answers what landstrip asks by --ask, and has rules added to a run.
 
-const { denial, lines } = require("./reports");
+const { lines } = require("./reports");
 
 const ANSWERS = ["once", "run", "deny"];
 const ENDED = { granted: false, why: "the run has ended" };
@@ -16,9 +16,16 @@ function answered(number, given) {
   return { ask: number, answer, ...(rule && { rule: [rule.key, rule.value] }) };
 }
 
+/** Of a kind that is not known here, there is as much to show. */
+function shown(report) {
+  const [[kind, [operation, target = "", mechanism = ""]]] = Object.entries(report);
+  return { kind: kind.toLowerCase(), operation, target, mechanism };
+}
+
 function question(told, signal) {
-  const { report, advice: [key, value], program, pid, arguments: words, directory } = told;
-  return { denial: denial(report), advice: { key, value }, program, pid, arguments: words, directory, signal };
+  const { report, advice, program = "", pid = 0, arguments: words = [], directory = "" } = told;
+  const rule = advice ? { key: advice[0], value: advice[1] } : null;
+  return { denial: shown(report), advice: rule, program, pid, arguments: words, directory, signal };
 }
 
 /** Attends to a channel; returns the function that asks for a rule to be added. */
@@ -46,7 +53,7 @@ function attend(channel, onAsk, fail) {
     if (told.ask !== undefined) return ask(told);
     if (told.settled !== undefined) return settle(told.settled, told.by);
     // Rules of answers are told of as well.
-    const [key, value, why = null] = told.granted ?? told.refused;
+    const [key, value, why = null] = told.granted ?? told.refused ?? [];
     const at = grants.findIndex((grant) => grant.key === key && grant.value === value);
     if (at >= 0) grants.splice(at, 1)[0].settle({ granted: told.granted !== undefined, why });
   });

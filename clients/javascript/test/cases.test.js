@@ -5,7 +5,7 @@ const test = require("node:test");
 const assert = require("node:assert");
 const fs = require("node:fs");
 const path = require("node:path");
-const { run, wrap, check, explain, learn } = require("..");
+const { run, spawn, wrap, check, explain, learn } = require("..");
 const { World, program } = require("./world");
 
 const { cases } = JSON.parse(fs.readFileSync(path.join(__dirname, "../../cases.json"), "utf8"));
@@ -39,11 +39,36 @@ function compare(result, expected) {
   }
 }
 
+/** Answers as the case says, and compares what was asked. */
+async function asked(given, options, perform) {
+  const [answers, found] = [[...given.answers], []];
+  const onAsk = ({ denial: { kind, operation, target }, advice }) => {
+    found.push([kind, operation, target, advice.key, advice.value]);
+    const { answer, rule } = answers[0]?.answer ? answers[0] : { answer: answers[0] };
+    answers.shift();
+    return rule ? { answer, rule: { key: rule[0], value: rule[1] } } : answer;
+  };
+  await perform({ ...options, onAsk });
+  assert.deepStrictEqual(found, given.asked);
+}
+
+async function granted(given, { input, ...options }) {
+  const child = spawn(given.command, options);
+  for (const [key, value, expected] of given.grants) {
+    const became = await child.grant(key, value);
+    assert.strictEqual(became.granted, expected, became.why);
+  }
+  child.stdin.end(input);
+  child.stdout.resume();
+  child.stderr.resume();
+  return child.result;
+}
+
 async function perform(given, world) {
   const options = { program, cwd: world.path("work"), env: world.env(given.env), stdio: "pipe" };
   for (const name of OPTIONS) if (given[name] !== undefined) options[name] = given[name];
   if (given.raw) options.policy = given.raw;
-  if (given.misuse) return assert.rejects(run(given.command, options));
+  if (given.misuse) return assert.rejects(run(given.command, given.answers ? { ...options, onAsk: () => given.answers[0] } : options));
   if (given.check || given.explain) {
     const { policy, raw, questions } = given.check ?? given.explain;
     const asked = { program, cwd: options.cwd, env: options.env, policy: policy ?? raw };
@@ -53,7 +78,9 @@ async function perform(given, world) {
   }
   if (given.wrap) return assert.deepStrictEqual(wrap(given.command, { ...given.wrap, program }), [program, ...given.expect.words]);
   if (given.learn) return compare(await learn(given.command, given.learn, options), given.expect);
-  return compare(await run(given.command, options), given.expect);
+  const runs = given.grants ? granted : ({ command }, more) => run(command, more);
+  if (!given.answers) return compare(await runs(given, options), given.expect);
+  return asked(given, options, async (more) => compare(await runs(given, more), given.expect));
 }
 
 for (const one of cases) {
@@ -61,7 +88,7 @@ for (const one of cases) {
     const world = new World();
     try {
       const given = world.placed(one);
-      for (const [name, text] of Object.entries(given.files ?? {})) fs.writeFileSync(world.path(name), text);
+      for (const [name, text] of Object.entries(given.files ?? {})) world.write(name, text);
       await perform(given, world);
       for (const [name, text] of Object.entries(given.made ?? {})) {
         assert.strictEqual(fs.readFileSync(world.path(name), "utf8"), text);

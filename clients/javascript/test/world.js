@@ -15,6 +15,11 @@ class World {
     return path.join(this.root, name);
   }
 
+  write(name, text) {
+    fs.mkdirSync(path.dirname(this.path(name)), { recursive: true });
+    fs.writeFileSync(this.path(name), text);
+  }
+
   env(more = {}) {
     return { PATH: "/usr/local/bin:/usr/bin:/bin", HOME: this.path("home"), ...more };
   }

@@ -1,5 +1,6 @@
 """Runs commands in a landstrip sandbox, and asks landstrip about policies. ``landstrip.aio`` is the same for asyncio."""
 
+from ._asking import Granted, Question, Reply
 from ._invocation import Command, Policies, Report, wrap
 from ._program import program
 from ._questions import Answer, Learnt, check, explain, learn
@@ -13,11 +14,14 @@ __all__ = [
     "Completed",
     "Denial",
     "Failure",
+    "Granted",
     "Learnt",
     "Origin",
     "Policies",
     "Policy",
     "Process",
+    "Question",
+    "Reply",
     "Report",
     "Result",
     "Rule",

@@ -35,12 +35,13 @@ def words(command: Command) -> List[str]:
     return given
 
 
-def check_limits(timeout: Optional[float], on_denial: object) -> None:
+def check_limits(timeout: Optional[float], **functions: object) -> None:
     """What would be found wrong when the command runs already."""
     if timeout is not None and not (isinstance(timeout, (int, float)) and timeout >= 0):
         raise TypeError(f"timeout is a number of seconds, not {timeout!r}")
-    if on_denial is not None and not callable(on_denial):
-        raise TypeError(f"on_denial is a function, not {on_denial!r}")
+    for name, function in functions.items():
+        if function is not None and not callable(function):
+            raise TypeError(f"{name} is a function, not {function!r}")
 
 
 def _listed(policy: Policies) -> List[Union[str, Policy]]:

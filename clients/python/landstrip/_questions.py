@@ -83,5 +83,5 @@ def learn(
 ) -> Learnt:
     """Runs a command with everything permitted that no rule denies, and writes the policy that it needs to a new file,
     .yaml or .json. It adds to the policy of the run, which is a preset or a file then."""
-    process = start(command, policy, None, program, cwd, env, (None, None, None), timeout, None, ["--learn", os.fspath(file)])
+    process = start(command, policy, None, program, cwd, env, (None, None, None), timeout, None, None, ["--learn", os.fspath(file)])
     return learnt(finish(process, None, False), file, cwd)

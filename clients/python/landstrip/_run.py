@@ -4,12 +4,14 @@ import contextlib
 import dataclasses
 import os
 import select
+import socket
 import subprocess
 import threading
 import time
 from types import TracebackType
-from typing import IO, Any, AnyStr, Callable, Generic, List, Literal, Mapping, Optional, Sequence, Type, Union, overload
+from typing import IO, Any, AnyStr, Callable, Generic, Iterator, List, Literal, Mapping, NamedTuple, Optional, Sequence, Tuple, Type, Union, overload
 
+from ._asking import Asking, Granted, OnAsk
 from ._invocation import Command, Policies, Report, check_limits, launch, words
 from ._reports import Collector, Denial, Result
 
@@ -31,7 +33,15 @@ def ended(result: Result, code: int) -> Result:
 class Process:
     """A command that was started."""
 
-    def __init__(self, popen: "subprocess.Popen[bytes]", receiver: int, collector: Collector, timeout: Optional[float]) -> None:
+    def __init__(
+        self,
+        popen: "subprocess.Popen[bytes]",
+        receiver: IO[bytes],
+        collector: Collector,
+        timeout: Optional[float],
+        channel: Optional[socket.socket],
+        on_ask: Optional[OnAsk],
+    ) -> None:
         self._popen = popen
         self._collector = collector
         self._failed: Optional[BaseException] = None
@@ -40,6 +50,7 @@ class Process:
         self._late: Optional[float] = None
         self._thread = threading.Thread(target=self._supervise, args=(receiver,), daemon=True)
         self._thread.start()
+        self._asking = None if channel is None or on_ask is None else Asking(channel, on_ask, self._fail)
 
     @property
     def pid(self) -> int:
@@ -73,9 +84,16 @@ class Process:
             self._popen.kill()
             self._thread.join()
 
+    def grant(self, key: str, value: str) -> Granted:
+        """With ``on_ask``: adds a rule for the rest of the run."""
+        if self._asking is None:
+            raise ValueError("rules are granted in runs that have on_ask")
+        return self._asking.grant(key, value)
+
     def wait(self, timeout: Optional[float] = None) -> Result:
         """What became of the command, once it has ended with all that it started; ``subprocess.TimeoutExpired`` if that
-        takes longer. What ``on_denial`` raised is raised here."""
+        takes longer. What ``on_denial`` or ``on_ask`` raised is
+        raised here."""
         self._thread.join(timeout)
         if self._thread.is_alive():
             raise subprocess.TimeoutExpired(self._popen.args, timeout or 0.0)
@@ -94,10 +112,10 @@ class Process:
                 with contextlib.suppress(BrokenPipeError):
                     stream.close()
 
-    def _supervise(self, receiver: int) -> None:
-        with open(receiver, "rb", buffering=0) as pipe:
+    def _supervise(self, receiver: IO[bytes]) -> None:
+        with receiver as pipe:
             poll = select.poll()
-            poll.register(receiver, select.POLLIN)
+            poll.register(pipe, select.POLLIN)
             while True:
                 left = self._left()
                 if not poll.poll(None if left is None else left * 1000 + 1):
@@ -119,6 +137,10 @@ class Process:
             except subprocess.TimeoutExpired:
                 self._overdue()
 
+    def _fail(self, error: BaseException) -> None:
+        self._failed = self._failed or error
+        self.end()
+
     def _left(self) -> Optional[float]:
         due = self._deadline if self._late is None else self._late
         return None if due is None else max(0.0, due - time.monotonic())
@@ -136,6 +158,33 @@ class Process:
         self._late = time.monotonic() + GRACE
 
 
+class Channels(NamedTuple):
+    """By what landstrip reports and asks: this process's ends, its options, and its own ends."""
+
+    receiver: IO[bytes]
+    asking: Optional[socket.socket]
+    options: List[str]
+    descriptors: Tuple[int, ...]
+
+
+@contextlib.contextmanager
+def channels(is_asked: bool) -> Iterator[Channels]:
+    """Landstrip's ends are closed at the end of the block, those of this process where it fails."""
+    with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:
+        reading, trap = os.pipe()
+        theirs.callback(os.close, trap)
+        receiver = ours.enter_context(open(reading, "rb", buffering=0))
+        if is_asked:
+            asking, asker = socket.socketpair()
+            ours.enter_context(asking)
+            theirs.enter_context(asker)
+            number = asker.fileno()
+            yield Channels(receiver, asking, ["--trap-fd", str(trap), "--ask", str(number)], (trap, number))
+        else:
+            yield Channels(receiver, None, ["--trap-fd", str(trap)], (trap,))
+        ours.pop_all()
+
+
 def start(
     command: Command,
     policy: Policies,
@@ -146,29 +195,23 @@ def start(
     streams: Sequence[Stream],
     timeout: Optional[float],
     on_denial: Optional[Callable[[Denial], None]],
+    on_ask: Optional[OnAsk],
     more: Sequence[str] = (),
 ) -> Process:
     """Starts a command, by ``more`` options of landstrip's own."""
     given = words(command)
-    check_limits(timeout, on_denial)
-    with launch(policy, report, program) as (launcher, options, descriptors):
-        receiver, trap = os.pipe()
-        try:
-            popen = subprocess.Popen(
-                [launcher, "--trap-fd", str(trap), *more, *options, "--", *given],
-                stdin=streams[0],
-                stdout=streams[1],
-                stderr=streams[2],
-                cwd=cwd,
-                env=env,
-                pass_fds=(trap, *descriptors),
-            )
-        except BaseException:
-            os.close(receiver)
-            raise
-        finally:
-            os.close(trap)
-    return Process(popen, receiver, Collector(on_denial), timeout)
+    check_limits(timeout, on_denial=on_denial, on_ask=on_ask)
+    with launch(policy, report, program) as (launcher, options, descriptors), channels(on_ask is not None) as (receiver, asking, told, own):
+        popen = subprocess.Popen(
+            [launcher, *told, *more, *options, "--", *given],
+            stdin=streams[0],
+            stdout=streams[1],
+            stderr=streams[2],
+            cwd=cwd,
+            env=env,
+            pass_fds=(*own, *descriptors),
+        )
+    return Process(popen, receiver, Collector(on_denial), timeout, asking, on_ask)
 
 
 def spawn(
@@ -184,11 +227,14 @@ def spawn(
     stderr: Stream = None,
     timeout: Optional[float] = None,
     on_denial: Optional[Callable[[Denial], None]] = None,
+    on_ask: Optional[OnAsk] = None,
 ) -> Process:
     """Starts a command in a sandbox. ``timeout`` ends it after so many seconds: it is asked to end, and killed two
     seconds later. ``on_denial`` is told of each denial at once, in a thread of its own; what it raises ends the command.
+    ``on_ask`` is asked before what no rule allows is refused, while the call of the command waits, a minute at most: in a
+    thread of its own, one question at a time; what it raises ends the command.
     As a context manager the process ends, with all that it started, where the block is left."""
-    return start(command, policy, report, program, cwd, env, (stdin, stdout, stderr), timeout, on_denial)
+    return start(command, policy, report, program, cwd, env, (stdin, stdout, stderr), timeout, on_denial, on_ask)
 
 
 @dataclasses.dataclass
@@ -240,6 +286,7 @@ def run(
     capture_output: bool = False,
     timeout: Optional[float] = None,
     on_denial: Optional[Callable[[Denial], None]] = None,
+    on_ask: Optional[OnAsk] = None,
 ) -> Completed[str]: ...
 
 
@@ -260,6 +307,7 @@ def run(
     capture_output: bool = False,
     timeout: Optional[float] = None,
     on_denial: Optional[Callable[[Denial], None]] = None,
+    on_ask: Optional[OnAsk] = None,
 ) -> Completed[bytes]: ...
 
 
@@ -279,11 +327,12 @@ def run(
     capture_output: bool = False,
     timeout: Optional[float] = None,
     on_denial: Optional[Callable[[Denial], None]] = None,
+    on_ask: Optional[OnAsk] = None,
 ) -> "Completed[Any]":
     """Runs a command in a sandbox until it has ended, and collects its output if ``capture_output``: as bytes, or as
     strings if ``text``. ``input`` is written to its standard input. The rest is as for ``spawn``."""
     streams = given_input(input, stdin, capture_output, stdout, stderr)
-    process = start(command, policy, report, program, cwd, env, streams, timeout, on_denial)
+    process = start(command, policy, report, program, cwd, env, streams, timeout, on_denial, on_ask)
     return finish(process, input, text)
 
 

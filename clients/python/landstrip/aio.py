@@ -6,14 +6,15 @@ import contextlib
 import os
 import signal
 from types import TracebackType
-from typing import Any, Callable, Literal, Optional, Sequence, Type, Union, overload
+from typing import Any, Callable, List, Literal, Optional, Sequence, Type, Union, overload
 
 from . import _questions
+from ._asking import AsyncAsking, Granted, OnAskAsync
 from ._invocation import Command, Policies, Report, check_limits, launch, words, wrap
 from ._program import program
 from ._questions import Answer, Directory, Learnt
 from ._reports import Collector, Denial, Result
-from ._run import GRACE, Completed, Environment, Stream, as_bytes, completed, ended, given_input
+from ._run import GRACE, Completed, Environment, Stream, as_bytes, channels, completed, ended, given_input
 
 __all__ = ["Process", "check", "explain", "learn", "program", "run", "spawn", "wrap"]
 
@@ -33,9 +34,12 @@ class _Receiver(asyncio.Protocol):
         try:
             self.collector.feed(data)
         except BaseException as error:
-            self.failed = error
-            if self.process is not None:
-                self.process._ask_to_end()
+            self.fail(error)
+
+    def fail(self, error: BaseException) -> None:
+        self.failed = self.failed or error
+        if self.process is not None:
+            self.process._ask_to_end()
 
     def connection_lost(self, exc: Optional[Exception]) -> None:
         if not self.closed.done():
@@ -45,9 +49,10 @@ class _Receiver(asyncio.Protocol):
 class Process:
     """A command that was started."""
 
-    def __init__(self, process: asyncio.subprocess.Process, receiver: _Receiver, timeout: Optional[float]) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, receiver: _Receiver, timeout: Optional[float], asking: Optional[AsyncAsking]) -> None:
         self._process = process
         self._receiver = receiver
+        self._asking = asking
         self._timer: Optional[asyncio.TimerHandle] = None
         receiver.process = self
         if receiver.failed is not None:
@@ -86,9 +91,15 @@ class Process:
         self._ask_to_end()
         await self._gone()
 
+    async def grant(self, key: str, value: str) -> Granted:
+        """With ``on_ask``: adds a rule for the rest of the run."""
+        if self._asking is None:
+            raise ValueError("rules are granted in runs that have on_ask")
+        return await self._asking.grant(key, value)
+
     async def wait(self) -> Result:
-        """What became of the command, once it has ended with all that it started. What ``on_denial`` raised is raised
-        here."""
+        """What became of the command, once it has ended with all that it started. What ``on_denial`` or ``on_ask``
+        raised is raised here."""
         code = await self._gone()
         if self._receiver.failed is not None:
             raise self._receiver.failed
@@ -104,6 +115,8 @@ class Process:
         code = await self._process.wait()
         # Not the future itself, which another waiter may be waiting for.
         await asyncio.shield(self._receiver.closed)
+        if self._asking is not None:
+            await asyncio.shield(self._asking.closed)
         return code
 
     def _closed(self, _: "asyncio.Future[None]") -> None:
@@ -133,32 +146,37 @@ async def _start(
     streams: Sequence[Stream],
     timeout: Optional[float],
     on_denial: Optional[Callable[[Denial], None]],
+    on_ask: Optional[OnAskAsync],
     more: Sequence[str] = (),
 ) -> Process:
     given = words(command)
-    check_limits(timeout, on_denial)
+    check_limits(timeout, on_denial=on_denial, on_ask=on_ask)
     receiver = _Receiver(Collector(on_denial))
-    with launch(policy, report, program) as (launcher, options, descriptors):
-        reading, trap = os.pipe()
+    asking: Optional[AsyncAsking] = None
+    loop = asyncio.get_running_loop()
+    with launch(policy, report, program) as (launcher, options, descriptors), channels(on_ask is not None) as (reading, channel, told, own):
+        transports: List[asyncio.BaseTransport] = []
         try:
-            transport, _ = await asyncio.get_running_loop().connect_read_pipe(lambda: receiver, open(reading, "rb", buffering=0))
-            try:
-                process = await asyncio.create_subprocess_exec(
-                    launcher,
-                    *("--trap-fd", str(trap), *more, *options, "--", *given),
-                    stdin=streams[0],
-                    stdout=streams[1],
-                    stderr=streams[2],
-                    cwd=cwd,
-                    env=env,
-                    pass_fds=(trap, *descriptors),
-                )
-            except BaseException:
+            transports.append((await loop.connect_read_pipe(lambda: receiver, reading))[0])
+            if on_ask is not None and channel is not None:
+                attending = asking = AsyncAsking(on_ask, receiver.fail)
+                channel.setblocking(False)
+                transports.append((await loop.create_unix_connection(lambda: attending, sock=channel))[0])
+            process = await asyncio.create_subprocess_exec(
+                launcher,
+                *(*told, *more, *options, "--", *given),
+                stdin=streams[0],
+                stdout=streams[1],
+                stderr=streams[2],
+                cwd=cwd,
+                env=env,
+                pass_fds=(*own, *descriptors),
+            )
+        except BaseException:
+            for transport in transports:
                 transport.close()
-                raise
-        finally:
-            os.close(trap)
-    return Process(process, receiver, timeout)
+            raise
+    return Process(process, receiver, timeout, asking)
 
 
 async def spawn(
@@ -174,9 +192,11 @@ async def spawn(
     stderr: Stream = None,
     timeout: Optional[float] = None,
     on_denial: Optional[Callable[[Denial], None]] = None,
+    on_ask: Optional[OnAskAsync] = None,
 ) -> Process:
-    """Starts a command in a sandbox, as ``landstrip.spawn`` does; ``on_denial`` is called in the event loop."""
-    return await _start(command, policy, report, program, cwd, env, (stdin, stdout, stderr), timeout, on_denial)
+    """Starts a command in a sandbox, as ``landstrip.spawn`` does; ``on_denial`` is called in the event loop,
+    and so is ``on_ask``, which may give an awaitable: that is cancelled when nobody waits for the answer any more."""
+    return await _start(command, policy, report, program, cwd, env, (stdin, stdout, stderr), timeout, on_denial, on_ask)
 
 
 @overload
@@ -196,6 +216,7 @@ async def run(
     capture_output: bool = False,
     timeout: Optional[float] = None,
     on_denial: Optional[Callable[[Denial], None]] = None,
+    on_ask: Optional[OnAskAsync] = None,
 ) -> Completed[str]: ...
 
 
@@ -216,6 +237,7 @@ async def run(
     capture_output: bool = False,
     timeout: Optional[float] = None,
     on_denial: Optional[Callable[[Denial], None]] = None,
+    on_ask: Optional[OnAskAsync] = None,
 ) -> Completed[bytes]: ...
 
 
@@ -235,10 +257,11 @@ async def run(
     capture_output: bool = False,
     timeout: Optional[float] = None,
     on_denial: Optional[Callable[[Denial], None]] = None,
+    on_ask: Optional[OnAskAsync] = None,
 ) -> "Completed[Any]":
     """Runs a command in a sandbox until it has ended, as ``landstrip.run`` does."""
     streams = given_input(input, stdin, capture_output, stdout, stderr)
-    process = await _start(command, policy, report, program, cwd, env, streams, timeout, on_denial)
+    process = await _start(command, policy, report, program, cwd, env, streams, timeout, on_denial, on_ask)
     return await _finish(process, input, text)
 
 
@@ -271,5 +294,5 @@ async def learn(
     timeout: Optional[float] = None,
 ) -> Learnt:
     """As ``landstrip.learn``."""
-    process = await _start(command, policy, None, program, cwd, env, (None, None, None), timeout, None, ["--learn", os.fspath(file)])
+    process = await _start(command, policy, None, program, cwd, env, (None, None, None), timeout, None, None, ["--learn", os.fspath(file)])
     return _questions.learnt(await _finish(process, None, False), file, cwd)

@@ -8,7 +8,7 @@ import os
 import pathlib
 import subprocess
 import unittest
-from typing import Any, Callable, Dict
+from typing import Any, Callable, Dict, List
 
 import landstrip
 from landstrip import aio
@@ -22,9 +22,32 @@ def waiting(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda *words, **options: asyncio.run(function(*words, **options))
 
 
+def granted(command: List[str], *, grants: List[Any], input: str, **options: Any) -> landstrip.Result:
+    with landstrip.spawn(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **options) as process:
+        for key, value, expected in grants:
+            became = process.grant(key, value)
+            assert became.granted == expected, became
+        assert process.stdin is not None
+        process.stdin.write(input.encode())
+        process.stdin.close()
+        return process.wait()
+
+
+async def aio_granted(command: List[str], *, grants: List[Any], input: str, **options: Any) -> landstrip.Result:
+    streams: Dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    async with await aio.spawn(command, **streams, **options) as process:
+        for key, value, expected in grants:
+            became = await process.grant(key, value)
+            assert became.granted == expected, became
+        assert process.stdin is not None
+        process.stdin.write(input.encode())
+        process.stdin.close()
+        return await process.wait()
+
+
 KINDS: Dict[str, Dict[str, Callable[..., Any]]] = {
-    "sync": {"run": landstrip.run, "check": landstrip.check, "explain": landstrip.explain, "learn": landstrip.learn},
-    "asyncio": {"run": waiting(aio.run), "check": waiting(aio.check), "explain": waiting(aio.explain), "learn": waiting(aio.learn)},
+    "sync": {"run": landstrip.run, "granted": granted, "check": landstrip.check, "explain": landstrip.explain, "learn": landstrip.learn},
+    "asyncio": {"run": waiting(aio.run), "granted": waiting(aio_granted), "check": waiting(aio.check), "explain": waiting(aio.explain), "learn": waiting(aio.learn)},
 }
 
 
@@ -73,17 +96,31 @@ class Cases(unittest.TestCase):
             options["timeout"] = given["timeout"] / 1000
         if "input" not in given:
             options["stdin"] = subprocess.DEVNULL
+        told: List[Any] = []
+        if "answers" in given:
+            options["on_ask"] = lambda question: self.reply(given, told, question)
         if given.get("misuse"):
             with self.assertRaises((OSError, TypeError, ValueError)):
                 called["run"](given["command"], **options)
-            return None
-        return self.compare(called["run"](given["command"], capture_output=True, text=True, **options), given["expect"])
+            return
+        if "grants" in given:
+            self.compare(called["granted"](given["command"], grants=given["grants"], **options), given["expect"])
+        else:
+            self.compare(called["run"](given["command"], capture_output=True, text=True, **options), given["expect"])
+        self.assertEqual(told, given.get("asked", []))
+
+    def reply(self, given: Dict[str, Any], told: List[Any], question: landstrip.Question) -> Any:
+        denial, advice = question.denial, question.advice
+        assert advice is not None
+        told.append([denial.kind, denial.operation, denial.target, advice.key, advice.value])
+        answer = given["answers"][len(told) - 1]
+        return landstrip.Rule(*answer["rule"]) if isinstance(answer, dict) else answer
 
     def case(self, one: Dict[str, Any], kind: str) -> None:
         with World() as world:
             given = world.placed(one)
             for name, text in given.get("files", {}).items():
-                pathlib.Path(world.path(name)).write_text(text)
+                world.write(name, text)
             self.perform(given, world, KINDS[kind])
             for name, text in given.get("made", {}).items():
                 self.assertEqual(pathlib.Path(world.path(name)).read_text(), text)

@@ -4,6 +4,7 @@ import asyncio
 import gc
 import os
 import pathlib
+import queue
 import shutil
 import signal
 import subprocess
@@ -66,6 +67,7 @@ class Own(unittest.TestCase):
             {"timeout": "1"},
             {"timeout": -1},
             {"on_denial": "print"},
+            {"on_ask": "once"},
             {"cwd": self.world.path("none")},
             {"stdin": subprocess.DEVNULL, "input": ""},
             {"stdout": subprocess.DEVNULL, "capture_output": True},
@@ -97,6 +99,63 @@ class Own(unittest.TestCase):
             with self.assertRaisesRegex(LookupError, "the caller's own"):
                 run(command, policy="read-only", on_denial=refuse, stderr=subprocess.DEVNULL, **self.options)
             self.assertEqual(told, [landstrip.Denial("filesystem", "write", self.world.path("work/made"), "seccomp")])
+
+    def test_what_on_ask_raises_ends_the_command_and_is_raised(self) -> None:
+        os.mkdir(self.world.path("home/.npm"))
+
+        def refuse(question: landstrip.Question) -> landstrip.Reply:
+            raise LookupError("the caller's own")
+
+        async def refuse_later(question: landstrip.Question) -> landstrip.Reply:
+            await asyncio.sleep(0)
+            return refuse(question)
+
+        command = ["sh", "-c", "echo x > ~/.npm/a; trap '' TERM; sleep 600; sleep 600"]
+        runs: List[Any] = [landstrip.run, lambda *words, **options: asyncio.run(aio.run(*words, **options))]
+        for run, function in ((runs[0], refuse), (runs[1], refuse), (runs[1], refuse_later)):
+            with self.assertRaisesRegex(LookupError, "the caller's own"):
+                run(command, policy={}, on_ask=function, **self.options)
+        self.assertFalse(self.made("home/.npm/a"))
+
+    def test_a_question_is_settled_when_the_run_ends_and_nothing_is_granted_then(self) -> None:
+        os.mkdir(self.world.path("home/.npm"))
+        held: "queue.SimpleQueue[landstrip.Question]" = queue.SimpleQueue()
+
+        def wait(question: landstrip.Question) -> landstrip.Reply:
+            held.put(question)
+            question.settled.wait()
+            raise LookupError("nobody hears of this")
+
+        command = ["sh", "-c", "echo x > ~/.npm/a"]
+        with landstrip.spawn(command, policy={}, on_ask=wait, **self.options) as process:
+            self.assertEqual(held.get().denial.target, self.world.path("home/.npm/a"))
+            process.send_signal(signal.SIGTERM)
+            self.assertEqual(process.wait().status, 143)
+            self.assertEqual(process.grant("filesystem.allowWrite", "~/.npm").granted, False)
+        with landstrip.spawn(["true"], policy={}, **self.options) as process, self.assertRaises(ValueError):
+            process.grant("filesystem.allowWrite", "~/.npm")
+
+        async def body() -> None:
+            cancelled = asyncio.Event()
+            asked = asyncio.Event()
+
+            async def wait(question: landstrip.Question) -> landstrip.Reply:
+                try:
+                    asked.set()
+                    await asyncio.Event().wait()
+                finally:
+                    cancelled.set()
+                return "once"
+
+            async with await aio.spawn(command, policy={}, on_ask=wait, **self.options) as process:
+                await asked.wait()
+                process.send_signal(signal.SIGTERM)
+                self.assertEqual((await process.wait()).status, 143)
+                await cancelled.wait()
+                self.assertEqual((await process.grant("filesystem.allowWrite", "~/.npm")).granted, False)
+
+        asyncio.run(body())
+        self.assertFalse(self.made("home/.npm/a"))
 
     def test_denials_are_told_while_the_command_runs(self) -> None:
         heard = threading.Event()

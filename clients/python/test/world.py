@@ -17,6 +17,11 @@ class World:
     def path(self, name: str) -> str:
         return os.path.join(self.root, name)
 
+    def write(self, name: str, text: str) -> None:
+        os.makedirs(os.path.dirname(self.path(name)), exist_ok=True)
+        with open(self.path(name), "w") as file:
+            file.write(text)
+
     def env(self, more: Optional[Dict[str, str]] = None) -> Dict[str, str]:
         return {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": self.path("home"), **(more or {})}
 

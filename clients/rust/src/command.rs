@@ -1,5 +1,6 @@
 //! The builder of a command, and the words and descriptors that it becomes.
 
+use crate::asking::{Answer, Question};
 use crate::policy::Policy;
 use crate::report::Denial;
 use std::ffi::{OsStr, OsString};
@@ -70,6 +71,9 @@ impl Source {
 /// What is told of each denial.
 pub(crate) type OnDenial = Box<dyn FnMut(&Denial) + Send>;
 
+/// What answers questions.
+pub(crate) type OnAsk = Box<dyn FnMut(&Question) -> Answer + Send>;
+
 /// A command to be run in a sandbox, built as [`std::process::Command`] is.
 pub struct Command {
     pub(crate) words: Vec<OsString>,
@@ -82,6 +86,7 @@ pub struct Command {
     pub(crate) streams: [Option<Stdio>; 3],
     pub(crate) timeout: Option<Duration>,
     pub(crate) on_denial: Option<OnDenial>,
+    pub(crate) on_ask: Option<OnAsk>,
     /// Options of landstrip's own.
     pub(crate) more: Vec<OsString>,
 }
@@ -107,6 +112,7 @@ impl Command {
             streams: [None, None, None],
             timeout: None,
             on_denial: None,
+            on_ask: None,
             more: Vec::new(),
         }
     }
@@ -187,6 +193,13 @@ impl Command {
     /// Is told of each denial at once, in a thread of its own. If it panics, the command ends, and waiting for it panics.
     pub fn on_denial(mut self, told: impl FnMut(&Denial) + Send + 'static) -> Self {
         self.on_denial = Some(Box::new(told));
+        self
+    }
+
+    /// Is asked before what no rule allows is refused, while the call of the command waits, a minute at most: in a thread of
+    /// its own, one question at a time. If it panics, the command ends, and waiting for it panics.
+    pub fn on_ask(mut self, asked: impl FnMut(&Question) -> Answer + Send + 'static) -> Self {
+        self.on_ask = Some(Box::new(asked));
         self
     }
 

@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod asking;
 mod command;
 mod policy;
 mod process;
@@ -7,6 +8,7 @@ mod questions;
 mod report;
 mod sys;
 
+pub use asking::{Answer, Granted, Question};
 pub use command::{Command, Report, Source};
 pub use policy::*;
 pub use process::{Child, Output};

@@ -1,15 +1,17 @@
 //! Commands that run, and what became of them.
 
+use crate::asking::{Asking, Granted};
 use crate::command::{Command, OnDenial};
 use crate::report::{Collector, Limit, Outcome};
 use crate::sys;
 use std::any::Any;
 use std::io::{self, BufRead, BufReader, PipeReader, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
 use std::panic::{self, AssertUnwindSafe};
 use std::process::{ChildStderr, ChildStdin, ChildStdout, Stdio};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -57,6 +59,7 @@ pub struct Child {
     id: u32,
     target: Target,
     ended: JoinHandle<Ended>,
+    asking: Option<Asking>,
 }
 
 impl Child {
@@ -73,6 +76,18 @@ impl Child {
     /// Kills landstrip, with which all ends that the command started.
     pub fn kill(&self) -> io::Result<()> {
         self.signal(sys::SIGKILL)
+    }
+
+    /// Adds a rule for the rest of the run, and says what became of it.
+    ///
+    /// # Errors
+    ///
+    /// If the command was started without [`Command::on_ask`].
+    pub fn grant(&self, key: &str, value: &str) -> io::Result<Granted> {
+        let without = "rules are granted in runs that have on_ask";
+        let asking = self.asking.as_ref();
+        let asking = asking.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, without))?;
+        Ok(asking.grant(key, value))
     }
 
     /// Waits until the command has ended, with all that it started. Its standard input is closed before.
@@ -119,8 +134,15 @@ impl Command {
         let trap = OwnedFd::from(trap);
         let mut launch = self.launch()?;
         launch.command.args(["--trap-fd", &trap.as_raw_fd().to_string()]).args(&self.more);
-        launch.command.args(self.own_words());
         launch.kept.push(trap);
+        let on_ask = self.on_ask.take();
+        let asking = on_ask.map(|on_ask| Ok::<_, io::Error>((on_ask, UnixStream::pair()?)));
+        let asking = asking.transpose()?.map(|(on_ask, (ours, theirs))| {
+            launch.command.args(["--ask", &theirs.as_raw_fd().to_string()]);
+            launch.kept.push(theirs.into());
+            (ours, on_ask)
+        });
+        launch.command.args(self.own_words());
         let [stdin, stdout, stderr] = self.streams.each_mut().map(Option::take);
         launch.command.stdin(stdin.unwrap_or_else(Stdio::inherit));
         launch.command.stdout(stdout.unwrap_or_else(Stdio::inherit));
@@ -138,9 +160,14 @@ impl Command {
             collector: Collector::new(),
         };
         let on_denial = self.on_denial.take();
-        let lines = lines(reports);
-        let ended = thread::spawn(move || supervisor.supervise(&lines, on_denial));
-        Ok(Child { stdin, stdout, stderr, id, target, ended })
+        let (sender, heard) = mpsc::channel();
+        let fail = sender.clone();
+        thread::spawn(move || lines(reports, &sender));
+        let ended = thread::spawn(move || supervisor.supervise(&heard, on_denial));
+        let asking = asking.map(|(channel, on_ask)| {
+            Asking::start(channel, on_ask, move |panicked| drop(fail.send(Heard::Panic(panicked))))
+        });
+        Ok(Child { stdin, stdout, stderr, id, target, ended, asking })
     }
 
     /// Runs the command until it has ended.
@@ -209,17 +236,20 @@ impl Command {
     }
 }
 
-/// The lines of landstrip's reports, read in a thread, so that they can be waited for until a time.
-fn lines(reports: PipeReader) -> Receiver<Vec<u8>> {
-    let (sender, receiver) = mpsc::channel();
-    thread::spawn(move || {
-        for line in BufReader::new(reports).split(b'\n').map_while(Result::ok) {
-            if sender.send(line).is_err() {
-                break;
-            }
-        }
-    });
-    receiver
+/// What the thread that waits for a command is told by others, so that it can wait for it until a time.
+enum Heard {
+    /// A line of landstrip's reports.
+    Line(Vec<u8>),
+    /// What the caller's function panicked with.
+    Panic(Box<dyn Any + Send>),
+    /// Landstrip has closed its end.
+    End,
+}
+
+fn lines(reports: PipeReader, sender: &Sender<Heard>) {
+    let lines = BufReader::new(reports).split(b'\n').map_while(Result::ok);
+    // Who does not hear of them any more has ended.
+    let _ = lines.map(Heard::Line).chain([Heard::End]).try_for_each(|heard| sender.send(heard));
 }
 
 /// Waits for a command, collects what is reported, and ends it when its time is over.
@@ -233,19 +263,26 @@ struct Supervisor {
 }
 
 impl Supervisor {
-    fn supervise(mut self, lines: &Receiver<Vec<u8>>, mut on_denial: Option<OnDenial>) -> Ended {
+    fn supervise(mut self, heard: &Receiver<Heard>, mut on_denial: Option<OnDenial>) -> Ended {
         let mut panicked = None;
-        while let Some(line) = self.next(lines) {
-            let Ok(report) = serde_json::from_slice(&line) else { continue };
-            let denial = self.collector.collect(&report);
-            if let (Some(denial), Some(told)) = (denial, &mut on_denial)
-                && let Err(error) = panic::catch_unwind(AssertUnwindSafe(|| told(&denial)))
-            {
-                // Nobody hears of denials any more.
-                on_denial = None;
-                panicked = Some(error);
-                self.ask_to_end();
-            }
+        loop {
+            let error = match self.next(heard) {
+                Heard::End => break,
+                Heard::Panic(error) => error,
+                Heard::Line(line) => {
+                    let Ok(report) = serde_json::from_slice(&line) else { continue };
+                    let denial = self.collector.collect(&report);
+                    let (Some(denial), Some(told)) = (denial, &mut on_denial) else { continue };
+                    match panic::catch_unwind(AssertUnwindSafe(|| told(&denial))) {
+                        Ok(()) => continue,
+                        Err(error) => error,
+                    }
+                }
+            };
+            // Nobody hears of denials any more.
+            on_denial = None;
+            panicked.get_or_insert(error);
+            self.ask_to_end();
         }
         // Landstrip is ending, and its number may soon be another process's.
         self.target.held().take();
@@ -257,13 +294,12 @@ impl Supervisor {
         panicked.map_or(Ok(outcome), Err)
     }
 
-    /// The next line; `None` when landstrip has closed its end.
-    fn next(&mut self, lines: &Receiver<Vec<u8>>) -> Option<Vec<u8>> {
+    fn next(&mut self, heard: &Receiver<Heard>) -> Heard {
         loop {
-            let Some(due) = self.due else { return lines.recv().ok() };
-            match lines.recv_timeout(due.saturating_duration_since(Instant::now())) {
-                Ok(line) => return Some(line),
-                Err(RecvTimeoutError::Disconnected) => return None,
+            let Some(due) = self.due else { return heard.recv().unwrap_or(Heard::End) };
+            match heard.recv_timeout(due.saturating_duration_since(Instant::now())) {
+                Ok(heard) => return heard,
+                Err(RecvTimeoutError::Disconnected) => return Heard::End,
                 Err(RecvTimeoutError::Timeout) if self.is_asked => {
                     let _ = self.target.signal(sys::SIGKILL);
                     self.due = None;

@@ -8,11 +8,14 @@ const DENIALS_MAX: usize = 4096;
 
 /// What a denial is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum Kind {
     /// A path.
     Filesystem,
     /// An address, a host or a socket.
     Network,
+    /// What a newer landstrip knows.
+    Other,
 }
 
 /// What was refused.
@@ -104,6 +107,15 @@ pub struct Outcome {
 /// The strings of an array.
 fn strings(value: &Value) -> Option<Vec<String>> {
     value.as_array()?.iter().map(|one| one.as_str().map(str::to_owned)).collect()
+}
+
+/// What a question is about: of a kind that is not known here, there is as much to show.
+pub(crate) fn asked(report: &Value) -> Option<Denial> {
+    denial(report).or_else(|| {
+        let mut words = strings(report.as_object()?.values().next()?)?.into_iter();
+        let mut next = || words.next().unwrap_or_default();
+        Some(Denial { kind: Kind::Other, operation: next(), target: next(), mechanism: next() })
+    })
 }
 
 fn denial(report: &Value) -> Option<Denial> {

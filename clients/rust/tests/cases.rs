@@ -3,9 +3,12 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use landstrip_client::{Command, Denial, EndedBy, FilesystemRules, Kind, Limit, Outcome, Policy};
+use landstrip_client::{
+    Answer, Command, Denial, EndedBy, FilesystemRules, Kind, Limit, Outcome, Policy, Rule,
+};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -134,6 +137,49 @@ fn compare(name: &str, found: &BTreeMap<&'static str, Value>, expected: &Value) 
     }
 }
 
+/// The answers of a case, and what is asked, in the table's form. One that is none cannot be given.
+fn asking(command: Command, case: &Value) -> Option<(Command, Arc<Mutex<Vec<Value>>>)> {
+    let answer = |answer: &Value| match (answer.as_str(), &strings(&answer["rule"])[..]) {
+        (Some("once"), _) => Some(Answer::Once),
+        (Some("run"), _) => Some(Answer::Run),
+        (Some("deny"), _) => Some(Answer::Deny),
+        (None, [key, value]) => {
+            Some(Answer::RunBy(Rule { key: (*key).into(), value: (*value).into() }))
+        }
+        _ => None,
+    };
+    let answers: Option<Vec<_>> = case["answers"].as_array()?.iter().map(answer).collect();
+    let mut answers = answers?.into_iter();
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let asked = Arc::clone(&told);
+    let command = command.on_ask(move |question| {
+        let (Denial { operation, target, .. }, advice) =
+            (&question.denial, question.advice.as_ref().unwrap());
+        asked.lock().unwrap().push(json!([
+            "filesystem",
+            operation,
+            target,
+            advice.key,
+            advice.value
+        ]));
+        assert_eq!(question.denial.kind, Kind::Filesystem);
+        answers.next().unwrap()
+    });
+    Some((command, told))
+}
+
+/// Has rules granted before the command gets its input.
+fn granted(command: Command, case: &Value) -> Outcome {
+    let streams = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = streams.spawn().unwrap();
+    for grant in case["grants"].as_array().unwrap() {
+        let became = child.grant(grant[0].as_str().unwrap(), grant[1].as_str().unwrap()).unwrap();
+        assert_eq!(grant[2], became.granted, "{became:?}");
+    }
+    child.stdin.take().unwrap().write_all(case["input"].as_str().unwrap().as_bytes()).unwrap();
+    child.wait().unwrap()
+}
+
 fn perform(case: &Value, world: &World, launcher: &Path) {
     let name = case["name"].as_str().unwrap();
     let words = strings(&case["command"]);
@@ -189,6 +235,15 @@ fn perform(case: &Value, world: &World, launcher: &Path) {
         found.insert("text", learned.text.into());
         return compare(name, &found, expected);
     }
+    let mut asked = None;
+    if case["answers"].is_array() {
+        let Some((asking, told)) = asking(command, case) else { return };
+        (command, asked) = (asking, Some(told));
+    }
+    if case["grants"].is_array() {
+        compare(name, &shown(&granted(command, case)), expected);
+        return assert_eq!(case["asked"], json!(*asked.unwrap().lock().unwrap()), "{name}");
+    }
     let output = match case["input"].as_str() {
         Some(input) => command.output_of(input),
         None => command.output(),
@@ -201,6 +256,9 @@ fn perform(case: &Value, world: &World, launcher: &Path) {
     found.insert("stdout", String::from_utf8(output.stdout).unwrap().into());
     found.insert("stderr", String::from_utf8(output.stderr).unwrap().into());
     compare(name, &found, expected);
+    if let Some(asked) = asked {
+        assert_eq!(case["asked"], json!(*asked.lock().unwrap()), "{name}");
+    }
 }
 
 #[test]
@@ -212,6 +270,7 @@ fn the_table_of_cases_is_passed() {
         let world = World::new();
         let case = world.placed(case);
         for (name, text) in case["files"].as_object().into_iter().flatten() {
+            fs::create_dir_all(world.path(name).parent().unwrap()).unwrap();
             fs::write(world.path(name), text.as_str().unwrap()).unwrap();
         }
         perform(&case, &world, &launcher);
@@ -277,6 +336,21 @@ fn what_panics_when_it_is_told_ends_the_command() {
     let child = command.spawn().unwrap();
     let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| child.wait()));
     assert_eq!(*panicked.unwrap_err().downcast::<&str>().unwrap(), "the caller's own");
+}
+
+#[test]
+fn what_panics_when_it_is_asked_ends_the_command_and_grants_need_a_channel() {
+    let Some(launcher) = launcher() else { return };
+    let world = World::new();
+    fs::create_dir(world.path("home/.npm")).unwrap();
+    let command = || world.command(&launcher, &["sh", "-c", "echo x > ~/.npm/a; sleep 600"]);
+    let child = command().policy(here()).on_ask(|_| panic!("the caller's own")).spawn().unwrap();
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| child.wait()));
+    assert_eq!(*panicked.unwrap_err().downcast::<&str>().unwrap(), "the caller's own");
+    assert!(!world.path("home/.npm/a").exists());
+    let child = world.command(&launcher, &["true"]).policy(here()).spawn().unwrap();
+    assert!(child.grant("filesystem.allowWrite", "~/.npm").is_err());
+    assert_eq!(child.wait().unwrap().status, 0);
 }
 
 #[test]
