@@ -148,6 +148,20 @@ export function check(options?: ProcessOptions): Promise<{ ok: boolean; error: F
 /** What would be enforced, or which rule decides about each path, host:port or socket: landstrip(1), --explain=json. */
 export function explain(questions?: string[], options?: ProcessOptions): Promise<unknown>;
 
+/** A denial of a run whose policy has `report.keep`. */
+export interface Kept {
+  time: Date;
+  program: string;
+  /** The working directory of the run. */
+  directory: string;
+  denial: Denial;
+  /** Rules that would have let it through, where that is known to be harmless. */
+  advice: Rule[];
+}
+
+/** What runs of this user were refused, oldest first: of the last days (`7d`), or since a day (`2026-11-01`), if `since` says so. */
+export function denials(options?: Omit<ProcessOptions, "policy" | "report"> & { since?: string }): Promise<Kept[]>;
+
 /**
  * Runs a command with everything permitted that no rule denies, and writes the policy that it needs to a new file, .yaml or
  * .json. It adds to the policy of the run, which is a preset or a file then.

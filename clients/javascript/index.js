@@ -4,6 +4,6 @@
 const { program } = require("./lib/program");
 const { wrap } = require("./lib/invocation");
 const { run, spawn } = require("./lib/run");
-const { check, explain, learn } = require("./lib/questions");
+const { check, explain, denials, learn } = require("./lib/questions");
 
-module.exports = { run, spawn, wrap, check, explain, learn, program };
+module.exports = { run, spawn, wrap, check, explain, denials, learn, program };

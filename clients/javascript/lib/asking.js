@@ -1,7 +1,7 @@
 "use strict";
 // Answers what landstrip asks by --ask, and has rules added to a run.
 
-const { lines } = require("./reports");
+const { lines, shown } = require("./reports");
 
 const ANSWERS = ["once", "run", "deny"];
 const ENDED = { granted: false, why: "the run has ended" };
@@ -14,12 +14,6 @@ function answered(number, given) {
   if (!ANSWERS.includes(answer)) throw new TypeError(`an answer is one of ${ANSWERS.join(", ")}`);
   if (rule !== undefined && !isRule(rule)) throw new TypeError("a rule has a key and a value");
   return { ask: number, answer, ...(rule && { rule: [rule.key, rule.value] }) };
-}
-
-/** Of a kind that is not known here, there is as much to show. */
-function shown(report) {
-  const [[kind, [operation, target = "", mechanism = ""]]] = Object.entries(report);
-  return { kind: kind.toLowerCase(), operation, target, mechanism };
 }
 
 function question(told, signal) {

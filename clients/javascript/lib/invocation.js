@@ -24,6 +24,7 @@ const OPTIONS = {
   timeout: ["a number of milliseconds", (value) => value >= 0 && value <= 0x7fffffff],
   onDenial: ["a function", (value) => typeof value === "function"],
   onAsk: ["a function", (value) => typeof value === "function"],
+  since: ["a number of days as 7d, or a day as 2026-11-01", isText],
 };
 
 const OF_POLICY = ["policy", "program", "report"];

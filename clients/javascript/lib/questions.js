@@ -5,15 +5,15 @@ const process = require("node:child_process");
 const fs = require("node:fs");
 const path = require("node:path");
 const { OF_POLICY, OF_PROCESS, checked, launch, checkDirectory } = require("./invocation");
-const { failure } = require("./reports");
+const { failure, shown } = require("./reports");
 const { run } = require("./run");
 
 /** The first descriptor of a policy. */
 const FIRST = 3;
 
 /** Runs landstrip itself; gives what it said, or why it did not. */
-function asked(options, words) {
-  const { cwd, env, ...given } = checked(options, [...OF_POLICY, ...OF_PROCESS]);
+function asked(options, words, known = OF_POLICY) {
+  const { cwd, env, ...given } = checked(options, [...known, ...OF_PROCESS]);
   checkDirectory(cwd);
   const { launcher, words: policies, texts } = launch(given, FIRST);
   return new Promise((resolve, reject) => {
@@ -48,6 +48,17 @@ async function explain(questions = [], options = {}) {
   return JSON.parse(text);
 }
 
+async function denials(options = {}) {
+  const { since, ...others } = checked(options, ["program", "since", ...OF_PROCESS]);
+  const { text, error } = await asked(others, ["--denials=json", ...(since === undefined ? [] : [since])], ["program"]);
+  if (error) throw Object.assign(new Error(error.message), { error });
+  return text.split("\n").slice(0, -1).map((line) => {
+    const { time, program, directory, report, advice } = JSON.parse(line);
+    const rules = advice.map(([key, value]) => ({ key, value }));
+    return { time: new Date(time * 1000), program, directory, denial: shown(report), advice: rules };
+  });
+}
+
 async function learn(command, file, options = {}) {
   const result = await run(command, options, ["--learn", file]);
   const written = path.resolve(String(options.cwd ?? "."), file);
@@ -55,4 +66,4 @@ async function learn(command, file, options = {}) {
   return { ...result, file: written, text };
 }
 
-module.exports = { check, explain, learn };
+module.exports = { check, explain, denials, learn };

@@ -25,6 +25,12 @@ function denial(report) {
   return null;
 }
 
+/** The denial that a report is of; of a kind that is not known here, there is as much to show. */
+function shown(report) {
+  const [[kind, [operation, target = "", mechanism = ""]]] = Object.entries(report);
+  return { kind: kind.toLowerCase(), operation, target, mechanism };
+}
+
 /** The failure of landstrip's own that a report is of, if it is one. */
 function failure(report) {
   if (report.Usage !== undefined) return { source: "usage", message: report.Usage };
@@ -61,4 +67,4 @@ function collector(result, onDenial) {
   };
 }
 
-module.exports = { lines, denial, failure, empty, collector };
+module.exports = { lines, denial, shown, failure, empty, collector };

@@ -5,7 +5,7 @@ const test = require("node:test");
 const assert = require("node:assert");
 const fs = require("node:fs");
 const path = require("node:path");
-const { run, spawn, wrap, check, explain, learn } = require("..");
+const { run, spawn, wrap, check, explain, denials, learn } = require("..");
 const { World, program } = require("./world");
 
 const { cases } = JSON.parse(fs.readFileSync(path.join(__dirname, "../../cases.json"), "utf8"));
@@ -78,6 +78,12 @@ async function perform(given, world) {
   }
   if (given.wrap) return assert.deepStrictEqual(wrap(given.command, { ...given.wrap, program }), [program, ...given.expect.words]);
   if (given.learn) return compare(await learn(given.command, given.learn, options), given.expect);
+  if (given.kept) {
+    compare(await run(given.command, options), given.expect);
+    const kept = await denials({ program, env: options.env, since: given.since });
+    const found = kept.map(({ program: name, denial: { kind, operation, target } }) => [name, kind, operation, target]);
+    return assert.deepStrictEqual(found, given.kept);
+  }
   const runs = given.grants ? granted : ({ command }, more) => run(command, more);
   if (!given.answers) return compare(await runs(given, options), given.expect);
   return asked(given, options, async (more) => compare(await runs(given, more), given.expect));

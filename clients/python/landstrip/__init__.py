@@ -3,7 +3,7 @@
 from ._asking import Granted, Question, Reply
 from ._invocation import Command, Policies, Report, wrap
 from ._program import program
-from ._questions import Answer, Learnt, check, explain, learn
+from ._questions import Answer, Kept, Learnt, check, denials, explain, learn
 from ._reports import Denial, Failure, Origin, Result, Rule
 from ._run import Completed, Process, run, spawn
 from .policy import Policy
@@ -15,6 +15,7 @@ __all__ = [
     "Denial",
     "Failure",
     "Granted",
+    "Kept",
     "Learnt",
     "Origin",
     "Policies",
@@ -26,6 +27,7 @@ __all__ = [
     "Result",
     "Rule",
     "check",
+    "denials",
     "explain",
     "learn",
     "program",

@@ -9,7 +9,7 @@ import socket
 import threading
 from typing import Any, Awaitable, Callable, Dict, List, Literal, Optional, Tuple, Union
 
-from ._reports import Denial, Rule
+from ._reports import Denial, Rule, shown
 
 ANSWERS = ("once", "run", "deny")
 
@@ -62,12 +62,9 @@ def _answer(number: int, reply: Any) -> bytes:
 
 
 def _question(told: Dict[str, Any]) -> Question:
-    # Of a kind that is not known here, there is as much to show.
-    [(kind, words)] = told["report"].items()
-    operation, target, mechanism = [*words, "", "", ""][:3]
     advice = told.get("advice")
     return Question(
-        Denial(kind.lower(), operation, target, mechanism),
+        shown(told["report"]),
         Rule(*advice) if advice else None,
         told.get("program", ""),
         told.get("pid", 0),

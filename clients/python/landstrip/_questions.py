@@ -1,13 +1,14 @@
 """What landstrip says of a policy without running anything, and what a command would need."""
 
 import dataclasses
+import datetime
 import json
 import os
 import subprocess
-from typing import Any, List, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
 from ._invocation import Command, Policies, launch
-from ._reports import Failure, failure
+from ._reports import Denial, Failure, Rule, failure, shown
 from ._run import Completed, Environment, finish, start
 
 Directory = Union[str, "os.PathLike[str]", None]
@@ -50,6 +51,33 @@ def explain(
     if error is not None:
         raise ValueError(error.message)
     return json.loads(text)
+
+
+@dataclasses.dataclass(frozen=True)
+class Kept:
+    """A denial of a run whose policy has ``report.keep``."""
+
+    time: datetime.datetime
+    program: str
+    #: The working directory of the run.
+    directory: str
+    denial: Denial
+    #: Rules that would have let it through, where that is known to be harmless.
+    advice: List[Rule]
+
+
+def denials(since: Optional[str] = None, *, program: Optional[str] = None, cwd: Directory = None, env: Optional[Environment] = None) -> List[Kept]:
+    """What runs of this user were refused, oldest first: of the last days (``7d``), or since a day (``2026-11-01``), if
+    ``since`` says so."""
+    text, error = _asked(None, program, cwd, env, ["--denials=json", *([] if since is None else [since])])
+    if error is not None:
+        raise ValueError(error.message)
+    return [_kept(json.loads(line)) for line in text.splitlines()]
+
+
+def _kept(entry: Dict[str, Any]) -> Kept:
+    time = datetime.datetime.fromtimestamp(entry["time"], datetime.timezone.utc)
+    return Kept(time, entry["program"], entry["directory"], shown(entry["report"]), [Rule(*rule) for rule in entry["advice"]])
 
 
 @dataclasses.dataclass(frozen=True)

@@ -67,6 +67,13 @@ class Result:
     denied_by: List[Origin] = dataclasses.field(default_factory=list)
 
 
+def shown(report: Dict[str, Any]) -> Denial:
+    """The denial that a report is of; of a kind that is not known here, there is as much to show."""
+    [(kind, words)] = report.items()
+    operation, target, mechanism = [*words, "", "", ""][:3]
+    return Denial(kind.lower(), operation, target, mechanism)
+
+
 def failure(report: Dict[str, Any]) -> Optional[Failure]:
     """The failure of landstrip's own that a report is of, if it is one."""
     if "Usage" in report:

@@ -12,11 +12,11 @@ from . import _questions
 from ._asking import AsyncAsking, Granted, OnAskAsync
 from ._invocation import Command, Policies, Report, check_limits, launch, words, wrap
 from ._program import program
-from ._questions import Answer, Directory, Learnt
+from ._questions import Answer, Directory, Kept, Learnt
 from ._reports import Collector, Denial, Result
 from ._run import GRACE, Completed, Environment, Stream, as_bytes, channels, completed, ended, given_input
 
-__all__ = ["Process", "check", "explain", "learn", "program", "run", "spawn", "wrap"]
+__all__ = ["Process", "check", "denials", "explain", "learn", "program", "run", "spawn", "wrap"]
 
 
 class _Receiver(asyncio.Protocol):
@@ -281,6 +281,11 @@ async def explain(
 ) -> Any:
     """As ``landstrip.explain``."""
     return await asyncio.to_thread(_questions.explain, questions, policy=policy, program=program, cwd=cwd, env=env)
+
+
+async def denials(since: Optional[str] = None, *, program: Optional[str] = None, cwd: Directory = None, env: Optional[Environment] = None) -> List[Kept]:
+    """As ``landstrip.denials``."""
+    return await asyncio.to_thread(_questions.denials, since, program=program, cwd=cwd, env=env)
 
 
 async def learn(

@@ -46,8 +46,8 @@ async def aio_granted(command: List[str], *, grants: List[Any], input: str, **op
 
 
 KINDS: Dict[str, Dict[str, Callable[..., Any]]] = {
-    "sync": {"run": landstrip.run, "granted": granted, "check": landstrip.check, "explain": landstrip.explain, "learn": landstrip.learn},
-    "asyncio": {"run": waiting(aio.run), "granted": waiting(aio_granted), "check": waiting(aio.check), "explain": waiting(aio.explain), "learn": waiting(aio.learn)},
+    "sync": {"run": landstrip.run, "granted": granted, "check": landstrip.check, "explain": landstrip.explain, "learn": landstrip.learn, "denials": landstrip.denials},
+    "asyncio": {"run": waiting(aio.run), "granted": waiting(aio_granted), "check": waiting(aio.check), "explain": waiting(aio.explain), "learn": waiting(aio.learn), "denials": waiting(aio.denials)},
 }
 
 
@@ -108,6 +108,10 @@ class Cases(unittest.TestCase):
         else:
             self.compare(called["run"](given["command"], capture_output=True, text=True, **options), given["expect"])
         self.assertEqual(told, given.get("asked", []))
+        if "kept" in given:
+            kept = called["denials"](given.get("since"), program=PROGRAM, env=where["env"])
+            found = [[one.program, one.denial.kind, one.denial.operation, one.denial.target] for one in kept]
+            self.assertEqual(found, given["kept"])
 
     def reply(self, given: Dict[str, Any], told: List[Any], question: landstrip.Question) -> Any:
         denial, advice = question.denial, question.advice

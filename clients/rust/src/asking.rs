@@ -1,7 +1,7 @@
 //! Answers what landstrip asks by --ask, and has rules added to a run: landstrip(1), ASKING.
 
 use crate::command::OnAsk;
-use crate::report::{Denial, Rule, asked};
+use crate::report::{Denial, Rule, asked, rule};
 use serde_json::{Value, json};
 use std::any::Any;
 use std::collections::HashMap;
@@ -124,10 +124,9 @@ fn question(told: &Value, settled: Arc<AtomicBool>) -> Option<Question> {
     let texts = |value: &Value| {
         value.as_array().map_or_else(Vec::new, |all| all.iter().map(text).collect())
     };
-    let advice = <[String; 2]>::try_from(texts(&told["advice"])).ok();
     Some(Question {
         denial: asked(&told["report"])?,
-        advice: advice.map(|[key, value]| Rule { key, value }),
+        advice: rule(&told["advice"]),
         program: text(&told["program"]),
         pid: told["pid"].as_u64().and_then(|pid| pid.try_into().ok()).unwrap_or_default(),
         arguments: texts(&told["arguments"]),
@@ -169,9 +168,9 @@ impl Asking {
             if open.is_closed {
                 return Granted::ended();
             }
-            let rule = json!([key, value]);
-            open.grants.push((rule.clone(), sender));
-            self.send(&json!({ "grant": rule }));
+            let asked = json!([key, value]);
+            open.grants.push((asked.clone(), sender));
+            self.send(&json!({ "grant": asked }));
         }
         became.recv().unwrap_or_else(|_| Granted::ended())
     }

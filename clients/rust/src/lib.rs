@@ -12,5 +12,5 @@ pub use asking::{Answer, Granted, Question};
 pub use command::{Command, Report, Source};
 pub use policy::*;
 pub use process::{Child, Output};
-pub use questions::{Check, Learned};
+pub use questions::{Check, Kept, Learned};
 pub use report::{Denial, EndedBy, Failure, Kind, Limit, Origin, Outcome, Rule};

@@ -2,12 +2,13 @@
 
 use crate::command::Command;
 use crate::process::Output;
-use crate::report::{Failure, failure};
+use crate::report::{Denial, Failure, Rule, asked, failure, rule};
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::time::{Duration, SystemTime};
 
 /// Whether a policy is right and can be enforced, and what there is to say of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,6 +17,32 @@ pub struct Check {
     pub error: Option<Failure>,
     /// What there is to say of it.
     pub remarks: Vec<String>,
+}
+
+/// A denial of a run whose policy has `report.keep`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kept {
+    /// When the run ended.
+    pub time: SystemTime,
+    /// The program.
+    pub program: String,
+    /// The working directory of the run.
+    pub directory: PathBuf,
+    /// What was refused.
+    pub denial: Denial,
+    /// Rules that would have let it through, where that is known to be harmless.
+    pub advice: Vec<Rule>,
+}
+
+fn kept(line: &str) -> Option<Kept> {
+    let entry: Value = serde_json::from_str(line).ok()?;
+    Some(Kept {
+        time: SystemTime::UNIX_EPOCH + Duration::from_secs(entry["time"].as_u64()?),
+        program: entry["program"].as_str()?.to_owned(),
+        directory: entry["directory"].as_str()?.into(),
+        denial: asked(&entry["report"])?,
+        advice: entry["advice"].as_array()?.iter().filter_map(rule).collect(),
+    })
 }
 
 /// What became of a command that ran to be learned from.
@@ -78,6 +105,20 @@ impl Command {
         match error {
             Some(error) => Err(io::Error::other(error.message)),
             None => Ok(serde_json::from_str(&text)?),
+        }
+    }
+
+    /// What runs of this user were refused, oldest first: of the last days (`7d`), or since a day (`2026-11-01`), if `since`
+    /// says so. The command is not run, and its policies say nothing about that.
+    ///
+    /// # Errors
+    ///
+    /// If the launcher cannot be started, or `since` is no day.
+    pub fn denials(&self, since: Option<&str>) -> io::Result<Vec<Kept>> {
+        let (text, error) = self.ask(std::iter::once("--denials=json").chain(since))?;
+        match error {
+            Some(error) => Err(io::Error::other(error.message)),
+            None => Ok(text.lines().filter_map(kept).collect()),
         }
     }
 

@@ -109,6 +109,12 @@ fn strings(value: &Value) -> Option<Vec<String>> {
     value.as_array()?.iter().map(|one| one.as_str().map(str::to_owned)).collect()
 }
 
+/// A rule, as an array of two strings.
+pub(crate) fn rule(value: &Value) -> Option<Rule> {
+    let [key, value] = strings(value)?.try_into().ok()?;
+    Some(Rule { key, value })
+}
+
 /// What a question is about: of a kind that is not known here, there is as much to show.
 pub(crate) fn asked(report: &Value) -> Option<Denial> {
     denial(report).or_else(|| {
@@ -181,8 +187,8 @@ impl Collector {
         if let Some(fields) = fields("Exit") {
             let is_tool = fields.first().is_some_and(|whose| whose == "tool");
             self.outcome.ended_by = if is_tool { EndedBy::Tool } else { EndedBy::Landstrip };
-        } else if let Some(Ok([key, value])) = fields("Advice").map(<[_; 2]>::try_from) {
-            self.outcome.advice.push(Rule { key, value });
+        } else if let Some(rule) = report.get("Advice").and_then(rule) {
+            self.outcome.advice.push(rule);
         } else if let Some(Ok([key, value, file, line])) =
             fields("DeniedBy").map(<[_; 4]>::try_from)
         {

@@ -235,6 +235,15 @@ fn perform(case: &Value, world: &World, launcher: &Path) {
         found.insert("text", learned.text.into());
         return compare(name, &found, expected);
     }
+    if case["kept"].is_array() {
+        let asking = world.command(program, &["true"]);
+        compare(name, &shown(&command.output().unwrap().outcome), expected);
+        let kept = asking.denials(case["since"].as_str()).unwrap();
+        let found = kept
+            .iter()
+            .map(|one| json!([one.program, "filesystem", one.denial.operation, one.denial.target]));
+        return assert_eq!(case["kept"], found.collect::<Value>(), "{name}");
+    }
     let mut asked = None;
     if case["answers"].is_array() {
         let Some((asking, told)) = asking(command, case) else { return };
