@@ -26,8 +26,34 @@ function holder() {
   return held;
 }
 
+/** By what a process is told from others: its PID namespace, its number there, and when it started. Null if there is none. */
+function identity(pid) {
+  try {
+    const [namespace] = fs.readlinkSync("/proc/self/ns/pid").match(/\d+/);
+    // The name of the program, in parentheses, may hold anything.
+    const fields = fs.readFileSync(`/proc/${pid}/stat`, "utf8").split(") ").pop().split(" ");
+    return `${namespace}-${pid}-${fields[19]}`;
+  } catch {
+    return null;
+  }
+}
+
+/** A directory of this process's own. Those of processes that were killed, which could not remove theirs, go. */
+function directory() {
+  const [held, own] = [holder(), identity(process.pid)];
+  const [namespace] = own?.split("-") ?? [];
+  for (const name of fs.readdirSync(held)) {
+    const [, owner, where, pid] = name.match(/^reports-((\d+)-(\d+)-\d+)-/) ?? [];
+    // Processes of other namespaces cannot be seen.
+    if (where === namespace && where !== undefined && identity(pid) !== owner) {
+      fs.rmSync(path.join(held, name), { recursive: true, force: true });
+    }
+  }
+  return fs.mkdtempSync(path.join(held, `reports-${own ?? "0"}-`));
+}
+
 class Reports {
-  #directory = fs.mkdtempSync(path.join(holder(), "reports-"));
+  #directory = directory();
   #commands = new Map();
   #count = 0;
   #watcher = null;

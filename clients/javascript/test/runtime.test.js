@@ -168,3 +168,26 @@ test("many commands leave no descriptor and no more files than are kept", within
   `);
   assert.strictEqual(stdout, "0 2000\n");
 }));
+
+test("what a killed program left is removed by the next, and what one that runs has is not", within((world) => {
+  const { stdout } = ran(world, `${RUN}
+    import { readdirSync } from "node:fs";
+    const left = () => readdirSync(process.env.TMPDIR + "/landstrip-" + process.geteuid()).join();
+    const other = (word) => spawnSync(process.execPath, [process.argv[1], word], { encoding: "utf8" });
+    if (process.argv[2] === "killed") {
+      await SandboxManager.initialize(CONFIG);
+      process.kill(process.pid, "SIGKILL");
+    } else if (process.argv[2] === "beside") {
+      await SandboxManager.initialize(CONFIG);
+      console.log(left().split(",").length);
+    } else {
+      const { signal } = other("killed");
+      const first = left();
+      await SandboxManager.initialize(CONFIG);
+      const second = left();
+      const { stdout } = other("beside");
+      console.log(signal, first !== second && !second.includes(","), stdout.trim(), left() === second, (await run("true")).status);
+    }
+  `);
+  assert.strictEqual(stdout, "SIGKILL true 2 true 0\n");
+}));
