@@ -113,9 +113,9 @@ pub fn at_once<T: Send>(items: impl IntoIterator<Item = T>, body: impl Fn(T) + S
     });
 }
 
-/// Waits until `condition` holds; false after ten seconds without.
+/// Waits until `condition` holds; false after a minute without.
 pub fn eventually(mut condition: impl FnMut() -> bool) -> bool {
-    let end = Instant::now() + Duration::from_secs(10) * slowness();
+    let end = Instant::now() + Duration::from_secs(60) * slowness();
     while Instant::now() < end {
         if condition() {
             return true;

@@ -21,9 +21,9 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 /// How long a command may take before it is killed and the test fails.
-const TIMEOUT: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(120);
 /// How long its output may stay open after it ended.
-const OUTPUT_TIMEOUT: Duration = Duration::from_secs(20);
+const OUTPUT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A policy, a world, and a user; a builder that can run commands at any time.
 #[derive(Debug)]
@@ -201,7 +201,7 @@ impl Sandbox {
         self
     }
 
-    /// Another time limit than 30 seconds.
+    /// Another time limit than two minutes.
     pub fn timeout(mut self, limit: Duration) -> Self {
         self.timeout = limit * crate::slowness();
         self

@@ -168,11 +168,13 @@ fn first_bytes(fd: usize) -> Result {
 }
 
 /// One thread exchanges the entries `one` and `two`, of which the directory in `path` is one, while
-/// others do to `path` all that can be done to an entry: `tries` in all, exchanges among them.
+/// others do to `path` all that can be done to an entry: `tries` in all, exchanges among them. Afterwards, when nobody
+/// else does anything, `path` is written in either order.
 fn race_entries(one: &str, two: &str, path: &str, tries: usize) {
     let (left, exchanged, done) =
         (AtomicUsize::new(tries), AtomicUsize::new(0), AtomicUsize::new(0));
     let one_more = || left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok();
+    let target = std::fs::read_link(one).unwrap_or_default();
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while one_more() {
@@ -192,6 +194,15 @@ fn race_entries(one: &str, two: &str, path: &str, tries: usize) {
     });
     tell("exchanged", &exchanged.into_inner().to_string());
     tell("succeeded", &done.into_inner().to_string());
+    if path == two {
+        // Of entries that are raced for themselves any can be left.
+        let _ = [one, two].map(std::fs::remove_file);
+        say("linked", std::os::unix::fs::symlink(target, one).map_err(|_| libc::EIO));
+    }
+    let first = write(path);
+    say("exchange", rename(one, two, libc::RENAME_EXCHANGE as usize));
+    let written = [first, write(path)].iter().filter(|written| written.is_ok()).count();
+    tell("afterwards", &written.to_string());
 }
 
 fn attack(path: &str, own: &str, attempt: usize) -> Result {
@@ -224,39 +235,42 @@ fn attack(path: &str, own: &str, attempt: usize) -> Result {
 }
 
 /// One thread exchanges the entries `one` and `two`, while another makes a directory `name` with a file
-/// `such` in it below `one`, and removes both. Afterwards it makes them below either.
+/// `such` in it below `one`, and removes both. Afterwards it makes them below either, and says how many it made.
 fn race_new_directory(one: &str, two: &str, name: &str, tries: usize) {
-    let mut directories = 0;
     let done = AtomicUsize::new(0);
+    let directory_in = |entry| cstr(&format!("{entry}/{name}"));
+    let file_in = |entry| format!("{entry}/{name}/such");
+    let mkdir = |entry| call(older::SYS_mkdir, &[addr(directory_in(entry).as_c_str()), 0o755]);
+    let remove = |entry| {
+        let _ = call(older::SYS_unlink, &[addr(cstr(&file_in(entry)).as_c_str())]);
+        let _ = call(older::SYS_rmdir, &[addr(directory_in(entry).as_c_str())]);
+    };
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while done.load(Relaxed) == 0 {
                 let _ = rename(one, two, libc::RENAME_EXCHANGE as usize);
             }
         });
-        let (directory, file) = (cstr(&format!("{one}/{name}")), format!("{one}/{name}/such"));
-        let such = cstr(&file);
         for _ in 0..tries {
-            let made = call(older::SYS_mkdir, &[addr(directory.as_c_str()), 0o755]);
-            directories += usize::from(made.is_ok());
-            let _ = write(&file);
-            let _ = call(older::SYS_unlink, &[addr(such.as_c_str())]);
-            let _ = call(older::SYS_rmdir, &[addr(directory.as_c_str())]);
+            let _ = mkdir(one);
+            let _ = write(&file_in(one));
+            remove(one);
         }
         done.store(1, Relaxed);
     });
-    let files = [one, two].map(|entry| {
-        let directory = cstr(&format!("{entry}/{name}"));
-        // It can be there from before.
-        let _ = call(older::SYS_mkdir, &[addr(directory.as_c_str()), 0o755]);
-        usize::from(write(&format!("{entry}/{name}/such")).is_ok())
-    });
+    let (mut directories, mut files) = (0, 0);
+    for entry in [one, two] {
+        // They can be there from before.
+        remove(entry);
+        directories += usize::from(mkdir(entry).is_ok());
+        files += usize::from(write(&file_in(entry)).is_ok());
+    }
     tell("directories", &directories.to_string());
-    tell("files", &files.iter().sum::<usize>().to_string());
+    tell("files", &files.to_string());
 }
 
 /// A directory gets the name `no` while a file `bad` is made in it: where `**/no/bad` is denied, one of
-/// the two has to fail.
+/// the two has to fail. Afterwards such a file is made where nobody moves its directory.
 fn race_into_name(tries: usize) {
     let (mut moved, mut made) = (0, 0);
     for attempt in 0..tries {
@@ -283,10 +297,13 @@ fn race_into_name(tries: usize) {
     }
     tell("made", &made.to_string());
     tell("moved", &moved.to_string());
+    let alone = cstr("from-alone");
+    let made = call(older::SYS_mkdir, &[addr(alone.as_c_str()), 0o755]);
+    say("alone", made.and_then(|_| write("from-alone/bad")));
 }
 
 /// One thread makes and renames directories, in which others make directories and files meanwhile. Says
-/// which answers each call had.
+/// which answers each call had, those included of one place that is there, and then is not, afterwards.
 fn race_parents(tries: usize) {
     const PLACES: usize = 4;
     let answers = Mutex::new(BTreeSet::new());
@@ -300,35 +317,42 @@ fn race_parents(tries: usize) {
         let path = cstr(path);
         call(nr, &[addr(path.as_c_str()), more])
     };
+    let make = |place: &str| {
+        said("parent", on_path(older::SYS_mkdir, place, 0o755));
+        said("inner", on_path(older::SYS_mkdir, &format!("{place}/in"), 0o755));
+    };
+    let use_it = |place: &str, name: &str| {
+        let inner = format!("{place}/in");
+        said("mkdir", on_path(older::SYS_mkdir, &format!("{place}/d{name}"), 0o755));
+        said("deep", on_path(older::SYS_mkdir, &format!("{inner}/d{name}"), 0o755));
+        for (call, flags) in [("make", libc::O_WRONLY | libc::O_CREAT), ("open", libc::O_RDONLY)] {
+            let opened = open(&format!("{inner}/f{name}"), flags);
+            said(call, opened.and_then(|fd| sys::call(libc::SYS_close, &[fd])));
+        }
+    };
     std::thread::scope(|scope| {
         scope.spawn(|| {
             for number in (0..).take_while(|_| left.load(Relaxed) > 0) {
-                let (place, gone) = (format!("p{}", number % PLACES), format!("gone{number}"));
-                said("parent", on_path(older::SYS_mkdir, &place, 0o755));
-                said("inner", on_path(older::SYS_mkdir, &format!("{place}/in"), 0o755));
+                let place = format!("p{}", number % PLACES);
+                make(&place);
                 std::thread::yield_now();
-                said("rename", rename(&place, &gone, 0));
+                said("rename", rename(&place, &format!("gone{number}"), 0));
             }
         });
         for thread in 0..2 {
-            let (left, said) = (&left, &said);
+            let (left, use_it) = (&left, &use_it);
             let one_more = || left.fetch_update(Relaxed, Relaxed, |n| n.checked_sub(1)).is_ok();
             scope.spawn(move || {
                 for number in (0..).take_while(|_| one_more()) {
-                    let place = format!("p{}", number % PLACES);
-                    let (name, inner) = (format!("{thread}-{number}"), format!("{place}/in"));
-                    said("mkdir", on_path(older::SYS_mkdir, &format!("{place}/d{name}"), 0o755));
-                    said("deep", on_path(older::SYS_mkdir, &format!("{inner}/d{name}"), 0o755));
-                    for (call, flags) in
-                        [("make", libc::O_WRONLY | libc::O_CREAT), ("open", libc::O_RDONLY)]
-                    {
-                        let opened = open(&format!("{inner}/f{name}"), flags);
-                        said(call, opened.and_then(|fd| sys::call(libc::SYS_close, &[fd])));
-                    }
+                    use_it(&format!("p{}", number % PLACES), &format!("{thread}-{number}"));
                 }
             });
         }
     });
+    make("alone");
+    use_it("alone", "last");
+    said("rename", rename("alone", "gone", 0));
+    use_it("alone", "last");
     let answers = answers.into_inner().unwrap_or_else(PoisonError::into_inner);
     tell("answers", &answers.into_iter().collect::<Vec<_>>().join(" "));
 }

@@ -272,7 +272,7 @@ fn churn(time: Duration) {
     let (mut made, mut killed) = (0, 0);
     let winch = [1u64 << (libc::SIGWINCH - 1)];
     let _ = call(libc::SYS_rt_sigprocmask, &[0, addr(&winch), 0, 8]);
-    while Instant::now() < end {
+    while made == 0 || Instant::now() < end {
         let Ok(child) = sys::fork() else { continue };
         if child == 0 {
             std::thread::sleep(Duration::from_micros(200));

@@ -23,8 +23,7 @@ pub(crate) fn run(op: &str, args: &[&str]) -> bool {
         ("race-own-port", [port, tries]) => race_own_port(number(port) as u16, number(tries)),
         ("race-unix", [allowed, denied, tries]) => {
             let (allowed, denied) = (unix_text(allowed), unix_text(denied));
-            let tries = number(tries);
-            flip(&allowed, &denied, |address| in_threads(tries, || reach_unix(address, 110)));
+            flip(&allowed, &denied, number(tries), |address| reach_unix(address, 110));
         }
         ("race-unix-send", [how, allowed, denied, tries]) => {
             race_send(how, &unix_text(allowed), &unix_text(denied), number(tries));
@@ -33,11 +32,12 @@ pub(crate) fn run(op: &str, args: &[&str]) -> bool {
             let address = unix_text(path);
             let tries = number(tries);
             let attempt = || reach_unix(addr(&address[..]), address.len());
-            swap(one, two, || in_threads(tries, attempt));
+            swap(one, two, attempt, |attempt| in_threads(tries, attempt));
         }
         ("race-unix-bind", [one, two, path, tries]) => {
             let address = unix_text(path);
-            swap(one, two, || repeat(number(tries), || bind_unix(path, &address)));
+            let tries = number(tries);
+            swap(one, two, || bind_unix(path, &address), |attempt| repeat(tries, attempt));
         }
         ("race-own-path", [kind, theirs, tries]) => race_own_path(kind, theirs, number(tries)),
         ("race-open", [allowed, denied, tries]) => race_open(allowed, denied, number(tries)),
@@ -216,7 +216,7 @@ fn race_own_port(port: u16, tries: usize) {
             })
     };
     let mut last = server();
-    for _ in 0..1000 {
+    for _ in 0..12_000 {
         if last.is_ok() {
             break;
         }
@@ -245,24 +245,34 @@ fn repeat(tries: usize, mut attempt: impl FnMut() -> bool) -> usize {
     (0..tries).filter(|_| attempt()).count()
 }
 
-/// Runs `attempts`, which count their successes, on the raced path while another thread flips it.
-fn flip(allowed: &str, denied: &str, attempts: impl FnOnce(usize) -> usize) {
+/// Makes the `tries` on the raced path in three threads while another flips it, and afterwards, when nobody does, with
+/// each of the two paths: what comes of those does not depend on how the threads were scheduled.
+fn flip(allowed: &str, denied: &str, tries: usize, attempt: impl Fn(usize) -> bool + Sync) {
     let (one, two) = (words(allowed), words(denied));
     if one.len().max(two.len()) > PATH.len() {
         crate::usage("path too long");
     }
     store(&one);
-    let flipper = std::thread::spawn(move || {
-        while !STOP.load(Relaxed) {
-            store(&two);
-            std::hint::spin_loop();
-            store(&one);
-        }
+    let done = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !STOP.load(Relaxed) {
+                store(&two);
+                std::hint::spin_loop();
+                store(&one);
+            }
+        });
+        let done = in_threads(tries, || attempt(addr(&PATH)));
+        STOP.store(true, Relaxed);
+        done
     });
-    let done = attempts(addr(&PATH));
-    STOP.store(true, Relaxed);
-    let _ = flipper.join();
     tell("succeeded", &done.to_string());
+    let afterwards = [("allowed", one), ("denied", two)].map(|(name, words)| {
+        store(&words);
+        (name, attempt(addr(&PATH)))
+    });
+    for (name, done) in afterwards {
+        tell(name, if done { "OK" } else { "failed" });
+    }
 }
 
 fn open(path: usize, flags: i32) -> sys::Result {
@@ -270,7 +280,7 @@ fn open(path: usize, flags: i32) -> sys::Result {
 }
 
 fn race_open(allowed: &str, denied: &str, tries: usize) {
-    flip(allowed, denied, |path| in_threads(tries, || overwrite(path)));
+    flip(allowed, denied, tries, overwrite);
 }
 
 /// Overwrites the file at `path` with `pwned`.
@@ -284,14 +294,15 @@ fn overwrite(path: usize) -> bool {
 /// Counts how often the denied file's first byte ('S') was read.
 fn race_read(allowed: &str, denied: &str, tries: usize) {
     let leaked = AtomicUsize::new(0);
-    flip(allowed, denied, |path| in_threads(tries, || leaks(path, &leaked)));
+    flip(allowed, denied, tries, |path| leaks(path, &leaked));
     tell("leaked", &leaked.into_inner().to_string());
 }
 
 /// The same for a path whose entries `one` and `two` are exchanged.
 fn race_read_entries(one: &str, two: &str, path: &str, tries: usize) {
     let (path, leaked) = (sys::cstr(path), AtomicUsize::new(0));
-    swap(one, two, || in_threads(tries, || leaks(addr(path.as_c_str()), &leaked)));
+    let attempt = || leaks(addr(path.as_c_str()), &leaked);
+    swap(one, two, attempt, |attempt| in_threads(tries, attempt));
     tell("leaked", &leaked.into_inner().to_string());
 }
 
@@ -306,8 +317,7 @@ fn leaks(path: usize, leaked: &AtomicUsize) -> bool {
 }
 
 fn race_chmod(allowed: &str, denied: &str, tries: usize) {
-    let chmod = |path| call(older::SYS_chmod, &[path, 0o777]).is_ok();
-    flip(allowed, denied, |path| in_threads(tries, || chmod(path)));
+    flip(allowed, denied, tries, |path| call(older::SYS_chmod, &[path, 0o777]).is_ok());
 }
 
 /// A name of its own for each thread.
@@ -323,7 +333,7 @@ fn race_link(allowed: &str, denied: &str, tries: usize) {
         let linked = call(older::SYS_link, &[path, own]).is_ok();
         linked && overwrite(own) && call(older::SYS_unlink, &[own]).is_ok()
     };
-    flip(allowed, denied, |path| in_threads(tries, || attempt(path)));
+    flip(allowed, denied, tries, attempt);
 }
 
 /// Moves the file away, and to the allowed name.
@@ -335,13 +345,14 @@ fn race_rename(allowed: &str, denied: &str, tries: usize) {
         call(older::SYS_rename, &[path, own]).is_ok()
             && call(older::SYS_rename, &[own, addr(back.as_c_str())]).is_ok()
     };
-    flip(allowed, denied, |path| in_threads(tries, || attempt(path)));
+    flip(allowed, denied, tries, attempt);
 }
 
 /// Makes, renames and removes a directory in `directory` while other threads use paths through it;
 /// counts the answers that are neither success nor that the directory is not there, or not yet gone.
 fn race_made(directory: &str, tries: usize) {
     let [one, two] = ["one", "two"].map(|name| sys::cstr(&format!("{directory}/{name}")));
+    let there = one.clone();
     let maker = std::thread::spawn(move || {
         while !STOP.load(Relaxed) {
             let _ = call(older::SYS_mkdir, &[addr(one.as_c_str()), 0o777]);
@@ -355,7 +366,7 @@ fn race_made(directory: &str, tries: usize) {
     let usual = [libc::ENOENT, libc::EEXIST, libc::ENOTEMPTY, libc::EISDIR, libc::ENOTDIR];
     let strange = AtomicUsize::new(0);
     let create = libc::O_CREAT | libc::O_WRONLY;
-    let done = in_threads(tries, || {
+    let attempt = || {
         let results = paths.each_ref().map(|path| {
             let path = addr(path.as_c_str());
             let opened = open(path, create).and_then(|fd| call(libc::SYS_close, &[fd]));
@@ -369,10 +380,14 @@ fn race_made(directory: &str, tries: usize) {
         let odd = |result: &&sys::Result| result.is_err_and(|errno| !usual.contains(&errno));
         strange.fetch_add(all.iter().filter(odd).count(), Relaxed);
         all.iter().any(|result| result.is_ok())
-    });
+    };
+    let done = in_threads(tries, attempt);
     STOP.store(true, Relaxed);
     let _ = maker.join();
     tell("succeeded", &done.to_string());
+    // Now it is there for certain.
+    let _ = call(older::SYS_mkdir, &[addr(there.as_c_str()), 0o777]);
+    tell("afterwards", if attempt() { "OK" } else { "failed" });
     tell("strange", &strange.into_inner().to_string());
 }
 
@@ -422,20 +437,22 @@ fn race_send(how: &str, allowed: &str, denied: &str, tries: usize) {
     };
     let used = if swapper.is_some() { SWAPPED } else { plain };
     let turn = AtomicUsize::new(0);
-    flip(allowed, denied, |address| {
-        in_threads(tries, || {
-            let way = ways[turn.fetch_add(1, Relaxed) % ways.len()];
-            send_unix(way, used, address, allowed.len().max(denied.len()) + 1)
-        })
+    let length = allowed.len().max(denied.len()) + 1;
+    flip(allowed, denied, tries, |address| {
+        let way = ways[turn.fetch_add(1, Relaxed) % ways.len()];
+        // After the race a full queue is waited for, on a socket that nobody exchanges.
+        let is_raced = !STOP.load(Relaxed);
+        let (fd, wait) = if is_raced { (used, libc::MSG_DONTWAIT) } else { (plain, 0) };
+        send_unix(way, fd, address, length, wait)
     });
     if let Some(swapper) = swapper {
         let _ = swapper.join();
     }
 }
 
-/// Sends the mark to the address of `length` bytes that stands at `address`, without waiting.
-fn send_unix(way: i64, fd: usize, address: usize, length: usize) -> bool {
-    let flags = (libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) as usize;
+/// Sends the mark to the address of `length` bytes that stands at `address`.
+fn send_unix(way: i64, fd: usize, address: usize, length: usize, flags: i32) -> bool {
+    let flags = (flags | libc::MSG_NOSIGNAL) as usize;
     let mark: &[u8] = b"reached";
     let vector = [addr(mark), mark.len()];
     let message = [address, length, addr(&vector), 1, 0, 0, 0, 0];
@@ -460,16 +477,15 @@ fn bind_unix(path: &str, address: &str) -> bool {
 
 fn race_swap(one: &str, two: &str, path: &str, tries: usize) {
     let path = sys::cstr(path);
-    swap(one, two, || in_threads(tries, || overwrite(addr(path.as_c_str()))));
+    let attempt = || overwrite(addr(path.as_c_str()));
+    swap(one, two, attempt, |attempt| in_threads(tries, attempt));
 }
 
-/// Exchanges the entries `one` and `two` (a symlink to a denied place and an allowed file, say)
-/// while `attempts`, which count their successes, run.
 /// Binds `own` again and again, while one thread puts the socket `theirs` in its place and takes it away, and others
 /// reach for both names `tries` times.
 fn race_own_path(kind: &str, theirs: &str, tries: usize) {
     let kind = if kind == "dgram" { libc::SOCK_DGRAM } else { libc::SOCK_STREAM } as usize;
-    let new = || socket(libc::AF_UNIX as usize, kind, 0);
+    let new = move || socket(libc::AF_UNIX as usize, kind, 0);
     let there = unix_text("own");
     let reach = |at: &str| {
         let Ok(fd) = new() else { return false };
@@ -479,17 +495,20 @@ fn race_own_path(kind: &str, theirs: &str, tries: usize) {
         let _ = call(libc::SYS_close, &[fd]);
         done
     };
+    let bound = move |there: &str| {
+        let fd = new()?;
+        let bound = call(libc::SYS_bind, &[fd, addr(there), there.len()]);
+        // What takes no connections cannot listen.
+        let _ = bound.and_then(|_| call(libc::SYS_listen, &[fd, 4096]));
+        let _ = bound.or_else(|_| call(libc::SYS_close, &[fd]));
+        bound.map(|_| fd)
+    };
     let binder = std::thread::spawn({
         let there = there.clone();
         move || {
             let mut last = Err(0);
             while !STOP.load(Relaxed) {
-                let Ok(fd) = socket(libc::AF_UNIX as usize, kind, 0) else { continue };
-                if call(libc::SYS_bind, &[fd, addr(&there[..]), there.len()]).is_err() {
-                    let _ = call(libc::SYS_close, &[fd]);
-                    continue;
-                }
-                let _ = call(libc::SYS_listen, &[fd, 4096]);
+                let Ok(fd) = bound(&there) else { continue };
                 if let Ok(before) = std::mem::replace(&mut last, Ok(fd)) {
                     let _ = call(libc::SYS_close, &[before]);
                 }
@@ -517,19 +536,36 @@ fn race_own_path(kind: &str, theirs: &str, tries: usize) {
         let _ = thread.join();
     }
     tell("succeeded", &done.to_string());
+    // Nobody puts another in its place any more.
+    let _ = call(older::SYS_unlink, &[addr(sys::cstr("own").as_c_str())]);
+    crate::say("bound", bound(&there));
+    tell("reached", if reach(&there) { "OK" } else { "failed" });
 }
 
-fn swap(one: &str, two: &str, attempts: impl FnOnce() -> usize) {
-    let (one, two) = (sys::cstr(one), sys::cstr(two));
-    let swapper = std::thread::spawn(move || {
-        let at = libc::AT_FDCWD as usize;
-        while !STOP.load(Relaxed) {
-            let (one, two) = (addr(one.as_c_str()), addr(two.as_c_str()));
-            let _ = call(libc::SYS_renameat2, &[at, one, at, two, libc::RENAME_EXCHANGE as usize]);
-        }
+/// Exchanges the entries `one` and `two` (a symlink to a denied place and an allowed file, say) while `attempts` makes
+/// the attempt again and again and counts how often that worked. Afterwards, when nobody exchanges them, it is made in
+/// either order, and says in how many of the two it worked.
+fn swap<F: Fn() -> bool + Sync>(
+    one: &str,
+    two: &str,
+    attempt: F,
+    attempts: impl FnOnce(&F) -> usize,
+) {
+    let exchange = || crate::file::rename(one, two, libc::RENAME_EXCHANGE as usize);
+    let done = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !STOP.load(Relaxed) {
+                let _ = exchange();
+            }
+        });
+        let done = attempts(&attempt);
+        STOP.store(true, Relaxed);
+        done
     });
-    let done = attempts();
-    STOP.store(true, Relaxed);
-    let _ = swapper.join();
     tell("succeeded", &done.to_string());
+    // The first of the two can meet what the race left.
+    let tried = || attempt() || attempt();
+    let first = tried();
+    crate::say("exchanged", exchange());
+    tell("afterwards", &(usize::from(first) + usize::from(tried())).to_string());
 }
