@@ -254,7 +254,7 @@ fn a_refused_name_never_leaves_and_a_permitted_one_is_resolved_once_it_is_connec
         "allowedDomains": ["*.test", format!("127.0.0.1:{port}")],
         "deniedDomains": ["denied.test", "half.test:1"] } });
     let sandbox = Sandbox::new().policy_json(policy.to_string()).trap();
-    let conf = "nameserver 127.53.27.2\noptions timeout:1 attempts:1\nsearch in.lan lan\n";
+    let conf = "nameserver 127.53.27.2\noptions timeout:30 attempts:1\nsearch in.lan lan\n";
     sandbox.file("resolv.conf", conf);
     let script = "
 for name in ['good.test', 'rebinding.test']: print(get(connect(name, PORT), name))
@@ -317,7 +317,7 @@ fn a_search_list_finds_the_name_that_exists() {
     let policy = json!({ "network": {
         "allowedDomains": ["*.corp.test", format!("127.0.0.1:{port}")] } });
     let sandbox = Sandbox::new().policy_json(policy.to_string()).trap();
-    let conf = "nameserver 127.53.27.4\noptions timeout:1 attempts:1\nsearch one.corp.test two.corp.test\n";
+    let conf = "nameserver 127.53.27.4\noptions timeout:30 attempts:1\nsearch one.corp.test two.corp.test\n";
     sandbox.file("resolv.conf", conf);
     let script = "
 print(get(connect('db', PORT), 'db.two.corp.test'))
@@ -379,7 +379,7 @@ print(tried(lambda: connect(first, PORT)))
 ";
         // The names have no address, and no name server is asked for long.
         let outcome = python(
-            &sandbox_for(user, port).timeout(std::time::Duration::from_secs(90)),
+            &sandbox_for(user, port).timeout(std::time::Duration::from_secs(480)),
             port,
             script,
         );

@@ -174,7 +174,7 @@ fn an_answer_that_does_not_fit_is_asked_for_over_tcp() {
     });
     let literal = format!("127.0.0.1:{}", origin.port());
     let sandbox = Sandbox::new().allow_domains(["*.test", literal.as_str()]);
-    sandbox.file("resolv.conf", "nameserver 127.53.0.2\noptions timeout:2 attempts:1\n");
+    sandbox.file("resolv.conf", "nameserver 127.53.0.2\noptions timeout:30 attempts:1\n");
     sandbox.file("hosts", "");
     let fetch =
         |name: &str| with_files(&sandbox, "", "-m", &get(&format!("{name}:{}", origin.port())));
@@ -192,7 +192,7 @@ fn a_private_address_is_reached_only_for_a_name_that_may_have_one() {
     }
     let network = "ip link set lo up; ip link add v0 type veth peer name v1; \
         ip addr add 10.9.0.1/24 dev v0; ip link set v0 up; \
-        unshare -n sleep 20 & other=$!; \
+        unshare -n sleep 100 & other=$!; \
         until [ \"$(readlink /proc/$other/ns/net)\" != \"$(readlink /proc/$$/ns/net)\" ]; \
         do sleep 0.02; done; \
         ip link set v1 netns $other; inside() { nsenter --net=/proc/$other/ns/net \"$@\"; }; \

@@ -468,7 +468,7 @@ fn a_name_is_resolved_once_and_a_refused_one_never() {
         "allowedDomains": ["*.test", format!("127.0.0.1:{port}")],
         "deniedDomains": ["denied.test"] } });
     let sandbox = Sandbox::new().policy_json(text.to_string());
-    sandbox.file("resolv.conf", "nameserver 127.53.0.1\noptions timeout:1 attempts:1\n");
+    sandbox.file("resolv.conf", "nameserver 127.53.0.1\noptions timeout:30 attempts:1\n");
     sandbox.file("hosts", "127.0.0.1 hosts.test\n");
     let script = format!(
         "mount --bind {} /etc/resolv.conf && mount --bind {} /etc/hosts && exec \"$@\"",

@@ -323,7 +323,8 @@ fn left_by(outcome: &Outcome) -> Vec<PathBuf> {
     let entries = fs::read_dir("/dev/shm").unwrap().map(|entry| entry.unwrap().path());
     let is_left = |path: &PathBuf| {
         let name = path.file_name().unwrap().to_string_lossy();
-        name.starts_with(&format!("probe-{}", outcome.result("pid")))
+        let rest = name.strip_prefix(&format!("probe-{}", outcome.result("pid")));
+        rest.is_some_and(|rest| !rest.starts_with(|next: char| next.is_ascii_digit()))
     };
     entries.filter(is_left).collect()
 }
@@ -485,7 +486,7 @@ fn a_link_in_the_place_of_an_object_is_never_followed() {
         println!("{}", outcome.stdout);
         assert_eq!(fs::read_to_string(&victim).unwrap(), "secret", "{outcome:#?}");
         assert_eq!(outcome.result("secrets"), "0", "{outcome:#?}");
-        assert_ne!(outcome.result("opened"), "0", "{outcome:#?}");
+        outcome.allowed("alone");
     });
 }
 

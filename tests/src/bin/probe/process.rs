@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 
 /// The lowest priority, which every process may take however it was started.
 const LOWEST: usize = 19;
+/// Longer than tests wait for the end of what outlives its sandbox.
+const LONG: Duration = Duration::from_secs(100);
 
 pub(crate) fn run(op: &str, args: &[&str]) -> bool {
     match (op, args) {
@@ -81,6 +83,7 @@ pub(crate) fn run(op: &str, args: &[&str]) -> bool {
                 tell(name, &call(nr, &[]).unwrap_or(0).to_string());
             }
         }
+        ("await-size", [path, size]) => await_size(path, number(size) as u64),
         ("sleep", [ms]) => std::thread::sleep(Duration::from_millis(number(ms) as u64)),
         ("crash", [signal]) => {
             let pid = call(libc::SYS_getpid, &[]).unwrap_or(0);
@@ -181,7 +184,17 @@ fn fds() {
     }
 }
 
-/// Leaves a daemon that appends to `path` every 50 ms for at most 20 s.
+/// Waits until there is more than `size` in a file.
+fn await_size(path: &str, size: u64) {
+    let end = Instant::now() + Duration::from_secs(60);
+    let is_larger = || std::fs::metadata(path).is_ok_and(|file| file.len() > size);
+    while !is_larger() && Instant::now() < end {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    say("await-size", is_larger().then_some(()).ok_or(libc::ETIMEDOUT));
+}
+
+/// Leaves a daemon that appends to `path` every 50 ms, for longer than anybody waits for its end.
 fn daemon(path: &str) {
     if sys::fork() == Ok(0) {
         let _ = call(libc::SYS_setsid, &[]);
@@ -194,7 +207,7 @@ fn daemon(path: &str) {
                 let action = [1usize, 0, 0, 0];
                 let _ = call(libc::SYS_rt_sigaction, &[signal, addr(&action), 0, 8]);
             }
-            let end = Instant::now() + Duration::from_secs(20);
+            let end = Instant::now() + LONG;
             while Instant::now() < end {
                 if let Ok(fd) = open(path, libc::O_WRONLY | libc::O_CREAT | libc::O_APPEND) {
                     let _ = call(libc::SYS_write, &[fd, addr(b"."), 1]);
@@ -206,7 +219,7 @@ fn daemon(path: &str) {
         }
         sys::exit(0);
     }
-    std::thread::sleep(Duration::from_millis(200));
+    await_size(path, 0);
     say("daemon", Ok(0));
 }
 
@@ -290,13 +303,13 @@ fn churn(time: Duration) {
 }
 
 /// Leaves processes that append to `path`, fork and end, the child doing the same in a session of its
-/// own, for at most 20 s.
+/// own, for longer than anybody waits for their end.
 fn runners(count: usize, path: &str) {
     for _ in 0..count {
         if sys::fork() != Ok(0) {
             continue;
         }
-        let end = Instant::now() + Duration::from_secs(20);
+        let end = Instant::now() + LONG;
         while Instant::now() < end {
             if let Ok(fd) = open(path, libc::O_WRONLY | libc::O_CREAT | libc::O_APPEND) {
                 let _ = call(libc::SYS_write, &[fd, addr(b"."), 1]);

@@ -174,5 +174,9 @@ fn race(name: &str, victim: &str, tries: usize) {
         over.store(true, Ordering::Relaxed);
     });
     tell("opened", &own.to_string());
+    // Nobody puts a link in its place any more.
+    let _ = (unlink(&inner), unlink(&path));
+    say("alone", open(&path, NEW));
+    let _ = unlink(&path);
     tell("secrets", &others.to_string());
 }
