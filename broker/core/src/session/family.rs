@@ -106,12 +106,12 @@ impl Family {
                     }
                 }
                 Ok(Some(_)) | Err(Errno::INTR) => {}
-                Ok(None) | Err(Errno::CHILD) => break,
+                // What has happened since it was continued may have been told together with that.
+                Ok(None) | Err(Errno::CHILD) if self.stop_with_command()? => {}
+                Ok(None) | Err(Errno::CHILD) => return Ok(self.status),
                 Err(errno) => return Err(errno),
             }
         }
-        self.stop_with_command()?;
-        Ok(self.status)
     }
 
     /// Returns whether the command was continued.
@@ -120,22 +120,23 @@ impl Family {
         self.signals.forward(self.status.is_none().then_some(&self.job))
     }
 
-    /// Does what follows from a stop of the command.
+    /// Does what follows from a stop of the command. Returns whether it was continued.
     ///
     /// The terminal tells both to stop, in either order: what the command did is remembered, and
     /// looked at anew when the broker's own signal comes.
-    fn stop_with_command(&mut self) -> io::Result<()> {
+    fn stop_with_command(&mut self) -> io::Result<bool> {
         let Some(signal) = self.stopped_by.filter(|_| self.status.is_none()) else {
-            return Ok(());
+            return Ok(false);
         };
-        if self.job.stop(signal, self.signals.take_told_to_stop())? {
+        let is_continued = self.job.stop(signal, self.signals.take_told_to_stop())?;
+        if is_continued {
             // wait(2) may not tell any more that it was continued: a process that exits has forgotten that.
             self.stopped_by = None;
             if !self.pass_signals_on()? {
                 self.job.signal(libc::SIGCONT, true);
             }
         }
-        Ok(())
+        Ok(is_continued)
     }
 
     /// Ends everything that is left. Returns whether nothing is.
