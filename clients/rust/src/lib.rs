@@ -2,6 +2,8 @@
 
 mod asking;
 mod command;
+#[cfg(feature = "tokio")]
+mod future;
 mod policy;
 mod process;
 mod questions;
@@ -10,6 +12,8 @@ mod sys;
 
 pub use asking::{Answer, Granted, Question};
 pub use command::{Command, Report, Source};
+#[cfg(feature = "tokio")]
+pub use future::AsyncChild;
 pub use policy::*;
 pub use process::{Child, Output};
 pub use questions::{Check, Kept, Learned};

@@ -17,7 +17,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// How long a command that was asked to end may take before it is killed.
-const GRACE: Duration = Duration::from_secs(2);
+pub(crate) const GRACE: Duration = Duration::from_secs(2);
 
 /// What became of a command, and its output where it was piped.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub struct Output {
 pub(crate) struct Target(Arc<Mutex<Option<u32>>>);
 
 impl Target {
-    fn held(&self) -> MutexGuard<'_, Option<u32>> {
+    pub(crate) fn held(&self) -> MutexGuard<'_, Option<u32>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -84,10 +84,7 @@ impl Child {
     ///
     /// If the command was started without [`Command::on_ask`].
     pub fn grant(&self, key: &str, value: &str) -> io::Result<Granted> {
-        let without = "rules are granted in runs that have on_ask";
-        let asking = self.asking.as_ref();
-        let asking = asking.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, without))?;
-        Ok(asking.grant(key, value))
+        Ok(asked(self.asking.as_ref())?.grant(key, value))
     }
 
     /// Waits until the command has ended, with all that it started. Its standard input is closed before.
@@ -121,6 +118,17 @@ impl Child {
     pub(crate) fn target(&self) -> Target {
         self.target.clone()
     }
+
+    #[cfg(feature = "tokio")]
+    pub(crate) fn asking(&self) -> Option<Asking> {
+        self.asking.clone()
+    }
+}
+
+/// The channel of a run that has one.
+pub(crate) fn asked(asking: Option<&Asking>) -> io::Result<&Asking> {
+    let without = "rules are granted in runs that have on_ask";
+    asking.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, without))
 }
 
 impl Command {
@@ -200,37 +208,7 @@ impl Command {
         child.wait_with_output()
     }
 
-    /// Runs the command as [`Command::output`] does. Where the future is dropped, the command ends.
-    ///
-    /// # Errors
-    ///
-    /// As [`Command::spawn`] has them.
-    #[cfg(feature = "tokio")]
-    pub async fn output_async(self) -> io::Result<Output> {
-        /// Ends a command whose future is dropped; one that has ended is not there any more.
-        struct Ending(Target);
-        impl Drop for Ending {
-            fn drop(&mut self) {
-                let target = self.0.clone();
-                if target.held().is_some() {
-                    let _ = target.signal(sys::SIGTERM);
-                    thread::spawn(move || {
-                        thread::sleep(GRACE);
-                        target.signal(sys::SIGKILL)
-                    });
-                }
-            }
-        }
-        let child = self.collected().spawn()?;
-        let _ending = Ending(child.target());
-        let waiting = tokio::task::spawn_blocking(move || child.wait_with_output());
-        waiting.await.unwrap_or_else(|error| match error.try_into_panic() {
-            Ok(panicked) => panic::resume_unwind(panicked),
-            Err(error) => Err(io::Error::other(error)),
-        })
-    }
-
-    fn collected(mut self) -> Self {
+    pub(crate) fn collected(mut self) -> Self {
         self.streams[0].get_or_insert_with(Stdio::null);
         self.stdout(Stdio::piped()).stderr(Stdio::piped())
     }

@@ -9,12 +9,14 @@ use landstrip_client::{
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 use std::{env, fs, process};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 
 const CASES: &str = include_str!("../../cases.json");
 
@@ -426,4 +428,65 @@ fn a_future_that_is_dropped_ends_its_command() {
     // The runtime waits for what it has under way: the command has ended.
     drop(runtime);
     assert!(!world.path("work/late").exists());
+}
+
+#[test]
+fn pipes_of_the_runtime_are_read_and_written_while_the_command_runs() {
+    let Some(launcher) = launcher() else { return };
+    let world = World::new();
+    fs::create_dir(world.path("home/.npm")).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let script = "echo ready; read line; echo $line > ~/.npm/made; exit 4";
+    let command = || {
+        let command = world.command(&launcher, &["sh", "-c", script]).policy(here());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped())
+    };
+    runtime.block_on(async {
+        let mut child = command().on_ask(|_| Answer::Deny).spawn_async().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        assert_eq!(lines.next_line().await.unwrap().unwrap(), "ready");
+        assert!(child.grant("filesystem.allowWrite", "~/.npm").await.unwrap().granted);
+        child.stdin.as_mut().unwrap().write_all(b"words\n").await.unwrap();
+        assert_eq!(child.wait().await.unwrap().status, 4);
+        assert_eq!(fs::read_to_string(world.path("home/.npm/made")).unwrap(), "words\n");
+        // One that is dropped ends.
+        let mut child = command().spawn_async().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        assert_eq!(lines.next_line().await.unwrap().unwrap(), "ready");
+        drop(child);
+        assert_eq!(lines.next_line().await.unwrap(), None);
+    });
+}
+
+#[allow(unreachable_pub)]
+#[path = "example/readme.rs"]
+mod readme;
+
+/// In a process of its own, whose variables and working directory are the example's.
+#[test]
+fn the_example_of_the_readme_runs() {
+    let Some(launcher) = launcher() else { return };
+    if env::var_os("LANDSTRIP_ALONE").is_some() {
+        return readme::test_in_a_sandbox(&launcher).unwrap();
+    }
+    assert!(include_str!("../README.md").contains(include_str!("example/readme.rs")));
+    let world = World::new();
+    fs::create_dir(world.path("home/bin")).unwrap();
+    let npm = world.path("home/bin/npm");
+    let script = "#!/bin/sh\necho done; echo x > made; echo x > ../outside/made || true\n";
+    fs::write(&npm, script).unwrap();
+    fs::set_permissions(&npm, fs::Permissions::from_mode(0o755)).unwrap();
+    let name = std::thread::current().name().unwrap().to_owned();
+    let mut alone = process::Command::new(env::current_exe().unwrap());
+    alone.args(["--exact", &name, "--nocapture"]).env("LANDSTRIP_ALONE", "1");
+    alone.current_dir(world.path("work")).env("HOME", world.path("home"));
+    let path = env::var("PATH").unwrap();
+    alone.env("PATH", format!("{}:{path}", npm.parent().unwrap().display()));
+    let output = alone.output().unwrap();
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{printed}");
+    assert!(printed.contains("0 done\n"), "{printed}");
+    let refused = format!("refused: write {}\n", world.path("outside/made").display());
+    assert!(printed.contains(&refused), "{printed}");
+    assert!(world.path("work/made").exists() && !world.path("outside/made").exists());
 }

@@ -64,7 +64,7 @@ fn rust_passes() {
         std::fs::copy(std::env::current_exe().unwrap(), &suite).unwrap();
         let outcome = sandbox.run_outside([suite.to_str().unwrap(), "clients::rust::"]);
         outcome.succeeds();
-        assert!(outcome.stdout.contains("test result: ok. 8 passed; 0 failed"), "{outcome:#?}");
+        assert!(outcome.stdout.contains("test result: ok. 10 passed; 0 failed"), "{outcome:#?}");
     });
 }
 
