@@ -43,6 +43,7 @@ mod matrix;
 mod mistakes;
 mod modes;
 mod names;
+mod namespaces;
 mod nested;
 mod network;
 mod offline;

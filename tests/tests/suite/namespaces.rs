@@ -1,0 +1,112 @@
+//! landstrip with namespaces around it, by programs that make them: the recipes of `docs/harnesses.md`. Left out, loudly,
+//! where these are not installed or make none.
+
+use std::ffi::OsString;
+use tests::{Outcome, Sandbox, TcpPeer, for_each_user, programs, skipped};
+
+/// A world that the command sees elsewhere: its working directory is /mnt.
+const BUBBLEWRAP: &[&str] = &[
+    "bwrap",
+    "--ro-bind",
+    "/",
+    "/",
+    "--dev",
+    "/dev",
+    "--proc",
+    "/proc",
+    "--unshare-pid",
+    "--die-with-parent",
+];
+
+/// A network of its own, from which the services of this host on loopback are not reached.
+const PASTA: &[&str] =
+    &["--config-net", "-t", "none", "-T", "none", "-u", "none", "-U", "none", "--"];
+
+fn words(given: &[&str]) -> Vec<OsString> {
+    given.iter().map(OsString::from).collect()
+}
+
+/// Whether `around` makes what it is to make, here.
+fn is_there(sandbox: &Sandbox, around: &[OsString]) -> bool {
+    let tried = words(&["timeout", "20"]).into_iter().chain(around.iter().cloned());
+    let tried = sandbox.run_outside(tried.chain(words(&["true"])));
+    let why = format!("{} does not run here: {}", around[0].to_string_lossy(), tried.stderr);
+    if tried.status != Some(0) {
+        skipped(&why);
+    }
+    tried.status == Some(0)
+}
+
+/// A shell's command under landstrip, with `around` before it.
+fn run(sandbox: &Sandbox, around: &[OsString], policy: &str, script: &str) -> Outcome {
+    let mut all = around.to_vec();
+    all.push(programs().landstrip().into());
+    all.extend(words(&["-p", policy, "--", "bash", "-c", script]));
+    sandbox.run_outside(all)
+}
+
+#[test]
+fn a_remapped_work_space_in_bubblewrap_is_confined() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        let mut around = words(BUBBLEWRAP);
+        if !is_there(&sandbox, &around) {
+            return;
+        }
+        for (name, place) in
+            [("work", "/mnt"), ("outside/kept", "/srv"), ("outside/other", "/media")]
+        {
+            let bound = if name == "work" { sandbox.path(name) } else { sandbox.dir(name) };
+            around.extend(["--bind".into(), bound.into(), place.into()]);
+        }
+        let hosts = sandbox.file("hosts", "10.0.0.7 build.example\n");
+        around.extend(["--ro-bind".into(), hosts.into(), "/etc/hosts".into()]);
+        around.extend(words(&["--chdir", "/mnt"]));
+        sandbox.file("work/secret", "TOPSECRET");
+        let policy = r#"{"filesystem": {"allowWrite": [".", "/srv"], "denyRead": ["secret"]}}"#;
+        let script = "cat /etc/hosts; cat secret; readlink /proc/self/ns/pid;
+            echo x > made; echo x > /srv/made; echo x > /media/made";
+        let outcome = run(&sandbox, &around, policy, script);
+        assert!(outcome.stdout.starts_with("10.0.0.7 build.example\npid:["), "{outcome:#?}");
+        let own = sandbox.run_outside(["readlink", "/proc/self/ns/pid"]).stdout;
+        assert!(!outcome.stdout.ends_with(&own), "{outcome:#?}");
+        let written = ["work/made", "outside/kept/made", "outside/other/made"];
+        assert_eq!(written.map(|name| sandbox.path(name).exists()), [true, true, false]);
+        assert!(outcome.stderr.contains(r#"["write","/media/made","#), "{outcome:#?}");
+    });
+}
+
+#[test]
+fn a_network_of_pasta_and_files_in_bubblewrap_are_confined() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        // It waits for ever where it may not open that.
+        if sandbox.sh_outside("test -r /dev/net/tun && test -w /dev/net/tun").status != Some(0) {
+            return skipped("this user may not open /dev/net/tun");
+        }
+        // Else it becomes another user, who has no right to the directories.
+        let own: &[&str] = if user.is_root() { &["--runas", "0", "--netns-only"] } else { &[] };
+        let mut around = words(&[&["pasta"], own, PASTA, BUBBLEWRAP].concat());
+        if !is_there(&sandbox, &around) {
+            return;
+        }
+        let work = sandbox.path("work");
+        let outside = sandbox.path("outside");
+        for bound in [&work, &outside] {
+            around.extend(["--bind".into(), bound.into(), bound.into()]);
+        }
+        let peer = TcpPeer::new();
+        let policy = r#"{"filesystem": {"allowWrite": ["."]}, "network": {"allowNetwork": true}}"#;
+        let script = format!(
+            "echo x > made; echo x > ../outside/made; echo reached > /dev/tcp/127.0.0.1/{} || exit 9",
+            peer.port()
+        );
+        run(&sandbox, &around, policy, &script).exits(9);
+        peer.untouched();
+        let made = ["work/made", "outside/made"].map(|name| sandbox.path(name).exists());
+        assert_eq!(made, [true, false]);
+        // The same without that network.
+        run(&sandbox, &[], policy, &script).exits(0);
+        peer.reached();
+    });
+}
