@@ -251,7 +251,7 @@ fn servers_of_the_model_context_protocol_answer_and_are_confined() {
 #[test]
 fn jobs_run_their_step() {
     let (sandbox, text) = harness(User::Caller);
-    let job = blocks(&text, "yaml").pop().unwrap();
+    let job = blocks(&text, "yaml").into_iter().find(|block| block.starts_with("steps:")).unwrap();
     let step = job.lines().find_map(|line| line.trim().strip_prefix("- run: ")).unwrap();
     sandbox.file(
         "home/demo/Makefile",

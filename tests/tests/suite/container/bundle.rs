@@ -36,6 +36,7 @@ pub(crate) struct Container {
     seconds: u32,
     profile: Value,
     is_root: bool,
+    is_restricted: bool,
     limits: Vec<Value>,
 }
 
@@ -102,6 +103,7 @@ impl Container {
             seconds: 60,
             profile,
             is_root: false,
+            is_restricted: false,
             limits: Vec::new(),
         })
     }
@@ -134,6 +136,12 @@ impl Container {
         self.is_root = true;
         // As in every image: who owns it could exchange the policies.
         chown(self.world.path("root"), Some(0), Some(0)).unwrap();
+        self
+    }
+
+    /// Under the restricted profile of Kubernetes, which is what others are and that nobody gains privileges.
+    pub(crate) fn restricted(mut self) -> Self {
+        self.is_restricted = true;
         self
     }
 
@@ -219,7 +227,7 @@ impl Container {
                 "env": self.env,
                 "cwd": "/work",
                 "rlimits": self.limits,
-                "noNewPrivileges": false,
+                "noNewPrivileges": self.is_restricted,
                 "capabilities": { "bounding": capabilities, "effective": capabilities,
                     "permitted": capabilities }
             },

@@ -389,3 +389,26 @@ fn names_are_resolved_in_a_scratch_container() {
         assert!(text.contains(reason), "{host}: {output:?}");
     }
 }
+
+/// As the documents tell to use it there.
+#[test]
+fn the_restricted_profile_of_kubernetes_is_enough() {
+    let Some(container) = Container::scratch("restricted") else { return };
+    let container = container.restricted();
+    let harnesses = crate::documents::document("docs/harnesses.md");
+    let command = harnesses.lines().find_map(|line| line.trim().strip_prefix("command: ["));
+    let command: Vec<String> = serde_json::from_str(&format!("[{}", command.unwrap())).unwrap();
+    assert_eq!(command[0], "/usr/bin/landstrip");
+    // The home is /work in these containers.
+    container.world.dir("work/project");
+    let mut words = vec!["sh", "-c", "cd project && exec \"$@\"", "sh", "/bin/landstrip"];
+    words.extend(command[1..].iter().map(String::as_str));
+    words.extend(["sh", "-c", "echo built > built; echo x > ../elsewhere"]);
+    let output = container.run(&words);
+    let made = ["project/built", "elsewhere"].map(|name| container.world.path("work").join(name));
+    assert_eq!(made.map(|path| path.exists()), [true, false], "{output:?}");
+    let plain = container.run(&["sh", "-c", "cat /proc/self/status; echo x > elsewhere"]);
+    let status = String::from_utf8_lossy(&plain.stdout).into_owned();
+    assert!(plain.status.success() && status.contains("NoNewPrivs:\t1"), "{plain:?}");
+    assert!(status.contains("CapBnd:\t0000000000000000"), "{status}");
+}
