@@ -20,6 +20,8 @@ pub(crate) enum Opening {
     Proxied,
     /// A request of HTTP/1.
     Http,
+    /// What only some servers take for one: it has bytes in it that no request has.
+    BrokenHttp,
     /// The preface of HTTP/2 without TLS (RFC 9113 section 3.4).
     Http2,
     /// An ssh client, which many hosts serve on port 443 for those behind proxies.
@@ -160,7 +162,40 @@ fn asks_without_version(line: &[u8]) -> bool {
 /// A server may take less than what RFC 9112 calls a request line; what cannot be understood here is
 /// then refused here.
 fn is_request(line: &[u8]) -> bool {
-    without_cr(line).windows(5).any(|part| part.eq_ignore_ascii_case(b"HTTP/"))
+    let line = without_cr(line);
+    line.windows(5).any(|part| part.eq_ignore_ascii_case(b"HTTP/")) || has_parts_of_request(&line)
+}
+
+/// Whether `line` is made as a request is, of HTTP or a protocol like it (RTSP, Icecast's). There are servers that heed
+/// no method, as those of Python, and servers that heed no version.
+fn has_parts_of_request(line: &[u8]) -> bool {
+    let (_, rest) = words(line);
+    let (target, rest) = words(rest);
+    let (version, _) = words(rest);
+    let mut parts = version.split(|&byte| byte == b'/');
+    let is_http = parts.next().is_some_and(|name| name.eq_ignore_ascii_case(b"HTTP"));
+    let has_number = parts.next().and_then(<[u8]>::first).is_some_and(u8::is_ascii_digit);
+    let is_path = target.starts_with(b"/") || target.windows(3).any(|part| part == b"://");
+    has_number && (is_http || is_path)
+}
+
+/// The first line of a stream that is none of the protocols above, in which a server may still see a request.
+#[derive(Debug, Default)]
+pub(crate) struct FirstLine(Vec<u8>);
+
+impl FirstLine {
+    /// Reads on; whether it is a request, once that is certain.
+    pub(crate) fn read(&mut self, bytes: &[u8]) -> Option<bool> {
+        for &byte in bytes {
+            match byte {
+                b'\n' if self.0.iter().all(is_blank) => self.0.clear(),
+                b'\n' => return Some(has_parts_of_request(&without_cr(&self.0))),
+                _ if self.0.len() >= LINE_MAX => return Some(false),
+                _ => self.0.push(byte),
+            }
+        }
+        None
+    }
 }
 
 #[cfg(test)]
@@ -211,6 +246,9 @@ mod tests {
             (b"get  /09\n", Opening::Http),
             (b"GET http://b/\r\n", Opening::Http),
             (b"GET x\r\n", Opening::Http),
+            (b"SOURCE /x ICE/1.0\r\n", Opening::Http),
+            (b"a1 SELECT /x/y z\r\n", Opening::Other),
+            (b"SET /x 1/2\r\n", Opening::Http),
             (b"GET ?x\n", Opening::Http),
             (b"OPTIONS *\n", Opening::Http),
             (b"GET\n", Opening::Other),

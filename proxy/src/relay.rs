@@ -143,8 +143,9 @@ async fn read_unless<C: AsyncRead + Unpin>(
         }
         match host {
             None => Poll::Pending,
+            // Readiness alone may be that of what was read before: an upstream proxy's answer.
             Some(host) => {
-                ready!(host.poll_read_ready(context))?;
+                ready!(host.poll_peek(context, &mut ReadBuf::new(&mut [0])))?;
                 Poll::Ready(Ok(None))
             }
         }

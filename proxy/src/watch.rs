@@ -1,9 +1,10 @@
 //! What a client sends after its first message, as long as it can still name a host in clear.
 //!
 //! A ClientHello is looked for also behind the beginnings of other protocols, which change to TLS in the middle
-//! (STARTTLS of mail and directories, SSLRequest of databases): there by what one has to begin with.
+//! (STARTTLS of mail and directories, SSLRequest of databases): there by what one has to begin with. That it is ssh is
+//! believed once the host says so: others pass over the client's line, and go on.
 
-use crate::opening::Opening;
+use crate::opening::{FirstLine, Opening};
 use crate::tls::{Broken, Handshake, Name};
 use std::io;
 use std::pin::Pin;
@@ -26,7 +27,7 @@ impl Watch {
     pub(crate) fn after(opening: &Opening) -> Self {
         match opening {
             Opening::Tls(_) => Self::Handshake(Handshake::default()),
-            Opening::Other => Self::Search(Search::default()),
+            Opening::Other | Opening::Ssh => Self::Search(Search::default()),
             _ => Self::Over,
         }
     }
@@ -45,7 +46,14 @@ impl Watch {
         };
         let is_over = match self {
             Self::Over => return true,
-            Self::Search(search) => search.read(bytes, &mut each),
+            Self::Search(search) => {
+                match search.line.as_mut().and_then(|line| line.read(bytes)) {
+                    Some(true) => return permits(Opening::BrokenHttp),
+                    Some(false) => search.line = None,
+                    None => {}
+                }
+                search.read(bytes, &mut each)
+            }
             Self::Handshake(handshake) => handshake.read_client(bytes, &mut each),
         };
         match (is_over, self) {
@@ -67,29 +75,58 @@ impl Watch {
             Self::Handshake(handshake) | Self::Search(Search { hello: Some(handshake), .. }) => {
                 handshake.read_server(bytes);
             }
-            _ => {}
+            Self::Search(search) => {
+                if search.ends_with_server(bytes) {
+                    *self = Self::Over;
+                }
+            }
+            Self::Over => {}
         }
     }
 }
 
-/// What a ClientHello begins with: the headers of the record and the message, and its version. By chance, that is
-/// seen once in 2^41 bytes.
-const BEGINNING: usize = 11;
+/// What a host of ssh says first (RFC 4253 section 4.2).
+const SSH: &[u8] = b"SSH-";
+
+/// What a ClientHello begins with: the headers of the record and the message, its version, its random, and the length
+/// of a session's identifier. By chance, that is seen once in 2^31 bytes.
+const BEGINNING: usize = 44;
 /// Shortest first record that has all of it for certain.
 const FIRST_MIN: u8 = 64;
 /// What is looked at to tell that there is a shorter one: it, and the beginning of the next.
 const CUT_MAX: usize = 5 + FIRST_MIN as usize + 1;
 
 /// Looks for a ClientHello.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Search {
     /// The end of what was read, in which one may have begun.
     tail: Vec<u8>,
     /// One that has begun.
     hello: Option<Handshake>,
+    /// The first line, until it ends or the server speaks.
+    line: Option<FirstLine>,
+    /// What of [`SSH`] the server still has to say first for the search to end.
+    greeting: Option<&'static [u8]>,
+}
+
+impl Default for Search {
+    fn default() -> Self {
+        let line = Some(FirstLine::default());
+        Self { tail: Vec::new(), hello: None, line, greeting: Some(SSH) }
+    }
 }
 
 impl Search {
+    /// Reads on in what the server sends; whether the search is over by that.
+    fn ends_with_server(&mut self, bytes: &[u8]) -> bool {
+        // What speaks before a request is no server of HTTP.
+        self.line = None;
+        let Some(expected) = self.greeting else { return false };
+        let (now, later) = expected.split_at(expected.len().min(bytes.len()));
+        self.greeting = bytes.starts_with(now).then_some(later);
+        self.greeting == Some(b"")
+    }
+
     fn read(&mut self, bytes: &[u8], each: &mut dyn FnMut(Name)) -> Result<bool, Broken> {
         let known = self.tail.len();
         let mut fresh = known;
@@ -123,9 +160,12 @@ fn beginnings(bytes: &[u8]) -> impl Iterator<Item = usize> {
         .filter(|&at| bytes[at] == 22)
 }
 
-/// Whether `bytes` begin with a ClientHello, in a record of any version that some server takes.
+/// Whether `bytes` begin with a ClientHello, in a record of any version that some server takes, and no longer than
+/// one takes. Those that find the version in an extension heed no other (RFC 8446 section 4.1.2).
 fn begins_hello(bytes: &[u8]) -> bool {
-    matches!(*bytes, [22, 0..=15, _, _, _, 1, 0, _, _, 3, 0..=4, ..])
+    let session = bytes.get(BEGINNING - 1);
+    matches!(*bytes, [22, 0..=15, _, 0..=0x48, _, 1, 0..=2, ..])
+        && session.is_some_and(|&length| length <= 32)
 }
 
 /// Whether `bytes` begin with one that is cut into tiny records.
@@ -218,10 +258,17 @@ mod tests {
         let (a, b) = (hello("a.test"), hello("b.test"));
         let named = |name: &[u8]| Opening::Tls(Some(name.to_vec()));
         let decoy: &[u8] = &[22, 3, 1, 0x20, 0, 1, 0, 0x1f, 0xf0, 3, 3];
+        // Of any version, since a server may heed the extension alone.
+        let mut odd = a.clone();
+        odd[4..6].copy_from_slice(&[9, 5]);
         for (stream, expected) in [
             ([b"EHLO x\r\nSTARTTLS\r\n", &record(&a)[..]].concat(), vec![named(b"a.test")]),
+            ([b"EHLO x\r\nSTARTTLS\r\n", &record(&odd)[..]].concat(), vec![named(b"a.test")]),
+            (b"\x01GET /x HTTP/1.1\r\nHost: b\r\n".to_vec(), vec![Opening::BrokenHttp]),
+            (b"\r\n{GET x http/1.1\n".to_vec(), vec![Opening::BrokenHttp]),
+            (b"{\"a\": \"GET /x HTTP/1.1\"}\n".to_vec(), vec![]),
             ([b"\0\0\0\x08\x04\xd2\x16\x2f", &record(&a)[..]].concat(), vec![named(b"a.test")]),
-            ([b"\x16\x03\x16\x03\x01", &record(&a)[..]].concat(), vec![named(b"a.test")]),
+            ([b"\x16\x03\x16\x03\x01", &record(&a)[..]].concat(), vec![Opening::BrokenTls]),
             (
                 [b"STARTTLS\r\n", &record(&a[..70])[..], &record(&a[70..])].concat(),
                 vec![named(b"a.test")],
@@ -254,7 +301,8 @@ mod tests {
             for size in [1, 2, 7, 10, 11, 12, 1000] {
                 let mut found = found(&stream, size);
                 // A refusal ends the stream.
-                let end = found.iter().position(|opening| *opening == Opening::BrokenTls);
+                let broken = [Opening::BrokenTls, Opening::BrokenHttp];
+                let end = found.iter().position(|opening| broken.contains(opening));
                 found.truncate(end.map_or(found.len(), |at| at + 1));
                 let is_refused = found.last() == Some(&Opening::BrokenTls);
                 let shown = stream.escape_ascii();
@@ -264,5 +312,33 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn what_says_that_it_is_ssh_is_believed_once_the_host_says_so_too() {
+        let decided = |opening, greetings: &[&[u8]]| {
+            let mut watch = Watch::after(&opening);
+            for greeting in greetings {
+                watch.read_server(greeting);
+            }
+            matches!(watch, Watch::Over)
+        };
+        for opening in [Opening::Ssh, Opening::Other] {
+            assert!(decided(opening.clone(), &[b"SSH-2.0-y\r\n"]));
+            assert!(decided(opening.clone(), &[b"SS", b"H-", b"2.0-y"]));
+            for greetings in [&[&b"220 mail\r\n"[..]][..], &[b"SS", b"L", b"SSH-"], &[b"\r\nSSH-"]]
+            {
+                assert!(!decided(opening.clone(), greetings), "{greetings:?}");
+            }
+        }
+        let mut found = Vec::new();
+        let mut watch = Watch::after(&Opening::Ssh);
+        watch.read_server(b"500 unknown\r\n");
+        let stream = [b"SSH-2.0-x\r\nSTARTTLS\r\n", &record(&hello("a.test"))[..]].concat();
+        watch.read_client(&stream, &mut |opening| {
+            found.push(opening);
+            true
+        });
+        assert_eq!(found, [Opening::Tls(Some(b"a.test".to_vec()))]);
     }
 }

@@ -335,11 +335,15 @@ fn the_upstream_of_the_caller_is_asked_for_the_name() {
     let stub = UpstreamStub::new(origin.port(), Mood::Willing);
     let url = format!("http://127.0.0.1:{}", stub.port());
     let sandbox = Sandbox::new().allow_domains(["good.test:8080"]).env("HTTPS_PROXY", url).trap();
+    // A request that names another host is none to this one, whoever leads there.
     let script =
-        "print(get(connect('good.test', PORT))); print(tried(lambda: connect('good.test', 1)))";
-    prints(&python(&sandbox, 8080, script), &["HTTP/1.1 200 OK", "EACCES"]);
-    let heads = stub.heads();
-    assert!(heads.len() == 1 && heads[0].starts_with("CONNECT good.test:8080 "), "{heads:?}");
+        "print(get(connect('good.test', PORT))); print(tried(lambda: connect('good.test', 1)))
+print(get(connect('good.test', PORT), 'bad.test'))";
+    let expected = ["HTTP/1.0 200 OK", "EACCES", "HTTP/1.0 403 Forbidden"];
+    prints(&python(&sandbox, 8080, script), &expected);
+    let is_connect = |head: &String| head.starts_with("CONNECT good.test:8080 ");
+    assert!(stub.heads().iter().all(is_connect), "{:?}", stub.heads());
+    assert!(origin.requests().iter().all(|request| !request.contains("bad.test")));
 }
 
 #[test]

@@ -164,7 +164,15 @@ fn a_hello_behind_the_beginning_of_another_protocol_is_compared() {
             .collect();
         let (smtp, database) =
             (b"STARTTLS\r\n\r\n\r\n".to_vec(), b"\0\0\0\x08\x04\xd2\x16\x2f".to_vec());
+        // A server that knows no ssh says so, and goes on.
+        let ssh = b"SSH-2.0-x\r\n".to_vec();
+        let of_version = |hello: &[u8]| [&hello[..9], &[9, 5], &hello[11..]].concat();
         for (words, passes) in [
+            (vec![ssh.clone(), smtp.clone(), bad.clone()], false),
+            (vec![[&ssh[..], &smtp, &bad].concat()], false),
+            (vec![ssh, smtp.clone(), good.clone()], true),
+            (vec![smtp.clone(), of_version(&bad)], false),
+            (vec![smtp.clone(), of_version(&good)], true),
             (vec![smtp.clone(), bad.clone()], false),
             (vec![[&smtp[..], &bad].concat()], false),
             (vec![smtp.clone(), bad[..8].to_vec(), bad[8..].to_vec()], false),
@@ -201,6 +209,10 @@ fn no_line_for_proxies_hides_a_request() {
             (vec!["\r\n\r\n".to_owned(), format!("\0\r\nQUIT\n\x20\0\0\0{}", request(bad))], false),
             (vec![format!("GET x\r\nHost: {bad}\r\n\r\n")], false),
             (vec![format!("GET http://{bad}/")], false),
+            // Some servers take any word for a method.
+            (vec![format!("\x01{}", request(bad))], false),
+            (vec!["\x01".to_owned(), request(bad)], false),
+            (vec!["{".to_owned(), request(bad)], false),
             (vec![format!("\r\n\r\n{}", request(good))], true),
         ] {
             let before = origin.requests().len();
