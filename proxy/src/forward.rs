@@ -220,7 +220,8 @@ fn address_upstream(
     request: &mut Request<Incoming>,
     authorization: Option<&HeaderValue>,
 ) -> Result<(), Failure> {
-    if request.method() == Method::TRACE {
+    // Some proxies take methods in any case.
+    if request.method().as_str().eq_ignore_ascii_case(Method::TRACE.as_str()) {
         // It can be answered by the upstream itself, with what it was sent (RFC 9110 section 9.3.8):
         // the credentials.
         return Err(Failure::Bad("TRACE does not go through an upstream proxy"));

@@ -97,6 +97,14 @@ mod tests {
             ("F_URL", "redis://:p@h", false),
             ("G_URL", "redis://u:@h", true),
             ("H", "://", true),
+            ("I_URL", "https://ghp_x@h/d", false),
+            ("J_URL", "git+https://x@h/d", false),
+            ("K_URL", "ssh://git@h/d", true),
+            ("L_URL", "jdbc:postgresql://h/d?user=u&password=p", false),
+            ("M_URL", "https://h/d?access_token=t", false),
+            ("N_URL", "https://h/d?token=&page=2", true),
+            ("O_URL", "Endpoint=sb://h/;SharedAccessKeyName=n;SharedAccessKey=k", false),
+            ("P_URL", "https://h/tokens?author=a", true),
         ] {
             assert_eq!(own.passes(OsStr::new(name), OsStr::new(value)), passes, "{name}");
         }
@@ -113,6 +121,15 @@ mod tests {
             "SOME_CREDS",
             "NPM_AUTH",
             "my_apikey",
+            "SSHPASS",
+            "OP_SESSION_my",
+            "GITHUB_TOKENS",
+            "GHTOKEN",
+            "DB_PWD",
+            "CI_JOB_JWT_V2",
+            "BUNDLE_GEMS__EXAMPLE__COM",
+            "HTTP_AUTHORIZATION",
+            "SLACK_WEBHOOK_URL",
         ] {
             assert!(!preset.pass(OsStr::new(name)), "{name}");
         }
@@ -126,6 +143,10 @@ mod tests {
             "GIT_AUTHOR_NAME",
             "KEYMAP",
             "PASSED",
+            "PWD",
+            "OLDPWD",
+            "BUNDLE_PATH",
+            "COMPASS",
         ] {
             assert!(preset.pass(OsStr::new(name)), "{name}");
         }

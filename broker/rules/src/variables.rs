@@ -67,18 +67,34 @@ impl Variables {
     }
 }
 
-/// Whether there is a URL with a user and a password in `value` (RFC 3986, section 3.2.1).
+/// Whether there is a URL in `value` with a user and a password (RFC 3986, section 3.2.1), a user in HTTP, which is how
+/// forges and registries take tokens, or a parameter that names a secret.
 fn has_password(value: &[u8]) -> bool {
     let mut rest = value;
     while let Some(at) = rest.windows(3).position(|window| window == b"://") {
+        let scheme = rest[..at].to_ascii_lowercase();
         rest = &rest[at + 3..];
-        let ends = |byte: &u8| byte.is_ascii_whitespace() || b"/?#\"'`<>".contains(byte);
+        let ends = |byte: &u8| byte.is_ascii_whitespace() || b"/?#\"'`<>;".contains(byte);
         let authority = rest.split(ends).next().unwrap_or_default();
         let user = authority.iter().rposition(|&byte| byte == b'@').map(|end| &authority[..end]);
+        let is_token = user.is_some_and(|user| !user.is_empty() && !user.contains(&b':'))
+            && (scheme.ends_with(b"http") || scheme.ends_with(b"https"));
         let password = user.and_then(|user| user.splitn(2, |&byte| byte == b':').nth(1));
-        if password.is_some_and(|password| !password.is_empty()) {
+        let url = rest.split(u8::is_ascii_whitespace).next().unwrap_or_default();
+        let has_secret = || url.split(|byte| b"?&;#".contains(byte)).skip(1).any(is_secret);
+        if is_token || password.is_some_and(|password| !password.is_empty()) || has_secret() {
             return true;
         }
     }
     false
+}
+
+/// Whether a parameter of a URL is a secret by its name.
+fn is_secret(parameter: &[u8]) -> bool {
+    const NAMES: [&[u8]; 7] =
+        [b"password", b"passwd", b"pwd", b"token", b"secret", b"apikey", b"accesskey"];
+    let Some(end) = parameter.iter().position(|&byte| byte == b'=') else { return false };
+    let mut name = parameter[..end].to_ascii_lowercase();
+    name.retain(|byte| !b"_-".contains(byte));
+    parameter.len() > end + 1 && NAMES.iter().any(|secret| name.ends_with(secret))
 }

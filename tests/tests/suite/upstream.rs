@@ -197,10 +197,11 @@ fn credentials_of_the_upstream_do_not_reach_the_command() {
         assert!(outcome.stdout.contains("HTTP_PROXY=http://127.0.0.1:"), "{outcome:#?}");
         tells_no_secret(&outcome);
         // RFC 9110 section 9.3.8: whoever is last answers with what it was sent.
-        let trace =
-            get("good.test:80").replace("GET", "TRACE").replace("Host", "Max-Forwards: 0\r\nHost");
-        let outcome = raw(&sandbox, "http", trace);
-        answers(&outcome, "HTTP/1.1 400");
+        for method in ["TRACE", "trace"] {
+            let request = get("good.test:80").replace("GET", method);
+            let request = request.replace("Host", "Max-Forwards: 0\r\nHost");
+            answers(&raw(&sandbox, "http", request), "HTTP/1.1 400");
+        }
         assert_eq!(stub.heads(), [""; 0]);
         let own = get("good.test:80").replace("Host", "Proxy-Authorization: Basic own\r\nHost");
         answers(&raw(&sandbox, "http", own), OK);
