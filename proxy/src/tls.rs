@@ -84,7 +84,9 @@ pub(crate) struct Handshake {
     server: Side,
     /// What the server sends is not understood: it is never seen to choose.
     is_server_lost: bool,
-    /// The server has taken a ClientHello, and asks for no other.
+    /// The server has taken a ClientHello.
+    is_answered: bool,
+    /// And it asks for no other.
     has_chosen: bool,
 }
 
@@ -120,6 +122,11 @@ impl Handshake {
         Ok(false)
     }
 
+    /// Whether the server has taken a ClientHello: so it is TLS for the server, too.
+    pub(crate) fn is_answered(&self) -> bool {
+        self.is_answered
+    }
+
     /// Reads on in what the server sends.
     pub(crate) fn read_server(&mut self, stream: &[u8]) {
         if !self.has_chosen && !self.is_server_lost {
@@ -135,8 +142,11 @@ impl Handshake {
             while let Some((message, body)) = self.server.next_message(&mut part)? {
                 // Behind its version.
                 let random = body.get(2..2 + RETRY.len());
-                if message == SERVER_HELLO && random.is_some_and(|random| random != RETRY) {
-                    self.has_chosen = true;
+                if message == SERVER_HELLO && random.is_some() {
+                    self.is_answered = true;
+                    self.has_chosen = random != Some(&RETRY);
+                }
+                if self.has_chosen {
                     return Ok(());
                 }
             }

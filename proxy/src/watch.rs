@@ -14,9 +14,9 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 /// What there is to look for.
 #[derive(Debug)]
 pub(crate) enum Watch {
-    /// A ClientHello, anywhere.
+    /// A ClientHello, anywhere: until the server has taken one, what is TLS for the client can be anything for it.
     Search(Search),
-    /// Another ClientHello in a handshake that has begun.
+    /// Another ClientHello in a handshake that both sides have begun.
     Handshake(Handshake),
     /// Nothing: no name in clear can follow.
     Over,
@@ -26,7 +26,7 @@ impl Watch {
     /// What to look for in a stream that begins so.
     pub(crate) fn after(opening: &Opening) -> Self {
         match opening {
-            Opening::Tls(_) => Self::Handshake(Handshake::default()),
+            Opening::Tls(_) => Self::Search(Search::within(Handshake::default())),
             Opening::Other | Opening::Ssh => Self::Search(Search::default()),
             _ => Self::Over,
         }
@@ -39,11 +39,7 @@ impl Watch {
         permits: &mut dyn FnMut(Opening) -> bool,
     ) -> bool {
         let mut is_permitted = true;
-        let mut hellos = 0;
-        let mut each = |name| {
-            hellos += 1;
-            is_permitted &= permits(Opening::Tls(name));
-        };
+        let mut each = |name| is_permitted &= permits(Opening::Tls(name));
         let is_over = match self {
             Self::Over => return true,
             Self::Search(search) => {
@@ -59,11 +55,6 @@ impl Watch {
         match (is_over, self) {
             (Err(_), _) => return permits(Opening::BrokenTls),
             (Ok(true), watch) => *watch = Self::Over,
-            (Ok(false), watch @ Self::Search(_)) if hellos > 0 => {
-                if let Self::Search(search) = std::mem::replace(watch, Self::Over) {
-                    *watch = search.hello.map_or(Self::Over, Self::Handshake);
-                }
-            }
             _ => {}
         }
         is_permitted
@@ -72,15 +63,13 @@ impl Watch {
     /// Reads on in what the server sends.
     pub(crate) fn read_server(&mut self, bytes: &[u8]) {
         match self {
-            Self::Handshake(handshake) | Self::Search(Search { hello: Some(handshake), .. }) => {
-                handshake.read_server(bytes);
-            }
+            Self::Over => {}
+            Self::Handshake(handshake) => handshake.read_server(bytes),
             Self::Search(search) => {
-                if search.ends_with_server(bytes) {
-                    *self = Self::Over;
+                if let Some(next) = search.read_server(bytes) {
+                    *self = next;
                 }
             }
-            Self::Over => {}
         }
     }
 }
@@ -103,6 +92,8 @@ pub(crate) struct Search {
     tail: Vec<u8>,
     /// One that has begun.
     hello: Option<Handshake>,
+    /// All that comes first was judged before anything of it was sent: what is in it is no other beginning.
+    is_judged: bool,
     /// The first line, until it ends or the server speaks.
     line: Option<FirstLine>,
     /// What of [`SSH`] the server still has to say first for the search to end.
@@ -112,26 +103,39 @@ pub(crate) struct Search {
 impl Default for Search {
     fn default() -> Self {
         let line = Some(FirstLine::default());
-        Self { tail: Vec::new(), hello: None, line, greeting: Some(SSH) }
+        Self { tail: Vec::new(), hello: None, is_judged: false, line, greeting: Some(SSH) }
     }
 }
 
 impl Search {
-    /// Reads on in what the server sends; whether the search is over by that.
-    fn ends_with_server(&mut self, bytes: &[u8]) -> bool {
+    /// In a stream that begins with a ClientHello.
+    fn within(hello: Handshake) -> Self {
+        Self { hello: Some(hello), is_judged: true, line: None, ..Self::default() }
+    }
+
+    /// Reads on in what the server sends; what there is to look for instead, once that tells.
+    fn read_server(&mut self, bytes: &[u8]) -> Option<Watch> {
         // What speaks before a request is no server of HTTP.
         self.line = None;
-        let Some(expected) = self.greeting else { return false };
-        let (now, later) = expected.split_at(expected.len().min(bytes.len()));
-        self.greeting = bytes.starts_with(now).then_some(later);
-        self.greeting == Some(b"")
+        if let Some(expected) = self.greeting {
+            let (now, later) = expected.split_at(expected.len().min(bytes.len()));
+            self.greeting = bytes.starts_with(now).then_some(later);
+            if later.is_empty() && self.greeting.is_some() {
+                return Some(Watch::Over);
+            }
+        }
+        let hello = self.hello.as_mut()?;
+        hello.read_server(bytes);
+        if hello.is_answered() { self.hello.take().map(Watch::Handshake) } else { None }
     }
 
     fn read(&mut self, bytes: &[u8], each: &mut dyn FnMut(Name)) -> Result<bool, Broken> {
         let known = self.tail.len();
         let mut fresh = known;
         let all = [&self.tail, bytes].concat();
+        let is_judged = std::mem::take(&mut self.is_judged);
         let mut beginnings = beginnings(&all)
+            .filter(|_| !is_judged)
             .filter(|&at| is_cut(&all[at..]) || begins_hello(&all[at..]) && at + BEGINNING > known);
         match (&mut self.hello, beginnings.next(), beginnings.next()) {
             (_, None, _) => {}
@@ -275,7 +279,12 @@ mod tests {
             ),
             (
                 [b"STARTTLS\r\n", &record(&a)[..], &[20, 3, 3, 0, 1, 1], &record(&b)].concat(),
-                vec![named(b"a.test"), named(b"b.test")],
+                vec![named(b"a.test"), Opening::BrokenTls],
+            ),
+            // The server takes the record for a line, and what is in it for a hello.
+            (
+                [&record(&a)[..], &[23, 3, 3, 1, 0], b"\r\nSTARTTLS\r\n", &record(&b)].concat(),
+                vec![named(b"a.test"), Opening::BrokenTls],
             ),
             (
                 [b"STARTTLS\r\n", &record(&a[..1])[..], &record(&a[1..])].concat(),
@@ -340,5 +349,33 @@ mod tests {
             true
         });
         assert_eq!(found, [Opening::Tls(Some(b"a.test".to_vec()))]);
+    }
+
+    #[test]
+    fn records_are_believed_once_the_server_has_taken_a_hello() {
+        let (a, b) = (record(&hello("a.test")), record(&hello("b.test")));
+        let answer = |random: u8| {
+            let body = [&[3, 3][..], &[random; 32], &[0, 0x13, 1, 0, 0, 0]].concat();
+            record(&[&[2, 0, 0, u8::try_from(body.len()).unwrap()][..], &body].concat())
+        };
+        let wrapped = [&[23, 3, 3, 1, 0][..], &b].concat();
+        for (server, client, expected) in [
+            (b"500 unknown\r\n".to_vec(), &wrapped, Some(Opening::BrokenTls)),
+            (b"500 unknown\r\n".to_vec(), &b, Some(Opening::BrokenTls)),
+            (Vec::new(), &wrapped, Some(Opening::BrokenTls)),
+            // What the server has chosen is encrypted from here on.
+            (answer(7), &wrapped, None),
+        ] {
+            let mut found = Vec::new();
+            let mut permits = |opening| {
+                found.push(opening);
+                true
+            };
+            let mut watch = Watch::after(&Opening::Tls(None));
+            watch.read_client(&a, &mut permits);
+            watch.read_server(&server);
+            watch.read_client(client, &mut permits);
+            assert_eq!(found.get(1), expected.as_ref(), "{}", server.escape_ascii());
+        }
     }
 }
