@@ -1,8 +1,9 @@
-//! What is mounted where, by type: proc_pid_mounts(5), mounts of this mount namespace. What mountinfo tells
-//! besides, the kernel takes half as long again to write, at every launch.
+//! What is mounted where, by type: proc_pid_mounts(5), mounts of this mount namespace. What proc_pid_mountinfo(5) tells
+//! besides, the kernel takes half as long again to write: that is read where something can be mounted twice.
 
 use super::proc;
 use rustix::io;
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
@@ -61,6 +62,38 @@ impl Mount {
     }
 }
 
+/// A part of a file system, and where it is mounted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The number of the file system's device, as the table has it.
+    pub device: Vec<u8>,
+    /// The part, as a path within the file system.
+    pub root: PathBuf,
+    /// Where it is mounted, a canonical path.
+    pub point: PathBuf,
+}
+
+/// The parts of file systems that are mounted, in the order of the kernel's table; none where `mounts`, all of them,
+/// rule out that something is mounted at two places (bind mounts, mount(8)).
+pub fn parts(mounts: &[Mount]) -> io::Result<Vec<Part>> {
+    let mut kinds = HashSet::new();
+    let mut held = mounts.iter().filter(|mount| !mount.is_of_controls());
+    match held.any(|mount| !kinds.insert(&mount.kind)) {
+        true => proc::read_records("/proc/self/mountinfo").map(|table| parse_parts(&table)),
+        false => Ok(Vec::new()),
+    }
+}
+
+/// A line: ID PARENT DEVICE ROOT POINT ...
+fn parse_parts(table: &[u8]) -> Vec<Part> {
+    let part = |line: &[u8]| {
+        let mut fields = line.split(|&byte| byte == b' ').skip(2);
+        let device = fields.next()?.to_owned();
+        Some(Part { device, root: unescape(fields.next()?), point: unescape(fields.next()?) })
+    };
+    table.split(|&byte| byte == b'\n').filter_map(part).collect()
+}
+
 /// Every mount, in the order of the kernel's table.
 pub fn all() -> io::Result<Vec<Mount>> {
     proc::read_records("/proc/self/mounts").map(|table| parse(&table))
@@ -113,6 +146,15 @@ mod tests {
         );
         assert!(mounts[0].is_of_controls() && !mounts[1].is_of_controls());
         assert_eq!(unescape(br"/a\0"), Path::new(r"/a\0"));
+    }
+
+    #[test]
+    fn the_parts_of_file_systems_are_read() {
+        let table = b"36 35 98:0 /a\\040b /c rw,noatime master:1 - ext4 /dev/root rw\nshort\n";
+        let part = Part { device: b"98:0".to_vec(), root: "/a b".into(), point: "/c".into() };
+        assert_eq!(parse_parts(table), [part]);
+        let once = [Mount { point: "/".into(), kind: "ext4".into() }];
+        assert_eq!(parts(&once).unwrap_or_default(), []);
     }
 
     #[test]

@@ -212,6 +212,34 @@ fn with_mounts(sandbox: &Sandbox, mounts: &str, script: &str) -> Option<tests::O
 }
 
 #[test]
+fn what_is_denied_is_denied_wherever_it_is_mounted() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_write("w").deny_read("sec").deny_read("data/home");
+        let sandbox = sandbox.deny_write("dw");
+        for directory in ["other", "home", "free", "w", "w/dw", "data"] {
+            sandbox.dir(&format!("work/{directory}"));
+        }
+        for directory in ["sec", "data/home", "data/free", "dw"] {
+            sandbox.dir(&format!("work/{directory}"));
+            sandbox.file(&format!("work/{directory}/k"), "was");
+        }
+        sandbox.file(
+            "work/attack",
+            "for f in sec other data/home home data/free free; do cat $f/k 2>/dev/null && echo \" $f\"; done
+             for f in dw/k w/dw/k w/k; do ( echo new > $f ) 2>/dev/null && echo $f; done",
+        );
+        let launcher = sandbox.command_line();
+        let launcher: Vec<_> = launcher.iter().map(|word| word.to_string_lossy()).collect();
+        let mounts = "mount -t proc proc /proc && mount --bind sec other && mount --bind data/home home \
+            && mount --bind data/free free && mount --bind dw w/dw";
+        let script = format!("{} -- sh attack; cat dw/k", launcher.join(" "));
+        let Some(outcome) = with_mounts(&sandbox, mounts, &script) else { return };
+        let expected = "mounted\nwas data/free\nwas free\nw/k\nwas";
+        assert_eq!(outcome.stdout, expected, "{outcome:#?}");
+    });
+}
+
+#[test]
 fn the_kernels_controls_stay_unwritable_wherever_they_are_mounted() {
     for_each_user(|user| {
         let sandbox = Sandbox::of(user).allow_write(".");

@@ -10,6 +10,7 @@ mod fold;
 mod grants;
 mod hard_links;
 pub mod notes;
+mod other_places;
 pub(crate) mod places;
 pub(crate) mod plan;
 pub(crate) mod protect;

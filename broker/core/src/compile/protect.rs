@@ -4,12 +4,13 @@
 
 use super::hard_links::{names_nearby, other_names};
 use super::notes::Notes;
+use super::other_places;
 use super::places::DEVICES;
 use super::runs;
 use super::shared_files::{self, SharedFiles};
 use crate::report::failure::Failure;
 use kernel::locate::locate_in;
-use kernel::mounts::Mount;
+use kernel::mounts::{self, Mount};
 use kernel::proc;
 use rules::files::{Files, push_new};
 use rules::memory;
@@ -55,6 +56,10 @@ pub(crate) fn protect(
              file that is written where they can be; install landstrip by copying (cp, install)",
         );
     }
+    let parts = mounts::parts(mounts);
+    let unread = |errno| Failure::Internal("platform", format!("/proc/self/mountinfo: {errno}"));
+    let parts = parts.map_err(unread)?;
+    other_places::deny(&mut policy.files, &parts, notes);
     keep_controls(&mut policy.files, mounts, notes);
     for holder in runs::holders() {
         // This run's own lie in them.
