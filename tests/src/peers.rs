@@ -217,6 +217,13 @@ impl UnixPeer {
         assert!(reached, "nobody reached the socket");
     }
 
+    /// Waits until so many connections or datagrams have come, which it counts in its own time; no more may come.
+    #[track_caller]
+    pub fn has_seen(&self, expected: usize) {
+        crate::eventually(|| self.connections() >= expected);
+        assert_eq!(self.connections(), expected);
+    }
+
     /// Connections or datagrams so far.
     pub fn connections(&self) -> usize {
         std::thread::sleep(QUIET);

@@ -544,7 +544,7 @@ mod tests {
         let name = format!("{}b", "a".repeat(250));
         let begin = Instant::now();
         assert!(!glob.matches(name.as_bytes()));
-        assert!(begin.elapsed() < Duration::from_millis(500));
+        assert!(begin.elapsed() < Duration::from_secs(60));
     }
 
     #[test]

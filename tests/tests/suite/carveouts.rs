@@ -421,7 +421,7 @@ fn what_is_denied_and_missing_is_never_there() {
             .fails();
         before.unchanged();
         // Nor after the broker is killed.
-        let mut running = sandbox.spawn(["sh", "-c", "echo ready; sleep 10"]);
+        let mut running = sandbox.spawn(["sh", "-c", "echo ready; sleep 100"]);
         running.expect("ready");
         before.unchanged();
         running.signal(nix::sys::signal::Signal::SIGKILL);

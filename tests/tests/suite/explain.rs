@@ -184,7 +184,7 @@ fn what_is_said_of_sockets_is_what_a_command_can_reach() {
             let outcome = sandbox.probe(format!("unix-connect {path} stream"));
             let reached = outcome.result("unix-connect") == "OK";
             assert_eq!(is_allowed("connect", path), reached, "{path}");
-            assert_eq!(peer.connections(), usize::from(reached), "{path}");
+            peer.has_seen(usize::from(reached));
         }
         for path in ["own", "unlisted"] {
             let outcome = sandbox.probe(format!("unix-bind {path} stream"));

@@ -245,7 +245,7 @@ fn nothing_outruns_the_end() {
 fn nothing_outruns_the_guardian() {
     for_each_user(|user| {
         let sandbox = Sandbox::of(user).allow_write(".");
-        let attack = format!("runners 4 {} + sleep 20000", sandbox.name("work/beat"));
+        let attack = format!("runners 4 {} + sleep 200000", sandbox.name("work/beat"));
         let mut running = sandbox.spawn(Sandbox::probe_words(&attack));
         running.expect("runners=OK");
         let size = || fs::metadata(sandbox.path("work/beat")).map_or(0, |stat| stat.len());

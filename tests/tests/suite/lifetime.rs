@@ -335,7 +335,7 @@ fn background_jobs_do_not_delay_the_end() {
 #[test]
 fn a_signalled_sandbox_leaves_no_daemon() {
     let sandbox = Sandbox::new().allow_write(".");
-    let attack = format!("daemon {} + sleep 20000", sandbox.name("work/beat"));
+    let attack = format!("daemon {} + sleep 200000", sandbox.name("work/beat"));
     let mut running = sandbox.spawn(Sandbox::probe_words(&attack));
     running.expect("daemon=OK");
     running.signal(Signal::SIGTERM);

@@ -19,7 +19,7 @@ def serve(family, host, port=0, only6=None, bind=True):
     return s
 def reach(address, family=socket.AF_INET):
     c = socket.socket(family)
-    c.settimeout(5)
+    c.settimeout(60)
     try:
         c.connect(address)
         return 'reached'
@@ -344,8 +344,9 @@ t = socket.socket(fileno=os.dup(s.fileno())); s.close(); s = t",
             // Another process, over a socket.
             "a, b = socket.socketpair(); s = serve(socket.AF_INET, '127.0.0.1')
 if os.fork() == 0:
-    _, fds, _, _ = socket.recv_fds(b, 1, 1); time.sleep(2); os._exit(0)
-b.close(); socket.send_fds(a, [b'x'], [s.fileno()]); port = s.getsockname()[1]; time.sleep(0.2)
+    # Until the other end is closed.
+    a.close(); _, fds, _, _ = socket.recv_fds(b, 1, 1); s.close(); b.send(b'x'); b.recv(1); os._exit(0)
+b.close(); socket.send_fds(a, [b'x'], [s.fileno()]); port = s.getsockname()[1]; a.recv(1)
 class S: getsockname = lambda self: ('', port)
 s.close(); s = S()",
         ];

@@ -221,7 +221,7 @@ fn programs_outside_that_may_write_to_its_socket_reach_the_command() {
 
 #[test]
 fn more_sockets_than_are_remembered_can_be_made() {
-    let sandbox = own(User::Caller).timeout(Duration::from_secs(60));
+    let sandbox = own(User::Caller).timeout(Duration::from_secs(300));
     let script = "
 for i in range(5000):
     s = made('a', 'stream')

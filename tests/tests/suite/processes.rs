@@ -68,7 +68,7 @@ fn kernel_sent_signals_stay_inside() {
 /// A descriptor whose owner is outside, which the tool inherits as standard input: it chooses the signal
 /// and has it sent.
 const INHERITED_OWNER: &str = r#"
-import fcntl, os, signal, socket, subprocess, sys, time
+import fcntl, os, signal, socket, subprocess, sys
 ours, theirs = socket.socketpair()
 fcntl.fcntl(theirs, fcntl.F_SETOWN, os.getpid())
 signal.signal(signal.SIGIO, signal.SIG_IGN)
@@ -77,10 +77,10 @@ import fcntl, os
 try: fcntl.fcntl(0, 10, SIGNAL); print('chosen', flush=True)
 except OSError as error: print(error.errno, flush=True)
 fcntl.fcntl(0, fcntl.F_SETFL, fcntl.fcntl(0, fcntl.F_GETFL) | os.O_ASYNC)
-os.read(0, 1)
+os.write(0, b'x'); os.read(0, 1)
 """
 tool = subprocess.Popen([*sys.argv[2:], "python3", "-c", inside.replace("SIGNAL", sys.argv[1])], stdin=theirs)
-time.sleep(0.5)
+ours.recv(1)
 ours.send(b"x")
 tool.wait()
 print("survived")
@@ -216,7 +216,7 @@ fn own_children_can_be_traced_for_debugging() {
     let sandbox = Sandbox::new();
     let probe = tests::programs().probe().into_os_string().into_string().unwrap();
     // Its own child: Yama may forbid any other.
-    let script = "sleep 2 >/dev/null 2>&1 & sleep 0.1; exec \"$0\" ptrace $!";
+    let script = "sleep 60 >/dev/null 2>&1 & sleep 0.1; exec \"$0\" ptrace $!";
     let inside = sandbox.run(["sh", "-c", script, &probe]);
     let outside = sandbox.run_outside(["sh", "-c", script, &probe]);
     assert_eq!(inside.result("ptrace-attach"), outside.result("ptrace-attach"));
@@ -246,7 +246,7 @@ fn a_lease_does_not_hold_up_writers_outside() {
         sandbox.probe_outside(format!("{attack} + {own}")).all_allowed();
         sandbox.probe(&attack).all_refused();
 
-        let words = Sandbox::probe_words(&format!("file lease {path} + sleep 2000"));
+        let words = Sandbox::probe_words(&format!("file lease {path} + sleep 100000"));
         let mut running = sandbox.spawn(words);
         running.expect("file-lease=");
         // EWOULDBLOCK if a lease is to be broken first (open(2)).
@@ -291,7 +291,7 @@ fn the_broker_is_the_process_that_the_caller_started() {
 fn a_killed_broker_takes_the_command_along() {
     for_each_user(|user| {
         let sandbox = Sandbox::of(user).allow_write(".");
-        let attack = format!("daemon {} + sleep 20000", sandbox.name("work/beat"));
+        let attack = format!("daemon {} + sleep 200000", sandbox.name("work/beat"));
         let mut running = sandbox.spawn(Sandbox::probe_words(&attack));
         running.expect("daemon=OK");
         let command = child_of(running.pid()).expect("the command below the broker");
@@ -482,11 +482,12 @@ fn nobody_signals_the_broker_while_it_acts_for_another_user() {
     if !tests::is_root_for("a change of the user") {
         return;
     }
-    let limit = std::time::Duration::from_secs(120);
+    let limit = std::time::Duration::from_secs(480);
     let sandbox = Sandbox::new().allow_write(".").deny_write("**/kept").timeout(limit);
     std::fs::set_permissions(sandbox.path(""), PermissionsExt::from_mode(0o755)).unwrap();
     std::fs::set_permissions(sandbox.path("work"), PermissionsExt::from_mode(0o777)).unwrap();
-    let made = "echo up; for i in $(seq 1500); do : > a$((i % 10)); done; echo done";
+    // For as long as it takes until the broker was seen to act.
+    let made = "echo up; until [ -e seen ]; do : > a; done; for i in $(seq 1500); do : > a$((i % 10)); done; echo done";
     let mut running = sandbox.spawn([
         "setpriv",
         "--reuid=65534",
@@ -506,10 +507,11 @@ while os.path.exists('/proc/{0}'):
     for thread in threads:
         try: status = open(f'/proc/{0}/task/{{thread}}/status').read()
         except OSError: continue
-        seen += '\\t65534\\t' in status
+        if not seen and '\\t65534\\t' in status: seen = 1; open('{1}', 'w').close()
         hit += libc.tgkill({0}, int(thread), 9) == 0
 print('hit', hit, 'seen', seen > 0)",
-        running.pid()
+        running.pid(),
+        sandbox.name("work/seen")
     );
     let attacking = Sandbox::of(User::Nobody).timeout(limit);
     let attack = attacking.spawn_outside(["python3", "-c", &attacker]);

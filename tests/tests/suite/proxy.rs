@@ -358,19 +358,22 @@ fn only_the_own_proxy_is_reached_on_its_port() {
 #[test]
 fn a_command_that_never_connects_starts_no_proxy() {
     let sandbox = sandbox_for(&[1]);
-    let mut running = sandbox.spawn(["sh", "-c", "echo up; sleep 1"]);
+    let looked_at = |go| format!("echo up; until test -e {go}; do sleep 0.02; done");
+    let mut running = sandbox.spawn(["sh", "-c", &looked_at("go")]);
     running.expect("up");
     assert_eq!(proxy_of(running.pid()), None);
+    sandbox.file("work/go", "");
     running.wait().succeeds();
     let probe = programs().probe();
-    let attack =
-        format!("{} raw http {}; echo up; sleep 1", probe.display(), encode(get("a.test")));
+    let request = encode(get("a.test"));
+    let attack = format!("{} raw http {request}; {}", probe.display(), looked_at("on"));
     let mut running = sandbox.spawn(["sh", "-c", &attack]);
     running.expect("up");
     let proxy = proxy_of(running.pid()).expect("a running proxy");
     let status = fs::read_to_string(format!("/proc/{proxy}/status")).unwrap();
     assert!(status.contains("\nSeccomp:\t2\n"), "it has no filter: {status}");
     assert!(status.contains("\nNoNewPrivs:\t1\n"), "{status}");
+    sandbox.file("work/on", "");
     running.wait().succeeds();
 }
 
@@ -572,7 +575,7 @@ fn git_clones_from_a_permitted_host() {
     let text = serde_json::json!({
         "filesystem": { "allowWrite": ["."] },
         "network": { "allowedDomains": ["good.localhost", format!("127.0.0.1:{}", origin.port())] } });
-    let sandbox = sandbox.policy_json(text.to_string()).timeout(Duration::from_secs(60));
+    let sandbox = sandbox.policy_json(text.to_string()).timeout(Duration::from_secs(300));
     let url = |name: &str| format!("http://{name}.localhost:{}/repo.git", origin.port());
     sandbox.run(["git", "clone", "-q", &url("bad"), "bad"]).fails();
     assert_eq!(origin.requests(), [""; 0]);
@@ -603,7 +606,7 @@ fn random_bytes_neither_break_the_proxy_nor_get_through() {
     let origin = Origin::new("hello");
     let port = origin.port();
     let good = encode(get(&format!("good.localhost:{port}")));
-    let sandbox = sandbox_for(&[port]).timeout(Duration::from_secs(90));
+    let sandbox = sandbox_for(&[port]).timeout(Duration::from_secs(300));
     let script = format!(
         "wait_for() {{ echo at $1; while [ ! -e $1 ]; do sleep 0.05; done; }}; set -e; \
          {probe} storm http 1 1; {probe} raw http {good}; wait_for first; \

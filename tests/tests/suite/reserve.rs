@@ -108,7 +108,7 @@ fn a_directory_beside_a_denied_file_is_as_mkdir_makes_it() {
         let now = std::time::SystemTime::now();
         let found = sandbox.path("work/a").metadata().unwrap();
         for time in [found.modified().unwrap(), found.accessed().unwrap()] {
-            assert!(now.duration_since(time).unwrap().as_secs() < 10);
+            assert!(now.duration_since(time).unwrap().as_secs() < 600);
         }
     });
 }
@@ -366,7 +366,7 @@ fn what_a_killed_run_left_is_removed_by_a_later_one() {
         assert_eq!(waiting.len(), COUNT);
         killed.signal(Signal::SIGKILL);
         killed.wait();
-        let mut later = sandbox.spawn(["sh", "-c", "echo ready; sleep 20"]);
+        let mut later = sandbox.spawn(["sh", "-c", "echo ready; sleep 100"]);
         later.expect("ready");
         let place = sandbox.path("tmp");
         let is_gone = || numbers(&self::waiting(&place)).is_disjoint(&waiting);

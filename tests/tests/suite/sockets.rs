@@ -355,7 +355,7 @@ fn python_s_multiprocessing_works() {
     for_each_user(|user| {
         let sandbox = Sandbox::of(user).allow_write(".").allow_write("/dev/shm");
         let sandbox =
-            sandbox.allow_unix_socket(".").env("TMPDIR", ".").timeout(Duration::from_secs(60));
+            sandbox.allow_unix_socket(".").env("TMPDIR", ".").timeout(Duration::from_secs(300));
         sandbox.file(
             "work/m.py",
             "import multiprocessing as m

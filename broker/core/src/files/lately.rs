@@ -124,9 +124,12 @@ mod tests {
         lately.forget();
         assert_eq!(find(), None);
         // Looked for before it took effect.
-        learn(Instant::now());
+        let changed = lock(&lately.0).changed.unwrap();
+        learn(changed);
         assert_eq!(find(), None);
-        learn(Instant::now() + MOMENT);
+        learn(changed + MOMENT - Duration::from_nanos(1));
+        assert_eq!(find(), None);
+        learn(changed + Duration::from_secs(60));
         assert_eq!(find().as_deref(), Some(Path::new("/b")));
     }
 

@@ -84,7 +84,8 @@ pub(crate) fn run(op: &str, args: &[&str]) -> bool {
             say(op, call(libc::SYS_add_key, &[kind, kind, kind, 4, -3i32 as usize]));
         }
         ("mq-open", []) => {
-            let name = cstr("landstrip-probe");
+            // One of its own: another user may do the same right now.
+            let name = cstr(&format!("landstrip-probe-{}", std::process::id()));
             let flags = (libc::O_CREAT | libc::O_RDWR) as usize;
             let result = call(libc::SYS_mq_open, &[addr(name.as_c_str()), flags, 0o600, 0]);
             let _ = call(libc::SYS_mq_unlink, &[addr(name.as_c_str())]);

@@ -6,7 +6,9 @@ use std::net::{Shutdown, TcpStream, ToSocketAddrs};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a silent proxy is listened to.
+/// How long is waited for what must come.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// How long a proxy is listened to that has answered.
 const QUIET: Duration = Duration::from_millis(1500);
 
 pub(crate) fn run(op: &str, args: &[&str]) -> bool {
@@ -54,7 +56,7 @@ fn connect(protocol: &str) -> io::Result<TcpStream> {
 /// it says that this was all: the other end need not be waited for.
 fn raw(protocol: &str, words: &[&str]) -> io::Result<Vec<u8>> {
     let mut stream = connect(protocol)?;
-    stream.set_read_timeout(Some(QUIET))?;
+    stream.set_read_timeout(Some(PATIENCE))?;
     for word in words {
         stream.write_all(&decode(word))?;
         thread::sleep(Duration::from_millis(50));
@@ -64,6 +66,8 @@ fn raw(protocol: &str, words: &[&str]) -> io::Result<Vec<u8>> {
         answer.extend_from_slice(&buffer[..length]);
         if is_tunnel(&answer) {
             stream.shutdown(Shutdown::Write)?;
+        } else {
+            stream.set_read_timeout(Some(QUIET))?;
         }
     }
     Ok(answer)

@@ -91,7 +91,7 @@ fn run_quickly(sandbox: &Sandbox, args: &[OsString]) -> (Option<i32>, String, St
     let stream = |path| Stdio::from(std::fs::File::create(path).unwrap());
     command.stdin(Stdio::null()).stdout(stream(&out)).stderr(stream(&err));
     let mut child = command.spawn().unwrap();
-    let end = Instant::now() + Duration::from_secs(30);
+    let end = Instant::now() + Duration::from_secs(120);
     let status = loop {
         if let Some(status) = child.try_wait().unwrap() {
             break status;

@@ -109,7 +109,7 @@ fn sandbox_for(user: User, port: u16) -> Sandbox {
             "allowedDomains": [format!("good.test:{port}"), format!("127.0.0.1:{port}")],
             "hosts": ["127.0.0.1 good.test"] } });
     let sandbox = Sandbox::of(user).policy_json(text.to_string()).trap();
-    sandbox.env("GOCACHE", "/tmp/landstrip-no-cache").timeout(Duration::from_secs(60))
+    sandbox.env("GOCACHE", "/tmp/landstrip-no-cache").timeout(Duration::from_secs(300))
 }
 
 #[test]
