@@ -7,6 +7,7 @@ use landstrip_core::session::family::Family;
 use landstrip_core::session::launch::Tool;
 use landstrip_core::session::prepared::Prepared;
 use landstrip_core::session::surroundings::Surroundings;
+use people::advice::entered::entered;
 use people::advice::grounds::on_grounds;
 use people::advice::noise::is_noise;
 use people::advice::suggest;
@@ -17,6 +18,7 @@ use people::load::{Loaded, add, load};
 use people::store;
 use policy::remarks::Remarks;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 /// Runs `tool` in the sandbox that `invocation` names, and ends what it leaves behind; returns its status.
 ///
@@ -48,6 +50,7 @@ fn run_with(
         Some(_) => Remarks::of_rules(),
         None => Remarks::unwanted(),
     };
+    let since = SystemTime::now();
     let surroundings = Surroundings::look(child.is_scoped())?;
     let loaded = load(invocation, remarks)?;
     let mut notes = loaded.notes();
@@ -73,6 +76,11 @@ fn run_with(
             suggest::remedies(denials, grounds)
         })
     });
+    if !matches!(reports, Reports::Nothing)
+        && let Some(what) = entered(&prepared.policy, &caller.cwd, since)
+    {
+        people::reports::warn(traps, &what);
+    }
     if prepared.policy.keeps_denials {
         on_grounds((&prepared, &prepared.policy), &remarks, &caller, |grounds| {
             store::keep(&traps.reported(), tool, &caller, grounds);

@@ -69,6 +69,14 @@ pub fn print(
     }
 }
 
+/// Warns of what the command may have left: on the caller's descriptor, else on standard error.
+pub fn warn(traps: &Traps, what: &str) {
+    let pairs = [("source", &b"left"[..]), ("warning", what.as_bytes())];
+    if !traps.write(|stream| stream.write(line(&Trap::Internal(&pairs)).as_bytes())) {
+        let _ = writeln!(std::io::stderr(), "landstrip: {what}");
+    }
+}
+
 /// Which denials are shown, in which order, and how many lines they may take.
 fn shown(order: &[Denial], failed: bool) -> (Vec<&Denial>, usize) {
     if failed {

@@ -29,7 +29,7 @@ pub mod presets;
 pub mod reach;
 pub mod remarks;
 mod reopened;
-mod repositories;
+pub mod repositories;
 pub mod resolve;
 mod split;
 mod trees;

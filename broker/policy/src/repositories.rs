@@ -116,7 +116,7 @@ impl Repositories {
 
 /// The first `limit` bytes of a regular file; nothing of what git could not read either, or of what is none: who opens
 /// a FIFO waits, and one may take the place of a file meanwhile.
-pub(super) fn contents(path: &Path, limit: u64) -> Vec<u8> {
+pub fn contents(path: &Path, limit: u64) -> Vec<u8> {
     let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
     let mut text = Vec::new();
     if fs::metadata(path).is_ok_and(|found| found.is_file())
