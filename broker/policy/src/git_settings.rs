@@ -19,8 +19,9 @@ const OF_USER: [&str; 2] = ["~/.gitconfig", "~/.config/git/config"];
 const SYSTEM: &str = "/etc/gitconfig";
 
 /// What git runs for everyday commands, as `status`, `diff`, `log`, `commit`, `merge`, `fetch`: keys without their
-/// subsections. What is asked for by name (aliases, `difftool`, `mergetool`, `archive`) is run knowingly.
-const PROGRAMS: [&str; 24] = [
+/// subsections, and besides each of `pager`. What is asked for by name (aliases, `difftool`, `mergetool`, `archive`) is run
+/// knowingly. Those of `lfs` are of git-lfs-config(5).
+const PROGRAMS: [&str; 30] = [
     "core.alternaterefscommand",
     "core.askpass",
     "core.editor",
@@ -35,16 +36,22 @@ const PROGRAMS: [&str; 24] = [
     "filter.clean",
     "filter.process",
     "filter.smudge",
+    "gc.recentobjectshook",
     "gpg.defaultkeycommand",
     "gpg.program",
+    "hook.command",
     "interactive.difffilter",
+    "lfs.clean",
+    "lfs.path",
+    "lfs.smudge",
     "merge.driver",
-    "pager.diff",
-    "pager.log",
-    "pager.show",
+    "remote.receivepack",
+    "remote.uploadpack",
     "sequence.editor",
     "submodule.update",
+    "trailer.cmd",
     "trailer.command",
+    "uploadpack.packobjectshook",
 ];
 
 /// What the settings of some files name, as paths that may be missing.
@@ -76,10 +83,10 @@ fn named_in(settings: Vec<PathBuf>, tops: &[PathBuf], home: Option<&Path>) -> Na
                     pending.extend(included);
                 }
                 b"core.hookspath" => named.hooks.extend(paths(&value, tops, home)),
-                key if PROGRAMS.iter().any(|program| program.as_bytes() == key) => {
-                    // A shell runs it, so a script may come after its interpreter.
-                    let words = value.split(|byte| b" \t\n!;&|()'\"".contains(byte));
-                    for word in words.filter(|word| word.contains(&b'/')) {
+                // Its hooks are copied into what is cloned or made later.
+                b"init.templatedir" => named.files.extend(paths(&value, tops, home)),
+                key if is_run(key) => {
+                    for word in words(&value).iter().filter(|word| word.contains(&b'/')) {
                         named.files.extend(paths(word, tops, home));
                     }
                 }
@@ -88,6 +95,52 @@ fn named_in(settings: Vec<PathBuf>, tops: &[PathBuf], home: Option<&Path>) -> Na
         }
     }
     named
+}
+
+/// Whether git runs what stands there.
+fn is_run(key: &[u8]) -> bool {
+    key.starts_with(b"pager.") || PROGRAMS.iter().any(|program| program.as_bytes() == key)
+}
+
+/// The words of what a shell runs, a script after its interpreter among them. What stands for the top of the tree there
+/// (`$PWD`, `$(git rev-parse --show-toplevel)`) is the directory that git runs it in; what follows `cd` is read as well
+/// as if it were relative to what that names.
+fn words(value: &[u8]) -> Vec<Vec<u8>> {
+    let mut text = Vec::new();
+    let mut rest = value;
+    while let Some((&byte, after)) = rest.split_first() {
+        rest = after;
+        let end = |close: u8| {
+            after.iter().position(|&byte| byte == close).map_or(after.len(), |at| at + 1)
+        };
+        let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+        let length = match (byte, after.first()) {
+            (b'$', Some(b'(')) => end(b')'),
+            (b'$', Some(b'{')) => end(b'}'),
+            (b'$', _) => after.iter().take_while(|byte| is_name(byte)).count(),
+            (b'`', _) => end(b'`'),
+            (b'\'' | b'"', _) => continue,
+            _ => {
+                text.push(byte);
+                continue;
+            }
+        };
+        let (name, behind) = after.split_at(length);
+        text.push(if [&b"HOME"[..], b"{HOME}"].contains(&name) { b'~' } else { b'.' });
+        rest = behind;
+    }
+    let mut words: Vec<Vec<u8>> = Vec::new();
+    let mut entered: Option<Vec<u8>> = None;
+    for word in text.split(|byte| b" \t\n!;&|()".contains(byte)).filter(|word| !word.is_empty()) {
+        if let Some(directory) = entered.as_ref().filter(|_| word.contains(&b'/')) {
+            words.push([directory, &b"/"[..], word].concat());
+        }
+        if words.last().is_some_and(|before| before == b"cd") {
+            entered = Some(word.to_owned());
+        }
+        words.push(word.to_owned());
+    }
+    words
 }
 
 /// The item of a preset that stands for hooks.
@@ -297,6 +350,26 @@ mod tests {
         assert_eq!(found, expected);
         for text in ["", "[", "[a \"", "a", "a=", "a=\\", "a=\"", "[a]b = \\\r\n", "\0[\0]\0=\0"] {
             let _ = Settings::of(text.as_bytes()).count();
+        }
+    }
+
+    #[test]
+    fn what_a_shell_runs_is_read_in_words() {
+        for (value, expected) in [
+            ("sh ./f %f", "sh ./f %f"),
+            ("!f() { c/h; }; f", "f { c/h } f"),
+            ("$PWD/tools/x -a", "./tools/x -a"),
+            ("\"$(git rev-parse --show-toplevel)\"/tools/x", "./tools/x"),
+            ("`git rev-parse --show-toplevel`/x", "./x"),
+            ("${HOME}/bin/x $HOME/y", "~/bin/x ~/y"),
+            ("cd tools && ./x --y", "cd tools tools/./x ./x --y"),
+            ("'./x'", "./x"),
+            ("$( `", "."),
+            ("$", "."),
+            ("", ""),
+        ] {
+            let found = words(value.as_bytes()).join(&b' ');
+            assert_eq!(String::from_utf8(found).unwrap(), expected, "{value}");
         }
     }
 

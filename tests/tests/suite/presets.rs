@@ -207,7 +207,7 @@ fn where_a_link_stands_in_place_of_a_repository_its_target_is_protected() {
 }
 
 /// Each with what would run it outside; `@` stands for a command that leaves a mark.
-const PLANTED: [(&str, &str, &str); 12] = [
+const PLANTED: [(&str, &str, &str); 15] = [
     (
         "a work tree without commondir",
         "mkdir -p .git/worktrees/w && cd .git/worktrees/w && mkdir refs objects && echo 'ref: refs/heads/x' > HEAD \
@@ -251,6 +251,18 @@ const PLANTED: [(&str, &str, &str); 12] = [
     ),
     ("a filter", "echo '@;cat' > tools/filter", "echo 4 > main.c; git add main.c"),
     ("what shows a difference", "echo '@;cat' > tools/differ", "echo 4 > main.c; git diff"),
+    ("what pages a status", "echo '@;cat' > tools/page", "script -qec 'git status' /dev/null"),
+    (
+        "what is named by the top of the tree",
+        "echo '@;cat' > tools/top",
+        "echo 4 > other.d; git add other.d",
+    ),
+    (
+        "hooks of a template",
+        "mkdir -p template/hooks; printf '#!/bin/sh\n@\n' > template/hooks/post-checkout; \
+         chmod +x template/hooks/post-checkout",
+        "git clone -q . ../outside/clone; rm -rf ../outside/clone",
+    ),
     (
         "a helper for passwords",
         "echo '@' > tools/helper",
@@ -262,12 +274,14 @@ const PLANTED: [(&str, &str, &str); 12] = [
 fn nothing_is_planted_that_git_runs_outside() {
     for_each_user(|user| {
         let sandbox = host(user);
-        let make = "set -e; mkdir hooks tools; touch tools/commit settings; echo exit 1 > tools/monitor; chmod +x tools/*
+        let make = "set -e; mkdir -p hooks tools template/hooks; touch tools/commit settings; echo exit 1 > tools/monitor; chmod +x tools/*
             ln -s ../../tools/commit .git/hooks/commit-msg; ln -s $PWD/later later-link
             git config core.hooksPath hooks; git config include.path ../settings; git config --add include.path ../later
             git config core.fsmonitor './tools/monitor'; touch tools/differ tools/helper; echo cat > tools/filter
             echo '*.c filter=f diff=d' > .git/info/attributes; git config filter.f.clean 'sh ./tools/filter'
-            git config diff.d.command 'sh tools/differ'; git config credential.helper '!f() { sh tools/helper; }; f'
+            printf '*.d filter=g\n' >> .git/info/attributes; git config filter.g.clean 'sh \"$(git rev-parse --show-toplevel)\"/tools/top'
+            echo cat > tools/top; echo cat > tools/page; git config pager.status 'sh ./tools/page'
+            git config --global init.templateDir $PWD/template; git config diff.d.command 'sh tools/differ'; git config credential.helper '!f() { sh tools/helper; }; f'
             git checkout -q -b other; for n in 1 2; do echo $n > main.c; git commit -qam $n; done; git checkout -q -
             echo 3 > main.c; git commit -qam 3; rm -rf ../outside/kept; cp -a . ../outside/kept";
         sandbox.sh_outside(make).succeeds();
@@ -284,6 +298,45 @@ fn nothing_is_planted_that_git_runs_outside() {
             assert!(sandbox.path("outside/ran").exists(), "{what}: {outside:#?}");
             sandbox.sh_outside(restore).succeeds();
         }
+    });
+}
+
+/// git status at the top enters what the index names as a submodule, and runs what the settings there name.
+#[test]
+fn a_repository_that_git_enters_by_itself_is_named_at_the_end() {
+    for_each_user(|user| {
+        let make = "git init -q sub; git -C sub commit -q --allow-empty -m x; ";
+        let link = "git update-index --add --cacheinfo 160000,$(git -C sub rev-parse HEAD),sub";
+        let known = "git status outside obeys the settings of repositories that the index names";
+        for (script, said) in [
+            (format!("{make}{link}"), known),
+            (format!("{make}git update-index --index-version 4; {link}"), known),
+            (
+                format!("{make}git update-index --split-index; {link}"),
+                "the index of git cannot be read",
+            ),
+            (format!("{make}echo x > new; git add new"), ""),
+            ("git commit -q --allow-empty -m x; echo x > main.c; git add .".to_owned(), ""),
+            ("rm .git/index".to_owned(), ""),
+        ] {
+            let sandbox = host(user);
+            let outcome = under(&sandbox, "agent", &script);
+            outcome.succeeds();
+            let found = outcome.stderr.lines().find(|line| line.starts_with("landstrip: "));
+            assert_eq!(found.is_some(), !said.is_empty(), "{script}: {outcome:#?}");
+            assert!(found.is_none_or(|line| line.contains(said)), "{script}: {outcome:#?}");
+            assert!(
+                said != known || found.is_some_and(|line| line.contains("\"sub\"")),
+                "{outcome:#?}"
+            );
+        }
+        // One that the repository's own settings protect, as git makes it.
+        let sandbox = host_with_submodule(user);
+        sandbox
+            .sh_outside("rm -rf evil; git -c protocol.file.allow=always submodule -q update --init")
+            .succeeds();
+        let outcome = under(&sandbox, "agent", "echo x > new && git add new");
+        assert!(!outcome.succeeds().stderr.contains("landstrip: "), "{outcome:#?}");
     });
 }
 

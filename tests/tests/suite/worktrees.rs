@@ -216,7 +216,9 @@ print(sorted(seen))";
     for_each_user(|user| {
         let sandbox = host(user);
         let outcome = sandbox.landstrip(["-p", "agent", "python3", "-c", RACE]);
-        assert_eq!(outcome.stdout, "['../..\\n']\n", "ESCAPED: {outcome:#?}");
+        // Whether one was made between two renames is luck; git's own are made elsewhere in these tests.
+        let is_kept = ["[]\n", "['../..\\n']\n"].contains(&&*outcome.stdout);
+        assert!(is_kept, "ESCAPED: {outcome:#?}");
         // Nothing else makes one, and a rule of one's own denies it.
         for flags in ["os.O_RDWR", "os.O_RDONLY"] {
             let code = format!(

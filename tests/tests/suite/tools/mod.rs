@@ -9,4 +9,5 @@ mod long_runs;
 mod packages;
 mod programs;
 mod repository;
+mod settings;
 mod signing;

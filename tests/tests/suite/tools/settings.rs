@@ -1,0 +1,264 @@
+//! What tools run because somebody enters, opens or asks about a directory: planted under `agent`, none of it is run
+//! outside; planted under `build`, and outside, all of it is.
+//!
+//! The tools are the real ones, each by its package of Debian or its registry. One that is not installed, or does not obey
+//! such settings in the version that is, is skipped, loudly.
+
+use std::time::Duration;
+use tests::{ESCAPED, Sandbox, User, for_each_user, skipped};
+
+/// What it is, the program, what is there before, what is planted, and what somebody does then. `@` stands for a command
+/// that makes FILE.
+const PLANTED: &[(&str, &str, &str, &str, &str)] = &[
+    (".hg/hgrc", "hg", "hg init .", "printf '[hooks]\\npre-status = @\\n' > .hg/hgrc", "hg status"),
+    (
+        ".hg/hgrc-not-shared",
+        "hg",
+        "hg init --config format.use-share-safe=True .",
+        "printf '[hooks]\\npre-status = @\\n' > .hg/hgrc-not-shared",
+        "hg status",
+    ),
+    (
+        ".hg/sharedpath",
+        "hg",
+        "hg init --config format.use-share-safe=True .",
+        "cp -r .hg evil; printf '[hooks]\\npre-status = @\\n' > evil/hgrc; echo shared >> .hg/requires; \
+         printf %s \"$PWD/evil\" > .hg/sharedpath",
+        "hg status",
+    ),
+    (
+        ".pre-commit-config.yaml",
+        "pre-commit",
+        "git init -q; git config user.name n; git config user.email e; echo 'repos: []' > .pre-commit-config.yaml; \
+         git add .; git commit -qm x; pre-commit install",
+        "printf 'repos:\\n- repo: local\\n  hooks:\\n  - {id: x, name: x, language: system, entry: @, always_run: true, \
+         pass_filenames: false}\\n' > .pre-commit-config.yaml; git add .",
+        "git commit -qm y",
+    ),
+    (
+        ".envrc",
+        "direnv",
+        "mkdir -p ~/.config/direnv; printf '[whitelist]\\nprefix = [\"/\"]\\n' > ~/.config/direnv/direnv.toml",
+        "echo '@' > .envrc",
+        "direnv exec . true",
+    ),
+    (
+        ".vimrc",
+        "vim",
+        "echo set exrc > ~/.vimrc",
+        "echo 'silent !@' > .vimrc",
+        "vim --not-a-term -T dumb -c qa!",
+    ),
+    (
+        ".exrc",
+        "vim",
+        "echo set exrc > ~/.vimrc",
+        "echo 'silent !@' > .exrc",
+        "vim --not-a-term -T dumb -c qa!",
+    ),
+    (
+        ".dir-locals.el",
+        "emacs",
+        "touch main.c",
+        "echo '((nil . ((eval . (shell-command \"@\")))))' > .dir-locals.el",
+        "emacs --batch --eval '(setq enable-local-variables :all enable-local-eval t)' --visit main.c",
+    ),
+    (
+        ".dir-locals-2.el",
+        "emacs",
+        "touch main.c; echo '((nil . ((fill-column . 80))))' > .dir-locals.el",
+        "echo '((nil . ((eval . (shell-command \"@\")))))' > .dir-locals-2.el",
+        "emacs --batch --eval '(setq enable-local-variables :all enable-local-eval t)' --visit main.c",
+    ),
+    (
+        ".gdbinit",
+        "gdb",
+        "echo 'set auto-load safe-path /' > ~/.gdbinit",
+        "echo 'shell @' > .gdbinit",
+        "gdb -batch -ex quit",
+    ),
+    (".perldb", "perl", ":", "echo 'system(q(@));' > .perldb; chmod 600 .perldb", "perl -d -e 0"),
+    (
+        ".pdbrc",
+        "python3",
+        "echo 1 > main.py",
+        "echo 'import os; os.system(\"@\")' > .pdbrc",
+        "python3 -m pdb -c continue main.py",
+    ),
+    (".irbrc", "irb", ":", "echo 'system(%q(@))' > .irbrc", "echo exit | irb"),
+    (".Rprofile", "R", ":", "echo 'system(\"@\")' > .Rprofile", "R --no-save -e 0"),
+    (
+        ".Renviron",
+        "R",
+        "echo 'if (nzchar(Sys.getenv(\"X\"))) system(Sys.getenv(\"X\"))' > ~/.Rprofile",
+        "echo 'X=\"@\"' > .Renviron",
+        "R --no-save -e 0",
+    ),
+    (".octaverc", "octave-cli", ":", "echo 'system(\"@\");' > .octaverc", "octave-cli --eval 0"),
+    (
+        ".mvn/jvm.config",
+        "mvn",
+        ":",
+        "mkdir .mvn; echo '-Xlog:gc*:file=FILE' > .mvn/jvm.config",
+        "mvn --version",
+    ),
+    (
+        ".npmrc",
+        "npm",
+        "echo '{\"scripts\":{\"test\":\"true\"}}' > package.json",
+        "printf '#!/bin/sh\\n@\\n' > evil; chmod +x evil; echo script-shell=./evil > .npmrc",
+        "npm test",
+    ),
+    (
+        ".pnpmfile.cjs",
+        "pnpm",
+        "echo '{}' > package.json",
+        "echo 'require(\"child_process\").execSync(\"@\")' > .pnpmfile.cjs",
+        "pnpm install --offline",
+    ),
+    (
+        ".yarnrc",
+        "yarn",
+        ":",
+        "echo 'require(\"child_process\").execSync(\"@\")' > evil.js; echo 'yarn-path \"./evil.js\"' > .yarnrc",
+        "yarn --version",
+    ),
+    (
+        ".yarnrc.yml",
+        "yarn",
+        ":",
+        "echo 'require(\"child_process\").execSync(\"@\")' > evil.js; echo 'yarnPath: ./evil.js' > .yarnrc.yml",
+        "yarn --version",
+    ),
+    (
+        ".yarn/releases",
+        "yarn",
+        "mkdir -p .yarn/releases; echo 'yarnPath: .yarn/releases/yarn.js' > .yarnrc.yml",
+        "echo 'require(\"child_process\").execSync(\"@\")' > .yarn/releases/yarn.js",
+        "yarn --version",
+    ),
+    (
+        ".bundle/config",
+        "bundle",
+        "echo 'gem \"evil\"' > Gemfile",
+        "d=evil/ruby/$(ruby -e 'print Gem.ruby_api_version'); mkdir -p .bundle $d/specifications $d/gems/evil-1/lib; \
+         echo 'BUNDLE_PATH: evil' > .bundle/config; echo 'system(%q(@)); Gem::Specification.new { |s| s.name = %q(evil); \
+         s.version = %q(1); s.summary = %q(x); s.authors = [%q(x)] }' > $d/specifications/evil-1.gemspec",
+        "bundle list",
+    ),
+    (
+        ".bundle/plugin",
+        "bundle",
+        "touch Gemfile",
+        "mkdir -p .bundle/plugin evil; echo 'system(%q(@))' > evil/plugins.rb; printf -- '---\\ncommands:\\nhooks:\\n  \
+         before-install-all:\\n  - evil\\nload_paths:\\n  evil:\\n  - %s\\nplugin_paths:\\n  evil: %s\\nsources:\\n' \
+         \"$PWD/evil\" \"$PWD/evil\" > .bundle/plugin/index",
+        "bundle install --local",
+    ),
+    (
+        ".cargo/config.toml",
+        "cargo",
+        "mkdir src; printf '[package]\\nname = \"a\"\\nedition = \"2021\"\\n' > Cargo.toml; echo 'fn main() {}' > src/main.rs",
+        "printf '#!/bin/sh\\n@\\n' > evil; chmod +x evil; mkdir .cargo; printf '[build]\\nrustc = \"./evil\"\\n' > .cargo/config.toml",
+        "cargo metadata --offline --format-version 1 --filter-platform x86_64-unknown-linux-gnu; cargo check --offline",
+    ),
+    (
+        "rust-toolchain.toml",
+        "rustup",
+        ":",
+        "mkdir -p evil/bin evil/lib; printf '#!/bin/sh\\n@\\n' > evil/bin/rustc; chmod +x evil/bin/rustc; \
+         printf '[toolchain]\\npath = \"%s\"\\n' \"$PWD/evil\" > rust-toolchain.toml",
+        "rustc --version",
+    ),
+    // In a home that a policy lets be written.
+    ("~/.bashrc", "bash", ":", "echo '@' > ~/.bashrc", "bash -ic :"),
+    ("~/.bash_profile", "bash", ":", "echo '@' > ~/.bash_profile", "bash -lc :"),
+    ("~/.profile", "sh", ":", "echo '@' > ~/.profile", "sh -lc :"),
+    ("~/.zshenv", "zsh", ":", "echo '@' > ~/.zshenv", "zsh -c :"),
+    ("~/.zshrc", "zsh", ":", "echo '@' > ~/.zshrc", "zsh -ic :"),
+    (
+        "~/.config/fish",
+        "fish",
+        ":",
+        "mkdir -p ~/.config/fish; echo '@' > ~/.config/fish/config.fish",
+        "fish -c true",
+    ),
+    (
+        "~/.gitconfig",
+        "git",
+        "git init -q",
+        "printf '[core]\\nfsmonitor = @;false\\n' > ~/.gitconfig",
+        "git status",
+    ),
+    (
+        "~/.config/git",
+        "git",
+        "git init -q",
+        "mkdir -p ~/.config/git; printf '[core]\\nfsmonitor = @;false\\n' > ~/.config/git/config",
+        "git status",
+    ),
+    (
+        "~/.npmrc",
+        "npm",
+        "echo '{\"scripts\":{\"test\":\"true\"}}' > package.json",
+        "printf '#!/bin/sh\\n@\\n' > evil; chmod +x evil; echo script-shell=./evil > ~/.npmrc",
+        "npm test",
+    ),
+];
+
+/// A host where the programs of the caller's toolchain, and those that CI fetched, are found.
+fn host(user: User) -> Sandbox {
+    let home = std::env::var("HOME").unwrap_or_default();
+    let get = |name: &str, dir: &str| std::env::var(name).unwrap_or(format!("{home}/{dir}"));
+    let fetched = std::env::var("LANDSTRIP_FETCHED").unwrap_or_default();
+    let path = format!(
+        "{}/bin:/usr/local/bin:/usr/bin:/bin:{fetched}/node_modules/.bin",
+        get("CARGO_HOME", ".cargo")
+    );
+    let sandbox = Sandbox::of(user).env("PATH", path);
+    let sandbox = sandbox.env("npm_config_update_notifier", "false");
+    sandbox.env("RUSTUP_HOME", get("RUSTUP_HOME", ".rustup")).timeout(Duration::from_secs(180))
+}
+
+#[test]
+fn nothing_is_planted_that_tools_run_outside_by_themselves() {
+    for_each_user(|user| {
+        for (what, program, before, plant, run) in PLANTED {
+            // Plants by `preset`, or outside, and says whether it was run.
+            let is_run_after = |preset: Option<&str>| {
+                let sandbox = host(user);
+                let file = sandbox.name("outside/ran");
+                let plant = plant.replace('@', "touch FILE").replace("FILE", &file);
+                sandbox.sh_outside(before);
+                match preset {
+                    None => sandbox.sh_outside(&plant),
+                    Some(preset) => {
+                        let home = if plant.contains('~') { "[\"~\"]" } else { "[]" };
+                        let policy =
+                            format!("extends: [{preset}]\nfilesystem:\n  allowWrite: {home}\n");
+                        let policy = sandbox.file("p.yaml", policy);
+                        sandbox.landstrip([
+                            "-p",
+                            policy.to_str().unwrap(),
+                            "--",
+                            "sh",
+                            "-c",
+                            &plant,
+                        ])
+                    }
+                };
+                sandbox.sh_outside(run);
+                sandbox.path("outside/ran").exists()
+            };
+            let is_installed =
+                host(user).sh_outside(&format!("command -v {program}")).status == Some(0);
+            if !is_installed || !is_run_after(None) {
+                let why = if is_installed { "does not obey it here" } else { "is not installed" };
+                skipped(&format!("{what}: {program} {why}"));
+                continue;
+            }
+            assert!(!is_run_after(Some("agent")), "{ESCAPED}{what}");
+            assert!(is_run_after(Some("build")), "{what}");
+        }
+    });
+}
