@@ -8,13 +8,13 @@ use tests::{
     echo_server, eventually, for_each_user, is_root_for,
 };
 
-fn sandbox_for(user: User, port: u16) -> Sandbox {
+pub(crate) fn sandbox_for(user: User, port: u16) -> Sandbox {
     let literal = format!("127.0.0.1:{port}");
     Sandbox::of(user).allow_domains(["good.localhost", literal.as_str()]).trap()
 }
 
 /// Sends the words one after the other.
-fn talk(sandbox: &Sandbox, protocol: &str, words: &[Vec<u8>]) -> Outcome {
+pub(crate) fn talk(sandbox: &Sandbox, protocol: &str, words: &[Vec<u8>]) -> Outcome {
     let words: Vec<String> = words.iter().map(encode).collect();
     sandbox.probe(format!("raw {protocol} {}", words.join(" ")))
 }
@@ -29,7 +29,7 @@ fn hello(name: &str) -> Vec<u8> {
 }
 
 /// A ClientHello of TLS 1.3 that offers these keys for X25519.
-fn hello_of_1_3(name: &str, keys: &[u8]) -> Vec<u8> {
+pub(crate) fn hello_of_1_3(name: &str, keys: &[u8]) -> Vec<u8> {
     let shares = if keys.is_empty() { Vec::new() } else { [&[0, 29][..], &vector(keys)].concat() };
     let extensions =
         [(43, vec![2, 3, 4]), (10, vector(&[0, 29])), (13, vector(&[4, 3])), (51, vector(&shares))];

@@ -11,3 +11,4 @@ mod programs;
 mod repository;
 mod settings;
 mod signing;
+mod tls_servers;
