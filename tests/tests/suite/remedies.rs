@@ -34,7 +34,7 @@ fn put(policy: &mut Value, mut remedies: &str) {
             remedies = rest;
         } else {
             let list = rest.strip_prefix("+= ").unwrap();
-            let end = list.find(']').unwrap() + 1;
+            let end = list.find("\"]").unwrap() + 2;
             let more: Vec<Value> = serde_json::from_str(&list[..end]).unwrap();
             if value.is_null() {
                 *value = json!([]);
@@ -105,10 +105,41 @@ fn the_line_as_it_stands_lets_the_command_pass() {
             "echo x > note.tmp.1 && mv note.tmp.1 note",
             "python3 -c 'import os, sqlite3
 with sqlite3.connect(os.path.expanduser(\"~/notes.db\")) as notes: notes.execute(\"create table a(b)\")'",
+            "mkdir -p ~/.cache/black && touch ~/.cache/black/a",
+            "mkdir -p ~/.cache/go-build/00 && touch ~/.cache/go-build/00/a",
+            "mkdir -p ~/.cargo/git/db && touch ~/.cargo/git/db/a",
+            "mkdir -p ~/go/pkg/mod && touch ~/go/pkg/mod/a",
+            "mkdir -p ~/.m2/repository/g && touch ~/.m2/repository/g/a",
+            "mkdir -p ~/.gradle/caches && touch ~/.gradle/caches/a",
+            "mkdir -p ~/.bun/install/cache && touch ~/.bun/install/cache/a",
+            "mkdir -p ~/.local/share/pnpm/store/v3 && touch ~/.local/share/pnpm/store/v3/a",
+            "mkdir -p ~/.nuget/packages && touch ~/.nuget/packages/a",
+            "mkdir -p ~/.ccache && touch ~/.ccache/a",
+            "mkdir -p ~/.composer/cache && touch ~/.composer/cache/a",
+            "mkdir -p build/a/b && touch build/a/b/c && rm -r build",
+            "cp -r src copies",
+            "seq 9 | tee image >/dev/null",
+            "truncate -s 9 ~/.cache/uv/file",
+            "sed -i s/kept/new/ ~/.cache/uv/file",
+            "gzip -k ~/.cache/uv/file",
+            "ln ~/.cache/uv/file ~/.cache/uv/hard",
+            "cp ~/.cache/uv/file ~/.cache/uv/copy && mv ~/.cache/uv/copy ~/.cache/uv/a",
+            "python3 -c 'open(\"made.py\", \"w\").write(\"x\")'",
+            "python3 -c 'import tarfile; tarfile.open(\"made.tgz\", \"w:gz\").add(\"src\")'",
+            "python3 -c 'import socket; socket.create_server((\"127.0.0.1\", 0))'",
             "python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind(\"src/relative\")'",
+            "python3 -c 'import socket; socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).bind(\"src/datagrams\")'",
             "python3 -c 'import socket; socket.socket(type=socket.SOCK_DGRAM).bind((\"127.0.0.1\", 0))'",
         ];
-        let asked = ["registry.invalid:443", "git.invalid:22", "192.0.2.1:443"].map(ask);
+        let asked = [
+            "registry.invalid:443",
+            "registry.invalid:80",
+            "registry.invalid:8443",
+            "git.invalid:22",
+            "192.0.2.1:443",
+            "[2001:db8::1]:443",
+        ]
+        .map(ask);
         for command in of_user(user, commands.map(str::to_owned).into_iter().chain(asked)) {
             passes(&Sandbox::of(user), &command, &["bash", "-c", &command]);
         }
@@ -176,10 +207,36 @@ fn what_no_good_rule_allows_is_told_with_what_it_would_need() {
     const TOO_MUCH: &str = "not suggested, as it opens too much: ";
     const OUTSIDE: &str =
         "not suggested, as programs outside may run or obey what is there (run it outside): ";
+    const TEMPORARY: &str =
+        "not suggested, as all programs have their temporary files there (write to $TMPDIR): ";
+    const HOST: &str =
+        "not suggested, as it is no plain name, or a metadata service (reach it outside): ";
+    const JAVA: &str =
+        "as jcmd and jstack work through /tmp alone, to have the process print its stacks: ";
     for_each_user(|user| {
         let python = |code: &str| format!("python3 -c 'import socket; {code}'");
         let refused = [
             ("git config --global user.name x".to_owned(), OUTSIDE, r#"["~/.gitconfig.lock"]"#),
+            ("git config --global alias.x y".to_owned(), OUTSIDE, r#"["~/.gitconfig.lock"]"#),
+            ("touch ~/.viminfo".to_owned(), OUTSIDE, r#"["~/.viminfo"]"#),
+            ("mkdir -p ~/.config/tool".to_owned(), OUTSIDE, r#"["~/.config"]"#),
+            ("touch ~/.profile".to_owned(), OUTSIDE, r#"["~/.profile"]"#),
+            ("touch .envrc".to_owned(), OUTSIDE, r#"["./.envrc"]"#),
+            ("mkdir .vscode".to_owned(), OUTSIDE, r#"["./.vscode"]"#),
+            ("mkdir ~/.cargo/bin".to_owned(), OUTSIDE, r#"["~/.cargo/bin"]"#),
+            ("touch ~/.cargo/config.toml".to_owned(), OUTSIDE, r#"["~/.cargo/config.toml"]"#),
+            ("touch ~/.npmrc".to_owned(), OUTSIDE, r#"["~/.npmrc"]"#),
+            ("touch /tmp/landstrip-test".to_owned(), TEMPORARY, r#"["/tmp/landstrip-test"]"#),
+            ("mkdir /tmp/landstrip-test".to_owned(), TEMPORARY, r#"["/tmp/landstrip-test"]"#),
+            (
+                "echo x > /tmp/.ZendSem.aBcDeF".to_owned(),
+                "for PHP: ",
+                "php -d opcache.lockfile_path=$TMPDIR",
+            ),
+            ("echo x > /tmp/.attach_pid7".to_owned(), JAVA, "kill -QUIT PID"),
+            (ask("metadata.google.internal:80"), HOST, r#"["metadata.google.internal:80"]"#),
+            (ask("169.254.169.254:80"), HOST, r#"["169.254.169.254:80"]"#),
+            (ask("*.invalid:443"), HOST, r#"["*.invalid:443"]"#),
             (
                 "echo x > ~/tool.json.tmp.81 && mv ~/tool.json.tmp.81 ~/tool.json".to_owned(),
                 TOO_MUCH,

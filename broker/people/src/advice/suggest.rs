@@ -91,8 +91,8 @@ struct Advice {
     servers: Vec<String>,
     /// Hosts that no rule names, or none should.
     hosts: Vec<String>,
-    /// Whether tmux starts or looks for the server of the user.
-    tmux: bool,
+    /// What to do instead, and of whom that is said.
+    instead: Vec<(&'static str, &'static str)>,
 }
 
 /// What there is to say about `denials`.
@@ -180,7 +180,6 @@ impl Advice {
         let direct: Vec<_> = self.direct.iter().map(|host| quote(host)).collect();
         let outside = if self.settings_of_git { "run it outside" } else { "" };
         let some = |values: &[String]| if values.is_empty() { String::new() } else { list(values) };
-        let tmux = if self.tmux { "TMUX_TMPDIR=$TMPDIR tmux -L NAME" } else { "" };
         let parts = [
             ("to allow this", joined(&self.allow, Remedy::assignment)),
             ("denied by", joined(&self.rules, named)),
@@ -206,9 +205,9 @@ impl Advice {
                 "not suggested, as it is no plain name, or a metadata service (reach it outside)",
                 some(&self.hosts),
             ),
-            ("for a tmux of its own, with network.allowLocalBinding = true", tmux.to_owned()),
         ];
-        let parts = parts.iter().filter(|(_, text)| !text.is_empty());
+        let instead = self.instead.iter().map(|(what, text)| (*what, (*text).to_owned()));
+        let parts = parts.into_iter().chain(instead).filter(|(_, text)| !text.is_empty());
         let parts: Vec<_> = parts.map(|(what, text)| format!("{what}: {text}")).collect();
         (!parts.is_empty()).then(|| format!("landstrip: {}\n", parts.join("; ")))
     }
@@ -259,11 +258,6 @@ pub(super) fn host(target: &str) -> Option<String> {
         80 | 443 => host.to_string(),
         _ => format!("{host}:{port}"),
     })
-}
-
-/// Whether tmux(1) has its sockets there.
-fn is_of_tmux(path: &Path) -> bool {
-    path.iter().any(|name| name.as_bytes().starts_with(b"tmux-"))
 }
 
 impl Grounds<'_> {
@@ -348,7 +342,7 @@ impl Grounds<'_> {
             add(&mut advice.rules, "landstrip, which protects", self.shown(path));
         } else if places::is_of_kernel(path) {
         } else if self.ground().is_temporary(path) {
-            advice.tmux |= is_of_tmux(path);
+            places::instead(path).into_iter().for_each(|way| push_new(&mut advice.instead, way));
             push_new(&mut advice.temporary, self.shown(path));
         } else if let Some(around) = path.parent().filter(|_| self.ground().is_harmless(path)) {
             // It is put in another one's place, or called otherwise each time.
@@ -386,7 +380,9 @@ impl Grounds<'_> {
                 if harmless::is_socket(path) {
                     return add(&mut advice.allow, "network.allowUnixSockets", quote(target));
                 }
-                advice.tmux |= is_of_tmux(path);
+                places::instead(path)
+                    .into_iter()
+                    .for_each(|way| push_new(&mut advice.instead, way));
                 push_new(&mut advice.servers, quote(target));
             }
             (NetworkOperation::Bind, None, Some(address))
@@ -415,6 +411,9 @@ impl Grounds<'_> {
             }
             (_, None, None) if target.starts_with('@') => {
                 add(&mut advice.too_much, "network.allowAllUnixSockets = true", quote(target));
+            }
+            (_, None, None) if target.starts_with("unix") && !network.allow_local_binding => {
+                add(&mut advice.allow, BINDING, "true".to_owned());
             }
             (_, None, None) if target.starts_with("inet") || target.starts_with(OPTION) => {
                 add(&mut advice.too_much, "network.allowNetwork = true", quote(target));

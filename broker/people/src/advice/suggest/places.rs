@@ -12,6 +12,19 @@ use std::path::{Path, PathBuf};
 
 /// More entries than that of one directory are named by it.
 const SIBLINGS_MAX: usize = 3;
+/// Programs that heed no TMPDIR, by how what they make is called: of what it is said, and what to do instead.
+const INSTEAD: [(&[u8], &str, &str); 4] = [
+    (
+        b"tmux-",
+        "for a tmux of its own, with network.allowLocalBinding = true",
+        "TMUX_TMPDIR=$TMPDIR tmux -L NAME",
+    ),
+    (b".ZendSem.", "for PHP", "php -d opcache.lockfile_path=$TMPDIR"),
+    (b".java_pid", JAVA, "kill -QUIT PID"),
+    (b".attach_pid", JAVA, "kill -QUIT PID"),
+];
+const JAVA: &str =
+    "as jcmd and jstack work through /tmp alone, to have the process print its stacks";
 /// What the kernel shows of itself.
 const KERNEL: [&str; 3] = ["/dev", "/proc", "/sys"];
 
@@ -158,6 +171,15 @@ fn literal(path: &str) -> String {
         before = Some(character);
     }
     written
+}
+
+/// What to do instead where a program wants this path, and of whom that is said.
+pub(super) fn instead(path: &Path) -> Option<(&'static str, &'static str)> {
+    let of = |name: &OsStr| {
+        let is_its = |(start, ..): &&(&[u8], _, _)| name.as_bytes().starts_with(start);
+        INSTEAD.iter().find(is_its).map(|(_, what, text)| (*what, *text))
+    };
+    path.iter().find_map(of)
 }
 
 /// Whether `path` lies in what the kernel shows of itself.
