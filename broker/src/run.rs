@@ -69,7 +69,7 @@ fn run_with(
     add(&mut remarks, notes);
     let unseen = || match reports {
         Reports::Nothing => None,
-        _ => unseen(status, &prepared.policy, unwatched, &traps.refused()),
+        _ => unseen(status, tool, &prepared.policy, unwatched, &traps.refused()),
     };
     people::reports::print(traps, status != 0, unseen, |denials| {
         on_grounds((&prepared, &prepared.policy), &remarks, &caller, |grounds| {

@@ -2,8 +2,9 @@
 
 use nix::sys::signal::Signal;
 use serde_json::Value;
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 use tests::{Outcome, Sandbox, eventually, for_each_user};
 
@@ -364,6 +365,25 @@ fn what_no_policy_allows_is_named_if_the_command_failed_and_nothing_else_was_ref
             assert!(!outcome.succeeds().stderr.contains("landstrip: "), "{outcome:#?}");
         }
         run(&["python3", "-c", &attach("child")]).succeeds();
+    });
+}
+
+/// As crontab(1) fails, whose group may write where the caller may not.
+#[test]
+fn a_program_that_loses_its_rights_is_named_if_the_command_failed() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        for (name, mode) in [("elevated", 0o2755), ("plain", 0o755)] {
+            let file = sandbox.program(format!("work/{name}"), "#!/bin/sh\nexit 3\n");
+            std::fs::set_permissions(file, Permissions::from_mode(mode)).unwrap();
+        }
+        let run = |words: &[&str]| sandbox.run(words.iter().copied());
+        let line = "landstrip: \"./elevated\" has the rights of its owner or group outside, \
+                    and inside those of the caller: run it outside\n";
+        assert_eq!(run(&["./elevated", "x"]).exits(3).stderr, line);
+        assert_eq!(run(&["sh", "-c", "true;./elevated"]).exits(3).stderr, line);
+        assert_eq!(run(&["./plain", "./elevated"]).exits(3).stderr, "");
+        assert_eq!(run(&["sh", "-c", "./elevated || true"]).succeeds().stderr, "");
     });
 }
 

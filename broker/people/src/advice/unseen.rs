@@ -3,12 +3,16 @@
 
 use super::suggest::{list, quote};
 use common::exit;
+use landstrip_core::session::launch::Tool;
 use rules::policy::Policy;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
 
-/// What to say of a command that ended with `status`, if its status does not say it. Whether reads are
+/// What to say of `tool` that ended with `status`, if its status does not say it. Whether reads are
 /// `unwatched` is the policy's choice; `refused` are system calls that no policy allows.
 pub fn unseen(
     status: i32,
+    tool: &Tool<'_>,
     policy: &Policy,
     unwatched: bool,
     refused: &[&'static str],
@@ -32,8 +36,34 @@ pub fn unseen(
             list(&withheld)
         )
     });
-    let said: Vec<_> = [calls, reads, variables].into_iter().flatten().collect();
+    let elevated = elevated(&tool.line()).map(|program| {
+        format!(
+            "{} has the rights of its owner or group outside, and inside those of the caller: run it outside",
+            quote(&program)
+        )
+    });
+    let said: Vec<_> = [calls, elevated, reads, variables].into_iter().flatten().collect();
     (!said.is_empty() && !says_why(status)).then(|| said.join("; "))
+}
+
+/// The first program that this command line, or a shell's within it, runs whose file has the set-user-ID or set-group-ID bit, which counts for
+/// nothing under no_new_privs (prctl(2)).
+fn elevated(line: &str) -> Option<String> {
+    const SETS_ID: u32 = 0o6000;
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let is_one = |file: PathBuf| {
+        file.metadata().is_ok_and(|found| {
+            let mode = found.permissions().mode();
+            found.is_file() && mode & SETS_ID != 0 && mode & 0o111 != 0
+        })
+    };
+    let commands = line.split([';', '|', '&', '(']).chain(line.split(" -c ").skip(1));
+    let mut programs = commands.filter_map(|command| command.split_whitespace().next());
+    let found = programs.find(|word| match word.contains('/') {
+        true => is_one(PathBuf::from(word)),
+        false => std::env::split_paths(&path).any(|directory| is_one(directory.join(word))),
+    });
+    found.map(str::to_owned)
 }
 
 /// What to do instead.
