@@ -445,3 +445,345 @@ printf 'def app(e, s):\n    s("200 OK", []); return [b"served\\n"]\n' >a.py
 port=$((20000 + RANDOM % 10000)); gunicorn -w 2 -b 127.0.0.1:$port --reuse-port a:app >log 2>&1 & u=$!; curl -sS --retry 40 --retry-connrefused --retry-delay 0 --retry-max-time 60 http://127.0.0.1:$port/; kill $u; wait $u || true
 gunicorn -w 2 -b unix:s a:app >log 2>&1 & u=$!; for i in $(seq 100); do [ -S s ] && break; sleep 0.1; done; curl -sS --unix-socket s http://x/; kill $u; wait $u || true
 S
+
+row git-lfs rust git-lfs <<'S'
+echo big >f; git lfs pointer --file=f 2>/dev/null | grep -c oid
+S
+
+row meson rust "meson ninja cc" <<'S'
+printf 'int main(void) { return 0; }\n' >m.c; printf "project('p', 'c')\ntest('t', executable('m', 'm.c'))\n" >meson.build; meson setup b >/dev/null && meson compile -C b >/dev/null && meson test -C b | grep -o 'Ok: *1'
+S
+
+row scons rust "scons cc" <<'S'
+printf 'int main(void) { return 0; }\n' >m.c; echo 'Program("m.c")' >SConstruct; scons -Q >/dev/null && ./m && scons -Q | grep -o 'up to date'
+S
+
+row autotools rust "autoreconf libtoolize cc make" <<'S'
+printf 'AC_INIT([p], [1])\nAM_INIT_AUTOMAKE([foreign])\nAC_PROG_CC\nAC_CONFIG_FILES([Makefile])\nAC_OUTPUT\n' >configure.ac; printf 'bin_PROGRAMS = m\nm_SOURCES = m.c\n' >Makefile.am; printf 'int main(void) { return 0; }\n' >m.c
+autoreconf -i >log 2>&1 && ./configure -q >>log 2>&1 && make -s >>log 2>&1 && ./m && make -s distcheck >>log 2>&1 && ls ./*.tar.gz
+S
+
+row gfortran rust gfortran <<'S'
+printf '      program p\n      print *, 6 * 7\n      end\n' >p.f; gfortran p.f -o p && ./p
+S
+
+row clang rust clang <<'S'
+printf '#include <stdio.h>\nint main(void) { puts("built"); return 0; }\n' >m.c; clang -fsanitize=undefined m.c -o m 2>/dev/null || clang m.c -o m; ./m
+S
+
+row g++ rust g++ <<'S'
+printf '#include <thread>\n#include <iostream>\nint main() { try { std::thread t([] { std::cout << "thread\\n"; }); t.join(); throw 7; } catch (int i) { std::cout << i << "\\n"; } }\n' >m.cc; g++ -pthread m.cc -o m && ./m
+S
+
+row address-sanitizer rust gcc <<'S'
+printf '#include <stdlib.h>\nint main(void) { char *p = malloc(9); free(p); return p[0]; }\n' >m.c; gcc -g -fsanitize=address m.c -o m; ./m 2>&1 | grep -o heap-use-after-free | head -n 1
+S
+
+row tcc rust tcc <<'S'
+printf 'int puts(const char *); int main(void) { puts("ran at once"); return 0; }\n' >m.c; tcc -run m.c
+S
+
+row nasm rust "nasm ld" <<'S'
+printf 'global _start\n_start: mov rax, 60\nxor rdi, rdi\nsyscall\n' >m.asm; nasm -felf64 m.asm && ld m.o -o m && ./m && echo assembled
+S
+
+row bison-flex rust "bison flex cc" <<'S'
+printf '%%%%\n[0-9]+ { return 1; }\n%%%%\nint yywrap(void) { return 1; }\n' >l.l; printf '%%{\nint yylex(void); void yyerror(const char *s) { (void)s; }\n%%}\n%%token N\n%%%%\ns: N { __builtin_puts("parsed"); };\n%%%%\n#include "l.c"\nint main(void) { return yyparse(); }\n' >p.y
+flex -o l.c l.l && sed -i 's/return 1; }$/return N; }/' l.c && bison -o p.c p.y && cc -w p.c -o p && echo 7 | ./p
+S
+
+row gettext rust msgfmt <<'S'
+printf 'msgid ""\nmsgstr "Content-Type: text/plain; charset=UTF-8\\n"\nmsgid "a"\nmsgstr "b"\n' >a.po; msgfmt -o a.mo a.po && msgunfmt a.mo | grep -c msgid
+S
+
+row m4-bc-dc rust "m4 bc dc" <<'S'
+echo 'define(x, 7)x' | m4; echo '2^70' | bc; echo '6 7 * p' | dc
+S
+
+row ant jvm "ant javac" <<'S'
+mkdir src; echo 'public class M { public static void main(String[] a) { System.out.println("ran"); } }' >src/M.java; echo '<project default="r"><target name="r"><javac srcdir="src" destdir="." includeantruntime="false"/><java classname="M" classpath="." fork="true"/></target></project>' >build.xml; ant 2>/dev/null | grep -o '.java. ran'
+S
+
+row jar-jshell jvm "java javac jar jshell" <<'S'
+echo 'public class M { public static void main(String[] a) { System.out.println("of a jar"); } }' >M.java; javac M.java && jar cfe m.jar M M.class && java -jar m.jar; echo 'System.out.println(6 * 7)' | jshell -s - | head -n 1
+S
+
+# Both use a socket or a file in /tmp, whatever TMPDIR says.
+row jcmd-jstack jvm "java javac jcmd jstack" <<'S'
+echo 'public class M { public static void main(String[] a) throws Exception { System.out.println("up"); Thread.sleep(60000); } }' >M.java; javac M.java; java -cp . M >log & j=$!; for i in $(seq 100); do grep -q up log && break; sleep 0.1; done
+jcmd $j VM.version 2>&1 | grep -c OpenJDK | head -n 1; jstack $j | grep -c '"main"'; kill $j; wait $j || true
+S
+
+row poetry python poetry <<'S'
+poetry init -n --name made >/dev/null && poetry check | tail -n 1; grep -c 'name = "made"' pyproject.toml
+S
+
+row black-isort-flake8 python "black isort flake8" <<'S'
+printf 'import sys\nimport os\nx = {  "a":1 }\n' >a.py; isort -q a.py; black -q a.py; cat a.py; flake8 a.py | grep -o F401 | sort -u
+S
+
+row pylint python pylint <<'S'
+printf 'import os\n' >a.py; pylint --disable=all --enable=unused-import a.py | grep -o unused-import | head -n 1
+S
+
+row mypy python mypy <<'S'
+printf 'def f() -> int:\n    return "x"\n' >a.py; mypy a.py | grep -o 'Incompatible return value'
+S
+
+row sphinx python sphinx-build <<'S'
+printf 'project = "p"\n' >conf.py; printf 'Title\n=====\n\ntext\n' >index.rst; sphinx-build -q -b html . out && ls out/index.html
+S
+
+row mkdocs python mkdocs <<'S'
+echo 'site_name: made' >mkdocs.yml; mkdir docs; echo '# Made' >docs/index.md; mkdocs build -q && ls site/index.html
+S
+
+row ipython python ipython3 <<'S'
+export IPYTHONDIR=$PWD/i; ipython3 --no-banner --colors NoColor -c 'print(6 * 7)'
+S
+
+row numpy python /usr/bin/python3 <<'S'
+/usr/bin/python3 -c 'import numpy as n; a = n.ones((200, 200)); print(int((a @ a).sum()))'
+S
+
+row tox python tox <<'S'
+printf '[testenv]\nskip_install = true\nallowlist_externals = echo\ncommands = echo in tox\n' >tox.ini; tox -q 2>/dev/null | grep -o 'in tox' | head -n 1
+S
+
+row rake rust rake <<'S'
+echo 'task(:default) { puts "raked" }' >Rakefile; rake
+S
+
+row bundler rust bundle <<'S'
+export BUNDLE_APP_CONFIG=$PWD/b BUNDLE_PATH=$PWD/v; echo 'source "https://rubygems.org"' >Gemfile; bundle install --local --quiet 2>/dev/null; bundle exec ruby -e 'puts "bundled"' 2>/dev/null
+S
+
+row composer rust composer <<'S'
+export COMPOSER_HOME=$PWD/h; echo '{"name":"a/b","autoload":{"psr-4":{"A\\":"src"}}}' >composer.json; mkdir src; echo '<?php namespace A; class B { static function s() { return 7; } }' >src/B.php
+composer dump-autoload -q 2>/dev/null; php -d opcache.enable=0 -d opcache.enable_cli=0 -r 'require "vendor/autoload.php"; echo A\B::s(), "\n";'
+S
+
+row perl-prove rust "perl prove" <<'S'
+mkdir t; printf 'use Test::More tests => 1; use File::Temp; my $f = File::Temp->new; print $f "x"; ok(-e $f, "a file");\n' >t/a.t; prove -q 2>/dev/null | grep -o 'Result: PASS'
+S
+
+row lua rust lua5.4 <<'S'
+lua5.4 -e 'local f = io.tmpfile(); f:write("x"); f:seek("set"); print(f:read("a"), 6 * 7); print(io.popen("echo child"):read())'
+S
+
+row tcl rust tclsh <<'S'
+echo 'set s [socket -server {apply {{c a p} {puts $c served; close $c}}} -myaddr 127.0.0.1 0]; set c [socket 127.0.0.1 [lindex [fconfigure $s -sockname] 2]]; after 200 {set done 1}; vwait done; puts [gets $c]' >a.tcl; tclsh a.tcl
+S
+
+row r rust Rscript <<'S'
+Rscript -e 'f <- tempfile(); writeLines("x", f); cat(readLines(f), sum(1:10), "\n"); pdf("p.pdf"); plot(1:3); invisible(dev.off())' && head -c 4 p.pdf
+S
+
+row ghc rust ghc <<'S'
+printf 'main :: IO ()\nmain = print (sum [1..10 :: Int])\n' >M.hs; ghc -v0 M.hs -o m && ./m
+S
+
+row ocaml rust "ocaml ocamlc" <<'S'
+echo 'let () = print_endline (string_of_int (6 * 7))' >m.ml; ocamlc m.ml -o m && ./m; ocaml m.ml
+S
+
+row erlang rust erl <<'S'
+erl -noshell -eval '{ok, S} = gen_tcp:listen(0, [{ip, {127,0,0,1}}]), {ok, P} = inet:port(S), {ok, _} = gen_tcp:connect({127,0,0,1}, P, []), io:format("connected~n"), halt().'
+S
+
+row elixir rust elixir <<'S'
+echo 'parent = self(); spawn(fn -> send(parent, 42) end); receive do n -> IO.puts(n) end' >a.exs; elixir a.exs 2>/dev/null
+S
+
+row guile rust guile <<'S'
+guile --no-auto-compile -c '(display (* 6 7)) (newline)'; echo '(display "compiled") (newline)' >a.scm; guile a.scm 2>/dev/null
+S
+
+row sbcl rust sbcl <<'S'
+sbcl --noinform --non-interactive --no-userinit --eval '(print (* 6 7))' --eval '(compile-file "none.lisp" :if-does-not-exist nil)' 2>/dev/null | grep -o 42
+S
+
+row swipl rust swipl <<'S'
+swipl -g 'X is 6 * 7, print(X), nl' -t halt
+S
+
+row racket rust racket <<'S'
+printf '#lang racket/base\n(display (* 6 7))\n' >a.rkt; raco make a.rkt 2>/dev/null; racket a.rkt
+S
+
+row node-workers node node <<'S'
+echo 'const { Worker, isMainThread, parentPort } = require("worker_threads"), fs = require("fs"), os = require("os"), path = require("path");
+if (isMainThread) { new Worker(__filename).on("message", m => { console.log(m); const d = fs.mkdtempSync(path.join(os.tmpdir(), "w")); fs.writeFileSync(path.join(d, "f"), "x"); fs.rmSync(d, { recursive: true }); console.log("temporary") }) } else parentPort.postMessage("worker");' >w.js; node w.js
+S
+
+row node-http2 node node <<'S'
+echo 'const h = require("http2"); const s = h.createServer((q, r) => r.end("served\n")).listen(0, "127.0.0.1", () => { const c = h.connect("http://127.0.0.1:" + s.address().port); const q = c.request(); q.on("data", d => process.stdout.write(d)).on("end", () => { c.close(); s.close() }) });' >h.js; node h.js
+S
+
+row mariadb database "mariadbd mariadb mariadb-install-db runuser" <<'S'
+chmod 755 .; become=; [ "$(id -u)" = 0 ] && { become='runuser -u nobody --'; mkdir data; chown nobody data; }; mkdir -p data; export TMPDIR=$PWD/data
+$become mariadb-install-db --no-defaults --datadir="$PWD/data" --auth-root-authentication-method=normal --skip-test-db >log 2>&1
+$become mariadbd --no-defaults --datadir="$PWD/data" --socket="$PWD/data/s" --skip-networking --skip-grant-tables >>log 2>&1 & m=$!; for i in $(seq 300); do [ -S data/s ] && break; sleep 0.1; done
+mariadb --no-defaults -S data/s -N -e 'select 6 * 7; create database d; create table d.t (i int) engine=innodb; insert into d.t values (1), (2); select sum(i) from d.t'; kill $m; wait $m || true
+S
+
+row memcached database "memcached nc" <<'S'
+memcached -u "$(id -un)" -s "$PWD/s" -a 0700 & m=$!; for i in $(seq 100); do [ -S s ] && break; sleep 0.1; done; printf 'set a 0 0 1\r\nx\r\nget a\r\nquit\r\n' | nc -U s | tr -d '\r'; kill $m; wait $m || true
+S
+
+row lighttpd rust "lighttpd curl" <<'S'
+port=$((20000 + RANDOM % 10000)); mkdir www; echo served >www/index.html; printf 'server.document-root = "%s/www"\nserver.port = %s\nserver.bind = "127.0.0.1"\nindex-file.names = ("index.html")\n' "$PWD" $port >l.conf
+lighttpd -D -f l.conf >log 2>&1 & u=$!; curl -sS --retry 40 --retry-connrefused --retry-delay 0 --retry-max-time 60 http://127.0.0.1:$port/; kill $u; wait $u || true
+S
+
+row haproxy rust "haproxy curl" <<'S'
+port=$((20000 + RANDOM % 10000)); printf 'defaults\n mode http\n timeout client 5s\n timeout connect 5s\n timeout server 5s\nfrontend f\n bind 127.0.0.1:%s\n http-request return status 200 content-type text/plain string served\n' $port >h.cfg
+haproxy -f h.cfg >log 2>&1 & u=$!; curl -sS --retry 40 --retry-connrefused --retry-delay 0 --retry-max-time 60 http://127.0.0.1:$port/; kill $u; wait $u || true
+S
+
+row caddy rust "caddy curl" <<'S'
+port=$((20000 + RANDOM % 10000)); echo served >index.html; caddy file-server --listen 127.0.0.1:$port >log 2>&1 & u=$!; curl -sS --retry 40 --retry-connrefused --retry-delay 0 --retry-max-time 60 http://127.0.0.1:$port/; kill $u; wait $u || true
+S
+
+row apache rust "apache2 curl" <<'S'
+port=$((20000 + RANDOM % 10000)); mkdir www; echo served >www/index.html; chmod 755 . www; m=/usr/lib/apache2/modules
+printf 'ServerRoot "%s"\nServerName x\nPidFile "%s/pid"\nErrorLog "%s/e"\nListen 127.0.0.1:%s\nLoadModule mpm_event_module %s/mod_mpm_event.so\nLoadModule authz_core_module %s/mod_authz_core.so\nLoadModule dir_module %s/mod_dir.so\nDocumentRoot "%s/www"\nUser nobody\nGroup nogroup\nDefaultRuntimeDir "%s"\nMutex fcntl:%s\n' "$PWD" "$PWD" "$PWD" $port $m $m $m "$PWD" "$PWD" "$PWD" >a.conf
+apache2 -X -f "$PWD/a.conf" >log 2>&1 & u=$!; curl -sS --retry 40 --retry-connrefused --retry-delay 0 --retry-max-time 60 http://127.0.0.1:$port/; kill $u; wait $u || true
+S
+
+row dig rust "dig dnsmasq" <<'S'
+port=$((20000 + RANDOM % 10000)); dnsmasq -k -p $port -a 127.0.0.1 -i lo --bind-interfaces -R -h -C /dev/null -u "$(id -un)" -g "$(id -gn)" -x '' --address=/made.test/192.0.2.7 2>log & u=$!
+for i in $(seq 40); do dig +short +tries=1 +time=1 -p $port @127.0.0.1 made.test | grep '^1' && break; sleep 0.1; done; dig +tcp +short -p $port @127.0.0.1 made.test; kill $u; wait $u || true
+S
+
+row subversion rust "svn svnadmin" <<'S'
+export HOME=$PWD/h; mkdir h; svnadmin create r; svn co -q "file://$PWD/r" w; cd w; echo x >f; svn add -q f; svn ci -q -m x; svn up -q; svn log -q | grep -c '^r1'
+S
+
+row fossil rust fossil <<'S'
+export FOSSIL_HOME=$PWD USER=n; fossil init -A n r.fossil >/dev/null; mkdir w; cd w; fossil open -f ../r.fossil >/dev/null; echo x >f; fossil add f >/dev/null; fossil commit -m made --no-warnings >/dev/null 2>&1; fossil timeline -n 1 | grep -o made | head -n 1
+S
+
+row neovim rust nvim <<'S'
+echo old >f; nvim -u NONE -i NONE --headless -es -c '%s/old/new/' -c wq f; cat f
+S
+
+row emacs rust emacs <<'S'
+echo old >f; emacs -Q --batch f --eval '(progn (replace-string "old" "new") (save-buffer) (princ (* 6 7)))' 2>/dev/null; cat f; echo '(defun made () 7)' >a.el; emacs -Q --batch -f batch-byte-compile a.el 2>/dev/null; ls a.elc
+S
+
+row ed rust ed <<'S'
+echo old >f; printf 's/old/new/\nw\nq\n' | ed -s f; cat f
+S
+
+row ltrace rust "ltrace cc" <<'S'
+printf '#include <stdlib.h>\nint main(void) { return atoi("0"); }\n' >m.c; cc -O0 -fno-builtin m.c -o m -Wl,-z,lazy -fcf-protection=none; ltrace -o log ./m; grep -c 'exited (status 0)' log
+S
+
+# Counts in the kernel, which no policy gives.
+row perf rust perf <<'S'
+perf stat -e task-clock -x, true 2>&1 | grep -c '^[0-9]'
+S
+
+row unshare rust unshare <<'S'
+unshare -U true && echo made
+S
+
+row bubblewrap rust bwrap <<'S'
+bwrap --ro-bind / / echo inside
+S
+
+row fakeroot rust "fakeroot dpkg-deb" <<'S'
+mkdir -p p/DEBIAN p/usr/share; printf 'Package: made\nVersion: 1\nArchitecture: all\nMaintainer: n <n@example.org>\nDescription: d\n' >p/DEBIAN/control; fakeroot sh -c 'chown -R 0:0 p; dpkg-deb -b p made.deb' >/dev/null && dpkg-deb -I made.deb | grep -o 'Version: 1'
+S
+
+row processes rust "ps pgrep pstree top lsof htop" <<'S'
+sleep 60 & s=$!; ps -o comm= -p $s; pgrep -P $$ sleep | wc -l; pstree $s; top -bn1 -p $s | grep -c sleep; lsof -p $$ 2>/dev/null | grep -c cwd; kill $s
+S
+
+row expect rust expect <<'S'
+printf 'spawn -noecho cat\nsend "hello\\r"\nexpect "hello"\nputs got\n' >e.exp; expect -f e.exp | tr -d '\r' | grep -o got
+S
+
+row fzf-bat-tree rust "fzf batcat tree" <<'S'
+mkdir d; echo one >d/a; seq 3 | fzf -f 2; batcat -p --paging=never d/a; tree --noreport d
+S
+
+row xml rust "xmllint xsltproc" <<'S'
+echo '<a><b>7</b></a>' >a.xml; xmllint --xpath 'string(//b)' a.xml; echo '<x:stylesheet version="1.0" xmlns:x="http://www.w3.org/1999/XSL/Transform"><x:output method="text"/><x:template match="/"><x:value-of select="//b"/></x:template></x:stylesheet>' >s.xsl; xsltproc s.xsl a.xml
+S
+
+row pandoc rust pandoc <<'S'
+echo '# Made' >a.md; pandoc a.md -t html; pandoc a.md -o a.docx && ls a.docx
+S
+
+row graphviz-gnuplot rust "dot gnuplot" <<'S'
+echo 'digraph { a -> b }' | dot -Tsvg | grep -c '<svg'; echo 'set terminal dumb 20 5; set output "p"; plot x' | gnuplot && wc -l <p
+S
+
+row imagemagick rust convert <<'S'
+convert -size 9x9 xc:red a.png && convert a.png -resize 3x3 b.jpg && identify -format '%wx%h\n' b.jpg
+S
+
+row ffmpeg rust ffmpeg <<'S'
+ffmpeg -v error -f lavfi -i testsrc=d=1:s=64x64 a.mp4 && ffprobe -v error -show_entries stream=width -of csv=p=0 a.mp4
+S
+
+row pdf rust "gs pdftotext" <<'S'
+printf '%%!\n/Times-Roman findfont 20 scalefont setfont 50 50 moveto (made) show showpage\n' >a.ps; gs -q -sDEVICE=pdfwrite -o a.pdf a.ps && pdftotext a.pdf - | head -n 1
+S
+
+row latex rust pdflatex <<'S'
+printf '\\documentclass{article}\\begin{document}made\\end{document}\n' >a.tex; pdflatex -interaction=batchmode a.tex >/dev/null; head -c 4 a.pdf
+S
+
+row asciidoctor-doxygen rust "asciidoctor doxygen" <<'S'
+printf '= Made\n\ntext\n' >a.adoc; asciidoctor a.adoc && ls a.html; printf '/** \\file */\nint f(void);\n' >a.h; printf 'QUIET=YES\nINPUT=a.h\nGENERATE_LATEX=NO\nWARNINGS=NO\n' >D; doxygen D >/dev/null 2>&1 && ls html/index.html
+S
+
+row cppcheck rust cppcheck <<'S'
+printf 'int main(void) { int a[2]; a[2] = 0; return 0; }\n' >m.c; cppcheck -q m.c 2>&1 | grep -o arrayIndexOutOfBounds
+S
+
+row compressors rust "zstd 7z brotli lz4" <<'S'
+seq 1000 >f; zstd -q f && zstd -qd f.zst -o g && cmp f g; 7z a -bso0 -bsp0 a.7z f && 7z t -bso0 -bsp0 a.7z; brotli -k f && brotli -dc f.br | cmp - f; lz4 -q f f.lz4 && lz4 -qdc f.lz4 | cmp - f; echo alike
+S
+
+row shells rust "zsh fish dash busybox" <<'S'
+for s in zsh fish dash "busybox sh"; do $s -c 'echo a > f; cat f | tr a b'; done; zsh -fc 'cat <(echo substituted)'; bash -c 'cat <<< here'
+S
+
+row qemu-user rust "qemu-x86_64 cc" <<'S'
+printf '#include <stdio.h>\nint main(void) { puts("emulated"); return 0; }\n' >m.c; cc -static m.c -o m; qemu-x86_64 ./m
+S
+
+row ansible python ansible-playbook <<'S'
+export ANSIBLE_LOCAL_TEMP=$PWD/l ANSIBLE_REMOTE_TEMP=$PWD/r ANSIBLE_HOME=$PWD/h; printf -- '- hosts: localhost\n  connection: local\n  gather_facts: false\n  tasks:\n    - copy: {content: "x\\n", dest: made}\n' >p.yml; ansible-playbook -i localhost, p.yml >log 2>&1; cat made
+S
+
+row age-pass rust "age age-keygen pass gpg" <<'S'
+age-keygen -o k 2>/dev/null; echo text | age -e -i k | age -d -i k; export GNUPGHOME=$PWD/g PASSWORD_STORE_DIR=$PWD/p; mkdir -m 700 g; gpg -q --batch --passphrase '' --quick-gen-key t@example.org default default never 2>/dev/null
+pass init t@example.org >/dev/null 2>&1; echo secret | pass insert -e a >/dev/null 2>&1; pass a; gpgconf --kill all
+S
+
+row text rust "file yq datamash mlr units ts" <<'S'
+file -b --mime-type /bin/sh >/dev/null; seq 4 | datamash sum 1; printf 'a,b\n1,2\n' | mlr --icsv --ojson cat; units -t '1 km' m; echo x | ts | wc -l; echo 'a: 7' | yq .a
+S
+
+row gawk-perl-sed rust "gawk perl" <<'S'
+gawk 'BEGIN { s = "/inet/tcp/0/127.0.0.1/1"; print length(s); system("echo child"); "echo piped" | getline l; print l }'; echo a | perl -pe 's/a/b/'; echo a >f; sed -i s/a/c/ f; perl -i -pe 's/c/d/' f; cat f
+S
+
+row git-bisect-hooks rust git <<'S'
+export GIT_{AUTHOR,COMMITTER}_{NAME,EMAIL}=n@example.org; for i in 1 2 3 4; do echo $i >f; git add f; git commit -qm $i; done
+git bisect start HEAD HEAD~3 >/dev/null 2>&1; git bisect run sh -c 'test $(cat f) -lt 3' 2>/dev/null | grep -c 'first bad'; git bisect reset >/dev/null 2>&1; echo s >f; git stash -q; git stash pop -q; git checkout -q f; git tag t; git describe --tags; git archive HEAD | tar t; git grep -n 4
+S
+
+row sqlite-python python /usr/bin/python3 <<'S'
+/usr/bin/python3 -c '
+import sqlite3, tempfile, mmap, ctypes, subprocess, concurrent.futures as f
+c = sqlite3.connect("d.db"); c.execute("pragma journal_mode=wal"); c.execute("create table t(i)"); c.executemany("insert into t values (?)", [(i,) for i in range(9)]); c.commit(); print(c.execute("select sum(i) from t").fetchone())
+with tempfile.TemporaryFile() as t: t.write(b"xyz"); t.flush(); print(mmap.mmap(t.fileno(), 0)[:])
+with f.ProcessPoolExecutor(2) as p: print(list(p.map(abs, [-1, 2])))
+print(subprocess.run(["echo", "child"], capture_output=True).stdout)'
+S
