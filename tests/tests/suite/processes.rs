@@ -216,7 +216,8 @@ fn own_children_can_be_traced_for_debugging() {
     let sandbox = Sandbox::new().allow_write(".");
     let probe = tests::programs().probe().into_os_string().into_string().unwrap();
     // Its own child: Yama may forbid any other.
-    let script = "sleep 60 >/dev/null 2>&1 & echo $! >traced; exec \"$0\" ptrace $!";
+    let script = "rm -f traced; sh -c 'echo $$ >traced; exec sleep 60' >/dev/null 2>&1 & \
+         until [ -s traced ]; do sleep 0.01; done; exec \"$0\" ptrace $!";
     let inside = sandbox.run(["sh", "-c", script, &probe]);
     let outside = sandbox.run_outside(["sh", "-c", script, &probe]);
     // It stays stopped.
