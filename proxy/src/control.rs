@@ -16,8 +16,8 @@ use std::sync::Mutex;
 use tokio::io::Interest;
 use tokio::net::UnixDatagram;
 
-/// Most of what was told that is remembered, so that each is told once.
-const REMEMBERED_MAX: usize = 4096;
+/// How much of what was told is remembered, so that each is told once: at least so much of the latest, at most twice.
+const REMEMBERED: usize = 4096;
 
 /// What the broker sends first.
 #[derive(Debug)]
@@ -82,12 +82,35 @@ impl Control {
 #[derive(Debug)]
 pub(crate) struct Broker {
     socket: UnixDatagram,
-    told: Mutex<HashSet<(String, u16, Told)>>,
+    told: Mutex<Memory>,
 }
 
-/// What was told of a host and port.
+/// What was told lately. The oldest is forgotten, and told again if it comes again: who asks for many hosts is told of
+/// the last of them too.
+#[derive(Debug, Default)]
+struct Memory {
+    latest: HashSet<Told>,
+    before: HashSet<Told>,
+}
+
+impl Memory {
+    fn has(&self, told: &Told) -> bool {
+        self.latest.contains(told) || self.before.contains(told)
+    }
+
+    fn add(&mut self, told: Told) {
+        if self.latest.len() >= REMEMBERED {
+            self.before = std::mem::take(&mut self.latest);
+        }
+        self.latest.insert(told);
+    }
+}
+
+/// A host, a port, and what was told of them.
+type Told = (String, u16, Kind);
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Told {
+enum Kind {
     Refused,
     /// It was looked up, for no port.
     Unknown,
@@ -119,56 +142,52 @@ impl Broker {
         }
     }
 
-    /// Tells of a refusal, once for each host and port. One that the broker is too busy to take is
-    /// dropped: enforcement never waits for a reader.
+    /// Tells of a refusal, once for each host and port.
     pub(crate) fn report(&self, host: &str, port: u16) {
-        if !self.is_new(host, port, Told::Refused) {
-            return;
-        }
         let mut packet = [0; Refused::MAX];
         // An empty host is in no message.
-        let host = if host.is_empty() { b"\"\"" } else { host.as_bytes() };
-        if let Ok(length) = (Refused { host, port }).encode(&mut packet) {
-            let _ = self.socket.try_send(&packet[..length]);
+        let named = if host.is_empty() { b"\"\"" } else { host.as_bytes() };
+        if let Ok(length) = (Refused { host: named, port }).encode(&mut packet) {
+            self.tell((host.to_owned(), port, Kind::Refused), &packet[..length]);
         }
     }
 
     /// Tells of a lookup of a name that no rule permits, once for each name.
     pub(crate) fn report_lookup(&self, name: &str) {
         let mut packet = [0; Unknown::MAX];
-        if self.is_new(name, 0, Told::Unknown)
-            && let Ok(length) = Unknown(name.as_bytes()).encode(&mut packet)
-        {
-            let _ = self.socket.try_send(&packet[..length]);
+        if let Ok(length) = Unknown(name.as_bytes()).encode(&mut packet) {
+            self.tell(looked_up(name), &packet[..length]);
         }
     }
 
     /// Whether a lookup of `name` was told of.
     pub(crate) fn has_told(&self, name: &str) -> bool {
-        self.told.lock().is_ok_and(|told| told.contains(&(name.to_owned(), 0, Told::Unknown)))
+        self.told.lock().is_ok_and(|told| told.has(&looked_up(name)))
     }
 
-    /// Tells of what was reached though no rule names it, once for each host and port; again, if the broker
-    /// was too busy to take it.
+    /// Tells of what was reached though no rule names it, once for each host and port.
     pub(crate) fn tell_reached(&self, host: &str, port: u16, is_private: bool, client: u16) {
-        let told = Told::Reached { is_private };
-        if !self.is_new(host, port, told) {
-            return;
-        }
         let mut packet = [0; Reached::MAX];
         let reached = Reached { host: host.as_bytes(), port, is_private, client };
-        let sent = reached
-            .encode(&mut packet)
-            .is_ok_and(|length| self.socket.try_send(&packet[..length]).is_ok());
-        if !sent && let Ok(mut known) = self.told.lock() {
-            known.remove(&(host.to_owned(), port, told));
+        if let Ok(length) = reached.encode(&mut packet) {
+            self.tell((host.to_owned(), port, Kind::Reached { is_private }), &packet[..length]);
         }
     }
 
-    fn is_new(&self, host: &str, port: u16, told: Told) -> bool {
-        let Ok(mut known) = self.told.lock() else { return false };
-        known.len() < REMEMBERED_MAX && known.insert((host.to_owned(), port, told))
+    /// Sends what was not told lately. What the broker is too busy to take is dropped: enforcement never waits for a
+    /// reader.
+    fn tell(&self, what: Told, packet: &[u8]) {
+        if let Ok(mut told) = self.told.lock()
+            && !told.has(&what)
+            && self.socket.try_send(packet).is_ok()
+        {
+            told.add(what);
+        }
     }
+}
+
+fn looked_up(name: &str) -> Told {
+    (name.to_owned(), 0, Kind::Unknown)
 }
 
 /// A connection of the sandbox's, what it is, and who waits to be told where it leads.
@@ -207,4 +226,45 @@ fn receive_packet(
     });
     let mut descriptors = messages.flatten();
     Ok((received.bytes, descriptors.next(), descriptors.next()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType};
+
+    #[test]
+    fn the_last_of_many_names_is_told_too_and_each_once_as_long_as_it_is_remembered() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let (kind, flags) = (SocketType::SEQPACKET, SocketFlags::empty());
+            let (ours, theirs) = net::socketpair(AddressFamily::UNIX, kind, flags, None).unwrap();
+            let broker = Control::of(ours).into_broker().unwrap();
+            let heard = || {
+                let mut packet = [0; Unknown::MAX];
+                let (length, _) = net::recv(&theirs, &mut packet, RecvFlags::DONTWAIT).ok()?;
+                Some(
+                    String::from_utf8_lossy(Unknown::decode(&packet[..length]).ok()?.0)
+                        .into_owned(),
+                )
+            };
+            for number in 0..3 * REMEMBERED {
+                let name = format!("{number}.test");
+                broker.socket.writable().await.unwrap();
+                for _ in 0..2 {
+                    broker.report_lookup(&name);
+                }
+                assert!(broker.has_told(&name));
+                assert_eq!((heard(), heard()), (Some(name), None));
+            }
+            // One that could not be told is told when it comes again.
+            while net::send(&broker.socket, b"full", SendFlags::DONTWAIT).is_ok() {}
+            broker.report_lookup("late.test");
+            assert!(!broker.has_told("late.test"));
+            while net::recv(&theirs, &mut [0; 16][..], RecvFlags::DONTWAIT).is_ok() {}
+            broker.socket.writable().await.unwrap();
+            broker.report_lookup("late.test");
+            assert_eq!(heard().as_deref(), Some("late.test"));
+        });
+    }
 }
