@@ -88,15 +88,18 @@ pub(crate) fn connect(
     };
     let result = started.and_then(|(progress, dial)| {
         let finished = socket.finish(progress, &leads_to, || request.look_after());
-        let Some(dial) = dial else { return finished };
-        let dialled = match finished {
-            Ok(()) => dial.wait(&socket, || request.look_after().map(drop)),
+        let dialled = match (&dial, finished) {
+            (None, finished) => finished,
+            (Some(dial), Ok(())) => dial.wait(&socket, || request.look_after().map(drop)),
             // The proxy hangs up once it has told why.
-            Err(errno) => dial.told().unwrap_or(Err(errno)),
+            (Some(dial), Err(errno)) => dial.told().unwrap_or(Err(errno)),
         };
+        if dialled.is_ok() && progress == Connecting::Handshake {
+            socket.note_connected(by);
+        }
         // Who has stopped waiting has a connect under way, as after one that does not wait (connect(2), EINTR).
         let goes_on = [Ok(()), Err(Errno::INPROGRESS), Err(RESTART), Err(Errno::INTR)];
-        if !goes_on.contains(&dialled) {
+        if dial.is_some() && !goes_on.contains(&dialled) {
             // It leads nowhere, and as after any connect that failed there can be another.
             socket.give_up();
             let _ = socket.outcome();
@@ -138,7 +141,10 @@ fn connect_own(
                 // Nobody would look after it any more.
                 let was_ours = judge.ports().finish(socket, ended.is_ok());
                 return Connected::Done(match ended {
-                    Ok(()) if was_ours => socket.outcome().and_then(|()| socket.put_in_place(by)),
+                    Ok(()) if was_ours => socket.outcome().and_then(|()| {
+                        socket.note_connected(by);
+                        socket.put_in_place(by)
+                    }),
                     Err(Errno::INPROGRESS | Errno::AGAIN) => ended,
                     _ => Err(Errno::CONNREFUSED),
                 });

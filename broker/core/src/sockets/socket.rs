@@ -322,6 +322,13 @@ impl Socket {
         }
     }
 
+    /// Has the kernel take note that a [`Connecting::Handshake`] is done, as it does where a call waits for it: else
+    /// the target's next connect(2) would say that it is, in the place of [`Errno::ISCONN`].
+    pub(crate) fn note_connected(&self, by: Confirmed<'_>) {
+        // Of no family of the internet: should the target have given the connection up, it leads nowhere.
+        let _ = self.start(by, &Address::unspecified(AddressFamily::UNIX));
+    }
+
     /// Connects a Unix socket when its peer's queue has room: nothing tells when that is.
     fn wait_for_room<'a>(
         &self,
