@@ -2,9 +2,11 @@
 //! the proxy's standard input.
 //!
 //! Integers are native-endian, as in [`crate::wire`]. A message of another type, too short or too
-//! long, ends the proxy; the broker drops it. End of file ends the proxy: the broker has gone.
+//! long, ends the proxy; the broker drops it. At the end of file the run has ended, or the broker has gone: the proxy ends
+//! once it has sent on what it got of the command, after [`END_LIMIT`] at the latest.
 
 use core::net::{IpAddr, Ipv6Addr, SocketAddr};
+use core::time::Duration;
 
 use crate::wire::{Encoder, MESSAGE_MAX, Strings, WireError};
 
@@ -100,6 +102,9 @@ impl<'a> Setup<'a> {
         Ok(out.length())
     }
 }
+
+/// How long the proxy goes on after the last message: what was sent to it until then is on its way to the hosts.
+pub const END_LIMIT: Duration = Duration::from_secs(1);
 
 /// Largest message to the proxy.
 pub const SETUP_MAX: usize = MESSAGE_MAX;

@@ -113,10 +113,7 @@ impl Host {
             let host = hyper::upgrade::on(&mut response);
             headers::keep_upgrade(response.headers_mut(), protocol);
             let (proxy, destination) = (Arc::clone(proxy), self.destination.clone());
-            tokio::spawn(async move {
-                switch(&proxy, &destination, client, host).await;
-                drop(slot);
-            });
+            tokio::spawn(async move { switch(&proxy, &destination, client, host, slot).await });
         }
         Ok(response.map(BodyExt::boxed))
     }
@@ -205,13 +202,20 @@ impl Host {
 }
 
 /// Relays what follows a switch of protocols.
-async fn switch(proxy: &Proxy, destination: &Destination, client: OnUpgrade, host: OnUpgrade) {
+async fn switch(
+    proxy: &Proxy,
+    destination: &Destination,
+    client: OnUpgrade,
+    host: OnUpgrade,
+    slot: Slot,
+) {
     let (Ok(client), Ok(host)) = (client.await, host.await) else { return };
     let mut client = TokioIo::new(client);
     let Ok(host) = host.downcast::<TokioIo<TcpStream>>() else { return };
     if client.write_all(&host.read_buf).await.is_ok() {
         // Requests have no place behind a switch.
-        let _ = relay::relay(proxy, destination, client, Vec::new(), host.io.into_inner()).await;
+        let host = host.io.into_inner();
+        let _ = relay::relay(proxy, destination, client, Vec::new(), host, &slot).await;
     }
 }
 

@@ -5,7 +5,7 @@
 //! descriptors and memory can be counted.
 
 use crate::control::Control;
-use crate::proxy::{Proxy, Slot};
+use crate::proxy::{Place, Proxy, Slot};
 use crate::resolve::Resolver;
 use crate::rules::Rules;
 use crate::upstream::Upstreams;
@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -73,7 +73,8 @@ async fn run() {
         }
         let kind = stream % KINDS;
         let bytes = mutate(&seeds[kind], &mut random);
-        let slot = Arc::new(Arc::clone(&slots).acquire_owned().await.unwrap());
+        let permit = Arc::clone(&slots).acquire_owned().await.unwrap();
+        let slot = Place::new(permit, mpsc::channel(1).0);
         running.spawn(one(kind, bytes, random.next(), Arc::clone(&proxy), slot));
         while let Some(ended) = running.try_join_next() {
             let (kind, is_answered) = ended.unwrap();

@@ -5,28 +5,33 @@
 
 use crate::control::Handed;
 use crate::error::ProxyError;
-use crate::proxy::{Proxy, Slot};
+use crate::proxy::{Place, Proxy, Slot};
 use crate::{direct, http, learning, lookup, socks};
-use common::proxy::Client;
+use common::proxy::{Client, END_LIMIT};
 use rustix::process::{Resource, getrlimit};
 use std::net::TcpStream;
 use std::sync::Arc;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, mpsc};
+use tokio::time::timeout;
 
 /// Most connections at a time; each takes two descriptors, and while it is dialled some more.
 const CONNECTIONS_MAX: usize = 4096;
 
-/// Serves what the broker hands over, until it has gone.
+/// Serves what the broker hands over, until it has gone, or the command has and what it sent was sent on.
 pub(crate) async fn serve(proxy: Arc<Proxy>) -> Result<(), ProxyError> {
     let slots = Arc::new(Semaphore::new(connections_max()));
+    let (unsent, mut all_sent) = mpsc::channel(1);
     while let Some(handed) = proxy.broker.next_client().await? {
-        let (proxy, slots) = (Arc::clone(&proxy), Arc::clone(&slots));
+        let (proxy, slots, unsent) = (Arc::clone(&proxy), Arc::clone(&slots), unsent.clone());
         tokio::spawn(async move {
-            let Ok(slot) = slots.acquire_owned().await else { return };
+            let Ok(permit) = slots.acquire_owned().await else { return };
             // Without it the connection is closed: the client tries again.
-            let _ = greet(handed, proxy, Arc::new(slot)).await;
+            let _ = greet(handed, proxy, Place::new(permit, unsent)).await;
         });
     }
+    drop(unsent);
+    // A kernel would send it on too, as long as the host takes it.
+    let _ = timeout(END_LIMIT, all_sent.recv()).await;
     Ok(())
 }
 

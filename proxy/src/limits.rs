@@ -2,13 +2,14 @@
 
 use crate::destination::Destination;
 use crate::fuzz::proxy;
+use crate::proxy::{Place, Slot};
 use crate::{http, relay, socks};
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, mpsc};
 use tokio::time::{Instant, timeout};
 
 /// Runs with a clock that jumps to the next timer as soon as nothing else is to be done.
@@ -17,10 +18,15 @@ fn in_virtual_time(test: impl Future<Output = ()>) {
     builder.enable_all().start_paused(true).build().unwrap().block_on(test);
 }
 
+async fn slot() -> Slot {
+    let permit = Arc::new(Semaphore::new(1)).acquire_owned().await.unwrap();
+    Place::new(permit, mpsc::channel(1).0)
+}
+
 /// How long the proxy waits for a client that sends `bytes` and then nothing.
 async fn patience(is_socks: bool, bytes: &[u8]) -> Duration {
     let (mut client, server) = duplex(4096);
-    let slot = Arc::new(Arc::new(Semaphore::new(1)).acquire_owned().await.unwrap());
+    let slot = slot().await;
     tokio::spawn(async move {
         match is_socks {
             true => socks::serve(server, proxy(1), slot).await,
@@ -69,7 +75,8 @@ fn a_tunnel_for_tls_needs_a_hello_in_time_and_another_may_be_silent() {
             let (client, server) = duplex(4096);
             tokio::spawn(async move {
                 let destination = Destination::parse("good.test", Some(port)).unwrap();
-                relay::relay(&proxy(1), &destination, server, Vec::new(), host).await;
+                let slot = slot().await;
+                relay::relay(&proxy(1), &destination, server, Vec::new(), host, &slot).await;
             });
             let waited = timeout(Duration::from_secs(36_000), until_closed_at_all(client)).await;
             assert_eq!(waited.is_ok(), closes, "port {port}");

@@ -6,9 +6,11 @@ use crate::names::Names;
 use crate::resolve::Resolver;
 use crate::rules::Rules;
 use crate::upstream::Upstreams;
+use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::mpsc::Sender;
 
 /// The proxy of one sandbox.
 #[derive(Debug)]
@@ -26,7 +28,30 @@ pub(crate) trait Client: AsyncRead + AsyncWrite + Unpin + Send + 'static {}
 impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Client for S {}
 
 /// Held as long as a connection is served.
-pub(crate) type Slot = Arc<OwnedSemaphorePermit>;
+pub(crate) type Slot = Arc<Place>;
+
+/// The place of a connection among those that are served at a time.
+#[derive(Debug)]
+pub(crate) struct Place {
+    _permit: OwnedSemaphorePermit,
+    unsent: Mutex<Option<Unsent>>,
+}
+
+/// Held as long as something that a client has sent may have to be sent on.
+pub(crate) type Unsent = Sender<Infallible>;
+
+impl Place {
+    pub(crate) fn new(permit: OwnedSemaphorePermit, unsent: Unsent) -> Slot {
+        Arc::new(Self { _permit: permit, unsent: Mutex::new(Some(unsent)) })
+    }
+
+    /// All that the client sent has been sent on, and no more will come.
+    pub(crate) fn is_sent(&self) {
+        if let Ok(mut unsent) = self.unsent.lock() {
+            *unsent = None;
+        }
+    }
+}
 
 impl Proxy {
     /// The proxy of one sandbox.

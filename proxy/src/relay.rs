@@ -9,13 +9,13 @@
 
 use crate::destination::{Destination, OwnedHost};
 use crate::opening::{Opening, OpeningReader};
-use crate::proxy::Proxy;
+use crate::proxy::{Proxy, Slot};
 use crate::tls::HELLO_MAX;
 use crate::watch::{Watch, Watched};
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
-use std::task::{Poll, ready};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf, copy_bidirectional_with_sizes};
 use tokio::net::TcpStream;
@@ -48,6 +48,7 @@ pub(crate) async fn relay<C: AsyncRead + AsyncWrite + Unpin>(
     mut client: C,
     mut early: Vec<u8>,
     mut host: TcpStream,
+    slot: &Slot,
 ) -> End<C> {
     let opened = match destination.port {
         TLS_PORT => {
@@ -72,9 +73,46 @@ pub(crate) async fn relay<C: AsyncRead + AsyncWrite + Unpin>(
         drop(early);
         // Either side may break off at any time.
         let mut client = Watched { client, watch, permits };
+        let mut host = NotedHost { stream: host, slot };
         let _ = copy_bidirectional_with_sizes(&mut client, &mut host, BUFFER, BUFFER).await;
     }
     End::Done
+}
+
+/// The host; that it has got all is noted.
+struct NotedHost<'a> {
+    stream: TcpStream,
+    slot: &'a Slot,
+}
+
+impl AsyncRead for NotedHost<'_> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for NotedHost<'_> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let shut = ready!(Pin::new(&mut self.stream).poll_shutdown(context));
+        self.slot.is_sent();
+        Poll::Ready(shut)
+    }
 }
 
 /// What the client says first; nothing of it is sent.

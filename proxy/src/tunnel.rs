@@ -16,7 +16,7 @@ pub(crate) async fn serve<C: Client>(
     host: TcpStream,
     slot: Slot,
 ) {
-    match relay::relay(&proxy, &destination, client, early, host).await {
+    match relay::relay(&proxy, &destination, client, early, host, &slot).await {
         End::Done => {}
         End::Requests(client, early, host) => {
             let host = match host {

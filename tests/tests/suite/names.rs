@@ -106,7 +106,7 @@ print(tried(lambda: u.sendto(b'x', (address('good.test'), PORT))) in ['EACCES', 
 s = socket.socket()
 print(tried(lambda: s.connect((address('good.test'), {closed}))), s.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR))
 s.connect((address('good.test'), PORT))
-print(get(s))
+print(tried(lambda: s.connect((address('good.test'), PORT))), get(s))
 # Who does not wait finds it reset.
 for port in [PORT, {closed}]:
     s = socket.socket(); s.setblocking(False)
@@ -125,7 +125,7 @@ for port in [PORT, {closed}]:
                 "EACCES",
                 "True",
                 "ECONNREFUSED 0",
-                "HTTP/1.0 200 OK",
+                "EISCONN HTTP/1.0 200 OK",
                 "True",
                 "True",
                 "True",
@@ -135,6 +135,54 @@ for port in [PORT, {closed}]:
         assert!(outcome.traps.contains(&refused("good.test:1")), "{outcome:#?}");
         assert!(outcome.traps.contains(&refused(format!("198.18.255.255:{port}"))), "{outcome:#?}");
         assert_eq!(origin.requests().len(), 2);
+    });
+}
+
+/// Nobody waits for an answer, as programs do that only tell something.
+#[test]
+fn what_was_sent_right_before_the_end_arrives_unless_the_host_does_not_take_it() {
+    const SIZE: usize = 50_000;
+    for_each_user(|user| {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let (arrived, lengths) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            for mut stream in listener.incoming().flatten() {
+                let arrived = arrived.clone();
+                std::thread::spawn(move || {
+                    let mut all = Vec::new();
+                    let end = stream.read_to_end(&mut all).map(|_| all.len());
+                    let _ = arrived.send(end.map_err(|error| error.kind()));
+                });
+            }
+        });
+        let script = format!(
+            "
+data = bytes({SIZE})
+s = connect('good.test', PORT); s.sendall(data)
+n = socket.socket(); n.setblocking(False); n.connect_ex((address('good.test'), PORT))
+select.select([], [n], []); n.setblocking(True); n.sendall(data)
+p = connect('127.0.0.1', int(os.environ['HTTP_PROXY'].rsplit(':', 1)[1].strip('/')))
+p.sendall(b'CONNECT good.test:%d HTTP/1.1\\r\\nHost: good.test\\r\\n\\r\\n' % PORT)
+print(p.recv(12), flush=True); p.sendall(data); os._exit(0)
+"
+        );
+        prints(&python(&sandbox_for(user, port), port, &script), &["b'HTTP/1.1 200'"]);
+        for _ in 0..3 {
+            let length = lengths.recv_timeout(std::time::Duration::from_secs(20));
+            assert_eq!(length, Ok(Ok(SIZE)));
+        }
+        // It accepts, and reads nothing.
+        let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = silent.local_addr().unwrap().port();
+        let script = "
+s = connect('good.test', PORT); s.setblocking(False); sent = 0
+try:
+    while True: sent += s.send(bytes(1 << 16))
+except BlockingIOError: print(sent > 1 << 16, flush=True)
+os._exit(0)
+";
+        prints(&python(&sandbox_for(user, port), port, script), &["True"]);
     });
 }
 

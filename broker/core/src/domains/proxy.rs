@@ -18,7 +18,7 @@ use crate::report::traps::Traps;
 use crate::sockets::dial::Dial;
 use crate::sockets::judge::Admission;
 use crate::sockets::socket::Connecting;
-use common::proxy::{Client, Reached, Refused, Unknown};
+use common::proxy::{Client, END_LIMIT, Reached, Refused, Unknown};
 use kernel::threads::lock;
 use kernel::{inherited, passing, proc};
 use rules::address::{Endpoint, canonical};
@@ -29,7 +29,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, Access};
 use rustix::io::{self, Errno};
-use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, sockopt};
+use rustix::net::{
+    self, AddressFamily, RecvFlags, SendFlags, Shutdown, SocketFlags, SocketType, sockopt,
+};
 use rustix::process::Pid;
 use std::ffi::OsString;
 use std::net::{SocketAddr, SocketAddrV4};
@@ -37,7 +39,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Most messages that are taken at a time, so that the proxy cannot keep the broker busy.
 const MESSAGES_MAX: usize = 256;
@@ -268,11 +270,35 @@ impl Proxy {
         }
     }
 
-    /// Takes what the proxy has said, for the last time.
-    pub fn hear_out(&self, traps: &Traps) {
-        if let Some(control) = &lock(&self.running).control {
-            // Whether it has ended does not matter any more.
-            let _ = self.receive(control, QUEUED_MAX, traps);
+    /// Takes what the proxy has said, for the last time; where `nobody` is left of the command, once it has sent on
+    /// what that sent, or has taken too long.
+    pub fn hear_out(&self, nobody: bool, traps: &Traps) {
+        let mut running = lock(&self.running);
+        if nobody {
+            self.serve(&mut running, traps);
+            // What is held here is not closed by the command's end.
+            running.clients = Clients::default();
+        }
+        let Some(control) = &running.control else { return };
+        // Whether it has ended does not matter any more.
+        let _ = match nobody && net::shutdown(control, Shutdown::Write).is_ok() {
+            true => self.hear_last(control, traps),
+            false => self.receive(control, QUEUED_MAX, traps),
+        };
+    }
+
+    /// Hears a proxy that gets no more, until it has ended.
+    fn hear_last(&self, control: &OwnedFd, traps: &Traps) -> io::Result<()> {
+        let deadline = Instant::now() + END_LIMIT;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let mut fds = [PollFd::new(control, PollFlags::IN)];
+            match poll(&mut fds, Timespec::try_from(left).ok().as_ref()) {
+                Ok(0) => return Ok(()),
+                Ok(_) => self.receive(control, MESSAGES_MAX, traps)?,
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno),
+            }
         }
     }
 
@@ -460,7 +486,7 @@ mod tests {
             scope.spawn(move || {
                 connect(proxy, traps, &socket(), &|| ());
                 proxy.attend(traps);
-                proxy.hear_out(traps);
+                proxy.hear_out(false, traps);
                 served.send(()).unwrap();
             });
             let in_time = serving.recv_timeout(Duration::from_secs(20));

@@ -139,6 +139,14 @@ impl Family {
         Ok(is_continued)
     }
 
+    /// Whether nothing is left of the command and what it started, beside `helper`. What it left behind the broker has
+    /// adopted.
+    pub(super) fn is_left_with(&self, helper: Option<Pid>) -> bool {
+        let own = [helper, self.guardian];
+        let children = proc::children(process::getpid().as_raw_pid());
+        children.into_iter().all(|child| own.contains(&Some(child)))
+    }
+
     /// Ends everything that is left. Returns whether nothing is.
     pub fn end(&mut self) -> bool {
         kill::begin();

@@ -72,7 +72,7 @@ pub(super) fn until_end(
             && let Some(status) =
                 family.attend().map_err(|errno| Failure::system("waitpid", errno))?
         {
-            return run.end(status);
+            return run.end(status, family);
         }
     }
 }
@@ -161,7 +161,7 @@ impl Run<'_> {
     }
 
     /// The command has ended with `status`.
-    fn end(mut self, status: WaitStatus) -> Result<i32, Failure> {
+    fn end(mut self, status: WaitStatus, family: &Family) -> Result<i32, Failure> {
         // What it said before it died comes first.
         if let Some(Ok(ChildMessage::Failed(step, errno))) = self.child.as_mut().map(Child::receive)
         {
@@ -175,7 +175,7 @@ impl Run<'_> {
         }
         // What the proxy refused, it reported before the command knew.
         if let Some(proxy) = &self.judges.proxy {
-            proxy.hear_out(self.traps);
+            proxy.hear_out(family.is_left_with(proxy.process()), self.traps);
         }
         Ok(exit_status(status))
     }
