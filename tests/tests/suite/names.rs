@@ -164,7 +164,9 @@ n = socket.socket(); n.setblocking(False); n.connect_ex((address('good.test'), P
 select.select([], [n], []); n.setblocking(True); n.sendall(data)
 p = connect('127.0.0.1', int(os.environ['HTTP_PROXY'].rsplit(':', 1)[1].strip('/')))
 p.sendall(b'CONNECT good.test:%d HTTP/1.1\\r\\nHost: good.test\\r\\n\\r\\n' % PORT)
-print(p.recv(12), flush=True); p.sendall(data); os._exit(0)
+head = b''
+while not head.endswith(b'\\r\\n\\r\\n'): head += p.recv(1)
+print(head[:12], flush=True); p.sendall(data); os._exit(0)
 "
         );
         prints(&python(&sandbox_for(user, port), port, &script), &["b'HTTP/1.1 200'"]);
@@ -306,6 +308,7 @@ fn a_refused_name_never_leaves_and_a_permitted_one_is_resolved_once_it_is_connec
     sandbox.file("resolv.conf", conf);
     let script = "
 for name in ['good.test', 'rebinding.test']: print(get(connect(name, PORT), name))
+print(tried(lambda: connect('rebinding.test', PORT)))
 for name in ['loopback.test', 'metadata.test', 'missing.test']: print(tried(lambda: connect(name, PORT)))
 # What programs ask for by habit is not reported.
 for name in [socket.gethostname() + '.lan', '9.2.0.192.in-addr.arpa']: print(tried(lambda: address(name)))
@@ -325,6 +328,7 @@ for kind in [socket.SOCK_STREAM, socket.SOCK_DGRAM]:
             "HTTP/1.0 200 OK",
             "EACCES",
             "EACCES",
+            "EACCES",
             "EHOSTUNREACH",
             "-2",
             "-2",
@@ -339,7 +343,8 @@ for kind in [socket.SOCK_STREAM, socket.SOCK_DGRAM]:
     );
     let asked = server.asked();
     let count = |name: &str| asked.iter().filter(|known| *known == name).count();
-    assert_eq!((count("good.test"), count("rebinding.test")), (1, 1), "{asked:?}");
+    // Once for each connect.
+    assert_eq!((count("good.test"), count("rebinding.test")), (1, 2), "{asked:?}");
     let leaked = asked.iter().any(|name| name.contains("denied") || name.contains("secret"));
     assert!(!leaked, "{ESCAPED}{asked:?}");
     forbidden.untouched();
@@ -483,6 +488,52 @@ print(get(s)); print(ask(l, query('good.test'))[3] & 15)
             "{outcome:#?}"
         );
         assert_eq!(origin.requests().len(), 1);
+    });
+}
+
+#[test]
+fn another_sandbox_reaches_nothing_by_what_this_one_was_given() {
+    for_each_user(|user| {
+        let origin = Origin::new("hello");
+        let port = origin.port();
+        let sandbox = sandbox_for(user, port);
+        let script = "
+s = connect('good.test', PORT); l = connect('192.0.2.53', 53)
+print(address('good.test'), s.getpeername()[1], l.getpeername()[1], s.getsockname()[1], flush=True)
+while not os.path.exists('go'): time.sleep(0.02)
+print(get(s), ask(l, query('good.test'))[3] & 15)
+# As often as it is asked, and whatever was asked meanwhile, an address stands for one name.
+given = {address(name) for _ in range(3) for name in ['good.test', 'x.below.test', 'y.below.test']}
+print(len(given))
+";
+        let script = format!("{HEAD}\nPORT = {port}\n{script}");
+        let running = sandbox.spawn(["python3", "-c", &script]);
+        assert!(eventually(|| running.stdout().ends_with('\n')), "{:?}", running.stdout());
+        let line = running.stdout();
+        let [address, ports @ ..] = &line.split_whitespace().collect::<Vec<_>>()[..] else {
+            panic!("{line}");
+        };
+        let ports = ports.join(", ");
+        let attack = format!(
+            "
+print(tried(lambda: connect('{address}', PORT)))
+for port in [{ports}]: print(tried(lambda: connect('127.0.0.1', port)) in ['EACCES', 'ECONNREFUSED'])
+print(get(connect('good.test', PORT)))
+"
+        );
+        for binds in [false, true] {
+            let policy = json!({ "network": {
+                "allowedDomains": ["good.test", format!("127.0.0.1:{port}")],
+                "allowLocalBinding": binds, "hosts": ["127.0.0.1 good.test"] } });
+            let other = Sandbox::of(user).policy_json(policy.to_string()).trap();
+            let outcome = python(&other, port, &attack);
+            prints(&outcome, &["EACCES", "True", "True", "True", "HTTP/1.0 200 OK"]);
+        }
+        sandbox.file("work/go", "");
+        let outcome = running.wait();
+        let lines: Vec<_> = outcome.stdout.lines().skip(1).collect();
+        assert_eq!(lines, ["HTTP/1.0 200 OK 0", "3"], "{outcome:#?}");
+        assert_eq!(origin.requests().len(), 3);
     });
 }
 

@@ -33,6 +33,11 @@ pub(crate) fn run(op: &str, args: &[&str]) -> bool {
             });
             tell(op, &sent.map_or_else(|error| error.to_string(), |()| "reached".to_owned()));
         }
+        ("connect-name-tokio", [host, port]) => {
+            let port = u16::try_from(number(port)).expect("a port");
+            let said = by_tokio(host, port);
+            tell(op, &said.map_or_else(|error| error.to_string(), |()| "reached".to_owned()));
+        }
         ("connect4", [ip, port, options @ ..]) => {
             say(op, connect_with(INET, v4(ip, port), options));
         }
@@ -99,6 +104,16 @@ pub(crate) fn run(op: &str, args: &[&str]) -> bool {
         _ => return false,
     }
     true
+}
+
+/// Waits for the answer.
+fn by_tokio(host: &str, port: u16) -> std::io::Result<()> {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+        let mut stream = tokio::net::TcpStream::connect((host, port)).await?;
+        stream.write_all(MARK).await?;
+        stream.read_to_end(&mut Vec::new()).await.map(drop)
+    })
 }
 
 pub(crate) fn socket(family: usize, kind: usize, protocol: usize) -> Result {
