@@ -58,7 +58,7 @@ fn run_with(
     traps.want(reports);
     store::ignore(&policy, tool, traps);
     let platform = (&child, &surroundings);
-    policy.files.grow = invocation.ask.is_some();
+    (policy.files.grow, policy.network.asks) = (invocation.ask.is_some(), invocation.ask.is_some());
     let mut prepared = Prepared::of(policy, reports, platform, traps, &mut notes)?;
     if let Some(number) = invocation.ask {
         let asking = ask_over(number, &prepared, &caller)?;

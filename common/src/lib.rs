@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod address;
+pub mod asking;
 pub mod domain;
 pub mod exit;
 pub mod hosts;

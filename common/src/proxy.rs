@@ -10,7 +10,7 @@ use core::time::Duration;
 
 use crate::wire::{Encoder, MESSAGE_MAX, Strings, WireError};
 
-const SETUP_MAGIC: u32 = u32::from_ne_bytes(*b"LSX4");
+const SETUP_MAGIC: u32 = u32::from_ne_bytes(*b"LSX5");
 /// The lists of a [`Setup`].
 pub const LISTS: usize = 6;
 const CLIENT: u8 = 1;
@@ -18,24 +18,35 @@ const REFUSED: u8 = 2;
 const REACHED: u8 = 3;
 const UNKNOWN: u8 = 4;
 
+/// What becomes of a host that no list names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unlisted {
+    /// It is refused.
+    Refused = 0,
+    /// It may be reached too, and is told: see [`Reached`].
+    Learned = 1,
+    /// The connection waits while somebody is asked: see [`Asked`](crate::asking::Asked).
+    Asked = 2,
+}
+
 /// Broker to proxy, first, with a descriptor: a file with what /etc/resolv.conf said at launch, a NUL, the policy's own
 /// lines of a hosts file, a NUL, and what /etc/hosts said.
 ///
 /// ```text
-/// offset 0   u32  magic "LSX4"
+/// offset 0   u32  magic "LSX5"
 ///        4   u16  number of allowed domains
 ///        6   u16  number of denied domains
 ///        8   u16  number of domains that may have private addresses
 ///       10   u16  number of upstreams of plain requests, 0 or 1
 ///       12   u16  number of upstreams of tunnels, 0 or 1
 ///       14   u16  number of lists of hosts without upstream, 0 or 1
-///       16   u16  1 if what no list names may be reached too, and is told
+///       16   u16  what becomes of what no list names, an [`Unlisted`]
 ///       18   the six lists, each string ended by NUL
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Setup<'a> {
-    /// What no list names may be reached too, and is told: see [`Reached`].
-    pub learns: bool,
+    /// What becomes of what no list names.
+    pub unlisted: Unlisted,
     /// Patterns of what may be reached.
     pub allowed: Strings<'a>,
     /// Patterns of what may not, whatever allows it.
@@ -62,9 +73,10 @@ impl<'a> Setup<'a> {
             return Err(WireError::Malformed);
         }
         let count = |at: usize| usize::from(u16::from_ne_bytes([counts[at], counts[at + 1]]));
-        let learns = match count(2 * LISTS) {
-            0 => false,
-            1 => true,
+        let unlisted = match count(2 * LISTS) {
+            0 => Unlisted::Refused,
+            1 => Unlisted::Learned,
+            2 => Unlisted::Asked,
             _ => return Err(WireError::Malformed),
         };
         let (allowed, rest) = Strings::split_off(count(0), rest)?;
@@ -76,7 +88,7 @@ impl<'a> Setup<'a> {
         if !rest.is_empty() {
             return Err(WireError::Trailing);
         }
-        Ok(Self { learns, allowed, denied, private, requests, tunnels, direct })
+        Ok(Self { unlisted, allowed, denied, private, requests, tunnels, direct })
     }
 
     /// Encodes the message into `buffer` and returns its length. The strings come without NUL.
@@ -86,7 +98,7 @@ impl<'a> Setup<'a> {
     /// string or one with a NUL inside.
     pub fn encode<S: AsRef<[u8]>>(
         buffer: &mut [u8],
-        learns: bool,
+        unlisted: Unlisted,
         lists: [&[S]; LISTS],
     ) -> Result<usize, WireError> {
         let mut out = Encoder::new(buffer);
@@ -95,7 +107,7 @@ impl<'a> Setup<'a> {
             let count = u16::try_from(list.len()).map_err(|_| WireError::TooLarge)?;
             out.put(&count.to_ne_bytes())?;
         }
-        out.put(&u16::from(learns).to_ne_bytes())?;
+        out.put(&(unlisted as u16).to_ne_bytes())?;
         for string in lists.into_iter().flatten() {
             out.put_string(string.as_ref())?;
         }
@@ -341,9 +353,9 @@ mod tests {
         let mut buffer = vec![0; SETUP_MAX];
         let lists: [&[&str]; LISTS] =
             [&["a.example", "*.b.example:443"], &["c.example"], &[], &["http://p"], &[], &["*"]];
-        let length = Setup::encode(&mut buffer, true, lists).unwrap();
+        let length = Setup::encode(&mut buffer, Unlisted::Asked, lists).unwrap();
         let setup = Setup::decode(&buffer[..length]).unwrap();
-        assert!(setup.learns);
+        assert_eq!(setup.unlisted, Unlisted::Asked);
         let allowed: Vec<_> = setup.allowed.iter().collect();
         assert_eq!(allowed, [&b"a.example\0"[..], b"*.b.example:443\0"]);
         assert_eq!(setup.denied.iter().collect::<Vec<_>>(), [&b"c.example\0"[..]]);
@@ -355,12 +367,12 @@ mod tests {
         }
         assert_eq!(Setup::decode(&buffer[..=length]).unwrap_err(), WireError::Trailing);
         assert_eq!(
-            Setup::encode(&mut buffer, false, [&[""], &[], &[], &[], &[], &[]]),
+            Setup::encode(&mut buffer, Unlisted::Refused, [&[""], &[], &[], &[], &[], &[]]),
             Err(WireError::Malformed)
         );
         let long = "x".repeat(SETUP_MAX);
         assert_eq!(
-            Setup::encode(&mut buffer, false, [&[long], &[], &[], &[], &[], &[]]),
+            Setup::encode(&mut buffer, Unlisted::Refused, [&[long], &[], &[], &[], &[], &[]]),
             Err(WireError::TooLarge)
         );
     }

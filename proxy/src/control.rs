@@ -1,10 +1,12 @@
-//! The control socket to the broker: the setup comes in, then the sandbox's connections; refusals, and
-//! what is learned, go out.
+//! The control socket to the broker: the setup comes in, then the sandbox's connections, and what somebody who was asked
+//! has said; refusals, questions, and what is learned, go out.
 
+use crate::asking::Waiting;
 use crate::error::ProxyError;
 use crate::resolve::Resolver;
 use crate::rules::Rules;
 use crate::upstream::Upstreams;
+use common::asking::{Decision, Granted};
 use common::proxy::{Client, Reached, Refused, SETUP_MAX, Setup, Unknown};
 use rustix::fd::OwnedFd;
 use rustix::io::{self, Errno, IoSliceMut};
@@ -12,12 +14,14 @@ use rustix::net::{self, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags};
 use std::collections::HashSet;
 use std::mem::MaybeUninit;
 use std::os::fd::AsFd;
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard};
 use tokio::io::Interest;
 use tokio::net::UnixDatagram;
 
 /// How much of what was told is remembered, so that each is told once: at least so much of the latest, at most twice.
 const REMEMBERED: usize = 4096;
+/// Longest message after the setup.
+const PACKET_MAX: usize = if Granted::MAX > Client::SIZE { Granted::MAX } else { Client::SIZE };
 
 /// What the broker sends first.
 #[derive(Debug)]
@@ -74,15 +78,17 @@ impl Control {
         let socket = std::os::unix::net::UnixDatagram::from(self.0);
         let watched =
             socket.set_nonblocking(true).and_then(|()| tokio::net::UnixDatagram::from_std(socket));
-        Ok(Broker { socket: watched.map_err(ProxyError::Runtime)?, told: Mutex::default() })
+        let socket = watched.map_err(ProxyError::Runtime)?;
+        Ok(Broker { socket, told: Mutex::default(), waiting: Mutex::default() })
     }
 }
 
 /// The broker, as the serving proxy sees it.
 #[derive(Debug)]
 pub(crate) struct Broker {
-    socket: UnixDatagram,
+    pub(crate) socket: UnixDatagram,
     told: Mutex<Memory>,
+    waiting: Mutex<Waiting>,
 }
 
 /// What was told lately. The oldest is forgotten, and told again if it comes again: who asks for many hosts is told of
@@ -120,16 +126,17 @@ enum Kind {
 }
 
 impl Broker {
-    /// Waits for the sandbox's next connection; `None` when the broker has gone.
+    /// Waits for the sandbox's next connection, or a rule; `None` when the broker has gone.
     ///
     /// # Errors
     /// Returns [`ProxyError::Message`] for any other message.
-    pub(crate) async fn next_client(&self) -> Result<Option<Handed>, ProxyError> {
+    pub(crate) async fn next(&self) -> Result<Option<Next>, ProxyError> {
         loop {
             let received = self.socket.async_io(Interest::READABLE, || Ok(receive(&self.socket)?));
             match received.await {
                 Ok(Received::End) => return Ok(None),
-                Ok(Received::Client(handed)) => return Ok(Some(handed)),
+                Ok(Received::Next(next)) => return Ok(Some(next)),
+                Ok(Received::Decision(decision)) => self.settle(decision),
                 // There was no descriptor left for it: the connection is closed.
                 Ok(Received::Lost) => {}
                 Ok(Received::Other) => return Err(ProxyError::Message),
@@ -184,6 +191,11 @@ impl Broker {
             told.add(what);
         }
     }
+
+    /// The connections that wait for somebody's answer.
+    pub(crate) fn waiting(&self) -> Option<MutexGuard<'_, Waiting>> {
+        self.waiting.lock().ok()
+    }
 }
 
 fn looked_up(name: &str) -> Told {
@@ -193,18 +205,33 @@ fn looked_up(name: &str) -> Told {
 /// A connection of the sandbox's, what it is, and who waits to be told where it leads.
 pub(crate) type Handed = (Client, OwnedFd, Option<OwnedFd>);
 
+/// What the broker wants next.
+pub(crate) enum Next {
+    /// This connection is to be served.
+    Serve(Handed),
+    /// What this pattern names may be reached.
+    Grant(Vec<u8>),
+}
+
 enum Received {
-    Client(Handed),
+    Next(Next),
+    Decision(Decision),
     Lost,
     End,
     Other,
 }
 
 fn receive(socket: &UnixDatagram) -> io::Result<Received> {
-    let mut packet = [0; Client::SIZE + 1];
+    let mut packet = [0; PACKET_MAX + 1];
     let (length, stream, answer) = receive_packet(socket, &mut packet)?;
+    if let Ok(decision) = Decision::decode(&packet[..length]) {
+        return Ok(Received::Decision(decision));
+    }
+    if let Ok(Granted(pattern)) = Granted::decode(&packet[..length]) {
+        return Ok(Received::Next(Next::Grant(pattern.to_vec())));
+    }
     Ok(match (Client::decode(&packet[..length]), stream) {
-        (Ok(client), Some(stream)) => Received::Client((client, stream, answer)),
+        (Ok(client), Some(stream)) => Received::Next(Next::Serve((client, stream, answer))),
         (Ok(_), None) => Received::Lost,
         (Err(_), _) if length == 0 => Received::End,
         (Err(_), _) => Received::Other,

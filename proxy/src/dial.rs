@@ -46,7 +46,9 @@ impl Proxy {
         destination: &Destination,
         purpose: Purpose,
     ) -> Result<(TcpStream, Option<&Upstream>), DialError> {
-        let reached = timeout(DIAL_TIMEOUT, self.reach_unbounded(destination, purpose)).await;
+        // Who is asked has a time of their own.
+        let once = self.is_permitted_once(destination).await;
+        let reached = timeout(DIAL_TIMEOUT, self.reach_unbounded(destination, purpose, once)).await;
         let result = reached.unwrap_or_else(|_| Err(DialError::Timeout(destination.to_string())));
         if result.as_ref().is_err_and(DialError::is_refusal) {
             self.report(&destination.host.to_string(), destination.port);
@@ -58,12 +60,15 @@ impl Proxy {
         &self,
         destination: &Destination,
         purpose: Purpose,
+        once: bool,
     ) -> Result<(TcpStream, Option<&Upstream>), DialError> {
-        self.judge(destination)?;
+        if !once {
+            self.judge(destination)?;
+        }
         let upstream = self.upstreams.towards(destination, purpose);
         let Some(upstream) = upstream.filter(|_| !is_of_this_host(&destination.host)) else {
             let addresses = self.resolve(destination).await?;
-            let addresses = self.permitted(destination, addresses)?;
+            let addresses = self.permitted(destination, addresses, once)?;
             let stream = connect(addresses)
                 .await
                 .map_err(|error| DialError::Connect(destination.to_string(), error))?;
@@ -71,7 +76,7 @@ impl Proxy {
             return Ok((stream, None));
         };
         if let OwnedHost::Address(address) = destination.host {
-            self.permitted(destination, vec![address])?;
+            self.permitted(destination, vec![address], once)?;
         }
         let failed = |error| {
             let name = Destination { host: upstream.host.clone(), port: upstream.port };
@@ -122,17 +127,22 @@ impl Proxy {
         }
     }
 
-    /// Those of `addresses` that may be dialled.
+    /// Those of `addresses` that may be dialled. An address that was asked about itself may be as if a rule named it.
     fn permitted(
         &self,
         destination: &Destination,
         addresses: Vec<IpAddr>,
+        once: bool,
     ) -> Result<Vec<SocketAddr>, DialError> {
         let (host, port) = (&destination.host, destination.port);
         let mut refused = None;
         let mut permitted = Vec::new();
         for address in addresses.into_iter().map(|address| address.to_canonical()) {
-            let class = class_here(address);
+            let was_shown = once && matches!(host, OwnedHost::Address(_));
+            let class = match class_here(address) {
+                class if was_shown && class.is_advisable() => Class::Public,
+                class => class,
+            };
             if self.rules.permits(&host.borrow(), address, class, port) {
                 permitted.push(SocketAddr::new(address, port));
             } else {

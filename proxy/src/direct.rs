@@ -49,7 +49,10 @@ impl Proxy {
         let literal = OwnedHost::Address(ip);
         let is_permitted = |host: &OwnedHost| self.permits(host, port).is_ok();
         let listed = || self.resolver.names_at(ip).map(|name| OwnedHost::Name(name.to_owned()));
-        let is_known = |host: &OwnedHost| self.rules.permits_some_port(&host.borrow());
+        let is_known = |host: &OwnedHost| {
+            let host = host.borrow();
+            self.rules.permits_some_port(&host) || self.rules.asks_about(&host)
+        };
         let host = match name {
             Some(name) => OwnedHost::Name(name),
             None if is_permitted(&literal) => literal,

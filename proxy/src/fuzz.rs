@@ -10,7 +10,7 @@ use crate::resolve::Resolver;
 use crate::rules::Rules;
 use crate::upstream::Upstreams;
 use crate::{dns, http, lookup, socks};
-use common::proxy::{SETUP_MAX, Setup};
+use common::proxy::{SETUP_MAX, Setup, Unlisted};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -133,7 +133,7 @@ pub(crate) fn proxy(port: u16) -> Arc<Proxy> {
     let allowed = [format!("good.test:{port}"), format!("127.0.0.1:{port}")];
     let mut packet = vec![0; SETUP_MAX];
     let lists = [&allowed[..], &[], &[], &[], &[], &[]];
-    let length = Setup::encode(&mut packet, false, lists).unwrap();
+    let length = Setup::encode(&mut packet, Unlisted::Refused, lists).unwrap();
     let setup = Setup::decode(&packet[..length]).unwrap();
     let (control, broker) =
         socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();

@@ -3,11 +3,12 @@
 //! There is nothing that a stranger could connect to: the broker accepts, knows its sandbox's
 //! connections from all others, and hands them over one by one.
 
-use crate::control::Handed;
+use crate::control::{Handed, Next};
 use crate::error::ProxyError;
 use crate::proxy::{Place, Proxy, Slot};
-use crate::{direct, http, learning, lookup, socks};
+use crate::{asking, direct, http, learning, lookup, socks};
 use common::proxy::{Client, END_LIMIT};
+use rustix::io::fcntl_dupfd_cloexec;
 use rustix::process::{Resource, getrlimit};
 use std::net::TcpStream;
 use std::sync::Arc;
@@ -19,9 +20,16 @@ const CONNECTIONS_MAX: usize = 4096;
 
 /// Serves what the broker hands over, until it has gone, or the command has and what it sent was sent on.
 pub(crate) async fn serve(proxy: Arc<Proxy>) -> Result<(), ProxyError> {
-    let slots = Arc::new(Semaphore::new(connections_max()));
+    let slots = Arc::new(Semaphore::new(connections_max(&proxy)));
     let (unsent, mut all_sent) = mpsc::channel(1);
-    while let Some(handed) = proxy.broker.next_client().await? {
+    while let Some(next) = proxy.broker.next().await? {
+        let handed = match next {
+            Next::Serve(handed) => handed,
+            Next::Grant(pattern) => {
+                proxy.rules.grant(&pattern)?;
+                continue;
+            }
+        };
         let (proxy, slots, unsent) = (Arc::clone(&proxy), Arc::clone(&slots), unsent.clone());
         tokio::spawn(async move {
             let Ok(permit) = slots.acquire_owned().await else { return };
@@ -35,9 +43,10 @@ pub(crate) async fn serve(proxy: Arc<Proxy>) -> Result<(), ProxyError> {
     Ok(())
 }
 
-fn connections_max() -> usize {
+fn connections_max(proxy: &Proxy) -> usize {
     let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    let fitting = usize::try_from(descriptors / 3).unwrap_or(usize::MAX);
+    let each = if proxy.rules.ask() { 4 } else { 3 };
+    let fitting = usize::try_from(descriptors / each).unwrap_or(usize::MAX);
     CONNECTIONS_MAX.min(fitting).max(1)
 }
 
@@ -59,7 +68,8 @@ async fn greet(
     // Small packets at once, as the host has sent them. Failure costs only time.
     let _ = stream.set_nodelay(true);
     let port = stream.peer_addr()?.port();
-    learning::of_client(port, async move {
+    let watched = proxy.rules.ask().then(|| fcntl_dupfd_cloexec(&stream, 0)).transpose()?;
+    let served = async move {
         match client {
             Client::Http => http::serve(stream, proxy, slot).await,
             Client::Socks => socks::serve(stream, proxy, slot).await,
@@ -68,7 +78,7 @@ async fn greet(
                 lookup::serve_stream(stream, proxy, slot).await;
             }
         }
-    })
-    .await;
+    };
+    learning::of_client(port, asking::of_client(watched, served)).await;
     Ok(())
 }

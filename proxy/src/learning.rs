@@ -25,7 +25,7 @@ impl Proxy {
     pub(crate) fn permits(&self, host: &OwnedHost, port: u16) -> Result<(), Verdict> {
         match self.rules.judge(&host.borrow(), port) {
             Verdict::Allowed => Ok(()),
-            Verdict::NotListed if self.rules.learns => Ok(()),
+            Verdict::NotListed if self.rules.learn() => Ok(()),
             verdict => Err(verdict),
         }
     }
@@ -33,7 +33,7 @@ impl Proxy {
     /// Tells what rules would let `destination` be reached at `address`, if that is known here.
     pub(crate) fn learn(&self, destination: &Destination, address: Option<IpAddr>) {
         let Destination { host, port } = destination;
-        if !self.rules.learns {
+        if !self.rules.learn() {
             return;
         }
         let (name, asked) = (host.borrow(), OwnedHost::to_string(host));

@@ -1,6 +1,7 @@
 //! Answers to the sandbox's lookups: RFC 1035, RFC 7766.
 //!
-//! A permitted name gets the address that stands for it; no other name exists. Nothing is asked of anybody: what a
+//! A permitted name gets the address that stands for it, and so does one about which somebody is asked when it is
+//! connected to; no other name exists. Nothing is asked of anybody: what a
 //! name really has for addresses is looked up when somebody connects. But of names that resolvers make by a search list
 //! only one is meant: whether such a one exists, the name servers say, and so of all names where the run learns.
 
@@ -68,7 +69,13 @@ impl Proxy {
         match OwnedHost::parse(name.as_bytes()) {
             Ok(host @ OwnedHost::Name(_)) if self.rules.permits_some_port(&host.borrow()) => {
                 let is_made = self.resolver.searched(name).is_some();
-                if (is_made || self.rules.learns) && !self.exists(host).await {
+                if (is_made || self.rules.learn()) && !self.exists(host).await {
+                    return Found::NoName;
+                }
+            }
+            // Whether it exists is not asked of anybody as long as it is not permitted.
+            Ok(host @ OwnedHost::Name(_)) if self.rules.asks_about(&host.borrow()) => {
+                if self.is_habit(name) || self.resolver.searched(name).is_some() {
                     return Found::NoName;
                 }
             }
@@ -97,21 +104,23 @@ impl Proxy {
     /// Reports a lookup that somebody can miss: none of those that programs make by habit, and none in the place of
     /// another name that exists, or was reported.
     fn refuse_lookup(&self, name: &str) {
-        let is_habit = |name: &str| {
-            let is_own = |name| self.resolver.is_own_name(name);
-            is_own(name)
-                || self.resolver.searched(name).is_some_and(is_own)
-                || REVERSE.iter().any(|suffix| name.ends_with(suffix))
-        };
         let is_known = |name: &str| {
             let host = OwnedHost::parse(name.as_bytes());
             host.is_ok_and(|host| self.rules.permits_some_port(&host.borrow()))
                 || self.broker.has_told(name)
-                || is_habit(name)
+                || self.is_habit(name)
         };
-        let is_spared = name.is_empty() || is_habit(name);
+        let is_spared = name.is_empty() || self.is_habit(name);
         if !is_spared && !self.resolver.searched(name).is_some_and(is_known) {
             self.broker.report_lookup(name);
         }
+    }
+
+    /// Whether programs look `name` up by habit, and do without.
+    fn is_habit(&self, name: &str) -> bool {
+        let is_own = |name| self.resolver.is_own_name(name);
+        is_own(name)
+            || self.resolver.searched(name).is_some_and(is_own)
+            || REVERSE.iter().any(|suffix| name.ends_with(suffix))
     }
 }

@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod answer;
+mod asking;
 mod bypass;
 mod client;
 mod confine;

@@ -3,18 +3,19 @@
 use crate::error::ProxyError;
 use common::address::{Class, embedded};
 use common::domain::{self, Host, NAME_MAX, Pattern};
-use common::proxy::Setup;
+use common::proxy::{Setup, Unlisted};
 use common::wire::Strings;
 use std::net::IpAddr;
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
 /// The three lists, parsed. They live as long as the process, and so do their texts.
 #[derive(Debug)]
 pub(crate) struct Rules {
-    allowed: Vec<Pattern<'static>>,
+    /// With what was granted since.
+    allowed: RwLock<Vec<Pattern<'static>>>,
     denied: Vec<Pattern<'static>>,
     private: Vec<Pattern<'static>>,
-    /// What no rule names is permitted, and told.
-    pub(crate) learns: bool,
+    unlisted: Unlisted,
 }
 
 /// What the rules say about a host and port.
@@ -35,16 +36,40 @@ impl Rules {
     /// Returns [`ProxyError::Rule`] for one that the broker should have refused.
     pub(crate) fn parse(setup: &Setup<'_>) -> Result<Self, ProxyError> {
         Ok(Self {
-            allowed: patterns(setup.allowed)?,
+            allowed: RwLock::new(patterns(setup.allowed)?),
             denied: patterns(setup.denied)?,
             private: patterns(setup.private)?,
-            learns: setup.learns,
+            unlisted: setup.unlisted,
         })
+    }
+
+    /// What no rule names is permitted, and told.
+    pub(crate) fn learn(&self) -> bool {
+        self.unlisted == Unlisted::Learned
+    }
+
+    /// Somebody is asked about what no rule names.
+    pub(crate) fn ask(&self) -> bool {
+        self.unlisted == Unlisted::Asked
+    }
+
+    /// Allows what this pattern names, unless a rule denies it.
+    ///
+    /// # Errors
+    /// As [`Rules::parse`].
+    pub(crate) fn grant(&self, text: &[u8]) -> Result<(), ProxyError> {
+        let granted = pattern(text)?;
+        self.allowed.write().unwrap_or_else(PoisonError::into_inner).push(granted);
+        Ok(())
+    }
+
+    fn allowed(&self) -> RwLockReadGuard<'_, Vec<Pattern<'static>>> {
+        self.allowed.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether `host` and `port` may be reached at all.
     pub(crate) fn judge(&self, host: &Host<'_>, port: u16) -> Verdict {
-        match domain::judge(&self.allowed, &self.denied, host, port) {
+        match domain::judge(&self.allowed(), &self.denied, host, port) {
             domain::Verdict::Denied(_) => Verdict::Denied,
             domain::Verdict::Allowed(_) => Verdict::Allowed,
             domain::Verdict::NotListed => Verdict::NotListed,
@@ -53,7 +78,12 @@ impl Rules {
 
     /// Whether there is a port at which `host` may be reached.
     pub(crate) fn permits_some_port(&self, host: &Host<'_>) -> bool {
-        self.learns || domain::permits_some_port(&self.allowed, &self.denied, host)
+        self.learn() || domain::permits_some_port(&self.allowed(), &self.denied, host)
+    }
+
+    /// Whether somebody is asked about `host`, of which no port may be reached by the rules: then none denies any.
+    pub(crate) fn asks_about(&self, host: &Host<'_>) -> bool {
+        self.ask() && !domain::permits_some_port(&self.denied, &[], host)
     }
 
     /// Whether `address`, which is of this class and one of those of the permitted `host`, may be
@@ -72,7 +102,7 @@ impl Rules {
         if class == Class::NoHost || is_denied(literal) || inside.any(is_denied) {
             return false;
         }
-        self.learns || self.permits_class(host, address, class, port)
+        self.learn() || self.permits_class(host, address, class, port)
     }
 
     /// Whether `address` of the permitted `host` is anybody's, or of a class that a rule permits for it.
@@ -84,7 +114,7 @@ impl Rules {
         port: u16,
     ) -> bool {
         class == Class::Public
-            || any(&self.allowed, &Host::Address(address.to_canonical()), port)
+            || any(&self.allowed(), &Host::Address(address.to_canonical()), port)
             || class == Class::Private && any(&self.private, host, port)
     }
 }
@@ -94,15 +124,13 @@ fn any(patterns: &[Pattern<'_>], host: &Host<'_>, port: u16) -> bool {
 }
 
 fn patterns(texts: Strings<'_>) -> Result<Vec<Pattern<'static>>, ProxyError> {
-    texts
-        .iter()
-        .map(|text| {
-            let text = text.strip_suffix(b"\0").unwrap_or(text);
-            let text = str::from_utf8(text).map_err(|_| ProxyError::Message)?;
-            let buffer = Box::leak(Box::new([0; NAME_MAX]));
-            Pattern::parse(text, buffer).map_err(|_| ProxyError::Rule(text.to_owned()))
-        })
-        .collect()
+    texts.iter().map(|text| pattern(text.strip_suffix(b"\0").unwrap_or(text))).collect()
+}
+
+fn pattern(text: &[u8]) -> Result<Pattern<'static>, ProxyError> {
+    let text = str::from_utf8(text).map_err(|_| ProxyError::Message)?;
+    let buffer = Box::leak(Box::new([0; NAME_MAX]));
+    Pattern::parse(text, buffer).map_err(|_| ProxyError::Rule(text.to_owned()))
 }
 
 #[cfg(test)]
@@ -112,8 +140,12 @@ mod tests {
 
     fn rules(allowed: &[&str], denied: &[&str], private: &[&str]) -> Rules {
         let mut buffer = vec![0; common::proxy::SETUP_MAX];
-        let length =
-            Setup::encode(&mut buffer, false, [allowed, denied, private, &[], &[], &[]]).unwrap();
+        let length = Setup::encode(
+            &mut buffer,
+            Unlisted::Refused,
+            [allowed, denied, private, &[], &[], &[]],
+        )
+        .unwrap();
         Rules::parse(&Setup::decode(&buffer[..length]).unwrap()).unwrap()
     }
 

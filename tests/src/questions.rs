@@ -36,7 +36,16 @@ impl Questions {
         let line = self.line().expect("a question");
         let report = &line["report"]["Filesystem"];
         assert_eq!((&report[0], &report[1]), (&json!(operation), &json!(path)), "{line}");
-        line["ask"].as_u64().unwrap_or_else(|| panic!("no question: {line}"))
+        number(&line)
+    }
+
+    /// The next line, which asks about this host and port, with this rule; its number.
+    #[track_caller]
+    pub fn expect_host(&mut self, target: &str, rule: &str) -> u64 {
+        let line = self.line().expect("a question");
+        assert_eq!(line["report"], json!({ "Network": ["connect", target, "proxy"] }), "{line}");
+        assert_eq!(line["advice"], json!(["network.allowedDomains", rule]), "{line}");
+        number(&line)
     }
 
     /// Asserts what comes next.
@@ -78,4 +87,9 @@ impl Questions {
     pub fn close(&self) {
         let _ = self.stream.get_ref().shutdown(Shutdown::Both);
     }
+}
+
+#[track_caller]
+fn number(line: &Value) -> u64 {
+    line["ask"].as_u64().unwrap_or_else(|| panic!("no question: {line}"))
 }

@@ -316,9 +316,19 @@ impl Sandbox {
         &self,
         command: impl IntoIterator<Item = S>,
     ) -> (Running, Questions) {
+        self.ask_behind([], command)
+    }
+
+    /// The same, started by `prefix`.
+    pub fn ask_behind<S: Into<OsString>, const N: usize>(
+        &self,
+        prefix: [&str; N],
+        command: impl IntoIterator<Item = S>,
+    ) -> (Running, Questions) {
         let (ours, theirs) = UnixStream::pair().expect("a pair of sockets");
         let script = r#"exec 9<&0 0</dev/null; exec "$@""#;
         let mut words: Vec<OsString> = vec!["sh".into(), "-c".into(), script.into(), "sh".into()];
+        words.extend(prefix.map(OsString::from));
         words.extend(self.command_line());
         words.extend(["--ask".into(), "9".into(), "--".into()]);
         words.extend(command.into_iter().map(Into::into));

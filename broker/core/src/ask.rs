@@ -1,13 +1,17 @@
 //! Questions: what no rule allows waits while somebody is asked, and is judged again when the answer comes.
 //!
 //! A call that waits is a notification that nobody has answered (seccomp_unotify(2)): no thread waits for it, no lock
-//! is held and no descriptor. What was shown is never what is done: an answer adds to the rules, and the call is judged
+//! is held and no descriptor. A connection to a host waits at the proxy, which judges it again. What was shown is never what is done: an answer adds to the rules, and the call is judged
 //! from the beginning by those. Where its path leads elsewhere by then, that is another question.
 //!
 //! This room knows neither what may be asked and granted, nor who answers, and how: that is a [`Counsel`]'s. Whatever
 //! one says, deny rules hold: what is added goes through the same matcher, among them.
 
+use crate::domains::proxy::Proxy;
+use crate::domains::waiting::{Connection, Heard};
 use crate::report::denials::Denial;
+use crate::report::traps::Traps;
+use common::asking::Outcome;
 use kernel::listener::Notification;
 use kernel::request::{Request, Sign};
 use kernel::target::Target;
@@ -16,7 +20,7 @@ use rustix::fd::BorrowedFd;
 use std::collections::VecDeque;
 use std::fmt::Debug;
 use std::path::PathBuf;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 /// A rule as a policy has it: `filesystem.allowWrite`, `~/.npm`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -30,6 +34,17 @@ pub struct Rule {
 pub enum Addition {
     /// A canonical path that may be written, with all beneath.
     Write(PathBuf),
+    /// A host that may be reached, as a pattern names it.
+    Host(String),
+}
+
+/// Who waits for an answer.
+#[derive(Debug)]
+pub enum Waiting {
+    /// A call.
+    Call(Parked),
+    /// A connection at the proxy; what was answered with yes, for it alone.
+    Connection(Connection, Option<Denial>),
 }
 
 /// A call that waits for an answer, or was judged again after one.
@@ -37,7 +52,7 @@ pub enum Addition {
 pub struct Parked {
     pub(crate) notification: Notification,
     /// What was answered with yes, for this call.
-    pub granted: Vec<Denial>,
+    pub(crate) granted: Vec<Denial>,
     sign: Sign,
 }
 
@@ -64,7 +79,7 @@ pub struct Grant {
 #[derive(Debug, Default)]
 pub struct Job {
     pub grant: Option<Grant>,
-    pub calls: VecDeque<(Parked, Fate)>,
+    pub calls: VecDeque<(Waiting, Fate)>,
 }
 
 /// Who decides what is asked and granted. Nothing here may wait but [`Counsel::grant`].
@@ -72,6 +87,12 @@ pub trait Counsel: Debug + Send + Sync {
     /// Takes `call`, if one of its `denials` is a question that was not answered yet: then nobody must answer the call
     /// until it comes back in a [`Job`].
     fn park(&self, request: &Request<'_>, call: Parked, denials: &[Denial]) -> bool;
+
+    /// Takes `connection`, if what it wants is a question: then it waits until it comes back in a [`Job`].
+    fn park_connection(&self, connection: Connection, denial: Denial) -> bool;
+
+    /// The connections that `ended` finds do not wait any more.
+    fn withdraw(&self, ended: &dyn Fn(Connection) -> bool);
 
     /// What is readable when there is something to attend to.
     fn events(&self) -> BorrowedFd<'_>;
@@ -90,12 +111,78 @@ pub struct Asking {
     pub(crate) counsel: Box<dyn Counsel>,
     /// The rules for files, with what was added.
     pub(crate) files: Mutex<Files>,
+    /// Where connections wait.
+    proxy: Option<Arc<Proxy>>,
 }
 
 impl Asking {
-    /// Asks `counsel` about what `files` does not allow.
-    pub fn new(counsel: Box<dyn Counsel>, files: Files) -> Self {
-        Self { counsel, files: Mutex::new(files) }
+    /// Asks `counsel` about what `files` does not allow, and `proxy` does not.
+    pub fn new(counsel: Box<dyn Counsel>, files: Files, proxy: Option<Arc<Proxy>>) -> Self {
+        Self { counsel, files: Mutex::new(files), proxy }
+    }
+
+    /// Has what a pattern names be reached.
+    ///
+    /// # Errors
+    /// Returns why it is not.
+    pub(crate) fn grant_host(&self, pattern: &str) -> Result<(), String> {
+        let proxy = self.proxy.as_ref().ok_or("no host is refused in this run")?;
+        proxy.grant(pattern)
+    }
+
+    /// Has a connection that has waited go on, or refused.
+    pub(crate) fn decide(&self, connection: Connection, granted: Option<&Denial>, fate: Fate) {
+        let outcome = match fate {
+            Fate::Judged if granted.is_some() => Outcome::Permitted,
+            Fate::Judged => Outcome::Judged,
+            Fate::Refused | Fate::Interrupted => Outcome::Refused,
+        };
+        self.proxy.iter().for_each(|proxy| proxy.decide(connection, outcome));
+    }
+
+    /// Takes what the proxy says of connections that wait.
+    fn hear(&self, heard: Heard) {
+        match heard {
+            Heard::Asked(connection, target) => {
+                if !self.counsel.park_connection(connection, Denial::Domain(target)) {
+                    self.decide(connection, None, Fate::Refused);
+                }
+            }
+            Heard::Withdrawn(one) => self.counsel.withdraw(&|connection| connection == one),
+            Heard::Ended => self.counsel.withdraw(&|_| true),
+        }
+    }
+}
+
+/// Attends to `proxy`, and to what it asks.
+pub(crate) fn attend_proxy(proxy: &Proxy, asking: Option<&Asking>, traps: &Traps) {
+    let heard = proxy.attend(traps);
+    // Where nobody is asked, it says nothing of that.
+    if let Some(asking) = asking {
+        heard.into_iter().for_each(|one| asking.hear(one));
+    }
+}
+
+impl Waiting {
+    /// Notes that what was asked was answered with yes.
+    pub fn permit(&mut self, denial: Denial) {
+        match self {
+            Self::Call(call) => call.granted.push(denial),
+            Self::Connection(_, granted) => *granted = Some(denial),
+        }
+    }
+
+    /// Whether it waits for nothing any more, as far as that has to be looked for.
+    pub fn is_over(&self) -> bool {
+        matches!(self, Self::Call(call) if call.is_over())
+    }
+
+    /// Which connection it is, if it is one.
+    pub fn connection(&self) -> Option<Connection> {
+        match self {
+            Self::Call(_) => None,
+            Self::Connection(connection, _) => Some(*connection),
+        }
     }
 }
 
@@ -111,7 +198,7 @@ impl Parked {
 
     /// Whether it waits for nothing any more: its caller has ended, or has a signal to handle, which nothing tells the
     /// broker.
-    pub fn is_over(&self) -> bool {
+    fn is_over(&self) -> bool {
         let status = || Target::new(self.notification.thread).status();
         !self.sign.is_waiting() || status().is_ok_and(|status| status.is_signalled())
     }

@@ -50,10 +50,10 @@ pub fn policy(
 /// # Errors
 /// Returns a [`PolicyError`] for one that cannot be added then, or that no policy could have.
 pub fn rule(key: &str, value: &str, caller: &Caller) -> Result<Policy, PolicyError> {
-    const ADDED: [&str; 1] = ["filesystem.allowWrite"];
+    const ADDED: [&str; 2] = ["filesystem.allowWrite", "network.allowedDomains"];
     let known = ADDED.iter().find(|known| **known == key);
     let Some((object, name)) = known.and_then(|key| key.split_once('.')) else {
-        let message = format!("only {} can be granted during a run", ADDED.join(", "));
+        let message = format!("only {} can be granted during a run", ADDED.join(" and "));
         return Err(PolicyError::general(message));
     };
     let text = serde_json::json!({ object: { name: [value] } }).to_string();
@@ -162,6 +162,7 @@ fn network(
         allow_local_binding: written.allow_local_binding.unwrap_or(false),
         allow_unix_sockets,
         allow_all_unix_sockets: written.allow_all_unix_sockets.unwrap_or(false),
+        asks: false,
     };
     let has_domains = !network.allowed_domains.is_empty() || !network.denied_domains.is_empty();
     if !network.allow_network && !has_domains {

@@ -51,6 +51,15 @@ pub struct Network {
     /// Canonical paths of sockets, or of directories of sockets.
     pub allow_unix_sockets: Vec<PathBuf>,
     pub allow_all_unix_sockets: bool,
+    /// Somebody is asked about hosts that no rule names.
+    pub asks: bool,
+}
+
+impl Network {
+    /// Whether the command is to use a proxy that the caller runs, unless hosts are named.
+    pub fn has_callers_port(&self) -> bool {
+        self.http_proxy_port.is_some() || self.socks_proxy_port.is_some()
+    }
 }
 
 /// What the command and all that it starts may use together.

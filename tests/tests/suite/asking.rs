@@ -1,5 +1,7 @@
 //! Questions: what no rule allows waits for an answer, and only what was answered is done.
 
+mod hosts;
+
 use serde_json::json;
 use std::fs;
 use tests::{Sandbox, for_each_user};

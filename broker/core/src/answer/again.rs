@@ -3,6 +3,7 @@
 use super::answers::Answerer;
 use crate::ask::{Addition, Asking, Fate, Grant, Parked};
 use crate::call::decode::{Call, FileCall};
+use crate::domains::waiting::Connection;
 use crate::files::judge::Judge;
 use crate::files::verdict::FileVerdict;
 use crate::report::denials::Denial;
@@ -113,12 +114,20 @@ impl Answerer {
         self.answer(request, Call::decode(notification), round);
     }
 
+    /// Says what becomes of a connection that has waited.
+    pub(super) fn decide(&self, connection: Connection, granted: Option<&Denial>, fate: Fate) {
+        self.asking.iter().for_each(|asking| asking.decide(connection, granted, fate));
+    }
+
     /// Adds the rule that an answer names, or was asked for.
     pub(super) fn add_rule(&self, grant: Grant) {
         let Some(asking) = &self.asking else { return };
-        asking.counsel.grant(grant, &|Addition::Write(root)| {
-            self.add_root(asking, root)?;
-            Ok(self.latest_files().view.lets_execute(root))
+        asking.counsel.grant(grant, &|addition| match addition {
+            Addition::Write(root) => {
+                self.add_root(asking, root)?;
+                Ok(self.latest_files().view.lets_execute(root))
+            }
+            Addition::Host(pattern) => asking.grant_host(pattern).map(|()| true),
         });
     }
 

@@ -8,7 +8,7 @@
 use super::again::Round;
 use super::answers::Answerer;
 use super::watch::Watch;
-use crate::ask::{Job, Parked};
+use crate::ask::{Job, Parked, Waiting};
 use crate::call::decode::Call;
 use crate::report::failure::Failure;
 use kernel::listener::Listener;
@@ -242,8 +242,15 @@ impl Crew {
         // The lock is not held meanwhile.
         let next = || lock(job).calls.pop_front();
         while !is_left.load(Ordering::SeqCst)
-            && let Some((parked, fate)) = next()
+            && let Some((waiting, fate)) = next()
         {
+            let parked = match waiting {
+                Waiting::Call(parked) => parked,
+                Waiting::Connection(connection, granted) => {
+                    self.answerer.decide(connection, granted.as_ref(), fate);
+                    continue;
+                }
+            };
             let Parked { notification, .. } = &parked;
             let target = Target::new(notification.thread);
             let request = Request::new(&self.listener, notification.id, target, &pass_on);

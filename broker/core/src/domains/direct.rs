@@ -1,9 +1,10 @@
 //! Which connects of programs that do not ask the proxy it gets all the same. Pure.
 //!
 //! Those to an address that stands for a name, to one that a hosts file has for a permitted name, to a permitted
-//! address, and lookups. The proxy judges each again, with the names that it knows; here it is only decided whether
+//! address or one about which somebody is asked, and lookups. The proxy judges each again, with the names that it knows; here it is only decided whether
 //! it is asked at all.
 
+use common::address::classify;
 use common::domain::{self, Host, NAME_MAX, Pattern, Verdict};
 use common::hosts;
 use common::proxy::{Client, stands_for_name};
@@ -23,6 +24,8 @@ pub(super) struct Direct {
     denied: Vec<String>,
     /// Where the command reaches addresses by itself: names it asks here all the same, so that these are learned.
     learns: bool,
+    /// Somebody is asked about an address that no rule names.
+    asks: bool,
     names: OnceLock<HashMap<IpAddr, Vec<String>>>,
 }
 
@@ -31,7 +34,7 @@ impl Direct {
     pub(super) fn new(network: &Network, learns: bool) -> Self {
         let Network { allowed_domains, denied_domains, .. } = network;
         let (allowed, denied) = (allowed_domains.clone(), denied_domains.clone());
-        Self { allowed, denied, learns, names: OnceLock::new() }
+        Self { allowed, denied, learns, asks: network.asks, names: OnceLock::new() }
     }
 
     /// What a connect to `to` is for the proxy, if it gets it; `hosts` are the hosts files, which are read once.
@@ -53,11 +56,17 @@ impl Direct {
         let mut buffers = vec![[0; NAME_MAX]; self.allowed.len() + self.denied.len()];
         let (first, second) = buffers.split_at_mut(self.allowed.len());
         let (allowed, denied) = (patterns(&self.allowed, first), patterns(&self.denied, second));
-        let is_permitted = |host: Host<'_>| {
-            matches!(domain::judge(&allowed, &denied, &host, to.port()), Verdict::Allowed(_))
-        };
-        // On whichever port: it is refused by its name then. But on loopback a server of the command's own may be meant.
+        // On loopback a server of the command's own may be meant.
         let may_be_own = to.ip().is_loopback();
+        let is_host = classify(to.ip()).is_advisable() && to.port() != DOMAIN;
+        let may_be_asked = self.asks && !may_be_own && is_host;
+        let is_permitted = |host: Host<'_>| match domain::judge(&allowed, &denied, &host, to.port())
+        {
+            Verdict::Allowed(_) => true,
+            Verdict::NotListed => may_be_asked,
+            Verdict::Denied(_) => false,
+        };
+        // On whichever port: it is refused by its name then.
         let is_named = |name: &String| {
             Host::parse(name.as_bytes(), &mut [0; NAME_MAX]).is_ok_and(|host| match may_be_own {
                 true => is_permitted(host),
@@ -126,6 +135,14 @@ mod tests {
             let expected = expected.then_some(Client::Direct(canonical));
             assert_eq!(client(to), expected, "{to}");
         }
+        let asking = Direct::new(&Network { asks: true, ..network.clone() }, false);
+        let client_of = |to: &str| asking.client(to.parse().unwrap(), || hosts.map(Cow::Borrowed));
+        assert_eq!(client_of("192.0.2.1:53"), Some(Client::Lookups));
+        for (to, expected) in [("192.0.2.1:80", true), ("10.0.0.3:1", true), ("127.0.0.1:1", false)]
+        {
+            assert_eq!(client_of(to).is_some(), expected, "{to}");
+        }
+        assert_eq!((client_of("169.254.169.254:80"), client_of("224.0.0.1:1")), (None, None));
         let learning = Direct::new(&network, true);
         let client_of =
             |to: &str| learning.client(to.parse().unwrap(), || hosts.map(Cow::Borrowed));

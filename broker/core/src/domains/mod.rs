@@ -8,3 +8,4 @@ mod ports;
 pub mod proxy;
 pub mod setup;
 pub(crate) mod upstream;
+pub mod waiting;

@@ -11,6 +11,7 @@ use super::names::Names;
 use super::ports::{Language, Port};
 use super::setup;
 use super::upstream::{self, Upstreams};
+use super::waiting::{Connection as AtProxy, Heard, Words};
 use crate::report::denials::Denial;
 use crate::report::failure::Failure;
 use crate::report::permitted::{Permitted, Witness};
@@ -18,7 +19,8 @@ use crate::report::traps::Traps;
 use crate::sockets::dial::Dial;
 use crate::sockets::judge::Admission;
 use crate::sockets::socket::Connecting;
-use common::proxy::{Client, END_LIMIT, Reached, Refused, Unknown};
+use common::asking::{Asked, Outcome};
+use common::proxy::{Client, END_LIMIT, Reached, Refused, Unknown, Unlisted};
 use kernel::threads::lock;
 use kernel::{inherited, passing, proc};
 use rules::address::{Endpoint, canonical};
@@ -46,7 +48,7 @@ const MESSAGES_MAX: usize = 256;
 /// More than wait at the end, so that the proxy cannot keep the broker from ending.
 const QUEUED_MAX: usize = 1 << 16;
 /// Longest message of the proxy's.
-const PACKET_MAX: usize = if Refused::MAX > Reached::MAX { Refused::MAX } else { Reached::MAX };
+const PACKET_MAX: usize = Asked::MAX;
 /// How long the main thread leaves connections alone that it cannot accept, or may not look at.
 const EXHAUSTED_PAUSE: Duration = Duration::from_millis(5);
 
@@ -64,6 +66,8 @@ pub struct Proxy {
     events: OwnedFd,
     /// What no rule names is permitted, and told here.
     witness: Option<Arc<dyn Witness>>,
+    /// Somebody is asked about what no rule names.
+    asks: bool,
     running: Mutex<Running>,
     /// The latest process that was started, if any was.
     process: AtomicI32,
@@ -74,6 +78,7 @@ struct Running {
     /// The control socket, while the proxy runs.
     control: Option<OwnedFd>,
     clients: Clients,
+    words: Words,
 }
 
 impl Proxy {
@@ -100,8 +105,7 @@ impl Proxy {
         network: &Network,
         witness: &Arc<dyn Witness>,
     ) -> Result<Option<Self>, Failure> {
-        let callers = [network.http_proxy_port, network.socks_proxy_port];
-        let is_free = network.allow_network || callers.iter().any(Option::is_some);
+        let is_free = network.allow_network || network.has_callers_port();
         match is_free && !setup::has_domains(network) {
             true => Ok(None),
             false => Self::serving(network, Some(witness)).map(Some),
@@ -125,12 +129,18 @@ impl Proxy {
         witness: Option<&Arc<dyn Witness>>,
     ) -> Result<Self, Failure> {
         let permits = witness.is_some();
+        let asks = !permits && network.asks && setup::has_domains(network);
+        let unlisted = match (permits, asks) {
+            (true, _) => Unlisted::Learned,
+            (_, true) => Unlisted::Asked,
+            _ => Unlisted::Refused,
+        };
         let program =
             proc::own_program().map_err(|errno| Failure::system("/proc/self/exe", errno))?;
         Ok(Self {
             // Beside the broker, never through PATH or a working directory.
             program: program.with_file_name("landstrip-proxy"),
-            setup: setup::packet(network, upstreams, permits)?,
+            setup: setup::packet(network, upstreams, unlisted)?,
             names,
             ports,
             callers: network.callers.clone(),
@@ -139,6 +149,7 @@ impl Proxy {
             events: epoll::create(CreateFlags::CLOEXEC)
                 .map_err(|errno| Failure::system("proxy", errno))?,
             witness: witness.cloned(),
+            asks,
             running: Mutex::default(),
             process: AtomicI32::new(0),
         })
@@ -157,17 +168,21 @@ impl Proxy {
     /// Accepts and hands over; whether there was no descriptor or memory left to accept all.
     fn serve(&self, running: &mut Running, traps: &Traps) -> bool {
         let is_exhausted = running.clients.accept(&self.ports);
-        let Some(control) = &running.control else { return is_exhausted };
-        match running.clients.hand_over(control) {
-            Ok(is_done) => {
-                let more = if is_done { EventFlags::empty() } else { EventFlags::OUT };
-                // It fails for nothing that is watched.
-                let _ = epoll::modify(&self.events, control, NO_DATA, EventFlags::IN | more);
-            }
+        if let Err(errno) = self.tell(running) {
             // Its end is noticed by reading.
-            Err(errno) => traps.log(&format!("the proxy takes no connection: {errno}")),
+            traps.log(&format!("the proxy takes no connection: {errno}"));
         }
         is_exhausted
+    }
+
+    /// Tells the proxy what it takes without being waited for, and hands over connections: rules come before those.
+    fn tell(&self, Running { control, clients, words }: &mut Running) -> io::Result<()> {
+        let Some(control) = control else { return Ok(()) };
+        let is_done = words.say(control)? && clients.hand_over(control)?;
+        let more = if is_done { EventFlags::empty() } else { EventFlags::OUT };
+        // It fails for nothing that is watched.
+        let _ = epoll::modify(&self.events, control, NO_DATA, EventFlags::IN | more);
+        Ok(())
     }
 
     fn ensure_start(&self, running: &mut Running) -> io::Result<()> {
@@ -179,6 +194,7 @@ impl Proxy {
                 Errno::CONNREFUSED
             })?;
             running.control = Some(control);
+            running.words.begin();
         }
         Ok(())
     }
@@ -250,14 +266,14 @@ impl Proxy {
         self.events.as_fd()
     }
 
-    /// Takes connections, and what the proxy says. If it has ended, the next connection starts
-    /// another.
-    pub fn attend(&self, traps: &Traps) {
+    /// Takes connections, and what the proxy says; returns what that is of connections that wait. If it has ended, the
+    /// next connection starts another.
+    pub(crate) fn attend(&self, traps: &Traps) -> Vec<Heard> {
         let mut running = lock(&self.running);
-        if let Some(control) = &running.control
-            && self.receive(control, MESSAGES_MAX, traps).is_err()
-        {
+        let mut heard = Vec::new();
+        if self.receive(&running, MESSAGES_MAX, traps, &mut heard).is_err() {
             traps.log("the proxy has ended");
+            heard.push(Heard::Ended);
             // Those that it has not taken would wait for ever.
             running.clients.drop_accepted();
             running.control = None;
@@ -268,6 +284,30 @@ impl Proxy {
             // What waits would be found again at once.
             std::thread::sleep(EXHAUSTED_PAUSE);
         }
+        heard
+    }
+
+    /// Lets what `pattern` names be reached for the rest of the run, unless a rule denies it.
+    ///
+    /// # Errors
+    /// Returns why it is not.
+    pub(crate) fn grant(&self, pattern: &str) -> Result<(), String> {
+        if !self.asks {
+            return Err("the proxy of this run does not ask".to_owned());
+        }
+        let mut running = lock(&self.running);
+        running.words.grant(pattern)?;
+        // Its end is noticed by reading.
+        let _ = self.tell(&mut running);
+        Ok(())
+    }
+
+    /// Has a connection that waits go on, or refused.
+    pub(crate) fn decide(&self, connection: AtProxy, outcome: Outcome) {
+        let mut running = lock(&self.running);
+        running.words.decide(connection, outcome);
+        // The same.
+        let _ = self.tell(&mut running);
     }
 
     /// Takes what the proxy has said, for the last time; where `nobody` is left of the command, once it has sent on
@@ -280,35 +320,45 @@ impl Proxy {
             running.clients = Clients::default();
         }
         let Some(control) = &running.control else { return };
-        // Whether it has ended does not matter any more.
+        // Whether it has ended does not matter any more, nor what it asks.
         let _ = match nobody && net::shutdown(control, Shutdown::Write).is_ok() {
-            true => self.hear_last(control, traps),
-            false => self.receive(control, QUEUED_MAX, traps),
+            true => self.hear_last(&running, control, traps),
+            false => self.receive(&running, QUEUED_MAX, traps, &mut Vec::new()),
         };
     }
 
     /// Hears a proxy that gets no more, until it has ended.
-    fn hear_last(&self, control: &OwnedFd, traps: &Traps) -> io::Result<()> {
+    fn hear_last(&self, running: &Running, control: &OwnedFd, traps: &Traps) -> io::Result<()> {
         let deadline = Instant::now() + END_LIMIT;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             let mut fds = [PollFd::new(control, PollFlags::IN)];
             match poll(&mut fds, Timespec::try_from(left).ok().as_ref()) {
                 Ok(0) => return Ok(()),
-                Ok(_) => self.receive(control, MESSAGES_MAX, traps)?,
+                Ok(_) => self.receive(running, MESSAGES_MAX, traps, &mut Vec::new())?,
                 Err(Errno::INTR) => {}
                 Err(errno) => return Err(errno),
             }
         }
     }
 
-    /// Takes what the proxy refused, or reached, `most` at the most; an error says that it has ended, or has to.
-    fn receive(&self, control: &OwnedFd, most: usize, traps: &Traps) -> io::Result<()> {
+    /// Takes what the proxy says, if it runs, `most` messages at the most; an error says that it has ended, or has to.
+    fn receive(
+        &self,
+        running: &Running,
+        most: usize,
+        traps: &Traps,
+        heard: &mut Vec<Heard>,
+    ) -> io::Result<()> {
+        let Some(control) = &running.control else { return Ok(()) };
         for _ in 0..most {
             let mut packet = [0; PACKET_MAX + 1];
             match net::recv(control, &mut packet, RecvFlags::DONTWAIT) {
                 Ok((0, _)) => return Err(Errno::PIPE),
-                Ok((length, _)) => self.hear(&packet[..length], traps)?,
+                Ok((length, _)) => match running.words.heard(&packet[..length]) {
+                    Some(one) if self.asks => heard.push(one),
+                    _ => self.hear(&packet[..length], traps)?,
+                },
                 Err(Errno::AGAIN) => break,
                 Err(Errno::INTR) => {}
                 Err(errno) => return Err(errno),

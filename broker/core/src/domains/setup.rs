@@ -2,24 +2,23 @@
 
 use super::upstream::{self, Upstreams};
 use crate::report::failure::Failure;
-use common::proxy::{SETUP_MAX, Setup};
+use common::proxy::{SETUP_MAX, Setup, Unlisted};
 use common::wire::WireError;
 use rules::policy::Network;
 use rules::proxies::CallerProxy;
 
-/// Whether the policy names hosts that are reached through the proxy.
+/// Whether the policy names hosts that are reached through the proxy, or somebody is asked about them.
 pub fn has_domains(network: &Network) -> bool {
     let domains = [&network.allowed_domains, &network.denied_domains];
-    !network.allow_network && domains.iter().any(|list| !list.is_empty())
+    let are_named = domains.iter().any(|list| !list.is_empty());
+    !network.allow_network && (are_named || network.asks && !network.has_callers_port())
 }
 
 /// Whether a proxy is to refuse everything, because the command may reach no host. Most programs accept a
 /// proxy's refusal at once but retry name lookups for minutes, and only a proxy is told which host they
 /// want.
 pub fn refuses_all(network: &Network) -> bool {
-    let callers = [network.http_proxy_port, network.socks_proxy_port];
-    let has_no_proxy = callers.iter().all(Option::is_none);
-    has_no_proxy && !network.allow_network && !has_domains(network)
+    !network.has_callers_port() && !network.allow_network && !has_domains(network)
 }
 
 /// Checks what can be checked without binding ports; returns what is worth knowing.
@@ -32,7 +31,7 @@ pub fn check(network: &Network) -> Result<Option<String>, Failure> {
     }
     let own = upstream::own_ports(network, &upstream::is_served);
     let upstreams = upstream::choose(network, own, &upstream::is_served)?;
-    packet(network, &upstreams, false)?;
+    packet(network, &upstreams, Unlisted::Refused)?;
     let chosen = [upstreams.requests, upstreams.tunnels].into_iter().flatten();
     let mut names: Vec<_> = chosen.map(|caller| caller.variable).collect();
     names.dedup();
@@ -42,14 +41,14 @@ pub fn check(network: &Network) -> Result<Option<String>, Failure> {
     }))
 }
 
-/// The proxy's first message; `learns` if what no rule names may be reached too, and is told.
+/// The proxy's first message; `unlisted` is what becomes of what no rule names.
 ///
 /// # Errors
 /// Returns [`Failure::Internal`] if it does not fit.
 pub(super) fn packet(
     network: &Network,
     upstreams: &Upstreams<'_>,
-    learns: bool,
+    unlisted: Unlisted,
 ) -> Result<Vec<u8>, Failure> {
     let url = |caller: Option<&CallerProxy>| caller.map(|caller| caller.url.clone());
     let lists = [
@@ -64,7 +63,7 @@ pub(super) fn packet(
     let size = lists.iter().flatten().map(|string| string.len() + 1).sum::<usize>();
     let mut packet = vec![0; SETUP_MAX.min(Setup::HEADER + size)];
     let lists = lists.each_ref().map(Vec::as_slice);
-    let length = Setup::encode(&mut packet, learns, lists).map_err(|error| {
+    let length = Setup::encode(&mut packet, unlisted, lists).map_err(|error| {
         let message = match error {
             WireError::TooLarge => "there are too many domains: 64 KiB of them can be filtered",
             _ => "a domain cannot be passed on",

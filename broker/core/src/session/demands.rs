@@ -92,12 +92,11 @@ fn cannot_be_left(policy: &Policy) -> Option<&'static str> {
 
 /// Whether there are addresses that the command may use.
 pub(super) fn uses_network(network: &Network) -> bool {
-    let ports = [network.http_proxy_port, network.socks_proxy_port];
     network.allow_network
         || network.allow_local_binding
         || network.allow_all_unix_sockets
         || !network.allow_unix_sockets.is_empty()
-        || ports.iter().any(Option::is_some)
+        || network.has_callers_port()
         || setup::has_domains(network)
 }
 

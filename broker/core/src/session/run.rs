@@ -8,7 +8,7 @@ use super::launch::Tool;
 use super::scratch::Scratch;
 use crate::answer::answers::{Answerer, Judges};
 use crate::answer::crew::Crew;
-use crate::ask::Job;
+use crate::ask::{Job, attend_proxy};
 use crate::domains::proxy::Proxy;
 use crate::report::failure::{Failure, say};
 use crate::report::traps::Traps;
@@ -134,7 +134,7 @@ impl Run<'_> {
 
     fn attend_proxy(&self) {
         if let Some(proxy) = &self.judges.proxy {
-            proxy.attend(self.traps);
+            attend_proxy(proxy, self.judges.asking.as_deref(), self.traps);
         }
     }
 

@@ -242,7 +242,7 @@ pub(crate) fn quote(text: &str) -> String {
 
 /// The rule that allows `host:port` and no other host: the usual ports are part of every rule. None if a rule would
 /// mean something else (`*.com` is asked for like any name), or must not be advised.
-pub(super) fn host(target: &str) -> Option<String> {
+pub(crate) fn host(target: &str) -> Option<String> {
     let (name, port) = target.rsplit_once(':')?;
     let mut buffer = [0; domain::NAME_MAX];
     let host = Host::parse(name.as_bytes(), &mut buffer).ok()?;

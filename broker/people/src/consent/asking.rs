@@ -8,12 +8,15 @@ use super::channel::Channel;
 use super::lines;
 use super::open::{Open, Settled};
 use super::{Answer, Asker, End, Question, Said};
+use common::domain;
 use common::trap::FileOperation;
 use kernel::request::Request;
 use kernel::target::Target;
 use kernel::threads::lock;
-use landstrip_core::ask::{Addition, Counsel, Fate, Grant, Job, Parked, Rule};
+use landstrip_core::ask::{Addition, Counsel, Fate, Grant, Job, Parked, Rule, Waiting as Waiter};
+use landstrip_core::domains::waiting::Connection;
 use landstrip_core::report::denials::Denial;
+use rules::domains::rule_for;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io;
@@ -33,8 +36,8 @@ const INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 /// What Landlock was not told at launch it lets nobody execute.
 const NOT_EXECUTED: &str = "what is made there cannot be executed in this run";
 
-/// A call that waits, and what is asked about it now.
-type Waiting = (Parked, Denial);
+/// Who waits, and what is asked about that now.
+type Waiting = (Waiter, Denial);
 
 /// The questions of one run.
 #[derive(Debug)]
@@ -123,6 +126,27 @@ impl Asking {
         is_added
     }
 
+    /// Has `waiter` wait for an answer, if one may; whether it does.
+    fn have_wait(&self, waiter: Waiter, (rule, denial): (&Rule, &Denial), asker: &Asker) -> bool {
+        let mut open = lock(&self.open);
+        if !open.has_room(rule) {
+            return false;
+        }
+        let was_empty = open.is_empty();
+        let (waiting, deadline) = ((waiter, denial.clone()), Instant::now() + self.limit);
+        if let Some(number) = open.add((rule, denial), waiting, deadline) {
+            let question = Question { number, denial, rule, asker };
+            if !self.channel.ask(&question) {
+                open.take(number);
+                return false;
+            }
+        }
+        if was_empty || open.has_overtaken() {
+            self.tick(&open);
+        }
+        true
+    }
+
     /// Has [`Asking::events`] be readable from time to time while questions are open.
     fn tick(&self, open: &MutexGuard<'_, Open<Waiting>>) {
         const NEVER: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -152,23 +176,18 @@ impl Counsel for Asking {
         if request.confirm().is_err() {
             return false;
         }
-        let mut open = lock(&self.open);
-        if !open.has_room(&rule) {
-            return false;
-        }
-        let was_empty = open.is_empty();
-        let (call, deadline) = ((call, denial.clone()), Instant::now() + self.limit);
-        if let Some(number) = open.add((&rule, denial), call, deadline) {
-            let question = Question { number, denial, rule: &rule, asker: &asker };
-            if !self.channel.ask(&question) {
-                open.take(number);
-                return false;
-            }
-        }
-        if was_empty || open.has_overtaken() {
-            self.tick(&open);
-        }
-        true
+        self.have_wait(Waiter::Call(call), (&rule, denial), &asker)
+    }
+
+    fn park_connection(&self, connection: Connection, denial: Denial) -> bool {
+        let Some(rule) = self.book.rule_for(&denial) else { return false };
+        let waiter = Waiter::Connection(connection, None);
+        self.have_wait(waiter, (&rule, &denial), &Asker::default())
+    }
+
+    fn withdraw(&self, ended: &dyn Fn(Connection) -> bool) {
+        let is_over = |(waiter, _): &Waiting| waiter.connection().is_some_and(ended);
+        lock(&self.open).leave(Instant::now(), is_over);
     }
 
     fn events(&self) -> BorrowedFd<'_> {
@@ -182,9 +201,13 @@ impl Counsel for Asking {
         let mut jobs: Vec<_> =
             said.into_iter().filter_map(|said| self.obey(&mut open, said)).collect();
         let now = Instant::now();
-        let over = open.leave(now, |(call, _)| call.is_over());
+        let over = open.leave(now, |(waiter, _)| waiter.is_over());
         let mut calls: VecDeque<_> = with_fate(over, Fate::Interrupted).collect();
-        calls.extend(with_fate(open.take_overtaken(), Fate::Refused));
+        calls.extend(open.take_overtaken().into_iter().map(|(waiter, _)| {
+            // The proxy has the rule, which names exactly this; of a call, judged with that, the rest is refused.
+            let is_named = waiter.connection().is_some();
+            (waiter, if is_named { Fate::Judged } else { Fate::Refused })
+        }));
         open.take_left(now).iter().for_each(|left| self.settled(left.number, End::Gone));
         for late in open.take_late(now) {
             self.settled(late.number, End::Time);
@@ -207,22 +230,32 @@ impl Counsel for Asking {
 }
 
 /// Notes that what is asked was answered with yes.
-fn permit((call, asked): &mut Waiting) {
-    call.granted.push(asked.clone());
+fn permit((waiter, asked): &mut Waiting) {
+    waiter.permit(asked.clone());
 }
 
 /// These calls, for all of which the same follows.
 fn with_fate(
     calls: impl IntoIterator<Item = Waiting>,
     fate: Fate,
-) -> impl Iterator<Item = (Parked, Fate)> {
-    calls.into_iter().map(move |(call, _)| (call, fate))
+) -> impl Iterator<Item = (Waiter, Fate)> {
+    calls.into_iter().map(move |(waiter, _)| (waiter, fate))
 }
 
 /// Whether what was refused is allowed by what is added.
-fn covers(Addition::Write(place): &Addition, denial: &Denial) -> bool {
-    matches!(denial, Denial::File(FileOperation::Write, path)
-        if Path::new(OsStr::from_bytes(path)).starts_with(place))
+fn covers(addition: &Addition, denial: &Denial) -> bool {
+    match (addition, denial) {
+        (Addition::Write(place), Denial::File(FileOperation::Write, path)) => {
+            Path::new(OsStr::from_bytes(path)).starts_with(place)
+        }
+        (Addition::Host(pattern), Denial::Domain(target)) => {
+            let target = String::from_utf8_lossy(target);
+            let (host, port) = domain::split_port(&target);
+            let rules = std::slice::from_ref(pattern);
+            rule_for(rules, host, port.and_then(domain::parse_port)).is_some()
+        }
+        _ => false,
+    }
 }
 
 impl Asker {

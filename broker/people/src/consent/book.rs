@@ -2,14 +2,19 @@
 //! names is nobody's to grant during a run, nor what is not known to be harmless.
 
 use crate::advice::suggest::{self, Grounds};
+use common::domain;
 use landstrip_core::ask::{Addition, Rule};
 use landstrip_core::report::denials::Denial;
 use policy::callers::Caller;
 use policy::origins::Origins;
 use policy::reach::linked_settings;
 use policy::resolve;
+use rules::domains::rule_for;
 use rules::policy::Policy;
 use std::path::PathBuf;
+
+/// The key of rules for hosts.
+const HOSTS: &str = "network.allowedDomains";
 
 /// What rules are found and checked in view of: the policy as it was at launch.
 #[derive(Debug)]
@@ -47,9 +52,41 @@ impl Book {
 
     /// The rule that would allow what was refused, if it may be granted.
     pub(super) fn rule_for(&self, denial: &Denial) -> Option<Rule> {
+        if let Denial::Domain(target) = denial {
+            return self.rule_for_host(std::str::from_utf8(target).ok()?);
+        }
         let (key, value) = suggest::rule_to_allow(denial, &self.grounds())?;
         let rule = Rule { key: key.to_owned(), value };
         self.resolve(&rule).is_ok().then_some(rule)
+    }
+
+    /// That for `host:port` alone. Nothing here waits for a file system: what asks is the proxy, which the main thread hears.
+    fn rule_for_host(&self, target: &str) -> Option<Rule> {
+        let value = self.host(target).ok()?;
+        Some(Rule { key: HOSTS.to_owned(), value })
+    }
+
+    /// The rule that names `host:port`, or `host`, and no other.
+    ///
+    /// # Errors
+    /// Returns why it may not be granted.
+    fn host(&self, target: &str) -> Result<String, String> {
+        let (host, port) = domain::split_port(target);
+        // Without a port only a rule without one denies it all.
+        let number = port.map_or(Some(0), domain::parse_port);
+        let named = match port {
+            Some(_) => suggest::host(target),
+            None => suggest::host(&format!("{host}:443")),
+        };
+        let is_denied = rule_for(&self.policy.network.denied_domains, host, number).is_some();
+        match named {
+            _ if is_denied => Err("a rule denies it".to_owned()),
+            None => {
+                Err("only a plain name or address can be granted, and no metadata service"
+                    .to_owned())
+            }
+            Some(rule) => Ok(rule),
+        }
     }
 
     /// What `rule` adds.
@@ -60,12 +97,14 @@ impl Book {
         let policy =
             resolve::rule(&rule.key, &rule.value, &self.caller).map_err(|error| error.message)?;
         let grounds = self.grounds();
+        let host = |pattern: String| self.host(&pattern).map(|_| Addition::Host(pattern));
         let add = |path: PathBuf| match grounds.why_not_granted(&path) {
             None => Ok(Addition::Write(path)),
             Some(why) => Err(why.to_owned()),
         };
-        let additions: Vec<_> =
-            policy.files.allow_write.into_iter().map(add).collect::<Result<_, _>>()?;
+        let paths = policy.files.allow_write.into_iter().map(add);
+        let hosts = policy.network.allowed_domains.into_iter().map(host);
+        let additions: Vec<_> = paths.chain(hosts).collect::<Result<_, _>>()?;
         match additions.is_empty() {
             true => Err("it names nothing".to_owned()),
             false => Ok(additions),

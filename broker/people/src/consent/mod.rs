@@ -75,11 +75,11 @@ enum Said {
 /// # Errors
 /// Returns [`Failure::Usage`] if that is no connected stream socket.
 pub fn ask_over(number: RawFd, prepared: &Prepared, caller: &Caller) -> Result<Asking, Failure> {
-    let Prepared { policy, written, .. } = prepared;
+    let Prepared { policy, judges, written, .. } = prepared;
     let book = book::Book::new(policy.clone(), caller.clone(), *written);
     let channel = channel::Channel::take_over(number)
         .map_err(|_| Failure::Usage(format!("--ask {number} is not a connected stream socket")))?;
     let counsel =
         asking::Asking::new(book, channel, LIMIT).map_err(|errno| Failure::system("ask", errno))?;
-    Ok(Asking::new(Box::new(counsel), policy.files.clone()))
+    Ok(Asking::new(Box::new(counsel), policy.files.clone(), judges.proxy.clone()))
 }
