@@ -217,11 +217,11 @@ fn what_is_denied_is_denied_wherever_it_is_mounted() {
         let sandbox = Sandbox::of(user).allow_write("w").deny_read("sec").deny_read("data/home");
         let sandbox = sandbox.deny_write("dw");
         for directory in ["other", "home", "free", "w", "w/dw", "data"] {
-            sandbox.dir(&format!("work/{directory}"));
+            sandbox.dir(format!("work/{directory}"));
         }
         for directory in ["sec", "data/home", "data/free", "dw"] {
-            sandbox.dir(&format!("work/{directory}"));
-            sandbox.file(&format!("work/{directory}/k"), "was");
+            sandbox.dir(format!("work/{directory}"));
+            sandbox.file(format!("work/{directory}/k"), "was");
         }
         sandbox.file(
             "work/attack",
