@@ -3,7 +3,6 @@
 use super::answers::Answerer;
 use crate::ask::{Addition, Asking, Fate, Grant, Parked};
 use crate::call::decode::{Call, FileCall};
-use crate::domains::waiting::Connection;
 use crate::files::judge::Judge;
 use crate::files::verdict::FileVerdict;
 use crate::report::denials::Denial;
@@ -112,11 +111,6 @@ impl Answerer {
         }
         let round = Round { notification, granted, may_ask: fate == Fate::Judged };
         self.answer(request, Call::decode(notification), round);
-    }
-
-    /// Says what becomes of a connection that has waited.
-    pub(super) fn decide(&self, connection: Connection, granted: Option<&Denial>, fate: Fate) {
-        self.asking.iter().for_each(|asking| asking.decide(connection, granted, fate));
     }
 
     /// Adds the rule that an answer names, or was asked for.

@@ -247,7 +247,8 @@ impl Crew {
             let parked = match waiting {
                 Waiting::Call(parked) => parked,
                 Waiting::Connection(connection, granted) => {
-                    self.answerer.decide(connection, granted.as_ref(), fate);
+                    let asking = self.answerer.asking.iter();
+                    asking.for_each(|asking| asking.decide(connection, granted.as_ref(), fate));
                     continue;
                 }
             };
