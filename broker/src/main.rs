@@ -11,7 +11,7 @@
 //! The C library calls `main`, without Rust's own start-up in between. That asks where the stack
 //! ends, which makes the C library read and parse /proc/self/maps, and readies a report of stack
 //! overflows: with the memory that this touches, a tenth of a millisecond of every launch. What
-//! else it does is done here, or by [`Family::adopt`] for SIGPIPE.
+//! else it does is done here, or by [`ProcessTree::adopt`] for SIGPIPE.
 
 #![cfg_attr(not(test), no_main)]
 
@@ -22,9 +22,9 @@ mod run;
 use common::wire::Handover;
 use kernel::ptrace_capability;
 use landstrip_core::report::failure::Failure;
-use landstrip_core::session::child::Child;
-use landstrip_core::session::family::Family;
 use landstrip_core::session::launch::Tool;
+use landstrip_core::session::launch_channel::LaunchChannel;
+use landstrip_core::session::process_tree::ProcessTree;
 use people::advice::launch;
 use people::cli::Command;
 use people::doctor::{inside, story};
@@ -79,12 +79,12 @@ fn supervise(arguments: &[OsString]) -> Result<i32, Failure> {
     };
     set_limits()?;
     ptrace_capability::keep().map_err(|e| Failure::system("capabilities", e))?;
-    let child = Child::take_over(&handover).map_err(|e| Failure::system("control", e))?;
-    let mut family = Family::adopt(&handover).map_err(|e| Failure::system("signals", e))?;
+    let child = LaunchChannel::take_over(&handover).map_err(|e| Failure::system("control", e))?;
+    let mut tree = ProcessTree::adopt(&handover).map_err(|e| Failure::system("signals", e))?;
 
-    let status = obey(arguments, child, &mut family);
+    let status = obey(arguments, child, &mut tree);
     // Of a command that never was, the child is left.
-    if family.end() { status } else { status.and(Err(Failure::left_behind())) }
+    if tree.end() { status } else { status.and(Err(Failure::left_behind())) }
 }
 
 /// Each call under way takes descriptors, and so does what is held; and how long the command may make a
@@ -117,7 +117,11 @@ fn set_limits() -> Result<(), Failure> {
 /// How many descriptors a run needs, without those of calls and connections.
 const DESCRIPTORS_MIN: u64 = 64;
 
-fn obey(arguments: &[OsString], child: Child, family: &mut Family) -> Result<i32, Failure> {
+fn obey(
+    arguments: &[OsString],
+    child: LaunchChannel,
+    tree: &mut ProcessTree,
+) -> Result<i32, Failure> {
     let text = match cli::parse(arguments.iter().skip(1).cloned())? {
         Command::Help => cli::HELP.to_owned(),
         Command::Version => format!("landstrip {}\n", env!("CARGO_PKG_VERSION")),
@@ -128,15 +132,15 @@ fn obey(arguments: &[OsString], child: Child, family: &mut Family) -> Result<i32
             examine::explain(&invocation, &child, extent, &words)?
         }
         Command::Doctor(invocation, form) => {
-            return story::run(&invocation, form, child, family);
+            return story::run(&invocation, form, child, tree);
         }
         Command::Learn(invocation, policy, tool) => {
             let tool = Tool::of(arguments, tool, environment::words);
-            return learn::run(&invocation, &policy, &tool, child, family);
+            return learn::run(&invocation, &policy, &tool, child, tree);
         }
         Command::Run(invocation, tool) => {
             let tool = Tool::of(arguments, tool, environment::words);
-            return run::run(&invocation, &tool, child, family);
+            return run::run(&invocation, &tool, child, tree);
         }
     };
     let mut output = std::io::stdout();

@@ -2,10 +2,10 @@
 
 use landstrip_core::report::failure::Failure;
 use landstrip_core::report::traps::{Reports, Traps};
-use landstrip_core::session::child::Child;
-use landstrip_core::session::family::Family;
 use landstrip_core::session::launch::Tool;
+use landstrip_core::session::launch_channel::LaunchChannel;
 use landstrip_core::session::prepared::Prepared;
+use landstrip_core::session::process_tree::ProcessTree;
 use landstrip_core::session::surroundings::Surroundings;
 use people::advice::entered::entered;
 use people::advice::grounds::on_grounds;
@@ -27,13 +27,13 @@ use std::time::SystemTime;
 pub(crate) fn run(
     invocation: &Invocation,
     tool: &Tool<'_>,
-    child: Child,
-    family: &mut Family,
+    child: LaunchChannel,
+    tree: &mut ProcessTree,
 ) -> Result<i32, Failure> {
     let traps = Traps::open(invocation.trap_fd, invocation.debug, is_noise)?;
     let traps = if invocation.ask.is_some() { traps.with_questions() } else { traps };
     let traps = Arc::new(traps);
-    let outcome = run_with(&traps, invocation, tool, child, family);
+    let outcome = run_with(&traps, invocation, tool, child, tree);
     people::reports::tell_status(&traps, &outcome);
     outcome
 }
@@ -43,8 +43,8 @@ fn run_with(
     traps: &Arc<Traps>,
     invocation: &Invocation,
     tool: &Tool<'_>,
-    child: Child,
-    family: &mut Family,
+    child: LaunchChannel,
+    tree: &mut ProcessTree,
 ) -> Result<i32, Failure> {
     let remarks = match invocation.trap_fd {
         Some(_) => Remarks::of_rules(),
@@ -64,7 +64,7 @@ fn run_with(
         let asking = ask_over(number, &prepared, &caller)?;
         Arc::make_mut(&mut prepared.judges).asking = Some(Arc::new(asking));
     }
-    let (status, ended) = prepared.serve(tool, child, family, traps)?;
+    let (status, ended) = prepared.serve(tool, child, tree, traps)?;
     // People are told of it once nothing of the command runs any more.
     add(&mut remarks, notes);
     let unseen = || match reports {

@@ -30,7 +30,7 @@ const KEPT: CapabilitySet = CapabilitySet::CHOWN
 
 /// What the broker has besides, as root: it reads the memory of processes of the sandbox that hide it,
 /// as those do that change their user. D0 confines that to them (landlock(7), ptrace restrictions).
-pub(crate) const SIGHT: CapabilitySet = CapabilitySet::SYS_PTRACE;
+pub(crate) const PTRACE_CAPABILITY: CapabilitySet = CapabilitySet::SYS_PTRACE;
 
 /// Gives up the capabilities outside [`KEPT`] and `besides`, for good: no_new_privs keeps execve(2) from
 /// restoring them even for root.

@@ -47,8 +47,8 @@ fn guard(caller: Option<Pid>, broker: Option<Pid>, is_scoped: bool) -> io::Resul
     const DEATH: Signal = Signal::TERM;
     sys::block_signals()?;
     // Where it looks for what is of the sandbox, it must see what is hidden from others.
-    let sight = if is_scoped { CapabilitySet::empty() } else { confine::SIGHT };
-    confine::drop_capabilities(sight)?;
+    let kept = if is_scoped { CapabilitySet::empty() } else { confine::PTRACE_CAPABILITY };
+    confine::drop_capabilities(kept)?;
     // SAFETY: this process has a descriptor table of its own, of which it uses nothing.
     unsafe { sys::close_all() }?;
     process::setsid()?;

@@ -56,7 +56,8 @@ extern "C" fn entry(stack: *mut usize) -> ! {
 #[inline(never)]
 fn launch(arguments: &Arguments) -> Result<core::convert::Infallible, Failure> {
     thread::set_no_new_privs(true).map_err(|e| Failure("no_new_privs", e))?;
-    confine::drop_capabilities(confine::SIGHT).map_err(|e| Failure("drop capabilities", e))?;
+    confine::drop_capabilities(confine::PTRACE_CAPABILITY)
+        .map_err(|e| Failure("drop capabilities", e))?;
     let scope = confine::enter_common_domain();
     let (ours, theirs) = control_sockets().map_err(|e| Failure("socketpair", e))?;
     let child =

@@ -5,7 +5,7 @@ use rustix::thread::CapabilitySet;
 
 /// User, groups and capabilities, as the kernel prints them; and how many filters there are. One that
 /// has more than the command started with is in a sandbox of its own, the rules of which the broker
-/// does not know; who is in one of Landlock's, `own_domain` says.
+/// does not know; who is in one of Landlock's, `nested_landlock` says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Credentials {
     lines: Vec<(&'static str, String)>,

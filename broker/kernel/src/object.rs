@@ -3,9 +3,9 @@
 //! Held by a descriptor, it stays the one that was judged, whatever becomes of its names. Sources:
 //! open(2) on O_PATH, proc_pid_fd(5).
 
-use super::deep::{self, identity_of};
 use super::identity::{Identity, identity};
-use super::own::{own_link, path_of, place};
+use super::long_paths::{self, identity_of};
+use super::self_proc::{own_link, path_of, place};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, FileType, Mode, OFlags};
 use rustix::io::{self, Errno};
@@ -156,11 +156,11 @@ impl Object {
     fn path_now(&self) -> io::Result<PathBuf> {
         match path_of(&self.descriptor) {
             Err(Errno::NAMETOOLONG) if self.kind == FileType::Directory => {
-                deep::path_of_directory(self.as_fd())
+                long_paths::path_of_directory(self.as_fd())
             }
             Err(Errno::NAMETOOLONG) => {
                 let (directory, name) = self.place.as_deref().ok_or(Errno::NAMETOOLONG)?;
-                deep::path_of_entry(directory.as_fd(), name, self.identity)
+                long_paths::path_of_entry(directory.as_fd(), name, self.identity)
             }
             path => path,
         }

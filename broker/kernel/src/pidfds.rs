@@ -1,4 +1,4 @@
-//! Handles of the threads that were answered lately: opening one costs more than what it is for.
+//! Handles of the threads that were answered recent: opening one costs more than what it is for.
 //!
 //! A pidfd stays with its thread: when that has ended and another has its id, what is asked of it
 //! fails (ESRCH), and it is opened anew. Source: pidfd_open(2).
@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 /// Those of the latest threads, the latest first.
-static LATELY: Mutex<VecDeque<(Pid, Arc<OwnedFd>)>> = Mutex::new(VecDeque::new());
+static RECENT: Mutex<VecDeque<(Pid, Arc<OwnedFd>)>> = Mutex::new(VecDeque::new());
 /// Most that are kept: as many as threads that are often busy at a time.
 const KEPT_MAX: usize = 8;
 
@@ -31,8 +31,8 @@ pub fn with<R>(thread: Pid, work: impl Fn(BorrowedFd<'_>) -> io::Result<R>) -> i
 }
 
 fn known(thread: Pid) -> io::Result<Arc<OwnedFd>> {
-    let mut lately = lock(&LATELY);
-    if let Some((_, pidfd)) = lately.iter().find(|(known, _)| *known == thread) {
+    let mut recent = lock(&RECENT);
+    if let Some((_, pidfd)) = recent.iter().find(|(known, _)| *known == thread) {
         return Ok(Arc::clone(pidfd));
     }
     let pidfd = match open(thread) {
@@ -48,8 +48,8 @@ fn known(thread: Pid) -> io::Result<Arc<OwnedFd>> {
         }
         pidfd => Arc::new(pidfd?),
     };
-    lately.truncate(KEPT_MAX - 1);
-    lately.push_front((thread, Arc::clone(&pidfd)));
+    recent.truncate(KEPT_MAX - 1);
+    recent.push_front((thread, Arc::clone(&pidfd)));
     Ok(pidfd)
 }
 
@@ -64,12 +64,12 @@ pub(super) fn open(thread: Pid) -> io::Result<OwnedFd> {
 
 /// Forgets all handles, when there is nothing to do.
 pub fn forget_all() {
-    lock(&LATELY).clear();
+    lock(&RECENT).clear();
 }
 
 fn forget(thread: Pid) {
-    let mut lately = lock(&LATELY);
-    lately.retain(|(known, _)| *known != thread);
+    let mut recent = lock(&RECENT);
+    recent.retain(|(known, _)| *known != thread);
 }
 
 /// Whether two threads have the same table of descriptors (kcmp(2)).

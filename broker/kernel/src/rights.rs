@@ -12,7 +12,7 @@
 
 use super::credentials::Credentials;
 use super::label;
-use super::own_domain::{OwnDomain, OwnDomains};
+use super::nested_landlock::{NestedLandlock, NestedLandlocks};
 use super::proc::Status;
 use super::request::Request;
 use super::target::{Target, TargetFd};
@@ -31,7 +31,7 @@ pub struct Rights {
     /// The broker's own, with the filter that the command has; read when first needed.
     own: OnceLock<Credentials>,
     known: Mutex<Known>,
-    domains: OwnDomains,
+    domains: NestedLandlocks,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -60,13 +60,14 @@ impl Rights {
     }
 
     /// The Landlock domain of its own that `target` is in.
-    pub fn own_domain(&self, target: Target) -> io::Result<OwnDomain> {
+    pub fn nested_landlock(&self, target: Target) -> io::Result<NestedLandlock> {
         self.domains.of(target)
     }
 
     /// Whether `target` has exactly the broker's rights, so that acting for it gives it no more.
     pub fn are_those_of(&self, target: Target) -> io::Result<bool> {
-        Ok(self.own_domain(target)? == OwnDomain::None && self.are_credentials_of(target)?)
+        Ok(self.nested_landlock(target)? == NestedLandlock::None
+            && self.are_credentials_of(target)?)
     }
 
     /// The same for what Landlock is not asked about.
@@ -106,8 +107,8 @@ impl Rights {
         target: Target,
         work: impl FnOnce() -> io::Result<R> + Send,
     ) -> io::Result<R> {
-        match self.own_domain(target)? {
-            OwnDomain::None => self.with_credentials_of(target, work),
+        match self.nested_landlock(target)? {
+            NestedLandlock::None => self.with_credentials_of(target, work),
             _ => Err(Errno::ACCESS),
         }
     }

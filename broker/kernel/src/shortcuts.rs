@@ -11,13 +11,13 @@ pub enum Shortcut {
     /// Of what Landlock grants, no more is looked at than the path that the kernel writes.
     Granted,
     /// The broker stands in a directory to ask for its path.
-    Here,
+    CwdGuard,
     /// Where a path led a moment ago, of those that are looked at for a report.
-    Lately,
+    PathCache,
     /// Such a path is judged by names first.
     Names,
     /// Messages are let through before there is a socket that heeds an address.
-    Quiet,
+    SendmsgGate,
     /// Directories that are granted before they have their place.
     Reserve,
     /// A read that nobody asks for is let through where all that Landlock does not grant is still to be made.
@@ -28,10 +28,10 @@ pub enum Shortcut {
 const ALL: [(&str, Shortcut); 8] = [
     ("descriptor", Shortcut::Descriptor),
     ("granted", Shortcut::Granted),
-    ("here", Shortcut::Here),
-    ("lately", Shortcut::Lately),
+    ("cwd_guard", Shortcut::CwdGuard),
+    ("path_cache", Shortcut::PathCache),
     ("names", Shortcut::Names),
-    ("quiet", Shortcut::Quiet),
+    ("sendmsg_gate", Shortcut::SendmsgGate),
     ("reserve", Shortcut::Reserve),
     ("unwatched", Shortcut::Unwatched),
 ];

@@ -28,7 +28,7 @@ const V6_SENDER: u32 = 8;
 const LENGTH_MAX: usize = 4096;
 
 /// Has `socket` receive nothing from now on; nobody can change that (SO_LOCK_FILTER in socket(7)).
-pub fn deafen(socket: BorrowedFd<'_>) -> io::Result<()> {
+pub fn drop_all(socket: BorrowedFd<'_>) -> io::Result<()> {
     match attach(socket, &mut [instruction(RET, 0)]) {
         // It is locked: this was done before.
         Err(Errno::PERM) => return Ok(()),
@@ -165,7 +165,7 @@ mod tests {
             assert!(!heard(&many, &named) || name.port() < 1500);
             assert!(heard(&[&many[..], &[name]].concat(), &named));
             assert_eq!(hear_only(receiver.as_fd(), &many.repeat(2)), Err(Errno::NOBUFS));
-            deafen(receiver.as_fd()).unwrap();
+            drop_all(receiver.as_fd()).unwrap();
             assert!(!can_hear(receiver.as_fd()));
         }
     }

@@ -4,7 +4,7 @@
 //! after [`Request::confirm`](super::request::Request::confirm). Sources: process_vm_readv(2), proc(5),
 //! pidfd_getfd(2).
 
-use super::deep::PATH_MAX;
+use super::long_paths::PATH_MAX;
 use super::pidfds;
 use super::proc::{self, Status};
 use super::ptrace_capability;

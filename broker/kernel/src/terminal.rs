@@ -5,7 +5,7 @@
 #![allow(unsafe_code)]
 
 use super::errno;
-use super::own::own_link;
+use super::self_proc::own_link;
 use super::target::{Target, TargetFd};
 use nix::libc::{self, c_int};
 use rustix::fd::{AsRawFd, BorrowedFd, OwnedFd};

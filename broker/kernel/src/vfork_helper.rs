@@ -24,7 +24,7 @@ struct Job<W> {
 /// # Errors
 /// Returns what `work` returns; [`Errno::AGAIN`] if there can be no child, [`Errno::ACCESS`] if it
 /// was killed.
-pub fn apart<W: FnOnce() -> io::Result<()>>(work: W) -> io::Result<()> {
+pub fn in_vfork_child<W: FnOnce() -> io::Result<()>>(work: W) -> io::Result<()> {
     let (child, result) = start(work)?;
     kill::reap_clone(child);
     result
@@ -48,7 +48,7 @@ pub(super) fn start<W: FnOnce() -> io::Result<()>>(work: W) -> io::Result<(Pid, 
 }
 
 extern "C" fn run<W: FnOnce() -> io::Result<()>>(job: *mut c_void) -> c_int {
-    // SAFETY: `apart` passes a job of this type, which nothing else uses meanwhile.
+    // SAFETY: `in_vfork_child` passes a job of this type, which nothing else uses meanwhile.
     let job = unsafe { &mut *job.cast::<Job<W>>() };
     if let Some(work) = job.work.take() {
         job.result = work();

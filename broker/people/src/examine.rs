@@ -9,8 +9,8 @@ use crate::load::{Loaded, add, load};
 use landstrip_core::domains::proxy::Proxy;
 use landstrip_core::report::failure::Failure;
 use landstrip_core::report::traps::Traps;
-use landstrip_core::session::child::Child;
 use landstrip_core::session::launch::{self, Watched};
+use landstrip_core::session::launch_channel::LaunchChannel;
 use landstrip_core::session::prepared::Prepared;
 use landstrip_core::session::surroundings::Surroundings;
 use policy::callers::Caller;
@@ -28,7 +28,7 @@ struct Examined {
 /// Does what goes before a launch, with the proxy that `proxy` gives, and makes nothing.
 fn examine(
     invocation: &Invocation,
-    child: &Child,
+    child: &LaunchChannel,
     proxy: impl FnOnce(&Network) -> Result<Option<Proxy>, Failure>,
 ) -> Result<Examined, Failure> {
     let traps = Traps::open(invocation.trap_fd, invocation.debug, is_noise)?;
@@ -53,7 +53,7 @@ fn examine(
 ///
 /// # Errors
 /// Returns the [`Failure`] because of which no tool would run.
-pub fn check(invocation: &Invocation, child: &Child) -> Result<String, Failure> {
+pub fn check(invocation: &Invocation, child: &LaunchChannel) -> Result<String, Failure> {
     let remarks = examine(invocation, child, |_| Ok(None))?.remarks;
     let lines = remarks.lines().iter().map(String::as_str);
     Ok(lines.chain(["the policy can be enforced\n"]).collect::<Vec<_>>().join("\n"))
@@ -66,7 +66,7 @@ pub fn check(invocation: &Invocation, child: &Child) -> Result<String, Failure> 
 /// Returns the [`Failure`] because of which no tool would run, or a word cannot be looked at.
 pub fn explain(
     invocation: &Invocation,
-    child: &Child,
+    child: &LaunchChannel,
     extent: Extent,
     words: &[OsString],
 ) -> Result<String, Failure> {

@@ -19,10 +19,10 @@ use landstrip_core::report::errno::strerror;
 use landstrip_core::report::failure::{Failure, say};
 use landstrip_core::report::permitted::Witness;
 use landstrip_core::report::traps::Traps;
-use landstrip_core::session::child::Child;
-use landstrip_core::session::family::Family;
 use landstrip_core::session::launch::Tool;
+use landstrip_core::session::launch_channel::LaunchChannel;
 use landstrip_core::session::prepared::Prepared;
+use landstrip_core::session::process_tree::ProcessTree;
 use landstrip_core::session::surroundings::Surroundings;
 use policy::callers;
 use policy::document::Format;
@@ -50,12 +50,12 @@ pub fn run(
     invocation: &Invocation,
     file: &NewPolicy,
     tool: &Tool<'_>,
-    child: Child,
-    family: &mut Family,
+    child: LaunchChannel,
+    tree: &mut ProcessTree,
 ) -> Result<i32, Failure> {
     let place = Place::find(&file.path)?;
     let traps = Arc::new(Traps::open(invocation.trap_fd, invocation.debug, is_noise)?);
-    let outcome = learn((invocation, file, place), &traps, tool, child, family);
+    let outcome = learn((invocation, file, place), &traps, tool, child, tree);
     reports::tell_status(&traps, &outcome);
     outcome
 }
@@ -65,8 +65,8 @@ fn learn(
     (invocation, file, place): (&Invocation, &NewPolicy, Place),
     traps: &Arc<Traps>,
     tool: &Tool<'_>,
-    child: Child,
-    family: &mut Family,
+    child: LaunchChannel,
+    tree: &mut ProcessTree,
 ) -> Result<i32, Failure> {
     traps.want(invocation.reports.unwrap_or_default());
     let surroundings = Surroundings::look(child.is_scoped())?;
@@ -91,8 +91,8 @@ fn learn(
     say(
         "--learn: this run is not confined: all is permitted that no deny rule names, and recorded",
     );
-    let umask = family.umask();
-    let (status, ended) = prepared.serve(tool, child, family, traps)?;
+    let umask = tree.umask();
+    let (status, ended) = prepared.serve(tool, child, tree, traps)?;
     let grounded = |denials: &[&Denial]| {
         let in_force = (&prepared, &prepared.policy);
         on_grounds(in_force, &remarks, &caller, |grounds| suggest::remedies(denials, grounds))

@@ -15,7 +15,7 @@ use crate::files;
 use crate::files::learning::Learning;
 use crate::files::shared::Shared;
 use crate::files::task::{After, Done, Opened};
-use crate::files::verdict::{FileVerdict, Relied};
+use crate::files::verdict::{FileVerdict, LandlockReason};
 use crate::files::view::View;
 use crate::ipc::{self, Objects};
 use crate::jobs;
@@ -133,7 +133,7 @@ impl Answerer {
             umask: Arc::clone(&umask),
             traps: Arc::clone(traps),
             inherited: Arc::new(Inherited::look(judges.addresses.meets_others())),
-            lately: Arc::default(),
+            path_cache: Arc::default(),
             learning: judges.learning.clone(),
         };
         Self {
@@ -295,7 +295,7 @@ impl Answerer {
     fn carry_out(&self, request: Request<'_>, verdict: FileVerdict) {
         match verdict {
             FileVerdict::Continue(relied, looks) => {
-                if relied == Relied::OutOfSight {
+                if relied == LandlockReason::OutOfSight {
                     self.traps.log("left to Landlock: the broker cannot look as the target would");
                 }
                 // The command may have ended before these are judged.
@@ -307,7 +307,7 @@ impl Answerer {
                 let (target, files) = (request.target(), self.latest_files());
                 if request.let_through() {
                     files.report(&looks);
-                    if relied == Relied::OutOfSight
+                    if relied == LandlockReason::OutOfSight
                         && files.are_brokered(&looks)
                         && !self.rights.can_be_those_of(target)
                     {

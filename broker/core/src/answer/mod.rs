@@ -29,5 +29,5 @@
 
 mod again;
 pub mod answers;
-pub(crate) mod crew;
 mod watch;
+pub(crate) mod worker_pool;

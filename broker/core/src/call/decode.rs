@@ -135,7 +135,7 @@ pub(crate) enum Messages {
 
 /// A path argument: the directory descriptor that a relative path starts from, and its address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Spot {
+pub(crate) struct PathArg {
     pub(crate) directory: TargetFd,
     pub(crate) path: TargetAddress,
 }
@@ -144,17 +144,17 @@ pub(crate) struct Spot {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FileCall {
     /// open, openat, creat.
-    Open(Spot, OpenHow),
+    Open(PathArg, OpenHow),
     /// truncate to this length.
-    Truncate(Spot, i64),
+    Truncate(PathArg, i64),
     /// An entry is made where none is.
-    Create(Spot, Creation),
+    Create(PathArg, Creation),
     /// unlink and rmdir, with the flags of unlinkat.
-    Remove(Spot, AtFlags),
+    Remove(PathArg, AtFlags),
     /// rename, with the flags of renameat2.
-    Rename(Spot, Spot, RenameFlags),
+    Rename(PathArg, PathArg, RenameFlags),
     /// link, with the flags of linkat.
-    Link(Spot, Spot, AtFlags),
+    Link(PathArg, PathArg, AtFlags),
 }
 
 /// What kind of entry is made.
@@ -170,12 +170,12 @@ pub(crate) enum Creation {
 
 impl FileCall {
     /// Its paths.
-    pub(crate) fn spots(&self) -> impl Iterator<Item = Spot> {
+    pub(crate) fn path_args(&self) -> impl Iterator<Item = PathArg> {
         let (first, second) = match *self {
-            Self::Open(spot, _)
-            | Self::Truncate(spot, _)
-            | Self::Create(spot, _)
-            | Self::Remove(spot, _) => (spot, None),
+            Self::Open(arg, _)
+            | Self::Truncate(arg, _)
+            | Self::Create(arg, _)
+            | Self::Remove(arg, _) => (arg, None),
             Self::Rename(old, new, _) | Self::Link(old, new, _) => (old, Some(new)),
         };
         std::iter::once(first).chain(second)
@@ -203,7 +203,7 @@ impl FileCall {
 /// access: whether what a path names may be used in some way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Question {
-    pub(crate) spot: Spot,
+    pub(crate) arg: PathArg,
     /// In which way, as access(2) takes it.
     pub(crate) mode: u32,
     /// The flags of faccessat2.
@@ -223,22 +223,21 @@ impl Call {
         let socket = |call| Self::Memory(MemoryCall::Socket(call));
         let by_address =
             |what| socket(SocketCall::Address(what, n.descriptor(0), address(1), n.unsigned(2)));
-        let at_cwd = |index| Spot { directory: TargetFd::CWD, path: address(index) };
-        let spot = |index| Spot { directory: n.descriptor(index), path: address(index + 1) };
-        let open = |spot, flags: u32, mode| {
-            Self::File(FileCall::Open(spot, OpenHow::of_open(flags, mode)))
-        };
-        let create = |spot, creation| Self::File(FileCall::Create(spot, creation));
-        let remove = |spot, flags| Self::File(FileCall::Remove(spot, flags));
+        let at_cwd = |index| PathArg { directory: TargetFd::CWD, path: address(index) };
+        let arg = |index| PathArg { directory: n.descriptor(index), path: address(index + 1) };
+        let open =
+            |arg, flags: u32, mode| Self::File(FileCall::Open(arg, OpenHow::of_open(flags, mode)));
+        let create = |arg, creation| Self::File(FileCall::Create(arg, creation));
+        let remove = |arg, flags| Self::File(FileCall::Remove(arg, flags));
         let rename = |old, new, flags| {
             Self::File(FileCall::Rename(old, new, RenameFlags::from_bits_retain(flags)))
         };
         let link = |old, new, flags| {
             Self::File(FileCall::Link(old, new, AtFlags::from_bits_retain(flags)))
         };
-        let question = |spot, mode, flags| {
+        let question = |arg, mode, flags| {
             let flags = AtFlags::from_bits_retain(flags);
-            Self::Question(Question { spot, mode, flags })
+            Self::Question(Question { arg, mode, flags })
         };
         let metadata =
             |subject, change| Self::Memory(MemoryCall::Metadata(MetadataCall { subject, change }));
@@ -281,7 +280,7 @@ impl Call {
             Syscall::socketpair => registers(RegisterCall::Pair(kind(n))),
 
             Syscall::open => open(at_cwd(0), n.unsigned(1), n.unsigned(2)),
-            Syscall::openat => open(spot(0), n.unsigned(2), n.unsigned(3)),
+            Syscall::openat => open(arg(0), n.unsigned(2), n.unsigned(3)),
             Syscall::creat => {
                 let flags = OFlags::CREATE | OFlags::WRONLY | OFlags::TRUNC;
                 open(at_cwd(0), flags.bits(), n.unsigned(1))
@@ -290,27 +289,27 @@ impl Call {
                 Self::File(FileCall::Truncate(at_cwd(0), n.arguments[1].cast_signed()))
             }
             Syscall::mkdir => create(at_cwd(0), Creation::Directory(n.unsigned(1))),
-            Syscall::mkdirat => create(spot(0), Creation::Directory(n.unsigned(2))),
+            Syscall::mkdirat => create(arg(0), Creation::Directory(n.unsigned(2))),
             Syscall::mknod => {
                 create(at_cwd(0), Creation::Node(n.unsigned(1), u64::from(n.unsigned(2))))
             }
             Syscall::mknodat => {
-                create(spot(0), Creation::Node(n.unsigned(2), u64::from(n.unsigned(3))))
+                create(arg(0), Creation::Node(n.unsigned(2), u64::from(n.unsigned(3))))
             }
             Syscall::symlink => create(at_cwd(1), Creation::Symlink(address(0))),
-            Syscall::symlinkat => create(spot(1), Creation::Symlink(address(0))),
+            Syscall::symlinkat => create(arg(1), Creation::Symlink(address(0))),
             Syscall::rmdir => remove(at_cwd(0), AtFlags::REMOVEDIR),
             Syscall::unlink => remove(at_cwd(0), AtFlags::empty()),
-            Syscall::unlinkat => remove(spot(0), AtFlags::from_bits_retain(n.unsigned(2))),
+            Syscall::unlinkat => remove(arg(0), AtFlags::from_bits_retain(n.unsigned(2))),
             Syscall::link => link(at_cwd(0), at_cwd(1), 0),
-            Syscall::linkat => link(spot(0), spot(2), n.unsigned(4)),
+            Syscall::linkat => link(arg(0), arg(2), n.unsigned(4)),
             Syscall::rename => rename(at_cwd(0), at_cwd(1), 0),
-            Syscall::renameat => rename(spot(0), spot(2), 0),
-            Syscall::renameat2 => rename(spot(0), spot(2), n.unsigned(4)),
+            Syscall::renameat => rename(arg(0), arg(2), 0),
+            Syscall::renameat2 => rename(arg(0), arg(2), n.unsigned(4)),
 
             Syscall::access => question(at_cwd(0), n.unsigned(1), 0),
-            Syscall::faccessat => question(spot(0), n.unsigned(2), 0),
-            Syscall::faccessat2 => question(spot(0), n.unsigned(2), n.unsigned(3)),
+            Syscall::faccessat => question(arg(0), n.unsigned(2), 0),
+            Syscall::faccessat2 => question(arg(0), n.unsigned(2), n.unsigned(3)),
 
             Syscall::chmod => metadata(followed, RawChange::Mode(n.unsigned(1))),
             Syscall::fchmod => metadata(held, RawChange::Mode(n.unsigned(1))),
@@ -556,11 +555,13 @@ mod tests {
     #[test]
     fn both_names_of_a_rename_are_known() {
         let call = decode(Syscall::renameat2, [3, 0x10, 4, 0x20, 2, 0]);
-        let (old, new) =
-            (Spot { directory: fd(3), path: at(0x10) }, Spot { directory: fd(4), path: at(0x20) });
+        let (old, new) = (
+            PathArg { directory: fd(3), path: at(0x10) },
+            PathArg { directory: fd(4), path: at(0x20) },
+        );
         assert_eq!(call, Some(Call::File(FileCall::Rename(old, new, RenameFlags::EXCHANGE))));
         let Some(Call::File(call)) = call else { unreachable!("just compared") };
-        assert_eq!(call.spots().collect::<Vec<_>>(), [old, new]);
+        assert_eq!(call.path_args().collect::<Vec<_>>(), [old, new]);
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! there is something to be reached. Sources: unix(7), proc_net(5).
 
 use kernel::address::Address;
-use kernel::own::own_link;
+use kernel::self_proc::own_link;
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags};
 use rustix::io::{self, Errno};
 use rustix::net::{self, AddressFamily, SocketFlags, SocketType};

@@ -6,8 +6,8 @@
 //! of devices are mounted elsewhere, but to list the directories; what is mounted in them and holds no
 //! devices, but for shared memory, is granted like other trees. Sources: tty(4), pts(4), landlock(7).
 
+use super::device_mounts::{DEVICES, Place};
 use super::grants::{Builder, GrantError, Kind};
-use super::places::{DEVICES, Place};
 use crate::files::terminals;
 use kernel::identity::{hold_followed, identity};
 use landlock::{AccessFs, BitFlags};

@@ -5,8 +5,8 @@
 //! one by one. So the cost follows what is denied, not the size of the tree. What is granted is the
 //! object that was opened here: another at the same path later is another object. Source: landlock(7).
 
+use super::device_mounts::{DeviceMounts, Place};
 use super::directories::{self, Listed, is_directory_now, list, open};
-use super::places::{Place, Places};
 use super::{executables, fold};
 use crate::files::reserve::Reserve;
 use crate::files::view::{Grants, Reads};
@@ -150,7 +150,7 @@ pub(super) struct Builder {
     /// What the ruleset decides on.
     handled: BitFlags<AccessFs>,
     pub(super) grants: Grants,
-    pub(super) places: Places,
+    pub(super) places: DeviceMounts,
     /// Directories that are known to tell upper from lower case.
     told: HashSet<PathBuf>,
     /// Those that were looked through: what is granted for writing mostly lies where reading has led already.
@@ -163,7 +163,7 @@ type Found = (Rc<OwnedFd>, Rc<Result<Listed, Errno>>);
 impl Builder {
     /// Grants nothing yet.
     pub(super) fn new(ruleset: OwnedFd, handled: BitFlags<AccessFs>, mounts: &[Mount]) -> Self {
-        let places = Places::among(mounts);
+        let places = DeviceMounts::among(mounts);
         let (grants, told, listed) = (Grants::default(), HashSet::new(), HashMap::new());
         Self { ruleset, handled, grants, places, told, listed }
     }

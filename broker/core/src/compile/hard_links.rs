@@ -3,7 +3,7 @@
 
 use kernel::identity::{Identity, identity};
 use kernel::mounts::Mount;
-use kernel::own::own_link;
+use kernel::self_proc::own_link;
 use nix::libc;
 use rustix::fd::OwnedFd;
 use rustix::fs::{self, Access, AtFlags, Dir, DirEntry, FileType, Mode, OFlags, Stat};

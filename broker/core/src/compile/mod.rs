@@ -1,6 +1,7 @@
 //! From a resolved policy to what the kernel is given.
 
 pub(crate) mod datagrams;
+pub(crate) mod device_mounts;
 mod devices;
 mod directories;
 mod executables;
@@ -11,7 +12,6 @@ mod grants;
 mod hard_links;
 pub mod notes;
 mod other_places;
-pub(crate) mod places;
 pub(crate) mod plan;
 pub(crate) mod protect;
 mod ruleset;

@@ -2,10 +2,10 @@
 //! that enforce it, or one run could take the next one's sandbox away; and what of the system
 //! undoes every rule.
 
+use super::device_mounts::DEVICES;
 use super::hard_links::{names_nearby, other_names};
 use super::notes::Notes;
 use super::other_places;
-use super::places::DEVICES;
 use super::runs;
 use super::shared_files::{self, SharedFiles};
 use crate::report::failure::Failure;

@@ -5,6 +5,8 @@
 //! that answer notifications call in here, and the main thread; none of them waits for the proxy, nor for a connect
 //! of another.
 
+mod last_words;
+
 use super::clients::{Begun, Clients, Connection};
 use super::direct::Direct;
 use super::names::Names;
@@ -20,7 +22,7 @@ use crate::sockets::dial::Dial;
 use crate::sockets::judge::Admission;
 use crate::sockets::socket::Connecting;
 use common::asking::{Asked, Outcome};
-use common::proxy::{Client, END_LIMIT, Reached, Refused, Unknown, Unlisted};
+use common::proxy::{Client, Reached, Refused, Unknown, Unlisted};
 use kernel::threads::lock;
 use kernel::{inherited, passing, proc};
 use rules::address::{Endpoint, canonical};
@@ -31,9 +33,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, Access};
 use rustix::io::{self, Errno};
-use rustix::net::{
-    self, AddressFamily, RecvFlags, SendFlags, Shutdown, SocketFlags, SocketType, sockopt,
-};
+use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, sockopt};
 use rustix::process::Pid;
 use std::ffi::OsString;
 use std::net::{SocketAddr, SocketAddrV4};
@@ -41,7 +41,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Most messages that are taken at a time, so that the proxy cannot keep the broker busy.
 const MESSAGES_MAX: usize = 256;
@@ -308,38 +308,6 @@ impl Proxy {
         running.words.decide(connection, outcome);
         // The same.
         let _ = self.tell(&mut running);
-    }
-
-    /// Takes what the proxy has said, for the last time; where `nobody` is left of the command, once it has sent on
-    /// what that sent, or has taken too long.
-    pub fn hear_out(&self, nobody: bool, traps: &Traps) {
-        let mut running = lock(&self.running);
-        if nobody {
-            self.serve(&mut running, traps);
-            // What is held here is not closed by the command's end.
-            running.clients = Clients::default();
-        }
-        let Some(control) = &running.control else { return };
-        // Whether it has ended does not matter any more, nor what it asks.
-        let _ = match nobody && net::shutdown(control, Shutdown::Write).is_ok() {
-            true => self.hear_last(&running, control, traps),
-            false => self.receive(&running, QUEUED_MAX, traps, &mut Vec::new()),
-        };
-    }
-
-    /// Hears a proxy that gets no more, until it has ended.
-    fn hear_last(&self, running: &Running, control: &OwnedFd, traps: &Traps) -> io::Result<()> {
-        let deadline = Instant::now() + END_LIMIT;
-        loop {
-            let left = deadline.saturating_duration_since(Instant::now());
-            let mut fds = [PollFd::new(control, PollFlags::IN)];
-            match poll(&mut fds, Timespec::try_from(left).ok().as_ref()) {
-                Ok(0) => return Ok(()),
-                Ok(_) => self.receive(running, MESSAGES_MAX, traps, &mut Vec::new())?,
-                Err(Errno::INTR) => {}
-                Err(errno) => return Err(errno),
-            }
-        }
     }
 
     /// Takes what the proxy says, if it runs, `most` messages at the most; an error says that it has ended, or has to.

@@ -3,10 +3,10 @@
 use super::entry::Entry;
 use super::reserve::Need;
 use super::task::{Task, refuse_write};
-use super::verdict::{Judged, Relied, relied_for};
+use super::verdict::{Judged, LandlockReason, relied_for};
 use super::view::View;
 use super::walk::Lost;
-use crate::call::decode::{Creation, Spot};
+use crate::call::decode::{Creation, PathArg};
 use kernel::target::Target;
 use nix::libc;
 use rustix::fs::{AtFlags, FileType};
@@ -19,7 +19,7 @@ const WRITE_FOR_OTHERS: u32 = libc::S_IWGRP | libc::S_IWOTH;
 pub(crate) fn judge_creation(
     view: &View,
     target: Target,
-    spot: Spot,
+    arg: PathArg,
     creation: Creation,
 ) -> Result<Judged, Lost> {
     // The kernel looks at the text and the type first.
@@ -34,7 +34,7 @@ pub(crate) fn judge_creation(
             libc::S_IFIFO => FileType::Fifo,
             libc::S_IFSOCK => FileType::Socket,
             // Devices are not made, whatever the rules allow.
-            _ => return Ok(Judged::Landlock(Relied::DeniedAnyway)),
+            _ => return Ok(Judged::Landlock(LandlockReason::DeniedAnyway)),
         },
         _ => FileType::Unknown,
     };
@@ -43,7 +43,7 @@ pub(crate) fn judge_creation(
     let is_granted = |directory: &Path| {
         view.is_granted(directory) && !(is_directory && view.leads_to_missing(directory))
     };
-    let entry = Entry::resolve_unless(target, spot, is_granted)?;
+    let entry = Entry::resolve_unless(target, arg, is_granted)?;
     let leads_on = is_directory && view.leads_to_missing(&entry.path());
     if !leads_on && let Some(relied) = relied_for(view.entry(entry.directory(), entry.name())) {
         return Ok(Judged::Landlock(relied));
@@ -73,13 +73,13 @@ pub(crate) fn judge_creation(
 pub(crate) fn judge_removal(
     view: &View,
     target: Target,
-    spot: Spot,
+    arg: PathArg,
     flags: AtFlags,
 ) -> Result<Judged, Lost> {
     if !AtFlags::REMOVEDIR.contains(flags) {
-        return Ok(Judged::Landlock(Relied::Futile));
+        return Ok(Judged::Landlock(LandlockReason::Futile));
     }
-    let entry = Entry::resolve_unless(target, spot, |directory| view.is_granted(directory))?;
+    let entry = Entry::resolve_unless(target, arg, |directory| view.is_granted(directory))?;
     let is_link = flags.is_empty() && view.may_remove_git_link(entry.directory(), entry.name());
     let relied = relied_for(view.entry(entry.directory(), entry.name())).filter(|_| !is_link);
     Ok(relied.map_or_else(|| Task::Remove(entry, flags).into(), Judged::Landlock))

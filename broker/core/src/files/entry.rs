@@ -9,7 +9,7 @@
 
 use super::path::{self, Base};
 use super::walk::Lost;
-use crate::call::decode::Spot;
+use crate::call::decode::PathArg;
 use kernel::limits;
 use kernel::object::{Name, Object};
 use kernel::request::Confirmed;
@@ -37,21 +37,21 @@ impl Entry {
     ///
     /// # Errors
     /// As [`path::resolve`]; [`Lost::NoEntry`] for a path that names none, such as `a/..`.
-    pub(crate) fn resolve(target: Target, spot: Spot) -> Result<Self, Lost> {
-        Self::resolve_unless(target, spot, |_| false)
+    pub(crate) fn resolve(target: Target, arg: PathArg) -> Result<Self, Lost> {
+        Self::resolve_unless(target, arg, |_| false)
     }
 
     /// The same, unless `is_granted` says yes to the path of the directory: [`Lost::Granted`].
     pub(crate) fn resolve_unless(
         target: Target,
-        spot: Spot,
+        arg: PathArg,
         is_granted: impl Fn(&Path) -> bool,
     ) -> Result<Self, Lost> {
-        let path = target.read_path(spot.path)?;
+        let path = target.read_path(arg.path)?;
         if path.is_empty() {
             return Err(Errno::NOENT.into());
         }
-        let base = Base::of(target, spot.directory, &path)?;
+        let base = Base::of(target, arg.directory, &path)?;
         Self::resolve_from_unless(target, &base, &path, |_, directory, _| is_granted(directory))
     }
 

@@ -2,15 +2,15 @@
 //!
 //! A call is judged (paths followed, objects and directories held, verdict on their names), and
 //! performed only when the target is confirmed to wait still: by then it is certain that the arguments
-//! were its own. Where a call is let through, and why that is safe, [`Relied`] says.
+//! were its own. Where a call is let through, and why that is safe, [`LandlockReason`] says.
 
-use super::lately::Lately;
 use super::learning::Learning;
 use super::metadata::{self, Prepared};
 use super::observe::{self, Look};
+use super::path_cache::PathCache;
 use super::shared::Shared;
 use super::task::{Done, Task};
-use super::verdict::{FileVerdict, Judged, Relied};
+use super::verdict::{FileVerdict, Judged, LandlockReason};
 use super::view::{Reads, View};
 use super::walk::Lost;
 use super::{changes, exceptions, moves, opens, questions, terminals};
@@ -55,7 +55,7 @@ pub(crate) struct Judge {
     /// The descriptors that the command was started with, and whether it can get others from outside.
     pub(crate) inherited: Arc<Inherited>,
     /// Where paths led that were looked at for a report.
-    pub(crate) lately: Arc<Lately>,
+    pub(crate) path_cache: Arc<PathCache>,
     /// What the run learns, if it does.
     pub(crate) learning: Option<Arc<Learning>>,
 }
@@ -73,7 +73,7 @@ impl Judge {
     fn decide(&self, request: &Request<'_>, call: &FileCall) -> FileVerdict {
         let view = &*self.view;
         if call.redirects_paths() {
-            self.lately.forget();
+            self.path_cache.forget();
         }
         if let Some(shared) = &self.shared
             && !self.reads_unwatched(call)
@@ -89,11 +89,11 @@ impl Judge {
         if self.reads_unwatched(call) {
             // CONTINUE: Landlock grants no more than the rules, and nothing is there yet that it does not grant. What
             // another thread makes meanwhile can be refused to this call, and to none that begins later.
-            return FileVerdict::Continue(Relied::Alone, Vec::new());
+            return FileVerdict::Continue(LandlockReason::Alone, Vec::new());
         }
         let judged = match view.brokers_writes() {
             true => self.judge_change(request, call),
-            false => Err(Relied::Alone),
+            false => Err(LandlockReason::Alone),
         };
         judged.map_or_else(|relied| self.leave(request, call, relied), FileVerdict::Answer)
     }
@@ -121,9 +121,11 @@ impl Judge {
             Ok(Ok(answer)) => FileVerdict::Answer(answer.map(|()| Done::Nothing)),
             // This is about the broker.
             Ok(Err(Lost::Errno(Errno::PERM | Errno::ACCESS))) if target.hides() => {
-                FileVerdict::Continue(Relied::Question, Vec::new())
+                FileVerdict::Continue(LandlockReason::Question, Vec::new())
             }
-            Ok(Err(Lost::Foreign)) | Err(_) => FileVerdict::Continue(Relied::Question, Vec::new()),
+            Ok(Err(Lost::Foreign)) | Err(_) => {
+                FileVerdict::Continue(LandlockReason::Question, Vec::new())
+            }
             Ok(Err(lost)) => FileVerdict::Answer(Err(lost.into())),
         }
     }
@@ -138,11 +140,9 @@ impl Judge {
             own.is_ok_and(|own| Member::find(process, own, None).is_ok())
         };
         let judge = || match *call {
-            FileCall::Open(spot, how) => {
-                opens::judge_read(&self.view, target, is_inside, spot, how)
-            }
-            FileCall::Truncate(spot, length) => {
-                opens::judge_own_truncate(&self.view, target, spot, length)
+            FileCall::Open(arg, how) => opens::judge_read(&self.view, target, is_inside, arg, how),
+            FileCall::Truncate(arg, length) => {
+                opens::judge_own_truncate(&self.view, target, arg, length)
             }
             _ => Err(Errno::NOSYS.into()),
         };
@@ -192,7 +192,7 @@ impl Judge {
         &self,
         request: &Request<'_>,
         call: &FileCall,
-    ) -> Result<io::Result<Done>, Relied> {
+    ) -> Result<io::Result<Done>, LandlockReason> {
         let target = request.target();
         // What has lost its name meanwhile is looked for again; what stays so was reached by a
         // descriptor, or is moved all the time. Of that Landlock was told nothing by this name, and
@@ -207,20 +207,20 @@ impl Judge {
         let judge = || match looked() {
             Ok(Judged::Task(task)) => Ok(*task),
             Ok(Judged::Landlock(relied)) => Err(Err(relied)),
-            Err(Lost::NoEntry) => Err(Err(Relied::Futile)),
-            Err(Lost::Granted) => Err(Err(Relied::Granted)),
-            Err(Lost::Changed) => Err(Err(Relied::DeniedAnyway)),
-            Err(Lost::Foreign) => Err(Err(Relied::OutOfSight)),
+            Err(Lost::NoEntry) => Err(Err(LandlockReason::Futile)),
+            Err(Lost::Granted) => Err(Err(LandlockReason::Granted)),
+            Err(Lost::Changed) => Err(Err(LandlockReason::DeniedAnyway)),
+            Err(Lost::Foreign) => Err(Err(LandlockReason::OutOfSight)),
             // This is about the broker.
             Err(Lost::Errno(Errno::PERM | Errno::ACCESS)) if target.hides() => {
-                Err(Err(Relied::OutOfSight))
+                Err(Err(LandlockReason::OutOfSight))
             }
             Err(Lost::Errno(errno)) => Err(Ok(Err(errno))),
         };
         let done = self.rights.with_those_of(target, || Ok(self.perform(request, judge, Ok)));
         done.unwrap_or_else(|errno| {
             self.traps.log(&format!("cannot act with the target's rights: {errno}"));
-            Err(Relied::OutOfSight)
+            Err(LandlockReason::OutOfSight)
         })
     }
 
@@ -278,14 +278,14 @@ impl Judge {
 
     /// Leaves a call to Landlock. Only what Landlock does not let be opened, though the rules do, is opened for the
     /// target (`exceptions`).
-    fn leave(&self, request: &Request<'_>, call: &FileCall, relied: Relied) -> FileVerdict {
+    fn leave(&self, request: &Request<'_>, call: &FileCall, relied: LandlockReason) -> FileVerdict {
         // Of what is let through whatever is there; before a change of what paths lead to, nothing is remembered.
-        let may_ask = relied == Relied::Alone && !call.redirects_paths();
+        let may_ask = relied == LandlockReason::Alone && !call.redirects_paths();
         // What is granted is no denial.
         let looks = match relied {
-            Relied::Granted | Relied::Futile => Vec::new(),
+            LandlockReason::Granted | LandlockReason::Futile => Vec::new(),
             _ => {
-                let memory = may_ask.then_some((&*self.view, &*self.lately));
+                let memory = may_ask.then_some((&*self.view, &*self.path_cache));
                 observe::look(request.target(), call, memory)
             }
         };
@@ -295,7 +295,9 @@ impl Judge {
         {
             return FileVerdict::Answer(answer);
         }
-        if relied == Relied::DeniedAnyway && looks.iter().any(|look| look.is_reserved(&self.view)) {
+        if relied == LandlockReason::DeniedAnyway
+            && looks.iter().any(|look| look.is_reserved(&self.view))
+        {
             self.report(&looks);
             return FileVerdict::Answer(Err(Errno::ACCESS));
         }
@@ -312,7 +314,7 @@ impl Judge {
 
     /// What Landlock refuses, or has refused, of a call that is let through.
     pub(crate) fn denials(&self, looks: &[Look]) -> Vec<Denial> {
-        observe::judge(looks, &self.view, Some(&self.lately))
+        observe::judge(looks, &self.view, Some(&self.path_cache))
     }
 
     /// Reports that of one that was.
@@ -412,10 +414,10 @@ fn metadata_refused(view: &View, object: &Object) -> io::Result<Option<PathBuf>>
 /// Follows the paths of a call that changes files, and decides.
 fn judge_change(view: &View, target: Target, call: &FileCall) -> Result<Judged, Lost> {
     match *call {
-        FileCall::Open(spot, how) => opens::judge_open(view, target, spot, how),
-        FileCall::Truncate(spot, length) => opens::judge_truncate(view, target, spot, length),
-        FileCall::Create(spot, creation) => changes::judge_creation(view, target, spot, creation),
-        FileCall::Remove(spot, flags) => changes::judge_removal(view, target, spot, flags),
+        FileCall::Open(arg, how) => opens::judge_open(view, target, arg, how),
+        FileCall::Truncate(arg, length) => opens::judge_truncate(view, target, arg, length),
+        FileCall::Create(arg, creation) => changes::judge_creation(view, target, arg, creation),
+        FileCall::Remove(arg, flags) => changes::judge_removal(view, target, arg, flags),
         FileCall::Rename(old, new, flags) => moves::judge_rename(view, target, (old, new), flags),
         FileCall::Link(old, new, flags) => moves::judge_link(view, target, (old, new), flags),
     }

@@ -4,7 +4,7 @@
 //! What is noted decides nothing; a target that changes its arguments meanwhile deceives the draft, which a person reads.
 
 use super::observe::{self, Look};
-use super::verdict::{FileVerdict, Relied};
+use super::verdict::{FileVerdict, LandlockReason};
 use super::view::View;
 use crate::call::decode::FileCall;
 use crate::report::denials::Denial;
@@ -58,7 +58,7 @@ impl Learning {
         let is_done = match verdict {
             FileVerdict::Answer(answer) => answer.is_ok(),
             FileVerdict::Continue(relied, _) => {
-                !matches!(relied, Relied::DeniedAnyway | Relied::Futile)
+                !matches!(relied, LandlockReason::DeniedAnyway | LandlockReason::Futile)
             }
         };
         if is_done {

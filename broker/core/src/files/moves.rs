@@ -4,11 +4,11 @@ use super::changes::{leads_astray, refuse_symlink};
 use super::entry::Entry;
 use super::path;
 use super::task::{Task, refuse_write};
-use super::verdict::{Judged, Relied};
+use super::verdict::{Judged, LandlockReason};
 use super::view::{Decider, View};
 use super::walk::Lost;
-use crate::call::decode::Spot;
-use kernel::deep;
+use crate::call::decode::PathArg;
+use kernel::long_paths;
 use kernel::object::{Name, Object};
 use kernel::target::{Target, TargetFd};
 use rules::paths::{Access, Names};
@@ -22,16 +22,16 @@ use std::path::Path;
 pub(crate) fn judge_rename(
     view: &View,
     target: Target,
-    (old, new): (Spot, Spot),
+    (old, new): (PathArg, PathArg),
     flags: RenameFlags,
 ) -> Result<Judged, Lost> {
     // RENAME_WHITEOUT makes a device node; the others exclude each other.
     let known = [RenameFlags::empty(), RenameFlags::NOREPLACE, RenameFlags::EXCHANGE];
     if !known.contains(&flags) {
-        return Ok(Judged::Landlock(Relied::Alone));
+        return Ok(Judged::Landlock(LandlockReason::Alone));
     }
     let is_granted = |directory: &Path| view.is_granted(directory);
-    let (old, new) = match [old, new].map(|spot| Entry::resolve_unless(target, spot, is_granted)) {
+    let (old, new) = match [old, new].map(|arg| Entry::resolve_unless(target, arg, is_granted)) {
         [Err(Lost::Granted), Err(Lost::Granted)] => return Err(Lost::Granted),
         [Err(Lost::Granted), entry] => (Entry::resolve(target, old)?, entry?),
         [entry, Err(Lost::Granted)] => (entry?, Entry::resolve(target, new)?),
@@ -39,10 +39,10 @@ pub(crate) fn judge_rename(
     };
     let places = [&old, &new].map(|entry| view.entry(entry.directory(), entry.name()));
     let [Some((from, from_by)), Some((to, to_by))] = places else {
-        return Ok(Judged::Landlock(Relied::DeniedAnyway));
+        return Ok(Judged::Landlock(LandlockReason::DeniedAnyway));
     };
     if [from_by, to_by] == [Decider::Landlock; 2] {
-        return Ok(Judged::Landlock(Relied::Granted));
+        return Ok(Judged::Landlock(LandlockReason::Granted));
     }
     // All that is beneath must be judged as before. What is not said of a file is said all the same:
     // another thread can put a directory in its place. Programs copy then, entry by entry, as
@@ -172,7 +172,7 @@ pub fn holds_denied(view: &View, path: &Path) -> Beneath {
                 pending.push((inner, cursor));
                 continue;
             }
-            match deep::open(&inner, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC) {
+            match long_paths::open(&inner, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC) {
                 Ok(_) => return Beneath::Denied,
                 Err(Errno::NOENT | Errno::NOTDIR) => {}
                 Err(_) => return Beneath::Unknown,
@@ -184,7 +184,7 @@ pub fn holds_denied(view: &View, path: &Path) -> Beneath {
 
 fn names_in(directory: &Path) -> io::Result<Vec<Vec<u8>>> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let directory = deep::open(directory, flags)?;
+    let directory = long_paths::open(directory, flags)?;
     let names = Dir::new(directory)?.map(|entry| Ok(entry?.file_name().to_bytes().to_vec()));
     let names: io::Result<Vec<_>> = names.collect();
     Ok(names?.into_iter().filter(|name| name != b"." && name != b"..").collect())
@@ -194,11 +194,11 @@ fn names_in(directory: &Path) -> io::Result<Vec<Vec<u8>>> {
 pub(crate) fn judge_link(
     view: &View,
     target: Target,
-    (old, new): (Spot, Spot),
+    (old, new): (PathArg, PathArg),
     flags: AtFlags,
 ) -> Result<Judged, Lost> {
     if !(AtFlags::SYMLINK_FOLLOW | AtFlags::EMPTY_PATH).contains(flags) {
-        return Ok(Judged::Landlock(Relied::Futile));
+        return Ok(Judged::Landlock(LandlockReason::Futile));
     }
     let path = target.read_path(old.path)?;
     // With AT_EMPTY_PATH the kernel first looks who opened the descriptor that the path starts from:
@@ -233,17 +233,17 @@ pub(crate) fn judge_link(
     };
     let denied = |path: &Path| match by_descriptor {
         true => refuse_write(path).into(),
-        false => Judged::Landlock(Relied::DeniedAnyway),
+        false => Judged::Landlock(LandlockReason::DeniedAnyway),
     };
     let (Some(directory), Some(last)) = (name.parent(), name.file_name()) else {
-        return Ok(Judged::Landlock(Relied::Alone));
+        return Ok(Judged::Landlock(LandlockReason::Alone));
     };
     let Some((_, from_by)) = view.entry(directory, last) else { return Ok(denied(&name)) };
     let Some((_, to_by)) = view.entry(entry.directory(), entry.name()) else {
         return Ok(denied(&entry.path()));
     };
     if !by_descriptor && [from_by, to_by] == [Decider::Landlock; 2] {
-        return Ok(Judged::Landlock(Relied::Granted));
+        return Ok(Judged::Landlock(LandlockReason::Granted));
     }
     if view.denies_object(object.identity(), Access::WRITE) {
         return Ok(refuse_write(&name).into());

@@ -5,19 +5,19 @@
 //! failed without the sandbox as well is not reported.
 
 use super::entry::Entry;
-use super::lately::{Lately, Start};
 use super::open::{self, Destination};
 use super::path::{self, Base};
+use super::path_cache::{PathCache, Start};
 use super::view::{Decider, View};
 use super::walk::{self, Lost};
-use crate::call::decode::{FileCall, Spot};
+use crate::call::decode::{FileCall, PathArg};
 use crate::call::how::writes;
 use crate::report::denials::Denial;
 use crate::report::traps::Traps;
 use common::trap::FileOperation;
 use kernel::object::Object;
-use kernel::own::path_of;
 use kernel::proc;
+use kernel::self_proc::path_of;
 use kernel::shortcuts::Shortcut;
 use kernel::target::{Target, TargetFd};
 use rules::memory;
@@ -67,7 +67,11 @@ enum Act {
 
 /// Copies what `call` names, but for what is permitted as far as is remembered, if `memory` may be asked. What
 /// cannot be copied, the call itself will stumble over.
-pub(crate) fn look(target: Target, call: &FileCall, memory: Option<(&View, &Lately)>) -> Vec<Look> {
+pub(crate) fn look(
+    target: Target,
+    call: &FileCall,
+    memory: Option<(&View, &PathCache)>,
+) -> Vec<Look> {
     let acts = match *call {
         FileCall::Open(_, how) => [Some(Act::Open(how.flags)), None],
         FileCall::Truncate(..) => [Some(Act::Open(OFlags::WRONLY)), None],
@@ -77,11 +81,11 @@ pub(crate) fn look(target: Target, call: &FileCall, memory: Option<(&View, &Late
         FileCall::Link(_, _, flags) => [Some(Act::Link(flags)), Some(Act::Create)],
     };
     let mut looks: Vec<Look> = Vec::new();
-    for (spot, act) in call.spots().zip(acts) {
+    for (arg, act) in call.path_args().zip(acts) {
         let Some(act) = act else { continue };
         // Both paths of a rename mostly start at one place, as the kernel looks for it once a call.
-        let base = looks.last().and_then(|first| first.base_of(spot));
-        if let Ok(Some(look)) = copy(target, spot, act, base, memory) {
+        let base = looks.last().and_then(|first| first.base_of(arg));
+        if let Ok(Some(look)) = copy(target, arg, act, base, memory) {
             looks.push(look);
         }
     }
@@ -91,13 +95,13 @@ pub(crate) fn look(target: Target, call: &FileCall, memory: Option<(&View, &Late
 /// None if what the call does is permitted, as far as is remembered.
 fn copy(
     target: Target,
-    spot: Spot,
+    arg: PathArg,
     act: Act,
     base: Option<Arc<OwnedFd>>,
-    memory: Option<(&View, &Lately)>,
+    memory: Option<(&View, &PathCache)>,
 ) -> io::Result<Option<Look>> {
     let begun = Instant::now();
-    let (path, directory) = (target.read_path(spot.path)?, spot.directory);
+    let (path, directory) = (target.read_path(arg.path)?, arg.directory);
     let mut look = Look { target, begun, start: None, directory, base: None, path, act };
     // What a process has in proc(5) ends with it, perhaps before it is looked at.
     let ends = |prefix: &&[u8]| look.path.starts_with(prefix);
@@ -108,7 +112,7 @@ fn copy(
     }
     let is_absolute = look.path.starts_with(b"/");
     look.base = base.filter(|_| !is_absolute);
-    if let Some((view, lately)) = memory {
+    if let Some((view, path_cache)) = memory {
         look.start = match directory {
             _ if is_absolute => Some(Start::Root),
             TargetFd::CWD => target.working_directory().ok().map(Start::Working),
@@ -117,7 +121,7 @@ fn copy(
                 look.base.as_ref().and_then(|base| Start::at(base).ok())
             }
         };
-        if look.is_known_to_be_permitted(view, lately) {
+        if look.is_known_to_be_permitted(view, path_cache) {
             return Ok(None);
         }
     }
@@ -129,8 +133,8 @@ fn copy(
 
 impl Look {
     /// Where another relative path of the same call starts, if that is where this one does.
-    fn base_of(&self, spot: Spot) -> Option<Arc<OwnedFd>> {
-        let is_same = self.directory == spot.directory && !self.path.is_empty();
+    fn base_of(&self, arg: PathArg) -> Option<Arc<OwnedFd>> {
+        let is_same = self.directory == arg.directory && !self.path.is_empty();
         self.base.clone().filter(|_| is_same)
     }
 
@@ -183,8 +187,8 @@ impl Look {
     }
 
     /// Whether the rules refuse it although the file system would have permitted it.
-    fn judge(&self, view: &View, lately: Option<&Lately>) -> Option<Denial> {
-        let (operation, path) = self.judge_act(view, lately)?;
+    fn judge(&self, view: &View, path_cache: Option<&PathCache>) -> Option<Denial> {
+        let (operation, path) = self.judge_act(view, path_cache)?;
         Some(Denial::file(operation, &self.as_written(path)))
     }
 
@@ -194,8 +198,8 @@ impl Look {
         matches!(self.act, Act::Remove) && !entry().is_ok_and(|entry| entry.hold().is_ok())
     }
 
-    fn judge_act(&self, view: &View, lately: Option<&Lately>) -> Option<Refused> {
-        if self.is_plainly_permitted(view, lately).unwrap_or(false) {
+    fn judge_act(&self, view: &View, path_cache: Option<&PathCache>) -> Option<Refused> {
+        if self.is_plainly_permitted(view, path_cache).unwrap_or(false) {
             return None;
         }
         match self.act {
@@ -241,14 +245,14 @@ impl Look {
     }
 
     /// Whether it is permitted, by what is remembered of where its path leads, and Landlock grants it.
-    fn is_known_to_be_permitted(&self, view: &View, lately: &Lately) -> bool {
+    fn is_known_to_be_permitted(&self, view: &View, path_cache: &PathCache) -> bool {
         let is_exception = || {
             let reads = matches!(self.act, Act::Open(flags) if !writes(flags));
             memory::name(&self.path).is_some() || reads && self.may_name_exception(view)
         };
         let is_known = || {
             let (above, name) = path::split(&self.path)?;
-            let directory = lately.find(self.start.as_ref()?, above)?;
+            let directory = path_cache.find(self.start.as_ref()?, above)?;
             self.permits_entry(view, &directory, name, View::may_change_by_name)
         };
         is_known().unwrap_or(false) && !is_exception()
@@ -256,7 +260,7 @@ impl Look {
 
     /// Whether the rules permit it, as far as the names say that the kernel finds: so it is with most calls,
     /// and what is there need not be looked at. Nothing is known of what is missing, of devices and proc(5).
-    fn is_plainly_permitted(&self, view: &View, lately: Option<&Lately>) -> Option<bool> {
+    fn is_plainly_permitted(&self, view: &View, path_cache: Option<&PathCache>) -> Option<bool> {
         if matches!(self.act, Act::Link(_)) || !Shortcut::Names.is_open() {
             return None;
         }
@@ -276,10 +280,10 @@ impl Look {
         let is_permitted = self.permits_entry(view, &directory, name, View::may_change);
         // What is remembered is not asked again whether it lies where it was allowed.
         let is_rooted = || !view.rules.access(&directory).write || view.is_rooted(&directory);
-        if let (Some(lately), Some(start)) = (lately, &self.start)
+        if let (Some(path_cache), Some(start)) = (path_cache, &self.start)
             && is_rooted()
         {
-            lately.learn(self.begun, start, above, directory);
+            path_cache.learn(self.begun, start, above, directory);
         }
         is_permitted.or_else(|| self.leads_to_permitted(view))
     }
@@ -367,8 +371,8 @@ fn wanted(flags: OFlags) -> Access {
 
 /// What of the path arguments of one call the rules refuse although the file system would have permitted
 /// it. Of a rename of what is not there, nothing was.
-pub(crate) fn judge(looks: &[Look], view: &View, lately: Option<&Lately>) -> Vec<Denial> {
-    let refused: Vec<_> = looks.iter().filter_map(|look| look.judge(view, lately)).collect();
+pub(crate) fn judge(looks: &[Look], view: &View, path_cache: Option<&PathCache>) -> Vec<Denial> {
+    let refused: Vec<_> = looks.iter().filter_map(|look| look.judge(view, path_cache)).collect();
     if !refused.is_empty() && looks.iter().any(Look::lacks_entry) { Vec::new() } else { refused }
 }
 

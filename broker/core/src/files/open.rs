@@ -8,7 +8,7 @@
 use super::entry::{Entry, masked};
 use super::path::{self, Base};
 use super::walk::Lost;
-use crate::call::decode::Spot;
+use crate::call::decode::PathArg;
 use crate::call::how::OpenHow;
 use kernel::object::Object;
 use kernel::request::Confirmed;
@@ -33,23 +33,23 @@ pub(crate) enum Destination {
 }
 
 /// Follows the path of an open as the kernel does.
-pub(crate) fn resolve(target: Target, spot: Spot, how: &OpenHow) -> Result<Destination, Lost> {
-    resolve_unless(target, spot, how, |_| false)
+pub(crate) fn resolve(target: Target, arg: PathArg, how: &OpenHow) -> Result<Destination, Lost> {
+    resolve_unless(target, arg, how, |_| false)
 }
 
 /// The same, unless `is_granted` says yes to the path of what is opened, or of the directory in which it would be
 /// made: [`Lost::Granted`].
 pub(crate) fn resolve_unless(
     target: Target,
-    spot: Spot,
+    arg: PathArg,
     how: &OpenHow,
     is_granted: impl Fn(&Path) -> bool,
 ) -> Result<Destination, Lost> {
-    let path = target.read_path(spot.path)?;
+    let path = target.read_path(arg.path)?;
     if path.is_empty() {
         return Err(Errno::NOENT.into());
     }
-    let base = Base::of(target, spot.directory, &path)?;
+    let base = Base::of(target, arg.directory, &path)?;
     resolve_from_unless(target, &base, &path, how.flags, is_granted)
 }
 

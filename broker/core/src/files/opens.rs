@@ -15,10 +15,10 @@ use super::open::{self, Destination};
 use super::path;
 use super::task::{Task, refuse_write};
 use super::terminals;
-use super::verdict::{Judged, Relied, relied_for};
+use super::verdict::{Judged, LandlockReason, relied_for};
 use super::view::{Decider, Reads, View};
 use super::walk::{self, Lost};
-use crate::call::decode::{FileCall, Spot};
+use crate::call::decode::{FileCall, PathArg};
 use crate::call::how::{OpenHow, changes, writes};
 use crate::report::denials::Denial;
 use kernel::object::{Name, Object};
@@ -48,14 +48,14 @@ pub(crate) fn may_read(call: &FileCall) -> bool {
 pub(crate) fn judge_open(
     view: &View,
     target: Target,
-    spot: Spot,
+    arg: PathArg,
     how: OpenHow,
 ) -> Result<Judged, Lost> {
     how.check()?;
     let writes = writes(how.flags);
     let is_left = !writes && view.grants.reads != Reads::Less;
     if is_left || how.flags.contains(OFlags::PATH) {
-        return Ok(Judged::Landlock(Relied::Alone));
+        return Ok(Judged::Landlock(LandlockReason::Alone));
     }
     // So it is with most, and what is there need not be looked at. A process is another one for the broker, and
     // so is a terminal.
@@ -64,7 +64,7 @@ pub(crate) fn judge_open(
         true => view.is_granted(path),
         false => is_plain(path) && view.is_granted_to_read(path),
     };
-    let object = match open::resolve_unless(target, spot, &how, is_granted)? {
+    let object = match open::resolve_unless(target, arg, &how, is_granted)? {
         Destination::Object(object) => object,
         Destination::New(entry)
             if writes_alone(&how) && view.may_make_git_link(entry.directory(), entry.name()) =>
@@ -85,7 +85,7 @@ pub(crate) fn judge_open(
         // It is not opened for writing, whoever asks: the kernel tells the broker why.
         FileType::Directory if writes => None,
         // Landlock also restricts what may be asked of a device once it is open.
-        FileType::CharacterDevice | FileType::BlockDevice => Some(Relied::Alone),
+        FileType::CharacterDevice | FileType::BlockDevice => Some(LandlockReason::Alone),
         _ if writes => content(view, &object)?,
         _ => reading(view, target, &object)?,
     };
@@ -100,14 +100,14 @@ fn writes_alone(how: &OpenHow) -> bool {
 pub(crate) fn judge_truncate(
     view: &View,
     target: Target,
-    spot: Spot,
+    arg: PathArg,
     length: i64,
 ) -> Result<Judged, Lost> {
     if length < 0 {
-        return Ok(Judged::Landlock(Relied::Futile));
+        return Ok(Judged::Landlock(LandlockReason::Futile));
     }
-    let path = target.read_path(spot.path)?;
-    let object = path::resolve(target, spot.directory, &path, true, false)?;
+    let path = target.read_path(arg.path)?;
+    let object = path::resolve(target, arg.directory, &path, true, false)?;
     let relied = content(view, &object)?;
     Ok(relied.map_or_else(|| Task::Truncate(object, length).into(), Judged::Landlock))
 }
@@ -133,14 +133,14 @@ pub(crate) fn truncates_unseen(call: &FileCall) -> bool {
 pub(crate) fn judge_own_truncate(
     view: &View,
     target: Target,
-    spot: Spot,
+    arg: PathArg,
     length: i64,
 ) -> Result<Task, Lost> {
     if length < 0 {
         return Err(Errno::INVAL.into());
     }
-    let path = target.read_path(spot.path)?;
-    let object = path::resolve(target, spot.directory, &path, true, false)?;
+    let path = target.read_path(arg.path)?;
+    let object = path::resolve(target, arg.directory, &path, true, false)?;
     let name = object.name()?;
     if is_permitted(view, target, &object, &name, Access::WRITE)? {
         return Ok(Task::Truncate(object, length));
@@ -150,21 +150,21 @@ pub(crate) fn judge_own_truncate(
 
 /// Who opens an object that is held for writing, which permits to read it, too: the broker, if nothing
 /// else is said. Callers leave devices to Landlock.
-fn content(view: &View, object: &Object) -> Result<Option<Relied>, Lost> {
+fn content(view: &View, object: &Object) -> Result<Option<LandlockReason>, Lost> {
     // What proc(5) holds is about who opens it.
     if object.is_on_proc()? {
-        return Ok(Some(Relied::Alone));
+        return Ok(Some(LandlockReason::Alone));
     }
     if view.denies_object(object.identity(), Access::WRITE) {
-        return Ok(Some(Relied::DeniedAnyway));
+        return Ok(Some(LandlockReason::DeniedAnyway));
     }
     // Where Landlock grants the whole tree, it does not matter whether the name still is one: whatever
     // was found, Landlock decides.
     if view.is_granted(object.path()?) {
-        return Ok(Some(Relied::Granted));
+        return Ok(Some(LandlockReason::Granted));
     }
     let decider = match object.name()? {
-        Name::Nameless(_) => return Ok(Some(Relied::Alone)),
+        Name::Nameless(_) => return Ok(Some(LandlockReason::Alone)),
         Name::Path(name) => view.content(&name),
         // A former name says nothing of an object any more if it has others. If it has none, whatever
         // its name can have been must be permitted.
@@ -177,26 +177,26 @@ fn content(view: &View, object: &Object) -> Result<Option<Relied>, Lost> {
     };
     Ok(match decider {
         Some(Decider::Broker) => None,
-        Some(Decider::Landlock) => Some(Relied::Granted),
-        None => Some(Relied::DeniedAnyway),
+        Some(Decider::Landlock) => Some(LandlockReason::Granted),
+        None => Some(LandlockReason::DeniedAnyway),
     })
 }
 
 /// The same as [`content`] for one that is to be read alone.
-fn reading(view: &View, target: Target, object: &Object) -> Result<Option<Relied>, Lost> {
+fn reading(view: &View, target: Target, object: &Object) -> Result<Option<LandlockReason>, Lost> {
     if object.is_on_proc()? {
-        return Ok(Some(Relied::Alone));
+        return Ok(Some(LandlockReason::Alone));
     }
     if view.is_granted_to_read(object.path()?) {
-        return Ok(Some(Relied::Granted));
+        return Ok(Some(LandlockReason::Granted));
     }
     let name = match object.name()? {
-        Name::Nameless(_) => return Ok(Some(Relied::Alone)),
+        Name::Nameless(_) => return Ok(Some(LandlockReason::Alone)),
         Name::Former(_) if !object.is_unlinked() => return Err(Lost::Changed),
         name => name,
     };
     let permitted = is_permitted(view, target, object, &name, Access::READ)?;
-    Ok((!permitted).then_some(Relied::DeniedAnyway))
+    Ok((!permitted).then_some(LandlockReason::DeniedAnyway))
 }
 
 /// As the name of a file without one: no rule singles it out but one that denies all names.
@@ -208,7 +208,7 @@ pub(crate) fn judge_read(
     view: &View,
     target: Target,
     is_inside: impl Fn(i32) -> bool,
-    spot: Spot,
+    arg: PathArg,
     how: OpenHow,
 ) -> Result<Task, Lost> {
     how.check()?;
@@ -217,7 +217,7 @@ pub(crate) fn judge_read(
     if how.flags.contains(OFlags::PATH) {
         return Err(Errno::NOSYS.into());
     }
-    let object = match open::resolve(target, spot, &how)? {
+    let object = match open::resolve(target, arg, &how)? {
         Destination::Object(object) => object,
         Destination::New(entry) if view.may_change(entry.directory(), entry.name()) => {
             return Ok(Task::CreateFile(entry, how));

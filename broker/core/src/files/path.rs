@@ -6,10 +6,10 @@
 //! asks, it is walked here (see `walk`).
 
 use super::walk::{self, Lost};
-use kernel::deep::PATH_MAX;
-use kernel::here::Here;
+use kernel::cwd_guard::CwdGuard;
+use kernel::long_paths::PATH_MAX;
 use kernel::object::Object;
-use kernel::own::path_of;
+use kernel::self_proc::path_of;
 use kernel::shortcuts::Shortcut;
 use kernel::target::{Target, TargetFd};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -156,7 +156,7 @@ pub(crate) enum Base<'a> {
     /// At the root directory: it is absolute.
     Root,
     /// In a directory of the target's, where the broker stands for the moment.
-    Here(Here),
+    Guarded(CwdGuard),
     /// In one that is held.
     Held(OwnedFd),
     /// The same.
@@ -170,19 +170,19 @@ impl Base<'_> {
             return Ok(Self::Root);
         }
         if directory == TargetFd::CWD {
-            return Here::of(target)
-                .map(Self::Here)
+            return CwdGuard::of(target)
+                .map(Self::Guarded)
                 .or_else(|_| hold(target, directory).map(Self::Held));
         }
         let held = hold(target, directory)?;
-        Ok(Here::at(&held).map_or(Self::Held(held), Self::Here))
+        Ok(CwdGuard::at(&held).map_or(Self::Held(held), Self::Guarded))
     }
 
     /// What `path` is called if there is no symbolic link on it, as far as it is known where it starts.
     fn path_of(&self, path: &[u8]) -> Option<PathBuf> {
         let start = match self {
             Self::Root => Path::new("/"),
-            Self::Here(here) => here.path(),
+            Self::Guarded(here) => here.path(),
             Self::Held(_) | Self::Borrowed(_) => return None,
         };
         let names =
@@ -203,7 +203,7 @@ impl Base<'_> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let held = match self {
             Self::Root => return Ok(None),
-            Self::Here(here) => fs::openat(here, c".", flags, Mode::empty())?,
+            Self::Guarded(here) => fs::openat(here, c".", flags, Mode::empty())?,
             Self::Held(held) => held.try_clone().map_err(|_| Errno::MFILE)?,
             Self::Borrowed(held) => held.try_clone_to_owned().map_err(|_| Errno::MFILE)?,
         };
@@ -221,7 +221,7 @@ impl AsFd for Base<'_> {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
             Self::Root => fs::CWD,
-            Self::Here(here) => here.as_fd(),
+            Self::Guarded(here) => here.as_fd(),
             Self::Held(held) => held.as_fd(),
             Self::Borrowed(held) => *held,
         }

@@ -14,8 +14,8 @@
 use super::entry::{Entry, has_default_acl};
 use super::trees::covers;
 use kernel::identity::{Identity, identity};
-use kernel::own::{own_link, path_of};
 use kernel::request::Confirmed;
+use kernel::self_proc::{own_link, path_of};
 use kernel::shortcuts::Shortcut;
 use kernel::threads::lock;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};

@@ -65,8 +65,8 @@ impl Shared {
     /// directory that landstrip itself makes in a sandbox like this one is known, and refused without a
     /// word.
     pub(crate) fn named(target: Target, call: &FileCall) -> Option<Named> {
-        let mut names = call.spots().map(|spot| {
-            let path = target.read_path(spot.path).ok()?;
+        let mut names = call.path_args().map(|arg| {
+            let path = target.read_path(arg.path).ok()?;
             name(&path).map(<[u8]>::to_vec)
         });
         if let FileCall::Create(_, creation) = call {

@@ -4,7 +4,7 @@
 //! pseudoterminal the two ends have one number, which is no other's as long as somebody has the master
 //! open. Sources: pts(4), tty(4), proc_pid_fdinfo(5).
 
-use kernel::holders;
+use kernel::fd_scan;
 use kernel::object::Object;
 use kernel::target::Target;
 use rustix::fd::{AsFd, OwnedFd};
@@ -57,5 +57,5 @@ pub(crate) fn is_of_sandbox(target: Target, object: &Object) -> bool {
         object.kind() == FileType::CharacterDevice && fs::major(device) == PSEUDOTERMINAL;
     let is_in_place =
         || object.path().is_ok_and(|path| path.parent() == Some(Path::new(DIRECTORY)));
-    is_terminal && is_in_place() && holders::has_terminal(target.thread(), fs::minor(device))
+    is_terminal && is_in_place() && fd_scan::has_terminal(target.thread(), fs::minor(device))
 }

@@ -1,7 +1,7 @@
 //! Trees of the file system, each by its path and the object that it was when it was noted.
 
-use kernel::deep::identity_of;
 use kernel::identity::Identity;
+use kernel::long_paths::identity_of;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 

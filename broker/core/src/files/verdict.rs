@@ -15,7 +15,7 @@ use rustix::io;
 #[derive(Debug)]
 pub(crate) enum FileVerdict {
     /// The kernel executes it, and Landlock decides; then these are looked at.
-    Continue(Relied, Vec<Look>),
+    Continue(LandlockReason, Vec<Look>),
     /// The broker has done it, or refuses it.
     Answer(io::Result<Done>),
 }
@@ -23,7 +23,7 @@ pub(crate) enum FileVerdict {
 /// What Landlock is relied on for in a call that is let through. An error that was found on the way to
 /// a verdict is not among these: the call may have become possible since, for the broker alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Relied {
+pub(crate) enum LandlockReason {
     /// It is the only judge of such calls under this policy, or of such objects: devices, proc(5).
     Alone,
     /// It grants what was found: the rules allow it for all of the tree that was granted at launch.
@@ -47,7 +47,7 @@ pub(crate) enum Judged {
     /// The broker.
     Task(Box<Task>),
     /// The kernel.
-    Landlock(Relied),
+    Landlock(LandlockReason),
 }
 
 impl From<Task> for Judged {
@@ -57,10 +57,10 @@ impl From<Task> for Judged {
 }
 
 /// What Landlock is relied on for where the view says this of an entry; nothing if the broker decides.
-pub(crate) fn relied_for(entry: Option<(Cursor, Decider)>) -> Option<Relied> {
+pub(crate) fn relied_for(entry: Option<(Cursor, Decider)>) -> Option<LandlockReason> {
     match entry {
         Some((_, Decider::Broker)) => None,
-        Some((_, Decider::Landlock)) => Some(Relied::Granted),
-        None => Some(Relied::DeniedAnyway),
+        Some((_, Decider::Landlock)) => Some(LandlockReason::Granted),
+        None => Some(LandlockReason::DeniedAnyway),
     }
 }

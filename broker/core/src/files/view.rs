@@ -7,8 +7,8 @@
 
 use super::reserve::Reserve;
 use super::trees::covers;
-use kernel::deep::identity_of;
 use kernel::identity::{Identity, Origin, identity};
+use kernel::long_paths::identity_of;
 use kernel::object::Object;
 use rules::files::Files;
 use rules::git_links::GitLinks;

@@ -200,7 +200,7 @@ fn read_link(
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use kernel::here::Here;
+    use kernel::cwd_guard::CwdGuard;
     use kernel::test_directory::TestDirectory;
     use rustix::process::getpid;
     use std::os::unix::fs::symlink;
@@ -287,7 +287,7 @@ mod tests {
             std::path::PathBuf::from(format!("/proc/{own}/status"))
         );
         assert_eq!(named("/proc/thread-self"), std::path::Path::new(&task));
-        let here = Here::waiting(root().unwrap()).unwrap();
+        let here = CwdGuard::waiting(root().unwrap()).unwrap();
         assert_eq!(named("/proc/self/cwd"), here.path());
         drop(here);
         assert_eq!(named("/proc/self/root/etc/.."), std::path::Path::new("/"));

@@ -4,7 +4,7 @@
 
 use common::trap::Trap;
 use kernel::inherited;
-use kernel::own::own_link;
+use kernel::self_proc::own_link;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{OwnedFd, RawFd};
 use rustix::fs::{self, FileType, Mode, OFlags};

@@ -1,6 +1,6 @@
 //! What a policy demands of this platform, and whether it gives that.
 
-use super::child::Child;
+use super::launch_channel::LaunchChannel;
 use super::surroundings::Surroundings;
 use crate::compile::datagrams;
 use crate::compile::notes::Notes;
@@ -32,7 +32,7 @@ impl Demands {
     /// Returns [`Failure::Internal`] if the platform does not let the broker do its part.
     pub(crate) fn of(
         policy: &Policy,
-        (child, surroundings): (&Child, &Surroundings),
+        (child, surroundings): (&LaunchChannel, &Surroundings),
         traps: &Traps,
         notes: &mut Notes,
     ) -> Result<Self, Failure> {
@@ -107,7 +107,7 @@ pub(super) fn uses_network(network: &Network) -> bool {
 fn unix_rules(
     network: &Network,
     notes: &mut Notes,
-    (child, surroundings): (&Child, &Surroundings),
+    (child, surroundings): (&LaunchChannel, &Surroundings),
     traps: &Traps,
 ) -> UnixRules {
     let all = network.allow_all_unix_sockets;

@@ -1,11 +1,11 @@
 //! What the child is sent: the filter, then what to become.
 
-use super::child::Child;
 use super::demands::{self, Demands};
+use super::launch_channel::LaunchChannel;
 use super::scratch::Scratch;
 use super::surroundings::Surroundings;
 use crate::answer::answers::Judges;
-use crate::compile::{filter, places, plan};
+use crate::compile::{device_mounts, filter, plan};
 use crate::domains::proxy::Proxy;
 use crate::domains::{setup, upstream};
 use crate::files::view::{Reads, View};
@@ -148,7 +148,7 @@ impl Filter {
     }
 
     /// Sends it.
-    pub(super) fn send(&self, child: &Child) -> Result<(), Failure> {
+    pub(super) fn send(&self, child: &LaunchChannel) -> Result<(), Failure> {
         let asking = filter::program(self.variant);
         let alone = || filter::program(self.variant | Variant::ALONE);
         let alone = match self.left {
@@ -169,7 +169,7 @@ impl Filter {
 /// # Errors
 /// Returns [`Failure::Launch`] if `tool` has no name, else that of sending it.
 pub(super) fn send_plan(
-    child: &mut Child,
+    child: &mut LaunchChannel,
     tool: &Tool<'_>,
     policy: &Policy,
     judges: &Judges,
@@ -246,7 +246,7 @@ fn variant(policy: &Policy, unix: &UnixRules, surroundings: &Surroundings) -> Va
     // Where devices lie beneath what may be written, the broker tells them from what is made there.
     let report_reads = !files.deny_read.is_empty()
         || files.hides_processes
-        || places::lie_in(&files.allow_write, mounts);
+        || device_mounts::lie_in(&files.allow_write, mounts);
     // Also to be refused by the proxy, which is no address that the policy gives.
     let connects = demands::uses_network(network) || setup::refuses_all(network);
     let makes_sockets = connects && target::duplicates_are_refused();

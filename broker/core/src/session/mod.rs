@@ -1,12 +1,12 @@
 //! One run, from a policy to the exit status: the story and those who act in it.
 
-pub mod child;
 mod demands;
-pub mod family;
 mod job;
 mod judges;
 pub mod launch;
+pub mod launch_channel;
 pub mod prepared;
+pub mod process_tree;
 mod removal;
 mod run;
 mod scratch;

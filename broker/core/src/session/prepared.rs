@@ -1,10 +1,10 @@
 //! A sandbox that lacks nothing but its tool: protected, compiled, and what a run has of its own.
 
-use super::child::Child;
 use super::demands::Demands;
-use super::family::Family;
 use super::judges::{self, compile};
 use super::launch::{self, Filter, Tool, Watched};
+use super::launch_channel::LaunchChannel;
+use super::process_tree::ProcessTree;
 use super::run;
 use super::scratch::{Scratch, may_make_unreadable};
 use super::surroundings::Surroundings;
@@ -62,7 +62,7 @@ impl Prepared {
     pub fn of(
         mut policy: Policy,
         reports: Reports,
-        (child, surroundings): (&Child, &Surroundings),
+        (child, surroundings): (&LaunchChannel, &Surroundings),
         traps: &Traps,
         notes: &mut Notes,
     ) -> Result<Self, Failure> {
@@ -101,7 +101,7 @@ impl Prepared {
     /// As [`Prepared::of`].
     pub fn permitting(
         mut policy: Policy,
-        (child, surroundings): (&Child, &Surroundings),
+        (child, surroundings): (&LaunchChannel, &Surroundings),
         traps: &Traps,
         witness: impl FnOnce(AddressRules) -> Arc<dyn Witness>,
     ) -> Result<(Self, Policy), Failure> {
@@ -125,7 +125,7 @@ impl Prepared {
     /// As [`Prepared::of`].
     pub fn to_look_at(
         policy: Policy,
-        (child, surroundings): (&Child, &Surroundings),
+        (child, surroundings): (&LaunchChannel, &Surroundings),
         proxy: impl FnOnce(&Network) -> Result<Option<Proxy>, Failure>,
         traps: &Traps,
         notes: &mut Notes,
@@ -164,21 +164,21 @@ impl Prepared {
     pub fn serve(
         &self,
         tool: &Tool<'_>,
-        mut child: Child,
-        family: &mut Family,
+        mut child: LaunchChannel,
+        tree: &mut ProcessTree,
         traps: &Arc<Traps>,
     ) -> Result<(i32, Result<(), Failure>), Failure> {
         let Self { policy, judges, scratches, .. } = self;
         let Scratches { temporary, memory, waiting } = scratches;
-        family.job().start();
+        tree.job().start();
         if let Some(limits) = &judges.limits {
-            limits.start(family.command(), family.guardian())?;
+            limits.start(tree.command(), tree.guardian())?;
         }
         launch::send_plan(&mut child, tool, policy, judges, temporary.as_ref())?;
         let scratches: Vec<_> = [temporary, memory, waiting].into_iter().flatten().collect();
-        let status = run::until_end(child, tool, family, judges, traps, &scratches);
+        let status = run::until_end(child, tool, tree, judges, traps, &scratches);
         // Also of a command that could not be served to its end: before its directory is removed.
-        let nothing_left = family.end();
+        let nothing_left = tree.end();
         judges.view.reserve.iter().for_each(|reserve| reserve.clear());
         // What was refused until then is told as well.
         if let Some(over) = judges.limits.as_ref().and_then(|limits| limits.failure()) {
@@ -229,7 +229,7 @@ fn compared_with(
 }
 
 /// Allows all that a policy can allow and this one does not deny.
-fn lift(policy: &mut Policy, demands: &mut Demands, child: &Child) {
+fn lift(policy: &mut Policy, demands: &mut Demands, child: &LaunchChannel) {
     policy.files.allow_write.push("/".into());
     policy.network.allow_network = true;
     policy.network.allow_local_binding = true;

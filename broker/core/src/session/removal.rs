@@ -4,7 +4,7 @@
 //! are held at a time). It follows no symbolic link and stays on one device.
 
 use kernel::identity::{self, Identity};
-use kernel::own::own_link;
+use kernel::self_proc::own_link;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, AtFlags, Dir, FileType, Mode, OFlags};
 use rustix::io::{self, Errno};

@@ -2,12 +2,12 @@
 //!
 //! Nothing here blocks but poll(2). Notifications are answered by threads of their own.
 
-use super::child::{Child, ChildMessage};
-use super::family::Family;
 use super::launch::Tool;
+use super::launch_channel::{ChildMessage, LaunchChannel};
+use super::process_tree::ProcessTree;
 use super::scratch::Scratch;
 use crate::answer::answers::{Answerer, Judges};
-use crate::answer::crew::Crew;
+use crate::answer::worker_pool::WorkerPool;
 use crate::ask::{Job, attend_proxy};
 use crate::domains::proxy::Proxy;
 use crate::report::failure::{Failure, say};
@@ -33,18 +33,18 @@ const SHORTLY: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
 /// Returns the [`Failure`] of a step of the launch, in which case the tool never ran, or because of
 /// which it cannot be served any more.
 pub(super) fn until_end(
-    child: Child,
+    child: LaunchChannel,
     tool: &Tool<'_>,
-    family: &mut Family,
+    tree: &mut ProcessTree,
     judges: &Arc<Judges>,
     traps: &Arc<Traps>,
     scratches: &[&Scratch],
 ) -> Result<i32, Failure> {
     let child = Some(child);
-    let mut run = Run { child, tool, confined: false, crew: None, jobs: Vec::new(), judges, traps };
+    let mut run = Run { child, tool, confined: false, pool: None, jobs: Vec::new(), judges, traps };
     let mut chore = Some(scratches).filter(|scratches| !scratches.is_empty());
     loop {
-        let ready = run.wait(family, chore.map(|_| QUIET))?;
+        let ready = run.wait(tree, chore.map(|_| QUIET))?;
         if ready.nothing
             && let Some(scratches) = chore.take()
         {
@@ -54,7 +54,7 @@ pub(super) fn until_end(
             return Ok(exit::FAILED);
         }
         if ready.child {
-            run.hear_child(family)?;
+            run.hear_child(tree)?;
         }
         if ready.proxy {
             run.attend_proxy();
@@ -64,15 +64,15 @@ pub(super) fn until_end(
         }
         run.attend_questions(ready.questions);
         if ready.sandbox_empty {
-            run.crew = None;
+            run.pool = None;
             // Whoever has the filter has begun to exit, and nothing else is of the sandbox.
-            family.dismiss_guardian();
+            tree.dismiss_guardian();
         }
-        if ready.family
+        if ready.tree
             && let Some(status) =
-                family.attend().map_err(|errno| Failure::system("waitpid", errno))?
+                tree.attend().map_err(|errno| Failure::system("waitpid", errno))?
         {
-            return run.end(status, family);
+            return run.end(status, tree);
         }
     }
 }
@@ -80,11 +80,11 @@ pub(super) fn until_end(
 /// What the loop serves, besides the command itself.
 struct Run<'a> {
     /// Until it has executed the tool, or died.
-    child: Option<Child>,
+    child: Option<LaunchChannel>,
     tool: &'a Tool<'a>,
     /// The filter is in force.
     confined: bool,
-    crew: Option<Arc<Crew>>,
+    pool: Option<Arc<WorkerPool>>,
     /// What was answered, and no thread could do yet.
     jobs: Vec<Arc<Mutex<Job>>>,
     judges: &'a Arc<Judges>,
@@ -93,18 +93,18 @@ struct Run<'a> {
 
 impl Run<'_> {
     /// Takes one message of the child's.
-    fn hear_child(&mut self, family: &Family) -> Result<(), Failure> {
-        match self.child.as_mut().map(Child::receive) {
+    fn hear_child(&mut self, tree: &ProcessTree) -> Result<(), Failure> {
+        match self.child.as_mut().map(LaunchChannel::receive) {
             Some(Ok(ChildMessage::Listening(listener))) if !self.confined => {
-                let umask = Umask::new(family.umask());
-                let (command, groups) = (family.command(), family.groups());
+                let umask = Umask::new(tree.umask());
+                let (command, groups) = (tree.command(), tree.groups());
                 let answerer = Answerer::new(self.judges, command, groups, umask, self.traps);
-                let crew = Crew::new(listener, answerer);
+                let pool = WorkerPool::new(listener, answerer);
                 // Programs ask and read as they start, which takes long enough for a thread to be there.
                 if self.judges.view.has_exceptions() {
-                    crew.start().map_err(no_thread)?;
+                    pool.start().map_err(no_thread)?;
                 }
-                self.crew = Some(crew);
+                self.pool = Some(pool);
                 self.confined = true;
             }
             // Sent a filter for that: the policy asks for nothing that the broker must do.
@@ -140,30 +140,31 @@ impl Run<'_> {
 
     /// Has done what was answered to questions, and hears more once that is under way.
     fn attend_questions(&mut self, is_ready: bool) {
-        let (Some(asking), Some(crew)) = (&self.judges.asking, &self.crew) else { return };
+        let (Some(asking), Some(pool)) = (&self.judges.asking, &self.pool) else { return };
         if self.jobs.is_empty() && is_ready {
             let jobs = asking.counsel.attend().into_iter();
             self.jobs = jobs.map(|job| Arc::new(Mutex::new(job))).collect();
         }
-        self.jobs.retain(|job| crew.resume(job).is_err());
+        self.jobs.retain(|job| pool.resume(job).is_err());
     }
 
     /// From the first notification on, threads receive; many commands never cause one. When none of
     /// them can any more, nothing is served, and everything ends.
     fn serve(&self) -> Result<(), Failure> {
-        match &self.crew {
-            Some(crew) if crew.has_started() => {
-                Err(Failure::system("notification", crew.failure()))
+        match &self.pool {
+            Some(pool) if pool.has_started() => {
+                Err(Failure::system("notification", pool.failure()))
             }
-            Some(crew) => crew.start().map_err(no_thread),
+            Some(pool) => pool.start().map_err(no_thread),
             None => Ok(()),
         }
     }
 
     /// The command has ended with `status`.
-    fn end(mut self, status: WaitStatus, family: &Family) -> Result<i32, Failure> {
+    fn end(mut self, status: WaitStatus, tree: &ProcessTree) -> Result<i32, Failure> {
         // What it said before it died comes first.
-        if let Some(Ok(ChildMessage::Failed(step, errno))) = self.child.as_mut().map(Child::receive)
+        if let Some(Ok(ChildMessage::Failed(step, errno))) =
+            self.child.as_mut().map(LaunchChannel::receive)
         {
             return Err(Failure::launch(self.tool.name(), step, errno));
         }
@@ -175,24 +176,24 @@ impl Run<'_> {
         }
         // What the proxy refused, it reported before the command knew.
         if let Some(proxy) = &self.judges.proxy {
-            proxy.hear_out(family.is_left_with(proxy.process()), self.traps);
+            proxy.hear_out(tree.is_left_with(proxy.process()), self.traps);
         }
         Ok(exit_status(status))
     }
 
     /// Waits until there is something to do, or for `limit`.
-    fn wait(&self, family: &Family, limit: Option<Timespec>) -> Result<Ready, Failure> {
+    fn wait(&self, tree: &ProcessTree, limit: Option<Timespec>) -> Result<Ready, Failure> {
         let asking = self.judges.asking.as_deref();
         let limit = if self.jobs.is_empty() { limit } else { Some(SHORTLY) };
         let sources = [
-            Some(family.as_fd()),
+            Some(tree.as_fd()),
             self.child.as_ref().map(AsFd::as_fd),
-            self.crew.as_ref().map(|crew| crew.as_fd()),
+            self.pool.as_ref().map(|pool| pool.as_fd()),
             self.judges.proxy.as_deref().map(Proxy::events),
             self.judges.limits.as_ref().map(|limits| limits.as_fd()),
             // Nothing can be answered before there is somebody to do it, nor while that cannot be done.
             asking
-                .filter(|_| self.crew.is_some() && self.jobs.is_empty())
+                .filter(|_| self.pool.is_some() && self.jobs.is_empty())
                 .map(|asking| asking.counsel.events()),
         ];
         let polled = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
@@ -205,10 +206,10 @@ impl Run<'_> {
         }
         let mut polled = fds.iter().map(PollFd::revents);
         // Those that there are, in their order.
-        let [family, child, listener, proxy, limits, asking] =
+        let [tree, child, listener, proxy, limits, asking] =
             sources.map(|fd| fd.and_then(|_| polled.next()).unwrap_or(PollFlags::empty()));
         Ok(Ready {
-            family: !family.is_empty(),
+            tree: !tree.is_empty(),
             child: !child.is_empty(),
             notification: listener.contains(PollFlags::IN),
             sandbox_empty: listener.intersects(PollFlags::HUP | PollFlags::ERR),
@@ -224,7 +225,7 @@ impl Run<'_> {
 #[derive(Debug, Default)]
 struct Ready {
     /// A signal, or a process that has ended.
-    family: bool,
+    tree: bool,
     child: bool,
     notification: bool,
     /// No task has the filter any more (seccomp_unotify(2)).

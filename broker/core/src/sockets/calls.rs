@@ -4,12 +4,12 @@
 //! address, or refused. Two are let through: socket(2), which registers decide, and sendmsg(2) as long as no
 //! socket in the sandbox heeds an address ([`super::quiet`]).
 
+use super::address_leases::take_when_free;
 use super::connects::{self, Connected};
-use super::in_use::take_when_free;
 use super::judge::{Judge, Reach};
 use super::kinds::make;
 use super::messages;
-use super::quiet::Harmless;
+use super::sendmsg_gate::NoNamedReceivers;
 use super::socket::Socket;
 use super::udp;
 use crate::call::decode::{AddressUse, Messages, RegisterVerdict, SocketCall};
@@ -18,7 +18,7 @@ use crate::report::denials::Denial;
 use crate::report::permitted::Permitted;
 use common::trap::NetworkOperation;
 use kernel::address::Address;
-use kernel::own_domain::OwnDomain;
+use kernel::nested_landlock::NestedLandlock;
 use kernel::request::{Confirmed, Request};
 use kernel::target::{self, Target, TargetAddress, TargetFd};
 use rules::address::{self, Endpoint};
@@ -39,7 +39,7 @@ pub(crate) enum SocketVerdict {
     /// It returns this.
     Return(io::Result<i32>),
     /// The kernel sends the message.
-    Passes(Harmless),
+    Passes(NoNamedReceivers),
     /// It fails with this, and the broker looks after its connect from then on.
     GoesOn(Errno, connects::UnderWay),
 }
@@ -66,7 +66,7 @@ pub(crate) fn perform(judge: &Judge, request: &Request<'_>, call: &SocketCall) -
         SocketCall::Send(number, flags, sent) => {
             if matches!(sent, Messages::One(_))
                 && flags & messages::MSG_FASTOPEN == 0
-                && let Some(harmless) = judge.quiet.pass(request.target().thread())
+                && let Some(harmless) = judge.sendmsg_gate.pass(request.target().thread())
             {
                 return SocketVerdict::Passes(harmless);
             }
@@ -100,7 +100,7 @@ fn connect(
     };
     let endpoint = Endpoint::parse(address.as_bytes())?;
     // Once: another thread can put another socket there.
-    let duplicate = judge.stand_ins.duplicate(target, number);
+    let duplicate = judge.held_sockets.duplicate(target, number);
     if matches!(endpoint, Endpoint::Internet(_) | Endpoint::Unspecified)
         && let Some(socket) = udp::one_of(judge, &duplicate)
     {
@@ -131,7 +131,7 @@ fn connect_to(
     let socket = match judge.take((target, number), duplicate, NetworkOperation::Connect, name) {
         // Decided since the last call was interrupted, or did not wait.
         Err(Errno::ISCONN) if request.confirm().is_ok() => {
-            let told = judge.stand_ins.tell(target, number);
+            let told = judge.held_sockets.tell(target, number);
             let result = if told { Ok(()) } else { Err(Errno::ISCONN) };
             return Ok(Connected::Done(result));
         }
@@ -151,7 +151,7 @@ fn bind(
     let address = Address::copy(target, address, length)?;
     let endpoint = Endpoint::parse(address.as_bytes())?;
     let rules = &judge.rules;
-    let duplicate = judge.stand_ins.duplicate(target, number);
+    let duplicate = judge.held_sockets.duplicate(target, number);
     if let Some(socket) = udp::one_of(judge, &duplicate) {
         return udp::bind(judge, request, (number, socket.as_fd()), &address, &endpoint);
     }
@@ -181,8 +181,8 @@ fn bind(
         _ => socket.bind(by, &address),
     };
     take_when_free(request, bind, || {
-        judge.stand_ins.release_closed();
-        let is_leaving = |port| judge.ports().is_leaving(port, &judge.stand_ins);
+        judge.held_sockets.release_closed();
+        let is_leaving = |port| judge.ports().is_leaving(port, &judge.held_sockets);
         matches!(endpoint, Endpoint::Internet(address) if is_leaving(address.port()))
     })?;
     if let Reach::Place(place, _) = &reach
@@ -220,9 +220,9 @@ fn free_port(judge: &Judge) -> io::Result<u16> {
 /// # Errors
 /// Returns [`Errno::ACCESS`] if one can.
 fn must_be_free_to_reach(judge: &Judge, target: Target, endpoint: &Endpoint) -> io::Result<()> {
-    match (judge.rights.own_domain(target)?, endpoint) {
-        (OwnDomain::None, _)
-        | (OwnDomain::Files, Endpoint::Internet(_) | Endpoint::Unspecified) => Ok(()),
+    match (judge.rights.nested_landlock(target)?, endpoint) {
+        (NestedLandlock::None, _)
+        | (NestedLandlock::Files, Endpoint::Internet(_) | Endpoint::Unspecified) => Ok(()),
         _ => Err(Errno::ACCESS),
     }
 }
@@ -236,16 +236,16 @@ fn put_in_place(
 ) -> io::Result<()> {
     if socket.is_stand_in() {
         socket.put_in_place(by)?;
-        judge.stand_ins.keep(by.target(), number, socket)?;
+        judge.held_sockets.keep(by.target(), number, socket)?;
     }
-    judge.stand_ins.note_bound(socket);
+    judge.held_sockets.note_bound(socket);
     Ok(())
 }
 
 fn listen(judge: &Judge, request: &Request<'_>, number: TargetFd, backlog: i32) -> io::Result<()> {
     let target = request.target();
     let rules = &judge.rules;
-    let duplicate = judge.stand_ins.duplicate(target, number);
+    let duplicate = judge.held_sockets.duplicate(target, number);
     if udp::one_of(judge, &duplicate).is_some() {
         return Err(Errno::OPNOTSUPP);
     }
@@ -291,7 +291,7 @@ fn shutdown(judge: &Judge, request: &Request<'_>, number: TargetFd, how: i32) ->
         2 => Shutdown::Both,
         _ => return Err(Errno::INVAL),
     };
-    let socket = judge.stand_ins.duplicate(request.target(), number)?;
+    let socket = judge.held_sockets.duplicate(request.target(), number)?;
     request.confirm()?;
     let mut ports = judge.ports_once_free(request, &socket)?;
     ports.before_given_up(&socket);
@@ -312,14 +312,14 @@ pub(crate) fn make_socket(
     }
     if rules.unix.datagrams && kind.is_unix_datagram() {
         // It sends to whom a message names.
-        return match judge.quiet.end(request) {
+        return match judge.sendmsg_gate.end(request) {
             // CONTINUE: registers decide on the kind; from now on the broker sends every message.
             Ok(()) => RegisterVerdict::Continue,
             Err(errno) => RegisterVerdict::Return(Err(errno)),
         };
     }
     let is_mute = kind.is_mute(rules);
-    let is_open = is_mute && rules.own_datagrams() && judge.quiet.has_ended();
+    let is_open = is_mute && rules.own_datagrams() && judge.sendmsg_gate.has_ended();
     // Such a one is the same, whoever makes it.
     let alike = if is_mute { Ok(true) } else { judge.rights.are_credentials_of(request.target()) };
     let made = alike.and_then(|alike| match alike {
@@ -339,7 +339,7 @@ pub(crate) fn make_socket(
         && target::duplicates_are_refused()
     {
         // Before the target can use it. If it cannot be kept, one is put in its place then.
-        let _ = judge.stand_ins.keep(request.target(), number, socket);
+        let _ = judge.held_sockets.keep(request.target(), number, socket);
     }
     RegisterVerdict::Return(number.map(TargetFd::raw))
 }
@@ -357,7 +357,7 @@ fn share_address(
         return Err(Errno::INVAL);
     }
     request.target().read(value, &mut bytes)?;
-    let socket = judge.stand_ins.duplicate(request.target(), number);
+    let socket = judge.held_sockets.duplicate(request.target(), number);
     request.confirm()?;
     match udp::one_of(judge, &socket) {
         Some(_) => Ok(()),
@@ -368,7 +368,7 @@ fn share_address(
 /// Reports that a port is not shared, if that can be why one is in use.
 fn report_unshared(judge: &Judge, request: &Request<'_>, number: TargetFd, errno: Errno) {
     let is_of_unix = || {
-        let socket = judge.stand_ins.duplicate(request.target(), number);
+        let socket = judge.held_sockets.duplicate(request.target(), number);
         socket.and_then(sockopt::socket_domain) == Ok(AddressFamily::UNIX)
     };
     if errno == Errno::ADDRINUSE && judge.has_unshared.load(Ordering::Relaxed) && !is_of_unix() {
@@ -413,7 +413,7 @@ fn pair(judge: &Judge, request: &Request<'_>, kind: i32, numbers: TargetAddress)
     }
     let memory = request.target().memory()?;
     let ours = flags | SocketFlags::CLOEXEC;
-    let kind = match judge.rules.unix.datagrams && judge.quiet.has_ended() {
+    let kind = match judge.rules.unix.datagrams && judge.sendmsg_gate.has_ended() {
         true => SocketType::DGRAM,
         false => SocketType::SEQPACKET,
     };

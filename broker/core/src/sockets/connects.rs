@@ -53,7 +53,7 @@ pub(crate) fn connect(
             let socket = Arc::new(socket);
             let end = connect_own(judge, (request, by), (&socket, number), &address, held);
             let known = matches!(end, Connected::Done(Ok(())));
-            judge.stand_ins.leave_if_connected(&*socket, known);
+            judge.held_sockets.leave_if_connected(&*socket, known);
             return end;
         }
         Reach::Peer(ref peer) => peer.address(),
@@ -109,7 +109,7 @@ pub(crate) fn connect(
     if [Ok(()), Err(Errno::INPROGRESS)].contains(&result) {
         judge.note_connect(request.target(), (&socket, endpoint, &reach));
     }
-    judge.stand_ins.leave_if_connected(&socket, result.is_ok());
+    judge.held_sockets.leave_if_connected(&socket, result.is_ok());
     let goes_on = Err(Errno::INPROGRESS);
     if ![Ok(()), goes_on, Err(RESTART), Err(Errno::INTR)].contains(&result) {
         return Connected::Done(result);

@@ -7,7 +7,7 @@
 //! (inet_autobind). Sources: shutdown(2), inet_shutdown and inet_send_prepare in net/ipv4/af_inet.c,
 //! sock_alloc_send_pskb in net/core/sock.c, SO_ATTACH_FILTER and SO_LOCK_FILTER in socket(7).
 
-use kernel::socket_filter::deafen;
+use kernel::socket_filter::drop_all;
 use rustix::fd::AsFd;
 use rustix::io::{self, Errno};
 use rustix::net::{
@@ -21,7 +21,7 @@ use std::sync::OnceLock;
 /// Returns [`Errno::ACCESS`] on a kernel that would send all the same, else what shutdown(2) and
 /// setsockopt(2) return.
 pub(super) fn mute(socket: impl AsFd) -> io::Result<()> {
-    deafen(socket.as_fd())?;
+    drop_all(socket.as_fd())?;
     static WORKS: OnceLock<bool> = OnceLock::new();
     if *WORKS.get_or_init(|| is_mute_once_shut_down().unwrap_or(false)) {
         shut_down(socket)

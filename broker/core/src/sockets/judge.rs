@@ -2,12 +2,12 @@
 
 use super::binding::Binding;
 use super::dial::Dial;
+use super::held_sockets::HeldSockets;
 use super::own_datagrams::OwnDatagrams;
 use super::own_paths::OwnPaths;
 use super::own_ports::{HeldListener, OwnPorts};
-use super::quiet::Quiet;
+use super::sendmsg_gate::SendmsgGate;
 use super::socket::{Connecting, Socket};
-use super::stand_ins::StandIns;
 use super::unix::{Peer, Place};
 use crate::call::decode::AddressUse;
 use crate::files::learning::Learning;
@@ -17,7 +17,7 @@ use crate::report::traps::Traps;
 use common::trap::NetworkOperation;
 use kernel::bound::{self, Bound};
 use kernel::diag;
-use kernel::holders;
+use kernel::fd_scan;
 use kernel::request::Request;
 use kernel::rights::Rights;
 use kernel::target::{Target, TargetFd};
@@ -61,9 +61,9 @@ pub(crate) struct Judge {
     /// The sockets of UDP of the sandbox's own.
     pub(crate) datagrams: Arc<OwnDatagrams>,
     /// Whether a message can be let through.
-    pub(crate) quiet: Quiet,
+    pub(crate) sendmsg_gate: SendmsgGate,
     /// The sockets that the broker has put in the place of the sandbox's.
-    pub(crate) stand_ins: Arc<StandIns>,
+    pub(crate) held_sockets: Arc<HeldSockets>,
     /// Whether a server was to share its port.
     pub(super) has_unshared: AtomicBool,
     /// What the run learns, if it does.
@@ -120,7 +120,7 @@ impl Judge {
         learning: Option<Arc<Learning>>,
     ) -> Self {
         // To learn, the broker has to see each message.
-        let quiet = Quiet::new(rules.unix.streams_send || learning.is_some());
+        let sendmsg_gate = SendmsgGate::new(rules.unix.streams_send || learning.is_some());
         Self {
             rules,
             view,
@@ -132,8 +132,8 @@ impl Judge {
             binding: Binding::default(),
             own_paths: OwnPaths::default(),
             datagrams: Arc::default(),
-            quiet,
-            stand_ins: Arc::default(),
+            sendmsg_gate,
+            held_sockets: Arc::default(),
             has_unshared: AtomicBool::default(),
             learning,
         }
@@ -246,7 +246,7 @@ impl Judge {
         let Endpoint::Internet(address) = endpoint else { return None };
         let address = address::canonical(*address);
         let may_serve = self.rules.local_binding && self.rules.proxies.contains(&address);
-        may_serve.then(|| self.ports().hold(address, &self.stand_ins)).flatten()
+        may_serve.then(|| self.ports().hold(address, &self.held_sockets)).flatten()
     }
 
     pub(super) fn is_led(&self, to: SocketAddr) -> bool {
@@ -287,7 +287,7 @@ impl Judge {
             path.is_absolute() && is_plain && unix.permit(path)
         };
         let mut is_bound = false;
-        let found = holders::search(|| {
+        let found = fd_scan::search(|| {
             let bound = match bound::to_inode(peer.identity().1) {
                 Ok(bound) if bound.is_empty() => return None,
                 Ok(bound) => bound,
@@ -298,7 +298,7 @@ impl Judge {
                 return Some(Ok(true));
             }
             let mut own = HashSet::new();
-            holders::each_socket(|_, _, number| {
+            fd_scan::each_socket(|_, _, number| {
                 own.insert(number);
                 ControlFlow::Continue(())
             });
@@ -333,7 +333,7 @@ impl Judge {
     fn own_port(&self, address: SocketAddr) -> io::Result<HeldListener> {
         for _ in 0..LOOKS_MAX {
             let mut ports = self.ports();
-            if let Some(held) = ports.hold(address, &self.stand_ins) {
+            if let Some(held) = ports.hold(address, &self.held_sockets) {
                 return Ok(held);
             }
             // What the sandbox has closed just now is nobody else's.
@@ -341,7 +341,7 @@ impl Judge {
             drop(ports);
             let anybody_listens = || diag::anybody_listens(address);
             let somebody_does = anybody_listens() && {
-                self.stand_ins.release_closed();
+                self.held_sockets.release_closed();
                 anybody_listens()
             };
             if !somebody_does {
@@ -369,7 +369,7 @@ impl Judge {
         let rules = &*self.rules;
         match duplicate {
             Ok(socket) => Socket::of(socket, rules),
-            Err(Errno::PERM) if self.stand_ins.is_left(target, number) => Err(match operation {
+            Err(Errno::PERM) if self.held_sockets.is_left(target, number) => Err(match operation {
                 NetworkOperation::Connect => Errno::ISCONN,
                 NetworkOperation::Bind => Errno::INVAL,
             }),
@@ -415,7 +415,7 @@ impl Judge {
     /// # Errors
     /// Returns [`Errno::CONNREFUSED`] if not.
     pub(crate) fn has(&self, held: &HeldListener) -> io::Result<()> {
-        let has = self.ports().has(held, &self.stand_ins);
+        let has = self.ports().has(held, &self.held_sockets);
         if has { Ok(()) } else { Err(Errno::CONNREFUSED) }
     }
 }

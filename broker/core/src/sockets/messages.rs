@@ -18,7 +18,7 @@ use crate::report::denials::Denial;
 use crate::report::permitted::Permitted;
 use kernel::address::Address;
 use kernel::credentials::Credentials;
-use kernel::own_domain::OwnDomain;
+use kernel::nested_landlock::NestedLandlock;
 use kernel::request::Request;
 use kernel::rights;
 use kernel::target::{TargetAddress, TargetFd};
@@ -87,7 +87,7 @@ struct Sending<'a> {
 impl Sending<'_> {
     /// A duplicate of the target's socket, to send on.
     fn outlet(&self) -> io::Result<Outlet> {
-        let socket = self.judge.stand_ins.duplicate(self.request.target(), self.number)?;
+        let socket = self.judge.held_sockets.duplicate(self.request.target(), self.number)?;
         Outlet::of(socket, self.flags)
     }
 
@@ -215,7 +215,7 @@ impl Sending<'_> {
         };
         judge.note_peer(target, &peer);
         // Finding a path and writing to a socket are rights: they must be the target's own.
-        if judge.rights.own_domain(target)? != OwnDomain::None
+        if judge.rights.nested_landlock(target)? != NestedLandlock::None
             || !judge.rights.are_those_of(target)?
                 && !rights::of_this_thread()?.act_as(&target.status()?.credentials()?)
         {

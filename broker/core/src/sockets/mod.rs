@@ -4,11 +4,12 @@
 //! socket(2), whose arguments are registers, can continue (see [`calls::make_socket`]), and sendmsg(2) where no
 //! socket that is judged heeds an address ([`quiet`]).
 
+mod address_leases;
 mod binding;
 pub(crate) mod calls;
 pub(crate) mod connects;
 pub(crate) mod dial;
-mod in_use;
+mod held_sockets;
 mod inert_udp;
 pub(crate) mod judge;
 mod kinds;
@@ -19,9 +20,8 @@ mod own_datagrams;
 mod own_paths;
 mod own_ports;
 mod permitted;
-pub(crate) mod quiet;
 mod retry_backoff;
+pub(crate) mod sendmsg_gate;
 pub(crate) mod socket;
-mod stand_ins;
 mod udp;
 mod unix;

@@ -15,11 +15,11 @@
 //! on: should the command have it after all, in a message that nobody has received yet, it is of no use. One that it has
 //! closed, and to which others were connected, is what it gets if it binds the address anew.
 
-use super::in_use::{InUse, Use};
+use super::address_leases::{AddressLeases, Use};
+use super::held_sockets::sockets_of_tree;
 use super::inert_udp::mute;
 use super::socket::Socket;
-use super::stand_ins::held_sockets;
-use kernel::holders;
+use kernel::fd_scan;
 use kernel::limits;
 use kernel::socket_filter::hear_only;
 use kernel::target::{Target, TargetFd};
@@ -53,7 +53,7 @@ struct Known {
     /// By inode.
     held: HashMap<u64, Held>,
     /// Those that something is being sent to.
-    in_use: Arc<InUse>,
+    leases: Arc<AddressLeases>,
     /// How often one came to be known, or was let go of.
     changes: u64,
     /// A thread looks after them.
@@ -98,7 +98,7 @@ impl OwnDatagrams {
     /// them, or was and still has it.
     pub(super) fn changes_elsewhere(&self, address: SocketAddr) -> Option<u64> {
         let known = lock(&self.known);
-        let is_own = known.at(address).is_some() || known.in_use.has(address);
+        let is_own = known.at(address).is_some() || known.leases.has(address);
         (!is_own).then_some(known.changes)
     }
 
@@ -154,7 +154,7 @@ impl OwnDatagrams {
         let mut known = lock(&self.known);
         let there = known.introduce(inode(from)?, to)?;
         let there = there.map(|held| (Arc::clone(&held.socket), held.address));
-        Ok(there.map(|(socket, address)| (socket, known.in_use.begin(address))))
+        Ok(there.map(|(socket, address)| (socket, known.leases.begin(address))))
     }
 
     /// Connects `from`, which is one of them, to the one at `to`, a canonical address, by `connect`. Whoever
@@ -188,7 +188,7 @@ impl OwnDatagrams {
     pub(super) fn is_sent_to(&self, socket: impl AsFd) -> bool {
         let known = lock(&self.known);
         let own = inode(socket).ok().and_then(|inode| known.held.get(&inode));
-        own.is_some_and(|own| known.in_use.has(own.address))
+        own.is_some_and(|own| known.leases.has(own.address))
     }
 
     /// Dissolves the association of `socket`, which is one of them.
@@ -249,7 +249,7 @@ impl OwnDatagrams {
                 .collect()
         };
         // Twice: a socket that goes from one process to another can be overlooked.
-        let seen = if lost.is_empty() { None } else { held_sockets().zip(held_sockets()) };
+        let seen = if lost.is_empty() { None } else { sockets_of_tree().zip(sockets_of_tree()) };
         let mut known = lock(&self.known);
         for (inode, (first, second)) in
             lost.into_iter().flat_map(|inode| Some((inode, seen.as_ref()?)))
@@ -271,7 +271,7 @@ impl OwnDatagrams {
     /// Whether something is still being sent to one at this port that was let go of.
     pub(super) fn is_leaving(&self, port: u16) -> bool {
         let known = lock(&self.known);
-        known.in_use.at_port(port).into_iter().any(|used| known.at(used).is_none())
+        known.leases.at_port(port).into_iter().any(|used| known.at(used).is_none())
     }
 }
 
@@ -303,7 +303,7 @@ impl Known {
         let there = own.connected_to(to);
         let is_free = || {
             let leaves_none = own.kept.is_none_or(|kept| kept == there);
-            own.address.ip().is_unspecified() && leaves_none && !self.in_use.has(own.address)
+            own.address.ip().is_unspecified() && leaves_none && !self.leases.has(own.address)
         };
         if own.address == there || is_free() { Ok(()) } else { Err(Errno::ADDRINUSE) }
     }
@@ -396,7 +396,7 @@ impl Held {
     /// Whether the command had it and has it no more where it was.
     fn is_lost(&self, inode: u64) -> bool {
         self.holder
-            .is_some_and(|(process, number)| holders::socket_at(process, number) != Some(inode))
+            .is_some_and(|(process, number)| fd_scan::socket_at(process, number) != Some(inode))
     }
 }
 

@@ -15,10 +15,10 @@
 //!
 //! Sources: tcp(7), socket(7), inet_csk_get_port in net/ipv4/inet_connection_sock.c.
 
-use super::in_use::{InUse, Use};
+use super::address_leases::{AddressLeases, Use};
+use super::held_sockets::HeldSockets;
 use super::socket::{Connecting, Socket};
-use super::stand_ins::StandIns;
-use kernel::holders;
+use kernel::fd_scan;
 use kernel::target::{Target, TargetFd};
 use rules::address::{canonical, is_reached_at};
 use rustix::fd::{AsFd, OwnedFd};
@@ -46,7 +46,7 @@ pub(crate) struct OwnPorts {
     beginning: Vec<Beginning>,
     under_way: Vec<UnderWay>,
     /// Those that are held.
-    in_use: Arc<InUse>,
+    leases: Arc<AddressLeases>,
     /// How often one came to be known, or was closed or given up.
     changes: u64,
 }
@@ -208,18 +208,18 @@ impl OwnPorts {
     }
 
     /// Whether the sandbox itself still has what is held.
-    pub(crate) fn has(&mut self, held: &HeldListener, stand_ins: &StandIns) -> bool {
-        self.hold(held.address, stand_ins).is_some_and(|own| own.cookie == held.cookie)
+    pub(crate) fn has(&mut self, held: &HeldListener, held_sockets: &HeldSockets) -> bool {
+        self.hold(held.address, held_sockets).is_some_and(|own| own.cookie == held.cookie)
     }
 
     /// The socket of the sandbox that listens on `address`, a canonical one, if there is one.
     pub(crate) fn hold(
         &mut self,
         address: SocketAddr,
-        stand_ins: &StandIns,
+        held_sockets: &HeldSockets,
     ) -> Option<HeldListener> {
         let at = self.known.iter().position(|known| is_reached_at(known.address, address))?;
-        let held = self.known.get_mut(at)?.hold(stand_ins, &self.in_use);
+        let held = self.known.get_mut(at)?.hold(held_sockets, &self.leases);
         if held.is_none() {
             // Closed, or given up. If it is made to listen again, the broker is asked.
             self.known.remove(at);
@@ -231,25 +231,29 @@ impl OwnPorts {
     /// How often a socket of the sandbox began or ended to listen, as far as that was seen; none if one of them
     /// is held that listens on `address`, a canonical one, though it was closed.
     pub(crate) fn changes_elsewhere(&self, address: SocketAddr) -> Option<u64> {
-        (!self.in_use.has(address)).then_some(self.changes)
+        (!self.leases.has(address)).then_some(self.changes)
     }
 
     /// Whether one that listens on this port is still held though the sandbox has closed it.
-    pub(crate) fn is_leaving(&mut self, port: u16, stand_ins: &StandIns) -> bool {
-        let used = self.in_use.at_port(port);
-        used.into_iter().any(|used| self.hold(used, stand_ins).is_none())
+    pub(crate) fn is_leaving(&mut self, port: u16, held_sockets: &HeldSockets) -> bool {
+        let used = self.leases.at_port(port);
+        used.into_iter().any(|used| self.hold(used, held_sockets).is_none())
     }
 }
 
 impl Listening {
-    fn hold(&mut self, stand_ins: &StandIns, in_use: &Arc<InUse>) -> Option<HeldListener> {
-        let at_holder = stand_ins.duplicate(Target::new(self.holder), self.number).ok();
+    fn hold(
+        &mut self,
+        held_sockets: &HeldSockets,
+        leases: &Arc<AddressLeases>,
+    ) -> Option<HeldListener> {
+        let at_holder = held_sockets.duplicate(Target::new(self.holder), self.number).ok();
         let socket = at_holder.filter(|socket| self.is(socket));
-        let socket = socket.or_else(|| holders::search(|| self.find(stand_ins)))?;
+        let socket = socket.or_else(|| fd_scan::search(|| self.find(held_sockets)))?;
         // Listening until the broker ends it.
         let listens = sockopt::socket_acceptconn(&socket).unwrap_or(false);
         let (address, cookie) = (self.address, self.cookie);
-        listens.then(|| HeldListener { address, cookie, socket, _use: in_use.begin(address) })
+        listens.then(|| HeldListener { address, cookie, socket, _use: leases.begin(address) })
     }
 
     fn is(&self, socket: &OwnedFd) -> bool {
@@ -258,13 +262,13 @@ impl Listening {
 
     /// Looks through the sandbox's processes: a socket is passed on by fork(2) and over other
     /// sockets, and its holder may have gone, as happens when a server becomes a daemon.
-    fn find(&mut self, stand_ins: &StandIns) -> Option<OwnedFd> {
+    fn find(&mut self, held_sockets: &HeldSockets) -> Option<OwnedFd> {
         let mut found = None;
-        holders::each_socket(|process, number, inode| {
+        fd_scan::each_socket(|process, number, inode| {
             if inode != self.inode {
                 return ControlFlow::Continue(());
             }
-            let socket = stand_ins.duplicate(Target::new(process), number).ok();
+            let socket = held_sockets.duplicate(Target::new(process), number).ok();
             match socket.filter(|socket| self.is(socket)) {
                 Some(socket) => {
                     found = Some((process, number, socket));

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 /// Those that try again now and then: the more there are, the less often each does, so that all of them
 /// together leave the processors to others.
-pub(super) struct Crowd;
+pub(super) struct RetryBackoff;
 
 /// How many there are.
 static CROWD: AtomicU32 = AtomicU32::new(0);
 
-impl Crowd {
+impl RetryBackoff {
     /// Joins them until what is returned is dropped.
     pub(super) fn join() -> Self {
         CROWD.fetch_add(1, Ordering::Relaxed);
@@ -23,7 +23,7 @@ impl Crowd {
     }
 }
 
-impl Drop for Crowd {
+impl Drop for RetryBackoff {
     fn drop(&mut self) {
         CROWD.fetch_sub(1, Ordering::Relaxed);
     }

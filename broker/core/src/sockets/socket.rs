@@ -6,9 +6,9 @@
 //! [`Socket::of`].
 
 use super::kinds::{is_of_use, kind_of, make};
-use super::retry_backoff::Crowd;
+use super::retry_backoff::RetryBackoff;
 use kernel::address::Address;
-use kernel::holders;
+use kernel::fd_scan;
 use kernel::options::{carry_over, is_kept_on_loopback, keep_on_loopback};
 use kernel::request::{Confirmed, RESTART};
 use kernel::socket_filter::hear_only;
@@ -270,7 +270,7 @@ impl Socket {
     /// Whether `target` still has it as its descriptor `number`.
     pub(crate) fn is_at(&self, target: Target, number: TargetFd) -> bool {
         let own = fs::fstat(&self.descriptor).map(|stat| stat.st_ino);
-        own.is_ok() && own.ok() == holders::socket_at(target.thread(), number)
+        own.is_ok() && own.ok() == fd_scan::socket_at(target.thread(), number)
     }
 
     /// Ends a connect that is under way.
@@ -336,7 +336,7 @@ impl Socket {
         look: impl Fn() -> io::Result<Confirmed<'a>>,
     ) -> io::Result<()> {
         let deadline = deadline(&self.descriptor)?;
-        let crowd = Crowd::join();
+        let crowd = RetryBackoff::join();
         let mut pause = QUEUE_PAUSE;
         loop {
             if deadline.is_some_and(|deadline| deadline <= Instant::now()) {

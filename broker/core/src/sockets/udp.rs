@@ -13,7 +13,7 @@
 //!
 //! Sources: udp(7), __udp_disconnect in net/ipv4/udp.c.
 
-use super::in_use::take_when_free;
+use super::address_leases::take_when_free;
 use super::inert_udp::mute;
 use super::judge::Judge;
 use super::kinds::{kind_of, make_open};
@@ -188,7 +188,7 @@ fn replace(
     (number, socket): (TargetFd, BorrowedFd<'_>),
     (address, narrowed): (&Address, bool),
 ) -> io::Result<Socket> {
-    judge.quiet.end(request)?;
+    judge.sendmsg_gate.end(request)?;
     let by = request.confirm()?;
     let target = request.target();
     let new = || Socket::in_place_of_mute(target, number, socket);

@@ -10,7 +10,7 @@ use kernel::identity::Identity;
 use kernel::object::Object;
 use kernel::request::Confirmed;
 use kernel::target::{Target, TargetFd};
-use kernel::vfork_helper::{apart, restrict};
+use kernel::vfork_helper::{in_vfork_child, restrict};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, AtFlags, Mode};
 use rustix::io::{self, Errno};
@@ -138,7 +138,7 @@ impl Place {
     /// Has a child `bind` that has a working directory and a umask of its own, `base` and the
     /// target's.
     fn bind_from(&self, base: impl AsFd, bind: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
-        apart(|| {
+        in_vfork_child(|| {
             process::fchdir(base)?;
             process::umask(self.umask);
             bind()

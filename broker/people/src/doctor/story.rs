@@ -10,10 +10,10 @@ use crate::explain::page::Style;
 use crate::load::{Loaded, add, load};
 use landstrip_core::report::failure::Failure;
 use landstrip_core::report::traps::Traps;
-use landstrip_core::session::child::Child;
-use landstrip_core::session::family::Family;
 use landstrip_core::session::launch::Tool;
+use landstrip_core::session::launch_channel::LaunchChannel;
 use landstrip_core::session::prepared::Prepared;
+use landstrip_core::session::process_tree::ProcessTree;
 use landstrip_core::session::surroundings::Surroundings;
 use policy::remarks::Remarks;
 use std::sync::Arc;
@@ -26,8 +26,8 @@ use std::sync::Arc;
 pub fn run(
     invocation: &Invocation,
     form: Form,
-    child: Child,
-    family: &mut Family,
+    child: LaunchChannel,
+    tree: &mut ProcessTree,
 ) -> Result<i32, Failure> {
     let style = Style::of_standard_output();
     let surroundings = match Surroundings::look(child.is_scoped()) {
@@ -41,7 +41,7 @@ pub fn run(
         surroundings,
     });
     lines::print(&lines::findings(&findings, form, style));
-    attack(invocation, form, child, family)
+    attack(invocation, form, child, tree)
         .inspect_err(|_| lines::print(&lines::nothing_runs(form, style)))
 }
 
@@ -49,8 +49,8 @@ pub fn run(
 fn attack(
     invocation: &Invocation,
     form: Form,
-    child: Child,
-    family: &mut Family,
+    child: LaunchChannel,
+    tree: &mut ProcessTree,
 ) -> Result<i32, Failure> {
     let style = Style::of_standard_output();
     let traps = Traps::open(invocation.trap_fd, invocation.debug, is_noise)?;
@@ -78,7 +78,7 @@ fn attack(
     lines::print(&lines::heading(attempts.len(), form, style));
     let list = attempt::encode(form, style.is_colored(), &attempts);
     let tool = Tool::this_program(attempt::VARIABLE, list, environment::words)?;
-    let (status, ended) = prepared.serve(&tool, child, family, &traps)?;
+    let (status, ended) = prepared.serve(&tool, child, tree, &traps)?;
     ended?;
     let taken = bait.map(|bait| bait.taken(&attempts)).unwrap_or_default();
     let holds = status == 0 && taken.is_empty();

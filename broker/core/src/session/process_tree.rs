@@ -24,7 +24,7 @@ const TEARDOWN_LIMIT: Duration = Duration::from_secs(10);
 
 /// The command and all that it started.
 #[derive(Debug)]
-pub struct Family {
+pub struct ProcessTree {
     command: Pid,
     /// What the kernel ends if the broker does not.
     groups: Arc<KillOnExit>,
@@ -42,7 +42,7 @@ pub struct Family {
     umask: Mode,
 }
 
-impl Family {
+impl ProcessTree {
     /// Takes signals, umask and orphans over from the process that the caller started: daemons too stay
     /// descendants, and end with the command.
     pub fn adopt(handover: &Handover) -> io::Result<Self> {
@@ -208,7 +208,7 @@ impl Family {
     }
 }
 
-impl Drop for Family {
+impl Drop for ProcessTree {
     /// Reaps the guardian: in a container, who adopts orphans may be a program that expects none.
     fn drop(&mut self) {
         self.dismiss_guardian();
@@ -218,8 +218,8 @@ impl Drop for Family {
     }
 }
 
-impl AsFd for Family {
-    /// Readable when `Family::attend` has something to do.
+impl AsFd for ProcessTree {
+    /// Readable when `ProcessTree::attend` has something to do.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.signals.as_fd()
     }

@@ -9,7 +9,7 @@ pub(super) const DEVICES: &str = "/dev";
 
 /// The directories that hold devices.
 #[derive(Debug)]
-pub(super) struct Places {
+pub(super) struct DeviceMounts {
     trees: Vec<PathBuf>,
     /// What is mounted in them and holds none.
     others: Vec<PathBuf>,
@@ -28,11 +28,11 @@ pub(super) enum Place {
 
 /// Whether there are directories of devices beneath one of `paths`.
 pub(crate) fn lie_in(paths: &[PathBuf], mounts: &[Mount]) -> bool {
-    let places = Places::among(mounts);
-    paths.iter().any(|path| places.place(path) == Place::Above)
+    let devices = DeviceMounts::among(mounts);
+    paths.iter().any(|path| devices.place(path) == Place::Above)
 }
 
-impl Places {
+impl DeviceMounts {
     /// Those of this mount namespace.
     pub(super) fn among(mounts: &[Mount]) -> Self {
         let mut trees = vec![PathBuf::from(DEVICES)];
@@ -48,7 +48,7 @@ impl Places {
     }
 
     pub(super) fn place(&self, path: &Path) -> Place {
-        let within = |places: &[PathBuf]| places.iter().any(|place| path.starts_with(place));
+        let within = |devices: &[PathBuf]| devices.iter().any(|place| path.starts_with(place));
         if within(&self.trees) && !within(&self.others) {
             Place::Inside
         } else if self.trees.iter().any(|tree| tree.starts_with(path)) {
@@ -71,7 +71,7 @@ mod tests {
     #[test]
     fn a_path_is_outside_above_or_inside() {
         let mount = |point: &str, kind: &str| Mount { point: point.into(), kind: kind.into() };
-        let places = Places::among(&[
+        let devices = DeviceMounts::among(&[
             mount("/", "ext4"),
             mount("/dev", "tmpfs"),
             mount("/dev/pts", "devpts"),
@@ -92,8 +92,8 @@ mod tests {
             ("/dev/mqueue/x", Place::Outside),
             ("/usr", Place::Outside),
         ] {
-            assert_eq!(places.place(Path::new(path)), place, "{path}");
+            assert_eq!(devices.place(Path::new(path)), place, "{path}");
         }
-        assert!(places.others_in(Path::new("/dev")).eq([Path::new("/dev/mqueue")]));
+        assert!(devices.others_in(Path::new("/dev")).eq([Path::new("/dev/mqueue")]));
     }
 }

@@ -9,7 +9,7 @@
 //! closed the socket. So a socket that is connected is left to the sandbox, and the others are
 //! looked for.
 
-use kernel::holders;
+use kernel::fd_scan;
 use kernel::limits;
 use kernel::target::{Target, TargetFd};
 use kernel::threads::{SMALL_STACK, lock, spawn};
@@ -33,14 +33,14 @@ const LEFT_MAX: usize = 4096;
 
 /// What is known of them.
 #[derive(Debug, Default)]
-pub(crate) struct StandIns {
+pub(crate) struct HeldSockets {
     known: Mutex<Known>,
 }
 
 #[derive(Debug, Default)]
 struct Known {
     /// By inode.
-    kept: HashMap<u64, StandIn>,
+    kept: HashMap<u64, HeldSocket>,
     /// Those that were connected last, and left to the sandbox.
     left: VecDeque<Left>,
     /// A thread looks after those that are kept.
@@ -55,7 +55,7 @@ struct Left {
 }
 
 #[derive(Debug)]
-struct StandIn {
+struct HeldSocket {
     socket: OwnedFd,
     /// Who had it last, under which number: where to look first.
     holder: Pid,
@@ -64,7 +64,7 @@ struct StandIn {
     bound: bool,
 }
 
-impl StandIns {
+impl HeldSockets {
     /// A duplicate of descriptor `number` of `target`, which is a socket: taken from it, or of the
     /// one that was put there.
     ///
@@ -82,7 +82,7 @@ impl StandIns {
         if known.kept.is_empty() {
             return Ok(None);
         }
-        let there = holders::socket_at(target.thread(), number);
+        let there = fd_scan::socket_at(target.thread(), number);
         let Some(one) = there.and_then(|inode| known.kept.get_mut(&inode)) else {
             return Ok(None);
         };
@@ -140,7 +140,7 @@ impl StandIns {
             known.looked_after = true;
         }
         let holder = target.thread();
-        known.kept.insert(inode, StandIn { socket, holder, number, bound: false });
+        known.kept.insert(inode, HeldSocket { socket, holder, number, bound: false });
         Ok(())
     }
 
@@ -183,7 +183,7 @@ impl StandIns {
     }
 
     /// Lets go of those that are `meant` and that nobody in the sandbox has any more.
-    fn let_go(&self, meant: impl Fn(&StandIn) -> bool) {
+    fn let_go(&self, meant: impl Fn(&HeldSocket) -> bool) {
         let known = lock(&self.known);
         let lost = known.kept.iter().filter(|(inode, one)| meant(one) && one.is_lost(**inode));
         let lost: Vec<u64> = lost.map(|(&inode, _)| inode).collect();
@@ -192,7 +192,7 @@ impl StandIns {
             return;
         }
         // Twice: a socket that goes from one process to another can be overlooked.
-        let (Some(held), Some(later)) = (held_sockets(), held_sockets()) else { return };
+        let (Some(held), Some(later)) = (sockets_of_tree(), sockets_of_tree()) else { return };
         let mut known = lock(&self.known);
         for inode in lost {
             let holder = later.get(&inode).or_else(|| held.get(&inode));
@@ -212,7 +212,7 @@ impl Known {
             return None;
         }
         // The inode numbers of sockets are reused only after all others were.
-        let inode = holders::socket_at(target.thread(), number)?;
+        let inode = fd_scan::socket_at(target.thread(), number)?;
         self.left.iter_mut().find(|left| left.inode == inode)
     }
 
@@ -228,10 +228,10 @@ impl Known {
     }
 }
 
-impl StandIn {
+impl HeldSocket {
     /// Whether it is not any more where it was.
     fn is_lost(&self, inode: u64) -> bool {
-        holders::socket_at(self.holder, self.number) != Some(inode)
+        fd_scan::socket_at(self.holder, self.number) != Some(inode)
     }
 }
 
@@ -248,9 +248,9 @@ fn is_connected(socket: impl AsFd) -> bool {
 }
 
 /// The sockets that the sandbox has, and where; none if there are too many to look at.
-pub(super) fn held_sockets() -> Option<HashMap<u64, (Pid, TargetFd)>> {
+pub(super) fn sockets_of_tree() -> Option<HashMap<u64, (Pid, TargetFd)>> {
     let mut found = HashMap::new();
-    let all = holders::each_socket(|process, number, inode| {
+    let all = fd_scan::each_socket(|process, number, inode| {
         found.insert(inode, (process, number));
         ControlFlow::Continue(())
     });

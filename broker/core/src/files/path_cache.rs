@@ -37,7 +37,7 @@ pub(super) enum Start {
 
 /// What is remembered.
 #[derive(Debug, Default)]
-pub(crate) struct Lately(Mutex<Known>);
+pub(crate) struct PathCache(Mutex<Known>);
 
 #[derive(Debug, Default)]
 struct Known {
@@ -74,11 +74,11 @@ impl Start {
     }
 }
 
-impl Lately {
+impl PathCache {
     /// The directory that `above` led to from `start` a moment ago.
     pub(super) fn find(&self, start: &Start, above: &[u8]) -> Option<Arc<Path>> {
         let known = lock(&self.0);
-        let mut places = known.places.iter().filter(|_| Shortcut::Lately.is_open());
+        let mut places = known.places.iter().filter(|_| Shortcut::PathCache.is_open());
         let place = places.find(|place| place.start == *start && place.above == above)?;
         (place.seen.elapsed() < MOMENT).then(|| Arc::clone(&place.directory))
     }
@@ -109,22 +109,22 @@ mod tests {
 
     #[test]
     fn nothing_is_remembered_for_longer_than_a_moment_nor_across_a_change() {
-        let lately = Lately::default();
-        let find = || lately.find(&Start::Root, b"/a/");
-        let learn = |seen| lately.learn(seen, &Start::Root, b"/a/", "/b".into());
+        let path_cache = PathCache::default();
+        let find = || path_cache.find(&Start::Root, b"/a/");
+        let learn = |seen| path_cache.learn(seen, &Start::Root, b"/a/", "/b".into());
         let start = Instant::now();
         learn(start + Duration::from_secs(60));
         assert_eq!(find().as_deref(), Some(Path::new("/b")));
-        assert_eq!(lately.find(&Start::Root, b"/a/c/"), None);
-        assert_eq!(lately.find(&Start::Working(b"/".to_vec()), b"/a/"), None);
+        assert_eq!(path_cache.find(&Start::Root, b"/a/c/"), None);
+        assert_eq!(path_cache.find(&Start::Working(b"/".to_vec()), b"/a/"), None);
         std::thread::sleep(2 * MOMENT);
         learn(start);
         assert_eq!(find(), None);
         learn(start + Duration::from_secs(60));
-        lately.forget();
+        path_cache.forget();
         assert_eq!(find(), None);
         // Looked for before it took effect.
-        let changed = lock(&lately.0).changed.unwrap();
+        let changed = lock(&path_cache.0).changed.unwrap();
         learn(changed);
         assert_eq!(find(), None);
         learn(changed + MOMENT - Duration::from_nanos(1));
@@ -135,12 +135,12 @@ mod tests {
 
     #[test]
     fn the_latest_are_remembered() {
-        let lately = Lately::default();
+        let path_cache = PathCache::default();
         let later = Instant::now() + Duration::from_secs(60);
         for number in 0..=KNOWN_MAX {
-            lately.learn(later, &Start::Root, number.to_string().as_bytes(), "/".into());
+            path_cache.learn(later, &Start::Root, number.to_string().as_bytes(), "/".into());
         }
-        assert_eq!(lately.find(&Start::Root, b"0"), None);
-        assert!(lately.find(&Start::Root, b"1").is_some());
+        assert_eq!(path_cache.find(&Start::Root, b"0"), None);
+        assert!(path_cache.find(&Start::Root, b"1").is_some());
     }
 }

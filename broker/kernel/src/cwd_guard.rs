@@ -26,12 +26,12 @@ static START: OnceLock<OwnedFd> = OnceLock::new();
 
 /// A directory that this process stands in as long as this lives.
 #[derive(Debug)]
-pub struct Here {
+pub struct CwdGuard {
     path: PathBuf,
     _taken: MutexGuard<'static, ()>,
 }
 
-impl Here {
+impl CwdGuard {
     /// Enters the working directory of `target`.
     ///
     /// # Errors
@@ -62,7 +62,7 @@ impl Here {
     }
 
     fn enter(enter: impl FnOnce() -> io::Result<()>) -> io::Result<Self> {
-        if !Shortcut::Here.is_open() {
+        if !Shortcut::CwdGuard.is_open() {
             return Err(Errno::AGAIN);
         }
         let taken = TAKEN.try_lock().map_err(|_| Errno::AGAIN)?;
@@ -84,13 +84,13 @@ impl Here {
     }
 }
 
-impl AsFd for Here {
+impl AsFd for CwdGuard {
     fn as_fd(&self) -> BorrowedFd<'_> {
         fs::CWD
     }
 }
 
-impl Drop for Here {
+impl Drop for CwdGuard {
     fn drop(&mut self) {
         // With the rights of another user there may be no way back.
         if START.get().is_none_or(|start| process::fchdir(start).is_err()) {
@@ -112,12 +112,12 @@ mod tests {
         dir.directory("a");
         dir.file("a/file", "");
         let held = hold_followed(&dir.path("a")).unwrap();
-        let here = Here::waiting(&held).unwrap();
+        let here = CwdGuard::waiting(&held).unwrap();
         assert_eq!(here.path(), dir.path("a"));
         assert!(fs::statat(&here, "file", fs::AtFlags::empty()).is_ok());
-        assert_eq!(Here::at(&held).err(), Some(Errno::AGAIN));
+        assert_eq!(CwdGuard::at(&held).err(), Some(Errno::AGAIN));
         drop(here);
         std::fs::remove_dir_all(dir.path("a")).unwrap();
-        assert_eq!(Here::waiting(&held).err(), Some(Errno::NOENT));
+        assert_eq!(CwdGuard::waiting(&held).err(), Some(Errno::NOENT));
     }
 }

@@ -30,7 +30,7 @@ pub enum ChildMessage {
 
 /// The process that becomes the command, and the socket to it.
 #[derive(Debug)]
-pub struct Child {
+pub struct LaunchChannel {
     socket: OwnedFd,
     /// It lives, or has not been reaped, as long as the launch lasts: its id is no other's.
     process: Pid,
@@ -40,7 +40,7 @@ pub struct Child {
     withheld: Option<(Vec<u8>, OwnedFd)>,
 }
 
-impl Child {
+impl LaunchChannel {
     /// Takes over the socket that the launcher left open for the broker.
     ///
     /// # Errors
@@ -157,7 +157,7 @@ impl Child {
     }
 }
 
-impl AsFd for Child {
+impl AsFd for LaunchChannel {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }

@@ -35,14 +35,14 @@ const TICKS: u64 = 3;
 
 /// Says that no message goes to a named receiver, whoever sends it. To be kept until the call was let through.
 #[derive(Debug)]
-pub(crate) struct Harmless {
+pub(crate) struct NoNamedReceivers {
     state: Arc<Mutex<State>>,
     thread: Pid,
 }
 
 /// What is known of it.
 #[derive(Debug, Default)]
-pub(crate) struct Quiet(Arc<Mutex<State>>);
+pub(crate) struct SendmsgGate(Arc<Mutex<State>>);
 
 #[derive(Debug, Default)]
 struct State {
@@ -53,7 +53,7 @@ struct State {
     passed: HashSet<Pid>,
 }
 
-impl Drop for Harmless {
+impl Drop for NoNamedReceivers {
     fn drop(&mut self) {
         let mut state = lock(&self.state);
         state.under_way -= 1;
@@ -61,15 +61,15 @@ impl Drop for Harmless {
     }
 }
 
-impl Quiet {
+impl SendmsgGate {
     /// `is_over` if the command has such a socket from the beginning.
     pub(super) fn new(is_over: bool) -> Self {
-        let is_over = is_over || !Shortcut::Quiet.is_open();
+        let is_over = is_over || !Shortcut::SendmsgGate.is_open();
         Self(Arc::new(Mutex::new(State { is_over, ..State::default() })))
     }
 
     /// Whether a message of `thread`, which waits, may be let through. It has to be from then on.
-    pub(super) fn pass(&self, thread: Pid) -> Option<Harmless> {
+    pub(super) fn pass(&self, thread: Pid) -> Option<NoNamedReceivers> {
         let mut state = lock(&self.0);
         if state.is_over {
             return None;
@@ -80,7 +80,7 @@ impl Quiet {
         // Where so many run at once, the broker sends: that is always safe.
         (state.passed.len() < PASSED_MAX).then(|| {
             state.under_way += 1;
-            Harmless { state: Arc::clone(&self.0), thread }
+            NoNamedReceivers { state: Arc::clone(&self.0), thread }
         })
     }
 
@@ -238,26 +238,26 @@ mod tests {
 
     #[test]
     fn nothing_passes_once_it_is_over() {
-        assert!(Quiet::new(false).pass(gettid()).is_some());
-        assert!(Quiet::new(true).pass(gettid()).is_none());
+        assert!(SendmsgGate::new(false).pass(gettid()).is_some());
+        assert!(SendmsgGate::new(true).pass(gettid()).is_none());
     }
 
     #[test]
     fn it_ends_when_everyone_was_let_through_and_is_past() {
         let asking = Pid::INIT;
-        let quiet = Quiet::new(false);
-        let harmless = quiet.pass(gettid()).unwrap();
+        let sendmsg_gate = SendmsgGate::new(false);
+        let harmless = sendmsg_gate.pass(gettid()).unwrap();
         let mut looks = 0;
         let mut twice = || {
             looks += 1;
             if looks < 3 { Ok(()) } else { Err(Errno::AGAIN) }
         };
-        assert_eq!(quiet.end_by(asking, &mut twice), Err(Errno::AGAIN), "it is under way");
-        assert!(!quiet.has_ended());
+        assert_eq!(sendmsg_gate.end_by(asking, &mut twice), Err(Errno::AGAIN), "it is under way");
+        assert!(!sendmsg_gate.has_ended());
         drop(harmless);
-        assert_eq!(quiet.end_by(asking, || Err(Errno::AGAIN)), Err(Errno::AGAIN), "it runs");
-        assert!(!quiet.has_ended());
-        assert_eq!(quiet.end_by(gettid(), || Err(Errno::AGAIN)), Ok(()), "it asks");
-        assert!(quiet.has_ended());
+        assert_eq!(sendmsg_gate.end_by(asking, || Err(Errno::AGAIN)), Err(Errno::AGAIN), "it runs");
+        assert!(!sendmsg_gate.has_ended());
+        assert_eq!(sendmsg_gate.end_by(gettid(), || Err(Errno::AGAIN)), Ok(()), "it asks");
+        assert!(sendmsg_gate.has_ended());
     }
 }

@@ -18,16 +18,16 @@ const LOOKS_END: Duration = Duration::from_secs(1);
 
 /// The canonical addresses of those that are held.
 #[derive(Debug, Default)]
-pub(super) struct InUse(Mutex<Vec<SocketAddr>>);
+pub(super) struct AddressLeases(Mutex<Vec<SocketAddr>>);
 
 /// One is held as long as this lives: to be dropped after the socket.
 #[derive(Debug)]
 pub(super) struct Use {
-    all: Arc<InUse>,
+    all: Arc<AddressLeases>,
     address: SocketAddr,
 }
 
-impl InUse {
+impl AddressLeases {
     /// To be called where nobody can find the socket no longer known and not yet in use.
     pub(super) fn begin(self: &Arc<Self>, address: SocketAddr) -> Use {
         lock(&self.0).push(address);

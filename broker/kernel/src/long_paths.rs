@@ -7,7 +7,7 @@
 //! Sources: readlink(2), getcwd(3), path_resolution(7).
 
 use super::identity::{Identity, identity};
-use super::own::path_of;
+use super::self_proc::path_of;
 use super::threads::lock;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags};

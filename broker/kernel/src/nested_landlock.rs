@@ -12,7 +12,7 @@ use super::errno;
 use super::limits;
 use super::request::Request;
 use super::target::{Target, TargetFd};
-use super::vfork_helper::{apart, restrict};
+use super::vfork_helper::{in_vfork_child, restrict};
 use nix::libc;
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::io::{self, Errno};
@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What a domain of the target's own can forbid it beside what its sandbox does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum OwnDomain {
+pub enum NestedLandlock {
     /// There is none.
     None,
     /// Files and what else the broker does for it, but not the network.
@@ -32,9 +32,9 @@ pub enum OwnDomain {
 
 /// Whether there are any.
 #[derive(Debug, Default)]
-pub(super) struct OwnDomains(AtomicBool);
+pub(super) struct NestedLandlocks(AtomicBool);
 
-impl OwnDomains {
+impl NestedLandlocks {
     /// Notes that `request` is about to put its target under the ruleset that it has as descriptor `ruleset`.
     /// Whether that is about the network is tried on what is there now: the target confines itself.
     ///
@@ -46,8 +46,8 @@ impl OwnDomains {
             // The kernel refuses the call, or makes no domain (LANDLOCK_RESTRICT_SELF_LOG_SUBDOMAINS_OFF). If another
             // thread puts a ruleset there meanwhile, it forbids itself what the broker does for it still.
             Err(Errno::BADF) => return Ok(()),
-            Ok(ruleset) if !is_about_network(ruleset.as_fd()) => OwnDomain::Files,
-            _ => OwnDomain::Everything,
+            Ok(ruleset) if !is_about_network(ruleset.as_fd()) => NestedLandlock::Files,
+            _ => NestedLandlock::Everything,
         };
         self.0.store(true, Ordering::SeqCst);
         let most = limits::own_locks().checked_sub(own as u64).ok_or(Errno::PERM)?;
@@ -66,15 +66,15 @@ impl OwnDomains {
     }
 
     /// What `target` is in.
-    pub(super) fn of(&self, target: Target) -> io::Result<OwnDomain> {
+    pub(super) fn of(&self, target: Target) -> io::Result<NestedLandlock> {
         if !self.0.load(Ordering::SeqCst) {
-            return Ok(OwnDomain::None);
+            return Ok(NestedLandlock::None);
         }
         let [_, most] = limits::locks(target)?;
         Ok(match limits::own_locks().saturating_sub(most) {
-            0 => OwnDomain::None,
-            1 => OwnDomain::Files,
-            _ => OwnDomain::Everything,
+            0 => NestedLandlock::None,
+            1 => NestedLandlock::Files,
+            _ => NestedLandlock::Everything,
         })
     }
 }
@@ -84,7 +84,7 @@ impl OwnDomains {
 fn is_about_network(ruleset: BorrowedFd<'_>) -> bool {
     /// Any ports, and 0, to which nobody connects: a ruleset that is about TCP lets few of them through.
     const TRIES: usize = 4;
-    let tried = apart(|| {
+    let tried = in_vfork_child(|| {
         let mut random = [0; 2 * TRIES];
         rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
         restrict(ruleset)?;

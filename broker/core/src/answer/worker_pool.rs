@@ -35,7 +35,7 @@ const STACK: usize = 256 * 1024;
 
 /// Those of one listener.
 #[derive(Debug)]
-pub(crate) struct Crew {
+pub(crate) struct WorkerPool {
     listener: Listener,
     answerer: Answerer,
     threads: Mutex<Threads>,
@@ -58,8 +58,8 @@ struct Threads {
     turn: u64,
 }
 
-impl Crew {
-    /// The crew that serves `listener`, once [`Crew::start`] was called.
+impl WorkerPool {
+    /// The pool that serves `listener`, once [`WorkerPool::start`] was called.
     pub(crate) fn new(listener: OwnedFd, answerer: Answerer) -> Arc<Self> {
         Arc::new(Self {
             listener: Listener::new(listener),
@@ -89,7 +89,7 @@ impl Crew {
     }
 
     /// What to poll: readable when there is the first notification to start for; afterwards, when no
-    /// thread can receive any more, for the reason that [`Crew::failure`] tells.
+    /// thread can receive any more, for the reason that [`WorkerPool::failure`] tells.
     pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
         self.alarm.get().map_or_else(|| self.listener.as_fd(), AsFd::as_fd)
     }
@@ -111,8 +111,8 @@ impl Crew {
         if threads.all >= most {
             return Err(Errno::AGAIN);
         }
-        let crew = Arc::clone(self);
-        spawn(STACK, move || crew.work())?;
+        let pool = Arc::clone(self);
+        spawn(STACK, move || pool.work())?;
         threads.all += 1;
         Ok(())
     }
@@ -155,8 +155,8 @@ impl Crew {
     }
 
     fn add_watching_thread(self: &Arc<Self>) -> bool {
-        let crew = Arc::clone(self);
-        let work = move || crew.watch.keep(|turn| _ = crew.leave_vacancy(turn, Wait::Bounded));
+        let pool = Arc::clone(self);
+        let work = move || pool.watch.keep(|turn| _ = pool.leave_vacancy(turn, Wait::Bounded));
         spawn(SMALL_STACK, work).is_ok()
     }
 
@@ -214,14 +214,14 @@ impl Crew {
     /// # Errors
     /// Returns [`Errno::AGAIN`] if there can be none now.
     pub(crate) fn resume(self: &Arc<Self>, job: &Arc<Mutex<Job>>) -> io::Result<()> {
-        let (crew, job) = (Arc::clone(self), Arc::clone(job));
+        let (pool, job) = (Arc::clone(self), Arc::clone(job));
         if self.resuming.fetch_add(1, Ordering::SeqCst) >= RESUMING_MAX {
             self.resuming.fetch_sub(1, Ordering::SeqCst);
             return Err(Errno::AGAIN);
         }
         let work = move || {
-            crew.work_off(&job);
-            crew.resuming.fetch_sub(1, Ordering::SeqCst);
+            pool.work_off(&job);
+            pool.resuming.fetch_sub(1, Ordering::SeqCst);
         };
         spawn(STACK, work).inspect_err(|_| _ = self.resuming.fetch_sub(1, Ordering::SeqCst))
     }
