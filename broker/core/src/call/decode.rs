@@ -29,7 +29,7 @@ pub(crate) enum Call {
     /// Registers, which nothing can change while the target waits: it can be let through.
     Registers(RegisterCall),
     /// Memory, or what a descriptor leads to, which another thread can change: it is performed or
-    /// refused. sendmsg(2) alone is let through where neither matters ([`crate::sockets::quiet`]).
+    /// refused. sendmsg(2) alone is let through where neither matters ([`crate::sockets::sendmsg_gate`]).
     Memory(MemoryCall),
     /// A path: the broker's to do, or Landlock's to decide.
     File(FileCall),

@@ -2,7 +2,7 @@
 //!
 //! All are performed on a duplicate of the target's socket, with the broker's own copy of the
 //! address, or refused. Two are let through: socket(2), which registers decide, and sendmsg(2) as long as no
-//! socket in the sandbox heeds an address ([`super::quiet`]).
+//! socket in the sandbox heeds an address ([`super::sendmsg_gate`]).
 
 use super::address_leases::take_when_free;
 use super::connects::{self, Connected};

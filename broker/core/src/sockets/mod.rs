@@ -2,7 +2,7 @@
 //!
 //! Nothing here lets a call through whose address lies in memory and counts: it is performed or refused.
 //! socket(2), whose arguments are registers, can continue (see [`calls::make_socket`]), and sendmsg(2) where no
-//! socket that is judged heeds an address ([`quiet`]).
+//! socket that is judged heeds an address ([`sendmsg_gate`]).
 
 mod address_leases;
 mod binding;
