@@ -14,23 +14,20 @@ const OTHER_PLACE: &str = "another place where a denied path is mounted";
 
 /// Denies the other places of what `files` deny.
 pub(super) fn deny(files: &mut Files, parts: &[Part], notes: &mut Notes) {
-    if !parts
-        .iter()
-        .enumerate()
-        .any(|(at, part)| parts[..at].iter().any(|other| overlap(part, other)))
-    {
+    let pairs = pairs(parts);
+    if pairs.is_empty() {
         return;
     }
     let Files { allow_write, allow_read, deny_write, deny_read, .. } = files;
-    let is_meant =
-        |path: &Path| allow_write.iter().chain(&*allow_read).any(|one| one.starts_with(path));
+    let allowed = allow_write.iter().chain(&*allow_read);
+    let is_meant = |place: &Path| allowed.clone().any(|one| one.starts_with(place));
     for (list, patterns) in
         [("filesystem.denyWrite", deny_write), ("filesystem.denyRead", deny_read)]
     {
         for pattern in patterns.clone() {
             let (prefix, rest) = split(&pattern);
-            for place in places(&prefix, &rest, parts).into_iter().filter(|place| !is_meant(place))
-            {
+            let places = pairs.iter().filter_map(|pair| place(&prefix, &rest, pair));
+            for place in places.filter(|place| !is_meant(place)) {
                 let other = Pattern::new(&place, rest.clone());
                 notes.own_rule(list, &other, OTHER_PLACE);
                 push_new(patterns, other);
@@ -39,13 +36,29 @@ pub(super) fn deny(files: &mut Files, parts: &[Part], notes: &mut Notes) {
     }
 }
 
-/// Whether one has something that the other has.
-fn overlap(one: &Part, other: &Part) -> bool {
-    one.device == other.device
-        && (one.root.starts_with(&other.root) || other.root.starts_with(&one.root))
+/// The paths at which the same is found, both ways.
+fn pairs(parts: &[Part]) -> Vec<(PathBuf, PathBuf)> {
+    // What is mounted last hides what was there.
+    let is_on = |path: &Path, part: &Part| {
+        let upper = parts.iter().filter(|other| path.starts_with(&other.point));
+        upper.max_by_key(|other| other.point.as_os_str().len()) == Some(part)
+    };
+    let mut pairs = Vec::new();
+    for (outer, inner) in parts.iter().flat_map(|one| parts.iter().map(move |other| (one, other))) {
+        if outer == inner || outer.device != inner.device {
+            continue;
+        }
+        let Ok(within) = inner.root.strip_prefix(&outer.root) else { continue };
+        let place = outer.point.join(within);
+        if place != inner.point && is_on(&place, outer) && is_on(&inner.point, inner) {
+            pairs.push((place.clone(), inner.point.clone()));
+            pairs.push((inner.point.clone(), place));
+        }
+    }
+    pairs
 }
 
-/// The names that `pattern` begins with, and what follows the first glob in it.
+/// The names that `pattern` begins with, and what follows from the first glob in it.
 fn split(pattern: &Pattern) -> (PathBuf, Vec<Component>) {
     let mut prefix = PathBuf::from("/");
     let mut components = (0..pattern.length()).filter_map(|at| pattern.component(at)).peekable();
@@ -56,34 +69,16 @@ fn split(pattern: &Pattern) -> (PathBuf, Vec<Component>) {
     (prefix, components.cloned().collect())
 }
 
-/// Where else `rest` can match what it matches beneath `prefix`.
-fn places(prefix: &Path, rest: &[Component], parts: &[Part]) -> Vec<PathBuf> {
-    // What is mounted last hides what was there.
-    let upper = parts.iter().enumerate().filter(|(_, part)| prefix.starts_with(&part.point));
-    let upper = upper.max_by_key(|(_, part)| part.point.as_os_str().len());
-    let held = upper
-        .and_then(|(at, part)| Some((at, part.root.join(prefix.strip_prefix(&part.point).ok()?))));
-    // Nor does a rule for all beneath end where something else is mounted.
+/// Where `rest` matches, by the second path of a pair, what it matches beneath `prefix` by the first.
+fn place(prefix: &Path, rest: &[Component], (one, other): &(PathBuf, PathBuf)) -> Option<PathBuf> {
+    // A rule for all beneath does not end where something else is mounted.
     let is_for_all = rest.first().is_none_or(|first| *first == Component::AnyDepth);
-    let beneath = parts
-        .iter()
-        .enumerate()
-        .filter(|(_, part)| is_for_all && part.point.starts_with(prefix) && part.point != prefix);
-    let mut found = Vec::new();
-    for (at, inner) in held.into_iter().chain(beneath.map(|(at, part)| (at, part.root.clone()))) {
-        for (_, other) in parts.iter().enumerate().filter(|(number, _)| *number != at) {
-            if other.device != parts[at].device {
-                continue;
-            }
-            let place = match inner.strip_prefix(&other.root) {
-                Ok(within) => Some(other.point.join(within)),
-                Err(_) if is_for_all && other.root.starts_with(&inner) => Some(other.point.clone()),
-                Err(_) => None,
-            };
-            found.extend(place.filter(|place| !is_for_all || !place.starts_with(prefix)));
-        }
-    }
-    found
+    let place = match prefix.strip_prefix(one) {
+        Ok(within) => other.join(within),
+        Err(_) if is_for_all && one.starts_with(prefix) => other.clone(),
+        Err(_) => return None,
+    };
+    (!is_for_all || !place.starts_with(prefix)).then_some(place)
 }
 
 #[cfg(test)]
