@@ -11,7 +11,7 @@ use std::sync::Mutex;
 use tests::{INSTALLED, programs};
 
 /// Tests that cannot work there: the module, the test, and what of the container is in the way.
-const UNFIT: [(&str, &str, &str); 6] = [
+const UNFIT: [(&str, &str, &str); 7] = [
     ("processes", "keyrings_are_refused", "Docker's profile refuses keyctl to everybody"),
     (
         "carveouts",
@@ -22,6 +22,11 @@ const UNFIT: [(&str, &str, &str); 6] = [
         "unix",
         "a_socket_that_was_given_an_abstract_name_does_not_listen",
         "without pidfd_getfd it is the broker's socket that connects, and the command's gets no name",
+    ),
+    (
+        "reports",
+        "what_no_policy_allows_is_named_if_the_command_failed_and_nothing_else_was_refused",
+        "Docker's profile refuses unshare before landstrip hears of it",
     ),
     ("local", "ports_of_udp_are_not_shared", "without pidfd_getfd there are no datagram sockets"),
     (
