@@ -57,7 +57,7 @@ impl Origin {
 }
 
 fn serve(mut stream: TcpStream, seen: &Mutex<Vec<Vec<u8>>>, content: &dyn Fn(&str) -> Vec<u8>) {
-    let _ = stream.set_read_timeout(Some(Duration::from_secs(3)));
+    let _ = stream.set_read_timeout(Some(Duration::from_secs(60)));
     let at = {
         let mut seen = seen.lock().expect("requests");
         seen.push(Vec::new());
