@@ -22,6 +22,7 @@ export interface Policy {
   environment?: EnvironmentRules | null;
   limits?: LimitsRules | null;
   report?: ReportRules | null;
+  ask?: AskRules | null;
 }
 
 /** The keys in `filesystem`. */
@@ -92,4 +93,10 @@ export interface ReportRules {
   reads?: boolean | null;
   /** whether refusals are kept for landstrip --denials */
   keep?: boolean | null;
+}
+
+/** The keys in `ask`. */
+export interface AskRules {
+  /** how long a question of landstrip --ask waits for its answer; 60 by default */
+  timeoutSeconds?: number | null;
 }

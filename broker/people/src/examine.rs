@@ -43,7 +43,7 @@ fn examine(
     surroundings.features.substitutes().for_each(|text| remarks.note(text));
     let judges = &prepared.judges;
     let watched = Watched::of(reports, judges, surroundings.features);
-    let notes = notes::notes(judges, &prepared.policy.limits, reports, watched);
+    let notes = notes::notes(judges, &prepared.policy, reports, watched);
     let costs = costs::line(&judges.view, &prepared.policy.files, watched);
     notes.iter().chain(&costs).for_each(|text| remarks.note(text));
     Ok(Examined { prepared, remarks, caller })

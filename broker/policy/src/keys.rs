@@ -44,6 +44,7 @@ pub struct Written {
     pub environment_set: Vec<Setting>,
     pub limits: Limits,
     pub report_keep: Option<bool>,
+    pub ask_seconds: Option<u64>,
     pub weaker_nested: Option<bool>,
     /// By words of a command line, or `*`: words of what is not reported.
     pub ignore_violations: Vec<NamedList>,
@@ -304,6 +305,11 @@ pub static KEYS: &[Key] = &[
             Effect { of: true, subject: "refusals", by: "landstrip", text: "kept for --denials" },
         ),
         "whether refusals are kept for landstrip --denials",
+    ),
+    key(
+        "ask.timeoutSeconds",
+        Amount(|w| &mut w.ask_seconds, Unit::Seconds),
+        "how long a question of landstrip --ask waits for its answer; 60 by default",
     ),
     key(
         "ignoreViolations",

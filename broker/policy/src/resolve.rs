@@ -121,6 +121,7 @@ fn resolve(
         unwatched_reads: written.report_reads == Some(false),
         weaker_nested: written.weaker_nested == Some(true),
         keeps_denials: written.report_keep == Some(true),
+        ask_seconds: written.ask_seconds,
         ignored: ignored.map(|(words, items)| (words.clone(), texts(items))).collect(),
         sources,
         ..Policy::default()

@@ -22,6 +22,8 @@ pub struct Policy {
     pub weaker_nested: bool,
     /// What is refused is kept for `--denials`.
     pub keeps_denials: bool,
+    /// How long a question waits for its answer, if not as long as usual.
+    pub ask_seconds: Option<u64>,
     /// What is refused without a report: words of it, by words of the command line.
     pub ignored: Vec<(String, Vec<String>)>,
     /// Nothing may not be read but what is kept for `--denials`.

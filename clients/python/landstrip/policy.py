@@ -82,6 +82,13 @@ class ReportRules(TypedDict, total=False):
     keep: Optional[bool]
 
 
+class AskRules(TypedDict, total=False):
+    """The keys in ``ask``."""
+
+    #: how long a question of landstrip --ask waits for its answer; 60 by default
+    timeoutSeconds: Optional[int]
+
+
 class FilesystemRulesWithout(TypedDict, total=False):
     """The lists in ``filesystem``."""
 
@@ -137,3 +144,4 @@ class Policy(_Odd, total=False):
     environment: Optional[EnvironmentRules]
     limits: Optional[LimitsRules]
     report: Optional[ReportRules]
+    ask: Optional[AskRules]

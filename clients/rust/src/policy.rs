@@ -279,6 +279,23 @@ impl ReportRules {
     }
 }
 
+/// The keys in `ask`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AskRules {
+    /// how long a question of landstrip --ask waits for its answer; 60 by default.
+    pub timeout_seconds: Option<u64>,
+}
+
+impl AskRules {
+    pub(crate) fn to_json(&self) -> Value {
+        let mut object = Map::new();
+        if self.timeout_seconds.is_some() {
+            object.insert("timeoutSeconds".into(), json!(self.timeout_seconds));
+        }
+        object.into()
+    }
+}
+
 /// Rules to take out of what a policy extends.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Without {
@@ -331,6 +348,8 @@ pub struct Policy {
     pub limits: LimitsRules,
     /// The keys in `report`.
     pub report: ReportRules,
+    /// The keys in `ask`.
+    pub ask: AskRules,
 }
 
 impl Policy {
@@ -371,6 +390,9 @@ impl Policy {
         }
         if self.report != ReportRules::default() {
             object.insert("report".into(), self.report.to_json());
+        }
+        if self.ask != AskRules::default() {
+            object.insert("ask".into(), self.ask.to_json());
         }
         object.into()
     }

@@ -373,6 +373,35 @@ fn a_channel_that_closes_refuses_what_waits_and_what_follows() {
 }
 
 #[test]
+fn a_question_waits_as_long_as_the_last_policy_says() {
+    for_each_user(|user| {
+        for (seconds, answer, stdout) in [(1, None, "refused\n"), (600, Some("once"), "done\n")] {
+            let sandbox = sandbox(user);
+            let last = json!({ "ask": { "timeoutSeconds": seconds } });
+            let last = sandbox.file("last.json", last.to_string());
+            let first = sandbox.file("first.json", r#"{"ask": {"timeoutSeconds": 599}}"#);
+            let [first, last] = [&first, &last].map(|path| path.to_str().unwrap());
+            let sandbox = sandbox.options(["-p", first, "-p", last]);
+            let script = "echo x > ~/.npm/a && echo done || echo refused";
+            let (running, mut questions) = sandbox.ask(["sh", "-c", script]);
+            let number = questions.expect("write", &sandbox.name("home/.npm/a"));
+            match answer {
+                Some(answer) => questions.settle(number, answer),
+                None => questions.settled(number, "time"),
+            }
+            assert_eq!(questions.line(), None);
+            assert_eq!(running.wait().stdout, stdout);
+            assert_eq!(sandbox.path("home/.npm/a").exists(), answer.is_some());
+            let outcome = sandbox.landstrip(["-p", first, "-p", last, "--check"]);
+            assert!(outcome.stdout.contains(&format!("within {seconds} s")), "{outcome:#?}");
+            let outcome = sandbox.landstrip(["-p", first, "-p", last, "--explain"]);
+            let shown = format!("{seconds} s, then what is asked about is refused");
+            assert!(outcome.stdout.contains(&shown), "{outcome:#?}");
+        }
+    });
+}
+
+#[test]
 fn the_command_gets_nothing_of_the_channel() {
     for_each_user(|user| {
         let sandbox = sandbox(user);

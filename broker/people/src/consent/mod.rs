@@ -15,8 +15,8 @@ use policy::callers::Caller;
 use rustix::fd::RawFd;
 use std::time::Duration;
 
-/// How long is waited for an answer.
-const LIMIT: Duration = Duration::from_secs(60);
+/// How long is waited for an answer, unless the policy says, in seconds.
+const LIMIT: u64 = 60;
 
 /// What somebody is asked.
 #[derive(Debug)]
@@ -79,7 +79,8 @@ pub fn ask_over(number: RawFd, prepared: &Prepared, caller: &Caller) -> Result<A
     let book = book::Book::new(policy.clone(), caller.clone(), *written);
     let channel = channel::Channel::take_over(number)
         .map_err(|_| Failure::Usage(format!("--ask {number} is not a connected stream socket")))?;
+    let limit = Duration::from_secs(policy.ask_seconds.unwrap_or(LIMIT));
     let counsel =
-        asking::Asking::new(book, channel, LIMIT).map_err(|errno| Failure::system("ask", errno))?;
+        asking::Asking::new(book, channel, limit).map_err(|errno| Failure::system("ask", errno))?;
     Ok(Asking::new(Box::new(counsel), policy.files.clone(), judges.proxy.clone()))
 }

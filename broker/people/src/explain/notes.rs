@@ -5,11 +5,11 @@ use landstrip_core::answer::answers::Judges;
 use landstrip_core::files::view::Reads;
 use landstrip_core::report::traps::Reports;
 use landstrip_core::session::launch::Watched;
-use rules::policy::Limits;
+use rules::policy::Policy;
 use std::path::PathBuf;
 
 /// What follows from these rules and could surprise.
-pub fn notes(judges: &Judges, limits: &Limits, reports: Reports, watched: Watched) -> Vec<String> {
+pub fn notes(judges: &Judges, policy: &Policy, reports: Reports, watched: Watched) -> Vec<String> {
     let mut notes: Vec<String> = sorted(judges.view.grants.unlistable.keys())
         .map(|path| match judges.view.is_writable(path) {
             true => format!(
@@ -38,14 +38,17 @@ pub fn notes(judges: &Judges, limits: &Limits, reports: Reports, watched: Watche
         notes.push(text.to_owned());
     }
     notes.extend(unwatched(reports, watched));
-    notes.extend(limits.memory.map(|_| {
+    notes.extend(policy.limits.memory.map(|_| {
         "limits.memory is watched: the memory of processes counts, not what they keep in files of a tmpfs or in the \
          kernel, and what is taken and given back within 0.1 s can go unseen"
             .to_owned()
     }));
-    notes.extend(limits.cpu_seconds.map(|_| {
+    notes.extend(policy.limits.cpu_seconds.map(|_| {
         "limits.cpuSeconds is watched: the time of processes that ended and that nobody waited for does not count"
             .to_owned()
+    }));
+    notes.extend(policy.ask_seconds.map(|seconds| {
+        format!("ask.timeoutSeconds counts with --ask: what nobody answers within {seconds} s is refused")
     }));
     notes
 }

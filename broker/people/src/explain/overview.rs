@@ -287,18 +287,19 @@ fn network(in_force: &InForce<'_>) -> Vec<Row> {
     rows
 }
 
-/// How much of what the command and all that it starts may use.
+/// How much of what the command and all that it starts may use, and how long somebody has to answer.
 fn limits(origins: &Origins) -> Vec<Row> {
     let mut written = origins.written.clone();
     let row = |key: &Key| {
         let Value::Amount(amount, unit) = key.value else { return None };
         let amount = (*amount(&mut written))?;
-        let by = match key.place().1 {
-            "fileSize" => "the kernel (RLIMIT_FSIZE)",
-            _ => "broker",
+        let (by, then) = match key.place() {
+            ("ask", _) => ("broker", "then what is asked about is refused"),
+            (_, "fileSize") => ("the kernel (RLIMIT_FSIZE)", "then the run ends"),
+            _ => ("broker", "then the run ends"),
         };
         let rule = Rule::of_value(origins, key.path, amount.to_string());
-        let text = format!("{}, then the run ends", unit.show(amount));
+        let text = format!("{}, {then}", unit.show(amount));
         Some(Row::new(key.place().1, text).by(by).under(rule))
     };
     KEYS.iter().filter_map(row).collect()
