@@ -17,7 +17,8 @@ const GRANTED: u8 = 8;
 ///        1   1 byte zero
 ///        2   u16  port
 ///        4   u32  number of the connection, given once in the proxy's life
-///        8   the host as a rule would name it, 1 to 256 bytes
+///        8   u16  port that its client has
+///       10   the host as a rule would name it, 1 to 256 bytes
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Asked<'a> {
@@ -27,11 +28,13 @@ pub struct Asked<'a> {
     pub host: &'a [u8],
     /// The port.
     pub port: u16,
+    /// That of the client, by which the broker knows the program.
+    pub client: u16,
 }
 
 impl<'a> Asked<'a> {
     /// Largest message.
-    pub const MAX: usize = 8 + Refused::HOST_MAX;
+    pub const MAX: usize = 10 + Refused::HOST_MAX;
 
     /// Encodes the message into `buffer` and returns its length.
     ///
@@ -42,6 +45,7 @@ impl<'a> Asked<'a> {
         out.put(&[ASKED, 0])?;
         out.put(&self.port.to_ne_bytes())?;
         out.put(&self.number.to_ne_bytes())?;
+        out.put(&self.client.to_ne_bytes())?;
         out.put(self.host)?;
         Ok(out.length())
     }
@@ -52,12 +56,12 @@ impl<'a> Asked<'a> {
     /// Returns [`WireError::Malformed`] for anything else.
     pub fn decode(packet: &'a [u8]) -> Result<Self, WireError> {
         match packet {
-            [ASKED, 0, p, q, a, b, c, d, host @ ..]
+            [ASKED, 0, p, q, a, b, c, d, e, f, host @ ..]
                 if (1..=Refused::HOST_MAX).contains(&host.len()) =>
             {
-                let (port, number) = ([*p, *q], [*a, *b, *c, *d]);
-                let number = u32::from_ne_bytes(number);
-                Ok(Self { number, host, port: u16::from_ne_bytes(port) })
+                let number = u32::from_ne_bytes([*a, *b, *c, *d]);
+                let [port, client] = [[*p, *q], [*e, *f]].map(u16::from_ne_bytes);
+                Ok(Self { number, host, port, client })
             }
             _ => Err(WireError::Malformed),
         }
@@ -200,10 +204,10 @@ mod tests {
     #[test]
     fn what_is_asked_and_answered_survives_the_wire_and_nothing_else_passes() {
         let mut buffer = [0; Asked::MAX];
-        let asked = Asked { number: u32::MAX - 1, host: b"example.com", port: 443 };
+        let asked = Asked { number: u32::MAX - 1, host: b"example.com", port: 443, client: 40_000 };
         let length = asked.encode(&mut buffer).unwrap();
         assert_eq!(Asked::decode(&buffer[..length]), Ok(asked));
-        assert!(Asked::decode(&buffer[..8]).is_err());
+        assert!(Asked::decode(&buffer[..10]).is_err());
         assert!(Withdrawn::decode(&buffer[..8]).is_err());
         assert_eq!(Withdrawn::decode(&Withdrawn(7).encode()), Ok(Withdrawn(7)));
         for outcome in [Outcome::Refused, Outcome::Permitted, Outcome::Judged] {

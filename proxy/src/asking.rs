@@ -6,6 +6,7 @@
 
 use crate::control::Broker;
 use crate::destination::Destination;
+use crate::learning::client_port;
 use crate::proxy::Proxy;
 use crate::rules::Verdict;
 use common::asking::{Asked, Decision, Outcome, Withdrawn};
@@ -71,7 +72,8 @@ impl Broker {
         let _question = Question { broker: self, number };
         let host = destination.host.to_string();
         let mut packet = [0; Asked::MAX];
-        let asked = Asked { number, host: host.as_bytes(), port: destination.port };
+        let (host, client) = (host.as_bytes(), client_port());
+        let asked = Asked { number, host, port: destination.port, client };
         let Ok(length) = asked.encode(&mut packet) else { return Outcome::Refused };
         match self.socket.send(&packet[..length]).await {
             Ok(_) => answer.await.unwrap_or(Outcome::Refused),

@@ -20,6 +20,11 @@ pub(crate) async fn of_client(port: u16, served: impl Future<Output = ()>) {
     CLIENT.scope(port, served).await;
 }
 
+/// The port of the client that is served; 0 if there is none.
+pub(crate) fn client_port() -> u16 {
+    CLIENT.try_with(|client| *client).unwrap_or(0)
+}
+
 impl Proxy {
     /// Whether `host` may be reached as far as its name goes.
     pub(crate) fn permits(&self, host: &OwnedHost, port: u16) -> Result<(), Verdict> {
@@ -56,7 +61,6 @@ impl Proxy {
     }
 
     fn tell_reached(&self, host: &str, port: u16, is_private: bool) {
-        let client = CLIENT.try_with(|client| *client).unwrap_or(0);
-        self.broker.tell_reached(host, port, is_private, client);
+        self.broker.tell_reached(host, port, is_private, client_port());
     }
 }

@@ -42,10 +42,16 @@ impl Questions {
     /// The next line, which asks about this host and port, with this rule; its number.
     #[track_caller]
     pub fn expect_host(&mut self, target: &str, rule: &str) -> u64 {
+        number(&self.line_about_host(target, rule))
+    }
+
+    /// The same line as it is.
+    #[track_caller]
+    pub fn line_about_host(&mut self, target: &str, rule: &str) -> Value {
         let line = self.line().expect("a question");
         assert_eq!(line["report"], json!({ "Network": ["connect", target, "proxy"] }), "{line}");
         assert_eq!(line["advice"], json!(["network.allowedDomains", rule]), "{line}");
-        number(&line)
+        line
     }
 
     /// Asserts what comes next.

@@ -88,8 +88,9 @@ pub trait Counsel: Debug + Send + Sync {
     /// until it comes back in a [`Job`].
     fn park(&self, request: &Request<'_>, call: Parked, denials: &[Denial]) -> bool;
 
-    /// Takes `connection`, if what it wants is a question: then it waits until it comes back in a [`Job`].
-    fn park_connection(&self, connection: Connection, denial: Denial) -> bool;
+    /// Takes `connection` of the client at port `client`, if what it wants is a question: then it waits until it comes
+    /// back in a [`Job`].
+    fn park_connection(&self, connection: Connection, denial: Denial, client: u16) -> bool;
 
     /// The connections that `ended` finds do not wait any more.
     fn withdraw(&self, ended: &dyn Fn(Connection) -> bool);
@@ -143,8 +144,8 @@ impl Asking {
     /// Takes what the proxy says of connections that wait.
     fn hear(&self, heard: Heard) {
         match heard {
-            Heard::Asked(connection, target) => {
-                if !self.counsel.park_connection(connection, Denial::Domain(target)) {
+            Heard::Asked(connection, target, client) => {
+                if !self.counsel.park_connection(connection, Denial::Domain(target), client) {
                     self.decide(connection, None, Fate::Refused);
                 }
             }

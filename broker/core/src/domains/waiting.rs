@@ -24,8 +24,8 @@ pub struct Connection {
 /// What the proxy says of those that wait.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Heard {
-    /// This one waits to be let to `host:port`.
-    Asked(Connection, Vec<u8>),
+    /// This one waits to be let to `host:port`; its client has this port.
+    Asked(Connection, Vec<u8>, u16),
     /// This one does not wait any more.
     Withdrawn(Connection),
     /// None does.
@@ -56,7 +56,7 @@ impl Words {
         }
         let asked = Asked::decode(packet).ok()?;
         let target = [asked.host, format!(":{}", asked.port).as_bytes()].concat();
-        Some(Heard::Asked(connection(asked.number), target))
+        Some(Heard::Asked(connection(asked.number), target, asked.client))
     }
 
     /// Has what `pattern` names permitted from now on.
@@ -115,9 +115,10 @@ mod tests {
         let mut words = Words::default();
         words.begin();
         let mut packet = [0; Asked::MAX];
-        let length = Asked { number: 7, host: b"a.test", port: 80 }.encode(&mut packet).unwrap();
+        let length =
+            Asked { number: 7, host: b"a.test", port: 80, client: 1 }.encode(&mut packet).unwrap();
         let heard = words.heard(&packet[..length]);
-        let Some(Heard::Asked(connection, target)) = heard else { unreachable!("{heard:?}") };
+        let Some(Heard::Asked(connection, target, 1)) = heard else { unreachable!("{heard:?}") };
         assert_eq!(target, b"a.test:80");
         assert_eq!(words.heard(&Withdrawn(7).encode()), Some(Heard::Withdrawn(connection)));
         assert_eq!(words.heard(b"x"), None);

@@ -5,6 +5,7 @@
 
 use super::book::Book;
 use super::channel::Channel;
+use super::client;
 use super::lines;
 use super::open::{Open, Settled};
 use super::{Answer, Asker, End, Question, Said};
@@ -12,7 +13,7 @@ use common::domain;
 use common::trap::FileOperation;
 use kernel::request::Request;
 use kernel::target::Target;
-use kernel::threads::lock;
+use kernel::threads::{lock, spawn};
 use landstrip_core::ask::{Addition, Counsel, Fate, Grant, Job, Parked, Rule, Waiting as Waiter};
 use landstrip_core::domains::waiting::Connection;
 use landstrip_core::report::denials::Denial;
@@ -26,13 +27,16 @@ use rustix::time::{
 };
 use std::collections::VecDeque;
 use std::ffi::OsStr;
+use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 /// How often it is looked who still waits.
 const INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+/// Stack of a thread that looks who asks.
+const STACK: usize = 256 * 1024;
 /// What Landlock was not told at launch it lets nobody execute.
 const NOT_EXECUTED: &str = "what is made there cannot be executed in this run";
 
@@ -43,26 +47,34 @@ type Waiting = (Waiter, Denial);
 #[derive(Debug)]
 pub(super) struct Asking {
     book: Book,
-    channel: Channel,
+    channel: Arc<Channel>,
     limit: Duration,
-    open: Mutex<Open<Waiting>>,
+    open: Arc<Mutex<Open<Waiting>>>,
+    /// Where connections to hosts go.
+    proxies: Vec<SocketAddr>,
     timer: OwnedFd,
     events: OwnedFd,
 }
 
 impl Asking {
-    /// Asks over `channel` about what `book` says is to be asked, and waits `limit` for each answer.
+    /// Asks over `channel` about what `book` says is to be asked, at `proxies` too, and waits `limit` for each answer.
     ///
     /// # Errors
     /// Returns what timerfd_create(2) or epoll_create(2) returns.
-    pub(super) fn new(book: Book, channel: Channel, limit: Duration) -> io::Result<Self> {
+    pub(super) fn new(
+        book: Book,
+        channel: Channel,
+        limit: Duration,
+        proxies: Vec<SocketAddr>,
+    ) -> io::Result<Self> {
         let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
         let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
         let events = epoll::create(CreateFlags::CLOEXEC)?;
         for source in [timer.as_fd(), channel.events()] {
             epoll::add(&events, source, EventData::new_u64(0), EventFlags::IN)?;
         }
-        Ok(Self { book, channel, limit, open: Mutex::default(), timer, events })
+        let (channel, open) = (Arc::new(channel), Arc::default());
+        Ok(Self { book, channel, limit, open, proxies, timer, events })
     }
 
     /// What comes of something that was said. What is said to a question that is not open, nobody heeds.
@@ -75,14 +87,15 @@ impl Asking {
             }
             Said::Closed => {
                 let calls = open.close().into_iter().flat_map(|settled| {
-                    self.settled(settled.number, End::Closed);
+                    self.settled(&settled, End::Closed);
                     settled.calls
                 });
                 return Some(Job { grant: None, calls: with_fate(calls, Fate::Refused).collect() });
             }
         };
-        let Settled { rule, denial, mut calls, .. } = open.answer(number, &answer)?;
-        self.settled(number, End::Answered);
+        let settled = open.answer(number, &answer)?;
+        self.settled(&settled, End::Answered);
+        let Settled { rule, denial, mut calls, .. } = settled;
         let fate = if answer == Answer::Deny { Fate::Refused } else { Fate::Judged };
         let mut grant = None;
         // What is permitted is what was shown.
@@ -99,8 +112,10 @@ impl Asking {
         Some(Job { grant, calls: with_fate(calls, fate).collect() })
     }
 
-    fn settled(&self, number: u64, end: End) {
-        self.channel.say(&lines::settled(number, end));
+    fn settled(&self, settled: &Settled<Waiting>, end: End) {
+        if settled.is_shown {
+            self.channel.say(&lines::settled(settled.number, end));
+        }
     }
 
     /// Adds `rule`, if it covers what is `wanted`; whether it did.
@@ -127,19 +142,23 @@ impl Asking {
     }
 
     /// Has `waiter` wait for an answer, if one may; whether it does.
-    fn have_wait(&self, waiter: Waiter, (rule, denial): (&Rule, &Denial), asker: &Asker) -> bool {
+    fn have_wait(
+        &self,
+        waiter: Waiter,
+        (rule, denial): (&Rule, &Denial),
+        ask: impl FnOnce(&mut Open<Waiting>, u64) -> bool,
+    ) -> bool {
         let mut open = lock(&self.open);
         if !open.has_room(rule) {
             return false;
         }
         let was_empty = open.is_empty();
         let (waiting, deadline) = ((waiter, denial.clone()), Instant::now() + self.limit);
-        if let Some(number) = open.add((rule, denial), waiting, deadline) {
-            let question = Question { number, denial, rule, asker };
-            if !self.channel.ask(&question) {
-                open.take(number);
-                return false;
-            }
+        if let Some(number) = open.add((rule, denial), waiting, deadline)
+            && !ask(&mut open, number)
+        {
+            open.take(number);
+            return false;
         }
         if was_empty || open.has_overtaken() {
             self.tick(&open);
@@ -176,13 +195,28 @@ impl Counsel for Asking {
         if request.confirm().is_err() {
             return false;
         }
-        self.have_wait(Waiter::Call(call), (&rule, denial), &asker)
+        self.have_wait(Waiter::Call(call), (&rule, denial), |open, number| {
+            let question = Question { number, denial, rule: &rule, asker: &asker };
+            open.show(number, || self.channel.ask(&question))
+        })
     }
 
-    fn park_connection(&self, connection: Connection, denial: Denial) -> bool {
+    fn park_connection(&self, connection: Connection, denial: Denial, client: u16) -> bool {
         let Some(rule) = self.book.rule_for(&denial) else { return false };
         let waiter = Waiter::Connection(connection, None);
-        self.have_wait(waiter, (&rule, &denial), &Asker::default())
+        let asked = (rule.clone(), denial.clone());
+        self.have_wait(waiter, (&rule, &denial), |_, number| {
+            let (open, channel) = (Arc::clone(&self.open), Arc::clone(&self.channel));
+            let proxies = self.proxies.clone();
+            // What the process says of itself it can make wait.
+            let look = move || {
+                let asker = client::asker(client, &proxies).unwrap_or_default();
+                let (rule, denial) = &asked;
+                let question = Question { number, denial, rule, asker: &asker };
+                lock(&open).show(number, || channel.ask(&question));
+            };
+            spawn(STACK, look).is_ok()
+        })
     }
 
     fn withdraw(&self, ended: &dyn Fn(Connection) -> bool) {
@@ -208,9 +242,9 @@ impl Counsel for Asking {
             let is_named = waiter.connection().is_some();
             (waiter, if is_named { Fate::Judged } else { Fate::Refused })
         }));
-        open.take_left(now).iter().for_each(|left| self.settled(left.number, End::Gone));
+        open.take_left(now).iter().for_each(|left| self.settled(left, End::Gone));
         for late in open.take_late(now) {
-            self.settled(late.number, End::Time);
+            self.settled(&late, End::Time);
             calls.extend(with_fate(late.calls, Fate::Refused));
         }
         self.tick(&open);
@@ -259,7 +293,7 @@ fn covers(addition: &Addition, denial: &Denial) -> bool {
 }
 
 impl Asker {
-    fn of(target: Target) -> Self {
+    pub(super) fn of(target: Target) -> Self {
         Self {
             program: target
                 .program()

@@ -4,6 +4,7 @@
 mod asking;
 mod book;
 mod channel;
+mod client;
 mod lines;
 mod open;
 
@@ -80,7 +81,8 @@ pub fn ask_over(number: RawFd, prepared: &Prepared, caller: &Caller) -> Result<A
     let channel = channel::Channel::take_over(number)
         .map_err(|_| Failure::Usage(format!("--ask {number} is not a connected stream socket")))?;
     let limit = Duration::from_secs(policy.ask_seconds.unwrap_or(LIMIT));
-    let counsel =
-        asking::Asking::new(book, channel, limit).map_err(|errno| Failure::system("ask", errno))?;
+    let proxies = judges.proxy.iter().flat_map(|proxy| proxy.addresses()).collect();
+    let counsel = asking::Asking::new(book, channel, limit, proxies)
+        .map_err(|errno| Failure::system("ask", errno))?;
     Ok(Asking::new(Box::new(counsel), policy.files.clone(), judges.proxy.clone()))
 }

@@ -38,6 +38,7 @@ struct Waiting<C> {
     calls: Vec<C>,
     /// Since when nobody waits.
     left: Option<Instant>,
+    is_shown: bool,
 }
 
 /// A question that came to its end, with those who waited for it.
@@ -47,6 +48,8 @@ pub(super) struct Settled<C> {
     pub(super) rule: Rule,
     pub(super) denial: Denial,
     pub(super) calls: Vec<C>,
+    /// Somebody was asked.
+    pub(super) is_shown: bool,
 }
 
 impl<C> Default for Open<C> {
@@ -64,8 +67,8 @@ impl<C> Default for Open<C> {
 
 impl<C> From<Waiting<C>> for Settled<C> {
     fn from(waiting: Waiting<C>) -> Self {
-        let Waiting { number, rule, denial, calls, .. } = waiting;
-        Self { number, rule, denial, calls }
+        let Waiting { number, rule, denial, calls, is_shown, .. } = waiting;
+        Self { number, rule, denial, calls, is_shown }
     }
 }
 
@@ -122,8 +125,21 @@ impl<C> Open<C> {
         self.next += 1;
         let (rule, denial) = (rule.clone(), denial.clone());
         let calls = vec![call];
-        self.questions.push(Waiting { number, rule, denial, deadline, calls, left: None });
+        let (left, is_shown) = (None, false);
+        self.questions.push(Waiting { number, rule, denial, deadline, calls, left, is_shown });
         Some(number)
+    }
+
+    /// Has question `number` shown by `show`, if it is open; where that fails, its time is over. Whether it is shown.
+    pub(super) fn show(&mut self, number: u64, show: impl FnOnce() -> bool) -> bool {
+        let question = self.questions.iter_mut().find(|question| question.number == number);
+        question.is_some_and(|question| {
+            question.is_shown = show();
+            if !question.is_shown {
+                question.deadline = Instant::now();
+            }
+            question.is_shown
+        })
     }
 
     /// Ends question `number`; none if it is not open.
@@ -134,7 +150,8 @@ impl<C> Open<C> {
 
     /// Ends it as it was answered: what is denied is not asked again.
     pub(super) fn answer(&mut self, number: u64, answer: &Answer) -> Option<Settled<C>> {
-        let settled = self.take(number)?;
+        let is_it = |question: &Waiting<C>| question.number == number && question.is_shown;
+        let settled = self.take_where(is_it).pop()?;
         if *answer == Answer::Deny {
             self.denied.insert(settled.rule.clone());
         }

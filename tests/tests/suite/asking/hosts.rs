@@ -98,6 +98,62 @@ fn a_connection_waits_and_goes_on_once_if_the_answer_is_once() {
 }
 
 #[test]
+fn a_question_names_the_process_that_has_the_connection_and_no_other() {
+    for_each_user(|user| {
+        for client in ["http", "tunnel", "socks", "direct"] {
+            let origin = Origin::new("hello");
+            let port = origin.port();
+            let sandbox = sandbox(user, port);
+            // A child's own, and one that a child has as well: of the socket that connects, or of the connection.
+            let script = format!(
+                "
+child = os.fork()
+if child == 0:
+    os.chdir('/')
+    say('child', os.getpid())
+    say({client}('new.test'))
+    os._exit(0)
+os.waitpid(child, 0)
+end = os.pipe()
+def share(s):
+    if os.fork() == 0:
+        os.close(end[1])
+        os.read(end[0], 1)
+        os._exit(0)
+    return s
+def connected(to):
+    s = share(socket.socket())
+    s.connect(to)
+    return s
+connect = socket.create_connection
+is_direct = '{client}' == 'direct'
+socket.create_connection = connected if is_direct else lambda to: share(connect(to))
+say({client}('other.test'))
+"
+            );
+            let (mut running, mut questions) = ask(&sandbox, port, &script);
+            running.expect("child ");
+            let target = format!("new.test:{port}");
+            let line = questions.line_about_host(&target, &target);
+            let shown = running.stdout();
+            let pid: u64 = shown.split_whitespace().nth(1).unwrap().parse().unwrap();
+            assert!(line["program"].as_str().unwrap().starts_with("python3"), "{line}");
+            assert_eq!((&line["pid"], &line["directory"]), (&json!(pid), &json!("/")), "{line}");
+            assert_eq!(line["arguments"][0], "python3", "{line}");
+            questions.settle(line["ask"].as_u64().unwrap(), "once");
+            let target = format!("other.test:{port}");
+            let line = questions.line_about_host(&target, &target);
+            let nobody = (&json!(""), &json!(0), &json!([]), &json!(""));
+            let named = (&line["program"], &line["pid"], &line["arguments"], &line["directory"]);
+            assert_eq!(named, nobody, "{line}");
+            questions.settle(line["ask"].as_u64().unwrap(), "deny");
+            assert_eq!(questions.line(), None);
+            running.wait().succeeds();
+        }
+    });
+}
+
+#[test]
 fn a_rule_for_the_run_lets_later_connections_through_and_no_denied_name() {
     for_each_user(|user| {
         let origin = Origin::new("hello");
