@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tests::{ESCAPED, Outcome, Sandbox, User, eventually, for_each_user, skipped};
 
-const PYTHON: &str = "import socket; s = socket.create_connection((\"HOST\", PORT)); s.sendall(b\"hello\"); s.recv(1)";
+const PYTHON: &str = "import socket, sys; s = socket.create_connection(((sys.argv[1:] or [\"HOST\"])[0], PORT)); s.sendall(b\"hello\"); s.recv(1)";
 const ASYNCIO: &str = "import asyncio
 async def main():
     r, w = await asyncio.open_connection(\"HOST\", PORT); w.write(b\"hello\"); await w.drain(); await r.read(1); w.close(); await w.wait_closed()
@@ -36,6 +36,8 @@ const JAVA_CLIENT: &str = "import java.net.http.*; class C { public static void 
 
 const PSYCOPG: &str = "import psycopg; psycopg.connect(\"host=HOST port=PORT user=me dbname=d\")";
 const PG: &str = "new (require(\"pg\").Client)({ host: \"HOST\", port: PORT, user: \"me\" }).connect().then(() => 0, () => process.exit(1))";
+const GRPC_NODE: &str = "const grpc = require(\"@grpc/grpc-js\"), same = x => x;
+new grpc.Client(\"HOST:PORT\", grpc.credentials.createSsl()).makeUnaryRequest(\"/service/method\", same, same, Buffer.alloc(0), e => process.exit(1))";
 const GRPC: &str = "import grpc
 channel = grpc.secure_channel(\"HOST:PORT\", grpc.ssl_channel_credentials())
 channel.unary_unary(\"/service/method\")(b\"\")";
@@ -43,6 +45,12 @@ channel.unary_unary(\"/service/method\")(b\"\")";
 /// What runs, what has to be installed for that (a program, or what has to succeed outside), and the script: HOST and PORT
 /// are those of the server, whose answer all of them wait for.
 const PROGRAMS: &[(&str, &str, &str)] = &[
+    // It connects to nothing itself.
+    (
+        "getent",
+        "command -v getent && command -v python3",
+        "address=$(getent hosts HOST) && python3 by_socket.py ${address%% *}",
+    ),
     ("curl --noproxy", "curl", "curl -sS --noproxy '*' http://HOST:PORT/"),
     ("python: socket", "python3", "python3 by_socket.py"),
     ("python: asyncio", "python3", "python3 by_asyncio.py"),
@@ -56,12 +64,12 @@ const PROGRAMS: &[(&str, &str, &str)] = &[
         "FETCHED/venv/bin/python3 -c 'import grpc'",
         "env -u http_proxy -u https_proxy -u HTTP_PROXY -u HTTPS_PROXY FETCHED/venv/bin/python3 by_grpc.py",
     ),
-    (
-        "python with glibc 2.41",
-        "GLIBC /usr/bin/python3 -c ''",
-        "GLIBC /usr/bin/python3 by_socket.py",
-    ),
     ("node: pg", "ls FETCHED/node_modules/pg", "NODE_PATH=FETCHED/node_modules node pg.js"),
+    (
+        "node: gRPC with TLS",
+        "ls FETCHED/node_modules/@grpc/grpc-js",
+        "env -u http_proxy -u https_proxy -u HTTP_PROXY -u HTTPS_PROXY NODE_PATH=FETCHED/node_modules node grpc.js",
+    ),
     ("node: net", "node", "node net.js"),
     ("node: tls", "node", "node tls.js"),
     ("node: https", "node", "env -u NODE_USE_ENV_PROXY node https.js"),
@@ -81,6 +89,7 @@ const PROGRAMS: &[(&str, &str, &str)] = &[
         "ssh -F none -o BatchMode=yes -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -p PORT me@HOST true",
     ),
     ("git over ssh", "git", "env -u GIT_SSH_COMMAND git ls-remote ssh://me@HOST:PORT/repository"),
+    ("git of its own protocol", "git --version", "git ls-remote git://HOST:PORT/repository"),
     ("rsync", "rsync", "rsync rsync://HOST:PORT/"),
     ("nc", "nc", "echo hello | nc -N HOST PORT"),
     (
@@ -89,9 +98,6 @@ const PROGRAMS: &[(&str, &str, &str)] = &[
         "openssl s_client -connect HOST:PORT -servername HOST </dev/null",
     ),
 ];
-
-/// Runs a program with the C library of Debian 13, if it needs none that is newer.
-const GLIBC: &str = "FETCHED/libc/x86_64/usr/lib64/ld-linux-x86-64.so.2 --library-path FETCHED/libc/x86_64/usr/lib/x86_64-linux-gnu:/usr/lib/x86_64-linux-gnu";
 
 /// What servers greet with: none, of ssh, of rsync, and of MySQL 5.5 that asks for a password as old ones do.
 const GREETINGS: [&[u8]; 4] = [
@@ -145,6 +151,11 @@ impl Server {
     }
 }
 
+/// Where `tests/programs/fetch` has put what it got.
+fn fetched() -> String {
+    std::env::var("LANDSTRIP_FETCHED").unwrap_or_else(|_| "/nonexistent".to_owned())
+}
+
 /// Has `run` run a script of each program in a sandbox that `sandbox_for` makes for a port, to a permitted name and to
 /// another one; `heard` says how often a server was told something at the first, and at the second.
 fn try_all(
@@ -153,13 +164,13 @@ fn try_all(
     run: &dyn Fn(&Sandbox, &str) -> Outcome,
     heard: &dyn Fn(u16) -> [usize; 2],
 ) {
-    let fetched = std::env::var("LANDSTRIP_FETCHED").unwrap_or_else(|_| "/nonexistent".to_owned());
+    let fetched = fetched();
     for (name, program, script) in PROGRAMS {
         let port = ports[greeting_for(program)];
         let sandbox = sandbox_for(port);
         let fill = |text: &str, host: &str| {
             let probe = tests::programs().probe().display().to_string();
-            let text = text.replace("GLIBC", GLIBC).replace("FETCHED", &fetched);
+            let text = text.replace("FETCHED", &fetched);
             text.replace("HOST", host).replace("PORT", &port.to_string()).replace("PROBE", &probe)
         };
         let is_name = !program.contains(' ');
@@ -175,6 +186,7 @@ fn try_all(
                 ("by_psycopg.py", PSYCOPG),
                 ("by_grpc.py", GRPC),
                 ("pg.js", PG),
+                ("grpc.js", GRPC_NODE),
                 ("net.js", &NODE.replace("MODULE", "net")),
                 ("tls.js", &NODE.replace("MODULE", "tls")),
                 ("https.js", HTTPS),
@@ -267,6 +279,20 @@ while True:
 
 #[test]
 fn programs_reach_another_host_by_its_name_in_namespaces_and_no_other() {
+    try_in_namespaces("");
+}
+
+#[test]
+fn programs_with_the_newest_c_library_reach_another_host_by_its_name_and_no_other() {
+    let library = format!("{}/libc/x86_64-sid/usr/lib/x86_64-linux-gnu", fetched());
+    if !std::fs::exists(&library).unwrap() {
+        return skipped("no newer C library: tests/programs/fetch gets one");
+    }
+    try_in_namespaces(&library);
+}
+
+/// With the C library in the directory `newer`, if that is one, in the place of this host's, which is older.
+fn try_in_namespaces(newer: &str) {
     if !tests::is_root_for("a network namespace") {
         return;
     }
@@ -275,7 +301,15 @@ fn programs_reach_another_host_by_its_name_in_namespaces_and_no_other() {
     hosts.file("hosts", "127.0.0.1 localhost\n");
     let addresses = "addresses = {'good.test': '11.22.33.2', 'bad.test': '11.22.33.3'}\n";
     hosts.file("hosts.py", format!("{addresses}{HOSTS}"));
-    let setup = "set -e; mount --bind ../resolv.conf /etc/resolv.conf; mount --bind ../hosts /etc/hosts
+    let setup = "set -e; newer=$1; shift; libraries=/usr/lib/x86_64-linux-gnu
+        if [ \"$newer\" ]; then
+            there=$(\"$newer\"/ld-linux-x86-64.so.2 --version | sed -n '1s/.*version \\(.*\\)\\./glibc \\1/p')
+            latest=$(printf '%s\\n' \"$(getconf GNU_LIBC_VERSION)\" \"$there\" | sort -V | tail -n 1)
+            [ \"$there\" = \"$latest\" ] || { echo none; exit; }
+            mount -t overlay -o \"lowerdir=$newer:$libraries\" none $libraries || { echo none; exit; }
+            [ \"$(getconf GNU_LIBC_VERSION)\" = \"$there\" ]
+        fi
+        mount --bind ../resolv.conf /etc/resolv.conf; mount --bind ../hosts /etc/hosts
         ip link set lo up; ip link add v0 type veth peer name v1 || { echo none; exit; }
         ip addr add 11.22.33.1/24 dev v0; ip link set v0 up
         unshare -n sleep 900 & other=$!; trap 'kill $other' EXIT
@@ -286,7 +320,7 @@ fn programs_reach_another_host_by_its_name_in_namespaces_and_no_other() {
         inside timeout 900 python3 ../hosts.py \"$@\"";
     let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     let mut words: Vec<OsString> =
-        ["unshare", "-mn", "sh", "-c", setup, "sh"].map(Into::into).into();
+        ["unshare", "-mn", "sh", "-c", setup, "sh", newer].map(Into::into).into();
     words.extend(GREETINGS.map(|greeting| hex(greeting).into()));
     let mut running = hosts.spawn_outside(words);
     assert!(
@@ -294,7 +328,7 @@ fn programs_reach_another_host_by_its_name_in_namespaces_and_no_other() {
         "{running:#?}"
     );
     if running.stdout().contains("none") {
-        return skipped("no virtual network devices here");
+        return skipped("no virtual network devices here, or no other C library");
     }
     let count = |line: String| running.stdout().lines().filter(|known| *known == line).count();
     let heard = |port| ["good.test", "bad.test"].map(|name| count(format!("heard {name} {port}")));
