@@ -18,10 +18,13 @@ pub(crate) fn run(op: &str, args: &[&str]) -> bool {
             tell(op, &answer.escape_ascii().to_string());
         }
         ("tunnels", [count, authority]) => {
-            tell(op, &echoing(&tunnels(number(count), authority)).to_string());
+            tell(op, &echoing(&open(number(count), &|| tunnel(authority))).to_string());
         }
-        ("hold", [count, authority]) => {
-            let open = tunnels(number(count), authority);
+        ("hold" | "hold-by-name", [count, authority]) => {
+            let by_name = || TcpStream::connect(authority);
+            let ways: [&(dyn Fn() -> io::Result<TcpStream> + Sync); 2] =
+                [&|| tunnel(authority), &by_name];
+            let open = open(number(count), ways[usize::from(op != "hold")]);
             tell(op, &echoing(&open).to_string());
             thread::sleep(Duration::from_secs(60));
         }
@@ -104,11 +107,13 @@ fn tunnel(authority: &str) -> io::Result<TcpStream> {
     if head.starts_with(b"HTTP/1.1 200") { Ok(stream) } else { Err(io::Error::other("refused")) }
 }
 
-/// Opens tunnels, all at the same time.
-fn tunnels(count: usize, authority: &str) -> Vec<io::Result<TcpStream>> {
+/// Opens `count` connections, eight at the same time.
+fn open(
+    count: usize,
+    one: &(dyn Fn() -> io::Result<TcpStream> + Sync),
+) -> Vec<io::Result<TcpStream>> {
     thread::scope(|scope| {
-        let part =
-            |_| scope.spawn(|| (0..count / 8).map(|_| tunnel(authority)).collect::<Vec<_>>());
+        let part = |_| scope.spawn(|| (0..count / 8).map(|_| one()).collect::<Vec<_>>());
         let threads: Vec<_> = (0..8).map(part).collect();
         threads.into_iter().flat_map(|thread| thread.join().expect("a client")).collect()
     })

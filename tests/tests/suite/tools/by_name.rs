@@ -245,6 +245,41 @@ fn programs_that_know_no_proxy_reach_permitted_names_and_no_others() {
     });
 }
 
+/// What both C libraries make a program of: one of them has its lookups answered.
+const LIBRARY_C: &str = "#include <netdb.h>
+#include <stdio.h>
+#include <unistd.h>
+int main(int count, char **words) {
+  struct addrinfo *at, hints = { .ai_socktype = SOCK_STREAM };
+  if (count < 3 || getaddrinfo(words[1], words[2], &hints, &at)) return 1;
+  int s = socket(at->ai_family, SOCK_STREAM, 0);
+  return s < 0 || connect(s, at->ai_addr, at->ai_addrlen) || write(s, \"hello\", 5) != 5 || read(s, &hints, 1) < 0;
+}";
+
+#[test]
+fn programs_with_musl_reach_no_name_and_are_told_of_the_proxy() {
+    let server = Server::new(b"");
+    for_each_user(|user| {
+        let network = json!({
+            "allowedDomains": ["good.test", format!("127.0.0.1:{}", server.port)],
+            "hosts": ["127.0.0.1 good.test"], "allowLocalBinding": true });
+        let sandbox = sandbox_of(user, &network);
+        sandbox.file("work/main.c", LIBRARY_C);
+        let built = sandbox.sh_outside("musl-gcc -o by_musl main.c && gcc -o by_glibc main.c");
+        if built.status != Some(0) {
+            return skipped("no musl-gcc, or no gcc");
+        }
+        let before = server.heard.load(Ordering::Relaxed);
+        let outcome = sandbox.sh(&format!("./by_musl good.test {}", server.port));
+        outcome.fails();
+        let lookup = json!({ "Network": ["connect", "name lookup of good.test", "seccomp"] });
+        assert!(outcome.traps.contains(&lookup), "{outcome:#?}");
+        assert_eq!(server.heard.load(Ordering::Relaxed), before, "{ESCAPED}{outcome:#?}");
+        sandbox.sh(&format!("./by_glibc good.test {}", server.port)).succeeds();
+        assert!(eventually(|| server.heard.load(Ordering::Relaxed) > before));
+    });
+}
+
 /// Two hosts made of network namespaces. The other one has the name server of both names, whose addresses it has as well.
 const HOSTS: &str = "import socket, sys, threading
 greetings = [bytes.fromhex(text) for text in sys.argv[1:]]
