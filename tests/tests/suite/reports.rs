@@ -382,6 +382,12 @@ fn a_program_that_loses_its_rights_is_named_if_the_command_failed() {
                     and inside those of the caller: run it outside\n";
         assert_eq!(run(&["./elevated", "x"]).exits(3).stderr, line);
         assert_eq!(run(&["sh", "-c", "true;./elevated"]).exits(3).stderr, line);
+        sandbox.program("work/script", "#!/bin/sh\nif true; then\n    A=b ./elevated x\nfi\n");
+        sandbox.file("work/lines", "# ./elevated\nset -e\n./elevated | cat; exit 3\n");
+        sandbox.file("work/others", "# ./elevated\necho ./elevated; exit 3\n");
+        assert_eq!(run(&["./script"]).exits(3).stderr, line);
+        assert_eq!(run(&["bash", "-eu", "./lines"]).exits(3).stderr, line);
+        assert_eq!(run(&["bash", "./others"]).exits(3).stderr, "");
         assert_eq!(run(&["./plain", "./elevated"]).exits(3).stderr, "");
         assert_eq!(run(&["sh", "-c", "./elevated || true"]).succeeds().stderr, "");
     });

@@ -5,6 +5,9 @@ use super::suggest::{list, quote};
 use common::exit;
 use landstrip_core::session::launch::Tool;
 use rules::policy::Policy;
+use rustix::fs::{Mode, OFlags};
+use std::fs::File;
+use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
@@ -46,24 +49,58 @@ pub fn unseen(
     (!said.is_empty() && !says_why(status)).then(|| said.join("; "))
 }
 
-/// The first program that this command line, or a shell's within it, runs whose file has the set-user-ID or set-group-ID bit, which counts for
-/// nothing under no_new_privs (prctl(2)).
+/// The first program that this command line, a shell's within it, or the script that it runs, names as a command and
+/// whose file has the set-user-ID or set-group-ID bit, which counts for nothing under no_new_privs (prctl(2)).
 fn elevated(line: &str) -> Option<String> {
     const SETS_ID: u32 = 0o6000;
-    let path = std::env::var_os("PATH").unwrap_or_default();
     let is_one = |file: PathBuf| {
         file.metadata().is_ok_and(|found| {
             let mode = found.permissions().mode();
             found.is_file() && mode & SETS_ID != 0 && mode & 0o111 != 0
         })
     };
-    let commands = line.split([';', '|', '&', '(']).chain(line.split(" -c ").skip(1));
-    let mut programs = commands.filter_map(|command| command.split_whitespace().next());
-    let found = programs.find(|word| match word.contains('/') {
-        true => is_one(PathBuf::from(word)),
-        false => std::env::split_paths(&path).any(|directory| is_one(directory.join(word))),
-    });
-    found.map(str::to_owned)
+    let script = script(line).unwrap_or_default();
+    let commands =
+        [line, &script].into_iter().flat_map(|text| text.split(['\n', ';', '|', '&', '(']));
+    let mut programs = commands.chain(line.split(" -c ").skip(1)).filter_map(program);
+    programs.find(|word| places(word).into_iter().any(is_one)).map(str::to_owned)
+}
+
+/// The program of one command of a shell, behind what may stand before it.
+fn program(command: &str) -> Option<&str> {
+    const BEFORE: [&str; 9] = ["!", "{", "do", "elif", "else", "exec", "if", "then", "while"];
+    command.split_whitespace().find(|word| !BEFORE.contains(word) && !word.contains('='))
+}
+
+/// Where a program is looked for.
+fn places(program: &str) -> Vec<PathBuf> {
+    if program.contains('/') {
+        return vec![PathBuf::from(program)];
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).map(|directory| directory.join(program)).collect()
+}
+
+/// The script that this command line executes, or has a shell read. Of what the command may have made meanwhile, nothing
+/// is shown but the name of a program.
+fn script(line: &str) -> Option<String> {
+    const LONGEST: u64 = 1 << 16;
+    let mut words = line.split_whitespace();
+    let tool = words.next()?;
+    let read = |file: PathBuf| {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let file = File::from(rustix::fs::open(file, flags, Mode::empty()).ok()?);
+        let mut text = String::new();
+        let is_file = file.metadata().ok()?.is_file();
+        (is_file && file.take(LONGEST).read_to_string(&mut text).is_ok()).then_some(text)
+    };
+    let is_shell = tool.ends_with("sh");
+    let read_by_shell = words.find(|word| !word.starts_with('-')).filter(|_| is_shell);
+    let is_of_shell = |text: &String| {
+        text.lines().next().is_some_and(|line| line.starts_with("#!") && line.contains("sh"))
+    };
+    let executed = || places(tool).into_iter().find_map(read).filter(is_of_shell);
+    read_by_shell.and_then(|word| read(PathBuf::from(word))).or_else(executed)
 }
 
 /// What to do instead.
