@@ -1,7 +1,7 @@
 //! What is said of a run's denials once it has ended, and of its status.
 
 use crate::advice::launch;
-use crate::advice::noise::is_noise_of_success;
+use crate::advice::noise::{can_matter_alone, is_noise_of_success};
 use common::trap::{FileOperation, Mechanism, Trap};
 use landstrip_core::report::denials::Denial;
 use landstrip_core::report::failure::Failure;
@@ -59,10 +59,16 @@ pub fn print(
         let pairs = [("source", &b"report"[..]), ("unreported", rest.as_bytes())];
         text.push_str(&line(&Trap::Internal(&pairs)));
     }
-    if !text.is_empty() {
+    let noise = traps.noise();
+    if text.is_empty() && failed {
+        shown = noise.iter().filter(|denial| can_matter_alone(denial)).collect();
+        text = shown.iter().map(|denial| line(&denial.trap())).collect();
+        if let Some(unseen) = unseen() {
+            text.push_str(&format!("landstrip: {unseen}\n"));
+        }
+    }
+    if !shown.is_empty() {
         text.push_str(&remedy(&shown).line.unwrap_or_default());
-    } else if failed && let Some(unseen) = unseen() {
-        text = format!("landstrip: {unseen}\n");
     }
     if !text.is_empty() {
         let _ = std::io::stderr().write_all(text.as_bytes());

@@ -482,3 +482,30 @@ fn noise_of_known_programs_is_left_out() {
         assert_eq!(reports, [expected.to_string()], "{outcome:#?}");
     });
 }
+
+/// What Python leaves undone, others do on purpose: told where nothing else was refused.
+#[test]
+fn a_cache_of_python_alone_is_named_if_the_command_failed() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        prepare(&sandbox);
+        sandbox.dir("work/lib");
+        sandbox.file("work/lib/part.py", "");
+        let policy = sandbox.file("p.json", base().to_string());
+        let run = |script: &str| {
+            sandbox.landstrip(["-p", policy.to_str().unwrap(), "bash", "-c", script])
+        };
+        let outcome = run("mkdir lib/__pycache__");
+        let said = line(outcome.fails(), "to allow this: ");
+        let rule = r#"filesystem.allowWrite += ["./lib"]"#;
+        assert_eq!(said, Some(rule), "{outcome:#?}");
+        assert_eq!(outcome.reports.len(), 1, "{outcome:#?}");
+        // Not where something else was, nor where the command did without.
+        let outcome = run("mkdir lib/__pycache__; touch lib/a");
+        let left = sandbox.name("work/lib/a");
+        assert_eq!(outcome.fails().reports, [json!({"Filesystem": ["write", left, "seccomp"]})]);
+        let outcome = run("python3 -c 'import sys; sys.path.insert(0, \"lib\"); import part'");
+        assert_eq!(outcome.succeeds().stderr, "", "{outcome:#?}");
+        passes(&Sandbox::of(user), "cache", &["mkdir", "__pycache__"]);
+    });
+}

@@ -14,7 +14,7 @@ use std::sync::{Mutex, OnceLock};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
-/// Most questions that are remembered.
+/// Most questions that are remembered, and most of what is not collected.
 const ASKED_MAX: usize = 8;
 /// Most distinct denials that are remembered; more are only counted.
 const REMEMBERED_MAX: usize = 4096;
@@ -98,6 +98,8 @@ struct Sink {
     uncounted: usize,
     /// What access(2) was answered no about.
     asked: Vec<Denial>,
+    /// What was not worth being collected.
+    noise: Vec<Denial>,
     /// The system calls that were refused and that no policy allows.
     refused: BTreeSet<&'static str>,
 }
@@ -121,9 +123,9 @@ impl Traps {
     }
 
     fn new(stream: Option<Stream>, debug: bool, is_noise: fn(&Denial) -> bool) -> Self {
-        let (seen, order, asked) = (HashSet::new(), Vec::new(), Vec::new());
+        let (seen, order, asked, noise) = (HashSet::new(), Vec::new(), Vec::new(), Vec::new());
         let refused = BTreeSet::new();
-        let sink = Sink { stream, seen, order, uncounted: 0, asked, refused };
+        let sink = Sink { stream, seen, order, uncounted: 0, asked, noise, refused };
         // A closed standard error is the caller's choice.
         let debug = debug.then(|| Stream::of_standard_error().ok()).flatten();
         Self {
@@ -235,11 +237,14 @@ impl Traps {
         {
             return;
         }
-        let Sink { stream, seen, order, uncounted, .. } = &mut *lock(&self.sink);
+        let Sink { stream, seen, order, uncounted, noise, .. } = &mut *lock(&self.sink);
         if let Some(stream) = stream {
             stream.write(line(&denial.trap()).as_bytes());
         }
-        if (self.is_noise)(&denial) || seen.contains(&denial) {
+        if (self.is_noise)(&denial) {
+            return remember(noise, denial);
+        }
+        if seen.contains(&denial) {
             return;
         }
         if seen.len() < REMEMBERED_MAX {
@@ -252,10 +257,14 @@ impl Traps {
 
     /// Notes that access(2) was answered no: programs may give up by that alone.
     pub(crate) fn note_question(&self, denial: Denial) {
-        let asked = &mut lock(&self.sink).asked;
-        if asked.len() < ASKED_MAX && !(self.is_noise)(&denial) && !asked.contains(&denial) {
-            asked.push(denial);
+        if !(self.is_noise)(&denial) {
+            remember(&mut lock(&self.sink).asked, denial);
         }
+    }
+
+    /// What was not worth being collected, the first of it.
+    pub fn noise(&self) -> Vec<Denial> {
+        lock(&self.sink).noise.clone()
     }
 
     /// Notes that this system call was refused, which no policy allows.
@@ -298,6 +307,13 @@ impl Traps {
     }
 }
 
+/// Keeps `denial` among the first of its kind.
+fn remember(first: &mut Vec<Denial>, denial: Denial) {
+    if first.len() < ASKED_MAX && !first.contains(&denial) {
+        first.push(denial);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -313,8 +329,8 @@ mod tests {
         for path in ["/a", "/a", "/b", "/noise"] {
             traps.report(denial(path), "test");
         }
-        let sink = lock(&traps.sink);
-        assert_eq!(sink.order, [denial("/a"), denial("/b")]);
+        assert_eq!(lock(&traps.sink).order, [denial("/a"), denial("/b")]);
+        assert_eq!(traps.noise(), [denial("/noise")]);
     }
 
     #[test]

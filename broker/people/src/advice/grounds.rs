@@ -3,6 +3,7 @@
 use super::suggest::Grounds;
 use landstrip_core::session::prepared::Prepared;
 use policy::callers::Caller;
+use policy::harmless::is_socket;
 use policy::reach::linked_settings;
 use policy::remarks::Remarks;
 use rules::policy::Policy;
@@ -20,6 +21,7 @@ pub fn on_grounds<T>(
         work: &caller.cwd,
         temporary: &std::fs::canonicalize(std::env::temp_dir()).unwrap_or_default(),
         settings: &home.as_deref().map(linked_settings).unwrap_or_default(),
+        log: std::fs::canonicalize("/dev/log").ok().filter(|log| is_socket(log)).as_deref(),
         files: &policy.files,
         written: prepared.written,
         network: &policy.network,

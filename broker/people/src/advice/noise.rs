@@ -41,6 +41,11 @@ pub fn is_noise_of_success(denial: &Denial) -> bool {
     }
 }
 
+/// Whether a command can have failed by it: what Python does without, others do on purpose.
+pub fn can_matter_alone(denial: &Denial) -> bool {
+    matches!(denial, Denial::File(_, path) if is_of_python(Path::new(OsStr::from_bytes(path))))
+}
+
 /// Whether the C library looks there for a service that it does without: it goes on to name servers, and to files.
 pub fn is_of_name_service(path: &Path) -> bool {
     const SERVICES: [&str; 4] =

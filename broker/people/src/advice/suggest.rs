@@ -50,6 +50,8 @@ pub struct Grounds<'a> {
     pub temporary: &'a Path,
     /// See [`Ground::settings`](policy::harmless::Ground).
     pub settings: &'a [PathBuf],
+    /// The socket of the log, if there is one.
+    pub log: Option<&'a Path>,
     /// The rules in force.
     pub files: &'a Files,
     /// How many of `deny_write` and `deny_read` were written, not added to protect landstrip.
@@ -414,6 +416,10 @@ impl Grounds<'_> {
             }
             (_, None, None) if target.starts_with("unix") && !network.allow_local_binding => {
                 add(&mut advice.allow, BINDING, "true".to_owned());
+                // Where such a socket leads is not known before there is one: most often to the log.
+                if let Some(log) = self.log.filter(|_| target.starts_with("unix datagram")) {
+                    add(&mut advice.allow, "network.allowUnixSockets", self.shown(log));
+                }
             }
             (_, None, None) if target.starts_with("inet") || target.starts_with(OPTION) => {
                 add(&mut advice.too_much, "network.allowNetwork = true", quote(target));

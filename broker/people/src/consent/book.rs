@@ -43,6 +43,7 @@ impl Book {
             work: &self.caller.cwd,
             temporary: &self.temporary,
             settings: &self.settings,
+            log: None,
             files: &self.policy.files,
             written: self.written,
             network: &self.policy.network,

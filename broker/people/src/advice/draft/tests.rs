@@ -16,6 +16,7 @@ fn draft(needs: &[(Need, &str)], extends: &[&str]) -> Draft {
         work: Path::new("/work"),
         temporary: Path::new("/tmp"),
         settings: &[],
+        log: Some(Path::new("/dev/log")),
         files: &files,
         written: (1, 2),
         network: &Network::default(),

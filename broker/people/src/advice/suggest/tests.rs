@@ -38,6 +38,7 @@ fn said(denials: &[Denial]) -> String {
         work: Path::new("/work"),
         temporary: Path::new("/tmp"),
         settings: &[],
+        log: Some(Path::new("/dev/log")),
         files: &files,
         written: (4, 1),
         network: &network,
@@ -211,6 +212,11 @@ fn sockets_have_the_key_that_is_for_them() {
     use NetworkOperation::{Bind, Connect};
     for (operation, target, expected) in [
         (Connect, "/dev/log", r#"network.allowUnixSockets += ["/dev/log"]"#),
+        (
+            Connect,
+            "unix datagram protocol 0",
+            r#"network.allowLocalBinding = true, network.allowUnixSockets += ["/dev/log"]"#,
+        ),
         (Bind, "/work/socket", "network.allowLocalBinding = true"),
         (Bind, "127.0.0.1:8080", "network.allowLocalBinding = true"),
         (Bind, "[::]:0", "network.allowLocalBinding = true"),
