@@ -7,7 +7,8 @@
 //! devices, but for shared memory, is granted like other trees. Sources: tty(4), pts(4), landlock(7).
 
 use super::device_mounts::{DEVICES, Place};
-use super::grants::{Builder, GrantError, Kind};
+use super::grant_error::GrantError;
+use super::grants::{Builder, Kind};
 use crate::files::terminals;
 use kernel::identity::{hold_followed, identity};
 use landlock::{AccessFs, BitFlags};

@@ -1,7 +1,7 @@
 //! What the file rules mean on this machine, now: the ruleset for the command, and the view that the
 //! broker judges by.
 
-use super::grants::GrantError;
+use super::grant_error::GrantError;
 use super::ruleset;
 use crate::files::reserve::Reserve;
 use crate::files::view::{Added, Reads, View};

@@ -1,6 +1,7 @@
 //! The ruleset of the command: what Landlock handles, and what it is told to grant. Source: landlock(7).
 
-use super::grants::{Builder, GrantError};
+use super::grant_error::GrantError;
+use super::grants::Builder;
 use crate::files::reserve::Reserve;
 use crate::files::view::Grants;
 use kernel::features::Features;
