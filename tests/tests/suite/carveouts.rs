@@ -344,6 +344,59 @@ fn a_denied_file_that_others_replace_stays_denied() {
 }
 
 #[test]
+fn another_name_beside_a_denied_path_does_not_open_the_denied_one() {
+    for_each_user(|user| {
+        let make = |sandbox: Sandbox| {
+            sandbox.dir("home/closed");
+            sandbox.dir("home/around");
+            sandbox.file("home/closed/key", "TOPSECRET\n");
+            sandbox.file("home/around/private", "TOPSECRET\n");
+            sandbox.file("home/around/first", "mine\n");
+            let home = |name: &str| sandbox.path(format!("home/{name}"));
+            fs::hard_link(home("closed/key"), home("around/key")).unwrap();
+            // Both can be read.
+            fs::hard_link(home("around/first"), home("around/second")).unwrap();
+            fs::hard_link(home("around/first"), home("third")).unwrap();
+            sandbox
+        };
+        for denied in ["~/closed", "~/closed/key", "~/*sed"] {
+            for reported in ["all", "none"] {
+                let sandbox = Sandbox::of(user).deny_read(denied).deny_read("~/around/private");
+                let sandbox = make(sandbox.options(["--report", reported]));
+                let script = "cat ~/closed/key ~/around/key ~/around/private; \
+                    cat ~/around/first ~/around/second ~/third";
+                let outcome = sandbox.sh(script);
+                assert_eq!(
+                    outcome.stdout, "mine\nmine\nmine\n",
+                    "{denied} {reported} {outcome:#?}"
+                );
+            }
+        }
+        // Somebody means it.
+        let named = Sandbox::of(user).deny_read("~").allow_read("~/around/key");
+        let outcome = make(named).sh("cat ~/around/key ~/around/first");
+        assert_eq!(outcome.stdout, "TOPSECRET\n", "{outcome:#?}");
+    });
+}
+
+#[test]
+fn another_name_that_may_be_written_does_not_open_the_denied_one() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_write(".").deny_write("~/closed").deny_write("kept");
+        sandbox.dir("home/closed");
+        sandbox.file("home/closed/settings", "theirs\n");
+        sandbox.file("work/kept", "theirs\n");
+        fs::hard_link(sandbox.path("home/closed/settings"), sandbox.path("work/linked")).unwrap();
+        sandbox.sh("echo x >> ~/closed/settings").fails();
+        sandbox.sh("echo x >> kept").fails();
+        assert_eq!(sandbox.read("home/closed/settings"), "theirs\n");
+        // The manual says so.
+        sandbox.sh("echo mine >> linked").succeeds();
+        assert_eq!(sandbox.read("home/closed/settings"), "theirs\nmine\n");
+    });
+}
+
+#[test]
 fn hard_links_made_before_launch_or_by_others_are_denied_too() {
     for_each_user(|user| {
         let sandbox = carved(user);

@@ -8,14 +8,15 @@
 use super::device_mounts::{DeviceMounts, Place};
 use super::directories::{self, Listed, is_directory_now, list, open};
 use super::grant_error::GrantError;
-use super::{executables, fold};
+use super::{executables, fold, hard_links};
 use crate::files::reserve::Reserve;
 use crate::files::view::{Grants, Reads};
 use kernel::identity::{Origin, hold, identity};
 use kernel::mounts::Mount;
 use kernel::ruleset::allow_beneath;
 use landlock::{ABI, AccessFs, BitFlags};
-use rules::paths::{Cursor, Names, Rules};
+use rules::paths::{Cursor, List, Names, Rules};
+use rules::pattern::Pattern;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, FileType};
 use rustix::io::Errno;
@@ -101,6 +102,10 @@ pub(super) struct Builder {
     pub(super) places: DeviceMounts,
     /// Directories that are known to tell upper from lower case.
     told: HashSet<PathBuf>,
+    /// Files with other names that may be read, as long as it is not known whether by all of them.
+    linked: Vec<(Rc<OwnedFd>, PathBuf)>,
+    /// What may not be read.
+    denied: Vec<PathBuf>,
     /// Those that were looked through: what is granted for writing mostly lies where reading has led already.
     listed: HashMap<PathBuf, Found>,
 }
@@ -113,16 +118,38 @@ impl Builder {
     pub(super) fn new(ruleset: OwnedFd, handled: BitFlags<AccessFs>, mounts: &[Mount]) -> Self {
         let places = DeviceMounts::among(mounts);
         let (grants, told, listed) = (Grants::default(), HashSet::new(), HashMap::new());
-        Self { ruleset, handled, grants, places, told, listed }
+        let (linked, denied) = (Vec::new(), Vec::new());
+        Self { ruleset, handled, grants, places, told, linked, denied, listed }
     }
 
     /// Grants the trees that `rules` allow, but for devices.
-    pub(super) fn grant_trees(&mut self, rules: &Rules) -> Result<(), GrantError> {
+    pub(super) fn grant_trees(
+        &mut self,
+        rules: &Rules,
+        mounts: &[Mount],
+    ) -> Result<(), GrantError> {
         let root =
             open(fs::CWD, c"/").map_err(|source| GrantError::Walk { path: "/".into(), source })?;
         let root = Rc::new(root);
         self.grants.unlistable = self.grant(Kind::Read, rules, Rc::clone(&root))?;
-        self.grants.brokers_writes = !self.grant(Kind::Write, rules, root)?.is_empty();
+        self.grant_linked(mounts)?;
+        self.grants.brokers_writes |= !self.grant(Kind::Write, rules, root)?.is_empty();
+        Ok(())
+    }
+
+    /// Lets files with other names be read, but where one of them is denied: a rule is for the inode, and would hold by
+    /// that name as well.
+    fn grant_linked(&mut self, mounts: &[Mount]) -> Result<(), GrantError> {
+        let linked = std::mem::take(&mut self.linked);
+        let paths: Vec<_> = linked.iter().map(|(_, path)| path.clone()).collect();
+        let is_open = |path: &Path| self.grants.readable.contains_key(path);
+        let open = hard_links::without_names_in((&self.denied, is_open), &paths, mounts);
+        for (object, path) in linked {
+            match self.grants.readable.get(&path).is_some_and(|file| open.contains(file)) {
+                true => self.add(object.as_fd(), false, Kind::Read.access(), &path)?,
+                false => drop(self.grants.readable.remove(&path)),
+            }
+        }
         Ok(())
     }
 
@@ -151,6 +178,9 @@ impl Builder {
         let mut next = Some(Visited { object: root, is_directory: true, path: "/".into(), cursor });
         while let Some(visited) = next {
             let allowed = kind.allowed(&visited.cursor);
+            if !allowed && kind == Kind::Read {
+                self.denied.push(visited.path.clone());
+            }
             if allowed && visited.is_directory && !kind.is_settled(&visited.cursor) {
                 self.check_case(&visited)?;
             }
@@ -221,13 +251,22 @@ impl Builder {
     }
 
     fn grant_one(&mut self, kind: Kind, visited: Visited) -> Result<(), GrantError> {
-        self.note(kind, &visited)?;
+        let has_other_names = self.note(kind, &visited)?;
         let Visited { object, is_directory, path, .. } = visited;
-        self.add(object.as_fd(), is_directory, kind.access(), &path)
+        match kind {
+            Kind::Read if has_other_names => self.linked.push((object, path)),
+            // The broker goes by the name that is written to.
+            Kind::Write if has_other_names => {
+                self.grants.writable.remove(&path);
+                self.grants.brokers_writes = true;
+            }
+            _ => self.add(object.as_fd(), is_directory, kind.access(), &path)?,
+        }
+        Ok(())
     }
 
-    /// Notes which object is granted.
-    fn note(&mut self, kind: Kind, visited: &Visited) -> Result<(), GrantError> {
+    /// Notes which object is granted, and tells whether it is a file with other names (hard links) that no rule names.
+    fn note(&mut self, kind: Kind, visited: &Visited) -> Result<bool, GrantError> {
         let granted = match kind {
             Kind::Read => &mut self.grants.readable,
             Kind::Write => &mut self.grants.writable,
@@ -240,7 +279,7 @@ impl Builder {
                     self.grants.single_files.insert(name.to_owned());
                 }
                 granted.insert(path, identity(&stat));
-                Ok(())
+                Ok(is_file && stat.st_nlink > 1 && !visited.is_named())
             }
             Err(source) => Err(GrantError::Walk { path, source }),
         }
@@ -291,17 +330,21 @@ impl Builder {
         rules: &Rules,
         pending: &mut Vec<Pending>,
     ) -> Result<(), GrantError> {
+        let allowed = kind.allowed(&directory.cursor);
+        let mut denied = Vec::new();
         let mut add = |name: &[u8], file_type| {
             let cursor = rules.enter(&directory.cursor, name);
-            if kind.is_settled(&cursor) && !kind.allowed(&cursor) {
-                return;
-            }
             let path = directory.path.join(OsStr::from_bytes(name));
+            if kind.is_settled(&cursor) && !kind.allowed(&cursor) {
+                return if allowed {
+                    denied.push(path)
+                };
+            }
             let Ok(name) = CString::new(name) else { return };
             let parent = Rc::clone(&directory.object);
             pending.push(Pending { parent, name, file_type, path, cursor });
         };
-        let closed = (!kind.allowed(&directory.cursor)).then(|| kind.names(&directory.cursor));
+        let closed = (!allowed).then(|| kind.names(&directory.cursor));
         match closed {
             Some(Names::Exactly(names)) => {
                 names.iter().for_each(|name| add(name, FileType::Unknown));
@@ -318,6 +361,9 @@ impl Builder {
                     return Err(GrantError::Walk { path, source: *source });
                 }
             },
+        }
+        if kind == Kind::Read {
+            self.denied.append(&mut denied);
         }
         Ok(())
     }
@@ -367,6 +413,14 @@ impl Builder {
 }
 
 impl Visited {
+    /// Whether a rule opens this path itself for reading.
+    fn is_named(&self) -> bool {
+        let names = |(list, pattern): (List, &Pattern)| {
+            list == List::AllowRead && pattern.as_path().as_ref() == Some(&self.path)
+        };
+        self.cursor.read_basis().is_some_and(names)
+    }
+
     fn add_to(self, directories: &mut HashMap<PathBuf, Origin>) -> Result<(), GrantError> {
         match Origin::of(&self.object) {
             Ok(origin) => {

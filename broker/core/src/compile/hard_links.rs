@@ -34,7 +34,8 @@ pub(crate) fn other_names(files: &[PathBuf], trees: &[PathBuf], mounts: &[Mount]
         let may_be_in = if search.missing > 0 { trees.to_vec() } else { Vec::new() };
         return Names { found: Vec::new(), may_be_in };
     }
-    let is_incomplete = search.missing > 0 && search.look_through(&roots(trees, mounts)).is_none();
+    let is_incomplete =
+        search.missing > 0 && search.look_through(&roots(trees, mounts), |_| false).is_none();
     let may_be_in = if is_incomplete { search.may_be_in(trees, mounts) } else { Vec::new() };
     Names { found: search.found_beside(files), may_be_in }
 }
@@ -52,6 +53,26 @@ pub(crate) fn names_nearby(files: &[PathBuf], trees: &[PathBuf], mounts: &[Mount
     }
     let may_be_in = search.may_be_in(trees, mounts);
     Names { found: search.found_beside(files), may_be_in }
+}
+
+/// Those of `files`, canonical paths, that are known to have no other name in `trees`, but for what is beneath the
+/// directories that are `apart`.
+pub(super) fn without_names_in(
+    (trees, is_apart): (&[PathBuf], impl Fn(&Path) -> bool),
+    files: &[PathBuf],
+    mounts: &[Mount],
+) -> HashSet<Identity> {
+    let mut search = Search::of(files, |_, _| true, ENTRIES_MAX);
+    if search.missing > 0 && search.look_through(&roots(trees, mounts), is_apart).is_none() {
+        return HashSet::new();
+    }
+    let mut without = search.files.clone();
+    for path in search.found_beside(files) {
+        // One that has gone was there.
+        let Some(found) = stat(&path) else { return HashSet::new() };
+        without.remove(&identity(&found));
+    }
+    without
 }
 
 /// The trees with what is mounted in them: the files' device may be mounted below another one.
@@ -144,8 +165,8 @@ impl Search {
         self.found.into_iter().filter(|path| !named.contains(path)).collect()
     }
 
-    /// Looks through trees until all names are known; none if something could not be looked at.
-    fn look_through(&mut self, roots: &[PathBuf]) -> Option<()> {
+    /// Looks through trees, but for what `is_apart`, until all names are known; none if something could not be looked at.
+    fn look_through(&mut self, roots: &[PathBuf], is_apart: impl Fn(&Path) -> bool) -> Option<()> {
         let all: HashSet<&Path> = roots.iter().map(PathBuf::as_path).collect();
         for root in &all {
             let Some(root_stat) = stat(root) else { continue };
@@ -165,7 +186,8 @@ impl Search {
                 if stat.st_dev == root_stat.st_dev || self.devices.contains(&stat.st_dev) {
                     let is_file = |_: &DirEntry| true;
                     let inner = self.look_into(&directory, &stat, &path, is_file)?;
-                    pending.extend(inner.into_iter().filter(|path| !all.contains(path.as_path())));
+                    let is_here = |path: &PathBuf| !all.contains(path.as_path()) && !is_apart(path);
+                    pending.extend(inner.into_iter().filter(is_here));
                 }
             }
         }
@@ -301,7 +323,11 @@ mod tests {
         }
         for (limit, enough) in [(50, false), (200, true)] {
             let mut search = Search::of(std::slice::from_ref(&file), |_, _| true, limit);
-            assert_eq!(search.look_through(&[dir.path("tree")]).is_some(), enough, "{limit}");
+            assert_eq!(
+                search.look_through(&[dir.path("tree")], |_| false).is_some(),
+                enough,
+                "{limit}"
+            );
         }
     }
 }

@@ -29,7 +29,7 @@ pub(crate) fn compile(
     let none = || GrantError::Walk { path: "the ruleset".into(), source: Errno::OPNOTSUPP };
     let ruleset = Option::<OwnedFd>::from(ruleset).ok_or_else(none)?;
     let mut builder = Builder::new(ruleset, handled(features), mounts);
-    builder.grant_trees(rules)?;
+    builder.grant_trees(rules, mounts)?;
     if let Some(reserve) = reserve {
         builder.grant_reserve(reserve)?;
     }
