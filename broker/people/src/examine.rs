@@ -4,7 +4,7 @@ use crate::advice::noise::is_noise;
 use crate::cli::{Extent, Invocation};
 use crate::environment;
 use crate::explain::page::{self, Style};
-use crate::explain::{InForce, costs, notes, overview, question};
+use crate::explain::{InForce, costs, notes, overview, question, shared_files};
 use crate::load::{Loaded, add, load};
 use landstrip_core::domains::proxy::Proxy;
 use landstrip_core::report::failure::Failure;
@@ -45,7 +45,8 @@ fn examine(
     let watched = Watched::of(reports, judges, surroundings.features);
     let notes = notes::notes(judges, &prepared.policy, reports, watched);
     let costs = costs::line(&judges.view, &prepared.policy.files, watched);
-    notes.iter().chain(&costs).for_each(|text| remarks.note(text));
+    let shared = shared_files::note(&prepared.policy.files.allow_write);
+    notes.iter().chain(&costs).chain(&shared).for_each(|text| remarks.note(text));
     Ok(Examined { prepared, remarks, caller })
 }
 

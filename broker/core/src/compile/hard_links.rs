@@ -244,7 +244,7 @@ impl Search {
 /// Opens a directory; `Some(None)` if it has gone, or holds nothing that the command could reach, and none
 /// if it hides what is in it, until its owner changes the mode.
 #[allow(clippy::option_option, reason = "to look on, or not to know")]
-pub(super) fn open(path: &Path) -> Option<Option<(OwnedFd, Stat)>> {
+fn open(path: &Path) -> Option<Option<(OwnedFd, Stat)>> {
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let held = match fs::open(path, OFlags::PATH | flags, Mode::empty()) {
         Ok(held) => held,

@@ -17,4 +17,3 @@ pub(crate) mod plan;
 pub(crate) mod protect;
 mod ruleset;
 pub mod runs;
-mod shared_files;

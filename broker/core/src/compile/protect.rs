@@ -7,7 +7,6 @@ use super::hard_links::{names_nearby, other_names};
 use super::notes::Notes;
 use super::other_places;
 use super::runs;
-use super::shared_files::{self, SharedFiles};
 use crate::report::failure::Failure;
 use kernel::locate::locate_in;
 use kernel::mounts::{self, Mount};
@@ -31,15 +30,6 @@ pub(crate) fn protect(
     notes: &mut Notes,
 ) -> Result<Policy, Failure> {
     deny_other_names(&mut policy.files, mounts, notes);
-    if notes.are_wanted
-        && let Some(SharedFiles { count, example }) = shared_files::find(&policy.files.allow_write)
-    {
-        notes.note(format!(
-            "files that may be written have names elsewhere too (hard links): {count}, such as {}; what is written to \
-             them changes there as well",
-            example.display()
-        ));
-    }
     let mut protected = policy.sources.clone();
     protected.extend(programs()?);
     let others = names_nearby(&protected, &policy.files.allow_write, mounts);

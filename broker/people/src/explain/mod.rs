@@ -10,6 +10,7 @@ pub mod overview;
 pub mod page;
 mod paths;
 pub mod question;
+pub mod shared_files;
 
 use landstrip_core::answer::answers::Judges;
 use landstrip_core::session::launch::Change;
