@@ -403,6 +403,31 @@ fn dev_shm_that_the_policy_names_is_everyone_s() {
     });
 }
 
+#[test]
+fn shared_memory_of_another_run_is_not_changed_where_the_policy_names_dev_shm() {
+    for_each_user(|user| {
+        let own = Sandbox::of(user).allow_write(".");
+        let name = format!("beside-{}", std::process::id());
+        let script = format!(
+            "echo mine > /dev/shm/{name} && echo made && until [ -e go ]; do sleep 0.01; done; \
+            cat 0<>/dev/shm/{name}; echo more >> /dev/shm/{name} && echo still"
+        );
+        let mut running = own.spawn(["sh", "-c", &script]);
+        running.expect("made\n");
+        let attack = format!(
+            "for of in /dev/shm/landstrip-*; do for in in $of $of/objects; do [ -e $in/{name} ] || continue; \
+            echo found; echo x > $in/{name}; rm -f $in/{name}; mv $in/{name} $in/other; touch $in/new; \
+            mkdir $in/d; chmod 777 $of $in/{name}; mv $of $of-moved; ln $in/{name} /dev/shm/{name}-link; done; done; \
+            cd /dev/shm && mkdir {name}-d && echo x > {name}-d/f && rm -r {name}-d && echo ours"
+        );
+        let outcome = Sandbox::of(user).allow_write("/dev/shm").sh(&attack);
+        assert_eq!(outcome.stdout, "found\nours\n", "{outcome:#?}");
+        own.file("work/go", "");
+        let outcome = running.wait();
+        assert!(outcome.stdout.ends_with("made\nmine\nstill\n"), "{outcome:#?}");
+    });
+}
+
 /// Who lets everything be written has named nothing there.
 #[test]
 fn shared_memory_is_the_command_s_own_where_everything_may_be_written() {

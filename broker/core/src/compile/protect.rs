@@ -57,6 +57,13 @@ pub(crate) fn protect(
             push_new(&mut policy.files.controls, holder);
         }
     }
+    // What all may write the runs beside this one still have to themselves.
+    let of_runs = Component::parse(&[memory::OF_RUNS, b"*"].concat()).ok();
+    if let Some(of_runs) = of_runs.filter(|_| memory::is_named_by(&policy.files.allow_write)) {
+        let of_runs = Pattern::new(Path::new(memory::PLACE), vec![of_runs]);
+        notes.own_rule("filesystem.denyWrite", &of_runs, "shared memory of other runs");
+        policy.files.deny_write.push(of_runs);
+    }
     Ok(policy)
 }
 
