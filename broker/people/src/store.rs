@@ -5,7 +5,7 @@
 
 use crate::advice::suggest::{self, Grounds, quote};
 use crate::cli::Form;
-use crate::explain::page::plain;
+use crate::explain::page::{json_line, plain};
 use crate::load::unusable;
 use landstrip_core::compile::runs::hold;
 use landstrip_core::report::denials::Denial;
@@ -116,7 +116,7 @@ pub fn list(form: Form, since: Option<&OsStr>) -> Result<String, Failure> {
     let entries = entries.filter(|(_, entry): &(&str, Value)| day_of(entry) >= since);
     let entries: Vec<_> = entries.collect();
     if form == Form::Json {
-        return Ok(entries.iter().map(|(line, _)| format!("{line}\n")).collect());
+        return Ok(entries.iter().map(|(line, _)| json_line(line)).collect());
     }
     let entries: Vec<_> = entries.into_iter().map(|(_, entry)| entry).collect();
     if entries.is_empty() {

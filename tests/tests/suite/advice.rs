@@ -148,7 +148,7 @@ fn hosts_are_advised_only_as_what_was_asked_for() {
 #[test]
 fn nothing_that_is_shown_is_obeyed_by_a_terminal() {
     let sandbox = Sandbox::unprivileged();
-    let odd = "a\u{1b}cb\u{202e}c\u{9b}d";
+    let odd = "a\u{1b}cb\u{202e}c\u{9b}d\u{feff}";
     sandbox.dir(format!("home/.{odd}"));
     for list in ["allowWrite", "denyRead"] {
         let path = format!("~/.{odd}");
@@ -159,11 +159,18 @@ fn nothing_that_is_shown_is_obeyed_by_a_terminal() {
             &["-p", policy, "--check"][..],
             &["-p", policy, "--explain"],
             &["-p", policy, "--explain", &sandbox.name(format!("home/.{odd}"))],
+            &["-p", policy, "--explain=json"],
+            &["-p", policy, "--explain=json", &sandbox.name(format!("home/.{odd}"))],
         ] {
             let outcome = sandbox.landstrip(words);
             outcome.succeeds();
             assert!(outcome.stdout.contains("cb"), "{outcome:#?}");
-            assert!(!outcome.stdout.contains(['\u{1b}', '\u{202e}', '\u{9b}']), "{outcome:#?}");
+            let obeyed = ['\u{1b}', '\u{202e}', '\u{9b}', '\u{feff}'];
+            assert!(!outcome.stdout.contains(obeyed), "{outcome:#?}");
+            if words.contains(&"--explain=json") {
+                let said: serde_json::Value = serde_json::from_str(&outcome.stdout).unwrap();
+                assert!(format!("{said}").contains("c\u{9b}d\u{feff}"), "{said}");
+            }
         }
     }
 }

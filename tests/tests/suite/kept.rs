@@ -96,8 +96,12 @@ fn names_are_escaped_and_what_is_kept_is_bounded() {
     for_each_user(|user| {
         let sandbox = keeping(user, "");
         let outside = sandbox.name("outside");
-        let name = format!("{outside}/a\u{202e}b\u{1b}[31m");
+        let name = format!("{outside}/a\u{202e}b\u{1b}[31m\u{9b}\u{feff}");
         sandbox.run(["touch", &name]).exits(1);
+        let json = sandbox.landstrip(["--denials=json"]).stdout;
+        assert!(!json.contains(['\u{202e}', '\u{1b}', '\u{9b}', '\u{feff}']), "{json:?}");
+        let entry: Value = serde_json::from_str(&json).unwrap();
+        assert_eq!(entry["report"]["Filesystem"][1], name);
         let text = sandbox.landstrip(["--denials"]).stdout;
         assert!(text.contains("a\\u{202e}b\\u{1b}[31m"), "{text:?}");
         sandbox.sh(&format!("for i in $(seq 300); do echo > {outside}/$i; done; exit 0"));

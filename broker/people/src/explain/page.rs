@@ -4,6 +4,7 @@ use super::answer::{Rule, members};
 use super::overview::{NOT_SO, PROTECTIONS, Row, Section};
 use super::question::Reply;
 use crate::cli::Extent;
+use common::trap::is_hidden;
 use policy::callers::Caller;
 use policy::error::Escaped;
 use serde_json::{Value, json};
@@ -57,6 +58,19 @@ pub fn plain(text: &str) -> String {
     Escaped(text).to_string()
 }
 
+/// The text of a JSON value on a line of its own, in which no string holds what a terminal would obey as it is.
+pub fn json_line(text: &str) -> String {
+    let mut line = String::with_capacity(text.len() + 1);
+    for character in text.chars() {
+        // Writing to a String does not fail.
+        let _ = match is_hidden(character) {
+            true => write!(line, "\\u{:04x}", u32::from(character)),
+            false => line.write_char(character),
+        };
+    }
+    line + "\n"
+}
+
 /// Most lines that a section has on a page, most things of one kind that are named, and how long the text is.
 const LINES_MAX: usize = 12;
 const NAMES_MAX: usize = 6;
@@ -69,7 +83,8 @@ pub fn overview(sections: &[Section], extent: Extent, style: Style, caller: &Cal
             let rows: Vec<Value> = section.rows.iter().map(row).collect();
             (section.name.to_owned(), Value::Array(rows))
         };
-        return format!("{}\n", Value::Object(sections.iter().map(section).collect()));
+        let object = Value::Object(sections.iter().map(section).collect());
+        return json_line(&object.to_string());
     }
     let mut text = String::new();
     let is_shown = |section: &&Section| extent == Extent::Full || section.name != PROTECTIONS;
@@ -168,10 +183,8 @@ pub fn replies(replies: &[Reply], extent: Extent, style: Style) -> String {
             let answers: Vec<Value> = reply.answers.iter().map(|answer| answer.json()).collect();
             json!({ "subject": reply.subject, "answers": answers })
         };
-        return format!(
-            "{}\n",
-            json!({ "answers": replies.iter().map(reply).collect::<Vec<_>>() })
-        );
+        let answers = json!({ "answers": replies.iter().map(reply).collect::<Vec<_>>() });
+        return json_line(&answers.to_string());
     }
     let mut text = String::new();
     for Reply { subject, answers } in replies {
