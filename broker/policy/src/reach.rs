@@ -21,9 +21,10 @@ fn home(caller: &Caller) -> Option<Cow<'_, Path>> {
 }
 
 /// The entries of the home, a canonical path, that links among its hidden ones lead into: where people keep their
-/// start-up files, whatever they call it.
+/// start-up files and programs, whatever they call it. And the directories of PATH.
 pub fn linked_settings(home: &Path) -> Vec<PathBuf> {
-    let listed = [home.to_owned(), home.join(".config")].map(|directory| directory.read_dir());
+    let listed = [home.to_owned(), home.join(".config"), home.join(".local")];
+    let listed = listed.map(|directory| directory.read_dir());
     let links = listed.into_iter().flatten().flatten().flatten().filter(|entry| {
         let is_hidden = entry.file_name().as_encoded_bytes().starts_with(b".")
             || entry.path().parent() != Some(home);
@@ -32,7 +33,9 @@ pub fn linked_settings(home: &Path) -> Vec<PathBuf> {
     let targets = links.filter_map(|link| link.path().canonicalize().ok());
     let entries =
         targets.filter_map(|path| Some(home.join(path.strip_prefix(home).ok()?.iter().next()?)));
-    entries.collect()
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let programs = std::env::split_paths(&path).filter_map(|place| place.canonicalize().ok());
+    entries.chain(programs).collect()
 }
 
 /// Refuses a preset that would make everything, or the home, writable as the working directory: it is for the

@@ -215,6 +215,7 @@ fn no_rule_is_added_that_reaches_more_than_people_can_mean() {
             "~/.npm/denied",
             "~/.npm/../.ssh",
             "~/.npm/denied/inside",
+            ".",
             "..",
             "",
             "~other",

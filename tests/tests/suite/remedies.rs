@@ -91,7 +91,7 @@ fn the_line_as_it_stands_lets_the_command_pass() {
             "mkdir ~/notes && touch ~/notes/a",
             "mkdir target && touch target/a target/b",
             "echo x > note",
-            "touch a b c d && mkdir e",
+            "touch a b c d",
             "git init -q repository",
             "chmod 600 ~/.cache/uv/file",
             "mv ~/.cache/uv/a ~/.cache/uv/b",
@@ -102,7 +102,7 @@ fn the_line_as_it_stands_lets_the_command_pass() {
             "cp src/.env copy && rm copy",
             "tar cf out.tar src",
             // A file that is put in another one's place needs the directory.
-            "echo x > note.tmp.1 && mv note.tmp.1 note",
+            "echo x > ~/.cache/uv/note.tmp.1 && mv ~/.cache/uv/note.tmp.1 ~/.cache/uv/note",
             "python3 -c 'import os, sqlite3
 with sqlite3.connect(os.path.expanduser(\"~/notes.db\")) as notes: notes.execute(\"create table a(b)\")'",
             "mkdir -p ~/.cache/black && touch ~/.cache/black/a",
@@ -221,6 +221,11 @@ fn what_no_good_rule_allows_is_told_with_what_it_would_need() {
             ("touch ~/.viminfo".to_owned(), OUTSIDE, r#"["~/.viminfo"]"#),
             ("mkdir -p ~/.config/tool".to_owned(), OUTSIDE, r#"["~/.config"]"#),
             ("touch ~/.profile".to_owned(), OUTSIDE, r#"["~/.profile"]"#),
+            (
+                "echo x > note.tmp.1 && mv note.tmp.1 note".to_owned(),
+                TOO_MUCH,
+                r#"filesystem.allowWrite += ["."] for ["./note.tmp.1"]"#,
+            ),
             ("touch .envrc".to_owned(), OUTSIDE, r#"["./.envrc"]"#),
             ("mkdir .vscode".to_owned(), OUTSIDE, r#"["./.vscode"]"#),
             ("mkdir ~/.cargo/bin".to_owned(), OUTSIDE, r#"["~/.cargo/bin"]"#),
@@ -406,6 +411,74 @@ fn no_port_of_this_host_is_advised_or_learned() {
         let check = sandbox.landstrip(["-p", policy, "--check"]);
         let said = format!("servers at 127.0.0.1:{port} may run commands or hold keys");
         assert!(check.succeeds().stdout.contains(&said), "{check:#?}");
+    });
+}
+
+/// The working directory as a whole has settings in it that programs outside obey, however much else was refused there.
+#[test]
+fn the_working_directory_is_not_advised_learned_or_granted_as_a_whole() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        sandbox.dir("work/.git");
+        sandbox.dir("work/.git/hooks");
+        let policy = sandbox.file("p.json", "{\"filesystem\":{}}");
+        let policy = policy.to_str().unwrap();
+        let files = "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do echo > f$i; done";
+        let settings = "echo x > .git/hooks/pre-commit; echo x > .envrc; mkdir .vscode";
+        for also in ["true", settings] {
+            let script = format!("{files}; {also}; false");
+            let outcome = sandbox.landstrip(["-p", policy, "sh", "-c", &script]);
+            outcome.fails();
+            let said = line(&outcome, "to allow this: filesystem.allowWrite += ").unwrap();
+            assert!(said.starts_with("[\"./f1\", ") && said.ends_with("and 4 more]"), "{said}");
+            let hidden = line(&outcome, "not suggested, as programs outside may run or obey");
+            assert_eq!(hidden.is_some(), also != "true", "{outcome:#?}");
+        }
+        let outcome = sandbox.landstrip(["-p", policy, "sh", "-c", "echo x > a && mv a b"]);
+        assert_eq!(
+            line(&outcome, "to allow this: ").unwrap(),
+            "filesystem.allowWrite += [\"./a\"]"
+        );
+
+        let learned = sandbox.name("outside/learned.yaml");
+        let script = format!("{files}; {settings}");
+        sandbox.landstrip(["-p", policy, "--learn", &learned, "sh", "-c", &script]).succeeds();
+        let draft = sandbox.read("outside/learned.yaml");
+        assert!(draft.contains("- \"./f12\"") && !draft.contains("- \".\""), "{draft}");
+        for name in [".git/hooks/pre-commit", ".envrc"] {
+            std::fs::remove_file(sandbox.path("work").join(name)).unwrap();
+        }
+        let outcome =
+            sandbox.landstrip(["-p", &learned, "sh", "-c", &format!("{settings}; {files}")]);
+        outcome.succeeds();
+        let made = |name: &str| sandbox.path("work").join(name).exists();
+        assert!(!made(".git/hooks/pre-commit") && !made(".envrc") && made("f12"), "{outcome:#?}");
+    });
+}
+
+#[test]
+fn a_directory_of_programs_behind_a_link_is_not_advised() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        for directory in ["home/tools", "home/more", "home/notes", "home/.local"] {
+            sandbox.dir(directory);
+        }
+        std::os::unix::fs::symlink("../tools", sandbox.path("home/.local/bin")).unwrap();
+        let policy = sandbox.file("p.json", "{\"filesystem\":{}}");
+        let path = format!("{}:{}", sandbox.name("home/more"), std::env::var("PATH").unwrap());
+        let sandbox = sandbox.env("PATH", path);
+        for (place, advised) in [
+            ("~/.local/bin/zz", false),
+            ("~/tools/zz", false),
+            ("~/more/zz", false),
+            ("~/notes/zz", true),
+        ] {
+            let script = format!("echo x > {place}");
+            let outcome = sandbox.landstrip(["-p", policy.to_str().unwrap(), "sh", "-c", &script]);
+            outcome.fails();
+            let said = line(&outcome, "to allow this: ");
+            assert_eq!(said.is_some(), advised, "{place}: {outcome:#?}");
+        }
     });
 }
 

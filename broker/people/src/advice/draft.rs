@@ -112,7 +112,7 @@ impl Draft {
         }
         without_ways(&mut written);
         let places = written.iter().map(|change| change.place.clone()).collect();
-        let places = grounds.joined(places, |place| grounds.is_region(place));
+        let places = grounds.joined(places, |place| grounds.is_named_for_all(place));
         // Nor what was only made on the way to it.
         let is_allowed = |path: &Path| {
             places.iter().any(|place| path.starts_with(place) || place.starts_with(path))

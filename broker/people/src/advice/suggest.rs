@@ -105,7 +105,7 @@ pub fn remedies(denials: &[&Denial], grounds: &Grounds<'_>) -> Remedies {
     let asked: Vec<_> = denials.iter().filter_map(|denial| denial.asked_of_proxy()).collect();
     advice.direct.retain(|host| !asked.contains(&host.as_str()));
     let writes =
-        grounds.joined(std::mem::take(&mut advice.writes), |place| grounds.is_region(place));
+        grounds.joined(std::mem::take(&mut advice.writes), |place| grounds.is_named_for_all(place));
     if !writes.is_empty() {
         let values = writes.iter().map(|path| grounds.shown(path)).collect();
         advice.allow.insert(0, Remedy { key: "filesystem.allowWrite".into(), values });
@@ -346,8 +346,9 @@ impl Grounds<'_> {
         } else if self.ground().is_temporary(path) {
             places::instead(path).into_iter().for_each(|way| push_new(&mut advice.instead, way));
             push_new(&mut advice.temporary, self.shown(path));
-        } else if let Some(around) = path.parent().filter(|_| self.ground().is_harmless(path)) {
-            // It is put in another one's place, or called otherwise each time.
+        } else if self.ground().is_harmless(path) {
+            // It is put in another one's place, or called otherwise each time; or it is all that there is here.
+            let around = path.parent().filter(|_| path != self.work).unwrap_or(path);
             let key = format!("filesystem.allowWrite += [{}]", self.shown(around));
             add(&mut advice.too_much, key, self.shown(path));
         } else {

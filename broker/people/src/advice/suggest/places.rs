@@ -63,7 +63,8 @@ impl Grounds<'_> {
     ) -> Option<PathBuf> {
         let helps = |place: &Path| place != path || !is_stand_in(path);
         self.ground().places(path).into_iter().find(|place| {
-            !self.is_protected(place) && !self.is_allowed(place) && helps(place) && fits(place)
+            let is_new = !self.is_protected(place) && !self.is_allowed(place);
+            is_new && place != self.work && helps(place) && fits(place)
         })
     }
 
@@ -76,6 +77,12 @@ impl Grounds<'_> {
     /// Whether all beneath `place` may be allowed.
     pub(in crate::advice) fn is_region(&self, place: &Path) -> bool {
         self.ground().is_region(place) && !self.is_protected(place)
+    }
+
+    /// Whether `place` is suggested for what is in it: not the work tree, which has settings that programs outside obey
+    /// (`.git/hooks`, `.envrc`), whether or not the command has tried to change them as yet.
+    pub(in crate::advice) fn is_named_for_all(&self, place: &Path) -> bool {
+        self.is_region(place) && place != self.work
     }
 
     /// What protects landstrip, and nobody wrote.
@@ -92,7 +99,7 @@ impl Grounds<'_> {
             Some("a rule denies it")
         } else if !self.ground().is_harmless(place) {
             Some("programs outside may run or obey what is there")
-        } else if !self.is_region(place) && place.is_dir() {
+        } else if !self.is_named_for_all(place) && place.is_dir() {
             // By its own name it is harmless, not with all beneath.
             Some("programs outside may run or obey what is in there")
         } else {

@@ -76,13 +76,13 @@ fn writes_are_grouped_by_the_directory_that_belongs_together() {
             &["/home/u/notes.db"],
             r#"["~/notes.db-journal", "~/notes.db-wal", "~/notes.db-shm", "~/notes.db"]"#,
         ),
-        (&["/work/a.tmp.1"], r#"["."]"#),
         // On the way to caches.
         (&["/home/u/.yarn"], r#"["~/.yarn/berry/cache", "~/.yarn/cache"]"#),
         // Nothing around it, which could have settings.
         (&["/home/u/src/other/target/debug/x"], r#"["~/src/other/target/debug/x"]"#),
         (&["/work/target/debug/x", "/work/target/debug/y"], r#"["./target"]"#),
-        (&["/work/a", "/work/b", "/work/c", "/work/d/e"], r#"["."]"#),
+        (&["/work/a", "/work/b", "/work/c", "/work/d/e"], r#"["./a", "./b", "./c", "./d"]"#),
+        (&["/work/a/b", "/work/a/c", "/work/a/d", "/work/a/e", "/work/f"], r#"["./a", "./f"]"#),
         (&["/home/u/odd\"\u{1b}name"], r#"["~/odd\"\u001bname"]"#),
         // As it is called, whatever a policy makes of such characters.
         (&["/home/u/*[a]?{b,c}\\/x"], r#"["~/\\*\\[a]\\?\\{b,c}\\\\/x"]"#),
@@ -102,7 +102,10 @@ fn nothing_is_suggested_that_opens_too_much() {
         ("/sys/x", ""),
         ("/dev/sda", ""),
         // Written already, and refused all the same: it was removed or replaced.
-        ("/work/src", r#"to allow this: filesystem.allowWrite += ["."]"#),
+        ("/work/src", r#"not suggested, as it opens too much: filesystem.allowWrite += ["."]"#),
+        // As it is called otherwise each time, and the working directory itself.
+        ("/work/a.tmp.1", r#"not suggested, as it opens too much: filesystem.allowWrite += ["."]"#),
+        ("/work", r#"not suggested, as it opens too much: filesystem.allowWrite += ["."]"#),
         ("/home/u/.config/landstrip/policy.json", "denied by: landstrip, which protects"),
         ("/opt/landstrip/bin/landstrip", "denied by: landstrip, which protects"),
     ] {
