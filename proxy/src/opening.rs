@@ -154,9 +154,13 @@ fn asks_without_version(line: &[u8]) -> bool {
         [b"GET", b"HEAD", b"POST", b"PUT", b"DELETE", b"CONNECT", b"OPTIONS", b"TRACE", b"PATCH"];
     let (method, rest) = words(line);
     let (rest, _) = words(rest);
-    let is_target = rest.starts_with(b"/") || rest.windows(3).any(|part| part == b"://");
     !rest.is_empty() && METHODS.contains(&method)
-        || is_target && METHODS.iter().any(|known| method.eq_ignore_ascii_case(known))
+        || is_target(rest) && METHODS.iter().any(|known| method.eq_ignore_ascii_case(known))
+}
+
+/// Whether `word` looks like a path or a URI.
+fn is_target(word: &[u8]) -> bool {
+    word.starts_with(b"/") || word.windows(3).any(|part| part == b"://")
 }
 
 /// A server may take less than what RFC 9112 calls a request line; what cannot be understood here is
@@ -175,8 +179,7 @@ fn has_parts_of_request(line: &[u8]) -> bool {
     let mut parts = version.split(|&byte| byte == b'/');
     let is_http = parts.next().is_some_and(|name| name.eq_ignore_ascii_case(b"HTTP"));
     let has_number = parts.next().and_then(<[u8]>::first).is_some_and(u8::is_ascii_digit);
-    let is_path = target.starts_with(b"/") || target.windows(3).any(|part| part == b"://");
-    has_number && (is_http || is_path)
+    has_number && (is_http || is_target(target))
 }
 
 /// The first line of a stream that is none of the protocols above, in which a server may still see a request.

@@ -26,7 +26,7 @@ impl Watch {
     /// What to look for in a stream that begins so.
     pub(crate) fn after(opening: &Opening) -> Self {
         match opening {
-            Opening::Tls(_) => Self::Search(Search::within(Handshake::default())),
+            Opening::Tls(_) => Self::Search(Search::in_handshake()),
             Opening::Other | Opening::Ssh => Self::Search(Search::default()),
             _ => Self::Over,
         }
@@ -109,8 +109,9 @@ impl Default for Search {
 
 impl Search {
     /// In a stream that begins with a ClientHello.
-    fn within(hello: Handshake) -> Self {
-        Self { hello: Some(hello), is_judged: true, line: None, ..Self::default() }
+    fn in_handshake() -> Self {
+        let hello = Some(Handshake::default());
+        Self { hello, is_judged: true, line: None, ..Self::default() }
     }
 
     /// Reads on in what the server sends; what there is to look for instead, once that tells.
