@@ -239,6 +239,11 @@ fn what_no_good_rule_allows_is_told_with_what_it_would_need() {
                 "php -d opcache.lockfile_path=$TMPDIR",
             ),
             ("echo x > /tmp/.attach_pid7".to_owned(), JAVA, "kill -QUIT PID"),
+            (
+                "echo x > /tmp/tmpfaBcDeF".to_owned(),
+                "for tmpfile(3), which heeds no TMPDIR, where nobody else uses /tmp: ",
+                r#"filesystem.allowWrite += ["/tmp"]"#,
+            ),
             (ask("metadata.google.internal:80"), HOST, r#"["metadata.google.internal:80"]"#),
             (ask("169.254.169.254:80"), HOST, r#"["169.254.169.254:80"]"#),
             (ask("*.invalid:443"), HOST, r#"["*.invalid:443"]"#),

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 /// More entries than that of one directory are named by it.
 const SIBLINGS_MAX: usize = 3;
 /// Programs that heed no TMPDIR, by how what they make is called: of what it is said, and what to do instead.
-const INSTEAD: [(&[u8], &str, &str); 4] = [
+const INSTEAD: [(&[u8], &str, &str); 5] = [
     (
         b"tmux-",
         "for a tmux of its own, with network.allowLocalBinding = true",
@@ -22,6 +22,11 @@ const INSTEAD: [(&[u8], &str, &str); 4] = [
     (b".ZendSem.", "for PHP", "php -d opcache.lockfile_path=$TMPDIR"),
     (b".java_pid", JAVA, "kill -QUIT PID"),
     (b".attach_pid", JAVA, "kill -QUIT PID"),
+    (
+        b"tmpf",
+        "for tmpfile(3), which heeds no TMPDIR, where nobody else uses /tmp",
+        "filesystem.allowWrite += [\"/tmp\"]",
+    ),
 ];
 const JAVA: &str =
     "as jcmd and jstack work through /tmp alone, to have the process print its stacks";
