@@ -49,7 +49,7 @@ fn start(arguments: &[OsString]) -> i32 {
         .map_err(|errno| Failure::system("open /dev/null", errno))
         .and_then(|()| supervise(arguments));
     status.unwrap_or_else(|failure| {
-        failure.print_with(launch::about(&failure).unwrap_or_default());
+        failure.print_with(&launch::about(&failure).unwrap_or_default());
         failure.status()
     })
 }

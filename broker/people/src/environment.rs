@@ -31,7 +31,25 @@ pub fn words(told: Told<'_>, inherited: &dyn Fn(&str) -> Option<OsString>) -> Ve
         let java = java_options(temporary.as_os_str(), options.as_deref());
         changes.extend(java.map(|options| (OsStr::new(JAVA).into(), Some(options))));
     }
+    changes.extend(useless_settings_of_git(inherited));
     changes
+}
+
+/// Of the settings of git in variables either all go or none: git does not run with a part of them
+/// (git-config(1), ENVIRONMENT).
+fn useless_settings_of_git(inherited: &dyn Fn(&str) -> Option<OsString>) -> Vec<Change> {
+    const NAMES: [&str; 3] = ["GIT_CONFIG_COUNT", "GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_"];
+    // Copying all of the environment takes its time at every launch.
+    if std::env::var_os(NAMES[0]).is_none() {
+        return Vec::new();
+    }
+    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    let all: Vec<_> =
+        names.filter(|name| NAMES.iter().any(|prefix| name.starts_with(prefix))).collect();
+    match all.iter().all(|name| inherited(name).is_some()) {
+        true => Vec::new(),
+        false => all.into_iter().map(|name| (OsString::from(name).into(), None)).collect(),
+    }
 }
 
 fn of_proxy(

@@ -6,7 +6,9 @@ use crate::environment;
 use crate::explain::page::{self, Style};
 use crate::explain::{InForce, costs, notes, overview, question, shared_files};
 use crate::load::{Loaded, add, load};
+use common::proxy::Unlisted;
 use landstrip_core::domains::proxy::Proxy;
+use landstrip_core::domains::{setup, upstream};
 use landstrip_core::report::failure::Failure;
 use landstrip_core::report::traps::Traps;
 use landstrip_core::session::launch::{self, Watched};
@@ -37,6 +39,7 @@ fn examine(
     let mut found = loaded.notes();
     let Loaded { policy, reports, mut remarks, caller, .. } = loaded;
     traps.want(reports);
+    check_proxies(&policy.network)?.into_iter().for_each(|text| found.warn(text));
     let platform = (child, &surroundings);
     let prepared = Prepared::to_look_at(policy, platform, proxy, &traps, &mut found)?;
     add(&mut remarks, found);
@@ -48,6 +51,26 @@ fn examine(
     let shared = shared_files::note(&prepared.policy.files.allow_write);
     notes.iter().chain(&costs).chain(&shared).for_each(|text| remarks.note(text));
     Ok(Examined { prepared, remarks, caller })
+}
+
+/// Checks what can be checked of the proxies without binding ports; returns what is worth knowing.
+///
+/// # Errors
+/// Returns [`Failure::Internal`] for what the proxy cannot do.
+fn check_proxies(network: &Network) -> Result<Option<String>, Failure> {
+    if !setup::has_domains(network) {
+        return Ok(None);
+    }
+    let own = upstream::own_ports(network, &upstream::is_served);
+    let upstreams = upstream::choose(network, own, &upstream::is_served)?;
+    setup::packet(network, &upstreams, Unlisted::Refused)?;
+    let chosen = [upstreams.requests, upstreams.tunnels].into_iter().flatten();
+    let mut names: Vec<_> = chosen.map(|caller| caller.variable).collect();
+    names.dedup();
+    Ok((!names.is_empty()).then(|| {
+        let names = names.join(" and ");
+        format!("permitted hosts are reached, and resolved, through the proxy that {names} names")
+    }))
 }
 
 /// Does what goes before a launch, and binds and makes nothing; returns what is worth knowing, a line each.

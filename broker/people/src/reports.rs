@@ -29,7 +29,7 @@ pub fn tell_status(traps: &Traps, outcome: &Result<i32, Failure>) {
         Ok(status) => (String::new(), "tool", *status),
         Err(failure) => {
             let advice = launch::about(failure).unwrap_or_default();
-            (failure.line(advice), "landstrip", failure.status())
+            (failure.line(&advice), "landstrip", failure.status())
         }
     };
     let exit = line(&Trap::Exit(whose.as_bytes(), status.to_string().as_bytes()));

@@ -10,6 +10,7 @@ use crate::load::unusable;
 use landstrip_core::compile::runs::hold;
 use landstrip_core::report::denials::Denial;
 use landstrip_core::report::failure::{Failure, say};
+use landstrip_core::report::stream;
 use landstrip_core::report::traps::Traps;
 use landstrip_core::session::launch::Tool;
 use policy::callers::Caller;
@@ -64,7 +65,7 @@ pub fn keep(denials: &[Denial], tool: &Tool<'_>, caller: &Caller, grounds: &Grou
         let remedy = remedies.line.unwrap_or_default();
         let remedy = remedy.trim_end().trim_start_matches("landstrip: ");
         let entry = json!({ "time": time, "program": name.to_string_lossy(), "directory": directory,
-            "report": parsed(&denial.line()), "advice": advice, "remedy": remedy });
+            "report": parsed(&stream::line(&denial.trap())), "advice": advice, "remedy": remedy });
         format!("{entry}\n")
     };
     let text: String = denials.iter().take(OF_RUN_MAX).map(entry).collect();

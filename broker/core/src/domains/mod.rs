@@ -7,5 +7,5 @@ mod names;
 mod ports;
 pub mod proxy;
 pub mod setup;
-pub(crate) mod upstream;
+pub mod upstream;
 pub mod waiting;

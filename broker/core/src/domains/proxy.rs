@@ -85,7 +85,7 @@ impl Proxy {
     /// The proxy, if the policy calls for one.
     ///
     /// # Errors
-    /// As [`setup::check`], and [`Failure::Internal`] if a port cannot be bound.
+    /// As [`upstream::choose`], and [`Failure::Internal`] if a port cannot be bound.
     pub fn wanted(network: &Network) -> Result<Option<Self>, Failure> {
         if setup::has_domains(network) {
             return Self::serving(network, None).map(Some);

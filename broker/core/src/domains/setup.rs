@@ -1,6 +1,6 @@
 //! What the proxy is started with: the rules, and the proxies of the caller that it goes through.
 
-use super::upstream::{self, Upstreams};
+use super::upstream::Upstreams;
 use crate::report::failure::Failure;
 use common::proxy::{SETUP_MAX, Setup, Unlisted};
 use common::wire::WireError;
@@ -21,31 +21,11 @@ pub fn refuses_all(network: &Network) -> bool {
     !network.has_callers_port() && !network.allow_network && !has_domains(network)
 }
 
-/// Checks what can be checked without binding ports; returns what is worth knowing.
-///
-/// # Errors
-/// Returns [`Failure::Internal`] for what the proxy cannot do.
-pub fn check(network: &Network) -> Result<Option<String>, Failure> {
-    if !has_domains(network) {
-        return Ok(None);
-    }
-    let own = upstream::own_ports(network, &upstream::is_served);
-    let upstreams = upstream::choose(network, own, &upstream::is_served)?;
-    packet(network, &upstreams, Unlisted::Refused)?;
-    let chosen = [upstreams.requests, upstreams.tunnels].into_iter().flatten();
-    let mut names: Vec<_> = chosen.map(|caller| caller.variable).collect();
-    names.dedup();
-    Ok((!names.is_empty()).then(|| {
-        let names = names.join(" and ");
-        format!("permitted hosts are reached, and resolved, through the proxy that {names} names")
-    }))
-}
-
 /// The proxy's first message; `unlisted` is what becomes of what no rule names.
 ///
 /// # Errors
 /// Returns [`Failure::Internal`] if it does not fit.
-pub(super) fn packet(
+pub fn packet(
     network: &Network,
     upstreams: &Upstreams<'_>,
     unlisted: Unlisted,

@@ -14,18 +14,15 @@ use std::os::unix::ffi::OsStrExt;
 
 /// What landstrip's proxy goes through.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Upstreams<'a> {
+pub struct Upstreams<'a> {
     /// For plain HTTP.
-    pub(crate) requests: Option<&'a CallerProxy>,
+    pub requests: Option<&'a CallerProxy>,
     /// For everything else.
-    pub(crate) tunnels: Option<&'a CallerProxy>,
+    pub tunnels: Option<&'a CallerProxy>,
 }
 
 /// The ports that landstrip's own proxies are to have, for HTTP and for SOCKS.
-pub(crate) fn own_ports(
-    network: &Network,
-    is_served: &dyn Fn(&CallerProxy) -> bool,
-) -> [Option<u16>; 2] {
+pub fn own_ports(network: &Network, is_served: &dyn Fn(&CallerProxy) -> bool) -> [Option<u16>; 2] {
     let own = |port: Option<u16>, caller: &Option<CallerProxy>| {
         let is_callers = |caller: &CallerProxy| caller.loopback_port() == port && is_served(caller);
         port.filter(|_| !caller.as_ref().is_some_and(is_callers))
@@ -38,7 +35,7 @@ pub(crate) fn own_ports(
 ///
 /// # Errors
 /// Returns [`Failure::Internal`] for one that cannot be gone through, or should not.
-pub(crate) fn choose<'a>(
+pub fn choose<'a>(
     network: &'a Network,
     own: [Option<u16>; 2],
     is_served: &dyn Fn(&CallerProxy) -> bool,
@@ -75,7 +72,7 @@ pub(crate) fn choose<'a>(
 
 /// Whether something listens where the caller has a proxy on this host: then nobody else can bind
 /// that address.
-pub(crate) fn is_served(caller: &CallerProxy) -> bool {
+pub fn is_served(caller: &CallerProxy) -> bool {
     caller.loopback.iter().any(|address| match TcpListener::bind(address) {
         Ok(_) => false,
         Err(error) => error.kind() == std::io::ErrorKind::AddrInUse,

@@ -1,6 +1,5 @@
 //! What was refused, as a report names it.
 
-use super::stream::line;
 use common::trap::{FileOperation, Mechanism, NetworkOperation, Trap};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -27,11 +26,6 @@ const LOOKUP: &str = "name lookup (UDP)";
 const LOOKUP_OF: &str = "name lookup of ";
 
 impl Denial {
-    /// The line of a report of it.
-    pub fn line(&self) -> String {
-        line(&self.trap())
-    }
-
     /// To whom or what access was refused.
     pub(super) fn target(&self) -> &[u8] {
         let (Self::File(_, target)
@@ -81,11 +75,5 @@ impl Denial {
     pub fn looked_up(&self) -> Option<&str> {
         let Self::Lookup(text, _) = self else { return None };
         std::str::from_utf8(text).ok()?.strip_prefix(LOOKUP_OF)
-    }
-
-    /// The host that the proxy was asked for, if it was.
-    pub fn asked_of_proxy(&self) -> Option<&str> {
-        let Self::Domain(target) = self else { return None };
-        std::str::from_utf8(target).ok()?.rsplit_once(':').map(|(host, _)| host)
     }
 }

@@ -5,7 +5,6 @@ use crate::report::stream::line;
 use common::exit;
 use common::trap::Trap;
 use common::wire::Step;
-use kernel::features::{self, Features};
 use rustix::io::Errno;
 use std::io::Write;
 
@@ -18,6 +17,8 @@ pub enum Failure {
     Pairs(Vec<(&'static str, String)>),
     /// The tool cannot be executed.
     Launch(Vec<u8>, Errno),
+    /// The child cannot be confined, or what it needs for that did not come.
+    Step(Step, Errno),
     /// The platform or a system call does not let us.
     Internal(&'static str, String),
 }
@@ -53,7 +54,7 @@ impl Failure {
     pub fn launch(tool: &[u8], step: Step, errno: Errno) -> Self {
         match step {
             Step::Execute => Self::Launch(tool.to_vec(), errno),
-            _ => Self::Internal("platform", explain(step, errno)),
+            _ => Self::Step(step, errno),
         }
     }
 
@@ -61,7 +62,7 @@ impl Failure {
     pub fn status(&self) -> i32 {
         match self {
             Self::Usage(_) => exit::USAGE,
-            Self::Pairs(_) | Self::Internal(..) => exit::FAILED,
+            Self::Pairs(_) | Self::Step(..) | Self::Internal(..) => exit::FAILED,
             Self::Launch(_, Errno::NOENT) => exit::NOT_FOUND,
             Self::Launch(..) => exit::CANNOT_EXECUTE,
         }
@@ -72,7 +73,7 @@ impl Failure {
         self.print_with("");
     }
 
-    /// The same, with what can be done about a tool that cannot be executed.
+    /// The same, with what can be done about a tool that cannot be executed, or why a step failed.
     pub fn print_with(&self, advice: &str) {
         // A closed standard error leaves only the exit status to tell.
         let _ = std::io::stderr().write_all(self.line(advice).as_bytes());
@@ -91,6 +92,10 @@ impl Failure {
                 let message = format!("{}{advice}", strerror(*errno));
                 line(&Trap::Launch(tool, message.as_bytes()))
             }
+            Self::Step(_, errno) => {
+                let message = if advice.is_empty() { strerror(*errno) } else { advice.to_owned() };
+                Self::Internal("platform", message).line("")
+            }
             Self::Internal(source, message) => {
                 let pairs = [("source", source.as_bytes()), ("message", message.as_bytes())];
                 line(&Trap::Internal(&pairs))
@@ -103,43 +108,4 @@ impl Failure {
 pub fn say(text: &str) {
     // A closed standard error is the caller's choice.
     let _ = std::io::stderr().write_all(format!("landstrip: {text}\n").as_bytes());
-}
-
-/// Whether signals are the broker's to judge.
-fn lacks_scopes() -> bool {
-    Features::probe().is_ok_and(|features| !features.contains(Features::SCOPES))
-}
-
-/// The step of the child in words that a user can act on.
-fn explain(step: Step, errno: Errno) -> String {
-    let reason = match (step, errno) {
-        (Step::Filter, Errno::BUSY) => {
-            "a seccomp listener exists already, as on WSL2 or under another supervisor"
-        }
-        (Step::Filter, Errno::PERM) => {
-            "the surrounding sandbox, such as another landstrip, lets no listener be installed"
-        }
-        (Step::Filter, Errno::INVAL | Errno::NOSYS) => match features::missing_of_notification() {
-            Some(missing) => return format!("this kernel lacks {missing}"),
-            None => "the filter could not be installed",
-        },
-        (Step::Filter, _) => "the filter could not be installed",
-        (Step::Restrict, Errno::TOOBIG) => "too many Landlock domains are nested already",
-        (Step::Restrict, _) => "the Landlock domain could not be entered",
-        (Step::Plan, _) => "the plan did not arrive",
-        (Step::Environment, _) => "there is no memory for the environment",
-        (Step::Execute, _) => "the tool could not be executed",
-    };
-    let advice = match (step, errno) {
-        (Step::Filter, Errno::BUSY | Errno::PERM) if lacks_scopes() => {
-            ", and without one nothing keeps signals inside on this kernel (Linux 6.12 does)"
-        }
-        (Step::Filter, Errno::BUSY | Errno::PERM) => {
-            ", and without one only a policy can be enforced that allows no writing and no network \
-             and denies no reading, or with enableWeakerNestedSandbox one that lists no hosts, has no servers of \
-             its own, and denies no reading inside what may be written"
-        }
-        _ => "",
-    };
-    format!("{reason}{advice}: {}", strerror(errno))
 }

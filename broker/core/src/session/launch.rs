@@ -210,11 +210,11 @@ pub fn environment(
         .filter(|(name, value)| !variables.passes(name, value))
         .map(|(name, _)| (Cow::from(name), None))
         .collect();
-    keep_settings_of_git_together(&mut changes);
     let secrets = proxy.map_or_else(|| upstream::useless_secrets(&policy.network), Proxy::secrets);
     let inherited = |name: &str| {
         let is_secret = secrets.iter().any(|secret| secret == name);
-        std::env::var_os(name).filter(|_| !is_secret && variables.pass(OsStr::new(name)))
+        std::env::var_os(name)
+            .filter(|value| !is_secret && variables.passes(OsStr::new(name), value))
     };
     let told = words(Told { network: &policy.network, proxy, temporary }, &inherited);
     // What is removed and set as well is set.
@@ -226,17 +226,6 @@ pub fn environment(
     let set = variables.set().map(|(name, value)| (name.to_owned().into(), Some(value.to_owned())));
     changes.extend(set);
     changes.into_iter().collect()
-}
-
-/// Of the settings of git in variables either all go or none: git does not run with a part of them
-/// (git-config(1), ENVIRONMENT).
-fn keep_settings_of_git_together(changes: &mut BTreeMap<Cow<'_, OsStr>, Option<OsString>>) {
-    const NAMES: [&[u8]; 3] = [b"GIT_CONFIG_COUNT", b"GIT_CONFIG_KEY_", b"GIT_CONFIG_VALUE_"];
-    let is_one = |name: &OsStr| NAMES.iter().any(|prefix| name.as_bytes().starts_with(prefix));
-    if changes.keys().any(|name| is_one(name)) {
-        let all = std::env::vars_os().filter(|(name, _)| is_one(name));
-        changes.extend(all.map(|(name, _)| (Cow::from(name), None)));
-    }
 }
 
 /// The filter that this policy needs.

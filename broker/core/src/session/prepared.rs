@@ -13,7 +13,6 @@ use crate::compile::files;
 use crate::compile::notes::Notes;
 use crate::compile::protect::protect;
 use crate::domains::proxy::Proxy;
-use crate::domains::setup;
 use crate::files::learning::Learning;
 use crate::report::failure::Failure;
 use crate::report::permitted::Witness;
@@ -131,7 +130,6 @@ impl Prepared {
         notes: &mut Notes,
     ) -> Result<Self, Failure> {
         let demands = Demands::of(&policy, (child, surroundings), traps, notes)?;
-        setup::check(&policy.network)?.into_iter().for_each(|text| notes.warn(text));
         let proxy = proxy(&policy.network)?;
         let private_temporary = Scratch::is_called_for(&policy);
         let Protected { policy, rules, written } = Protected::of(policy, surroundings, notes)?;

@@ -1,17 +1,28 @@
 //! What to do where a tool cannot be executed.
 
+use common::wire::Step;
+use kernel::features::{self, Features};
+use landstrip_core::report::errno::strerror;
 use landstrip_core::report::failure::Failure;
 use rustix::io::Errno;
+use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// What to do about a tool that cannot be executed.
-pub fn about(failure: &Failure) -> Option<&'static str> {
-    let Failure::Launch(tool, errno) = failure else { return None };
+/// What to do about a tool that cannot be executed, or in words that a user can act on why a step before that failed.
+pub fn about(failure: &Failure) -> Option<Cow<'static, str>> {
+    match failure {
+        Failure::Launch(tool, errno) => about_tool(tool, *errno).map(Cow::from),
+        Failure::Step(step, errno) => Some(explain(*step, *errno).into()),
+        _ => None,
+    }
+}
+
+fn about_tool(tool: &[u8], errno: Errno) -> Option<&'static str> {
     let path = Path::new(OsStr::from_bytes(tool));
-    match (*errno, path.metadata()) {
+    match (errno, path.metadata()) {
         (Errno::NOENT, _) if !tool.contains(&b'/') => Some(about_name(tool)),
         (Errno::NOENT, Ok(_)) => {
             Some(": it is there, but what its first line ('#!') or its loader names is not")
@@ -54,4 +65,43 @@ fn about_name(tool: &[u8]) -> &'static str {
 
 fn is_of_shell(byte: &u8) -> bool {
     byte.is_ascii_whitespace() || b"|;&<>".contains(byte)
+}
+
+/// Whether signals are the broker's to judge.
+fn lacks_scopes() -> bool {
+    Features::probe().is_ok_and(|features| !features.contains(Features::SCOPES))
+}
+
+/// The step of the child in words that a user can act on.
+fn explain(step: Step, errno: Errno) -> String {
+    let reason = match (step, errno) {
+        (Step::Filter, Errno::BUSY) => {
+            "a seccomp listener exists already, as on WSL2 or under another supervisor"
+        }
+        (Step::Filter, Errno::PERM) => {
+            "the surrounding sandbox, such as another landstrip, lets no listener be installed"
+        }
+        (Step::Filter, Errno::INVAL | Errno::NOSYS) => match features::missing_of_notification() {
+            Some(missing) => return format!("this kernel lacks {missing}"),
+            None => "the filter could not be installed",
+        },
+        (Step::Filter, _) => "the filter could not be installed",
+        (Step::Restrict, Errno::TOOBIG) => "too many Landlock domains are nested already",
+        (Step::Restrict, _) => "the Landlock domain could not be entered",
+        (Step::Plan, _) => "the plan did not arrive",
+        (Step::Environment, _) => "there is no memory for the environment",
+        (Step::Execute, _) => "the tool could not be executed",
+    };
+    let advice = match (step, errno) {
+        (Step::Filter, Errno::BUSY | Errno::PERM) if lacks_scopes() => {
+            ", and without one nothing keeps signals inside on this kernel (Linux 6.12 does)"
+        }
+        (Step::Filter, Errno::BUSY | Errno::PERM) => {
+            ", and without one only a policy can be enforced that allows no writing and no network \
+             and denies no reading, or with enableWeakerNestedSandbox one that lists no hosts, has no servers of \
+             its own, and denies no reading inside what may be written"
+        }
+        _ => "",
+    };
+    format!("{reason}{advice}: {}", strerror(errno))
 }

@@ -102,7 +102,7 @@ pub fn remedies(denials: &[&Denial], grounds: &Grounds<'_>) -> Remedies {
     let mut advice = Advice::default();
     denials.iter().for_each(|denial| grounds.advise(denial, &mut advice));
     // A program that cannot look a name up may ask the proxy then.
-    let asked: Vec<_> = denials.iter().filter_map(|denial| denial.asked_of_proxy()).collect();
+    let asked: Vec<_> = denials.iter().filter_map(|denial| asked_of_proxy(denial)).collect();
     advice.direct.retain(|host| !asked.contains(&host.as_str()));
     let writes =
         grounds.joined(std::mem::take(&mut advice.writes), |place| grounds.is_named_for_all(place));
@@ -114,6 +114,12 @@ pub fn remedies(denials: &[&Denial], grounds: &Grounds<'_>) -> Remedies {
     let unknown = grounds.joined(std::mem::take(&mut advice.unknown), |_| true);
     let line = advice.line(&unknown.iter().map(|path| grounds.shown(path)).collect::<Vec<_>>());
     Remedies { line, lines: advice.reports() }
+}
+
+/// The host that the proxy was asked for, if it was.
+fn asked_of_proxy(denial: &Denial) -> Option<&str> {
+    let Denial::Domain(target) = denial else { return None };
+    std::str::from_utf8(target).ok()?.rsplit_once(':').map(|(host, _)| host)
 }
 
 /// The key and the value of the rule that would have let one denial through; none if a rule denies it, or if none is
