@@ -36,6 +36,8 @@ pub enum Addition {
     Write(PathBuf),
     /// A host that may be reached, as a pattern names it.
     Host(String),
+    /// What this refused: a connection to a Unix socket, or a server, and then all of the command's own.
+    Address(Denial),
 }
 
 /// Who waits for an answer.

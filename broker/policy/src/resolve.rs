@@ -50,13 +50,22 @@ pub fn policy(
 /// # Errors
 /// Returns a [`PolicyError`] for one that cannot be added then, or that no policy could have.
 pub fn rule(key: &str, value: &str, caller: &Caller) -> Result<Policy, PolicyError> {
-    const ADDED: [&str; 2] = ["filesystem.allowWrite", "network.allowedDomains"];
+    const ADDED: [&str; 4] = [
+        "filesystem.allowWrite",
+        "network.allowedDomains",
+        "network.allowUnixSockets",
+        "network.allowLocalBinding",
+    ];
     let known = ADDED.iter().find(|known| **known == key);
     let Some((object, name)) = known.and_then(|key| key.split_once('.')) else {
-        let message = format!("only {} can be granted during a run", ADDED.join(" and "));
+        let message = format!("only these can be granted during a run: {}", ADDED.join(", "));
         return Err(PolicyError::general(message));
     };
-    let text = serde_json::json!({ object: { name: [value] } }).to_string();
+    let value = match name {
+        "allowLocalBinding" if value == "true" => serde_json::json!(true),
+        _ => serde_json::json!([value]),
+    };
+    let text = serde_json::json!({ object: { name: value } }).to_string();
     let written = parse(text.as_bytes(), Format::Json, Path::new("<grant>"))?;
     resolve(&written, Vec::new(), caller, &mut Remarks::unwanted())
 }

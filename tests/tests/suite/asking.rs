@@ -1,6 +1,7 @@
 //! Questions: what no rule allows waits for an answer, and only what was answered is done.
 
 mod hosts;
+mod sockets;
 
 use serde_json::json;
 use std::fs;

@@ -2,13 +2,15 @@
 
 use super::answers::Answerer;
 use crate::ask::{Addition, Asking, Fate, Grant, Parked};
-use crate::call::decode::{Call, FileCall};
+use crate::call::decode::{AddressUse, Call, FileCall, SocketCall};
 use crate::files::judge::Judge;
 use crate::files::verdict::FileVerdict;
 use crate::report::denials::Denial;
 use crate::report::errno::strerror;
 use crate::report::traps::Held;
-use common::trap::FileOperation;
+use crate::sockets;
+use crate::sockets::calls::SocketVerdict;
+use common::trap::{FileOperation, NetworkOperation};
 use kernel::identity::hold;
 use kernel::listener::Notification;
 use kernel::request::{RESTART, Request};
@@ -58,6 +60,37 @@ impl Answerer {
             }
             _ => latest,
         }
+    }
+
+    /// The judge of addresses by the rules of now.
+    pub(super) fn latest_sockets(&self) -> Arc<sockets::judge::Judge> {
+        Arc::clone(&self.sockets.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// What becomes of a call on a socket, unless somebody is asked about it: then it must not be answered. What is
+    /// refused has done nothing; of a call that sends, some may be on its way.
+    pub(super) fn perform_or_park(
+        &self,
+        request: &Request<'_>,
+        call: &SocketCall,
+        round: Round<'_>,
+        sockets: &sockets::judge::Judge,
+    ) -> Option<SocketVerdict> {
+        let perform = |judge| sockets::calls::perform(judge, request, call);
+        if matches!(call, SocketCall::Send(..)) {
+            return Some(perform(sockets));
+        }
+        let (mut verdict, mut held) = self.traps.holding(|| perform(sockets));
+        let permitted = held.iter().find(|held| round.granted.contains(&held.denial));
+        if let Some(Held { denial, .. }) = permitted {
+            let once = sockets.allowing(denial, true);
+            (verdict, held) = self.traps.holding(|| perform(&once));
+        }
+        if !matches!(verdict, SocketVerdict::Return(Err(_))) {
+            self.traps.report_held(held);
+            return Some(verdict);
+        }
+        (!self.park(request, round, held, &[])).then_some(verdict)
     }
 
     /// The verdict on a call on files, unless somebody is asked about it: then it must not be answered.
@@ -122,6 +155,11 @@ impl Answerer {
                 Ok(self.latest_files().view.lets_execute(root))
             }
             Addition::Host(pattern) => asking.grant_host(pattern).map(|()| true),
+            Addition::Address(refused) => {
+                let mut sockets = self.sockets.write().unwrap_or_else(PoisonError::into_inner);
+                *sockets = Arc::new(sockets.allowing(refused, false));
+                Ok(true)
+            }
         });
     }
 
@@ -152,5 +190,15 @@ fn written(denial: &Denial) -> Option<PathBuf> {
     match denial {
         Denial::File(FileOperation::Write, path) => Some(OsStr::from_bytes(path).into()),
         _ => None,
+    }
+}
+
+/// How a report names what a call on a socket does.
+pub(super) fn operation(call: &SocketCall) -> NetworkOperation {
+    match call {
+        SocketCall::Address(AddressUse::Bind, ..) | SocketCall::Listen(..) => {
+            NetworkOperation::Bind
+        }
+        _ => NetworkOperation::Connect,
     }
 }

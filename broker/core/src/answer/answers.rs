@@ -4,11 +4,9 @@
 //! names, decide on that, confirm that the target still waits (so that the arguments were its own),
 //! perform on what is held, answer.
 
-use super::again::Round;
+use super::again::{self, Round};
 use crate::ask::Asking;
-use crate::call::decode::{
-    AddressUse, Call, MemoryCall, RegisterCall, RegisterVerdict, SocketCall,
-};
+use crate::call::decode::{Call, MemoryCall, RegisterCall, RegisterVerdict};
 use crate::call::metadata::MetadataCall;
 use crate::domains::proxy::Proxy;
 use crate::files;
@@ -26,7 +24,7 @@ use crate::signals;
 use crate::sockets;
 use crate::sockets::calls::SocketVerdict;
 use crate::sockets::judge::Admission;
-use common::trap::{FileOperation, NetworkOperation};
+use common::trap::FileOperation;
 use kernel::identity::{Identity, identity};
 use kernel::inherited::Inherited;
 use kernel::kill;
@@ -97,7 +95,7 @@ impl Judges {
 pub(crate) struct Answerer {
     /// Of the rules of now.
     pub(super) files: RwLock<Arc<files::judge::Judge>>,
-    sockets: sockets::judge::Judge,
+    pub(super) sockets: RwLock<Arc<sockets::judge::Judge>>,
     objects: Arc<Objects>,
     rights: Arc<Rights>,
     umask: Arc<Umask>,
@@ -132,7 +130,9 @@ impl Answerer {
             rights: Arc::clone(&rights),
             umask: Arc::clone(&umask),
             traps: Arc::clone(traps),
-            inherited: Arc::new(Inherited::look(judges.addresses.meets_others())),
+            inherited: Arc::new(Inherited::look(
+                judges.addresses.meets_others() || judges.asking.is_some(),
+            )),
             path_cache: Arc::default(),
             learning: judges.learning.clone(),
         };
@@ -146,7 +146,7 @@ impl Answerer {
             },
             files: RwLock::new(Arc::new(files)),
             asking: judges.asking.clone(),
-            sockets: sockets::judge::Judge::new(
+            sockets: RwLock::new(Arc::new(sockets::judge::Judge::new(
                 Arc::clone(&judges.addresses),
                 Arc::clone(&judges.view),
                 Arc::clone(&judges.ruleset),
@@ -154,7 +154,7 @@ impl Answerer {
                 Arc::clone(traps),
                 admission,
                 judges.learning.clone(),
-            ),
+            ))),
             objects: Arc::clone(&judges.objects),
             limits: judges.limits.clone(),
             rights,
@@ -181,9 +181,13 @@ impl Answerer {
             },
             Some(Call::Memory(MemoryCall::Socket(call))) => {
                 let pass_on = request.turn();
-                match sockets::calls::perform(&self.sockets, &request, &call) {
+                let sockets = self.latest_sockets();
+                let Some(verdict) = self.perform_or_park(&request, &call, round, &sockets) else {
+                    return;
+                };
+                match verdict {
                     SocketVerdict::Return(result) => {
-                        let denial = |text| Denial::Network(operation(&call), text);
+                        let denial = |text| Denial::Network(again::operation(&call), text);
                         self.report_unserved(&request, result.err(), denial);
                         request.complete(result);
                     }
@@ -196,7 +200,7 @@ impl Answerer {
                     SocketVerdict::GoesOn(errno, under_way) => {
                         request.complete(Err(errno));
                         pass_on(Wait::Bounded);
-                        under_way.look_after(&self.sockets);
+                        under_way.look_after(&sockets);
                     }
                 }
             }
@@ -375,11 +379,11 @@ impl Answerer {
         };
         match call {
             RegisterCall::Socket(kind, flags) => {
-                sockets::calls::make_socket(&self.sockets, request, kind, flags)
+                sockets::calls::make_socket(&self.latest_sockets(), request, kind, flags)
             }
-            RegisterCall::Pair(kind) => sockets::calls::refuse(&self.sockets, kind),
+            RegisterCall::Pair(kind) => sockets::calls::refuse(&self.latest_sockets(), kind),
             RegisterCall::Tune(level, option) => {
-                sockets::calls::pass_over(&self.sockets, level, option)
+                sockets::calls::pass_over(&self.latest_sockets(), level, option)
             }
             // CONTINUE: these are the caller's for as long as it can be on its way. Another thread of its process can
             // end meanwhile, and its id become another's.
@@ -436,15 +440,5 @@ impl Answerer {
                 }
             }
         }
-    }
-}
-
-/// How a report names what a call on a socket does.
-fn operation(call: &SocketCall) -> NetworkOperation {
-    match call {
-        SocketCall::Address(AddressUse::Bind, ..) | SocketCall::Listen(..) => {
-            NetworkOperation::Bind
-        }
-        _ => NetworkOperation::Connect,
     }
 }

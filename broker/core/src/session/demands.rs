@@ -83,6 +83,7 @@ fn cannot_be_left(policy: &Policy) -> Option<&'static str> {
     [
         ("a list of hosts", setup::has_domains(network)),
         ("network.allowLocalBinding", network.allow_local_binding),
+        ("--ask", network.asks),
         ("limits.processes", policy.limits.processes.is_some()),
         ("processes: own", policy.files.hides_processes),
     ]
@@ -113,7 +114,7 @@ fn unix_rules(
     let all = network.allow_all_unix_sockets;
     let paths = network.allow_unix_sockets.clone();
     let reach_abstract = !surroundings.features.contains(Features::SCOPES);
-    let own = network.allow_local_binding;
+    let own = network.allow_local_binding || network.asks;
     let listed = if all { reach_abstract } else { datagrams::any_listens(&paths) };
     let mut datagrams = own || listed;
     if datagrams && let Err(errno) = child.can_take_descriptors() {

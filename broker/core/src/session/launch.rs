@@ -242,7 +242,7 @@ fn variant(policy: &Policy, unix: &UnixRules, surroundings: &Surroundings) -> Va
     [
         (Variant::ALLOW_NETWORK, network.allow_network),
         (Variant::REPORT_READS, report_reads),
-        (Variant::LOCAL_BINDING, network.allow_local_binding),
+        (Variant::LOCAL_BINDING, network.allow_local_binding || network.asks),
         // Then the broker sends, to every path.
         (Variant::ALL_UNIX_SOCKETS, unix.all && !unix.reach_abstract && !unix.datagrams),
         (Variant::DATAGRAMS, unix.datagrams),

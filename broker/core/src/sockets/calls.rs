@@ -26,7 +26,9 @@ use rules::option;
 use rules::socket::SocketKind;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::{self, Errno};
-use rustix::net::{self, AddressFamily, Shutdown, SocketFlags, SocketType, sockopt};
+use rustix::net::{
+    self, AddressFamily, Shutdown, SocketAddrUnix, SocketFlags, SocketType, sockopt,
+};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::Ordering;
 
@@ -151,6 +153,9 @@ fn bind(
     let address = Address::copy(target, address, length)?;
     let endpoint = Endpoint::parse(address.as_bytes())?;
     let rules = &judge.rules;
+    if !matches!(endpoint, Endpoint::UnixPath(_)) {
+        judge.must_be_permitted(NetworkOperation::Bind, || endpoint.describe())?;
+    }
     let duplicate = judge.held_sockets.duplicate(target, number);
     if let Some(socket) = udp::one_of(judge, &duplicate) {
         return udp::bind(judge, request, (number, socket.as_fd()), &address, &endpoint);
@@ -264,10 +269,11 @@ fn listen(judge: &Judge, request: &Request<'_>, number: TargetFd, backlog: i32) 
         false => any_address || rules.local_binding,
     };
     let Some(socket) = socket.filter(may_listen) else {
-        let name = local_name(target, number);
+        let name = target.duplicate(number).map_or_else(|_| b"socket".to_vec(), local_name);
         judge.traps.report(Denial::Network(NetworkOperation::Bind, name), "listen");
         return Err(Errno::ACCESS);
     };
+    judge.must_be_permitted(NetworkOperation::Bind, || local_name(&socket))?;
     if socket.is_internet() && !any_address {
         // A port of the kernel's choice is known only now.
         judge.must_be_alone(socket.local_address()?)?;
@@ -433,10 +439,10 @@ fn pair(judge: &Judge, request: &Request<'_>, kind: i32, numbers: TargetAddress)
 }
 
 /// The local address of a socket, for the report of a refused listen.
-fn local_name(target: Target, socket: TargetFd) -> Vec<u8> {
-    let address = target
-        .duplicate(socket)
-        .and_then(|socket| net::getsockname(&socket))
-        .and_then(SocketAddr::try_from);
-    address.map_or_else(|_| b"socket".to_vec(), |address| address.to_string().into_bytes())
+fn local_name(socket: impl AsFd) -> Vec<u8> {
+    let name = net::getsockname(socket);
+    let path = name.clone().and_then(SocketAddrUnix::try_from);
+    let path = path.ok().and_then(|address| Some(address.path_bytes()?.to_vec()));
+    let address = name.and_then(SocketAddr::try_from).map(|address| address.to_string());
+    path.unwrap_or_else(|| address.unwrap_or_else(|_| "socket".to_owned()).into_bytes())
 }

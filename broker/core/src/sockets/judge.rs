@@ -43,7 +43,7 @@ const LOOKS_MAX: usize = 16;
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// Judges the addresses of one sandbox.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Judge {
     pub(crate) rules: Arc<AddressRules>,
     pub(crate) view: Arc<View>,
@@ -53,21 +53,23 @@ pub(crate) struct Judge {
     pub(crate) traps: Arc<Traps>,
     pub(crate) admission: Option<Arc<dyn Admission>>,
     /// The loopback ports that the sandbox listens on.
-    ports: Mutex<OwnPorts>,
+    pub(super) ports: Arc<Mutex<OwnPorts>>,
     /// What of its sockets is not known yet.
-    pub(crate) binding: Binding,
+    pub(crate) binding: Arc<Binding>,
     /// The pathname sockets of the sandbox's own.
-    pub(crate) own_paths: OwnPaths,
+    pub(crate) own_paths: Arc<OwnPaths>,
     /// The sockets of UDP of the sandbox's own.
     pub(crate) datagrams: Arc<OwnDatagrams>,
     /// Whether a message can be let through.
-    pub(crate) sendmsg_gate: SendmsgGate,
+    pub(crate) sendmsg_gate: Arc<SendmsgGate>,
     /// The sockets that the broker has put in the place of the sandbox's.
     pub(crate) held_sockets: Arc<HeldSockets>,
     /// Whether a server was to share its port.
-    pub(super) has_unshared: AtomicBool,
+    pub(super) has_unshared: Arc<AtomicBool>,
     /// What the run learns, if it does.
     pub(super) learning: Option<Arc<Learning>>,
+    /// What somebody who was asked has permitted to one call: the rules allow more for its sake.
+    pub(super) permitted: Option<Denial>,
 }
 
 /// Who has to know of a connection before it is begun: landstrip's own proxies.
@@ -128,14 +130,15 @@ impl Judge {
             rights,
             traps,
             admission,
-            ports: Mutex::default(),
-            binding: Binding::default(),
-            own_paths: OwnPaths::default(),
+            ports: Arc::default(),
+            binding: Arc::default(),
+            own_paths: Arc::default(),
             datagrams: Arc::default(),
-            sendmsg_gate,
+            sendmsg_gate: Arc::new(sendmsg_gate),
             held_sockets: Arc::default(),
-            has_unshared: AtomicBool::default(),
+            has_unshared: Arc::default(),
             learning,
+            permitted: None,
         }
     }
 
@@ -186,7 +189,11 @@ impl Judge {
                 let peer = Peer::resolve(target, path)?;
                 match self.why_not_reached(&peer, verdict)? {
                     Some(why) => reason = why,
-                    None => return Ok(Reach::Peer(peer)),
+                    None => {
+                        let name = || peer.name().as_os_str().as_bytes().to_vec();
+                        self.must_be_permitted(operation, name)?;
+                        return Ok(Reach::Peer(peer));
+                    }
                 }
                 name = peer.name().as_os_str().as_bytes().to_vec();
             }
@@ -195,7 +202,12 @@ impl Judge {
                 let listed = self.rules.local_binding || self.rules.unix.permit(&place.name());
                 let entry = place.entry();
                 match (listed, self.view.entry(entry.directory(), entry.name())) {
-                    (true, Some((_, decider))) => return Ok(Reach::Place(place, decider)),
+                    (true, Some((_, decider))) => {
+                        self.must_be_permitted(operation, || {
+                            place.name().into_os_string().into_vec()
+                        })?;
+                        return Ok(Reach::Place(place, decider));
+                    }
                     (true, None) => reason = "the path may not be written",
                     (false, _) => {}
                 }

@@ -5,6 +5,7 @@
 //! socket that is judged heeds an address ([`sendmsg_gate`]).
 
 mod address_leases;
+mod asked;
 mod binding;
 pub(crate) mod calls;
 pub(crate) mod connects;

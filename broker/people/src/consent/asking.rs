@@ -10,7 +10,7 @@ use super::lines;
 use super::open::{Open, Settled};
 use super::{Answer, Asker, End, Question, Said};
 use common::domain;
-use common::trap::FileOperation;
+use common::trap::{FileOperation, NetworkOperation};
 use kernel::request::Request;
 use kernel::target::Target;
 use kernel::threads::{lock, spawn};
@@ -282,6 +282,14 @@ fn covers(addition: &Addition, denial: &Denial) -> bool {
         (Addition::Write(place), Denial::File(FileOperation::Write, path)) => {
             Path::new(OsStr::from_bytes(path)).starts_with(place)
         }
+        (
+            Addition::Address(Denial::Network(NetworkOperation::Connect, path)),
+            Denial::Network(NetworkOperation::Connect, asked),
+        ) => path == asked,
+        (
+            Addition::Address(Denial::Network(NetworkOperation::Bind, _)),
+            Denial::Network(NetworkOperation::Bind, _),
+        ) => true,
         (Addition::Host(pattern), Denial::Domain(target)) => {
             let target = String::from_utf8_lossy(target);
             let (host, port) = domain::split_port(&target);

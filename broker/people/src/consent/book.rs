@@ -3,18 +3,29 @@
 
 use crate::advice::suggest::{self, Grounds};
 use common::domain;
+use common::trap::NetworkOperation;
 use landstrip_core::ask::{Addition, Rule};
 use landstrip_core::report::denials::Denial;
 use policy::callers::Caller;
+use policy::harmless;
 use policy::origins::Origins;
 use policy::reach::linked_settings;
 use policy::resolve;
 use rules::domains::rule_for;
-use rules::policy::Policy;
-use std::path::PathBuf;
+use rules::files::Files;
+use rules::paths::covers;
+use rules::policy::{Network, Policy};
+use rules::proxies::CallerProxies;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 /// The key of rules for hosts.
 const HOSTS: &str = "network.allowedDomains";
+/// That of rules for Unix sockets.
+const SOCKETS: &str = "network.allowUnixSockets";
+/// That of the rule for servers of the command's own.
+const SERVERS: &str = "network.allowLocalBinding";
 
 /// What rules are found and checked in view of: the policy as it was at launch.
 #[derive(Debug)]
@@ -57,7 +68,19 @@ impl Book {
             return self.rule_for_host(std::str::from_utf8(target).ok()?);
         }
         let (key, value) = suggest::rule_to_allow(denial, &self.grounds())?;
-        let rule = Rule { key: key.to_owned(), value };
+        let is_asked = match denial {
+            Denial::File(..) => true,
+            Denial::Network(NetworkOperation::Connect, _) => key == SOCKETS,
+            // A rule that does not help is nothing to ask for.
+            Denial::Network(NetworkOperation::Bind, name) => {
+                key == SERVERS && (!name.starts_with(b"/") || self.may_write(name))
+            }
+            _ => false,
+        };
+        let rule = Rule { key, value };
+        if !is_asked {
+            return None;
+        }
         self.resolve(&rule).is_ok().then_some(rule)
     }
 
@@ -98,17 +121,52 @@ impl Book {
         let policy =
             resolve::rule(&rule.key, &rule.value, &self.caller).map_err(|error| error.message)?;
         let grounds = self.grounds();
+        let socket = |path: PathBuf| match harmless::is_socket(&path) {
+            true => {
+                let path = path.into_os_string().into_encoded_bytes();
+                Ok(Addition::Address(Denial::Network(NetworkOperation::Connect, path)))
+            }
+            false => Err("the server there may run commands or hold keys".to_owned()),
+        };
         let host = |pattern: String| self.host(&pattern).map(|_| Addition::Host(pattern));
         let add = |path: PathBuf| match grounds.why_not_granted(&path) {
             None => Ok(Addition::Write(path)),
             Some(why) => Err(why.to_owned()),
         };
         let paths = policy.files.allow_write.into_iter().map(add);
-        let hosts = policy.network.allowed_domains.into_iter().map(host);
-        let additions: Vec<_> = paths.chain(hosts).collect::<Result<_, _>>()?;
+        let Network { allowed_domains, allow_unix_sockets, allow_local_binding, .. } =
+            policy.network;
+        let hosts = allowed_domains.into_iter().map(host);
+        let sockets = allow_unix_sockets.into_iter().map(socket);
+        let servers = allow_local_binding.then(|| self.servers());
+        let additions = paths.chain(hosts).chain(sockets).chain(servers);
+        let additions: Vec<_> = additions.collect::<Result<_, _>>()?;
         match additions.is_empty() {
             true => Err("it names nothing".to_owned()),
             false => Ok(additions),
         }
+    }
+
+    /// What lets the command have servers for itself.
+    ///
+    /// # Errors
+    /// Returns why it may not have them.
+    fn servers(&self) -> Result<Addition, String> {
+        let CallerProxies { http, socks, https, all, .. } = &self.policy.network.callers;
+        let mut callers = [http, socks, https, all].into_iter().flatten();
+        // As soon as that proxy ends, the command could listen in its place.
+        match callers.any(|caller| caller.secret.is_some() && !caller.loopback.is_empty()) {
+            true => Err("a proxy of the caller's on this host has a password".to_owned()),
+            false => Ok(Addition::Address(Denial::Network(NetworkOperation::Bind, Vec::new()))),
+        }
+    }
+
+    /// Whether a socket can be made at `path`, as far as the rules of launch say.
+    fn may_write(&self, path: &[u8]) -> bool {
+        let path = Path::new(OsStr::from_bytes(path));
+        let Files { allow_write, deny_write, deny_read, .. } = &self.policy.files;
+        allow_write.iter().any(|root| path.starts_with(root))
+            && !covers(deny_write, path)
+            && !covers(deny_read, path)
     }
 }
