@@ -1,9 +1,7 @@
-//! What is mounted where, by type: proc_pid_mounts(5), mounts of this mount namespace. What proc_pid_mountinfo(5) tells
-//! besides, the kernel takes half as long again to write: that is read where something can be mounted twice.
+//! What is mounted where, by type: proc_pid_mountinfo(5), mounts of this mount namespace.
 
 use super::proc;
 use rustix::io;
-use std::collections::HashSet;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
@@ -15,6 +13,10 @@ pub struct Mount {
     pub point: PathBuf,
     /// The type of file system, such as `ext4`; what is after a dot is a subtype.
     pub kind: String,
+    /// The number of the file system's device, as the table has it.
+    pub device: Vec<u8>,
+    /// The part of the file system that is mounted, as a path within it.
+    pub root: PathBuf,
 }
 
 /// File systems that are the kernel's own controls, or views of processes: what is written there
@@ -62,50 +64,19 @@ impl Mount {
     }
 }
 
-/// A part of a file system, and where it is mounted.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part {
-    /// The number of the file system's device, as the table has it.
-    pub device: Vec<u8>,
-    /// The part, as a path within the file system.
-    pub root: PathBuf,
-    /// Where it is mounted, a canonical path.
-    pub point: PathBuf,
-}
-
-/// The parts of file systems that are mounted, in the order of the kernel's table; none where `mounts`, all of them,
-/// rule out that something is mounted at two places (bind mounts, mount(8)).
-pub fn parts(mounts: &[Mount]) -> io::Result<Vec<Part>> {
-    let mut kinds = HashSet::new();
-    let mut held = mounts.iter().filter(|mount| !mount.is_of_controls());
-    match held.any(|mount| !kinds.insert(&mount.kind)) {
-        true => proc::read_records("/proc/self/mountinfo").map(|table| parse_parts(&table)),
-        false => Ok(Vec::new()),
-    }
-}
-
-/// A line: ID PARENT DEVICE ROOT POINT ...
-fn parse_parts(table: &[u8]) -> Vec<Part> {
-    let part = |line: &[u8]| {
-        let mut fields = line.split(|&byte| byte == b' ').skip(2);
-        let device = fields.next()?.to_owned();
-        Some(Part { device, root: unescape(fields.next()?), point: unescape(fields.next()?) })
-    };
-    table.split(|&byte| byte == b'\n').filter_map(part).collect()
-}
-
 /// Every mount, in the order of the kernel's table.
 pub fn all() -> io::Result<Vec<Mount>> {
-    proc::read_records("/proc/self/mounts").map(|table| parse(&table))
+    proc::read_records("/proc/self/mountinfo").map(|table| parse(&table))
 }
 
-/// A line: SOURCE POINT TYPE OPTIONS 0 0
+/// A line: ID PARENT DEVICE ROOT POINT OPTIONS [FIELD...] - TYPE SOURCE OPTIONS
 fn parse(table: &[u8]) -> Vec<Mount> {
     let mount = |line: &[u8]| {
-        let mut fields = line.split(|&byte| byte == b' ').skip(1);
-        let point = unescape(fields.next()?);
-        let kind = fields.next()?;
-        Some(Mount { point, kind: String::from_utf8_lossy(kind).into_owned() })
+        let mut fields = line.split(|&byte| byte == b' ').skip(2);
+        let device = fields.next()?.to_owned();
+        let (root, point) = (unescape(fields.next()?), unescape(fields.next()?));
+        let kind = fields.skip_while(|field| *field != b"-").nth(1)?;
+        Some(Mount { point, kind: String::from_utf8_lossy(kind).into_owned(), device, root })
     };
     table.split(|&byte| byte == b'\n').filter_map(mount).collect()
 }
@@ -130,10 +101,10 @@ mod tests {
 
     #[test]
     fn a_table_is_read_with_its_escapes() {
-        let table = b"proc /proc proc rw,relatime 0 0\n\
-            a\\040b /a\\040b\\134c tmpfs ro 0 0\n\
-            \x20/home/u fuse.sshfs rw,user_id=0 0 0\n\
-            short\n";
+        let table = b"22 21 0:20 / /proc rw,relatime shared:5 - proc proc rw\n\
+            23 21 98:0 /a\\040b /a\\040b\\134c rw - tmpfs a\\040b ro\n\
+            24 21 0:40 / /home/u rw shared:1 master:2 - fuse.sshfs u@h:/ rw,user_id=0\n\
+            25 21 0:41 / /short rw\n";
         let mounts = parse(table);
         let found: Vec<_> = mounts.iter().map(|m| (m.point.as_path(), m.kind.as_str())).collect();
         assert_eq!(
@@ -145,16 +116,8 @@ mod tests {
             ]
         );
         assert!(mounts[0].is_of_controls() && !mounts[1].is_of_controls());
+        assert_eq!((&*mounts[1].device, &*mounts[1].root), (&b"98:0"[..], Path::new("/a b")));
         assert_eq!(unescape(br"/a\0"), Path::new(r"/a\0"));
-    }
-
-    #[test]
-    fn the_parts_of_file_systems_are_read() {
-        let table = b"36 35 98:0 /a\\040b /c rw,noatime master:1 - ext4 /dev/root rw\nshort\n";
-        let part = Part { device: b"98:0".to_vec(), root: "/a b".into(), point: "/c".into() };
-        assert_eq!(parse_parts(table), [part]);
-        let once = [Mount { point: "/".into(), kind: "ext4".into() }];
-        assert_eq!(parts(&once).unwrap_or_default(), []);
     }
 
     #[test]

@@ -70,7 +70,10 @@ mod tests {
 
     #[test]
     fn a_path_is_outside_above_or_inside() {
-        let mount = |point: &str, kind: &str| Mount { point: point.into(), kind: kind.into() };
+        let mount = |point: &str, kind: &str| {
+            let (device, root) = (Vec::new(), "/".into());
+            Mount { point: point.into(), kind: kind.into(), device, root }
+        };
         let devices = DeviceMounts::among(&[
             mount("/", "ext4"),
             mount("/dev", "tmpfs"),

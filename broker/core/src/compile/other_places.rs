@@ -3,7 +3,7 @@
 //! another rule of the policy names what is there, or something in it. Pure. Source: mount(8), Bind mount operation.
 
 use super::notes::Notes;
-use kernel::mounts::Part;
+use kernel::mounts::Mount;
 use rules::files::{Files, push_new};
 use rules::pattern::{Component, Pattern};
 use std::ffi::OsStr;
@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 const OTHER_PLACE: &str = "another place where a denied path is mounted";
 
 /// Denies the other places of what `files` deny.
-pub(super) fn deny(files: &mut Files, parts: &[Part], notes: &mut Notes) {
-    let pairs = pairs(parts);
+pub(super) fn deny(files: &mut Files, mounts: &[Mount], notes: &mut Notes) {
+    let pairs = pairs(mounts);
     if pairs.is_empty() {
         return;
     }
@@ -37,14 +37,15 @@ pub(super) fn deny(files: &mut Files, parts: &[Part], notes: &mut Notes) {
 }
 
 /// The paths at which the same is found, both ways.
-fn pairs(parts: &[Part]) -> Vec<(PathBuf, PathBuf)> {
+fn pairs(mounts: &[Mount]) -> Vec<(PathBuf, PathBuf)> {
     // What is mounted last hides what was there.
-    let is_on = |path: &Path, part: &Part| {
-        let upper = parts.iter().filter(|other| path.starts_with(&other.point));
-        upper.max_by_key(|other| other.point.as_os_str().len()) == Some(part)
+    let is_on = |path: &Path, mount: &Mount| {
+        let upper = mounts.iter().filter(|other| path.starts_with(&other.point));
+        upper.max_by_key(|other| other.point.as_os_str().len()) == Some(mount)
     };
     let mut pairs = Vec::new();
-    for (outer, inner) in parts.iter().flat_map(|one| parts.iter().map(move |other| (one, other))) {
+    for (outer, inner) in mounts.iter().flat_map(|one| mounts.iter().map(move |other| (one, other)))
+    {
         if outer == inner || outer.device != inner.device {
             continue;
         }
@@ -86,12 +87,13 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    fn part(device: &str, root: &str, point: &str) -> Part {
-        Part { device: device.into(), root: root.into(), point: point.into() }
+    fn part(device: &str, root: &str, point: &str) -> Mount {
+        let kind = "ext4".into();
+        Mount { device: device.into(), root: root.into(), point: point.into(), kind }
     }
 
     /// What is denied once `denied` is, with these mounts, beside it.
-    fn others(denied: &str, allowed: &str, parts: &[Part]) -> Vec<String> {
+    fn others(denied: &str, allowed: &str, parts: &[Mount]) -> Vec<String> {
         let parts_of = denied.split('/').filter(|name| !name.is_empty());
         let components: Vec<_> =
             parts_of.map(|name| Component::parse(name.as_bytes()).unwrap()).collect();

@@ -9,7 +9,7 @@ use super::other_places;
 use super::runs;
 use crate::report::failure::Failure;
 use kernel::locate::locate_in;
-use kernel::mounts::{self, Mount};
+use kernel::mounts::Mount;
 use kernel::proc;
 use rules::files::{Files, push_new};
 use rules::memory;
@@ -46,10 +46,7 @@ pub(crate) fn protect(
              file that is written where they can be; install landstrip by copying (cp, install)",
         );
     }
-    let parts = mounts::parts(mounts);
-    let unread = |errno| Failure::Internal("platform", format!("/proc/self/mountinfo: {errno}"));
-    let parts = parts.map_err(unread)?;
-    other_places::deny(&mut policy.files, &parts, notes);
+    other_places::deny(&mut policy.files, mounts, notes);
     keep_controls(&mut policy.files, mounts, notes);
     for holder in runs::holders() {
         // This run's own lie in them.

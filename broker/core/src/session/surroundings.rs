@@ -30,7 +30,7 @@ impl Surroundings {
     pub fn look(is_scoped: bool) -> Result<Self, Failure> {
         check_proc()?;
         let streams_send = check_streams()?;
-        let mounts = mounts::all().map_err(|errno| unfit("/proc/self/mounts", errno))?;
+        let mounts = mounts::all().map_err(|errno| unfit("/proc/self/mountinfo", errno))?;
         let features = Features::find(is_scoped).map_err(|missing| {
             let message = format!("this kernel cannot confine the command: {missing}");
             Failure::Internal("platform", message)
