@@ -37,7 +37,10 @@ impl Files {
     /// in it: directories in it could be granted as a whole, but it cannot. The matcher is `rules`.
     pub fn carved_root(&self, rules: &Rules) -> Option<&Path> {
         let denied = || self.deny_write.iter().chain(&self.deny_read);
-        let is_carved = |root: &&PathBuf| denied().any(|pattern| pattern.leads_into(root));
+        let is_carved = |root: &&PathBuf| {
+            let root = Pattern::literal(root);
+            denied().any(|pattern| pattern.leads_into(&root))
+        };
         let root = self.allow_write.iter().find(is_carved)?;
         let is_open = !rules.cursor(root)?.any_depth();
         is_open.then_some(root)

@@ -124,12 +124,15 @@ struct Live {
 #[derive(Debug)]
 struct Inside {
     /// For the names that rules spell out.
-    named: QuickMap<Arc<[u8]>, OnceLock<Progress>>,
+    named: QuickMap<Arc<[u8]>, Named>,
     /// The rules that go on with a glob.
     others: Vec<State>,
     /// For all other names, if there are no globs.
     unnamed: OnceLock<Progress>,
 }
+
+/// The rules that spell a name out, and what follows inside.
+type Named = (Vec<State>, OnceLock<Progress>);
 
 /// A rule, by index, and how many of its components are matched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -303,7 +306,7 @@ impl Progress {
         }
         let inside = self.live.inside.get_or_init(|| Inside::of(all, &self.set));
         match inside.named.get(name) {
-            Some(known) => known.get_or_init(|| self.enter_by(all, name)).clone(),
+            Some((own, met)) => met.get_or_init(|| self.enter_by(&inside.with(own), name)).clone(),
             None if !inside.others.is_empty() => self.enter_by(&inside.others, name),
             None => inside.unnamed.get_or_init(|| self.enter_by(&[], name)).clone(),
         }
@@ -418,21 +421,23 @@ impl Progress {
 
 impl Inside {
     fn of(states: &[State], set: &RuleSet) -> Self {
-        let mut named = QuickMap::default();
-        let mut others = Vec::new();
-        let mut last = None;
+        let (mut named, mut others) = (QuickMap::<_, Named>::default(), Vec::new());
         for state in states {
             match set.rules[state.rule].pattern.component(state.position) {
-                // On the way to the home all have the same.
-                Some(Component::Literal(name)) if last == Some(name) => {}
                 Some(Component::Literal(name)) => {
-                    last = Some(name);
-                    named.entry(Arc::clone(name)).or_default();
+                    named.entry(Arc::clone(name)).or_default().0.push(*state);
                 }
                 _ => others.push(*state),
             }
         }
         Self { named, others, unnamed: OnceLock::new() }
+    }
+
+    /// All that matter to a name that `own` spell out, in their order.
+    fn with(&self, own: &[State]) -> Vec<State> {
+        let mut all = [own, &self.others].concat();
+        all.sort_by_key(|state| state.rule);
+        all
     }
 }
 

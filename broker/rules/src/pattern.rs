@@ -216,6 +216,12 @@ impl Glob {
     /// Whether the glob matches the whole of `name`. Only the last star is ever tried again, since an earlier
     /// one could gain nothing: time is at most the product of both lengths, whatever the pattern.
     fn matches(&self, name: &[u8]) -> bool {
+        // Most names end otherwise; of ASCII alone a byte is a character.
+        if let Some(Token::One(last @ ..0x80)) = self.tokens.last()
+            && name.last().map(|byte| u32::from(*byte)) != Some(*last)
+        {
+            return false;
+        }
         let mut rest = name;
         let mut at = 0;
         let mut last_star: Option<(usize, &[u8])> = None;
@@ -409,11 +415,10 @@ impl Pattern {
         positions.contains(&self.length())
     }
 
-    /// Whether it stands for something beneath the absolute path `root`, at a known depth.
-    pub fn leads_into(&self, root: &Path) -> bool {
-        let names = Pattern::literal(root).components;
-        self.components.len() > names.len()
-            && self.components.starts_with(&names)
+    /// Whether it stands for something beneath `root`, at a known depth.
+    pub fn leads_into(&self, root: &Pattern) -> bool {
+        self.length() > root.length()
+            && self.components.starts_with(&root.components)
             && self.has_fixed_depth()
     }
 
