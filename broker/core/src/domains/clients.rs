@@ -98,15 +98,17 @@ impl Clients {
     fn accept_at(&mut self, port: &Port) -> io::Result<()> {
         for _ in 0..ACCEPTED_MAX {
             let (stream, peer) = port.accept()?;
-            let expected = self.expected.remove(&(peer, port.language));
-            if let Some(connection) = expected.or_else(|| self.begun_from(peer, port)) {
+            let begun = self.begun_from(peer, port);
+            if let Some(connection) = self.expected.remove(&(peer, port.language)).or(begun) {
                 self.accepted.push_back(Connection { socket: stream, ..connection });
             }
         }
         Ok(())
     }
 
-    /// That of those that are just being begun which was accepted on `port` from `peer`; then it has begun. While it is connected, its two addresses are nobody else's.
+    /// That of those that are just being begun which was accepted on `port` from `peer`; then it has begun. While it is
+    /// connected, its two addresses are nobody else's. Where several connect one socket at the same time, this is it for
+    /// all of them: who is not told of it by the proxy, waits for nothing.
     fn begun_from(&mut self, peer: SocketAddrV4, port: &Port) -> Option<Connection> {
         let there = port.bound();
         let is_it = |socket: &OwnedFd| {
@@ -114,9 +116,8 @@ impl Clients {
                 && there.is_some()
                 && address(net::getpeername(socket).ok().flatten()) == there
         };
-        let mut all = self.beginning.iter();
-        let begun = all.find(|(_, (_, one))| is_it(&one.socket)).map(|(begun, _)| *begun)?;
-        self.beginning.remove(&begun).map(|(_, connection)| connection)
+        let begun = self.beginning.extract_if(|_, (_, one)| is_it(&one.socket));
+        begun.map(|(_, (_, connection))| connection).last()
     }
 
     /// Hands over what was accepted, as far as the proxy takes it without being waited for; whether
@@ -185,5 +186,31 @@ mod tests {
         }
         assert!(clients.expected.len() <= EXPECTED_MAX + 1, "{}", clients.expected.len());
         assert!(clients.expected.contains_key(&(local, Language::Http)));
+    }
+
+    #[test]
+    fn of_connects_of_one_socket_at_the_same_time_none_waits_for_ever() {
+        let port = Port::bind(Language::Socks, None, "").unwrap();
+        let there = port.bound().unwrap();
+        let (flags, kind) = (net::SocketFlags::CLOEXEC, net::SocketType::STREAM);
+        let socket = net::socket_with(net::AddressFamily::INET, kind, flags, None).unwrap();
+        let mut clients = Clients::default();
+        let [first, second, third] = [(); 3].map(|()| {
+            let (told, outcome) = rustix::pipe::pipe().unwrap();
+            let held = socket.try_clone().unwrap();
+            let client = Client::Direct(there.into());
+            let connection = Connection { client, socket: held, outcome: Some(outcome) };
+            (clients.begin(Language::Socks, connection), told)
+        });
+        net::connect(&socket, &there).unwrap();
+        clients.settle(first.0, true);
+        assert_eq!(clients.accept_at(&port), Err(Errno::AGAIN));
+        clients.settle(second.0, true);
+        clients.settle(third.0, false);
+        assert_eq!((clients.accepted.len(), clients.expected.len()), (1, 0));
+        clients.accepted.clear();
+        for (_, told) in [first, second, third] {
+            assert_eq!(io::read(told, &mut [0]), Ok(0));
+        }
     }
 }

@@ -22,32 +22,38 @@ impl Dial {
     ///
     /// # Errors
     /// Returns what connect(2) would return there, [`Errno::INPROGRESS`] when SO_SNDTIMEO of `socket` has run out
-    /// (socket(7)), [`Errno::CONNREFUSED`] if nobody dials any more, and what `look` returns.
+    /// (socket(7)), [`Errno::CONNREFUSED`] if nobody dials any more or `socket` is connected no more, and what `look` returns.
     pub(super) fn wait(
         &self,
         socket: impl AsFd,
         look: impl Fn() -> io::Result<()>,
     ) -> io::Result<()> {
-        let deadline = deadline(socket)?;
+        let deadline = deadline(&socket)?;
         loop {
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             if left == Some(Duration::ZERO) {
                 return Err(Errno::INPROGRESS);
             }
             look().map_err(|errno| interrupted(errno, deadline))?;
-            self.poll(left.unwrap_or(LOOK_INTERVAL).min(LOOK_INTERVAL))?;
+            let is_given_up =
+                self.poll(&socket, left.unwrap_or(LOOK_INTERVAL).min(LOOK_INTERVAL))?;
             if let Some(outcome) = self.told() {
                 return outcome;
+            }
+            if is_given_up {
+                return Err(Errno::CONNREFUSED);
             }
         }
     }
 
-    /// A signal ends it too.
-    fn poll(&self, limit: Duration) -> io::Result<()> {
-        let mut fds = [PollFd::new(&self.0, PollFlags::IN)];
+    /// Whether `socket` has hung up: the proxy tells first why it does, but another thread's connect of the same socket
+    /// tells nothing here. A signal ends it too.
+    fn poll(&self, socket: impl AsFd, limit: Duration) -> io::Result<bool> {
+        let mut fds =
+            [PollFd::new(&self.0, PollFlags::IN), PollFd::new(&socket, PollFlags::empty())];
         match poll(&mut fds, Timespec::try_from(limit).ok().as_ref()) {
-            Err(Errno::INTR) => Ok(()),
-            ready => ready.map(drop),
+            Err(Errno::INTR) => Ok(false),
+            ready => ready.map(|_| fds[1].revents().contains(PollFlags::HUP)),
         }
     }
 
@@ -82,5 +88,9 @@ mod tests {
         assert_eq!(wait(&[]), Err(Errno::CONNREFUSED));
         let (dial, _end) = Dial::begin().unwrap();
         assert_eq!(dial.wait(&socket, || Err(Errno::SRCH)), Err(Errno::SRCH));
+        let hung_up = std::net::TcpStream::connect(socket.local_addr().unwrap()).unwrap();
+        hung_up.shutdown(std::net::Shutdown::Both).unwrap();
+        drop(socket);
+        assert_eq!(dial.wait(&hung_up, || Ok(())), Err(Errno::CONNREFUSED));
     }
 }
