@@ -31,14 +31,12 @@ bitflags::bitflags! {
 
 /// A part of Landlock.
 #[derive(Debug)]
-struct Part {
-    feature: Features,
-    name: &'static str,
+pub struct Part {
+    pub feature: Features,
+    pub name: &'static str,
     /// The first kernel that has it.
-    since: &'static str,
+    pub since: &'static str,
     attributes: RulesetAttributes,
-    /// Who takes its place; none if nobody does.
-    instead: Option<&'static str>,
 }
 
 const fn files(access: u64) -> RulesetAttributes {
@@ -46,48 +44,42 @@ const fn files(access: u64) -> RulesetAttributes {
 }
 
 /// In the order in which they came.
-const PARTS: [Part; 6] = [
+pub const PARTS: [Part; 6] = [
     Part {
         feature: Features::FILES,
         name: "rules for files",
         since: "5.13",
         attributes: files((1 << 13) - 1),
-        instead: None,
     },
     Part {
         feature: Features::MOVES,
         name: "moves between directories",
         since: "5.19",
         attributes: files(1 << 13),
-        instead: None,
     },
     Part {
         feature: Features::TRUNCATION,
         name: "truncation",
         since: "6.2",
         attributes: files(1 << 14),
-        instead: Some("the broker truncates files"),
     },
     Part {
         feature: Features::TCP,
         name: "rules for TCP",
         since: "6.7",
         attributes: RulesetAttributes { handled_access_net: 3, ..files(0) },
-        instead: Some("the broker alone judges connections"),
     },
     Part {
         feature: Features::DEVICES,
         name: "control of devices",
         since: "6.10",
         attributes: files(1 << 15),
-        instead: Some("the filter lets none but terminals be controlled"),
     },
     Part {
         feature: Features::SCOPES,
         name: "scopes for signals and abstract sockets",
         since: "6.12",
         attributes: RulesetAttributes { scoped: 3, ..files(0) },
-        instead: Some("the broker sends the command's signals, and lets it fork"),
     },
 ];
 
@@ -120,21 +112,11 @@ impl Features {
                 Err(errno) => return Err(Missing::Landlock(errno)),
             }
         }
-        let needed = PARTS.iter().filter(|part| part.instead.is_none());
-        let needed = needed.map(|part| part.feature).collect::<Self>();
-        match needed - found {
+        // Of all else others take the place.
+        match (Self::FILES | Self::MOVES) - found {
             none if none.is_empty() => Ok(found),
             missing => Err(Missing::Features(missing)),
         }
-    }
-
-    /// What Landlock lacks here, and who takes its place, a line each.
-    pub fn substitutes(self) -> impl Iterator<Item = String> {
-        let lacking = PARTS.iter().filter(move |part| !self.contains(part.feature));
-        lacking.filter_map(|part| {
-            let Part { name, since, instead, .. } = part;
-            Some(format!("Landlock lacks {name} here (Linux {since}): {}", (*instead)?))
-        })
     }
 }
 
@@ -237,18 +219,6 @@ mod tests {
         );
         assert!(text(Missing::Landlock(Errno::NOSYS)).contains("CONFIG_SECURITY_LANDLOCK"));
         assert!(text(Missing::Landlock(Errno::OPNOTSUPP)).contains("lsm="));
-    }
-
-    #[test]
-    fn what_takes_the_place_of_what_is_missing_is_told() {
-        assert_eq!(Features::all().substitutes().count(), 0);
-        let lines: Vec<_> = (Features::FILES | Features::MOVES).substitutes().collect();
-        assert_eq!(lines.len(), 4);
-        assert_eq!(
-            lines[3],
-            "Landlock lacks scopes for signals and abstract sockets here (Linux 6.12): the broker \
-             sends the command's signals, and lets it fork"
-        );
     }
 
     #[test]

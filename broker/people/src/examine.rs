@@ -43,7 +43,7 @@ fn examine(
     let platform = (child, &surroundings);
     let prepared = Prepared::to_look_at(policy, platform, proxy, &traps, &mut found)?;
     add(&mut remarks, found);
-    surroundings.features.substitutes().for_each(|text| remarks.note(text));
+    notes::substitutes(surroundings.features).for_each(|text| remarks.note(text));
     let judges = &prepared.judges;
     let watched = Watched::of(reports, judges, surroundings.features);
     let notes = notes::notes(judges, &prepared.policy, reports, watched);

@@ -2,6 +2,7 @@
 
 use crate::advice::launch;
 use crate::advice::noise::{can_matter_alone, is_noise_of_success};
+use crate::advice::suggest::looked_up;
 use common::trap::{FileOperation, Mechanism, Trap};
 use landstrip_core::report::denials::Denial;
 use landstrip_core::report::failure::Failure;
@@ -86,9 +87,9 @@ pub fn warn(traps: &Traps, what: &str) {
 /// Which denials are shown, in which order, and how many lines they may take.
 fn shown(order: &[Denial], failed: bool) -> (Vec<&Denial>, usize) {
     if failed {
-        let is_named = order.iter().any(|denial| denial.looked_up().is_some());
+        let is_named = order.iter().any(|denial| looked_up(denial).is_some());
         let unnamed =
-            |denial: &&Denial| matches!(denial, Denial::Lookup(..)) && denial.looked_up().is_none();
+            |denial: &&Denial| matches!(denial, Denial::Lookup(..)) && looked_up(denial).is_none();
         let said = order.iter().filter(|denial| !(is_named && unnamed(denial)));
         return (said.collect(), LINES_MAX);
     }

@@ -36,12 +36,18 @@ const OF_RUN_MAX: usize = 256;
 const EXAMPLES_MAX: usize = 3;
 const DAY: u64 = 24 * 60 * 60;
 
+/// The command line of `tool`, for people.
+pub(crate) fn line_of(tool: &Tool<'_>) -> String {
+    let words = tool.line.iter().map(|word| word.to_string_lossy());
+    words.collect::<Vec<_>>().join(" ")
+}
+
 /// Has `traps` leave out what `policy` says for the command line of `tool`.
 pub fn ignore(policy: &Policy, tool: &Tool<'_>, traps: &Traps) {
     if policy.ignored.is_empty() {
         return;
     }
-    let line = tool.line();
+    let line = line_of(tool);
     let is_meant = |name: &str| name == "*" || !name.is_empty() && line.contains(name);
     let lists = policy.ignored.iter().filter(|(name, _)| is_meant(name));
     let words = lists.flat_map(|(_, words)| words).filter(|word| !word.is_empty());

@@ -23,7 +23,7 @@ pub enum Denial {
 
 /// How a report calls a lookup whose name was not seen, and what is before one that was.
 const LOOKUP: &str = "name lookup (UDP)";
-const LOOKUP_OF: &str = "name lookup of ";
+pub const LOOKUP_OF: &str = "name lookup of ";
 
 impl Denial {
     /// To whom or what access was refused.
@@ -69,11 +69,5 @@ impl Denial {
     /// A lookup of `name` that the proxy answered: no rule permits it.
     pub fn unknown(name: &[u8]) -> Self {
         Self::Lookup([LOOKUP_OF.as_bytes(), name].concat(), Mechanism::Proxy)
-    }
-
-    /// The name that was looked up, if this is a lookup and it is known.
-    pub fn looked_up(&self) -> Option<&str> {
-        let Self::Lookup(text, _) = self else { return None };
-        std::str::from_utf8(text).ok()?.strip_prefix(LOOKUP_OF)
     }
 }

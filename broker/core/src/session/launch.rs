@@ -31,7 +31,7 @@ pub struct Tool<'a> {
     index: usize,
     name: Cow<'a, OsStr>,
     /// With its own arguments.
-    line: &'a [OsString],
+    pub line: &'a [OsString],
     /// A variable of its own.
     variable: Option<(&'static str, String)>,
     words: Words,
@@ -67,12 +67,6 @@ impl<'a> Tool<'a> {
         // Its arguments do not matter.
         let (index, name_of, variable) = (1, program.as_os_str().into(), Some((name, value)));
         Ok(Self { index, name: name_of, line: &[], variable, words })
-    }
-
-    /// The command line, for people.
-    pub fn line(&self) -> String {
-        let words = self.line.iter().map(|word| word.to_string_lossy());
-        words.collect::<Vec<_>>().join(" ")
     }
 
     /// As it was written.

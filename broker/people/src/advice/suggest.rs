@@ -13,7 +13,7 @@ use common::address;
 use common::domain::{self, Host};
 use common::proxy::stands_for_name;
 use common::trap::{self, FileOperation, Mechanism, NetworkOperation, Trap};
-use landstrip_core::report::denials::Denial;
+use landstrip_core::report::denials::{Denial, LOOKUP_OF};
 use landstrip_core::report::stream::line;
 use policy::domains;
 use policy::harmless;
@@ -114,6 +114,12 @@ pub fn remedies(denials: &[&Denial], grounds: &Grounds<'_>) -> Remedies {
     let unknown = grounds.joined(std::mem::take(&mut advice.unknown), |_| true);
     let line = advice.line(&unknown.iter().map(|path| grounds.shown(path)).collect::<Vec<_>>());
     Remedies { line, lines: advice.reports() }
+}
+
+/// The name that was looked up, if this is a lookup and it is known.
+pub(crate) fn looked_up(denial: &Denial) -> Option<&str> {
+    let Denial::Lookup(text, _) = denial else { return None };
+    std::str::from_utf8(text).ok()?.strip_prefix(LOOKUP_OF)
 }
 
 /// The host that the proxy was asked for, if it was.
@@ -298,7 +304,7 @@ impl Grounds<'_> {
             }
             Denial::Trial(_) => {}
             Denial::Lookup(_, by) => {
-                if let Some(name) = denial.looked_up() {
+                if let Some(name) = looked_up(denial) {
                     if let Some(rule) = rule_for(&self.network.denied_domains, name, None) {
                         return self.advise_against(rule, advice);
                     }

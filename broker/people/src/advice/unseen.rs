@@ -2,6 +2,7 @@
 //! policy allows.
 
 use super::suggest::{list, quote};
+use crate::store::line_of;
 use common::exit;
 use landstrip_core::session::launch::Tool;
 use rules::policy::Policy;
@@ -39,7 +40,7 @@ pub fn unseen(
             list(&withheld)
         )
     });
-    let elevated = elevated(&tool.line()).map(|program| {
+    let elevated = elevated(&line_of(tool)).map(|program| {
         format!(
             "{} has the rights of its owner or group outside, and inside those of the caller: run it outside",
             quote(&program)

@@ -1,5 +1,6 @@
 //! What this kernel and host give a sandbox, found by trying, and what to do about what is missing.
 
+use crate::explain::notes::substitutes;
 use kernel::features::{self, Features, Missing};
 use rustix::io::{self, Errno};
 use std::fs;
@@ -83,7 +84,7 @@ fn finding(
 fn landlock(probed: Result<Features, Missing>) -> Finding {
     let missing = match probed {
         Ok(features) => {
-            let substitutes: Vec<_> = features.substitutes().collect();
+            let substitutes: Vec<_> = substitutes(features).collect();
             if substitutes.is_empty() {
                 return finding("Landlock", State::Good, "all that policies need (ABI 6)", None);
             }

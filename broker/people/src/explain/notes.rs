@@ -1,6 +1,7 @@
 //! What follows from a policy and could surprise: notes of `--check`.
 
 use kernel::bound;
+use kernel::features::{Features, PARTS, Part};
 use landstrip_core::answer::answers::Judges;
 use landstrip_core::files::view::Reads;
 use landstrip_core::report::traps::Reports;
@@ -92,4 +93,38 @@ fn sorted<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> impl Iterator<Ite
     let mut paths: Vec<_> = paths.into_iter().collect();
     paths.sort();
     paths.into_iter()
+}
+
+/// Who takes the place of a part of Landlock.
+const SUBSTITUTES: [(Features, &str); 4] = [
+    (Features::TRUNCATION, "the broker truncates files"),
+    (Features::TCP, "the broker alone judges connections"),
+    (Features::DEVICES, "the filter lets none but terminals be controlled"),
+    (Features::SCOPES, "the broker sends the command's signals, and lets it fork"),
+];
+
+/// What Landlock lacks here, and who takes its place, a line each.
+pub fn substitutes(features: Features) -> impl Iterator<Item = String> {
+    let lacking = PARTS.iter().filter(move |part| !features.contains(part.feature));
+    lacking.filter_map(|Part { feature, name, since, .. }| {
+        let (_, instead) = SUBSTITUTES.iter().find(|(of, _)| of == feature)?;
+        Some(format!("Landlock lacks {name} here (Linux {since}): {instead}"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_takes_the_place_of_what_is_missing_is_told() {
+        assert_eq!(substitutes(Features::all()).count(), 0);
+        let lines: Vec<_> = substitutes(Features::FILES | Features::MOVES).collect();
+        assert_eq!(lines.len(), 4);
+        assert_eq!(
+            lines[3],
+            "Landlock lacks scopes for signals and abstract sockets here (Linux 6.12): the broker \
+             sends the command's signals, and lets it fork"
+        );
+    }
 }
