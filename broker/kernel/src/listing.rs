@@ -3,10 +3,9 @@
 
 use super::locate::Found;
 use rules::quick::QuickMap;
-use rustix::fs::{FsWord, statfs};
+use rustix::fs::{self, Dir, FileType, FsWord, Mode, OFlags, fstatfs};
 use std::ffi::OsStr;
-use std::fs::FileType;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// No name is longer (`limits.h`).
@@ -29,17 +28,20 @@ pub(super) struct Listing {
 impl Listing {
     /// That of a canonical path; none where a name can be there all the same.
     pub(super) fn of(directory: &Path) -> Option<Self> {
-        if !WHOLE.contains(&statfs(directory).ok()?.f_type) {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = fs::open(directory, flags, Mode::empty()).ok()?;
+        if !WHOLE.contains(&fstatfs(&directory).ok()?.f_type) {
             return None;
         }
         let mut entries: QuickMap<_, Vec<_>> = QuickMap::default();
-        for (number, entry) in directory.read_dir().ok()?.enumerate() {
+        // The C library's takes memory from the kernel for each directory, and gives it back.
+        for (number, entry) in Dir::new(directory).ok()?.enumerate() {
             let entry = entry.ok().filter(|_| number < ENTRIES_MAX)?;
-            let name = entry.file_name().into_vec();
+            let name = entry.file_name().to_bytes();
             entries
                 .entry(name.to_ascii_lowercase())
                 .or_default()
-                .push((name, entry.file_type().ok()?));
+                .push((name.to_owned(), entry.file_type()));
         }
         Some(Self { entries })
     }
@@ -60,8 +62,8 @@ impl Listing {
         };
         let (_, file_type) = alike.iter().find(|(known, _)| known == name)?;
         match file_type {
-            kind if kind.is_dir() => Some(Found::Directory),
-            kind if kind.is_file() => Some(Found::File),
+            FileType::Directory => Some(Found::Directory),
+            FileType::RegularFile => Some(Found::File),
             _ => None,
         }
     }
@@ -83,7 +85,7 @@ mod tests {
         symlink("file", dir.path("d/link")).unwrap();
         let Some(listing) = Listing::of(&dir.path("d")) else {
             // The tests' directory lies on another file system.
-            return assert!(!WHOLE.contains(&statfs(dir.path("d")).unwrap().f_type));
+            return assert!(!WHOLE.contains(&fs::statfs(dir.path("d")).unwrap().f_type));
         };
         for (name, expected) in [
             ("sub", Some(Found::Directory)),

@@ -80,7 +80,7 @@ struct Known {
     /// How many names in it were looked up.
     looked_up: usize,
     /// What is in it, once that was worth its time.
-    listing: Option<Listing>,
+    listing: Option<Box<Listing>>,
 }
 
 /// So many names are looked up one by one before their directory is listed.
@@ -182,7 +182,7 @@ impl Known {
         }
         self.looked_up += 1;
         if self.looked_up == FEW {
-            self.listing = path.parent().and_then(Listing::of);
+            self.listing = path.parent().and_then(Listing::of).map(Box::new);
         }
         let listed = self.listing.as_ref().and_then(|listing| listing.find(name));
         listed.map_or_else(|| look(path), Ok)

@@ -178,21 +178,26 @@ fn read_while(path: &str, more: impl Fn(&Vec<u8>) -> bool) -> io::Result<Vec<u8>
 
 /// The children of `process`, each thread's; none if there is no such process.
 pub fn children(process: i32) -> Vec<Pid> {
-    let Ok(threads) = std::fs::read_dir(format!("/proc/{process}/task")) else { return Vec::new() };
-    let lists =
-        threads.flatten().map(|thread| std::fs::read_to_string(thread.path().join("children")));
+    let tasks = format!("/proc/{process}/task");
+    let threads = numbers(&tasks).unwrap_or_default().into_iter();
+    let lists = threads.map(|thread| read_records(&format!("{tasks}/{thread}/children")));
     lists
         .flatten()
         .flat_map(|list| {
-            let ids = list.split_ascii_whitespace().map(str::parse);
-            ids.filter_map(|id| id.ok().and_then(Pid::from_raw)).collect::<Vec<_>>()
+            let ids = str::from_utf8(&list).unwrap_or_default().split_ascii_whitespace();
+            ids.filter_map(|id| Pid::from_raw(id.parse().ok()?)).collect::<Vec<_>>()
         })
         .collect()
 }
 
 /// The ids of all processes, in ascending order.
 pub fn processes() -> io::Result<Vec<i32>> {
-    let directory = fs::open(c"/proc", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+    numbers("/proc")
+}
+
+/// The numbers that entries of a directory of proc(5) have as names.
+fn numbers(directory: &str) -> io::Result<Vec<i32>> {
+    let directory = fs::open(directory, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
     let names = Dir::new(directory)?.flatten();
     let ids = names.filter_map(|entry| entry.file_name().to_str().ok()?.parse().ok());
     Ok(ids.collect())

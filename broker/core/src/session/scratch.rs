@@ -130,8 +130,8 @@ impl Scratch {
             (is_apart && mount_of(&path)? == mount).then_some(path)
         };
         let cache = runs::cache().and_then(fitting).map(|cache| runs::holder_in_cache(&cache));
-        let temporary = [runs::temporary(), Some(std::env::temp_dir())];
-        let temporary = temporary.into_iter().flatten().filter_map(fitting);
+        let temporary = [runs::temporary, || Some(std::env::temp_dir())];
+        let temporary = temporary.into_iter().filter_map(|place| place()).filter_map(fitting);
         let temporary = temporary.map(|place| runs::holder(&place));
         cache.into_iter().chain(temporary).find_map(|holder| {
             let scratch = Self::beneath(&holder).ok()?;
