@@ -42,14 +42,13 @@ impl Variant {
     }
 
     /// Kernels got what is missing one after the other, and without scopes nobody but a broker judges
-    /// signals. There nothing is left unreported, which would make many filters more.
+    /// signals. There changes are not left unreported, which would make many filters more.
     fn can_be(self) -> bool {
         [(Self::NO_TRUNCATION, Self::NO_DEVICES), (Self::NO_DEVICES, Self::NO_SCOPES)]
             .into_iter()
             .all(|(older, newer)| !self.contains(older) || self.contains(newer))
             && !self.contains(Self::ALONE | Self::NO_SCOPES)
-            && !(self.contains(Self::NO_SCOPES)
-                && self.intersects(Self::LISTINGS | Self::CHANGES_LEFT))
+            && !self.contains(Self::NO_SCOPES | Self::CHANGES_LEFT)
     }
 
     /// The number of this one.

@@ -20,12 +20,10 @@ pub enum Shortcut {
     SendmsgGate,
     /// Directories that are granted before they have their place.
     Reserve,
-    /// A read that nobody asks for is let through where all that Landlock does not grant is still to be made.
-    Unwatched,
 }
 
 /// Their names.
-const ALL: [(&str, Shortcut); 8] = [
+const ALL: [(&str, Shortcut); 7] = [
     ("descriptor", Shortcut::Descriptor),
     ("granted", Shortcut::Granted),
     ("cwd_guard", Shortcut::CwdGuard),
@@ -33,7 +31,6 @@ const ALL: [(&str, Shortcut); 8] = [
     ("names", Shortcut::Names),
     ("sendmsg_gate", Shortcut::SendmsgGate),
     ("reserve", Shortcut::Reserve),
-    ("unwatched", Shortcut::Unwatched),
 ];
 
 static LEFT_OUT: LazyLock<Option<Shortcut>> = LazyLock::new(|| {

@@ -41,7 +41,7 @@ fn examine(
     traps.want(reports);
     check_proxies(&policy.network)?.into_iter().for_each(|text| found.warn(text));
     let platform = (child, &surroundings);
-    let prepared = Prepared::to_look_at(policy, platform, proxy, &traps, &mut found)?;
+    let prepared = Prepared::to_look_at((policy, reports), platform, proxy, &traps, &mut found)?;
     add(&mut remarks, found);
     notes::substitutes(surroundings.features).for_each(|text| remarks.note(text));
     let judges = &prepared.judges;

@@ -131,7 +131,7 @@ fn what_others_make_at_a_path_that_is_open_inside_of_a_closed_tree_is_not_used()
     });
 }
 
-/// The tool is let read without a look, until something is there that only the broker can open.
+/// Nobody looks at reads then: what is made there was granted before it had a name.
 #[test]
 fn what_is_made_at_a_missing_allowed_path_is_read_where_reads_are_unwatched() {
     for_each_user(|user| {
@@ -145,9 +145,12 @@ fn what_is_made_at_a_missing_allowed_path_is_read_where_reads_are_unwatched() {
         };
         for make in [
             "echo made > $O/file; cat $O/file",
+            "(umask 077; echo made > $O/file); chmod 400 $O/file; cat $O/file",
             "mkdir $O/made; echo made > $O/made/x; cat $O/made/x; ls $O/made",
             "mkdir -p $O/made/deep/er; echo made > $O/made/deep/er/x; cat $O/made/deep/er/x",
-            "echo made > here; ln here $O/linked; cat $O/linked",
+            "mkdir here; echo made > here/x; mv here $O/made; cat $O/made/x; ls $O/made",
+            "echo made > here; mv here $O/linked; cat $O/linked",
+            "printf '#!/bin/sh\necho made\n' > $O/file; chmod +x $O/file; $O/file",
         ] {
             let sandbox = world();
             let script = format!(
@@ -158,15 +161,58 @@ fn what_is_made_at_a_missing_allowed_path_is_read_where_reads_are_unwatched() {
             let told = outcome.stdout.replace("x\n", "");
             assert_eq!(told, "beside\nmade\nbeside\n3\n", "{make}: {outcome:#?}");
         }
-        // Others may make it too.
+        // A link has no other object than there was.
         let sandbox = world();
-        let running = sandbox.paused(&format!(
-            "mkdir {0}/made 2>/dev/null; cat {0}/made/x",
-            sandbox.name("outside")
-        ));
-        sandbox.dir("outside/made");
-        sandbox.file("outside/made/x", "others'");
-        let outcome = sandbox.resume(running);
-        assert_eq!(outcome.stdout, "ready\nothers'", "{outcome:#?}");
+        let linked = sandbox.name("outside/linked");
+        let outcome = sandbox.sh(&format!("echo here > here; ln here {linked} || ln here there"));
+        assert_eq!(outcome.status, Some(0), "{outcome:#?}");
+        assert!(!sandbox.path("outside/linked").exists() && sandbox.path("work/there").exists());
+        // What others make there is read where reads are watched, else in the next run.
+        for (what, told) in [("all", "ready\nothers'"), ("changes", "ready\n")] {
+            let sandbox = world().options(["--report", what]);
+            let made = sandbox.name("outside/made/x");
+            let running = sandbox.paused(&format!("cat {made}"));
+            sandbox.dir("outside/made");
+            sandbox.file("outside/made/x", "others'");
+            let outcome = sandbox.resume(running);
+            assert_eq!(outcome.stdout, told, "{outcome:#?}");
+            assert_eq!(sandbox.sh(&format!("cat {made}")).stdout, "others'");
+        }
+    });
+}
+
+/// So many directories were granted before they had a name.
+#[test]
+fn no_more_is_made_at_missing_allowed_paths_than_can_be_read() {
+    for_each_user(|user| {
+        let paths: Vec<_> = (0..16).map(|number| format!("\"../outside/{number}\"")).collect();
+        let policy = format!(
+            r#"{{"filesystem":{{"allowWrite":[".",{}],"denyRead":["../outside/secret"]}},"report":{{"reads":false}}}}"#,
+            paths.join(",")
+        );
+        let script = "for n in 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do \
+            mkdir $0/$n && echo $n > $0/$n/x && cat $0/$n/x; done; ls $0 | wc -l";
+        for what in ["changes", "all"] {
+            let sandbox = Sandbox::of(user).policy_json(&policy).options(["--report", what]);
+            sandbox.file("outside/secret", "Secret");
+            let run = || sandbox.run(["sh", "-c", script, &sandbox.name("outside")]);
+            let outcome = run();
+            let lines: Vec<_> = outcome.stdout.lines().collect();
+            let (all, read) = (lines[lines.len() - 1], lines.len() - 1);
+            let expected: Vec<_> = (0..read).map(|number| number.to_string()).collect();
+            assert_eq!(lines[..read], expected, "{outcome:#?}");
+            assert_eq!(all, (read + 1).to_string(), "{outcome:#?}");
+            match what {
+                "all" => assert_eq!(read, 16, "{outcome:#?}"),
+                _ => {
+                    assert!((4..16).contains(&read), "{outcome:#?}");
+                    let told = "can be made in one run (run it again, or with --report all)";
+                    assert!(outcome.stderr.contains(told), "{outcome:#?}");
+                    // The next run has others.
+                    run();
+                    assert!(sandbox.path(format!("outside/{read}/x")).exists(), "{outcome:#?}");
+                }
+            }
+        }
     });
 }

@@ -13,10 +13,9 @@ use rules::paths::{Access, Rules};
 use rustix::fd::OwnedFd;
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 /// Compiles `files` into the view and the ruleset, which `restrict_network` also takes TCP away. The
 /// directories of `reserve` are granted with all that will be in them.
@@ -26,7 +25,7 @@ pub(crate) fn compile(
     mounts: &[Mount],
     features: Features,
     restrict_network: bool,
-    reserve: Option<Reserve>,
+    mut reserve: Option<Reserve>,
 ) -> Result<(View, OwnedFd), GrantError> {
     let (mut grants, ruleset) =
         ruleset::compile((files, &rules), mounts, features, restrict_network, reserve.as_ref())?;
@@ -35,17 +34,26 @@ pub(crate) fn compile(
     let inside = self::roots(&files.allow_write_inside, &grants.writable, &mut held)?.into_iter();
     let openings: Vec<_> =
         inside.filter(|(_, found)| found.is_none()).map(|(path, _)| path).collect();
-    // What the command makes there Landlock lets nobody read.
-    let is_ungranted = roots
-        .iter()
-        .filter(|(_, found)| found.is_none())
-        .map(|(path, _)| path)
+    // What the command makes there Landlock lets nobody read, but what it was told of before.
+    let missing = roots.iter().filter(|(_, found)| found.is_none()).map(|(path, _)| path);
+    let ungranted: Vec<_> = missing
         .chain(&openings)
-        .any(|path| nearest(path).is_some_and(|above| grants.unlistable.contains_key(above)));
+        .filter_map(|path| Some((path, nearest(path)?)))
+        .filter(|(_, above)| grants.unlistable.contains_key(*above))
+        .collect();
     let can_wait = grants.reads == Reads::Exact && !files.hides_processes && !files.grow;
-    let ungranted = (is_ungranted && can_wait).then(Arc::<AtomicBool>::default);
+    let is_settled = |path: &Path| {
+        let cursor = rules.cursor(path);
+        cursor.is_some_and(|cursor| cursor.read_settled() && cursor.write_settled())
+    };
+    let above: BTreeSet<_> = ungranted.iter().map(|(_, above)| *above).collect();
+    let is_served = ungranted.is_empty()
+        || can_wait
+            && openings.is_empty()
+            && ungranted.iter().all(|(path, _)| is_settled(path))
+            && reserve.as_mut().is_some_and(|reserve| reserve.serve_reads_in(above.into_iter()));
     // The same of what is made where that is allowed later.
-    if is_ungranted || files.grow && !files.deny_read.is_empty() {
+    if !is_served || files.grow && !files.deny_read.is_empty() {
         grants.reads = grants.reads.max(Reads::Less);
     }
     // Landlock knows no process from another, and a rule for the command's own can be added to nobody's.
@@ -64,7 +72,6 @@ pub(crate) fn compile(
         named: Arc::new(named),
         roots,
         openings,
-        ungranted,
         reserve,
         _held: Arc::new(held),
         grows: files.grow,

@@ -156,7 +156,8 @@ impl Builder {
     /// Lets directories that are still to get their place be read and written with all beneath.
     pub(super) fn grant_reserve(&mut self, reserve: &Reserve) -> Result<(), GrantError> {
         let access = Kind::Read.access() | Kind::Write.access();
-        reserve.grant(|directory| self.add(directory, true, access, Path::new("the reserve")))
+        let place = Path::new("the reserve");
+        reserve.grant(|object, is_directory| self.add(object, is_directory, access, place))
     }
 
     /// What was granted, and the ruleset that says so.

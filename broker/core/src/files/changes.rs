@@ -1,7 +1,7 @@
 //! Entries that are made and removed: mkdir(2), mknod(2), symlink(2), unlink(2), rmdir(2).
 
 use super::entry::Entry;
-use super::reserve::Need;
+use super::reserve::{Need, Reserve};
 use super::task::{Task, refuse_write};
 use super::verdict::{Judged, LandlockReason, relied_for};
 use super::view::View;
@@ -12,6 +12,7 @@ use nix::libc;
 use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
 use std::path::Path;
+use std::sync::Arc;
 
 const WRITE_FOR_OTHERS: u32 = libc::S_IWGRP | libc::S_IWOTH;
 
@@ -51,18 +52,26 @@ pub(crate) fn judge_creation(
     let task = match creation {
         Creation::Directory(mode) => {
             let is_fit = || view.settles(entry.directory(), entry.name());
-            let reserve = view.reserve.clone().filter(|reserve| reserve.is_left() && is_fit());
-            let need = |directory| match view.lets_execute(directory) {
+            let reserve = view.reserve.clone().filter(|_| is_fit());
+            let need = match view.lets_execute(entry.directory()) {
                 true => Need::Speed,
                 false => Need::Execution,
             };
-            let reserve = reserve.map(|reserve| (reserve, need(entry.directory())));
+            let lacks = |reserve: &Arc<Reserve>| {
+                reserve.serves_reads && need != Need::Speed && !reserve.can_make(&entry, need)
+            };
+            if reserve.as_ref().is_some_and(lacks) {
+                return Ok(refuse_new(&entry, refuse_write(&entry.path())).into());
+            }
+            let reserve = reserve.map(|reserve| (reserve, need));
             // Whoever can write to what leads to an allowed path decides what lies there.
             let is_on_the_way = leads_on && !view.rules.access(&entry.path()).write;
             let mode = if is_on_the_way { mode & !WRITE_FOR_OTHERS } else { mode };
             Task::MakeDirectory(entry, mode, reserve)
         }
-        Creation::Symlink(_) if leads_astray(view, &entry) => refuse_symlink(&entry),
+        Creation::Symlink(_) if leads_astray(view, &entry) => {
+            refuse_new(&entry, refuse_write(&entry.path()))
+        }
         Creation::Symlink(_) => Task::MakeSymlink(entry, text),
         Creation::Node(mode, _) => Task::MakeNode(entry, kind, mode & !libc::S_IFMT),
     };
@@ -93,9 +102,10 @@ pub(crate) fn leads_astray(view: &View, entry: &Entry) -> bool {
         || view.rules.cursor(&entry.path()).is_some_and(|cursor| cursor.leads_on())
 }
 
-pub(crate) fn refuse_symlink(entry: &Entry) -> Task {
+/// Refuses to make an entry, with what is there already, if anything is.
+pub(crate) fn refuse_new(entry: &Entry, refusal: Task) -> Task {
     match entry.hold() {
-        Err(Errno::NOENT) => refuse_write(&entry.path()),
+        Err(Errno::NOENT) => refusal,
         found => Task::Refuse(found.err().unwrap_or(Errno::EXIST), None),
     }
 }

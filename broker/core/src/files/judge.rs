@@ -15,7 +15,6 @@ use super::view::{Reads, View};
 use super::walk::Lost;
 use super::{changes, exceptions, moves, opens, questions, terminals};
 use crate::call::decode::{FileCall, Question};
-use crate::call::how::writes;
 use crate::call::metadata::MetadataCall;
 use crate::report::denials::Denial;
 use crate::report::permitted::Permitted;
@@ -36,9 +35,6 @@ use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::{self, Errno};
 use std::path::PathBuf;
 use std::sync::Arc;
-
-/// How shm_open(3) opens for reading, but for what musl adds.
-const SHM_OPEN: OFlags = OFlags::NOFOLLOW.union(OFlags::CLOEXEC);
 
 /// How often a call is judged again because of what other threads do.
 const RETRIES: usize = 16;
@@ -76,7 +72,6 @@ impl Judge {
             self.path_cache.forget();
         }
         if let Some(shared) = &self.shared
-            && !self.reads_unwatched(call)
             && self.looks_only_now(request, call)
             && let Some(answer) = self.judge_shared(shared, request, call)
         {
@@ -86,29 +81,11 @@ impl Judge {
         if truncates || view.grants.reads == Reads::More && opens::may_read(call) {
             return FileVerdict::Answer(self.judge_read(request, call));
         }
-        if self.reads_unwatched(call) {
-            // CONTINUE: Landlock grants no more than the rules, and nothing is there yet that it does not grant. What
-            // another thread makes meanwhile can be refused to this call, and to none that begins later.
-            return FileVerdict::Continue(LandlockReason::Alone, Vec::new());
-        }
         let judged = match view.brokers_writes() {
             true => self.judge_change(request, call),
             false => Err(LandlockReason::Alone),
         };
         judged.map_or_else(|relied| self.leave(request, call, relied), FileVerdict::Answer)
-    }
-
-    /// Whether the call only reads, as far as registers say, where nobody asks for reports of that and Landlock decides
-    /// about it as yet. Directories are listed by the broker, and it opens what shm_open(3) does.
-    fn reads_unwatched(&self, call: &FileCall) -> bool {
-        let FileCall::Open(_, how) = call else { return false };
-        !writes(how.flags)
-            && !how.flags.contains(OFlags::DIRECTORY)
-            && how.flags - (OFlags::NONBLOCK | OFlags::LARGEFILE) != SHM_OPEN
-            && !self.traps.wants(FileOperation::Read)
-            && self.learning.is_none()
-            && Shortcut::Unwatched.is_open()
-            && self.view.leaves_reads_as_yet()
     }
 
     /// Says whether something may be done: no where the rules deny it, else what the file system says.
@@ -237,7 +214,7 @@ impl Judge {
                 Ok(task) => task,
                 Err(verdict) => return verdict,
             };
-            let creates = matches!(&task, Task::CreateFile(_, how) | Task::MakeGitLink(_, how)
+            let creates = matches!(&task, Task::CreateFile(_, how, _) | Task::MakeGitLink(_, how)
                 if !how.flags.contains(OFlags::EXCL));
             let done = self.perform_task(request, task);
             if !(creates && matches!(done, Err(Errno::EXIST))) {
@@ -262,10 +239,6 @@ impl Judge {
         if let Task::Refuse(_, Some(denial)) = &task {
             self.traps.catch_up();
             self.traps.report(denial.clone(), "file rules");
-        }
-        // Before it can be seen.
-        if self.view.leaves_reads_as_yet() {
-            task.makes().iter().for_each(|path| self.view.note_made(path));
         }
         let reserve = self.view.reserve.as_ref();
         let moved = reserve.and_then(|reserve| Some((reserve, task.moves()?)));

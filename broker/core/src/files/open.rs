@@ -7,6 +7,7 @@
 
 use super::entry::{Entry, masked};
 use super::path::{self, Base};
+use super::reserve::{Need, Reserve};
 use super::walk::Lost;
 use crate::call::decode::PathArg;
 use crate::call::how::OpenHow;
@@ -166,15 +167,19 @@ pub(crate) fn open_untruncated(
     Ok((open(by, object, &how, Mode::empty())?, writer))
 }
 
-/// Creates and opens an entry.
+/// Creates and opens an entry: a file of the reserve, if one can take its place.
 pub(crate) fn create(
-    _: Confirmed<'_>,
+    by: Confirmed<'_>,
     entry: &Entry,
     how: &OpenHow,
     umask: Mode,
+    reserve: Option<&Reserve>,
 ) -> io::Result<OwnedFd> {
-    let flags = how.flags | OFlags::EXCL | OURS;
-    fs::openat(entry.parent(), entry.last(), flags, entry.mode(how.mode, umask))
+    let mode = entry.mode(how.mode, umask);
+    let flags = (how.flags - (OFlags::CREATE | OFlags::EXCL)) | OURS;
+    let placed = reserve.and_then(|reserve| reserve.make(by, entry, (mode, flags), Need::File));
+    let create = || fs::openat(entry.parent(), entry.last(), how.flags | OFlags::EXCL | OURS, mode);
+    placed.map_or_else(create, Ok)
 }
 
 /// Creates an entry with `text` in it, which the target cannot change: what it writes to the descriptor is lost.
@@ -186,6 +191,6 @@ pub(crate) fn create_with(
     text: &[u8],
 ) -> io::Result<OwnedFd> {
     let lost = fs::open(c"/dev/null", OFlags::WRONLY | OURS, Mode::empty())?;
-    io::write(create(by, entry, how, umask)?, text)?;
+    io::write(create(by, entry, how, umask, None)?, text)?;
     Ok(lost)
 }

@@ -73,7 +73,12 @@ pub(crate) fn judge_open(
         }
         Destination::New(entry) => {
             let relied = relied_for(view.entry(entry.directory(), entry.name()));
-            return Ok(relied.map_or_else(|| Task::CreateFile(entry, how).into(), Judged::Landlock));
+            let reserve = view.reserve.clone().filter(|_| {
+                view.needs_reserve(entry.directory())
+                    && view.settles(entry.directory(), entry.name())
+            });
+            let create = || Task::CreateFile(entry, how, reserve).into();
+            return Ok(relied.map_or_else(create, Judged::Landlock));
         }
     };
     let kind = object.kind();
@@ -220,7 +225,7 @@ pub(crate) fn judge_read(
     let object = match open::resolve(target, arg, &how)? {
         Destination::Object(object) => object,
         Destination::New(entry) if view.may_change(entry.directory(), entry.name()) => {
-            return Ok(Task::CreateFile(entry, how));
+            return Ok(Task::CreateFile(entry, how, None));
         }
         Destination::New(entry) => return Ok(refuse_write(&entry.path())),
     };

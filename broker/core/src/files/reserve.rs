@@ -1,15 +1,16 @@
-//! Directories that Landlock was told of before they have their name.
+//! Directories and files that Landlock was told of before they have their name.
 //!
 //! Rules cannot be added later, and hold for an inode wherever it is moved: so a directory that the command
 //! makes beside a denied path, where Landlock grants nothing, would be the broker's with all beneath for as
 //! long as it lives. Some empty ones are made before the command starts, each with a rule, and one of them is
 //! moved to where the command makes one. All beneath it is Landlock's then. Some are kept for where nothing could be
-//! executed without: at allowed paths that were missing beside what may not be read.
+//! executed without, or read if reads are not watched: at allowed paths that were missing beside what may not be read.
+//! For these there are some files as well.
 //!
 //! It is done only where nobody could tell the directory from one that mkdir(2) makes, but by the event that
-//! inotify(7) tells; else, and when all are used, the directory is made in the ordinary way. None is used
-//! twice: somebody could hold one that was removed. They belong to one run, whose domain alone has rules for
-//! them. Sources: mkdir(2), rename(2), acl(5), statx(2), ioctl_iflags(2).
+//! inotify(7) tells; else, and when all are used, the directory is made in the ordinary way, or, where it could not be
+//! read, not at all. None is used twice: somebody could hold one that was removed. They belong to one run, whose domain
+//! alone has rules for them. Sources: mkdir(2), rename(2), acl(5), statx(2), ioctl_iflags(2).
 
 use super::entry::{Entry, has_default_acl};
 use super::trees::covers;
@@ -20,12 +21,13 @@ use kernel::shortcuts::Shortcut;
 use kernel::threads::lock;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{
-    self, AtFlags, IFlags, Mode, OFlags, RawDir, RenameFlags, StatxAttributes, StatxFlags,
-    Timespec, Timestamps, UTIME_NOW,
+    self, AtFlags, FileType, IFlags, Mode, OFlags, RawDir, RenameFlags, StatxAttributes,
+    StatxFlags, Timespec, Timestamps, UTIME_NOW,
 };
 use rustix::io::{self, Errno};
 use rustix::process::{getegid, geteuid};
 use std::collections::HashMap;
+use std::iter;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError, RwLock};
 
@@ -33,8 +35,12 @@ use std::sync::{Mutex, PoisonError, RwLock};
 /// beside a denied path.
 const COUNT: usize = 4;
 
-/// How many more, at most, where something could not be executed: making and removing four takes 0.1 ms.
-pub(crate) const KEPT_MAX: usize = 2;
+/// How many more, at most, where something could not be executed, or not be read: what the tools of one language make in
+/// an empty home. Making and removing four takes 0.1 ms.
+pub(crate) const KEPT_MAX: usize = 4;
+
+/// How many files, where they could not be read.
+const FILES: usize = 4;
 
 /// Longest label that is compared.
 const LABEL_MAX: usize = 256;
@@ -42,7 +48,7 @@ const LABEL_MAX: usize = 256;
 /// What mkdir(2) takes of a mode.
 const MODE_MASK: u32 = 0o1777;
 
-/// The directories of one run.
+/// The directories and files of one run.
 #[derive(Debug)]
 pub(crate) struct Reserve {
     /// Where they wait, held, and what that is called.
@@ -53,13 +59,15 @@ pub(crate) struct Reserve {
     waiting: Mutex<Vec<Waiting>>,
     /// Where they were put; which one it was shows whether it still is there.
     placed: RwLock<HashMap<PathBuf, Identity>>,
+    /// Whether what could not be read is made of these alone.
+    pub(super) serves_reads: bool,
 }
 
 /// One that waits: its name is its number. Closed to all but root, so that nobody puts anything in it.
 #[derive(Debug)]
 struct Waiting {
     number: usize,
-    directory: OwnedFd,
+    object: OwnedFd,
     /// For what it is kept.
     need: Need,
 }
@@ -69,8 +77,10 @@ struct Waiting {
 pub(crate) enum Need {
     /// What is made in the directory is usable without, and the broker's.
     Speed,
-    /// It could not be executed.
+    /// It could not be executed, or not be read.
     Execution,
+    /// The same of a file.
+    File,
 }
 
 /// What a directory has of the one that it is made in, or of who makes it.
@@ -85,22 +95,28 @@ struct Kin {
 
 impl Reserve {
     /// Makes the directories in `place`, an empty one that is this user's alone; the more, the more allowed
-    /// paths are `missing`, in which nothing could be executed.
+    /// paths are `missing`, in which nothing could be executed, and files if it could not be read.
     ///
     /// # Errors
     /// Returns what mkdir(2) and open(2) return; [`Errno::OPNOTSUPP`] if what is made in `place` is not as
     /// elsewhere.
-    pub(crate) fn fill(place: OwnedFd, missing: usize) -> io::Result<Self> {
-        let count = COUNT + missing.min(KEPT_MAX);
-        let mut waiting = Vec::with_capacity(count);
-        for number in 0..count {
-            let need = if number < COUNT { Need::Speed } else { Need::Execution };
-            fs::mkdirat(&place, number.to_string(), Mode::empty())?;
-            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let directory = fs::openat(&place, number.to_string(), flags, Mode::empty())?;
-            waiting.push(Waiting { number, directory, need });
-        }
-        let first = &waiting.first().ok_or(Errno::OPNOTSUPP)?.directory;
+    pub(crate) fn fill(place: OwnedFd, missing: usize, for_reads: bool) -> io::Result<Self> {
+        let files = if for_reads && missing > 0 { FILES } else { 0 };
+        let counts =
+            [(Need::Speed, COUNT), (Need::Execution, missing.min(KEPT_MAX)), (Need::File, files)];
+        let needs = counts.into_iter().flat_map(|(need, count)| iter::repeat_n(need, count));
+        let make = |(number, need): (usize, Need)| {
+            let name = number.to_string();
+            match need {
+                Need::File => fs::mknodat(&place, &name, FileType::RegularFile, Mode::empty(), 0)?,
+                _ => fs::mkdirat(&place, &name, Mode::empty())?,
+            }
+            let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let object = fs::openat(&place, &name, flags, Mode::empty())?;
+            Ok(Waiting { number, object, need })
+        };
+        let waiting = needs.enumerate().map(make).collect::<io::Result<Vec<_>>>()?;
+        let first = &waiting.first().ok_or(Errno::OPNOTSUPP)?.object;
         let user = geteuid().as_raw();
         let (kin, mode) = Kin::of(first, &own_link(first))?;
         // Not even the bits that a parent gives.
@@ -110,45 +126,65 @@ impl Reserve {
         }
         let waiting = Mutex::new(waiting);
         let path = path_of(&place)?;
-        Ok(Self { place, path, user, kin, waiting, placed: RwLock::default() })
+        let placed = RwLock::default();
+        Ok(Self { place, path, user, kin, waiting, placed, serves_reads: false })
+    }
+
+    /// Whether these can be all that is made in `directories`, where it could not be read; then nothing else is.
+    pub(crate) fn serve_reads_in<'a>(
+        &mut self,
+        mut directories: impl Iterator<Item = &'a Path>,
+    ) -> bool {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let is_kin = |path| {
+            let directory = fs::open(path, flags, Mode::empty())?;
+            self.is_kin_of(&directory, &own_link(&directory))
+        };
+        self.serves_reads = Shortcut::Reserve.is_open()
+            && lock(&self.waiting).iter().any(|waiting| waiting.need == Need::File)
+            && directories.all(|path| is_kin(path) == Ok(true));
+        self.serves_reads
     }
 
     /// Has each that waits be granted, before the command starts.
     pub(crate) fn grant<E>(
         &self,
-        grant: impl FnMut(BorrowedFd<'_>) -> Result<(), E>,
+        mut grant: impl FnMut(BorrowedFd<'_>, bool) -> Result<(), E>,
     ) -> Result<(), E> {
         let waiting = lock(&self.waiting);
-        waiting.iter().map(|waiting| waiting.directory.as_fd()).try_for_each(grant)
-    }
-
-    /// Whether any is left.
-    pub(super) fn is_left(&self) -> bool {
-        !lock(&self.waiting).is_empty()
+        let mut all = waiting.iter();
+        all.try_for_each(|waiting| grant(waiting.object.as_fd(), waiting.need != Need::File))
     }
 
     /// Removes those that still wait.
     pub(crate) fn clear(&self) {
         let mut waiting = lock(&self.waiting);
-        for Waiting { number, .. } in waiting.drain(..) {
+        for Waiting { number, need, .. } in waiting.drain(..) {
+            let flags = if need == Need::File { AtFlags::empty() } else { AtFlags::REMOVEDIR };
             // What is left is removed with the place.
-            let _ = fs::unlinkat(&self.place, number.to_string(), AtFlags::REMOVEDIR);
+            let _ = fs::unlinkat(&self.place, number.to_string(), flags);
         }
     }
 
-    /// Puts one where mkdir(2) would make a directory with this mode, which the umask has been taken from.
-    /// None if it has to be made; mkdir(2) then says what is wrong, if anything is.
+    /// Whether one is left for what is made at `entry`.
+    pub(super) fn can_make(&self, entry: &Entry, need: Need) -> bool {
+        lock(&self.waiting).iter().any(|waits| waits.fits(need)) && self.fits_at(entry) == Ok(true)
+    }
+
+    /// Puts one where mkdir(2) would make a directory with this mode, which the umask has been taken from, or open(2) a
+    /// file, and opens it with these flags. None if it has to be made; the kernel then says what is wrong, if anything
+    /// is.
     pub(super) fn make(
         &self,
         _: Confirmed<'_>,
         entry: &Entry,
-        mode: Mode,
+        (mode, flags): (Mode, OFlags),
         need: Need,
-    ) -> Option<()> {
-        let find = |waiting: &Vec<Waiting>| waiting.iter().rposition(|waits| waits.need <= need);
+    ) -> Option<OwnedFd> {
+        let find = |waiting: &Vec<Waiting>| waiting.iter().rposition(|waits| waits.fits(need));
         // Used up, it costs nothing more: to look at the place takes as long as to make a directory.
         find(&lock(&self.waiting)).filter(|_| Shortcut::Reserve.is_open())?;
-        if !self.is_kin_of(entry).ok()? {
+        if !self.fits_at(entry).ok()? {
             return None;
         }
         let mut all = lock(&self.waiting);
@@ -157,23 +193,23 @@ impl Reserve {
         let name = waiting.number.to_string();
         let put = || {
             let mode = Mode::from_raw_mode(mode.as_raw_mode() & MODE_MASK);
-            let (directory, identity) = self.open(&waiting)?;
+            let (opened, identity) = self.open(&waiting, flags)?;
             // Who moves a directory must be able to write to it.
-            fs::fchmod(&directory, mode | Mode::WUSR)?;
+            fs::fchmod(&opened, mode | Mode::WUSR)?;
             let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
-            fs::futimens(&directory, &Timestamps { last_access: now, last_modification: now })?;
+            fs::futimens(&opened, &Timestamps { last_access: now, last_modification: now })?;
             let flags = RenameFlags::NOREPLACE;
             fs::renameat_with(&self.place, &name, entry.parent(), entry.name(), flags)?;
-            match mode.contains(Mode::WUSR) {
-                true => Ok(identity),
-                false => fs::fchmod(&directory, mode).map(|()| identity),
+            if !mode.contains(Mode::WUSR) {
+                fs::fchmod(&opened, mode)?;
             }
+            Ok((opened, identity))
         };
         match put() {
-            Ok(identity) => {
+            Ok((opened, identity)) => {
                 let mut placed = self.placed.write().unwrap_or_else(PoisonError::into_inner);
                 placed.insert(entry.path(), identity);
-                Some(())
+                Some(opened)
             }
             Err(errno) => {
                 let _ = fs::chmodat(&self.place, &name, Mode::empty(), AtFlags::empty());
@@ -187,40 +223,47 @@ impl Reserve {
     }
 
     /// Opens one that waits, and makes sure that it is the one, and empty.
-    fn open(&self, waiting: &Waiting) -> io::Result<(OwnedFd, Identity)> {
+    fn open(&self, waiting: &Waiting, flags: OFlags) -> io::Result<(OwnedFd, Identity)> {
         let name = waiting.number.to_string();
         fs::chmodat(&self.place, &name, Mode::RWXU, AtFlags::empty())?;
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let directory = fs::openat(&self.place, &name, flags, Mode::empty())?;
-        let found = identity(&fs::fstat(&directory)?);
-        if identity(&fs::fstat(&waiting.directory)?) != found {
+        let opened = fs::openat(&self.place, &name, flags | OFlags::NOFOLLOW, Mode::empty())?;
+        let stat = fs::fstat(&opened)?;
+        let found = identity(&stat);
+        if identity(&fs::fstat(&waiting.object)?) != found {
             return Err(Errno::STALE);
         }
+        if waiting.need == Need::File {
+            let is_new = stat.st_size == 0 && stat.st_blocks == 0 && stat.st_nlink == 1;
+            return is_new.then_some((opened, found)).ok_or(Errno::NOTEMPTY);
+        }
         let mut buffer = Vec::with_capacity(256);
-        let mut entries = RawDir::new(&directory, buffer.spare_capacity_mut());
+        let mut entries = RawDir::new(&opened, buffer.spare_capacity_mut());
         while let Some(entry) = entries.next() {
             if ![c".", c".."].contains(&entry?.file_name()) {
                 return Err(Errno::NOTEMPTY);
             }
         }
-        Ok((directory, found))
+        Ok((opened, found))
     }
 
-    /// Whether what is made at `entry` would be as one of these: by the same user, on the same mount, with
-    /// nothing that it gets from the directory that it is made in. Where something is, there is nothing to
-    /// make.
-    fn is_kin_of(&self, entry: &Entry) -> io::Result<bool> {
+    /// Whether what is made at `entry` would be as one of these. Where something is, there is nothing to make.
+    fn fits_at(&self, entry: &Entry) -> io::Result<bool> {
         let parent = entry.parent();
         match fs::statat(parent, entry.name(), AtFlags::SYMLINK_NOFOLLOW) {
-            Err(Errno::NOENT) => {}
-            _ => return Ok(false),
+            Err(Errno::NOENT) => self.is_kin_of(parent, &parent.link()),
+            _ => Ok(false),
         }
-        let (kin, mode) = Kin::of(parent, &parent.link())?;
+    }
+
+    /// Whether what is made in a directory, to which `link` leads, would be as one of these: by the same user, on the
+    /// same mount, with nothing that it gets from the directory that it is made in.
+    fn is_kin_of(&self, directory: impl AsFd, link: &str) -> io::Result<bool> {
+        let (kin, mode) = Kin::of(directory, link)?;
         Ok(kin == self.kin
             && !mode.contains(Mode::SGID)
             && [geteuid().as_raw(), getegid().as_raw()] == [self.user, self.kin.group]
-            && !has_default_acl(&parent.link())
-            && !gives_flags(&parent.link())?)
+            && !has_default_acl(link)
+            && !gives_flags(link)?)
     }
 
     /// Notes that the broker has moved what was at `old`.
@@ -242,6 +285,16 @@ impl Reserve {
     pub(super) fn covers(&self, path: &Path) -> bool {
         let placed = self.placed.read().unwrap_or_else(PoisonError::into_inner);
         !placed.is_empty() && covers(&placed, path)
+    }
+}
+
+impl Waiting {
+    /// Whether it is for what one is wanted for.
+    fn fits(&self, need: Need) -> bool {
+        match need {
+            Need::File => self.need == need,
+            _ => self.need <= need,
+        }
     }
 }
 

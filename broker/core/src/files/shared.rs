@@ -117,7 +117,7 @@ impl Shared {
                 Ok(Task::Open(object, kind, how))
             }
             Err(Errno::NOENT) if how.flags.contains(OFlags::CREATE) => {
-                Ok(Task::CreateFile(self.entry(name)?, how))
+                Ok(Task::CreateFile(self.entry(name)?, how, None))
             }
             Err(errno) => Err(errno),
         }

@@ -22,10 +22,11 @@ pub(crate) enum Task {
     Open(Object, FileType, OpenHow),
     /// The same of a regular file with O_TRUNC, which is heeded only when the target has its descriptor.
     OpenThenTruncate(Object, OpenHow),
-    CreateFile(Entry, OpenHow),
+    /// A file of these takes its place, if one can.
+    CreateFile(Entry, OpenHow, Option<Arc<Reserve>>),
     /// The same of a file with a content of its own; what the target writes is lost.
     MakeGitLink(Entry, OpenHow),
-    /// One of these takes its place, if it can.
+    /// The same of a directory.
     MakeDirectory(Entry, u32, Option<(Arc<Reserve>, Need)>),
     MakeNode(Entry, FileType, u32),
     MakeSymlink(Entry, Vec<u8>),
@@ -92,26 +93,6 @@ impl Task {
         }
     }
 
-    /// The paths at which something may stand when it is done that did not before.
-    pub(crate) fn makes(&self) -> Vec<PathBuf> {
-        match self {
-            Self::CreateFile(entry, _)
-            | Self::MakeDirectory(entry, ..)
-            | Self::MakeNode(entry, ..)
-            | Self::MakeGitLink(entry, ..)
-            | Self::Link(_, entry) => vec![entry.path()],
-            Self::Rename(old, new, _) => vec![old.path(), new.path()],
-            Self::Open(object, ..) | Self::OpenThenTruncate(object, _) => {
-                object.path().map(|path| vec![path.to_owned()]).unwrap_or_default()
-            }
-            Self::MakeSymlink(..)
-            | Self::Remove(..)
-            | Self::Truncate(..)
-            | Self::Nothing
-            | Self::Refuse(..) => Vec::new(),
-        }
-    }
-
     /// The path that something gets in place of another, if it does.
     pub(crate) fn moves(&self) -> Option<(PathBuf, PathBuf)> {
         match self {
@@ -138,18 +119,29 @@ impl Task {
                 let (file, writer) = open::open_untruncated(by, &object, &how)?;
                 Ok(opened(file, how, After::Truncate(writer)))
             }
-            Self::CreateFile(entry, how) => open::create(by, &entry, &how, umask)
-                .map(|file| opened(file, how, After::Created(Box::new(entry)))),
+            Self::CreateFile(entry, how, reserve) => {
+                let reserve = reserve.as_deref();
+                open::create(by, &entry, &how, umask, reserve)
+                    .map(|file| opened(file, how, After::Created(Box::new(entry))))
+            }
             Self::MakeGitLink(entry, how) => {
                 open::create_with(by, &entry, &how, umask, git_links::COMMON)
                     .map(|lost| opened(lost, how, After::Created(Box::new(entry))))
             }
             Self::MakeDirectory(entry, mode, reserve) => {
-                let mode = entry.mode(mode, umask);
-                match reserve.and_then(|(reserve, need)| reserve.make(by, &entry, mode, need)) {
-                    Some(()) => Ok(Done::Nothing),
-                    None => entry.make_directory(by, mode).map(nothing),
-                }
+                let flags = OFlags::DIRECTORY | OFlags::CLOEXEC;
+                let how = (entry.mode(mode, umask), flags);
+                let placed = reserve.map(|(reserve, need)| {
+                    let is_all = need == Need::Execution && reserve.serves_reads;
+                    (reserve.make(by, &entry, how, need), is_all)
+                });
+                let made = match placed {
+                    Some((Some(_), _)) => Ok(()),
+                    // Another thread took the last one since.
+                    Some((None, true)) => Err(Errno::ACCESS),
+                    _ => entry.make_directory(by, how.0),
+                };
+                made.map(nothing)
             }
             Self::MakeNode(entry, file_type, mode) => {
                 entry.make_node(by, file_type, entry.mode(mode, umask)).map(nothing)

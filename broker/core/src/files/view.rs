@@ -22,7 +22,6 @@ use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What the file rules mean for the objects of this run.
 #[derive(Clone, Debug)]
@@ -40,9 +39,6 @@ pub struct View {
     pub named: Arc<HashMap<Identity, Access>>,
     /// The allowed paths, and the objects that they were at launch, if they were there.
     pub roots: Vec<(PathBuf, Option<Identity>)>,
-    /// Where only what is made at allowed paths that were missing is not granted for reading: whether anything there
-    /// can have been made. Not where rules may be added.
-    pub(crate) ungranted: Option<Arc<AtomicBool>>,
     /// Paths that are opened inside denied ones and were missing at launch.
     pub(crate) openings: Vec<PathBuf>,
     /// Directories that Landlock was told of, to be put where the command makes some.
@@ -204,23 +200,16 @@ impl View {
             && (covers(&self.grants.readable, path) || self.is_placed(path))
     }
 
+    /// Whether what is made in `directory` nobody can read unless it was granted before.
+    pub(super) fn needs_reserve(&self, directory: &Path) -> bool {
+        self.reserve.as_ref().is_some_and(|reserve| reserve.serves_reads)
+            && !self.is_granted_to_read(directory)
+    }
+
     /// Whether `path` is shared memory that the policy does not name.
     fn is_memory_of_others(&self, path: &Path) -> bool {
         let is_inside = path.starts_with(memory::PLACE) && path != Path::new(memory::PLACE);
         is_inside && !covers(&self.grants.devices, path)
-    }
-
-    /// Whether Landlock alone decides about reading as yet, but for directories that are listed and what others replace
-    /// or make.
-    pub(super) fn leaves_reads_as_yet(&self) -> bool {
-        self.ungranted.as_ref().is_some_and(|made| !made.load(Ordering::SeqCst))
-    }
-
-    /// Notes that something is about to be made at `path`, or to be found there.
-    pub(super) fn note_made(&self, path: &Path) {
-        if let Some(made) = self.ungranted.as_ref().filter(|_| !self.is_granted_to_read(path)) {
-            made.store(true, Ordering::SeqCst);
-        }
     }
 
     /// Whether the directory `path` may be listed though what others make in it may not be read.
@@ -347,7 +336,7 @@ impl View {
     }
 
     /// The allowed paths that were missing at launch, but for those that a rule denies: deny wins.
-    fn missing_roots(&self) -> impl Iterator<Item = &PathBuf> {
+    pub fn missing_roots(&self) -> impl Iterator<Item = &PathBuf> {
         let missing = self.roots.iter().filter(|(_, at_launch)| at_launch.is_none());
         missing.map(|(root, _)| root).filter(|root| self.rules.access(root).write)
     }

@@ -85,15 +85,14 @@ pub struct Watched {
 impl Watched {
     /// By the reports that are wanted. What the rules came to on this machine, the view knows: where the broker has
     /// anything to do with reads, or with changes, all of those are notified. Without scopes, and where forks are
-    /// counted, there is no quieter filter.
+    /// counted, there is no filter that leaves changes alone.
     pub fn of(reports: Reports, judges: &Judges, features: Features) -> Self {
         let view = &judges.view;
-        let spares =
-            reports != Reports::All && features.contains(Features::SCOPES) && !judges.count_forks();
         let leaves_files = matches!(reports, Reports::Network | Reports::Nothing);
+        let spares = leaves_files && features.contains(Features::SCOPES) && !judges.count_forks();
         Self {
-            reads: !(spares && view.leaves_reads()),
-            changes: !(spares && leaves_files && view.leaves_changes()),
+            reads: reports == Reports::All || !view.leaves_reads(),
+            changes: !(spares && view.leaves_changes()),
         }
     }
 }

@@ -6,7 +6,7 @@ use super::launch::{self, Filter, Tool, Watched};
 use super::launch_channel::LaunchChannel;
 use super::process_tree::ProcessTree;
 use super::run;
-use super::scratch::{Scratch, may_make_unreadable};
+use super::scratch::Scratch;
 use super::surroundings::Surroundings;
 use crate::answer::answers::Judges;
 use crate::compile::files;
@@ -69,22 +69,16 @@ impl Prepared {
         let mut filter = Filter::of(&policy, &demands, surroundings);
         // As soon as it is known: the child installs it while the broker compiles the rest, which takes as
         // long (0.2 ms of a launch).
-        // What may be left to a sandbox around, the compiled rules say.
-        let may_leave = demands.may_leave;
-        let mut is_sent = reports == Reports::All && !may_leave;
+        // What may be left to a sandbox around, and what nobody need be asked about, the compiled rules say.
+        let is_sent = reports == Reports::All && !demands.may_leave;
         if is_sent {
             filter.send(child)?;
         }
         let proxy = Proxy::wanted(&policy.network)?;
         let scratches = Scratches::of(&mut policy, traps)?;
         let protected = Protected::of(policy, surroundings, notes)?;
-        // None would be quieter. Were one, reads would be notified all the same, and let through.
-        let may_send = !is_sent && !may_leave;
-        if may_send && may_make_unreadable(&protected.policy.files, &protected.rules) {
-            filter.send(child)?;
-            is_sent = true;
-        }
-        let mut prepared = Self::compile(protected, demands, surroundings, proxy, scratches)?;
+        let mut prepared =
+            Self::compile(protected, demands, surroundings, proxy, scratches, reports)?;
         if !is_sent {
             Arc::make_mut(&mut prepared.judges).left = filter.leave_less(&prepared.judges.view);
             filter.quieter(Watched::of(reports, &prepared.judges, surroundings.features));
@@ -113,17 +107,19 @@ impl Prepared {
         lift(&mut policy, &mut demands, child);
         Filter::of(&policy, &demands, surroundings).send(child)?;
         let protected = Protected::of(policy, surroundings, notes)?;
-        let mut prepared = Self::compile(protected, demands, surroundings, proxy, scratches)?;
+        let mut prepared =
+            Self::compile(protected, demands, surroundings, proxy, scratches, Reports::All)?;
         Arc::make_mut(&mut prepared.judges).learning = Some(Arc::new(learning));
         Ok((prepared, compared))
     }
 
-    /// One to look at, with the proxy that `proxy` gives, for which nothing is made.
+    /// One to look at, with the proxy that `proxy` gives, for which nothing is made but what shows whether Landlock alone
+    /// can decide about reads.
     ///
     /// # Errors
     /// As [`Prepared::of`].
     pub fn to_look_at(
-        policy: Policy,
+        (policy, reports): (Policy, Reports),
         (child, surroundings): (&LaunchChannel, &Surroundings),
         proxy: impl FnOnce(&Network) -> Result<Option<Proxy>, Failure>,
         traps: &Traps,
@@ -132,22 +128,24 @@ impl Prepared {
         let demands = Demands::of(&policy, (child, surroundings), traps, notes)?;
         let proxy = proxy(&policy.network)?;
         let private_temporary = Scratch::is_called_for(&policy);
-        let Protected { policy, rules, written } = Protected::of(policy, surroundings, notes)?;
-        let judges = compile((&policy, rules), surroundings, demands.unix, proxy, None, None)?;
-        let (judges, scratches) = (Arc::new(judges), Scratches::default());
-        Ok(Self { policy, judges, scratches, private_temporary, written })
+        let protected = Protected::of(policy, surroundings, notes)?;
+        let scratches = Scratches::default();
+        let prepared = Self::compile(protected, demands, surroundings, proxy, scratches, reports)?;
+        Ok(Self { private_temporary, ..prepared })
     }
 
-    /// Compiles.
+    /// Compiles for these reports.
     fn compile(
         protected: Protected,
         demands: Demands,
         surroundings: &Surroundings,
         proxy: Option<Proxy>,
         mut scratches: Scratches,
+        reports: Reports,
     ) -> Result<Self, Failure> {
         let Protected { policy, rules, written } = protected;
-        let (waiting, reserve) = Scratch::for_directories(&policy.files, &rules).unzip();
+        let (waiting, reserve) =
+            Scratch::for_reserve(&policy.files, &rules, reports != Reports::All).unzip();
         scratches.waiting = waiting;
         let memory = scratches.memory.as_ref();
         let judges = compile((&policy, rules), surroundings, demands.unix, proxy, memory, reserve)?;

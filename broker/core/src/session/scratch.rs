@@ -115,12 +115,20 @@ impl Scratch {
 
     /// Makes one for directories that are granted before they have their place, and fills it, where `files`
     /// deny something inside of what they allow, or allow what is missing beside what may not be read: on the same
-    /// mount, and not where the command may write.
+    /// mount, and not where the command may write. `for_reads`, if nobody else would let what is missing be read.
     /// Where there can be none, the command's directories are made as they are asked for. The matcher is `rules`.
-    pub(super) fn for_directories(files: &Files, rules: &Rules) -> Option<(Self, Reserve)> {
+    pub(super) fn for_reserve(
+        files: &Files,
+        rules: &Rules,
+        for_reads: bool,
+    ) -> Option<(Self, Reserve)> {
         let parents: Vec<_> = missing_beside_denied(files, rules).collect();
-        let beside = files.carved_root(rules).and_then(nearest);
-        let mount = beside.into_iter().chain(parents.iter().copied()).find_map(mount_of)?;
+        let carved = || files.carved_root(rules).and_then(nearest).and_then(mount_of);
+        let missing = || parents.iter().copied().find_map(mount_of);
+        let mount = match for_reads {
+            true => missing().or_else(carved)?,
+            false => carved().or_else(missing)?,
+        };
         let missing = parents.iter().filter(|parent| mount_of(parent) == Some(mount));
         // For no more are any made.
         let missing = missing.take(KEPT_MAX).count();
@@ -136,7 +144,7 @@ impl Scratch {
         cache.into_iter().chain(temporary).find_map(|holder| {
             let scratch = Self::beneath(&holder).ok()?;
             let directory = scratch.held.directory.try_clone().ok()?;
-            Some((scratch, Reserve::fill(directory, missing).ok()?))
+            Some((scratch, Reserve::fill(directory, missing, for_reads).ok()?))
         })
     }
 
@@ -190,11 +198,6 @@ fn missing_beside_denied<'a>(files: &'a Files, rules: &'a Rules) -> impl Iterato
         (above != root).then_some(above)
     });
     above.filter(|above| rules.cursor(above).is_some_and(|cursor| !cursor.read_settled()))
-}
-
-/// Whether the command may make what Landlock lets nobody read: the broker opens that then, and has reads notified.
-pub(super) fn may_make_unreadable(files: &Files, rules: &Rules) -> bool {
-    missing_beside_denied(files, rules).any(|above| rules.access(above).read)
 }
 
 /// As [`nearest`], of many paths side by side: what was looked at is `known`, and beneath what is missing all is.

@@ -16,6 +16,7 @@ pub fn on_grounds<T>(
     find: impl FnOnce(&Grounds<'_>) -> T,
 ) -> T {
     let home = caller.home.as_ref().map(|home| home.canonicalize().unwrap_or(home.clone()));
+    let missing = prepared.judges.view.missing_roots().cloned().collect::<Vec<_>>();
     find(&Grounds {
         home: home.as_deref(),
         work: &caller.cwd,
@@ -23,6 +24,7 @@ pub fn on_grounds<T>(
         settings: &home.as_deref().map(linked_settings).unwrap_or_default(),
         log: std::fs::canonicalize("/dev/log").ok().filter(|log| is_socket(log)).as_deref(),
         files: &policy.files,
+        missing: &missing,
         written: prepared.written,
         network: &policy.network,
         origins: remarks.origins(),

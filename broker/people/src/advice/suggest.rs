@@ -54,6 +54,8 @@ pub struct Grounds<'a> {
     pub log: Option<&'a Path>,
     /// The rules in force.
     pub files: &'a Files,
+    /// The allowed paths that were missing at launch.
+    pub missing: &'a [PathBuf],
     /// How many of `deny_write` and `deny_read` were written, not added to protect landstrip.
     pub written: (usize, usize),
     pub network: &'a Network,
@@ -89,6 +91,8 @@ struct Advice {
     unknown: Vec<PathBuf>,
     /// What would be written among the temporary files of all programs.
     temporary: Vec<String>,
+    /// What is allowed and was missing, of which a run makes only so much.
+    used_up: Vec<String>,
     /// Sockets of servers that are not known to be harmless, and ports of this host.
     servers: Vec<String>,
     /// Hosts that no rule names, or none should.
@@ -212,6 +216,10 @@ impl Advice {
                 some(&self.temporary),
             ),
             (
+                "allowed, but no more of what is missing can be made in one run (run it again, or with --report all)",
+                some(&self.used_up),
+            ),
+            (
                 "not suggested, as the server there may run commands or hold keys (run it outside)",
                 some(&self.servers),
             ),
@@ -285,6 +293,9 @@ impl Grounds<'_> {
                         advice.settings_of_git |=
                             *operation == FileOperation::Write && places::is_setting_of_git(path);
                         add(&mut advice.rules, key, rule);
+                    }
+                    None if self.missing.iter().any(|missing| missing == path) => {
+                        advice.used_up.push(self.shown(path));
                     }
                     // What a process asked for that hides its memory has no path.
                     None if *operation == FileOperation::Write && path.is_absolute() => {

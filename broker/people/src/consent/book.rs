@@ -56,6 +56,7 @@ impl Book {
             settings: &self.settings,
             log: None,
             files: &self.policy.files,
+            missing: &[],
             written: self.written,
             network: &self.policy.network,
             origins: &self.origins,

@@ -18,6 +18,7 @@ fn draft(needs: &[(Need, &str)], extends: &[&str]) -> Draft {
         settings: &[],
         log: Some(Path::new("/dev/log")),
         files: &files,
+        missing: &["/home/u/.made".into()],
         written: (1, 2),
         network: &Network::default(),
         origins: &policy::origins::Origins::default(),
