@@ -4,9 +4,8 @@
 //! Going down component by component, reads start open: `denyRead` closes a path with all beneath, `allowRead`
 //! opens it again, and on the same path allow wins. Writes start closed: `allowWrite` opens a path with all
 //! beneath, but for the kernel's own controls, and `denyWrite` closes it, for good but for what `allowWriteInside`
-//! opens again further inside; on the same path deny wins. What may not be read may not
-//! be written either: who can shift the content of a file, or put a header in front of it, and execute it, has
-//! read it.
+//! opens again further inside; on the same path deny wins. What may not be read may not be written either: who can
+//! shift the content of a file, or put a header in front of it, and execute it, has read it.
 //!
 //! What reads are ruled by must also keep its name: a file that is renamed away from a `denyRead` path can be
 //! read by the next run. So what is denied for reading, and what is allowed again inside, counts for writes too: the

@@ -42,15 +42,15 @@ pub(crate) fn compile(
         .filter(|(_, above)| grants.unlistable.contains_key(*above))
         .collect();
     let can_wait = grants.reads == Reads::Exact && !files.hides_processes && !files.grow;
-    let is_settled = |path: &Path| {
-        let cursor = rules.cursor(path);
-        cursor.is_some_and(|cursor| cursor.read_settled() && cursor.write_settled())
-    };
     let above: BTreeSet<_> = ungranted.iter().map(|(_, above)| *above).collect();
     let is_served = ungranted.is_empty()
         || can_wait
             && openings.is_empty()
-            && ungranted.iter().all(|(path, _)| is_settled(path))
+            && ungranted.iter().all(|(path, _)| {
+                rules
+                    .cursor(path)
+                    .is_some_and(|cursor| cursor.read_settled() && cursor.write_settled())
+            })
             && reserve.as_mut().is_some_and(|reserve| reserve.serve_reads_in(above.into_iter()));
     // The same of what is made where that is allowed later.
     if !is_served || files.grow && !files.deny_read.is_empty() {

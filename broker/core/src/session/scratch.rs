@@ -123,12 +123,8 @@ impl Scratch {
         for_reads: bool,
     ) -> Option<(Self, Reserve)> {
         let parents: Vec<_> = missing_beside_denied(files, rules).collect();
-        let carved = || files.carved_root(rules).and_then(nearest).and_then(mount_of);
-        let missing = || parents.iter().copied().find_map(mount_of);
-        let mount = match for_reads {
-            true => missing().or_else(carved)?,
-            false => carved().or_else(missing)?,
-        };
+        let beside = files.carved_root(rules).and_then(nearest);
+        let mount = parents.iter().copied().chain(beside).find_map(mount_of)?;
         let missing = parents.iter().filter(|parent| mount_of(parent) == Some(mount));
         // For no more are any made.
         let missing = missing.take(KEPT_MAX).count();

@@ -5,13 +5,12 @@
 //! Suggested is what is known to be harmless ([`harmless`]) and helps. Of the rest it is said why it is not, and what
 //! can be done instead.
 
+mod hosts;
 mod places;
 
 use super::noise;
 use crate::reports::Remedies;
-use common::address;
-use common::domain::{self, Host};
-use common::proxy::stands_for_name;
+use common::domain;
 use common::trap::{self, FileOperation, Mechanism, NetworkOperation, Trap};
 use landstrip_core::report::denials::{Denial, LOOKUP_OF};
 use landstrip_core::report::stream::line;
@@ -31,14 +30,11 @@ use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use hosts::TOGETHER;
+pub(crate) use hosts::host;
+
 /// Most values that are suggested for one key.
 const VALUES_MAX: usize = 8;
-/// Hosts of which none is asked for alone: an index, and what it leads to.
-const TOGETHER: [[&str; 2]; 3] = [
-    ["index.crates.io", "static.crates.io"],
-    ["pypi.org", "files.pythonhosted.org"],
-    ["proxy.golang.org", "sum.golang.org"],
-];
 
 /// What remedies are found in view of.
 #[derive(Debug)]
@@ -260,26 +256,6 @@ pub(crate) fn quote(text: &str) -> String {
     // Writing to a String cannot fail.
     let _ = trap::string(&mut quoted, text.as_bytes());
     quoted
-}
-
-/// The rule that allows `host:port` and no other host: the usual ports are part of every rule. None if a rule would
-/// mean something else (`*.com` is asked for like any name), or must not be advised.
-pub(crate) fn host(target: &str) -> Option<String> {
-    let (name, port) = target.rsplit_once(':')?;
-    let mut buffer = [0; domain::NAME_MAX];
-    let host = Host::parse(name.as_bytes(), &mut buffer).ok()?;
-    let is_advisable = match host {
-        Host::Name(name) => address::is_advisable_name(name),
-        // One that stands for a name did so in this run alone.
-        Host::Address(address) => {
-            address::classify(address).is_advisable() && !stands_for_name(address)
-        }
-    };
-    let port = domain::parse_port(port).filter(|_| is_advisable)?;
-    Some(match port {
-        80 | 443 => host.to_string(),
-        _ => format!("{host}:{port}"),
-    })
 }
 
 impl Grounds<'_> {
