@@ -190,7 +190,7 @@ fn a_device_is_opened_only_if_the_policy_names_it() {
             }
             let dev = Sandbox::of(user).allow_write("/dev");
             assert_eq!(dev.sh(&open(&path)).stdout, "");
-            dev.sh("f=/dev/shm/landstrip-$$ && echo x > $f && rm $f").succeeds();
+            dev.sh("f=/dev/shm/shared-$$ && echo x > $f && rm $f").succeeds();
             for named in [path.clone(), node.0.clone()] {
                 let read = Sandbox::of(user).allow_read(&named);
                 assert_eq!(read.sh(&open(&path)).stdout, "got\n");
