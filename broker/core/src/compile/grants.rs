@@ -103,7 +103,7 @@ pub(super) struct Builder {
     /// Directories that are known to tell upper from lower case.
     told: HashSet<PathBuf>,
     /// Files with other names that may be read, as long as it is not known whether by all of them.
-    linked: Vec<(Rc<OwnedFd>, PathBuf)>,
+    linked: Vec<PathBuf>,
     /// What may not be read.
     denied: Vec<PathBuf>,
     /// Those that were looked through: what is granted for writing mostly lies where reading has led already.
@@ -141,13 +141,14 @@ impl Builder {
     /// that name as well.
     fn grant_linked(&mut self, mounts: &[Mount]) -> Result<(), GrantError> {
         let linked = std::mem::take(&mut self.linked);
-        let paths: Vec<_> = linked.iter().map(|(_, path)| path.clone()).collect();
         let is_open = |path: &Path| self.grants.readable.contains_key(path);
-        let open = hard_links::without_names_in((&self.denied, is_open), &paths, mounts);
-        for (object, path) in linked {
-            match self.grants.readable.get(&path).is_some_and(|file| open.contains(file)) {
-                true => self.add(object.as_fd(), false, Kind::Read.access(), &path)?,
-                false => drop(self.grants.readable.remove(&path)),
+        let open = hard_links::without_names_in((&self.denied, is_open), &linked, mounts);
+        for path in linked {
+            // There can be more than a process may hold.
+            let found = hold(&path).ok().filter(|(_, stat)| open.contains(&identity(stat)));
+            match found {
+                Some((object, _)) => self.add(object.as_fd(), false, Kind::Read.access(), &path)?,
+                None => drop(self.grants.readable.remove(&path)),
             }
         }
         Ok(())
@@ -255,7 +256,7 @@ impl Builder {
         let has_other_names = self.note(kind, &visited)?;
         let Visited { object, is_directory, path, .. } = visited;
         match kind {
-            Kind::Read if has_other_names => self.linked.push((object, path)),
+            Kind::Read if has_other_names => self.linked.push(path),
             // The broker goes by the name that is written to.
             Kind::Write if has_other_names => {
                 self.grants.writable.remove(&path);

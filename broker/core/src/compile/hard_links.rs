@@ -170,12 +170,12 @@ impl Search {
         let all: HashSet<&Path> = roots.iter().map(PathBuf::as_path).collect();
         for root in &all {
             let Some(root_stat) = stat(root) else { continue };
-            if !self.may_be_beneath(root) {
-                continue;
-            }
             // Of a root that is a file the directory is not looked through.
             if self.files.contains(&identity(&root_stat)) {
                 self.found.push(root.to_path_buf());
+            }
+            if !self.may_be_beneath(root) {
+                continue;
             }
             let mut pending = vec![root.to_path_buf()];
             while let Some(path) = pending.pop() {

@@ -35,9 +35,10 @@ use std::sync::{Mutex, PoisonError, RwLock};
 /// beside a denied path.
 const COUNT: usize = 4;
 
-/// How many more, at most, where something could not be executed, or not be read: what the tools of one language make in
-/// an empty home. Making and removing four takes 0.1 ms.
-pub(crate) const KEPT_MAX: usize = 4;
+/// How many more, at most, where something could not be executed: making and removing four takes 0.1 ms. Where it could
+/// not be read either, and so is not made otherwise: what the tools of some languages make in an empty home.
+const KEPT: usize = 2;
+pub(crate) const KEPT_MAX: usize = 8;
 
 /// How many files, where they could not be read.
 const FILES: usize = 4;
@@ -101,9 +102,12 @@ impl Reserve {
     /// Returns what mkdir(2) and open(2) return; [`Errno::OPNOTSUPP`] if what is made in `place` is not as
     /// elsewhere.
     pub(crate) fn fill(place: OwnedFd, missing: usize, for_reads: bool) -> io::Result<Self> {
-        let files = if for_reads && missing > 0 { FILES } else { 0 };
-        let counts =
-            [(Need::Speed, COUNT), (Need::Execution, missing.min(KEPT_MAX)), (Need::File, files)];
+        let (kept, files) = if for_reads { (KEPT_MAX, FILES) } else { (KEPT, 0) };
+        let counts = [
+            (Need::Speed, COUNT),
+            (Need::Execution, missing.min(kept)),
+            (Need::File, missing.min(files)),
+        ];
         let needs = counts.into_iter().flat_map(|(need, count)| iter::repeat_n(need, count));
         let make = |(number, need): (usize, Need)| {
             let name = number.to_string();

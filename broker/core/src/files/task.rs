@@ -26,7 +26,7 @@ pub(crate) enum Task {
     CreateFile(Entry, OpenHow, Option<Arc<Reserve>>),
     /// The same of a file with a content of its own; what the target writes is lost.
     MakeGitLink(Entry, OpenHow),
-    /// The same of a directory.
+    /// A directory of these takes its place, if one can.
     MakeDirectory(Entry, u32, Option<(Arc<Reserve>, Need)>),
     MakeNode(Entry, FileType, u32),
     MakeSymlink(Entry, Vec<u8>),
@@ -137,8 +137,10 @@ impl Task {
                 });
                 let made = match placed {
                     Some((Some(_), _)) => Ok(()),
-                    // Another thread took the last one since.
-                    Some((None, true)) => Err(Errno::ACCESS),
+                    // Another thread made it, or took the last one, since.
+                    Some((None, true)) => {
+                        Err(entry.hold_itself().map_or(Errno::ACCESS, |_| Errno::EXIST))
+                    }
                     _ => entry.make_directory(by, how.0),
                 };
                 made.map(nothing)

@@ -113,8 +113,8 @@ impl Prepared {
         Ok((prepared, compared))
     }
 
-    /// One to look at, with the proxy that `proxy` gives, for which nothing is made but what shows whether Landlock alone
-    /// can decide about reads.
+    /// One to look at, with the proxy that `proxy` gives, for which nothing is made but a reserve, since that decides
+    /// whether reads are left to Landlock.
     ///
     /// # Errors
     /// As [`Prepared::of`].
