@@ -13,6 +13,7 @@ use rustix::io::{self, Errno};
 use rustix::ioctl::{self, IntegerSetter, Ioctl, IoctlOutput, Opcode, Setter, Updater, opcode};
 use rustix::process::Pid;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, Ordering};
 
 /// `struct seccomp_notif` with `struct seccomp_data` (linux/seccomp.h).
 #[repr(C)]
@@ -136,17 +137,47 @@ pub(super) enum Number {
 
 /// The descriptor of the filter's listener.
 #[derive(Clone, Debug)]
-pub struct Listener(Arc<OwnedFd>);
+pub struct Listener(Arc<OwnedFd>, Arc<Callers>);
+
+/// Whose calls came last.
+#[derive(Debug, Default)]
+struct Callers {
+    thread: AtomicU32,
+    /// A bit for each of the last calls: whether another thread's came before.
+    changes: AtomicU16,
+    are_mixed: AtomicBool,
+}
+
+impl Callers {
+    /// Of the last sixteen calls, how many follow one of another thread where several run side by side.
+    const MIXED: u32 = 6;
+
+    /// Notes a call. Returns whether several threads call in turn, if that was otherwise before.
+    fn note(&self, thread: u32) -> Option<bool> {
+        let is_change = self.thread.swap(thread, Ordering::Relaxed) != thread;
+        let changes = self.changes.load(Ordering::Relaxed) << 1 | u16::from(is_change);
+        self.changes.store(changes, Ordering::Relaxed);
+        let are_mixed = changes.count_ones() >= Self::MIXED;
+        let was_so = self.are_mixed.swap(are_mixed, Ordering::Relaxed);
+        (are_mixed != was_so).then_some(are_mixed)
+    }
+}
 
 impl Listener {
-    /// Takes the descriptor over. Wakes the target on the broker's own CPU where the kernel can
-    /// (Linux 6.6), which is several times faster.
+    /// Takes the descriptor over.
     pub fn new(descriptor: OwnedFd) -> Self {
+        let listener = Self(Arc::new(descriptor), Arc::default());
+        listener.wake(SYNC_WAKE_UP);
+        listener
+    }
+
+    /// Has the target woken on the broker's own CPU, where the kernel can (Linux 6.6): that is several times faster, but
+    /// threads of the target that run side by side would come to share that CPU.
+    fn wake(&self, flags: usize) {
         // SAFETY: SET_FLAGS takes an integer.
-        let request = unsafe { IntegerSetter::<SET_FLAGS>::new_usize(SYNC_WAKE_UP) };
+        let request = unsafe { IntegerSetter::<SET_FLAGS>::new_usize(flags) };
         // SAFETY: the request matches the operation. Its failure only costs time.
-        let _ = unsafe { ioctl::ioctl(&descriptor, request) };
-        Self(Arc::new(descriptor))
+        let _ = unsafe { ioctl::ioctl(&self.0, request) };
     }
 
     /// The next notification, or `None` if its target died first.
@@ -159,6 +190,9 @@ impl Listener {
             Ok(()) => {}
             Err(Errno::NOENT | Errno::INTR) => return Ok(None),
             Err(errno) => return Err(errno),
+        }
+        if let Some(are_mixed) = self.1.note(raw.pid) {
+            self.wake(if are_mixed { 0 } else { SYNC_WAKE_UP });
         }
         let thread = i32::try_from(raw.pid).ok().and_then(Pid::from_raw).ok_or(Errno::SRCH)?;
         Ok(Some(Notification { id: raw.id, thread, number: raw.number, arguments: raw.arguments }))
@@ -229,5 +263,22 @@ impl Listener {
 impl AsFd for Listener {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_that_call_in_turn_are_told_from_one_that_calls_alone() {
+        let callers = Callers::default();
+        assert!((0..40).all(|_| callers.note(7).is_none()));
+        let turns: Vec<_> = (0..40).filter_map(|call| callers.note(7 + call % 2)).collect();
+        assert_eq!(turns, [true]);
+        let alone: Vec<_> = (0..40).filter_map(|_| callers.note(9)).collect();
+        assert_eq!(alone, [false]);
+        // One program after the other, each with some calls.
+        assert!((0..400).all(|call| callers.note(10 + call / 4).is_none()));
     }
 }
