@@ -1,8 +1,10 @@
 //! Which object it is: what tells one from another, whatever it is called.
 
+use rules::quick::QuickMap;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{self, AtFlags, Mode, OFlags, StatxFlags};
 use rustix::io;
+use std::ffi::OsStr;
 use std::path::Path;
 
 /// Device and inode number: the object behind a path.
@@ -26,9 +28,20 @@ pub fn hold_followed(path: &Path) -> io::Result<OwnedFd> {
     fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
 }
 
-/// The longest front of the absolute `path` that is there, be it a symbolic link.
-pub fn nearest(path: &Path) -> Option<&Path> {
-    path.ancestors().find(|above| fs::lstat(*above).is_ok())
+/// What is known of paths that were looked at one after another.
+#[derive(Debug, Default)]
+pub struct Fronts<'a>(QuickMap<&'a OsStr, bool>);
+
+impl<'a> Fronts<'a> {
+    /// The longest front of the absolute `path` that is there, be it a symbolic link. Beneath what is missing all is.
+    pub fn nearest(&mut self, path: &'a Path) -> Option<&'a Path> {
+        let Self(known) = self;
+        let met = path.ancestors().find(|above| known.contains_key(above.as_os_str()));
+        let from = met.filter(|met| !known[met.as_os_str()]).unwrap_or(path);
+        let is_there = |above: &Path| fs::lstat(above).is_ok();
+        from.ancestors()
+            .find(|above| *known.entry(above.as_os_str()).or_insert_with(|| is_there(above)))
+    }
 }
 
 /// What tells an object from another that gets its number when it is removed: when it was made, as far

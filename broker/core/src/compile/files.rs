@@ -6,7 +6,7 @@ use super::ruleset;
 use crate::files::reserve::Reserve;
 use crate::files::view::{Added, Reads, View};
 use kernel::features::Features;
-use kernel::identity::{Identity, hold, identity, nearest};
+use kernel::identity::{Fronts, Identity, hold, identity};
 use kernel::mounts::Mount;
 use rules::files::Files;
 use rules::paths::{Access, Rules};
@@ -17,8 +17,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Compiles `files` into the view and the ruleset, which `restrict_network` also takes TCP away. The
-/// directories of `reserve` are granted with all that will be in them.
+/// Compiles `files` into the view and the ruleset, which `restrict_network` also takes TCP away. What is
+/// in `reserve` is granted with all that will be in it.
 /// Landlock has these `features`. `rules` are those of `files`, with what they remember.
 pub(crate) fn compile(
     (files, rules): (&Files, Rules),
@@ -36,9 +36,10 @@ pub(crate) fn compile(
         inside.filter(|(_, found)| found.is_none()).map(|(path, _)| path).collect();
     // What the command makes there Landlock lets nobody read, but what it was told of before.
     let missing = roots.iter().filter(|(_, found)| found.is_none()).map(|(path, _)| path);
+    let mut fronts = Fronts::default();
     let ungranted: Vec<_> = missing
         .chain(&openings)
-        .filter_map(|path| Some((path, nearest(path)?)))
+        .filter_map(|path| Some((path, fronts.nearest(path)?)))
         .filter(|(_, above)| grants.unlistable.contains_key(*above))
         .collect();
     let can_wait = grants.reads == Reads::Exact && !files.hides_processes && !files.grow;

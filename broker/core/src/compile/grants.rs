@@ -154,7 +154,7 @@ impl Builder {
         Ok(())
     }
 
-    /// Lets directories that are still to get their place be read and written with all beneath.
+    /// Lets files and directories that are still to get their place be read and written with all beneath.
     pub(super) fn grant_reserve(&mut self, reserve: &Reserve) -> Result<(), GrantError> {
         let access = Kind::Read.access() | Kind::Write.access();
         let place = Path::new("the reserve");
@@ -336,12 +336,14 @@ impl Builder {
         let mut denied = Vec::new();
         let mut add = |name: &[u8], file_type| {
             let cursor = rules.enter(&directory.cursor, name);
-            let path = directory.path.join(OsStr::from_bytes(name));
+            let path = || directory.path.join(OsStr::from_bytes(name));
             if kind.is_settled(&cursor) && !kind.allowed(&cursor) {
-                return if allowed {
-                    denied.push(path)
-                };
+                if allowed && kind == Kind::Read {
+                    denied.push(path());
+                }
+                return;
             }
+            let path = path();
             let Ok(name) = CString::new(name) else { return };
             let parent = Rc::clone(&directory.object);
             pending.push(Pending { parent, name, file_type, path, cursor });
@@ -364,9 +366,7 @@ impl Builder {
                 }
             },
         }
-        if kind == Kind::Read {
-            self.denied.append(&mut denied);
-        }
+        self.denied.append(&mut denied);
         Ok(())
     }
 

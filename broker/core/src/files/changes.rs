@@ -51,27 +51,25 @@ pub(crate) fn judge_creation(
     }
     let task = match creation {
         Creation::Directory(mode) => {
-            let is_fit = || view.settles(entry.directory(), entry.name());
-            let reserve = view.reserve.clone().filter(|_| is_fit());
-            let need = match view.lets_execute(entry.directory()) {
-                true => Need::Speed,
-                false => Need::Execution,
-            };
-            let lacks = |reserve: &Arc<Reserve>| {
-                reserve.serves_reads && need != Need::Speed && !reserve.can_make(&entry, need)
-            };
-            if reserve.as_ref().is_some_and(lacks) {
-                return Ok(refuse_new(&entry, refuse_write(&entry.path())).into());
+            let (directory, name) = (entry.directory(), entry.name());
+            let is_fit =
+                |reserve: &Arc<Reserve>| reserve.is_of_use() && view.settles(directory, name);
+            let reserve = view.reserve.clone().filter(is_fit).map(|reserve| {
+                let lets_execute = view.lets_execute(directory);
+                (reserve, if lets_execute { Need::Speed } else { Need::Execution })
+            });
+            if let Some((reserve, need)) = &reserve
+                && reserve.is_all_for(*need)
+                && !reserve.can_make(&entry, *need)
+            {
+                return Ok(refuse_new(&entry).into());
             }
-            let reserve = reserve.map(|reserve| (reserve, need));
             // Whoever can write to what leads to an allowed path decides what lies there.
             let is_on_the_way = leads_on && !view.rules.access(&entry.path()).write;
             let mode = if is_on_the_way { mode & !WRITE_FOR_OTHERS } else { mode };
             Task::MakeDirectory(entry, mode, reserve)
         }
-        Creation::Symlink(_) if leads_astray(view, &entry) => {
-            refuse_new(&entry, refuse_write(&entry.path()))
-        }
+        Creation::Symlink(_) if leads_astray(view, &entry) => refuse_new(&entry),
         Creation::Symlink(_) => Task::MakeSymlink(entry, text),
         Creation::Node(mode, _) => Task::MakeNode(entry, kind, mode & !libc::S_IFMT),
     };
@@ -102,8 +100,13 @@ pub(crate) fn leads_astray(view: &View, entry: &Entry) -> bool {
         || view.rules.cursor(&entry.path()).is_some_and(|cursor| cursor.leads_on())
 }
 
+/// Refuses to make an entry.
+pub(crate) fn refuse_new(entry: &Entry) -> Task {
+    refuse_new_with(entry, refuse_write(&entry.path()))
+}
+
 /// Refuses to make an entry, with what is there already, if anything is.
-pub(crate) fn refuse_new(entry: &Entry, refusal: Task) -> Task {
+pub(crate) fn refuse_new_with(entry: &Entry, refusal: Task) -> Task {
     match entry.hold() {
         Err(Errno::NOENT) => refusal,
         found => Task::Refuse(found.err().unwrap_or(Errno::EXIST), None),

@@ -1,6 +1,6 @@
 //! What gets another name: rename(2) and link(2).
 
-use super::changes::{leads_astray, refuse_new};
+use super::changes::{leads_astray, refuse_new, refuse_new_with};
 use super::entry::Entry;
 use super::path;
 use super::task::{Task, refuse_write};
@@ -249,11 +249,11 @@ pub(crate) fn judge_link(
         return Ok(refuse_write(&name).into());
     }
     if object.kind() == FileType::Symlink && leads_astray(view, &entry) {
-        return Ok(refuse_new(&entry, refuse_write(&entry.path())).into());
+        return Ok(refuse_new(&entry).into());
     }
     // Nobody could read it by this name: programs copy then, as between file systems.
     if view.needs_reserve(entry.directory()) {
-        return Ok(refuse_new(&entry, Task::Refuse(Errno::XDEV, None)).into());
+        return Ok(refuse_new_with(&entry, Task::Refuse(Errno::XDEV, None)).into());
     }
     Ok(Task::Link(object, entry).into())
 }

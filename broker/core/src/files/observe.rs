@@ -216,7 +216,7 @@ impl Look {
         }
     }
 
-    /// Whether it changes something where directories of the reserve wait, which Landlock would let root do.
+    /// Whether it changes something where what is in reserve waits, which Landlock would let root do.
     pub(super) fn is_reserved(&self, view: &View) -> bool {
         view.reserve.as_ref().is_some_and(|reserve| {
             let entry = Entry::resolve_from(self.target, &self.base(), &self.path);

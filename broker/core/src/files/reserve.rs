@@ -170,6 +170,16 @@ impl Reserve {
         }
     }
 
+    /// Whether it has a say where a directory is made: used up, it has none but where it is all there is.
+    pub(super) fn is_of_use(&self) -> bool {
+        self.serves_reads || !lock(&self.waiting).is_empty()
+    }
+
+    /// Whether a directory is made of these alone, which is wanted for `need`.
+    pub(super) fn is_all_for(&self, need: Need) -> bool {
+        self.serves_reads && need != Need::Speed
+    }
+
     /// Whether one is left for what is made at `entry`.
     pub(super) fn can_make(&self, entry: &Entry, need: Need) -> bool {
         lock(&self.waiting).iter().any(|waits| waits.fits(need)) && self.fits_at(entry) == Ok(true)

@@ -132,8 +132,7 @@ impl Task {
                 let flags = OFlags::DIRECTORY | OFlags::CLOEXEC;
                 let how = (entry.mode(mode, umask), flags);
                 let placed = reserve.map(|(reserve, need)| {
-                    let is_all = need == Need::Execution && reserve.serves_reads;
-                    (reserve.make(by, &entry, how, need), is_all)
+                    (reserve.make(by, &entry, how, need), reserve.is_all_for(need))
                 });
                 let made = match placed {
                     Some((Some(_), _)) => Ok(()),

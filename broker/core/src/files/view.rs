@@ -41,7 +41,7 @@ pub struct View {
     pub roots: Vec<(PathBuf, Option<Identity>)>,
     /// Paths that are opened inside denied ones and were missing at launch.
     pub(crate) openings: Vec<PathBuf>,
-    /// Directories that Landlock was told of, to be put where the command makes some.
+    /// Directories and files that Landlock was told of, to be put where the command makes some.
     pub(crate) reserve: Option<Arc<Reserve>>,
     /// The objects of `roots` and `named`, held: the number of one that is removed would soon be
     /// another's. What is granted, or usable always, Landlock holds.

@@ -29,7 +29,7 @@ struct Scratches {
     temporary: Option<Scratch>,
     /// For shared memory.
     memory: Option<Scratch>,
-    /// For directories that are granted before they have a name.
+    /// For what is granted before it has a name.
     waiting: Option<Scratch>,
 }
 

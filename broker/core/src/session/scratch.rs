@@ -10,17 +10,15 @@ use crate::files::reserve::{KEPT_MAX, Reserve};
 use crate::report::errno::strerror;
 use crate::report::failure::Failure;
 use crate::report::traps::Traps;
-use kernel::identity::{Identity, nearest};
+use kernel::identity::{Fronts, Identity};
 use kernel::long_paths::identity_of;
 use rules::files::Files;
 use rules::memory;
 use rules::paths::{Rules, covers};
 use rules::policy::Policy;
-use rules::quick::QuickMap;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, StatxFlags};
 use rustix::io::{self, Errno};
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 /// How directories of runs are called among those of others, before 16 hexadecimal digits.
@@ -113,7 +111,7 @@ impl Scratch {
         Some(scratch)
     }
 
-    /// Makes one for directories that are granted before they have their place, and fills it, where `files`
+    /// Makes one for what is granted before it has its place, and fills it, where `files`
     /// deny something inside of what they allow, or allow what is missing beside what may not be read: on the same
     /// mount, and not where the command may write. `for_reads`, if nobody else would let what is missing be read.
     /// Where there can be none, the command's directories are made as they are asked for. The matcher is `rules`.
@@ -123,7 +121,7 @@ impl Scratch {
         for_reads: bool,
     ) -> Option<(Self, Reserve)> {
         let parents: Vec<_> = missing_beside_denied(files, rules).collect();
-        let beside = files.carved_root(rules).and_then(nearest);
+        let beside = files.carved_root(rules).and_then(|root| Fronts::default().nearest(root));
         let mount = parents.iter().copied().chain(beside).find_map(mount_of)?;
         let missing = parents.iter().filter(|parent| mount_of(parent) == Some(mount));
         // For no more are any made.
@@ -188,20 +186,12 @@ impl Scratch {
 /// may not be read: what is made there later nobody could execute.
 fn missing_beside_denied<'a>(files: &'a Files, rules: &'a Rules) -> impl Iterator<Item = &'a Path> {
     let all = if files.deny_read.is_empty() { &[][..] } else { &files.allow_write };
-    let mut known = QuickMap::default();
+    let mut fronts = Fronts::default();
     let above = all.iter().filter_map(move |root| {
-        let above = nearest_known(root, &mut known)?;
+        let above = fronts.nearest(root)?;
         (above != root).then_some(above)
     });
     above.filter(|above| rules.cursor(above).is_some_and(|cursor| !cursor.read_settled()))
-}
-
-/// As [`nearest`], of many paths side by side: what was looked at is `known`, and beneath what is missing all is.
-fn nearest_known<'a>(path: &'a Path, known: &mut QuickMap<&'a OsStr, bool>) -> Option<&'a Path> {
-    let met = path.ancestors().find(|above| known.contains_key(above.as_os_str()));
-    let from = met.filter(|met| !known[met.as_os_str()]).unwrap_or(path);
-    from.ancestors()
-        .find(|above| *known.entry(above.as_os_str()).or_insert_with(|| fs::lstat(*above).is_ok()))
 }
 
 /// The mount that `path` is on.
