@@ -39,7 +39,7 @@ use std::path::Path;
 
 #[cfg(target_env = "musl")]
 #[global_allocator]
-static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
+static HEAP: kernel::heap::Heap = kernel::heap::Heap::empty();
 
 kernel::entry_point!(start);
 

@@ -16,6 +16,8 @@ mod errno;
 pub mod fd_scan;
 pub mod features;
 pub mod group;
+#[cfg(target_env = "musl")]
+pub mod heap;
 pub mod identity;
 pub mod inherited;
 pub mod interrupt;
