@@ -25,10 +25,10 @@ pub(crate) fn compile(
     mounts: &[Mount],
     features: Features,
     restrict_network: bool,
-    mut reserve: Option<Reserve>,
+    reserve: impl FnOnce() -> Option<Reserve>,
 ) -> Result<(View, OwnedFd), GrantError> {
-    let (mut grants, ruleset) =
-        ruleset::compile((files, &rules), mounts, features, restrict_network, reserve.as_ref())?;
+    let (mut grants, ruleset, mut reserve) =
+        ruleset::compile((files, &rules), mounts, features, restrict_network, reserve)?;
     let mut held = Vec::new();
     let roots = roots(&files.allow_write, &grants.writable, &mut held)?;
     let inside = self::roots(&files.allow_write_inside, &grants.writable, &mut held)?.into_iter();

@@ -16,26 +16,30 @@ use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 
 /// Compiles `rules`, those of `files`, into a ruleset for the command to enter; `restrict_network` also
-/// takes TCP away. The directories of `reserve` are granted too. Landlock has these `features`.
+/// takes TCP away. What is in `reserve` then is granted too, which is returned. Landlock has these `features`.
 pub(crate) fn compile(
     (files, rules): (&Files, &Rules),
     mounts: &[Mount],
     features: Features,
     restrict_network: bool,
-    reserve: Option<&Reserve>,
-) -> Result<(Grants, OwnedFd), GrantError> {
+    reserve: impl FnOnce() -> Option<Reserve>,
+) -> Result<(Grants, OwnedFd, Option<Reserve>), GrantError> {
     let ruleset = create(features, restrict_network).map_err(GrantError::Ruleset)?;
     // There is one, or the crate would have said why not.
     let none = || GrantError::Walk { path: "the ruleset".into(), source: Errno::OPNOTSUPP };
     let ruleset = Option::<OwnedFd>::from(ruleset).ok_or_else(none)?;
     let mut builder = Builder::new(ruleset, handled(features), mounts);
-    builder.grant_trees(rules, mounts)?;
-    if let Some(reserve) = reserve {
+    let granted = builder.grant_trees(rules, mounts);
+    // It is removed with what follows, whatever that is.
+    let reserve = reserve();
+    granted?;
+    if let Some(reserve) = &reserve {
         builder.grant_reserve(reserve)?;
     }
     builder.grant_devices(files, rules)?;
     builder.grant_standard_streams()?;
-    Ok(builder.finish())
+    let (grants, ruleset) = builder.finish();
+    Ok((grants, ruleset, reserve))
 }
 
 /// The rights to files that Landlock decides on.

@@ -22,7 +22,7 @@ pub(super) fn compile(
     unix: UnixRules,
     proxy: Option<Proxy>,
     memory: Option<&Scratch>,
-    reserve: Option<Reserve>,
+    reserve: impl FnOnce() -> Option<Reserve>,
 ) -> Result<Judges, Failure> {
     let Policy { files, network, .. } = policy;
     let Surroundings { mounts, features, .. } = surroundings;

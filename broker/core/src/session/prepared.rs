@@ -144,9 +144,13 @@ impl Prepared {
         reports: Reports,
     ) -> Result<Self, Failure> {
         let Protected { policy, rules, written } = protected;
-        let (waiting, reserve) =
-            Scratch::for_reserve(&policy.files, &rules, reports != Reports::All).unzip();
-        scratches.waiting = waiting;
+        let making = Scratch::for_reserve(&policy.files, &rules, reports != Reports::All);
+        let waiting = &mut scratches.waiting;
+        let reserve = || {
+            let (place, reserve) = making.and_then(|making| making.join().ok()?).unzip();
+            *waiting = place;
+            reserve
+        };
         let memory = scratches.memory.as_ref();
         let judges = compile((&policy, rules), surroundings, demands.unix, proxy, memory, reserve)?;
         let private_temporary = scratches.temporary.is_some();
@@ -219,7 +223,7 @@ fn compared_with(
     let policy = protect(policy.clone(), mounts, &mut Notes::default())?;
     // Its ruleset is nobody's.
     let files = (&policy.files, Rules::new(&policy.files));
-    let (view, _) = files::compile(files, mounts, *features, false, None)?;
+    let (view, _) = files::compile(files, mounts, *features, false, || None)?;
     let denied_domains = policy.network.denied_domains.clone();
     Ok((Learning { view, denied_domains, witness }, policy))
 }

@@ -12,6 +12,7 @@ use crate::report::failure::Failure;
 use crate::report::traps::Traps;
 use kernel::identity::{Fronts, Identity};
 use kernel::long_paths::identity_of;
+use kernel::threads::SMALL_STACK;
 use rules::files::Files;
 use rules::memory;
 use rules::paths::{Rules, covers};
@@ -20,6 +21,7 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, StatxFlags};
 use rustix::io::{self, Errno};
 use std::path::{Path, PathBuf};
+use std::thread::{self, JoinHandle};
 
 /// How directories of runs are called among those of others, before 16 hexadecimal digits.
 const PREFIX: &str = "landstrip-";
@@ -30,6 +32,9 @@ const ATTEMPTS: usize = 8;
 const STALE_SEEN_MAX: usize = 1024;
 const STALE_TRIED_MAX: usize = 4;
 const STALE_REMOVED_MAX: usize = 10_000;
+
+/// What is being made for directories that are granted before they have their place.
+pub(super) type Waiting = JoinHandle<Option<(Scratch, Reserve)>>;
 
 /// A directory that is removed with all it holds when this is dropped.
 #[derive(Debug)]
@@ -115,11 +120,9 @@ impl Scratch {
     /// deny something inside of what they allow, or allow what is missing beside what may not be read: on the same
     /// mount, and not where the command may write. `for_reads`, if nobody else would let what is missing be read.
     /// Where there can be none, the command's directories are made as they are asked for. The matcher is `rules`.
-    pub(super) fn for_reserve(
-        files: &Files,
-        rules: &Rules,
-        for_reads: bool,
-    ) -> Option<(Self, Reserve)> {
+    ///
+    /// A thread does it meanwhile, where there can be one: on ext4 it is a sixth of what a launch takes.
+    pub(super) fn for_reserve(files: &Files, rules: &Rules, for_reads: bool) -> Option<Waiting> {
         let parents: Vec<_> = missing_beside_denied(files, rules).collect();
         let beside = files.carved_root(rules).and_then(|root| Fronts::default().nearest(root));
         let mount = parents.iter().copied().chain(beside).find_map(mount_of)?;
@@ -135,11 +138,15 @@ impl Scratch {
         let temporary = [runs::temporary, || Some(std::env::temp_dir())];
         let temporary = temporary.into_iter().filter_map(|place| place()).filter_map(fitting);
         let temporary = temporary.map(|place| runs::holder(&place));
-        cache.into_iter().chain(temporary).find_map(|holder| {
-            let scratch = Self::beneath(&holder).ok()?;
-            let directory = scratch.held.directory.try_clone().ok()?;
-            Some((scratch, Reserve::fill(directory, missing, for_reads).ok()?))
-        })
+        let holders: Vec<_> = cache.into_iter().chain(temporary).collect();
+        let make = move || {
+            holders.iter().find_map(|holder| {
+                let scratch = Self::beneath(holder).ok()?;
+                let directory = scratch.held.directory.try_clone().ok()?;
+                Some((scratch, Reserve::fill(directory, missing, for_reads).ok()?))
+            })
+        };
+        thread::Builder::new().stack_size(SMALL_STACK).spawn(make).ok()
     }
 
     /// Makes the directory in `holder`, or says why not.
