@@ -13,7 +13,7 @@ use std::path::{Component, Path, PathBuf};
 /// Caches of package managers and build tools, beneath the home, each by its manual: those whose name says nothing (a
 /// plugin of an editor's, a shell's prompt) are not known to be harmless. Builds outside trust what they find there, as
 /// those inside do; no program runs it merely because it starts.
-const CACHES: [&str; 64] = [
+const CACHES: [&str; 65] = [
     ".bun/install/cache",
     ".cabal/packages",
     ".cache/Cypress",
@@ -69,6 +69,7 @@ const CACHES: [&str; 64] = [
     ".kube/cache",
     ".lesshst",
     ".local/share/pnpm/store",
+    ".local/share/virtualenv",
     ".m2/repository",
     ".node-gyp",
     ".npm",
@@ -201,11 +202,14 @@ impl<'a> Ground<'a> {
 
     /// The caches that `path` leads to: a directory on the way to what is allowed may be made.
     pub fn beneath(&self, path: &Path) -> Vec<PathBuf> {
+        // Directories of everybody's: that one is made says nothing of what it is made for.
+        const COMMON: [&str; 4] = ["", ".cache", ".local", ".local/share"];
         let Some(home) = self.home() else { return Vec::new() };
-        // ~/.cache is everybody's.
-        let rows = CACHES.iter().filter(|row| !row.starts_with(".cache/"));
-        rows.map(|row| home.join(row))
-            .filter(|row| !home.starts_with(path) && row.starts_with(path))
+        let inner =
+            path.strip_prefix(home).ok().filter(|inner| !COMMON.map(Path::new).contains(inner));
+        let rows = CACHES.map(Path::new).into_iter();
+        rows.filter(|row| inner.is_some_and(|inner| row.starts_with(inner)))
+            .map(|row| home.join(row))
             .collect()
     }
 

@@ -581,7 +581,7 @@ fn a_repository_that_is_a_loop_of_links_stays_one() {
 /// What each package manager makes first in a home without any: archives that it reads and tools that it runs.
 #[test]
 fn package_managers_fill_their_caches_from_an_empty_home() {
-    const CACHES: [(&str, &str); 19] = [
+    const CACHES: [(&str, &str); 20] = [
         ("black", ".cache/black/24"),
         ("bun", ".bun/install/cache"),
         ("cargo", ".cargo/registry/index"),
@@ -600,6 +600,7 @@ fn package_managers_fill_their_caches_from_an_empty_home() {
         ("poetry", ".cache/pypoetry/virtualenvs"),
         ("uv", ".cache/uv/wheels"),
         ("virtualenv", ".cache/virtualenv/wheel"),
+        ("virtualenv 20", ".local/share/virtualenv/wheel"),
         ("yarn", ".yarn/berry/cache"),
     ];
     for_each_user(|user| {

@@ -47,12 +47,19 @@ fn put(policy: &mut Value, mut remedies: &str) {
 }
 
 fn prepare(sandbox: &Sandbox) {
-    for dir in
-        ["work/src", "home/.ssh", "home/.npm", "home/.cache", "home/.cargo", "home/.cache/uv"]
-    {
+    for dir in [
+        "work/src",
+        "home/.ssh",
+        "home/.npm",
+        "home/.cache",
+        "home/.cargo",
+        "home/.cache/uv",
+        "home/.cargo/registry",
+        "home/.local",
+        "home/.local/share",
+    ] {
         sandbox.dir(dir);
     }
-    sandbox.dir("home/.cargo/registry");
     for file in [
         "work/src/.env",
         "work/.env.local",
@@ -146,6 +153,43 @@ with sqlite3.connect(os.path.expanduser(\"~/notes.db\")) as notes: notes.execute
         let probe = tests::programs().probe().into_os_string().into_string().unwrap();
         let script = format!("{probe} bind4 127.0.0.1 {} | grep OK", free_port());
         passes(&Sandbox::of(user), "bind", &["sh", "-c", &script]);
+    });
+}
+
+/// Directories of everybody's say nothing of what is to be made in them. Some tools ask whether the nearest that is
+/// there may be written (pip, virtualenv), and give up.
+#[test]
+fn a_directory_of_all_programs_is_not_taken_for_that_of_one() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        let policy = json!({ "filesystem": { "allowWrite": ["~/.cache/pypoetry"] } });
+        let policy = sandbox.file("p.json", policy.to_string());
+        let run = |script: &str| {
+            sandbox.landstrip(["-p", policy.to_str().unwrap(), "bash", "-c", script])
+        };
+        let outside =
+            "not suggested, as programs outside may run or obey what is there (run it outside): ";
+        for (script, place) in [
+            ("mkdir ~/.local", "~/.local"),
+            ("mkdir -p ~/.local/share/tool", "~/.local"),
+            ("mkdir -p ~/.local/share", "~/.local"),
+        ] {
+            let outcome = run(script);
+            let said = line(outcome.fails(), outside);
+            assert_eq!(said, Some(&*format!("[\"{place}\"]")), "{script}: {outcome:#?}");
+            assert_eq!(line(&outcome, "to allow this: "), None, "{script}: {outcome:#?}");
+        }
+        let tool = "made=~/.cache/pypoetry/virtualenvs; near=$made; \
+                    until [[ -e $near ]]; do near=${near%/*}; done; [[ -w $near ]] && mkdir -p $made";
+        let outcome = run(tool);
+        let said = line(
+            outcome.fails(),
+            "for a tool that asks before it makes a directory that is allowed in there: ",
+        );
+        assert_eq!(said, Some("make that outside first (mkdir -p)"), "{outcome:#?}");
+        sandbox.sh_outside("mkdir -p ~/.cache/pypoetry").succeeds();
+        run(tool).succeeds();
+        assert!(sandbox.path("home/.cache/pypoetry/virtualenvs").exists());
     });
 }
 
@@ -297,11 +341,10 @@ fn nothing_is_advised_that_programs_outside_run_or_obey_or_serve() {
             ".vim",
             ".oh-my-zsh",
             ".cargo/bin",
-            ".local",
             ".cache/tool",
+            ".local/bin",
         ];
         dirs.iter().for_each(|dir| drop(sandbox.dir(format!("home/{dir}"))));
-        sandbox.dir("home/.local/bin");
         sandbox.dir("work/.git");
         let policy = sandbox.file("p.json", base().to_string());
         let run = |script: &str| {

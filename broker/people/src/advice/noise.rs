@@ -16,6 +16,7 @@ pub fn is_noise(denial: &Denial) -> bool {
                 || is_of_java(path)
                 || is_of_vim(path)
                 || is_of_debugger(path)
+                || is_of_pnpm(path)
                 || is_of_landstrip(path)
         }
         Denial::Trial(_) => true,
@@ -76,6 +77,17 @@ fn is_of_debugger(path: &Path) -> bool {
     path.starts_with("/proc") && path.ends_with("mem")
 }
 
+/// Where pnpm tries whether it can link to a directory, for its store.
+fn is_of_pnpm(path: &Path) -> bool {
+    let name = path.file_name().and_then(OsStr::to_str);
+    let parts = name.and_then(|name| name.strip_prefix("_tmp_")?.split_once('_'));
+    parts.is_some_and(|(pid, unique)| {
+        pid.bytes().all(|byte| byte.is_ascii_digit())
+            && unique.len() == 32
+            && unique.bytes().all(|byte| byte.is_ascii_hexdigit())
+    })
+}
+
 /// What shells, editors and pagers remember of what was typed.
 fn is_history(path: &Path) -> bool {
     let name = path.file_name().map(OsStr::as_bytes).unwrap_or_default();
@@ -127,6 +139,9 @@ mod tests {
             ("/var/tmp/hosts.swo", true),
             ("/etc/.hosts.swl", true),
             ("/home/u/x.swift", false),
+            ("/_tmp_29291_4fb2378b4508af06b8836e2246f2ab98", true),
+            ("/home/u/_tmp_29291_notes", false),
+            ("/home/u/_tmp_me_4fb2378b4508af06b8836e2246f2ab98", false),
             ("/home/u/x.swf", false),
             ("/home/u/x.swc", false),
             ("/home/u/x.swq", false),

@@ -354,6 +354,9 @@ impl Grounds<'_> {
             let beneath = self.ground().beneath(path);
             if beneath.is_empty() {
                 push_new(&mut advice.unknown, path.to_owned());
+                if self.missing.iter().any(|missing| missing.starts_with(path)) {
+                    push_new(&mut advice.instead, places::MAKE_FIRST);
+                }
             }
             advice.writes.extend(beneath);
         }

@@ -30,6 +30,11 @@ const INSTEAD: [(&[u8], &str, &str); 5] = [
 ];
 const JAVA: &str =
     "as jcmd and jstack work through /tmp alone, to have the process print its stacks";
+/// What to do where a program asks whether the nearest directory that is there may be written.
+pub(super) const MAKE_FIRST: (&str, &str) = (
+    "for a tool that asks before it makes a directory that is allowed in there",
+    "make that outside first (mkdir -p)",
+);
 /// What the kernel shows of itself.
 const KERNEL: [&str; 3] = ["/dev", "/proc", "/sys"];
 

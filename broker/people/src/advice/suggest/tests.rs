@@ -153,7 +153,11 @@ fn what_is_not_known_to_be_harmless_is_not_suggested() {
         ),
         (&["/home/u/.gitconfig.lock"], OUTSIDE, r#"["~/.gitconfig.lock"]"#),
         (&["/new"], OUTSIDE, r#"["/new"]"#),
-        (&["/home/u"], OUTSIDE, r#"["~"]"#),
+        (
+            &["/home/u"],
+            OUTSIDE,
+            r#"["~"]; for a tool that asks before it makes a directory that is allowed in there: make that outside first (mkdir -p)"#,
+        ),
         (&["/opt/landstrip/bin/other"], OUTSIDE, r#"["/opt/landstrip/bin/other"]"#),
         (&["/tmp/x", "/var/tmp/y"], TEMPORARY, r#"["/tmp/x", "/var/tmp/y"]"#),
     ] {
