@@ -1,17 +1,20 @@
 //! What a client of HTTP is answered, and how its connection is read.
 
 use crate::error::DialError;
+use crate::proxy::Slot;
 use bytes::Bytes;
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Empty, Full};
 use hyper::body::Incoming;
 use hyper::header::{self, HeaderValue};
 use hyper::service::HttpService;
+use hyper::upgrade::OnUpgrade;
 use hyper::{Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::convert::Infallible;
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::time::timeout;
 
 /// How long a client may take for the head of a request, and be idle between two.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(60);
@@ -87,6 +90,20 @@ impl Failure {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
         response
     }
+}
+
+/// Says no where the client begins with TLS, in a tunnel that leads nowhere.
+pub(crate) async fn refuse_in_tls(tunnel: OnUpgrade, slot: Slot) {
+    // The alert access_denied, fatal (RFC 8446 section 6, in a record of section 5.1).
+    const ALERT: [u8; 7] = [21, 3, 3, 0, 2, 2, 49];
+    let Ok(client) = tunnel.await else { return };
+    let mut client = TokioIo::new(client);
+    // All of a ClientHello at once: what is left unread would have the kernel drop the alert.
+    let mut hello = vec![0; BUFFER_MAX];
+    if let Ok(Ok(1..)) = timeout(HEAD_TIMEOUT, client.read(&mut hello)).await {
+        let _ = client.write_all(&ALERT).await;
+    }
+    drop(slot);
 }
 
 /// A body of nothing.

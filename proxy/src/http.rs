@@ -12,6 +12,7 @@ use crate::proxy::{Client, Proxy, Slot};
 use crate::relay::TLS_PORT;
 use crate::tunnel;
 use hyper::body::Incoming;
+use hyper::header;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
@@ -56,7 +57,13 @@ async fn connect<S: Client>(
     headers::check_framing(request.headers())?;
     let authority = request.uri().authority().map_or("", |authority| authority.as_str());
     let destination = destination(&proxy, authority, None)?;
-    let host = proxy.dial(&destination).await?;
+    let host = match proxy.dial(&destination).await {
+        Err(error) if error.is_refusal() && asks_again(&request) => {
+            tokio::spawn(answer::refuse_in_tls(hyper::upgrade::on(request), slot));
+            return Ok(Response::new(answer::empty()));
+        }
+        dialled => dialled?,
+    };
     tokio::spawn(async move {
         let Ok(upgraded) = hyper::upgrade::on(request).await else { return };
         match upgraded.downcast::<TokioIo<S>>() {
@@ -71,6 +78,13 @@ async fn connect<S: Client>(
         }
     });
     Ok(Response::new(answer::empty()))
+}
+
+/// Whether the client takes every answer to CONNECT but success for a network that is away for the moment: Yarn 1 asks
+/// five times then, three seconds apart, which no setting changes. What TLS says ends it at once.
+fn asks_again(request: &Request<Incoming>) -> bool {
+    let agent = request.headers().get(header::USER_AGENT);
+    agent.is_some_and(|agent| agent.as_bytes().starts_with(b"yarn/1."))
 }
 
 async fn forward(

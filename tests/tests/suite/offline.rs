@@ -153,6 +153,33 @@ fn a_service_at_the_port_of_the_proxy_is_not_reached() {
     assert!(service.accept().is_ok());
 }
 
+/// Yarn 1 asks again for twelve seconds where a proxy refuses a tunnel, but not where TLS in it is refused.
+#[test]
+fn what_would_ask_again_is_refused_in_the_tunnel() {
+    let script = "import os, socket, sys
+s = socket.create_connection(('127.0.0.1', int(os.environ['HTTP_PROXY'].split(':')[2])))
+ask = lambda first, agent: f'{first} HTTP/1.1\\r\\nHost: {sys.argv[1]}\\r\\nUser-Agent: {agent}\\r\\n\\r\\n'.encode()
+s.sendall(ask('CONNECT ' + sys.argv[1], sys.argv[2]))
+answer = s.makefile('rb')
+head = list(iter(answer.readline, b'\\r\\n'))
+s.sendall(ask('GET /', 'own'))
+print(head[0].split()[1].decode(), answer.read(7).hex())";
+    for_each_user(|user| {
+        let origin = Origin::new("hello");
+        let authority = format!("127.0.0.1:{}", origin.port());
+        let ask = |sandbox: &Sandbox, agent: &str| {
+            sandbox.run(["python3", "-c", script, &authority, agent]).stdout
+        };
+        let agent = "yarn/1.22.22 npm/? node/v20.20.2 linux x64";
+        let sandbox = Sandbox::of(user).trap();
+        assert_eq!(ask(&sandbox, agent), "200 15030300020231\n");
+        assert!(ask(&sandbox, "yarn/4.9.1").starts_with("403 "));
+        assert_eq!(origin.requests(), [""; 0], "ESCAPED");
+        let twin = Sandbox::of(user).allow_domains([authority.as_str()]);
+        assert_eq!(ask(&twin, agent), format!("200 {}\n", "485454502f312e"));
+    });
+}
+
 /// A tool asks the proxy for one host after another; people are told of all at once.
 #[test]
 fn every_host_is_named_and_one_line_allows_them_together() {
