@@ -13,6 +13,7 @@ pub mod domain;
 pub mod exit;
 pub mod hosts;
 pub mod landlock;
+pub mod memory;
 pub mod proxy;
 pub mod trap;
 pub mod upstream;

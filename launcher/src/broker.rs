@@ -6,14 +6,15 @@
 use crate::failure::{Failure, Text};
 use crate::start::Arguments;
 use crate::sys;
+use common::memory;
 use common::wire::Handover;
 use core::ffi::CStr;
 use core::mem::MaybeUninit;
 use rustix::fs;
 use rustix::io::Errno;
 
-/// Becomes the broker, which is found beside this program or in `../libexec/landstrip/`: never
-/// through PATH or the working directory, where the command could have put another.
+/// Becomes the broker, which is found beside this program or in `../libexec/landstrip/`, or is a descriptor where this
+/// one lies in memory: never through PATH or the working directory, where the command could have put another.
 pub(crate) fn execute(
     arguments: &Arguments,
     handover: &Handover,
@@ -21,7 +22,13 @@ pub(crate) fn execute(
     let mut own = [MaybeUninit::uninit(); Text::SIZE];
     let (own, _) = fs::readlinkat_raw(fs::CWD, c"/proc/self/exe", &mut own[..])
         .map_err(|e| Failure("read /proc/self/exe: is /proc mounted?", e))?;
-    let directory = own.iter().rposition(|&b| b == b'/').map_or(&[][..], |slash| &own[..slash]);
+    let beside = || own.iter().rposition(|&b| b == b'/').map_or(&[][..], |slash| &own[..slash]);
+    let (directory, places) = match memory::started_by(own) {
+        Some(number) => (&b"/proc/self/fd/"[..], &[number][..]),
+        None => {
+            (beside(), &[&b"/landstrip-broker"[..], b"/../libexec/landstrip/landstrip-broker"][..])
+        }
+    };
     let mut message = Text::new();
     handover.write(&mut message).map_err(|_| Failure("handover", Errno::NAMETOOLONG))?;
     message.push(&[0]).map_err(|_| Failure("handover", Errno::NAMETOOLONG))?;
@@ -29,9 +36,10 @@ pub(crate) fn execute(
     // SAFETY: argv has an element, and the message ends with NUL and outlives execve(2).
     unsafe { argv.set(0, message.as_bytes().as_ptr().cast()) };
     let mut errno = Errno::NOENT;
-    for place in [&b"/landstrip-broker\0"[..], b"/../libexec/landstrip/landstrip-broker\0"] {
+    for place in places {
         let mut path = Text::new();
-        let complete = path.push(directory).and_then(|()| path.push(place));
+        let complete =
+            path.push(directory).and_then(|()| path.push(place)).and_then(|()| path.push(&[0]));
         complete.map_err(|_| Failure("path of landstrip-broker", Errno::NAMETOOLONG))?;
         if let Ok(path) = CStr::from_bytes_with_nul(path.as_bytes()) {
             errno = sys::execve(path, argv, envp);

@@ -2,22 +2,37 @@
 //! `children`.
 
 use super::credentials::Credentials;
+use common::memory;
 use rustix::fs::{self, Dir, Mode, OFlags};
 use rustix::io::{self, Errno};
+use rustix::param::linux_execfn;
 use rustix::process::Pid;
-use std::ffi::OsString;
-use std::os::unix::ffi::OsStringExt;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// The program that this process executes, by the kernel's own name for it: a canonical path.
+/// The program that this process executes, by the kernel's own name for it: a canonical path. One that lies in memory has
+/// none; it is executed again by the descriptor that it was executed by.
 pub fn own_program() -> io::Result<&'static Path> {
-    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    if PROGRAM.get().is_none() {
-        let path = fs::readlink("/proc/self/exe", Vec::new())?;
-        let _ = PROGRAM.set(OsString::from_vec(path.into_bytes()).into());
+    programs().map(|(own, _)| own.as_path())
+}
+
+/// What this program starts, if it lies in memory (`common::memory`).
+pub fn started_in_memory() -> Option<&'static Path> {
+    programs().ok()?.1.as_deref()
+}
+
+fn programs() -> io::Result<&'static (PathBuf, Option<PathBuf>)> {
+    static PROGRAMS: OnceLock<(PathBuf, Option<PathBuf>)> = OnceLock::new();
+    if PROGRAMS.get().is_none() {
+        let name = fs::readlink("/proc/self/exe", Vec::new())?.into_bytes();
+        let started = memory::started_by(&name).map(OsStr::from_bytes);
+        let started = started.map(|number| Path::new("/proc/self/fd").join(number));
+        let own = started.as_ref().map_or(name, |_| linux_execfn().to_bytes().to_vec());
+        let _ = PROGRAMS.set((OsString::from_vec(own).into(), started));
     }
-    PROGRAM.get().map(PathBuf::as_path).ok_or(Errno::NOENT)
+    PROGRAMS.get().ok_or(Errno::NOENT)
 }
 
 /// What the kernel tells of a thread (proc_pid_status(5)).

@@ -59,7 +59,9 @@ fn of_proxy(
 ) -> Vec<Change> {
     // To learn, all has to go through it.
     let direct = if proxy.permits() { Vec::new() } else { direct(told.network) };
-    let mut changes = environment(proxy.ports(), proxy.program(), &direct, inherited);
+    // Nothing in the sandbox can execute one that lies in memory: there ssh(1) goes by the name, as other programs do.
+    let program = Some(proxy.program()).filter(|program| !program.starts_with("/proc"));
+    let mut changes = environment(proxy.ports(), program, &direct, inherited);
     if proxy.permits() || setup::has_domains(told.network) {
         changes.push(lookups(inherited));
     }
@@ -75,7 +77,7 @@ fn of_proxy(
 /// that know no SOCKS fail over such a URL instead of ignoring it (Python's httpx, for one).
 fn environment(
     [http, socks]: [u16; 2],
-    program: &Path,
+    program: Option<&Path>,
     direct: &[&str],
     inherited: &dyn Fn(&str) -> Option<OsString>,
 ) -> Vec<Change> {
@@ -105,10 +107,12 @@ fn environment(
     changes.extend(DIRECT.map(|name| (name, list.clone())));
     changes.push(("NODE_USE_ENV_PROXY", Some("1".into())));
 
-    let mut ssh = inherited("GIT_SSH_COMMAND").unwrap_or_else(|| "ssh".into());
-    ssh.push(" -o ");
-    ssh.push(ssh_option(program, socks));
-    changes.push(("GIT_SSH_COMMAND", Some(ssh)));
+    if let Some(program) = program {
+        let mut ssh = inherited("GIT_SSH_COMMAND").unwrap_or_else(|| "ssh".into());
+        ssh.push(" -o ");
+        ssh.push(ssh_option(program, socks));
+        changes.push(("GIT_SSH_COMMAND", Some(ssh)));
+    }
 
     let mut java = inherited(JAVA).unwrap_or_default();
     if !java.is_empty() {
@@ -184,7 +188,7 @@ mod tests {
         let find = |name: &str| {
             inherited.iter().find(|(key, _)| *key == name).map(|(_, value)| OsString::from(value))
         };
-        environment([3128, 1080], Path::new("/opt/it's/landstrip-proxy"), direct, &find)
+        environment([3128, 1080], Some(Path::new("/opt/it's/landstrip-proxy")), direct, &find)
             .into_iter()
             .map(|(name, value)| (name.into_owned(), value))
             .map(|(name, value)| {

@@ -5,7 +5,7 @@ use crate::policy::Policy;
 use crate::report::Denial;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, PipeWriter, Write};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -74,10 +74,35 @@ pub(crate) type OnDenial = Box<dyn FnMut(&Denial) + Send>;
 /// What answers questions.
 pub(crate) type OnAsk = Box<dyn FnMut(&Question) -> Answer + Send>;
 
+/// What starts landstrip.
+#[derive(Debug)]
+pub(crate) enum Launcher {
+    At(PathBuf),
+    #[cfg(feature = "embedded")]
+    Inside,
+}
+
+impl Launcher {
+    /// The command that starts it, and what that is to keep open for as long as this process lives.
+    fn command(&self) -> io::Result<(std::process::Command, Vec<RawFd>)> {
+        match self {
+            Self::At(path) if path.is_absolute() => {
+                Ok((std::process::Command::new(path), Vec::new()))
+            }
+            Self::At(path) => {
+                let text = format!("the launcher is no absolute path: {}", path.display());
+                Err(io::Error::new(io::ErrorKind::InvalidInput, text))
+            }
+            #[cfg(feature = "embedded")]
+            Self::Inside => crate::embedded::command(),
+        }
+    }
+}
+
 /// A command to be run in a sandbox, built as [`std::process::Command`] is.
 pub struct Command {
     pub(crate) words: Vec<OsString>,
-    pub(crate) launcher: PathBuf,
+    pub(crate) launcher: Launcher,
     pub(crate) policies: Vec<Source>,
     pub(crate) report: Option<Report>,
     pub(crate) directory: Option<PathBuf>,
@@ -101,9 +126,19 @@ impl Command {
     /// A command whose program is `program`, to be run by the launcher at an absolute path. PATH, which a command may have
     /// changed for later ones, is never asked for the launcher.
     pub fn new(launcher: impl Into<PathBuf>, program: impl Into<OsString>) -> Self {
+        Self::by(Launcher::At(launcher.into()), program.into())
+    }
+
+    /// A command whose program is `program`, to be run by the launcher that this program carries.
+    #[cfg(feature = "embedded")]
+    pub fn embedded(program: impl Into<OsString>) -> Self {
+        Self::by(Launcher::Inside, program.into())
+    }
+
+    fn by(launcher: Launcher, program: OsString) -> Self {
         Self {
-            words: vec![program.into()],
-            launcher: launcher.into(),
+            words: vec![program],
+            launcher,
             policies: Vec::new(),
             report: None,
             directory: None,
@@ -204,9 +239,14 @@ impl Command {
     }
 
     /// The words by which a program of your own starts the command in a sandbox. Policies that are data stand in them, to
-    /// be seen by other users of the host.
+    /// be seen by other users of the host. Where this program carries landstrip, the first word is `landstrip`, the name by
+    /// which it is to be started (`argv[0]`), and no path.
     pub fn wrap(&self) -> Vec<OsString> {
-        let mut words = vec![self.launcher.clone().into_os_string()];
+        let mut words = vec![match &self.launcher {
+            Launcher::At(path) => path.clone().into_os_string(),
+            #[cfg(feature = "embedded")]
+            Launcher::Inside => "landstrip".into(),
+        }];
         words.extend(self.reported());
         for policy in &self.policies {
             words.push("--policy".into());
@@ -234,11 +274,7 @@ impl Command {
     /// The command of the standard library that starts landstrip, what it has to keep open, and the texts of policies with
     /// where to write them. A file would have a name by which another sandbox could rewrite it.
     pub(crate) fn launch(&self) -> io::Result<Launch> {
-        if !self.launcher.is_absolute() {
-            let text = format!("the launcher is no absolute path: {}", self.launcher.display());
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
-        }
-        let mut command = std::process::Command::new(&self.launcher);
+        let (mut command, inherited) = self.launcher.command()?;
         command.args(self.reported());
         if self.cleared {
             command.env_clear();
@@ -267,7 +303,7 @@ impl Command {
                 }
             };
         }
-        Ok(Launch { command, kept, texts })
+        Ok(Launch { command, inherited, kept, texts })
     }
 
     /// The words of the command, after an option that ends options.
@@ -279,6 +315,7 @@ impl Command {
 /// What starts landstrip.
 pub(crate) struct Launch {
     pub(crate) command: std::process::Command,
+    inherited: Vec<RawFd>,
     pub(crate) kept: Vec<OwnedFd>,
     pub(crate) texts: Vec<(PipeWriter, String)>,
 }
@@ -287,7 +324,8 @@ impl Launch {
     /// Starts it, and hands policies over in threads, for they may be longer than a pipe. Landstrip says itself why it does
     /// not read one to its end.
     pub(crate) fn start(mut self) -> io::Result<std::process::Child> {
-        crate::sys::keep(&mut self.command, &self.kept);
+        let kept = self.kept.iter().map(AsRawFd::as_raw_fd);
+        crate::sys::keep(&mut self.command, kept.chain(self.inherited).collect());
         let child = self.command.spawn()?;
         for (mut writer, text) in self.texts {
             std::thread::spawn(move || writer.write_all(text.as_bytes()));

@@ -2,6 +2,8 @@
 
 mod asking;
 mod command;
+#[cfg(feature = "embedded")]
+mod embedded;
 #[cfg(feature = "tokio")]
 mod future;
 mod policy;
@@ -12,6 +14,8 @@ mod sys;
 
 pub use asking::{Answer, Granted, Question};
 pub use command::{Command, Report, Source};
+#[cfg(feature = "embedded")]
+pub use embedded::become_landstrip_by_name;
 #[cfg(feature = "tokio")]
 pub use future::AsyncChild;
 pub use policy::*;

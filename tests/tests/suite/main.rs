@@ -24,6 +24,7 @@ mod devices;
 mod dist;
 mod doctor;
 mod documents;
+mod embedded;
 mod environment;
 mod exceptions;
 mod executables;

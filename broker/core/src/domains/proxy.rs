@@ -139,7 +139,8 @@ impl Proxy {
             proc::own_program().map_err(|errno| Failure::system("/proc/self/exe", errno))?;
         Ok(Self {
             // Beside the broker, never through PATH or a working directory.
-            program: program.with_file_name("landstrip-proxy"),
+            program: proc::started_in_memory()
+                .map_or_else(|| program.with_file_name("landstrip-proxy"), Path::to_owned),
             setup: setup::packet(network, upstreams, unlisted)?,
             names,
             ports,
