@@ -86,27 +86,42 @@ fn a_network_of_pasta_and_files_in_bubblewrap_are_confined() {
         }
         // Else it becomes another user, who has no right to the directories.
         let own: &[&str] = if user.is_root() { &["--runas", "0", "--netns-only"] } else { &[] };
-        let mut around = words(&[&["pasta"], own, PASTA, BUBBLEWRAP].concat());
-        if !is_there(&sandbox, &around) {
-            return;
-        }
-        let work = sandbox.path("work");
-        let outside = sandbox.path("outside");
-        for bound in [&work, &outside] {
-            around.extend(["--bind".into(), bound.into(), bound.into()]);
-        }
-        let peer = TcpPeer::new();
-        let policy = r#"{"filesystem": {"allowWrite": ["."]}, "network": {"allowNetwork": true}}"#;
-        let script = format!(
-            "echo x > made; echo x > ../outside/made; echo reached > /dev/tcp/127.0.0.1/{} || exit 9",
-            peer.port()
-        );
-        run(&sandbox, &around, policy, &script).exits(9);
-        peer.untouched();
-        let made = ["work/made", "outside/made"].map(|name| sandbox.path(name).exists());
-        assert_eq!(made, [true, false]);
-        // The same without that network.
-        run(&sandbox, &[], policy, &script).exits(0);
-        peer.reached();
+        network_and_files_are_confined(&sandbox, &[&["pasta"], own, PASTA].concat());
     });
+}
+
+#[test]
+fn a_network_of_slirp4netns_and_files_in_bubblewrap_are_confined() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        let example = include_str!("../../../examples/in-slirp4netns");
+        let example = sandbox.program("outside/in-slirp4netns", example);
+        network_and_files_are_confined(&sandbox, &[example.to_str().unwrap()]);
+    });
+}
+
+/// Under landstrip in bubblewrap in a network that `network` makes.
+fn network_and_files_are_confined(sandbox: &Sandbox, network: &[&str]) {
+    let mut around = words(&[network, BUBBLEWRAP].concat());
+    if !is_there(sandbox, &around) {
+        return;
+    }
+    let work = sandbox.path("work");
+    let outside = sandbox.path("outside");
+    for bound in [&work, &outside] {
+        around.extend(["--bind".into(), bound.into(), bound.into()]);
+    }
+    let peer = TcpPeer::new();
+    let policy = r#"{"filesystem": {"allowWrite": ["."]}, "network": {"allowNetwork": true}}"#;
+    let script = format!(
+        "echo x > made; echo x > ../outside/made; echo reached > /dev/tcp/127.0.0.1/{} || exit 9",
+        peer.port()
+    );
+    run(sandbox, &around, policy, &script).exits(9);
+    peer.untouched();
+    let made = ["work/made", "outside/made"].map(|name| sandbox.path(name).exists());
+    assert_eq!(made, [true, false]);
+    // The same without that network.
+    run(sandbox, &[], policy, &script).exits(0);
+    peer.reached();
 }
