@@ -115,14 +115,24 @@ test("whose status it is comes through though this process is slow to read", wit
   assert.deepStrictEqual({ status, endedBy }, { status: 5, endedBy: "tool" });
 }));
 
-test("runs leave no descriptor and no file behind", within(async (options, world) => {
+test("runs leave no descriptor, process, file or memory behind", within(async (options, world) => {
   const once = () => run(["touch", "made"], { ...options, policy: { filesystem: { allowWrite: ["."] } }, stdio: "pipe", input: "x" });
   const held = () => fs.readdirSync("/proc/self/fd").length;
+  require("node:v8").setFlagsFromString("--expose-gc");
+  const collect = require("node:vm").runInNewContext("gc");
+  const used = () => {
+    collect();
+    const { heapUsed, external } = process.memoryUsage();
+    return heapUsed + external;
+  };
   await once();
-  const before = held();
+  const [before, usedBefore] = [held(), used()];
   for (let times = Number(process.env.LANDSTRIP_REPETITIONS ?? 20); times > 0; times -= 1) await once();
   assert.ok(held() <= before, `${held()} descriptors, ${before} before`);
-  assert.deepStrictEqual(fs.readdirSync(world.path("work")), ["made"]);
+  // What is not the runs' own.
+  assert.ok(used() - usedBefore < 16 << 20, `${used()} bytes, ${usedBefore} before`);
+  assert.deepStrictEqual(["work", "home", "outside"].map((name) => fs.readdirSync(world.path(name))), [["made"], [], []]);
+  assert.strictEqual(fs.readFileSync(`/proc/self/task/${process.pid}/children`, "utf8"), "");
 }));
 
 test("wrapped words are run by any program", within(async (options, world) => {

@@ -21,6 +21,8 @@ from .world import PROGRAM, World
 PACKAGE = pathlib.Path(__file__).parent.parent
 #: How often the tests of leaks run a command.
 RUNS = int(os.environ.get("LANDSTRIP_REPETITIONS", "20"))
+#: By how much the memory of this process may have grown after them, in bytes: what is not the runs' own.
+GROWTH = 16 << 20
 WRITE_ELSEWHERE: Any = {"policy": {"filesystem": {"allowWrite": ["."]}}}
 
 
@@ -39,6 +41,12 @@ def descriptors() -> int:
             thread.join()
     gc.collect()
     return len(os.listdir("/proc/self/fd"))
+
+
+def memory() -> int:
+    """How much of it is in use, in bytes (proc_pid_statm(5))."""
+    gc.collect()
+    return int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
 
 
 class Own(unittest.TestCase):
@@ -259,11 +267,13 @@ class Own(unittest.TestCase):
             landstrip.run(["touch", "made"], capture_output=True, **WRITE_ELSEWHERE, **self.options)
 
         once()
-        before = descriptors()
+        before, used = descriptors(), memory()
         for _ in range(RUNS):
             once()
         self.assertEqual((descriptors(), has_children()), (before, False))
-        self.assertEqual(os.listdir(self.world.path("work")), ["made"])
+        self.assertLess(memory() - used, GROWTH)
+        left = [os.listdir(self.world.path(name)) for name in ("work", "home", "outside")]
+        self.assertEqual(left, [["made"], [], []])
 
     def test_runs_of_asyncio_leave_nothing_behind(self) -> None:
         async def once() -> None:
@@ -271,10 +281,11 @@ class Own(unittest.TestCase):
 
         async def body() -> None:
             await once()
-            before = descriptors()
+            before, used = descriptors(), memory()
             for _ in range(RUNS):
                 await once()
             self.assertEqual((descriptors(), has_children()), (before, False))
+            self.assertLess(memory() - used, GROWTH)
 
         asyncio.run(body())
 

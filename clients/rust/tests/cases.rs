@@ -381,6 +381,12 @@ fn held() -> (usize, usize) {
     (count("/proc/self/fd"), count("/proc/self/task"))
 }
 
+/// The memory that this process has in use, in pages (proc_pid_statm(5)).
+fn memory() -> usize {
+    let all = fs::read_to_string("/proc/self/statm").unwrap();
+    all.split(' ').nth(1).unwrap().parse().unwrap()
+}
+
 /// In a process of its own: other tests have descriptors too.
 #[test]
 fn runs_leave_nothing_behind() {
@@ -400,13 +406,21 @@ fn runs_leave_nothing_behind() {
         assert_eq!(output.outcome.status, 0);
     };
     once();
-    let before = held();
+    let (before, used) = (held(), memory());
     (0..runs).for_each(|_| once());
     // A thread that has nothing left to do may still be ending.
     while held().0 > before.0 || held().1 > before.1 {
         std::thread::yield_now();
     }
-    assert_eq!(fs::read_dir(world.path("work")).unwrap().count(), 1);
+    // 16 MiB are not the runs' own.
+    assert!(memory() < used + 4096, "{used} pages, then {}", memory());
+    let left =
+        ["work", "home", "outside"].map(|name| fs::read_dir(world.path(name)).unwrap().count());
+    assert_eq!(left, [1, 0, 0]);
+    let children = fs::read_dir("/proc/self/task").unwrap().map(|task| task.unwrap().path());
+    let children =
+        children.map(|task| fs::read_to_string(task.join("children")).unwrap_or_default());
+    assert_eq!(children.collect::<String>(), "");
 }
 
 #[test]
