@@ -464,6 +464,7 @@ mod tests {
                         List(_) | Choice(_) => "list",
                         Settings(_) => "object of strings",
                         Lists(_) => "object of lists",
+                        Switch(..) if key.path == "report.reads" => "boolean, default true",
                         Switch(..) => "boolean, default false",
                         Port(_) => "integer from 1 to 65535",
                         Amount(_, unit) => unit.in_manual(),

@@ -3,6 +3,7 @@
 mod hosts;
 mod sockets;
 
+use nix::sys::signal::Signal;
 use serde_json::json;
 use std::fs;
 use tests::{Sandbox, for_each_user};
@@ -334,6 +335,26 @@ fn a_question_ends_with_its_caller() {
         assert_eq!(questions.line(), None);
         running.wait().succeeds();
         assert!(!sandbox.path("home/a").exists() && sandbox.path("home/b").exists());
+    });
+}
+
+/// Nothing is done for who waits when the broker dies, and nobody goes on for long.
+#[test]
+fn a_call_that_waits_is_not_done_if_the_broker_dies() {
+    for_each_user(|user| {
+        let sandbox = sandbox(user);
+        let script = "echo x > ~/a; exec sleep 1000";
+        let (running, mut questions) = sandbox.ask(["sh", "-c", script]);
+        questions.expect("write", &sandbox.name("home/a"));
+        running.signal(Signal::SIGKILL);
+        // Panics if anything keeps the output open.
+        assert_eq!(running.wait().signal, Some(Signal::SIGKILL as i32));
+        assert!(!sandbox.path("home/a").exists());
+        let (running, mut questions) = sandbox.ask(["sh", "-c", "echo x > ~/a"]);
+        let number = questions.expect("write", &sandbox.name("home/a"));
+        questions.settle(number, "once");
+        running.wait().succeeds();
+        assert!(sandbox.path("home/a").exists());
     });
 }
 

@@ -1,9 +1,12 @@
 //! Signals that the command sends: to its own they are sent as outside of the sandbox, to nobody else.
 
+use nix::libc;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::ffi::OsString;
 use std::fs;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::time::Duration;
 use tests::{Sandbox, Victim, eventually, for_each_user, repetitions};
 
@@ -305,6 +308,40 @@ fn guardian(broker: Pid) -> Option<Pid> {
 fn has_ended(process: Pid) -> bool {
     let status = fs::read_to_string(format!("/proc/{process}/status"));
     status.map_or(true, |status| status.contains("State:\tZ"))
+}
+
+/// The command is executed when the broker has said how, and not where it dies before.
+#[test]
+fn the_command_does_not_begin_without_the_broker() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_write(".");
+        sandbox.sh_outside("mkfifo -m 600 ../policy").succeeds();
+        let (policy, made) = (sandbox.name("policy"), sandbox.path("work/made"));
+        let sandbox = sandbox.options(["-p", &policy]);
+        // The broker reads the policy then, which nobody has written yet.
+        let begin = || {
+            let running = sandbox.spawn(["touch", "made"]);
+            let mut writer = None;
+            let reads = || {
+                let how = fs::File::options().write(true).custom_flags(libc::O_NONBLOCK).clone();
+                writer = how.open(&policy).ok();
+                writer.is_some()
+            };
+            assert!(eventually(reads), "the policy is not read");
+            (running, writer.unwrap())
+        };
+        let (running, writer) = begin();
+        running.signal(Signal::SIGKILL);
+        // Panics if anything keeps the output open.
+        assert_eq!(running.wait().signal, Some(Signal::SIGKILL as i32));
+        assert!(!made.exists());
+        drop(writer);
+        let (running, mut writer) = begin();
+        writer.write_all(b"{}").unwrap();
+        drop(writer);
+        running.wait().succeeds();
+        assert!(made.exists());
+    });
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use nix::sys::signal::Signal;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::time::Duration;
-use tests::{Sandbox, Terminal, User, Victim, eventually, for_each_user};
+use tests::{Outcome, Sandbox, Terminal, User, Victim, eventually, for_each_user};
 
 /// Every way to bother a process; `@` stands for its pid.
 const BOTHER: &str = "kill @ 0 + kill @ 15 + tgkill @ 15 + sigqueue @ 15 + pidfd-signal @ 15 \
@@ -482,6 +482,28 @@ fn the_right_to_trace_is_not_the_command_s() {
         assert!(rest.iter().all(|&has| has == guardian_looks), "{outcome:#?}");
     }
     assert!(!of("CapEff")[..2].contains(&true), "{outcome:#?}");
+}
+
+/// Of the capabilities of its caller the command has those of files, users and signals, low ports and locked memory.
+#[test]
+fn the_command_has_no_capability_but_those_that_are_kept() {
+    // CAP_CHOWN to CAP_SETUID but the unused, CAP_NET_BIND_SERVICE, CAP_IPC_LOCK, CAP_SETFCAP (capabilities(7)).
+    const KEPT: u64 = 0xff | 1 << 10 | 1 << 14 | 1 << 31;
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        let command = ["grep", "Cap", "/proc/self/status"];
+        let sets = |outcome: &Outcome| -> Vec<(String, u64)> {
+            let lines =
+                outcome.succeeds().stdout.lines().filter(|line| !line.starts_with("CapBnd"));
+            let lines = lines.map(|line| line.split_once(":\t").unwrap());
+            let parse =
+                |(name, set): (&str, &str)| (name.into(), u64::from_str_radix(set, 16).unwrap());
+            lines.map(parse).collect()
+        };
+        let outside = sets(&sandbox.run_outside(command));
+        let expected: Vec<_> = outside.into_iter().map(|(name, set)| (name, set & KEPT)).collect();
+        assert_eq!(sets(&sandbox.run(command)), expected);
+    });
 }
 
 /// Outside, who has the same user as a process may signal it: not the broker while it acts for one.

@@ -2,7 +2,9 @@
 //! do it, and the one place from which answers leave.
 //!
 //! A call is let through by [`answers`] alone, and only for a verdict of a kind that can say so: by
-//! registers, or of a file call. Why that is safe is argued beside `answers::Answerer::answer`.
+//! registers, of a file call, or of sendmsg(2) as long as no socket heeds an address
+//! (`sockets::sendmsg_gate`). Why that is safe is argued beside `answers::Answerer::answer`.
+//! What may be asked about waits without a thread, and is judged anew when the answer is there (`again`).
 //!
 //! # Numbers that are let through
 //!
