@@ -12,8 +12,8 @@ use core::ffi::CStr;
 use rustix::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use rustix::io::{self, Errno};
 use rustix::process::{self, Pid};
+use rustix::termios;
 use rustix::thread::CapabilitySet;
-use rustix::{stdio, termios};
 
 /// Enough for this module, whose buffers are elsewhere.
 static STACK: Stack<{ 64 * 1024 }> = Stack::new();
@@ -62,16 +62,10 @@ fn become_command(arguments: &Arguments, control: &OwnedFd, broker: Option<Pid>)
 /// Leaves the caller's process group, so that no stop, exit or terminal access of the command makes the kernel
 /// signal that group (credentials(7), "Process groups and sessions"). Without a terminal to control jobs on, it leaves
 /// the session as well.
-fn leave_process_group() -> io::Result<()> {
-    // SAFETY: only asked about; one that the caller closed is no terminal.
-    let input = unsafe { stdio::stdin() };
-    // SAFETY: as above.
-    let output = unsafe { stdio::stdout() };
-    // SAFETY: as above.
-    let error = unsafe { stdio::stderr() };
+pub(crate) fn leave_process_group() -> io::Result<()> {
     // A foreground group of another PID namespace has no number here.
     let controls = |stream| matches!(termios::tcgetpgrp(stream), Ok(_) | Err(Errno::OPNOTSUPP));
-    match [input, output, error].into_iter().any(controls) {
+    match start::streams().into_iter().any(controls) {
         true => process::setpgid(None, None),
         false => process::setsid().map(drop),
     }

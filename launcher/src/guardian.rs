@@ -2,9 +2,10 @@
 //!
 //! The broker's death signals the command alone (PR_SET_PDEATHSIG), which can have given that up, and the groups that the
 //! broker knows (`kernel/kill_on_exit.rs` there), of which a process can be missing that has been about to join one all
-//! along. So a process waits for that death, in D0, which lets it signal everything in the sandbox and nothing else. It does nothing else, holds no descriptor,
-//! and nothing in the sandbox can signal it, whose domain lies deeper. Who kills a process group or
-//! hangs up a terminal does not meet it: it has a session of its own.
+//! along. So a process waits for that death, in D0, which lets it signal everything in the sandbox and nothing else.
+//! Then it gives the caller's terminal back, if the sandbox had that; it does nothing else, holds nothing but the standard
+//! streams, and nothing in the sandbox can signal it, whose domain lies deeper. Who kills a process group or
+//! hangs up a terminal does not meet it: it has a group of its own.
 //!
 //! Where D0 does not scope signals (before Linux 6.12), it still says who is in the sandbox: nobody else may be
 //! traced from in it (landlock(7)), which the kernel looks at for /proc/PID/exe. Of processes that execute what
@@ -12,15 +13,17 @@
 
 #![allow(unsafe_code)]
 
-use crate::confine;
 use crate::failure::Text;
 use crate::sys::{self, Stack};
+use crate::{command, confine, start};
 use core::ffi::CStr;
 use core::fmt::Write;
 use core::mem::MaybeUninit;
+use rustix::fd::BorrowedFd;
 use rustix::fs::{self, Mode, OFlags, RawDir};
 use rustix::io::{self, Errno};
 use rustix::process::{self, Pid, PidfdFlags, Signal};
+use rustix::termios::{self, OptionalActions, Termios};
 use rustix::thread::{self, CapabilitySet};
 
 /// Enough for this module in an unoptimised build, too.
@@ -49,9 +52,10 @@ fn guard(caller: Option<Pid>, broker: Option<Pid>, is_scoped: bool) -> io::Resul
     // Where it looks for what is of the sandbox, it must see what is hidden from others.
     let kept = if is_scoped { CapabilitySet::empty() } else { confine::PTRACE_CAPABILITY };
     confine::drop_capabilities(kept)?;
-    // SAFETY: this process has a descriptor table of its own, of which it uses nothing.
-    unsafe { sys::close_all() }?;
-    process::setsid()?;
+    // SAFETY: this process has a descriptor table of its own, of which it uses the standard streams.
+    unsafe { sys::close_from(3) }?;
+    let lent = Lent::look();
+    command::leave_process_group()?;
     thread::set_name(c"landstrip-guard")?;
     process::set_parent_process_death_signal(Some(DEATH))?;
     // Whom the caller's signals reach must not be killed with what is in the sandbox: D0 is in force
@@ -71,12 +75,47 @@ fn guard(caller: Option<Pid>, broker: Option<Pid>, is_scoped: bool) -> io::Resul
     if !is_scoped {
         // A fork that the broker let through last is seen in the next pass.
         while kill_traceable()? {}
-        return Ok(());
+    } else {
+        // No process escapes by forking: a fork fails once its parent has a fatal signal pending, and is
+        // seen here if it came first (copy_process in kernel/fork.c, both under the same lock).
+        sys::kill_all();
     }
-    // No process escapes by forking: a fork fails once its parent has a fatal signal pending, and is
-    // seen here if it came first (copy_process in kernel/fork.c, both under the same lock).
-    sys::kill_all();
+    lent.give_back(is_scoped);
     Ok(())
+}
+
+/// The caller's standard streams at launch: their flags, and the settings of terminals.
+struct Lent {
+    caller: Option<Pid>,
+    streams: [(BorrowedFd<'static>, Option<OFlags>, Option<Termios>); 3],
+}
+
+impl Lent {
+    fn look() -> Self {
+        let look = |stream| (stream, fs::fcntl_getfl(stream).ok(), termios::tcgetattr(stream).ok());
+        Self { caller: sys::group(), streams: start::streams().map(look) }
+    }
+
+    /// Nobody changes them any more for whom the broker has to be there. Those of other jobs are left.
+    fn give_back(&self, is_scoped: bool) {
+        for (stream, flags, settings) in &self.streams {
+            let _ = flags.map(|flags| fs::fcntl_setfl(stream, flags));
+            let Some(settings) = settings else { continue };
+            match (termios::tcgetpgrp(stream), self.caller) {
+                (Ok(group), Some(caller)) => {
+                    let found = process::test_kill_process_group(group);
+                    let is_left = found == Err(Errno::SRCH) || found.is_ok() && is_scoped;
+                    if group == caller || !is_left {
+                        continue;
+                    }
+                    let _ = termios::tcsetpgrp(stream, caller);
+                }
+                (Err(Errno::NOTTY), _) => {}
+                _ => continue,
+            }
+            let _ = termios::tcsetattr(stream, OptionalActions::Now, settings);
+        }
+    }
 }
 
 /// Kills what is in D0 but for this process; returns whether there was anything. What has ended already has

@@ -6,6 +6,7 @@ use crate::vector::Vector;
 use common::wire::Strings;
 use core::ffi::{CStr, c_char};
 use core::ptr;
+use rustix::fd::BorrowedFd;
 use rustix::io;
 use rustix::mm::{self, MapFlags, ProtFlags};
 
@@ -104,6 +105,12 @@ impl Arguments {
         }
         Ok(new)
     }
+}
+
+/// The standard streams. One that the caller closed is no terminal.
+pub(crate) fn streams() -> [BorrowedFd<'static>; 3] {
+    // SAFETY: nothing here closes them.
+    [0, 1, 2].map(|number| unsafe { BorrowedFd::borrow_raw(number) })
 }
 
 /// The name in `NAME=VALUE\0` or `NAME\0`.

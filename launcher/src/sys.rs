@@ -108,6 +108,13 @@ pub(crate) fn kill_all() {
     let _ = unsafe { syscall(arch::KILL, [usize::MAX, signal, 0, 0, 0]) };
 }
 
+/// The process group (getpgid(2)); none of this PID namespace has the number 0.
+pub(crate) fn group() -> Option<process::Pid> {
+    // SAFETY: takes an integer.
+    let group = unsafe { syscall(arch::GETPGID, [0; 5]) };
+    group.ok().and_then(|group| process::Pid::from_raw(i32::try_from(group).ok()?))
+}
+
 /// execve(2). Returns only if it failed.
 pub(crate) fn execve(path: &CStr, argv: Vector, envp: Vector) -> Errno {
     let pointers = [path.as_ptr() as usize, argv.address(), envp.address(), 0, 0];
@@ -118,13 +125,13 @@ pub(crate) fn execve(path: &CStr, argv: Vector, envp: Vector) -> Errno {
     }
 }
 
-/// Closes all descriptors (close_range(2)).
+/// Closes all descriptors from `first` on (close_range(2)).
 ///
 /// # Safety
-/// Nothing in this process may use or own one any more.
-pub(crate) unsafe fn close_all() -> io::Result<()> {
+/// Nothing in this process may use or own one of them any more.
+pub(crate) unsafe fn close_from(first: u32) -> io::Result<()> {
     // SAFETY: takes integers; the rest is the caller's contract.
-    unsafe { syscall(arch::CLOSE_RANGE, [0, u32::MAX as usize, 0, 0, 0]) }.map(drop)
+    unsafe { syscall(arch::CLOSE_RANGE, [first as usize, u32::MAX as usize, 0, 0, 0]) }.map(drop)
 }
 
 /// close_range(2) with CLOSE_RANGE_CLOEXEC (Linux 5.11): what the command must not inherit closes

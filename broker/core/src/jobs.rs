@@ -5,7 +5,8 @@
 //! stopped member (SIGHUP, SIGCONT), one that uses a terminal from the background (SIGTTIN, SIGTTOU), the one in the
 //! foreground when the size changes (SIGWINCH). So no process of the sandbox joins a group that is not led from
 //! inside, and none of the caller's terminals is taken from a foreground that is neither the sandbox's nor its
-//! caller's, resized, locked or held back. Sources: setpgid(2), ioctl_tty(2), credentials(7).
+//! caller's, resized, locked or held back. Its modes are changed in the foreground alone, by the broker, which gives them
+//! back at the end. Sources: setpgid(2), ioctl_tty(2), credentials(7).
 //!
 //! A group that is joined is known by its number alone, and who is let through chooses when to go on: so the number
 //! is held until that has been seen to rest ([`may_go_on`]).
@@ -17,18 +18,20 @@ use crate::call::terminal::TerminalCall;
 use crate::report::traps::Traps;
 use kernel::group::{self, HeldGroup};
 use kernel::identity::Identity;
+use kernel::kill::send;
 use kernel::kill_on_exit::KillOnExit;
 use kernel::proc::may_go_on;
 use kernel::processes::Member;
-use kernel::request::{Request, Sign};
+use kernel::request::{RESTART, Request, Sign};
 use kernel::rights::Rights;
 use kernel::target::{Target, TargetAddress, TargetFd};
-use kernel::terminal;
+use kernel::terminal::{self, Lent};
 use kernel::threads::lock;
+use nix::libc;
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::{self, makedev};
 use rustix::io::{self, Errno};
-use rustix::process::Pid;
+use rustix::process::{Pid, Signal};
 use rustix::termios;
 use std::sync::{Arc, Mutex};
 
@@ -49,8 +52,8 @@ pub(crate) struct Judge {
     command: Pid,
     /// The controlling terminal, if the command is in the caller's session.
     controlling: Option<BorrowedFd<'static>>,
-    /// The devices of the caller's terminals.
-    callers: Vec<u32>,
+    /// The caller's terminals.
+    lent: Arc<Lent>,
     groups: Arc<KillOnExit>,
     /// Groups that threads may still be about to join.
     joining: Mutex<Vec<Joining>>,
@@ -76,7 +79,7 @@ impl Joining {
 impl Judge {
     pub(crate) fn new(
         command: Pid,
-        groups: &Arc<KillOnExit>,
+        (groups, lent): (&Arc<KillOnExit>, &Arc<Lent>),
         rights: &Arc<Rights>,
         proxy: Option<Identity>,
         traps: &Arc<Traps>,
@@ -87,7 +90,7 @@ impl Judge {
             traps: Arc::clone(traps),
             command,
             controlling: terminal::controlling(),
-            callers: terminal::inherited(),
+            lent: Arc::clone(lent),
             groups: Arc::clone(groups),
             joining: Mutex::default(),
         }
@@ -179,13 +182,13 @@ impl Judge {
                     Ok(Some(0))
                 })
             }
-            TerminalCall::SetSize(_) | TerminalCall::Exclusive(_) | TerminalCall::Suspend => {
-                self.change(request, number, call)
-            }
+            _ => self.change(request, number, call),
         };
         match done {
             // CONTINUE: what the process is decides, whatever the descriptor leads to by then: it is in a session of the
-            // sandbox's own, or the sandbox has no terminal of its caller's.
+            // sandbox's own, or the sandbox has no terminal of its caller's. Only TIOCSCTTY can meet one that another
+            // thread has put there. If that controls a session the kernel refuses; else the sandbox is signalled from it
+            // until it ends, and nobody outside.
             Ok(None) => RegisterVerdict::Continue,
             Ok(Some(result)) => RegisterVerdict::Return(Ok(result)),
             Err(errno) => RegisterVerdict::Return(Err(errno)),
@@ -211,7 +214,7 @@ impl Judge {
     ) -> io::Result<Option<i32>> {
         let target = request.target();
         let Some(terminal) = self.shared(target)? else { return Ok(None) };
-        if !is_controlling(target, number, terminal)? {
+        if !self.is_controlling(target, number, terminal)? {
             return Err(Errno::NOTTY);
         }
         let mut group = [0; 4];
@@ -233,39 +236,105 @@ impl Judge {
     fn foreground(&self, target: Target, number: TargetFd) -> Option<i32> {
         let terminal = self.shared(target).ok().flatten()?;
         let stands_for = terminal::foreground(terminal).is_ok_and(is_callers)
-            && is_controlling(target, number, terminal).is_ok_and(|is_it| is_it);
+            && self.is_controlling(target, number, terminal).is_ok_and(|is_it| is_it);
         stands_for.then_some(self.command.as_raw_pid())
     }
 
-    /// A change that reaches others who use the terminal: made unless it is one of the caller's.
+    /// The caller's terminal that descriptor `number` of `target` leads to, if it is one of those.
+    fn lent(&self, target: Target, number: TargetFd) -> io::Result<Option<BorrowedFd<'static>>> {
+        let held = fs::fstat(target.descriptor(number)?)?;
+        let (major, minor) = CONTROLLING;
+        match held.st_rdev == makedev(major, minor) {
+            true => self.shared(target),
+            false => Ok(self.lent.find(&held)),
+        }
+    }
+
+    /// Whether descriptor `number` of `target`, which is in the caller's session, leads to `terminal`.
+    fn is_controlling(
+        &self,
+        target: Target,
+        number: TargetFd,
+        terminal: BorrowedFd<'_>,
+    ) -> io::Result<bool> {
+        let Some(lent) = self.lent(target, number)? else { return Ok(false) };
+        Ok(terminal::device(lent)? == terminal::device(terminal)?)
+    }
+
+    /// A change that reaches others who use the terminal: made on what was judged. Those of the caller's stay as they are,
+    /// but for what is given back.
     fn change(
         &self,
         request: &Request<'_>,
         number: TargetFd,
         call: TerminalCall,
     ) -> io::Result<Option<i32>> {
-        if self.callers.is_empty() {
+        if !self.lent.any() {
             return Ok(None);
         }
         let target = request.target();
-        let file = terminal::of(target, number)?;
-        let mut size = [0; 8];
-        if let TerminalCall::SetSize(address) = call {
-            target.read(address, &mut size)?;
-        }
-        request.confirm()?;
-        let file = file.as_fd();
-        if self.callers.contains(&terminal::device(file)?) {
+        let lent = self.lent(target, number)?;
+        let other = if lent.is_some() { None } else { Some(terminal::of(target, number)?) };
+        let file = lent.or(other.as_ref().map(AsFd::as_fd)).ok_or(Errno::BADF)?;
+        // By another name than its own, as that of its other end.
+        let is_callers = lent.is_some() || self.lent.has(terminal::device(file)?);
+        let in_foreground = matches!(call, TerminalCall::SetModes(..) | TerminalCall::Flush(_));
+        if is_callers && !(lent.is_some() && in_foreground) {
             self.traps.log("refused: a change of the caller's terminal");
             return Err(Errno::PERM);
         }
+        let mut value = [0; size_of::<terminal::Value>()];
+        if let TerminalCall::SetSize(set) | TerminalCall::SetModes(set, _) = call {
+            target.read(set.address, &mut value[..set.size])?;
+        }
+        match in_foreground {
+            true => self.must_be_in_foreground(request, file)?,
+            false => drop(request.confirm()?),
+        }
+        if let TerminalCall::SetModes(_, Some(queue)) | TerminalCall::Flush(queue) = call {
+            termios::tcflush(file, queue)?;
+        }
         match call {
-            TerminalCall::SetSize(_) => terminal::set_size(file, size)?,
+            TerminalCall::SetSize(set) | TerminalCall::SetModes(set, _) => {
+                self.lent.change(file, set.call, &value)?;
+            }
             TerminalCall::Exclusive(true) => termios::ioctl_tiocexcl(file)?,
             TerminalCall::Exclusive(false) => termios::ioctl_tiocnxcl(file)?,
-            _ => termios::tcflow(file, termios::Action::OOff)?,
+            TerminalCall::Suspend => termios::tcflow(file, termios::Action::OOff)?,
+            TerminalCall::Flush(_) => {}
+            _ => return Ok(None),
         }
         Ok(Some(0))
+    }
+
+    /// Does what the kernel does before a process changes a terminal (`__tty_check_change` in
+    /// drivers/tty/tty_jobctrl.c), but that who disregards SIGTTOU, or has another controlling terminal, changes that of
+    /// the caller only while the sandbox has it.
+    fn must_be_in_foreground(
+        &self,
+        request: &Request<'_>,
+        terminal: BorrowedFd<'_>,
+    ) -> io::Result<()> {
+        let target = request.target();
+        let device = terminal::device(terminal)?;
+        let (own, foreground) = target.job()?;
+        let group = group::of(target.process()?).ok_or(Errno::SRCH)?;
+        if own != device || target.status()?.disregards(libc::SIGTTOU) {
+            let callers = self.controlling.filter(|it| terminal::device(*it) == Ok(device));
+            if let Some(callers) = callers {
+                let group = Pid::from_raw(terminal::foreground(callers)?);
+                self.must_be_inside(group.ok_or(Errno::PERM)?)?;
+            }
+        } else if group != foreground {
+            if group::is_orphaned(group)? {
+                return Err(Errno::IO);
+            }
+            let by = request.confirm()?;
+            // To the thread as well: it must have one pending when it goes on.
+            send(-group, libc::SIGTTOU).and_then(|()| by.signal(Signal::TTOU))?;
+            return Err(RESTART);
+        }
+        request.confirm().map(drop)
     }
 
     /// Checks that a group is led from inside, or, if its leader has gone, that all of its members are.
@@ -294,11 +363,4 @@ impl Judge {
 /// Whether a group is that of the caller, which this process is in.
 fn is_callers(group: i32) -> bool {
     group == nix::unistd::getpgrp().as_raw()
-}
-
-/// Whether descriptor `number` of `target`, which is in the caller's session, leads to `terminal`.
-fn is_controlling(target: Target, number: TargetFd, terminal: BorrowedFd<'_>) -> io::Result<bool> {
-    let held = fs::fstat(target.descriptor(number)?)?.st_rdev;
-    let (major, minor) = CONTROLLING;
-    Ok(held == makedev(major, minor) || held == fs::fstat(terminal)?.st_rdev)
 }

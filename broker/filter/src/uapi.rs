@@ -89,16 +89,24 @@ pub(crate) const PTRACE_ATTACH: u32 = 16;
 pub(crate) const PTRACE_SEIZE: u32 = 0x4206;
 
 // include/uapi/asm-generic/ioctls.h
+/// TCSETS, TCSETA and their kin, TCFLSH, TIOCSCTTY and TIOCGPGRP, with those of [`OTHERS_TERMINAL`].
+pub(crate) const TERMINAL: [u32; 13] = [
+    0x5402, 0x5403, 0x5404, 0x5406, 0x5407, 0x5408, 0x540b, 0x540c, 0x540d, 0x540e, 0x540f, 0x5410,
+    0x5414,
+];
+/// TIOCEXCL, TIOCNXCL, TIOCSPGRP, TIOCSWINSZ.
+pub(crate) const OTHERS_TERMINAL: [u32; 4] = [0x540c, 0x540d, 0x5410, 0x5414];
+/// TCSETS2 and its kin.
+pub(crate) const TERMINAL_2: [u32; 3] = [0x402c_542b, 0x402c_542c, 0x402c_542d];
 pub(crate) const TCXONC: u32 = 0x540a;
-pub(crate) const TIOCEXCL: u32 = 0x540c;
-pub(crate) const TIOCNXCL: u32 = 0x540d;
-pub(crate) const TIOCGPGRP: u32 = 0x540f;
-pub(crate) const TIOCSPGRP: u32 = 0x5410;
 pub(crate) const TIOCSTI: u32 = 0x5412;
-pub(crate) const TIOCSWINSZ: u32 = 0x5414;
 pub(crate) const TIOCLINUX: u32 = 0x541c;
+pub(crate) const TIOCSSOFTCAR: u32 = 0x541a;
 pub(crate) const TIOCSETD: u32 = 0x5423;
 pub(crate) const FIOASYNC: u32 = 0x5452;
+// include/uapi/linux/kd.h, vt.h
+pub(crate) const KD: u32 = 0x4b00;
+pub(crate) const VT: u32 = 0x5600;
 // include/uapi/asm-generic/sockios.h
 pub(crate) const FIOSETOWN: u32 = 0x8901;
 pub(crate) const SIOCSPGRP: u32 = 0x8902;

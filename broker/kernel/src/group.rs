@@ -44,6 +44,18 @@ pub fn shares_session(process: i32) -> io::Result<bool> {
     Ok(session(Some(Id::from_raw(process)))? == session(None)?)
 }
 
+/// Whether nobody beside `group` in its session is the parent of a member, who could continue it (credentials(7)).
+pub fn is_orphaned(group: i32) -> io::Result<bool> {
+    let session = |process| unistd::getsid(Some(Id::from_raw(process)));
+    let is_parent = |parent: i32, of_whom: i32| {
+        of(parent) != Some(group) && session(parent) == session(of_whom)
+    };
+    Ok(!members(group)?.into_iter().any(|member| {
+        let parent = Pid::from_raw(member).and_then(|id| Status::of(id).ok()?.parent().ok());
+        parent.is_some_and(|parent| is_parent(parent.as_raw_pid(), member))
+    }))
+}
+
 /// The processes of `group` that have not ended.
 pub fn members(group: i32) -> io::Result<Vec<i32>> {
     let lives = |id: &i32| {

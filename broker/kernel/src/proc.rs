@@ -116,8 +116,17 @@ impl Status {
 
     /// Whether the process has a handler for the signal `number`.
     pub fn catches(&self, number: i32) -> bool {
-        let caught = self.number("SigCgt:", 16).unwrap_or(0);
-        (1..=64).contains(&number) && caught & 1 << (number - 1) != 0
+        self.has("SigCgt:", number)
+    }
+
+    /// Whether the thread blocks the signal `number`, or its process ignores it.
+    pub fn disregards(&self, number: i32) -> bool {
+        self.has("SigBlk:", number) || self.has("SigIgn:", number)
+    }
+
+    fn has(&self, set: &str, number: i32) -> bool {
+        let set = self.number(set, 16).unwrap_or(0);
+        (1..=64).contains(&number) && set & 1 << (number - 1) != 0
     }
 
     /// Whether the process has one thread.

@@ -393,16 +393,19 @@ impl Target {
 
     /// The device number of the target's controlling terminal, major and minor; 0 if it has none.
     pub fn terminal(&self) -> io::Result<(u32, u32)> {
+        let number = self.job()?.0.into();
+        Ok((fs::major(number), fs::minor(number)))
+    }
+
+    /// The device number of its controlling terminal, and the process group in the foreground of that.
+    pub fn job(&self) -> io::Result<(u32, i32)> {
         let text = proc::read(&self.proc("stat"))?;
         // The second field is a name in parentheses, which may hold anything (proc_pid_stat(5)).
         let end = text.iter().rposition(|&byte| byte == b')').ok_or(Errno::IO)?;
-        text[end..]
-            .split(|&byte| byte == b' ')
-            .nth(5)
-            .and_then(|number| str::from_utf8(number).ok())
-            .and_then(|number| number.parse().ok())
-            .map(|number: u64| (fs::major(number), fs::minor(number)))
-            .ok_or(Errno::IO)
+        let text = str::from_utf8(&text[end..]).map_err(|_| Errno::IO)?;
+        let mut fields = text.split(' ').skip(5);
+        let mut next = || fields.next()?.parse::<i32>().ok();
+        next().zip(next()).map(|(device, group)| (device.cast_unsigned(), group)).ok_or(Errno::IO)
     }
 
     /// Whether `id` stands for the target, or for its process, until the target ends: 0, or the id of either.

@@ -1,4 +1,5 @@
-//! Terminals: which one a descriptor leads to, and its foreground process group (ioctl_tty(2)).
+//! Terminals: which one a descriptor leads to, its foreground process group, and what is given back of the caller's
+//! standard streams (ioctl_tty(2), fcntl(2)).
 //!
 //! A group outside this PID namespace has the number 0.
 
@@ -7,14 +8,21 @@
 use super::errno;
 use super::self_proc::own_link;
 use super::target::{Target, TargetFd};
+use super::threads::lock;
 use nix::libc::{self, c_int};
 use rustix::fd::{AsRawFd, BorrowedFd, OwnedFd};
-use rustix::fs::{self, Mode, OFlags};
+use rustix::fs::{self, Mode, OFlags, Stat};
 use rustix::io::{self, Errno};
 use std::ops::RangeInclusive;
+use std::sync::Mutex;
 
 /// include/uapi/asm-generic/ioctls.h; C libraries differ about the type.
 const TIOCGDEV: u32 = 0x8004_5432;
+const TCGETS2: u32 = 0x802c_542a;
+const TCSETS2: u32 = 0x402c_542b;
+
+/// What the kernel reads of at most: a `struct termios2`.
+pub type Value = [u8; 44];
 
 /// Major numbers of pseudoterminals (Documentation/admin-guide/devices.txt).
 const SLAVES: RangeInclusive<u32> = 136..=143;
@@ -81,19 +89,93 @@ pub fn controlling() -> Option<BorrowedFd<'static>> {
     streams().into_iter().find(|stream| foreground(*stream).is_ok())
 }
 
-/// The devices of the terminals that this process's standard streams lead to.
-pub fn inherited() -> Vec<u32> {
-    streams().into_iter().filter_map(|stream| device(stream).ok()).collect()
-}
-
 /// The standard streams, which stay open as long as this process runs.
 pub fn streams() -> [BorrowedFd<'static>; 3] {
     // SAFETY: `fill_standard_streams` opened what was closed, and nothing here closes them.
     [0, 1, 2].map(|number| unsafe { BorrowedFd::borrow_raw(number) })
 }
 
-/// Sets the size, of the bytes of a `struct winsize`.
-pub fn set_size(terminal: BorrowedFd<'_>, size: [u8; 8]) -> io::Result<()> {
-    // SAFETY: the kernel reads a structure of this size.
-    errno::result(unsafe { libc::ioctl(terminal.as_raw_fd(), libc::TIOCSWINSZ, size.as_ptr()) })
+/// Makes the call `number`, which reads no more than a [`Value`].
+fn change(terminal: BorrowedFd<'_>, number: u32, value: &Value) -> io::Result<()> {
+    // SAFETY: the kernel reads less than there is.
+    errno::result(unsafe { libc::ioctl(terminal.as_raw_fd(), number as _, value.as_ptr()) })
+}
+
+fn settings(terminal: BorrowedFd<'_>) -> io::Result<Value> {
+    let mut value = [0; size_of::<Value>()];
+    // SAFETY: the kernel writes a structure of this size.
+    let result = unsafe { libc::ioctl(terminal.as_raw_fd(), TCGETS2 as _, value.as_mut_ptr()) };
+    errno::result(result).map(|()| value)
+}
+
+/// The caller's standard streams: what the command changes of them is given back.
+#[derive(Debug)]
+pub struct Lent(Mutex<Vec<Stream>>);
+
+#[derive(Debug)]
+struct Stream {
+    file: BorrowedFd<'static>,
+    /// Which all have who share the open file, at launch.
+    flags: Option<OFlags>,
+    /// The device, of a terminal.
+    terminal: Option<u32>,
+    /// Settings before the command changed them, and after that.
+    changed: Option<(Value, Value)>,
+}
+
+impl Lent {
+    pub fn look() -> Self {
+        let streams = streams().map(|file| Stream {
+            file,
+            flags: fs::fcntl_getfl(file).ok(),
+            terminal: device(file).ok(),
+            changed: None,
+        });
+        Self(Mutex::new(streams.into()))
+    }
+
+    /// Whether any is a terminal.
+    pub fn any(&self) -> bool {
+        lock(&self.0).iter().any(|stream| stream.terminal.is_some())
+    }
+
+    /// Whether one leads to the terminal with this number; there can be another with that.
+    pub fn has(&self, device: u32) -> bool {
+        lock(&self.0).iter().any(|stream| stream.terminal == Some(device))
+    }
+
+    /// The one that leads to the terminal which `held` tells of.
+    pub fn find(&self, held: &Stat) -> Option<BorrowedFd<'static>> {
+        let is_it = |stat: Stat| (stat.st_dev, stat.st_rdev) == (held.st_dev, held.st_rdev);
+        let streams = lock(&self.0);
+        let mut terminals = streams.iter().filter(|stream| stream.terminal.is_some());
+        Some(terminals.find(|stream| fs::fstat(stream.file).is_ok_and(is_it))?.file)
+    }
+
+    /// Changes a terminal, and notes that if it is one of these.
+    pub fn change(&self, terminal: BorrowedFd<'_>, call: u32, value: &Value) -> io::Result<()> {
+        let (number, before) = (device(terminal)?, settings(terminal)?);
+        let mut streams = lock(&self.0);
+        change(terminal, call, value)?;
+        if let Some(lent) = streams.iter_mut().find(|stream| stream.terminal == Some(number)) {
+            // What others have made of them since is theirs.
+            let callers = lent.changed.filter(|(_, left)| *left == before);
+            lent.changed = Some((callers.map_or(before, |(first, _)| first), settings(terminal)?));
+        }
+        Ok(())
+    }
+
+    /// Gives back the flags, and the settings unless others have changed them since.
+    pub fn give_back(&self) {
+        for Stream { file, flags, changed, .. } in lock(&self.0).iter_mut() {
+            if let Some(flags) = *flags {
+                let _ = fs::fcntl_setfl(*file, flags);
+            }
+            if let Some((callers, left)) = changed.take()
+                && settings(*file) == Ok(left)
+            {
+                let _ = change(*file, TCSETS2, &callers);
+            }
+        }
+    }
 }

@@ -7,6 +7,7 @@ pub(crate) const CLONE: usize = 220;
 pub(crate) const EXECVE: usize = 221;
 pub(crate) const EXIT_GROUP: usize = 94;
 pub(crate) const KILL: usize = 129;
+pub(crate) const GETPGID: usize = 155;
 pub(crate) const RT_SIGPROCMASK: usize = 135;
 pub(crate) const RT_SIGTIMEDWAIT: usize = 137;
 pub(crate) const SECCOMP: usize = 277;

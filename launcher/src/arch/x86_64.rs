@@ -7,6 +7,7 @@ pub(crate) const CLONE: usize = 56;
 pub(crate) const EXECVE: usize = 59;
 pub(crate) const EXIT_GROUP: usize = 231;
 pub(crate) const KILL: usize = 62;
+pub(crate) const GETPGID: usize = 121;
 pub(crate) const RT_SIGPROCMASK: usize = 14;
 pub(crate) const RT_SIGTIMEDWAIT: usize = 128;
 pub(crate) const SECCOMP: usize = 317;

@@ -4,6 +4,52 @@
 use std::ffi::OsString;
 use tests::{Sandbox, Terminal, for_each_user};
 
+/// Runs a line of a shell, or of words, that has terminals of its own, and says whether their settings and the flags of
+/// its streams are afterwards what they were. A second argument is `job` (a shell on a controlling terminal), `lent` (no
+/// session has it), `second` (its output goes to another one) or `killed` (by SIGKILL, once it has said that it is ready).
+const LENDER: &str = r#"
+import fcntl, os, pty, signal, subprocess, sys, termios, time
+kind, patience, line = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
+pairs = [pty.openpty(), pty.openpty(), os.pipe()[::-1]]
+slave, other, pipe = (pair[1] for pair in pairs)
+def state():
+    flags = [fcntl.fcntl(f, fcntl.F_GETFL) for f in (slave, other, pipe)]
+    return flags + [termios.tcgetattr(f) for f in (slave, other)]
+before = state()
+def start():
+    os.setsid()
+    if kind not in ('lent', 'pipe'): fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
+streams = {'stdin': pipe if kind == 'pipe' else slave, 'stdout': other if kind == 'second' else slave, 'stderr': slave}
+process = subprocess.Popen(line, preexec_fn=start, **streams)
+said = b''
+if kind == 'killed':
+    while b']' not in said: said += os.read(pairs[0][0], 99)
+    process.kill()
+process.wait(); end = time.monotonic() + patience
+while state() != before and time.monotonic() < end: time.sleep(0.01)
+print('same', state() == before, said.decode())
+for master, _ in pairs[:2]:
+    os.set_blocking(master, False)
+    try: print(os.read(master, 9999).decode().replace('\r', ''))
+    except OSError: pass
+"#;
+
+/// Makes the terminals of its streams raw and throws away what was typed, whatever a signal of job control says, has its
+/// streams never wait, and says what it could do.
+const CHANGES: &str = r#"
+import fcntl, os, signal, sys, termios, time, tty
+signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+def attempt(call, *words):
+    try: call(*words); return 'done'
+    except (OSError, termios.error) as error: return error.args[0]
+said = []
+for f in range(3):
+    if os.isatty(f): said += [attempt(tty.setraw, f), attempt(termios.tcflush, f, termios.TCIFLUSH)]
+    fcntl.fcntl(f, fcntl.F_SETFL, os.O_NONBLOCK | os.O_APPEND)
+os.write(2, ('%s\n' % said).encode())
+time.sleep(100 if sys.argv[1:] else 0)
+"#;
+
 /// Starts a session, on a terminal if its first word is `terminal`, with a group that it leads and one beside; runs the
 /// rest of its words in the first, with the numbers of both, and says what came of it and which of them was
 /// signalled. All signals of job control that reach them stay pending.
@@ -175,6 +221,91 @@ fn a_terminal_is_given_back_as_it_was() {
     });
 }
 
+/// What [`LENDER`] says of a line, inside and outside; `L` stands for the launcher with all that comes before the tool.
+fn lend(sandbox: &Sandbox, kind: &str, line: &str) -> [String; 2] {
+    let launcher = sandbox.command_line();
+    let launcher: Vec<_> = launcher.iter().map(|word| word.to_string_lossy()).collect();
+    [(format!("{} --", launcher.join(" ")), "60"), ("env".to_owned(), "0")].map(
+        |(launcher, patience)| {
+            let script = line.replace("$L", &launcher).replace("$C", "python3 -c \"$CHANGES\"");
+            let start =
+                ["env", &format!("CHANGES={CHANGES}"), "python3", "-c", LENDER, kind, patience];
+            let shell = ["sh", "-mc", &script];
+            let shell = if kind == "job" { &shell[..] } else { &["sh", "-c", &script] };
+            sandbox.run_outside(start.iter().chain(shell).copied()).stdout
+        },
+    )
+}
+
+#[test]
+fn terminals_and_streams_are_given_back_from_wherever_they_were_changed() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        for (kind, line, said) in [
+            ("job", "$L $C", "['done', 'done', 'done', 'done', 'done', 'done']"),
+            // Whose terminal it is not, changes nothing there; nor does a background job.
+            ("job", "$L $C | cat", "[1, 1, 1, 1]"),
+            ("job", "true | $L $C", "[1, 1, 1, 1]"),
+            ("job", "sh -c '\"$@\"; true' sh $L $C", "[1, 1, 1, 1, 1, 1]"),
+            ("job", "$L $C & wait", "[1, 1, 1, 1, 1, 1]"),
+            ("lent", "exec $L $C", "['done', 'done', 'done', 'done', 'done', 'done']"),
+            ("second", "exec $L $C", "[1, 1, 'done', 'done', 1, 1]"),
+            ("pipe", "exec $L $C", "['done', 'done', 'done', 'done']"),
+            ("killed", "exec $L $C on", "['done', 'done', 'done', 'done', 'done', 'done']"),
+        ] {
+            let [inside, outside] = lend(&sandbox, kind, line);
+            assert!(inside.contains("same True "), "{kind} {line}: {inside}");
+            assert!(inside.contains(said), "{kind} {line}: {inside}");
+            assert!(outside.contains("same False "), "{kind} {line}: {outside}");
+            assert!(!outside.contains('1'), "{kind} {line}: {outside}");
+        }
+    });
+}
+
+/// A process group that nobody can continue is not stopped for its terminal.
+#[test]
+fn an_orphan_in_the_background_is_told_that_it_cannot_have_the_terminal() {
+    let script = r#"
+import os, pty, signal, sys, termios, time
+process, _ = pty.fork()
+if process == 0:
+    read, write = os.pipe(); settings = termios.tcgetattr(0); leader = os.getpid()
+    if os.fork() == 0:
+        os.setpgid(0, 0); parent = os.getpid()
+        if os.fork() == 0:
+            while os.getppid() == parent: time.sleep(0.001)
+            try: termios.tcsetattr(0, termios.TCSANOW, settings); said = 0
+            except termios.error as error: said = error.args[0]
+            os.write(write, bytes([said]))
+        os._exit(0)
+    os.wait(); os._exit(os.read(read, 1)[0])
+print('told', os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]), flush=True)
+"#;
+    for_each_user(|user| {
+        for kind in ["terminal", "none"] {
+            let [inside, outside] = session(&Sandbox::of(user), kind, script);
+            assert!(inside.contains("told 5\n"), "{kind}: {inside}");
+            assert_eq!(inside, outside, "{kind}");
+        }
+    });
+}
+
+#[test]
+fn no_session_inside_takes_a_terminal_of_its_callers() {
+    let script = "import fcntl, os, sys, termios
+a, b = os.openpty()
+try: fcntl.ioctl(0, termios.TIOCSCTTY, 0); print('took')
+except OSError as error: print('no', error.errno)
+fcntl.ioctl(b, termios.TIOCSCTTY, 0); print('own', os.tcgetpgrp(b) == os.getpgrp())";
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        let line = format!("exec $L setsid -w python3 -c \"{script}\"");
+        let [inside, outside] = lend(&sandbox, "lent", &line);
+        assert!(inside.contains("no 1\nown True\n"), "{inside}");
+        assert!(outside.contains("took\n"), "{outside}");
+    });
+}
+
 #[test]
 fn a_pipeline_shares_the_terminal() {
     for_each_user(|user| {
@@ -221,29 +352,47 @@ fn a_pipeline_shares_the_terminal() {
 fn a_shell_inside_controls_its_jobs() {
     for_each_user(|user| {
         let sandbox = Sandbox::of(user);
-        let mut terminal = Terminal::of(&sandbox);
-        terminal.type_in("$L -- env PS1='in> ' bash --norc --noprofile --noediting -i\n");
-        terminal.expect("in> ");
-        terminal.type_in("sh -c 'echo rea\"\"dy; read x; echo got=$x' | cat | cat\n");
-        terminal.expect("ready");
-        terminal.type_in("\x1a");
-        terminal.expect("Stopped");
-        terminal.expect("in> ");
-        terminal.type_in("fg\n");
-        terminal.type_in("typed\n");
-        terminal.expect("\ngot=typed");
-        terminal.expect("in> ");
-        terminal.type_in("sleep 30 | sleep 30 &\n");
-        terminal.expect("in> ");
-        terminal.type_in("kill %1; wait %1; echo en\"\"ded\n");
-        terminal.expect("\nended");
-        terminal.expect("in> ");
-        terminal.type_in("exit 7\n");
-        terminal.expect("$ ");
-        terminal.type_in("echo status=$?\n");
-        terminal.expect("\nstatus=7");
-        assert!(!terminal.all().contains("job control"), "{}", terminal.all());
+        // On the caller's terminal, and on one of its own.
+        for shell in ["", "python3 -c 'import pty, sys; pty.spawn(sys.argv[1:])' "] {
+            let mut terminal = Terminal::of(&sandbox);
+            terminal.type_in(&format!(
+                "$L -- {shell}env PS1='i''n> ' bash --norc --noprofile --noediting -i\n"
+            ));
+            terminal.expect("in> ");
+            terminal.type_in("sh -c 'echo rea\"\"dy; read x; echo got=$x' | cat | cat\n");
+            terminal.expect("ready");
+            terminal.type_in("\x1a");
+            terminal.expect("Stopped");
+            terminal.expect("in> ");
+            terminal.type_in("fg\n");
+            terminal.type_in("typed\n");
+            terminal.expect("\ngot=typed");
+            terminal.expect("in> ");
+            terminal.type_in("sleep 30 | sleep 30 &\n");
+            terminal.expect("in> ");
+            terminal.type_in("kill %1; wait %1; echo en\"\"ded\n");
+            terminal.expect("\nended");
+            terminal.expect("in> ");
+            waits_in_the_background(&mut terminal, "sh -c 'stty -echo; stty echo; echo s\"\"et'");
+            terminal.expect("\nset");
+            terminal.expect("in> ");
+            terminal.type_in("exit 7\n");
+            terminal.expect("$ ");
+            if shell.is_empty() {
+                terminal.type_in("echo status=$?\n");
+                terminal.expect("\nstatus=7");
+            }
+            assert!(!terminal.all().contains("job control"), "{}", terminal.all());
+        }
     });
+}
+
+/// Starts a job that wants the terminal in the background, and brings it to the foreground once it has stopped.
+fn waits_in_the_background(terminal: &mut Terminal, job: &str) {
+    terminal.type_in(&format!("{job} &\n"));
+    terminal.type_in("until jobs | grep -q Stopped; do :; done; echo see\"\"n\n");
+    terminal.expect("\nseen");
+    terminal.type_in("fg\n");
 }
 
 #[test]
@@ -251,13 +400,13 @@ fn a_job_in_the_background_waits_for_the_terminal() {
     for_each_user(|user| {
         let sandbox = Sandbox::of(user);
         let mut terminal = Terminal::of(&sandbox);
-        terminal.type_in("$L -- sh -c 'read x < /dev/tty; echo got=$x' &\n");
-        terminal.type_in("until jobs | grep -q Stopped; do :; done; echo see\"\"n\n");
-        terminal.expect("\nseen");
-        terminal.type_in("fg\n");
+        waits_in_the_background(&mut terminal, "$L -- sh -c 'read x < /dev/tty; echo got=$x'");
         terminal.expect("read x");
         terminal.type_in("typed\n");
         terminal.expect("\ngot=typed");
+        terminal.expect("$ ");
+        waits_in_the_background(&mut terminal, "$L -- sh -c 'stty -echo; stty echo; echo s\"\"et'");
+        terminal.expect("\nset");
         terminal.expect("$ ");
     });
 }

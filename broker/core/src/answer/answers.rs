@@ -33,6 +33,7 @@ use kernel::processes::{Member, ProcessChange};
 use kernel::request::{Request, Wait};
 use kernel::rights::Rights;
 use kernel::target::TargetFd;
+use kernel::terminal::Lent;
 use kernel::umask::Umask;
 use rules::address::AddressRules;
 use rustix::fd::{AsFd, OwnedFd};
@@ -115,7 +116,7 @@ impl Answerer {
     pub(crate) fn new(
         judges: &Judges,
         command: Pid,
-        groups: &Arc<KillOnExit>,
+        held: (&Arc<KillOnExit>, &Arc<Lent>),
         umask: Umask,
         traps: &Arc<Traps>,
     ) -> Self {
@@ -137,7 +138,7 @@ impl Answerer {
             learning: judges.learning.clone(),
         };
         Self {
-            jobs: jobs::Judge::new(command, groups, &rights, proxy, traps),
+            jobs: jobs::Judge::new(command, held, &rights, proxy, traps),
             signals: signals::Judge {
                 rights: Arc::clone(&rights),
                 proxy,

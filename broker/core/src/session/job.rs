@@ -9,13 +9,13 @@
 
 use kernel::group;
 use kernel::kill::send;
-use kernel::terminal;
+use kernel::terminal::{self, Lent};
 use nix::libc;
 use nix::sys::signal::{SigSet, Signal, raise};
 use rustix::fd::BorrowedFd;
 use rustix::io::{self, Errno};
 use rustix::process::Pid;
-use rustix::termios::{self, OptionalActions, Termios};
+use std::sync::Arc;
 
 /// The command as a job.
 #[derive(Debug)]
@@ -23,14 +23,13 @@ pub(super) struct Job {
     command: Pid,
     /// Without one, the command has a session of its own.
     terminal: Option<Terminal>,
+    lent: Arc<Lent>,
 }
 
 /// The caller's controlling terminal.
 #[derive(Debug)]
 struct Terminal {
     descriptor: BorrowedFd<'static>,
-    /// As they were at launch.
-    settings: Option<Termios>,
     /// The caller's job is landstrip alone, as far as can be seen.
     is_alone: bool,
 }
@@ -39,13 +38,12 @@ impl Job {
     pub(super) fn of(command: Pid) -> Self {
         let terminal = terminal::controlling().map(|descriptor| Terminal {
             descriptor,
-            settings: termios::tcgetattr(descriptor).ok(),
             is_alone: leads_group() && {
                 let [input, output, _] = terminal::streams();
                 [input, output].into_iter().all(|stream| terminal::foreground(stream).is_ok())
             },
         });
-        Self { command, terminal }
+        Self { command, terminal, lent: Arc::new(Lent::look()) }
     }
 
     /// Puts the command into the foreground where that is landstrip's alone. Before it runs: a program may look.
@@ -130,17 +128,20 @@ impl Job {
     /// Gives the terminal back as it was, once nothing of the sandbox is left: a group in the foreground that nobody is
     /// in any more was of it.
     pub(super) fn end(&self) {
-        let Some(terminal) = &self.terminal else { return };
         // Some may be held for those who were to join them: their members have ended.
         let is_empty = |group| group::members(group).is_ok_and(|members| members.is_empty());
         let is_left = |group: i32| group > 0 && !is_callers(group) && is_empty(group);
-        if self.foreground().is_some_and(is_left) {
+        if let Some(terminal) = &self.terminal
+            && self.foreground().is_some_and(is_left)
+        {
             let _ = terminal::set_foreground(terminal.descriptor, own_group());
-            if let Some(settings) = &terminal.settings {
-                // Not after what is to be shown yet: the user may have it held back.
-                let _ = termios::tcsetattr(terminal.descriptor, OptionalActions::Now, settings);
-            }
         }
+        self.lent.give_back();
+    }
+
+    /// What is given back.
+    pub(super) fn lent(&self) -> &Arc<Lent> {
+        &self.lent
     }
 
     fn foreground(&self) -> Option<i32> {

@@ -156,22 +156,19 @@ pub(super) const ROWS: &[Row] = &[
     judge(
         &[ioctl],
         &[
-            case(
-                &[is(IOCTL_COMMAND, &[FIOASYNC, TIOCSPGRP, TIOCEXCL, TIOCNXCL, TIOCSWINSZ])],
-                Notify,
-            ),
+            case(&[is(IOCTL_COMMAND, &[FIOASYNC])], Notify),
             case(&[is(IOCTL_COMMAND, &[TCXONC]), is(Arg(2, "arg"), &[TCOOFF])], Notify),
-            // Only asks, but the broker may know better which group is in the foreground.
-            when(
-                When::ALWAYS.unless(Variant::ALONE),
-                &[is(IOCTL_COMMAND, &[TIOCGPGRP])],
-                Notify,
-            ),
+            // TIOCGPGRP only asks, but the broker may know better which group is in the foreground.
+            when(WITH_BROKER, &[is(IOCTL_COMMAND, &TERMINAL)], Notify),
+            when(When::is(Variant::ALONE), &[is(IOCTL_COMMAND, &OTHERS_TERMINAL)], Deny(EPERM)),
+            when(WITH_BROKER, &[is(IOCTL_COMMAND, &TERMINAL_2)], Notify),
+            // A keyboard or screen would stay as it was set. Others have the letters, with a size and direction.
+            case(&[masked(IOCTL_COMMAND, !0xff, &[KD, VT])], Deny(ENOTTY)),
             case(
                 &[is(
                     IOCTL_COMMAND,
                     &[
-                        TIOCSTI, TIOCLINUX, TIOCSETD, FIOSETOWN, SIOCSPGRP,
+                        TIOCSTI, TIOCLINUX, TIOCSETD, TIOCSSOFTCAR, FIOSETOWN, SIOCSPGRP,
                         FAT_IOCTL_SET_ATTRIBUTES,
                     ],
                 )],
@@ -265,3 +262,4 @@ const MUSL_ADDS: u32 = O_NONBLOCK | O_LARGEFILE;
 const SETS_ID: u32 = S_ISUID | S_ISGID;
 
 const IOCTL_COMMAND: Arg = Arg(1, "op");
+const WITH_BROKER: When = When::ALWAYS.unless(Variant::ALONE);

@@ -1,10 +1,11 @@
 //! Files.
 
+use super::older::ENOTTY;
 use super::*;
 
 #[test]
 fn ioctls_cannot_type_or_change_files() {
-    // TIOCSTI TIOCLINUX TIOCSETD; SETFLAGS SETVERSION and their 32-bit twins; EXT4 SETVERSION, MOVE_EXT,
+    // TIOCSTI TIOCLINUX TIOCSETD TIOCSSOFTCAR; SETFLAGS SETVERSION and their 32-bit twins; EXT4 SETVERSION, MOVE_EXT,
     // RESIZE_FS, SWAP_BOOT; encryption policy (which the header calls a read), keys; verity; FSSETXATTR,
     // FIFREEZE, FITHAW, FITRIM, XFS shutdown (a read too); Btrfs subvolumes and snapshots, label, defrag, dedupe;
     // FAT attributes; F2FS; OCFS2 reflink, which takes paths; bcachefs subvolumes; CIFS; Ceph; ZFS.
@@ -12,6 +13,7 @@ fn ioctls_cannot_type_or_change_files() {
         0x5412,
         0x541c,
         0x5423,
+        0x541a,
         0x4008_6602,
         0x4004_6602,
         0x4008_7602,
@@ -51,11 +53,10 @@ fn ioctls_cannot_type_or_change_files() {
         0x4010_9702,
         0x4008_8302,
     ];
-    // TCGETS TCSETS TIOCGWINSZ FIONREAD FIONBIO FIOCLEX, SIOCGIFCONF SIOCGIFFLAGS, FIBMAP FIGETBSZ,
+    // TCGETS TIOCGWINSZ FIONREAD FIONBIO FIOCLEX, SIOCGIFCONF SIOCGIFFLAGS, FIBMAP FIGETBSZ,
     // GETFLAGS GETVERSION FSGETXATTR FIEMAP MEASURE_VERITY GETFSLABEL, reflink, pty and VFAT queries.
     let free = [
         0x5401,
-        0x5402,
         0x5413,
         0x541b,
         0x5421,
@@ -106,7 +107,19 @@ fn what_reaches_others_on_a_terminal_is_the_brokers_business() {
             assert_eq!(verdict, expected, "{command:#x} {argument}");
         }
     }
-    assert_eq!(Filter::new(Variant::ALONE).int_verdict(ioctl, [1, 0x540f, 7, 0, 0, 0]), ALLOW);
+    // TIOCSCTTY; TCSETS, TCSETA, TCSETS2 with what follows them, TCFLSH. KDSKBMODE, KDSETMODE, VT_SETMODE, VT_LOCKSWITCH;
+    // VIDIOC_QUERYCAP, which has the same letter.
+    let of_broker = [0x540e, 0x5402, 0x5404, 0x5406, 0x5408, 0x402c_542b, 0x402c_542d, 0x540b];
+    let of_broker = of_broker.map(|command| (command, NOTIFY, ALLOW));
+    let consoles = [0x4b45, 0x4b3a, 0x5602, 0x560b].map(|command| (command, ENOTTY, ENOTTY));
+    let others = [(0x8068_5600, ALLOW, ALLOW), (0x540f, NOTIFY, ALLOW)];
+    for (command, expected, alone) in of_broker.into_iter().chain(consoles).chain(others) {
+        let asked = all_variants().map(|variant| (variant, expected));
+        for (variant, expected) in asked.chain([(Variant::ALONE, alone)]) {
+            let verdict = Filter::new(variant).int_verdict(ioctl, [1, command, 0, 0, 0, 0]);
+            assert_eq!(verdict, expected, "{command:#x}");
+        }
+    }
 }
 
 #[test]

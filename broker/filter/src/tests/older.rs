@@ -2,7 +2,7 @@
 
 use super::*;
 
-const ENOTTY: u32 = 0x0005_0019;
+pub(super) const ENOTTY: u32 = 0x0005_0019;
 
 const SCOPES: Variant = Variant::NO_SCOPES;
 const DEVICES: Variant = SCOPES.union(Variant::NO_DEVICES);
@@ -23,7 +23,7 @@ fn nothing_else_changes_on_older_kernels() {
         for variant in all_variants().filter(can_be) {
             let plain = Program::compile(arch, variant).unwrap();
             let program = Program::compile(arch, variant | older).unwrap();
-            assert!(program.instructions.len() < 400, "{}", program.instructions.len());
+            assert!(program.instructions.len() < 410, "{}", program.instructions.len());
             let calls = arch.calls();
             for number in (0..=1023).chain([0x3fff_ffff, 0x4000_0000, u32::MAX]) {
                 let call = calls.get(number as usize).copied().flatten();
@@ -62,11 +62,10 @@ fn processes_are_made_with_the_brokers_leave_and_threads_without() {
 #[test]
 fn devices_are_not_controlled_where_landlock_does_not_see_it() {
     let filter = Filter::new(DEVICES);
-    // TCGETS TCSETS TIOCGWINSZ FIONREAD FIONBIO FIOCLEX, SIOCGIFCONF, FIGETBSZ, GETFLAGS, FICLONE, RNDGETENTCNT,
+    // TCGETS TIOCGWINSZ FIONREAD FIONBIO FIOCLEX, SIOCGIFCONF, FIGETBSZ, GETFLAGS, FICLONE, RNDGETENTCNT,
     // NS_GET_USERNS.
     for command in [
         0x5401,
-        0x5402,
         0x5413,
         0x541b,
         0x5421,
