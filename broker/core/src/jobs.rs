@@ -330,8 +330,10 @@ impl Judge {
                 return Err(Errno::IO);
             }
             let by = request.confirm()?;
-            // To the thread as well: it must have one pending when it goes on.
-            send(-group, libc::SIGTTOU).and_then(|()| by.signal(Signal::TTOU))?;
+            // To the thread as well, which must have one pending when it goes on. And first: the broker stops with the
+            // command, and would send it to what has been continued.
+            by.signal(Signal::TTOU)?;
+            send(-group, libc::SIGTTOU)?;
             return Err(RESTART);
         }
         request.confirm().map(drop)

@@ -349,7 +349,7 @@ fn nothing_outlives_broker_and_guardian() {
     let signal = |process, signal| kill(process, signal).expect("signal");
     for_each_user(|user| {
         let sandbox = Sandbox::of(user);
-        for order in 0..3 * repetitions(2) {
+        for order in 0..5 * repetitions(2) {
             let mut running = sandbox.spawn(["python3", "-c", DAEMONS]);
             running.expect("ready");
             let broker = Pid::from_raw(running.pid().cast_signed());
@@ -360,15 +360,24 @@ fn nothing_outlives_broker_and_guardian() {
                 found.is_some()
             }));
             let guardian = found.unwrap();
-            if order % 3 == 0 {
-                signal(guardian, Signal::SIGKILL);
-                assert!(eventually(|| has_ended(guardian)));
-                signal(broker, Signal::SIGKILL);
-            } else {
+            let both = [broker, guardian];
+            let (together, sequence) = match order % 5 {
+                0 => {
+                    signal(guardian, Signal::SIGKILL);
+                    assert!(eventually(|| has_ended(guardian)));
+                    (false, &both[..1])
+                }
                 // Neither does anything before it ends.
-                let both = if order % 3 == 1 { [broker, guardian] } else { [guardian, broker] };
-                for number in [Signal::SIGSTOP, Signal::SIGKILL] {
-                    both.iter().for_each(|process| signal(*process, number));
+                1 => (true, &both[..]),
+                2 => (true, &[guardian, broker][..]),
+                3 => (false, &both[..]),
+                _ => (false, &[guardian, broker][..]),
+            };
+            for number in [Signal::SIGSTOP, Signal::SIGKILL].into_iter().skip((!together).into()) {
+                for process in sequence {
+                    // The guardian goes when the broker has gone.
+                    let sent = kill(*process, number);
+                    assert!(sent.is_ok() || order % 5 == 3, "{sent:?}");
                 }
             }
             // Panics if anything keeps the output open.

@@ -329,6 +329,23 @@ mmap.mmap(os.open(f'/proc/self/fd/{{f}}', os.O_RDWR), 0)[:4] = b'gone'"
         allowed: "own",
         gains: |sandbox, whose| is_used(sandbox, whose, "termios.TIOCEXCL"),
     },
+    Cell {
+        pair: "ignore a terminal's signals and set it",
+        rule: |sandbox| sandbox,
+        denied: "outside",
+        allowed: "own",
+        gains: |sandbox, whose| {
+            let settings = "fcntl.ioctl(0, termios.TCGETS, bytes(36))";
+            is_used(sandbox, whose, &format!("termios.TCSETS, {settings}"))
+        },
+    },
+    Cell {
+        pair: "ignore a terminal's signals and throw away what is typed",
+        rule: |sandbox| sandbox,
+        denied: "outside",
+        allowed: "own",
+        gains: |sandbox, whose| is_used(sandbox, whose, "termios.TCFLSH, termios.TCIFLUSH"),
+    },
 ];
 
 fn with_peer(sandbox: Sandbox) -> Sandbox {

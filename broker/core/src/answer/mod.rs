@@ -20,8 +20,11 @@
 //! | tgkill, rt_tgsigqueueinfo | the caller's process, and any thread | a thread of that process, or none: the kernel compares both |
 //! | F_SETOWN | the caller's process | the same, whichever file the descriptor is by then |
 //! | setpgid | a group of its own | a group that it makes of itself or of its child: the kernel permits no other |
+//! | setsid | nothing | a session of the caller's |
 //! | setpgid | another group | the same: held until the thread is past (`jobs`) |
-//! | TIOCSPGRP and its kin | a descriptor | whatever it is: the session of the process decides (`jobs`) |
+//! | TIOCSPGRP, TCSETS and their kin | a descriptor | whatever it is: the session of the process decides, or there is no terminal of the caller's (`jobs`) |
+//! | TIOCSCTTY | a descriptor | a terminal of the caller's that controls no session, at most: it signals the sandbox then, until that ends (`jobs`) |
+//! | PTRACE_ATTACH, PTRACE_SEIZE | the id of a thread | whichever it is: Landlock decides |
 //! | F_SETFL, FIOASYNC | a descriptor, where none can be duplicated | whatever it is: Landlock decides who is signalled |
 //! | socket, socketpair, setsockopt | kinds and options | nothing that others have |
 //! | umask, setuid and its kin, capset, prctl, seccomp | nothing, or the caller | the same; no_new_privs is set |
