@@ -96,6 +96,29 @@ fn nothing_is_read_of_processes_outside() {
     });
 }
 
+/// Whatever the policy says: the kernel asks for the right to trace.
+#[test]
+fn links_of_processes_outside_lead_nowhere() {
+    let script = "
+import os, sys
+def said(way, *words):
+    try: way(*words); return 'done'
+    except OSError as error: return error.errno
+for process in sys.argv[1:]:
+    links = [f'/proc/{process}/{name}' for name in ('exe', 'cwd', 'root', 'fd/0', 'ns/mnt')]
+    print([said(os.readlink, link) for link in links], [said(os.stat, link) for link in links], said(os.chdir, links[2]))";
+    for_each_user(|user| {
+        let other = Other::start();
+        let pid = other.0.id().to_string();
+        let [first, ..] = hiding(user);
+        for sandbox in [first, Sandbox::of(user).policy_json("{}")] {
+            let outcome = sandbox.run(["/usr/bin/python3", "-c", script, &pid, "self"]);
+            let (no, yes) = ("[13, 13, 13, 13, 13]", "['done', 'done', 'done', 'done', 'done']");
+            assert_eq!(outcome.stdout, format!("{no} {no} 13\n{yes} {yes} done\n"), "{outcome:#?}");
+        }
+    });
+}
+
 #[test]
 fn own_processes_are_read_and_listed() {
     // The shell holds both ends of two pipes: the child waits on one, and says by the other that it is there.
