@@ -31,7 +31,7 @@ complete -c landstrip -n __landstrip_no_tool -l learn -r -F -d 'run TOOL unconfi
 complete -c landstrip -n __landstrip_no_tool -l init -d 'write a commented policy for the work tree to standard output'
 complete -c landstrip -n __landstrip_no_tool -l denials -d 'list what runs under report.keep were refused, with what would have allowed it'
 complete -c landstrip -n __landstrip_no_tool -l denials=json -d 'list what runs under report.keep were refused, with what would have allowed it'
-complete -c landstrip -n __landstrip_no_tool -l report -x -a 'all changes network none' -d 'choose what is watched and reported: all'
+complete -c landstrip -n __landstrip_no_tool -l report -x -a 'all changes network none' -d 'choose what is watched and reported'
 complete -c landstrip -n __landstrip_no_tool -l ask -x -d 'ask over this connected stream socket'
 complete -c landstrip -n __landstrip_no_tool -l debug -d 'log decisions to standard error'
 complete -c landstrip -n __landstrip_no_tool -s h -l help -d 'print this help'

@@ -20,7 +20,7 @@ struct Told {
     value: Option<String>,
     /// Values that it may have, `=` before one.
     may_have: Vec<String>,
-    /// Up to the first semicolon or parenthesis.
+    /// Up to the first semicolon, colon or parenthesis.
     summary: String,
 }
 
@@ -39,7 +39,7 @@ fn options() -> Vec<Told> {
         }
     }
     for option in &mut options {
-        let end = option.summary.find([';', '(']).unwrap_or(option.summary.len());
+        let end = option.summary.find([';', ':', '(']).unwrap_or(option.summary.len());
         option.summary.truncate(option.summary[..end].trim_end().len());
     }
     options

@@ -11,19 +11,7 @@ use std::path::PathBuf;
 
 /// What follows from these rules and could surprise.
 pub fn notes(judges: &Judges, policy: &Policy, reports: Reports, watched: Watched) -> Vec<String> {
-    let mut notes: Vec<String> = sorted(judges.view.grants.unlistable.keys())
-        .map(|path| match judges.view.is_writable(path) {
-            true => format!(
-                "what is new in {0} can be read, but may not be executed: something in it that must \
-                 not be read is executable",
-                path.display()
-            ),
-            false => format!(
-                "what is new in {} cannot be read: something in it must not be read",
-                path.display()
-            ),
-        })
-        .collect();
+    let mut notes = unlistable(judges);
     notes.extend(opened(judges.view.grants.reads).map(str::to_owned));
     let addresses = &judges.addresses;
     if addresses.unix.datagrams && !addresses.local_binding && !addresses.unix.paths.is_empty() {
@@ -52,6 +40,31 @@ pub fn notes(judges: &Judges, policy: &Policy, reports: Reports, watched: Watche
         format!("ask.timeoutSeconds counts with --ask: what nobody answers within {seconds} s is refused")
     }));
     notes
+}
+
+/// What comes of directories on the way to what may not be read: a line for those of a kind.
+fn unlistable(judges: &Judges) -> Vec<String> {
+    const SHOWN_MAX: usize = 3;
+    let paths = sorted(judges.view.grants.unlistable.keys());
+    let (writable, others): (Vec<_>, Vec<_>) =
+        paths.partition(|path| judges.view.is_writable(path));
+    let kinds = [
+        (
+            writable,
+            "can be read, but may not be executed: something in it that must not be read is executable",
+        ),
+        (others, "cannot be read: something in it must not be read"),
+    ];
+    let line = |(paths, what): (Vec<&PathBuf>, _)| {
+        let named: Vec<_> =
+            paths.iter().take(SHOWN_MAX).map(|path| path.display().to_string()).collect();
+        let rest = match paths.len().saturating_sub(SHOWN_MAX) {
+            0 => String::new(),
+            rest => format!(" and {rest} more directories"),
+        };
+        (!named.is_empty()).then(|| format!("what is new in {}{rest} {what}", named.join(", ")))
+    };
+    kinds.into_iter().filter_map(line).collect()
 }
 
 /// What the broker opens where files are read.
