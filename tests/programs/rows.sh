@@ -386,7 +386,7 @@ gem build made.gemspec 2>/dev/null | grep -c 'Successfully'; export GEM_HOME=$PW
 S
 
 row php rust "php curl" <<'S'
-echo '<?php echo "served\n";' >index.php; port=$((20000 + RANDOM % 10000)); php -S 127.0.0.1:$port >log 2>&1 & u=$!; curl -sS --retry 40 --retry-connrefused --retry-delay 0 --retry-max-time 60 http://127.0.0.1:$port/; kill $u; wait $u || true; php -r 'session_start(); $_SESSION["a"] = 1; session_write_close(); echo "session\n"; $p = tempnam(sys_get_temp_dir(), "x"); file_put_contents($p, "t"); echo file_get_contents($p), "\n"; $d = new PDO("sqlite::memory:"); echo "pdo\n";' 2>&1
+echo '<?php echo "served\n";' >index.php; port=$((20000 + RANDOM % 10000)); php -S 127.0.0.1:$port >log 2>&1 & u=$!; for i in $(seq 300); do curl -s http://127.0.0.1:$port/ && break; kill -0 $u; sleep 0.2; done; kill $u; wait $u || true; php -r 'session_start(); $_SESSION["a"] = 1; session_write_close(); echo "session\n"; $p = tempnam(sys_get_temp_dir(), "x"); file_put_contents($p, "t"); echo file_get_contents($p), "\n"; $d = new PDO("sqlite::memory:"); echo "pdo\n";' 2>&1
 S
 
 row hyperfine rust hyperfine <<'S'

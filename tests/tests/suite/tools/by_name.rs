@@ -78,6 +78,11 @@ const PROGRAMS: &[(&str, &str, &str)] = &[
     ("Go, by the C library", "go", "GODEBUG=netdns=cgo ./go HOST PORT"),
     ("Java: Socket", "java", "java S.java HOST PORT"),
     ("Java: HttpClient", "java", "java C.java HOST PORT"),
+    (
+        "PHP",
+        "php",
+        "php -n -r '$s = fsockopen(\"HOST\", PORT) or exit(1); fwrite($s, \"hello\"); fgets($s);'",
+    ),
     ("Rust: std", "grep", "PROBE connect-name HOST PORT answered | grep -q reached"),
     ("Rust: tokio", "grep", "PROBE connect-name-tokio HOST PORT | grep -q reached"),
     ("psql", "psql", "psql -h HOST -p PORT -U me -d db -w -c 'select 1'"),
