@@ -13,7 +13,12 @@ use std::path::{Path, PathBuf};
 /// More entries than that of one directory are named by it.
 const SIBLINGS_MAX: usize = 3;
 /// Programs that heed no TMPDIR, by how what they make is called: of what it is said, and what to do instead.
-const INSTEAD: [(&[u8], &str, &str); 5] = [
+const INSTEAD: [(&[u8], &str, &str); 6] = [
+    (
+        b"S-",
+        "for a screen of its own, with network.allowLocalBinding = true",
+        "mkdir -pm 700 $TMPDIR/s; SCREENDIR=$TMPDIR/s screen",
+    ),
     (
         b"tmux-",
         "for a tmux of its own, with network.allowLocalBinding = true",

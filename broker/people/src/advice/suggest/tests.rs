@@ -170,6 +170,11 @@ fn what_is_not_known_to_be_harmless_is_not_suggested() {
     );
     let tmux = "for a tmux of its own, with network.allowLocalBinding = true: TMUX_TMPDIR=$TMPDIR tmux -L NAME";
     assert_eq!(said(&writes(&["/tmp/tmux-7"])), format!(r#"{TEMPORARY}["/tmp/tmux-7"]; {tmux}"#));
+    let screen = "for a screen of its own, with network.allowLocalBinding = true: mkdir -pm 700 $TMPDIR/s; SCREENDIR=$TMPDIR/s screen";
+    assert_eq!(
+        said(&writes(&["/run/screen/S-u"])),
+        format!(r#"{OUTSIDE}["/run/screen/S-u"]; {screen}"#)
+    );
     const SERVER: &str =
         "not suggested, as the server there may run commands or hold keys (run it outside): ";
     let connect = |path: &str| Denial::Network(NetworkOperation::Connect, path.into());
