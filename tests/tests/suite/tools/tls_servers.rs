@@ -1,5 +1,6 @@
 //! Servers of TLS that ask for a second hello: whoever's library reads it, no other name than the permitted one passes in
-//! it. OpenSSL's own is in `tunnels`. One that is not installed is skipped, loudly.
+//! it: OpenSSL (nginx, node; `openssl s_server` is in `tunnels`), Go, BoringSSL (gRPC for Python) and rustls (Granian). One
+//! that is not installed is skipped, loudly.
 
 use crate::tunnels::{hello_of_1_3, sandbox_for, talk};
 use std::io::{BufRead, BufReader};
@@ -27,6 +28,20 @@ const NGINX: &str = "daemon off; master_process off; pid pid; error_log errors; 
 http { access_log off; client_body_temp_path t; proxy_temp_path t; fastcgi_temp_path t; uwsgi_temp_path t; scgi_temp_path t;
 server { listen 127.0.0.1:PORT ssl; ssl_certificate cert; ssl_certificate_key key; ssl_protocols TLSv1.3; return 200; } }";
 
+/// rustls.
+const GRANIAN: &str = "import asyncio, pathlib
+from granian.server.embed import Server
+async def app(scope, receive, send): pass
+asyncio.run(Server(app, address='127.0.0.1', port=PORT, interface='asgi', ssl_cert=pathlib.Path('cert'),
+    ssl_key=pathlib.Path('key')).serve())";
+/// BoringSSL.
+const GRPC: &str = "import concurrent.futures, grpc
+s = grpc.server(concurrent.futures.ThreadPoolExecutor(1))
+c = grpc.ssl_server_credentials([(open('key', 'rb').read(), open('cert', 'rb').read())])
+print(s.add_secure_port('127.0.0.1:0', c), flush=True); s.start(); s.wait_for_termination()";
+/// The Python that CI put these two into.
+const FETCHED: &str = "exec \"$LANDSTRIP_FETCHED/venv/bin/python3\"";
+
 /// A server and its port, until it is dropped.
 struct Server(Child, u16);
 
@@ -48,13 +63,13 @@ fn that_says_its_port(world: &World, script: &str) -> Option<Server> {
     (server.1 != 0).then_some(server)
 }
 
-fn nginx(world: &World) -> Option<Server> {
+/// Runs `script` in the directory of `world`, where `settings` has a port for it.
+fn that_is_told_its_port(world: &World, settings: &str, script: &str) -> Option<Server> {
     // Another program may have taken the port meanwhile.
     (0..5).find_map(|_| {
         let port = free_port();
-        world.file("nginx.conf", NGINX.replace("PORT", &port.to_string()));
+        world.file("settings", settings.replace("PORT", &port.to_string()));
         let mut command = Command::new("sh");
-        let script = "PATH=$PATH:/usr/sbin:/sbin exec nginx -p \"$PWD\" -c nginx.conf";
         command.args(["-c", script]).current_dir(world.path("")).stdin(Stdio::null());
         let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().ok()?;
         let mut server = Server(child, port);
@@ -81,10 +96,14 @@ fn the_second_hello_is_compared_before_every_server() {
     world.file("server.js", NODE);
     world.file("server.go", GO);
     let go = "GOFLAGS=-mod=mod GOCACHE=/tmp/landstrip-go-cache go build -o server server.go && exec ./server";
+    world.file("boringssl.py", GRPC);
+    let nginx = "PATH=$PATH:/usr/sbin:/sbin exec nginx -p \"$PWD\" -c settings";
     for (name, server) in [
-        ("nginx", nginx(&world)),
+        ("nginx", that_is_told_its_port(&world, NGINX, nginx)),
         ("node", that_says_its_port(&world, "exec node server.js")),
         ("go", that_says_its_port(&world, go)),
+        ("BoringSSL", that_says_its_port(&world, &format!("{FETCHED} boringssl.py"))),
+        ("rustls", that_is_told_its_port(&world, GRANIAN, &format!("{FETCHED} settings"))),
     ] {
         let Some(Server(_, port)) = server else {
             skipped(&format!("{name} serves no TLS here"));
