@@ -150,6 +150,27 @@ const AS_A_WHOLE: [&str; 16] = [
     "/var/log",
     "/var/tmp",
 ];
+/// What of it programs are run from, or take settings from, with all beneath.
+const OBEYED: [&str; 18] = [
+    "/bin",
+    "/boot",
+    "/etc",
+    "/lib",
+    "/lib64",
+    "/proc",
+    "/sbin",
+    "/sys",
+    "/usr/bin",
+    "/usr/lib",
+    "/usr/lib64",
+    "/usr/libexec",
+    "/usr/local/bin",
+    "/usr/local/etc",
+    "/usr/local/lib",
+    "/usr/sbin",
+    "/usr/share",
+    "/var/spool",
+];
 /// Where the sources of programs are, beneath /usr.
 const SOURCES: [&str; 2] = ["/usr/local/src", "/usr/src"];
 /// The places of temporary files, whatever TMPDIR says.
@@ -170,6 +191,31 @@ pub fn is_socket(path: &Path) -> bool {
 /// Whether allowing `directory` allows all there is: everything, or the home and its start-up files.
 pub fn is_too_wide(directory: &Path, home: Option<&Path>) -> bool {
     directory == Path::new("/") || home.is_some_and(|home| home.starts_with(directory))
+}
+
+/// Whether programs outside run or obey what is in the directory `place`: of the system's, of the `programs` that PATH
+/// names, or hidden in the home, but for caches.
+pub fn is_obeyed(place: &Path, home: Option<&Path>, programs: &[PathBuf]) -> bool {
+    let mut of_system = OBEYED.iter().map(Path::new).chain(programs.iter().map(PathBuf::as_path));
+    let inner = home.and_then(|home| place.strip_prefix(home).ok());
+    let first = inner.and_then(|inner| inner.iter().next());
+    let is_hidden = first.is_some_and(|name| !is_visible(name) && name != ".cache");
+    is_hidden || of_system.any(|tree| place.starts_with(tree))
+}
+
+/// Whether people keep caches there whose home, a canonical path, is small: programs neither run nor obey what is in
+/// `place` of themselves.
+pub fn may_hold_caches(place: &Path, home: &Path) -> bool {
+    let nothing = Path::new("");
+    let ground = Ground { home: Some(home), work: nothing, temporary: nothing, settings: &[] };
+    let is_program = |name: &OsStr| PROGRAMS.iter().any(|known| name == OsStr::new(known));
+    let of_others = ["/home", "/tmp", "/var/tmp"];
+    let is_elsewhere =
+        !is_of_system(place) && !of_others.iter().any(|tree| place.starts_with(tree));
+    match place.starts_with(home) {
+        true => ground.is_harmless(place),
+        false => is_elsewhere && !place.iter().any(is_program),
+    }
 }
 
 /// Where the user is.
@@ -508,6 +554,34 @@ mod tests {
         assert!(is_too_wide(Path::new("/"), None));
         for path in ["/home/u/x", "/work", "/home/other"] {
             assert!(!is_too_wide(Path::new(path), home), "{path}");
+        }
+    }
+
+    #[test]
+    fn what_programs_run_or_obey_is_known_and_where_caches_may_be() {
+        let home = Path::new("/home/u");
+        let programs = [PathBuf::from("/home/u/go/bin"), "/opt/tool/bin".into()];
+        for (path, obeyed, caches) in [
+            ("/home/u/.vim", true, false),
+            ("/home/u/.config/nvim/lua", true, false),
+            ("/home/u/.cache/x", false, false),
+            ("/home/u/.cache/pip", false, true),
+            ("/home/u/caches/pip", false, true),
+            ("/home/u/go/bin/x", true, false),
+            ("/home/u/go/src", false, true),
+            ("/home/u/project/.github", false, false),
+            ("/opt/tool/bin", true, false),
+            ("/scratch/u/.cache/pip", false, true),
+            ("/home/other/x", false, false),
+            ("/tmp/x", false, false),
+            ("/etc/cron.d", true, false),
+            ("/usr/local/bin", true, false),
+            ("/usr/src/app", false, true),
+            ("/srv/app", false, true),
+        ] {
+            let path = Path::new(path);
+            assert_eq!(is_obeyed(path, Some(home), &programs), obeyed, "{path:?}");
+            assert_eq!(may_hold_caches(path, home), caches, "{path:?}");
         }
     }
 }

@@ -39,7 +39,7 @@ pub(crate) fn resolve(
         sockets: paths_of.sockets(&written.allow_unix_sockets)?,
     };
     // Before the work tree is searched for what is protected in it.
-    reach::refuse_everything(written, &allowed(&grants.write), caller)?;
+    reach::refuse_directory(written, &allowed(&grants.write), caller)?;
     let deny_write = paths_of.denials(&written.deny_write, Denial::Write, &grants.write)?;
     let deny_read = paths_of.denials(&written.deny_read, Denial::Read, &grants.write)?;
     paths_of.drop_planted(&mut grants, &deny_write, &deny_read)?;
@@ -140,6 +140,10 @@ pub(super) struct Paths<'a> {
 impl Paths<'_> {
     pub(super) fn warn(&mut self, origin: &Origin, message: &str) {
         self.remarks.warn(origin.error(message).to_string());
+    }
+
+    pub(super) fn tell(&mut self, origin: &Origin, message: &str) {
+        self.remarks.tell(&origin.error(message).to_string());
     }
 
     fn locate(&mut self, origin: &Origin, path: &Path) -> Result<Located, PolicyError> {

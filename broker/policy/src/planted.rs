@@ -3,7 +3,8 @@
 use super::callers::Caller;
 use super::error::PolicyError;
 use super::paths::{Grant, Grants, Paths, paths};
-use super::presets;
+use super::{presets, reach, repositories};
+use crate::harmless;
 use rules::files::Files;
 use rules::paths::{Rules, covers};
 use rules::pattern::Pattern;
@@ -13,9 +14,10 @@ use std::path::{Path, PathBuf};
 
 impl Paths<'_> {
     /// Refuses what would be allowed only through a symbolic link that lies where the command may write, or where one
-    /// in this directory could under a wider policy: an earlier run could have made it, to be let out by the next one.
-    /// A literal entry is an error, since it can name the target instead; a match of a glob, and what a preset says,
-    /// is left out.
+    /// in this directory or its work tree could under a wider policy: an earlier run could have made it, to be let out by
+    /// the next one. Under a preset, which knows what its paths are for, also one in the home that leads to no place for
+    /// that. A literal entry is an error, since it can name the target instead; a match of a glob, and what a preset
+    /// says, is left out.
     pub(super) fn drop_planted(
         &mut self,
         grants: &mut Grants,
@@ -46,7 +48,10 @@ impl Paths<'_> {
             // What is denied now was likely denied before.
             let was_free = |link: &Path| !covers(deny_write, link);
             let is_planted = |link: &&PathBuf| {
-                all.access(link).write || was_free(link) && leads_out(link, &grant.path, caller)
+                all.access(link).write
+                    || was_free(link) && leads_out(link, &grant.path, caller)
+                    || presets::is_file(&grant.origin.file)
+                        && leads_astray(link, &grant.path, caller)
             };
             grant.links.iter().find(is_planted).cloned()
         };
@@ -86,27 +91,45 @@ impl Paths<'_> {
                 continue;
             };
             let message = format!(
-                "{} is a symbolic link where this command, or one of an earlier run in this directory, \
-                 may write, so it could choose where it leads; name {} instead",
+                "{} is a symbolic link where this command, or an earlier one, may write, so it could choose where \
+                 it leads; name {} instead",
                 link.display(),
                 grant.path.display()
             );
-            if !grant.from_glob && !presets::is_file(&grant.origin.file) {
-                return Err(grant.origin.error(message));
+            match (grant.from_glob, presets::is_file(&grant.origin.file)) {
+                (false, false) => return Err(grant.origin.error(message)),
+                (_, true) => self.tell(&grant.origin, &format!("left out: {message}")),
+                (true, false) => self.warn(&grant.origin, &format!("left out: {message}")),
             }
-            self.warn(&grant.origin, &format!("left out: {message}"));
         }
         *grants = kept;
         Ok(())
     }
 }
 
-/// Whether `link` is the user's own, in the working directory, and leads out of that to `target`. At a home everything
-/// is the user's, and so are links that were made there once and for all.
+/// Whether `link` is the user's own, in the working directory or in a work tree of git, and leads out of that to
+/// `target`. At a home everything is the user's, and so are links that were made there once and for all.
 fn leads_out(link: &Path, target: &Path, caller: &Caller) -> bool {
-    let Ok(tree) = caller.cwd.canonicalize() else { return true };
-    let is_inside = link.starts_with(&tree) && !target.starts_with(&tree);
-    let home = caller.home.as_ref().and_then(|home| home.canonicalize().ok());
-    let is_own = || link.symlink_metadata().is_ok_and(|found| found.uid() == geteuid().as_raw());
-    is_inside && home.is_none_or(|home| !home.starts_with(&tree)) && is_own()
+    let Ok(cwd) = caller.cwd.canonicalize() else { return true };
+    let home = reach::home(caller);
+    let is_left = |tree: PathBuf| {
+        let is_inside = link.starts_with(&tree) && !target.starts_with(&tree);
+        is_inside && home.as_ref().is_none_or(|home| !home.starts_with(&tree))
+    };
+    repositories::tops(link).chain([cwd]).any(is_left) && is_own(link)
+}
+
+/// Whether `link` is the user's own, in the home, and leads to what is not known to be no more than a place for
+/// caches.
+fn leads_astray(link: &Path, target: &Path, caller: &Caller) -> bool {
+    let Some(home) = reach::home(caller).filter(|home| link.starts_with(home)) else {
+        return false;
+    };
+    let is_project = |top: PathBuf| !home.starts_with(top);
+    let may_be_meant = harmless::may_hold_caches(target, &home);
+    (!may_be_meant || repositories::tops(target).any(is_project)) && is_own(link)
+}
+
+fn is_own(link: &Path) -> bool {
+    link.symlink_metadata().is_ok_and(|found| found.uid() == geteuid().as_raw())
 }

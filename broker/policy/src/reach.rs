@@ -2,12 +2,13 @@
 //! directory, and what programs outside the sandbox run, obey or serve ([`harmless`]).
 
 use super::callers::Caller;
-use super::domains;
 use super::error::{Origin, PolicyError};
 use super::keys::Written;
 use super::presets;
 use super::remarks::Remarks;
+use super::{domains, linked_trees};
 use crate::harmless::{self, Ground};
+use rustix::process::geteuid;
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
@@ -15,7 +16,7 @@ use std::path::{Path, PathBuf};
 pub(super) type Allowed<'a> = (&'a Path, &'a Origin);
 
 /// The home as paths that were followed have it.
-fn home(caller: &Caller) -> Option<Cow<'_, Path>> {
+pub(super) fn home(caller: &Caller) -> Option<Cow<'_, Path>> {
     let home = caller.home.as_deref()?;
     Some(home.canonicalize().map_or(Cow::Borrowed(home), Cow::Owned))
 }
@@ -38,49 +39,64 @@ pub fn linked_settings(home: &Path) -> Vec<PathBuf> {
     entries.chain(programs).collect()
 }
 
-/// Refuses a preset that would make everything, or the home, writable as the working directory: it is for the
-/// directory of a project. A policy that names the same path means it.
+/// What speaks against letting the working directory be written as a whole because the command is started there.
+pub(super) fn against(caller: &Caller) -> Option<&'static str> {
+    let (home, cwd) = (home(caller), caller.cwd.as_path());
+    let of_root = geteuid().is_root().then(|| Path::new("/root"));
+    if [home.as_deref(), of_root].into_iter().any(|home| harmless::is_too_wide(cwd, home)) {
+        return Some("all of it would be writable, start-up files included");
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let named = std::env::split_paths(&path).filter(|place| place.is_absolute());
+    // Links are looked for where the user makes them: most of the others lie in /usr.
+    let is_of_user = |place: &PathBuf| home.as_ref().is_some_and(|home| place.starts_with(home));
+    let followed = |place: PathBuf| match is_of_user(&place) {
+        true => place.canonicalize().unwrap_or(place),
+        false => place,
+    };
+    let programs: Vec<PathBuf> = named.map(followed).collect();
+    let is_obeyed = harmless::is_obeyed(cwd, home.as_deref(), &programs);
+    // Agents keep work trees of projects in hidden directories.
+    (is_obeyed && linked_trees::repository_of(caller).is_none())
+        .then_some("programs outside run or obey what is there")
+}
+
+/// Refuses a preset that would make a directory writable, as the working directory, that is no project's: everything, the
+/// home, or one of programs or settings. A policy that names the same path means it.
 ///
 /// # Errors
 /// Returns a [`PolicyError`] that says what to do.
-pub(super) fn refuse_everything(
+pub(super) fn refuse_directory(
     written: &Written,
     writes: &[Allowed<'_>],
     caller: &Caller,
 ) -> Result<(), PolicyError> {
     let is_of_preset = |origin: &Origin| presets::is_file(&origin.file);
-    if !writes.iter().any(|(_, origin)| is_of_preset(origin)) {
-        return Ok(());
-    }
-    let home = home(caller);
-    let is_wide = |path: &Path| harmless::is_too_wide(path, home.as_deref());
+    let is_whole = |(path, origin): &&Allowed<'_>| *path == caller.cwd && is_of_preset(origin);
+    let Some((path, origin)) = writes.iter().find(is_whole) else { return Ok(()) };
     let named = |origin: &Origin| {
         let mut items = written.allow_write.iter();
         items.any(|item| item.origin == *origin && item.text.starts_with(['/', '~']))
     };
-    for (path, origin) in
-        writes.iter().filter(|(path, origin)| is_of_preset(origin) && is_wide(path))
-    {
-        if !writes
-            .iter()
-            .any(|(other, origin)| other == path && !is_of_preset(origin) && named(origin))
-        {
-            let path = path.display();
-            return Err(origin.error(format!(
-                "the working directory is {path}, and all of it would be writable, start-up files included: start in \
-                 the directory of a project, or add a policy whose filesystem.allowWrite has \"{path}\""
-            )));
-        }
-    }
-    Ok(())
+    let is_meant = writes
+        .iter()
+        .any(|(other, origin)| other == path && !is_of_preset(origin) && named(origin));
+    let Some(reason) = against(caller).filter(|_| !is_meant) else { return Ok(()) };
+    let path = path.display();
+    Err(origin.error(format!(
+        "the working directory is {path}, and {reason}: start in the directory of a project, or add a policy whose \
+         filesystem.allowWrite has \"{path}\""
+    )))
 }
 
 /// Says that the working directory is no project's.
 pub(super) fn warn_of_directory(caller: &Caller, remarks: &mut Remarks) {
-    if remarks.are_wanted() && harmless::is_too_wide(&caller.cwd, home(caller).as_deref()) {
+    if remarks.are_wanted()
+        && let Some(reason) = against(caller)
+    {
         let path = caller.cwd.display();
         remarks.warn(format!(
-            "the working directory is {path}: what is written '.' in a policy is all of it, start-up files included"
+            "the working directory is {path}, which is what '.' means in a policy, and {reason}"
         ));
     }
 }

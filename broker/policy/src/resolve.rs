@@ -95,9 +95,14 @@ fn hide_denials(policy: &mut Policy, caller: &Caller) {
 fn built_in(caller: &Caller) -> Result<Policy, PolicyError> {
     let cwd = locate(&caller.cwd)
         .map_err(|error| PolicyError::in_file(&caller.cwd, error.to_string()))?;
-    if cwd.path == Path::new("/") {
-        let message = "without a policy the working directory may be written, and that is /: \
-                       start in another one, or name a policy with -p";
+    // The home is not refused: its files are what many commands are started for.
+    let is_home = reach::home(caller).is_some_and(|home| *home == *cwd.path);
+    if let Some(reason) = reach::against(caller).filter(|_| !is_home) {
+        let message = format!(
+            "without a policy the working directory may be written, and that is {}: {reason}; start in another \
+             one, or name a policy with -p",
+            cwd.path.display()
+        );
         return Err(PolicyError::general(message));
     }
     let files = Files { allow_write: vec![cwd.path], ..Files::default() };

@@ -49,6 +49,47 @@ fn a_preset_makes_neither_everything_nor_the_home_writable() {
 }
 
 #[test]
+fn no_preset_starts_where_programs_are_run_or_take_settings_from() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        for directory in ["home/.config", "home/.config/editor", "home/programs", "home/project"] {
+            sandbox.dir(directory);
+        }
+        // An agent's work tree in a hidden directory is a project's.
+        let make = "cd ~/project && git init -q . && git -c user.name=n -c user.email=e commit -q --allow-empty -m x && \
+                    git worktree add -q ~/.agent/tree 2> /dev/null && ln -s programs ~/linked";
+        sandbox.sh_outside(make).succeeds();
+        let said = "programs outside run or obey what is there";
+        let path = format!("PATH={}:$PATH", sandbox.name("home/linked"));
+        for directory in ["~/.config", "~/.config/editor", "~/programs"] {
+            for preset in ["-p agent", "-p build", ""] {
+                let directory = format!("{directory}; export {path}");
+                let outcome = in_directory(&sandbox, &directory, &format!("{preset} touch made"));
+                outcome.is_error(125, "Internal", said);
+            }
+            let outcome = in_directory(
+                &sandbox,
+                &format!("{directory}; export {path}"),
+                "-p read-only --check",
+            );
+            assert!(outcome.succeeds().stdout.contains(said), "{outcome:#?}");
+        }
+        let made = sandbox.sh_outside("find ~ -name made");
+        assert_eq!(made.stdout, "", "{made:#?}");
+        for directory in ["~/project", "~/.agent/tree", "~/programs"] {
+            for preset in ["-p agent", "-p build", ""] {
+                let outcome = in_directory(&sandbox, directory, &format!("{preset} touch made"));
+                outcome.succeeds();
+            }
+        }
+        let policy = sandbox.file("p.yaml", "filesystem:\n  allowWrite: [~/.config/editor]\n");
+        let words = format!("-p agent -p {} touch made", policy.display());
+        in_directory(&sandbox, "~/.config/editor", &words).succeeds();
+        assert!(sandbox.path("home/.config/editor/made").exists());
+    });
+}
+
+#[test]
 fn check_warns_of_what_is_never_advised() {
     for_each_user(|user| {
         let sandbox = Sandbox::of(user);

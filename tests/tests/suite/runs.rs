@@ -475,3 +475,73 @@ fn a_narrower_policy_follows_no_link_that_a_wider_run_made_in_its_tree() {
         assert!(named.path("outside/precious/f").exists());
     });
 }
+
+/// Under a policy that lets the directory of all caches be written, a command makes a link where a preset allows one.
+#[test]
+fn no_link_in_a_cache_leads_a_later_run_to_settings() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        for directory in [
+            "home/.cache",
+            "home/.editor",
+            "home/.ssh",
+            "home/caches",
+            "home/other",
+            "home/other/.git",
+        ] {
+            sandbox.dir(directory);
+        }
+        let wide = sandbox.file("wide.json", r#"{"filesystem": {"allowWrite": ["~/.cache"]}}"#);
+        for (target, is_followed) in [
+            ("~/.editor", false),
+            ("~/.ssh", false),
+            ("~", false),
+            ("~/other", false),
+            ("/etc", false),
+            ("~/caches", true),
+        ] {
+            let plant = format!("rm -rf ~/.cache/pip; ln -s {target} ~/.cache/pip");
+            sandbox.landstrip(["-p", wide.to_str().unwrap(), "sh", "-c", &plant]).succeeds();
+            let outcome =
+                sandbox.landstrip(["-p", "build", "sh", "-c", "echo evil > ~/.cache/pip/made"]);
+            let is_there = sandbox.sh_outside(&format!("rm {target}/made")).status == Some(0);
+            assert!(is_followed || !is_there, "ESCAPED: {target}");
+            assert_eq!(is_there, is_followed, "{target}: {outcome:#?}");
+            let said = outcome.stderr.contains("left out: ");
+            assert_eq!(said, !is_followed, "{target}: {outcome:#?}");
+            let check = sandbox.landstrip(["-p", "build", "--check"]).succeeds().stdout.clone();
+            assert_eq!(check.contains("left out: "), !is_followed, "{target}: {check}");
+        }
+    });
+}
+
+/// The link lies in a work tree of git, and the later run is started in another directory.
+#[test]
+fn a_link_out_of_a_work_tree_is_not_followed_from_elsewhere() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        for directory in ["work/sub", "work/made", "home/.editor", "outside/there"] {
+            sandbox.dir(directory);
+        }
+        sandbox.sh_outside("git init -q . && ln -s ~/.editor out && ln -s made in").succeeds();
+        let landstrip = programs().landstrip().display().to_string();
+        for (link, is_followed) in [("out", false), ("in", true)] {
+            for (directory, path) in [
+                ("sub", format!("../{link}")),
+                ("../outside/there", sandbox.name(format!("work/{link}"))),
+            ] {
+                let policy = format!("filesystem:\n  allowWrite: ['{path}']\n");
+                let policy = sandbox.file("p.yaml", policy);
+                let run =
+                    format!("cd {directory}; {landstrip} -p {} touch {path}/x", policy.display());
+                let outcome = sandbox.sh_outside(&run);
+                assert!(!sandbox.path("home/.editor/x").exists(), "ESCAPED: {outcome:#?}");
+                match is_followed {
+                    true => drop(outcome.succeeds()),
+                    false => drop(outcome.is_error(125, "Internal", "is a symbolic link")),
+                }
+            }
+        }
+        assert!(sandbox.path("work/made/x").exists());
+    });
+}
