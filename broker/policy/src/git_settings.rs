@@ -63,6 +63,17 @@ struct Named {
     files: Vec<PathBuf>,
 }
 
+impl Named {
+    /// Adds what is run in those of `places` that are repositories, or have one.
+    fn extend_by_repositories(&mut self, places: Vec<PathBuf>) {
+        let all = places.into_iter().flat_map(|place| [place.join(".git"), place]);
+        for git in all.filter(|git| repositories::is_repository(git)) {
+            self.hooks.push(git.join("hooks"));
+            self.files.push(git.join("config"));
+        }
+    }
+}
+
 /// Reads `settings` and what they include, in which `~` is `home`, for a command that git runs in one of `tops`.
 fn named_in(settings: Vec<PathBuf>, tops: &[PathBuf], home: Option<&Path>) -> Named {
     let mut named = Named::default();
@@ -85,11 +96,13 @@ fn named_in(settings: Vec<PathBuf>, tops: &[PathBuf], home: Option<&Path>) -> Na
                 b"core.hookspath" => named.hooks.extend(paths(&value, tops, home)),
                 // Its hooks are copied into what is cloned or made later.
                 b"init.templatedir" => named.files.extend(paths(&value, tops, home)),
-                key if is_run(key) => {
-                    for word in words(&value).iter().filter(|word| word.contains(&b'/')) {
-                        named.files.extend(paths(word, tops, home));
-                    }
-                }
+                b"remote.url" | b"remote.pushurl" => match value.strip_prefix(b"ext::") {
+                    // A transport that runs what is named: git-remote-ext(1).
+                    Some(command) => named.files.extend(programs(command, tops, home)),
+                    // A push runs the hooks of a repository in the tree, as its settings have them.
+                    None => named.extend_by_repositories(paths(&value, tops, home)),
+                },
+                key if is_run(key) => named.files.extend(programs(&value, tops, home)),
                 _ => {}
             }
         }
@@ -207,6 +220,16 @@ fn linked_hooks(directory: &Path) -> Vec<PathBuf> {
     let Ok(listed) = directory.read_dir() else { return Vec::new() };
     let links = listed.flatten().filter(|entry| entry.file_type().is_ok_and(|t| t.is_symlink()));
     links.map(|entry| entry.path()).collect()
+}
+
+/// The paths in what a shell runs.
+fn programs(value: &[u8], bases: &[PathBuf], home: Option<&Path>) -> Vec<PathBuf> {
+    let words = words(value);
+    words
+        .iter()
+        .filter(|word| word.contains(&b'/'))
+        .flat_map(|word| paths(word, bases, home))
+        .collect()
 }
 
 /// The paths that a value is, beneath each of `bases` if it is relative.

@@ -8,6 +8,7 @@ pub mod callers;
 pub mod document;
 pub mod domains;
 mod elsewhere;
+mod entered;
 pub mod error;
 pub mod expand;
 mod git_settings;

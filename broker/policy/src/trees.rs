@@ -6,7 +6,7 @@ use super::linked_trees::{self, Linked};
 use super::moved::{Moved, OTHERS};
 use super::reach::Allowed;
 use super::repositories::{self, Repositories};
-use super::{git_settings, presets};
+use super::{entered, git_settings, presets};
 use rules::files::push_new;
 use rules::git_links::LinkedTree;
 use std::borrow::Cow;
@@ -67,6 +67,10 @@ pub(super) fn in_trees<'a>(
         let home = (caller.home.as_deref(), &moved);
         let led = git_settings::led_to(&trees, &repositories, home, may_change);
         found.extend(led.into_iter().map(|(text, path)| (item, text, path.into())));
+    }
+    if let Some(item) = items.iter().find(|item| is_in_trees(item) && item.text == entered::ITEM) {
+        let loaded = entered::loaded(&trees, may_change);
+        found.extend(loaded.into_iter().map(|path| (item, ".", path.into())));
     }
     names.retain(may_change);
     let ways = of_git.map(|item| names.into_iter().map(|name| (item, name)).collect());

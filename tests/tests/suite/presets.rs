@@ -207,7 +207,7 @@ fn where_a_link_stands_in_place_of_a_repository_its_target_is_protected() {
 }
 
 /// Each with what would run it outside; `@` stands for a command that leaves a mark.
-const PLANTED: [(&str, &str, &str); 15] = [
+const PLANTED: [(&str, &str, &str); 17] = [
     (
         "a work tree without commondir",
         "mkdir -p .git/worktrees/w && cd .git/worktrees/w && mkdir refs objects && echo 'ref: refs/heads/x' > HEAD \
@@ -264,6 +264,16 @@ const PLANTED: [(&str, &str, &str); 15] = [
         "git clone -q . ../outside/clone; rm -rf ../outside/clone",
     ),
     (
+        "a transport of its own",
+        "echo '@' > tools/transport",
+        "git -c protocol.ext.allow=always fetch -q far",
+    ),
+    (
+        "a hook of a repository in the tree",
+        "printf '#!/bin/sh\n@\n' > near/hooks/post-update; chmod +x near/hooks/post-update",
+        "git push -q near HEAD:refs/heads/y",
+    ),
+    (
         "a helper for passwords",
         "echo '@' > tools/helper",
         "echo url=https://a.b | GIT_TERMINAL_PROMPT=0 git credential fill",
@@ -281,6 +291,7 @@ fn nothing_is_planted_that_git_runs_outside() {
             echo '*.c filter=f diff=d' > .git/info/attributes; git config filter.f.clean 'sh ./tools/filter'
             printf '*.d filter=g\n' >> .git/info/attributes; git config filter.g.clean 'sh \"$(git rev-parse --show-toplevel)\"/tools/top'
             echo cat > tools/top; echo cat > tools/page; git config pager.status 'sh ./tools/page'
+            git init -q --bare near; git remote add near ./near; git config remote.far.url 'ext::sh tools/transport'; touch tools/transport
             git config --global init.templateDir $PWD/template; git config diff.d.command 'sh tools/differ'; git config credential.helper '!f() { sh tools/helper; }; f'
             git checkout -q -b other; for n in 1 2; do echo $n > main.c; git commit -qam $n; done; git checkout -q -
             echo 3 > main.c; git commit -qam 3; rm -rf ../outside/kept; cp -a . ../outside/kept";
@@ -296,6 +307,44 @@ fn nothing_is_planted_that_git_runs_outside() {
             under(&sandbox, "build", &plant);
             let outside = sandbox.sh_outside(run);
             assert!(sandbox.path("outside/ran").exists(), "{what}: {outside:#?}");
+            sandbox.sh_outside(restore).succeeds();
+        }
+    });
+}
+
+/// What shells load because somebody enters a directory, beside the settings themselves.
+#[test]
+fn what_the_settings_of_a_directory_load_is_not_written() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        sandbox.dir("work/env");
+        sandbox.dir("work/tools");
+        let envrc = "dotenv\nsource_env_if_exists .envrc.local\n. env/more.sh\neval \"$(tools/env)\"\nwatch_file package.json\n";
+        let mise = "[env]\n_.source = \"mise.sh\"\n_.file = [\n  \".env.mise\",\n]\n[tasks.x]\nfile = \"tools/task\"\n";
+        for (name, text) in [
+            ("env/more.sh", ""),
+            ("tools/env", "#!/bin/sh\n"),
+            ("tools/task", "#!/bin/sh\n"),
+            ("package.json", "{}"),
+        ] {
+            sandbox.file(format!("work/{name}"), text);
+        }
+        sandbox.sh_outside("chmod 755 tools/*").succeeds();
+        let write = "for name in .env .envrc.local env/more.sh tools/env mise.sh .env.mise; do echo evil > $name; done; \
+                     ln -sf evil .env; mv evil tools/env; rm -rf env; mkdir env; cat .env .envrc.local env/more.sh tools/env mise.sh .env.mise";
+        let work = "echo evil > evil; echo '{ }' > package.json && echo x > tools/task && echo x > .env.other && echo x > env/other";
+        for (is_loaded, preset) in [(true, "agent"), (true, "build"), (false, "agent")] {
+            if is_loaded {
+                sandbox.file("work/.envrc", envrc);
+                sandbox.file("work/mise.toml", mise);
+            }
+            under(&sandbox, preset, work).succeeds();
+            let is_written = under(&sandbox, preset, write).stdout.contains("evil");
+            let is_safe = is_loaded && preset == "agent";
+            assert!(!(is_safe && is_written), "ESCAPED: {preset}");
+            assert_eq!(is_written, !is_safe, "{preset} {is_loaded}");
+            let restore = "rm -rf .env .env.mise .envrc .envrc.local mise.sh mise.toml evil env/* tools/env; mkdir -p env; \
+                           : > env/more.sh; printf '#!/bin/sh\\n' > tools/env; chmod 755 tools/env";
             sandbox.sh_outside(restore).succeeds();
         }
     });
