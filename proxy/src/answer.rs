@@ -1,15 +1,16 @@
 //! What a client of HTTP is answered, and how its connection is read.
 
 use crate::error::DialError;
+use crate::interim::{Interim, WithInterim};
 use crate::proxy::Slot;
 use bytes::Bytes;
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Empty, Full};
 use hyper::body::Incoming;
 use hyper::header::{self, HeaderValue};
-use hyper::service::HttpService;
+use hyper::service::{Service, service_fn};
 use hyper::upgrade::OnUpgrade;
-use hyper::{Response, StatusCode};
+use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::convert::Infallible;
 use std::time::Duration;
@@ -30,8 +31,14 @@ pub(crate) type Body = BoxBody<Bytes, hyper::Error>;
 pub(crate) async fn serve<S, A>(stream: S, service: A, outlives_end: bool)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    A: HttpService<Incoming, ResBody = Body, Error = Infallible>,
+    A: Service<Request<Incoming>, Response = Response<Body>, Error = Infallible>,
 {
+    let interim = Interim::default();
+    let stream = WithInterim::new(stream, interim.clone());
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(interim.clone());
+        service.call(request)
+    });
     // What goes wrong is the client's doing, and hyper has told it.
     let _ = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())

@@ -6,6 +6,7 @@ use crate::answer::{BUFFER_MAX, Body, FIELDS_MAX, Failure};
 use crate::destination::{Destination, OwnedHost};
 use crate::error::UpstreamError;
 use crate::headers;
+use crate::interim::Interim;
 use crate::proxy::{Proxy, Slot};
 use crate::relay;
 use crate::upstream::Upstream;
@@ -90,11 +91,12 @@ impl Host {
     ) -> Result<Response<Body>, Failure> {
         let upgrade = headers::requested_upgrade(request.headers());
         let client = upgrade.is_some().then(|| hyper::upgrade::on(&mut request));
+        let interim = Interim::of(&mut request);
         self.rewrite(&mut request, upgrade)?;
         if let Some(authorization) = &self.upstream {
             address_upstream(&mut request, authorization.as_ref())?;
         }
-        let mut response = self.exchange(request).await?;
+        let mut response = interim.until(self.exchange(request)).await?;
         self.used = Instant::now();
         if self.upstream.is_some() && response.status() == StatusCode::PROXY_AUTHENTICATION_REQUIRED
         {

@@ -8,6 +8,7 @@ use crate::destination::{AuthorityError, Destination};
 use crate::error::DialError;
 use crate::forward::Host;
 use crate::headers;
+use crate::interim::WithInterim;
 use crate::proxy::{Client, Proxy, Slot};
 use crate::relay::TLS_PORT;
 use crate::tunnel;
@@ -66,9 +67,9 @@ async fn connect<S: Client>(
     };
     tokio::spawn(async move {
         let Ok(upgraded) = hyper::upgrade::on(request).await else { return };
-        match upgraded.downcast::<TokioIo<S>>() {
+        match upgraded.downcast::<TokioIo<WithInterim<S>>>() {
             Ok(parts) => {
-                let (client, early) = (parts.io.into_inner(), parts.read_buf.to_vec());
+                let (client, early) = (parts.io.into_inner().into_inner(), parts.read_buf.to_vec());
                 tunnel::serve(proxy, destination, client, early, host, slot).await;
             }
             Err(upgraded) => {

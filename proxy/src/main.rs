@@ -26,6 +26,7 @@ mod fuzz;
 mod gate;
 mod headers;
 mod http;
+mod interim;
 mod learning;
 #[cfg(test)]
 mod limits;

@@ -1,7 +1,7 @@
 //! Plain requests through the proxy: as curl directly to the host.
 
 use std::io::{Read, Write};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tests::raw::{BAD, OK, answers, get, raw};
@@ -104,19 +104,74 @@ fn odd_fields_of_a_response_pass_as_curl_takes_them() {
     });
 }
 
-/// RFC 9110 section 15.2 wants them passed on; what writes responses here, hyper's server, can write none.
+/// RFC 9110 section 15.2. A client of HTTP/1.0 knows none.
 #[test]
-fn informational_responses_are_left_out_and_the_final_one_is_whole() {
+fn informational_responses_come_before_the_final_one() {
     for_each_user(|user| {
         let (port, _) = answering_server(concat!(
-            "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\nContent-Length: 3\r\n\r\n",
-            "HTTP/1.1 103 Early Hints\r\nLink: </b>\r\n\r\n",
+            "HTTP/1.1 100 Continue\r\n\r\n",
+            "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\nConnection: x-hop\r\nX-Hop: 1\r\nContent-Length: 3\r\n\r\n",
+            "HTTP/1.1 103 Early Hints\r\nLink: </b>\r\nTransfer-Encoding: chunked\r\n\r\n",
             "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
         ));
-        let outcome = raw(&sandbox_for(user, port), "http", get(&format!("good.localhost:{port}")));
-        answers(&outcome, OK);
+        let get = get(&format!("good.localhost:{port}"));
+        let outcome = raw(&sandbox_for(user, port), "http", get.clone());
         let answer = outcome.result("raw");
-        assert!(answer.ends_with("hello") && !answer.contains("Link"), "{outcome:#?}");
+        let hints = r"HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: </b>\r\n\r\n";
+        assert!(answer.starts_with(&format!("{hints}{OK}")), "{outcome:#?}");
+        assert!(answer.ends_with(r"\r\n\r\nhello"), "{outcome:#?}");
+        let old = raw(&sandbox_for(user, port), "http", get.replace("HTTP/1.1", "HTTP/1.0"));
+        let answer = old.result("raw");
+        assert!(answer.contains(" 200 OK") && !answer.contains("103"), "{old:#?}");
+        assert!(answer.ends_with(r"\r\n\r\nhello"), "{old:#?}");
+    });
+}
+
+/// The host waits with its response until the client, who read the hints, has asked for what they name. What it says
+/// after that, or where nobody waits for it, is never before another host's response.
+#[test]
+fn hints_are_there_before_the_response_is() {
+    for_each_user(|user| {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let server = std::thread::spawn(move || {
+            let read = |stream: &mut TcpStream| {
+                let mut bytes = Vec::new();
+                while !bytes.ends_with(b"\r\n\r\n") {
+                    let mut byte = [0];
+                    stream.read_exact(&mut byte).unwrap();
+                    bytes.push(byte[0]);
+                }
+            };
+            let (mut first, _) = listener.accept().unwrap();
+            read(&mut first);
+            first.write_all(b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n").unwrap();
+            let (mut second, _) = listener.accept().unwrap();
+            read(&mut second);
+            let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+            second.write_all(answer).unwrap();
+            first.write_all(&[&answer[..], b"HTTP/1.1 103 Early Hints\r\n\r\n"].concat()).unwrap();
+            // Until the client is gone.
+            drop((first.read(&mut [0]), second.read(&mut [0])));
+        });
+        let script = "import os, socket, sys\n\
+            def ask(s, path):\n\
+            \x20s.sendall(f'GET http://{sys.argv[1]}{path} HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n'.encode())\n\
+            def read(s, end):\n\
+            \x20seen = b''\n\
+            \x20while not seen.endswith(end):\n\
+            \x20\x20more = s.recv(1)\n\
+            \x20\x20if not more: sys.exit(f'{seen}')\n\
+            \x20\x20seen += more\n\
+            \x20return seen\n\
+            a, b = (socket.create_connection(('127.0.0.1', int(os.environ['HTTP_PROXY'].split(':')[2]))) for _ in 'ab')\n\
+            ask(a, '/'); hints = read(a, b'\\r\\n\\r\\n'); ask(b, '/a')\n\
+            print(hints, read(b, b'ok'), read(a, b'ok'))\n";
+        let host = format!("good.localhost:{port}");
+        let outcome = sandbox_for(user, port).run(["python3", "-c", script, &host]);
+        assert_eq!(outcome.succeeds().stdout.matches(" 200 OK").count(), 2, "{outcome:#?}");
+        assert!(outcome.stdout.starts_with("b'HTTP/1.1 103 Early Hints"), "{outcome:#?}");
+        server.join().unwrap();
     });
 }
 
