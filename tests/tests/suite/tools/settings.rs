@@ -43,6 +43,77 @@ const PLANTED: &[(&str, &str, &str, &str, &str)] = &[
         "direnv exec . true",
     ),
     (
+        ".envrc.local",
+        "direnv",
+        "mkdir -p ~/.config/direnv; printf '[whitelist]\nprefix = [\"/\"]\n' > ~/.config/direnv/direnv.toml; \
+         echo source_env_if_exists .envrc.local > .envrc",
+        "echo '@' > .envrc.local",
+        "direnv exec . true",
+    ),
+    (
+        ".env of direnv",
+        "direnv",
+        "mkdir -p ~/.config/direnv; printf '[whitelist]\nprefix = [\"/\"]\n' > ~/.config/direnv/direnv.toml; \
+         echo dotenv > .envrc",
+        "mkdir evil; printf '#!/bin/sh\n@\n' > evil/tool; chmod +x evil/tool; echo PATH=$PWD/evil:/usr/bin:/bin > .env",
+        "direnv exec . tool",
+    ),
+    (
+        "a program of .envrc",
+        "direnv",
+        "mkdir -p ~/.config/direnv tools; printf '[whitelist]\nprefix = [\"/\"]\n' > ~/.config/direnv/direnv.toml; \
+         printf '#!/bin/sh\n' > tools/env; chmod +x tools/env; echo 'eval \"$(tools/env)\"' > .envrc",
+        "printf '#!/bin/sh\n@\n' > tools/env",
+        "direnv exec . true",
+    ),
+    (
+        "mise.toml",
+        "mise",
+        ":",
+        "echo '@' > env.sh; printf '[env]\n_.source = \"env.sh\"\n' > mise.toml",
+        "MISE_TRUSTED_CONFIG_PATHS=/ mise env",
+    ),
+    (
+        "_.source of mise",
+        "mise",
+        "printf '[env]\n_.source = \"env.sh\"\n' > mise.toml; touch env.sh",
+        "echo '@' > env.sh",
+        "MISE_TRUSTED_CONFIG_PATHS=/ mise env",
+    ),
+    (
+        "lefthook.yml",
+        "lefthook",
+        "git init -q; git config user.name n; git config user.email e; printf 'pre-commit:\n  commands:\n    x:\n      \
+         run: true\n' > lefthook.yml; git add .; git commit -qm x; lefthook install",
+        "printf 'pre-commit:\n  commands:\n    x:\n      run: @\n' > lefthook.yml",
+        "echo x > new; git add .; git commit -qm y",
+    ),
+    (
+        ".pre-commit-config.yml",
+        "prek",
+        "git init -q; git config user.name n; git config user.email e; echo 'repos: []' > .pre-commit-config.yml; \
+         git add .; git commit -qm x; prek install",
+        "printf 'repos:\n- repo: local\n  hooks:\n  - {id: x, name: x, language: system, entry: @, always_run: true, \
+         pass_filenames: false}\n' > .pre-commit-config.yml; git add .",
+        "git commit -qm y",
+    ),
+    (
+        "prek.toml",
+        "prek",
+        "git init -q; git config user.name n; git config user.email e; echo 'repos = []' > prek.toml; git add .; \
+         git commit -qm x; prek install",
+        "printf '[[repos]]\nrepo = \"local\"\n[[repos.hooks]]\nid = \"x\"\nname = \"x\"\nlanguage = \"system\"\n\
+         entry = \"@\"\nalways_run = true\npass_filenames = false\n' > prek.toml; git add .",
+        "git commit -qm y",
+    ),
+    (
+        ".jj/repo/config.toml",
+        "jj",
+        "jj git init; echo x > new",
+        "printf '[ui]\ndiff-formatter = [\"sh\", \"-c\", \"@\"]\n' > .jj/repo/config.toml",
+        "jj diff",
+    ),
+    (
         ".vimrc",
         "vim",
         "echo set exrc > ~/.vimrc",
@@ -182,6 +253,58 @@ const PLANTED: &[(&str, &str, &str, &str, &str)] = &[
         ":",
         "mkdir -p ~/.config/fish; echo '@' > ~/.config/fish/config.fish",
         "fish -c true",
+    ),
+    (
+        "~/.tmux.conf",
+        "tmux",
+        ":",
+        "echo 'set -g default-command \"@\"' > ~/.tmux.conf",
+        "export TMUX_TMPDIR=$HOME SHELL=/bin/sh; tmux new-session -d \\; send-keys exit Enter; \
+         while tmux has-session; do sleep 0.05; done",
+    ),
+    (
+        "~/.screenrc",
+        "screen",
+        "mkdir -m 700 ~/screens",
+        "echo 'screen sh -c \"@\"' > ~/.screenrc",
+        "SCREENDIR=$HOME/screens screen -D -m true",
+    ),
+    (
+        "~/.ssh/config",
+        "ssh",
+        "mkdir -m 700 ~/.ssh",
+        "echo 'Match exec \"@\"' > ~/.ssh/config",
+        "ssh -F ~/.ssh/config -G h",
+    ),
+    (
+        "~/.gnupg/gpg.conf",
+        "gpg",
+        "mkdir -m 700 ~/.gnupg",
+        "echo 'log-file FILE' > ~/.gnupg/gpg.conf",
+        "gpg --batch --list-keys",
+    ),
+    (
+        "~/.config/pip/pip.conf",
+        "pip3",
+        ":",
+        "mkdir -p ~/.config/pip; printf '[global]\nlog = FILE\n' > ~/.config/pip/pip.conf",
+        "pip3 list",
+    ),
+    (
+        "site-packages/x.pth",
+        "python3",
+        ":",
+        "d=$(python3 -c 'import site; print(site.getusersitepackages())'); mkdir -p ~ $d; \
+         echo 'import os; os.system(\"@\")' > $d/x.pth",
+        "python3 -c 0",
+    ),
+    (
+        "usercustomize.py",
+        "python3",
+        ":",
+        "d=$(python3 -c 'import site; print(site.getusersitepackages())'); mkdir -p ~ $d; \
+         echo 'import os; os.system(\"@\")' > $d/usercustomize.py",
+        "python3 -c 0",
     ),
     (
         "~/.gitconfig",
