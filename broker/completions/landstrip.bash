@@ -8,6 +8,7 @@ _landstrip_values() {
     --format) compgen -W 'json yaml' -- "$2" ;;
     --learn) compgen -f -- "$2" ;;
     --report) compgen -W 'all changes network none' -- "$2" ;;
+    --ask) compgen -W 'terminal' -- "$2" ;;
     esac
 }
 

@@ -13,7 +13,7 @@ use people::advice::noise::is_noise;
 use people::advice::suggest;
 use people::advice::unseen::unseen;
 use people::cli::Invocation;
-use people::consent::ask_over;
+use people::consent;
 use people::load::{Loaded, add, load};
 use people::store;
 use policy::remarks::Remarks;
@@ -60,11 +60,11 @@ fn run_with(
     let platform = (&child, &surroundings);
     (policy.files.grow, policy.network.asks) = (invocation.ask.is_some(), invocation.ask.is_some());
     let mut prepared = Prepared::of(policy, reports, platform, traps, &mut notes)?;
-    if let Some(number) = invocation.ask {
-        let asking = ask_over(number, &prepared, &caller)?;
-        Arc::make_mut(&mut prepared.judges).asking = Some(Arc::new(asking));
-    }
-    let (status, ended) = prepared.serve(tool, child, tree, traps)?;
+    let (asking, prompter) = consent::begin(invocation, &prepared, &caller, tree)?;
+    Arc::make_mut(&mut prepared.judges).asking = asking.map(Arc::new);
+    let served = prepared.serve(tool, child, tree, traps);
+    drop(prompter);
+    let (status, ended) = served?;
     // People are told of it once nothing of the command runs any more.
     add(&mut remarks, notes);
     let unseen = || match reports {

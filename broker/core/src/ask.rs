@@ -175,9 +175,12 @@ impl Waiting {
         }
     }
 
-    /// Whether it waits for nothing any more, as far as that has to be looked for.
+    /// Whether it waits for nothing any more, as far as that has to be looked for: the caller of a call has ended, or has a
+    /// signal to handle, which nothing tells the broker.
     pub fn is_over(&self) -> bool {
-        matches!(self, Self::Call(call) if call.is_over())
+        let Self::Call(Parked { notification, sign, .. }) = self else { return false };
+        let status = || Target::new(notification.thread).status();
+        !sign.is_waiting() || status().is_ok_and(|status| status.is_signalled())
     }
 
     /// Which connection it is, if it is one.
@@ -197,12 +200,5 @@ impl Parked {
         granted: &[Denial],
     ) -> Self {
         Self { notification: *notification, granted: granted.to_vec(), sign: request.sign() }
-    }
-
-    /// Whether it waits for nothing any more: its caller has ended, or has a signal to handle, which nothing tells the
-    /// broker.
-    fn is_over(&self) -> bool {
-        let status = || Target::new(self.notification.thread).status();
-        !self.sign.is_waiting() || status().is_ok_and(|status| status.is_signalled())
     }
 }

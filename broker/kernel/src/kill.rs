@@ -8,10 +8,14 @@ use nix::sys::signal::{SigHandler, SigSet, Signal, signal};
 use nix::sys::wait::{WaitPidFlag, waitpid};
 use rustix::io::{self, Errno};
 use rustix::process::Pid;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// The sandbox is being ended: where that is done one by one, nobody in it may fork any more.
 static BEGUN: AtomicBool = AtomicBool::new(false);
+
+/// Signals, as proc(5) tells sets, that are no reason for a call to wait no longer: SIGSTOP while somebody is asked at the
+/// terminal, for which the sandbox stands still.
+pub static UNHEEDED: AtomicU64 = AtomicU64::new(0);
 
 /// Begins to end the sandbox.
 pub fn begin() {

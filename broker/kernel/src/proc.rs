@@ -2,6 +2,7 @@
 //! `children`.
 
 use super::credentials::Credentials;
+use super::kill;
 use common::memory;
 use rustix::fs::{self, Dir, Mode, OFlags};
 use rustix::io::{self, Errno};
@@ -11,6 +12,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use std::sync::atomic::Ordering;
 
 /// The program that this process executes, by the kernel's own name for it: a canonical path. One that lies in memory has
 /// none; it is executed again by the descriptor that it was executed by.
@@ -88,7 +90,7 @@ impl Status {
     pub fn is_signalled(&self) -> bool {
         let signals = |name| self.number(name, 16).unwrap_or(0);
         let (process, thread) = (self.id("Tgid:"), self.id("Pid:"));
-        let open = !signals("SigBlk:");
+        let open = !signals("SigBlk:") & !kill::UNHEEDED.load(Ordering::SeqCst);
         let shared = signals("ShdPnd:") & open;
         let of_main = || {
             let main = Self::of(Pid::from_raw(process?)?).ok()?;
@@ -110,7 +112,8 @@ impl Status {
         self.state().is_some_and(|state| matches!(state, 'Z' | 'X'))
     }
 
-    fn state(&self) -> Option<char> {
+    /// The state of the thread, such as `T` for one that is stopped.
+    pub fn state(&self) -> Option<char> {
         self.field("State:")?.chars().next()
     }
 

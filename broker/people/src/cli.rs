@@ -51,8 +51,9 @@ Options:
                        false), network (files are left to Landlock wherever it alone
                        decides) or none; what is not watched costs nothing, and is
                        enforced all the same
-      --ask FD         ask over this connected stream socket (3 or higher) before what no
-                       rule allows is refused
+      --ask WHOM       ask before what no rule allows is refused: terminal, which is the
+                       user at the controlling terminal, or a descriptor (3 or higher) of a
+                       connected stream socket
       --debug          log decisions to standard error
   -h, --help           print this help
   -V, --version        print the version
@@ -126,6 +127,15 @@ pub enum Extent {
     Json,
 }
 
+/// Who is asked before something is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ask {
+    /// A program, over this descriptor, 3 or higher.
+    Over(RawFd),
+    /// The user, at the controlling terminal.
+    Terminal,
+}
+
 /// A policy that is to be written.
 #[derive(Debug, PartialEq, Eq)]
 pub struct NewPolicy {
@@ -142,8 +152,8 @@ pub struct Invocation {
     pub trap_fd: Option<RawFd>,
     /// Which denials are reported; none if that is the policy's to say.
     pub reports: Option<Reports>,
-    /// Over which descriptor it is asked about denials, 3 or higher.
-    pub ask: Option<RawFd>,
+    /// Who is asked about denials.
+    pub ask: Option<Ask>,
     /// Log decisions to standard error.
     pub debug: bool,
 }
@@ -204,7 +214,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, U
                 invocation.trap_fd = Some(fd("trap-fd", &parser.value().map_err(unusable)?)?);
             }
             Arg::Long("ask") => {
-                invocation.ask = Some(fd("ask", &parser.value().map_err(unusable)?)?);
+                invocation.ask = Some(ask(&parser.value().map_err(unusable)?)?);
             }
             Arg::Long("report") => {
                 invocation.reports = Some(reports(&parser.value().map_err(unusable)?)?);
@@ -364,6 +374,18 @@ fn reports(value: &OsString) -> Result<Reports, UsageError> {
             value.to_string_lossy()
         ))),
     }
+}
+
+fn ask(value: &OsString) -> Result<Ask, UsageError> {
+    if value == "terminal" {
+        return Ok(Ask::Terminal);
+    }
+    fd("ask", value).map(Ask::Over).map_err(|_| {
+        UsageError(format!(
+            "--ask must be terminal, or a descriptor number of 3 or higher, found '{}'",
+            value.to_string_lossy()
+        ))
+    })
 }
 
 fn fd(option: &str, value: &OsString) -> Result<RawFd, UsageError> {

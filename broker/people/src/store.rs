@@ -200,6 +200,11 @@ fn policy(entries: &[Value]) -> String {
     }
 }
 
+/// The day that it is.
+pub(crate) fn today() -> String {
+    day(now())
+}
+
 fn now() -> u64 {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }

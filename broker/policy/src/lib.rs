@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 #![allow(missing_docs, reason = "for the crates of the broker alone")]
 
+pub mod amend;
 pub mod amounts;
 pub mod callers;
 pub mod document;
@@ -21,7 +22,7 @@ pub mod merged;
 mod moved;
 pub mod nearest;
 pub mod origins;
-mod owners;
+pub mod owners;
 mod packed;
 pub mod parse;
 mod paths;

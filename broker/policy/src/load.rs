@@ -150,6 +150,22 @@ pub fn to_extend(selection: &Selection, caller: &Caller) -> Result<Vec<String>, 
     selection.sources.iter().map(of_source).collect()
 }
 
+/// The policy file that a rule can be added to so that such a run has it: the last that `selection` names, else the one
+/// that is in force without being named. None where a preset, standard input or a text alone is in force.
+pub fn to_amend(selection: &Selection, caller: &Caller) -> Option<(PathBuf, Format)> {
+    let named = selection.sources.iter().rev().find_map(|source| match source {
+        Source::File(path) => Some(caller.cwd.join(path)),
+        _ => None,
+    });
+    let found = || match selection.sources.is_empty() {
+        true => found_file(caller).ok().flatten(),
+        false => None,
+    };
+    let path = named.or_else(found)?.canonicalize().ok().filter(|path| path.is_file())?;
+    let format = selection.format.or_else(|| Format::named_by(&path)).unwrap_or(Format::Json);
+    Some((path, format))
+}
+
 /// The policy file that is in force without being named, if there is one.
 fn found_file(caller: &Caller) -> Result<Option<PathBuf>, PolicyError> {
     let Some(path) = caller.variable("LANDSTRIP_POLICY").map(PathBuf::from) else {

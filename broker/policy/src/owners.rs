@@ -13,7 +13,7 @@ const ALL: [&str; 3] = ["0", "0", "4294967295"];
 
 /// Why the policy in `file` is not this user's alone to change: its path is the last of `trail`, before which are the
 /// links that led to it. None if it is.
-pub(super) fn others(file: &File, trail: &[PathBuf]) -> Option<String> {
+pub fn others(file: &File, trail: &[PathBuf]) -> Option<String> {
     let path = trail.last()?;
     let Ok(stat) = fs::fstat(file) else { return Some("it cannot be looked at".to_owned()) };
     let of_file = fault(path, &stat);

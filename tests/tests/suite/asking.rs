@@ -2,6 +2,7 @@
 
 mod hosts;
 mod sockets;
+mod terminal;
 
 use nix::sys::signal::Signal;
 use serde_json::json;

@@ -31,7 +31,7 @@ pub(crate) fn temporary() -> Option<PathBuf> {
 }
 
 /// Where directories wait that the command makes later.
-pub(crate) fn cache() -> Option<PathBuf> {
+pub fn cache() -> Option<PathBuf> {
     directory("XDG_CACHE_HOME").or_else(|| directory("HOME").map(|home| home.join(".cache")))
 }
 
@@ -46,7 +46,7 @@ pub(crate) fn holder(place: &Path) -> PathBuf {
 }
 
 /// The holder in a directory of the user's.
-pub(crate) fn holder_in_cache(cache: &Path) -> PathBuf {
+pub fn holder_in_cache(cache: &Path) -> PathBuf {
     cache.join("landstrip")
 }
 

@@ -258,7 +258,7 @@ impl Proxy {
     }
 
     /// The process that it is now, if it was started.
-    pub(crate) fn process(&self) -> Option<Pid> {
+    pub fn process(&self) -> Option<Pid> {
         Pid::from_raw(self.process.load(Ordering::Relaxed))
     }
 

@@ -9,6 +9,7 @@
 
 use kernel::group;
 use kernel::kill::send;
+use kernel::proc::Status;
 use kernel::terminal::{self, Lent};
 use nix::libc;
 use nix::sys::signal::{SigSet, Signal, raise};
@@ -90,6 +91,11 @@ impl Job {
             Some(group) => is_callers(group) && signal != libc::SIGSTOP,
             None => false,
         };
+        // Whoever asks at the terminal continues it before it has that again.
+        let state = || Status::of(self.command).ok()?.state();
+        if signal == libc::SIGSTOP && state() != Some('T') {
+            return Ok(false);
+        }
         if is_told {
             self.take_terminal_back();
             send(std::process::id().cast_signed(), libc::SIGSTOP)?;

@@ -73,11 +73,13 @@ impl ProcessTree {
         })
     }
 
-    pub(super) fn command(&self) -> Pid {
+    /// The command.
+    pub fn command(&self) -> Pid {
         self.command
     }
 
-    pub(super) fn guardian(&self) -> Option<Pid> {
+    /// What ends the sandbox if the broker does not.
+    pub fn guardian(&self) -> Option<Pid> {
         self.guardian
     }
 

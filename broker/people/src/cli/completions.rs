@@ -78,6 +78,7 @@ impl Told {
             (_, "FILE") => (vec![], true),
             (_, "FMT") => (vec!["json", "yaml"], false),
             (_, "FD") => (vec![], false),
+            (_, "WHOM") => (vec!["terminal"], false),
             (_, "WHAT") => (vec!["all", "changes", "network", "none"], false),
             (option, value) => unreachable!("say here what the {value} of {option} may be"),
         }

@@ -1,20 +1,31 @@
-//! Who is asked, and by which rules: the program at `--ask`'s descriptor. What is answered goes through the same parser
+//! Who is asked during a run, how, and by which rules: the program at `--ask`'s descriptor, or the user at the terminal by a
+//! thread that speaks to the rest as such a program does. What is answered goes through the same parser
 //! and checks as a policy (`book`), and the core judges by what comes of it.
 
+mod always;
 mod asking;
 mod book;
 mod channel;
 mod client;
 mod lines;
 mod open;
+mod prompt;
+mod standstill;
+mod terminal;
+mod tty;
 
+use crate::cli::{Ask, Invocation};
+use always::PolicyFile;
+use channel::Channel;
 use landstrip_core::ask::{Asking, Rule};
 use landstrip_core::report::denials::Denial;
 use landstrip_core::report::failure::Failure;
 use landstrip_core::session::prepared::Prepared;
+use landstrip_core::session::process_tree::ProcessTree;
 use policy::callers::Caller;
-use rustix::fd::RawFd;
+use std::os::fd::AsRawFd;
 use std::time::Duration;
+pub use terminal::Prompter;
 
 /// How long is waited for an answer, unless the policy says, in seconds.
 const LIMIT: u64 = 60;
@@ -71,18 +82,38 @@ enum Said {
     Closed,
 }
 
-/// Has the run that was `prepared` ask over descriptor `number` of the caller's.
+/// Has the run of `tree` that was `prepared` as `invocation` says ask as that says too, if it does; with who asks at the
+/// terminal, to be dropped when the run has ended.
 ///
 /// # Errors
-/// Returns [`Failure::Usage`] if that is no connected stream socket.
-pub fn ask_over(number: RawFd, prepared: &Prepared, caller: &Caller) -> Result<Asking, Failure> {
+/// Returns [`Failure::Usage`] if there is no connected stream socket, or no terminal.
+pub fn begin(
+    invocation: &Invocation,
+    prepared: &Prepared,
+    caller: &Caller,
+    tree: &ProcessTree,
+) -> Result<(Option<Asking>, Option<Prompter>), Failure> {
+    let Some(ask) = invocation.ask else { return Ok((None, None)) };
     let Prepared { policy, judges, written, .. } = prepared;
     let book = book::Book::new(policy.clone(), caller.clone(), *written);
-    let channel = channel::Channel::take_over(number)
-        .map_err(|_| Failure::Usage(format!("--ask {number} is not a connected stream socket")))?;
+    let unusable = |what: &dyn std::fmt::Display| {
+        Failure::Usage(format!("--ask {what} is not a connected stream socket"))
+    };
+    let (channel, prompter) = match ask {
+        Ask::Over(number) => (Channel::take_over(number).map_err(|_| unusable(&number))?, None),
+        Ask::Terminal => {
+            let (command, guardian) = (tree.command(), tree.guardian());
+            let policy = PolicyFile::of(&invocation.policies, caller);
+            let run = terminal::Run { command, guardian, proxy: judges.proxy.clone(), policy };
+            let (prompter, end) = Prompter::start(run)?;
+            let channel = Channel::take_over(end.as_raw_fd()).map_err(|_| unusable(&"terminal"))?;
+            (channel, Some(prompter))
+        }
+    };
     let limit = Duration::from_secs(policy.ask_seconds.unwrap_or(LIMIT));
     let proxies = judges.proxy.iter().flat_map(|proxy| proxy.addresses()).collect();
     let counsel = asking::Asking::new(book, channel, limit, proxies)
         .map_err(|errno| Failure::system("ask", errno))?;
-    Ok(Asking::new(Box::new(counsel), policy.files.clone(), judges.proxy.clone()))
+    let asking = Asking::new(Box::new(counsel), policy.files.clone(), judges.proxy.clone());
+    Ok((Some(asking), prompter))
 }

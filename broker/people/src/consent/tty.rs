@@ -1,0 +1,198 @@
+//! The user's terminal while somebody is asked there: landstrip has the foreground, the command stands still, and settings
+//! and input are those of the question. All of that is given back as it was (termios(3), tcsetpgrp(3)).
+
+use super::standstill::Standstill;
+use kernel::kill::send;
+use kernel::terminal::{self, foreground, set_foreground};
+use kernel::{group, proc};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{self, Mode, OFlags};
+use rustix::io::{self, Errno};
+use rustix::process::{Pid, Signal};
+use rustix::termios::{
+    self, InputModes, LocalModes, OptionalActions, OutputModes, QueueSelector, SpecialCodeIndex,
+    Termios,
+};
+use std::collections::HashSet;
+
+/// What the key for an interruption gives, usually Ctrl-C: here it ends a line like any other.
+pub(super) const INTERRUPT: u8 = 3;
+/// How long a terminal that takes nothing is waited for.
+const PATIENCE: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
+
+/// The controlling terminal.
+#[derive(Debug)]
+pub(super) struct Tty {
+    file: OwnedFd,
+    /// As they were at launch.
+    settings: Termios,
+}
+
+/// The terminal as long as it is landstrip's.
+#[derive(Debug)]
+pub(super) struct Taken<'a> {
+    tty: &'a Tty,
+    /// As the command had them.
+    settings: Termios,
+    /// The group in the foreground before.
+    former: i32,
+    standstill: Option<Standstill>,
+}
+
+impl Tty {
+    /// Opens it. What is open for the command is another description: so its flags stay as they are.
+    ///
+    /// # Errors
+    /// Returns [`Errno::NXIO`] if there is none.
+    pub(super) fn open() -> io::Result<Self> {
+        let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = fs::open(c"/dev/tty", flags, Mode::empty())?;
+        let settings = termios::tcgetattr(&file)?;
+        Ok(Self { file, settings })
+    }
+
+    /// Takes it from the command, whose descendants but `spared` stand still meanwhile. None while another job has it, or
+    /// it cannot be had.
+    pub(super) fn take(&self, spared: &[Pid]) -> Option<Taken<'_>> {
+        let former = foreground(self.file.as_fd()).ok()?;
+        if former != own_group() {
+            if !is_of_sandbox(former) {
+                return None;
+            }
+            set_foreground(self.file.as_fd(), own_group()).ok()?;
+        }
+        let give_back = || _ = set_foreground(self.file.as_fd(), former);
+        // A command without this terminal has nothing to do with it.
+        let is_its = terminal::streams().into_iter().any(|stream| terminal::device(stream).is_ok());
+        let standstill = match is_its {
+            false => None,
+            true => Some(Standstill::begin(spared).or_else(|| (give_back(), None).1)?),
+        };
+        let Ok(settings) = termios::tcgetattr(&self.file) else {
+            give_back();
+            return None;
+        };
+        let taken = Taken { tty: self, settings, former, standstill };
+        taken.prepare().ok().map(|()| taken)
+    }
+
+    /// Writes `text`, whoever has the terminal.
+    pub(super) fn write(&self, text: &str) {
+        let mut rest = text.as_bytes();
+        while !rest.is_empty() {
+            match io::write(&self.file, rest) {
+                Ok(count) => rest = &rest[count..],
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => {
+                    let mut room = [PollFd::new(&self.file, PollFlags::OUT)];
+                    if !matches!(poll(&mut room, Some(&PATIENCE)), Ok(1..)) {
+                        return;
+                    }
+                }
+                Err(_) => return,
+            }
+        }
+    }
+}
+
+impl Taken<'_> {
+    /// Lines as at launch, but for signals: nobody who could take one is to stop or end in the middle of an answer.
+    /// What was typed before the question is not meant for it.
+    fn prepare(&self) -> io::Result<()> {
+        let mut settings = self.tty.settings.clone();
+        settings.local_modes |=
+            LocalModes::ICANON | LocalModes::ECHO | LocalModes::ECHOE | LocalModes::ECHOK;
+        settings.local_modes -= LocalModes::ISIG | LocalModes::TOSTOP | LocalModes::ECHONL;
+        settings.input_modes |= InputModes::ICRNL;
+        settings.input_modes -= InputModes::IGNCR | InputModes::INLCR | InputModes::ISTRIP;
+        settings.output_modes |= OutputModes::OPOST | OutputModes::ONLCR;
+        settings.special_codes[SpecialCodeIndex::VEOL] = INTERRUPT;
+        termios::tcsetattr(&self.tty.file, OptionalActions::Now, &settings)?;
+        termios::tcflush(&self.tty.file, QueueSelector::IFlush)
+    }
+
+    /// What was typed, if there is a line of it.
+    ///
+    /// # Errors
+    /// Returns an error if nothing more can be typed.
+    pub(super) fn read(&self) -> io::Result<Option<Vec<u8>>> {
+        let mut line = vec![0; 4096];
+        match io::read(&self.tty.file, &mut line) {
+            // Ctrl-D, or a terminal that is gone.
+            Ok(0) => Err(Errno::IO),
+            Ok(count) => {
+                line.truncate(count);
+                Ok(Some(line))
+            }
+            Err(Errno::AGAIN | Errno::INTR) => Ok(None),
+            Err(errno) => Err(errno),
+        }
+    }
+
+    /// Whether the command is to end, and waits for that.
+    pub(super) fn is_to_end(&self) -> bool {
+        self.standstill.as_ref().is_some_and(Standstill::is_to_end)
+    }
+
+    /// Gives it back, and has who had it be interrupted as by the key; the group of `command` as well where it is not in the
+    /// foreground but its caller's is.
+    pub(super) fn interrupt(self, command: Pid) {
+        let former = self.former;
+        drop(self);
+        let number = Signal::INT.as_raw();
+        let _ = send(-former, number);
+        // This process heeds no signal of its own.
+        if former == own_group() && send(-command.as_raw_pid(), number).is_err() {
+            let _ = send(command.as_raw_pid(), number);
+        }
+    }
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        let file = self.tty.file.as_fd();
+        let is_there = |group| group::members(group).is_ok_and(|members| !members.is_empty());
+        let is_own = self.former == own_group();
+        let is_left = is_own || is_there(self.former);
+        let settings = if is_left { &self.settings } else { &self.tty.settings };
+        let _ = termios::tcflush(file, QueueSelector::IFlush);
+        let _ = termios::tcsetattr(file, OptionalActions::Now, settings);
+        // It goes on before it has the foreground: one that is stopped there stops landstrip (session/job.rs in the core).
+        drop(self.standstill.take());
+        if !is_own && is_left {
+            let _ = set_foreground(file, self.former);
+        }
+        if !settings.local_modes.contains(LocalModes::ICANON) {
+            // A program that draws the whole screen draws it anew.
+            let _ = send(-self.former, Signal::WINCH.as_raw());
+        }
+    }
+}
+
+impl AsFd for Taken<'_> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.tty.file.as_fd()
+    }
+}
+
+fn own_group() -> i32 {
+    group::of(0).unwrap_or_default()
+}
+
+/// Whether a descendant of this process is in `group`.
+fn is_of_sandbox(wanted: i32) -> bool {
+    let mut known = HashSet::new();
+    let mut parents = vec![rustix::process::getpid()];
+    while let Some(parent) = parents.pop() {
+        for child in proc::children(parent.as_raw_pid()) {
+            if group::of(child.as_raw_pid()) == Some(wanted) {
+                return true;
+            }
+            if known.insert(child) {
+                parents.push(child);
+            }
+        }
+    }
+    false
+}

@@ -1,0 +1,306 @@
+//! `--ask terminal`: what is asked at a real terminal, what is answered there, and what comes of it.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use tests::{ESCAPED, Sandbox, Terminal, User, eventually, for_each_user};
+
+/// The end of every question.
+const KEYS: &str = "n no? ";
+/// What is typed to see how the terminal is set.
+const SETTINGS: &str = "stty -a | tr ' ' '\\n' | grep -x -- '-*\\(isig\\|icanon\\|echo\\|tostop\\)' | tr -d '\\n'; echo .\n";
+
+fn sandbox(user: User) -> Sandbox {
+    let sandbox = Sandbox::of(user).allow_write(".").deny_write("../home/.npm/denied");
+    sandbox.dir("home/.npm");
+    sandbox
+}
+
+/// Starts `script` with questions, and waits for the first.
+fn ask(sandbox: &Sandbox, script: &str) -> Terminal {
+    sandbox.file("work/script", script);
+    let mut terminal = Terminal::of(sandbox);
+    terminal.type_in("$L --ask terminal -- sh ./script; echo st\"\"atus=$?\n");
+    terminal.expect(KEYS);
+    terminal
+}
+
+fn is_there(sandbox: &Sandbox, name: &str) -> bool {
+    sandbox.path("home/.npm").join(name).exists()
+}
+
+#[test]
+fn a_question_is_shown_answered_and_followed_as_recorded() {
+    for_each_user(|user| {
+        let sandbox = sandbox(user);
+        let mut terminal = ask(&sandbox, "cd ~/.npm; echo 1 > a; echo 2 > b; echo 3 > c");
+        assert!(!is_there(&sandbox, "a"), "{ESCAPED}");
+        terminal.type_in("what\n");
+        terminal.expect(KEYS);
+        terminal.type_in("y\n");
+        terminal.expect(KEYS);
+        assert_eq!(sandbox.read("home/.npm/a"), "1\n");
+        terminal.type_in("no\n");
+        terminal.expect("\nstatus=2\r\n");
+        let home = sandbox.name("home");
+        let question = |name: &str| {
+            format!(
+                "landstrip: \"SHELL\" (N) wants to change \"{home}/.npm/{name}\"\r
+  it calls itself \"sh\" \"./script\", in \"{home}/.npm\"\r
+  the rule for that: filesystem.allowWrite += \"~/.npm\"\r
+  y once, r for this run, a always (in \"{}\")\r
+  n no? ",
+                sandbox.name("policy.json")
+            )
+        };
+        // How the shell's file is called, and its number, differ.
+        let seen = terminal.all();
+        let begin = seen.find("landstrip: \"").unwrap();
+        let name = seen[begin..].split(" wants").next().unwrap().to_owned();
+        let seen = seen.replace(&name, "landstrip: \"SHELL\" (N)");
+        let all =
+            [&question("a"), "what\r\n", &question("a"), "y\r\n\r\n", &question("b"), "no\r\n"];
+        let expected = all.concat();
+        assert!(seen.contains(&expected), "{seen}\n--- expected:\n{expected}");
+        assert_eq!(seen.matches("wants to").count(), 3, "{seen}");
+        assert_eq!(["a", "b", "c"].map(|name| is_there(&sandbox, name)), [true, false, false]);
+    });
+}
+
+#[test]
+fn an_answer_for_the_run_is_not_asked_for_again() {
+    for_each_user(|user| {
+        let sandbox = sandbox(user);
+        let script = "for i in 1 2 3; do echo $i > ~/.npm/$i; done; echo x > ~/.npm/denied";
+        let mut terminal = ask(&sandbox, script);
+        terminal.type_in("r\n");
+        terminal.expect("\nstatus=2\r\n");
+        assert_eq!(terminal.all().matches("wants to").count(), 1);
+        assert_eq!(fs::read_dir(sandbox.path("home/.npm")).unwrap().count(), 3, "{ESCAPED}");
+    });
+}
+
+#[test]
+fn always_is_written_into_the_policy_after_its_line_was_shown() {
+    for_each_user(|user| {
+        let sandbox = sandbox(user);
+        let text = "# mine\nfilesystem:\n  allowWrite:\n    - .  # here\n  denyRead: [~/.ssh]\n";
+        let policy = sandbox.file("mine.yaml", text);
+        fs::set_permissions(&policy, Permissions::from_mode(0o640)).unwrap();
+        let sandbox = sandbox.options(["-p", policy.to_str().unwrap()]);
+        let mut terminal = ask(&sandbox, "echo x > ~/.npm/a && echo y > ~/.npm/denied");
+        terminal.type_in("a\n");
+        terminal.expect("  this is to be written:\r\n  \"    - \\\"~/.npm\\\"  # allowed on ");
+        terminal.expect("y write it, n ask again? ");
+        terminal.type_in("n\n");
+        terminal.expect(KEYS);
+        assert_eq!(sandbox.read("mine.yaml"), text);
+        terminal.type_in("a\n");
+        terminal.expect("n ask again? ");
+        terminal.type_in("y\n");
+        terminal.expect("mine.yaml\"\r\n");
+        terminal.expect("\nstatus=2\r\n");
+        let written = sandbox.read("mine.yaml");
+        let line = written.lines().find(|line| line.contains(".npm")).unwrap();
+        assert!(line.starts_with("    - \"~/.npm\"  # allowed on 20"), "{written}");
+        assert_eq!(written.replace(&format!("{line}\n"), ""), text);
+        assert_eq!(fs::metadata(&policy).unwrap().permissions().mode() & 0o777, 0o640);
+        assert!(!is_there(&sandbox, "denied"), "{ESCAPED}");
+        // And nothing is left where it was made, but what the directory is.
+        let left = fs::read_dir(sandbox.path("home/.cache/landstrip")).unwrap();
+        assert!(
+            left.flatten().all(|entry| !entry.file_name().to_string_lossy().contains("policy"))
+        );
+        sandbox.sh("echo z > ~/.npm/later").succeeds();
+    });
+}
+
+#[test]
+fn a_policy_is_not_written_that_others_can_change_or_that_nobody_can_tell_how() {
+    for_each_user(|user| {
+        for (text, mode, why) in [
+            ("filesystem:\n  allowWrite:\n    - .\n", 0o666, "others can change it"),
+            ("filesystem:\n  allowWrite: |\n    .\n", 0o600, "changed by hand only"),
+        ] {
+            let sandbox = sandbox(user);
+            let policy = sandbox.file("mine.yaml", text);
+            fs::set_permissions(&policy, Permissions::from_mode(mode)).unwrap();
+            let sandbox = sandbox.options(["-p", policy.to_str().unwrap()]);
+            let mut terminal = ask(&sandbox, "echo x > ~/.npm/a");
+            terminal.type_in("a\n");
+            terminal.expect(why);
+            terminal.expect(KEYS);
+            terminal.type_in("y\n");
+            terminal.expect("\nstatus=0\r\n");
+            assert_eq!(sandbox.read("mine.yaml"), text);
+            assert_eq!(sandbox.read("home/.npm/a"), "x\n");
+        }
+        // A preset cannot be written.
+        let sandbox = sandbox(user).without_policy().options(["-p", "agent"]);
+        let mut terminal = ask(&sandbox, "echo x > ~/notes");
+        assert!(!terminal.all().contains("a always"), "{}", terminal.all());
+        terminal.type_in("a\n");
+        terminal.expect("name one with -p");
+        terminal.expect(KEYS);
+        terminal.type_in("n\n");
+        terminal.expect("\nstatus=2\r\n");
+    });
+}
+
+#[test]
+fn an_interruption_at_the_question_refuses_and_interrupts() {
+    for_each_user(|user| {
+        for (script, status) in [
+            ("echo x > ~/.npm/a; echo went on", "130"),
+            ("trap 'echo ca\"\"ught; exit 7' INT; echo x > ~/.npm/a; echo went on", "7"),
+        ] {
+            let sandbox = sandbox(user);
+            let mut terminal = ask(&sandbox, script);
+            terminal.type_in("y\x03");
+            terminal.expect(&format!("\nstatus={status}\r\n"));
+            assert!(!is_there(&sandbox, "a") && !terminal.all().contains("\nwent on"));
+            assert_eq!(terminal.all().contains("\ncaught"), status == "7", "{}", terminal.all());
+            terminal.type_in(SETTINGS);
+            terminal.expect("isigicanonecho-tostop.");
+        }
+    });
+}
+
+#[test]
+fn a_program_that_has_set_the_terminal_finds_it_so_again() {
+    for_each_user(|user| {
+        let sandbox = sandbox(user);
+        let script = format!(
+            "trap ': > redrawn' WINCH; stty raw -echo; echo x > ~/.npm/a; {}\
+            until [ -e redrawn ]; do sleep 0.01; done; stty -raw echo; echo do\"\"ne",
+            SETTINGS.replace('\n', ";")
+        );
+        let mut terminal = ask(&sandbox, &script);
+        // Lines again, and shown as they are typed.
+        terminal.type_in("yy\x7f\n");
+        terminal.expect("yy\x08 \x08\r\n");
+        for text in ["-isig-icanon-echo-tostop.", "done", "\nstatus=0\r\n"] {
+            terminal.expect(text);
+        }
+        assert_eq!(sandbox.read("home/.npm/a"), "x\n");
+    });
+}
+
+/// Leaves the session, so that no job control keeps it from the terminal; reads all that is typed, and writes all the time.
+const THIEF: &str = r#"
+import os, sys, threading, time
+if os.fork() == 0:
+    os.setsid()
+    def draw():
+        while True: os.write(1, b'\rfake? '); time.sleep(0.002)
+    threading.Thread(target=draw, daemon=True).start()
+    while True:
+        with open('stolen', 'ab', 0) as f: f.write(os.read(0, 100))
+while not os.path.exists('stolen') or open('stolen').read() != 'mine\n': time.sleep(0.01)
+try: open(os.path.expanduser('~/.npm/a'), 'w')
+except OSError as e: open('outcome', 'w').write(str(e.errno))
+else: open('outcome', 'w').write('made')
+while not os.path.exists('end'): time.sleep(0.01)
+"#;
+
+#[test]
+fn nothing_of_the_command_reads_the_answer_or_writes_beside_the_question() {
+    for_each_user(|user| {
+        for (answer, outcome) in [("no", "13"), ("yes", "made")] {
+            let sandbox = sandbox(user);
+            sandbox.file("work/thief.py", THIEF);
+            let mut terminal = Terminal::of(&sandbox);
+            terminal.type_in("$L --ask terminal -- python3 thief.py; echo st\"\"atus=$?\n");
+            terminal.expect("fake? ");
+            // Typed ahead for the question, and for the command.
+            terminal.type_in("mine\n");
+            terminal.expect(KEYS);
+            terminal.type_in(&format!("{answer}\n"));
+            terminal.expect(&format!("{answer}\r\n"));
+            assert!(eventually(|| sandbox.read("work/outcome") == outcome), "{}", terminal.all());
+            assert!(terminal.all().contains(&format!("{KEYS}{answer}\r\n")), "{ESCAPED}");
+            assert_eq!(sandbox.read("work/stolen"), "mine\n", "{ESCAPED}");
+            // What it writes goes on.
+            terminal.expect("fake? ");
+            sandbox.file("work/end", "");
+            terminal.expect("status=0\r\n");
+        }
+    });
+}
+
+#[test]
+fn a_job_in_the_background_asks_once_it_is_in_the_foreground() {
+    for_each_user(|user| {
+        let sandbox = sandbox(user);
+        let mut terminal = Terminal::of(&sandbox);
+        terminal.type_in("$L --ask terminal -- sh -c 'echo x > ~/.npm/a; echo st\"\"atus=$?' &\n");
+        terminal.expect("a question waits until this job is in the foreground (fg)");
+        // The shell's own line is the shell's.
+        terminal.type_in("echo al\"\"ive\n");
+        terminal.expect("\nalive\r\n");
+        terminal.type_in("fg\n");
+        terminal.expect(KEYS);
+        terminal.type_in("y\n");
+        terminal.expect("\nstatus=0\r\n");
+    });
+}
+
+#[test]
+fn a_question_is_asked_in_a_pipeline_and_by_a_command_without_the_terminal() {
+    for_each_user(|user| {
+        for line in [
+            "echo in | $L --ask terminal -- sh ./script | cat",
+            "$L --ask terminal -- sh ./script < /dev/null > out 2>&1; cat out",
+            "sh -c \"$L --ask terminal -- sh ./script\"",
+        ] {
+            let sandbox = sandbox(user);
+            sandbox.file("work/script", "echo x > ~/.npm/a; echo st\"\"atus=$?");
+            let mut terminal = Terminal::of(&sandbox);
+            terminal.type_in(&format!("{line}\n"));
+            terminal.expect(KEYS);
+            terminal.type_in("y\n");
+            terminal.expect("\nstatus=0\r\n");
+            assert_eq!(sandbox.read("home/.npm/a"), "x\n");
+        }
+    });
+}
+
+#[test]
+fn a_question_ends_without_an_answer_when_time_is_up_or_its_caller_is_gone() {
+    for_each_user(|user| {
+        let sandbox = sandbox(user);
+        let policy = sandbox.file("short.json", r#"{"ask": {"timeoutSeconds": 1}}"#);
+        let sandbox = sandbox.options(["-p", policy.to_str().unwrap()]);
+        let mut terminal = ask(&sandbox, "echo x > ~/.npm/a");
+        terminal.expect("the question is over: nobody answered in time");
+        terminal.expect("\nstatus=2\r\n");
+        terminal.type_in(SETTINGS);
+        terminal.expect("isigicanonecho-tostop.");
+
+        for (signal, status) in [("KILL", "137"), ("TERM", "143")] {
+            let sandbox = self::sandbox(user);
+            let script = "echo $$ > pid; stty -echo; exec 2>/dev/null; : > ~/.npm/a; exec sleep 60";
+            let mut terminal = ask(&sandbox, script);
+            let pid = sandbox.read("work/pid");
+            let kill = format!("kill -{signal} {}", pid.trim());
+            sandbox.sh_outside(&kill).succeeds();
+            terminal.expect(&format!("\nstatus={status}\r\n"));
+            terminal.type_in(SETTINGS);
+            terminal.expect("isigicanonecho-tostop.");
+            assert!(!is_there(&sandbox, "a"), "{ESCAPED}");
+        }
+    });
+}
+
+#[test]
+fn without_a_terminal_nothing_runs() {
+    for_each_user(|user| {
+        let sandbox = sandbox(user);
+        let mut words = vec!["setsid".into(), "--wait".into()];
+        words.extend(sandbox.command_line());
+        words.extend(["--ask", "terminal", "--", "touch", "made"].map(Into::into));
+        let outcome = sandbox.run_outside(words);
+        assert_eq!(outcome.status, Some(2), "{outcome:#?}");
+        assert!(outcome.stderr.contains("there is no terminal"), "{outcome:#?}");
+        assert!(!sandbox.path("work/made").exists());
+    });
+}
