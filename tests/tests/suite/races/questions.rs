@@ -1,0 +1,70 @@
+//! Calls whose path another thread exchanges while somebody is asked about them: what was answered is done, and nothing else.
+
+use super::patience;
+use std::collections::HashSet;
+use std::fs;
+use tests::{ESCAPED, Sandbox, for_each_user, race_tries};
+
+/// How many questions are asked unless somebody says another number.
+const USUAL: usize = 2000;
+
+/// Has one thread lead `link` there and elsewhere, and the other make files by it; at last it stays.
+const EXCHANGED: &str = "
+import os, sys, threading
+asked, other, tries = sys.argv[1], sys.argv[2], int(sys.argv[3])
+is_over = False
+def lead(name, place):
+    os.symlink(place, name)
+    os.rename(name, 'link')
+def exchange():
+    while not is_over:
+        lead('a', other); lead('b', asked)
+def make(name):
+    try: os.close(os.open('link/' + name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC))
+    except OSError: return 'refused'
+    return 'made'
+lead('a', asked)
+thread = threading.Thread(target=exchange)
+thread.start()
+for number in range(tries): make(f'f{number}')
+is_over = True
+thread.join()
+lead('a', asked)
+print(make('last'))
+";
+
+#[test]
+fn a_path_that_is_exchanged_while_its_question_waits_leads_nowhere_else() {
+    for_each_user(|user| {
+        let tries = race_tries(USUAL) / 2;
+        let sandbox = Sandbox::of(user).allow_write(".").timeout(patience());
+        let (asked, other) = (sandbox.dir("home/asked"), sandbox.dir("home/other"));
+        sandbox.file("home/other/kept", "kept");
+        let places = [&asked, &other].map(|place| place.to_str().unwrap().to_owned());
+        let [there, elsewhere] = &places;
+        let words = ["python3", "-c", EXCHANGED, there, elsewhere, &tries.to_string()];
+        let (running, mut questions) = sandbox.ask(words);
+        let mut answered = HashSet::new();
+        while let Some(line) = questions.line() {
+            let Some(number) = line["ask"].as_u64() else { continue };
+            let path = line["report"]["Filesystem"][1].as_str().unwrap();
+            // What leads elsewhere is another question.
+            match path.strip_prefix(there) {
+                Some(name) => {
+                    answered.insert(name[1..].to_owned());
+                    questions.answer(number, "once");
+                }
+                None => questions.answer(number, "deny"),
+            }
+        }
+        let outcome = running.wait();
+        assert_eq!(outcome.stdout, "made\n", "{outcome:#?}");
+        let names = |place| fs::read_dir(place).unwrap().map(|entry| entry.unwrap().file_name());
+        let outside: Vec<_> = names(&other).collect();
+        assert_eq!(outside, ["kept"], "{ESCAPED}{outcome:#?}");
+        assert_eq!(sandbox.read("home/other/kept"), "kept", "{ESCAPED}");
+        for name in names(&asked) {
+            assert!(answered.contains(name.to_str().unwrap()), "{ESCAPED}{name:?}");
+        }
+    });
+}
