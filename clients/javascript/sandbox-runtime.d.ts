@@ -67,7 +67,7 @@ export interface NetworkRestrictionConfig {
 
 export type NetworkHostPattern = { host: string; port: number | undefined };
 
-/** Is not called: hosts that no rule allows are refused, which is told once. */
+/** Says whether a host that no rule allows or denies may be connected to, this time. What takes longer than a minute refuses it. */
 export type SandboxAskCallback = (params: NetworkHostPattern) => Promise<boolean | { allow: false; reason: string }>;
 
 export interface SandboxViolationEvent {

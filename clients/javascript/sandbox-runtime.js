@@ -6,6 +6,7 @@ const os = require("node:os");
 const { isDeepStrictEqual } = require("node:util");
 const { found } = require("./lib/program");
 const { check } = require("./lib/questions");
+const { HostQuestions } = require("./lib/host-questions");
 const { Reports } = require("./lib/reported");
 const { checked, merged, policy, tell, getDefaultWritePaths } = require("./lib/runtime-config");
 const { SandboxViolationStore, encoded, displayed } = require("./lib/violations");
@@ -48,6 +49,7 @@ class LiveStore extends SandboxViolationStore {
 const store = new LiveStore();
 let config;
 let reports;
+let questions;
 let isWatched = false;
 let pending;
 let program;
@@ -65,7 +67,8 @@ function isIgnored(line, command) {
 }
 
 function hear({ operation, target }, { key, text, seen }) {
-  const line = displayed(`deny ${operation} ${target}`);
+  const reason = questions?.reasons.get(target);
+  const line = displayed(`deny ${operation} ${target}${reason === undefined ? "" : ` (${reason})`}`);
   if (seen.has(line) || isIgnored(line, text)) return;
   seen.add(line);
   store.addViolation({ line, command: text, encodedCommand: encoded(key), timestamp: new Date() });
@@ -74,16 +77,22 @@ function hear({ operation, target }, { key, text, seen }) {
 async function start(runtimeConfig, askCallback, options) {
   const given = checked(runtimeConfig);
   program = options?.program;
-  if (askCallback) tell("nobody is asked about hosts that no rule allows: landstrip refuses them");
   const { ok, error } = await check({ policy: policy(given, process.cwd()), program: launcher() });
   if (!ok) throw new Error(error.message);
   config = structuredClone(given);
   reports ??= new Reports(hear);
   if (isWatched) reports.watch();
+  if (askCallback && !questions) {
+    const asked = new HostQuestions(reports.directory(), askCallback);
+    await asked.listen();
+    questions = asked;
+  }
   process.once("exit", removeReports);
 }
 
 function removeReports() {
+  questions?.close();
+  questions = undefined;
   reports?.remove();
   reports = undefined;
 }
@@ -110,7 +119,8 @@ async function wrapWithSandbox(command, binShell, customConfig, abortSignal, opt
   const key = options.commandId || command;
   const about = { key, text: options.commandText ?? command, seen: new Set(), config: own, directory: process.cwd() };
   const { files } = reports.register(policy(own, about.directory, lists.get(key)), about);
-  const words = [launcher(), "--trap-fd", "3", "--policy", files.policy, "--", binShell || "bash", "-c", command];
+  const asking = questions && !own.network.strictAllowlist ? questions.words() : [];
+  const words = [...asking, launcher(), "--trap-fd", "3", "--policy", files.policy, "--", binShell || "bash", "-c", command];
   return `${words.map(quoted).join(" ")} 3>>${quoted(files.reports)}`;
 }
 

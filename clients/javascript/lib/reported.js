@@ -81,6 +81,11 @@ class Reports {
     return command;
   }
 
+  /** Where files of this process may lie until it is removed. */
+  directory() {
+    return this.#directory;
+  }
+
   rewrite({ files }, policy) {
     fs.writeFileSync(files.policy, JSON.stringify(policy), { mode: 0o600 });
   }

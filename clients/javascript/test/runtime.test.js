@@ -191,3 +191,32 @@ test("what a killed program left is removed by the next, and what one that runs 
   `);
   assert.strictEqual(stdout, "SIGKILL true 2 true 0\n");
 }));
+
+test("the callback is asked about hosts that no rule allows, and what it says holds", within((world) => {
+  const { stdout, stderr } = ran(world, `
+    import { SandboxManager } from "landstrip/sandbox-runtime";
+    import { spawn } from "node:child_process";
+    const asked = [];
+    await SandboxManager.initialize({ ...CONFIG, network: { allowedDomains: [], deniedDomains: ["never.invalid"] } }, async ({ host, port }) => {
+      asked.push(host + " " + port);
+      if (host === "fails.invalid") throw new Error("the caller's own");
+      return host === "yes.invalid" || { allow: false, reason: "not this one" };
+    });
+    const run = async (command) => {
+      const child = spawn(await SandboxManager.wrapWithSandbox(command), { shell: true });
+      const [said, told] = ["stdout", "stderr"].map((name) => child[name].setEncoding("utf8").toArray());
+      const ended = new Promise((resolve) => child.once("close", (code, signal) => resolve(code ?? signal)));
+      const status = await ended;
+      return [status, (await said).join(""), SandboxManager.annotateStderrWithSandboxFailures(command, (await told).join(""))];
+    };
+    const get = (host) => "curl -s -o said -w '%{http_code} ' http://" + host + ".invalid:81/; ";
+    const [status, said, told] = await run(get("no") + get("never") + get("fails") + "echo x > ../outside/made || exit 7");
+    console.log(status, said, asked.join(), told.includes("deny connect no.invalid:81 (not this one)"), told.includes("deny write "));
+    // Nobody has that name: it was let through to be looked up.
+    const [, yes] = await run(get("yes"));
+    console.log(yes !== "403 ", asked.length, (await run("kill -TERM $$"))[0]);
+    await SandboxManager.reset();
+  `);
+  assert.strictEqual(stdout, "7 403 403 403  no.invalid 81,fails.invalid 81 true true\ntrue 3 143\n", stderr);
+  assert.ok(!fs.existsSync(world.path("outside/made")));
+}));
