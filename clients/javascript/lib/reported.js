@@ -9,11 +9,21 @@ const { denial } = require("./reports");
 /** How many commands are known; of more, the first are forgotten, and cannot be started any more. */
 const COMMANDS_MAX = 1000;
 
+/** Where TMPDIR names no place: images of containers may have no /var/tmp. */
+function ownPlace() {
+  try {
+    fs.accessSync("/var/tmp", fs.constants.W_OK | fs.constants.X_OK);
+    return "/var/tmp";
+  } catch {
+    return "/tmp";
+  }
+}
+
 /** The directory that landstrip makes its own in: as in broker/core/src/compile/runs.rs. */
 function holder() {
   const named = process.env.TMPDIR;
   const isOther = named !== undefined && path.isAbsolute(named) && path.normalize(`${named}/`) !== "/tmp/";
-  const held = path.join(fs.realpathSync(isOther ? named : "/var/tmp"), `landstrip-${process.geteuid()}`);
+  const held = path.join(fs.realpathSync(isOther ? named : ownPlace()), `landstrip-${process.geteuid()}`);
   try {
     fs.mkdirSync(held, { mode: 0o700 });
   } catch (error) {
