@@ -1,7 +1,8 @@
-//! landstrip with namespaces around it, by programs that make them: the recipes of `docs/harnesses.md`. Left out, loudly,
-//! where these are not installed or make none.
+//! landstrip with namespaces around it, by programs that make them, and such programs inside of it: the recipes of
+//! `docs/harnesses.md`. Left out, loudly, where these are not installed or make none.
 
 use std::ffi::OsString;
+use std::path::Path;
 use tests::{Outcome, Sandbox, TcpPeer, for_each_user, programs, skipped};
 
 /// A world that the command sees elsewhere: its working directory is /mnt.
@@ -125,3 +126,74 @@ fn network_and_files_are_confined(sandbox: &Sandbox, network: &[&str]) {
     run(sandbox, &[], policy, &script).exits(0);
     peer.reached();
 }
+
+/// What agents confine their commands by.
+#[test]
+fn bubblewrap_inside_is_refused_with_the_reason() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_write(".");
+        let around = words(BUBBLEWRAP);
+        if !is_there(&sandbox, &around) {
+            return;
+        }
+        let outcome = sandbox.run(around.into_iter().chain(words(&["touch", "made"])));
+        outcome.fails();
+        let line = "refused under every policy: clone (namespaces and mounts: run it outside, ";
+        assert!(outcome.stderr.contains(line), "{outcome:#?}");
+        sandbox.run(["touch", "made"]).succeeds();
+    });
+}
+
+/// The Anthropic Sandbox Runtime, if it was fetched: by that Claude Code confines its commands. What stands in for it does
+/// run, as far as a sandbox can inside another.
+#[test]
+fn the_sandbox_runtime_inside_is_refused_with_the_reason_and_landstrip_s_runs() {
+    const ORIGINAL: &str = "@anthropic-ai/sandbox-runtime";
+    let fetched = std::env::var_os("LANDSTRIP_FETCHED").unwrap_or_default();
+    let fetched = Path::new(&fetched).join("node_modules").join(ORIGINAL).join("dist/index.js");
+    let ours = Path::new(env!("CARGO_MANIFEST_DIR")).join("../clients/javascript");
+    let sandbox = Sandbox::new().allow_write("made").allow_write("kept").allow_local_binding();
+    if sandbox.sh_outside("command -v node && command -v socat && command -v rg").status != Some(0)
+    {
+        return skipped("node, socat and ripgrep are not all there");
+    }
+    let run = |module: &Path| {
+        let text = PROGRAM.replace("MODULE", module.to_str().unwrap());
+        let launcher = programs().landstrip().display().to_string();
+        let program = sandbox.file("outside/use.mjs", text.replace("LAUNCHER", &launcher));
+        sandbox.run(["node", program.to_str().unwrap()])
+    };
+    let write = |name: &str| sandbox.file(format!("work/{name}"), "old");
+    let read = || ["made", "kept"].map(|name| sandbox.read(format!("work/{name}")));
+    let _ = ["made", "kept"].map(write);
+    let outcome = run(&ours.join("sandbox-runtime.js"));
+    outcome.exits(7);
+    assert_eq!(read(), ["new\n", "old"], "{outcome:#?}");
+    // What it says it needs.
+    let is_new = "process.exit(process.versions.node.split('.')[0] < 20 ? 1 : 0)";
+    if !fetched.exists() || sandbox.run_outside(["node", "-e", is_new]).status != Some(0) {
+        return skipped(&format!("LANDSTRIP_FETCHED names no directory with {ORIGINAL} that runs"));
+    }
+    write("made");
+    let outcome = run(&fetched);
+    outcome.fails();
+    assert_eq!(read(), ["old", "old"], "{outcome:#?}");
+    let line = "refused under every policy: clone (namespaces and mounts: run it outside, ";
+    assert!(outcome.stderr.contains(line), "{outcome:#?}");
+}
+
+/// Exits with the status of a command that writes to both files, one of which it may.
+const PROGRAM: &str = "
+import { SandboxManager } from 'MODULE';
+import { spawnSync } from 'child_process';
+const config = {
+  enableWeakerNestedSandbox: true,
+  network: { allowedDomains: [], deniedDomains: [], allowLocalBinding: false },
+  filesystem: { denyRead: [], allowWrite: ['./made'], denyWrite: [] },
+};
+await SandboxManager.initialize(config, undefined, false, { program: 'LAUNCHER' });
+const wrapped = await SandboxManager.wrapWithSandbox('echo new > made; echo new > kept || exit 7');
+const { status } = spawnSync(wrapped, { shell: true, stdio: 'inherit' });
+await SandboxManager.reset();
+process.exit(status);
+";
