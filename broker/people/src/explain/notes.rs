@@ -29,7 +29,8 @@ pub fn notes(judges: &Judges, policy: &Policy, reports: Reports, watched: Watche
     notes.extend(unwatched(reports, watched));
     notes.extend(policy.limits.memory.map(|_| {
         "limits.memory is watched: the memory of processes counts, not what they keep in files of a tmpfs or in the \
-         kernel, and what is taken and given back within 0.1 s can go unseen"
+         kernel, which a control group around landstrip would count (cgroups(7)), and what is taken and given back within \
+         0.1 s can go unseen"
             .to_owned()
     }));
     notes.extend(policy.limits.cpu_seconds.map(|_| {
