@@ -32,7 +32,7 @@ complete -c landstrip -n __landstrip_no_tool -l init -d 'write a commented polic
 complete -c landstrip -n __landstrip_no_tool -l denials -d 'list what runs under report.keep were refused, with what would have allowed it'
 complete -c landstrip -n __landstrip_no_tool -l denials=json -d 'list what runs under report.keep were refused, with what would have allowed it'
 complete -c landstrip -n __landstrip_no_tool -l report -x -a 'all changes network none' -d 'choose what is watched and reported'
-complete -c landstrip -n __landstrip_no_tool -l ask -x -a 'terminal' -d 'ask before what no rule allows is refused: terminal, which is the user at the controlling terminal, or a descriptor'
+complete -c landstrip -n __landstrip_no_tool -l ask -x -a 'terminal' -d 'ask before what no rule allows is refused'
 complete -c landstrip -n __landstrip_no_tool -l debug -d 'log decisions to standard error'
 complete -c landstrip -n __landstrip_no_tool -s h -l help -d 'print this help'
 complete -c landstrip -n __landstrip_no_tool -s V -l version -d 'print the version'
