@@ -291,7 +291,7 @@ print('told', os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]), flush=True)
 }
 
 #[test]
-fn no_session_inside_takes_a_terminal_of_its_callers() {
+fn a_terminal_that_controls_no_session_is_not_taken_by_a_call() {
     let script = "import fcntl, os, sys, termios
 a, b = os.openpty()
 try: fcntl.ioctl(0, termios.TIOCSCTTY, 0); print('took')
