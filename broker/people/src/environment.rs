@@ -138,19 +138,21 @@ fn lookups(inherited: &dyn Fn(&str) -> Option<OsString>) -> Change {
     (OsStr::new("RES_OPTIONS").into(), Some(options))
 }
 
-/// Where everything is refused, asking again is never of use: tools that would, for up to a minute, are
-/// told not to.
+/// Where everything is refused, asking again is never of use, nor asking for a newer version of oneself: tools that
+/// would, for up to a minute, are told not to.
 fn without_retries() -> impl Iterator<Item = Change> {
-    const RETRIES: [&str; 7] = [
-        "BUNDLE_RETRY",
-        "CARGO_NET_RETRY",
-        "PIP_RETRIES",
-        "UV_HTTP_RETRIES",
-        "YARN_HTTP_RETRY",
-        "npm_config_fetch_retries",
-        "pnpm_config_fetch_retries",
+    const VALUES: [(&str, &str); 9] = [
+        ("BUNDLE_RETRY", "0"),
+        ("CARGO_NET_RETRY", "0"),
+        ("PIP_DISABLE_PIP_VERSION_CHECK", "1"),
+        ("PIP_RETRIES", "0"),
+        ("UV_HTTP_RETRIES", "0"),
+        ("YARN_HTTP_RETRY", "0"),
+        ("npm_config_fetch_retries", "0"),
+        ("npm_config_update_notifier", "false"),
+        ("pnpm_config_fetch_retries", "0"),
     ];
-    RETRIES.into_iter().map(|name| (OsStr::new(name).into(), Some("0".into())))
+    VALUES.into_iter().map(|(name, value)| (OsStr::new(name).into(), Some(value.into())))
 }
 
 /// `ProxyCommand=...` in quotes for the shell that git starts; inside, ssh replaces `%` words and

@@ -253,6 +253,8 @@ fn what_no_good_rule_allows_is_told_with_what_it_would_need() {
         "not suggested, as programs outside may run or obey what is there (run it outside): ";
     const TEMPORARY: &str =
         "not suggested, as all programs have their temporary files there (write to $TMPDIR): ";
+    const NOT_SO: &str = "allowed, but no set-user-ID bits, capabilities or links into denied places, \
+                          nor what was replaced since the launch: ";
     const HOST: &str =
         "not suggested, as it is no plain name, or a metadata service (reach it outside): ";
     const JAVA: &str =
@@ -283,6 +285,7 @@ fn what_no_good_rule_allows_is_told_with_what_it_would_need() {
                 "php -d opcache.lockfile_path=$TMPDIR",
             ),
             ("echo x > /tmp/.attach_pid7".to_owned(), JAVA, "kill -QUIT PID"),
+            ("touch src/a; chmod 4755 src/a".to_owned(), NOT_SO, r#"["./src/a"]"#),
             (
                 "echo x > /tmp/tmpfaBcDeF".to_owned(),
                 "for tmpfile(3), which heeds no TMPDIR, where nobody else uses /tmp: ",

@@ -87,6 +87,8 @@ struct Advice {
     unknown: Vec<PathBuf>,
     /// What would be written among the temporary files of all programs.
     temporary: Vec<String>,
+    /// What may be written, but not so, or not any more.
+    not_so: Vec<String>,
     /// What is allowed and was missing, of which a run makes only so much.
     used_up: Vec<String>,
     /// Sockets of servers that are not known to be harmless, and ports of this host.
@@ -210,6 +212,10 @@ impl Advice {
             (
                 "not suggested, as all programs have their temporary files there (write to $TMPDIR)",
                 some(&self.temporary),
+            ),
+            (
+                "allowed, but no set-user-ID bits, capabilities or links into denied places, nor what was replaced since the launch",
+                some(&self.not_so),
             ),
             (
                 "allowed, but no more of what is missing can be made in one run (run it again, or with --report all)",
@@ -348,6 +354,9 @@ impl Grounds<'_> {
         } else if self.ground().is_harmless(path) {
             // It is put in another one's place, or called otherwise each time; or it is all that there is here.
             let around = path.parent().filter(|_| path != self.work).unwrap_or(path);
+            if self.is_allowed(around) {
+                return push_new(&mut advice.not_so, self.shown(path));
+            }
             let key = format!("filesystem.allowWrite += [{}]", self.shown(around));
             add(&mut advice.too_much, key, self.shown(path));
         } else {

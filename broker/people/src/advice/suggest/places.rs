@@ -122,7 +122,8 @@ impl Grounds<'_> {
         }
     }
 
-    fn is_allowed(&self, place: &Path) -> bool {
+    /// Whether a rule lets `place` be written, by its name.
+    pub(super) fn is_allowed(&self, place: &Path) -> bool {
         self.files.allow_write.iter().any(|root| place.starts_with(root))
     }
 
