@@ -412,3 +412,30 @@ fn the_restricted_profile_of_kubernetes_is_enough() {
     assert!(plain.status.success() && status.contains("NoNewPrivs:\t1"), "{plain:?}");
     assert!(status.contains("CapBnd:\t0000000000000000"), "{status}");
 }
+
+/// As the documents tell to use it there.
+#[test]
+fn the_terminals_of_a_dev_container_are_confined() {
+    let Some(container) = Container::scratch("terminals") else { return };
+    let harnesses = crate::documents::document("docs/harnesses.md");
+    let settings = crate::documents::blocks(&harnesses, "json");
+    let settings = settings.iter().find(|block| block.contains("terminal.integrated")).unwrap();
+    let settings: serde_json::Value = serde_json::from_str(settings).unwrap();
+    let settings = &settings["customizations"]["vscode"]["settings"];
+    let name = settings["terminal.integrated.defaultProfile.linux"].as_str().unwrap();
+    let profile = &settings["terminal.integrated.profiles.linux"][name];
+    assert_eq!(profile["path"], "/usr/bin/landstrip");
+    let words: Vec<String> = serde_json::from_value(profile["args"].clone()).unwrap();
+    assert_eq!(words.last().unwrap(), "bash");
+    // The home is /work in these containers, whose shell has another name.
+    container.world.dir("work/project");
+    container.world.dir("work/project/.devcontainer");
+    let mut command = vec!["sh", "-c", "cd project && exec \"$@\"", "sh", "/bin/landstrip"];
+    command.extend(words[..words.len() - 1].iter().map(String::as_str));
+    let script = "echo x > made; echo x > ../elsewhere; echo x > .devcontainer/devcontainer.json";
+    command.extend(["sh", "-c", script]);
+    let output = container.run(&command);
+    let names = ["project/made", "elsewhere", "project/.devcontainer/devcontainer.json"];
+    let made = names.map(|name| container.world.path("work").join(name).exists());
+    assert_eq!(made, [true, false, false], "{output:?}");
+}
