@@ -127,9 +127,12 @@ pub fn stands_for_name(address: IpAddr) -> bool {
     matches!(address.to_canonical(), IpAddr::V4(address) if matches!(address.octets(), [198, 18 | 19, ..]))
 }
 
-/// Broker to proxy: a connection of the sandbox's, and what is spoken there. Its descriptor comes with it; with
-/// a [`Client::Direct`] there can be a second, a pipe: who connects waits there for one byte, 0 once the place is
-/// reached, else an errno.
+/// Broker to proxy: a connection of the sandbox's, and what is spoken there. Its descriptor comes with it.
+///
+/// A [`Client::Direct`] can be one that is still to be made: then its descriptor is of a socket that listens and answers
+/// nobody; the second is the socket that connects there, and is to be met or refused. Who waits for that call has a third,
+/// a stream: before either the proxy says one byte there, 0 once the place is reached, else an errno. Its end says that the
+/// caller is gone; any byte before that, that nobody waits any more, and the connect goes on.
 ///
 /// ```text
 /// offset 0   u8   1

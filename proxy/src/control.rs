@@ -58,13 +58,14 @@ impl Control {
     /// for anything but the message.
     pub(crate) fn receive_setup(&self) -> Result<FromBroker, ProxyError> {
         let mut packet = vec![0; SETUP_MAX + 1];
-        let (length, names, _) =
+        let (length, names) =
             receive_packet(&self.0, &mut packet).map_err(|errno| match errno {
                 Errno::NOTSOCK => ProxyError::Usage,
                 errno => ProxyError::Control(errno),
             })?;
         let setup = Setup::decode(&packet[..length]).map_err(|_| ProxyError::Message)?;
-        let resolver = Resolver::read(names.ok_or(ProxyError::Message)?.into())?;
+        let names = names.into_iter().next().ok_or(ProxyError::Message)?;
+        let resolver = Resolver::read(names.into())?;
         let (rules, upstreams) = (Rules::parse(&setup)?, Upstreams::parse(&setup)?);
         Ok(FromBroker { rules, upstreams, resolver })
     }
@@ -202,8 +203,8 @@ fn looked_up(name: &str) -> Told {
     (name.to_owned(), 0, Kind::Unknown)
 }
 
-/// A connection of the sandbox's, what it is, and who waits to be told where it leads.
-pub(crate) type Handed = (Client, OwnedFd, Option<OwnedFd>);
+/// A connection of the sandbox's, what it is, and what comes with that.
+pub(crate) type Handed = (Client, OwnedFd, Vec<OwnedFd>);
 
 /// What the broker wants next.
 pub(crate) enum Next {
@@ -223,27 +224,24 @@ enum Received {
 
 fn receive(socket: &UnixDatagram) -> io::Result<Received> {
     let mut packet = [0; PACKET_MAX + 1];
-    let (length, stream, answer) = receive_packet(socket, &mut packet)?;
+    let (length, mut descriptors) = receive_packet(socket, &mut packet)?;
     if let Ok(decision) = Decision::decode(&packet[..length]) {
         return Ok(Received::Decision(decision));
     }
     if let Ok(Granted(pattern)) = Granted::decode(&packet[..length]) {
         return Ok(Received::Next(Next::Grant(pattern.to_vec())));
     }
-    Ok(match (Client::decode(&packet[..length]), stream) {
-        (Ok(client), Some(stream)) => Received::Next(Next::Serve((client, stream, answer))),
-        (Ok(_), None) => Received::Lost,
-        (Err(_), _) if length == 0 => Received::End,
-        (Err(_), _) => Received::Other,
+    Ok(match Client::decode(&packet[..length]) {
+        Ok(_) if descriptors.is_empty() => Received::Lost,
+        Ok(client) => Received::Next(Next::Serve((client, descriptors.remove(0), descriptors))),
+        Err(_) if length == 0 => Received::End,
+        Err(_) => Received::Other,
     })
 }
 
-/// One message: its length, and the descriptors that came with it, two at the most.
-fn receive_packet(
-    socket: impl AsFd,
-    packet: &mut [u8],
-) -> io::Result<(usize, Option<OwnedFd>, Option<OwnedFd>)> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+/// One message: its length, and the descriptors that came with it, three at the most.
+fn receive_packet(socket: impl AsFd, packet: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let mut slices = [IoSliceMut::new(packet)];
     let received = net::recvmsg(socket, &mut slices, &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
@@ -251,8 +249,7 @@ fn receive_packet(
         RecvAncillaryMessage::ScmRights(descriptors) => Some(descriptors),
         _ => None,
     });
-    let mut descriptors = messages.flatten();
-    Ok((received.bytes, descriptors.next(), descriptors.next()))
+    Ok((received.bytes, messages.flatten().collect()))
 }
 
 #[cfg(test)]

@@ -8,33 +8,157 @@ use crate::error::{DialError, UpstreamError};
 use crate::proxy::{Proxy, Slot};
 use crate::tunnel;
 use rustix::fd::OwnedFd;
-use rustix::io::{self, Errno};
-use rustix::net::sockopt;
-use std::net::{IpAddr, SocketAddr};
+use rustix::fs::{OFlags, fcntl_getfl};
+use rustix::io::Errno;
+use rustix::net::{self, SocketAddrAny, sockopt};
+use std::future::{pending, poll_fn};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
-use tokio::net::TcpStream;
+use tokio::io::AsyncReadExt;
+use tokio::net::{TcpStream, UnixStream};
+use tokio::time::timeout;
 
-/// Serves one connection that was to lead to `place`; who waits for that is told by `answer`.
-pub(crate) async fn serve(
-    stream: TcpStream,
-    place: SocketAddr,
-    answer: Option<OwnedFd>,
-    proxy: Arc<Proxy>,
-    slot: Slot,
-) {
+/// How long two connects on this host may take to meet.
+const MEETING_LIMIT: Duration = Duration::from_secs(10);
+
+/// Serves one connection that was to lead to `place`.
+pub(crate) async fn serve(stream: TcpStream, place: SocketAddr, proxy: Arc<Proxy>, slot: Slot) {
     let destination = proxy.meant_by(place);
-    let dialled = proxy.dial(&destination).await;
-    let outcome = dialled.as_ref().map_or_else(errno, |_| 0);
-    if let Some(answer) = answer {
-        // Who gave up waiting reads nothing.
-        let _ = io::write(answer, &[outcome]);
-    }
-    match dialled {
+    match proxy.dial(&destination).await {
         Ok(host) => tunnel::serve(proxy, destination, stream, Vec::new(), host, slot).await,
-        // Who did not wait finds it reset, as far as possible.
+        // Its client finds it reset, as far as possible.
         Err(_) => drop(sockopt::set_socket_linger(&stream, Some(Duration::ZERO))),
     }
+}
+
+/// Answers one that is under way as `place` would, and serves it.
+pub(crate) async fn answer(mut caller: Caller, place: SocketAddr, proxy: Arc<Proxy>, slot: Slot) {
+    // Nothing before it is answered.
+    slot.is_sent();
+    let destination = proxy.meant_by(place);
+    let Some(dialled) = caller.unless_gone(proxy.dial(&destination)).await else { return };
+    caller.tell(dialled.as_ref().map_or_else(errno, |_| 0));
+    let Ok(host) = dialled else { return caller.refuse() };
+    slot.may_send();
+    match timeout(MEETING_LIMIT, caller.meet()).await {
+        Ok(Ok(stream)) => {
+            drop(caller);
+            tunnel::serve(proxy, destination, stream, Vec::new(), host, slot).await;
+        }
+        _ => caller.refuse(),
+    }
+}
+
+/// Whose connect is not answered yet: see [`common::proxy::Client`].
+#[derive(Debug)]
+pub(crate) struct Caller {
+    /// What listens where it connects to.
+    door: OwnedFd,
+    socket: OwnedFd,
+    /// Where it connects from.
+    from: SocketAddr,
+    /// Where it waits to be told.
+    waiting: Option<UnixStream>,
+}
+
+impl Caller {
+    /// The one that came with `door`.
+    ///
+    /// # Errors
+    /// Returns an error if it does not connect.
+    pub(crate) fn new(door: OwnedFd, others: Vec<OwnedFd>) -> io::Result<Self> {
+        let mut others = others.into_iter();
+        let socket = others.next().ok_or(Errno::NOTCONN)?;
+        let waiting =
+            others.next().map(|stream| UnixStream::from_std(stream.into())).transpose()?;
+        let from = canonical(net::getsockname(&socket))?;
+        Ok(Self { door, socket, from, waiting })
+    }
+
+    /// The port that it connects from.
+    pub(crate) fn port(&self) -> u16 {
+        self.from.port()
+    }
+
+    /// What `dialled` comes to, unless who waits for it is gone before.
+    async fn unless_gone<T>(&mut self, dialled: impl Future<Output = T>) -> Option<T> {
+        let gone = async {
+            let heard = match &mut self.waiting {
+                Some(waiting) => waiting.read_u8().await,
+                None => Ok(0),
+            };
+            if heard.is_ok() {
+                pending().await
+            }
+        };
+        let (mut dialled, mut gone) = (pin!(dialled), pin!(gone));
+        let first = poll_fn(|context| match dialled.as_mut().poll(context) {
+            Poll::Pending => gone.as_mut().poll(context).map(|()| None),
+            Poll::Ready(outcome) => Poll::Ready(Some(outcome)),
+        });
+        first.await
+    }
+
+    fn tell(&self, outcome: u8) {
+        // Who gave up waiting reads nothing.
+        let _ = self.waiting.as_ref().map(|waiting| rustix::io::write(waiting, &[outcome]));
+    }
+
+    /// Answers it by a connect that meets its own.
+    async fn meet(&self) -> io::Result<TcpStream> {
+        // It does not listen any more, and keeps its port.
+        net::connect_unspec(&self.door)?;
+        match net::connect(&self.door, &self.from) {
+            Ok(()) | Err(Errno::INPROGRESS) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+        let stream = TcpStream::from_std(self.door.try_clone()?.into())?;
+        stream.writable().await?;
+        // Given up meanwhile, its port can be another's.
+        let is_met = stream.peer_addr()? == self.from
+            && canonical(net::getsockname(&self.socket))? == self.from
+            && self.peer()? == stream.local_addr()?;
+        // Small packets at once, as the host has sent them. Failure costs only time.
+        let _ = stream.set_nodelay(true);
+        is_met.then_some(stream).ok_or(Errno::NOTCONN.into())
+    }
+
+    fn peer(&self) -> io::Result<SocketAddr> {
+        canonical(net::getpeername(&self.socket).and_then(|peer| peer.ok_or(Errno::NOTCONN)))
+    }
+
+    /// Ends its connect, unless that is another by now.
+    fn refuse(&self) {
+        let name = net::getsockname(&self.socket);
+        let is_another = self.peer().is_ok()
+            || canonical(name.clone()).ok() != Some(self.from)
+            || sockopt::socket_acceptconn(&self.socket) != Ok(false);
+        if is_another {
+            return;
+        }
+        let _ = net::connect_unspec(&self.socket);
+        // Who waits is told why. For who does not, the kernel has to have refused it, as it does on port 0, where
+        // nobody can listen. Only so the proxy does not wait itself.
+        let is_nonblocking =
+            fcntl_getfl(&self.socket).is_ok_and(|it| it.contains(OFlags::NONBLOCK));
+        if self.waiting.is_none() && is_nonblocking {
+            let host = match name.map(SocketAddr::try_from) {
+                Ok(Ok(SocketAddr::V6(_))) => Ipv4Addr::LOCALHOST.to_ipv6_mapped().into(),
+                _ => IpAddr::from(Ipv4Addr::LOCALHOST),
+            };
+            let _ = net::connect(&self.socket, &SocketAddr::new(host, 0));
+        }
+    }
+}
+
+/// The address of a socket, which is mapped if its family is that of IPv6.
+fn canonical(name: Result<SocketAddrAny, Errno>) -> io::Result<SocketAddr> {
+    let name = SocketAddr::try_from(name?)?;
+    Ok(SocketAddr::new(name.ip().to_canonical(), name.port()))
 }
 
 impl Proxy {

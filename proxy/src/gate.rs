@@ -4,6 +4,7 @@
 //! connections from all others, and hands them over one by one.
 
 use crate::control::{Handed, Next};
+use crate::direct::Caller;
 use crate::error::ProxyError;
 use crate::proxy::{Place, Proxy, Slot};
 use crate::{asking, direct, http, learning, lookup, socks};
@@ -45,13 +46,13 @@ pub(crate) async fn serve(proxy: Arc<Proxy>) -> Result<(), ProxyError> {
 
 fn connections_max(proxy: &Proxy) -> usize {
     let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    let each = if proxy.rules.ask() { 4 } else { 3 };
+    let each = if proxy.rules.ask() { 5 } else { 4 };
     let fitting = usize::try_from(descriptors / each).unwrap_or(usize::MAX);
     CONNECTIONS_MAX.min(fitting).max(1)
 }
 
 async fn greet(
-    (client, socket, answer): Handed,
+    (client, socket, others): Handed,
     proxy: Arc<Proxy>,
     slot: Slot,
 ) -> std::io::Result<()> {
@@ -62,18 +63,26 @@ async fn greet(
         lookup::serve_messages(tokio::net::UnixDatagram::from_std(socket)?, proxy, slot).await;
         return Ok(());
     }
+    let watched = proxy.rules.ask().then(|| fcntl_dupfd_cloexec(&socket, 0)).transpose()?;
+    if let Client::Direct(place) = client
+        && !others.is_empty()
+    {
+        let caller = Caller::new(socket, others)?;
+        let (port, served) = (caller.port(), direct::answer(caller, place, proxy, slot));
+        learning::of_client(port, asking::of_client(watched, served)).await;
+        return Ok(());
+    }
     let stream = TcpStream::from(socket);
     stream.set_nonblocking(true)?;
     let stream = tokio::net::TcpStream::from_std(stream)?;
     // Small packets at once, as the host has sent them. Failure costs only time.
     let _ = stream.set_nodelay(true);
     let port = stream.peer_addr()?.port();
-    let watched = proxy.rules.ask().then(|| fcntl_dupfd_cloexec(&stream, 0)).transpose()?;
     let served = async move {
         match client {
             Client::Http => http::serve(stream, proxy, slot).await,
             Client::Socks => socks::serve(stream, proxy, slot).await,
-            Client::Direct(place) => direct::serve(stream, place, answer, proxy, slot).await,
+            Client::Direct(place) => direct::serve(stream, place, proxy, slot).await,
             Client::Lookups | Client::LookupMessages => {
                 lookup::serve_stream(stream, proxy, slot).await;
             }

@@ -10,7 +10,7 @@ use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::OwnedSemaphorePermit;
-use tokio::sync::mpsc::Sender;
+use tokio::sync::mpsc::{Sender, WeakSender};
 
 /// The proxy of one sandbox.
 #[derive(Debug)]
@@ -34,6 +34,7 @@ pub(crate) type Slot = Arc<Place>;
 #[derive(Debug)]
 pub(crate) struct Place {
     _permit: OwnedSemaphorePermit,
+    all: WeakSender<Infallible>,
     unsent: Mutex<Option<Unsent>>,
 }
 
@@ -42,13 +43,23 @@ pub(crate) type Unsent = Sender<Infallible>;
 
 impl Place {
     pub(crate) fn new(permit: OwnedSemaphorePermit, unsent: Unsent) -> Slot {
-        Arc::new(Self { _permit: permit, unsent: Mutex::new(Some(unsent)) })
+        let all = unsent.downgrade();
+        Arc::new(Self { _permit: permit, all, unsent: Mutex::new(Some(unsent)) })
     }
 
     /// All that the client sent has been sent on, and no more will come.
     pub(crate) fn is_sent(&self) {
+        self.hold(None);
+    }
+
+    /// The client, which could send nothing so far, may do so now.
+    pub(crate) fn may_send(&self) {
+        self.hold(self.all.upgrade());
+    }
+
+    fn hold(&self, what: Option<Unsent>) {
         if let Ok(mut unsent) = self.unsent.lock() {
-            *unsent = None;
+            *unsent = what;
         }
     }
 }

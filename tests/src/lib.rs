@@ -26,9 +26,9 @@ mod user;
 mod victim;
 mod world;
 
-pub use origin::{NameServer, Origin, answering_server, echo_server, flood_server};
+pub use origin::{NameServer, Origin, answering_server, echo_server, flood_server, resolv_conf};
 pub use outcome::Outcome;
-pub use peers::{FullBacklog, TcpPeer, UnixPeer, free_port};
+pub use peers::{FullBacklog, TcpPeer, UnixPeer, free_port, own_address};
 pub use programs::{INSTALLED, Programs, programs};
 pub use questions::Questions;
 pub use sandbox::{Running, Sandbox};

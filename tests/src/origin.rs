@@ -1,7 +1,8 @@
 //! Servers outside the sandbox that the proxy leads to, and the name server that it asks.
 
+use crate::peers::own_address;
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -148,19 +149,17 @@ pub fn flood_server(size: usize) -> u16 {
     })
 }
 
-/// A name server on UDP port 53 that knows what `answer` knows and records what it was asked.
+/// A name server on UDP port 53 of an address of its own that knows what `answer` knows and records what it was asked.
 #[derive(Debug)]
 pub struct NameServer {
+    address: Ipv4Addr,
     asked: Arc<Mutex<Vec<String>>>,
 }
 
 impl NameServer {
-    /// Serves on `address`; needs the right to bind port 53. `answer` gets the name and how often it
-    /// was asked for before.
-    pub fn new(
-        address: &str,
-        answer: impl Fn(&str, usize) -> Option<[u8; 4]> + Send + 'static,
-    ) -> Self {
+    /// Needs the right to bind port 53. `answer` gets the name and how often it was asked for before.
+    pub fn new(answer: impl Fn(&str, usize) -> Option<[u8; 4]> + Send + 'static) -> Self {
+        let address = own_address();
         let socket = UdpSocket::bind((address, 53)).expect("port 53");
         let asked = Arc::new(Mutex::new(Vec::<String>::new()));
         let record = Arc::clone(&asked);
@@ -180,14 +179,12 @@ impl NameServer {
                 let _ = socket.send_to(&reply(query, answer(&name, before)), peer);
             }
         });
-        Self { asked }
+        Self { address, asked }
     }
 
     /// The same for one whose answers over UDP are always cut, and complete over TCP.
-    pub fn truncating(
-        address: &str,
-        answer: impl Fn(&str) -> Option<[u8; 4]> + Send + 'static,
-    ) -> Self {
+    pub fn truncating(answer: impl Fn(&str) -> Option<[u8; 4]> + Send + 'static) -> Self {
+        let address = own_address();
         let datagrams = UdpSocket::bind((address, 53)).expect("port 53");
         let listener = TcpListener::bind((address, 53)).expect("port 53");
         let asked = Arc::new(Mutex::new(Vec::<String>::new()));
@@ -214,13 +211,23 @@ impl NameServer {
                 let _ = stream.write_all(&[&length[..], &reply].concat());
             }
         });
-        Self { asked }
+        Self { address, asked }
+    }
+
+    /// What resolv.conf(5) says of it: lookups go to it alone, and wait as long as a test takes.
+    pub fn resolv_conf(&self) -> String {
+        resolv_conf(self.address)
     }
 
     /// The names it was asked for, for their IPv4 addresses.
     pub fn asked(&self) -> Vec<String> {
         self.asked.lock().expect("questions").clone()
     }
+}
+
+/// What resolv.conf(5) says of a name server at `address`.
+pub fn resolv_conf(address: Ipv4Addr) -> String {
+    format!("nameserver {address}\noptions timeout:30 attempts:1\n")
 }
 
 /// The reply to `query`: this address, or that there is no such name.

@@ -3,7 +3,7 @@
 use crate::ESCAPED;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 use std::io::{ErrorKind, Read};
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -91,6 +91,14 @@ impl Default for TcpPeer {
     fn default() -> Self {
         Self::new()
     }
+}
+
+/// A loopback address that no other test has: servers of fixed ports stand there side by side.
+pub fn own_address() -> Ipv4Addr {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let turn = std::process::id().wrapping_mul(64) + NEXT.fetch_add(1, Ordering::Relaxed);
+    // 127.64.0.0/10.
+    (0x7f40_0000 | turn & 0x3f_ffff).into()
 }
 
 /// A loopback port of both families that nobody has. The kernel does not choose it for others (it

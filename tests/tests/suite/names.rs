@@ -9,7 +9,7 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use tests::{
     ESCAPED, Mood, NameServer, Origin, Outcome, Sandbox, TcpPeer, UpstreamStub, User, eventually,
-    for_each_user, free_port,
+    for_each_user, free_port, own_address, resolv_conf,
 };
 
 /// What the scripts begin with: `get` asks by a connected socket, `tried` says how something failed.
@@ -21,6 +21,12 @@ def get(s, host='good.test'):
 def tried(what):
     try: return what()
     except OSError as e: return errno.errorcode.get(e.errno, str(e.errno))
+def outcome(s):
+    # None once it is connected.
+    while True:
+        told = s.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if told: return errno.errorcode[told]
+        if tried(s.getpeername) != 'ENOTCONN': return None
 def address(name): return socket.getaddrinfo(name, None, socket.AF_INET, socket.SOCK_STREAM)[0][4][0]
 def connect(host, port, family=socket.AF_INET):
     s = socket.socket(family); s.settimeout(None); s.connect((host, port)); return s
@@ -110,16 +116,30 @@ s = socket.socket()
 print(tried(lambda: s.connect((address('good.test'), {closed}))), s.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR))
 s.connect((address('good.test'), PORT))
 print(tried(lambda: s.connect((address('good.test'), PORT))), get(s))
-# Who does not wait finds it reset.
-for port in [PORT, {closed}]:
-    s = socket.socket(); s.setblocking(False)
-    print(s.connect_ex((address('good.test'), port)) == errno.EINPROGRESS)
-    select.select([], [s], []); select.select([s], [], [], 0.2); s.setblocking(True)
-    print(tried(lambda: get(s)) in ['HTTP/1.0 200 OK'] if port == PORT else tried(lambda: get(s)) in ['ECONNRESET', 'EPIPE', 'ENOTCONN'])
+# Who does not wait is told by the socket.
+for family, mapped in [(socket.AF_INET, ''), (socket.AF_INET6, '::ffff:')]:
+    for port in [PORT, {closed}, 1]:
+        s = socket.socket(family); s.setblocking(False)
+        at = (mapped + address('good.test'), port)
+        print(s.connect_ex(at) == errno.EINPROGRESS, end=' ')
+        select.select([], [s], []); ended = outcome(s); s.setblocking(True)
+        print(get(s) if port == PORT and ended is None else ended in ['ECONNREFUSED', 'ECONNRESET'])
+        # Whatever became of it is over.
+        again = lambda: s.connect((mapped + address('good.test'), PORT))
+        print(tried(again) and tried(again), end=' ')
+        print(port == PORT or get(s))
 "
         );
         let outcome = python(&sandbox, port, &script);
         let never = outcome.stdout.lines().nth(2).unwrap().split(' ').next().unwrap();
+        let unwaited = [
+            "True HTTP/1.0 200 OK",
+            "None True",
+            "True True",
+            "None HTTP/1.0 200 OK",
+            "True True",
+            "None HTTP/1.0 200 OK",
+        ];
         prints(
             &outcome,
             &[
@@ -130,15 +150,14 @@ for port in [PORT, {closed}]:
                 "True",
                 "ECONNREFUSED 0",
                 "EISCONN HTTP/1.0 200 OK",
-                "True",
-                "True",
-                "True",
-                "True",
-            ],
+            ]
+            .into_iter()
+            .chain(unwaited.repeat(2))
+            .collect::<Vec<_>>(),
         );
         assert!(outcome.traps.contains(&refused("good.test:1")), "{outcome:#?}");
         assert!(outcome.traps.contains(&refused(format!("{never}:{port}"))), "{outcome:#?}");
-        assert_eq!(origin.requests().len(), 2);
+        assert_eq!(origin.requests().len(), 7);
     });
 }
 
@@ -297,7 +316,7 @@ fn a_refused_name_never_leaves_and_a_permitted_one_is_resolved_once_it_is_connec
     let origin = Origin::new("hello");
     let port = origin.port();
     let forbidden = TcpPeer::at("127.0.0.2", port);
-    let server = NameServer::new("127.53.27.2", |name, before| match name {
+    let server = NameServer::new(|name, before| match name {
         "good.test" => Some([127, 0, 0, 1]),
         "rebinding.test" if before == 0 => Some([127, 0, 0, 1]),
         "rebinding.test" | "loopback.test" => Some([127, 0, 0, 2]),
@@ -308,8 +327,7 @@ fn a_refused_name_never_leaves_and_a_permitted_one_is_resolved_once_it_is_connec
         "allowedDomains": ["*.test", format!("127.0.0.1:{port}")],
         "deniedDomains": ["denied.test", "half.test:1"] } });
     let sandbox = Sandbox::new().policy_json(policy.to_string()).trap();
-    let conf = "nameserver 127.53.27.2\noptions timeout:30 attempts:1\nsearch in.lan lan\n";
-    sandbox.file("resolv.conf", conf);
+    sandbox.file("resolv.conf", server.resolv_conf() + "search in.lan lan\n");
     let script = "
 for name in ['good.test', 'rebinding.test']: print(get(connect(name, PORT), name))
 print(tried(lambda: connect('rebinding.test', PORT)))
@@ -368,14 +386,11 @@ fn a_search_list_finds_the_name_that_exists() {
     }
     let origin = Origin::new("hello");
     let port = origin.port();
-    let server = NameServer::new("127.53.27.4", |name, _| {
-        (name == "db.two.corp.test").then_some([127, 0, 0, 1])
-    });
+    let server = NameServer::new(|name, _| (name == "db.two.corp.test").then_some([127, 0, 0, 1]));
     let policy = json!({ "network": {
         "allowedDomains": ["*.corp.test", format!("127.0.0.1:{port}")] } });
     let sandbox = Sandbox::new().policy_json(policy.to_string()).trap();
-    let conf = "nameserver 127.53.27.4\noptions timeout:30 attempts:1\nsearch one.corp.test two.corp.test\n";
-    sandbox.file("resolv.conf", conf);
+    sandbox.file("resolv.conf", server.resolv_conf() + "search one.corp.test two.corp.test\n");
     let script = "
 print(get(connect('db', PORT), 'db.two.corp.test'))
 print(tried(lambda: connect('none', PORT)))
@@ -479,7 +494,8 @@ print(get(s)); print(ask(l, query('good.test'))[3] & 15)
         let ports: Vec<u16> = running.stdout().lines().map(|line| line.parse().unwrap()).collect();
         for port in ports {
             for _ in 0..20 {
-                let mut stranger = TcpStream::connect(("127.0.0.1", port)).unwrap();
+                // Where nobody listens any more, or only the proxy is answered.
+                let Ok(mut stranger) = TcpStream::connect(("127.0.0.1", port)) else { continue };
                 let _ = stranger.write_all(
                     b"\0\x1b\0\x07\x01\0\0\x01\0\0\0\0\0\0\x04good\x04test\0\0\x01\0\x01",
                 );
@@ -576,7 +592,7 @@ print(get(connect('good.test', PORT)).startswith('HTTP'))
     });
 }
 
-/// It is dialled only once the call has returned.
+/// It is dialled only once signals have come.
 #[test]
 fn a_connect_that_a_signal_interrupts_goes_on() {
     if !tests::is_root_for("a mount namespace and port 53") {
@@ -588,28 +604,103 @@ fn a_connect_that_a_signal_interrupts_goes_on() {
         "filesystem": { "allowWrite": ["."] },
         "network": { "allowedDomains": ["*.test", format!("127.0.0.1:{port}")] } });
     let sandbox = Sandbox::new().policy_json(policy.to_string()).trap();
-    sandbox.file("resolv.conf", "nameserver 127.53.27.5\noptions timeout:25 attempts:1\n");
-    let returned = sandbox.path("work/returned");
-    let _server = NameServer::new("127.53.27.5", move |name, _| {
-        eventually(|| returned.exists());
+    let interrupted = sandbox.path("work/interrupted");
+    let server = NameServer::new(move |name, _| {
+        eventually(|| interrupted.exists());
         name.starts_with("good").then_some([127, 0, 0, 1])
     });
+    sandbox.file("resolv.conf", server.resolv_conf());
     let script = "
 import signal
+came, comes = os.pipe(); os.set_blocking(comes, False)
+signal.set_wakeup_fd(comes, warn_on_full_buffer=False)
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM])
+def note():
+    for _ in range(5): os.read(came, 1)
+    open('interrupted', 'w').close()
 signal.signal(signal.SIGALRM, lambda *_: None)
 signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)
 for interrupts in [True, False]:
     signal.siginterrupt(signal.SIGALRM, interrupts)
     for name in ['good.test', 'bad.test']:
         s, at = socket.socket(), address(name)
-        print(tried(lambda: s.connect((at, PORT))), end=' ')
-        open('returned', 'w').close()
-        print(tried(lambda: get(s, name)))
-        os.unlink('returned')
+        thread = threading.Thread(target=note); thread.start()
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGALRM])
+        ended = tried(lambda: s.connect((at, PORT)))
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM])
+        thread.join(); os.unlink('interrupted')
+        print(get(s, name) if name == 'good.test' and ended is None else ended in ['ECONNRESET', 'EHOSTUNREACH'])
 ";
     let outcome = in_namespace(&sandbox, "resolv.conf", "/etc/resolv.conf", port, script);
-    let [first, second] = ["None HTTP/1.0 200 OK", "None ECONNRESET"];
+    let [first, second] = ["HTTP/1.0 200 OK", "True"];
     prints(&outcome, &[first, second, first, second]);
+}
+
+/// Nobody else gets what is dialled: neither at the port that a connect leads to while that is under way, nor at the one
+/// that it came from once it was given up.
+#[test]
+fn a_connect_that_is_under_way_is_met_by_the_proxy_alone() {
+    if !tests::is_root_for("a mount namespace and port 53") {
+        return;
+    }
+    let origin = Origin::new("hello");
+    let port = origin.port();
+    let policy = json!({
+        "filesystem": { "allowWrite": ["."] },
+        "network": { "allowLocalBinding": true, "allowedDomains": ["*.test", format!("127.0.0.1:{port}")] } });
+    let sandbox = Sandbox::new().policy_json(policy.to_string()).trap();
+    let goes_on = sandbox.path("work/go");
+    let server = NameServer::new(move |_, _| {
+        eventually(|| goes_on.exists());
+        Some([127, 0, 0, 1])
+    });
+    sandbox.file("resolv.conf", server.resolv_conf());
+    let script = "
+import ctypes
+def begin(name, port):
+    s = socket.socket(); s.bind(('127.0.0.1', port)); s.setblocking(False)
+    assert s.connect_ex((address(name), PORT)) == errno.EINPROGRESS
+    return s
+s, t = begin('good.test', OWN), begin('other.test', OTHER)
+# It listens where it came from.
+print(ctypes.CDLL(None).connect(t.fileno(), bytes(16), 16)); t.listen(1)
+print(tried(s.getpeername), t.getsockname()[1] == OTHER, flush=True)
+while not os.path.exists('tried'): time.sleep(0.02)
+print(select.select([], [s], [], 0)[1], flush=True); open('go', 'w').close()
+select.select([], [s], []); s.setblocking(True); print(outcome(s), get(s))
+select.select([t], [], []); t.setblocking(True); print(tried(lambda: t.accept()[0].recv(1)) in [b'', 'ECONNRESET'])
+";
+    let mount =
+        format!("mount --bind {} /etc/resolv.conf && exec \"$@\"", sandbox.name("resolv.conf"));
+    let mut words: Vec<OsString> =
+        ["unshare", "-m", "sh", "-c", &mount, "sh"].map(Into::into).to_vec();
+    words.extend(sandbox.command_line());
+    let (own, other) = (free_port(), free_port());
+    let script = format!("{HEAD}\nPORT, OWN, OTHER = {port}, {own}, {other}\n{script}");
+    words.extend(["--", "python3", "-c", &script].map(Into::into));
+    let running = sandbox.spawn_outside(words);
+    assert!(eventually(|| running.stdout().lines().count() == 2), "{running:#?}");
+    let door = leads_to(own);
+    assert!(TcpListener::bind(("127.0.0.1", door)).is_err(), "{ESCAPED}");
+    let there = (std::net::Ipv4Addr::LOCALHOST, door).into();
+    let stranger = TcpStream::connect_timeout(&there, std::time::Duration::from_millis(200));
+    assert!(stranger.is_err() && TcpStream::connect(("127.0.0.1", own)).is_err(), "{ESCAPED}");
+    sandbox.file("work/tried", "");
+    let expected = ["0", "ENOTCONN True", "[]", "None HTTP/1.0 200 OK", "True"];
+    prints(&running.wait(), &expected);
+    assert_eq!(origin.requests().iter().filter(|request| !request.is_empty()).count(), 1);
+}
+
+/// The port of 127.0.0.1 that a connect from `port` is under way to (proc_net_tcp.rst: 02 is SYN_SENT).
+fn leads_to(port: u16) -> u16 {
+    let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+    let rows = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let from = format!("0100007F:{port:04X}");
+    let there = rows
+        .clone()
+        .find(|row| row[1] == from && row[3] == "02")
+        .unwrap_or_else(|| panic!("{table}"));
+    u16::from_str_radix(there[2].strip_prefix("0100007F:").unwrap(), 16).unwrap()
 }
 
 /// The dial takes as long as it likes: who waits can be interrupted, and nobody else waits.
@@ -621,9 +712,10 @@ fn a_connect_that_waits_for_its_dial_is_interrupted_and_keeps_nobody() {
     let origin = Origin::new("hello");
     let port = origin.port();
     // It answers nothing.
-    let _silent = std::net::UdpSocket::bind("127.53.27.3:53").unwrap();
+    let address = own_address();
+    let _silent = std::net::UdpSocket::bind((address, 53)).unwrap();
     let sandbox = sandbox_for(User::Caller, port);
-    sandbox.file("resolv.conf", "nameserver 127.53.27.3\noptions timeout:30 attempts:1\n");
+    sandbox.file("resolv.conf", resolv_conf(address));
     let script = "
 import signal
 class Late(Exception): pass

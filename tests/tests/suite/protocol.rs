@@ -168,13 +168,13 @@ fn an_answer_that_does_not_fit_is_asked_for_over_tcp() {
         return;
     }
     let origin = Origin::new("hello");
-    let server = NameServer::truncating("127.53.0.2", |name| match name {
+    let server = NameServer::truncating(|name| match name {
         "good.test" => Some([127, 0, 0, 1]),
         _ => None,
     });
     let literal = format!("127.0.0.1:{}", origin.port());
     let sandbox = Sandbox::new().allow_domains(["*.test", literal.as_str()]);
-    sandbox.file("resolv.conf", "nameserver 127.53.0.2\noptions timeout:30 attempts:1\n");
+    sandbox.file("resolv.conf", server.resolv_conf());
     sandbox.file("hosts", "");
     let fetch =
         |name: &str| with_files(&sandbox, "", "-m", &get(&format!("{name}:{}", origin.port())));

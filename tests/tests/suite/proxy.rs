@@ -457,7 +457,7 @@ fn a_name_is_resolved_once_and_a_refused_one_never() {
     let origin = Origin::new("hello");
     let port = origin.port();
     let forbidden = TcpPeer::at("127.0.0.2", port);
-    let server = NameServer::new("127.53.0.1", |name, before| match name {
+    let server = NameServer::new(|name, before| match name {
         "good.test" => Some([127, 0, 0, 1]),
         // The second look-up would lead elsewhere.
         "rebinding.test" if before == 0 => Some([127, 0, 0, 1]),
@@ -471,7 +471,7 @@ fn a_name_is_resolved_once_and_a_refused_one_never() {
         "allowedDomains": ["*.test", format!("127.0.0.1:{port}")],
         "deniedDomains": ["denied.test"] } });
     let sandbox = Sandbox::new().policy_json(text.to_string());
-    sandbox.file("resolv.conf", "nameserver 127.53.0.1\noptions timeout:30 attempts:1\n");
+    sandbox.file("resolv.conf", server.resolv_conf());
     sandbox.file("hosts", "127.0.0.1 hosts.test\n");
     let script = format!(
         "mount --bind {} /etc/resolv.conf && mount --bind {} /etc/hosts && exec \"$@\"",

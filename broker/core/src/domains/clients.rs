@@ -19,6 +19,7 @@ use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::{self, Errno};
 use rustix::net::{self, SendFlags, SocketAddrAny};
 use std::collections::{HashMap, VecDeque};
+use std::iter;
 use std::net::{SocketAddr, SocketAddrV4};
 
 /// Most connections that are accepted at a time: strangers keep nobody busy for long.
@@ -37,8 +38,8 @@ pub(super) struct Connection {
     pub(super) client: Client,
     /// One end of it, held.
     pub(super) socket: OwnedFd,
-    /// Where the proxy tells who waits how its own connect ended.
-    pub(super) outcome: Option<OwnedFd>,
+    /// What the proxy gets beside that: see [`Client`].
+    pub(super) others: Vec<OwnedFd>,
 }
 
 /// The sandbox's connections between connect(2) and the proxy.
@@ -108,7 +109,7 @@ impl Clients {
 
     /// That of those that are just being begun which was accepted on `port` from `peer`; then it has begun. While it is
     /// connected, its two addresses are nobody else's. Where several connect one socket at the same time, this is it for
-    /// all of them: who is not told of it by the proxy, waits for nothing.
+    /// all of them.
     fn begun_from(&mut self, peer: SocketAddrV4, port: &Port) -> Option<Connection> {
         let there = port.bound();
         let is_it = |socket: &OwnedFd| {
@@ -126,9 +127,8 @@ impl Clients {
     /// # Errors
     /// Returns what sendmsg(2) returns: the proxy has ended.
     pub(super) fn hand_over(&mut self, control: &OwnedFd) -> io::Result<bool> {
-        while let Some(Connection { client, socket, outcome }) = self.accepted.front() {
-            let descriptors: Vec<_> =
-                [Some(socket), outcome.as_ref()].into_iter().flatten().map(AsFd::as_fd).collect();
+        while let Some(Connection { client, socket, others }) = self.accepted.front() {
+            let descriptors: Vec<_> = iter::once(socket).chain(others).map(AsFd::as_fd).collect();
             match passing::send(control, &client.encode(), &descriptors, SendFlags::DONTWAIT) {
                 Ok(()) => drop(self.accepted.pop_front()),
                 // Too many descriptors are on their way: it has to take some first.
@@ -173,7 +173,7 @@ mod tests {
         let mut clients = Clients::default();
         let held = TcpStream::connect(there).unwrap();
         let SocketAddr::V4(local) = held.local_addr().unwrap() else { unreachable!("IPv4") };
-        let connection = |socket| Connection { client: Client::Http, socket, outcome: None };
+        let connection = |socket| Connection { client: Client::Http, socket, others: Vec::new() };
         clients.expect(local, Language::Http, connection(held.into()));
         for port in 1..=1000 {
             let (flags, kind) = (net::SocketFlags::CLOEXEC, net::SocketType::STREAM);
@@ -189,28 +189,23 @@ mod tests {
     }
 
     #[test]
-    fn of_connects_of_one_socket_at_the_same_time_none_waits_for_ever() {
+    fn of_connects_of_one_socket_at_the_same_time_one_is_accepted() {
         let port = Port::bind(Language::Socks, None, "").unwrap();
         let there = port.bound().unwrap();
         let (flags, kind) = (net::SocketFlags::CLOEXEC, net::SocketType::STREAM);
         let socket = net::socket_with(net::AddressFamily::INET, kind, flags, None).unwrap();
         let mut clients = Clients::default();
         let [first, second, third] = [(); 3].map(|()| {
-            let (told, outcome) = rustix::pipe::pipe().unwrap();
             let held = socket.try_clone().unwrap();
             let client = Client::Direct(there.into());
-            let connection = Connection { client, socket: held, outcome: Some(outcome) };
-            (clients.begin(Language::Socks, connection), told)
+            let connection = Connection { client, socket: held, others: Vec::new() };
+            clients.begin(Language::Socks, connection)
         });
         net::connect(&socket, &there).unwrap();
-        clients.settle(first.0, true);
+        clients.settle(first, true);
         assert_eq!(clients.accept_at(&port), Err(Errno::AGAIN));
-        clients.settle(second.0, true);
-        clients.settle(third.0, false);
+        clients.settle(second, true);
+        clients.settle(third, false);
         assert_eq!((clients.accepted.len(), clients.expected.len()), (1, 0));
-        clients.accepted.clear();
-        for (_, told) in [first, second, third] {
-            assert_eq!(io::read(told, &mut [0]), Ok(0));
-        }
     }
 }

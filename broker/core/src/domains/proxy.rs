@@ -5,9 +5,10 @@
 //! that answer notifications call in here, and the main thread; none of them waits for the proxy, nor for a connect
 //! of another.
 
+mod admission;
 mod last_words;
 
-use super::clients::{Begun, Clients, Connection};
+use super::clients::Clients;
 use super::direct::Direct;
 use super::names::Names;
 use super::ports::{Language, Port};
@@ -18,25 +19,21 @@ use crate::report::denials::Denial;
 use crate::report::failure::Failure;
 use crate::report::permitted::{Permitted, Witness};
 use crate::report::traps::Traps;
-use crate::sockets::dial::Dial;
-use crate::sockets::judge::Admission;
-use crate::sockets::socket::Connecting;
 use common::asking::{Asked, Outcome};
-use common::proxy::{Client, Reached, Refused, Unknown, Unlisted};
+use common::proxy::{Reached, Refused, Unknown, Unlisted};
 use kernel::threads::lock;
 use kernel::{inherited, passing, proc};
 use rules::address::{Endpoint, canonical};
 use rules::policy::Network;
 use rules::proxies::CallerProxies;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, Access};
 use rustix::io::{self, Errno};
-use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, sockopt};
+use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 use rustix::process::Pid;
 use std::ffi::OsString;
-use std::net::{SocketAddr, SocketAddrV4};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -200,30 +197,6 @@ impl Proxy {
         Ok(())
     }
 
-    /// What a connect to `to` is for the proxy, if it is none to its ports.
-    fn unasked(&self, to: SocketAddr) -> Option<Client> {
-        self.unasked.as_ref()?.client(to, || self.names.hosts())
-    }
-
-    /// Has the connection taken that `socket` is about to make to `port`, unless it has one.
-    fn expect(
-        &self,
-        (port, client): (&Port, Client),
-        socket: BorrowedFd<'_>,
-        outcome: Option<OwnedFd>,
-    ) -> io::Result<Option<Begun>> {
-        let mut running = lock(&self.running);
-        self.ensure_start(&mut running)?;
-        // So that there is room for what is begun now.
-        running.clients.accept(&self.ports);
-        if !is_unconnected(socket)? {
-            return Ok(None);
-        }
-        let held = io::fcntl_dupfd_cloexec(socket, 3)?;
-        let connection = Connection { client, socket: held, outcome };
-        Ok(Some(running.clients.begin(port.language, connection)))
-    }
-
     fn start(&self) -> std::io::Result<OwnedFd> {
         let flags = SocketFlags::CLOEXEC;
         let (control, theirs) =
@@ -370,83 +343,14 @@ impl Proxy {
     }
 }
 
-impl Admission for Proxy {
-    fn leads(&self, to: SocketAddr) -> bool {
-        self.unasked(to).is_some()
-    }
-
-    /// If `endpoint` is one of the proxy's ports, or leads here, the proxy is started if it does not run, and gets
-    /// the connection.
-    ///
-    /// # Errors
-    /// Returns what `start` returns, and [`Errno::CONNREFUSED`] if the proxy cannot be started.
-    fn watch(
-        &self,
-        endpoint: &Endpoint,
-        (socket, waits): (BorrowedFd<'_>, bool),
-        traps: &Traps,
-        start: &dyn Fn(Option<SocketAddrV4>) -> io::Result<Connecting>,
-    ) -> io::Result<(Connecting, Option<Dial>)> {
-        let asked = self.port_at(endpoint).map(|port| (port, port.language.into()));
-        let [_, socks] = &self.ports;
-        // Where it arrives does not matter.
-        let unasked = || match endpoint {
-            // Where a run learns, datagrams go by themselves.
-            Endpoint::Internet(to) if sockopt::socket_type(socket) == Ok(SocketType::STREAM) => {
-                self.unasked(*to).map(|client| (socks, client))
-            }
-            _ => None,
-        };
-        let Some((port, client)) = asked.or_else(unasked) else { return Ok((start(None)?, None)) };
-        let (dial, outcome) = match client {
-            Client::Direct(_) if waits => {
-                Dial::begin().map(|(dial, end)| (Some(dial), Some(end)))?
-            }
-            _ => (None, None),
-        };
-        let begun = self.expect((port, client), socket, outcome)?;
-        let dial = dial.filter(|_| begun.is_some());
-        // Without the lock: the command can make it wait.
-        let started = start(port.bound());
-        let mut running = lock(&self.running);
-        if let Some(begun) = begun {
-            let is_under_way = matches!(started, Ok(_) | Err(Errno::INPROGRESS));
-            running.clients.settle(begun, is_under_way);
-        }
-        self.serve(&mut running, traps);
-        Ok((started?, dial))
-    }
-
-    fn lookups(&self, mode: SocketFlags, traps: &Traps) -> io::Result<Option<OwnedFd>> {
-        if self.unasked.is_none() {
-            return Ok(None);
-        }
-        let kind = SocketType::SEQPACKET;
-        let (ours, theirs) =
-            net::socketpair(AddressFamily::UNIX, kind, mode | SocketFlags::CLOEXEC, None)?;
-        let mut running = lock(&self.running);
-        self.ensure_start(&mut running)?;
-        let client = Client::LookupMessages;
-        running.clients.add(Connection { client, socket: theirs, outcome: None });
-        self.serve(&mut running, traps);
-        Ok(Some(ours))
-    }
-}
-
 /// Nobody asks what is ready: everything is looked at.
 const NO_DATA: EventData = EventData::new_u64(0);
-
-/// Whether `socket` has no connect behind it, under way or done: a TCP socket without any state hangs
-/// up (tcp(7) does not say so, the kernel's tcp_poll() does).
-fn is_unconnected(socket: BorrowedFd<'_>) -> io::Result<bool> {
-    let mut fds = [PollFd::new(&socket, PollFlags::empty())];
-    poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))?;
-    Ok(fds[0].revents().contains(PollFlags::HUP))
-}
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sockets::judge::Admission;
+    use crate::sockets::socket::Connecting;
     use common::proxy::Client;
     use std::sync::mpsc;
     use std::thread;

@@ -88,21 +88,20 @@ pub(crate) fn connect(
     };
     let result = started.and_then(|(progress, dial)| {
         let finished = socket.finish(progress, &leads_to, || request.look_after());
-        let dialled = match (&dial, finished) {
-            (None, finished) => finished,
-            (Some(dial), Ok(())) => dial.wait(&socket, || request.look_after().map(drop)),
-            // The proxy hangs up once it has told why.
-            (Some(dial), Err(errno)) => dial.told().unwrap_or(Err(errno)),
-        };
+        let dialled = dial.as_ref().map_or(finished, |dial| dial.outcome(finished));
         if dialled.is_ok() && progress == Connecting::Handshake {
             socket.note_connected(by);
         }
         // Who has stopped waiting has a connect under way, as after one that does not wait (connect(2), EINTR).
         let goes_on = [Ok(()), Err(Errno::INPROGRESS), Err(RESTART), Err(Errno::INTR)];
-        if dial.is_some() && !goes_on.contains(&dialled) {
-            // It leads nowhere, and as after any connect that failed there can be another.
-            socket.give_up();
-            let _ = socket.outcome();
+        match dial {
+            Some(_) if !goes_on.contains(&dialled) => {
+                // It leads nowhere, and as after any connect that failed there can be another.
+                socket.give_up();
+                let _ = socket.outcome();
+            }
+            Some(dial) => dial.leave(),
+            None => {}
         }
         dialled
     });

@@ -1,71 +1,97 @@
 //! A connect that goes on where the command does not see it: the proxy dials in its place, and tells how that ended.
+//!
+//! Until then nobody answers it: it is under way, as one to a host far away. It leads to a [`Door`], a port of its own that
+//! takes no connection; once the host is reached, the proxy connects from there to where it comes from, and the two
+//! connects meet (simultaneous open, RFC 9293 section 3.5). Else the proxy ends it; should the proxy itself end, nothing
+//! listens at the door any more, and the kernel refuses it.
 
-use super::socket::{LOOK_INTERVAL, deadline, interrupted};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::OwnedFd;
 use rustix::io::{self, Errno};
-use rustix::pipe::{PipeFlags, pipe_with};
-use std::time::{Duration, Instant};
+use rustix::net::{self, AddressFamily, SocketFlags, SocketType};
+use std::net::{Ipv4Addr, SocketAddrV4};
 
-/// Where its outcome is told.
+/// How often a port is chosen.
+const PORTS_TRIED: usize = 16;
+/// How long a connect to a port of this host may take.
+const FILLING_LIMIT: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
+const MODE: SocketFlags = SocketFlags::CLOEXEC.union(SocketFlags::NONBLOCK);
+
+/// A port that takes no connection.
+#[derive(Debug)]
+pub(crate) struct Door {
+    pub(crate) socket: OwnedFd,
+    pub(crate) address: SocketAddrV4,
+}
+
+impl Door {
+    /// One on a free port, which it keeps when it does not listen any more.
+    ///
+    /// # Errors
+    /// Returns what the calls return.
+    pub(crate) fn open() -> io::Result<Self> {
+        let mut tries = 1..PORTS_TRIED;
+        loop {
+            // The kernel leaves a socket only the port that it was asked for.
+            let scout = bound_to(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0))?;
+            let address = SocketAddrV4::try_from(net::getsockname(&scout)?)?;
+            drop(scout);
+            let socket = match bound_to(address) {
+                // Somebody else was faster.
+                Err(Errno::ADDRINUSE) if tries.next().is_some() => continue,
+                bound => bound?,
+            };
+            // The kernel passes over those that come to a full queue: this one is, with whoever comes first.
+            net::listen(&socket, 0)?;
+            let first = tcp()?;
+            let _ = net::connect(&first, &address);
+            let mut fds = [PollFd::new(&socket, PollFlags::IN)];
+            return match poll(&mut fds, Some(&FILLING_LIMIT))? {
+                0 => Err(Errno::TIMEDOUT),
+                _ => Ok(Self { socket, address }),
+            };
+        }
+    }
+}
+
+fn bound_to(address: SocketAddrV4) -> io::Result<OwnedFd> {
+    let socket = tcp()?;
+    net::bind(&socket, &address).map(|()| socket)
+}
+
+fn tcp() -> io::Result<OwnedFd> {
+    net::socket_with(AddressFamily::INET, SocketType::STREAM, MODE, None)
+}
+
+/// Where the outcome is told.
 #[derive(Debug)]
 pub(crate) struct Dial(OwnedFd);
 
 impl Dial {
     /// One that is about to begin, and the end for who dials: see [`common::proxy::Client`].
     pub(crate) fn begin() -> io::Result<(Self, OwnedFd)> {
-        let (ours, theirs) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+        let (ours, theirs) = net::socketpair(AddressFamily::UNIX, SocketType::STREAM, MODE, None)?;
         Ok((Self(ours), theirs))
     }
 
-    /// Waits for it, as long as `look`, which is asked before each wait, finds no reason to end that.
+    /// How it ended, if the connect itself `finished` like this: it is told before that does.
     ///
     /// # Errors
-    /// Returns what connect(2) would return there, [`Errno::INPROGRESS`] when SO_SNDTIMEO of `socket` has run out
-    /// (socket(7)), [`Errno::CONNREFUSED`] if nobody dials any more or `socket` is connected no more, and what `look` returns.
-    pub(super) fn wait(
-        &self,
-        socket: impl AsFd,
-        look: impl Fn() -> io::Result<()>,
-    ) -> io::Result<()> {
-        let deadline = deadline(&socket)?;
-        loop {
-            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-            if left == Some(Duration::ZERO) {
-                return Err(Errno::INPROGRESS);
-            }
-            look().map_err(|errno| interrupted(errno, deadline))?;
-            let is_given_up =
-                self.poll(&socket, left.unwrap_or(LOOK_INTERVAL).min(LOOK_INTERVAL))?;
-            if let Some(outcome) = self.told() {
-                return outcome;
-            }
-            if is_given_up {
-                return Err(Errno::CONNREFUSED);
-            }
-        }
-    }
-
-    /// Whether `socket` has hung up: the proxy tells first why it does, but another thread's connect of the same socket
-    /// tells nothing here. A signal ends it too.
-    fn poll(&self, socket: impl AsFd, limit: Duration) -> io::Result<bool> {
-        let mut fds =
-            [PollFd::new(&self.0, PollFlags::IN), PollFd::new(&socket, PollFlags::empty())];
-        match poll(&mut fds, Timespec::try_from(limit).ok().as_ref()) {
-            Err(Errno::INTR) => Ok(false),
-            ready => ready.map(|_| fds[1].revents().contains(PollFlags::HUP)),
-        }
-    }
-
-    /// How it ended, if it did. It can be asked until it is told.
-    pub(super) fn told(&self) -> Option<io::Result<()>> {
+    /// Returns what connect(2) would return there, and [`Errno::CONNREFUSED`] if nobody dials any more.
+    pub(super) fn outcome(&self, finished: io::Result<()>) -> io::Result<()> {
         let mut errno = [0];
-        Some(match io::read(&self.0, &mut errno) {
-            Err(Errno::AGAIN) => return None,
-            Ok(1) if errno == [0] => Ok(()),
+        match io::read(&self.0, &mut errno) {
+            Ok(1) if errno == [0] => finished,
             Ok(1) => Err(Errno::from_raw_os_error(errno[0].into())),
-            _ => Err(Errno::CONNREFUSED),
-        })
+            // Not by the proxy.
+            _ => finished.and(Err(Errno::CONNREFUSED)),
+        }
+    }
+
+    /// Nobody waits for it any more, and it goes on.
+    pub(super) fn leave(&self) {
+        // Should the proxy have ended, so has the connect.
+        let _ = io::write(&self.0, &[0]);
     }
 }
 
@@ -76,21 +102,48 @@ mod tests {
 
     #[test]
     fn the_outcome_is_that_of_who_dials_and_a_refusal_if_nobody_does() {
-        let socket = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let wait = |told: &[u8]| {
+        let outcome = |told: &[u8], finished| {
             let (dial, end) = Dial::begin().unwrap();
             io::write(&end, told).unwrap();
             drop(end);
-            dial.wait(&socket, || Ok(()))
+            dial.outcome(finished)
         };
-        assert_eq!(wait(&[0]), Ok(()));
-        assert_eq!(wait(&[110]), Err(Errno::TIMEDOUT));
-        assert_eq!(wait(&[]), Err(Errno::CONNREFUSED));
+        assert_eq!(outcome(&[0], Ok(())), Ok(()));
+        assert_eq!(outcome(&[0], Err(Errno::CONNRESET)), Err(Errno::CONNRESET));
+        assert_eq!(outcome(&[110], Ok(())), Err(Errno::TIMEDOUT));
+        assert_eq!(outcome(&[110], Err(Errno::CONNRESET)), Err(Errno::TIMEDOUT));
+        assert_eq!(outcome(&[], Ok(())), Err(Errno::CONNREFUSED));
         let (dial, _end) = Dial::begin().unwrap();
-        assert_eq!(dial.wait(&socket, || Err(Errno::SRCH)), Err(Errno::SRCH));
-        let hung_up = std::net::TcpStream::connect(socket.local_addr().unwrap()).unwrap();
-        hung_up.shutdown(std::net::Shutdown::Both).unwrap();
-        drop(socket);
-        assert_eq!(dial.wait(&hung_up, || Ok(())), Err(Errno::CONNREFUSED));
+        assert_eq!(dial.outcome(Err(Errno::INTR)), Err(Errno::INTR));
+        assert_eq!(dial.outcome(Ok(())), Err(Errno::CONNREFUSED));
+    }
+
+    /// What of `wanted` is ready.
+    fn ready(socket: &OwnedFd, wanted: PollFlags) -> PollFlags {
+        let mut fds = [PollFd::new(socket, wanted)];
+        poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 20_000_000 })).unwrap();
+        fds[0].revents()
+    }
+
+    #[test]
+    fn nobody_is_answered_at_a_door_and_two_connects_meet_there() {
+        let Door { socket: door, address } = Door::open().unwrap();
+        let connect = || {
+            let socket = tcp().unwrap();
+            assert_eq!(net::connect(&socket, &address), Err(Errno::INPROGRESS));
+            socket
+        };
+        let (caller, stranger) = (connect(), connect());
+        assert!(ready(&caller, PollFlags::OUT).is_empty());
+        let there = SocketAddrV4::try_from(net::getsockname(&caller).unwrap()).unwrap();
+        net::connect_unspec(&door).unwrap();
+        let met = net::connect(&door, &there);
+        assert!([Ok(()), Err(Errno::INPROGRESS)].contains(&met));
+        while ready(&caller, PollFlags::OUT).is_empty() {}
+        io::write(&door, b"x").unwrap();
+        while ready(&caller, PollFlags::IN).is_empty() {}
+        assert_eq!(io::read(&caller, &mut [0]), Ok(1));
+        assert!(ready(&stranger, PollFlags::OUT).is_empty());
+        assert_eq!(bound_to(address).map(drop), Err(Errno::ADDRINUSE));
     }
 }

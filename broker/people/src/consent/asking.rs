@@ -15,6 +15,7 @@ use kernel::request::Request;
 use kernel::target::Target;
 use kernel::threads::{lock, spawn};
 use landstrip_core::ask::{Addition, Counsel, Fate, Grant, Job, Parked, Rule, Waiting as Waiter};
+use landstrip_core::domains::proxy::Proxy;
 use landstrip_core::domains::waiting::Connection;
 use landstrip_core::report::denials::Denial;
 use rules::domains::rule_for;
@@ -27,7 +28,6 @@ use rustix::time::{
 };
 use std::collections::VecDeque;
 use std::ffi::OsStr;
-use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -51,13 +51,13 @@ pub(super) struct Asking {
     limit: Duration,
     open: Arc<Mutex<Open<Waiting>>>,
     /// Where connections to hosts go.
-    proxies: Vec<SocketAddr>,
+    proxy: Option<Arc<Proxy>>,
     timer: OwnedFd,
     events: OwnedFd,
 }
 
 impl Asking {
-    /// Asks over `channel` about what `book` says is to be asked, at `proxies` too, and waits `limit` for each answer.
+    /// Asks over `channel` about what `book` says is to be asked, at `proxy` too, and waits `limit` for each answer.
     ///
     /// # Errors
     /// Returns what timerfd_create(2) or epoll_create(2) returns.
@@ -65,7 +65,7 @@ impl Asking {
         book: Book,
         channel: Channel,
         limit: Duration,
-        proxies: Vec<SocketAddr>,
+        proxy: Option<Arc<Proxy>>,
     ) -> io::Result<Self> {
         let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
         let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
@@ -74,7 +74,7 @@ impl Asking {
             epoll::add(&events, source, EventData::new_u64(0), EventFlags::IN)?;
         }
         let (channel, open) = (Arc::new(channel), Arc::default());
-        Ok(Self { book, channel, limit, open, proxies, timer, events })
+        Ok(Self { book, channel, limit, open, proxy, timer, events })
     }
 
     /// What comes of something that was said. What is said to a question that is not open, nobody heeds.
@@ -207,10 +207,11 @@ impl Counsel for Asking {
         let asked = (rule.clone(), denial.clone());
         self.have_wait(waiter, (&rule, &denial), |_, number| {
             let (open, channel) = (Arc::clone(&self.open), Arc::clone(&self.channel));
-            let proxies = self.proxies.clone();
+            let proxy = self.proxy.clone();
             // What the process says of itself it can make wait.
             let look = move || {
-                let asker = client::asker(client, &proxies).unwrap_or_default();
+                let asker =
+                    proxy.and_then(|proxy| client::asker(client, &proxy)).unwrap_or_default();
                 let (rule, denial) = &asked;
                 let question = Question { number, denial, rule, asker: &asker };
                 lock(&open).show(number, || channel.ask(&question));

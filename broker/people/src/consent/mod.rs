@@ -111,8 +111,7 @@ pub fn begin(
         }
     };
     let limit = Duration::from_secs(policy.ask_seconds.unwrap_or(LIMIT));
-    let proxies = judges.proxy.iter().flat_map(|proxy| proxy.addresses()).collect();
-    let counsel = asking::Asking::new(book, channel, limit, proxies)
+    let counsel = asking::Asking::new(book, channel, limit, judges.proxy.clone())
         .map_err(|errno| Failure::system("ask", errno))?;
     let asking = Asking::new(Box::new(counsel), policy.files.clone(), judges.proxy.clone());
     Ok((Some(asking), prompter))

@@ -409,13 +409,10 @@ fn nothing_is_looked_up_outside_before_it_is_permitted() {
     }
     let origin = Origin::new("hello");
     let port = origin.port();
-    let server = NameServer::new("127.53.0.41", |_, _| Some([127, 0, 0, 1]));
+    let server = NameServer::new(|_, _| Some([127, 0, 0, 1]));
     let policy = json!({ "network": { "allowedDomains": [format!("127.0.0.1:{port}")] } });
     let sandbox = Sandbox::new().policy_json(policy.to_string());
-    sandbox.file(
-        "resolv.conf",
-        "nameserver 127.53.0.41\nsearch corp.test\noptions timeout:1 attempts:1\n",
-    );
+    sandbox.file("resolv.conf", server.resolv_conf() + "search corp.test\n");
     let mount =
         format!("mount --bind {} /etc/resolv.conf && exec \"$@\"", sandbox.name("resolv.conf"));
     let script = "
