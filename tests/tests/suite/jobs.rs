@@ -307,6 +307,36 @@ fcntl.ioctl(b, termios.TIOCSCTTY, 0); print('own', os.tcgetpgrp(b) == os.getpgrp
 }
 
 #[test]
+fn a_killed_landstrip_gives_the_foreground_back() {
+    // The command takes it when it is stopped for wanting it: what started landstrip is in the same group.
+    let caller = r#"
+import os, pty, subprocess, sys, termios, time
+process, terminal = pty.fork()
+if process == 0:
+    before = termios.tcgetattr(0)
+    tool = subprocess.Popen(sys.argv[1:], stdout=subprocess.PIPE)
+    tool.stdout.read(1); held = os.tcgetpgrp(0) != os.getpgrp()
+    tool.kill(); tool.wait(); end = time.monotonic() + 60
+    given = lambda: os.tcgetpgrp(0) == os.getpgrp() and termios.tcgetattr(0) == before
+    while not given() and time.monotonic() < end: time.sleep(0.01)
+    print('held', held, 'given', given(), flush=True); os._exit(0)
+said = b''
+while True:
+    try: said += os.read(terminal, 4096)
+    except OSError: break
+print(said.decode())
+"#;
+    let tool = "import sys, time, tty; tty.setraw(0); print('x', flush=True); time.sleep(100)";
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        let start = ["python3", "-c", caller].map(OsString::from).to_vec();
+        let tool = ["--", "python3", "-c", tool].map(OsString::from).to_vec();
+        let outcome = sandbox.run_outside([start, sandbox.command_line(), tool].concat());
+        assert!(outcome.stdout.contains("held True given True"), "{outcome:#?}");
+    });
+}
+
+#[test]
 fn a_pipeline_shares_the_terminal() {
     for_each_user(|user| {
         let sandbox = Sandbox::of(user);
