@@ -49,8 +49,10 @@ pub(super) fn against(caller: &Caller) -> Option<&'static str> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let named = std::env::split_paths(&path).filter(|place| place.is_absolute());
     // Links are looked for where the user makes them: most of the others lie in /usr.
-    let is_of_user = |place: &PathBuf| home.as_ref().is_some_and(|home| place.starts_with(home));
-    let followed = |place: PathBuf| match is_of_user(&place) {
+    let is_link = |place: &Path| {
+        home.as_ref().is_some_and(|home| place.starts_with(home)) && place.is_symlink()
+    };
+    let followed = |place: PathBuf| match is_link(&place) {
         true => place.canonicalize().unwrap_or(place),
         false => place,
     };

@@ -141,7 +141,11 @@ fn agents_run_as_a_whole() {
 
 #[test]
 fn a_hook_confines_each_command_of_claude_code() {
-    let (sandbox, text) = harness(User::Caller);
+    for_each_user(hook_confines_and_fails_closed);
+}
+
+fn hook_confines_and_fails_closed(user: User) {
+    let (sandbox, text) = harness(user);
     let settings: Value = serde_json::from_str(&blocks(&text, "json")[0]).unwrap();
     let hook = &settings["hooks"]["PreToolUse"][0];
     assert_eq!((&hook["matcher"], &hook["hooks"][0]["type"]), (&json!("Bash"), &json!("command")));
@@ -150,6 +154,8 @@ fn a_hook_confines_each_command_of_claude_code() {
     let program = repository().join("examples").join(Path::new(place).file_name().unwrap());
     let text = fs::read_to_string(&program).unwrap();
     assert!(text.starts_with("#!/usr/bin/python3 -I\n"), "{text}");
+    // Not every user may read the repository.
+    let program = sandbox.file("home/hook.py", &text);
     let line = installed.replace(place, &format!("/usr/bin/python3 -I {}", program.display()));
     let found = sandbox.sh_outside("command -v landstrip").stdout.trim().to_owned();
     let sandbox = sandbox.env("LANDSTRIP_HOOK_PROGRAM", &found);
