@@ -47,7 +47,7 @@ _landstrip() {
             mapfile -t COMPREPLY < <(compgen -f -- "$word")
         fi
     elif [[ $word == -* && $option != -- ]]; then
-        mapfile -t COMPREPLY < <(compgen -W '-p --policy --format --trap-fd --check --explain --doctor --learn --init --denials --report --ask --debug -h --help -V --version --explain=full --explain=json --doctor=json --denials=json' -- "$word")
+        mapfile -t COMPREPLY < <(compgen -W '-p --policy --format --trap-fd --check --explain --doctor --learn --init --denials --report --ask --watch --debug -h --help -V --version --explain=full --explain=json --doctor=json --denials=json' -- "$word")
     else
         compopt -o filenames
         mapfile -t COMPREPLY < <(compgen -c -- "$word")

@@ -27,6 +27,7 @@ use landstrip_core::session::launch_channel::LaunchChannel;
 use landstrip_core::session::process_tree::ProcessTree;
 use people::advice::launch;
 use people::cli::Command;
+use people::consent::watch;
 use people::doctor::{inside, story};
 use people::{cli, environment, examine, init, learn, store};
 use rustix::fs::{self, Mode, OFlags};
@@ -126,6 +127,11 @@ fn obey(
         Command::Help => cli::HELP.to_owned(),
         Command::Version => format!("landstrip {}\n", env!("CARGO_PKG_VERSION")),
         Command::Denials(form, since) => store::list(form, since.as_deref())?,
+        Command::Watch(process) => {
+            drop(child);
+            watch::run(process, tree)?;
+            return Ok(0);
+        }
         Command::Init => init::policy_for(Path::new(".")),
         Command::Check(invocation) => examine::check(&invocation, &child)?,
         Command::Explain(invocation, extent, words) => {

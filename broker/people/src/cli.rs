@@ -54,6 +54,8 @@ Options:
       --ask WHOM       ask before what no rule allows is refused: terminal, which is the
                        user at the controlling terminal, or a descriptor (3 or higher) of a
                        connected stream socket
+      --watch [PID]    answer here what --ask terminal asks in other terminals, in all runs of
+                       this user or in that one
       --debug          log decisions to standard error
   -h, --help           print this help
   -V, --version        print the version
@@ -97,6 +99,8 @@ pub enum Command {
     Explain(Invocation, Extent, Vec<OsString>),
     /// Print which denials were kept, since then; options, if given, are ignored.
     Denials(Form, Option<OsString>),
+    /// Ask here what runs ask, or that run.
+    Watch(Option<i32>),
     /// Print a policy for the working directory; options, if given, are ignored.
     Init,
     /// Run the tool that stands at this index, permit all that no rule denies, and write the policy that it
@@ -193,6 +197,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, U
     let mut doctor = None;
     let mut denials = None;
     let mut learn = None;
+    let mut watch = false;
     let mut words = Vec::new();
     let mut tool = None;
 
@@ -223,12 +228,13 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, U
             Arg::Long("learn") => {
                 learn = Some(PathBuf::from(parser.value().map_err(unusable)?));
             }
+            Arg::Long("watch") => watch = true,
             Arg::Long("init") => init = true,
             Arg::Long("debug") => invocation.debug = true,
             Arg::Long("explain") => explain = Some(extent(parser.optional_value())?),
             Arg::Long("doctor") => doctor = Some(form("doctor", parser.optional_value())?),
             Arg::Long("denials") => denials = Some(form("denials", parser.optional_value())?),
-            Arg::Value(word) if explain.is_some() || denials.is_some() => words.push(word),
+            Arg::Value(word) if explain.is_some() || denials.is_some() || watch => words.push(word),
             Arg::Value(word) => {
                 let after_tool = parser.raw_args().map_err(unusable)?.as_slice().len();
                 let index = argv_length - after_tool - 1;
@@ -250,7 +256,8 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, U
         }
     }
 
-    let runs = !check && !init && explain.is_none() && doctor.is_none() && learn.is_none();
+    let runs =
+        !watch && !check && !init && explain.is_none() && doctor.is_none() && learn.is_none();
     if invocation.ask.is_some() && !runs {
         return Err(UsageError("--ask is about a run: give it with a tool alone".to_owned()));
     }
@@ -268,6 +275,14 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, U
         let policy = new_policy(path, &invocation.policies)?;
         let index = tool.ok_or_else(no_tool)?;
         return Ok(Command::Learn(invocation, policy, index));
+    }
+    if watch {
+        let process = |word: &OsString| word.to_str()?.parse().ok().filter(|pid| *pid > 0);
+        return match &words[..] {
+            [] => Ok(Command::Watch(None)),
+            [word] if process(word).is_some() => Ok(Command::Watch(process(word))),
+            _ => Err(UsageError("--watch takes the number of one process at most".to_owned())),
+        };
     }
     if let Some(form) = denials {
         return match &mut words[..] {

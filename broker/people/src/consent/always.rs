@@ -24,6 +24,8 @@ pub(super) struct PolicyFile {
     /// Canonical.
     pub(super) path: PathBuf,
     format: Format,
+    /// Where relative paths begin in this run: in another they begin elsewhere.
+    directory: PathBuf,
 }
 
 /// What is to be written.
@@ -37,7 +39,7 @@ impl PolicyFile {
     /// That of a run by this `selection`, if it has one.
     pub(super) fn of(selection: &Selection, caller: &Caller) -> Option<Self> {
         let (path, format) = to_amend(selection, caller)?;
-        Some(Self { path, format })
+        Some(Self { path, format, directory: caller.cwd.clone() })
     }
 
     /// What adding `rule` because of `program` comes to.
@@ -51,7 +53,11 @@ impl PolicyFile {
         }
         let (_, before) = self.read()?;
         let by_hand = "its lines are of a kind that is changed by hand only";
-        let rule = (rule.key.as_str(), rule.value.as_str());
+        let is_relative =
+            rule.key.starts_with("filesystem.") && !rule.value.starts_with(['/', '~']);
+        let whole = self.directory.join(rule.value.trim_start_matches("./"));
+        let whole = whole.to_str().ok_or("the path is not UTF-8")?;
+        let rule = (rule.key.as_str(), if is_relative { whole } else { rule.value.as_str() });
         let amended = amend(&before, self.format, rule, &comment(program)).ok_or(by_hand)?;
         Ok(Proposal { before, amended })
     }

@@ -13,6 +13,8 @@ mod prompt;
 mod standstill;
 mod terminal;
 mod tty;
+pub mod watch;
+mod watcher;
 
 use crate::cli::{Ask, Invocation};
 use always::PolicyFile;

@@ -18,6 +18,8 @@ pub(super) struct Asked {
     pub(super) rule: Rule,
     /// The file name of the program.
     pub(super) program: String,
+    /// As it came.
+    pub(super) line: Value,
     text: String,
 }
 
@@ -59,7 +61,7 @@ impl Asked {
             let _ = writeln!(told, "  it calls itself {}{rest}, in {place}", words.join(" "));
         }
         let _ = writeln!(told, "  the rule for that: {}", line_of(&rule));
-        Some(Self { number, rule, program, text: told })
+        Some(Self { number, rule, program, line: line.clone(), text: told })
     }
 
     /// What is asked, and how it can be answered; with `policy`, where the rule would be written.

@@ -31,52 +31,52 @@ impl Standstill {
     pub(super) fn begin(spared: &[Pid]) -> Option<Self> {
         UNHEEDED.store(1 << (Signal::STOP.as_raw() - 1), Ordering::SeqCst);
         let mut all = Self { stopped: Vec::new() };
-        let mut known: HashSet<Pid> = spared.iter().copied().collect();
+        let mut known = HashSet::new();
+        let mut stands = false;
         for _ in 0..ROUNDS_MAX {
             let count = known.len();
-            all.stop_others(process::getpid(), &mut known)?;
-            if known.len() == count {
-                all.wait();
-                return Some(all);
+            all.stop_others(process::getpid(), spared, &mut known)?;
+            // Who had still to stop may have continued another.
+            match (known.len() == count, stands) {
+                (true, true) => return Some(all),
+                (true, false) => all.wait(),
+                (false, _) => {}
             }
+            stands = known.len() == count;
         }
         None
     }
 
-    /// Stops what descends from `parent` and is not `known`.
-    fn stop_others(&mut self, parent: Pid, known: &mut HashSet<Pid>) -> Option<()> {
+    /// Stops what descends from `parent`, and is neither `spared` nor `known`.
+    fn stop_others(&mut self, parent: Pid, spared: &[Pid], known: &mut HashSet<Pid>) -> Option<()> {
         let mut parents = vec![parent];
         while let Some(parent) = parents.pop() {
             for child in proc::children(parent.as_raw_pid()) {
                 if self.stopped.len() >= PROCESSES_MAX {
                     return None;
                 }
-                let is_spared = known.contains(&child) && !self.has(child);
-                if !is_spared {
-                    parents.push(child);
+                if spared.contains(&child) {
+                    continue;
                 }
+                // Also of one that was stopped before.
+                parents.push(child);
                 if known.contains(&child) {
                     continue;
                 }
                 let Ok(held) = process::pidfd_open(child, PidfdFlags::empty()) else { continue };
-                // Who has another parent meanwhile is found as that one's; one that is stopped already stays so.
+                // Who has another parent meanwhile is found as that one's; one that is stopped already stays so, unless
+                // another continues it. Of a process that has ended as far as can be seen, threads may go on.
                 let (state, is_child) = look(child, parent);
-                if !is_child {
+                if !is_child || state == Some('T') {
                     continue;
                 }
                 known.insert(child);
-                if !matches!(state, Some('T' | 'Z' | 'X'))
-                    && process::pidfd_send_signal(&held, Signal::STOP).is_ok()
-                {
+                if process::pidfd_send_signal(&held, Signal::STOP).is_ok() {
                     self.stopped.push((child, held));
                 }
             }
         }
         Some(())
-    }
-
-    fn has(&self, process: Pid) -> bool {
-        self.stopped.iter().any(|(stopped, _)| *stopped == process)
     }
 
     /// Waits until none runs any more. Who waits for an answer, or for a disk, has it before them still.

@@ -4,6 +4,7 @@
 use super::always::{PolicyFile, Proposal};
 use super::prompt::{Asked, Word, line_of, shown, word};
 use super::tty::{INTERRUPT, Taken, Tty};
+use super::watcher;
 use kernel::threads::spawn;
 use landstrip_core::ask::Rule;
 use landstrip_core::domains::proxy::Proxy;
@@ -18,12 +19,15 @@ use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
 const STACK: usize = 512 * 1024;
 /// How often it is looked whether the terminal can be had, and the command is to end.
 const INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+const NOW: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
+/// Most that comes without an end of a line.
+const INPUT_MAX: usize = 1 << 20;
 /// How long is waited for what comes of a rule.
 const RULE_LIMIT: Duration = Duration::from_secs(2);
 
@@ -45,13 +49,20 @@ pub(super) struct Run {
 
 /// The other end of the channel.
 struct Dialog {
-    stream: UnixStream,
-    /// The beginning of a line of the channel's.
-    input: Vec<u8>,
+    channel: Lines,
     run: Run,
     waiting: VecDeque<Asked>,
     /// It was said that the terminal is another job's.
     is_told: bool,
+    /// Who asks in another terminal instead.
+    watcher: Option<Lines>,
+}
+
+/// A stream that lines come by.
+struct Lines {
+    stream: UnixStream,
+    /// The beginning of one.
+    input: Vec<u8>,
 }
 
 /// How far the question has come that is shown.
@@ -79,14 +90,10 @@ impl Prompter {
         };
         let (ours, theirs) = UnixStream::pair().map_err(|error| failed(&error))?;
         let stream = theirs.try_clone().map_err(|error| failed(&error))?;
-        let (end, ended) = channel();
-        let mut dialog = Dialog {
-            stream: theirs,
-            input: Vec::new(),
-            run,
-            waiting: VecDeque::new(),
-            is_told: false,
-        };
+        let (end, ended) = mpsc::channel();
+        let channel = Lines { stream: theirs, input: Vec::new() };
+        let waiting = VecDeque::new();
+        let mut dialog = Dialog { channel, run, waiting, is_told: false, watcher: None };
         let work = move || {
             while dialog.serve(&tty).is_some() {}
             drop(end);
@@ -111,6 +118,11 @@ impl Dialog {
             return self.hear(None);
         };
         let number = asked.number;
+        if let Some(watcher) = self.watcher.take().or_else(Lines::of_watcher)
+            && self.ask_elsewhere(watcher)?
+        {
+            return Some(());
+        }
         let proxy = self.run.proxy.as_ref().and_then(|proxy| proxy.process());
         let spared: Vec<_> = [self.run.guardian, proxy].into_iter().flatten().collect();
         let Some(taken) = tty.take(&spared) else {
@@ -168,7 +180,7 @@ impl Dialog {
 
     /// Waits for the channel, or for what is typed, which is returned.
     fn wait_for_line(&self, taken: &Taken<'_>) -> io::Result<Option<Vec<u8>>> {
-        let (stream, typed) = (self.stream.as_fd(), taken.as_fd());
+        let (stream, typed) = (self.channel.stream.as_fd(), taken.as_fd());
         let mut sources =
             [stream, typed].map(|source| PollFd::from_borrowed_fd(source, PollFlags::IN));
         match poll(&mut sources, Some(&INTERVAL)) {
@@ -182,12 +194,8 @@ impl Dialog {
     fn heed(&mut self, tty: &Tty, asked: &Asked, stage: Stage, line: &[u8]) -> Stage {
         let number = asked.number;
         match (stage, word(line)) {
-            (Stage::Asked, Some(Word::Once)) => {
-                self.settle(json!({ "ask": number, "answer": "once" }))
-            }
-            (Stage::Asked, Some(Word::No)) => {
-                self.settle(json!({ "ask": number, "answer": "deny" }))
-            }
+            (Stage::Asked, Some(Word::Once)) => self.settled(number, "once"),
+            (Stage::Asked, Some(Word::No)) => self.settled(number, "deny"),
             (Stage::Asked, Some(Word::Run)) => self.add_rule(number, None),
             (Stage::Asked, Some(Word::Always)) => match self.propose(asked) {
                 Ok(proposal) => {
@@ -223,11 +231,15 @@ impl Dialog {
         policy.propose(&asked.rule, &asked.program)
     }
 
-    /// Answers, and forgets the question.
-    fn settle(&mut self, answer: Value) -> Stage {
-        self.waiting.pop_front();
-        self.say(&answer);
+    fn settled(&mut self, number: u64, answer: &str) -> Stage {
+        self.settle(number, answer);
         Stage::Over
+    }
+
+    /// Answers, and forgets the question.
+    fn settle(&mut self, number: u64, answer: &str) {
+        self.waiting.retain(|asked| asked.number != number);
+        self.say(&json!({ "ask": number, "answer": answer }));
     }
 
     fn add_rule(&mut self, number: u64, proposal: Option<Proposal>) -> Stage {
@@ -245,12 +257,12 @@ impl Dialog {
 
     /// A channel that is closed, reading tells of.
     fn say(&mut self, line: &Value) {
-        let _ = self.stream.write_all(format!("{line}\n").as_bytes());
+        self.channel.say(line);
     }
 
     /// Hears what the channel has to say while `asked` is shown.
     fn hear_while(&mut self, tty: &Tty, asked: &Asked, mut stage: Stage) -> Option<Stage> {
-        for line in self.lines(Some(Timespec { tv_sec: 0, tv_nsec: 0 }))? {
+        for line in self.channel.lines(Some(NOW))? {
             let is_ours = line["settled"].as_u64() == Some(asked.number);
             if is_ours && line["by"] != "answered" {
                 let why = if line["by"] == "time" {
@@ -274,7 +286,9 @@ impl Dialog {
             } else if is_rule(&line["granted"])
                 && let Stage::Ruled(proposal, _) = &stage
             {
-                self.tell(tty, &asked.rule, proposal.as_ref());
+                if let Some(told) = self.written(&asked.rule, proposal.as_ref()) {
+                    tty.write(&format!("landstrip: {told}\n"));
+                }
                 stage = self.over(asked);
             }
             self.note(&line);
@@ -290,22 +304,21 @@ impl Dialog {
         Stage::Over
     }
 
-    /// Writes the rule if it is to be, and says so.
-    fn tell(&self, tty: &Tty, rule: &Rule, proposal: Option<&Proposal>) {
-        let (Some(proposal), Some(policy)) = (proposal, &self.run.policy) else { return };
+    /// Writes the rule if it is to be; what is to be said of that.
+    fn written(&self, rule: &Rule, proposal: Option<&Proposal>) -> Option<String> {
+        let (proposal, policy) = (proposal?, self.run.policy.as_ref()?);
         let path = shown(&policy.path.to_string_lossy(), 400);
-        let said = match policy.write(proposal) {
+        Some(match policy.write(proposal) {
             Ok(()) => format!("written to {path}"),
             Err(why) => {
                 format!("{path} was not written: {}; add {} to it", shown(&why, 400), line_of(rule))
             }
-        };
-        tty.write(&format!("landstrip: {said}\n"));
+        })
     }
 
     /// Takes what the channel says, after this time at most. None once it has ended.
     fn hear(&mut self, limit: Option<Timespec>) -> Option<()> {
-        self.lines(limit)?.iter().for_each(|line| self.note(line));
+        self.channel.lines(limit)?.iter().for_each(|line| self.note(line));
         Some(())
     }
 
@@ -318,8 +331,102 @@ impl Dialog {
             self.waiting.retain(|asked| asked.number != number);
         }
     }
+}
 
-    /// The lines that the channel has said, waiting for that no longer than `limit`.
+impl Dialog {
+    /// Asks in the other terminal as long as somebody is there, and there is something to ask: the command goes on
+    /// meanwhile, and its terminal is its own. Whether all was answered; else it is to be asked at the terminal.
+    fn ask_elsewhere(&mut self, mut watcher: Lines) -> Option<bool> {
+        let mut shown: Vec<u64> = Vec::new();
+        let mut proposals: Vec<(u64, Asked, Proposal)> = Vec::new();
+        let mut ruled: Vec<(Asked, Proposal)> = Vec::new();
+        while !self.waiting.is_empty() || !ruled.is_empty() {
+            for asked in self.waiting.iter().filter(|asked| !shown.contains(&asked.number)) {
+                let mut line = asked.line.clone();
+                line["policy"] = self.run.policy.as_ref().map(|p| p.path.to_string_lossy()).into();
+                if !watcher.say(&line) {
+                    return Some(false);
+                }
+            }
+            shown = self.waiting.iter().map(|asked| asked.number).collect();
+            let mut sources = [&self.channel.stream, &watcher.stream]
+                .map(|stream| PollFd::new(stream, PollFlags::IN));
+            let _ = poll(&mut sources, None);
+            for line in self.channel.lines(Some(NOW))? {
+                let is_rule = |asked: &Asked, outcome: &Value| {
+                    outcome[0] == asked.rule.key && outcome[1] == asked.rule.value
+                };
+                if let Some(at) =
+                    ruled.iter().position(|(asked, _)| is_rule(asked, &line["granted"]))
+                {
+                    let (asked, proposal) = ruled.remove(at);
+                    let told = self.written(&asked.rule, Some(&proposal)).unwrap_or_default();
+                    watcher.say(&json!({ "told": told }));
+                }
+                if let Some(at) =
+                    ruled.iter().position(|(asked, _)| is_rule(asked, &line["refused"]))
+                {
+                    ruled.remove(at);
+                }
+                if line["settled"].is_u64() {
+                    watcher.say(&line);
+                }
+                self.note(&line);
+            }
+            let Some(said) = watcher.lines(Some(NOW)) else { return Some(false) };
+            for line in said {
+                let number = line["ask"].as_u64();
+                let Some(asked) =
+                    self.waiting.iter().find(|asked| Some(asked.number) == number).cloned()
+                else {
+                    continue;
+                };
+                match line["answer"].as_str() {
+                    Some("propose") => match self.propose(&asked) {
+                        Ok(proposal) => {
+                            watcher.say(&json!({ "lines": proposal.amended.lines }));
+                            proposals.push((asked.number, asked, proposal));
+                        }
+                        Err(why) => {
+                            let told = format!("it cannot be written: {why}");
+                            watcher.say(&json!({ "told": told }));
+                        }
+                    },
+                    Some("always") => {
+                        let Some(at) = proposals.iter().rposition(|one| one.0 == asked.number)
+                        else {
+                            continue;
+                        };
+                        let (_, asked, proposal) = proposals.remove(at);
+                        self.settle(asked.number, "run");
+                        ruled.push((asked, proposal));
+                    }
+                    Some(answer @ ("once" | "run" | "deny")) => self.settle(asked.number, answer),
+                    _ => {}
+                }
+            }
+        }
+        self.watcher = Some(watcher);
+        Some(true)
+    }
+}
+
+impl Lines {
+    /// That of whoever watches, if somebody does.
+    fn of_watcher() -> Option<Self> {
+        let stream = watcher::find()?;
+        // Who does not read is not waited for long.
+        stream.set_nonblocking(false).ok()?;
+        stream.set_write_timeout(Some(RULE_LIMIT)).ok()?;
+        Some(Self { stream, input: Vec::new() })
+    }
+
+    /// Says a line. Whether that could be said.
+    fn say(&mut self, line: &Value) -> bool {
+        self.stream.write_all(format!("{line}\n").as_bytes()).is_ok()
+    }
+
+    /// The lines that came, waiting for some no longer than `limit`. None once there is an end.
     fn lines(&mut self, limit: Option<Timespec>) -> Option<Vec<Value>> {
         let mut sources = [PollFd::new(&self.stream, PollFlags::IN)];
         if matches!(poll(&mut sources, limit.as_ref()), Ok(1..)) {
@@ -329,6 +436,9 @@ impl Dialog {
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
                 _ => return None,
             }
+        }
+        if self.input.len() > INPUT_MAX {
+            return None;
         }
         let mut lines = Vec::new();
         while let Some(end) = self.input.iter().position(|&byte| byte == b'\n') {

@@ -187,8 +187,10 @@ fn a_program_that_has_set_the_terminal_finds_it_so_again() {
 
 /// Leaves the session, so that no job control keeps it from the terminal; reads all that is typed, and writes all the time.
 const THIEF: &str = r#"
-import os, sys, threading, time
+import os, signal, sys, threading, time
 if os.fork() == 0:
+    # Its parent is stopped already.
+    if os.fork() != 0: os.kill(os.getpid(), signal.SIGSTOP); os._exit(0)
     os.setsid()
     def draw():
         while True: os.write(1, b'\rfake? '); time.sleep(0.002)
@@ -302,5 +304,103 @@ fn without_a_terminal_nothing_runs() {
         assert_eq!(outcome.status, Some(2), "{outcome:#?}");
         assert!(outcome.stderr.contains("there is no terminal"), "{outcome:#?}");
         assert!(!sandbox.path("work/made").exists());
+    });
+}
+
+/// Draws the whole screen, and asks meanwhile.
+const SCREEN: &str = r#"
+import os, sys, termios, tty
+old = termios.tcgetattr(0)
+tty.setraw(0)
+os.write(1, b'\033[?1049h\033[H\033[2Jscreen>')
+came = []
+for name in sys.argv[1:]:
+    try: open(os.path.expanduser('~/.npm/' + name), 'w'); came.append('made')
+    except OSError: came.append('refused')
+os.write(1, b'key?')
+key = os.read(0, 1)
+termios.tcsetattr(0, termios.TCSADRAIN, old)
+os.write(1, b'\033[?1049l')
+print(*came, key, flush=True)
+"#;
+
+#[test]
+fn a_program_that_draws_the_screen_is_left_alone_where_somebody_watches() {
+    for_each_user(|user| {
+        let sandbox = sandbox(user);
+        sandbox.file("work/screen.py", SCREEN);
+        let text = "# mine\nfilesystem:\n  allowWrite: [.]\n";
+        let policy = sandbox.file("mine.yaml", text);
+        let sandbox = sandbox.options(["-p", policy.to_str().unwrap()]);
+        let mut watch = Terminal::of(&sandbox);
+        watch.type_in("${L%% *} --watch; echo st\"\"atus=$?\n");
+        watch.expect("landstrip: watching");
+        let mut terminal = Terminal::of(&sandbox);
+        terminal.type_in("$L --ask terminal -- python3 screen.py a b; echo st\"\"atus=$?\n");
+        watch.expect("wants to change");
+        watch.expect(KEYS);
+        watch.type_in("y\n");
+        watch.expect("/b\"");
+        watch.expect(KEYS);
+        assert!(is_there(&sandbox, "a"));
+        // What the program is typed is the program's, and no answer.
+        assert!(!is_there(&sandbox, "b"), "{ESCAPED}");
+        watch.type_in("a\n");
+        watch.expect("# allowed on ");
+        watch.expect("n ask again? ");
+        assert_eq!(sandbox.read("mine.yaml"), text);
+        watch.type_in("y\n");
+        watch.expect("mine.yaml\"");
+        terminal.expect("screen>key?");
+        terminal.type_in("y");
+        terminal.expect("made made b'y'");
+        terminal.expect("\nstatus=0\r\n");
+        assert!(!terminal.all().contains("wants to"), "{}", terminal.all());
+        let written = sandbox.read("mine.yaml");
+        assert!(written.starts_with("# mine\nfilesystem:\n  # allowed on "), "{written}");
+        assert!(written.ends_with("\n  allowWrite: [\"~/.npm\", .]\n"), "{written}");
+        watch.type_in("\x03");
+        watch.expect("status=0\r\n");
+        let left = fs::read_dir(sandbox.path("home/.cache/landstrip")).unwrap();
+        assert!(
+            left.flatten().all(|entry| !entry.file_name().to_string_lossy().starts_with("watch"))
+        );
+    });
+}
+
+#[test]
+fn a_watcher_that_goes_leaves_the_question_to_the_terminal() {
+    for_each_user(|user| {
+        let sandbox = sandbox(user);
+        let mut watch = Terminal::of(&sandbox);
+        watch.type_in("${L%% *} --watch\n");
+        watch.expect("landstrip: watching");
+        let mut terminal = Terminal::of(&sandbox);
+        terminal.type_in("$L --ask terminal -- sh -c 'echo x > ~/.npm/a'; echo st\"\"atus=$?\n");
+        watch.expect(KEYS);
+        watch.type_in("\x03");
+        terminal.expect(KEYS);
+        terminal.type_in("n\n");
+        terminal.expect("\nstatus=2\r\n");
+        assert!(!is_there(&sandbox, "a"), "{ESCAPED}");
+    });
+}
+
+#[test]
+fn no_sandbox_can_listen_where_a_run_asks_a_watcher() {
+    for_each_user(|user| {
+        let sandbox = sandbox(user).allow_write("../home").allow_all_unix_sockets();
+        sandbox.dir("home/.cache");
+        sandbox.dir("home/.cache/landstrip");
+        fs::set_permissions(sandbox.path("home/.cache/landstrip"), Permissions::from_mode(0o700))
+            .unwrap();
+        let script = "
+import os, socket
+for name in ('.cache/landstrip/watch-1', '.cache/watch-1'):
+    s = socket.socket(socket.AF_UNIX)
+    try: s.bind(os.path.expanduser('~/' + name)); print('bound', flush=True)
+    except OSError as e: print(e.errno, flush=True)
+";
+        assert_eq!(sandbox.run(["python3", "-c", script]).stdout, "13\nbound\n", "{ESCAPED}");
     });
 }
