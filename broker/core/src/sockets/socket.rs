@@ -13,6 +13,7 @@ use kernel::options::{carry_over, is_kept_on_loopback, keep_on_loopback};
 use kernel::request::{Confirmed, RESTART};
 use kernel::socket_filter::hear_only;
 use kernel::target::{Target, TargetFd};
+use kernel::threads::lock;
 use rules::address::{self, AddressRules, Endpoint};
 use rules::socket::SocketKind;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -22,6 +23,7 @@ use rustix::io::{self, Errno};
 use rustix::net::sockopt::Timeout;
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// How far a connect has come.
@@ -51,6 +53,10 @@ pub(crate) const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 /// How long a full queue is left alone at first, and at most.
 pub(crate) const QUEUE_PAUSE: Duration = Duration::from_millis(2);
 pub(crate) const QUEUE_PAUSE_MAX: Duration = Duration::from_millis(50);
+
+/// Held while a socket is made one that does not wait, by its number: of two threads that connect one socket the first
+/// would else have the second wait. Many, for the target can do that as well.
+static STARTING: [Mutex<()>; 1024] = [const { Mutex::new(()) }; 1024];
 
 /// A descriptor of the target and its flag.
 #[derive(Clone, Copy, Debug)]
@@ -279,23 +285,21 @@ impl Socket {
         let _ = net::connect_unspec(&self.descriptor);
     }
 
-    /// connect(2) to `address`, without waiting.
-    ///
-    /// The flag that says so is shared with the target: if that changes it at the wrong moment, this
-    /// blocks after all. So the caller holds no lock.
+    /// connect(2) to `address`, without waiting. The flag that says so is shared with the target: if that changes it at
+    /// the wrong moment, this blocks after all. So the caller holds no lock.
     ///
     /// # Errors
     /// Returns what the kernel returns; [`Errno::INPROGRESS`] and, from a Unix socket,
     /// [`Errno::AGAIN`] if the target does not wait itself.
     pub(crate) fn start(&self, _: Confirmed<'_>, address: &Address) -> io::Result<Connecting> {
-        if !self.blocking {
-            return net::connect(&self.descriptor, address).map(|()| Connecting::Done);
-        }
+        let inode = usize::try_from(fs::fstat(&self.descriptor)?.st_ino).unwrap_or(0);
+        let _alone = lock(&STARTING[inode % STARTING.len()]);
         let flags = fs::fcntl_getfl(&self.descriptor)?;
         fs::fcntl_setfl(&self.descriptor, flags | OFlags::NONBLOCK)?;
         let result = net::connect(&self.descriptor, address);
-        fs::fcntl_setfl(&self.descriptor, flags - OFlags::NONBLOCK)?;
+        fs::fcntl_setfl(&self.descriptor, flags)?;
         match result {
+            result if !self.blocking => result.map(|()| Connecting::Done),
             Ok(()) => Ok(Connecting::Done),
             Err(Errno::INPROGRESS | Errno::ALREADY) => Ok(Connecting::Handshake),
             Err(Errno::AGAIN) if self.is_unix() => Ok(Connecting::Queue),

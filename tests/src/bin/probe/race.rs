@@ -55,14 +55,15 @@ pub(crate) fn run(op: &str, args: &[&str]) -> bool {
     true
 }
 
-/// `what`: port, family, address or fd. 127.0.0.1:good is allowed, :bad is not.
+/// `what`: port, family, address, name, fd or both of these. 127.0.0.1:good is allowed, :bad is not.
 fn race_connect(what: &str, good: u16, bad: u16, tries: usize) {
     let loopback = |last: u8| u16::from_ne_bytes([0, last]);
     ADDRESS[0].store(libc::AF_INET as u16, Relaxed);
     ADDRESS[1].store(good.to_be(), Relaxed);
     let host = u16::from_ne_bytes([127, 0]);
+    let swaps = what.ends_with("fd");
     let (high, low) = match what {
-        "name" => halves("good.test"),
+        "name" | "name-fd" => halves("good.test"),
         _ => (host, loopback(1)),
     };
     ADDRESS[2].store(high, Relaxed);
@@ -73,9 +74,11 @@ fn race_connect(what: &str, good: u16, bad: u16, tries: usize) {
             vec![(0, libc::AF_INET as u16, libc::AF_UNSPEC as u16), (1, good.to_be(), bad.to_be())]
         }
         "address" => vec![(3, loopback(1), loopback(2)), (1, good.to_be(), bad.to_be())],
-        "name" => vec![(2, high, host), (3, low, loopback(1)), (1, good.to_be(), bad.to_be())],
+        "name" | "name-fd" => {
+            vec![(2, high, host), (3, low, loopback(1)), (1, good.to_be(), bad.to_be())]
+        }
         "fd" => vec![(1, good.to_be(), bad.to_be())],
-        _ => crate::usage("port, family, address, name or fd"),
+        _ => crate::usage("port, family, address, name, fd or name-fd"),
     };
     let mut threads = Vec::new();
     for (index, one, two) in flips {
@@ -88,7 +91,7 @@ fn race_connect(what: &str, good: u16, bad: u16, tries: usize) {
         }));
     }
     const SWAPPED: usize = 200;
-    if what == "fd" {
+    if swaps {
         threads.push(std::thread::spawn(|| {
             while !STOP.load(Relaxed) {
                 for family in [libc::AF_UNIX, libc::AF_INET6, libc::AF_INET] {
@@ -108,7 +111,7 @@ fn race_connect(what: &str, good: u16, bad: u16, tries: usize) {
         let linger = [1i32, 0];
         let (level, option) = (libc::SOL_SOCKET as usize, libc::SO_LINGER as usize);
         let _ = call(libc::SYS_setsockopt, &[fd, level, option, addr(&linger), 8]);
-        let used = if what == "fd" { SWAPPED } else { fd };
+        let used = if swaps { SWAPPED } else { fd };
         let done = call(libc::SYS_connect, &[used, addr(&ADDRESS), 16]).is_ok();
         let _ = call(libc::SYS_close, &[fd]);
         done

@@ -36,12 +36,21 @@ fn rewriting_the_address_during_connect_reaches_nobody() {
 
 #[test]
 fn rewriting_what_stands_for_a_name_during_connect_reaches_nobody() {
+    race_by_name("name");
+}
+
+#[test]
+fn swapping_the_socket_during_a_connect_by_name_reaches_nobody_and_each_ends() {
+    race_by_name("name-fd");
+}
+
+fn race_by_name(what: &str) {
     let (good, bad) = (TcpPeer::new(), TcpPeer::new());
     let literal = format!("127.0.0.1:{}", good.port());
     let policy = serde_json::json!({ "network": {
         "allowedDomains": ["good.test", literal], "hosts": ["127.0.0.1 good.test"] } });
     let sandbox = Sandbox::new().policy_json(policy.to_string()).timeout(patience());
-    race_in(&sandbox, "name", (&good, &bad), race_tries(20_000));
+    race_in(&sandbox, what, (&good, &bad), race_tries(20_000));
 }
 
 #[test]
