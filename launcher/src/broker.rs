@@ -22,24 +22,22 @@ pub(crate) fn execute(
     let mut own = [MaybeUninit::uninit(); Text::SIZE];
     let (own, _) = fs::readlinkat_raw(fs::CWD, c"/proc/self/exe", &mut own[..])
         .map_err(|e| Failure("read /proc/self/exe: is /proc mounted?", e))?;
-    let beside = || own.iter().rposition(|&b| b == b'/').map_or(&[][..], |slash| &own[..slash]);
-    let (directory, places) = match memory::started_by(own) {
-        Some(number) => (&b"/proc/self/fd/"[..], &[number][..]),
-        None => {
-            (beside(), &[&b"/landstrip-broker"[..], b"/../libexec/landstrip/landstrip-broker"][..])
-        }
+    let slash = own.iter().rposition(|&b| b == b'/').unwrap_or(0);
+    let (directory, names): (&[u8], [&[u8]; 2]) = match memory::started_by(own) {
+        Some(number) => (b"/proc/self/fd", [number; 2]),
+        None => (&own[..slash], [b"landstrip-broker", b"../libexec/landstrip/landstrip-broker"]),
     };
     let mut message = Text::new();
-    handover.write(&mut message).map_err(|_| Failure("handover", Errno::NAMETOOLONG))?;
-    message.push(&[0]).map_err(|_| Failure("handover", Errno::NAMETOOLONG))?;
+    let complete = handover.write(&mut message).and_then(|()| message.push(&[0]));
+    complete.map_err(|_| Failure("handover", Errno::NAMETOOLONG))?;
     let (argv, envp) = arguments.vectors().ok_or(Failure("argv is empty", Errno::INVAL))?;
     // SAFETY: argv has an element, and the message ends with NUL and outlives execve(2).
     unsafe { argv.set(0, message.as_bytes().as_ptr().cast()) };
     let mut errno = Errno::NOENT;
-    for place in places {
+    for name in names {
         let mut path = Text::new();
         let complete =
-            path.push(directory).and_then(|()| path.push(place)).and_then(|()| path.push(&[0]));
+            [directory, b"/", name, &[0]].into_iter().try_for_each(|part| path.push(part));
         complete.map_err(|_| Failure("path of landstrip-broker", Errno::NAMETOOLONG))?;
         if let Ok(path) = CStr::from_bytes_with_nul(path.as_bytes()) {
             errno = sys::execve(path, argv, envp);

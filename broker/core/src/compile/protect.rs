@@ -134,10 +134,9 @@ fn keep_controls(files: &mut Files, mounts: &[Mount], notes: &mut Notes) {
 /// landstrip, landstrip-broker and landstrip-proxy, in either layout (see `broker::execute` of the launcher), unless they
 /// lie in memory.
 fn programs() -> Result<Vec<PathBuf>, Failure> {
-    let Ok(own) = proc::own_program() else { return Ok(Vec::new()) };
-    if proc::started_in_memory().is_some() {
+    let (Ok(own), None) = (proc::own_program(), proc::started_in_memory()) else {
         return Ok(Vec::new());
-    }
+    };
     let Some(directory) = own.parent() else { return Ok(Vec::new()) };
     let mut places = vec![(directory, "landstrip-proxy"), (directory, "landstrip")];
     if directory.ends_with("libexec/landstrip")
