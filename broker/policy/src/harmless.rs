@@ -150,16 +150,15 @@ const AS_A_WHOLE: [&str; 16] = [
     "/var/log",
     "/var/tmp",
 ];
-/// What of it programs are run from, or take settings from, with all beneath.
-const OBEYED: [&str; 18] = [
+/// What of it programs are run from, or take settings from, with all beneath. The kernel's controls no policy lets be
+/// written by way of the working directory.
+const OBEYED: [&str; 16] = [
     "/bin",
     "/boot",
     "/etc",
     "/lib",
     "/lib64",
-    "/proc",
     "/sbin",
-    "/sys",
     "/usr/bin",
     "/usr/lib",
     "/usr/lib64",
