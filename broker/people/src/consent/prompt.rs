@@ -64,6 +64,11 @@ impl Asked {
         Some(Self { number, rule, program, line: line.clone(), text: told })
     }
 
+    /// Whether `outcome`, what a line says was granted or refused, is that of its rule.
+    pub(super) fn is_decided_by(&self, outcome: &Value) -> bool {
+        outcome[0] == self.rule.key && outcome[1] == self.rule.value
+    }
+
     /// What is asked, and how it can be answered; with `policy`, where the rule would be written.
     pub(super) fn text(&self, policy: Option<&str>) -> String {
         let always = match policy {
@@ -72,6 +77,16 @@ impl Asked {
         };
         format!("{}  y once, r for this run, {always}n no? ", self.text)
     }
+}
+
+/// Takes the whole lines off `input`; what is no JSON is passed over.
+pub(super) fn take_lines(input: &mut Vec<u8>) -> Vec<Value> {
+    let mut lines = Vec::new();
+    while let Some(end) = input.iter().position(|&byte| byte == b'\n') {
+        let line: Vec<u8> = input.drain(..=end).collect();
+        lines.extend(serde_json::from_slice::<Value>(&line).ok());
+    }
+    lines
 }
 
 /// A rule as the line that helps has it.

@@ -2,7 +2,7 @@
 //! controlling terminal. One question is shown at a time; the others wait, and so does the command.
 
 use super::always::{PolicyFile, Proposal};
-use super::prompt::{Asked, Word, line_of, shown, word};
+use super::prompt::{Asked, Word, line_of, shown, take_lines, word};
 use super::tty::{INTERRUPT, Taken, Tty};
 use super::watcher;
 use kernel::threads::spawn;
@@ -273,9 +273,7 @@ impl Dialog {
                 tty.write(&format!("\nlandstrip: the question is over: {why}\n"));
                 stage = Stage::Over;
             }
-            let is_rule =
-                |outcome: &Value| outcome[0] == asked.rule.key && outcome[1] == asked.rule.value;
-            if is_rule(&line["refused"]) {
+            if asked.is_decided_by(&line["refused"]) {
                 let why = line["refused"][2].as_str().unwrap_or_default();
                 tty.write(&format!(
                     "landstrip: {} was not added: {}\n",
@@ -283,7 +281,7 @@ impl Dialog {
                     shown(why, 400)
                 ));
                 stage = self.over(asked);
-            } else if is_rule(&line["granted"])
+            } else if asked.is_decided_by(&line["granted"])
                 && let Stage::Ruled(proposal, _) = &stage
             {
                 if let Some(told) = self.written(&asked.rule, proposal.as_ref()) {
@@ -338,7 +336,7 @@ impl Dialog {
     /// meanwhile, and its terminal is its own. Whether all was answered; else it is to be asked at the terminal.
     fn ask_elsewhere(&mut self, mut watcher: Lines) -> Option<bool> {
         let mut shown: Vec<u64> = Vec::new();
-        let mut proposals: Vec<(u64, Asked, Proposal)> = Vec::new();
+        let mut proposals: Vec<(Asked, Proposal)> = Vec::new();
         let mut ruled: Vec<(Asked, Proposal)> = Vec::new();
         while !self.waiting.is_empty() || !ruled.is_empty() {
             for asked in self.waiting.iter().filter(|asked| !shown.contains(&asked.number)) {
@@ -353,19 +351,15 @@ impl Dialog {
                 .map(|stream| PollFd::new(stream, PollFlags::IN));
             let _ = poll(&mut sources, None);
             for line in self.channel.lines(Some(NOW))? {
-                let is_rule = |asked: &Asked, outcome: &Value| {
-                    outcome[0] == asked.rule.key && outcome[1] == asked.rule.value
+                let decided = |outcome: &Value, ruled: &[(Asked, Proposal)]| {
+                    ruled.iter().position(|(asked, _)| asked.is_decided_by(outcome))
                 };
-                if let Some(at) =
-                    ruled.iter().position(|(asked, _)| is_rule(asked, &line["granted"]))
-                {
+                if let Some(at) = decided(&line["granted"], &ruled) {
                     let (asked, proposal) = ruled.remove(at);
                     let told = self.written(&asked.rule, Some(&proposal)).unwrap_or_default();
                     watcher.say(&json!({ "told": told }));
                 }
-                if let Some(at) =
-                    ruled.iter().position(|(asked, _)| is_rule(asked, &line["refused"]))
-                {
+                if let Some(at) = decided(&line["refused"], &ruled) {
                     ruled.remove(at);
                 }
                 if line["settled"].is_u64() {
@@ -385,7 +379,7 @@ impl Dialog {
                     Some("propose") => match self.propose(&asked) {
                         Ok(proposal) => {
                             watcher.say(&json!({ "lines": proposal.amended.lines }));
-                            proposals.push((asked.number, asked, proposal));
+                            proposals.push((asked, proposal));
                         }
                         Err(why) => {
                             let told = format!("it cannot be written: {why}");
@@ -393,11 +387,9 @@ impl Dialog {
                         }
                     },
                     Some("always") => {
-                        let Some(at) = proposals.iter().rposition(|one| one.0 == asked.number)
-                        else {
-                            continue;
-                        };
-                        let (_, asked, proposal) = proposals.remove(at);
+                        let is_its = |one: &(Asked, Proposal)| one.0.number == asked.number;
+                        let Some(at) = proposals.iter().rposition(is_its) else { continue };
+                        let (asked, proposal) = proposals.remove(at);
                         self.settle(asked.number, "run");
                         ruled.push((asked, proposal));
                     }
@@ -440,11 +432,6 @@ impl Lines {
         if self.input.len() > INPUT_MAX {
             return None;
         }
-        let mut lines = Vec::new();
-        while let Some(end) = self.input.iter().position(|&byte| byte == b'\n') {
-            let line: Vec<u8> = self.input.drain(..=end).collect();
-            lines.extend(serde_json::from_slice::<Value>(&line).ok());
-        }
-        Some(lines)
+        Some(take_lines(&mut self.input))
     }
 }

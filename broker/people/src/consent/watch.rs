@@ -1,7 +1,7 @@
 //! `landstrip --watch`: asks the user what runs in other terminals ask. What such a run says is shown as the terminal's own
 //! question is; of rules and policies this decides nothing.
 
-use super::prompt::{Asked, Word, shown, word};
+use super::prompt::{Asked, Word, shown, take_lines, word};
 use super::watcher::{address, is_own, name, place};
 use crate::explain::page::plain;
 use landstrip_core::report::failure::Failure;
@@ -131,11 +131,7 @@ impl Watch {
         let count = run.stream.read(&mut chunk).unwrap_or(0);
         run.input.extend_from_slice(&chunk[..count]);
         let process = run.process;
-        let mut lines = Vec::new();
-        while let Some(end) = run.input.iter().position(|&byte| byte == b'\n') {
-            let line: Vec<u8> = run.input.drain(..=end).collect();
-            lines.extend(serde_json::from_slice::<Value>(&line).ok());
-        }
+        let lines = take_lines(&mut run.input);
         if count == 0 || run.input.len() > LINE_MAX {
             self.runs.remove(at);
             self.forget(|other, _| other == process);
