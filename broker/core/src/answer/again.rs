@@ -2,7 +2,7 @@
 
 use super::answers::Answerer;
 use crate::ask::{Addition, Asking, Fate, Grant, Parked};
-use crate::call::decode::{AddressUse, Call, FileCall, SocketCall};
+use crate::call::decode::{AddressUse, Call, FileCall, Messages, SocketCall};
 use crate::files::judge::Judge;
 use crate::files::verdict::FileVerdict;
 use crate::report::denials::Denial;
@@ -68,7 +68,7 @@ impl Answerer {
     }
 
     /// What becomes of a call on a socket, unless somebody is asked about it: then it must not be answered. What is
-    /// refused has done nothing; of a call that sends, some may be on its way.
+    /// refused has done nothing; of several messages, some may be on their way.
     pub(super) fn perform_or_park(
         &self,
         request: &Request<'_>,
@@ -77,7 +77,7 @@ impl Answerer {
         sockets: &sockets::judge::Judge,
     ) -> Option<SocketVerdict> {
         let perform = |judge| sockets::calls::perform(judge, request, call);
-        if matches!(call, SocketCall::Send(..)) {
+        if matches!(call, SocketCall::Send(_, _, Messages::Several(..))) {
             return Some(perform(sockets));
         }
         let (mut verdict, mut held) = self.traps.holding(|| perform(sockets));
