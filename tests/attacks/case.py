@@ -18,10 +18,14 @@ class Policy:
     local: bool = False
     # Unix sockets that may be reached.
     sockets: tuple = ()
+    # Hosts that may be reached, by name.
+    hosts: tuple = ()
     # Processes outside are hidden.
     own_processes: bool = False
     # What protects a work tree from what other tools run: a preset, in the terms of who has one.
     preset: bool = False
+    # The preset knows where keys and tokens are.
+    secrets: bool = False
 
 
 @dataclass
@@ -38,6 +42,8 @@ class Case:
     setup: Callable = lambda world: {}
     # Runs on a terminal of its own, with the caller as the leader of its session.
     terminal: bool = False
+    # SECURITY.md says that landstrip does not contain it.
+    is_told: bool = False
 
 
 def once(code):

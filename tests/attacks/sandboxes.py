@@ -50,6 +50,7 @@ class Landstrip:
             "network": {
                 "allowLocalBinding": policy.local,
                 "allowUnixSockets": absolute(world, policy.sockets),
+                "allowedDomains": policy.hosts,
             },
         }
         if policy.own_processes:
@@ -69,7 +70,7 @@ class Bubblewrap:
         return output(["bwrap", "--version"])
 
     def command(self, world, policy, argv):
-        if policy.preset:
+        if policy.preset or policy.hosts:
             return None
         command = ["bwrap", "--unshare-all", "--die-with-parent", "--ro-bind", "/", "/", "--dev", "/dev"]
         command += ["--proc", "/proc", "--tmpfs", "/tmp"]
@@ -96,7 +97,7 @@ class Firejail:
         return output(["firejail", "--version"])
 
     def command(self, world, policy, argv):
-        if policy.preset:
+        if policy.preset or policy.hosts:
             return None
         command = ["firejail", "--quiet", "--noprofile", "--net=none", "--caps.drop=all", "--nonewprivs", "--seccomp"]
         # The worlds lie in /var/tmp, which it hides else.
@@ -125,8 +126,9 @@ class SandboxRuntime:
         return output([self.program, "--version"])
 
     def command(self, world, policy, argv):
-        if policy.own_processes:
-            pass  # It has a namespace of processes under every policy.
+        # It has a namespace of processes under every policy, and a list of what runs later, but none of secrets.
+        if policy.secrets:
+            return None
         written = {
             "filesystem": {
                 "allowWrite": absolute(world, policy.write),
@@ -134,7 +136,7 @@ class SandboxRuntime:
                 "denyRead": absolute(world, policy.deny_read),
             },
             "network": {
-                "allowedDomains": [],
+                "allowedDomains": policy.hosts,
                 "deniedDomains": [],
                 "allowLocalBinding": policy.local,
                 "allowUnixSockets": absolute(world, policy.sockets),

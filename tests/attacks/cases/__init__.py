@@ -1,8 +1,8 @@
 """All cases, by subject."""
 
-from cases import files, kernel, metadata, network, people, processes, terminals
+from cases import files, kernel, metadata, names, network, people, processes, terminals
 
 
 def all_cases():
-    for module in (files, metadata, network, processes, terminals, kernel, people):
+    for module in (files, metadata, network, names, processes, terminals, kernel, people):
         yield from module.cases()

@@ -1,5 +1,9 @@
 """Content of files: written where it must not be, read where it must not be, executed though it may not be read."""
 
+import fcntl
+import os
+import threading
+
 from case import Case, Policy, once
 from world import ORIGINAL, SECRET
 
@@ -145,6 +149,15 @@ to = os.open('loot', os.O_WRONLY | os.O_CREAT)
 os.copy_file_range(os.open(TARGET, os.O_RDONLY), to, 100)""",
     "by a program that is executed": "os.system(f'cat {TARGET} >>loot')",
     "as a script of the shell": "import subprocess\nloot(subprocess.run(['sh', '-x', TARGET], capture_output=True).stderr)",
+    "by what its first line makes of it": """
+import subprocess
+fd = os.open(TARGET, os.O_WRONLY)
+if libc.fallocate(fd, 0x20, ctypes.c_long(0), ctypes.c_long(4096)):
+    raise OSError('fallocate')
+os.pwrite(fd, b'#!/bin/cat\\n', 0)
+os.fchmod(fd, 0o755)
+os.close(fd)
+loot(subprocess.run([TARGET], capture_output=True).stdout)""",
     "moved to where it may be read": "os.rename(TARGET, OWN + '/taken')\nloot(read(OWN + '/taken'))",
     "after its directory was moved": """
 place = os.path.dirname(TARGET)
@@ -227,6 +240,16 @@ def ways_round():
             lambda world: is_another(world, 1, "own"),
         )
     yield Case(
+        "A file outside is changed",
+        "through a link that an earlier run left where this one may write",
+        "write('target/precious')",
+        lambda world: is_changed(world, "outside/precious"),
+        "write('target/precious')",
+        lambda world: is_changed(world, "work/target/precious"),
+        policy=Policy(write=("work/own", "work/target"), deny_write=()),
+        setup=left_by_a_run,
+    )
+    yield Case(
         "A file protected inside is changed",
         "made where a denied path is missing",
         "write('missing', flags=os.O_WRONLY | os.O_CREAT)",
@@ -237,13 +260,73 @@ def ways_round():
     )
 
 
+def left_by_a_run(world):
+    target = world.work / "target"
+    if world.is_counterpart:
+        target.mkdir()
+        (target / "precious").write_bytes(ORIGINAL)
+    else:
+        target.symlink_to("../outside")
+    return {}
+
+
+def locked(world):
+    """Somebody outside who finds a file locked; `seen` is there once it was."""
+    target = world.top / ("work/own/precious" if world.is_counterpart else "outside/precious")
+    world.was_locked, is_over = threading.Event(), threading.Event()
+
+    def watch():
+        with target.open() as file:
+            while not is_over.wait(0.01):
+                try:
+                    fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                    fcntl.flock(file, fcntl.LOCK_UN)
+                except BlockingIOError:
+                    world.was_locked.set()
+                    (world.work / "seen").touch()
+                    return
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    world.end_with(lambda: (is_over.set(), thread.join()))
+    return {"TARGET": str(target)}
+
+
+def told():
+    """What SECURITY.md says that landstrip does not protect against."""
+    group = "What landstrip does not protect against"
+    yield Case(
+        group, "a file outside is changed by a hard link that lay in the work tree",
+        "write('own/hard')", lambda world: is_changed(world, "outside/precious"),
+        "write('own/precious')", lambda world: is_changed(world, "work/own/precious"),
+        setup=lambda world: os.link(world.outside / "precious", world.work / "own/hard") or {}, is_told=True,
+    )
+    yield Case(
+        group, "the size of a secret is seen",
+        "loot(f'{os.stat(TARGET).st_size} bytes')", lambda world: f"{len(SECRET)} bytes".encode() in world.loot(),
+        "loot(f'{os.stat(TARGET).st_size} bytes')", lambda world: f"{len(ORIGINAL)} bytes".encode() in world.loot(),
+        setup=lambda world: names(world, "home/.ssh/id"), is_told=True,
+    )
+    lock = """
+import fcntl
+file = open(TARGET)
+fcntl.flock(file, fcntl.LOCK_EX)
+end = time.monotonic() + 10
+while not os.path.exists('seen') and time.monotonic() < end:
+    time.sleep(0.01)"""
+    yield Case(
+        group, "a file that may only be read is kept locked", lock, lambda world: world.was_locked.is_set(),
+        lock, lambda world: world.was_locked.is_set(), setup=locked, is_told=True,
+    )
+
+
 def reads():
     for what, (target, readable) in {
         "outside": ("home/.ssh/id", "home/notes"),
         "inside what may be written": ("work/.env", "work/own/precious"),
     }.items():
         for name, code in READS.items():
-            if "moved" in name and what == "outside":
+            if ("moved" in name or "first line" in name) and what == "outside":
                 continue
             moves = "directory was moved" in name
             yield Case(
@@ -286,6 +369,15 @@ def executions():
 fd = os.open(TOOL, os.O_PATH)
 os.set_inheritable(fd, True)
 os.execve(f'/proc/self/fd/{fd}', ['tool'], dict(os.environ))""",
+        "executed through a hard link": "import subprocess\nos.link(TOOL, 'own/hard')\nsubprocess.run(['own/hard'])",
+        "executed after it was moved": "import subprocess\nos.rename(TOOL, 'own/moved')\nsubprocess.run(['own/moved'])",
+        "executed after it was copied": "import shutil, subprocess\nshutil.copy(TOOL, 'own/copy')\nsubprocess.run(['own/copy'])",
+        "as the interpreter of a script": """
+import subprocess
+write('own/script', f'#!{TOOL}\\n'.encode(), os.O_WRONLY | os.O_CREAT)
+os.chmod('own/script', 0o700)
+subprocess.run(['own/script'])""",
+        "by a shell that reads it": "import subprocess\nsubprocess.run(['sh', TOOL])",
     }
     for name, code in ways.items():
         yield Case(
@@ -333,3 +425,4 @@ def cases():
     yield from ways_round()
     yield from reads()
     yield from executions()
+    yield from told()

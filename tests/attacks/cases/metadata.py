@@ -80,6 +80,10 @@ def has_flag(path):
         os.close(fd)
 
 
+def has_bit(path):
+    return path.exists() and bool(os.stat(path).st_mode & (stat.S_ISUID | stat.S_ISGID))
+
+
 def cases():
     for where, target in {"outside": "outside/precious", "protected inside": "work/protected/precious"}.items():
         for name, (code, what) in WAYS.items():
@@ -96,11 +100,23 @@ def cases():
                     "ALLOWED_TARGET": str(world.work / "own/precious"),
                 },
             )
-    yield Case(
-        "A program gets its owner's rights for others",
-        "chmod with the set-user-ID bit, of a file of the command's own",
-        "os.chmod('own/tool', 0o4755)",
-        lambda world: bool(os.stat(world.work / "own/tool").st_mode & stat.S_ISUID),
-        "os.chmod('own/tool', 0o700)",
-        lambda world: stat.S_IMODE(os.stat(world.work / "own/tool").st_mode) == 0o700,
-    )
+    for name, code in {
+        "chmod with the set-user-ID bit, of a file of the command's own": "os.chmod('own/tool', 0o4755)",
+        "chmod with the set-group-ID bit": "os.chmod('own/tool', 0o2755)",
+        "fchmod": "os.fchmod(os.open('own/tool', os.O_RDONLY), 0o4755)",
+        "fchmodat2": "call('fchmodat2', AT_FDCWD, 'own/tool', 0o4755, 0)",
+        "a new file with the bit": "os.unlink('own/tool')\nos.close(os.open('own/tool', os.O_WRONLY | os.O_CREAT, 0o4755))",
+        "mknod with the bit": "os.unlink('own/tool')\nos.mknod('own/tool', 0o104755)",
+        "an unnamed file with the bit, that gets a name": """
+os.unlink('own/tool')
+fd = os.open('own', os.O_TMPFILE | os.O_WRONLY, 0o4755)
+call('linkat', AT_FDCWD, f'/proc/self/fd/{fd}', AT_FDCWD, 'own/tool', AT_SYMLINK_FOLLOW)""",
+    }.items():
+        yield Case(
+            "A program gets its owner's rights for others",
+            name,
+            code,
+            lambda world: has_bit(world.work / "own/tool"),
+            "os.chmod('own/tool', 0o700)",
+            lambda world: stat.S_IMODE(os.stat(world.work / "own/tool").st_mode) == 0o700,
+        )

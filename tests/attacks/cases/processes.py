@@ -245,6 +245,60 @@ def cases():
                    lambda world: b"done" in world.loot())
 
 
+    for name, all_of_them in {"its first process is killed": False, "all its processes are killed at once": True}.items():
+        yield Case("Something outlives the run", name, "if os.fork() == 0:\n    os.setsid()\n" + indented(LINGER), still_beats,
+                   "if os.fork() == 0:\n    os.setsid()\n    loot('done')\n    os._exit(0)\nos.wait()",
+                   lambda world: b"done" in world.loot(),
+                   setup=lambda world, all_of_them=all_of_them: killer(world, all_of_them))
+
+
+def indented(code):
+    return code.replace("\n", "\n    ")
+
+
+def killer(world, all_of_them):
+    """Somebody outside who kills the sandbox once the command works, but no process of the command's."""
+    is_over = threading.Event()
+
+    def kill():
+        while not is_over.wait(0.02):
+            if (world.work / "beat").exists():
+                found = [world.run.pid, *(descendants(world.run.pid) if all_of_them else ())]
+                for pid in found:
+                    if pid == world.run.pid or "python" not in comm(pid):
+                        signalled(pid)
+                return
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    world.end_with(lambda: (is_over.set(), thread.join()))
+    return {}
+
+
+def signalled(pid):
+    try:
+        os.kill(pid, 9)
+    except ProcessLookupError:
+        pass
+
+
+def comm(pid):
+    try:
+        return Path(f"/proc/{pid}/comm").read_text()
+    except OSError:
+        return ""
+
+
+def descendants(pid):
+    try:
+        children = [int(child) for task in Path(f"/proc/{pid}/task").iterdir() for child in (task / "children").read_text().split()]
+    except OSError:
+        children = []
+    for child in children:
+        yield child
+        yield from descendants(child)
+
+
 def victim_asked(world, asked):
     names = victim(world)
     world.asked = lambda: asked(world.process)

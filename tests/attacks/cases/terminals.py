@@ -26,6 +26,10 @@ def is_exclusive(world):
     return struct.unpack("i", fcntl.ioctl(world.slave, 0x80045440, bytes(4)))[0] != 0
 
 
+def is_small(world):
+    return struct.unpack("HHHH", fcntl.ioctl(world.slave, termios.TIOCGWINSZ, bytes(8)))[:2] == (3, 5)
+
+
 def is_raw(world):
     return not termios.tcgetattr(world.slave)[3] & termios.ICANON
 
@@ -40,6 +44,7 @@ def cases():
         "TIOCSTI with upper bits set": ("for c in b'id\\n':\n    libc.ioctl(0, ctypes.c_ulong(0xffffffff00005412), bytes([c]))", was_typed),
         "left for one process alone (TIOCEXCL)": ("import fcntl\nfcntl.ioctl(0, 0x540C)", is_exclusive),
         "left without echo and lines": ("import tty\ntty.setraw(0)", is_raw),
+        "its size left changed": ("import fcntl\nfcntl.ioctl(0, 0x5414, struct.pack('HHHH', 3, 5, 0, 0))", is_small),
         "its foreground group left changed": (
             "os.setpgid(0, 0)\nsignal.signal(signal.SIGTTOU, signal.SIG_IGN)\nos.tcsetpgrp(0, os.getpgrp())",
             group_changed,
