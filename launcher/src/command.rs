@@ -62,7 +62,7 @@ fn become_command(arguments: &Arguments, control: &OwnedFd, broker: Option<Pid>)
 /// Leaves the caller's process group, so that no stop, exit or terminal access of the command makes the kernel
 /// signal that group (credentials(7), "Process groups and sessions"). Without a terminal to control jobs on, it leaves
 /// the session as well.
-pub(crate) fn leave_process_group() -> io::Result<()> {
+fn leave_process_group() -> io::Result<()> {
     // A foreground group of another PID namespace has no number here.
     let controls = |stream| matches!(termios::tcgetpgrp(stream), Ok(_) | Err(Errno::OPNOTSUPP));
     match start::streams().into_iter().any(controls) {

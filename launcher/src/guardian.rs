@@ -15,11 +15,11 @@
 
 use crate::failure::Text;
 use crate::sys::{self, Stack};
-use crate::{command, confine, start};
+use crate::{confine, start};
 use core::ffi::CStr;
 use core::fmt::Write;
 use core::mem::MaybeUninit;
-use rustix::fd::BorrowedFd;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, Mode, OFlags, RawDir};
 use rustix::io::{self, Errno};
 use rustix::process::{self, Pid, PidfdFlags, Signal};
@@ -29,10 +29,19 @@ use rustix::thread::{self, CapabilitySet};
 /// Enough for this module in an unoptimised build, too.
 static STACK: Stack<{ 32 * 1024 }> = Stack::new();
 
+/// The broker's death.
+const DEATH: Signal = Signal::TERM;
+
+/// Written before the guardian starts, which shares this memory.
+static mut LENT: Option<Lent> = None;
+
 /// Starts the guardian; returns its id. What waits for any child does not meet it (`__WCLONE` in
 /// wait(2)).
 pub(crate) fn start(is_scoped: bool) -> io::Result<i32> {
     let caller = process::getppid().map_or(0, |caller| caller.as_raw_pid());
+    // Not by the guardian: by the time that gets a processor, the command may have changed them.
+    // SAFETY: nobody else has it yet.
+    unsafe { LENT = Some(Lent::look()) };
     sys::spawn(begin, &STACK, 0, (core::ptr::null_mut(), caller, is_scoped.into()))
 }
 
@@ -46,16 +55,14 @@ extern "C" fn begin(_: *mut usize, caller: i32, is_scoped: i32, broker: i32) -> 
 /// # Errors
 /// Returns the step that failed, in which case nothing was killed.
 fn guard(caller: Option<Pid>, broker: Option<Pid>, is_scoped: bool) -> io::Result<()> {
-    /// The broker's death.
-    const DEATH: Signal = Signal::TERM;
     sys::block_signals()?;
     // Where it looks for what is of the sandbox, it must see what is hidden from others.
     let kept = if is_scoped { CapabilitySet::empty() } else { confine::PTRACE_CAPABILITY };
     confine::drop_capabilities(kept)?;
     // SAFETY: this process has a descriptor table of its own, of which it uses the standard streams.
     unsafe { sys::close_from(3) }?;
-    let lent = Lent::look();
-    command::leave_process_group()?;
+    // Not the session, in which it can open the terminal.
+    process::setpgid(None, None)?;
     thread::set_name(c"landstrip-guard")?;
     process::set_parent_process_death_signal(Some(DEATH))?;
     // Whom the caller's signals reach must not be killed with what is in the sandbox: D0 is in force
@@ -70,7 +77,7 @@ fn guard(caller: Option<Pid>, broker: Option<Pid>, is_scoped: bool) -> io::Resul
     // Sent by somebody else, or for a thread of the broker's, the signal means nothing. A parent is
     // replaced before the signal is sent, so that none is missed.
     while process::getppid() == broker {
-        sys::wait_for(DEATH);
+        sys::wait_for(DEATH, None);
     }
     if !is_scoped {
         // A fork that the broker let through last is seen in the next pass.
@@ -80,7 +87,9 @@ fn guard(caller: Option<Pid>, broker: Option<Pid>, is_scoped: bool) -> io::Resul
         // seen here if it came first (copy_process in kernel/fork.c, both under the same lock).
         sys::kill_all();
     }
-    lent.give_back(is_scoped);
+    let lent = &raw const LENT;
+    // SAFETY: nobody writes it any more.
+    unsafe { &*lent }.iter().for_each(|lent| lent.give_back(is_scoped));
     Ok(())
 }
 
@@ -88,26 +97,29 @@ fn guard(caller: Option<Pid>, broker: Option<Pid>, is_scoped: bool) -> io::Resul
 struct Lent {
     caller: Option<Pid>,
     streams: [(BorrowedFd<'static>, Option<OFlags>, Option<Termios>); 3],
+    /// The settings of the controlling terminal, where the broker may ask.
+    terminal: Option<Termios>,
 }
 
 impl Lent {
     fn look() -> Self {
         let look = |stream| (stream, fs::fcntl_getfl(stream).ok(), termios::tcgetattr(stream).ok());
-        Self { caller: sys::group(), streams: start::streams().map(look) }
+        let terminal = terminal().and_then(termios::tcgetattr).ok();
+        Self { caller: sys::group(), streams: start::streams().map(look), terminal }
     }
 
-    /// Nobody changes them any more for whom the broker has to be there. Those of other jobs are left.
+    /// Nobody changes them any more for whom the broker has to be there. Those of other jobs are left, and those of the
+    /// caller's own but where the broker has asked.
     fn give_back(&self, is_scoped: bool) {
-        for (stream, flags, settings) in &self.streams {
+        let has_asked = sys::wait_for(Signal::TSTP, Some([0; 2]));
+        let terminal = terminal().ok().filter(|_| has_asked);
+        let terminal = terminal.as_ref().map(|file| (file.as_fd(), None, self.terminal.clone()));
+        for (stream, flags, settings) in self.streams.iter().chain(&terminal) {
             let _ = flags.map(|flags| fs::fcntl_setfl(stream, flags));
             let Some(settings) = settings else { continue };
             match (termios::tcgetpgrp(stream), self.caller) {
-                (Ok(group), Some(caller)) => {
-                    let found = process::test_kill_process_group(group);
-                    let is_left = found == Err(Errno::SRCH) || found.is_ok() && is_scoped;
-                    if group == caller || !is_left {
-                        continue;
-                    }
+                (Ok(group), Some(caller)) if group == caller && has_asked => {}
+                (Ok(group), Some(caller)) if group != caller && is_left(group, is_scoped) => {
                     let _ = termios::tcsetpgrp(stream, caller);
                 }
                 (Err(Errno::NOTTY), _) => {}
@@ -116,6 +128,20 @@ impl Lent {
             let _ = termios::tcsetattr(stream, OptionalActions::Now, settings);
         }
     }
+}
+
+/// The controlling terminal.
+fn terminal() -> io::Result<OwnedFd> {
+    fs::open(c"/dev/tty", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
+}
+
+/// Whether nobody is in `group` but what was killed: without a scope that is seen once it was reaped, by who adopted it.
+fn is_left(group: Pid, is_scoped: bool) -> bool {
+    let find = || process::test_kill_process_group(group);
+    let is_in_doubt = |_: &i32| !is_scoped && find().is_ok();
+    let wait = |_| _ = sys::wait_for(DEATH, Some([0, 10_000_000]));
+    (0..100).take_while(is_in_doubt).for_each(wait);
+    find() == Err(Errno::SRCH) || is_scoped && find().is_ok()
 }
 
 /// Kills what is in D0 but for this process; returns whether there was anything. What has ended already has

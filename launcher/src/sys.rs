@@ -92,13 +92,14 @@ pub(crate) fn block_signals() -> io::Result<()> {
     unsafe { syscall(arch::RT_SIGPROCMASK, arguments) }.map(drop)
 }
 
-/// Waits for a blocked signal (rt_sigtimedwait(2)).
-pub(crate) fn wait_for(signal: process::Signal) {
+/// Waits for a blocked signal, up to a time in seconds and nanoseconds (rt_sigtimedwait(2)). Returns whether it came.
+pub(crate) fn wait_for(signal: process::Signal, limit: Option<[i64; 2]>) -> bool {
     let set = 1u64 << (signal.as_raw() - 1);
-    let arguments = [(&raw const set) as usize, 0, 0, size_of_val(&set), 0];
+    let limit = limit.as_ref().map_or(0, |limit| core::ptr::from_ref(limit) as usize);
+    let arguments = [(&raw const set) as usize, 0, limit, size_of_val(&set), 0];
     // Interrupted, it returns too early: what was waited for is looked at in any case.
-    // SAFETY: the pointer and the size are those of a live set of signals; the rest may be null.
-    let _ = unsafe { syscall(arch::RT_SIGTIMEDWAIT, arguments) };
+    // SAFETY: the pointers and the size are those of a live set of signals and a live time; the rest may be null.
+    unsafe { syscall(arch::RT_SIGTIMEDWAIT, arguments) }.is_ok()
 }
 
 /// kill(2) of everything that this process can signal.

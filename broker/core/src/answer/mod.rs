@@ -23,6 +23,7 @@
 //! | setsid | nothing | a session of the caller's |
 //! | setpgid | another group | the same: held until the thread is past (`jobs`) |
 //! | TIOCSPGRP, TCSETS and their kin | a descriptor | whatever it is: the session of the process decides, or there is no terminal of the caller's (`jobs`) |
+//! | TIOCGPGRP | a descriptor | whatever it is: it only asks |
 //! | TIOCSCTTY | a descriptor | a terminal of the caller's that controls no session, at most: it signals the sandbox then, until that ends (`jobs`) |
 //! | PTRACE_ATTACH, PTRACE_SEIZE | the id of a thread | whichever it is: Landlock decides |
 //! | F_SETFL, FIOASYNC | a descriptor, where none can be duplicated | whatever it is: Landlock decides who is signalled |
@@ -31,6 +32,10 @@
 //! | landlock_restrict_self | a ruleset | whatever it is: it restricts the caller only |
 //! | fork | nothing | what is forked is in the sandbox |
 //! | PTRACE_TRACEME | nothing | the broker, if the parent has ended: then the target stops nobody but itself |
+//!
+//! What the filter allows without asking takes numbers as well: descriptors, which are the caller's or of who shares its
+//! table; 0, the caller itself; processes that Landlock decides about as the call is made (kill and its kin, pidfds,
+//! process_vm_readv), or that are only asked about (getpriority, prlimit without a new limit); clocks and timers.
 
 mod again;
 pub mod answers;

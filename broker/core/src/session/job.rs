@@ -132,17 +132,17 @@ impl Job {
     }
 
     /// Gives the terminal back as it was, once nothing of the sandbox is left: a group in the foreground that nobody is
-    /// in any more was of it.
-    pub(super) fn end(&self) {
-        // Some may be held for those who were to join them: their members have ended.
-        let is_empty = |group| group::members(group).is_ok_and(|members| members.is_empty());
-        let is_left = |group: i32| group > 0 && !is_callers(group) && is_empty(group);
-        if let Some(terminal) = &self.terminal
-            && self.foreground().is_some_and(is_left)
-        {
-            let _ = terminal::set_foreground(terminal.descriptor, own_group());
-        }
+    /// in any more was of it. Returns whether that has been done: until then, the guardian does should this be killed. It
+    /// goes by the foreground, so that comes last.
+    pub(super) fn end(&self) -> bool {
         self.lent.give_back();
+        let Some(Terminal { descriptor, .. }) = self.terminal else { return true };
+        // Some may be held for those who were to join them: their members have ended.
+        let is_left = |group| group > 0 && group::members(group).is_ok_and(|all| all.is_empty());
+        terminal::foreground(descriptor).is_ok_and(|group| {
+            is_callers(group)
+                || is_left(group) && terminal::set_foreground(descriptor, own_group()).is_ok()
+        })
     }
 
     /// What is given back.
@@ -156,22 +156,15 @@ impl Job {
 }
 
 /// What a terminal, a shell or a harness sends to all of a job; others may be meant for one program.
+#[rustfmt::skip]
 const FOR_GROUPS: [i32; 8] = [
-    libc::SIGHUP,
-    libc::SIGINT,
-    libc::SIGQUIT,
-    libc::SIGTERM,
-    libc::SIGTSTP,
-    libc::SIGSTOP,
-    libc::SIGCONT,
-    libc::SIGWINCH,
+    libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGTSTP, libc::SIGSTOP, libc::SIGCONT, libc::SIGWINCH,
 ];
 
 /// Stops this process as `signal` does by default: not at all where nobody could continue it, for its group is
 /// orphaned.
 fn stop_by(signal: Signal) -> io::Result<()> {
-    let mut set = SigSet::empty();
-    set.add(signal);
+    let set = SigSet::from(signal);
     raise(signal)
         .and_then(|()| set.thread_unblock())
         .and_then(|()| set.thread_block())

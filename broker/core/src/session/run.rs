@@ -66,7 +66,9 @@ pub(super) fn until_end(
         if ready.sandbox_empty {
             run.pool = None;
             // Whoever has the filter has begun to exit, and nothing else is of the sandbox.
-            tree.dismiss_guardian();
+            if tree.job().end() {
+                tree.dismiss_guardian();
+            }
         }
         if ready.tree
             && let Some(status) =

@@ -81,7 +81,7 @@ impl Prompter {
     /// # Errors
     /// Returns [`Failure::Usage`] if there is no terminal.
     pub(super) fn start(run: Run) -> Result<(Self, UnixStream), Failure> {
-        let tty = Tty::open().map_err(|_| {
+        let tty = Tty::open(run.guardian).map_err(|_| {
             let message = "--ask terminal: there is no terminal; give a socket with --ask FD, or add the rule to the policy";
             Failure::Usage(message.to_owned())
         })?;

@@ -9,7 +9,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, Mode, OFlags};
 use rustix::io::{self, Errno};
-use rustix::process::{Pid, Signal};
+use rustix::process::{self, Pid, Signal};
 use rustix::termios::{
     self, InputModes, LocalModes, OptionalActions, OutputModes, QueueSelector, SpecialCodeIndex,
     Termios,
@@ -27,6 +27,7 @@ pub(super) struct Tty {
     file: OwnedFd,
     /// As they were at launch.
     settings: Termios,
+    guardian: Option<Pid>,
 }
 
 /// The terminal as long as it is landstrip's.
@@ -38,6 +39,30 @@ pub(super) struct Taken<'a> {
     /// The group in the foreground before.
     former: i32,
     standstill: Option<Standstill>,
+    _told: Told,
+}
+
+/// The guardian gives the settings back should this process be killed meanwhile. It blocks the signal, which stays pending
+/// there until SIGCONT discards it (signal(7)).
+#[derive(Debug)]
+struct Told(Option<Pid>);
+
+impl Told {
+    fn tell(guardian: Option<Pid>) -> Self {
+        let told = Self(guardian);
+        told.send(Signal::TSTP);
+        told
+    }
+
+    fn send(&self, signal: Signal) {
+        let _ = self.0.map(|guardian| process::kill_process(guardian, signal));
+    }
+}
+
+impl Drop for Told {
+    fn drop(&mut self) {
+        self.send(Signal::CONT);
+    }
 }
 
 impl Tty {
@@ -45,16 +70,17 @@ impl Tty {
     ///
     /// # Errors
     /// Returns [`Errno::NXIO`] if there is none.
-    pub(super) fn open() -> io::Result<Self> {
+    pub(super) fn open(guardian: Option<Pid>) -> io::Result<Self> {
         let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = fs::open(c"/dev/tty", flags, Mode::empty())?;
         let settings = termios::tcgetattr(&file)?;
-        Ok(Self { file, settings })
+        Ok(Self { file, settings, guardian })
     }
 
     /// Takes it from the command, whose descendants but `spared` stand still meanwhile. None while another job has it, or
     /// it cannot be had.
     pub(super) fn take(&self, spared: &[Pid]) -> Option<Taken<'_>> {
+        let told = Told::tell(self.guardian);
         let former = foreground(self.file.as_fd()).ok()?;
         if former != own_group() {
             if !is_of_sandbox(former) {
@@ -73,7 +99,7 @@ impl Tty {
             give_back();
             return None;
         };
-        let taken = Taken { tty: self, settings, former, standstill };
+        let taken = Taken { tty: self, settings, former, standstill, _told: told };
         taken.prepare().ok().map(|()| taken)
     }
 

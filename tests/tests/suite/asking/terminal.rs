@@ -1,5 +1,6 @@
 //! `--ask terminal`: what is asked at a real terminal, what is answered there, and what comes of it.
 
+use std::ffi::OsString;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use tests::{ESCAPED, Sandbox, Terminal, User, eventually, for_each_user};
@@ -182,6 +183,47 @@ fn a_program_that_has_set_the_terminal_finds_it_so_again() {
             terminal.expect(text);
         }
         assert_eq!(sandbox.read("home/.npm/a"), "x\n");
+    });
+}
+
+/// Runs its words but the first on a terminal, with all streams led elsewhere if that is `elsewhere`; kills landstrip while
+/// it asks, and says what became of the terminal.
+const KILLED: &str = r#"
+import os, pty, subprocess, sys, termios, time
+read, write = os.pipe(); process, terminal = pty.fork()
+if process == 0:
+    streams = {} if sys.argv[1] == 'here' else dict.fromkeys(['stdin', 'stdout', 'stderr'], subprocess.DEVNULL)
+    # Of the caller's own making, it is given back as well.
+    mine = termios.tcgetattr(0); mine[3] &= ~termios.ECHOE; termios.tcsetattr(0, termios.TCSANOW, mine)
+    before = termios.tcgetattr(0)
+    tool = subprocess.Popen(sys.argv[2:], **streams)
+    # What is typed arrives once the question is there.
+    os.read(read, 1); asked = termios.tcgetattr(0) != before
+    tool.kill(); tool.wait(); end = time.monotonic() + 60
+    given = lambda: os.tcgetpgrp(0) == os.getpgrp() and termios.tcgetattr(0) == before
+    while not given() and time.monotonic() < end: time.sleep(0.01)
+    print('asked', asked, 'given', given(), flush=True); os._exit(0)
+said = b''
+while True:
+    try: said += os.read(terminal, 4096)
+    except OSError: break
+    if b'n no? ' in said and write: os.write(write, b'x'); write = None
+print(said.decode())
+"#;
+
+#[test]
+fn a_landstrip_that_is_killed_while_it_asks_gives_the_terminal_back() {
+    for_each_user(|user| {
+        for streams in ["here", "elsewhere"] {
+            let sandbox = sandbox(user).options(["--ask", "terminal"]);
+            let mut words = ["python3", "-c", KILLED, streams].map(OsString::from).to_vec();
+            words.extend(sandbox.command_line());
+            let tool = "stty raw -echo < /dev/tty; echo x > ~/.npm/a; exec sleep 60";
+            words.extend(["--", "sh", "-c", tool].map(OsString::from));
+            let outcome = sandbox.run_outside(words);
+            assert!(outcome.stdout.contains("asked True given True"), "{streams}: {outcome:#?}");
+            assert!(!is_there(&sandbox, "a"), "{ESCAPED}");
+        }
     });
 }
 
