@@ -12,7 +12,7 @@ use crate::report::failure::Failure;
 use crate::report::traps::Traps;
 use kernel::identity::{Fronts, Identity};
 use kernel::long_paths::identity_of;
-use kernel::threads::SMALL_STACK;
+use kernel::threads::{SMALL_STACK, spawn};
 use rules::files::Files;
 use rules::memory;
 use rules::paths::{Rules, covers};
@@ -181,10 +181,11 @@ impl Scratch {
         &self.path
     }
 
-    /// Removes some of what killed runs of this user left beside the directory.
+    /// Has a thread remove some of what killed runs of this user left beside the directory: a disk that has much to do takes
+    /// seconds for it, in which signals have to be passed on.
     pub(crate) fn remove_stale_ones(&self) {
-        if let Some(parent) = self.held.path.parent() {
-            remove_stale(parent);
+        if let Some(parent) = self.held.path.parent().map(Path::to_owned) {
+            let _ = spawn(SMALL_STACK, move || remove_stale(&parent));
         }
     }
 }
