@@ -1,5 +1,7 @@
 //! A working directory so deep that its path is longer than the kernel takes or writes.
 
+use std::collections::HashSet;
+use std::ffi::OsString;
 use tests::{Outcome, Sandbox, User, for_each_user};
 
 /// Goes down until the kernel cannot write the path any more, then does what `argv` says in Python, a line an
@@ -152,4 +154,57 @@ fn outside_of_what_may_be_written_nothing_is_changed_there() {
         assert_eq!(inside.stdout.matches("-> EACCES").count(), 4, "{inside:#?}");
         assert!(act(&sandbox, true, "open('file').read()").stdout.contains("-> content"));
     });
+}
+
+/// Goes down so many directories, and changes there what a tree is made of, between two lines.
+const CHANGES: &str = "
+import os, sys
+for _ in range(int(sys.argv[1])): os.chdir('d')
+os.write(1, b'begin changes')
+for _ in range(int(sys.argv[2])):
+    os.mkdir('made'); open('made/file', 'x').close(); os.rename('made/file', 'made/moved')
+    open('made/moved', 'a').close(); os.chmod('made/moved', 0o600); os.unlink('made/moved'); os.rmdir('made')
+os.write(1, b'end changes')
+";
+
+/// However deep or wide a tree is, the broker makes about as many system calls for a call of the command's.
+#[test]
+fn a_tree_cannot_make_calls_slow() {
+    const TIMES: usize = 3;
+    let make = "
+import os, sys
+for _ in range(int(sys.argv[1])): os.mkdir('d'); os.chdir('d')
+for number in range(int(sys.argv[2])): open(str(number), 'x').close()";
+    for sandbox in [
+        Sandbox::new().allow_write(".").deny_write(".env"),
+        Sandbox::new().allow_write(".").deny_write("**/*.key").deny_read("**/*.pem"),
+    ] {
+        if sandbox.sh_outside("strace -f -qq -o ../outside/calls true").status != Some(0) {
+            return tests::skipped("no strace that may trace");
+        }
+        for (depth, width) in [(1500, "0"), (20, "5000")] {
+            let (deep, times) = (depth.to_string(), TIMES.to_string());
+            sandbox.run_outside(["python3", "-c", make, &deep, width]).succeeds();
+            let strace = ["strace", "-f", "-qq", "-o", "../outside/calls"];
+            let mut words = strace.map(OsString::from).to_vec();
+            words.extend(sandbox.command_line());
+            let tool = ["--", "python3", "-Sc", CHANGES, &deep, &times].map(OsString::from);
+            words.extend(tool);
+            sandbox.run_outside(words).succeeds();
+            let calls = sandbox.read("outside/calls");
+            let of_broker = calls.lines().filter(|line| line.contains("SECCOMP_IOCTL_NOTIF"));
+            let broker: HashSet<_> = of_broker.map(thread).collect();
+            let between = calls.split("begin changes").nth(1).unwrap();
+            let between = between.split("end changes").next().unwrap();
+            let count = between.lines().filter(|line| broker.contains(thread(line))).count();
+            assert!(count > 7 * TIMES, "{depth} {width}: {count} calls were seen");
+            assert!(count < 7 * TIMES * 100, "{depth} {width}: {count} calls");
+            sandbox.sh_outside("rm -rf d").succeeds();
+        }
+    }
+}
+
+/// Whose line of strace(1)'s it is.
+fn thread(line: &str) -> &str {
+    line.split(' ').next().unwrap_or_default()
 }
