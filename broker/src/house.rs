@@ -24,6 +24,7 @@ fn product() -> Vec<PathBuf> {
         "broker/people/src",
         "broker/policy/src",
         "broker/rules/src",
+        "broker/sysv/src",
         "proxy/src",
         "common/src",
         "launcher/src",

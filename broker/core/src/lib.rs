@@ -8,7 +8,7 @@
 //! |---|---|---|
 //! | [`report`] | denials, where they go, and why landstrip gave up | decide |
 //! | `call` | what a notified call asks for, and what decides it | make a system call |
-//! | `ipc` | the System V objects that the command made | reach those of others |
+//! | `ipc` | the System V objects that the command made: its segments, and callers of [`sysv`] | reach those of others |
 //! | `signals` | verdicts on signals where Landlock has none, and their sending | signal what it does not hold |
 //! | `jobs` | verdicts on process groups and on terminals that the caller uses | touch what others lead |
 //! | [`files`] | verdicts on paths and metadata; what the broker does instead of the kernel | answer |

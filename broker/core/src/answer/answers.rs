@@ -43,6 +43,7 @@ use rustix::process::{self, Pid};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
+use sysv::NOBODYS;
 
 /// In the place of what a process asks for that hides its memory from the broker.
 const HIDDEN: &[u8] = b"unknown (the process hides its memory)";
@@ -225,7 +226,7 @@ impl Answerer {
             }
             Some(Call::Ipc(call)) => match self.objects.answer(&request, &self.rights, call) {
                 ipc::Verdict::Return(result) => {
-                    if result == Err(ipc::NOBODYS) {
+                    if result == Err(NOBODYS) {
                         self.traps.log("refused: no System V object of the sandbox's");
                     }
                     request.complete(result);

@@ -1,8 +1,8 @@
 //! Calls on System V objects, read off their number and registers (sysvipc(7), svipc(7)).
 
 use kernel::listener::Notification;
-use kernel::target::TargetAddress;
 use landstrip_filter::Syscall;
+use sysv::Argument;
 
 /// A call on a System V object. What has an id names the object by the first number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,11 +12,11 @@ pub(crate) enum IpcCall {
     /// shmat
     Attach(i32),
     /// semop, semtimedop: operations, how many, time limit.
-    Operate(i32, TargetAddress, u32, TargetAddress),
+    Operate(i32, u64, u32, u64),
     /// msgsnd: message, size of its text, flags.
-    Send(i32, TargetAddress, u64, i32),
+    Send(i32, u64, u64, i32),
     /// msgrcv: where the message goes, size for its text, type, flags.
-    Receive(i32, TargetAddress, u64, i64, i32),
+    Receive(i32, u64, u64, i64, i32),
     /// shmctl, semctl, msgctl: id, command, argument.
     Control(Kind, i32, i32, Argument),
 }
@@ -32,24 +32,13 @@ pub(crate) enum Kind {
     Queue,
 }
 
-/// What goes with the command of a call that ends in ctl.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Argument {
-    /// Which semaphore of the set.
-    pub(crate) semaphore: i32,
-    /// The last argument, as a value.
-    pub(crate) value: i32,
-    /// The same, as an address.
-    pub(crate) address: TargetAddress,
-}
-
 impl IpcCall {
     /// None for another call.
     pub(super) fn decode(call: Syscall, n: &Notification) -> Option<Self> {
         let argument = |semaphore, index| Argument {
             semaphore,
             value: n.int(index),
-            address: n.address(index),
+            address: n.arguments[index],
         };
         let get = |kind, size, flags| Self::Get(kind, n.int(0), size, flags);
         let control =
@@ -59,16 +48,14 @@ impl IpcCall {
             Syscall::semget => get(Kind::Semaphores, n.unsigned(1).into(), n.int(2)),
             Syscall::msgget => get(Kind::Queue, 0, n.int(1)),
             Syscall::shmat => Self::Attach(n.int(0)),
-            Syscall::semop => {
-                Self::Operate(n.int(0), n.address(1), n.unsigned(2), TargetAddress::new(0))
-            }
+            Syscall::semop => Self::Operate(n.int(0), n.arguments[1], n.unsigned(2), 0),
             Syscall::semtimedop => {
-                Self::Operate(n.int(0), n.address(1), n.unsigned(2), n.address(3))
+                Self::Operate(n.int(0), n.arguments[1], n.unsigned(2), n.arguments[3])
             }
-            Syscall::msgsnd => Self::Send(n.int(0), n.address(1), n.arguments[2], n.int(3)),
+            Syscall::msgsnd => Self::Send(n.int(0), n.arguments[1], n.arguments[2], n.int(3)),
             Syscall::msgrcv => Self::Receive(
                 n.int(0),
-                n.address(1),
+                n.arguments[1],
                 n.arguments[2],
                 n.arguments[3].cast_signed(),
                 n.int(4),

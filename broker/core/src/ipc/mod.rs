@@ -4,33 +4,29 @@
 //! its id if its mode permits. A call that is let through with an id reaches what has the id *then*, and who is let
 //! through chooses when to go on: meanwhile another thread can remove the object, and have the kernel count through all
 //! ids until this one is given to an object of a process outside. So semaphores and queues are the broker's own, in its
-//! memory, with keys and ids that mean nothing outside, and no call on them is let through. Segments have to be the
+//! memory, with keys and ids that mean nothing outside ([`sysv`]), and no call on them is let through. Segments have to be the
 //! kernel's: shmat(2) concerns the address space of its caller. The broker has each attached for as long as a call
 //! can be under way with its id ([`segments`]). All of it ends with the broker, however that ends.
 
-mod access;
-mod messages;
+mod ends;
 mod segments;
-mod semaphores;
-mod set;
-mod table;
-mod undo;
-mod waits;
 
 use crate::call::ipc::{IpcCall, Kind};
-use access::{Actor, Given};
-use kernel::request::Request;
+use ends::Ends;
+use kernel::credentials::Credentials;
+use kernel::request::{RESTART, RESTART_UNHANDLED, Request, Sign};
 use kernel::rights::Rights;
-use kernel::target::TargetAddress;
-use messages::Queues;
+use kernel::target::{Memory, TargetAddress};
 use rustix::io::{self, Errno};
 use segments::{Passage, Segments};
-use semaphores::Semaphores;
+use std::cell::OnceCell;
 use std::sync::{Arc, OnceLock};
-use std::time::SystemTime;
+use sysv::access::Actor;
+use sysv::messages::Queues;
+use sysv::semaphores::Semaphores;
 
 /// Those of one sandbox.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Objects {
     segments: Segments,
     semaphores: Semaphores,
@@ -54,6 +50,18 @@ pub(super) struct Caller<'a> {
     request: &'a Request<'a>,
     rights: &'a Rights,
     actor: Arc<Actor>,
+    memory: OnceCell<Memory>,
+}
+
+impl Default for Objects {
+    fn default() -> Self {
+        Self {
+            segments: Segments::default(),
+            semaphores: Semaphores::new(Box::new(Ends::default())),
+            queues: Queues::default(),
+            own: OnceLock::new(),
+        }
+    }
 }
 
 impl Objects {
@@ -65,7 +73,7 @@ impl Objects {
         call: IpcCall,
     ) -> Verdict<'_> {
         let caller = match self.actor(request, rights) {
-            Ok(actor) => Caller { request, rights, actor },
+            Ok(actor) => Caller { request, rights, actor, memory: OnceCell::new() },
             Err(errno) => return Verdict::Return(Err(errno)),
         };
         Verdict::Return(match call {
@@ -81,13 +89,16 @@ impl Objects {
                 Err(errno) => Err(errno),
             },
             IpcCall::Operate(id, operations, number, limit) => {
-                self.semaphores.operate(&caller, id, operations, number, limit)
+                let done = self.semaphores.operate(&caller, id, operations, number, limit);
+                // Whatever the handler was installed with (signal(7)).
+                interrupted(done, Errno::INTR)
             }
             IpcCall::Send(id, message, size, flags) => {
-                self.queues.send(&caller, id, message, size, flags)
+                interrupted(self.queues.send(&caller, id, message, size, flags), RESTART_UNHANDLED)
             }
             IpcCall::Receive(id, message, size, kind, flags) => {
-                self.queues.receive(&caller, id, message, size, kind, flags)
+                let received = self.queues.receive(&caller, id, message, size, kind, flags);
+                interrupted(received, RESTART_UNHANDLED)
             }
             IpcCall::Control(Kind::Segment, id, command, argument) => {
                 return self.segments.control(&caller, id, command, argument);
@@ -105,53 +116,77 @@ impl Objects {
     fn actor(&self, request: &Request<'_>, rights: &Rights) -> io::Result<Arc<Actor>> {
         let target = request.target();
         if !rights.has_credentials(target)? {
-            return Actor::new(&target.status()?.credentials()?).map(Arc::new);
+            return actor(&target.status()?.credentials()?).map(Arc::new);
         }
         if let Some(own) = self.own.get() {
             return Ok(Arc::clone(own));
         }
-        let own = Arc::new(Actor::new(rights.own()?)?);
+        let own = Arc::new(actor(rights.own()?)?);
         Ok(Arc::clone(self.own.get_or_init(|| own)))
     }
 }
 
-/// The time as objects tell it.
-fn now() -> i64 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    since.as_secs().cast_signed()
+/// By the effective user and group, the other groups, and the capabilities in effect.
+fn actor(credentials: &Credentials) -> io::Result<Actor> {
+    let parts = || {
+        let [_, user, _] = credentials.users()?;
+        let [_, group, _] = credentials.groups()?;
+        let more = credentials.more_groups()?;
+        let groups = std::iter::once(group).chain(more).map(|group| group.as_raw()).collect();
+        let capabilities = credentials.effective_capabilities()?.bits();
+        Some(Actor { user: user.as_raw(), groups, capabilities })
+    };
+    parts().ok_or(Errno::IO)
 }
 
-/// The structures of the calls that end in ctl, which consist of words of 64 bits.
-fn bytes(words: impl IntoIterator<Item = u64>) -> Vec<u8> {
-    words.into_iter().flat_map(u64::to_ne_bytes).collect()
+/// What a call gets, `instead` of being made again after a handler of a signal has run.
+fn interrupted(result: io::Result<i32>, instead: Errno) -> io::Result<i32> {
+    result.map_err(|errno| if errno == RESTART { instead } else { errno })
 }
 
-impl Caller<'_> {
-    /// Writes to where a call wants its result.
-    fn write(&self, address: TargetAddress, bytes: &[u8]) -> io::Result<()> {
+impl sysv::Caller for Caller<'_> {
+    fn actor(&self) -> &Arc<Actor> {
+        &self.actor
+    }
+
+    fn process(&self) -> io::Result<i32> {
+        self.request.target().process()
+    }
+
+    fn confirm(&self) -> io::Result<()> {
+        self.request.confirm().map(drop)
+    }
+
+    fn look_after(&self) -> io::Result<()> {
+        self.request.look_after().map(drop)
+    }
+
+    fn sign(&self) -> Arc<dyn sysv::Sign> {
+        Arc::new(Waiting(self.request.sign()))
+    }
+
+    fn read(&self, address: u64, buffer: &mut [u8]) -> io::Result<()> {
+        self.request.target().read(TargetAddress::new(address), buffer)
+    }
+
+    fn open_memory(&self) -> io::Result<()> {
         let memory = self.request.target().memory()?;
-        self.request.confirm()?.write(&memory, address, bytes)
+        self.memory.get_or_init(|| memory);
+        Ok(())
     }
 
-    /// Copies a structure of so many words; it is the caller's own if that waits afterwards.
-    fn words(&self, address: TargetAddress, words: usize) -> io::Result<Vec<u8>> {
-        let mut status = vec![0; words * 8];
-        self.request.target().read(address, &mut status)?;
-        Ok(status)
-    }
-
-    /// Copies what IPC_SET gives in such a structure.
-    fn given(&self, address: TargetAddress, words: usize) -> io::Result<Given> {
-        Given::read(&self.words(address, words)?).ok_or(Errno::FAULT)
+    fn write(&self, address: u64, bytes: &[u8]) -> io::Result<()> {
+        self.open_memory()?;
+        let memory = self.memory.get().ok_or(Errno::FAULT)?;
+        self.request.confirm()?.write(memory, TargetAddress::new(address), bytes)
     }
 }
 
-/// A number of 32 bits in each half of a word, the lower first.
-fn halves(low: u32, high: u32) -> u64 {
-    u64::from(low) | u64::from(high) << 32
+#[derive(Debug)]
+struct Waiting(Sign);
+
+impl sysv::Sign for Waiting {
+    fn is_waiting(&self) -> bool {
+        self.0.is_waiting()
+    }
 }
-
-const _: () = assert!(cfg!(target_endian = "little"), "halves of words are in this order");
-
-/// What a call with an id that nobody has gets.
-pub(crate) const NOBODYS: Errno = Errno::INVAL;

@@ -7,10 +7,7 @@
 //! or was seen to rest ([`may_go_on`]). From then on the segment lives while the command has it attached,
 //! as outside; who attaches it again has the broker do so first.
 
-use super::access::{Given, READ, WORDS};
-use super::table::{OBJECTS_MAX, PRIVATE, Table};
-use super::{Caller, NOBODYS, Verdict, bytes, halves, now};
-use crate::call::ipc::Argument;
+use super::{Caller, Verdict};
 use kernel::ipc::{self, Attachment, SegmentStatus};
 use kernel::proc::may_go_on;
 use kernel::threads::lock;
@@ -18,6 +15,9 @@ use nix::libc;
 use rustix::io::{self, Errno};
 use rustix::process::{self, Pid};
 use std::sync::{Mutex, MutexGuard};
+use sysv::access::{Given, READ, WORDS};
+use sysv::table::{OBJECTS_MAX, Object, PRIVATE, Table};
+use sysv::{Argument, Caller as _, NOBODYS, bytes, halves, now};
 
 /// SHM_DEST and SHM_LOCKED of a mode (shmctl(2)).
 const REMOVED: u32 = 0o1000;
@@ -33,6 +33,8 @@ pub(super) struct Segments(Mutex<Table<Segment>>);
 
 #[derive(Debug)]
 struct Segment {
+    /// By which the kernel has it.
+    id: i32,
     /// While the broker has it, the id is that of no other.
     attachment: Option<Attachment>,
     /// By the command.
@@ -67,7 +69,7 @@ pub(crate) struct Passage<'a> {
 impl Drop for Passage<'_> {
     fn drop(&mut self) {
         let mut table = lock(&self.segments.0);
-        let Ok(object) = table.find(self.id) else { return };
+        let Ok(object) = find(&mut table, self.id) else { return };
         let mut passing = object.content.passing.iter_mut();
         if let Some(passing) = passing.find(|passing| passing.number == self.number) {
             passing.is_answered = true;
@@ -79,9 +81,9 @@ impl Segments {
     /// With those let go that `thread`, which makes another call, was the last to hold.
     fn lock(&self, thread: Pid) -> MutexGuard<'_, Table<Segment>> {
         let mut table = lock(&self.0);
-        for (id, segment) in table.iter() {
+        for segment in table.iter() {
             segment.passing.retain(|passing| passing.thread != thread || !passing.is_answered);
-            segment.let_go(id);
+            segment.let_go();
         }
         table
     }
@@ -100,12 +102,12 @@ impl Segments {
         let mut table = self.lock(target.thread());
         if table.is_full() {
             // What may be there counts.
-            table.retain(|id, segment| !segment.is_gone(id));
+            table.retain(|segment| !segment.is_gone());
         }
         let make = |_| {
             let make = || request.confirm().and_then(|_| ipc::make_segment(length, flags));
             let (id, attachment) = caller.rights.with_credentials_of(target, make)?;
-            Ok((id, Segment::new(attachment, size, creator)))
+            Ok((id, Segment::new(id, attachment, size, creator)))
         };
         table.get(&caller.actor, key, flags, |segment| size <= segment.size, make)
     }
@@ -117,15 +119,15 @@ impl Segments {
     pub(super) fn pass(&self, caller: &Caller<'_>, id: i32) -> io::Result<Passage<'_>> {
         let thread = caller.request.target().thread();
         let mut table = self.lock(thread);
-        let segment = &mut table.find(id)?.content;
+        let segment = &mut find(&mut table, id)?.content;
         if segment.attachment.is_none() {
             segment.attachment = Some(attach(caller, id)?);
         }
         // What was attached just now may be another's; and what nobody else has attached would have gone.
         if segment.is_removed
-            && let Err(errno) = segment.status(id)
+            && let Err(errno) = segment.status()
         {
-            segment.let_go(id);
+            segment.let_go();
             return Err(errno);
         }
         Ok(Passage { segments: self, id, number: segment.note(thread) })
@@ -158,23 +160,23 @@ impl Segments {
     fn remove(&self, caller: &Caller<'_>, id: i32) -> io::Result<i32> {
         caller.request.confirm()?;
         let mut table = self.lock(caller.request.target().thread());
-        let object = table.find(id)?;
+        let object = find(&mut table, id)?;
         object.permissions.must_own(&caller.actor)?;
         object.permissions.key = PRIVATE;
         object.content.is_removed = true;
-        object.content.let_go(id);
+        object.content.let_go();
         Ok(0)
     }
 
     fn set(&self, caller: &Caller<'_>, id: i32, argument: Argument) -> io::Result<i32> {
         let given = caller.given(argument.address, STATUS_WORDS)?;
         let mut table = self.lock(caller.request.target().thread());
-        let object = table.find(id)?;
+        let object = find(&mut table, id)?;
         object.permissions.must_own(&caller.actor)?;
         if object.content.attachment.is_none() {
             object.content.attachment = Some(attach(caller, id)?);
         }
-        object.content.status(id)?;
+        object.content.status()?;
         let mut permissions = object.permissions.clone();
         permissions.set(&given)?;
         let Given { user, group, mode } = given;
@@ -187,10 +189,10 @@ impl Segments {
     fn status(&self, caller: &Caller<'_>, id: i32) -> io::Result<Vec<u8>> {
         caller.request.confirm()?;
         let mut table = self.lock(caller.request.target().thread());
-        let object = table.find(id)?;
+        let object = find(&mut table, id)?;
         object.permissions.allow(&caller.actor, READ)?;
         let segment = &object.content;
-        let status = segment.status(id)?;
+        let status = segment.status()?;
         let (attached, user) = segment.used(&status);
         let rest = [
             segment.size,
@@ -208,10 +210,10 @@ impl Segments {
 }
 
 impl Segment {
-    fn new(attachment: Attachment, size: u64, creator: i32) -> Self {
+    fn new(id: i32, attachment: Attachment, size: u64, creator: i32) -> Self {
         let attachment = Some(attachment);
         let (is_removed, used, passing, latest) = (false, (0, 0), Vec::new(), 0);
-        Self { attachment, is_removed, size, creator, used, passing, latest }
+        Self { id, attachment, is_removed, size, creator, used, passing, latest }
     }
 
     /// Notes that `thread` is let through; returns the number of that.
@@ -230,11 +232,11 @@ impl Segment {
     }
 
     /// Detaches it if it was removed, and nobody can be on the way to it.
-    fn let_go(&mut self, id: i32) {
+    fn let_go(&mut self) {
         if self.is_removed && self.attachment.is_some() {
             self.forget_past();
             if self.passing.is_empty() {
-                if let Ok(Some(status)) = SegmentStatus::of(id) {
+                if let Ok(Some(status)) = SegmentStatus::of(self.id) {
                     self.used = self.used(&status);
                 }
                 self.attachment = None;
@@ -259,17 +261,22 @@ impl Segment {
     ///
     /// # Errors
     /// Returns [`NOBODYS`] if it has gone, or would have but for the broker.
-    fn status(&self, id: i32) -> io::Result<SegmentStatus> {
-        let status = SegmentStatus::of(id)?.ok_or(NOBODYS)?;
+    fn status(&self) -> io::Result<SegmentStatus> {
+        let status = SegmentStatus::of(self.id)?.ok_or(NOBODYS)?;
         match self.is_removed && self.others(&status) == 0 {
             true => Err(NOBODYS),
             false => Ok(status),
         }
     }
 
-    fn is_gone(&self, id: i32) -> bool {
-        self.attachment.is_none() && matches!(SegmentStatus::of(id), Ok(None))
+    fn is_gone(&self) -> bool {
+        self.attachment.is_none() && matches!(SegmentStatus::of(self.id), Ok(None))
     }
+}
+
+/// That with this id, by what the segment knows itself: what is let through rests on the id.
+fn find(table: &mut Table<Segment>, id: i32) -> io::Result<&mut Object<Segment>> {
+    table.find(id).and_then(|found| if found.content.id == id { Ok(found) } else { Err(NOBODYS) })
 }
 
 /// Attaches a segment that was removed once more, as the caller may.
@@ -286,7 +293,7 @@ const _: () = assert!(OBJECTS_MAX < 4096, "others get segments too");
 
 #[cfg(test)]
 mod tests {
-    use super::super::access::Actor;
+    use super::super::actor;
     use super::*;
     use kernel::proc::Status;
     use kernel::rights;
@@ -296,10 +303,10 @@ mod tests {
     use std::sync::mpsc;
 
     fn make(segments: &Segments) -> i32 {
-        let actor = Actor::new(&rights::of_this_thread().unwrap()).unwrap();
+        let actor = actor(&rights::of_this_thread().unwrap()).unwrap();
         let make = |_| {
             let (id, attachment) = ipc::make_segment(4096, 0o600)?;
-            Ok((id, Segment::new(attachment, 4096, 1)))
+            Ok((id, Segment::new(id, attachment, 4096, 1)))
         };
         lock(&segments.0).get(&actor, PRIVATE, 0o600, |_| true, make).unwrap()
     }

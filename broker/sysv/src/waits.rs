@@ -1,9 +1,7 @@
 //! Calls that wait for what others do with an object. A thread of the broker's waits for each, and looks at times
 //! whether the call is still wanted; who makes it possible does it for the one that has waited longest.
 
-use kernel::request::{Request, Sign};
-use kernel::target::{Target, TargetAddress};
-use kernel::threads::lock;
+use crate::{Caller, Sign, lock};
 use rustix::io::{self, Errno};
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -14,15 +12,15 @@ const PATIENCE: Duration = Duration::from_millis(50);
 
 /// Names a call that waits.
 #[derive(Clone, Debug)]
-pub(super) struct Ticket {
+pub(crate) struct Ticket {
     number: u64,
     bell: Arc<Condvar>,
-    sign: Sign,
+    sign: Arc<dyn Sign>,
 }
 
 impl Ticket {
     /// Whether anybody would get the result.
-    pub(super) fn is_wanted(&self) -> bool {
+    pub(crate) fn is_wanted(&self) -> bool {
         self.sign.is_waiting()
     }
 }
@@ -35,7 +33,7 @@ impl PartialEq for Ticket {
 
 /// What calls got that have waited.
 #[derive(Debug)]
-pub(super) struct Waits<R> {
+pub(crate) struct Waits<R> {
     latest: u64,
     done: HashMap<u64, R>,
 }
@@ -47,19 +45,19 @@ impl<R> Default for Waits<R> {
 }
 
 impl<R> Waits<R> {
-    pub(super) fn enter(&mut self, request: &Request<'_>) -> Ticket {
+    pub(crate) fn enter(&mut self, caller: &dyn Caller) -> Ticket {
         self.latest += 1;
-        Ticket { number: self.latest, bell: Arc::default(), sign: request.sign() }
+        Ticket { number: self.latest, bell: Arc::default(), sign: caller.sign() }
     }
 
     /// Ends the wait of a call, which is in no queue any more.
-    pub(super) fn finish(&mut self, ticket: &Ticket, result: R) {
+    pub(crate) fn finish(&mut self, ticket: &Ticket, result: R) {
         self.done.insert(ticket.number, result);
         ticket.bell.notify_one();
     }
 
     /// What the call got, if it did.
-    pub(super) fn take(&mut self, ticket: &Ticket) -> Option<R> {
+    pub(crate) fn take(&mut self, ticket: &Ticket) -> Option<R> {
         self.done.remove(&ticket.number)
     }
 }
@@ -67,11 +65,11 @@ impl<R> Waits<R> {
 /// Waits until `take` takes what the call got.
 ///
 /// # Errors
-/// Returns [`Errno::AGAIN`] at the deadline, and what [`Request::look_after`] returns; `withdraw` has taken the call
+/// Returns [`Errno::AGAIN`] at the deadline, and what [`Caller::look_after`] returns; `withdraw` has taken the call
 /// out of its queue then.
-pub(super) fn wait<S, R>(
+pub(crate) fn wait<S, R>(
     state: &Mutex<S>,
-    request: &Request<'_>,
+    caller: &dyn Caller,
     ticket: &Ticket,
     deadline: Option<Instant>,
     take: impl Fn(&mut S) -> Option<R>,
@@ -79,7 +77,7 @@ pub(super) fn wait<S, R>(
 ) -> io::Result<R> {
     loop {
         // First of all, so that no other call waits for this one. No lock is held.
-        let looked = request.look_after().map(drop);
+        let looked = caller.look_after();
         let mut guard = lock(state);
         if let Some(result) = take(&mut guard) {
             return Ok(result);
@@ -100,12 +98,12 @@ pub(super) fn wait<S, R>(
 }
 
 /// When a call that may wait for what is at `limit`, a `struct timespec`, gives up.
-pub(super) fn deadline(target: Target, limit: TargetAddress) -> io::Result<Option<Instant>> {
-    if limit.is_null() {
+pub(crate) fn deadline(caller: &dyn Caller, limit: u64) -> io::Result<Option<Instant>> {
+    if limit == 0 {
         return Ok(None);
     }
     let mut buffer = [0; 16];
-    target.read(limit, &mut buffer)?;
+    caller.read(limit, &mut buffer)?;
     let (seconds, nanoseconds) = buffer.split_at(8);
     let number = |bytes: &[u8]| bytes.first_chunk().copied().map(i64::from_ne_bytes);
     let seconds = number(seconds).and_then(|seconds| u64::try_from(seconds).ok());

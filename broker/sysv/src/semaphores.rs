@@ -1,15 +1,11 @@
 //! Semaphores: semget(2), semop(2), semctl(2), and ipc/sem.c in the kernel for what these leave open.
 
-use super::access::{READ, WORDS, WRITE};
-use super::set::{Operation, Semaphore, Set, VALUE_MAX, Waiter};
-use super::table::Table;
-use super::undo::Undo;
-use super::waits::{self, Ticket, Waits};
-use super::{Caller, NOBODYS, bytes, now};
-use crate::call::ipc::Argument;
-use kernel::request::RESTART;
-use kernel::target::TargetAddress;
-use kernel::threads::lock;
+use crate::access::{READ, WORDS, WRITE};
+use crate::set::{Operation, Semaphore, Set, VALUE_MAX, Waiter};
+use crate::table::Table;
+use crate::undo::{Ends, Undo};
+use crate::waits::{self, Ticket, Waits};
+use crate::{Argument, Caller, NOBODYS, bytes, lock, now};
 use nix::libc;
 use rustix::io::{self, Errno};
 use std::sync::{Mutex, MutexGuard};
@@ -20,10 +16,10 @@ const SET_MAX: u64 = 32_000;
 const ALL_MAX: usize = 256_000;
 
 /// All sets.
-#[derive(Debug, Default)]
-pub(super) struct Semaphores(Mutex<State>);
+#[derive(Debug)]
+pub struct Semaphores(Mutex<State>);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
     table: Table<Set>,
     undo: Undo,
@@ -31,6 +27,12 @@ struct State {
 }
 
 impl Semaphores {
+    /// Undone for processes that have ended as `ends` tells.
+    pub fn new(ends: Box<dyn Ends>) -> Self {
+        let (table, undo, waits) = (Table::default(), Undo::new(ends), Waits::default());
+        Self(Mutex::new(State { table, undo, waits }))
+    }
+
     /// With what processes had undone that have ended.
     fn lock(&self) -> MutexGuard<'_, State> {
         let mut state = lock(&self.0);
@@ -38,20 +40,14 @@ impl Semaphores {
         state
     }
 
-    pub(super) fn get(
-        &self,
-        caller: &Caller<'_>,
-        key: i32,
-        number: u64,
-        flags: i32,
-    ) -> io::Result<i32> {
+    pub fn get(&self, caller: &dyn Caller, key: i32, number: u64, flags: i32) -> io::Result<i32> {
         if number > SET_MAX {
             return Err(Errno::INVAL);
         }
         let number = usize::try_from(number).map_err(|_| Errno::INVAL)?;
-        caller.request.confirm()?;
+        caller.confirm()?;
         let mut state = self.lock();
-        let all: usize = state.table.iter().map(|(_, set)| set.values.len()).sum();
+        let all: usize = state.table.iter().map(|set| set.values.len()).sum();
         let make = |id| match number {
             0 => Err(Errno::INVAL),
             _ if all + number > ALL_MAX => Err(Errno::NOSPC),
@@ -61,23 +57,22 @@ impl Semaphores {
             }
         };
         let fits = |set: &Set| number <= set.values.len();
-        state.table.get(&caller.actor, key, flags, fits, make)
+        state.table.get(caller.actor(), key, flags, fits, make)
     }
 
     /// semtimedop(2); without a limit, `limit` is null.
-    pub(super) fn operate(
+    pub fn operate(
         &self,
-        caller: &Caller<'_>,
+        caller: &dyn Caller,
         id: i32,
-        operations: TargetAddress,
+        operations: u64,
         number: u32,
-        limit: TargetAddress,
+        limit: u64,
     ) -> io::Result<i32> {
-        let (request, target) = (caller.request, caller.request.target());
-        let deadline = waits::deadline(target, limit)?;
-        let operations = Operation::read(target, operations, number)?;
-        let process = target.process()?;
-        request.confirm()?;
+        let deadline = waits::deadline(caller, limit)?;
+        let operations = Operation::read(caller, operations, number)?;
+        let process = caller.process()?;
+        caller.confirm()?;
         let begun = self.lock().operate(caller, id, &operations, process)?;
         let Some(ticket) = begun else { return Ok(0) };
         let take = |state: &mut State| {
@@ -85,23 +80,18 @@ impl Semaphores {
             state.waits.take(&ticket)
         };
         let withdraw = |state: &mut State| state.withdraw(id, &ticket);
-        match waits::wait(&self.0, request, &ticket, deadline, take, withdraw) {
-            Ok(done) => done.map(|()| 0),
-            // Whatever the handler was installed with (signal(7)).
-            Err(RESTART) => Err(Errno::INTR),
-            Err(errno) => Err(errno),
-        }
+        waits::wait(&self.0, caller, &ticket, deadline, take, withdraw)?.map(|()| 0)
     }
 
-    pub(super) fn control(
+    pub fn control(
         &self,
-        caller: &Caller<'_>,
+        caller: &dyn Caller,
         id: i32,
         command: i32,
         argument: Argument,
     ) -> io::Result<i32> {
-        let actor = &caller.actor;
-        let confirmed = || caller.request.confirm().map(|_| self.lock());
+        let actor = caller.actor();
+        let confirmed = || caller.confirm().map(|_| self.lock());
         match command {
             libc::IPC_RMID => confirmed()?.remove(caller, id),
             libc::IPC_SET => {
@@ -128,15 +118,14 @@ impl Semaphores {
                     object.permissions.allow(actor, WRITE)?;
                     vec![0; object.content.values.len() * 2]
                 };
-                let target = caller.request.target();
-                target.read(argument.address, &mut values)?;
-                let process = target.process()?;
+                caller.read(argument.address, &mut values)?;
+                let process = caller.process()?;
                 confirmed()?.set_all(caller, id, &values, process)
             }
             _ if id < 0 => Err(NOBODYS),
             libc::SETVAL if !(0..=VALUE_MAX).contains(&argument.value) => Err(Errno::RANGE),
             libc::SETVAL => {
-                let process = caller.request.target().process()?;
+                let process = caller.process()?;
                 confirmed()?.set(caller, id, argument, process)
             }
             libc::GETVAL | libc::GETPID | libc::GETNCNT | libc::GETZCNT => {
@@ -173,7 +162,7 @@ impl State {
     /// Does the operations, or has them wait.
     fn operate(
         &mut self,
-        caller: &Caller<'_>,
+        caller: &dyn Caller,
         id: i32,
         operations: &[Operation],
         process: i32,
@@ -185,9 +174,9 @@ impl State {
             return Err(Errno::FBIG);
         }
         let changes = operations.iter().any(|operation| operation.change != 0);
-        object.permissions.allow(&caller.actor, if changes { WRITE } else { READ })?;
+        object.permissions.allow(caller.actor(), if changes { WRITE } else { READ })?;
         if operations.iter().any(|operation| operation.is_undone()) {
-            undo.begin(caller.request, process)?;
+            undo.begin(caller, process)?;
         }
         Ok(match set.attempt(id, undo, operations, process)? {
             None => {
@@ -195,7 +184,7 @@ impl State {
                 None
             }
             Some(blocked) => {
-                let (ticket, operations) = (waits.enter(caller.request), operations.to_vec());
+                let (ticket, operations) = (waits.enter(caller), operations.to_vec());
                 set.waiters.push(Waiter { ticket: ticket.clone(), operations, process, blocked });
                 Some(ticket)
             }
@@ -208,8 +197,8 @@ impl State {
         }
     }
 
-    fn remove(&mut self, caller: &Caller<'_>, id: i32) -> io::Result<i32> {
-        self.table.find(id)?.permissions.must_own(&caller.actor)?;
+    fn remove(&mut self, caller: &dyn Caller, id: i32) -> io::Result<i32> {
+        self.table.find(id)?.permissions.must_own(caller.actor())?;
         for waiter in self.table.remove(id).into_iter().flat_map(|set| set.waiters) {
             self.waits.finish(&waiter.ticket, Err(Errno::IDRM));
         }
@@ -218,9 +207,9 @@ impl State {
     }
 
     /// `struct semid64_ds` (asm/sembuf.h).
-    fn status(&mut self, caller: &Caller<'_>, id: i32) -> io::Result<Vec<u8>> {
+    fn status(&mut self, caller: &dyn Caller, id: i32) -> io::Result<Vec<u8>> {
         let object = self.table.find(id)?;
-        object.permissions.allow(&caller.actor, READ)?;
+        object.permissions.allow(caller.actor(), READ)?;
         let [operated, changed] = [object.content.operated, object.changed].map(i64::cast_unsigned);
         let number = object.content.values.len() as u64;
         let rest = match HAS_GAPS {
@@ -231,9 +220,9 @@ impl State {
         Ok(bytes(words.take(STATUS_WORDS)))
     }
 
-    fn values(&mut self, caller: &Caller<'_>, id: i32) -> io::Result<Vec<u8>> {
+    fn values(&mut self, caller: &dyn Caller, id: i32) -> io::Result<Vec<u8>> {
         let object = self.table.find(id)?;
-        object.permissions.allow(&caller.actor, READ)?;
+        object.permissions.allow(caller.actor(), READ)?;
         // No value is beyond 16 bits.
         let value = |semaphore: &Semaphore| u16::try_from(semaphore.value).unwrap_or(u16::MAX);
         let values = object.content.values.iter().map(value);
@@ -242,7 +231,7 @@ impl State {
 
     fn set_all(
         &mut self,
-        caller: &Caller<'_>,
+        caller: &dyn Caller,
         id: i32,
         values: &[u8],
         process: i32,
@@ -254,7 +243,7 @@ impl State {
         }
         let Self { table, undo, waits } = self;
         let object = table.find(id)?;
-        object.permissions.allow(&caller.actor, WRITE)?;
+        object.permissions.allow(caller.actor(), WRITE)?;
         let set = &mut object.content;
         if values.len() != set.values.len() {
             return Err(Errno::IDRM);
@@ -268,7 +257,7 @@ impl State {
 
     fn set(
         &mut self,
-        caller: &Caller<'_>,
+        caller: &dyn Caller,
         id: i32,
         argument: Argument,
         process: i32,
@@ -276,7 +265,7 @@ impl State {
         let Self { table, undo, waits } = self;
         let object = table.find(id)?;
         let number = object.content.number(argument.semaphore)?;
-        object.permissions.allow(&caller.actor, WRITE)?;
+        object.permissions.allow(caller.actor(), WRITE)?;
         let set = &mut object.content;
         set.values[usize::from(number)] = Semaphore { value: argument.value, process };
         object.changed = now();
@@ -287,13 +276,13 @@ impl State {
 
     fn ask(
         &mut self,
-        caller: &Caller<'_>,
+        caller: &dyn Caller,
         id: i32,
         command: i32,
         semaphore: i32,
     ) -> io::Result<i32> {
         let object = self.table.find(id)?;
-        object.permissions.allow(&caller.actor, READ)?;
+        object.permissions.allow(caller.actor(), READ)?;
         let set = &object.content;
         let number = set.number(semaphore)?;
         let found = set.values[usize::from(number)];

@@ -1,30 +1,30 @@
 //! Objects of one kind, found by key and used by id.
 
-use super::access::{Actor, Permissions};
-use super::{NOBODYS, now};
+use crate::access::{Actor, Permissions};
+use crate::{NOBODYS, now};
 use nix::libc;
 use rustix::io::{self, Errno};
-use rustix::rand::{GetRandomFlags, getrandom};
 use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
 
 /// Most objects of a kind at a time: the whole system has 4096 segments (shmget(2)).
-pub(super) const OBJECTS_MAX: usize = 1024;
+pub const OBJECTS_MAX: usize = 1024;
 /// The key of an object that is found by its id alone.
-pub(super) const PRIVATE: i32 = libc::IPC_PRIVATE;
+pub const PRIVATE: i32 = libc::IPC_PRIVATE;
 const EXCLUSIVE: i32 = libc::IPC_CREAT | libc::IPC_EXCL;
 
 /// An object, and whose it is.
 #[derive(Debug)]
-pub(super) struct Object<T> {
-    pub(super) permissions: Permissions,
+pub struct Object<T> {
+    pub permissions: Permissions,
     /// When it was made, or changed by one of the calls that end in ctl.
-    pub(super) changed: i64,
-    pub(super) content: T,
+    pub changed: i64,
+    pub content: T,
 }
 
 /// All of a kind.
 #[derive(Debug)]
-pub(super) struct Table<T> {
+pub struct Table<T> {
     objects: HashMap<i32, Object<T>>,
     /// The latest id that was given.
     latest: Option<i32>,
@@ -41,7 +41,7 @@ impl<T> Table<T> {
     ///
     /// # Errors
     /// Returns what the calls return; [`Errno::INVAL`] if an object does not fit.
-    pub(super) fn get(
+    pub fn get(
         &mut self,
         actor: &Actor,
         key: i32,
@@ -77,9 +77,8 @@ impl<T> Table<T> {
         let mut id = match self.latest {
             Some(id) => id,
             None => {
-                let mut random = [0; 4];
-                getrandom(&mut random, GetRandomFlags::empty())?;
-                i32::from_ne_bytes(random)
+                let random = RandomState::new().hash_one(());
+                i32::try_from(random >> 33).unwrap_or_default()
             }
         };
         loop {
@@ -93,23 +92,23 @@ impl<T> Table<T> {
 
     /// # Errors
     /// Returns [`NOBODYS`] if there is none with this id.
-    pub(super) fn find(&mut self, id: i32) -> io::Result<&mut Object<T>> {
+    pub fn find(&mut self, id: i32) -> io::Result<&mut Object<T>> {
         self.objects.get_mut(&id).ok_or(NOBODYS)
     }
 
-    pub(super) fn remove(&mut self, id: i32) -> Option<T> {
+    pub fn remove(&mut self, id: i32) -> Option<T> {
         self.objects.remove(&id).map(|object| object.content)
     }
 
-    pub(super) fn iter(&mut self) -> impl Iterator<Item = (i32, &mut T)> {
-        self.objects.iter_mut().map(|(id, object)| (*id, &mut object.content))
+    pub fn iter(&mut self) -> impl Iterator<Item = &mut T> {
+        self.objects.values_mut().map(|object| &mut object.content)
     }
 
-    pub(super) fn retain(&mut self, mut keep: impl FnMut(i32, &mut T) -> bool) {
-        self.objects.retain(|id, object| keep(*id, &mut object.content));
+    pub fn retain(&mut self, mut keep: impl FnMut(&mut T) -> bool) {
+        self.objects.retain(|_, object| keep(&mut object.content));
     }
 
-    pub(super) fn is_full(&self) -> bool {
+    pub fn is_full(&self) -> bool {
         self.objects.len() >= OBJECTS_MAX
     }
 }

@@ -1,61 +1,56 @@
 //! One set of semaphores: its values, and the operations on them, which are done together or not at all (semop(2)).
 
-use super::now;
-use super::undo::{self, Undo};
-use super::waits::{Ticket, Waits};
-use kernel::target::{Target, TargetAddress};
+use crate::undo::{self, Undo};
+use crate::waits::{Ticket, Waits};
+use crate::{Caller, now};
 use nix::libc;
 use rustix::io::{self, Errno};
 
 /// Most operations of a call, and the highest value (`SEMOPM`, `SEMVMX`).
 const OPERATIONS_MAX: u32 = 500;
-pub(super) const VALUE_MAX: i32 = 32_767;
+pub(crate) const VALUE_MAX: i32 = 32_767;
 /// `struct sembuf`.
 const OPERATION_SIZE: usize = 6;
 
 /// The semaphores of a set.
 #[derive(Debug)]
-pub(super) struct Set {
-    pub(super) values: Vec<Semaphore>,
+pub(crate) struct Set {
+    pub(crate) values: Vec<Semaphore>,
     /// When there was an operation last.
-    pub(super) operated: i64,
+    pub(crate) operated: i64,
     /// In the order in which they came.
-    pub(super) waiters: Vec<Waiter>,
+    pub(crate) waiters: Vec<Waiter>,
 }
 
 /// One of them.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Semaphore {
-    pub(super) value: i32,
+pub(crate) struct Semaphore {
+    pub(crate) value: i32,
     /// Who changed it last.
-    pub(super) process: i32,
+    pub(crate) process: i32,
 }
 
 /// A call that cannot be done yet.
 #[derive(Debug)]
-pub(super) struct Waiter {
-    pub(super) ticket: Ticket,
-    pub(super) operations: Vec<Operation>,
-    pub(super) process: i32,
+pub(crate) struct Waiter {
+    pub(crate) ticket: Ticket,
+    pub(crate) operations: Vec<Operation>,
+    pub(crate) process: i32,
     /// The operation that it waits for.
-    pub(super) blocked: Operation,
+    pub(crate) blocked: Operation,
 }
 
 /// An operation on one of them.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Operation {
-    pub(super) number: u16,
-    pub(super) change: i16,
-    pub(super) flags: i16,
+pub(crate) struct Operation {
+    pub(crate) number: u16,
+    pub(crate) change: i16,
+    pub(crate) flags: i16,
 }
 
 impl Operation {
     /// Copies operations of a target.
-    pub(super) fn read(
-        target: Target,
-        address: TargetAddress,
-        number: u32,
-    ) -> io::Result<Vec<Self>> {
+    pub(crate) fn read(caller: &dyn Caller, address: u64, number: u32) -> io::Result<Vec<Self>> {
         if number > OPERATIONS_MAX {
             return Err(Errno::TOOBIG);
         }
@@ -63,7 +58,7 @@ impl Operation {
             return Err(Errno::INVAL);
         }
         let mut buffer = vec![0; number as usize * OPERATION_SIZE];
-        target.read(address, &mut buffer)?;
+        caller.read(address, &mut buffer)?;
         let operation = |bytes: &[u8]| {
             let part = |at: usize| [bytes[at], bytes[at + 1]];
             let [change, flags] = [part(2), part(4)].map(i16::from_ne_bytes);
@@ -72,7 +67,7 @@ impl Operation {
         Ok(buffer.chunks_exact(OPERATION_SIZE).map(operation).collect())
     }
 
-    pub(super) fn is_undone(self) -> bool {
+    pub(crate) fn is_undone(self) -> bool {
         undo::is_wanted(self.flags)
     }
 }
@@ -80,7 +75,7 @@ impl Operation {
 impl Set {
     /// # Errors
     /// Returns [`Errno::INVAL`] if there is no such semaphore.
-    pub(super) fn number(&self, semaphore: i32) -> io::Result<u16> {
+    pub(crate) fn number(&self, semaphore: i32) -> io::Result<u16> {
         let number = u16::try_from(semaphore).map_err(|_| Errno::INVAL)?;
         let is_there = usize::from(number) < self.values.len();
         is_there.then_some(number).ok_or(Errno::INVAL)
@@ -91,7 +86,7 @@ impl Set {
     /// # Errors
     /// Returns [`Errno::AGAIN`] if that is not to wait, [`Errno::RANGE`] for what leads too far, and
     /// [`Errno::SRCH`] if the process has ended.
-    pub(super) fn attempt(
+    pub(crate) fn attempt(
         &mut self,
         id: i32,
         undo: &mut Undo,
@@ -147,7 +142,7 @@ impl Set {
     }
 
     /// Does what waits and can be done by now, in the order in which it came.
-    pub(super) fn wake(&mut self, id: i32, undo: &mut Undo, waits: &mut Waits<io::Result<()>>) {
+    pub(crate) fn wake(&mut self, id: i32, undo: &mut Undo, waits: &mut Waits<io::Result<()>>) {
         let mut waiters = std::mem::take(&mut self.waiters);
         let mut next = 0;
         while next < waiters.len() {

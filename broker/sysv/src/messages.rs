@@ -1,16 +1,11 @@
 //! Message queues: msgget(2), msgsnd(2), msgrcv(2), msgctl(2), and ipc/msg.c in the kernel for what these leave open.
 
-use super::access::{Actor, Given, READ, WORDS, WRITE};
-use super::table::{Object, Table};
-use super::waits::{self, Ticket, Waits};
-use super::{Caller, bytes, halves, now};
-use crate::call::ipc::Argument;
-use kernel::request::{RESTART, RESTART_UNHANDLED};
-use kernel::target::TargetAddress;
-use kernel::threads::lock;
+use crate::access::{Actor, Given, READ, SYS_RESOURCE, WORDS, WRITE};
+use crate::table::{Object, Table};
+use crate::waits::{self, Ticket, Waits};
+use crate::{Argument, Caller, bytes, halves, lock, now};
 use nix::libc;
 use rustix::io::{self, Errno};
-use rustix::thread::CapabilitySet;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
@@ -28,7 +23,7 @@ const LIMIT_WORD: usize = WORDS + 5;
 
 /// All queues.
 #[derive(Debug, Default)]
-pub(super) struct Queues(Mutex<State>);
+pub struct Queues(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
@@ -107,45 +102,44 @@ impl Wish {
 }
 
 impl Queues {
-    pub(super) fn get(&self, caller: &Caller<'_>, key: i32, flags: i32) -> io::Result<i32> {
-        caller.request.confirm()?;
+    pub fn get(&self, caller: &dyn Caller, key: i32, flags: i32) -> io::Result<i32> {
+        caller.confirm()?;
         let make = |id| Ok((id, Queue { limit: QUEUE_MAX, ..Queue::default() }));
-        lock(&self.0).table.get(&caller.actor, key, flags, |_| true, make)
+        lock(&self.0).table.get(caller.actor(), key, flags, |_| true, make)
     }
 
-    pub(super) fn send(
+    pub fn send(
         &self,
-        caller: &Caller<'_>,
+        caller: &dyn Caller,
         id: i32,
-        message: TargetAddress,
+        message: u64,
         size: u64,
         flags: i32,
     ) -> io::Result<i32> {
-        let (request, target) = (caller.request, caller.request.target());
         if size > MESSAGE_MAX {
             return Err(Errno::INVAL);
         }
         let size = usize::try_from(size).map_err(|_| Errno::INVAL)?;
         let mut text = vec![0; TYPE_SIZE + size];
-        target.read(message, &mut text)?;
+        caller.read(message, &mut text)?;
         let rest = text.split_off(TYPE_SIZE);
         let kind = text.first_chunk().copied().map_or(0, i64::from_ne_bytes);
         if kind < 1 {
             return Err(Errno::INVAL);
         }
-        let process = target.process()?;
-        request.confirm()?;
+        let process = caller.process()?;
+        caller.confirm()?;
         let message = Message { kind, text: rest };
         let begun = lock(&self.0).send(caller, id, message, process, flags)?;
         let Some(ticket) = begun else { return Ok(0) };
         self.wait(caller, id, &ticket).map(|_| 0)
     }
 
-    pub(super) fn receive(
+    pub fn receive(
         &self,
-        caller: &Caller<'_>,
+        caller: &dyn Caller,
         id: i32,
-        address: TargetAddress,
+        address: u64,
         size: u64,
         kind: i64,
         flags: i32,
@@ -157,11 +151,10 @@ impl Queues {
         if size.cast_signed() < 0 {
             return Err(Errno::INVAL);
         }
-        let target = caller.request.target();
         // First: what cannot be written to takes no message.
-        let memory = target.memory()?;
-        let process = target.process()?;
-        caller.request.confirm()?;
+        caller.open_memory()?;
+        let process = caller.process()?;
+        caller.confirm()?;
         let wish = Wish { kind, size, flags };
         let begun = lock(&self.0).receive(caller, id, wish, process)?;
         let message = match begun {
@@ -172,28 +165,24 @@ impl Queues {
         let mut buffer = message.kind.to_ne_bytes().to_vec();
         buffer.extend_from_slice(&message.text[..length]);
         // If that fails the message is lost, as outside.
-        caller.request.confirm()?.write(&memory, address, &buffer)?;
+        caller.write(address, &buffer)?;
         i32::try_from(length).map_err(|_| Errno::IO)
     }
 
-    fn wait(&self, caller: &Caller<'_>, id: i32, ticket: &Ticket) -> io::Result<Option<Message>> {
+    fn wait(&self, caller: &dyn Caller, id: i32, ticket: &Ticket) -> io::Result<Option<Message>> {
         let take = |state: &mut State| state.waits.take(ticket);
         let withdraw = |state: &mut State| state.withdraw(id, ticket);
-        match waits::wait(&self.0, caller.request, ticket, None, take, withdraw) {
-            Ok(result) => result,
-            Err(RESTART) => Err(RESTART_UNHANDLED),
-            Err(errno) => Err(errno),
-        }
+        waits::wait(&self.0, caller, ticket, None, take, withdraw)?
     }
 
-    pub(super) fn control(
+    pub fn control(
         &self,
-        caller: &Caller<'_>,
+        caller: &dyn Caller,
         id: i32,
         command: i32,
         argument: Argument,
     ) -> io::Result<i32> {
-        let confirmed = || caller.request.confirm().map(|_| lock(&self.0));
+        let confirmed = || caller.confirm().map(|_| lock(&self.0));
         match command {
             libc::IPC_RMID => confirmed()?.remove(caller, id),
             libc::IPC_SET => {
@@ -214,20 +203,20 @@ impl State {
     /// Sends a message, or has it wait for room.
     fn send(
         &mut self,
-        caller: &Caller<'_>,
+        caller: &dyn Caller,
         id: i32,
         message: Message,
         process: i32,
         flags: i32,
     ) -> io::Result<Option<Ticket>> {
         let object = self.table.find(id)?;
-        object.permissions.allow(&caller.actor, WRITE)?;
+        object.permissions.allow(caller.actor(), WRITE)?;
         let queue = &mut object.content;
         if !queue.has_room(&message) {
             if flags & libc::IPC_NOWAIT != 0 {
                 return Err(Errno::AGAIN);
             }
-            let (ticket, actor) = (self.waits.enter(caller.request), Arc::clone(&caller.actor));
+            let (ticket, actor) = (self.waits.enter(caller), Arc::clone(caller.actor()));
             queue.senders.push(Sender { ticket: ticket.clone(), message, process, actor });
             return Ok(Some(ticket));
         }
@@ -243,13 +232,13 @@ impl State {
     /// Takes a message, or has the call wait for one.
     fn receive(
         &mut self,
-        caller: &Caller<'_>,
+        caller: &dyn Caller,
         id: i32,
         wish: Wish,
         process: i32,
     ) -> io::Result<Result<Message, Ticket>> {
         let object = self.table.find(id)?;
-        object.permissions.allow(&caller.actor, READ)?;
+        object.permissions.allow(caller.actor(), READ)?;
         let queue = &mut object.content;
         if let Some(message) = queue.take(wish, process)? {
             self.taken -= message.size();
@@ -259,7 +248,7 @@ impl State {
         if wish.has(libc::IPC_NOWAIT) {
             return Err(Errno::NOMSG);
         }
-        let (ticket, actor) = (self.waits.enter(caller.request), Arc::clone(&caller.actor));
+        let (ticket, actor) = (self.waits.enter(caller), Arc::clone(caller.actor()));
         queue.receivers.push(Receiver { ticket: ticket.clone(), wish, process, actor });
         Ok(Err(ticket))
     }
@@ -278,8 +267,8 @@ impl State {
         }
     }
 
-    fn remove(&mut self, caller: &Caller<'_>, id: i32) -> io::Result<i32> {
-        self.table.find(id)?.permissions.must_own(&caller.actor)?;
+    fn remove(&mut self, caller: &dyn Caller, id: i32) -> io::Result<i32> {
+        self.table.find(id)?.permissions.must_own(caller.actor())?;
         let Some(queue) = self.table.remove(id) else { return Ok(0) };
         let receivers = queue.receivers.iter().map(|receiver| &receiver.ticket);
         for ticket in receivers.chain(queue.senders.iter().map(|sender| &sender.ticket)) {
@@ -289,13 +278,13 @@ impl State {
         Ok(0)
     }
 
-    fn set(&mut self, caller: &Caller<'_>, id: i32, status: &[u8]) -> io::Result<i32> {
+    fn set(&mut self, caller: &dyn Caller, id: i32, status: &[u8]) -> io::Result<i32> {
         let limit = status.get(LIMIT_WORD * 8..).and_then(|rest| rest.first_chunk());
         let limit = limit.copied().map_or(0, u64::from_ne_bytes);
         let given = Given::read(status).ok_or(Errno::FAULT)?;
         let object = self.table.find(id)?;
-        object.permissions.must_own(&caller.actor)?;
-        if limit > QUEUE_MAX && !caller.actor.has(CapabilitySet::SYS_RESOURCE) {
+        object.permissions.must_own(caller.actor())?;
+        if limit > QUEUE_MAX && !caller.actor().has(SYS_RESOURCE) {
             return Err(Errno::PERM);
         }
         object.permissions.set(&given)?;
@@ -306,9 +295,9 @@ impl State {
         Ok(0)
     }
 
-    fn status(&mut self, caller: &Caller<'_>, id: i32) -> io::Result<Vec<u8>> {
+    fn status(&mut self, caller: &dyn Caller, id: i32) -> io::Result<Vec<u8>> {
         let object = self.table.find(id)?;
-        object.permissions.allow(&caller.actor, READ)?;
+        object.permissions.allow(caller.actor(), READ)?;
         let queue = &object.content;
         let (Last(sent, sender), Last(received, receiver)) = (queue.sent, queue.received);
         let rest = [
