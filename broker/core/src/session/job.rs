@@ -156,9 +156,15 @@ impl Job {
 }
 
 /// What a terminal, a shell or a harness sends to all of a job; others may be meant for one program.
-#[rustfmt::skip]
 const FOR_GROUPS: [i32; 8] = [
-    libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGTSTP, libc::SIGSTOP, libc::SIGCONT, libc::SIGWINCH,
+    libc::SIGHUP,
+    libc::SIGINT,
+    libc::SIGQUIT,
+    libc::SIGTERM,
+    libc::SIGTSTP,
+    libc::SIGSTOP,
+    libc::SIGCONT,
+    libc::SIGWINCH,
 ];
 
 /// Stops this process as `signal` does by default: not at all where nobody could continue it, for its group is

@@ -10,9 +10,14 @@ use rustix::io::{self, Errno};
 use std::cell::Cell;
 
 /// Signals that a fault of our own raises: they stay as they are.
-#[rustfmt::skip]
 const FAULTS: [Signal; 7] = [
-    Signal::SIGSEGV, Signal::SIGBUS, Signal::SIGILL, Signal::SIGFPE, Signal::SIGTRAP, Signal::SIGABRT, Signal::SIGSYS,
+    Signal::SIGSEGV,
+    Signal::SIGBUS,
+    Signal::SIGILL,
+    Signal::SIGFPE,
+    Signal::SIGTRAP,
+    Signal::SIGABRT,
+    Signal::SIGSYS,
 ];
 
 /// Signals arrive here instead of ending the broker.
