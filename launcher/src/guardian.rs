@@ -39,6 +39,8 @@ static mut LENT: Option<Lent> = None;
 /// wait(2)).
 pub(crate) fn start(is_scoped: bool) -> io::Result<i32> {
     let caller = process::getppid().map_or(0, |caller| caller.as_raw_pid());
+    // By the time that the guardian gets a processor, one could have stopped it. The broker blocks its own.
+    sys::block_signals()?;
     // Not by the guardian: by the time that gets a processor, the command may have changed them.
     // SAFETY: nobody else has it yet.
     unsafe { LENT = Some(Lent::look()) };
@@ -55,7 +57,6 @@ extern "C" fn begin(_: *mut usize, caller: i32, is_scoped: i32, broker: i32) -> 
 /// # Errors
 /// Returns the step that failed, in which case nothing was killed.
 fn guard(caller: Option<Pid>, broker: Option<Pid>, is_scoped: bool) -> io::Result<()> {
-    sys::block_signals()?;
     // Where it looks for what is of the sandbox, it must see what is hidden from others.
     let kept = if is_scoped { CapabilitySet::empty() } else { confine::PTRACE_CAPABILITY };
     confine::drop_capabilities(kept)?;

@@ -306,28 +306,33 @@ fcntl.ioctl(b, termios.TIOCSCTTY, 0); print('own', os.tcgetpgrp(b) == os.getpgrp
     });
 }
 
-/// Runs its words but the first, which say when they have changed the terminal, in the foreground of one; kills landstrip
-/// then, and says what became of the terminal. With `late`, the guardian does not run before that is done.
-const KILLER: &str = r#"
-import ctypes, os, pty, subprocess, sys, termios, time
+/// Starts landstrip, and, if it is to be late, keeps the guardian from running until it is let go.
+pub(crate) const BEGIN: &str = r#"
+import ctypes, os, subprocess
 ptrace = ctypes.CDLL(None).ptrace; ptrace.argtypes = [ctypes.c_long] * 4
 TRACEME, CONT, DETACH, SETOPTIONS, GETEVENTMSG, O_TRACECLONE, WALL = 0, 7, 17, 0x4200, 0x4201, 8, 0x40000000
-late = sys.argv[1] == 'late'
+def begin(when, words, **streams):
+    first = (lambda: ptrace(TRACEME, 0, 0, 0)) if when == 'late' else None
+    tool = subprocess.Popen(words, preexec_fn=first, **streams)
+    if when != 'late': return tool, lambda: None
+    # Of what it starts, only the guardian's end tells nobody: it is stopped before its first instruction.
+    os.waitpid(tool.pid, 0); ptrace(SETOPTIONS, tool.pid, 0, O_TRACECLONE); ptrace(CONT, tool.pid, 0, 0)
+    os.waitpid(tool.pid, 0); number = ctypes.c_ulong()
+    ptrace(GETEVENTMSG, tool.pid, 0, ctypes.addressof(number)); guardian = number.value
+    os.waitpid(guardian, WALL); ptrace(DETACH, tool.pid, 0, 0)
+    return tool, lambda: ptrace(DETACH, guardian, 0, 0)
+"#;
+
+/// Runs its words but the first, which say when they have changed the terminal, in the foreground of one; kills landstrip
+/// then, and says what became of the terminal.
+const KILLER: &str = r#"
+import pty, sys, termios, time
 process, terminal = pty.fork()
 if process == 0:
-    before = termios.tcgetattr(0); guardian = None
-    begin = (lambda: ptrace(TRACEME, 0, 0, 0)) if late else None
-    tool = subprocess.Popen(sys.argv[2:], stdout=subprocess.PIPE, preexec_fn=begin)
-    if late:
-        # Of what it starts, only the guardian's end tells nobody: it is stopped before its first instruction.
-        os.waitpid(tool.pid, 0); ptrace(SETOPTIONS, tool.pid, 0, O_TRACECLONE); ptrace(CONT, tool.pid, 0, 0)
-        os.waitpid(tool.pid, 0); number = ctypes.c_ulong()
-        ptrace(GETEVENTMSG, tool.pid, 0, ctypes.addressof(number)); guardian = number.value
-        os.waitpid(guardian, WALL); ptrace(DETACH, tool.pid, 0, 0)
+    before = termios.tcgetattr(0)
+    tool, let_go = begin(sys.argv[1], sys.argv[2:], stdout=subprocess.PIPE)
     tool.stdout.read(1); held = os.tcgetpgrp(0) != os.getpgrp()
-    tool.kill(); tool.wait()
-    if guardian: ptrace(DETACH, guardian, 0, 0)
-    end = time.monotonic() + 60
+    tool.kill(); tool.wait(); let_go(); end = time.monotonic() + 60
     given = lambda: os.tcgetpgrp(0) == os.getpgrp() and termios.tcgetattr(0) == before
     while not given() and time.monotonic() < end: time.sleep(0.01)
     print('held', held, 'given', given(), flush=True); os._exit(0)
@@ -345,96 +350,13 @@ fn a_killed_landstrip_gives_the_foreground_back() {
     for_each_user(|user| {
         for when in ["at once", "late"] {
             let sandbox = Sandbox::of(user);
-            let start = ["python3", "-c", KILLER, when].map(OsString::from).to_vec();
+            let script = [BEGIN, KILLER].concat();
+            let start = ["python3", "-c", &script, when].map(OsString::from).to_vec();
             let tool = ["--", "python3", "-c", tool].map(OsString::from).to_vec();
             let outcome = sandbox.run_outside([start, sandbox.command_line(), tool].concat());
             assert!(outcome.stdout.contains("held True given True"), "{when}: {outcome:#?}");
         }
     });
-}
-
-/// Runs its words on a terminal, which say of a process that it may still be about to join a group, and that nobody is in
-/// that any more; makes a group of that number beside them then, and says whether both are in it.
-const TAKER: &str = r#"
-import os, pty, signal, subprocess, sys, time
-process, terminal = pty.fork()
-if process:
-    said = b''
-    while True:
-        try: said += os.read(terminal, 4096)
-        except OSError: break
-    print(said.decode()); sys.exit()
-def take(number):
-    end = time.monotonic() + 1
-    while time.monotonic() < end:
-        open('/proc/sys/kernel/ns_last_pid', 'w').write(str(number - 1))
-        read, write = os.pipe(); child = os.fork()
-        if child == 0: os.setpgid(0, 0); os.write(write, b'x'); time.sleep(100); os._exit(0)
-        os.read(read, 1); os.close(read); os.close(write)
-        if child == number: return child
-        os.kill(child, signal.SIGKILL); os.waitpid(child, 0)
-tool = subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-try: open('/proc/sys/kernel/ns_last_pid', 'w').write(str(os.getpid()))
-except OSError as error: print('cannot', error)
-while line := tool.stdout.readline().split():
-    joiner, group = map(int, line[1:])
-    taken = take(group) if line[0] == 'gone' else None
-    tool.stdin.write('go\n'); tool.stdin.flush(); tool.stdout.readline()
-    print(line[0], 'both' if taken and os.getpgid(joiner) == group else 'alone', 'joined' if os.getpgid(joiner) == group else 'apart')
-    if taken: os.kill(taken, signal.SIGKILL); os.waitpid(taken, 0)
-    tool.stdin.write('go\n'); tool.stdin.flush()
-tool.wait(); print('end', flush=True)
-"#;
-
-/// Has a process join a group at a processor that gives it next to no time, and meanwhile ends all who are in that.
-const JOINER: &str = r#"
-import os, signal, sys, time
-def child(body):
-    process = os.fork()
-    if process == 0:
-        try: body()
-        finally: os._exit(0)
-    return process
-def end(process): os.kill(process, signal.SIGKILL); os.waitpid(process, 0)
-def lead(): os.setpgid(0, 0); os.write(write, b'x'); time.sleep(100)
-def spin():
-    os.sched_setaffinity(0, [processor])
-    while True: pass
-def join():
-    os.sched_setaffinity(0, [processor])
-    if when == 'gone': os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
-    os.write(write, b'x')
-    try: os.setpgid(0, leader)
-    except OSError: pass
-    os.write(write, b'x'); time.sleep(100)
-processor = max(os.sched_getaffinity(0))
-for when in ['there'] + ['gone'] * 5:
-    read, write = os.pipe(); leader = child(lead); os.read(read, 1)
-    others = [child(spin) for _ in range(8)] if when == 'gone' else []
-    joiner = child(join); os.read(read, 1)
-    if when == 'gone': time.sleep(0.01 * len(others)); end(leader)
-    print(when, joiner, leader, flush=True); sys.stdin.readline()
-    for process in others: end(process)
-    os.read(read, 1); print('past', flush=True); sys.stdin.readline()
-    end(joiner)
-    if when == 'there': end(leader)
-"#;
-
-/// Who was let through stands as long as it likes: until it has gone on, the number is nobody else's.
-#[test]
-fn a_group_that_is_joined_late_is_no_other() {
-    if !tests::is_root_for("to choose the numbers of processes") {
-        return;
-    }
-    let sandbox = Sandbox::new();
-    let words = [["python3", "-c", TAKER].map(OsString::from).to_vec(), sandbox.command_line()];
-    let tool = ["--", "python3", "-c", JOINER].map(OsString::from).to_vec();
-    let said = sandbox.run_outside([words.concat(), tool].concat()).stdout;
-    if said.contains("cannot") {
-        return tests::skipped("numbers of processes cannot be chosen");
-    }
-    assert!(said.contains("there alone joined\r\n") && said.contains("end\r\n"), "{said}");
-    assert!(!said.contains("both"), "{}{said}", tests::ESCAPED);
 }
 
 #[test]

@@ -29,14 +29,14 @@ pub(super) struct Signals {
 }
 
 impl Signals {
-    /// Blocks the signals and opens the descriptor. The command was cloned before and keeps the
-    /// caller's mask and dispositions.
+    /// Blocks the signals and opens the descriptor. The launcher has blocked all of them for the
+    /// guardian. The command was cloned before and keeps the caller's mask and dispositions.
     pub(super) fn block() -> io::Result<Self> {
         let set = kill::all_but(&FAULTS);
         // An ignored SIGCHLD, which a caller can leave behind, would make the kernel reap the command
         // and lose its status.
         kill::reset(Signal::SIGCHLD)?;
-        signal::sigprocmask(SigmaskHow::SIG_BLOCK, Some(&set), None).map_err(errno)?;
+        signal::sigprocmask(SigmaskHow::SIG_SETMASK, Some(&set), None).map_err(errno)?;
         let flags = SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC;
         let descriptor = SignalFd::with_flags(&set, flags).map_err(errno)?;
         Ok(Self { descriptor, told_to_stop: Cell::new(false) })

@@ -1,5 +1,6 @@
 //! `--ask terminal`: what is asked at a real terminal, what is answered there, and what comes of it.
 
+use crate::jobs::BEGIN;
 use std::ffi::OsString;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -186,20 +187,20 @@ fn a_program_that_has_set_the_terminal_finds_it_so_again() {
     });
 }
 
-/// Runs its words but the first on a terminal, with all streams led elsewhere if that is `elsewhere`; kills landstrip while
+/// Runs its words but two on a terminal, with all streams led elsewhere if the first is `elsewhere`; kills landstrip while
 /// it asks, and says what became of the terminal.
 const KILLED: &str = r#"
-import os, pty, subprocess, sys, termios, time
+import pty, sys, termios, time
 read, write = os.pipe(); process, terminal = pty.fork()
 if process == 0:
     streams = {} if sys.argv[1] == 'here' else dict.fromkeys(['stdin', 'stdout', 'stderr'], subprocess.DEVNULL)
     # Of the caller's own making, it is given back as well.
     mine = termios.tcgetattr(0); mine[3] &= ~termios.ECHOE; termios.tcsetattr(0, termios.TCSANOW, mine)
     before = termios.tcgetattr(0)
-    tool = subprocess.Popen(sys.argv[2:], **streams)
+    tool, let_go = begin(sys.argv[2], sys.argv[3:], **streams)
     # What is typed arrives once the question is there.
     os.read(read, 1); asked = termios.tcgetattr(0) != before
-    tool.kill(); tool.wait(); end = time.monotonic() + 60
+    tool.kill(); tool.wait(); let_go(); end = time.monotonic() + 60
     given = lambda: os.tcgetpgrp(0) == os.getpgrp() and termios.tcgetattr(0) == before
     while not given() and time.monotonic() < end: time.sleep(0.01)
     print('asked', asked, 'given', given(), flush=True); os._exit(0)
@@ -214,14 +215,20 @@ print(said.decode())
 #[test]
 fn a_landstrip_that_is_killed_while_it_asks_gives_the_terminal_back() {
     for_each_user(|user| {
-        for streams in ["here", "elsewhere"] {
+        for (streams, when) in
+            [("here", "at once"), ("elsewhere", "at once"), ("elsewhere", "late")]
+        {
             let sandbox = sandbox(user).options(["--ask", "terminal"]);
-            let mut words = ["python3", "-c", KILLED, streams].map(OsString::from).to_vec();
+            let script = [BEGIN, KILLED].concat();
+            let mut words = ["python3", "-c", &script, streams, when].map(OsString::from).to_vec();
             words.extend(sandbox.command_line());
             let tool = "stty raw -echo < /dev/tty; echo x > ~/.npm/a; exec sleep 60";
             words.extend(["--", "sh", "-c", tool].map(OsString::from));
             let outcome = sandbox.run_outside(words);
-            assert!(outcome.stdout.contains("asked True given True"), "{streams}: {outcome:#?}");
+            assert!(
+                outcome.stdout.contains("asked True given True"),
+                "{streams} {when}: {outcome:#?}"
+            );
             assert!(!is_there(&sandbox, "a"), "{ESCAPED}");
         }
     });
