@@ -223,7 +223,7 @@ impl Judge {
         request.confirm()?;
         let foreground = terminal::foreground(terminal)?;
         // Else another job of the caller's session has it. What has ended is not in anybody's way.
-        if !is_callers(foreground) && !group::members(foreground)?.is_empty() {
+        if foreground != group::own() && !group::members(foreground)?.is_empty() {
             self.must_be_inside(Pid::from_raw(foreground).ok_or(Errno::PERM)?)?;
         }
         self.must_be_inside(group)?;
@@ -235,7 +235,7 @@ impl Judge {
     /// `target` asks about that: a program that finds itself in the background behaves otherwise.
     fn foreground(&self, target: Target, number: TargetFd) -> Option<i32> {
         let terminal = self.shared(target).ok().flatten()?;
-        let stands_for = terminal::foreground(terminal).is_ok_and(is_callers)
+        let stands_for = terminal::foreground(terminal) == Ok(group::own())
             && self.is_controlling(target, number, terminal).is_ok_and(|is_it| is_it);
         stands_for.then_some(self.command.as_raw_pid())
     }
@@ -360,9 +360,4 @@ impl Judge {
             Errno::PERM
         })
     }
-}
-
-/// Whether a group is that of the caller, which this process is in.
-fn is_callers(group: i32) -> bool {
-    group == nix::unistd::getpgrp().as_raw()
 }

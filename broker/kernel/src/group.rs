@@ -38,6 +38,11 @@ pub fn of(process: i32) -> Option<i32> {
     unistd::getpgid(Some(Id::from_raw(process))).ok().map(Id::as_raw)
 }
 
+/// The group of this process.
+pub fn own() -> i32 {
+    unistd::getpgrp().as_raw()
+}
+
 /// Whether a process is of the session of this one.
 pub fn shares_session(process: i32) -> io::Result<bool> {
     let session = |id| unistd::getsid(id).map_err(|errno| Errno::from_raw_os_error(errno as i32));

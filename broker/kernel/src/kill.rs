@@ -7,7 +7,7 @@ use nix::libc;
 use nix::sys::signal::{SigHandler, SigSet, Signal, signal};
 use nix::sys::wait::{WaitPidFlag, waitpid};
 use rustix::io::{self, Errno};
-use rustix::process::Pid;
+use rustix::process::{self, Pid};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// The sandbox is being ended: where that is done one by one, nobody in it may fork any more.
@@ -44,6 +44,16 @@ pub fn all_but(these: &[Signal]) -> SigSet {
     unsafe { (&raw mut set).cast::<u64>().write(bits) };
     // SAFETY: it was made above.
     unsafe { SigSet::from_sigset_t_unchecked(set) }
+}
+
+/// Does `work`, in which `signals` have their effect, which this process blocks.
+pub fn heeding<T>(signals: &[process::Signal], work: impl FnOnce() -> T) -> T {
+    let known = |signal: &process::Signal| Signal::try_from(signal.as_raw()).ok();
+    let signals: SigSet = signals.iter().filter_map(known).collect();
+    let _ = signals.thread_unblock();
+    let done = work();
+    let _ = signals.thread_block();
+    done
 }
 
 /// Gives a signal its default disposition.

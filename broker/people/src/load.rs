@@ -1,6 +1,7 @@
 //! From the command line to a policy.
 
 use crate::cli;
+use kernel::kill::heeding;
 use landstrip_core::compile::notes::{Note, Notes};
 use landstrip_core::report::failure::{Failure, say};
 use landstrip_core::report::traps::Reports;
@@ -9,6 +10,10 @@ use policy::error::{Escaped, PolicyError};
 use policy::remarks::Remarks;
 use policy::resolve;
 use rules::policy::Policy;
+use rustix::process::Signal;
+
+/// What ends or stops a program that waits for its policy.
+const HEEDED: [Signal; 5] = [Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM, Signal::TSTP];
 
 /// A policy as it was written, before what it never may allow is taken out.
 #[derive(Debug)]
@@ -28,7 +33,9 @@ pub struct Loaded {
 /// Returns [`Failure::Pairs`] for the first thing that is wrong with it.
 pub fn load(invocation: &cli::Invocation, mut remarks: Remarks) -> Result<Loaded, Failure> {
     let caller = Caller::of_process().map_err(unusable)?;
-    let policy = resolve::policy(&invocation.policies, &caller, &mut remarks).map_err(unusable)?;
+    // Standard input or a FIFO may not come to its end, and nothing has begun yet.
+    let policy = heeding(&HEEDED, || resolve::policy(&invocation.policies, &caller, &mut remarks));
+    let policy = policy.map_err(unusable)?;
     // To hide what is kept is no reason to watch all reads.
     let reports =
         invocation.reports.unwrap_or(match policy.unwatched_reads || policy.hides_denials_alone {

@@ -3,6 +3,7 @@
 use nix::sys::signal::Signal;
 use std::ffi::OsString;
 use std::fs;
+use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 use tests::{
@@ -142,6 +143,37 @@ fn a_forwarded_signal_ends_a_command_that_does_not_handle_it() {
         running.signal(signal);
         running.wait().exits(128 + signal as i32);
     }
+}
+
+/// However far landstrip has come: nothing is said of it, and nothing else is its status.
+#[test]
+fn a_signal_that_comes_while_it_starts_ends_it_as_any_program() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        for number in 0..60 {
+            let running = sandbox.spawn(["sleep", "100"]);
+            std::thread::sleep(Duration::from_micros(100) * number);
+            running.signal(Signal::SIGTERM);
+            let outcome = running.wait();
+            let by_signal = outcome.signal == Some(15) || outcome.status == Some(143);
+            assert!(by_signal && outcome.stderr.is_empty(), "{outcome:#?}");
+        }
+        // It waits for the rest of its policy.
+        let policy = sandbox.path("policy.fifo");
+        sandbox.sh_outside("mkfifo ../policy.fifo").succeeds();
+        let sandbox = sandbox.options(["-p", policy.to_str().unwrap()]);
+        let running = sandbox.spawn(["true"]);
+        let mut writer = fs::File::options().write(true).open(&policy).unwrap();
+        writer.write_all(b"{").unwrap();
+        running.signal(Signal::SIGTERM);
+        assert_eq!(running.wait().signal, Some(15));
+        drop(writer);
+        let running = sandbox.spawn(["sh", "-c", "exit 7"]);
+        writer = fs::File::options().write(true).open(&policy).unwrap();
+        writer.write_all(b"{}").unwrap();
+        drop(writer);
+        running.wait().exits(7);
+    });
 }
 
 #[test]

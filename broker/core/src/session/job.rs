@@ -8,14 +8,13 @@
 //! "Implementing a Job Control Shell" in the manual of the GNU C library.
 
 use kernel::group;
-use kernel::kill::send;
+use kernel::kill::{heeding, send};
 use kernel::proc::Status;
 use kernel::terminal::{self, Lent};
 use nix::libc;
-use nix::sys::signal::{SigSet, Signal, raise};
 use rustix::fd::BorrowedFd;
-use rustix::io::{self, Errno};
-use rustix::process::Pid;
+use rustix::io;
+use rustix::process::{self, Pid, Signal};
 use std::sync::Arc;
 
 /// The command as a job.
@@ -51,7 +50,7 @@ impl Job {
     pub(super) fn start(&self) {
         if self.terminal.as_ref().is_some_and(|terminal| terminal.is_alone) {
             // It may not have made it yet; if it has executed the tool, it has (EACCES).
-            let _ = rustix::process::setpgid(Some(self.command), Some(self.command));
+            let _ = process::setpgid(Some(self.command), Some(self.command));
             self.offer_terminal();
         }
     }
@@ -88,7 +87,7 @@ impl Job {
             Some(group) if group == self.command.as_raw_pid() => true,
             // An editor that reads the keyboard itself stops its process group for its user. If that was a trick,
             // the user sees a stopped job and continues it.
-            Some(group) => is_callers(group) && signal != libc::SIGSTOP,
+            Some(group) => group == group::own() && signal != libc::SIGSTOP,
             None => false,
         };
         // Whoever asks at the terminal continues it before it has that again.
@@ -102,9 +101,9 @@ impl Job {
         } else if is_in_foreground || wants_terminal && self.terminal.is_some() {
             self.take_terminal_back();
             stop_by(match signal {
-                libc::SIGTTIN => Signal::SIGTTIN,
-                libc::SIGTTOU => Signal::SIGTTOU,
-                _ => Signal::SIGTSTP,
+                libc::SIGTTIN => Signal::TTIN,
+                libc::SIGTTOU => Signal::TTOU,
+                _ => Signal::TSTP,
             })?;
         } else {
             return Ok(false);
@@ -118,7 +117,7 @@ impl Job {
     /// Puts the command's group into the foreground if the caller's is. Returns whether it is there now.
     fn offer_terminal(&self) -> bool {
         let Some(terminal) = &self.terminal else { return false };
-        self.foreground().is_some_and(is_callers)
+        self.foreground() == Some(group::own())
             && terminal::set_foreground(terminal.descriptor, self.command.as_raw_pid()).is_ok()
     }
 
@@ -127,7 +126,7 @@ impl Job {
         if let Some(terminal) = &self.terminal
             && self.foreground() == Some(self.command.as_raw_pid())
         {
-            let _ = terminal::set_foreground(terminal.descriptor, own_group());
+            let _ = terminal::set_foreground(terminal.descriptor, group::own());
         }
     }
 
@@ -140,8 +139,8 @@ impl Job {
         // Some may be held for those who were to join them: their members have ended.
         let is_left = |group| group > 0 && group::members(group).is_ok_and(|all| all.is_empty());
         terminal::foreground(descriptor).is_ok_and(|group| {
-            is_callers(group)
-                || is_left(group) && terminal::set_foreground(descriptor, own_group()).is_ok()
+            group == group::own()
+                || is_left(group) && terminal::set_foreground(descriptor, group::own()).is_ok()
         })
     }
 
@@ -170,22 +169,10 @@ const FOR_GROUPS: [i32; 8] = [
 /// Stops this process as `signal` does by default: not at all where nobody could continue it, for its group is
 /// orphaned.
 fn stop_by(signal: Signal) -> io::Result<()> {
-    let set = SigSet::from(signal);
-    raise(signal)
-        .and_then(|()| set.thread_unblock())
-        .and_then(|()| set.thread_block())
-        .map_err(|errno| Errno::from_raw_os_error(errno as i32))
-}
-
-/// The process group of the broker, which is the caller's job.
-fn own_group() -> i32 {
-    nix::unistd::getpgrp().as_raw()
-}
-
-fn is_callers(group: i32) -> bool {
-    group == own_group()
+    process::kill_process(process::getpid(), signal)?;
+    heeding(&[signal], || Ok(()))
 }
 
 fn leads_group() -> bool {
-    own_group() == std::process::id().cast_signed()
+    group::own() == std::process::id().cast_signed()
 }

@@ -11,6 +11,7 @@ use kernel::kill::{self, send};
 use kernel::kill_on_exit::KillOnExit;
 use kernel::proc;
 use nix::libc;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::Mode;
 use rustix::io::{self, Errno};
@@ -161,7 +162,8 @@ impl ProcessTree {
             if Instant::now() > deadline {
                 return false;
             }
-            wait_readable(&self.signals, Duration::from_millis(100));
+            let limit = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+            let _ = poll(&mut [PollFd::new(&self.signals, PollFlags::IN)], Some(&limit));
             let _ = self.signals.forward(None);
         }
         self.job.end();
@@ -185,7 +187,10 @@ impl ProcessTree {
     }
 
     fn kill_all(&self) {
-        if self.scoped && !can_signal_parent() {
+        let reaches = |parent| process::test_kill_process(parent).is_ok();
+        // A signal that reaches the caller, which lies outside, says that the scope is not in force: then kill(-1) would
+        // end everything the user runs.
+        if self.scoped && !process::getppid().is_some_and(reaches) {
             // Confined by D0 to what this sandbox started, and without the broker itself.
             let _ = send(-1, libc::SIGKILL);
         } else {
@@ -225,16 +230,4 @@ impl AsFd for ProcessTree {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.signals.as_fd()
     }
-}
-
-/// Whether a signal reaches the caller, which lies outside: then the scope is not in force, and
-/// kill(-1) would end everything the user runs.
-fn can_signal_parent() -> bool {
-    process::getppid().is_some_and(|parent| process::test_kill_process(parent).is_ok())
-}
-
-fn wait_readable(signals: &Signals, limit: Duration) {
-    use rustix::event::{PollFd, PollFlags, Timespec, poll};
-    let limit = Timespec::try_from(limit).ok();
-    let _ = poll(&mut [PollFd::new(signals, PollFlags::IN)], limit.as_ref());
 }

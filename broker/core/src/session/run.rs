@@ -17,7 +17,7 @@ use kernel::umask::Umask;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::AsFd;
 use rustix::io::Errno;
-use rustix::process::WaitStatus;
+use rustix::process::{Signal, WaitStatus};
 use std::sync::{Arc, Mutex};
 
 /// How long nothing must happen before the broker turns to its own affairs: a command that ends at
@@ -170,7 +170,10 @@ impl Run<'_> {
         {
             return Err(Failure::launch(self.tool.name(), step, errno));
         }
-        if !self.confined {
+        // Told to end before it can run the tool, it ends as that would.
+        let told =
+            [Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM].map(|it| Some(it.as_raw()));
+        if !self.confined && !told.contains(&status.terminating_signal()) {
             return Err(Failure::died());
         }
         if let Some(limits) = &self.judges.limits {
@@ -243,11 +246,8 @@ struct Ready {
 }
 
 fn exit_status(status: WaitStatus) -> i32 {
-    match (status.exit_status(), status.terminating_signal()) {
-        (Some(code), _) => code,
-        (None, Some(signal)) => exit::SIGNAL_BASE + signal,
-        (None, None) => exit::FAILED,
-    }
+    let by_signal = || status.terminating_signal().map(|signal| exit::SIGNAL_BASE + signal);
+    status.exit_status().or_else(by_signal).unwrap_or(exit::FAILED)
 }
 
 /// Why the command's calls are not served.

@@ -82,11 +82,11 @@ impl Tty {
     pub(super) fn take(&self, spared: &[Pid]) -> Option<Taken<'_>> {
         let told = Told::tell(self.guardian);
         let former = foreground(self.file.as_fd()).ok()?;
-        if former != own_group() {
+        if former != group::own() {
             if !is_of_sandbox(former) {
                 return None;
             }
-            set_foreground(self.file.as_fd(), own_group()).ok()?;
+            set_foreground(self.file.as_fd(), group::own()).ok()?;
         }
         let give_back = || _ = set_foreground(self.file.as_fd(), former);
         // A command without this terminal has nothing to do with it.
@@ -169,7 +169,7 @@ impl Taken<'_> {
         let number = Signal::INT.as_raw();
         let _ = send(-former, number);
         // This process heeds no signal of its own.
-        if former == own_group() && send(-command.as_raw_pid(), number).is_err() {
+        if former == group::own() && send(-command.as_raw_pid(), number).is_err() {
             let _ = send(command.as_raw_pid(), number);
         }
     }
@@ -179,7 +179,7 @@ impl Drop for Taken<'_> {
     fn drop(&mut self) {
         let file = self.tty.file.as_fd();
         let is_there = |group| group::members(group).is_ok_and(|members| !members.is_empty());
-        let is_own = self.former == own_group();
+        let is_own = self.former == group::own();
         let is_left = is_own || is_there(self.former);
         let settings = if is_left { &self.settings } else { &self.tty.settings };
         let _ = termios::tcflush(file, QueueSelector::IFlush);
@@ -200,10 +200,6 @@ impl AsFd for Taken<'_> {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.tty.file.as_fd()
     }
-}
-
-fn own_group() -> i32 {
-    group::of(0).unwrap_or_default()
 }
 
 /// Whether a descendant of this process is in `group`.
