@@ -13,7 +13,7 @@ use crate::upstream::Upstream;
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use http_body_util::combinators::BoxBody;
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use hyper::client::conn::http1::SendRequest;
 use hyper::header::{self, HeaderValue};
 use hyper::upgrade::OnUpgrade;
@@ -39,6 +39,8 @@ pub(crate) struct Host {
     /// The connection is to an upstream that takes requests itself: with what authorization.
     upstream: Option<Option<HeaderValue>>,
     used: Instant,
+    /// It takes no other request.
+    is_used_up: bool,
 }
 
 impl Host {
@@ -68,16 +70,22 @@ impl Host {
             let _ = connection.with_upgrades().await;
         });
         let upstream = upstream.and_then(Upstream::takes_requests).map(|value| value.cloned());
-        Ok(Self { sender, destination, upstream, used: Instant::now() })
+        Ok(Self { sender, destination, upstream, used: Instant::now(), is_used_up: false })
     }
 
     pub(crate) fn destination(&self) -> &Destination {
         &self.destination
     }
 
+    /// Whether no other request can be sent on the same connection.
+    pub(crate) fn is_used_up(&self) -> bool {
+        self.is_used_up
+    }
+
     /// Whether another request to `destination` can be sent on the same connection.
     pub(crate) async fn takes_more(&mut self, destination: &Destination) -> bool {
         self.destination == *destination
+            && !self.is_used_up
             && self.used.elapsed() < KEPT_MAX
             && self.sender.ready().await.is_ok()
     }
@@ -89,7 +97,9 @@ impl Host {
         proxy: &Arc<Proxy>,
         slot: Slot,
     ) -> Result<Response<Body>, Failure> {
-        let upgrade = headers::requested_upgrade(request.headers());
+        // A host that does not read a body takes it for the next request, which nobody has judged.
+        self.is_used_up = !request.body().is_end_stream();
+        let upgrade = headers::requested_upgrade(request.headers()).filter(|_| !self.is_used_up);
         let client = upgrade.is_some().then(|| hyper::upgrade::on(&mut request));
         let interim = Interim::of(&mut request);
         self.rewrite(&mut request, upgrade)?;
@@ -182,6 +192,9 @@ impl Host {
         }
         if let Some(protocol) = upgrade {
             headers::keep_upgrade(headers, protocol);
+        }
+        if self.is_used_up {
+            headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
         Ok(())
     }

@@ -9,8 +9,7 @@ pub(crate) fn check_framing(headers: &HeaderMap) -> Result<(), Failure> {
     if count(header::HOST) > 1 {
         return Err(Failure::Bad("more than one Host field"));
     }
-    let lengths = count(header::CONTENT_LENGTH);
-    if lengths > 1 || (lengths > 0 && count(header::TRANSFER_ENCODING) > 0) {
+    if count(header::CONTENT_LENGTH) + count(header::TRANSFER_ENCODING) > 1 {
         return Err(Failure::Bad("ambiguous length of the body"));
     }
     Ok(())

@@ -9,7 +9,7 @@ use crate::headers;
 use crate::proxy::{Client, Proxy, Slot};
 use crate::relay;
 use hyper::body::Incoming;
-use hyper::header;
+use hyper::header::{self, HeaderValue};
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use std::convert::Infallible;
@@ -66,5 +66,9 @@ async fn pass_on(
             return Err(DialError::Fronting { host: text.to_owned(), asked }.into());
         }
     }
-    host.send(request, proxy, slot).await
+    let mut response = host.send(request, proxy, slot).await?;
+    if host.is_used_up() {
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    Ok(response)
 }

@@ -1,11 +1,11 @@
 //! Plain requests through the proxy: as curl directly to the host.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use tests::raw::{BAD, OK, answers, get, raw};
-use tests::{Origin, Sandbox, User, answering_server, for_each_user};
+use tests::{ESCAPED, Origin, Sandbox, User, answering_server, for_each_user};
 
 fn sandbox_for(user: User, port: u16) -> Sandbox {
     let literal = format!("127.0.0.1:{port}");
@@ -21,6 +21,7 @@ fn a_body_with_two_lengths_is_refused_with_a_reason_or_has_one() {
         for fields in [
             "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n",
             "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n",
+            "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
         ] {
             let smuggled = get(&format!("bad.localhost:{}", origin.port()));
             let outcome = raw(&sandbox, "http", format!("{line}{fields}\r\n0\r\n\r\n{smuggled}"));
@@ -216,5 +217,75 @@ fn several_requests_go_over_one_connection_and_each_is_judged() {
         assert_eq!(outcome.stdout, "200 200 200 403 200 ", "{outcome:#?}");
         assert!(count.load(Ordering::Relaxed) <= 2, "{count:?} connections");
         assert_eq!(others.load(Ordering::Relaxed), 0);
+    });
+}
+
+/// Reads no body: what follows a head is the next one, unless that was the last. Tells the heads.
+fn bodyless_server() -> (u16, Arc<Mutex<Vec<String>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (port, heads) =
+        (listener.local_addr().unwrap().port(), Arc::<Mutex<Vec<String>>>::default());
+    let told = Arc::clone(&heads);
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let told = Arc::clone(&told);
+            std::thread::spawn(move || {
+                let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+                loop {
+                    let head: Vec<_> = lines
+                        .by_ref()
+                        .map_while(|line| line.ok().filter(|line| !line.is_empty()))
+                        .collect();
+                    if head.is_empty() {
+                        return;
+                    }
+                    let head = head.join("\n");
+                    told.lock().unwrap().push(head.clone());
+                    let _ = (&stream).write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+                    if head.to_lowercase().contains("connection: close") {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    (port, heads)
+}
+
+/// By the proxy for HTTP, in a tunnel, and by name.
+#[test]
+fn a_request_in_the_body_of_another_is_none_for_a_host_that_reads_no_body() {
+    for_each_user(|user| {
+        let (port, heads) = bodyless_server();
+        let script = "import os, socket, sys
+port = int(sys.argv[1]); host = 'good.localhost:%d' % port
+hidden = 'GET /hidden HTTP/1.1\\r\\nHost: bad.localhost:%d\\r\\n\\r\\n' % port
+proxy = lambda: socket.create_connection(('127.0.0.1', int(os.environ['HTTP_PROXY'].rstrip('/').split(':')[2])))
+def tunnel():
+    s = proxy(); s.sendall(('CONNECT %s HTTP/1.1\\r\\nHost: %s\\r\\n\\r\\n' % (host, host)).encode())
+    answer = b''
+    while not answer.endswith(b'\\r\\n\\r\\n'): answer += s.recv(1)
+    return s
+def head(lines, first=None):
+    for line in lines:
+        if line == b'\\r\\n': return first.split()[1].decode()
+        first = first or line
+    return 'closed'
+for start, connect in [('http://' + host, proxy), ('', tunnel), ('', lambda: socket.create_connection(('good.localhost', port)))]:
+    s = connect(); lines = s.makefile('rb')
+    for body in ['', 'Content-Length: %d\\r\\n\\r\\n%s' % (len(hidden), hidden), '']:
+        text = 'GET %s/open HTTP/1.1\\r\\nHost: %s\\r\\n%s' % (start, host, body or '\\r\\n')
+        try: s.sendall(text.encode()); print(head(lines), lines.read(2), end=' ')
+        except OSError: print('closed', b'', end=' ')
+    print()
+";
+        let outcome = sandbox_for(user, port).run(["python3", "-c", script, &port.to_string()]);
+        let heads = heads.lock().unwrap();
+        assert!(!heads.iter().any(|head| head.contains("/hidden")), "{ESCAPED}{heads:?}");
+        let lines: Vec<_> = outcome.succeeds().stdout.lines().map(str::trim).collect();
+        let answered = ["200 b'ok'"; 3].join(" ");
+        // A tunnel has one connection to the host, which says so.
+        let closed = "200 b'ok' 200 b'ok' closed b''";
+        assert_eq!(lines, [answered.as_str(), closed, closed], "{outcome:#?}");
     });
 }
