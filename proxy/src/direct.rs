@@ -8,9 +8,8 @@ use crate::error::{DialError, UpstreamError};
 use crate::proxy::{Proxy, Slot};
 use crate::tunnel;
 use rustix::fd::OwnedFd;
-use rustix::fs::{OFlags, fcntl_getfl};
 use rustix::io::Errno;
-use rustix::net::{self, SocketAddrAny, sockopt};
+use rustix::net::{self, SendFlags, Shutdown, SocketAddrAny, sockopt};
 use std::future::{pending, poll_fn};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -131,26 +130,29 @@ impl Caller {
         canonical(net::getpeername(&self.socket).and_then(|peer| peer.ok_or(Errno::NOTCONN)))
     }
 
-    /// Ends its connect, unless that is another by now.
+    /// Ends its connect, unless the socket is in other use by now.
     fn refuse(&self) {
         let name = net::getsockname(&self.socket);
-        let is_another = self.peer().is_ok()
-            || canonical(name.clone()).ok() != Some(self.from)
-            || sockopt::socket_acceptconn(&self.socket) != Ok(false);
-        if is_another {
+        let without_waiting = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+        // Only before it is connected, it could wait to send.
+        let is_under_way = net::send(&self.socket, &[], without_waiting) == Err(Errno::AGAIN);
+        if !is_under_way || canonical(name.clone()).ok() != Some(self.from) {
             return;
         }
-        let _ = net::connect_unspec(&self.socket);
+        // Unlike connect(2), that never ends listening, which the socket may have begun (inet_shutdown in
+        // net/ipv4/af_inet.c): no port is given up but by the broker.
+        let _ = net::shutdown(&self.socket, Shutdown::Write);
         // Who waits is told why. For who does not, the kernel has to have refused it, as it does on port 0, where
-        // nobody can listen. Only so the proxy does not wait itself.
-        let is_nonblocking =
-            fcntl_getfl(&self.socket).is_ok_and(|it| it.contains(OFlags::NONBLOCK));
-        if self.waiting.is_none() && is_nonblocking {
+        // nobody can listen.
+        if self.waiting.is_none() {
             let host = match name.map(SocketAddr::try_from) {
                 Ok(Ok(SocketAddr::V6(_))) => Ipv4Addr::LOCALHOST.to_ipv6_mapped().into(),
                 _ => IpAddr::from(Ipv4Addr::LOCALHOST),
             };
-            let _ = net::connect(&self.socket, &SocketAddr::new(host, 0));
+            // A connect that does not wait, whatever flags the socket has by now (tcp(7), MSG_FASTOPEN).
+            let flags = SendFlags::from_bits_retain(libc::MSG_FASTOPEN.cast_unsigned());
+            let _ =
+                net::sendto(&self.socket, &[], flags | without_waiting, &SocketAddr::new(host, 0));
         }
     }
 }
@@ -198,4 +200,43 @@ fn errno(error: &DialError) -> u8 {
         _ => Errno::HOSTUNREACH,
     };
     u8::try_from(errno.raw_os_error()).unwrap_or(u8::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::net::{AddressFamily, SocketFlags, SocketType};
+    use std::net::TcpListener;
+
+    fn caller(socket: &OwnedFd) -> Caller {
+        let from = canonical(net::getsockname(socket)).unwrap();
+        let [door, socket] = [(); 2].map(|()| socket.try_clone().unwrap());
+        Caller { door, socket, from, waiting: None }
+    }
+
+    fn socket() -> OwnedFd {
+        let flags = SocketFlags::NONBLOCK;
+        net::socket_with(AddressFamily::INET, SocketType::STREAM, flags, None).unwrap()
+    }
+
+    #[test]
+    fn what_is_refused_ends_and_what_listens_by_then_does_not() {
+        // Its queue is full.
+        let full = socket();
+        net::bind(&full, &SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).unwrap();
+        net::listen(&full, 0).unwrap();
+        let there = SocketAddr::try_from(net::getsockname(&full).unwrap()).unwrap();
+        let _first = std::net::TcpStream::connect(there).unwrap();
+        let under_way = socket();
+        assert_eq!(net::connect(&under_way, &there), Err(Errno::INPROGRESS));
+        caller(&under_way).refuse();
+        let ended = sockopt::socket_error(&under_way).unwrap();
+        assert!([Err(Errno::CONNREFUSED), Err(Errno::CONNRESET)].contains(&ended), "{ended:?}");
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let there = listener.local_addr().unwrap();
+        let listening = OwnedFd::from(listener);
+        caller(&listening).refuse();
+        let _ = net::shutdown(&listening, Shutdown::Write);
+        assert!(std::net::TcpStream::connect(there).is_ok());
+    }
 }
