@@ -140,7 +140,7 @@ pub fn stands_for_name(address: IpAddr) -> bool {
 ///        2   u16  the port of a place, else 0
 ///        4   16 bytes, its address, of IPv6 or mapped, else 0
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Client {
     /// HTTP/1.1.
     Http,

@@ -10,7 +10,7 @@
 //! A connect gets its local address as it begins, and may be accepted before who began it can say so: of those that
 //! are just being begun, the sockets themselves are asked.
 
-use super::ports::{Language, Port};
+use super::ports::Port;
 use common::proxy::Client;
 use kernel::passing;
 use rules::address::canonical;
@@ -46,11 +46,11 @@ pub(super) struct Connection {
 #[derive(Debug, Default)]
 pub(super) struct Clients {
     /// Those whose sockets are about to connect, and to which port.
-    beginning: HashMap<Begun, (Language, Connection)>,
+    beginning: HashMap<Begun, (Client, Connection)>,
     /// What the next one gets.
     next: Begun,
     /// By where they come from and go to.
-    expected: HashMap<(SocketAddrV4, Language), Connection>,
+    expected: HashMap<(SocketAddrV4, Client), Connection>,
     /// How many there may be before it is looked which have failed.
     room: usize,
     /// Accepted, for a proxy that is to read.
@@ -59,7 +59,7 @@ pub(super) struct Clients {
 
 impl Clients {
     /// Takes note of a connection that the sandbox is about to begin to the port of `language`.
-    pub(super) fn begin(&mut self, language: Language, connection: Connection) -> Begun {
+    pub(super) fn begin(&mut self, language: Client, connection: Connection) -> Begun {
         let begun = self.next;
         self.next = Begun(begun.0 + 1);
         self.beginning.insert(begun, (language, connection));
@@ -81,7 +81,7 @@ impl Clients {
         }
     }
 
-    fn expect(&mut self, local: SocketAddrV4, language: Language, connection: Connection) {
+    fn expect(&mut self, local: SocketAddrV4, language: Client, connection: Connection) {
         if self.expected.len() >= self.room.max(EXPECTED_MAX) {
             self.expected.retain(|_, connection| !has_failed(&connection.socket));
             // What is left is under way: the next look is worth it once there are twice as many.
@@ -174,23 +174,19 @@ mod tests {
         let held = TcpStream::connect(there).unwrap();
         let SocketAddr::V4(local) = held.local_addr().unwrap() else { unreachable!("IPv4") };
         let connection = |socket| Connection { client: Client::Http, socket, others: Vec::new() };
-        clients.expect(local, Language::Http, connection(held.into()));
+        clients.expect(local, Client::Http, connection(held.into()));
         for port in 1..=1000 {
             let (flags, kind) = (net::SocketFlags::CLOEXEC, net::SocketType::STREAM);
             let failed = net::socket_with(net::AddressFamily::INET, kind, flags, None).unwrap();
-            clients.expect(
-                SocketAddrV4::new(*local.ip(), port),
-                Language::Socks,
-                connection(failed),
-            );
+            clients.expect(SocketAddrV4::new(*local.ip(), port), Client::Socks, connection(failed));
         }
         assert!(clients.expected.len() <= EXPECTED_MAX + 1, "{}", clients.expected.len());
-        assert!(clients.expected.contains_key(&(local, Language::Http)));
+        assert!(clients.expected.contains_key(&(local, Client::Http)));
     }
 
     #[test]
     fn of_connects_of_one_socket_at_the_same_time_one_is_accepted() {
-        let port = Port::bind(Language::Socks, None, "").unwrap();
+        let port = Port::bind(Client::Socks, None, "").unwrap();
         let there = port.bound().unwrap();
         let (flags, kind) = (net::SocketFlags::CLOEXEC, net::SocketType::STREAM);
         let socket = net::socket_with(net::AddressFamily::INET, kind, flags, None).unwrap();
@@ -199,7 +195,7 @@ mod tests {
             let held = socket.try_clone().unwrap();
             let client = Client::Direct(there.into());
             let connection = Connection { client, socket: held, others: Vec::new() };
-            clients.begin(Language::Socks, connection)
+            clients.begin(Client::Socks, connection)
         });
         net::connect(&socket, &there).unwrap();
         clients.settle(first, true);

@@ -15,28 +15,13 @@ use std::sync::OnceLock;
 /// Connections that may wait for the broker, which takes them at once.
 const BACKLOG: i32 = 1024;
 
-/// What is spoken at a port.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Language {
-    Http,
-    Socks,
-}
-
-impl From<Language> for Client {
-    fn from(language: Language) -> Self {
-        match language {
-            Language::Http => Self::Http,
-            Language::Socks => Self::Socks,
-        }
-    }
-}
-
 /// A port of 127.0.0.1.
 #[derive(Debug)]
 pub(super) struct Port {
     /// As the command knows it.
     pub(super) number: u16,
-    pub(super) language: Language,
+    /// What is spoken there.
+    pub(super) language: Client,
     bound: OnceLock<Bound>,
 }
 
@@ -53,7 +38,7 @@ impl Port {
     /// # Errors
     /// Returns [`Failure::Internal`], which names `field`, if it cannot be bound.
     pub(super) fn bind(
-        language: Language,
+        language: Client,
         number: Option<u16>,
         field: &str,
     ) -> Result<Self, Failure> {
@@ -69,10 +54,10 @@ impl Port {
     }
 
     /// One that nothing listens on before [`Port::listener`] is asked for.
-    pub(super) fn promised(language: Language) -> Self {
+    pub(super) fn promised(language: Client) -> Self {
         let number = match language {
-            Language::Http => 3128,
-            Language::Socks => 1080,
+            Client::Http => 3128,
+            _ => 1080,
         };
         Self { number, language, bound: OnceLock::new() }
     }

@@ -11,7 +11,7 @@ mod last_words;
 use super::clients::Clients;
 use super::direct::Direct;
 use super::names::Names;
-use super::ports::{Language, Port};
+use super::ports::Port;
 use super::setup;
 use super::upstream::{self, Upstreams};
 use super::waiting::{Connection as AtProxy, Heard, Words};
@@ -20,7 +20,7 @@ use crate::report::failure::Failure;
 use crate::report::permitted::{Permitted, Witness};
 use crate::report::traps::Traps;
 use common::asking::{Asked, Outcome};
-use common::proxy::{Reached, Refused, Unknown, Unlisted};
+use common::proxy::{Client, Reached, Refused, Unknown, Unlisted};
 use kernel::threads::lock;
 use kernel::{inherited, passing, proc};
 use rules::address::{Endpoint, canonical};
@@ -89,7 +89,7 @@ impl Proxy {
         }
         if setup::refuses_all(network) {
             // Where nothing is permitted, nothing is asked of others.
-            let ports = [Language::Http, Language::Socks].map(Port::promised);
+            let ports = [Client::Http, Client::Socks].map(Port::promised);
             let (upstreams, names) = (Upstreams::default(), Names::default());
             return Self::at(ports, network, (&upstreams, names), None).map(Some);
         }
@@ -112,8 +112,8 @@ impl Proxy {
     /// Binds the ports of one that reaches others.
     fn serving(network: &Network, witness: Option<&Arc<dyn Witness>>) -> Result<Self, Failure> {
         let [http, socks] = upstream::own_ports(network, &upstream::is_served);
-        let http = Port::bind(Language::Http, http, "httpProxyPort")?;
-        let socks = Port::bind(Language::Socks, socks, "socksProxyPort")?;
+        let http = Port::bind(Client::Http, http, "httpProxyPort")?;
+        let socks = Port::bind(Client::Socks, socks, "socksProxyPort")?;
         let own = [Some(http.number), Some(socks.number)];
         let upstreams = upstream::choose(network, own, &upstream::is_served)?;
         Self::at([http, socks], network, (&upstreams, Names::read(&network.hosts)), witness)
@@ -351,7 +351,6 @@ mod tests {
     use super::*;
     use crate::sockets::judge::Admission;
     use crate::sockets::socket::Connecting;
-    use common::proxy::Client;
     use std::sync::mpsc;
     use std::thread;
 

@@ -86,7 +86,7 @@ impl Admission for Proxy {
         traps: &Traps,
         start: &dyn Fn(Option<SocketAddrV4>) -> io::Result<Connecting>,
     ) -> io::Result<(Connecting, Option<Dial>)> {
-        let asked = self.port_at(endpoint).map(|port| (port, port.language.into()));
+        let asked = self.port_at(endpoint).map(|port| (port, port.language));
         let [_, socks] = &self.ports;
         // Where it arrives does not matter.
         let unasked = || match endpoint {
