@@ -26,3 +26,4 @@ pub(crate) mod sendmsg_gate;
 pub(crate) mod socket;
 mod udp;
 mod unix;
+mod unwaiting;

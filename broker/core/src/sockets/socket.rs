@@ -7,13 +7,13 @@
 
 use super::kinds::{is_of_use, kind_of, make};
 use super::retry_backoff::RetryBackoff;
+use super::unwaiting::without_waiting;
 use kernel::address::Address;
 use kernel::fd_scan;
 use kernel::options::{carry_over, is_kept_on_loopback, keep_on_loopback};
 use kernel::request::{Confirmed, RESTART};
 use kernel::socket_filter::hear_only;
 use kernel::target::{Target, TargetFd};
-use kernel::threads::lock;
 use rules::address::{self, AddressRules, Endpoint};
 use rules::socket::SocketKind;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -23,7 +23,6 @@ use rustix::io::{self, Errno};
 use rustix::net::sockopt::Timeout;
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// How far a connect has come.
@@ -53,10 +52,6 @@ pub(crate) const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 /// How long a full queue is left alone at first, and at most.
 pub(crate) const QUEUE_PAUSE: Duration = Duration::from_millis(2);
 pub(crate) const QUEUE_PAUSE_MAX: Duration = Duration::from_millis(50);
-
-/// Held while a socket is made one that does not wait, by its number: of two threads that connect one socket the first
-/// would else have the second wait. Many, for the target can do that as well.
-static STARTING: [Mutex<()>; 1024] = [const { Mutex::new(()) }; 1024];
 
 /// A descriptor of the target and its flag.
 #[derive(Clone, Copy, Debug)]
@@ -292,13 +287,7 @@ impl Socket {
     /// Returns what the kernel returns; [`Errno::INPROGRESS`] and, from a Unix socket,
     /// [`Errno::AGAIN`] if the target does not wait itself.
     pub(crate) fn start(&self, _: Confirmed<'_>, address: &Address) -> io::Result<Connecting> {
-        let inode = usize::try_from(fs::fstat(&self.descriptor)?.st_ino).unwrap_or(0);
-        let _alone = lock(&STARTING[inode % STARTING.len()]);
-        let flags = fs::fcntl_getfl(&self.descriptor)?;
-        fs::fcntl_setfl(&self.descriptor, flags | OFlags::NONBLOCK)?;
-        let result = net::connect(&self.descriptor, address);
-        fs::fcntl_setfl(&self.descriptor, flags)?;
-        match result {
+        match without_waiting(self, || net::connect(self, address))? {
             result if !self.blocking => result.map(|()| Connecting::Done),
             Ok(()) => Ok(Connecting::Done),
             Err(Errno::INPROGRESS | Errno::ALREADY) => Ok(Connecting::Handshake),
