@@ -5,12 +5,13 @@ use serde_json::Value;
 
 /// The errnos with which a sandbox may refuse. ENOENT, EINVAL and the like are not among them: an
 /// attack that fails with those was probably misspelt.
-const REFUSALS: [&str; 9] = [
+const REFUSALS: [&str; 10] = [
     "EPERM",
     "EACCES",
     "EROFS",
     "EXDEV",
     "ENOSYS",
+    "ENOPROTOOPT",
     "EOPNOTSUPP",
     "EAFNOSUPPORT",
     "EPROTONOSUPPORT",

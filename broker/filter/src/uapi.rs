@@ -27,7 +27,6 @@ pub(crate) const SOL_IPV6: u32 = 41;
 pub(crate) const SOL_NETLINK: u32 = 270;
 pub(crate) const SO_REUSEPORT: u32 = 15;
 pub(crate) const SO_REUSEADDR: u32 = 2;
-pub(crate) const TCP_FASTOPEN_CONNECT: u32 = 30;
 
 // include/uapi/asm-generic/fcntl.h
 // unistd.h

@@ -732,3 +732,57 @@ os._exit(0)
     let outcome = in_namespace(&sandbox, "resolv.conf", "/etc/resolv.conf", port, script);
     prints(&outcome, &["interrupted", "EINPROGRESS", "HTTP/1.0 200 OK"]);
 }
+
+/// The port that it leads to is given up once it has been made.
+#[test]
+fn a_connect_by_name_cannot_be_put_off_until_something_is_sent() {
+    for_each_user(|user| {
+        let origin = Origin::new("hello");
+        // TCP_FASTOPEN_CONNECT.
+        let script = "
+s = socket.socket()
+for option in [30, socket.TCP_NODELAY]: print(tried(lambda: s.setsockopt(socket.IPPROTO_TCP, option, 1)))
+s.connect((address('good.test'), PORT)); print(get(s))
+";
+        let port = origin.port();
+        let outcome = python(&sandbox_for(user, port), port, script);
+        prints(&outcome, &["ENOPROTOOPT", "None", "HTTP/1.0 200 OK"]);
+    });
+}
+
+#[test]
+fn a_socket_for_ipv6_alone_reaches_a_permitted_address_and_no_other() {
+    for_each_user(|user| {
+        let (good, bad) = (TcpPeer::on("::1"), TcpPeer::on("::1"));
+        let allowed = format!("[::1]:{}", good.port());
+        let sandbox = Sandbox::of(user).allow_domains([allowed.as_str()]).trap();
+        let script = format!(
+            "
+for alone in [0, 1]:
+    for port in [PORT, {}]:
+        s = socket.socket(socket.AF_INET6); s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, alone)
+        print(tried(lambda: s.connect(('::1', port))), tried(lambda: s.sendall(b'reached')))
+",
+            bad.port()
+        );
+        let outcome = python(&sandbox, good.port(), &script);
+        prints(&outcome, &["None None", "EACCES EPIPE", "None None", "EACCES EPIPE"]);
+        good.reached();
+        bad.untouched();
+    });
+}
+
+#[test]
+fn a_connect_fails_at_once_where_there_is_no_loopback_interface() {
+    if !tests::is_root_for("a network namespace") {
+        return;
+    }
+    let sandbox = Sandbox::new().allow_domains(["127.0.0.1:9"]);
+    let script = format!("{HEAD}\nprint(tried(lambda: connect('127.0.0.1', 9)))");
+    let setup = "\"$@\" && ip link set lo up && \"$@\"";
+    let mut words: Vec<OsString> =
+        ["unshare", "-n", "sh", "-c", setup, "sh"].map(Into::into).to_vec();
+    words.extend(sandbox.command_line());
+    words.extend(["--", "python3", "-c", &script].map(Into::into));
+    prints(&sandbox.run_outside(words), &["ENETUNREACH", "ECONNREFUSED"]);
+}

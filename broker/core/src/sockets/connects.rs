@@ -9,6 +9,7 @@ use kernel::target::{Target, TargetFd};
 use rules::address::Endpoint;
 use rustix::fd::AsFd;
 use rustix::io::{self, Errno};
+use rustix::net::sockopt;
 use std::net::SocketAddrV4;
 use std::sync::Arc;
 
@@ -71,7 +72,11 @@ pub(crate) fn connect(
         let may_listen = judge.rules.local_binding && socket.is_internet();
         let beginning = may_listen.then(|| judge.ports().begin(&socket, None)).transpose()?;
         let started = match (instead, &reach) {
-            (Some(proxy), _) => socket.start(by, &leads_to.at(proxy)),
+            (Some(proxy), _) => {
+                // One for IPv6 alone would not get there.
+                let _ = sockopt::set_ipv6_v6only(&socket, false);
+                socket.start(by, &leads_to.at(proxy))
+            }
             (None, Reach::Led) => Err(Errno::ACCESS),
             (None, _) => socket.start(by, &leads_to),
         };
@@ -86,6 +91,7 @@ pub(crate) fn connect(
         }
         None => start(None).map(|progress| (progress, None)),
     };
+    let goes_on = [Ok(()), Err(Errno::INPROGRESS), Err(RESTART), Err(Errno::INTR)];
     let result = started.and_then(|(progress, dial)| {
         let finished = socket.finish(progress, &leads_to, || request.look_after());
         let dialled = dial.as_ref().map_or(finished, |dial| dial.outcome(finished));
@@ -93,7 +99,6 @@ pub(crate) fn connect(
             socket.note_connected(by);
         }
         // Who has stopped waiting has a connect under way, as after one that does not wait (connect(2), EINTR).
-        let goes_on = [Ok(()), Err(Errno::INPROGRESS), Err(RESTART), Err(Errno::INTR)];
         match dial {
             Some(_) if !goes_on.contains(&dialled) => {
                 // It leads nowhere, and as after any connect that failed there can be another.
@@ -109,8 +114,7 @@ pub(crate) fn connect(
         judge.note_connect(request.target(), (&socket, endpoint, &reach));
     }
     judge.held_sockets.leave_if_connected(&socket, result.is_ok());
-    let goes_on = Err(Errno::INPROGRESS);
-    if ![Ok(()), goes_on, Err(RESTART), Err(Errno::INTR)].contains(&result) {
+    if !goes_on.contains(&result) {
         return Connected::Done(result);
     }
     // In the target's own hands from now on, connected or not.

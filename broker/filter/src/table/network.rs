@@ -122,12 +122,6 @@ pub(super) const ROWS: &[Row] = &[
             when(LOCAL_BINDING, &[is(LEVEL, &[SOL_SOCKET]), is(OPTION, &[SO_REUSEPORT])], Notify),
             // Of UDP, another program could share it then; of TCP not.
             when(OWN_DATAGRAMS, &[is(LEVEL, &[SOL_SOCKET]), is(OPTION, &[SO_REUSEADDR])], Notify),
-            // A connect put off until the first write would find whoever has the port by then.
-            when(
-                LOCAL_BINDING,
-                &[is(LEVEL, &[IPPROTO_TCP]), is(OPTION, &[TCP_FASTOPEN_CONNECT])],
-                Deny(ENOPROTOOPT),
-            ),
             case(&[is(LEVEL, &[SOL_SOCKET]), is(OPTION, options::SOCKET)], Allow),
             case(&[is(LEVEL, &[IPPROTO_TCP]), is(OPTION, options::TCP)], Allow),
             case(&[is(LEVEL, &[SOL_IP]), is(OPTION, options::IP)], Allow),

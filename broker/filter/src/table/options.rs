@@ -27,14 +27,14 @@ pub(super) const SOCKET: &[u32] = options! {
 };
 
 /// Not: TCP_ULP, which puts another protocol into the kernel; TCP_REPAIR, TCP_MD5SIG, TCP_AO and their
-/// kin, which forge or sign segments; TCP_FASTOPEN_KEY, which is the machine's.
+/// kin, which forge or sign segments; TCP_FASTOPEN_KEY, which is the machine's; TCP_FASTOPEN_CONNECT, which puts a
+/// connect off until the first write: it would find whoever has the port by then.
 #[rustfmt::skip]
 pub(super) const TCP: &[u32] = options! {
     TCP_NODELAY = 1, TCP_MAXSEG = 2, TCP_CORK = 3, TCP_KEEPIDLE = 4, TCP_KEEPINTVL = 5, TCP_KEEPCNT = 6,
     TCP_SYNCNT = 7, TCP_LINGER2 = 8, TCP_DEFER_ACCEPT = 9, TCP_WINDOW_CLAMP = 10, TCP_QUICKACK = 12,
     TCP_CONGESTION = 13, TCP_THIN_LINEAR_TIMEOUTS = 16, TCP_THIN_DUPACK = 17, TCP_USER_TIMEOUT = 18,
     TCP_FASTOPEN = 23, TCP_TIMESTAMP = 24, TCP_NOTSENT_LOWAT = 25, TCP_SAVE_SYN = 27,
-    TCP_FASTOPEN_CONNECT = 30,
 };
 
 /// Not: IP_OPTIONS, which are source routes; IP_UNICAST_IF, IP_TRANSPARENT, IP_FREEBIND and multicast,

@@ -116,6 +116,7 @@ pub(crate) fn name(errno: i32) -> String {
         libc::EMLINK => "EMLINK",
         libc::ENAMETOOLONG => "ENAMETOOLONG",
         libc::ENOSYS => "ENOSYS",
+        libc::ENOPROTOOPT => "ENOPROTOOPT",
         libc::ELOOP => "ELOOP",
         libc::EPROTO => "EPROTO",
         libc::EOPNOTSUPP => "EOPNOTSUPP",
