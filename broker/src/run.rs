@@ -18,7 +18,6 @@ use people::load::{Loaded, add, load};
 use people::store;
 use policy::remarks::Remarks;
 use std::sync::Arc;
-use std::time::SystemTime;
 
 /// Runs `tool` in the sandbox that `invocation` names, and ends what it leaves behind; returns its status.
 ///
@@ -50,7 +49,6 @@ fn run_with(
         Some(_) => Remarks::of_rules(),
         None => Remarks::unwanted(),
     };
-    let since = SystemTime::now();
     let surroundings = Surroundings::look(child.is_scoped())?;
     let loaded = load(invocation, remarks)?;
     let mut notes = loaded.notes();
@@ -77,7 +75,7 @@ fn run_with(
         })
     });
     if !matches!(reports, Reports::Nothing)
-        && let Some(what) = entered(&prepared.policy, &caller.cwd, since)
+        && let Some(what) = entered(&prepared.policy, &caller.cwd)
     {
         people::reports::warn(traps, &what);
     }

@@ -2,7 +2,10 @@
 //! changes nothing. Source: direnv-stdlib(1); mise's manual, Environments and Hooks.
 
 use super::repositories;
+use super::shell_words::{substituted, words};
 use kernel::locate::locate;
+use std::ffi::OsStr;
+use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -20,6 +23,16 @@ const OF_MISE: [&str; 7] = [
 /// Most files that are read, and how much of each.
 const FILES_MAX: usize = 32;
 const LENGTH_MAX: u64 = 1 << 18;
+/// What stands for text that only the shell knows.
+const UNKNOWN: char = '\u{1}';
+/// What runs the file that it is given first, and how such files are called where they are not executable themselves.
+const INTERPRETERS: [&str; 14] = [
+    "bash", "bun", "dash", "deno", "fish", "ksh", "lua", "node", "perl", "php", "python", "ruby",
+    "sh", "zsh",
+];
+const ENDS: [&str; 14] = [
+    "bash", "cjs", "env", "envrc", "fish", "js", "lua", "mjs", "nix", "pl", "py", "rb", "sh", "zsh",
+];
 
 /// What is loaded or run when somebody enters one of `trees`: files that may be missing, and programs that are there.
 /// Nothing that lies where `may_change` says no.
@@ -37,7 +50,7 @@ fn text_of(file: &Path) -> String {
 }
 
 /// What .envrc of `tree` loads, with all that the loaded files do. Those are shell scripts, of which the commands that
-/// load something are known by their names.
+/// load something are known by their names, and other programs by the files that are named there.
 fn of_direnv(tree: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut pending = vec![tree.join(ITEM)];
@@ -51,27 +64,28 @@ fn of_direnv(tree: &Path) -> Vec<PathBuf> {
         let text = text_of(&file);
         read.push(file);
         for line in text.lines().filter(|line| !line.trim_start().starts_with('#')) {
-            let words: Vec<&str> = words(line).collect();
-            for (at, word) in words.iter().enumerate() {
-                let argument = words.get(at + 1).copied();
-                match (*word, argument) {
-                    ("dotenv" | "dotenv_if_exists", _) => {
-                        found.push(above.join(argument.unwrap_or(".env")));
+            for part in substituted(line).into_iter().chain([line]) {
+                let words = words_of(part);
+                for (at, word) in words.iter().enumerate() {
+                    let mut arguments = words[at + 1..].iter().map(String::as_str);
+                    match word.as_str() {
+                        "dotenv" | "dotenv_if_exists" => {
+                            let named = arguments.next().unwrap_or(".env");
+                            found.push(above.join(named.replace(UNKNOWN, ".env")));
+                        }
+                        "source_env" | "source_env_if_exists" | "source" | "." => {
+                            let named = arguments.next().filter(|named| !named.contains(UNKNOWN));
+                            let Some(named) = named else { continue };
+                            let named = above.join(named);
+                            let named = if named.is_dir() { named.join(ITEM) } else { named };
+                            found.push(named.clone());
+                            pending.push(named);
+                        }
+                        word => {
+                            found.extend(described(word).iter().map(|name| above.join(name)));
+                            found.extend(run(&above, word, arguments));
+                        }
                     }
-                    ("source_env" | "source_env_if_exists" | "source" | ".", Some(named)) => {
-                        let named = above.join(named);
-                        let named = if named.is_dir() { named.join(ITEM) } else { named };
-                        found.push(named.clone());
-                        pending.push(named);
-                    }
-                    // The shell hook of what they describe is run.
-                    ("use" | "use_flake" | "use_nix", _) if line.contains("flake") => {
-                        found.extend(["flake.nix", "flake.lock"].map(|name| above.join(name)));
-                    }
-                    ("use" | "use_flake" | "use_nix", _) if line.contains("nix") => {
-                        found.extend(["shell.nix", "default.nix"].map(|name| above.join(name)));
-                    }
-                    (word, _) => found.extend(program(&above, word)),
                 }
             }
         }
@@ -79,37 +93,74 @@ fn of_direnv(tree: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// What a file of mise's settings in `tree` loads: `_.file`, `_.source`, `env_file`, and programs of its hooks and
-/// templates.
+/// What a file of mise's settings in `tree` loads: `_.file`, `_.source`, `env_file`, and programs that it names outside of
+/// its tasks, which are asked for by their names.
 fn of_mise(text: &str, tree: &Path) -> Vec<PathBuf> {
     let (mut found, mut section, mut in_list) = (Vec::new(), "", false);
     for line in text.lines().map(str::trim).filter(|line| !line.starts_with('#')) {
         if line.starts_with('[') && !in_list {
-            section = line;
+            section = line.trim_start_matches('[');
             continue;
         }
         let (key, value) =
             if in_list { ("", line) } else { line.split_once('=').unwrap_or((line, "")) };
         let key = key.trim();
-        let is_table = section.starts_with("[env._") || key == "_" || key.ends_with("._");
+        let is_table = section.starts_with("env._") || key == "_" || key.ends_with("._");
         let names_file = |text: &str| text.contains("file") || text.contains("source");
         let is_loaded = key == "env_file"
-            || (key.contains("_.") || section.starts_with("[env._")) && names_file(key)
+            || (key.contains("_.") || section.starts_with("env._")) && names_file(key)
             || is_table && names_file(value);
         if in_list || is_loaded {
-            found.extend(quoted(value).map(|name| tree.join(name)));
+            let value = without_templates(value);
+            found.extend(quoted(&value).map(|name| tree.join(name)));
             in_list = (in_list || value.contains('[')) && !value.contains(']');
-        } else if section.starts_with("[hooks") || section.starts_with("[env") {
-            found.extend(words(value).filter_map(|word| program(tree, word)));
+        } else if !section.starts_with("tasks") {
+            let words = words_of(line);
+            for (at, word) in words.iter().enumerate() {
+                found.extend(run(tree, word, words[at + 1..].iter().map(String::as_str)));
+            }
         }
     }
     found
 }
 
-/// The words of a line that a shell reads, whatever is quoted.
-fn words(line: &str) -> impl Iterator<Item = &str> {
-    line.split(|c: char| c.is_whitespace() || "\"'()`$;|&<>={}[],".contains(c))
-        .filter(|word| !word.is_empty())
+/// The files that describe an environment, by the word that enters it.
+fn described(word: &str) -> &'static [&'static str] {
+    match word.trim_start_matches("use_") {
+        "flake" | "print-dev-env" => &["flake.nix", "flake.lock"],
+        "nix" => &["shell.nix", "default.nix"],
+        "devenv" => {
+            &["devenv.nix", "devenv.yaml", "devenv.lock", "devenv.local.nix", "devenv.local.yaml"]
+        }
+        "devbox" => &["devbox.json", "devbox.lock"],
+        "flox" => &[".flox"],
+        "guix" => &["guix.scm", "manifest.scm", "channels.scm"],
+        _ => &[],
+    }
+}
+
+/// The words of a line that a shell reads, whatever is quoted; what stands for a directory there is the one that the line
+/// is run in.
+fn words_of(line: &str) -> Vec<String> {
+    let words = words(without_templates(line).as_bytes(), UNKNOWN as u8);
+    let text = String::from_utf8_lossy(&words.join(&b' ')).into_owned();
+    let parts =
+        text.split([' ', '<', '>', '=', '{', '}', '[', ']', ',']).filter(|word| !word.is_empty());
+    let here =
+        |word: &str| if word.contains('/') { word.replace(UNKNOWN, ".") } else { word.to_owned() };
+    parts.map(here).collect()
+}
+
+/// `line` with a dot in the place of each `{{...}}` that only names a directory.
+fn without_templates(line: &str) -> String {
+    let mut parts = line.split("{{");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| match part.split_once("}}") {
+        Some((inner, rest)) => {
+            format!("{text}{}{rest}", if inner.contains(['(', '/']) { inner } else { "." })
+        }
+        None => text + part,
+    })
 }
 
 /// The strings in a line of TOML.
@@ -117,33 +168,71 @@ fn quoted(line: &str) -> impl Iterator<Item = &str> {
     line.split(['"', '\'']).skip(1).step_by(2).filter(|name| !name.is_empty())
 }
 
-/// The program in the tree that `word` is the path of.
-fn program(tree: &Path, word: &str) -> Option<PathBuf> {
-    let path = word.contains('/').then(|| tree.join(word))?;
-    let found = path.metadata().ok()?;
-    (found.is_file() && found.permissions().mode() & 0o111 != 0).then_some(path)
+/// What is run because `word` is a path in the tree, or a program that runs the first of its `arguments`; of a pattern all
+/// that lies beside it.
+fn run<'a>(tree: &Path, word: &str, mut arguments: impl Iterator<Item = &'a str>) -> Vec<PathBuf> {
+    let path = tree.join(word);
+    if INTERPRETERS.iter().any(|name| path.file_name().is_some_and(|of| is_version_of(of, name))) {
+        let script = arguments.find(|argument| !argument.starts_with('-'));
+        return script
+            .map(|script| tree.join(script))
+            .filter(|path| path.is_file())
+            .into_iter()
+            .collect();
+    }
+    if !word.contains('/') {
+        return Vec::new();
+    }
+    if word.contains('*') {
+        let listed = path.parent().and_then(|around| around.read_dir().ok()).into_iter().flatten();
+        let files = listed.flatten().take(FILES_MAX).map(|entry| entry.path());
+        return files.filter(|path| is_script(path)).collect();
+    }
+    Some(path).filter(|path| is_script(path)).into_iter().collect()
+}
+
+/// Whether `program` is called `name`, with a version or without.
+fn is_version_of(program: &OsStr, name: &str) -> bool {
+    let rest = program.to_str().and_then(|program| program.strip_prefix(name));
+    rest.is_some_and(|rest| {
+        rest.chars().all(|character| character.is_ascii_digit() || character == '.')
+    })
+}
+
+/// Whether a file is one that is run.
+fn is_script(path: &Path) -> bool {
+    let has_name = || path.extension().is_some_and(|end| ENDS.iter().any(|known| end == *known));
+    let has_mode = |found: &fs::Metadata| found.permissions().mode() & 0o111 != 0;
+    path.metadata().is_ok_and(|found| found.is_file() && (has_mode(&found) || has_name()))
+        || repositories::contents(path, 2) == b"#!"
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use kernel::test_directory::TestDirectory;
-    use std::fs;
 
     #[test]
     fn what_is_loaded_on_entering_is_found() {
         let dir = TestDirectory::new();
         let text = "# source_env no\nexport A=b\ndotenv\nPATH_add bin\nsource_env_if_exists \".envrc.local\"\n\
-                    [ -e f ] && . ./env/more.sh; eval \"$(tools/env --all)\"\nwatch_file tools/text\nsource_env sub\nuse flake .\n";
+                    [ -e f ] && . ./env/more.sh; eval \"$(tools/env --all)\"\nwatch_file tools/text\nsource_env sub\nuse flake .\n\
+                    . \"$PWD/env/own\"; eval \"$(bash tools/text2)\" `python3.11 -u a.py`\nfor f in ${PWD}/env/*.sh; do . $f; done\n\
+                    X=tools/late.sh\nsource \"$(dirname \"$0\")/near\"\nuse devenv\n";
         dir.file("t/.envrc", text);
         dir.file("t/.envrc.local", "dotenv_if_exists .env.local\nsource_env .envrc\n");
         dir.file("t/sub/.envrc", "use nix\n");
-        dir.file("t/tools/text", "");
+        for name in
+            ["tools/text", "tools/text2", "a.py", "env/more.sh", "env/data", "tools/late.sh"]
+        {
+            dir.file(&format!("t/{name}"), "");
+        }
         let program = dir.file("t/tools/env", "");
         fs::set_permissions(program, fs::Permissions::from_mode(0o755)).unwrap();
         let mise = "min_version = \"x\"\nenv_file = '.env.mise'\n[env]\nMODE = \"production\"\n_.path = [\"./p\"]\n\
                     _.file = [\".a\",\n  { path = \".b\", redact = true },\n]\n_.source = 'c.sh'\nD = \"{{exec(command='tools/env')}}\"\n\
-                    [env._]\nfile = '.e'\n[tasks.x]\nfile = 'task'\nrun = 'tools/env'\n";
+                    [env._]\nfile = '.e'\n[[env]]\n_.source = '{{config_root}}/d.sh'\n\
+                    [[watch_files]]\nrun = 'tools/late.sh'\n[tasks.x]\nfile = 'task'\nrun = 'tools/text2'\n";
         dir.file("t/mise.toml", mise);
         let tree = dir.path("t");
         let trees = [tree.clone()];
@@ -151,10 +240,22 @@ mod tests {
         let mut names: Vec<_> =
             found.iter().map(|path| path.strip_prefix(&tree).unwrap()).collect();
         names.sort();
+        names.dedup();
         let expected = [
             ".env",
             ".envrc.local",
+            "env/own",
+            "tools/text2",
+            "a.py",
             "env/more.sh",
+            "tools/late.sh",
+            "near",
+            "devenv.nix",
+            "devenv.yaml",
+            "devenv.lock",
+            "devenv.local.nix",
+            "devenv.local.yaml",
+            "d.sh",
             "tools/env",
             "sub/.envrc",
             "flake.nix",
@@ -167,7 +268,6 @@ mod tests {
             ".a",
             ".b",
             "c.sh",
-            "tools/env",
             ".e",
         ];
         let mut expected = expected.map(Path::new);

@@ -3,6 +3,7 @@
 
 use super::moved::Moved;
 use super::repositories;
+use super::shell_words::words;
 use kernel::locate::locate;
 use std::collections::VecDeque;
 use std::ffi::OsStr;
@@ -115,47 +116,6 @@ fn is_run(key: &[u8]) -> bool {
     key.starts_with(b"pager.") || PROGRAMS.iter().any(|program| program.as_bytes() == key)
 }
 
-/// The words of what a shell runs, a script after its interpreter among them. What stands for the top of the tree there
-/// (`$PWD`, `$(git rev-parse --show-toplevel)`) is the directory that git runs it in; what follows `cd` is read as well
-/// as if it were relative to what that names.
-fn words(value: &[u8]) -> Vec<Vec<u8>> {
-    let mut text = Vec::new();
-    let mut rest = value;
-    while let Some((&byte, after)) = rest.split_first() {
-        rest = after;
-        let end = |close: u8| {
-            after.iter().position(|&byte| byte == close).map_or(after.len(), |at| at + 1)
-        };
-        let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
-        let length = match (byte, after.first()) {
-            (b'$', Some(b'(')) => end(b')'),
-            (b'$', Some(b'{')) => end(b'}'),
-            (b'$', _) => after.iter().take_while(|byte| is_name(byte)).count(),
-            (b'`', _) => end(b'`'),
-            (b'\'' | b'"', _) => continue,
-            _ => {
-                text.push(byte);
-                continue;
-            }
-        };
-        let (name, behind) = after.split_at(length);
-        text.push(if [&b"HOME"[..], b"{HOME}"].contains(&name) { b'~' } else { b'.' });
-        rest = behind;
-    }
-    let mut words: Vec<Vec<u8>> = Vec::new();
-    let mut entered: Option<Vec<u8>> = None;
-    for word in text.split(|byte| b" \t\n!;&|()".contains(byte)).filter(|word| !word.is_empty()) {
-        if let Some(directory) = entered.as_ref().filter(|_| word.contains(&b'/')) {
-            words.push([directory, &b"/"[..], word].concat());
-        }
-        if words.last().is_some_and(|before| before == b"cd") {
-            entered = Some(word.to_owned());
-        }
-        words.push(word.to_owned());
-    }
-    words
-}
-
 /// The item of a preset that stands for hooks.
 pub(super) const ITEM: &str = ".git/hooks";
 /// The names that git runs in a directory of hooks (githooks(5)): the texts of items.
@@ -224,7 +184,7 @@ fn linked_hooks(directory: &Path) -> Vec<PathBuf> {
 
 /// The paths in what a shell runs.
 fn programs(value: &[u8], bases: &[PathBuf], home: Option<&Path>) -> Vec<PathBuf> {
-    let words = words(value);
+    let words = words(value, b'.');
     words
         .iter()
         .filter(|word| word.contains(&b'/'))
@@ -391,7 +351,7 @@ mod tests {
             ("$", "."),
             ("", ""),
         ] {
-            let found = words(value.as_bytes()).join(&b' ');
+            let found = words(value.as_bytes(), b'.').join(&b' ');
             assert_eq!(String::from_utf8(found).unwrap(), expected, "{value}");
         }
     }

@@ -6,7 +6,8 @@ use super::linked_trees::{self, Linked};
 use super::moved::{Moved, OTHERS};
 use super::reach::Allowed;
 use super::repositories::{self, Repositories};
-use super::{entered, git_settings, presets};
+use super::submodules::Submodule;
+use super::{entered, git_settings, presets, submodules};
 use rules::files::push_new;
 use rules::git_links::LinkedTree;
 use std::borrow::Cow;
@@ -14,6 +15,12 @@ use std::path::{Path, PathBuf};
 
 /// A denied path, its text, and the directory that this is relative to.
 pub(super) type InTree<'a> = (&'a Item, &'a str, Cow<'a, Path>);
+
+/// The repository that a submodule does not have yet, as a pattern: the directory that it is in may come and go.
+const NEW_REPOSITORY: &str = "[.]git";
+/// Most submodules with repositories of their own that are protected in all that presets name; the others are not written
+/// at all.
+const SUBMODULES_MAX: usize = 32;
 
 /// Denied paths.
 #[derive(Default)]
@@ -52,6 +59,7 @@ pub(super) fn in_trees<'a>(
     let of_git = items.iter().find(|item| is_in_trees(item) && item.text == git_settings::ITEM);
     let mut repositories = repositories_of(&trees, &mut names);
     let mut linked = Linked::default();
+    let mut inner = Vec::new();
     if let Some(item) = of_git {
         let tops = trees.iter().flat_map(|tree| repositories::tops(tree));
         let known: Vec<_> =
@@ -64,6 +72,13 @@ pub(super) fn in_trees<'a>(
         trees.append(&mut linked.trees);
         names.append(&mut linked.names);
         found.extend(linked.denied.drain(..).map(|tree| (item, ".", tree.into())));
+        let (own, absent, too_many) = submodules_of(&trees, &mut names, may_change);
+        inner = own;
+        repositories_of(&inner, &mut names)
+            .into_iter()
+            .for_each(|path| push_new(&mut repositories, path));
+        found.extend(absent.into_iter().map(|top| (item, NEW_REPOSITORY, top.into())));
+        found.extend(too_many.into_iter().map(|top| (item, ".", top.into())));
         let home = (caller.home.as_deref(), &moved);
         let led = git_settings::led_to(&trees, &repositories, home, may_change);
         found.extend(led.into_iter().map(|(text, path)| (item, text, path.into())));
@@ -90,9 +105,39 @@ pub(super) fn in_trees<'a>(
         found.extend(trees.iter().filter(pretended).map(|tree| (item, text, held(tree))));
         if let Some(text) = text.strip_prefix(repositories::GIT) {
             found.extend(repositories.iter().map(|tree| (item, text, tree.clone().into())));
+            found.extend(inner.iter().map(|top| (item, &*item.text, top.clone().into())));
         }
     }
     InTrees { items: found, ways: ways.unwrap_or_default(), removable: linked.removable }
+}
+
+/// The submodules of `trees`: those that have a repository of their own beside the usual ones, those that are not there,
+/// and those that are too many. The file that leads to a repository is added to `ways`.
+fn submodules_of(
+    trees: &[PathBuf],
+    ways: &mut Vec<PathBuf>,
+    may_change: impl Fn(&PathBuf) -> bool,
+) -> (Vec<PathBuf>, Vec<PathBuf>, Vec<PathBuf>) {
+    let (mut own, mut absent, mut too_many) = (Vec::new(), Vec::new(), Vec::new());
+    let mut tops: Vec<PathBuf> = trees.iter().flat_map(|tree| repositories::tops(tree)).collect();
+    tops.sort();
+    tops.dedup();
+    // What cannot be read, the end of the run tells of.
+    let all = tops.iter().filter_map(|top| submodules::find(top)).flatten();
+    for Submodule { top, is_usual, .. } in all.filter(|submodule| may_change(&submodule.top)) {
+        let name = top.join(".git");
+        let kind = name.symlink_metadata().map(|found| found.file_type());
+        if kind.as_ref().is_ok_and(|kind| !kind.is_dir()) {
+            ways.push(name);
+        }
+        match kind {
+            Err(_) => absent.push(top),
+            Ok(_) if is_usual => {}
+            Ok(_) if own.len() == SUBMODULES_MAX => too_many.push(top),
+            Ok(_) => own.push(top),
+        }
+    }
+    (own, absent, too_many)
 }
 
 /// The repositories of `trees`, each once; what leads there is added to `ways`.

@@ -130,6 +130,23 @@ mod tests {
             "BUNDLE_GEMS__EXAMPLE__COM",
             "HTTP_AUTHORIZATION",
             "SLACK_WEBHOOK_URL",
+            "AUTH",
+            "BEARER",
+            "CREDS",
+            "DSN",
+            "GHPAT",
+            "MNEMONIC",
+            "SEED_PHRASE",
+            "PASSPHRASE",
+            "CREDENTIALS",
+            "TOKEN",
+            "MYSQL_PWD",
+            "NPM_CONFIG_OTP",
+            "AWS_ACCESS_KEY_ID",
+            "AWS_SECRET_ACCESS_KEY",
+            "AWS_SESSION_TOKEN",
+            "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+            "AWS_WEB_IDENTITY_TOKEN_FILE",
         ] {
             assert!(!preset.pass(OsStr::new(name)), "{name}");
         }
@@ -147,6 +164,15 @@ mod tests {
             "OLDPWD",
             "BUNDLE_PATH",
             "COMPASS",
+            "COMPAT",
+            "AWS_REGION",
+            "AWS_PROFILE",
+            "AWS_CA_BUNDLE",
+            "XAUTHORITY",
+            "GIT_AUTHOR_EMAIL",
+            "DESKTOP_SESSION",
+            "PYTHONPATH",
+            "DEBUG",
         ] {
             assert!(preset.pass(OsStr::new(name)), "{name}");
         }

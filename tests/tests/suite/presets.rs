@@ -109,8 +109,8 @@ fn what_tools_run_by_themselves_is_not_made() {
         let made = || names.iter().filter(|name| sandbox.path("work").join(name).exists());
         under(&sandbox, "agent", &script);
         assert_eq!(made().collect::<Vec<_>>(), [""; 0], "ESCAPED");
-        let others = "set -e; mkdir -p .github/workflows .yarn/cache .config/x tools src .direnv/python node_modules; \
-                      for name in .github/workflows/ci.yml .yarn/cache/x .config/x/y tools/x .env Makefile package.json \
+        let others = "set -e; mkdir -p .github/workflows .yarn/cache .config/x tools src .direnv/python node_modules .lsp/.cache renv/library; \
+                      for name in .lsp/.cache/x renv/library/x .github/workflows/ci.yml .yarn/cache/x .config/x/y tools/x .env Makefile package.json \
                       .direnv/python/x AGENTS.md src/.vimrc; do echo x > $name; done";
         under(&sandbox, "agent", others).succeeds();
         under(&sandbox, "build", &script);
@@ -319,19 +319,22 @@ fn what_the_settings_of_a_directory_load_is_not_written() {
         let sandbox = Sandbox::of(user);
         sandbox.dir("work/env");
         sandbox.dir("work/tools");
-        let envrc = "dotenv\nsource_env_if_exists .envrc.local\n. env/more.sh\neval \"$(tools/env)\"\nwatch_file package.json\n";
-        let mise = "[env]\n_.source = \"mise.sh\"\n_.file = [\n  \".env.mise\",\n]\n[tasks.x]\nfile = \"tools/task\"\n";
+        let envrc = "dotenv\nsource_env_if_exists .envrc.local\n. \"$PWD/env/more.sh\"\neval \"$(tools/env)\"\n\
+                     python3 tools/script\nfor f in env/*.bash; do . $f; done\nwatch_file package.json\n";
+        let mise = "[[env]]\n_.source = \"{{config_root}}/mise.sh\"\n_.file = [\n  \".env.mise\",\n]\n[tasks.x]\nfile = \"tools/task\"\n";
         for (name, text) in [
             ("env/more.sh", ""),
+            ("env/other.bash", ""),
+            ("tools/script", ""),
             ("tools/env", "#!/bin/sh\n"),
             ("tools/task", "#!/bin/sh\n"),
             ("package.json", "{}"),
         ] {
             sandbox.file(format!("work/{name}"), text);
         }
-        sandbox.sh_outside("chmod 755 tools/*").succeeds();
-        let write = "for name in .env .envrc.local env/more.sh tools/env mise.sh .env.mise; do echo evil > $name; done; \
-                     ln -sf evil .env; mv evil tools/env; rm -rf env; mkdir env; cat .env .envrc.local env/more.sh tools/env mise.sh .env.mise";
+        sandbox.sh_outside("chmod 755 tools/env tools/task").succeeds();
+        let write = "all='.env .envrc.local env/more.sh env/other.bash tools/env tools/script mise.sh .env.mise'; \
+                     for name in $all; do echo evil > $name; done; ln -sf evil .env; mv evil tools/env; rm -rf env; mkdir env; cat $all";
         let work = "echo evil > evil; echo '{ }' > package.json && echo x > tools/task && echo x > .env.other && echo x > env/other";
         for (is_loaded, preset) in [(true, "agent"), (true, "build"), (false, "agent")] {
             if is_loaded {
@@ -344,7 +347,7 @@ fn what_the_settings_of_a_directory_load_is_not_written() {
             assert!(!(is_safe && is_written), "ESCAPED: {preset}");
             assert_eq!(is_written, !is_safe, "{preset} {is_loaded}");
             let restore = "rm -rf .env .env.mise .envrc .envrc.local mise.sh mise.toml evil env/* tools/env; mkdir -p env; \
-                           : > env/more.sh; printf '#!/bin/sh\\n' > tools/env; chmod 755 tools/env";
+                           : > env/more.sh; : > env/other.bash; : > tools/script; printf '#!/bin/sh\\n' > tools/env; chmod 755 tools/env";
             sandbox.sh_outside(restore).succeeds();
         }
     });
@@ -360,10 +363,9 @@ fn a_repository_that_git_enters_by_itself_is_named_at_the_end() {
         for (script, said) in [
             (format!("{make}{link}"), known),
             (format!("{make}git update-index --index-version 4; {link}"), known),
-            (
-                format!("{make}git update-index --split-index; {link}"),
-                "the index of git cannot be read",
-            ),
+            (format!("{make}git update-index --split-index; {link}"), known),
+            (format!("{make}{link}; git update-index --split-index; echo x > x; git add x"), known),
+            (format!("{make}{link}; echo x > .git/index"), "cannot be read"),
             (format!("{make}echo x > new; git add new"), ""),
             ("git commit -q --allow-empty -m x; echo x > main.c; git add .".to_owned(), ""),
             ("rm .git/index".to_owned(), ""),
@@ -386,6 +388,57 @@ fn a_repository_that_git_enters_by_itself_is_named_at_the_end() {
             .succeeds();
         let outcome = under(&sandbox, "agent", "echo x > new && git add new");
         assert!(!outcome.succeeds().stderr.contains("landstrip: "), "{outcome:#?}");
+        // In such a one, git enters others.
+        let further = format!("cd lib/sub; {make}{link}");
+        let outcome = under(&sandbox, "agent", &further);
+        assert!(outcome.succeeds().stderr.contains("\"lib/sub/sub\""), "{outcome:#?}");
+    });
+}
+
+/// Each by what takes the place of its repository, or is it: git status at the top runs what the settings there name.
+#[test]
+fn submodules_that_are_there_at_launch_keep_the_repositories_that_they_have() {
+    for_each_user(|user| {
+        for (place, take) in [
+            ("lib/sub", "git init -q lib/sub && git -C lib/sub commit -q --allow-empty -m x"),
+            (
+                "lib/sub",
+                "mv lib l && mkdir -p lib && git init -q lib/sub && git -C lib/sub commit -q --allow-empty -m x",
+            ),
+            (
+                "there",
+                "rm there/.git && cp -r .git/modules/there there/.git && sed -i /worktree/d there/.git/config",
+            ),
+            ("there", "mv there x && git clone -q ../outside/sub there"),
+            ("own", "true"),
+            ("there/in", "true"),
+        ] {
+            let sandbox = host_with_submodule(user);
+            let make = "set -e; rm -rf evil; git -c protocol.file.allow=always submodule -q add ../outside/sub there
+                git init -q own; git -C own commit -q --allow-empty -m x; git add own 2> /dev/null; git commit -qm more
+                git init -q there/in; git -C there/in commit -q --allow-empty -m x; git -C there add in 2> /dev/null";
+            sandbox.sh_outside(make).succeeds();
+            let mark = sandbox.name("outside/ran");
+            let attack = format!(
+                "{take} && printf '[core]\\nfsmonitor = \"touch {mark};false\"\\n' >> {place}/.git/config"
+            );
+            let work = "set -e; echo x > there/x; git -C there add x; git -C there commit -qm x; echo x > own/x; git -C own add x
+                git -C own commit -qm x; git add there own; git commit -qm x; git checkout -q -b other HEAD~1; git status";
+            for preset in ["agent", "build"] {
+                let inside = under(&sandbox, preset, &attack);
+                let outside = sandbox.sh_outside("git status");
+                let has_run = sandbox.path("outside/ran").exists();
+                assert!(!(preset == "agent" && has_run), "ESCAPED: {place} {take}: {inside:#?}");
+                assert_eq!(has_run, preset == "build", "{place} {take}: {inside:#?} {outside:#?}");
+                if preset == "agent" {
+                    inside.fails();
+                    let restore = "test ! -e l || { rm -rf lib; mv l lib; }; test ! -e x || { rm -rf there; mv x there; }; \
+                                   rm -rf lib/sub; mkdir -p lib/sub";
+                    sandbox.sh_outside(restore).succeeds();
+                    under(&sandbox, "agent", work).succeeds();
+                }
+            }
+        }
     });
 }
 
@@ -485,8 +538,13 @@ fn no_place_of_secrets_is_read_wherever_variables_move_it() {
 fn no_variable_tells_a_secret_and_those_of_git_stay_together() {
     let sandbox = Sandbox::new()
         .env("DATABASE_URL", "postgres://u:Secret@h/d")
-        .env("PLAIN_URL", "https://h:80/@x");
+        .env("PLAIN_URL", "https://h:80/@x")
+        .env("AWS_REGION", "here");
     let secrets = [
+        "CREDS",
+        "GHPAT",
+        "SEED_PHRASE",
+        "AWS_SESSION_TOKEN",
         "db_pass",
         "NPM_AUTH",
         "npm_config__authToken",
@@ -508,7 +566,9 @@ fn no_variable_tells_a_secret_and_those_of_git_stay_together() {
     inside.succeeds();
     assert!(!inside.stdout.contains("Secret"), "ESCAPED: {inside:#?}");
     assert!(
-        inside.stdout.contains("PLAIN_URL=") && !inside.stdout.contains("GIT_CONFIG_"),
+        inside.stdout.contains("PLAIN_URL=")
+            && inside.stdout.contains("AWS_REGION=")
+            && !inside.stdout.contains("GIT_CONFIG_"),
         "{inside:#?}"
     );
     let open = under(&sandbox, "build", script);
