@@ -29,6 +29,11 @@ use std::os::fd::AsRawFd;
 use std::time::Duration;
 pub use terminal::Prompter;
 
+/// Whether a line of the other side's is one of the protocol.
+pub fn is_understood(line: &[u8]) -> bool {
+    lines::parse(line).is_ok()
+}
+
 /// How long is waited for an answer, unless the policy says, in seconds.
 const LIMIT: u64 = 60;
 
