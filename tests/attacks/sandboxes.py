@@ -58,6 +58,38 @@ class Landstrip:
         return [self.program, "-p", kept(world, written), "--", *argv]
 
 
+class Reference:
+    """Another sandbox of the same name for the same format of policies, from crates.io, in namespaces and with a broker."""
+
+    name = "reference"
+
+    def __init__(self):
+        self.program = os.environ.get("LANDSTRIP_REFERENCE")
+
+    def is_there(self):
+        return bool(self.program) and succeeds([self.program, "--version"])
+
+    def version(self):
+        return output([self.program, "--version"])
+
+    def command(self, world, policy, argv):
+        if policy.preset or policy.hosts:
+            return None
+        written = {
+            "filesystem": {
+                "allowWrite": absolute(world, policy.write),
+                "denyWrite": absolute(world, policy.deny_write),
+                "denyRead": absolute(world, policy.deny_read),
+            },
+            "network": {
+                "allowNetwork": False,
+                "allowLocalBinding": policy.local,
+                "allowUnixSockets": absolute(world, policy.sockets),
+            },
+        }
+        return [self.program, "run", "-p", kept(world, written), "--", *argv]
+
+
 class Bubblewrap:
     """All namespaces, the root read-only, what may be written bound over it, what is denied hidden."""
 
@@ -145,7 +177,7 @@ class SandboxRuntime:
         return [self.program, "--settings", kept(world, written), *argv]
 
 
-ALL = [NoSandbox, Landstrip, Bubblewrap, SandboxRuntime, Firejail]
+ALL = [NoSandbox, Landstrip, Bubblewrap, SandboxRuntime, Firejail, Reference]
 
 
 def absolute(world, paths):
