@@ -6,7 +6,8 @@
 #   make dist                     packages and their checksums, in target/dist
 #   make dist MAINTAINER='Name <name@example.org>'
 #   make dist TARGET=aarch64-unknown-linux-gnu
-#   make docs                     checks the links of the documents, and draws the picture of a session
+#   make docs                     checks the links of the documents, draws their pictures, and makes a book of them in
+#                                 target/book (with mdBook: cargo install mdbook)
 #   make TARGET=x86_64-unknown-linux-gnu    with the GNU C library, where musl is there too
 #
 # Needs Cargo; for packages also GNU tar, gzip, dpkg-deb, npm and Python 3; for another architecture its standard library
@@ -61,5 +62,8 @@ dist: all
 docs:
 	docs/check-links
 	docs/draw-session README.md >docs/session.svg
+	for table in session launch programs; do \
+		docs/plot-benchmark $$table tests/benches/agent.txt >docs/benchmark-$$table.svg || exit; done
+	docs/build-book target/book
 
 .PHONY: all install uninstall dist docs
