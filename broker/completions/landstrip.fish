@@ -33,7 +33,7 @@ complete -c landstrip -n __landstrip_no_tool -l denials -d 'list what runs under
 complete -c landstrip -n __landstrip_no_tool -l denials=json -d 'list what runs under report.keep were refused, with what would have allowed it'
 complete -c landstrip -n __landstrip_no_tool -l report -x -a 'all changes network none' -d 'choose what is watched and reported'
 complete -c landstrip -n __landstrip_no_tool -l ask -x -a 'terminal' -d 'ask before what no rule allows is refused'
-complete -c landstrip -n __landstrip_no_tool -l watch -d 'answer here what --ask terminal asks in other terminals, in all runs of this user or in that one'
+complete -c landstrip -n __landstrip_no_tool -l watch -d 'show what runs of this user in other terminals, or that one, are refused, and answer what --ask terminal asks there'
 complete -c landstrip -n __landstrip_no_tool -l debug -d 'log decisions to standard error'
 complete -c landstrip -n __landstrip_no_tool -s h -l help -d 'print this help'
 complete -c landstrip -n __landstrip_no_tool -s V -l version -d 'print the version'

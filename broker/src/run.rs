@@ -1,7 +1,8 @@
 //! The story of a run: load, protect, compile, launch, serve, report.
 
+use landstrip_core::report::denials::Denial;
 use landstrip_core::report::failure::Failure;
-use landstrip_core::report::traps::{Reports, Traps};
+use landstrip_core::report::traps::{Reports, Traps, Wanted};
 use landstrip_core::session::launch::Tool;
 use landstrip_core::session::launch_channel::LaunchChannel;
 use landstrip_core::session::prepared::Prepared;
@@ -53,8 +54,8 @@ fn run_with(
     let loaded = load(invocation, remarks)?;
     let mut notes = loaded.notes();
     let Loaded { mut policy, reports, unwatched, mut remarks, caller } = loaded;
-    traps.want(reports);
-    store::ignore(&policy, tool, traps);
+    let tell = Some(consent::feed::tell as fn(&Denial));
+    traps.want(Wanted { reports, ignored: store::ignored(&policy, tool), tell });
     let platform = (&child, &surroundings);
     (policy.files.grow, policy.network.asks) = (invocation.ask.is_some(), invocation.ask.is_some());
     let mut prepared = Prepared::of(policy, reports, platform, traps, &mut notes)?;

@@ -54,8 +54,8 @@ Options:
       --ask WHOM       ask before what no rule allows is refused: terminal, which is the
                        user at the controlling terminal, or a descriptor (3 or higher) of a
                        connected stream socket
-      --watch [PID]    answer here what --ask terminal asks in other terminals, in all runs of
-                       this user or in that one
+      --watch [PID]    show what runs of this user in other terminals, or that one, are refused,
+                       and answer what --ask terminal asks there
       --debug          log decisions to standard error
   -h, --help           print this help
   -V, --version        print the version

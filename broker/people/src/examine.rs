@@ -10,7 +10,7 @@ use common::proxy::Unlisted;
 use landstrip_core::domains::proxy::Proxy;
 use landstrip_core::domains::{setup, upstream};
 use landstrip_core::report::failure::Failure;
-use landstrip_core::report::traps::Traps;
+use landstrip_core::report::traps::{Traps, Wanted};
 use landstrip_core::session::launch::{self, Watched};
 use landstrip_core::session::launch_channel::LaunchChannel;
 use landstrip_core::session::prepared::Prepared;
@@ -38,7 +38,7 @@ fn examine(
     let loaded = load(invocation, Remarks::wanted())?;
     let mut found = loaded.notes();
     let Loaded { policy, reports, mut remarks, caller, .. } = loaded;
-    traps.want(reports);
+    traps.want(Wanted { reports, ..Wanted::default() });
     check_proxies(&policy.network)?.into_iter().for_each(|text| found.warn(text));
     let platform = (child, &surroundings);
     let prepared = Prepared::to_look_at((policy, reports), platform, proxy, &traps, &mut found)?;

@@ -18,7 +18,7 @@ use landstrip_core::report::denials::Denial;
 use landstrip_core::report::errno::strerror;
 use landstrip_core::report::failure::{Failure, say};
 use landstrip_core::report::permitted::Witness;
-use landstrip_core::report::traps::Traps;
+use landstrip_core::report::traps::{Traps, Wanted};
 use landstrip_core::session::launch::Tool;
 use landstrip_core::session::launch_channel::LaunchChannel;
 use landstrip_core::session::prepared::Prepared;
@@ -68,7 +68,8 @@ fn learn(
     child: LaunchChannel,
     tree: &mut ProcessTree,
 ) -> Result<i32, Failure> {
-    traps.want(invocation.reports.unwrap_or_default());
+    let reports = invocation.reports.unwrap_or_default();
+    traps.want(Wanted { reports, ..Wanted::default() });
     let surroundings = Surroundings::look(child.is_scoped())?;
     let Loaded { mut policy, remarks, caller, .. } = load(invocation, Remarks::unwanted())?;
     let base = Base {

@@ -3,6 +3,7 @@
 use crate::advice::launch;
 use crate::advice::noise::{can_matter_alone, is_noise_of_success};
 use crate::advice::suggest::looked_up;
+use crate::consent::feed;
 use common::trap::{FileOperation, Mechanism, Trap};
 use landstrip_core::report::denials::Denial;
 use landstrip_core::report::failure::Failure;
@@ -23,9 +24,10 @@ pub struct Remedies {
     pub lines: Vec<String>,
 }
 
-/// Writes the last reports to the caller's descriptor: why landstrip gave up, if it did, with what to do about it, and
+/// Writes the last reports to whoever watches, and to the caller's descriptor: why landstrip gave up, if it did, with what to do about it, and
 /// whose the status is.
 pub fn tell_status(traps: &Traps, outcome: &Result<i32, Failure>) {
+    feed::end();
     let (why, whose, status) = match outcome {
         Ok(status) => (String::new(), "tool", *status),
         Err(failure) => {

@@ -11,7 +11,6 @@ use landstrip_core::compile::runs::hold;
 use landstrip_core::report::denials::Denial;
 use landstrip_core::report::failure::{Failure, say};
 use landstrip_core::report::stream;
-use landstrip_core::report::traps::Traps;
 use landstrip_core::session::launch::Tool;
 use policy::callers::Caller;
 use rules::policy::Policy;
@@ -42,16 +41,16 @@ pub(crate) fn line_of(tool: &Tool<'_>) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// Has `traps` leave out what `policy` says for the command line of `tool`.
-pub fn ignore(policy: &Policy, tool: &Tool<'_>, traps: &Traps) {
+/// The words of what `policy` wants refused without a report, for the command line of `tool`.
+pub fn ignored(policy: &Policy, tool: &Tool<'_>) -> Vec<String> {
     if policy.ignored.is_empty() {
-        return;
+        return Vec::new();
     }
     let line = line_of(tool);
     let is_meant = |name: &str| name == "*" || !name.is_empty() && line.contains(name);
     let lists = policy.ignored.iter().filter(|(name, _)| is_meant(name));
     let words = lists.flat_map(|(_, words)| words).filter(|word| !word.is_empty());
-    traps.ignore(words.cloned().collect());
+    words.cloned().collect()
 }
 
 /// Keeps the denials of a run.

@@ -3,6 +3,7 @@
 mod hosts;
 mod sockets;
 mod terminal;
+mod watch;
 
 use nix::sys::signal::Signal;
 use serde_json::json;

@@ -187,18 +187,15 @@ impl Answerer {
 
 /// The path that was to be changed.
 fn written(denial: &Denial) -> Option<PathBuf> {
-    match denial {
-        Denial::File(FileOperation::Write, path) => Some(OsStr::from_bytes(path).into()),
-        _ => None,
-    }
+    let Denial::File(FileOperation::Write, path) = denial else { return None };
+    Some(OsStr::from_bytes(path).into())
 }
 
 /// How a report names what a call on a socket does.
 pub(super) fn operation(call: &SocketCall) -> NetworkOperation {
+    use NetworkOperation::{Bind, Connect};
     match call {
-        SocketCall::Address(AddressUse::Bind, ..) | SocketCall::Listen(..) => {
-            NetworkOperation::Bind
-        }
-        _ => NetworkOperation::Connect,
+        SocketCall::Address(AddressUse::Bind, ..) | SocketCall::Listen(..) => Bind,
+        _ => Connect,
     }
 }

@@ -22,11 +22,7 @@ const APART: &str = "/var/tmp";
 pub(crate) fn temporary() -> Option<PathBuf> {
     let named = directory("TMPDIR").filter(|path| path != Path::new(WRITTEN));
     let is_usable = || fs::access(APART, Access::WRITE_OK | Access::EXEC_OK).is_ok();
-    let place = match named {
-        Some(named) => named,
-        None if is_usable() => APART.into(),
-        None => WRITTEN.into(),
-    };
+    let place = named.unwrap_or_else(|| if is_usable() { APART.into() } else { WRITTEN.into() });
     std::fs::canonicalize(place).ok()
 }
 
@@ -50,12 +46,17 @@ pub fn holder_in_cache(cache: &Path) -> PathBuf {
     cache.join("landstrip")
 }
 
+/// The holder where the system has a directory for sockets of the user's (XDG_RUNTIME_DIR, which another run may have not).
+pub fn holder_of_sockets() -> PathBuf {
+    format!("/run/user/{}/landstrip", geteuid().as_raw()).into()
+}
+
 /// All holders that runs of this user have, as far as this one can tell.
 pub(super) fn holders() -> impl Iterator<Item = PathBuf> {
     // It may be made later.
     let cache = cache().and_then(|cache| locate(&cache).ok());
-    let temporary = temporary().map(|place| holder(&place));
-    temporary.into_iter().chain(cache.map(|cache| holder_in_cache(&cache.path)))
+    let cache = cache.map(|cache| holder_in_cache(&cache.path));
+    temporary().map(|place| holder(&place)).into_iter().chain(cache).chain([holder_of_sockets()])
 }
 
 /// Why a holder cannot be used.

@@ -50,6 +50,16 @@ impl Reports {
     }
 }
 
+/// What becomes of denials.
+#[derive(Debug, Default)]
+pub struct Wanted {
+    pub reports: Reports,
+    /// Words of what is refused without a report: all in whose name one of them stands.
+    pub ignored: Vec<String>,
+    /// Who is told of each at once besides. It must not wait.
+    pub tell: Option<fn(&Denial)>,
+}
+
 /// Where denials go; shared by the threads that answer notifications.
 #[derive(Debug)]
 pub struct Traps {
@@ -57,9 +67,7 @@ pub struct Traps {
     /// What is not worth being collected.
     is_noise: fn(&Denial) -> bool,
     /// All, until something else is wanted.
-    wanted: OnceLock<Reports>,
-    /// Words of what is refused without a report.
-    ignored: OnceLock<Vec<String>>,
+    wanted: OnceLock<Wanted>,
     /// Standard error, if --debug was given.
     debug: Option<Mutex<Stream>>,
     /// Calls that were let through and are still looked at.
@@ -132,7 +140,6 @@ impl Traps {
             sink: Mutex::new(sink),
             is_noise,
             wanted: OnceLock::new(),
-            ignored: OnceLock::new(),
             debug: debug.map(Mutex::new),
             undecided: AtomicUsize::new(0),
             given_up: AtomicUsize::new(0),
@@ -141,20 +148,15 @@ impl Traps {
     }
 
     /// Says which denials are wanted, as soon as the policy is known.
-    pub fn want(&self, wanted: Reports) {
+    pub fn want(&self, wanted: Wanted) {
         let _ = self.wanted.set(wanted);
-    }
-
-    /// Says what is refused without a report: all in whose name one of these words stands.
-    pub fn ignore(&self, words: Vec<String>) {
-        let _ = self.ignored.set(words);
     }
 
     fn ignores(&self, denial: &Denial) -> bool {
         let is_in = |word: &String| {
             denial.target().windows(word.len().max(1)).any(|part| part == word.as_bytes())
         };
-        self.ignored.get().is_some_and(|words| words.iter().any(is_in))
+        self.wanted.get().is_some_and(|wanted| wanted.ignored.iter().any(is_in))
     }
 
     /// What was reported so far, but for noise, without repetitions.
@@ -163,7 +165,7 @@ impl Traps {
     }
 
     fn reports(&self) -> Reports {
-        self.wanted.get().copied().unwrap_or_default()
+        self.wanted.get().map(|wanted| wanted.reports).unwrap_or_default()
     }
 
     /// The same where somebody can be asked about denials before they are reported.
@@ -244,6 +246,7 @@ impl Traps {
         if (self.is_noise)(&denial) {
             return remember(noise, denial);
         }
+        self.wanted.get().and_then(|wanted| wanted.tell).inspect(|tell| tell(&denial));
         if seen.contains(&denial) {
             return;
         }
@@ -345,7 +348,7 @@ mod tests {
             let domain = Denial::Domain(b"example.com:443".to_vec());
             let found = [read, denial("/a"), domain].map(|denial| {
                 let traps = Traps::new(None, false, |_| false);
-                traps.want(wanted);
+                traps.want(Wanted { reports: wanted, ..Wanted::default() });
                 traps.report(denial, "test");
                 lock(&traps.sink).order.len()
             });

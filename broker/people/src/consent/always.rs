@@ -2,8 +2,9 @@
 //! the place of the former. It is made where no sandbox can write: one that may write beside the policy could put
 //! another in its place.
 
+use super::place;
+use super::prompt::shown;
 use landstrip_core::ask::Rule;
-use landstrip_core::compile::runs::{cache, hold, holder_in_cache};
 use landstrip_core::report::errno::strerror;
 use policy::amend::{Amended, amend};
 use policy::callers::Caller;
@@ -13,16 +14,17 @@ use policy::merged::trail;
 use policy::owners;
 use rustix::fs::{self, AtFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A policy that rules can be added to.
 #[derive(Clone, Debug)]
 pub(super) struct PolicyFile {
     /// Canonical.
-    pub(super) path: PathBuf,
+    path: PathBuf,
     format: Format,
     /// Where relative paths begin in this run: in another they begin elsewhere.
     directory: PathBuf,
@@ -36,10 +38,32 @@ pub(super) struct Proposal {
 }
 
 impl PolicyFile {
-    /// That of a run by this `selection`, if it has one.
-    pub(super) fn of(selection: &Selection, caller: &Caller) -> Option<Self> {
-        let (path, format) = to_amend(selection, caller)?;
-        Some(Self { path, format, directory: caller.cwd.clone() })
+    /// That of a run by this `selection`.
+    ///
+    /// # Errors
+    /// Returns why no rule can be added to one.
+    pub(super) fn of(selection: &Selection, caller: &Caller) -> Result<Self, String> {
+        let Some((path, format)) = to_amend(selection, caller) else {
+            return Err(match selection.sources.is_empty() {
+                true => "there is no policy file; landstrip --init writes one, to be kept as ~/.config/landstrip/policy.yaml".to_owned(),
+                false => "no policy file is in force; name one with -p, which can extend a preset".to_owned(),
+            });
+        };
+        // Where it is made is not there before it is needed.
+        let device =
+            |path: &Path| path.ancestors().find_map(|path| Some(path.metadata().ok()?.dev()));
+        if place::in_cache().is_none_or(|place| device(&place) != device(&path)) {
+            let path = shown(&path.to_string_lossy(), 240);
+            return Err(format!(
+                "{path} is on another file system than ~/.cache; add the rule by hand"
+            ));
+        }
+        Ok(Self { path, format, directory: caller.cwd.clone() })
+    }
+
+    /// What it is called.
+    pub(super) fn name(&self) -> Cow<'_, str> {
+        self.path.to_string_lossy()
     }
 
     /// What adding `rule` because of `program` comes to.
@@ -88,9 +112,7 @@ impl PolicyFile {
         if (found.dev(), found.ino()) != (there.dev(), there.ino()) || text != proposal.before {
             return Err(CHANGED.to_owned());
         }
-        let cache = cache().ok_or("set HOME")?;
-        let _ = std::fs::create_dir_all(&cache);
-        let holder = hold(&holder_in_cache(&cache)).map_err(|why| why.to_string())?;
+        let holder = place::open_in_cache()?;
         let name = format!("policy-{}", std::process::id());
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         let shown = |errno: Errno| strerror(errno);

@@ -1,20 +1,24 @@
 //! Who is asked during a run, how, and by which rules: the program at `--ask`'s descriptor, or the user at the terminal by a
 //! thread that speaks to the rest as such a program does. What is answered goes through the same parser
-//! and checks as a policy (`book`), and the core judges by what comes of it.
+//! and checks as a policy (`book`), and the core judges by what comes of it. Who watches is told what is refused (`feed`).
 
 mod always;
 mod asking;
 mod book;
 mod channel;
 mod client;
+mod exchange;
+pub mod feed;
 mod lines;
 mod open;
+mod place;
 mod prompt;
 mod standstill;
 mod terminal;
 mod tty;
 pub mod watch;
 mod watcher;
+mod wire;
 
 use crate::cli::{Ask, Invocation};
 use always::PolicyFile;
@@ -110,8 +114,8 @@ pub fn begin(
         Ask::Over(number) => (Channel::take_over(number).map_err(|_| unusable(&number))?, None),
         Ask::Terminal => {
             let (command, guardian) = (tree.command(), tree.guardian());
-            let policy = PolicyFile::of(&invocation.policies, caller);
-            let run = terminal::Run { command, guardian, proxy: judges.proxy.clone(), policy };
+            let always = PolicyFile::of(&invocation.policies, caller);
+            let run = terminal::Run { command, guardian, proxy: judges.proxy.clone(), always };
             let (prompter, end) = Prompter::start(run)?;
             let channel = Channel::take_over(end.as_raw_fd()).map_err(|_| unusable(&"terminal"))?;
             (channel, Some(prompter))

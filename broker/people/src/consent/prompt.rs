@@ -4,6 +4,7 @@
 use common::trap::is_hidden;
 use landstrip_core::ask::Rule;
 use serde_json::Value;
+use std::borrow::Cow;
 use std::fmt::Write;
 
 /// Most characters that are shown of a path or a rule, and of what the program says of itself.
@@ -69,13 +70,17 @@ impl Asked {
         outcome[0] == self.rule.key && outcome[1] == self.rule.value
     }
 
-    /// What is asked, and how it can be answered; with `policy`, where the rule would be written.
-    pub(super) fn text(&self, policy: Option<&str>) -> String {
-        let always = match policy {
-            Some(policy) => format!("a always (in {})\n  ", shown(policy, NAME_MAX)),
-            None => String::new(),
-        };
-        format!("{}  y once, r for this run, {always}n no? ", self.text)
+    /// What is asked, and how it can be answered; with the policy that the rule would be written into, or why it cannot be, in words
+    /// that can be shown.
+    pub(super) fn text(&self, policy: Result<Cow<'_, str>, &str>) -> String {
+        let text = &self.text;
+        match policy {
+            Ok(policy) => {
+                let policy = shown(&policy, NAME_MAX);
+                format!("{text}  y once, r for this run, a always (in {policy})\n  n no? ")
+            }
+            Err(why) => format!("{text}  not for always: {why}\n  y once, r for this run, n no? "),
+        }
     }
 }
 
@@ -164,8 +169,14 @@ mod tests {
         let asked = Asked::of(&question("~/.npm", "npm", "ci")).unwrap();
         let expected = "landstrip: \"npm\" (7) wants to change \"~/.npm\"\n  it calls itself \"ci\", in \"~/.npm\"\n  \
             the rule for that: filesystem.allowWrite += \"~/.npm\"\n  y once, r for this run, ";
-        assert_eq!(asked.text(None), format!("{expected}n no? "));
-        assert_eq!(asked.text(Some("/p")), format!("{expected}a always (in \"/p\")\n  n no? "));
+        assert_eq!(
+            asked.text(Err("why")),
+            expected.replace("  y once", "  not for always: why\n  y once") + "n no? "
+        );
+        assert_eq!(
+            asked.text(Ok("/p".into())),
+            format!("{expected}a always (in \"/p\")\n  n no? ")
+        );
         assert_eq!(Asked::of(&json!({ "settled": 1, "by": "gone" })), None);
     }
 
@@ -173,8 +184,8 @@ mod tests {
     fn nothing_that_a_command_chose_leaves_its_quotes_or_its_line() {
         let hostile =
             "x\" y once?\n\r\u{1b}[2J\u{9b}\u{202e}\u{2066}\u{a0}\u{201d}\u{2028}\u{5d0}\u{0301}\\";
-        let text = Asked::of(&question(hostile, hostile, hostile)).unwrap().text(None);
-        let plain = Asked::of(&question("a", "b", "c")).unwrap().text(None);
+        let text = Asked::of(&question(hostile, hostile, hostile)).unwrap().text(Err("why"));
+        let plain = Asked::of(&question("a", "b", "c")).unwrap().text(Err("why"));
         assert_eq!(text.lines().count(), plain.lines().count(), "{text}");
         assert!(text.chars().all(|character| matches!(character, ' '..='~' | '\n')), "{text}");
         assert_eq!(

@@ -15,9 +15,12 @@ use rustix::termios::{
     Termios,
 };
 use std::collections::HashSet;
+use std::fmt;
 
 /// What the key for an interruption gives, usually Ctrl-C: here it ends a line like any other.
 pub(super) const INTERRUPT: u8 = 3;
+/// What that for a stop gives, usually Ctrl-Z, which ends a line as well.
+pub(super) const SUSPEND: u8 = 26;
 /// How long a terminal that takes nothing is waited for.
 const PATIENCE: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
@@ -65,6 +68,29 @@ impl Drop for Told {
     }
 }
 
+/// What the terminal is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Busy {
+    OtherJob,
+    /// More processes than can be stopped for a question.
+    TooMany,
+    Unusable,
+}
+
+impl fmt::Display for Busy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::OtherJob => "this job is in the foreground (fg)",
+            Self::TooMany => {
+                "fewer processes have to stand still for it, or landstrip --watch asks it in another terminal"
+            }
+            Self::Unusable => {
+                "the terminal can be used, or landstrip --watch asks it in another one"
+            }
+        })
+    }
+}
+
 impl Tty {
     /// Opens it. What is open for the command is another description: so its flags stay as they are.
     ///
@@ -77,30 +103,30 @@ impl Tty {
         Ok(Self { file, settings, guardian })
     }
 
-    /// Takes it from the command, whose descendants but `spared` stand still meanwhile. None while another job has it, or
-    /// it cannot be had.
-    pub(super) fn take(&self, spared: &[Pid]) -> Option<Taken<'_>> {
+    /// Takes it from the command, whose descendants but `spared` stand still meanwhile.
+    ///
+    /// # Errors
+    /// Returns what it is to wait for.
+    pub(super) fn take(&self, spared: &[Pid]) -> Result<Taken<'_>, Busy> {
+        let failed = |_| Busy::Unusable;
         let told = Told::tell(self.guardian);
-        let former = foreground(self.file.as_fd()).ok()?;
+        let former = foreground(self.file.as_fd()).map_err(failed)?;
         if former != group::own() {
             if !is_of_sandbox(former) {
-                return None;
+                return Err(Busy::OtherJob);
             }
-            set_foreground(self.file.as_fd(), group::own()).ok()?;
+            set_foreground(self.file.as_fd(), group::own()).map_err(failed)?;
         }
-        let give_back = || _ = set_foreground(self.file.as_fd(), former);
+        let give_back = |why| (set_foreground(self.file.as_fd(), former), why).1;
         // A command without this terminal has nothing to do with it.
         let is_its = terminal::streams().into_iter().any(|stream| terminal::device(stream).is_ok());
         let standstill = match is_its {
             false => None,
-            true => Some(Standstill::begin(spared).or_else(|| (give_back(), None).1)?),
+            true => Some(Standstill::begin(spared).ok_or(Busy::TooMany).map_err(give_back)?),
         };
-        let Ok(settings) = termios::tcgetattr(&self.file) else {
-            give_back();
-            return None;
-        };
+        let settings = termios::tcgetattr(&self.file).map_err(failed).map_err(give_back)?;
         let taken = Taken { tty: self, settings, former, standstill, _told: told };
-        taken.prepare().ok().map(|()| taken)
+        taken.prepare().map(|()| taken).map_err(failed)
     }
 
     /// Writes `text`, whoever has the terminal.
@@ -134,6 +160,7 @@ impl Taken<'_> {
         settings.input_modes -= InputModes::IGNCR | InputModes::INLCR | InputModes::ISTRIP;
         settings.output_modes |= OutputModes::OPOST | OutputModes::ONLCR;
         settings.special_codes[SpecialCodeIndex::VEOL] = INTERRUPT;
+        settings.special_codes[SpecialCodeIndex::VEOL2] = SUSPEND;
         termios::tcsetattr(&self.tty.file, OptionalActions::Now, &settings)?;
         termios::tcflush(&self.tty.file, QueueSelector::IFlush)
     }
@@ -161,12 +188,11 @@ impl Taken<'_> {
         self.standstill.as_ref().is_some_and(Standstill::is_to_end)
     }
 
-    /// Gives it back, and has who had it be interrupted as by the key; the group of `command` as well where it is not in the
+    /// Gives it back, and sends who had it what the key would have; the group of `command` as well where it is not in the
     /// foreground but its caller's is.
-    pub(super) fn interrupt(self, command: Pid) {
-        let former = self.former;
+    pub(super) fn signal(self, command: Pid, signal: Signal) {
+        let (former, number) = (self.former, signal.as_raw());
         drop(self);
-        let number = Signal::INT.as_raw();
         let _ = send(-former, number);
         // This process heeds no signal of its own.
         if former == group::own() && send(-command.as_raw_pid(), number).is_err() {

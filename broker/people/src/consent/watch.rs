@@ -1,12 +1,14 @@
-//! `landstrip --watch`: asks the user what runs in other terminals ask. What such a run says is shown as the terminal's own
-//! question is; of rules and policies this decides nothing.
+//! `landstrip --watch`: shows what runs in other terminals are refused, and asks the user what they ask. What is shown of a
+//! question, and what comes of what was typed, is the run's to say; of rules and policies this decides nothing.
 
-use super::prompt::{Asked, Word, shown, take_lines, word};
-use super::watcher::{address, is_own, name, place};
+use super::place;
+use super::prompt::shown;
+use super::watcher::{Proof, address, is_own, name};
+use super::wire::Wire;
 use crate::explain::page::plain;
 use landstrip_core::report::failure::Failure;
 use landstrip_core::session::process_tree::ProcessTree;
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, unlinkat};
 use rustix::io::{self, Errno};
@@ -15,30 +17,44 @@ use rustix::net::{self, AddressFamily, SocketFlags, SocketType};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
-use std::io::{Read, Write};
-use std::os::unix::net::UnixStream;
+use std::io::Write;
 
-/// Most runs that are shown at a time, and the longest line of one.
-const RUNS_MAX: usize = 64;
-const LINE_MAX: usize = 256 * 1024;
+/// Most connections of runs at a time: each has one for what is refused, and one for questions.
+const RUNS_MAX: usize = 128;
+/// Most refusals that wait while a question is shown.
+const REFUSED_MAX: usize = 1024;
+/// Most characters of what was refused.
+const NAME_MAX: usize = 240;
+const NOW: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
-/// A run.
+/// A connection of a run.
 struct Run {
-    stream: UnixStream,
+    wire: Wire,
     process: i32,
-    input: Vec<u8>,
+    /// What it has to make before it is heard.
+    proof: Option<Proof>,
+    /// The question that it asks.
+    question: Option<Question>,
+}
+
+struct Question {
+    number: u64,
+    /// What was said of it and is not shown.
+    text: String,
+    /// When it came, among all.
+    turn: u64,
 }
 
 /// What is shown, and asked.
 #[derive(Default)]
 struct Watch {
     runs: Vec<Run>,
-    /// With the processes of their runs.
-    questions: VecDeque<(i32, Asked)>,
-    /// The first of them is shown.
-    is_shown: bool,
-    /// It is the line that is to be written that was shown last.
-    is_proposed: bool,
+    turns: u64,
+    /// The one of the questions that is shown.
+    shown: Option<u64>,
+    /// What was refused meanwhile, and how much more.
+    refused: VecDeque<String>,
+    left_out: usize,
     /// Nobody types.
     is_mute: bool,
 }
@@ -49,10 +65,7 @@ struct Watch {
 /// Returns a [`Failure`] if no run could find this.
 pub fn run(wanted: Option<i32>, tree: &ProcessTree) -> Result<(), Failure> {
     let failed = |errno| Failure::system("watch", errno);
-    let parent = landstrip_core::compile::runs::cache();
-    let _ = parent.map(std::fs::create_dir_all);
-    let message = "~/.cache/landstrip cannot be used: set HOME, and see that it is yours alone";
-    let place = place().ok_or_else(|| Failure::Internal("watch", message.to_owned()))?;
+    let place = place::open_for_sockets().map_err(|why| Failure::Internal("watch", why))?;
     let name = name(std::process::id(), wanted);
     // What a process of this number left is nobody's.
     let _ = unlinkat(&place, &name, AtFlags::empty());
@@ -61,10 +74,10 @@ pub fn run(wanted: Option<i32>, tree: &ProcessTree) -> Result<(), Failure> {
     let listener = listener.map_err(failed)?;
     let address = address(&place, &name).map_err(failed)?;
     net::bind(&listener, &address).and_then(|()| net::listen(&listener, 16)).map_err(failed)?;
-    println("landstrip: watching; Ctrl-C ends this");
+    print("landstrip: watching; Ctrl-C ends this\n");
     let mut watch = Watch::default();
     let ended = loop {
-        match watch.wait(&listener, tree, wanted) {
+        match watch.wait((&listener, &place), tree, wanted) {
             Ok(false) => {}
             Ok(true) => break Ok(()),
             Err(errno) => break Err(failed(errno)),
@@ -78,13 +91,13 @@ impl Watch {
     /// Does what there is to do next. Whether this is to end.
     fn wait(
         &mut self,
-        listener: &OwnedFd,
+        (listener, place): (&OwnedFd, &OwnedFd),
         tree: &ProcessTree,
         wanted: Option<i32>,
     ) -> io::Result<bool> {
         let input = std::io::stdin();
-        let streams = self.runs.iter().map(|run| run.stream.as_fd());
-        let sources = [tree.as_fd(), listener.as_fd()].into_iter().chain(streams);
+        let wires = self.runs.iter().map(|run| run.wire.as_fd());
+        let sources = [tree.as_fd(), listener.as_fd()].into_iter().chain(wires);
         let typed = Some(input.as_fd()).filter(|_| !self.is_mute);
         let sources = sources.chain(typed);
         let mut polled: Vec<_> =
@@ -98,11 +111,14 @@ impl Watch {
             return Ok(true);
         }
         let count = self.runs.len();
-        for at in (0..count).rev().filter(|at| ready[2 + at]) {
-            self.hear(at);
-        }
         if ready.get(2 + count) == Some(&true) {
             self.type_in();
+        }
+        for at in (0..count).rev().filter(|at| ready[2 + at]) {
+            if self.hear(at, place).is_none() {
+                let run = self.runs.remove(at);
+                self.is_over(run.question);
+            }
         }
         if ready[1]
             && let Ok(socket) = net::accept_with(listener, SocketFlags::CLOEXEC)
@@ -114,100 +130,112 @@ impl Watch {
     }
 
     fn add(&mut self, socket: OwnedFd, wanted: Option<i32>) {
-        let Ok(peer) = socket_peercred(&socket) else { return };
+        let (Ok(peer), Ok(proof)) = (socket_peercred(&socket), Proof::new()) else { return };
         let process = peer.pid.as_raw_pid();
         if is_own(&socket)
             && wanted.is_none_or(|wanted| wanted == process)
             && self.runs.len() < RUNS_MAX
         {
-            self.runs.push(Run { stream: socket.into(), process, input: Vec::new() });
+            let mut wire = Wire::over(socket.into());
+            wire.say(&proof.line());
+            self.runs.push(Run { wire, process, proof: Some(proof), question: None });
         }
     }
 
-    /// Takes what the run at `at` says, or that it has ended.
-    fn hear(&mut self, at: usize) {
-        let run = &mut self.runs[at];
-        let mut chunk = vec![0; 64 * 1024];
-        let count = run.stream.read(&mut chunk).unwrap_or(0);
-        run.input.extend_from_slice(&chunk[..count]);
-        let process = run.process;
-        let lines = take_lines(&mut run.input);
-        if count == 0 || run.input.len() > LINE_MAX {
-            self.runs.remove(at);
-            self.forget(|other, _| other == process);
+    /// Takes what a run says. None if it has ended, or is none.
+    fn hear(&mut self, at: usize, place: &OwnedFd) -> Option<()> {
+        for line in self.runs[at].wire.lines(Some(NOW))? {
+            let run = &mut self.runs[at];
+            if let Some(proof) = run.proof.take() {
+                if !proof.is_given(place) {
+                    return None;
+                }
+            } else if let (Some(number), Some(text)) = (line["ask"].as_u64(), line["text"].as_str())
+            {
+                let turn = &mut self.turns;
+                let begun = || {
+                    *turn += 1;
+                    Question { number, text: String::new(), turn: *turn }
+                };
+                let known = run.question.take().filter(|known| known.number == number);
+                let mut question = known.unwrap_or_else(begun);
+                question.text.extend(text.split_inclusive('\n').map(whole_line));
+                run.question = Some(question);
+            } else if line["over"].is_u64() {
+                let question = run.question.take();
+                self.is_over(question);
+            } else if let Some(report) = line["denied"].as_object() {
+                let told = refused(run.process, report.values().next()?);
+                if self.refused.len() < REFUSED_MAX {
+                    self.refused.push_back(told);
+                } else {
+                    self.left_out += 1;
+                }
+            }
         }
-        lines.iter().for_each(|line| self.note(process, line));
+        Some(())
     }
 
-    fn note(&mut self, process: i32, line: &Value) {
-        if let Some(asked) = Asked::of(line) {
-            self.questions.push_back((process, asked));
-        } else if let Some(number) = line["settled"].as_u64() {
-            self.forget(|other, asked| other == process && asked.number == number);
-        } else if let Some(text) = line["told"].as_str() {
-            println(&format!("landstrip: {}", plain(text)));
-            self.is_shown = false;
-        } else if let Some(lines) = line["lines"].as_array() {
-            println("  this is to be written:");
-            lines
-                .iter()
-                .filter_map(Value::as_str)
-                .for_each(|line| println(&format!("  {}", shown(line, 400))));
-            print("  y write it, n ask again? ");
-            self.is_proposed = true;
+    /// Shows what is still to be said of a question that is none any more.
+    fn is_over(&mut self, question: Option<Question>) {
+        if let Some(Question { text, turn, .. }) = question
+            && self.shown == Some(turn)
+        {
+            print(&text);
+            self.shown = None;
         }
     }
 
-    /// Forgets questions that are none any more.
-    fn forget(&mut self, is_over: impl Fn(i32, &Asked) -> bool) {
-        let first = self.questions.front().map(|(process, asked)| (*process, asked.number));
-        self.questions.retain(|(process, asked)| !is_over(*process, asked));
-        let now = self.questions.front().map(|(process, asked)| (*process, asked.number));
-        if first != now && self.is_shown {
-            println("\nlandstrip: the question is over");
-            (self.is_shown, self.is_proposed) = (false, false);
-        }
-    }
-
-    /// Shows the first question, unless it is.
+    /// Shows what there is to show: nothing beside a question.
     fn show(&mut self) {
-        if let Some((process, asked)) = self.questions.front().filter(|_| !self.is_shown) {
-            let policy = asked.line["policy"].as_str();
-            print(&format!("\nin run {process}\n{}", asked.text(policy)));
-            (self.is_shown, self.is_proposed) = (true, false);
+        if self.shown.is_none() {
+            self.refused.drain(..).for_each(|told| print(&told));
+            let left_out = std::mem::take(&mut self.left_out);
+            if left_out > 0 {
+                print(&format!("landstrip: {left_out} more were refused\n"));
+            }
         }
+        let asking =
+            self.runs.iter_mut().filter_map(|run| Some((run.process, run.question.as_mut()?)));
+        let first = match self.shown {
+            Some(turn) => asking.into_iter().find(|(_, question)| question.turn == turn),
+            None => asking.into_iter().min_by_key(|(_, question)| question.turn),
+        };
+        let Some((process, question)) = first else { return };
+        if self.shown.is_none() {
+            print(&format!("\nin run {process}"));
+            self.shown = Some(question.turn);
+        }
+        print(&std::mem::take(&mut question.text));
     }
 
-    /// Takes a line from the keyboard.
+    /// Takes a line from the keyboard, for the question that is shown.
     fn type_in(&mut self) {
         let mut line = vec![0; 4096];
         let count = io::read(std::io::stdin(), &mut line).unwrap_or(0);
         self.is_mute = count == 0;
-        let (Some((process, asked)), true) = (self.questions.front(), self.is_shown) else {
-            return;
-        };
-        let answer = match (word(&line[..count]), self.is_proposed) {
-            (Some(Word::Once), true) => "always",
-            (Some(Word::Once), false) => "once",
-            (Some(Word::Run), false) => "run",
-            (Some(Word::No), false) => "deny",
-            (Some(Word::Always), false) => "propose",
-            _ => {
-                self.is_shown = false;
-                return;
+        let shown = self.shown;
+        let is_shown = |question: &Question| Some(question.turn) == shown;
+        for run in &mut self.runs {
+            if let Some(question) = run.question.as_ref().filter(|question| is_shown(question)) {
+                let typed = String::from_utf8_lossy(&line[..count]);
+                // Who is gone is heard of.
+                run.wire.say(&json!({ "ask": question.number, "typed": typed }));
             }
-        };
-        let (process, number) = (*process, asked.number);
-        let answer = format!("{}\n", json!({ "ask": number, "answer": answer }));
-        if let Some(run) = self.runs.iter_mut().find(|run| run.process == process) {
-            // Who is gone is heard of.
-            let _ = run.stream.write_all(answer.as_bytes());
-        }
-        if !answer.contains("propose") {
-            self.questions.pop_front();
-            (self.is_shown, self.is_proposed) = (false, false);
         }
     }
+}
+
+/// A line of a run's as it is shown: nothing in it moves the cursor.
+fn whole_line(line: &str) -> String {
+    let end = if line.ends_with('\n') { "\n" } else { "" };
+    plain(line.trim_end_matches('\n')) + end
+}
+
+/// The line about `report`, the operation, path or address, and mechanism of what `process` was refused.
+fn refused(process: i32, report: &Value) -> String {
+    let [operation, target] = [0, 1].map(|at| report[at].as_str().unwrap_or_default());
+    format!("in run {process}: refused to {} {}\n", plain(operation), shown(target, NAME_MAX))
 }
 
 /// Whether a signal came that ends programs (signalfd(2)).
@@ -220,10 +248,6 @@ fn is_told_to_end(tree: &ProcessTree) -> bool {
         is_to_end |= ending.contains(&number);
     }
     is_to_end
-}
-
-fn println(text: &str) {
-    print(&format!("{text}\n"));
 }
 
 /// A closed standard output is the caller's choice.

@@ -9,7 +9,7 @@ use crate::explain::InForce;
 use crate::explain::page::Style;
 use crate::load::{Loaded, add, load};
 use landstrip_core::report::failure::Failure;
-use landstrip_core::report::traps::Traps;
+use landstrip_core::report::traps::{Traps, Wanted};
 use landstrip_core::session::launch::Tool;
 use landstrip_core::session::launch_channel::LaunchChannel;
 use landstrip_core::session::prepared::Prepared;
@@ -60,7 +60,7 @@ fn attack(
     let loaded = load(invocation, Remarks::wanted())?;
     let mut notes = loaded.notes();
     let Loaded { policy, reports, mut remarks, caller, .. } = loaded;
-    traps.want(reports);
+    traps.want(Wanted { reports, ..Wanted::default() });
     let platform = (&child, &surroundings);
     let prepared = Prepared::of(policy, reports, platform, &traps, &mut notes)?;
     add(&mut remarks, notes);

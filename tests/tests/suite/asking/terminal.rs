@@ -140,8 +140,9 @@ fn a_policy_is_not_written_that_others_can_change_or_that_nobody_can_tell_how() 
         let sandbox = sandbox(user).without_policy().options(["-p", "agent"]);
         let mut terminal = ask(&sandbox, "echo x > ~/notes");
         assert!(!terminal.all().contains("a always"), "{}", terminal.all());
+        assert!(terminal.all().contains("not for always: no policy file is in force; name one"));
         terminal.type_in("a\n");
-        terminal.expect("name one with -p");
+        terminal.expect("it cannot be written: ");
         terminal.expect(KEYS);
         terminal.type_in("n\n");
         terminal.expect("\nstatus=2\r\n");
@@ -164,6 +165,25 @@ fn an_interruption_at_the_question_refuses_and_interrupts() {
             terminal.type_in(SETTINGS);
             terminal.expect("isigicanonecho-tostop.");
         }
+    });
+}
+
+#[test]
+fn a_stop_at_the_question_stops_the_job_and_the_question_comes_again() {
+    for_each_user(|user| {
+        let sandbox = sandbox(user);
+        let mut terminal = ask(&sandbox, "echo x > ~/.npm/a; echo do\"\"ne");
+        terminal.type_in("y\x1a");
+        terminal.expect("^Z\r\n");
+        terminal.expect("Stopped");
+        terminal.type_in(SETTINGS);
+        terminal.expect("isigicanonecho-tostop.");
+        assert!(!is_there(&sandbox, "a"), "{ESCAPED}");
+        terminal.type_in("fg\n");
+        terminal.expect(KEYS);
+        terminal.type_in("y\n");
+        terminal.expect("\ndone\r\n");
+        assert_eq!(sandbox.read("home/.npm/a"), "x\n");
     });
 }
 
