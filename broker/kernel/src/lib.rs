@@ -27,7 +27,6 @@ pub mod kill_on_exit;
 mod label;
 pub mod limits;
 pub mod listener;
-mod listing;
 pub mod locate;
 pub mod long_paths;
 pub mod mounts;

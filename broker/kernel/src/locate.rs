@@ -1,19 +1,16 @@
 //! Where a path leads: realpath(3), except that what is missing is not an error and every symbolic link on the way
 //! is remembered. It reads the file system and changes nothing.
 
-use super::listing::Listing;
-use rules::quick::QuickMap;
 use std::collections::VecDeque;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fmt;
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
 /// The kernel follows as many links in one path (path_resolution(7)).
 const MAX_LINKS: usize = 40;
 /// `PATH_MAX`, with the NUL.
-const MAX_LENGTH: usize = 4096;
+pub const MAX_LENGTH: usize = 4096;
 
 /// Where an absolute path leads.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,26 +63,6 @@ impl fmt::Display for LocateError {
     }
 }
 
-/// What was found on the way to the paths that were followed so far, so that nothing is looked at twice: the paths
-/// of a policy share their beginnings, and beneath what is missing all is.
-#[derive(Debug, Default)]
-pub struct Memory {
-    /// By their paths, which are canonical but for the last component.
-    known: QuickMap<OsString, Known>,
-}
-
-#[derive(Debug)]
-struct Known {
-    found: Found,
-    /// How many names in it were looked up.
-    looked_up: usize,
-    /// What is in it, once that was worth its time.
-    listing: Option<Box<Listing>>,
-}
-
-/// So many names are looked up one by one before their directory is listed.
-const FEW: usize = 6;
-
 /// What an entry is, itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Found {
@@ -97,104 +74,6 @@ pub enum Found {
     File,
     /// A socket, a device or the like.
     Other,
-}
-
-impl Memory {
-    /// As [`locate`].
-    pub fn locate(&mut self, absolute: &Path) -> Result<Located, LocateError> {
-        if absolute.as_os_str().len() >= MAX_LENGTH {
-            return Err(LocateError::TooLong);
-        }
-        let (located, is_whole) = self.follow(absolute);
-        is_whole.map(|()| located)
-    }
-
-    /// As [`locate_as_far`].
-    pub fn locate_as_far(&mut self, absolute: &Path) -> (Located, bool) {
-        let (located, is_whole) = self.follow(absolute);
-        (located, is_whole.is_ok())
-    }
-
-    /// Follows from the longest front of `absolute` on that is known to lead to itself.
-    fn follow(&mut self, absolute: &Path) -> (Located, Result<(), LocateError>) {
-        // Mostly that is all but the name.
-        if let Some((parent, name)) = split(absolute)
-            && name != "."
-            && name != ".."
-            && absolute.as_os_str().len() < MAX_LENGTH
-            && self.known.get(parent).is_some_and(|known| !matches!(known.found, Found::Link(_)))
-            && let Ok(Found::Missing | Found::Directory | Found::File | Found::Other) =
-                self.look(absolute)
-        {
-            return (Located::at(absolute), Ok(()));
-        }
-        let leads_to_itself = |path: &&Path| {
-            let known = self.known.get(path.as_os_str());
-            known.is_some_and(|known| !matches!(known.found, Found::Link(_)))
-        };
-        let start = absolute.ancestors().find(leads_to_itself).unwrap_or(Path::new("/"));
-        let mut located = Located::at(start);
-        let outcome = match absolute.strip_prefix(start) {
-            Ok(rest) if rest.as_os_str().is_empty() => Ok(()),
-            rest => located.follow(rest.unwrap_or(absolute), |path| self.look(path)),
-        };
-        (located, outcome)
-    }
-
-    /// The beginning of `path`, a canonical one, that lies right in a directory. What is not a directory yet on the
-    /// way to a path that a preset protects must not become a file: as `.git`, one would name another directory with
-    /// settings.
-    pub fn beneath_directory<'a>(&mut self, path: &'a Path) -> &'a Path {
-        let mut is_directory = |part| self.look(part).is_ok_and(|found| found == Found::Directory);
-        path.ancestors()
-            .take_while(|part| *part == path || !is_directory(part))
-            .last()
-            .unwrap_or(path)
-    }
-
-    /// Whether `path`, whose directory is canonical, is known to be no file.
-    pub fn is_no_file(&mut self, path: &Path) -> bool {
-        !matches!(self.look(path), Ok(Found::File) | Err(_))
-    }
-
-    /// What is at `path`, whose directory is canonical.
-    pub fn look(&mut self, path: &Path) -> Result<Found, LocateError> {
-        if let Some(known) = self.known.get(path.as_os_str()) {
-            return Ok(known.found.clone());
-        }
-        let parent =
-            split(path).and_then(|(parent, name)| Some((self.known.get_mut(parent)?, name)));
-        let found = match parent {
-            Some((parent, name)) => parent.look(path, name)?,
-            None => look(path)?,
-        };
-        let known = Known { found: found.clone(), looked_up: 0, listing: None };
-        self.known.insert(path.as_os_str().to_owned(), known);
-        Ok(found)
-    }
-}
-
-impl Known {
-    /// What `name` in it is, with which it makes `path`.
-    fn look(&mut self, path: &Path, name: &OsStr) -> Result<Found, LocateError> {
-        if matches!(self.found, Found::Missing | Found::File | Found::Other) {
-            return Ok(Found::Missing);
-        }
-        self.looked_up += 1;
-        if self.looked_up == FEW {
-            self.listing = path.parent().and_then(Listing::of).map(Box::new);
-        }
-        let listed = self.listing.as_ref().and_then(|listing| listing.find(name));
-        listed.map_or_else(|| look(path), Ok)
-    }
-}
-
-/// A canonical path, taken apart at the last slash; of any other either part may be none that it has.
-fn split(path: &Path) -> Option<(&OsStr, &OsStr)> {
-    let bytes = path.as_os_str().as_bytes();
-    let at = bytes.iter().rposition(|&byte| byte == b'/')?;
-    let (parent, name) = (&bytes[..at.max(1)], &bytes[at + 1..]);
-    (!name.is_empty()).then(|| (OsStr::from_bytes(parent), OsStr::from_bytes(name)))
 }
 
 /// Follows `absolute` component by component. An unsearchable directory hides what is in it from the command
@@ -224,7 +103,8 @@ pub fn locate_as_far(absolute: &Path) -> (Located, bool) {
 }
 
 impl Located {
-    fn at(directory: &Path) -> Self {
+    /// `directory`, a canonical path, by itself.
+    pub fn at(directory: &Path) -> Self {
         Self { path: directory.to_owned(), links: Vec::new(), of_process: false }
     }
 
@@ -239,7 +119,11 @@ impl Located {
         trail
     }
 
-    fn follow(
+    /// Follows `path` from here on, by what `look` says of the canonical paths on the way.
+    ///
+    /// # Errors
+    /// As [`locate`].
+    pub fn follow(
         &mut self,
         path: &Path,
         mut look: impl FnMut(&Path) -> Result<Found, LocateError>,
@@ -292,7 +176,11 @@ fn steps(path: &Path) -> VecDeque<Step> {
     path.components().filter_map(step).collect()
 }
 
-fn look(path: &Path) -> Result<Found, LocateError> {
+/// What is at `path`, whose directory is canonical.
+///
+/// # Errors
+/// Returns [`LocateError`] for an error of the file system.
+pub fn look(path: &Path) -> Result<Found, LocateError> {
     let unreadable = |source: io::Error| LocateError::Unreadable { path: path.to_owned(), source };
     match path.symlink_metadata() {
         Ok(metadata) if metadata.is_symlink() => {
@@ -331,39 +219,13 @@ mod tests {
         symlink("a/b", dir.path("l")).unwrap();
         symlink("../../l/f", dir.path("a/b/g")).unwrap();
         symlink(dir.path("a"), dir.path("abs")).unwrap();
-        let mut memory = Memory::default();
         for path in ["a/b/f", "l", "l/f", "l/..", "l/../b/./g", "abs/b/g", ".", "a/", "l/"] {
             let path = dir.path(path);
             let located = locate(&path).unwrap();
-            assert_eq!(memory.locate(&path).unwrap(), located, "{}", path.display());
             assert_eq!(located.path, path.canonicalize().unwrap(), "{}", path.display());
             assert!(!located.of_process);
         }
         assert_eq!(locate(Path::new("/../..")).unwrap().path, Path::new("/"));
-    }
-
-    #[test]
-    fn many_names_in_a_directory_lead_where_each_by_itself_does() {
-        let dir = TestDirectory::new();
-        let mut names = Vec::new();
-        for number in 0..20 {
-            let name = format!("n{number}");
-            match number % 5 {
-                0 => drop(dir.file(&name, "")),
-                1 => drop(dir.directory(&format!("{name}/in"))),
-                2 => symlink("n1", dir.path(&name)).unwrap(),
-                3 => symlink("gone", dir.path(&name)).unwrap(),
-                _ => {}
-            }
-            names.extend([format!("{name}/in/x"), format!("{name}/.."), name.clone()]);
-            names.push(name.to_uppercase());
-        }
-        let mut memory = Memory::default();
-        for name in &names {
-            let path = dir.path(name);
-            assert_eq!(memory.locate(&path).unwrap(), locate(&path).unwrap(), "{name}");
-            assert_eq!(memory.locate_as_far(&path), locate_as_far(&path), "{name}");
-        }
     }
 
     #[test]
@@ -373,7 +235,6 @@ mod tests {
         dir.file("f", "");
         symlink("a", dir.path("l")).unwrap();
         symlink("a/gone", dir.path("broken")).unwrap();
-        let mut memory = Memory::default();
         for (path, expected) in [
             ("a/x/y", "a/x/y"),
             ("l/x", "a/x"),
@@ -385,7 +246,6 @@ mod tests {
             ("f/x", "f/x"),
         ] {
             assert_eq!(locate(&dir.path(path)).unwrap().path, dir.path(expected), "{path}");
-            assert_eq!(memory.locate(&dir.path(path)).unwrap().path, dir.path(expected), "{path}");
         }
     }
 

@@ -1,7 +1,7 @@
 //! What is in a directory, listed once where many names are looked up: of the hundreds of paths that a preset names most
 //! are missing, and each would be a system call by itself. It reads directories and changes nothing. Source: readdir(3).
 
-use super::locate::Found;
+use kernel::locate::Found;
 use rules::quick::QuickMap;
 use rustix::fs::{self, Dir, FileType, FsWord, Mode, OFlags, fstatfs};
 use std::ffi::OsStr;
@@ -21,13 +21,13 @@ const WHOLE: [FsWord; 6] =
 
 /// The entries of a directory, by their names in lower case.
 #[derive(Debug)]
-pub(super) struct Listing {
+pub(crate) struct Listing {
     entries: QuickMap<Vec<u8>, Vec<(Vec<u8>, FileType)>>,
 }
 
 impl Listing {
     /// That of a canonical path; none where a name can be there all the same.
-    pub(super) fn of(directory: &Path) -> Option<Self> {
+    pub(crate) fn of(directory: &Path) -> Option<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = fs::open(directory, flags, Mode::empty()).ok()?;
         if !WHOLE.contains(&fstatfs(&directory).ok()?.f_type) {
@@ -48,7 +48,7 @@ impl Listing {
 
     /// What is called `name`; none if that has to be asked: where it leads to if it is a link, and what is spelled
     /// alike, for some directories tell no upper from lower case.
-    pub(super) fn find(&self, name: &OsStr) -> Option<Found> {
+    pub(crate) fn find(&self, name: &OsStr) -> Option<Found> {
         let name = name.as_bytes();
         if !name.is_ascii() {
             return None;
@@ -73,7 +73,7 @@ impl Listing {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::test_directory::TestDirectory;
+    use kernel::test_directory::TestDirectory;
     use std::os::unix::fs::symlink;
 
     #[test]
