@@ -3,7 +3,7 @@
 
 #![allow(unsafe_code)]
 
-use super::errno;
+use super::{errno, ruleset};
 use common::landlock::{RulesetAttributes, is_lacking};
 use nix::libc;
 use rustix::fd::{FromRawFd, OwnedFd};
@@ -106,7 +106,7 @@ impl Features {
     pub fn probe() -> Result<Self, Missing> {
         let mut found = Self::empty();
         for part in &PARTS {
-            match create_ruleset(&part.attributes) {
+            match ruleset::create(&part.attributes) {
                 Ok(_) => found |= part.feature,
                 Err(errno) if is_lacking(errno.raw_os_error()) => {}
                 Err(errno) => return Err(Missing::Landlock(errno)),
@@ -143,18 +143,6 @@ impl fmt::Display for Missing {
                 Ok(())
             }
         }
-    }
-}
-
-fn create_ruleset(attributes: &RulesetAttributes) -> io::Result<OwnedFd> {
-    let pointer = std::ptr::from_ref(attributes);
-    let size = size_of_val(attributes);
-    // SAFETY: the pointer and the size are those of a live attribute structure.
-    let result = unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, pointer, size, 0) };
-    match i32::try_from(result) {
-        // SAFETY: the kernel just returned it, and nothing else holds it.
-        Ok(descriptor) if descriptor >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(descriptor) }),
-        _ => Err(errno::last()),
     }
 }
 
@@ -225,12 +213,12 @@ mod tests {
     fn what_is_found_is_what_the_kernel_takes() {
         let found = Features::probe().unwrap();
         for part in &PARTS {
-            let taken = create_ruleset(&part.attributes).is_ok();
+            let taken = ruleset::create(&part.attributes).is_ok();
             assert_eq!(found.contains(part.feature), taken, "{part:?}");
         }
         // The probe can tell.
         let unknown = RulesetAttributes { scoped: 1 << 63, ..RulesetAttributes::default() };
-        assert_eq!(create_ruleset(&unknown).err(), Some(Errno::INVAL));
+        assert_eq!(ruleset::create(&unknown).err(), Some(Errno::INVAL));
         assert_eq!(missing_of_notification(), None);
         rustix::thread::set_no_new_privs(true).unwrap();
         // The thread that had one has ended with it.

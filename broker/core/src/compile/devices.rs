@@ -7,11 +7,11 @@
 //! devices, but for shared memory, is granted like other trees. Sources: tty(4), pts(4), landlock(7).
 
 use super::device_mounts::{DEVICES, Place};
-use super::grant_error::GrantError;
 use super::grants::{Builder, Kind};
 use crate::files::terminals;
+use crate::report::failure::Failure;
 use kernel::identity::{hold_followed, identity};
-use landlock::{AccessFs, BitFlags};
+use kernel::ruleset::FileAccess;
 use rules::files::Files;
 use rules::memory;
 use rules::paths::{Access, Rules};
@@ -25,7 +25,7 @@ const ALWAYS: [&str; 7] =
 
 impl Builder {
     /// Grants the devices that are usable whatever the rules say, and those that `files` names.
-    pub(super) fn grant_devices(&mut self, files: &Files, rules: &Rules) -> Result<(), GrantError> {
+    pub(super) fn grant_devices(&mut self, files: &Files, rules: &Rules) -> Result<(), Failure> {
         for device in ALWAYS.map(Path::new) {
             // A container may lack some.
             let Ok(object) = hold_followed(device) else { continue };
@@ -43,15 +43,17 @@ impl Builder {
         Ok(())
     }
 
-    fn grant_device(&mut self, object: BorrowedFd<'_>, path: &Path) -> Result<(), GrantError> {
-        let access =
-            AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev | AccessFs::Truncate;
+    fn grant_device(&mut self, object: BorrowedFd<'_>, path: &Path) -> Result<(), Failure> {
+        let access = FileAccess::READ_FILE
+            | FileAccess::WRITE_FILE
+            | FileAccess::IOCTL_DEV
+            | FileAccess::TRUNCATE;
         self.grant_always(object, access, path, |kind| kind == FileType::CharacterDevice)
     }
 
     /// A device that the policy names, or a directory of them, may be asked what devices are asked
     /// (ioctl(2)). Whether it may be written, the rules say.
-    fn grant_named(&mut self, path: &Path) -> Result<(), GrantError> {
+    fn grant_named(&mut self, path: &Path) -> Result<(), Failure> {
         if self.grants.devices.contains_key(path) {
             return Ok(());
         }
@@ -60,7 +62,7 @@ impl Builder {
         let is_directory = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
         let access = match path.starts_with(memory::PLACE) {
             true => Kind::Read.access(),
-            false => AccessFs::ReadFile | AccessFs::ReadDir | AccessFs::IoctlDev,
+            false => FileAccess::READ_FILE | FileAccess::READ_DIR | FileAccess::IOCTL_DEV,
         };
         self.add(object.as_fd(), is_directory, access, path)?;
         self.grants.devices.insert(path.to_owned(), identity(&stat));
@@ -68,7 +70,7 @@ impl Builder {
     }
 
     /// What the command holds as standard stream it can open again with the same access.
-    pub(super) fn grant_standard_streams(&mut self) -> Result<(), GrantError> {
+    pub(super) fn grant_standard_streams(&mut self) -> Result<(), Failure> {
         let (stdin, stdout, stderr) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
         let streams = [
             ("/dev/stdin", stdin.as_fd()),
@@ -77,12 +79,12 @@ impl Builder {
         ];
         for (path, stream) in streams {
             let Ok(mode) = fs::fcntl_getfl(stream) else { continue };
-            let mut access = BitFlags::from(AccessFs::IoctlDev);
+            let mut access = FileAccess::IOCTL_DEV;
             if mode & OFlags::RWMODE != OFlags::WRONLY {
-                access |= AccessFs::ReadFile;
+                access |= FileAccess::READ_FILE;
             }
             if mode & OFlags::RWMODE != OFlags::RDONLY {
-                access |= AccessFs::WriteFile | AccessFs::Truncate;
+                access |= FileAccess::WRITE_FILE | FileAccess::TRUNCATE;
             }
             if mode.contains(OFlags::PATH) || is_anonymous(stream) {
                 continue;
@@ -97,16 +99,16 @@ impl Builder {
     fn grant_always(
         &mut self,
         object: BorrowedFd<'_>,
-        access: BitFlags<AccessFs>,
+        access: FileAccess,
         path: &Path,
         is_fit: impl Fn(FileType) -> bool,
-    ) -> Result<(), GrantError> {
+    ) -> Result<(), Failure> {
         let Ok(stat) = fs::fstat(object) else { return Ok(()) };
         let linked = stat.st_nlink > 0;
         if linked && is_fit(FileType::from_raw_mode(stat.st_mode)) {
             self.add(object, false, access, path)?;
-            let read = access.contains(AccessFs::ReadFile);
-            let write = access.contains(AccessFs::WriteFile);
+            let read = access.contains(FileAccess::READ_FILE);
+            let write = access.contains(FileAccess::WRITE_FILE);
             // A stream can be one of the devices.
             let usable = self.grants.always.entry(identity(&stat)).or_default();
             *usable = Access { read: usable.read || read, write: usable.write || write };

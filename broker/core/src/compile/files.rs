@@ -1,10 +1,10 @@
 //! What the file rules mean on this machine, now: the ruleset for the command, and the view that the
 //! broker judges by.
 
-use super::grant_error::GrantError;
 use super::ruleset;
 use crate::files::reserve::Reserve;
 use crate::files::view::{Added, Reads, View};
+use crate::report::failure::Failure;
 use kernel::features::Features;
 use kernel::identity::{Fronts, Identity, hold, identity};
 use kernel::mounts::Mount;
@@ -26,7 +26,7 @@ pub(crate) fn compile(
     features: Features,
     restrict_network: bool,
     reserve: impl FnOnce() -> Option<Reserve>,
-) -> Result<(View, OwnedFd), GrantError> {
+) -> Result<(View, OwnedFd), Failure> {
     let (mut grants, ruleset, mut reserve) =
         ruleset::compile((files, &rules), mounts, features, restrict_network, reserve)?;
     let mut held = Vec::new();
@@ -87,7 +87,7 @@ fn roots(
     paths: &[PathBuf],
     granted: &HashMap<PathBuf, Identity>,
     held: &mut Vec<OwnedFd>,
-) -> Result<Vec<(PathBuf, Option<Identity>)>, GrantError> {
+) -> Result<Vec<(PathBuf, Option<Identity>)>, Failure> {
     let mut roots = Vec::with_capacity(paths.len());
     for path in paths {
         let at_launch = match granted.get(path) {
@@ -107,7 +107,7 @@ fn named_files(
     files: &Files,
     rules: &Rules,
     held: &mut Vec<OwnedFd>,
-) -> Result<HashMap<Identity, Access>, GrantError> {
+) -> Result<HashMap<Identity, Access>, Failure> {
     let mut named: HashMap<Identity, Access> = HashMap::new();
     let write = files.may_be_files(&files.deny_write);
     for path in write.chain(files.may_be_files(&files.deny_read)) {
@@ -124,10 +124,10 @@ fn named_files(
 
 /// Holds what a path of the policy names; nothing if it is not there, or if this user may not reach
 /// it: then the command may not either.
-fn look_at(path: &Path) -> Result<Option<(OwnedFd, Stat)>, GrantError> {
+fn look_at(path: &Path) -> Result<Option<(OwnedFd, Stat)>, Failure> {
     match hold(path) {
         Ok(found) => Ok(Some(found)),
         Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) => Ok(None),
-        Err(source) => Err(GrantError::Look { path: path.to_owned(), source }),
+        Err(errno) => Err(Failure::platform("cannot look at", path, errno)),
     }
 }

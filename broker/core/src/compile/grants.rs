@@ -7,14 +7,13 @@
 
 use super::device_mounts::{DeviceMounts, Place};
 use super::directories::{self, Listed, is_directory_now, list, open};
-use super::grant_error::GrantError;
 use super::{executables, fold, hard_links};
 use crate::files::reserve::Reserve;
 use crate::files::view::{Grants, Reads};
+use crate::report::failure::Failure;
 use kernel::identity::{Origin, hold, identity};
 use kernel::mounts::Mount;
-use kernel::ruleset::allow_beneath;
-use landlock::{ABI, AccessFs, BitFlags};
+use kernel::ruleset::{FileAccess, allow_beneath};
 use rules::paths::{Cursor, List, Names, Rules};
 use rules::pattern::Pattern;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -36,20 +35,20 @@ pub(super) enum Kind {
 impl Kind {
     /// What the verdict means to Landlock. What can be read can be executed. Device nodes are never
     /// made: one for a disk would undo every other rule.
-    pub(super) fn access(self) -> BitFlags<AccessFs> {
+    pub(super) fn access(self) -> FileAccess {
         match self {
-            Self::Read => AccessFs::ReadFile | AccessFs::ReadDir | AccessFs::Execute,
+            Self::Read => FileAccess::READ_FILE | FileAccess::READ_DIR | FileAccess::EXECUTE,
             Self::Write => {
-                AccessFs::WriteFile
-                    | AccessFs::Truncate
-                    | AccessFs::RemoveDir
-                    | AccessFs::RemoveFile
-                    | AccessFs::MakeDir
-                    | AccessFs::MakeReg
-                    | AccessFs::MakeSym
-                    | AccessFs::MakeFifo
-                    | AccessFs::MakeSock
-                    | AccessFs::Refer
+                FileAccess::WRITE_FILE
+                    | FileAccess::TRUNCATE
+                    | FileAccess::REMOVE_DIR
+                    | FileAccess::REMOVE_FILE
+                    | FileAccess::MAKE_DIR
+                    | FileAccess::MAKE_REG
+                    | FileAccess::MAKE_SYM
+                    | FileAccess::MAKE_FIFO
+                    | FileAccess::MAKE_SOCK
+                    | FileAccess::REFER
             }
         }
     }
@@ -97,7 +96,7 @@ struct Visited {
 pub(super) struct Builder {
     ruleset: OwnedFd,
     /// What the ruleset decides on.
-    handled: BitFlags<AccessFs>,
+    handled: FileAccess,
     pub(super) grants: Grants,
     pub(super) places: DeviceMounts,
     /// Directories that are known to tell upper from lower case.
@@ -115,7 +114,7 @@ type Found = (Rc<OwnedFd>, Rc<Result<Listed, Errno>>);
 
 impl Builder {
     /// Grants nothing yet.
-    pub(super) fn new(ruleset: OwnedFd, handled: BitFlags<AccessFs>, mounts: &[Mount]) -> Self {
+    pub(super) fn new(ruleset: OwnedFd, handled: FileAccess, mounts: &[Mount]) -> Self {
         let places = DeviceMounts::among(mounts);
         let (grants, told, listed) = (Grants::default(), HashSet::new(), HashMap::new());
         let (linked, denied) = (Vec::new(), Vec::new());
@@ -123,13 +122,8 @@ impl Builder {
     }
 
     /// Grants the trees that `rules` allow, but for devices.
-    pub(super) fn grant_trees(
-        &mut self,
-        rules: &Rules,
-        mounts: &[Mount],
-    ) -> Result<(), GrantError> {
-        let root =
-            open(fs::CWD, c"/").map_err(|source| GrantError::Walk { path: "/".into(), source })?;
+    pub(super) fn grant_trees(&mut self, rules: &Rules, mounts: &[Mount]) -> Result<(), Failure> {
+        let root = open(fs::CWD, c"/").map_err(|errno| no_way_through(Path::new("/"), errno))?;
         let root = Rc::new(root);
         self.grants.unlistable = self.grant(Kind::Read, rules, Rc::clone(&root))?;
         self.grant_linked(mounts)?;
@@ -139,7 +133,7 @@ impl Builder {
 
     /// Lets files with other names be read, but where one of them is denied: a rule is for the inode, and would hold by
     /// that name as well.
-    fn grant_linked(&mut self, mounts: &[Mount]) -> Result<(), GrantError> {
+    fn grant_linked(&mut self, mounts: &[Mount]) -> Result<(), Failure> {
         let linked = std::mem::take(&mut self.linked);
         let is_open = |path: &Path| self.grants.readable.contains_key(path);
         let open = hard_links::without_names_in((&self.denied, is_open), &linked, mounts);
@@ -155,7 +149,7 @@ impl Builder {
     }
 
     /// Lets files and directories that are still to get their place be read and written with all beneath.
-    pub(super) fn grant_reserve(&mut self, reserve: &Reserve) -> Result<(), GrantError> {
+    pub(super) fn grant_reserve(&mut self, reserve: &Reserve) -> Result<(), Failure> {
         let access = Kind::Read.access() | Kind::Write.access();
         let place = Path::new("the reserve");
         reserve.grant(|object, is_directory| self.add(object, is_directory, access, place))
@@ -172,7 +166,7 @@ impl Builder {
         kind: Kind,
         rules: &Rules,
         root: Rc<OwnedFd>,
-    ) -> Result<HashMap<PathBuf, Origin>, GrantError> {
+    ) -> Result<HashMap<PathBuf, Origin>, Failure> {
         let mut on_the_way = HashMap::new();
         // A stack of its own: a tree may be deeper than the thread's stack.
         let mut pending = Vec::new();
@@ -223,24 +217,24 @@ impl Builder {
         visited: Visited,
         rules: &Rules,
         pending: &mut Vec<Pending>,
-    ) -> Result<(), GrantError> {
+    ) -> Result<(), Failure> {
         if visited.cursor.access().write || visited.cursor.any_depth() {
             self.grants.reads = Reads::More;
             return self.grant_one(Kind::Read, visited);
         }
         self.look_through(&visited, Kind::Read, rules, pending)?;
         self.note(Kind::Read, &visited)?;
-        let access = BitFlags::from(AccessFs::ReadDir);
+        let access = FileAccess::READ_DIR;
         self.add(visited.object.as_fd(), true, access, &visited.path)
     }
 
     /// Lets directories of devices be listed, and what is mounted in them and holds none be read.
-    fn grant_listing(&mut self, visited: &Visited) -> Result<(), GrantError> {
+    fn grant_listing(&mut self, visited: &Visited) -> Result<(), Failure> {
         if !visited.is_directory {
             return Ok(());
         }
         self.note(Kind::Read, visited)?;
-        let access = BitFlags::from(AccessFs::ReadDir);
+        let access = FileAccess::READ_DIR;
         self.add(visited.object.as_fd(), true, access, &visited.path)?;
         let others: Vec<_> = self.places.others_in(&visited.path).map(Path::to_owned).collect();
         for path in others {
@@ -252,7 +246,7 @@ impl Builder {
         Ok(())
     }
 
-    fn grant_one(&mut self, kind: Kind, visited: Visited) -> Result<(), GrantError> {
+    fn grant_one(&mut self, kind: Kind, visited: Visited) -> Result<(), Failure> {
         let has_other_names = self.note(kind, &visited)?;
         let Visited { object, is_directory, path, .. } = visited;
         match kind {
@@ -268,7 +262,7 @@ impl Builder {
     }
 
     /// Notes which object is granted, and tells whether it is a file with other names (hard links) that no rule names.
-    fn note(&mut self, kind: Kind, visited: &Visited) -> Result<bool, GrantError> {
+    fn note(&mut self, kind: Kind, visited: &Visited) -> Result<bool, Failure> {
         let granted = match kind {
             Kind::Read => &mut self.grants.readable,
             Kind::Write => &mut self.grants.writable,
@@ -283,13 +277,13 @@ impl Builder {
                 granted.insert(path, identity(&stat));
                 Ok(is_file && stat.st_nlink > 1 && !visited.is_named())
             }
-            Err(source) => Err(GrantError::Walk { path, source }),
+            Err(errno) => Err(no_way_through(&path, errno)),
         }
     }
 
     /// Makes sure that a directory on the way to a denied path tells upper from lower case. What is not
     /// open to this user is left out.
-    fn check_case(&mut self, visited: &Visited) -> Result<(), GrantError> {
+    fn check_case(&mut self, visited: &Visited) -> Result<(), Failure> {
         if !self.told.insert(visited.path.clone()) {
             return Ok(());
         }
@@ -305,11 +299,17 @@ impl Builder {
                 Err(errno) => Err(*errno),
             },
         };
-        let path = || visited.path.clone();
         match ignores_case {
             Ok(false) | Err(Errno::ACCESS | Errno::PERM | Errno::NOENT) => Ok(()),
-            Ok(true) => Err(GrantError::IgnoresCase { path: path() }),
-            Err(source) => Err(GrantError::Walk { path: path(), source }),
+            Ok(true) => Err(Failure::Internal(
+                "platform",
+                format!(
+                    "{0} ignores case: a name that is denied in it or beneath could be reached in another \
+                     spelling; deny {0} as a whole, or a directory that tells upper from lower case",
+                    visited.path.display()
+                ),
+            )),
+            Err(errno) => Err(no_way_through(&visited.path, errno)),
         }
     }
 
@@ -331,7 +331,7 @@ impl Builder {
         kind: Kind,
         rules: &Rules,
         pending: &mut Vec<Pending>,
-    ) -> Result<(), GrantError> {
+    ) -> Result<(), Failure> {
         let allowed = kind.allowed(&directory.cursor);
         let mut denied = Vec::new();
         let mut add = |name: &[u8], file_type| {
@@ -360,10 +360,7 @@ impl Builder {
                     entries.for_each(|(name, file_type)| add(name, *file_type));
                 }
                 Err(Errno::ACCESS | Errno::PERM) => {}
-                Err(source) => {
-                    let path = directory.path.clone();
-                    return Err(GrantError::Walk { path, source: *source });
-                }
+                Err(errno) => return Err(no_way_through(&directory.path, *errno)),
             },
         }
         self.denied.append(&mut denied);
@@ -371,7 +368,7 @@ impl Builder {
     }
 
     /// Opens the next one; those that are gone, or that this user may not enter, are not granted.
-    fn hold_next(&self, pending: &mut Vec<Pending>) -> Result<Option<Visited>, GrantError> {
+    fn hold_next(&self, pending: &mut Vec<Pending>) -> Result<Option<Visited>, Failure> {
         while let Some(Pending { parent, name, file_type, path, cursor }) = pending.pop() {
             if let Some((object, _)) = self.listed.get(&path) {
                 let object = Rc::clone(object);
@@ -380,7 +377,7 @@ impl Builder {
             let object = match open(parent.as_fd(), &name) {
                 Ok(object) => object,
                 Err(Errno::NOENT | Errno::ACCESS | Errno::PERM) => continue,
-                Err(source) => return Err(GrantError::Walk { path, source }),
+                Err(errno) => return Err(no_way_through(&path, errno)),
             };
             let is_directory = match file_type {
                 FileType::Unknown => is_directory_now(object.as_fd()),
@@ -396,22 +393,27 @@ impl Builder {
         &mut self,
         object: BorrowedFd<'_>,
         is_directory: bool,
-        access: BitFlags<AccessFs>,
+        access: FileAccess,
         path: &Path,
-    ) -> Result<(), GrantError> {
+    ) -> Result<(), Failure> {
         // The kernel takes no directory rights for anything else.
-        let access = if is_directory { access } else { access & AccessFs::from_file(ABI::V6) };
+        let access = if is_directory { access } else { access & FileAccess::OF_FILES };
         let access = access & self.handled;
         if access.is_empty() {
             return Ok(());
         }
-        match allow_beneath(self.ruleset.as_fd(), object, access.bits()) {
+        match allow_beneath(self.ruleset.as_fd(), object, access) {
             Ok(()) => Ok(()),
             // A file took the place of a directory since that was listed: then it is not granted.
             Err(_) if is_directory && !is_directory_now(object) => Ok(()),
-            Err(source) => Err(GrantError::Rule { path: path.to_owned(), source }),
+            Err(errno) => Err(Failure::platform("cannot grant access to", path, errno)),
         }
     }
+}
+
+/// Why there is no ruleset: a directory on the way could not be looked through.
+fn no_way_through(path: &Path, errno: Errno) -> Failure {
+    Failure::platform("cannot look through", path, errno)
 }
 
 impl Visited {
@@ -423,13 +425,13 @@ impl Visited {
         self.cursor.read_basis().is_some_and(names)
     }
 
-    fn add_to(self, directories: &mut HashMap<PathBuf, Origin>) -> Result<(), GrantError> {
+    fn add_to(self, directories: &mut HashMap<PathBuf, Origin>) -> Result<(), Failure> {
         match Origin::of(&self.object) {
             Ok(origin) => {
                 directories.insert(self.path, origin);
                 Ok(())
             }
-            Err(source) => Err(GrantError::Walk { path: self.path, source }),
+            Err(errno) => Err(no_way_through(&self.path, errno)),
         }
     }
 }

@@ -8,7 +8,6 @@ mod executables;
 pub(crate) mod files;
 pub(crate) mod filter;
 mod fold;
-mod grant_error;
 mod grants;
 mod hard_links;
 pub mod notes;

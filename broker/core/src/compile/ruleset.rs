@@ -1,19 +1,16 @@
 //! The ruleset of the command: what Landlock handles, and what it is told to grant. Source: landlock(7).
 
-use super::grant_error::GrantError;
 use super::grants::Builder;
 use crate::files::reserve::Reserve;
 use crate::files::view::Grants;
+use crate::report::failure::Failure;
+use common::landlock::RulesetAttributes;
 use kernel::features::Features;
 use kernel::mounts::Mount;
-use landlock::{
-    ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, Ruleset, RulesetAttr,
-    RulesetCreated, RulesetError, Scope,
-};
+use kernel::ruleset::{self, FileAccess};
 use rules::files::Files;
 use rules::paths::Rules;
 use rustix::fd::OwnedFd;
-use rustix::io::Errno;
 
 /// Compiles `rules`, those of `files`, into a ruleset for the command to enter; `restrict_network` also
 /// takes TCP away. What is in `reserve` then is granted too, which is returned. Landlock has these `features`.
@@ -23,12 +20,19 @@ pub(crate) fn compile(
     features: Features,
     restrict_network: bool,
     reserve: impl FnOnce() -> Option<Reserve>,
-) -> Result<(Grants, OwnedFd, Option<Reserve>), GrantError> {
-    let ruleset = create(features, restrict_network).map_err(GrantError::Ruleset)?;
-    // There is one, or the crate would have said why not.
-    let none = || GrantError::Walk { path: "the ruleset".into(), source: Errno::OPNOTSUPP };
-    let ruleset = Option::<OwnedFd>::from(ruleset).ok_or_else(none)?;
-    let mut builder = Builder::new(ruleset, handled(features), mounts);
+) -> Result<(Grants, OwnedFd, Option<Reserve>), Failure> {
+    let handled = handled(features);
+    let attributes = RulesetAttributes {
+        handled_access_fs: handled.bits(),
+        // Nothing is granted: the broker makes the permitted connections itself.
+        handled_access_net: TCP * u64::from(restrict_network && features.contains(Features::TCP)),
+        scoped: SCOPES * u64::from(features.contains(Features::SCOPES)),
+    };
+    let ruleset = ruleset::create(&attributes).map_err(|errno| {
+        let message = format!("this kernel cannot confine the command: {errno}");
+        Failure::Internal("platform", message)
+    })?;
+    let mut builder = Builder::new(ruleset, handled, mounts);
     let granted = builder.grant_trees(rules, mounts);
     // It is removed with what follows, whatever that is.
     let reserve = reserve();
@@ -42,28 +46,15 @@ pub(crate) fn compile(
     Ok((grants, ruleset, reserve))
 }
 
-/// The rights to files that Landlock decides on.
-fn handled(features: Features) -> BitFlags<AccessFs> {
-    let mut access = AccessFs::from_all(ABI::V2);
-    if features.contains(Features::TRUNCATION) {
-        access |= AccessFs::Truncate;
-    }
-    if features.contains(Features::DEVICES) {
-        access |= AccessFs::IoctlDev;
-    }
-    access
-}
+/// LANDLOCK_ACCESS_NET_BIND_TCP, LANDLOCK_ACCESS_NET_CONNECT_TCP
+const TCP: u64 = 0b11;
+/// LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET, LANDLOCK_SCOPE_SIGNAL
+const SCOPES: u64 = 0b11;
 
-fn create(features: Features, restrict_network: bool) -> Result<RulesetCreated, RulesetError> {
-    let mut ruleset = Ruleset::default()
-        .set_compatibility(CompatLevel::HardRequirement)
-        .handle_access(handled(features))?;
-    if features.contains(Features::SCOPES) {
-        ruleset = ruleset.scope(Scope::Signal | Scope::AbstractUnixSocket)?;
-    }
-    if restrict_network && features.contains(Features::TCP) {
-        // Nothing is granted: the broker makes the permitted connections itself.
-        ruleset = ruleset.handle_access(AccessNet::BindTcp | AccessNet::ConnectTcp)?;
-    }
-    ruleset.create()
+/// The rights to files that Landlock decides on.
+fn handled(features: Features) -> FileAccess {
+    let mut access = FileAccess::all();
+    access.set(FileAccess::TRUNCATE, features.contains(Features::TRUNCATION));
+    access.set(FileAccess::IOCTL_DEV, features.contains(Features::DEVICES));
+    access
 }

@@ -7,6 +7,7 @@ use common::trap::Trap;
 use common::wire::Step;
 use rustix::io::Errno;
 use std::io::Write;
+use std::path::Path;
 
 /// A failure of landstrip itself, before or while the command ran.
 #[derive(Debug)]
@@ -27,6 +28,11 @@ impl Failure {
     /// A failed system call.
     pub fn system(step: &'static str, errno: Errno) -> Self {
         Self::Internal(step, strerror(errno))
+    }
+
+    /// The command cannot be confined: what is to be done to `path` cannot.
+    pub(crate) fn platform(what: &str, path: &Path, errno: Errno) -> Self {
+        Self::Internal("platform", format!("{what} {}: {errno}", path.display()))
     }
 
     /// Something that was started could not be ended.
