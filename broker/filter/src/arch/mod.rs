@@ -93,3 +93,4 @@ macro_rules! numbers {
     }};
 }
 pub(crate) use numbers;
+pub(crate) use x86_64::first_calls;

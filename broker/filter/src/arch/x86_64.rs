@@ -2,15 +2,10 @@
 
 use super::{AUDIT_64BIT_LE, Arch, numbers};
 
-pub(super) const ARCH: Arch = Arch {
-    name: "x86_64",
-    audit: 62 | AUDIT_64BIT_LE, // EM_X86_64
-    // Those with __X32_SYSCALL_BIT: other argument layouts. Negative numbers, which have that bit too,
-    // are no system call in any ABI.
-    foreign: Some((0x4000_0000, 0x7fff_ffff)),
-    absent: &[],
-    #[rustfmt::skip]
-    numbers: numbers! {
+/// Runs of calls by the number of the first, for the macro that takes them. No other architecture has others.
+#[rustfmt::skip]
+macro_rules! first_calls {
+    ($take:ident) => { $take! {
         0: read, write, open, close, stat, fstat, lstat, poll, lseek, mmap;
         10: mprotect, munmap, brk, rt_sigaction, rt_sigprocmask, rt_sigreturn, ioctl, pread64,
             pwrite64, readv;
@@ -70,5 +65,16 @@ pub(super) const ARCH: Arch = Arch {
         320: kexec_file_load, bpf, execveat, userfaultfd, membarrier, mlock2, copy_file_range,
             preadv2, pwritev2, pkey_mprotect;
         330: pkey_alloc, pkey_free, statx, io_pgetevents, rseq, uretprobe, uprobe;
-    },
+    } };
+}
+pub(crate) use first_calls;
+
+pub(super) const ARCH: Arch = Arch {
+    name: "x86_64",
+    audit: 62 | AUDIT_64BIT_LE, // EM_X86_64
+    // Those with __X32_SYSCALL_BIT: other argument layouts. Negative numbers, which have that bit too,
+    // are no system call in any ABI.
+    foreign: Some((0x4000_0000, 0x7fff_ffff)),
+    absent: &[],
+    numbers: first_calls!(numbers),
 };
