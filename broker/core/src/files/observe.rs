@@ -23,7 +23,7 @@ use kernel::target::{Target, TargetFd};
 use rules::memory;
 use rules::paths::Access;
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{self, AtFlags, FileType, OFlags};
+use rustix::fs::{self, AtFlags, FileType, OFlags, ResolveFlags};
 use rustix::io::{self, Errno};
 use std::ffi::OsStr;
 use std::mem::MaybeUninit;
@@ -170,6 +170,19 @@ impl Look {
         path::resolve_from(self.target, &self.base(), &self.path, follow)
     }
 
+    fn hold(&self, path: &[u8], follow: bool) -> Option<OwnedFd> {
+        let barred = ResolveFlags::NO_MAGICLINKS;
+        walk::hold_by_kernel(self.base().as_fd(), path, follow, barred).ok()
+    }
+
+    fn opened(&self, flags: OFlags) -> Result<Destination, Lost> {
+        open::resolve_from(self.target, &self.base(), &self.path, flags, |_| false)
+    }
+
+    fn entry(&self) -> Result<Entry, Lost> {
+        Entry::resolve_from(self.target, &self.base(), &self.path)
+    }
+
     fn base(&self) -> Base<'_> {
         self.base.as_ref().map(AsFd::as_fd).into()
     }
@@ -194,8 +207,7 @@ impl Look {
 
     /// Whether there is no entry to remove or to move.
     fn lacks_entry(&self) -> bool {
-        let entry = || Entry::resolve_from(self.target, &self.base(), &self.path);
-        matches!(self.act, Act::Remove) && !entry().is_ok_and(|entry| entry.hold().is_ok())
+        matches!(self.act, Act::Remove) && !self.entry().is_ok_and(|entry| entry.hold().is_ok())
     }
 
     fn judge_act(&self, view: &View, path_cache: Option<&PathCache>) -> Option<Refused> {
@@ -219,8 +231,7 @@ impl Look {
     /// Whether it changes something where what is in reserve waits, which Landlock would let root do.
     pub(super) fn is_reserved(&self, view: &View) -> bool {
         view.reserve.as_ref().is_some_and(|reserve| {
-            let entry = Entry::resolve_from(self.target, &self.base(), &self.path);
-            entry.is_ok_and(|entry| reserve.waits_at(entry.directory()))
+            self.entry().is_ok_and(|entry| reserve.waits_at(entry.directory()))
         })
     }
 
@@ -232,8 +243,8 @@ impl Look {
         };
         let destination = match self.act {
             Act::Open(flags) if !writes(flags) => return false,
-            Act::Open(flags) => open::resolve_from(self.target, &self.base(), &self.path, flags),
-            _ => Entry::resolve_from(self.target, &self.base(), &self.path).map(Destination::New),
+            Act::Open(flags) => self.opened(flags),
+            _ => self.entry().map(Destination::New),
         };
         match destination {
             Ok(Destination::New(entry)) => of_entry(&entry),
@@ -267,7 +278,7 @@ impl Look {
         let (above, name) = path::split(&self.path)?;
         let directory = match (above, &self.base) {
             (b"", Some(base)) => path_of(&**base),
-            _ => path_of(&walk::hold_by_kernel(self.base().as_fd(), above, true).ok()?),
+            _ => path_of(&self.hold(above, true)?),
         };
         let directory = match directory {
             // What would be reported is not worth finding what the kernel does not write.
@@ -292,7 +303,7 @@ impl Look {
     fn leads_to_permitted(&self, view: &View) -> Option<bool> {
         let Act::Open(flags) = self.act else { return None };
         let follow = !flags.contains(OFlags::NOFOLLOW);
-        let found = walk::hold_by_kernel(self.base().as_fd(), &self.path, follow).ok()?;
+        let found = self.hold(&self.path, follow)?;
         let path = match path_of(&found) {
             Err(Errno::NAMETOOLONG) => return Some(true),
             path => path.ok()?,
@@ -342,7 +353,7 @@ impl Look {
         if self.path.is_empty() {
             return judge_object(&self.follow(true).ok()?, wanted, view);
         }
-        match open::resolve_from(self.target, &self.base(), &self.path, flags).ok()? {
+        match self.opened(flags).ok()? {
             Destination::Object(_) if flags.contains(OFlags::CREATE | OFlags::EXCL) => None,
             Destination::Object(object) => judge_object(&object, wanted, view),
             Destination::New(entry) => judge_entry(&entry, view, |exists| !exists),
@@ -350,7 +361,7 @@ impl Look {
     }
 
     fn judge_change(&self, view: &View, possible: impl Fn(bool) -> bool) -> Option<Refused> {
-        let entry = Entry::resolve_from(self.target, &self.base(), &self.path).ok()?;
+        let entry = self.entry().ok()?;
         judge_entry(&entry, view, possible)
     }
 }

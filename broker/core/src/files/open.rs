@@ -33,14 +33,9 @@ pub(crate) enum Destination {
     New(Entry),
 }
 
-/// Follows the path of an open as the kernel does.
-pub(crate) fn resolve(target: Target, arg: PathArg, how: &OpenHow) -> Result<Destination, Lost> {
-    resolve_unless(target, arg, how, |_| false)
-}
-
-/// The same, unless `is_granted` says yes to the path of what is opened, or of the directory in which it would be
-/// made: [`Lost::Granted`].
-pub(crate) fn resolve_unless(
+/// Follows the path of an open as the kernel does, unless `is_granted` says yes to the path of what is opened, or of the
+/// directory in which it would be made: [`Lost::Granted`].
+pub(crate) fn resolve(
     target: Target,
     arg: PathArg,
     how: &OpenHow,
@@ -51,20 +46,11 @@ pub(crate) fn resolve_unless(
         return Err(Errno::NOENT.into());
     }
     let base = Base::of(target, arg.directory, &path)?;
-    resolve_from_unless(target, &base, &path, how.flags, is_granted)
+    resolve_from(target, &base, &path, how.flags, is_granted)
 }
 
 /// The same from where the path starts.
 pub(crate) fn resolve_from(
-    target: Target,
-    base: &Base<'_>,
-    path: &[u8],
-    flags: OFlags,
-) -> Result<Destination, Lost> {
-    resolve_from_unless(target, base, path, flags, |_| false)
-}
-
-fn resolve_from_unless(
     target: Target,
     base: &Base<'_>,
     path: &[u8],

@@ -26,11 +26,10 @@ use kernel::proc;
 use kernel::target::Target;
 use nix::unistd::{Pid, getsid};
 use rules::paths::Access;
-use rustix::fs::{self, FileType, OFlags};
+use rustix::fs::{self, FileType, OFlags, ResolveFlags};
 use rustix::io::{self, Errno};
 use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Whether the call can open something for reading, as far as registers say.
 pub(crate) fn may_read(call: &FileCall) -> bool {
@@ -64,7 +63,7 @@ pub(crate) fn judge_open(
         true => view.is_granted(path),
         false => is_plain(path) && view.is_granted_to_read(path),
     };
-    let object = match open::resolve_unless(target, arg, &how, is_granted)? {
+    let object = match open::resolve(target, arg, &how, is_granted)? {
         Destination::Object(object) => object,
         Destination::New(entry)
             if writes_alone(&how) && view.may_make_git_link(entry.directory(), entry.name()) =>
@@ -222,7 +221,7 @@ pub(crate) fn judge_read(
     if how.flags.contains(OFlags::PATH) {
         return Err(Errno::NOSYS.into());
     }
-    let object = match open::resolve(target, arg, &how)? {
+    let object = match open::resolve(target, arg, &how, |_| false)? {
         Destination::Object(object) => object,
         Destination::New(entry) if view.may_change(entry.directory(), entry.name()) => {
             return Ok(Task::CreateFile(entry, how, None));
@@ -230,7 +229,7 @@ pub(crate) fn judge_read(
         Destination::New(entry) => return Ok(refuse_write(&entry.path())),
     };
     let object = match is_controlling_terminal(&object) {
-        true => walk::by_kernel(None, own_terminal(target)?.as_os_str().as_bytes(), false)?,
+        true => own_terminal(target)?,
         false => object,
     };
     let kind = object.kind();
@@ -336,16 +335,18 @@ fn is_controlling_terminal(object: &Object) -> bool {
     object.kind() == FileType::CharacterDevice && object.device() == fs::makedev(5, 0)
 }
 
-/// The controlling terminal of the target by a path that leads the broker there too.
-fn own_terminal(target: Target) -> io::Result<PathBuf> {
+/// The controlling terminal of the target, by a path that leads the broker there too.
+fn own_terminal(target: Target) -> io::Result<Object> {
     // A number of 0 is a session from outside this PID namespace (getsid(2)). There can only be the
     // one that the broker and so the target were born in, and rustix knows no such number.
     let session = |pid: i32| getsid(Some(Pid::from_raw(pid)));
-    if session(target.thread().as_raw_pid()) == session(0) {
-        return Ok("/dev/tty".into());
-    }
-    match target.terminal()? {
-        (136..=143, minor) => Ok(format!("/dev/pts/{minor}").into()),
-        _ => Err(Errno::NXIO),
-    }
+    let path = match session(target.thread().as_raw_pid()) == session(0) {
+        true => "/dev/tty".to_owned(),
+        false => match target.terminal()? {
+            (136..=143, minor) => format!("/dev/pts/{minor}"),
+            _ => return Err(Errno::NXIO),
+        },
+    };
+    let barred = ResolveFlags::NO_MAGICLINKS;
+    walk::hold_by_kernel(fs::CWD, path.as_bytes(), false, barred).and_then(Object::of)
 }

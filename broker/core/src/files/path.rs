@@ -13,7 +13,7 @@ use kernel::self_proc::path_of;
 use kernel::shortcuts::Shortcut;
 use kernel::target::{Target, TargetFd};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{self, Mode, OFlags};
+use rustix::fs::{self, Mode, OFlags, ResolveFlags};
 use rustix::io::{self, Errno};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -66,16 +66,15 @@ pub(crate) fn resolve_unless(
     {
         return Err(Lost::Granted);
     }
+    let followed = |barred| walk::hold_by_kernel(base.as_fd(), path, follow, barred);
     let found = match name {
-        Some(name) => {
-            walk::hold_without_links(base.as_fd(), path, follow).map(|found| (found, name))
-        }
+        Some(name) => followed(ResolveFlags::NO_SYMLINKS).map(|found| (found, name)),
         None => Err(Errno::LOOP),
     };
     let object = match found {
         Ok((found, name)) if is_granted(found.as_fd(), &name) => return Err(Lost::Granted),
         Ok((found, name)) => Object::found_by(found, name),
-        Err(Errno::LOOP) => match walk::hold_by_kernel(base.as_fd(), path, follow) {
+        Err(Errno::LOOP) => match followed(ResolveFlags::NO_MAGICLINKS) {
             Ok(found) => match path_of(&found) {
                 Ok(path) if is_granted(found.as_fd(), &path) => return Err(Lost::Granted),
                 Ok(path) => Object::called(found, path),

@@ -52,45 +52,19 @@ impl From<Lost> for Errno {
     }
 }
 
-/// Opens `path` relative to `base`, or absolute without one, as the kernel does for the broker.
+/// Holds what `path` names from `base` as the kernel follows it for the broker, through no such links as are `barred`.
 ///
 /// # Errors
-/// Returns what openat2(2) returns; [`Errno::LOOP`] for magic links.
-pub(crate) fn by_kernel(
-    base: Option<BorrowedFd<'_>>,
-    path: &[u8],
-    follow: bool,
-) -> io::Result<Object> {
-    hold_by_kernel(base.unwrap_or(fs::CWD), path, follow).and_then(Object::of)
-}
-
-/// The same without a look at what it is.
+/// Returns what openat2(2) returns; [`Errno::LOOP`] for these links.
 pub(super) fn hold_by_kernel(
     base: BorrowedFd<'_>,
     path: &[u8],
     follow: bool,
-) -> io::Result<OwnedFd> {
-    hold_within(base, path, follow, ResolveFlags::NO_MAGICLINKS)
-}
-
-/// The same where no symbolic link has to be followed; else [`Errno::LOOP`].
-pub(super) fn hold_without_links(
-    base: BorrowedFd<'_>,
-    path: &[u8],
-    follow: bool,
-) -> io::Result<OwnedFd> {
-    hold_within(base, path, follow, ResolveFlags::NO_SYMLINKS)
-}
-
-fn hold_within(
-    base: BorrowedFd<'_>,
-    path: &[u8],
-    follow: bool,
-    resolve: ResolveFlags,
+    barred: ResolveFlags,
 ) -> io::Result<OwnedFd> {
     let nofollow = if follow { OFlags::empty() } else { OFlags::NOFOLLOW };
     let flags = OFlags::PATH | OFlags::CLOEXEC | nofollow;
-    fs::openat2(base, path, flags, Mode::empty(), resolve)
+    fs::openat2(base, path, flags, Mode::empty(), barred)
 }
 
 /// Opens what `path` names for `target`, with O_PATH, from `base` or the root directory.
@@ -217,6 +191,10 @@ mod tests {
         usize::try_from(*state % below as u64).unwrap()
     }
 
+    fn by_kernel(base: BorrowedFd<'_>, path: &[u8], follow: bool) -> io::Result<Object> {
+        hold_by_kernel(base, path, follow, ResolveFlags::NO_MAGICLINKS).and_then(Object::of)
+    }
+
     #[test]
     fn it_leads_where_the_kernel_leads() {
         let dir = TestDirectory::new();
@@ -268,7 +246,7 @@ mod tests {
                     text.as_bytes(),
                     follows,
                 ));
-                let kernel = identity(by_kernel(Some(base.as_fd()), text.as_bytes(), follows));
+                let kernel = identity(by_kernel(base.as_fd(), text.as_bytes(), follows));
                 assert_eq!(ours, kernel, "{text} {follows}");
             }
         }
