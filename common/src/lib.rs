@@ -16,5 +16,4 @@ pub mod landlock;
 pub mod memory;
 pub mod proxy;
 pub mod trap;
-pub mod upstream;
 pub mod wire;

@@ -10,9 +10,9 @@ use crate::error::{ProxyError, UpstreamError};
 use crate::socks5::{self, Credentials, Place};
 use common::domain::NAME_MAX;
 use common::proxy::Setup;
-use common::upstream::{self, Protocol};
 use common::wire::Strings;
 use hyper::header::HeaderValue;
+use proxy_url::Protocol;
 use std::io;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -86,7 +86,7 @@ fn text(strings: Strings<'_>) -> Result<Option<&str>, ProxyError> {
 impl Upstream {
     fn parse(url: &str) -> Result<Self, ProxyError> {
         let mut buffer = [0; NAME_MAX];
-        let found = upstream::Upstream::parse(url, Protocol::Http, &mut buffer)
+        let found = proxy_url::Upstream::parse(url, Protocol::Http, &mut buffer)
             .map_err(|_| ProxyError::Message)?;
         let credentials = found
             .credentials()

@@ -3,13 +3,15 @@
 
 use super::error::PolicyError;
 use super::remarks::Remarks;
-use common::upstream::Protocol;
+use common::domain::{Host, NAME_MAX};
+use proxy_url::{Protocol, Upstream};
 use rules::proxies::{CallerProxies, CallerProxy};
 #[cfg(test)]
 use std::collections::BTreeMap;
 #[cfg(test)]
 use std::ffi::OsStr;
 use std::ffi::OsString;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 
 /// Why `~` means nothing.
@@ -88,7 +90,7 @@ pub fn proxies(caller: &Caller, remarks: &mut Remarks) -> CallerProxies {
         let given = |name| Some((name, caller.variable(name)?));
         let (name, value) = names.into_iter().find_map(given)?;
         let proxy = match value.to_str() {
-            Some(text) => CallerProxy::parse(name, text, default),
+            Some(text) => parse(name, text, default),
             None => Err("it is not UTF-8".to_owned()),
         };
         proxy.map_err(|reason| remarks.warn(format!("{name} ignored: {reason}"))).ok()
@@ -101,5 +103,70 @@ pub fn proxies(caller: &Caller, remarks: &mut Remarks) -> CallerProxies {
         direct: ["NO_PROXY", "no_proxy"]
             .into_iter()
             .find_map(|name| caller.variable(name)?.into_string().ok()),
+    }
+}
+
+/// Reads the value of `variable`.
+pub fn parse(variable: &'static str, text: &str, default: Protocol) -> Result<CallerProxy, String> {
+    let mut buffer = [0; NAME_MAX];
+    let upstream =
+        Upstream::parse(text, default, &mut buffer).map_err(|error| error.to_string())?;
+    let loopback: Vec<IpAddr> = match upstream.host {
+        _ if !upstream.is_loopback() => Vec::new(),
+        Host::Address(address) => vec![address],
+        Host::Name(_) => vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()],
+    };
+    if !loopback.is_empty() && upstream.port.is_none() {
+        return Err("it names no port".to_owned());
+    }
+    let port = upstream.port();
+    let url = match text.contains("://") {
+        true => text.to_owned(),
+        false => format!("{}://{text}", default.scheme()),
+    };
+    Ok(CallerProxy {
+        variable,
+        secret: upstream.secret.map(str::to_owned),
+        loopback: loopback.into_iter().map(|ip| SocketAddr::new(ip, port)).collect(),
+        is_supported: upstream.protocol.is_some(),
+        url,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<CallerProxy, String> {
+        super::parse("HTTP_PROXY", text, Protocol::Http)
+    }
+
+    #[test]
+    fn loopback_hosts_give_a_port_and_others_none() {
+        for (text, port) in [
+            ("http://localhost:3128", Some(3128)),
+            ("127.0.0.1:8080", Some(8080)),
+            ("http://127.9.9.9:1/path", Some(1)),
+            ("socks5h://user:p%40ss@[::1]:65535", Some(65535)),
+            ("https://127.0.0.1:1", Some(1)),
+            ("http://proxy.example.com:3128", None),
+            ("http://10.0.0.1", None),
+            ("http://localhost@evil.example:1", None),
+        ] {
+            assert_eq!(parse(text).unwrap().loopback_port(), port, "{text}");
+        }
+        for text in ["", "http://", "http://localhost", "localhost:0", "::1", "http://a%@b:1"] {
+            assert!(parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_url_has_a_scheme_and_is_not_shown() {
+        assert_eq!(parse("proxy:1").unwrap().url, "http://proxy:1");
+        let socks = super::parse("SOCKS_PROXY", "u:p@proxy:1", Protocol::Socks5).unwrap();
+        assert_eq!(socks.url, "socks5h://u:p@proxy:1");
+        assert_eq!(socks.secret.as_deref(), Some("u:p@proxy:1"));
+        assert!(!format!("{socks:?}").contains("proxy:1"));
+        assert!(!parse("https://proxy:1").unwrap().is_supported);
     }
 }

@@ -125,12 +125,13 @@ fn contains(value: &OsStr, part: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use common::upstream::Protocol;
+    use policy::callers::parse;
+    use proxy_url::Protocol;
 
     fn network(variables: &[(&'static str, &str)]) -> Network {
         let find = |name: &'static str, default| {
             let (_, text) = variables.iter().find(|(variable, _)| *variable == name)?;
-            Some(CallerProxy::parse(name, text, default).unwrap())
+            Some(parse(name, text, default).unwrap())
         };
         let callers = CallerProxies {
             http: find("HTTP_PROXY", Protocol::Http),
@@ -186,7 +187,7 @@ mod tests {
         assert_eq!(chosen(&both, true), [Some("HTTP_PROXY"), Some("HTTP_PROXY")]);
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let text = listener.local_addr().unwrap().to_string();
-        let caller = CallerProxy::parse("HTTP_PROXY", &text, Protocol::Http).unwrap();
+        let caller = parse("HTTP_PROXY", &text, Protocol::Http).unwrap();
         assert!(is_served(&caller));
         drop(listener);
         assert!(!is_served(&caller));

@@ -1,9 +1,13 @@
 //! The URL of a proxy, as HTTP_PROXY and its kin name it. Pure.
 //!
 //! There is no standard; this follows curl(1): a missing scheme has a default, the last `@` ends the
-//! user and password, which are percent-encoded, and a path means nothing.
+//! user and password, which are percent-encoded, and a path means nothing. The policy asks it where the caller's proxies
+//! are, the proxy how to speak to them; nothing of the command's is read by it.
 
-use crate::domain::{Host, HostError, NAME_MAX, parse_port, split_port};
+#![no_std]
+#![forbid(unsafe_code)]
+
+use common::domain::{Host, HostError, NAME_MAX, parse_port, split_port};
 use core::fmt;
 use core::net::{IpAddr, Ipv6Addr};
 
