@@ -24,7 +24,7 @@ fn refused_all_the_time(sandbox: &Sandbox) -> Running {
 fn what_a_run_is_refused_is_shown_where_somebody_watches() {
     for_each_user(|user| {
         let sandbox = sandbox(user);
-        let mut all = watch(&sandbox, "");
+        let all = watch(&sandbox, "");
         let mut another = watch(&sandbox, "$$");
         let place = sandbox.name("home");
         let running = refused_all_the_time(&sandbox);
