@@ -79,9 +79,9 @@ fn no_sandbox_is_heard_by_a_watcher() {
         let mut watch = watch(&sandbox, "");
         let outcome = sandbox.run(["python3", "-c", IMPOSTOR]);
         assert_eq!(outcome.stdout, "13\nb''\n", "{ESCAPED}{outcome:#?}");
-        let script = "until [ -e end ]; do echo x > /etc/x; sleep 0.1; done 2>/dev/null";
+        let script = "until [ -e end ]; do echo x > ../outside/x; sleep 0.1; done 2>/dev/null";
         let running = sandbox.spawn(["bash", "-c", script]);
-        watch.expect("refused to write \"/etc/x\"");
+        watch.expect(&format!("refused to write \"{}/x\"", sandbox.name("outside")));
         sandbox.file("work/end", "");
         running.wait().succeeds();
         assert!(!watch.all().contains("genuine"), "{ESCAPED}{}", watch.all());
