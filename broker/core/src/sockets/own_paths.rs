@@ -57,8 +57,7 @@ impl OwnPaths {
             return Err(Errno::NOENT);
         }
         let mut known = lock(&self.known);
-        // Not only when it is full, so that what is gone does not keep its descriptor and its inode for long.
-        if known.len().is_power_of_two() || known.len() >= known_max() {
+        if known.len() >= known_max() {
             known.retain(|file| !file.is_gone());
         }
         if known.len() >= known_max() {
