@@ -4,11 +4,10 @@
 //! any more then, but it is no stranger's either; and whoever binds the address waits, for outside it would be free.
 
 use kernel::request::{Request, Wait};
-use kernel::threads::lock;
 use rules::address::is_reached_at;
 use rustix::io::{self, Errno};
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -18,39 +17,28 @@ const LOOKS_END: Duration = Duration::from_secs(1);
 
 /// The canonical addresses of those that are held.
 #[derive(Debug, Default)]
-pub(super) struct AddressLeases(Mutex<Vec<SocketAddr>>);
+pub(super) struct AddressLeases(Vec<(SocketAddr, Weak<()>)>);
 
 /// One is held as long as this lives: to be dropped after the socket.
-#[derive(Debug)]
-pub(super) struct Use {
-    all: Arc<AddressLeases>,
-    address: SocketAddr,
-}
+pub(super) type Lease = Arc<()>;
 
 impl AddressLeases {
     /// To be called where nobody can find the socket no longer known and not yet in use.
-    pub(super) fn begin(self: &Arc<Self>, address: SocketAddr) -> Use {
-        lock(&self.0).push(address);
-        Use { all: Arc::clone(self), address }
+    pub(super) fn begin(&mut self, address: SocketAddr) -> Lease {
+        self.0.retain(|(_, lease)| lease.strong_count() > 0);
+        let lease = Lease::default();
+        self.0.push((address, Arc::downgrade(&lease)));
+        lease
+    }
+
+    /// Where they are.
+    pub(super) fn held(&self) -> impl Iterator<Item = SocketAddr> {
+        self.0.iter().filter(|(_, lease)| lease.strong_count() > 0).map(|(address, _)| *address)
     }
 
     /// Whether one of them is reached at `address`, a canonical one.
     pub(super) fn has(&self, address: SocketAddr) -> bool {
-        lock(&self.0).iter().any(|&used| is_reached_at(used, address))
-    }
-
-    /// Where they are that have this port.
-    pub(super) fn at_port(&self, port: u16) -> Vec<SocketAddr> {
-        lock(&self.0).iter().copied().filter(|used| used.port() == port).collect()
-    }
-}
-
-impl Drop for Use {
-    fn drop(&mut self) {
-        let mut all = lock(&self.all.0);
-        if let Some(at) = all.iter().position(|used| *used == self.address) {
-            all.swap_remove(at);
-        }
+        self.held().any(|held| is_reached_at(held, address))
     }
 }
 

@@ -173,7 +173,7 @@ fn bind(
         _ => address,
     };
     let is_own = rules.local_binding && matches!(reach, Reach::Place(..));
-    let _binding = is_own.then(|| judge.binding.begin());
+    let _binding = is_own.then(|| judge.held_sockets.begin_to_bind());
     let bind = || match &reach {
         // Landlock grants nothing: the directory that was judged is what confines it.
         Reach::Place(place, Decider::Broker) => place.bind_in_directory(by, &socket),

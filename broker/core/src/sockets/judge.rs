@@ -1,9 +1,7 @@
 //! Who decides about an address, and what it leads to; and what of the sandbox's sockets is known.
 
-use super::binding::Binding;
 use super::dial::Dial;
 use super::held_sockets::HeldSockets;
-use super::own_datagrams::OwnDatagrams;
 use super::own_paths::OwnPaths;
 use super::own_ports::{HeldListener, OwnPorts};
 use super::sendmsg_gate::SendmsgGate;
@@ -54,15 +52,11 @@ pub(crate) struct Judge {
     pub(crate) admission: Option<Arc<dyn Admission>>,
     /// The loopback ports that the sandbox listens on.
     pub(super) ports: Arc<Mutex<OwnPorts>>,
-    /// What of its sockets is not known yet.
-    pub(crate) binding: Arc<Binding>,
     /// The pathname sockets of the sandbox's own.
     pub(crate) own_paths: Arc<OwnPaths>,
-    /// The sockets of UDP of the sandbox's own.
-    pub(crate) datagrams: Arc<OwnDatagrams>,
     /// Whether a message can be let through.
     pub(crate) sendmsg_gate: Arc<SendmsgGate>,
-    /// The sockets that the broker has put in the place of the sandbox's.
+    /// The sandbox's sockets that the broker holds.
     pub(crate) held_sockets: Arc<HeldSockets>,
     /// Whether a server was to share its port.
     pub(super) has_unshared: Arc<AtomicBool>,
@@ -131,9 +125,7 @@ impl Judge {
             traps,
             admission,
             ports: Arc::default(),
-            binding: Arc::default(),
             own_paths: Arc::default(),
-            datagrams: Arc::default(),
             sendmsg_gate: Arc::new(sendmsg_gate),
             held_sockets: Arc::default(),
             has_unshared: Arc::default(),
@@ -248,7 +240,7 @@ impl Judge {
                 Err(errno) => return Err(errno),
             };
         }
-        self.binding.wait();
+        self.held_sockets.wait_for_binding();
         Ok((!is_own()).then_some(why))
     }
 

@@ -241,7 +241,7 @@ impl Sending<'_> {
         }
         if let Some(to) = to.filter(|_| !udp::is_a_standard_stream(socket)) {
             let socket = udp::live(judge, request, (self.number, socket.as_fd()))?;
-            if let Some(held) = judge.datagrams.introduce(&socket, to)? {
+            if let Some(held) = judge.held_sockets.datagrams.introduce(&socket, to)? {
                 let outlet = Outlet::of(socket, self.flags)?;
                 return Ok(Receiver::Own { address, outlet, _held: held });
             }

@@ -6,7 +6,6 @@
 
 mod address_leases;
 mod asked;
-mod binding;
 pub(crate) mod calls;
 pub(crate) mod connects;
 pub(crate) mod dial;

@@ -15,28 +15,22 @@
 //! on: should the command have it after all, in a message that nobody has received yet, it is of no use. One that it has
 //! closed, and to which others were connected, is what it gets if it binds the address anew.
 
-use super::address_leases::{AddressLeases, Use};
-use super::held_sockets::sockets_of_tree;
+use super::address_leases::{AddressLeases, Lease};
+use super::held_sockets::{HeldSockets, Holder, inode};
 use super::inert_udp::mute;
 use super::socket::Socket;
-use kernel::fd_scan;
 use kernel::limits;
 use kernel::socket_filter::hear_only;
 use kernel::target::{Target, TargetFd};
-use kernel::threads::{SMALL_STACK, lock, spawn};
+use kernel::threads::lock;
 use rules::address::{canonical, is_reached_at};
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs;
+use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::{self, Errno};
 use rustix::net::{self, RecvFlags, sockopt};
-use rustix::process::Pid;
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
-/// How often it is looked whether the command still has what is held.
-const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 /// Most that are held at a time, and no more than an eighth of the descriptors that the broker may have.
 const HELD_MAX: usize = 1024;
 /// More than wait at one, which takes what others send meanwhile: so many are thrown away.
@@ -44,24 +38,20 @@ const QUEUED_MAX: usize = 4096;
 
 /// What is known of them.
 #[derive(Debug, Default)]
-pub(crate) struct OwnDatagrams {
-    known: Mutex<Known>,
-}
+pub(crate) struct OwnDatagrams(Mutex<Known>);
 
 #[derive(Debug, Default)]
 struct Known {
     /// By inode.
-    held: HashMap<u64, Held>,
+    held: HashMap<u64, Datagram>,
     /// Those that something is being sent to.
-    leases: Arc<AddressLeases>,
+    leases: AddressLeases,
     /// How often one came to be known, or was let go of.
     changes: u64,
-    /// A thread looks after them.
-    looked_after: bool,
 }
 
 #[derive(Debug)]
-struct Held {
+struct Datagram {
     socket: Arc<OwnedFd>,
     /// What it was bound to, as a canonical address; the unspecified one is that of the loopback interface.
     bound: SocketAddr,
@@ -75,73 +65,67 @@ struct Held {
     kept: Option<SocketAddr>,
     /// Whom it hears.
     heard: Vec<SocketAddr>,
-    /// Who had it last, under which number: where to look first. None if nobody in the sandbox has it.
-    holder: Option<(Pid, TargetFd)>,
+    holder: Holder,
 }
 
 /// Holds one of them while something is being sent to it; dropped in this order.
-pub(super) type Receiving = (Arc<OwnedFd>, Use);
+pub(super) type Receiving = (Arc<OwnedFd>, Lease);
+
+impl HeldSockets {
+    /// Holds `socket` of UDP, which is bound to an address of loopback, hears nobody, and has just become descriptor
+    /// `number` of `target`.
+    ///
+    /// # Errors
+    /// Returns [`Errno::NOBUFS`] if too many are held, and what the calls on it return.
+    pub(super) fn add_datagram(
+        self: &Arc<Self>,
+        (target, number): (Target, TargetFd),
+        socket: &Socket,
+    ) -> io::Result<()> {
+        let bound = canonical(socket.reached_at()?);
+        let inode = inode(socket)?;
+        let one = Datagram {
+            socket: Arc::new(io::fcntl_dupfd_cloexec(socket, 0)?),
+            bound,
+            address: bound,
+            is_connected: false,
+            kept: None,
+            heard: Vec::new(),
+            holder: Some((target.thread(), number)),
+        };
+        let max = HELD_MAX.min(limits::own_descriptors() / 8);
+        if lock(&self.datagrams.0).held.len() >= max {
+            self.release_closed();
+        }
+        let _until_known = self.look_after()?;
+        let mut known = lock(&self.datagrams.0);
+        if known.held.len() >= max {
+            return Err(Errno::NOBUFS);
+        }
+        known.held.insert(inode, one);
+        known.changes += 1;
+        Ok(())
+    }
+}
 
 impl OwnDatagrams {
     /// Whether `socket` is one of them.
     pub(crate) fn has(&self, socket: impl AsFd) -> bool {
-        let known = lock(&self.known);
+        let known = lock(&self.0);
         !known.held.is_empty() && inode(socket).is_ok_and(|inode| known.held.contains_key(&inode))
     }
 
     /// Whether one of them is reached at `address`, a canonical one.
     pub(crate) fn is_reached(&self, address: SocketAddr) -> bool {
-        lock(&self.known).at(address).is_some()
+        lock(&self.0).at(address).is_some()
     }
 
     /// How often one came to be known, or was let go of; none if what is at `address`, a canonical one, is one of
     /// them, or was and still has it.
     pub(super) fn changes_elsewhere(&self, address: SocketAddr) -> Option<u64> {
-        let known = lock(&self.known);
+        let known = lock(&self.0);
         let is_own = known.at(address).is_some() || known.leases.has(address);
         (!is_own).then_some(known.changes)
-    }
-
-    /// Holds `socket`, which is bound to an address of loopback, hears nobody, and has just become descriptor
-    /// `number` of `target`.
-    ///
-    /// # Errors
-    /// Returns [`Errno::NOBUFS`] if too many are held, and what the calls on it return.
-    pub(crate) fn add(
-        self: &Arc<Self>,
-        (target, number): (Target, TargetFd),
-        socket: &Socket,
-    ) -> io::Result<()> {
-        let address = canonical(socket.reached_at()?);
-        let inode = inode(socket)?;
-        let socket = Arc::new(io::fcntl_dupfd_cloexec(socket, 0)?);
-        let mut known = lock(&self.known);
-        if known.held.len() >= held_max() {
-            drop(known);
-            self.release_closed();
-            known = lock(&self.known);
-            if known.held.len() >= held_max() {
-                return Err(Errno::NOBUFS);
-            }
-        }
-        if !known.looked_after {
-            let all = Arc::clone(self);
-            spawn(SMALL_STACK, move || all.look_after())?;
-            known.looked_after = true;
-        }
-        let holder = Some((target.thread(), number));
-        let held = Held {
-            socket,
-            bound: address,
-            address,
-            is_connected: false,
-            kept: None,
-            heard: Vec::new(),
-            holder,
-        };
-        known.held.insert(inode, held);
-        known.changes += 1;
-        Ok(())
     }
 
     /// Has the one at `to`, a canonical address, hear `from`, which is one of them. The one at `to` is held as
@@ -151,25 +135,25 @@ impl OwnDatagrams {
         from: impl AsFd,
         to: SocketAddr,
     ) -> io::Result<Option<Receiving>> {
-        let mut known = lock(&self.known);
+        let mut known = lock(&self.0);
         let there = known.introduce(inode(from)?, to)?;
         let there = there.map(|held| (Arc::clone(&held.socket), held.address));
         Ok(there.map(|(socket, address)| (socket, known.leases.begin(address))))
     }
 
     /// Connects `from`, which is one of them, to the one at `to`, a canonical address, by `connect`. Whoever
-    /// has that address later, it is not given up before `from` is closed or connected elsewhere.
+    /// has that address later, it is not given up before `from` is closed or connected elsewhere. `holder` is who has it.
     ///
     /// # Errors
     /// As `connect`; [`Errno::CONNREFUSED`] if there is none any more, [`Errno::ADDRINUSE`] if `from` must not move.
     pub(crate) fn connect(
         &self,
-        from: impl AsFd,
+        (from, holder): (impl AsFd, Holder),
         to: SocketAddr,
         connect: impl FnOnce() -> io::Result<()>,
     ) -> io::Result<()> {
         let inode = inode(&from)?;
-        let mut known = lock(&self.known);
+        let mut known = lock(&self.0);
         known.may_move(inode, to)?;
         known.introduce(inode, to)?.ok_or(Errno::CONNREFUSED)?.keep(to);
         known.narrow(inode, to);
@@ -180,20 +164,20 @@ impl OwnDatagrams {
             known.held.remove(&inode);
             return mute(&from).and(Err(Errno::ACCESS));
         }
-        own.is_connected = true;
+        (own.is_connected, own.holder) = (true, holder);
         own.hear(&[to])
     }
 
     /// Whether something is being sent to `socket`, which is one of them.
     pub(super) fn is_sent_to(&self, socket: impl AsFd) -> bool {
-        let known = lock(&self.known);
+        let known = lock(&self.0);
         let own = inode(socket).ok().and_then(|inode| known.held.get(&inode));
         own.is_some_and(|own| known.leases.has(own.address))
     }
 
     /// Dissolves the association of `socket`, which is one of them.
     pub(crate) fn dissolve(&self, socket: impl AsFd) -> io::Result<()> {
-        let mut known = lock(&self.known);
+        let mut known = lock(&self.0);
         net::connect_unspec(&socket)?;
         if let Some(own) = known.held.get_mut(&inode(socket)?) {
             own.is_connected = false;
@@ -201,15 +185,14 @@ impl OwnDatagrams {
         Ok(())
     }
 
-    /// Gives `target`, as its descriptor `number`, the one at `address` that the command has closed, by
-    /// `give`, if there is one of this family. What others sent to it meanwhile is lost, as to a closed one.
-    pub(crate) fn reopen(
+    /// The one at `address` that the command has closed, if there is one of this family, for the command to have it again
+    /// as `holder`. What others sent to it meanwhile is lost, as to a closed one.
+    pub(super) fn reopen(
         &self,
-        (target, number): (Target, TargetFd),
+        holder: Holder,
         (address, family): (SocketAddr, net::AddressFamily),
-        give: impl FnOnce(BorrowedFd<'_>) -> io::Result<()>,
-    ) -> Option<io::Result<()>> {
-        let mut known = lock(&self.known);
+    ) -> Option<Arc<OwnedFd>> {
+        let mut known = lock(&self.0);
         let held = known.held.values_mut().find(|held| {
             held.bound == address
                 && held.holder.is_none()
@@ -221,57 +204,45 @@ impl OwnDatagrams {
                 break;
             }
         }
-        held.holder = Some((target.thread(), number));
-        Some(give(held.socket.as_fd()))
+        held.holder = holder;
+        Some(Arc::clone(&held.socket))
     }
 
-    fn look_after(&self) {
-        loop {
-            std::thread::sleep(LOOK_INTERVAL);
-            self.release_closed();
-            let mut known = lock(&self.known);
-            if known.held.is_empty() {
-                known.looked_after = false;
-                return;
-            }
-        }
+    pub(super) fn is_empty(&self) -> bool {
+        lock(&self.0).held.is_empty()
     }
 
-    /// Lets go of what nobody in the sandbox has any more, and nobody was connected to.
-    pub(crate) fn release_closed(&self) {
-        let lost: Vec<u64> = {
-            let known = lock(&self.known);
-            known
-                .held
-                .iter()
-                .filter(|(inode, held)| held.is_lost(**inode))
-                .map(|(&i, _)| i)
-                .collect()
-        };
-        // Twice: a socket that goes from one process to another can be overlooked.
-        let seen = if lost.is_empty() { None } else { sockets_of_tree().zip(sockets_of_tree()) };
-        let mut known = lock(&self.known);
-        for (inode, (first, second)) in
-            lost.into_iter().flat_map(|inode| Some((inode, seen.as_ref()?)))
-        {
-            let holder = second.get(&inode).or_else(|| first.get(&inode));
-            if let Some(held) = known.held.get_mut(&inode)
-                && (holder.is_some() || held.is_lost(inode))
-            {
-                held.holder = holder.copied();
-                if held.holder.is_none() && std::mem::take(&mut held.is_connected) {
-                    // It may be on its way in a message after all: it reaches nobody then.
-                    let _ = net::connect_unspec(&*held.socket);
-                }
+    pub(super) fn each_holder(&self, mut look: impl FnMut(u64, &mut Holder)) {
+        lock(&self.0).held.iter_mut().for_each(|(&inode, held)| look(inode, &mut held.holder));
+    }
+
+    /// Lets go of those that the command has closed, but for those that others were connected to.
+    pub(super) fn release(&self) {
+        let mut known = lock(&self.0);
+        for held in known.held.values_mut() {
+            if held.holder.is_none() && std::mem::take(&mut held.is_connected) {
+                // It may be on its way in a message after all: it reaches nobody then.
+                let _ = net::connect_unspec(&*held.socket);
             }
         }
-        known.release();
+        let is_closed = |held: &Datagram| held.holder.is_none() && held.kept.is_none();
+        let closed: Vec<_> = known.held.extract_if(|_, held| is_closed(held)).collect();
+        let mut gone = Vec::new();
+        for (_, held) in &closed {
+            gone.extend(held.senders());
+            let _ = mute(&*held.socket);
+        }
+        known.held.values_mut().for_each(|held| held.forget(&gone));
+        known.changes += u64::from(!closed.is_empty());
+        // Only now can their addresses be others'.
+        drop(closed);
     }
 
     /// Whether something is still being sent to one at this port that was let go of.
     pub(super) fn is_leaving(&self, port: u16) -> bool {
-        let known = lock(&self.known);
-        known.leases.at_port(port).into_iter().any(|used| known.at(used).is_none())
+        let known = lock(&self.0);
+        let mut held = known.leases.held();
+        held.any(|held| held.port() == port && known.at(held).is_none())
     }
 }
 
@@ -284,8 +255,8 @@ impl Known {
     }
 
     /// Has the one at `to` hear `from`, and returns it.
-    fn introduce(&mut self, from: u64, to: SocketAddr) -> io::Result<Option<&mut Held>> {
-        let Some(from) = self.held.get(&from).map(Held::senders) else { return Ok(None) };
+    fn introduce(&mut self, from: u64, to: SocketAddr) -> io::Result<Option<&mut Datagram>> {
+        let Some(from) = self.held.get(&from).map(Datagram::senders) else { return Ok(None) };
         let Some(to) = self.at(to).and_then(|inode| self.held.get_mut(&inode)) else {
             return Ok(None);
         };
@@ -318,26 +289,9 @@ impl Known {
             self.held.values_mut().for_each(|held| held.forget(&left));
         }
     }
-
-    /// Lets go of those that the command has closed, but for those that others were connected to.
-    fn release(&mut self) {
-        let is_closed = |held: &Held| held.holder.is_none() && held.kept.is_none();
-        let closed: Vec<_> = self.held.extract_if(|_, held| is_closed(held)).collect();
-        let mut gone = Vec::new();
-        for (_, held) in &closed {
-            gone.extend(held.senders());
-            let _ = mute(&*held.socket);
-        }
-        for held in self.held.values_mut() {
-            held.forget(&gone);
-        }
-        self.changes += u64::from(!closed.is_empty());
-        // Only now can their addresses be others'.
-        drop(closed);
-    }
 }
 
-impl Held {
+impl Datagram {
     /// What its datagrams have as their sender.
     fn senders(&self) -> Vec<SocketAddr> {
         let port = self.address.port();
@@ -392,22 +346,8 @@ impl Held {
             let _ = hear_only(self.socket.as_fd(), &self.heard);
         }
     }
-
-    /// Whether the command had it and has it no more where it was.
-    fn is_lost(&self, inode: u64) -> bool {
-        self.holder
-            .is_some_and(|(process, number)| fd_scan::socket_at(process, number) != Some(inode))
-    }
 }
 
 fn local_address(socket: impl AsFd) -> io::Result<SocketAddr> {
     SocketAddr::try_from(net::getsockname(socket)?)
-}
-
-fn inode(socket: impl AsFd) -> io::Result<u64> {
-    fs::fstat(socket).map(|stat| stat.st_ino)
-}
-
-fn held_max() -> usize {
-    HELD_MAX.min(limits::own_descriptors() / 8)
 }

@@ -15,7 +15,7 @@
 //!
 //! Sources: tcp(7), socket(7), inet_csk_get_port in net/ipv4/inet_connection_sock.c.
 
-use super::address_leases::{AddressLeases, Use};
+use super::address_leases::{AddressLeases, Lease};
 use super::held_sockets::HeldSockets;
 use super::socket::{Connecting, Socket};
 use kernel::fd_scan;
@@ -46,7 +46,7 @@ pub(crate) struct OwnPorts {
     beginning: Vec<Beginning>,
     under_way: Vec<UnderWay>,
     /// Those that are held.
-    leases: Arc<AddressLeases>,
+    leases: AddressLeases,
     /// How often one came to be known, or was closed or given up.
     changes: u64,
 }
@@ -85,7 +85,7 @@ pub(crate) struct HeldListener {
     cookie: u64,
     socket: OwnedFd,
     /// The last that is dropped.
-    _use: Use,
+    _lease: Lease,
 }
 
 impl OwnPorts {
@@ -219,7 +219,7 @@ impl OwnPorts {
         held_sockets: &HeldSockets,
     ) -> Option<HeldListener> {
         let at = self.known.iter().position(|known| is_reached_at(known.address, address))?;
-        let held = self.known.get_mut(at)?.hold(held_sockets, &self.leases);
+        let held = self.known.get_mut(at)?.hold(held_sockets, &mut self.leases);
         if held.is_none() {
             // Closed, or given up. If it is made to listen again, the broker is asked.
             self.known.remove(at);
@@ -236,8 +236,8 @@ impl OwnPorts {
 
     /// Whether one that listens on this port is still held though the sandbox has closed it.
     pub(crate) fn is_leaving(&mut self, port: u16, held_sockets: &HeldSockets) -> bool {
-        let used = self.leases.at_port(port);
-        used.into_iter().any(|used| self.hold(used, held_sockets).is_none())
+        let held: Vec<_> = self.leases.held().filter(|held| held.port() == port).collect();
+        held.into_iter().any(|held| self.hold(held, held_sockets).is_none())
     }
 }
 
@@ -245,7 +245,7 @@ impl Listening {
     fn hold(
         &mut self,
         held_sockets: &HeldSockets,
-        leases: &Arc<AddressLeases>,
+        leases: &mut AddressLeases,
     ) -> Option<HeldListener> {
         let at_holder = held_sockets.duplicate(Target::new(self.holder), self.number).ok();
         let socket = at_holder.filter(|socket| self.is(socket));
@@ -253,7 +253,7 @@ impl Listening {
         // Listening until the broker ends it.
         let listens = sockopt::socket_acceptconn(&socket).unwrap_or(false);
         let (address, cookie) = (self.address, self.cookie);
-        listens.then(|| HeldListener { address, cookie, socket, _use: leases.begin(address) })
+        listens.then(|| HeldListener { address, cookie, socket, _lease: leases.begin(address) })
     }
 
     fn is(&self, socket: &OwnedFd) -> bool {
