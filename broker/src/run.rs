@@ -2,7 +2,7 @@
 
 use landstrip_core::report::denials::Denial;
 use landstrip_core::report::failure::Failure;
-use landstrip_core::report::traps::{Reports, Traps, Wanted};
+use landstrip_core::report::traps::{Reports, Traps};
 use landstrip_core::session::launch::Tool;
 use landstrip_core::session::launch_channel::LaunchChannel;
 use landstrip_core::session::prepared::Prepared;
@@ -10,12 +10,12 @@ use landstrip_core::session::process_tree::ProcessTree;
 use landstrip_core::session::surroundings::Surroundings;
 use people::advice::entered::entered;
 use people::advice::grounds::on_grounds;
-use people::advice::noise::is_noise;
 use people::advice::suggest;
 use people::advice::unseen::unseen;
 use people::cli::Invocation;
 use people::consent;
 use people::load::{Loaded, add, load};
+use people::reports::collected::{Collected, Wanted};
 use people::store;
 use policy::remarks::Remarks;
 use std::sync::Arc;
@@ -30,17 +30,15 @@ pub(crate) fn run(
     child: LaunchChannel,
     tree: &mut ProcessTree,
 ) -> Result<i32, Failure> {
-    let traps = Traps::open(invocation.trap_fd, invocation.debug, is_noise)?;
-    let traps = if invocation.ask.is_some() { traps.with_questions() } else { traps };
-    let traps = Arc::new(traps);
-    let outcome = run_with(&traps, invocation, tool, child, tree);
-    people::reports::tell_status(&traps, &outcome);
+    let collected = Collected::open(invocation.trap_fd, invocation.debug)?;
+    let outcome = run_with(&collected, invocation, tool, child, tree);
+    people::reports::tell_status(&collected, &outcome);
     outcome
 }
 
 /// The same with its reports.
 fn run_with(
-    traps: &Arc<Traps>,
+    collected: &Arc<Collected>,
     invocation: &Invocation,
     tool: &Tool<'_>,
     child: LaunchChannel,
@@ -55,8 +53,9 @@ fn run_with(
     let mut notes = loaded.notes();
     let Loaded { mut policy, reports, unwatched, mut remarks, caller } = loaded;
     let tell = Some(consent::feed::tell as fn(&Denial));
-    traps.want(Wanted { reports, ignored: store::ignored(&policy, tool), tell });
+    collected.want(Wanted { reports, ignored: store::ignored(&policy, tool), tell });
     let platform = (&child, &surroundings);
+    let traps = &Arc::new(Traps::of(collected.clone(), invocation.ask.is_some()));
     (policy.files.grow, policy.network.asks) = (invocation.ask.is_some(), invocation.ask.is_some());
     let mut prepared = Prepared::of(policy, reports, platform, traps, &mut notes)?;
     let (asking, prompter) = consent::begin(invocation, &prepared, &caller, tree)?;
@@ -66,11 +65,12 @@ fn run_with(
     let (status, ended) = served?;
     // People are told of it once nothing of the command runs any more.
     add(&mut remarks, notes);
+    traps.settle();
     let unseen = || match reports {
         Reports::Nothing => None,
-        _ => unseen(status, tool, &prepared.policy, unwatched, &traps.refused()),
+        _ => unseen(status, tool, &prepared.policy, unwatched, &collected.refused()),
     };
-    people::reports::print(traps, status != 0, unseen, |denials| {
+    people::reports::print(collected, status != 0, unseen, |denials| {
         on_grounds((&prepared, &prepared.policy), &remarks, &caller, |grounds| {
             suggest::remedies(denials, grounds)
         })
@@ -78,11 +78,11 @@ fn run_with(
     if !matches!(reports, Reports::Nothing)
         && let Some(what) = entered(&prepared.policy, &caller.cwd)
     {
-        people::reports::warn(traps, &what);
+        people::reports::warn(collected, &what);
     }
     if prepared.policy.keeps_denials {
         on_grounds((&prepared, &prepared.policy), &remarks, &caller, |grounds| {
-            store::keep(&traps.reported(), tool, &caller, grounds);
+            store::keep(&collected.reported(), tool, &caller, grounds);
         });
     }
     prepared.leave();

@@ -1,16 +1,16 @@
 //! What a policy means where it can be enforced, and nothing runs: `--check` and `--explain`.
 
-use crate::advice::noise::is_noise;
 use crate::cli::{Extent, Invocation};
 use crate::environment;
 use crate::explain::page::{self, Style};
 use crate::explain::{InForce, costs, notes, overview, question, shared_files};
 use crate::load::{Loaded, add, load};
+use crate::reports::collected::{Collected, Wanted};
 use common::proxy::Unlisted;
 use landstrip_core::domains::proxy::Proxy;
 use landstrip_core::domains::{setup, upstream};
 use landstrip_core::report::failure::Failure;
-use landstrip_core::report::traps::{Traps, Wanted};
+use landstrip_core::report::traps::Traps;
 use landstrip_core::session::launch::{self, Watched};
 use landstrip_core::session::launch_channel::LaunchChannel;
 use landstrip_core::session::prepared::Prepared;
@@ -33,12 +33,13 @@ fn examine(
     child: &LaunchChannel,
     proxy: impl FnOnce(&Network) -> Result<Option<Proxy>, Failure>,
 ) -> Result<Examined, Failure> {
-    let traps = Traps::open(invocation.trap_fd, invocation.debug, is_noise)?;
+    let collected = Collected::open(invocation.trap_fd, invocation.debug)?;
+    let traps = Traps::of(collected.clone(), false);
     let surroundings = Surroundings::look(child.is_scoped())?;
     let loaded = load(invocation, Remarks::wanted())?;
     let mut found = loaded.notes();
     let Loaded { policy, reports, mut remarks, caller, .. } = loaded;
-    traps.want(Wanted { reports, ..Wanted::default() });
+    collected.want(Wanted { reports, ..Wanted::default() });
     check_proxies(&policy.network)?.into_iter().for_each(|text| found.warn(text));
     let platform = (child, &surroundings);
     let prepared = Prepared::to_look_at((policy, reports), platform, proxy, &traps, &mut found)?;

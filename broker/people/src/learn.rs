@@ -9,16 +9,16 @@ mod witness;
 use crate::advice::draft::{Base, Draft};
 use crate::advice::grounds::on_grounds;
 use crate::advice::needs::Needs;
-use crate::advice::noise::is_noise;
 use crate::advice::suggest;
 use crate::cli::{Invocation, NewPolicy};
 use crate::load::{Loaded, load, unusable};
 use crate::reports;
+use crate::reports::collected::{Collected, Wanted};
 use landstrip_core::report::denials::Denial;
 use landstrip_core::report::errno::strerror;
 use landstrip_core::report::failure::{Failure, say};
 use landstrip_core::report::permitted::Witness;
-use landstrip_core::report::traps::{Traps, Wanted};
+use landstrip_core::report::traps::Traps;
 use landstrip_core::session::launch::Tool;
 use landstrip_core::session::launch_channel::LaunchChannel;
 use landstrip_core::session::prepared::Prepared;
@@ -54,22 +54,23 @@ pub fn run(
     tree: &mut ProcessTree,
 ) -> Result<i32, Failure> {
     let place = Place::find(&file.path)?;
-    let traps = Arc::new(Traps::open(invocation.trap_fd, invocation.debug, is_noise)?);
-    let outcome = learn((invocation, file, place), &traps, tool, child, tree);
-    reports::tell_status(&traps, &outcome);
+    let collected = Collected::open(invocation.trap_fd, invocation.debug)?;
+    let outcome = learn((invocation, file, place), &collected, tool, child, tree);
+    reports::tell_status(&collected, &outcome);
     outcome
 }
 
 /// The same with its reports, once there is a place for the policy.
 fn learn(
     (invocation, file, place): (&Invocation, &NewPolicy, Place),
-    traps: &Arc<Traps>,
+    collected: &Arc<Collected>,
     tool: &Tool<'_>,
     child: LaunchChannel,
     tree: &mut ProcessTree,
 ) -> Result<i32, Failure> {
     let reports = invocation.reports.unwrap_or_default();
-    traps.want(Wanted { reports, ..Wanted::default() });
+    collected.want(Wanted { reports, ..Wanted::default() });
+    let traps = &Arc::new(Traps::of(collected.clone(), false));
     let surroundings = Surroundings::look(child.is_scoped())?;
     let Loaded { mut policy, remarks, caller, .. } = load(invocation, Remarks::unwanted())?;
     let base = Base {
@@ -98,7 +99,8 @@ fn learn(
         let in_force = (&prepared, &prepared.policy);
         on_grounds(in_force, &remarks, &caller, |grounds| suggest::remedies(denials, grounds))
     };
-    reports::print(traps, status != 0, || None, grounded);
+    traps.settle();
+    reports::print(collected, status != 0, || None, grounded);
     ended?;
     let draft = on_grounds((&prepared, &policy), &remarks, &caller, |grounds| {
         let lessons = reader.get().map(|reader| reader.needs.take());

@@ -4,12 +4,15 @@ use crate::advice::launch;
 use crate::advice::noise::{can_matter_alone, is_noise_of_success};
 use crate::advice::suggest::looked_up;
 use crate::consent::feed;
+use collected::Collected;
 use common::trap::{FileOperation, Mechanism, Trap};
 use landstrip_core::report::denials::Denial;
+use landstrip_core::report::denials::line;
 use landstrip_core::report::failure::Failure;
-use landstrip_core::report::stream::line;
-use landstrip_core::report::traps::Traps;
 use std::io::Write;
+
+pub mod collected;
+mod stream;
 
 /// Most lines that are printed at the end, and of a command that succeeded.
 const LINES_MAX: usize = 64;
@@ -26,7 +29,7 @@ pub struct Remedies {
 
 /// Writes the last reports to whoever watches, and to the caller's descriptor: why landstrip gave up, if it did, with what to do about it, and
 /// whose the status is.
-pub fn tell_status(traps: &Traps, outcome: &Result<i32, Failure>) {
+pub fn tell_status(collected: &Collected, outcome: &Result<i32, Failure>) {
     feed::end();
     let (why, whose, status) = match outcome {
         Ok(status) => (String::new(), "tool", *status),
@@ -36,21 +39,21 @@ pub fn tell_status(traps: &Traps, outcome: &Result<i32, Failure>) {
         }
     };
     let exit = line(&Trap::Exit(whose.as_bytes(), status.to_string().as_bytes()));
-    traps.write(|stream| stream.finish((why + &exit).as_bytes()));
+    collected.write(|stream| stream.finish((why + &exit).as_bytes()));
 }
 
 /// Prints what was collected about a command that `failed` or did not: reads only if it did, since it may have found
 /// another way, and then the line of `remedy` about what is shown. Where all was written at once, what programs are
 /// told of it. If it failed with nothing to print, `unseen` is what could not be seen.
 pub fn print(
-    traps: &Traps,
+    collected: &Collected,
     failed: bool,
     unseen: impl FnOnce() -> Option<String>,
     remedy: impl Fn(&[&Denial]) -> Remedies,
 ) {
-    let (order, uncounted) = traps.collected(failed);
+    let (order, uncounted) = collected.all(failed);
     let all = || remedy(&order.iter().collect::<Vec<_>>());
-    if traps.write(|stream| all().lines.iter().for_each(|text| stream.write(text.as_bytes()))) {
+    if collected.write(|stream| all().lines.iter().for_each(|text| stream.write(text.as_bytes()))) {
         return;
     }
     let (mut shown, limit) = shown(&order, failed);
@@ -62,7 +65,7 @@ pub fn print(
         let pairs = [("source", &b"report"[..]), ("unreported", rest.as_bytes())];
         text.push_str(&line(&Trap::Internal(&pairs)));
     }
-    let noise = traps.noise();
+    let noise = collected.noise();
     if text.is_empty() && failed {
         shown = noise.iter().filter(|denial| can_matter_alone(denial)).collect();
         text = shown.iter().map(|denial| line(&denial.trap())).collect();
@@ -79,9 +82,9 @@ pub fn print(
 }
 
 /// Warns of what the command may have left: on the caller's descriptor, else on standard error.
-pub fn warn(traps: &Traps, what: &str) {
+pub fn warn(collected: &Collected, what: &str) {
     let pairs = [("source", &b"left"[..]), ("warning", what.as_bytes())];
-    if !traps.write(|stream| stream.write(line(&Trap::Internal(&pairs)).as_bytes())) {
+    if !collected.write(|stream| stream.write(line(&Trap::Internal(&pairs)).as_bytes())) {
         let _ = writeln!(std::io::stderr(), "landstrip: {what}");
     }
 }

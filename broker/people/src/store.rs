@@ -9,8 +9,8 @@ use crate::explain::page::{json_line, plain};
 use crate::load::unusable;
 use landstrip_core::compile::runs::hold;
 use landstrip_core::report::denials::Denial;
+use landstrip_core::report::denials::line;
 use landstrip_core::report::failure::{Failure, say};
-use landstrip_core::report::stream;
 use landstrip_core::session::launch::Tool;
 use policy::callers::Caller;
 use rules::policy::Policy;
@@ -70,7 +70,7 @@ pub fn keep(denials: &[Denial], tool: &Tool<'_>, caller: &Caller, grounds: &Grou
         let remedy = remedies.line.unwrap_or_default();
         let remedy = remedy.trim_end().trim_start_matches("landstrip: ");
         let entry = json!({ "time": time, "program": name.to_string_lossy(), "directory": directory,
-            "report": parsed(&stream::line(&denial.trap())), "advice": advice, "remedy": remedy });
+            "report": parsed(&line(&denial.trap())), "advice": advice, "remedy": remedy });
         format!("{entry}\n")
     };
     let text: String = denials.iter().take(OF_RUN_MAX).map(entry).collect();

@@ -25,9 +25,17 @@ pub enum Denial {
 const LOOKUP: &str = "name lookup (UDP)";
 pub const LOOKUP_OF: &str = "name lookup of ";
 
+/// A trap as the line that it is written as.
+pub fn line(trap: &Trap<'_>) -> String {
+    let mut line = String::new();
+    // Writing to a String cannot fail.
+    let _ = trap.write_line(&mut line);
+    line
+}
+
 impl Denial {
     /// To whom or what access was refused.
-    pub(super) fn target(&self) -> &[u8] {
+    pub fn target(&self) -> &[u8] {
         let (Self::File(_, target)
         | Self::Network(_, target)
         | Self::Trial(target)

@@ -1,7 +1,7 @@
 //! Why landstrip gave up: one line of JSON and an exit status each.
 
+use crate::report::denials::line;
 use crate::report::errno::strerror;
-use crate::report::stream::line;
 use common::exit;
 use common::trap::Trap;
 use common::wire::Step;

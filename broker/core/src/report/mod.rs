@@ -4,5 +4,4 @@ pub mod denials;
 pub mod errno;
 pub mod failure;
 pub mod permitted;
-pub mod stream;
 pub mod traps;

@@ -5,7 +5,7 @@ use super::watcher;
 use super::wire::Wire;
 use kernel::threads::{lock, spawn};
 use landstrip_core::report::denials::Denial;
-use landstrip_core::report::stream::line;
+use landstrip_core::report::denials::line;
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};

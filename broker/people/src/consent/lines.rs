@@ -3,7 +3,7 @@
 use super::{Answer, End, Question, Said};
 use common::trap;
 use landstrip_core::ask::Rule;
-use landstrip_core::report::stream::line;
+use landstrip_core::report::denials::line;
 use serde_json::Value;
 
 /// Longest line, both ways.

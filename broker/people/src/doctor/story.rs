@@ -2,14 +2,14 @@
 
 use super::bait::Bait;
 use super::{attempt, chosen, lines, platform};
-use crate::advice::noise::is_noise;
 use crate::cli::{Form, Invocation};
 use crate::environment;
 use crate::explain::InForce;
 use crate::explain::page::Style;
 use crate::load::{Loaded, add, load};
+use crate::reports::collected::{Collected, Wanted};
 use landstrip_core::report::failure::Failure;
-use landstrip_core::report::traps::{Traps, Wanted};
+use landstrip_core::report::traps::Traps;
 use landstrip_core::session::launch::Tool;
 use landstrip_core::session::launch_channel::LaunchChannel;
 use landstrip_core::session::prepared::Prepared;
@@ -53,14 +53,14 @@ fn attack(
     tree: &mut ProcessTree,
 ) -> Result<i32, Failure> {
     let style = Style::of_standard_output();
-    let traps = Traps::open(invocation.trap_fd, invocation.debug, is_noise)?;
-    let traps = Arc::new(traps);
+    let collected = Collected::open(invocation.trap_fd, invocation.debug)?;
+    let traps = Arc::new(Traps::of(collected.clone(), false));
     let bait = Bait::lay_out();
     let surroundings = Surroundings::look(child.is_scoped())?;
     let loaded = load(invocation, Remarks::wanted())?;
     let mut notes = loaded.notes();
     let Loaded { policy, reports, mut remarks, caller, .. } = loaded;
-    traps.want(Wanted { reports, ..Wanted::default() });
+    collected.want(Wanted { reports, ..Wanted::default() });
     let platform = (&child, &surroundings);
     let prepared = Prepared::of(policy, reports, platform, &traps, &mut notes)?;
     add(&mut remarks, notes);

@@ -2,7 +2,6 @@
 //!
 //! A line that cannot be written is dropped; nothing waits for a reader but the last lines, when the command has ended.
 
-use common::trap::Trap;
 use kernel::inherited;
 use kernel::self_proc::own_link;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -20,14 +19,6 @@ const PIPE_BUF: usize = 4096;
 const TERMINAL_ROOM: usize = 256;
 /// How long the last lines wait for a reader.
 const LAST_LIMIT: Duration = Duration::from_secs(1);
-
-/// A trap as the line that it is written as.
-pub fn line(trap: &Trap<'_>) -> String {
-    let mut line = String::new();
-    // Writing to a String cannot fail.
-    let _ = trap.write_line(&mut line);
-    line
-}
 
 /// A descriptor of the caller's, never written to in a way that could block.
 #[derive(Debug)]
@@ -153,7 +144,8 @@ fn is_writable(descriptor: &OwnedFd, limit: Duration) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use common::trap::{FileOperation, Mechanism};
+    use common::trap::{FileOperation, Mechanism, Trap};
+    use landstrip_core::report::denials::line;
     use rustix::pty::{self, OpenptFlags};
     use std::io::Read;
 

@@ -1,0 +1,235 @@
+//! Denials: collected until the end, or written to --trap-fd at once.
+//!
+//! A denial that cannot be written is dropped; enforcement never waits for a reader.
+
+use super::stream::Stream;
+use crate::advice::noise::is_noise;
+use common::trap::FileOperation;
+use kernel::threads::lock;
+use landstrip_core::report::denials::{Denial, line};
+use landstrip_core::report::failure::Failure;
+use landstrip_core::report::traps::{Reports, Sink};
+use rustix::fd::RawFd;
+use std::collections::{BTreeSet, HashSet};
+use std::sync::{Arc, Mutex, OnceLock};
+
+/// Most questions that are remembered, and most of what is not collected.
+const ASKED_MAX: usize = 8;
+/// Most distinct denials that are remembered; more are only counted.
+const REMEMBERED_MAX: usize = 4096;
+
+/// What becomes of denials.
+#[derive(Debug, Default)]
+pub struct Wanted {
+    pub reports: Reports,
+    /// Words of what is refused without a report: all in whose name one of them stands.
+    pub ignored: Vec<String>,
+    /// Who is told of each at once besides. It must not wait.
+    pub tell: Option<fn(&Denial)>,
+}
+
+/// The denials of a run.
+#[derive(Debug)]
+pub struct Collected {
+    known: Mutex<Known>,
+    /// What is not worth being collected.
+    is_noise: fn(&Denial) -> bool,
+    /// All, until something else is wanted.
+    wanted: OnceLock<Wanted>,
+    /// Standard error, if --debug was given.
+    debug: Option<Mutex<Stream>>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    /// Where they are written at once.
+    stream: Option<Stream>,
+    /// Kept until the end.
+    seen: HashSet<Denial>,
+    order: Vec<Denial>,
+    uncounted: usize,
+    /// What access(2) was answered no about.
+    asked: Vec<Denial>,
+    /// What was not worth being collected.
+    noise: Vec<Denial>,
+    /// The system calls that were refused and that no policy allows.
+    refused: BTreeSet<&'static str>,
+}
+
+impl Collected {
+    /// Collects denials but for noise, or writes all to the caller's descriptor `stream`; `debug` also logs
+    /// each at once.
+    ///
+    /// # Errors
+    /// Returns [`Failure::Usage`] if the descriptor is not open for writing.
+    pub fn open(stream: Option<RawFd>, debug: bool) -> Result<Arc<Self>, Failure> {
+        let take_over = |number: RawFd| {
+            Stream::take_over(number)
+                .map_err(|_| Failure::Usage(format!("--trap-fd {number} is not open for writing")))
+        };
+        Ok(Arc::new(Self::new(stream.map(take_over).transpose()?, debug, is_noise)))
+    }
+
+    fn new(stream: Option<Stream>, debug: bool, is_noise: fn(&Denial) -> bool) -> Self {
+        // A closed standard error is the caller's choice.
+        let debug = debug.then(|| Stream::of_standard_error().ok()).flatten();
+        Self {
+            known: Mutex::new(Known { stream, ..Known::default() }),
+            is_noise,
+            wanted: OnceLock::new(),
+            debug: debug.map(Mutex::new),
+        }
+    }
+
+    /// Says which denials are wanted, as soon as the policy is known.
+    pub fn want(&self, wanted: Wanted) {
+        let _ = self.wanted.set(wanted);
+    }
+
+    fn ignores(&self, denial: &Denial) -> bool {
+        let is_in = |word: &String| {
+            denial.target().windows(word.len().max(1)).any(|part| part == word.as_bytes())
+        };
+        self.wanted.get().is_some_and(|wanted| wanted.ignored.iter().any(is_in))
+    }
+
+    fn reports(&self) -> Reports {
+        self.wanted.get().map(|wanted| wanted.reports).unwrap_or_default()
+    }
+
+    /// What was reported so far, but for noise, without repetitions.
+    pub fn reported(&self) -> Vec<Denial> {
+        lock(&self.known).order.clone()
+    }
+
+    /// What was not worth being collected, the first of it.
+    pub fn noise(&self) -> Vec<Denial> {
+        lock(&self.known).noise.clone()
+    }
+
+    /// The system calls that were refused and that no policy allows.
+    pub fn refused(&self) -> Vec<&'static str> {
+        lock(&self.known).refused.iter().copied().collect()
+    }
+
+    /// What was collected about a command that `failed` or did not, and how much more there was; what was written at once
+    /// is among it. If it failed and nothing was refused, what access(2) was answered no about counts.
+    pub fn all(&self, failed: bool) -> (Vec<Denial>, usize) {
+        let Known { stream, order, uncounted, asked, .. } = &mut *lock(&self.known);
+        if failed && order.is_empty() {
+            for denial in asked.drain(..) {
+                stream.iter_mut().for_each(|stream| stream.write(line(&denial.trap()).as_bytes()));
+                order.push(denial);
+            }
+        }
+        (order.clone(), *uncounted)
+    }
+
+    /// Has `write` write to the caller's descriptor, if reports go there; whether they do.
+    pub fn write(&self, write: impl FnOnce(&mut Stream)) -> bool {
+        lock(&self.known).stream.as_mut().map(write).is_some()
+    }
+}
+
+impl Sink for Collected {
+    fn wants(&self, operation: FileOperation) -> bool {
+        match self.reports() {
+            Reports::All => true,
+            Reports::Changes => operation == FileOperation::Write,
+            Reports::Network | Reports::Nothing => false,
+        }
+    }
+
+    fn report(&self, denial: Denial, reason: &str) {
+        if self.debug.is_some() {
+            self.log(&format!("refused ({reason}): {}", line(&denial.trap()).trim_end()));
+        }
+        if self.reports() == Reports::Nothing
+            || matches!(denial, Denial::File(operation, _) if !self.wants(operation))
+            || self.ignores(&denial)
+        {
+            return;
+        }
+        let Known { stream, seen, order, uncounted, noise, .. } = &mut *lock(&self.known);
+        if let Some(stream) = stream {
+            stream.write(line(&denial.trap()).as_bytes());
+        }
+        if (self.is_noise)(&denial) {
+            return remember(noise, denial);
+        }
+        self.wanted.get().and_then(|wanted| wanted.tell).inspect(|tell| tell(&denial));
+        if seen.contains(&denial) {
+            return;
+        }
+        if seen.len() < REMEMBERED_MAX {
+            seen.insert(denial.clone());
+            order.push(denial);
+        } else {
+            *uncounted += 1;
+        }
+    }
+
+    fn note_question(&self, denial: Denial) {
+        if !(self.is_noise)(&denial) {
+            remember(&mut lock(&self.known).asked, denial);
+        }
+    }
+
+    fn note_refused(&self, call: &'static str) {
+        self.log(&format!("refused: {call}, which no policy allows"));
+        lock(&self.known).refused.insert(call);
+    }
+
+    fn log(&self, message: &str) {
+        if let Some(stream) = &self.debug {
+            lock(stream).write(format!("landstrip: {message}\n").as_bytes());
+        }
+    }
+}
+
+/// Keeps `denial` among the first of its kind.
+fn remember(first: &mut Vec<Denial>, denial: Denial) {
+    if first.len() < ASKED_MAX && !first.contains(&denial) {
+        first.push(denial);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    fn denial(path: &str) -> Denial {
+        Denial::file(FileOperation::Write, Path::new(path))
+    }
+
+    #[test]
+    fn each_denial_is_collected_once_and_noise_not_at_all() {
+        let collected = Collected::new(None, false, |denial| *denial == self::denial("/noise"));
+        for path in ["/a", "/a", "/b", "/noise"] {
+            collected.report(denial(path), "test");
+        }
+        assert_eq!(collected.reported(), [denial("/a"), denial("/b")]);
+        assert_eq!(collected.noise(), [denial("/noise")]);
+    }
+
+    #[test]
+    fn only_what_is_wanted_is_collected() {
+        for (wanted, expected) in [
+            (Reports::All, [1, 1, 1]),
+            (Reports::Changes, [0, 1, 1]),
+            (Reports::Network, [0, 0, 1]),
+            (Reports::Nothing, [0, 0, 0]),
+        ] {
+            let read = Denial::file(FileOperation::Read, Path::new("/a"));
+            let domain = Denial::Domain(b"example.com:443".to_vec());
+            let found = [read, denial("/a"), domain].map(|denial| {
+                let collected = Collected::new(None, false, |_| false);
+                collected.want(Wanted { reports: wanted, ..Wanted::default() });
+                collected.report(denial, "test");
+                collected.reported().len()
+            });
+            assert_eq!(found, expected, "{wanted:?}");
+        }
+    }
+}
