@@ -15,6 +15,7 @@ use people::advice::unseen::unseen;
 use people::cli::Invocation;
 use people::consent;
 use people::load::{Loaded, add, load};
+use people::observe::Reporter;
 use people::reports::collected::{Collected, Wanted};
 use people::store;
 use policy::remarks::Remarks;
@@ -59,7 +60,8 @@ fn run_with(
     (policy.files.grow, policy.network.asks) = (invocation.ask.is_some(), invocation.ask.is_some());
     let mut prepared = Prepared::of(policy, reports, platform, traps, &mut notes)?;
     let (asking, prompter) = consent::begin(invocation, &prepared, &caller, tree)?;
-    Arc::make_mut(&mut prepared.judges).asking = asking.map(Arc::new);
+    let judges = Arc::make_mut(&mut prepared.judges);
+    (judges.asking, judges.observer) = (asking.map(Arc::new), Arc::new(Reporter::default()));
     let served = prepared.serve(tool, child, tree, traps);
     drop(prompter);
     let (status, ended) = served?;

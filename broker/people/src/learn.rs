@@ -12,6 +12,7 @@ use crate::advice::needs::Needs;
 use crate::advice::suggest;
 use crate::cli::{Invocation, NewPolicy};
 use crate::load::{Loaded, load, unusable};
+use crate::observe::Reporter;
 use crate::reports;
 use crate::reports::collected::{Collected, Wanted};
 use landstrip_core::report::denials::Denial;
@@ -85,7 +86,7 @@ fn learn(
     }
     let platform = (&child, &surroundings);
     let reader = OnceLock::new();
-    let (prepared, policy) = Prepared::permitting(policy, platform, traps, |addresses| {
+    let (mut prepared, policy) = Prepared::permitting(policy, platform, traps, |addresses| {
         let needs = Needs::default();
         Arc::clone(reader.get_or_init(|| Arc::new(Reader { addresses, needs }))) as Arc<dyn Witness>
     })?;
@@ -93,6 +94,7 @@ fn learn(
     say(
         "--learn: this run is not confined: all is permitted that no deny rule names, and recorded",
     );
+    Arc::make_mut(&mut prepared.judges).observer = Arc::new(Reporter::default());
     let umask = tree.umask();
     let (status, ended) = prepared.serve(tool, child, tree, traps)?;
     let grounded = |denials: &[&Denial]| {

@@ -13,6 +13,7 @@
 //! | [`environment`] | what tools are told of the sandbox by variables | decide which the command gets |
 //! | [`examine`] | what there is to say of a policy, for `--check` and `--explain` | run anything |
 //! | [`learn`] | a run that permits and reports, and the policy that it needs | confine |
+//! | [`observe`] | which calls that are let through the file rules refuse, for reports | refuse anything |
 //! | [`reports`] | what is said of denials when a run has ended | refuse anything |
 //! | [`store`] | the denials that are kept, and what `--denials` says of them | run anything |
 //! | [`init`] | the policy that `--init` writes | run anything |
@@ -30,5 +31,6 @@ pub mod explain;
 pub mod init;
 pub mod learn;
 pub mod load;
+pub mod observe;
 pub mod reports;
 pub mod store;

@@ -11,6 +11,7 @@ use crate::call::metadata::MetadataCall;
 use crate::domains::proxy::Proxy;
 use crate::files;
 use crate::files::learning::Learning;
+use crate::files::look::Observer;
 use crate::files::shared::Shared;
 use crate::files::task::{After, Done, Opened};
 use crate::files::verdict::{FileVerdict, LandlockReason};
@@ -70,6 +71,8 @@ pub struct Judges {
     pub(crate) objects: Arc<Objects>,
     /// Its own objects in /dev/shm.
     pub(crate) shared: Option<Arc<Shared>>,
+    /// Who reports what is left to Landlock.
+    pub observer: Arc<dyn Observer>,
     /// What the run learns, if it does.
     pub(crate) learning: Option<Arc<Learning>>,
     /// What counts the command and all that it starts, if the policy limits that.
@@ -135,7 +138,7 @@ impl Answerer {
             inherited: Arc::new(Inherited::look(
                 judges.addresses.meets_others() || judges.asking.is_some(),
             )),
-            path_cache: Arc::default(),
+            observer: Arc::clone(&judges.observer),
             learning: judges.learning.clone(),
         };
         Self {

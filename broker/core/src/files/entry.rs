@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 
 /// An entry of a directory that is held; it need not exist.
 #[derive(Debug)]
-pub(crate) struct Entry {
+pub struct Entry {
     parent: Object,
     directory: PathBuf,
     /// The last component with the slashes after it, which mean something to the kernel.
@@ -92,17 +92,17 @@ impl Entry {
     }
 
     /// The canonical path of the directory.
-    pub(crate) fn directory(&self) -> &Path {
+    pub fn directory(&self) -> &Path {
         &self.directory
     }
 
     /// The directory itself.
-    pub(crate) fn parent(&self) -> &Object {
+    pub fn parent(&self) -> &Object {
         &self.parent
     }
 
     /// Its name in the directory.
-    pub(crate) fn name(&self) -> &OsStr {
+    pub fn name(&self) -> &OsStr {
         let end = self.last.iter().rposition(|&byte| byte != b'/').map_or(0, |at| at + 1);
         OsStr::from_bytes(&self.last[..end])
     }
@@ -113,7 +113,7 @@ impl Entry {
     }
 
     /// Its canonical path.
-    pub(crate) fn path(&self) -> PathBuf {
+    pub fn path(&self) -> PathBuf {
         self.directory.join(self.name())
     }
 
@@ -121,7 +121,7 @@ impl Entry {
     ///
     /// # Errors
     /// Returns what open(2) returns; [`Errno::NOTDIR`] if a slash follows what is no directory.
-    pub(crate) fn hold(&self) -> io::Result<Object> {
+    pub fn hold(&self) -> io::Result<Object> {
         self.hold_by(OsStr::from_bytes(&self.last))
     }
 

@@ -1,7 +1,7 @@
 //! What Landlock does not let be opened, though the rules do: the outcome of such a call is made here, though it
 //! is otherwise left to Landlock and looked at. It is held, and opened for the target.
 
-use super::observe::Look;
+use super::look::Look;
 use super::task::{After, Done, Opened};
 use super::terminals;
 use super::view::View;
@@ -40,21 +40,21 @@ pub(super) fn of(look: &Look, view: &View) -> Option<Exception> {
 
 /// A terminal of the sandbox's own: it was not there at launch.
 fn terminal(look: &Look, flags: OFlags) -> Option<Exception> {
-    let is_terminal = look.path().is_empty() || look.path().starts_with(b"/dev/pts/");
-    let object = is_terminal.then(|| look.follow(true).ok()).flatten()?;
-    terminals::is_of_sandbox(look.target(), &object).then_some(Exception { object, flags })
+    let is_terminal = look.path.is_empty() || look.path.starts_with(b"/dev/pts/");
+    let object = is_terminal.then(|| look.follow(true)).flatten()?;
+    terminals::is_of_sandbox(look.target, &object).then_some(Exception { object, flags })
 }
 
 /// A directory to list, or a file that others have put in the place of one that may be read.
 fn unknown_to_landlock(look: &Look, view: &View, flags: OFlags) -> Option<Exception> {
     let follow = !flags.contains(OFlags::NOFOLLOW);
     // Spares a path walk for most files that are read.
-    let leads_on = follow || look.path().ends_with(b"/");
+    let leads_on = follow || look.path.ends_with(b"/");
     let may_be_one = || look.may_name_exception(view) || leads_on && look.names_link();
     if writes(flags) || !view.has_exceptions() || !may_be_one() {
         return None;
     }
-    let object = look.follow(follow).ok()?;
+    let object = look.follow(follow)?;
     let path = object.path().ok()?;
     // Another directory at this path is not the one that was found at launch.
     let is_listable = view.is_listable(path, &object);

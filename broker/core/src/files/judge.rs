@@ -5,9 +5,8 @@
 //! were its own. Where a call is let through, and why that is safe, [`LandlockReason`] says.
 
 use super::learning::Learning;
+use super::look::{self, Look, Observer};
 use super::metadata::{self, Prepared};
-use super::observe::{self, Look};
-use super::path_cache::PathCache;
 use super::shared::Shared;
 use super::task::{Done, Task};
 use super::verdict::{FileVerdict, Judged, LandlockReason};
@@ -50,8 +49,8 @@ pub(crate) struct Judge {
     pub(crate) traps: Arc<Traps>,
     /// The descriptors that the command was started with, and whether it can get others from outside.
     pub(crate) inherited: Arc<Inherited>,
-    /// Where paths led that were looked at for a report.
-    pub(crate) path_cache: Arc<PathCache>,
+    /// Who reports what is left to Landlock.
+    pub(crate) observer: Arc<dyn Observer>,
     /// What the run learns, if it does.
     pub(crate) learning: Option<Arc<Learning>>,
 }
@@ -60,7 +59,7 @@ impl Judge {
     /// Does the call, refuses it, or leaves it to Landlock; a run that permits tells what the policy lacks for it.
     pub(crate) fn judge(&self, request: &Request<'_>, call: &FileCall) -> FileVerdict {
         let Some(learning) = &self.learning else { return self.decide(request, call) };
-        let lacks = learning.lacks(request.target(), call);
+        let lacks = learning.lacks(&*self.observer, request.target(), call);
         let verdict = self.decide(request, call);
         learning.note_call(request.target(), lacks, &verdict);
         verdict
@@ -69,7 +68,7 @@ impl Judge {
     fn decide(&self, request: &Request<'_>, call: &FileCall) -> FileVerdict {
         let view = &*self.view;
         if call.redirects_paths() {
-            self.path_cache.forget();
+            self.observer.forget();
         }
         if let Some(shared) = &self.shared
             && self.looks_only_now(request, call)
@@ -258,12 +257,12 @@ impl Judge {
         let looks = match relied {
             LandlockReason::Granted | LandlockReason::Futile => Vec::new(),
             _ => {
-                let memory = may_ask.then_some((&*self.view, &*self.path_cache));
-                observe::look(request.target(), call, memory)
+                let known = may_ask.then_some((&*self.observer, &*self.view));
+                look::look(request.target(), call, known)
             }
         };
         if let Some(shared) = &self.shared
-            && looks.iter().any(|look| memory::name(look.path()).is_some())
+            && looks.iter().any(|look| memory::name(&look.path).is_some())
             && let Some(answer) = self.judge_shared(shared, request, call)
         {
             return FileVerdict::Answer(answer);
@@ -287,7 +286,7 @@ impl Judge {
 
     /// What Landlock refuses, or has refused, of a call that is let through.
     pub(crate) fn denials(&self, looks: &[Look]) -> Vec<Denial> {
-        observe::judge(looks, &self.view, Some(&self.path_cache))
+        self.observer.denials(looks, &self.view)
     }
 
     /// Reports that of one that was.
@@ -304,7 +303,7 @@ impl Judge {
 
     /// Whether the broker would have had to do one of these, which Landlock refuses.
     pub(crate) fn are_brokered(&self, looks: &[Look]) -> bool {
-        looks.iter().any(|look| look.is_brokered(&self.view))
+        self.observer.are_brokered(looks, &self.view)
     }
 
     /// A change of metadata, which Landlock does not know: performed or refused.

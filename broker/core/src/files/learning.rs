@@ -3,7 +3,7 @@
 //!
 //! What is noted decides nothing; a target that changes its arguments meanwhile deceives the draft, which a person reads.
 
-use super::observe::{self, Look};
+use super::look::{self, Observer};
 use super::verdict::{FileVerdict, LandlockReason};
 use super::view::View;
 use crate::call::decode::FileCall;
@@ -41,9 +41,13 @@ impl Learning {
     }
 
     /// What of `call` the policy does not allow to be changed, looked at before it is done.
-    pub(crate) fn lacks(&self, target: Target, call: &FileCall) -> Vec<PathBuf> {
-        let looks: Vec<Look> = observe::look(target, call, None);
-        let denials = observe::judge(&looks, &self.view, None).into_iter();
+    pub(crate) fn lacks(
+        &self,
+        observer: &dyn Observer,
+        target: Target,
+        call: &FileCall,
+    ) -> Vec<PathBuf> {
+        let denials = observer.denials(&look::look(target, call, None), &self.view).into_iter();
         let paths = denials.filter_map(|denial| match denial {
             Denial::File(FileOperation::Write, path) => {
                 Some(PathBuf::from(OsString::from_vec(path)))

@@ -5,18 +5,17 @@
 //! `task::Task`. Nothing here answers a call.
 
 mod changes;
-pub(crate) mod entry;
+pub mod entry;
 mod exceptions;
 mod fifo;
 pub(crate) mod judge;
 pub(crate) mod learning;
+pub mod look;
 mod metadata;
 pub mod moves;
-pub mod observe;
-mod open;
+pub mod open;
 mod opens;
-pub(crate) mod path;
-pub(crate) mod path_cache;
+pub mod path;
 mod questions;
 pub(crate) mod reserve;
 pub(crate) mod shared;

@@ -26,7 +26,7 @@ const LINKS_MAX: usize = 40;
 
 /// What an open leads to.
 #[derive(Debug)]
-pub(crate) enum Destination {
+pub enum Destination {
     /// An object that is there.
     Object(Object),
     /// An entry that is to be made.

@@ -10,7 +10,7 @@
 //! according to who opens them. So devices are opened only if they are usable always, and of proc(5)
 //! what is the target's own or, of others inside, says nothing that a process keeps to itself.
 
-use super::observe;
+use super::look;
 use super::open::{self, Destination};
 use super::path;
 use super::task::{Task, refuse_write};
@@ -303,7 +303,7 @@ fn is_permitted(
 fn denial(view: &View, object: &Object, name: &Path, wanted: Access) -> Option<Denial> {
     let by_identity = view.denies_object(object.identity(), Access { read: false, ..wanted });
     let write = wanted.write && (by_identity || !view.is_writable(name));
-    let operation = observe::worth_reporting(object, Access { write, ..wanted })?;
+    let operation = look::worth_reporting(object, Access { write, ..wanted })?;
     Some(Denial::file(operation, name))
 }
 

@@ -142,7 +142,7 @@ fn descriptor_number(text: &[u8]) -> Option<TargetFd> {
 
 /// Splits off the last component: the directory part, which may be empty, and the name. `None` for
 /// a path that ends in `.`, `..` or the root, which no call can create or remove.
-pub(crate) fn split(path: &[u8]) -> Option<(&[u8], &OsStr)> {
+pub fn split(path: &[u8]) -> Option<(&[u8], &OsStr)> {
     let end = path.iter().rposition(|&b| b != b'/')? + 1;
     let start = path[..end].iter().rposition(|&b| b == b'/').map_or(0, |slash| slash + 1);
     let name = &path[start..end];

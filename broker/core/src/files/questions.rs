@@ -2,7 +2,7 @@
 //! know these calls. Programs act on the answer: compilers choose a directory for what they write, git
 //! a configuration that it reads.
 
-use super::observe;
+use super::look;
 use super::path;
 use super::shared::Shared;
 use super::view::View;
@@ -56,8 +56,8 @@ pub(super) fn ask(
 
 /// Whether the rules deny what is `wanted`, which is noted.
 fn is_denied(object: &Object, wanted: Access, view: &View, traps: &Traps) -> bool {
-    let Some((denied, path)) = observe::denied(object, wanted, view) else { return false };
-    let reported = observe::worth_reporting(object, denied);
+    let Some((denied, path)) = look::denied(object, wanted, view) else { return false };
+    let reported = look::worth_reporting(object, denied);
     if let Some(operation) = reported.filter(|operation| traps.wants(*operation)) {
         traps.note_question(Denial::file(operation, &path));
     }

@@ -5,7 +5,7 @@
 //! command may change what it may not read does Landlock let more be read; what can read there is
 //! never let through, and its verdict, a [`Task`], cannot say so.
 
-use super::observe::Look;
+use super::look::Look;
 use super::task::{Done, Task};
 use super::view::Decider;
 use rules::paths::Cursor;

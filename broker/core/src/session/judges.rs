@@ -43,6 +43,7 @@ pub(super) fn compile(
         is_scoped: features.contains(Features::SCOPES),
         objects: Arc::default(),
         shared,
+        observer: Arc::new(()),
         learning: None,
         limits,
         asking: None,

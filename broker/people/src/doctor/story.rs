@@ -7,6 +7,7 @@ use crate::environment;
 use crate::explain::InForce;
 use crate::explain::page::Style;
 use crate::load::{Loaded, add, load};
+use crate::observe::Reporter;
 use crate::reports::collected::{Collected, Wanted};
 use landstrip_core::report::failure::Failure;
 use landstrip_core::report::traps::Traps;
@@ -62,7 +63,8 @@ fn attack(
     let Loaded { policy, reports, mut remarks, caller, .. } = loaded;
     collected.want(Wanted { reports, ..Wanted::default() });
     let platform = (&child, &surroundings);
-    let prepared = Prepared::of(policy, reports, platform, &traps, &mut notes)?;
+    let mut prepared = Prepared::of(policy, reports, platform, &traps, &mut notes)?;
+    Arc::make_mut(&mut prepared.judges).observer = Arc::new(Reporter::default());
     add(&mut remarks, notes);
     let proxy = prepared.judges.proxy.as_deref();
     let in_force = InForce {

@@ -5,8 +5,8 @@ use super::answer::{Answer, Layer, Rule};
 use kernel::identity::hold;
 use kernel::locate::locate;
 use kernel::object::Object;
+use landstrip_core::files::look;
 use landstrip_core::files::moves::{self, Beneath};
-use landstrip_core::files::observe;
 use landstrip_core::files::view::{Decider, Reads, View};
 use policy::origins::Origins;
 use rules::address::{AddressVerdict, Endpoint};
@@ -280,7 +280,7 @@ impl Subject<'_> {
             matches!(self.object.kind(), FileType::CharacterDevice | FileType::BlockDevice);
         if is_device
             && self.place.cursor.access().covers(wanted)
-            && observe::denied(&self.object, wanted, self.view()).is_some()
+            && look::denied(&self.object, wanted, self.view()).is_some()
         {
             let why = "a device that neither filesystem.allowRead nor allowWrite names";
             return Some(Answer::no(action, Layer::Landlock, why));

@@ -11,10 +11,10 @@
 //! directory is changed by one that is not (chdir(2)), and read each time.
 
 use kernel::shortcuts::Shortcut;
+use kernel::target::TargetFd;
 use kernel::threads::lock;
-use rustix::fd::AsFd;
+use landstrip_core::files::look::Look;
 use rustix::fs::{self, AtFlags, StatxFlags};
-use rustix::io::{self, Errno};
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -25,19 +25,14 @@ const MOMENT: Duration = Duration::from_millis(1);
 /// Most directories that are remembered: as many as are busy in a moment.
 const KNOWN_MAX: usize = 16;
 
-/// Where a path starts.
+/// Where a path starts: at the root, in a working directory by its path, or in one that the target holds, by mount,
+/// device and inode.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Start {
-    Root,
-    /// A working directory, by its path.
-    Working(Vec<u8>),
-    /// A directory that the target holds: mount, device and inode.
-    Directory(u64, (u32, u32), u64),
-}
+pub(super) struct Start(Vec<u8>);
 
 /// What is remembered.
 #[derive(Debug, Default)]
-pub(crate) struct PathCache(Mutex<Known>);
+pub(super) struct PathCache(Mutex<Known>);
 
 #[derive(Debug, Default)]
 struct Known {
@@ -57,20 +52,36 @@ struct Place {
 }
 
 impl Start {
-    /// At a directory that is held.
-    ///
-    /// # Errors
-    /// Returns what statx(2) returns; [`Errno::OPNOTSUPP`] if it does not tell of mounts.
-    pub(super) fn at(directory: impl AsFd) -> io::Result<Self> {
-        let wanted = StatxFlags::INO | StatxFlags::MNT_ID;
-        let found = fs::statx(directory, c"", AtFlags::EMPTY_PATH, wanted)?;
-        match StatxFlags::from_bits_retain(found.stx_mask).contains(wanted) {
-            true => {
-                let device = (found.stx_dev_major, found.stx_dev_minor);
-                Ok(Self::Directory(found.stx_mnt_id, device, found.stx_ino))
-            }
-            false => Err(Errno::OPNOTSUPP),
+    /// That of `look`, whose target waits.
+    pub(super) fn of(look: &Look) -> Option<Self> {
+        if look.is_absolute() {
+            return Some(Self(b"/".to_vec()));
         }
+        if look.directory == TargetFd::CWD {
+            let path = look.target.working_directory().ok()?;
+            return Some(Self([b"in ", &path[..]].concat()));
+        }
+        let wanted = StatxFlags::INO | StatxFlags::MNT_ID;
+        let found = fs::statx(look.base()?, c"", AtFlags::EMPTY_PATH, wanted).ok()?;
+        // Before Linux 5.8 it does not tell of mounts.
+        if !StatxFlags::from_bits_retain(found.stx_mask).contains(wanted) {
+            return None;
+        }
+        let device = [found.stx_dev_major, found.stx_dev_minor].map(u64::from);
+        let numbers = [found.stx_mnt_id, device[0], device[1], found.stx_ino];
+        Some(Self(
+            b"at ".iter().copied().chain(numbers.into_iter().flat_map(u64::to_ne_bytes)).collect(),
+        ))
+    }
+
+    /// As it is noted with a look.
+    pub(super) fn into_note(self) -> Vec<u8> {
+        self.0
+    }
+
+    /// What was noted.
+    pub(super) fn noted(look: &Look) -> Option<Self> {
+        (!look.note.is_empty()).then(|| Self(look.note.clone()))
     }
 }
 
@@ -96,7 +107,7 @@ impl PathCache {
     }
 
     /// Notes that what paths lead to is about to change.
-    pub(crate) fn forget(&self) {
+    pub(super) fn forget(&self) {
         let mut known = lock(&self.0);
         known.places.clear();
         known.changed = Some(Instant::now());
@@ -107,16 +118,20 @@ impl PathCache {
 mod tests {
     use super::*;
 
+    fn root() -> Start {
+        Start(b"/".to_vec())
+    }
+
     #[test]
     fn nothing_is_remembered_for_longer_than_a_moment_nor_across_a_change() {
         let path_cache = PathCache::default();
-        let find = || path_cache.find(&Start::Root, b"/a/");
-        let learn = |seen| path_cache.learn(seen, &Start::Root, b"/a/", "/b".into());
+        let find = || path_cache.find(&root(), b"/a/");
+        let learn = |seen| path_cache.learn(seen, &root(), b"/a/", "/b".into());
         let start = Instant::now();
         learn(start + Duration::from_secs(60));
         assert_eq!(find().as_deref(), Some(Path::new("/b")));
-        assert_eq!(path_cache.find(&Start::Root, b"/a/c/"), None);
-        assert_eq!(path_cache.find(&Start::Working(b"/".to_vec()), b"/a/"), None);
+        assert_eq!(path_cache.find(&root(), b"/a/c/"), None);
+        assert_eq!(path_cache.find(&Start(b"in /".to_vec()), b"/a/"), None);
         std::thread::sleep(2 * MOMENT);
         learn(start);
         assert_eq!(find(), None);
@@ -138,9 +153,9 @@ mod tests {
         let path_cache = PathCache::default();
         let later = Instant::now() + Duration::from_secs(60);
         for number in 0..=KNOWN_MAX {
-            path_cache.learn(later, &Start::Root, number.to_string().as_bytes(), "/".into());
+            path_cache.learn(later, &root(), number.to_string().as_bytes(), "/".into());
         }
-        assert_eq!(path_cache.find(&Start::Root, b"0"), None);
-        assert!(path_cache.find(&Start::Root, b"1").is_some());
+        assert_eq!(path_cache.find(&root(), b"0"), None);
+        assert!(path_cache.find(&root(), b"1").is_some());
     }
 }
