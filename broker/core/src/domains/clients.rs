@@ -28,10 +28,6 @@ const ACCEPTED_MAX: usize = 1024;
 /// How many connections that are expected are left alone.
 const EXPECTED_MAX: usize = 64;
 
-/// A connect that is about to begin.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct Begun(u64);
-
 /// A connection of the sandbox's, for the proxy.
 #[derive(Debug)]
 pub(super) struct Connection {
@@ -46,9 +42,9 @@ pub(super) struct Connection {
 #[derive(Debug, Default)]
 pub(super) struct Clients {
     /// Those whose sockets are about to connect, and to which port.
-    beginning: HashMap<Begun, (Client, Connection)>,
+    beginning: HashMap<u64, (Client, Connection)>,
     /// What the next one gets.
-    next: Begun,
+    next: u64,
     /// By where they come from and go to.
     expected: HashMap<(SocketAddrV4, Client), Connection>,
     /// How many there may be before it is looked which have failed.
@@ -59,9 +55,9 @@ pub(super) struct Clients {
 
 impl Clients {
     /// Takes note of a connection that the sandbox is about to begin to the port of `language`.
-    pub(super) fn begin(&mut self, language: Client, connection: Connection) -> Begun {
+    pub(super) fn begin(&mut self, language: Client, connection: Connection) -> u64 {
         let begun = self.next;
-        self.next = Begun(begun.0 + 1);
+        self.next += 1;
         self.beginning.insert(begun, (language, connection));
         begun
     }
@@ -72,7 +68,7 @@ impl Clients {
     }
 
     /// It was begun, and is still to be accepted if it `is_under_way` and that was not done meanwhile.
-    pub(super) fn settle(&mut self, begun: Begun, is_under_way: bool) {
+    pub(super) fn settle(&mut self, begun: u64, is_under_way: bool) {
         if let Some((language, connection)) = self.beginning.remove(&begun)
             && is_under_way
             && let Some(local) = address(net::getsockname(&connection.socket).ok())

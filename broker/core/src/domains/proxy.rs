@@ -372,15 +372,13 @@ mod tests {
     fn connect(proxy: &Proxy, traps: &Traps, socket: &OwnedFd, before: &dyn Fn()) {
         let there = proxy.addresses()[0];
         let endpoint = Endpoint::Internet(there);
-        let started = proxy.watch(&endpoint, (socket.as_fd(), false), traps, &|_| {
-            let started = net::connect(socket, &there);
-            before();
-            match started {
-                Ok(()) | Err(Errno::INPROGRESS) => Ok(Connecting::Done),
-                Err(errno) => Err(errno),
-            }
-        });
-        started.unwrap();
+        let way = proxy.prepare(&endpoint, (socket.as_fd(), false)).unwrap();
+        let started = match net::connect(socket, &there) {
+            Ok(()) | Err(Errno::INPROGRESS) => Ok(Connecting::Done),
+            Err(errno) => Err(errno),
+        };
+        before();
+        proxy.hand_over(way, started, traps).unwrap();
     }
 
     /// The command can clear O_NONBLOCK as a connect begins.

@@ -1,6 +1,7 @@
 //! connect(2), on a duplicate of the target's socket with the broker's own copy of the address.
 
-use super::judge::{Judge, Reach};
+use super::dial::Way;
+use super::judge::{Admission, Judge, Reach};
 use super::own_ports::HeldListener;
 use super::socket::{Connecting, Socket};
 use kernel::address::Address;
@@ -60,37 +61,17 @@ pub(crate) fn connect(
         Reach::Peer(ref peer) => peer.address(),
         _ => address,
     };
-    let start = |instead: Option<SocketAddrV4>| {
-        if *endpoint == Endpoint::Unspecified {
-            // It ends listening too, and waits for nobody.
-            let mut ports = judge.ports_once_free(request, &socket)?;
-            ports.before_given_up(&socket);
-            return socket.start(by, &leads_to);
-        }
-        // What begins to listen meanwhile must not lose its address: that of a connect that has failed is given
-        // up by the next one.
-        let may_listen = judge.rules.local_binding && socket.is_internet();
-        let beginning = may_listen.then(|| judge.ports().begin(&socket, None)).transpose()?;
-        let started = match (instead, &reach) {
-            (Some(proxy), _) => {
-                // One for IPv6 alone would not get there.
-                let _ = sockopt::set_ipv6_v6only(&socket, false);
-                socket.start(by, &leads_to.at(proxy))
-            }
-            (None, Reach::Led) => Err(Errno::ACCESS),
-            (None, _) => socket.start(by, &leads_to),
-        };
-        if let Some(one) = beginning {
-            judge.ports().begun(one);
-        }
-        started
-    };
-    let started = match &judge.admission {
-        Some(proxies) => {
-            proxies.watch(endpoint, (socket.as_fd(), socket.waits()), &judge.traps, &start)
-        }
-        None => start(None).map(|progress| (progress, None)),
-    };
+    let proxies = judge.admission.as_ref();
+    let prepare =
+        |proxies: &Arc<dyn Admission>| proxies.prepare(endpoint, (socket.as_fd(), socket.waits()));
+    let started = proxies.map_or(Ok(Way::Past), prepare).and_then(|way| {
+        let led = (way.address(), matches!(reach, Reach::Led));
+        let started = begin(judge, (request, by), &socket, (&leads_to, endpoint), led);
+        let hand_over =
+            |proxies: &Arc<dyn Admission>| proxies.hand_over(way, started, &judge.traps);
+        let dial = proxies.map_or(Ok(None), hand_over)?;
+        Ok((started?, dial))
+    });
     let goes_on = [Ok(()), Err(Errno::INPROGRESS), Err(RESTART), Err(Errno::INTR)];
     let result = started.and_then(|(progress, dial)| {
         let finished = socket.finish(progress, &leads_to, || request.look_after());
@@ -119,6 +100,39 @@ pub(crate) fn connect(
     }
     // In the target's own hands from now on, connected or not.
     Connected::Done(socket.put_in_place(by).and(result))
+}
+
+/// Begins a connect, to `instead` if it leads there; it must if it `is_led`.
+fn begin(
+    judge: &Judge,
+    (request, by): (&Request<'_>, Confirmed<'_>),
+    socket: &Socket,
+    (address, endpoint): (&Address, &Endpoint),
+    (instead, is_led): (Option<SocketAddrV4>, bool),
+) -> io::Result<Connecting> {
+    if *endpoint == Endpoint::Unspecified {
+        // It ends listening too, and waits for nobody.
+        let mut ports = judge.ports_once_free(request, socket)?;
+        ports.before_given_up(socket);
+        return socket.start(by, address);
+    }
+    // What begins to listen meanwhile must not lose its address: that of a connect that has failed is given
+    // up by the next one.
+    let may_listen = judge.rules.local_binding && socket.is_internet();
+    let beginning = may_listen.then(|| judge.ports().begin(socket, None)).transpose()?;
+    let started = match instead {
+        Some(proxy) => {
+            // One for IPv6 alone would not get there.
+            let _ = sockopt::set_ipv6_v6only(socket, false);
+            socket.start(by, &address.at(proxy))
+        }
+        None if is_led => Err(Errno::ACCESS),
+        None => socket.start(by, address),
+    };
+    if let Some(one) = beginning {
+        judge.ports().begun(one);
+    }
+    started
 }
 
 /// Connects to a listening socket of the sandbox, and to nothing else: from the first packet

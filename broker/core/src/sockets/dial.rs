@@ -5,6 +5,7 @@
 //! connects meet (simultaneous open, RFC 9293 section 3.5). Else the proxy ends it; should the proxy itself end, nothing
 //! listens at the door any more, and the kernel refuses it.
 
+use common::proxy::Client;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::io::{self, Errno};
@@ -63,6 +64,28 @@ fn bound_to(address: SocketAddrV4) -> io::Result<OwnedFd> {
 
 fn tcp() -> io::Result<OwnedFd> {
     net::socket_with(AddressFamily::INET, SocketType::STREAM, MODE, None)
+}
+
+/// How a connect that is about to begin gets to the proxy.
+#[derive(Debug)]
+pub(crate) enum Way {
+    /// Not at all: it leads where it is to.
+    Past,
+    /// By a port of its own, if that is bound, where it is known by this unless another one of its socket is.
+    Port(Option<SocketAddrV4>, Option<u64>),
+    /// By this door, unless another one of its socket does. The proxy gets the descriptors.
+    Door(Door, Option<(Client, Vec<OwnedFd>, Option<Dial>)>),
+}
+
+impl Way {
+    /// Where the connect is to lead instead.
+    pub(super) fn address(&self) -> Option<SocketAddrV4> {
+        match self {
+            Self::Past => None,
+            Self::Port(address, _) => *address,
+            Self::Door(door, _) => Some(door.address),
+        }
+    }
 }
 
 /// Where the outcome is told.

@@ -1,6 +1,6 @@
 //! Who decides about an address, and what it leads to; and what of the sandbox's sockets is known.
 
-use super::dial::Dial;
+use super::dial::{Dial, Way};
 use super::held_sockets::HeldSockets;
 use super::own_paths::OwnPaths;
 use super::own_ports::{HeldListener, OwnPorts};
@@ -27,7 +27,7 @@ use rustix::net::SocketFlags;
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fmt::Debug;
-use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::ops::ControlFlow;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path};
@@ -71,19 +71,24 @@ pub(crate) trait Admission: Debug + Send + Sync {
     /// Whether they take a connect to `to`, which no rule for addresses permits: then they judge it.
     fn leads(&self, to: SocketAddr) -> bool;
 
-    /// Has `start` begin, without waiting, the connect of `socket` to `endpoint`, or to the address that it is
-    /// given, in the place of that one, and sees to it that it is served if it leads there. One that is to lead on from
-    /// there has to be waited for, if the socket, as the flag says, waits.
+    /// Prepares for a connect of `socket` to `endpoint`. One that is to lead on from them has to be waited for, if the
+    /// socket, as the flag says, waits.
     ///
     /// # Errors
     /// Returns what the target is to get.
-    fn watch(
+    fn prepare(&self, endpoint: &Endpoint, socket: (BorrowedFd<'_>, bool)) -> io::Result<Way>;
+
+    /// Hands a connect over that was prepared, and has `started` like this. Returns where its outcome is told, if it is
+    /// not that of the connect itself.
+    ///
+    /// # Errors
+    /// Returns [`Errno::CONNREFUSED`] if they do not run.
+    fn hand_over(
         &self,
-        endpoint: &Endpoint,
-        socket: (BorrowedFd<'_>, bool),
+        way: Way,
+        started: io::Result<Connecting>,
         traps: &Traps,
-        start: &dyn Fn(Option<SocketAddrV4>) -> io::Result<Connecting>,
-    ) -> io::Result<(Connecting, Option<Dial>)>;
+    ) -> io::Result<Option<Dial>>;
 
     /// A socket in which names can be looked up, a message each, if they answer that.
     fn lookups(&self, mode: SocketFlags, traps: &Traps) -> io::Result<Option<OwnedFd>>;

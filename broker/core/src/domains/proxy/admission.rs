@@ -2,10 +2,10 @@
 //! is reached ([`Door`]). Source: connect(2), EINPROGRESS.
 
 use super::Proxy;
-use crate::domains::clients::{Begun, Connection};
+use crate::domains::clients::Connection;
 use crate::domains::ports::Port;
 use crate::report::traps::Traps;
-use crate::sockets::dial::{Dial, Door};
+use crate::sockets::dial::{Dial, Door, Way};
 use crate::sockets::judge::Admission;
 use crate::sockets::socket::Connecting;
 use common::proxy::Client;
@@ -16,7 +16,7 @@ use rustix::fd::{BorrowedFd, OwnedFd};
 use rustix::io::{self, Errno};
 use rustix::net::{self, AddressFamily, SocketFlags, SocketType, sockopt};
 use std::iter;
-use std::net::{SocketAddr, SocketAddrV4};
+use std::net::SocketAddr;
 
 impl Proxy {
     /// What a connect to `to` is for the proxy, if it is none to its ports.
@@ -29,7 +29,7 @@ impl Proxy {
         &self,
         (port, client): (&Port, Client),
         socket: BorrowedFd<'_>,
-    ) -> io::Result<Option<Begun>> {
+    ) -> io::Result<Option<u64>> {
         let mut running = lock(&self.running);
         self.ensure_start(&mut running)?;
         // So that there is room for what is begun now.
@@ -42,30 +42,14 @@ impl Proxy {
         Ok(Some(running.clients.begin(port.language, connection)))
     }
 
-    /// Has `start` begin a connect that is answered once the proxy has reached the host: see [`Door`].
-    fn lead(
-        &self,
-        client: Client,
-        (socket, waits): (BorrowedFd<'_>, bool),
-        traps: &Traps,
-        start: &dyn Fn(Option<SocketAddrV4>) -> io::Result<Connecting>,
-    ) -> io::Result<(Connecting, Option<Dial>)> {
+    /// The way of a connect that is answered once the proxy has reached the host: see [`Door`].
+    fn lead(&self, client: Client, (socket, waits): (BorrowedFd<'_>, bool)) -> io::Result<Way> {
         self.ensure_start(&mut lock(&self.running))?;
-        let Door { socket: door, address } = Door::open()?;
+        let door = Door::open()?;
         let (dial, end) = waits.then(Dial::begin).transpose()?.unzip();
         let held = io::fcntl_dupfd_cloexec(socket, 3)?;
-        let is_first = is_unconnected(socket)?;
-        // Without the lock, as below.
-        let started = start(Some(address));
-        if !is_first || !matches!(started, Ok(Connecting::Handshake) | Err(Errno::INPROGRESS)) {
-            return Ok((started?, None));
-        }
-        let mut running = lock(&self.running);
-        self.ensure_start(&mut running)?;
         let others = iter::once(held).chain(end).collect();
-        running.clients.add(Connection { client, socket: door, others });
-        self.serve(&mut running, traps);
-        Ok((started?, dial))
+        Ok(Way::Door(door, is_unconnected(socket)?.then_some((client, others, dial))))
     }
 }
 
@@ -74,18 +58,15 @@ impl Admission for Proxy {
         self.unasked(to).is_some()
     }
 
-    /// If `endpoint` is one of the proxy's ports, or leads here, the proxy is started if it does not run, and gets
-    /// the connection.
+    /// If `endpoint` is one of the proxy's ports, or leads here, the proxy is started if it does not run.
     ///
     /// # Errors
-    /// Returns what `start` returns, and [`Errno::CONNREFUSED`] if the proxy cannot be started.
-    fn watch(
+    /// Returns [`Errno::CONNREFUSED`] if the proxy cannot be started.
+    fn prepare(
         &self,
         endpoint: &Endpoint,
         (socket, waits): (BorrowedFd<'_>, bool),
-        traps: &Traps,
-        start: &dyn Fn(Option<SocketAddrV4>) -> io::Result<Connecting>,
-    ) -> io::Result<(Connecting, Option<Dial>)> {
+    ) -> io::Result<Way> {
         let asked = self.port_at(endpoint).map(|port| (port, port.language));
         let [_, socks] = &self.ports;
         // Where it arrives does not matter.
@@ -96,22 +77,40 @@ impl Admission for Proxy {
             }
             _ => None,
         };
-        let Some((port, client)) = asked.or_else(unasked) else { return Ok((start(None)?, None)) };
+        let Some((port, client)) = asked.or_else(unasked) else { return Ok(Way::Past) };
         // While somebody is asked, one that nobody waits for has to show when it is given up: only once it is connected
         // the other end does.
         if matches!(client, Client::Direct(_)) && (waits || !self.asks) {
-            return self.lead(client, (socket, waits), traps, start);
+            return self.lead(client, (socket, waits));
         }
         let begun = self.expect((port, client), socket)?;
-        // Without the lock: the command can make it wait.
-        let started = start(port.bound());
+        Ok(Way::Port(port.bound(), begun))
+    }
+
+    fn hand_over(
+        &self,
+        way: Way,
+        started: io::Result<Connecting>,
+        traps: &Traps,
+    ) -> io::Result<Option<Dial>> {
         let mut running = lock(&self.running);
-        if let Some(begun) = begun {
-            let is_under_way = matches!(started, Ok(_) | Err(Errno::INPROGRESS));
-            running.clients.settle(begun, is_under_way);
-        }
+        let told = match way {
+            Way::Port(_, begun) => {
+                let is_under_way = matches!(started, Ok(_) | Err(Errno::INPROGRESS));
+                begun.inspect(|begun| running.clients.settle(*begun, is_under_way));
+                None
+            }
+            Way::Door(door, Some((client, others, dial)))
+                if matches!(started, Ok(Connecting::Handshake) | Err(Errno::INPROGRESS)) =>
+            {
+                self.ensure_start(&mut running)?;
+                running.clients.add(Connection { client, socket: door.socket, others });
+                dial
+            }
+            Way::Past | Way::Door(..) => return Ok(None),
+        };
         self.serve(&mut running, traps);
-        Ok((started?, None))
+        Ok(told)
     }
 
     fn lookups(&self, mode: SocketFlags, traps: &Traps) -> io::Result<Option<OwnedFd>> {
