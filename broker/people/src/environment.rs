@@ -1,9 +1,8 @@
 //! What the command is told of the proxy and of its temporary directory, in the words of the common tools. Pure.
 
 use landstrip_core::domains::proxy::Proxy;
-use landstrip_core::domains::setup;
 use landstrip_core::session::launch::{Change, Told};
-use rules::policy::Network;
+use rules::policy::{Needs, Network};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -62,10 +61,10 @@ fn of_proxy(
     // Nothing in the sandbox can execute one that lies in memory: there ssh(1) goes by the name, as other programs do.
     let program = Some(proxy.program()).filter(|program| !program.starts_with("/proc"));
     let mut changes = environment(proxy.ports(), program, &direct, inherited);
-    if proxy.permits() || setup::has_domains(told.network) {
+    if proxy.permits() || Needs::of(told.network).hosts {
         changes.push(lookups(inherited));
     }
-    if !proxy.permits() && setup::refuses_all(told.network) {
+    if !proxy.permits() && Needs::of(told.network).refusals {
         changes.extend(without_retries());
     }
     changes

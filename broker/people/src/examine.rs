@@ -17,7 +17,7 @@ use landstrip_core::session::prepared::Prepared;
 use landstrip_core::session::surroundings::Surroundings;
 use policy::callers::Caller;
 use policy::remarks::Remarks;
-use rules::policy::Network;
+use rules::policy::{Needs, Network};
 use std::ffi::OsString;
 
 /// What there is to say of a policy that can be enforced.
@@ -59,7 +59,7 @@ fn examine(
 /// # Errors
 /// Returns [`Failure::Internal`] for what the proxy cannot do.
 fn check_proxies(network: &Network) -> Result<Option<String>, Failure> {
-    if !setup::has_domains(network) {
+    if !Needs::of(network).hosts {
         return Ok(None);
     }
     let own = upstream::own_ports(network, &upstream::is_served);

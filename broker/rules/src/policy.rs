@@ -57,10 +57,37 @@ pub struct Network {
     pub asks: bool,
 }
 
-impl Network {
-    /// Whether the command is to use a proxy that the caller runs, unless hosts are named.
-    pub fn has_callers_port(&self) -> bool {
-        self.http_proxy_port.is_some() || self.socks_proxy_port.is_some()
+/// What the network's fields come to together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Needs {
+    /// Hosts are named that are reached through landstrip's proxy, or somebody is asked about them.
+    pub hosts: bool,
+    /// A proxy is to refuse everything, because the command may reach no host. Most programs accept a
+    /// proxy's refusal at once but retry name lookups for minutes, and only a proxy is told which host they
+    /// want.
+    pub refusals: bool,
+    /// The command can come to have servers of its own.
+    pub own_servers: bool,
+    /// There are addresses that the command may use.
+    pub addresses: bool,
+}
+
+impl Needs {
+    /// Those of `network`.
+    pub fn of(network: &Network) -> Self {
+        let is_free = network.allow_network;
+        // A proxy that the caller runs, unless hosts are named.
+        let callers_port = network.http_proxy_port.is_some() || network.socks_proxy_port.is_some();
+        let are_named = !(network.allowed_domains.is_empty() && network.denied_domains.is_empty());
+        let hosts = !is_free && (are_named || network.asks && !callers_port);
+        let reached = is_free || callers_port || hosts;
+        let sockets = network.allow_all_unix_sockets || !network.allow_unix_sockets.is_empty();
+        Self {
+            hosts,
+            refusals: !reached,
+            own_servers: network.allow_local_binding || network.asks,
+            addresses: reached || network.allow_local_binding || sockets,
+        }
     }
 }
 

@@ -24,7 +24,7 @@ use common::proxy::{Client, Reached, Refused, Unknown, Unlisted};
 use kernel::threads::lock;
 use kernel::{inherited, passing, proc};
 use rules::address::{Endpoint, canonical};
-use rules::policy::Network;
+use rules::policy::{Needs, Network};
 use rules::proxies::CallerProxies;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -84,10 +84,11 @@ impl Proxy {
     /// # Errors
     /// As [`upstream::choose`], and [`Failure::Internal`] if a port cannot be bound.
     pub fn wanted(network: &Network) -> Result<Option<Self>, Failure> {
-        if setup::has_domains(network) {
+        let needs = Needs::of(network);
+        if needs.hosts {
             return Self::serving(network, None).map(Some);
         }
-        if setup::refuses_all(network) {
+        if needs.refusals {
             // Where nothing is permitted, nothing is asked of others.
             let ports = [Client::Http, Client::Socks].map(Port::promised);
             let (upstreams, names) = (Upstreams::default(), Names::default());
@@ -102,10 +103,10 @@ impl Proxy {
         network: &Network,
         witness: &Arc<dyn Witness>,
     ) -> Result<Option<Self>, Failure> {
-        let is_free = network.allow_network || network.has_callers_port();
-        match is_free && !setup::has_domains(network) {
-            true => Ok(None),
-            false => Self::serving(network, Some(witness)).map(Some),
+        let needs = Needs::of(network);
+        match needs.hosts || needs.refusals {
+            true => Self::serving(network, Some(witness)).map(Some),
+            false => Ok(None),
         }
     }
 
@@ -126,7 +127,8 @@ impl Proxy {
         witness: Option<&Arc<dyn Witness>>,
     ) -> Result<Self, Failure> {
         let permits = witness.is_some();
-        let asks = !permits && network.asks && setup::has_domains(network);
+        let has_hosts = Needs::of(network).hosts;
+        let asks = !permits && network.asks && has_hosts;
         let unlisted = match (permits, asks) {
             (true, _) => Unlisted::Learned,
             (_, true) => Unlisted::Asked,
@@ -142,8 +144,7 @@ impl Proxy {
             names,
             ports,
             callers: network.callers.clone(),
-            unasked: (permits || setup::has_domains(network))
-                .then(|| Direct::new(network, permits)),
+            unasked: (permits || has_hosts).then(|| Direct::new(network, permits)),
             events: epoll::create(CreateFlags::CLOEXEC)
                 .map_err(|errno| Failure::system("proxy", errno))?,
             witness: witness.cloned(),

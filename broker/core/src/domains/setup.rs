@@ -7,20 +7,6 @@ use common::wire::WireError;
 use rules::policy::Network;
 use rules::proxies::CallerProxy;
 
-/// Whether the policy names hosts that are reached through the proxy, or somebody is asked about them.
-pub fn has_domains(network: &Network) -> bool {
-    let domains = [&network.allowed_domains, &network.denied_domains];
-    let are_named = domains.iter().any(|list| !list.is_empty());
-    !network.allow_network && (are_named || network.asks && !network.has_callers_port())
-}
-
-/// Whether a proxy is to refuse everything, because the command may reach no host. Most programs accept a
-/// proxy's refusal at once but retry name lookups for minutes, and only a proxy is told which host they
-/// want.
-pub fn refuses_all(network: &Network) -> bool {
-    !network.has_callers_port() && !network.allow_network && !has_domains(network)
-}
-
 /// The proxy's first message; `unlisted` is what becomes of what no rule names.
 ///
 /// # Errors

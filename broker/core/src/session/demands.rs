@@ -4,14 +4,13 @@ use super::launch_channel::LaunchChannel;
 use super::surroundings::Surroundings;
 use crate::compile::datagrams;
 use crate::compile::notes::Notes;
-use crate::domains::setup;
 use crate::report::errno::strerror;
 use crate::report::failure::Failure;
 use crate::report::traps::Traps;
 use kernel::features::Features;
 use kernel::identity::{hold, identity};
 use rules::address::UnixRules;
-use rules::policy::{Network, Policy};
+use rules::policy::{Needs, Network, Policy};
 use std::sync::Arc;
 
 /// What follows from the policy and the platform, before anything is compiled.
@@ -74,14 +73,14 @@ fn needs_broker(policy: &Policy) -> bool {
         || !files.deny_read.is_empty()
         || files.hides_processes
         || policy.limits.processes.is_some()
-        || uses_network(&policy.network)
+        || Needs::of(&policy.network).addresses
 }
 
 /// What of the policy Landlock would refuse where the broker does not do it, or nobody would hold the command to.
 fn cannot_be_left(policy: &Policy) -> Option<&'static str> {
     let network = &policy.network;
     [
-        ("a list of hosts", setup::has_domains(network)),
+        ("a list of hosts", Needs::of(network).hosts),
         ("network.allowLocalBinding", network.allow_local_binding),
         ("--ask", network.asks),
         ("limits.processes", policy.limits.processes.is_some()),
@@ -89,16 +88,6 @@ fn cannot_be_left(policy: &Policy) -> Option<&'static str> {
     ]
     .into_iter()
     .find_map(|(what, is_there)| is_there.then_some(what))
-}
-
-/// Whether there are addresses that the command may use.
-pub(super) fn uses_network(network: &Network) -> bool {
-    network.allow_network
-        || network.allow_local_binding
-        || network.allow_all_unix_sockets
-        || !network.allow_unix_sockets.is_empty()
-        || network.has_callers_port()
-        || setup::has_domains(network)
 }
 
 /// What the policy says of Unix sockets, and whether datagram sockets can be among them: the broker
@@ -114,7 +103,7 @@ fn unix_rules(
     let all = network.allow_all_unix_sockets;
     let paths = network.allow_unix_sockets.clone();
     let reach_abstract = !surroundings.features.contains(Features::SCOPES);
-    let own = network.allow_local_binding || network.asks;
+    let own = Needs::of(network).own_servers;
     let listed = if all { reach_abstract } else { datagrams::any_listens(&paths) };
     let mut datagrams = own || listed;
     if datagrams && let Err(errno) = child.can_take_descriptors() {

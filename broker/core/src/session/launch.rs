@@ -1,13 +1,13 @@
 //! What the child is sent: the filter, then what to become.
 
-use super::demands::{self, Demands};
+use super::demands::Demands;
 use super::launch_channel::LaunchChannel;
 use super::scratch::Scratch;
 use super::surroundings::Surroundings;
 use crate::answer::answers::Judges;
 use crate::compile::{device_mounts, filter, plan};
 use crate::domains::proxy::Proxy;
-use crate::domains::{setup, upstream};
+use crate::domains::upstream;
 use crate::files::view::{Reads, View};
 use crate::report::failure::Failure;
 use crate::report::traps::Reports;
@@ -15,7 +15,7 @@ use kernel::features::Features;
 use kernel::{proc, target};
 use landstrip_filter::Variant;
 use rules::address::UnixRules;
-use rules::policy::{Network, Policy};
+use rules::policy::{Needs, Network, Policy};
 use rustix::fd::AsFd;
 use rustix::io::Errno;
 use std::borrow::Cow;
@@ -230,12 +230,13 @@ fn variant(policy: &Policy, unix: &UnixRules, surroundings: &Surroundings) -> Va
         || files.hides_processes
         || device_mounts::lie_in(&files.allow_write, mounts);
     // Also to be refused by the proxy, which is no address that the policy gives.
-    let connects = demands::uses_network(network) || setup::refuses_all(network);
+    let needs = Needs::of(network);
+    let connects = needs.addresses || needs.refusals;
     let makes_sockets = connects && target::duplicates_are_refused();
     [
         (Variant::ALLOW_NETWORK, network.allow_network),
         (Variant::REPORT_READS, report_reads),
-        (Variant::LOCAL_BINDING, network.allow_local_binding || network.asks),
+        (Variant::LOCAL_BINDING, needs.own_servers),
         // Then the broker sends, to every path.
         (Variant::ALL_UNIX_SOCKETS, unix.all && !unix.reach_abstract && !unix.datagrams),
         (Variant::DATAGRAMS, unix.datagrams),

@@ -5,10 +5,10 @@ use super::InForce;
 use super::answer::{Answer, Layer, Rule};
 use common::domain::{self, Host, NAME_MAX, Verdict};
 use landstrip_core::domains::direct::patterns;
-use landstrip_core::domains::setup;
 use policy::keys::Item;
 use policy::origins::Origins;
 use rules::address::{AddressVerdict, Endpoint};
+use rules::policy::Needs;
 use std::net::{IpAddr, SocketAddr};
 
 /// What may be done with `host` and `port`.
@@ -63,7 +63,7 @@ fn by_proxy(in_force: &InForce<'_>, host: &Host<'_>, port: u16) -> Answer {
         let rule = Rule::of_value(in_force.origins(), "network.allowNetwork", "true");
         return Answer::yes("connect", Layer::Nobody, "networking is not restricted").under(rule);
     }
-    if !setup::has_domains(network) {
+    if !Needs::of(network).hosts {
         let why = match network.allow_local_binding {
             true => "only servers of the command's own are reached, on loopback",
             false => "there is no network: nothing in network.allowedDomains",

@@ -3,12 +3,12 @@
 use super::InForce;
 use super::answer::Rule;
 use super::directories::brokered;
-use landstrip_core::domains::setup;
 use landstrip_core::files::view::{Decider, Reads};
 use landstrip_core::session::launch::Change;
 use policy::keys::{Item, KEYS, Key, Value};
 use policy::origins::{Cause, Origins, PathRule, SOCKETS};
 use rules::pattern::Pattern;
+use rules::policy::Needs;
 use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 
@@ -265,7 +265,7 @@ fn network(in_force: &InForce<'_>) -> Vec<Row> {
     ];
     for (key, port) in ports {
         let Some(port) = port else { continue };
-        let text = match setup::has_domains(network) {
+        let text = match Needs::of(network).hosts {
             true => "of landstrip's own proxy",
             false => "of a proxy on this host, may be connected to",
         };
@@ -280,7 +280,7 @@ fn network(in_force: &InForce<'_>) -> Vec<Row> {
         let rule = Rule::caused(&rule.cause, rule.list, path.clone());
         rows.push(Row::new(path, text).by("broker").under(Some(rule)));
     }
-    if setup::refuses_all(network) {
+    if Needs::of(network).refusals {
         let text = "none; a proxy that refuses everything tells programs so at once";
         rows.push(Row::new("hosts", text).by("Landlock and broker"));
     }
