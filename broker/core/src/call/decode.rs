@@ -7,7 +7,7 @@
 use crate::call::denied;
 use crate::call::how::{OpenHow, writes};
 use crate::call::ipc::IpcCall;
-use crate::call::metadata::{MetadataCall, RawChange, Subject, at_subject, set_xattr, times};
+use crate::call::metadata::MetadataCall;
 use crate::call::signal::{OwnerCall, SignalCall};
 use crate::call::terminal::TerminalCall;
 use common::trap::FileOperation;
@@ -213,163 +213,134 @@ pub(crate) struct Question {
 impl Call {
     /// Reads the call off the notification; none if it is one that the filter should not notify.
     pub(crate) fn decode(n: &Notification) -> Option<Self> {
-        let address = |index: usize| n.address(index);
-        if let Some(signal) = SignalCall::decode(Syscall::of(n.number)?, n) {
-            return Some(Self::Registers(RegisterCall::Signal(signal)));
-        }
-        let registers = Self::Registers;
-        let owner = |call| Self::Registers(RegisterCall::Owner(n.descriptor(0), call));
-        let process = |id, change| Self::Registers(RegisterCall::Process(id, change));
-        let socket = |call| Self::Memory(MemoryCall::Socket(call));
-        let by_address =
-            |what| socket(SocketCall::Address(what, n.descriptor(0), address(1), n.unsigned(2)));
-        let at_cwd = |index| PathArg { directory: TargetFd::CWD, path: address(index) };
-        let arg = |index| PathArg { directory: n.descriptor(index), path: address(index + 1) };
-        let open =
-            |arg, flags: u32, mode| Self::File(FileCall::Open(arg, OpenHow::of_open(flags, mode)));
-        let create = |arg, creation| Self::File(FileCall::Create(arg, creation));
-        let remove = |arg, flags| Self::File(FileCall::Remove(arg, flags));
-        let rename = |old, new, flags| {
-            Self::File(FileCall::Rename(old, new, RenameFlags::from_bits_retain(flags)))
-        };
-        let link = |old, new, flags| {
-            Self::File(FileCall::Link(old, new, AtFlags::from_bits_retain(flags)))
-        };
-        let question = |arg, mode, flags| {
-            let flags = AtFlags::from_bits_retain(flags);
-            Self::Question(Question { arg, mode, flags })
-        };
-        let metadata =
-            |subject, change| Self::Memory(MemoryCall::Metadata(MetadataCall { subject, change }));
-        let path =
-            |directory, path, follow| Subject::Path { directory, path, follow, empty: false };
-        let at = |directory: usize, flags: u32| at_subject(n, directory, flags);
-        let [followed, unfollowed] =
-            [true, false].map(|follow| path(TargetFd::CWD, address(0), follow));
-        let held = Subject::Descriptor(n.descriptor(0));
-
         let call = Syscall::of(n.number)?;
+        let metadata = || MetadataCall::decode(call, n).map(MemoryCall::Metadata);
+        let socket = || SocketCall::decode(call, n).map(MemoryCall::Socket);
+        let file = FileCall::decode(call, n).map(Self::File);
+        file.or_else(|| metadata().or_else(socket).map(Self::Memory))
+            .or_else(|| Question::decode(call, n).map(Self::Question))
+            .or_else(|| RegisterCall::decode(call, n).map(Self::Registers))
+            .or_else(|| IpcCall::decode(call, n).map(Self::Ipc))
+    }
+}
+
+impl SocketCall {
+    /// None for another call, as of all that follow.
+    fn decode(call: Syscall, n: &Notification) -> Option<Self> {
+        let held = n.descriptor(0);
+        let send = |flags, messages| Self::Send(held, n.unsigned(flags), messages);
+        let by_address = |what| Self::Address(what, held, n.address(1), n.unsigned(2));
         Some(match call {
             Syscall::connect => by_address(AddressUse::Connect),
             Syscall::bind => by_address(AddressUse::Bind),
             Syscall::sendto => {
-                let data = Messages::Data(address(1), n.arguments[2], address(4), n.unsigned(5));
-                socket(SocketCall::Send(n.descriptor(0), n.unsigned(3), data))
+                let (data, to) = (n.address(1), n.address(4));
+                send(3, Messages::Data(data, n.arguments[2], to, n.unsigned(5)))
             }
-            Syscall::sendmsg => {
-                socket(SocketCall::Send(n.descriptor(0), n.unsigned(2), Messages::One(address(1))))
-            }
-            Syscall::sendmmsg => {
-                let several = Messages::Several(address(1), n.unsigned(2));
-                socket(SocketCall::Send(n.descriptor(0), n.unsigned(3), several))
-            }
-            Syscall::listen => socket(SocketCall::Listen(n.descriptor(0), n.int(1))),
+            Syscall::sendmsg => send(2, Messages::One(n.address(1))),
+            Syscall::sendmmsg => send(3, Messages::Several(n.address(1), n.unsigned(2))),
+            Syscall::listen => Self::Listen(held, n.int(1)),
             Syscall::setsockopt if (n.int(1), n.int(2)) == option::SHARE_ADDRESS => {
-                socket(SocketCall::ShareAddress(n.descriptor(0), address(3), n.unsigned(4)))
+                Self::ShareAddress(held, n.address(3), n.unsigned(4))
             }
-            Syscall::setsockopt => registers(RegisterCall::Tune(n.int(1), n.int(2))),
-            Syscall::shutdown => socket(SocketCall::Shutdown(n.descriptor(0), n.int(1))),
+            Syscall::shutdown => Self::Shutdown(held, n.int(1)),
             Syscall::socketpair
                 if n.int(0) == libc::AF_UNIX
                     && [libc::SOCK_DGRAM, libc::SOCK_RAW].contains(&kind(n).kind)
                     && [0, libc::PF_UNIX].contains(&n.int(2)) =>
             {
-                socket(SocketCall::DatagramPair(n.int(1), address(3)))
+                Self::DatagramPair(n.int(1), n.address(3))
             }
-            Syscall::socket => registers(RegisterCall::Socket(kind(n), type_flags(n))),
-            Syscall::socketpair => registers(RegisterCall::Pair(kind(n))),
+            _ => return None,
+        })
+    }
+}
 
-            Syscall::open => open(at_cwd(0), n.unsigned(1), n.unsigned(2)),
-            Syscall::openat => open(arg(0), n.unsigned(2), n.unsigned(3)),
+impl PathArg {
+    fn at_cwd(n: &Notification, index: usize) -> Self {
+        Self { directory: TargetFd::CWD, path: n.address(index) }
+    }
+
+    fn of(n: &Notification, index: usize) -> Self {
+        Self { directory: n.descriptor(index), path: n.address(index + 1) }
+    }
+}
+
+impl FileCall {
+    fn decode(call: Syscall, n: &Notification) -> Option<Self> {
+        let (at_cwd, arg) = (|index| PathArg::at_cwd(n, index), |index| PathArg::of(n, index));
+        let open = |arg, flags, mode| Self::Open(arg, OpenHow::of_open(flags, n.unsigned(mode)));
+        let directory = |mode| Creation::Directory(n.unsigned(mode));
+        let node = |mode| Creation::Node(n.unsigned(mode), n.unsigned(mode + 1).into());
+        let symlink = Creation::Symlink(n.address(0));
+        let rename = |flags| RenameFlags::from_bits_retain(flags);
+        Some(match call {
+            Syscall::open => open(at_cwd(0), n.unsigned(1), 2),
+            Syscall::openat => open(arg(0), n.unsigned(2), 3),
             Syscall::creat => {
                 let flags = OFlags::CREATE | OFlags::WRONLY | OFlags::TRUNC;
-                open(at_cwd(0), flags.bits(), n.unsigned(1))
+                open(at_cwd(0), flags.bits(), 1)
             }
-            Syscall::truncate => {
-                Self::File(FileCall::Truncate(at_cwd(0), n.arguments[1].cast_signed()))
-            }
-            Syscall::mkdir => create(at_cwd(0), Creation::Directory(n.unsigned(1))),
-            Syscall::mkdirat => create(arg(0), Creation::Directory(n.unsigned(2))),
-            Syscall::mknod => {
-                create(at_cwd(0), Creation::Node(n.unsigned(1), u64::from(n.unsigned(2))))
-            }
-            Syscall::mknodat => {
-                create(arg(0), Creation::Node(n.unsigned(2), u64::from(n.unsigned(3))))
-            }
-            Syscall::symlink => create(at_cwd(1), Creation::Symlink(address(0))),
-            Syscall::symlinkat => create(arg(1), Creation::Symlink(address(0))),
-            Syscall::rmdir => remove(at_cwd(0), AtFlags::REMOVEDIR),
-            Syscall::unlink => remove(at_cwd(0), AtFlags::empty()),
-            Syscall::unlinkat => remove(arg(0), AtFlags::from_bits_retain(n.unsigned(2))),
-            Syscall::link => link(at_cwd(0), at_cwd(1), 0),
-            Syscall::linkat => link(arg(0), arg(2), n.unsigned(4)),
-            Syscall::rename => rename(at_cwd(0), at_cwd(1), 0),
-            Syscall::renameat => rename(arg(0), arg(2), 0),
-            Syscall::renameat2 => rename(arg(0), arg(2), n.unsigned(4)),
+            Syscall::truncate => Self::Truncate(at_cwd(0), n.arguments[1].cast_signed()),
+            Syscall::mkdir => Self::Create(at_cwd(0), directory(1)),
+            Syscall::mkdirat => Self::Create(arg(0), directory(2)),
+            Syscall::mknod => Self::Create(at_cwd(0), node(1)),
+            Syscall::mknodat => Self::Create(arg(0), node(2)),
+            Syscall::symlink => Self::Create(at_cwd(1), symlink),
+            Syscall::symlinkat => Self::Create(arg(1), symlink),
+            Syscall::rmdir => Self::Remove(at_cwd(0), AtFlags::REMOVEDIR),
+            Syscall::unlink => Self::Remove(at_cwd(0), AtFlags::empty()),
+            Syscall::unlinkat => Self::Remove(arg(0), AtFlags::from_bits_retain(n.unsigned(2))),
+            Syscall::link => Self::Link(at_cwd(0), at_cwd(1), AtFlags::empty()),
+            Syscall::linkat => Self::Link(arg(0), arg(2), AtFlags::from_bits_retain(n.unsigned(4))),
+            Syscall::rename => Self::Rename(at_cwd(0), at_cwd(1), rename(0)),
+            Syscall::renameat => Self::Rename(arg(0), arg(2), rename(0)),
+            Syscall::renameat2 => Self::Rename(arg(0), arg(2), rename(n.unsigned(4))),
+            _ => return None,
+        })
+    }
+}
 
-            Syscall::access => question(at_cwd(0), n.unsigned(1), 0),
-            Syscall::faccessat => question(arg(0), n.unsigned(2), 0),
-            Syscall::faccessat2 => question(arg(0), n.unsigned(2), n.unsigned(3)),
+impl Question {
+    fn decode(call: Syscall, n: &Notification) -> Option<Self> {
+        let (arg, mode, flags) = match call {
+            Syscall::access => (PathArg::at_cwd(n, 0), 1, 0),
+            Syscall::faccessat => (PathArg::of(n, 0), 2, 0),
+            Syscall::faccessat2 => (PathArg::of(n, 0), 2, n.unsigned(3)),
+            _ => return None,
+        };
+        Some(Self { arg, mode: n.unsigned(mode), flags: AtFlags::from_bits_retain(flags) })
+    }
+}
 
-            Syscall::chmod => metadata(followed, RawChange::Mode(n.unsigned(1))),
-            Syscall::fchmod => metadata(held, RawChange::Mode(n.unsigned(1))),
-            Syscall::fchmodat => metadata(at(0, 0), RawChange::Mode(n.unsigned(2))),
-            Syscall::fchmodat2 => metadata(at(0, n.unsigned(3)), RawChange::Mode(n.unsigned(2))),
-            Syscall::chown => {
-                let owner = RawChange::Owner(n.unsigned(1), n.unsigned(2));
-                metadata(followed, owner)
-            }
-            Syscall::lchown => {
-                let owner = RawChange::Owner(n.unsigned(1), n.unsigned(2));
-                metadata(unfollowed, owner)
-            }
-            Syscall::fchown => {
-                let owner = RawChange::Owner(n.unsigned(1), n.unsigned(2));
-                metadata(held, owner)
-            }
-            Syscall::fchownat => {
-                let owner = RawChange::Owner(n.unsigned(2), n.unsigned(3));
-                metadata(at(0, n.unsigned(4)), owner)
-            }
-            Syscall::utime => metadata(followed, RawChange::Utimbuf(address(1))),
-            Syscall::utimes => metadata(followed, RawChange::Timeval(address(1))),
-            // A null path means the descriptor itself (utimensat(2), notes), without flags.
-            Syscall::futimesat | Syscall::utimensat
-                if address(1).is_null() && n.descriptor(0) != TargetFd::CWD =>
-            {
-                let has_flags = call == Syscall::utimensat && n.unsigned(3) != 0;
-                let subject = if has_flags { Subject::Invalid } else { held };
-                metadata(subject, times(n))
-            }
-            Syscall::futimesat => metadata(at(0, 0), times(n)),
-            Syscall::utimensat => metadata(at(0, n.unsigned(3)), times(n)),
-            Syscall::setxattr => metadata(followed, set_xattr(n)),
-            Syscall::lsetxattr => metadata(unfollowed, set_xattr(n)),
-            Syscall::fsetxattr => metadata(held, set_xattr(n)),
-            Syscall::removexattr => metadata(followed, RawChange::RemoveXattr(address(1))),
-            Syscall::lremovexattr => metadata(unfollowed, RawChange::RemoveXattr(address(1))),
-            Syscall::fremovexattr => metadata(held, RawChange::RemoveXattr(address(1))),
-
+impl RegisterCall {
+    fn decode(call: Syscall, n: &Notification) -> Option<Self> {
+        let owner = |call| Self::Owner(n.descriptor(0), call);
+        let process = |change| Self::Process(n.int(0), change);
+        Some(match call {
+            Syscall::setsockopt => Self::Tune(n.int(1), n.int(2)),
+            Syscall::socket => Self::Socket(kind(n), type_flags(n)),
+            Syscall::socketpair => Self::Pair(kind(n)),
             Syscall::prlimit64 => {
-                process(n.int(0), ProcessChange::Limit(n.unsigned(1), address(2), address(3)))
+                process(ProcessChange::Limit(n.unsigned(1), n.address(2), n.address(3)))
             }
             Syscall::sched_setaffinity => {
-                process(n.int(0), ProcessChange::Affinity(n.unsigned(1), address(2)))
+                process(ProcessChange::Affinity(n.unsigned(1), n.address(2)))
             }
             Syscall::sched_setscheduler => {
-                process(n.int(0), ProcessChange::Scheduler(n.int(1), address(2)))
+                process(ProcessChange::Scheduler(n.int(1), n.address(2)))
             }
-            Syscall::sched_setparam => process(n.int(0), ProcessChange::Parameters(address(1))),
+            Syscall::sched_setparam => process(ProcessChange::Parameters(n.address(1))),
             Syscall::sched_setattr => {
-                process(n.int(0), ProcessChange::Attributes(address(1), n.unsigned(2)))
+                process(ProcessChange::Attributes(n.address(1), n.unsigned(2)))
             }
             Syscall::setpriority if n.int(0) == PRIO_PROCESS => {
-                process(n.int(1), ProcessChange::Priority(n.int(2)))
+                Self::Process(n.int(1), ProcessChange::Priority(n.int(2)))
             }
             Syscall::ioprio_set if n.int(0) == IOPRIO_WHO_PROCESS => {
-                process(n.int(1), ProcessChange::InputPriority(n.int(2)))
+                Self::Process(n.int(1), ProcessChange::InputPriority(n.int(2)))
             }
-            Syscall::setpriority | Syscall::ioprio_set => registers(RegisterCall::ProcessGroup),
+            Syscall::setpriority | Syscall::ioprio_set => Self::ProcessGroup,
             Syscall::setuid
             | Syscall::setgid
             | Syscall::setreuid
@@ -381,24 +352,22 @@ impl Call {
             | Syscall::setgroups
             | Syscall::capset
             | Syscall::prctl
-            | Syscall::seccomp => registers(RegisterCall::Credentials),
-            Syscall::landlock_restrict_self => registers(RegisterCall::Domain(n.descriptor(0))),
+            | Syscall::seccomp => Self::Credentials,
+            Syscall::landlock_restrict_self => Self::Domain(n.descriptor(0)),
             Syscall::fcntl if n.int(1) == libc::F_SETOWN => owner(OwnerCall::Owner(n.int(2))),
             Syscall::fcntl if n.int(1) == libc::F_SETFL => {
                 owner(OwnerCall::Flags(OFlags::from_bits_retain(n.unsigned(2))))
             }
-            Syscall::ioctl if n.unsigned(1) == FIOASYNC => owner(OwnerCall::Switch(address(2))),
-            Syscall::ioctl => {
-                registers(RegisterCall::Terminal(n.descriptor(0), TerminalCall::decode(n)?))
-            }
-            Syscall::setsid => registers(RegisterCall::LeaveSession),
-            Syscall::setpgid => registers(RegisterCall::JoinGroup(n.int(0), n.int(1))),
-            call if denied::is_denied(call, n) => registers(RegisterCall::Refused(call)),
-            Syscall::fork | Syscall::vfork | Syscall::clone => registers(RegisterCall::Fork),
-            Syscall::umask => registers(RegisterCall::Umask),
-            Syscall::ptrace if n.unsigned(0) == PTRACE_TRACEME => registers(RegisterCall::TraceMe),
-            Syscall::ptrace => registers(RegisterCall::Attach(n.int(1))),
-            _ => Self::Ipc(IpcCall::decode(call, n)?),
+            Syscall::ioctl if n.unsigned(1) == FIOASYNC => owner(OwnerCall::Switch(n.address(2))),
+            Syscall::ioctl => Self::Terminal(n.descriptor(0), TerminalCall::decode(n)?),
+            Syscall::setsid => Self::LeaveSession,
+            Syscall::setpgid => Self::JoinGroup(n.int(0), n.int(1)),
+            call if denied::is_denied(call, n) => Self::Refused(call),
+            Syscall::fork | Syscall::vfork | Syscall::clone => Self::Fork,
+            Syscall::umask => Self::Umask,
+            Syscall::ptrace if n.unsigned(0) == PTRACE_TRACEME => Self::TraceMe,
+            Syscall::ptrace => Self::Attach(n.int(1)),
+            call => Self::Signal(SignalCall::decode(call, n)?),
         })
     }
 }
@@ -451,6 +420,7 @@ fn type_flags(n: &Notification) -> SocketFlags {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::call::metadata::{RawChange, Subject};
     use landstrip_filter::{Arch, Entry, Variant};
     use rustix::process::Pid;
 

@@ -44,27 +44,69 @@ pub(crate) enum RawChange {
     RemoveXattr(TargetAddress),
 }
 
-pub(super) fn at_subject(n: &Notification, directory: usize, flags: u32) -> Subject {
-    let flags = AtFlags::from_bits_retain(flags);
-    if !(AtFlags::SYMLINK_NOFOLLOW | AtFlags::EMPTY_PATH).contains(flags) {
-        return Subject::Invalid;
-    }
-    Subject::Path {
-        directory: n.descriptor(directory),
-        path: n.address(directory + 1),
-        follow: !flags.contains(AtFlags::SYMLINK_NOFOLLOW),
-        empty: flags.contains(AtFlags::EMPTY_PATH),
+impl MetadataCall {
+    /// None for another call.
+    pub(super) fn decode(call: Syscall, n: &Notification) -> Option<Self> {
+        let at_cwd = |follow| Subject::Path {
+            directory: TargetFd::CWD,
+            path: n.address(0),
+            follow,
+            empty: false,
+        };
+        let (followed, unfollowed) = (at_cwd(true), at_cwd(false));
+        let held = Subject::Descriptor(n.descriptor(0));
+        let mode = |index| RawChange::Mode(n.unsigned(index));
+        let owner = |index| RawChange::Owner(n.unsigned(index), n.unsigned(index + 1));
+        let set = RawChange::SetXattr(n.address(1), n.address(2), n.arguments[3], n.unsigned(4));
+        let remove = RawChange::RemoveXattr(n.address(1));
+        let times = match call {
+            Syscall::futimesat => RawChange::Timeval(n.address(2)),
+            _ => RawChange::Timespec(n.address(2)),
+        };
+        let (subject, change) = match call {
+            Syscall::chmod => (followed, mode(1)),
+            Syscall::fchmod => (held, mode(1)),
+            Syscall::fchmodat => (Subject::at(n, 0), mode(2)),
+            Syscall::fchmodat2 => (Subject::at(n, n.unsigned(3)), mode(2)),
+            Syscall::chown => (followed, owner(1)),
+            Syscall::lchown => (unfollowed, owner(1)),
+            Syscall::fchown => (held, owner(1)),
+            Syscall::fchownat => (Subject::at(n, n.unsigned(4)), owner(2)),
+            Syscall::utime => (followed, RawChange::Utimbuf(n.address(1))),
+            Syscall::utimes => (followed, RawChange::Timeval(n.address(1))),
+            // A null path means the descriptor itself (utimensat(2), notes), without flags.
+            Syscall::futimesat | Syscall::utimensat
+                if n.address(1).is_null() && n.descriptor(0) != TargetFd::CWD =>
+            {
+                let has_flags = call == Syscall::utimensat && n.unsigned(3) != 0;
+                (if has_flags { Subject::Invalid } else { held }, times)
+            }
+            Syscall::futimesat => (Subject::at(n, 0), times),
+            Syscall::utimensat => (Subject::at(n, n.unsigned(3)), times),
+            Syscall::setxattr => (followed, set),
+            Syscall::lsetxattr => (unfollowed, set),
+            Syscall::fsetxattr => (held, set),
+            Syscall::removexattr => (followed, remove),
+            Syscall::lremovexattr => (unfollowed, remove),
+            Syscall::fremovexattr => (held, remove),
+            _ => return None,
+        };
+        Some(Self { subject, change })
     }
 }
 
-pub(super) fn times(n: &Notification) -> RawChange {
-    if Syscall::of(n.number) == Some(Syscall::futimesat) {
-        RawChange::Timeval(n.address(2))
-    } else {
-        RawChange::Timespec(n.address(2))
+impl Subject {
+    /// What the first two arguments name, with these flags.
+    fn at(n: &Notification, flags: u32) -> Self {
+        let flags = AtFlags::from_bits_retain(flags);
+        if !(AtFlags::SYMLINK_NOFOLLOW | AtFlags::EMPTY_PATH).contains(flags) {
+            return Self::Invalid;
+        }
+        Self::Path {
+            directory: n.descriptor(0),
+            path: n.address(1),
+            follow: !flags.contains(AtFlags::SYMLINK_NOFOLLOW),
+            empty: flags.contains(AtFlags::EMPTY_PATH),
+        }
     }
-}
-
-pub(super) fn set_xattr(n: &Notification) -> RawChange {
-    RawChange::SetXattr(n.address(1), n.address(2), n.arguments[3], n.unsigned(4))
 }
