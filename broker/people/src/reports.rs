@@ -12,6 +12,7 @@ use landstrip_core::report::failure::Failure;
 use std::io::Write;
 
 pub mod collected;
+mod query;
 mod stream;
 
 /// Most lines that are printed at the end, and of a command that succeeded.

@@ -6,6 +6,5 @@ mod denied;
 pub(crate) mod how;
 pub(crate) mod ipc;
 pub(crate) mod metadata;
-pub(crate) mod query;
 pub(crate) mod signal;
 pub(crate) mod terminal;

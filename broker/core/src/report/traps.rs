@@ -45,6 +45,9 @@ pub trait Sink: Debug + Send + Sync {
     /// Notes that this system call was refused, which no policy allows.
     fn note_refused(&self, call: &'static str);
 
+    /// The name that a query to a name server asks for, as far as it is told.
+    fn name_asked_for(&self, query: &[u8]) -> Option<String>;
+
     /// Logs `message` if --debug was given.
     fn log(&self, message: &str);
 }
@@ -156,6 +159,11 @@ impl Traps {
         self.sink.note_refused(call);
     }
 
+    /// As [`Sink::name_asked_for`].
+    pub(crate) fn name_asked_for(&self, query: &[u8]) -> Option<String> {
+        self.sink.name_asked_for(query)
+    }
+
     /// As [`Sink::log`].
     pub fn log(&self, message: &str) {
         self.sink.log(message);
@@ -171,5 +179,8 @@ impl Sink for () {
     fn report(&self, _: Denial, _: &str) {}
     fn note_question(&self, _: Denial) {}
     fn note_refused(&self, _: &'static str) {}
+    fn name_asked_for(&self, _: &[u8]) -> Option<String> {
+        None
+    }
     fn log(&self, _: &str) {}
 }

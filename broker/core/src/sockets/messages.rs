@@ -13,7 +13,6 @@ use super::own_datagrams::Receiving;
 use super::udp;
 use super::unix::Peer;
 use crate::call::decode::{AddressUse, Messages};
-use crate::call::query;
 use crate::report::denials::Denial;
 use crate::report::permitted::Permitted;
 use kernel::address::Address;
@@ -177,7 +176,7 @@ impl Sending<'_> {
         };
         let data = message.data(self.request.target(), 0, QUERY_MAX)?;
         let asked = Some(&receiver).filter(|there| udp::is_name_server(there));
-        let denial = match asked.and_then(|_| query::name(&data)) {
+        let denial = match asked.and_then(|_| self.judge.traps.name_asked_for(&data)) {
             Some(name) => Denial::lookup(Some(&name)),
             None => Denial::Datagram(receiver.describe()),
         };

@@ -2,6 +2,7 @@
 //!
 //! A denial that cannot be written is dropped; enforcement never waits for a reader.
 
+use super::query;
 use super::stream::Stream;
 use crate::advice::noise::is_noise;
 use common::trap::FileOperation;
@@ -178,6 +179,10 @@ impl Sink for Collected {
     fn note_refused(&self, call: &'static str) {
         self.log(&format!("refused: {call}, which no policy allows"));
         lock(&self.known).refused.insert(call);
+    }
+
+    fn name_asked_for(&self, query: &[u8]) -> Option<String> {
+        query::name(query)
     }
 
     fn log(&self, message: &str) {

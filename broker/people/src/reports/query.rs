@@ -6,7 +6,7 @@ const HEADER: usize = 12;
 const NAME_MAX: usize = 253;
 
 /// The name that the query `message` asks for; none if it is no query, or one with a name that no host has.
-pub(crate) fn name(message: &[u8]) -> Option<String> {
+pub(super) fn name(message: &[u8]) -> Option<String> {
     let (header, mut rest) = message.split_at_checked(HEADER)?;
     let is_answer = header[2] & 0x80 != 0;
     let questions = u16::from_be_bytes([header[4], header[5]]);
