@@ -75,7 +75,7 @@ impl Judge {
     pub(crate) fn judge_tracing(&self, id: i32) -> RegisterVerdict {
         match self.find(id) {
             Err(Errno::PERM) => {
-                self.traps.note_refused(Syscall::ptrace.name());
+                self.traps.sink().note_refused(Syscall::ptrace.name());
                 RegisterVerdict::Return(Err(Errno::PERM))
             }
             // CONTINUE: Landlock decides, whose number this is by then.

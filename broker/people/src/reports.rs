@@ -12,6 +12,7 @@ use landstrip_core::report::failure::Failure;
 use std::io::Write;
 
 pub mod collected;
+pub mod names;
 mod query;
 mod stream;
 

@@ -84,28 +84,6 @@ impl SocketKind {
             _ => Errno::AFNOSUPPORT,
         }
     }
-
-    /// How a report names it.
-    pub fn describe(self) -> Vec<u8> {
-        let domain = match self.domain {
-            libc::AF_UNIX => "unix".to_owned(),
-            libc::AF_INET => "inet".to_owned(),
-            libc::AF_INET6 => "inet6".to_owned(),
-            libc::AF_NETLINK => "netlink".to_owned(),
-            libc::AF_PACKET => "packet".to_owned(),
-            libc::AF_VSOCK => "vsock".to_owned(),
-            libc::AF_ALG => "alg".to_owned(),
-            other => format!("family {other}"),
-        };
-        let kind = match self.kind {
-            libc::SOCK_STREAM => "stream".to_owned(),
-            libc::SOCK_DGRAM => "datagram".to_owned(),
-            libc::SOCK_RAW => "raw".to_owned(),
-            libc::SOCK_SEQPACKET => "seqpacket".to_owned(),
-            other => format!("type {other}"),
-        };
-        format!("{domain} {kind} protocol {}", self.protocol).into_bytes()
-    }
 }
 
 #[cfg(test)]

@@ -421,7 +421,7 @@ impl Answerer {
             RegisterCall::Terminal(number, call) => self.jobs.control(request, number, call),
             RegisterCall::Attach(id) => self.signals.judge_tracing(id),
             RegisterCall::Refused(call) => {
-                self.traps.note_refused(call.name());
+                self.traps.sink().note_refused(call.name());
                 RegisterVerdict::Return(Err(Errno::PERM))
             }
             RegisterCall::Fork => {

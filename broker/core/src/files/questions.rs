@@ -59,7 +59,7 @@ fn is_denied(object: &Object, wanted: Access, view: &View, traps: &Traps) -> boo
     let Some((denied, path)) = look::denied(object, wanted, view) else { return false };
     let reported = look::worth_reporting(object, denied);
     if let Some(operation) = reported.filter(|operation| traps.wants(*operation)) {
-        traps.note_question(Denial::file(operation, &path));
+        traps.sink().note_question(Denial::file(operation, &path));
     }
     true
 }

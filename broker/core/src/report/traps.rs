@@ -3,6 +3,7 @@
 use super::denials::Denial;
 use common::trap::FileOperation;
 use kernel::threads::lock;
+use rules::socket::SocketKind;
 use std::collections::HashMap;
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -47,6 +48,12 @@ pub trait Sink: Debug + Send + Sync {
 
     /// The name that a query to a name server asks for, as far as it is told.
     fn name_asked_for(&self, query: &[u8]) -> Option<String>;
+
+    /// What a kind of sockets is called.
+    fn name_of_kind(&self, kind: SocketKind) -> Vec<u8>;
+
+    /// What an option of sockets is called, by its level and number, if a program misses it.
+    fn name_of_option(&self, option: (i32, i32)) -> Option<Vec<u8>>;
 
     /// Logs `message` if --debug was given.
     fn log(&self, message: &str);
@@ -149,19 +156,9 @@ impl Traps {
         self.sink.report(denial, reason);
     }
 
-    /// As [`Sink::note_question`].
-    pub(crate) fn note_question(&self, denial: Denial) {
-        self.sink.note_question(denial);
-    }
-
-    /// As [`Sink::note_refused`].
-    pub(crate) fn note_refused(&self, call: &'static str) {
-        self.sink.note_refused(call);
-    }
-
-    /// As [`Sink::name_asked_for`].
-    pub(crate) fn name_asked_for(&self, query: &[u8]) -> Option<String> {
-        self.sink.name_asked_for(query)
+    /// Who is told of it, for what is neither held back nor waited for.
+    pub(crate) fn sink(&self) -> &dyn Sink {
+        &*self.sink
     }
 
     /// As [`Sink::log`].
@@ -180,6 +177,12 @@ impl Sink for () {
     fn note_question(&self, _: Denial) {}
     fn note_refused(&self, _: &'static str) {}
     fn name_asked_for(&self, _: &[u8]) -> Option<String> {
+        None
+    }
+    fn name_of_kind(&self, _: SocketKind) -> Vec<u8> {
+        Vec::new()
+    }
+    fn name_of_option(&self, _: (i32, i32)) -> Option<Vec<u8>> {
         None
     }
     fn log(&self, _: &str) {}

@@ -378,13 +378,14 @@ fn report_unshared(judge: &Judge, request: &Request<'_>, number: TargetFd, errno
         socket.and_then(sockopt::socket_domain) == Ok(AddressFamily::UNIX)
     };
     if errno == Errno::ADDRINUSE && judge.has_unshared.load(Ordering::Relaxed) && !is_of_unix() {
-        report_option(judge, NetworkOperation::Bind, "SO_REUSEPORT");
+        report_option(judge, NetworkOperation::Bind, option::SHARE_PORT);
     }
 }
 
-fn report_option(judge: &Judge, operation: NetworkOperation, name: &str) {
-    let text = [option::OPTION, name].concat().into_bytes();
-    judge.traps.report(Denial::Network(operation, text), "socket option");
+fn report_option(judge: &Judge, operation: NetworkOperation, option: (i32, i32)) {
+    if let Some(name) = judge.traps.sink().name_of_option(option) {
+        judge.traps.report(Denial::Network(operation, name), "socket option");
+    }
 }
 
 /// An option that cannot be set fails as on a kernel that lacks it. Not SO_REUSEPORT, by which servers share a port,
@@ -394,15 +395,14 @@ pub(crate) fn pass_over(judge: &Judge, level: i32, option: i32) -> RegisterVerdi
         judge.has_unshared.store(true, Ordering::Relaxed);
         return RegisterVerdict::Return(Ok(0));
     }
-    if let Some(name) = option::missed(level, option) {
-        report_option(judge, NetworkOperation::Connect, name);
-    }
+    report_option(judge, NetworkOperation::Connect, (level, option));
     RegisterVerdict::Return(Err(Errno::NOPROTOOPT))
 }
 
 /// Refuses a socket or a pair of this kind.
 pub(crate) fn refuse(judge: &Judge, kind: SocketKind) -> RegisterVerdict {
-    let denial = Denial::Network(NetworkOperation::Connect, kind.describe());
+    let name = judge.traps.sink().name_of_kind(kind);
+    let denial = Denial::Network(NetworkOperation::Connect, name);
     judge.traps.report(denial, "socket family");
     RegisterVerdict::Return(Err(kind.refusal()))
 }

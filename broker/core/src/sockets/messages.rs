@@ -176,7 +176,7 @@ impl Sending<'_> {
         };
         let data = message.data(self.request.target(), 0, QUERY_MAX)?;
         let asked = Some(&receiver).filter(|there| udp::is_name_server(there));
-        let denial = match asked.and_then(|_| self.judge.traps.name_asked_for(&data)) {
+        let denial = match asked.and_then(|_| self.judge.traps.sink().name_asked_for(&data)) {
             Some(name) => Denial::lookup(Some(&name)),
             None => Denial::Datagram(receiver.describe()),
         };

@@ -10,6 +10,7 @@ mod places;
 
 use super::noise;
 use crate::reports::Remedies;
+use crate::reports::names::OPTION;
 use common::domain;
 use common::trap::{self, FileOperation, Mechanism, NetworkOperation, Trap};
 use landstrip_core::report::denials::line;
@@ -21,7 +22,6 @@ use policy::origins::Origins;
 use policy::presets;
 use rules::domains::rule_for;
 use rules::files::{Files, push_new};
-use rules::option::OPTION;
 use rules::paths::covers;
 use rules::policy::Network;
 use std::borrow::Cow;

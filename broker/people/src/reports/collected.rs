@@ -2,14 +2,15 @@
 //!
 //! A denial that cannot be written is dropped; enforcement never waits for a reader.
 
-use super::query;
 use super::stream::Stream;
+use super::{names, query};
 use crate::advice::noise::is_noise;
 use common::trap::FileOperation;
 use kernel::threads::lock;
 use landstrip_core::report::denials::{Denial, line};
 use landstrip_core::report::failure::Failure;
 use landstrip_core::report::traps::{Reports, Sink};
+use rules::socket::SocketKind;
 use rustix::fd::RawFd;
 use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -183,6 +184,14 @@ impl Sink for Collected {
 
     fn name_asked_for(&self, query: &[u8]) -> Option<String> {
         query::name(query)
+    }
+
+    fn name_of_kind(&self, kind: SocketKind) -> Vec<u8> {
+        names::kind(kind)
+    }
+
+    fn name_of_option(&self, option: (i32, i32)) -> Option<Vec<u8>> {
+        names::option(option)
     }
 
     fn log(&self, message: &str) {
