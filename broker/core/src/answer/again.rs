@@ -52,7 +52,7 @@ impl Answerer {
     pub(super) fn files(&self, round: Round<'_>) -> Arc<Judge> {
         let latest = self.latest_files();
         let paths: Vec<_> = round.granted.iter().filter_map(written).collect();
-        match &self.asking {
+        match &self.judges.asking {
             Some(asking) if !paths.is_empty() => {
                 let mut files = lock(&asking.files).clone();
                 files.allow_write.extend_from_slice(&paths);
@@ -104,7 +104,7 @@ impl Answerer {
         let (verdict, held) = self.traps.holding(|| files.judge(request, call));
         let looked = match &verdict {
             FileVerdict::Continue(_, looks)
-                if self.asking.is_some() && call.operation() == FileOperation::Write =>
+                if self.judges.asking.is_some() && call.operation() == FileOperation::Write =>
             {
                 files.denials(looks)
             }
@@ -129,7 +129,8 @@ impl Answerer {
             let call = Parked::new(request, round.notification, round.granted);
             asking.counsel.park(request, call, &denials)
         };
-        let is_parked = may_ask && !denials.is_empty() && self.asking.as_ref().is_some_and(park);
+        let is_parked =
+            may_ask && !denials.is_empty() && self.judges.asking.as_ref().is_some_and(park);
         if !is_parked {
             self.traps.report_held(held);
         }
@@ -148,7 +149,7 @@ impl Answerer {
 
     /// Adds the rule that an answer names, or was asked for.
     pub(super) fn add_rule(&self, grant: Grant) {
-        let Some(asking) = &self.asking else { return };
+        let Some(asking) = &self.judges.asking else { return };
         asking.counsel.grant(grant, &|addition| match addition {
             Addition::Write(root) => {
                 self.add_root(asking, root)?;

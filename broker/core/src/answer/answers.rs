@@ -25,6 +25,7 @@ use crate::signals;
 use crate::sockets;
 use crate::sockets::calls::SocketVerdict;
 use crate::sockets::judge::Admission;
+use crate::sockets::sendmsg_gate::SendmsgGate;
 use common::trap::FileOperation;
 use kernel::identity::{Identity, identity};
 use kernel::inherited::Inherited;
@@ -101,17 +102,14 @@ pub(crate) struct Answerer {
     /// Of the rules of now.
     pub(super) files: RwLock<Arc<files::judge::Judge>>,
     pub(super) sockets: RwLock<Arc<sockets::judge::Judge>>,
-    objects: Arc<Objects>,
+    pub(super) judges: Judges,
     rights: Arc<Rights>,
     umask: Arc<Umask>,
     /// The program of the proxy, which descends from the broker as the sandbox does.
     proxy: Option<Identity>,
     signals: signals::Judge,
     jobs: jobs::Judge,
-    limits: Option<Arc<Watch>>,
     pub(super) traps: Arc<Traps>,
-    /// Who is asked before something is refused, if anybody is.
-    pub(super) asking: Option<Arc<Asking>>,
     /// How many threads are about to close a file that they give a target.
     handing_over: AtomicUsize,
 }
@@ -126,20 +124,32 @@ impl Answerer {
     ) -> Self {
         let (rights, umask) = (Arc::new(Rights::default()), Arc::new(umask));
         let admission = judges.proxy.clone().map(|proxy| proxy as Arc<dyn Admission>);
-        let proxy = judges.proxy.as_ref();
-        let proxy = proxy.and_then(|proxy| fs::stat(proxy.program()).ok());
-        let proxy = proxy.map(|program| identity(&program));
+        let proxy = judges.proxy.as_ref().and_then(|proxy| fs::stat(proxy.program()).ok());
+        let proxy = proxy.as_ref().map(identity);
+        let meets_others = judges.addresses.meets_others() || judges.asking.is_some();
         let files = files::judge::Judge {
             view: Arc::clone(&judges.view),
             shared: judges.shared.clone(),
             rights: Arc::clone(&rights),
             umask: Arc::clone(&umask),
             traps: Arc::clone(traps),
-            inherited: Arc::new(Inherited::look(
-                judges.addresses.meets_others() || judges.asking.is_some(),
-            )),
+            inherited: Arc::new(Inherited::look(meets_others)),
             observer: Arc::clone(&judges.observer),
             learning: judges.learning.clone(),
+        };
+        // To learn, it has to see each message.
+        let sends = judges.addresses.unix.streams_send || judges.learning.is_some();
+        let sockets = sockets::judge::Judge {
+            rules: Arc::clone(&judges.addresses),
+            view: Arc::clone(&judges.view),
+            ruleset: Arc::clone(&judges.ruleset),
+            rights: Arc::clone(&rights),
+            traps: Arc::clone(traps),
+            admission,
+            own: Arc::default(),
+            sendmsg_gate: Arc::new(SendmsgGate::new(sends)),
+            learning: judges.learning.clone(),
+            permitted: None,
         };
         Self {
             jobs: jobs::Judge::new(command, held, &rights, proxy, traps),
@@ -150,18 +160,8 @@ impl Answerer {
                 is_scoped: judges.is_scoped,
             },
             files: RwLock::new(Arc::new(files)),
-            asking: judges.asking.clone(),
-            sockets: RwLock::new(Arc::new(sockets::judge::Judge::new(
-                Arc::clone(&judges.addresses),
-                Arc::clone(&judges.view),
-                Arc::clone(&judges.ruleset),
-                Arc::clone(&rights),
-                Arc::clone(traps),
-                admission,
-                judges.learning.clone(),
-            ))),
-            objects: Arc::clone(&judges.objects),
-            limits: judges.limits.clone(),
+            sockets: RwLock::new(Arc::new(sockets)),
+            judges: judges.clone(),
             rights,
             umask,
             proxy,
@@ -227,7 +227,8 @@ impl Answerer {
                 let verdict = self.latest_files().answer(&request, &question);
                 self.carry_out(request, verdict);
             }
-            Some(Call::Ipc(call)) => match self.objects.answer(&request, &self.rights, call) {
+            Some(Call::Ipc(call)) => match self.judges.objects.answer(&request, &self.rights, call)
+            {
                 ipc::Verdict::Return(result) => {
                     if result == Err(NOBODYS) {
                         self.traps.log("refused: no System V object of the sandbox's");
@@ -426,7 +427,7 @@ impl Answerer {
             }
             RegisterCall::Fork => {
                 let is_one_too_many =
-                    || self.limits.as_ref().is_some_and(|limits| !limits.admits_fork());
+                    || self.judges.limits.as_ref().is_some_and(|limits| !limits.admits_fork());
                 match kill::has_begun() || is_one_too_many() {
                     true => RegisterVerdict::Return(Err(Errno::AGAIN)),
                     // CONTINUE: what is forked is in the sandbox.

@@ -247,7 +247,7 @@ impl WorkerPool {
             let parked = match waiting {
                 Waiting::Call(parked) => parked,
                 Waiting::Connection(connection, granted) => {
-                    let asking = self.answerer.asking.iter();
+                    let asking = self.answerer.judges.asking.iter();
                     asking.for_each(|asking| asking.decide(connection, granted.as_ref(), fate));
                     continue;
                 }

@@ -102,7 +102,7 @@ fn connect(
     };
     let endpoint = Endpoint::parse(address.as_bytes())?;
     // Once: another thread can put another socket there.
-    let duplicate = judge.held_sockets.duplicate(target, number);
+    let duplicate = judge.own.held.duplicate(target, number);
     if matches!(endpoint, Endpoint::Internet(_) | Endpoint::Unspecified)
         && let Some(socket) = udp::one_of(judge, &duplicate)
     {
@@ -133,7 +133,7 @@ fn connect_to(
     let socket = match judge.take((target, number), duplicate, NetworkOperation::Connect, name) {
         // Decided since the last call was interrupted, or did not wait.
         Err(Errno::ISCONN) if request.confirm().is_ok() => {
-            let told = judge.held_sockets.tell(target, number);
+            let told = judge.own.held.tell(target, number);
             let result = if told { Ok(()) } else { Err(Errno::ISCONN) };
             return Ok(Connected::Done(result));
         }
@@ -156,7 +156,7 @@ fn bind(
     if !matches!(endpoint, Endpoint::UnixPath(_)) {
         judge.must_be_permitted(NetworkOperation::Bind, || endpoint.describe())?;
     }
-    let duplicate = judge.held_sockets.duplicate(target, number);
+    let duplicate = judge.own.held.duplicate(target, number);
     if let Some(socket) = udp::one_of(judge, &duplicate) {
         return udp::bind(judge, request, (number, socket.as_fd()), &address, &endpoint);
     }
@@ -173,7 +173,7 @@ fn bind(
         _ => address,
     };
     let is_own = rules.local_binding && matches!(reach, Reach::Place(..));
-    let _binding = is_own.then(|| judge.held_sockets.begin_to_bind());
+    let _binding = is_own.then(|| judge.own.held.begin_to_bind());
     let bind = || match &reach {
         // Landlock grants nothing: the directory that was judged is what confines it.
         Reach::Place(place, Decider::Broker) => place.bind_in_directory(by, &socket),
@@ -186,14 +186,14 @@ fn bind(
         _ => socket.bind(by, &address),
     };
     take_when_free(request, bind, || {
-        judge.held_sockets.release_closed();
-        let is_leaving = |port| judge.ports().is_leaving(port, &judge.held_sockets);
+        judge.own.held.release_closed();
+        let is_leaving = |port| judge.ports().is_leaving(port, &judge.own.held);
         matches!(endpoint, Endpoint::Internet(address) if is_leaving(address.port()))
     })?;
     if let Reach::Place(place, _) = &reach
         && is_own
         // If its file cannot be told, it is not reached.
-        && let Err(errno) = judge.own_paths.add(&socket, place)
+        && let Err(errno) = judge.own.paths.add(&socket, place)
     {
         judge.traps.log(&format!("a socket of the command's own is not known: {errno}"));
     }
@@ -241,16 +241,16 @@ fn put_in_place(
 ) -> io::Result<()> {
     if socket.is_stand_in() {
         socket.put_in_place(by)?;
-        judge.held_sockets.keep(by.target(), number, socket)?;
+        judge.own.held.keep(by.target(), number, socket)?;
     }
-    judge.held_sockets.note_bound(socket);
+    judge.own.held.note_bound(socket);
     Ok(())
 }
 
 fn listen(judge: &Judge, request: &Request<'_>, number: TargetFd, backlog: i32) -> io::Result<()> {
     let target = request.target();
     let rules = &judge.rules;
-    let duplicate = judge.held_sockets.duplicate(target, number);
+    let duplicate = judge.own.held.duplicate(target, number);
     if udp::one_of(judge, &duplicate).is_some() {
         return Err(Errno::OPNOTSUPP);
     }
@@ -297,7 +297,7 @@ fn shutdown(judge: &Judge, request: &Request<'_>, number: TargetFd, how: i32) ->
         2 => Shutdown::Both,
         _ => return Err(Errno::INVAL),
     };
-    let socket = judge.held_sockets.duplicate(request.target(), number)?;
+    let socket = judge.own.held.duplicate(request.target(), number)?;
     request.confirm()?;
     let mut ports = judge.ports_once_free(request, &socket)?;
     ports.before_given_up(&socket);
@@ -345,7 +345,7 @@ pub(crate) fn make_socket(
         && target::duplicates_are_refused()
     {
         // Before the target can use it. If it cannot be kept, one is put in its place then.
-        let _ = judge.held_sockets.keep(request.target(), number, socket);
+        let _ = judge.own.held.keep(request.target(), number, socket);
     }
     RegisterVerdict::Return(number.map(TargetFd::raw))
 }
@@ -363,7 +363,7 @@ fn share_address(
         return Err(Errno::INVAL);
     }
     request.target().read(value, &mut bytes)?;
-    let socket = judge.held_sockets.duplicate(request.target(), number);
+    let socket = judge.own.held.duplicate(request.target(), number);
     request.confirm()?;
     match udp::one_of(judge, &socket) {
         Some(_) => Ok(()),
@@ -374,10 +374,11 @@ fn share_address(
 /// Reports that a port is not shared, if that can be why one is in use.
 fn report_unshared(judge: &Judge, request: &Request<'_>, number: TargetFd, errno: Errno) {
     let is_of_unix = || {
-        let socket = judge.held_sockets.duplicate(request.target(), number);
+        let socket = judge.own.held.duplicate(request.target(), number);
         socket.and_then(sockopt::socket_domain) == Ok(AddressFamily::UNIX)
     };
-    if errno == Errno::ADDRINUSE && judge.has_unshared.load(Ordering::Relaxed) && !is_of_unix() {
+    if errno == Errno::ADDRINUSE && judge.own.has_unshared.load(Ordering::Relaxed) && !is_of_unix()
+    {
         report_option(judge, NetworkOperation::Bind, option::SHARE_PORT);
     }
 }
@@ -392,7 +393,7 @@ fn report_option(judge: &Judge, operation: NetworkOperation, option: (i32, i32))
 /// another program's among them: nothing is done, for most that set it are alone at theirs, and the second there fails.
 pub(crate) fn pass_over(judge: &Judge, level: i32, option: i32) -> RegisterVerdict {
     if (level, option) == option::SHARE_PORT {
-        judge.has_unshared.store(true, Ordering::Relaxed);
+        judge.own.has_unshared.store(true, Ordering::Relaxed);
         return RegisterVerdict::Return(Ok(0));
     }
     report_option(judge, NetworkOperation::Connect, (level, option));

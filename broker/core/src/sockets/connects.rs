@@ -55,7 +55,7 @@ pub(crate) fn connect(
             let socket = Arc::new(socket);
             let end = connect_own(judge, (request, by), (&socket, number), &address, held);
             let known = matches!(end, Connected::Done(Ok(())));
-            judge.held_sockets.leave_if_connected(&*socket, known);
+            judge.own.held.leave_if_connected(&*socket, known);
             return end;
         }
         Reach::Peer(ref peer) => peer.address(),
@@ -94,7 +94,7 @@ pub(crate) fn connect(
     if [Ok(()), Err(Errno::INPROGRESS)].contains(&result) {
         judge.note_connect(request.target(), (&socket, endpoint, &reach));
     }
-    judge.held_sockets.leave_if_connected(&socket, result.is_ok());
+    judge.own.held.leave_if_connected(&socket, result.is_ok());
     if !goes_on.contains(&result) {
         return Connected::Done(result);
     }

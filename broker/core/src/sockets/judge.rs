@@ -50,20 +50,26 @@ pub(crate) struct Judge {
     pub(crate) rights: Arc<Rights>,
     pub(crate) traps: Arc<Traps>,
     pub(crate) admission: Option<Arc<dyn Admission>>,
-    /// The loopback ports that the sandbox listens on.
-    pub(super) ports: Arc<Mutex<OwnPorts>>,
-    /// The pathname sockets of the sandbox's own.
-    pub(crate) own_paths: Arc<OwnPaths>,
+    pub(crate) own: Arc<Own>,
     /// Whether a message can be let through.
     pub(crate) sendmsg_gate: Arc<SendmsgGate>,
-    /// The sandbox's sockets that the broker holds.
-    pub(crate) held_sockets: Arc<HeldSockets>,
-    /// Whether a server was to share its port.
-    pub(super) has_unshared: Arc<AtomicBool>,
     /// What the run learns, if it does.
-    pub(super) learning: Option<Arc<Learning>>,
+    pub(crate) learning: Option<Arc<Learning>>,
     /// What somebody who was asked has permitted to one call: the rules allow more for its sake.
-    pub(super) permitted: Option<Denial>,
+    pub(crate) permitted: Option<Denial>,
+}
+
+/// What of the sandbox's own sockets is known.
+#[derive(Debug, Default)]
+pub(crate) struct Own {
+    /// The loopback ports that it listens on.
+    ports: Mutex<OwnPorts>,
+    /// The pathname sockets.
+    pub(super) paths: OwnPaths,
+    /// Those that the broker holds.
+    pub(super) held: Arc<HeldSockets>,
+    /// Whether a server was to share its port.
+    pub(super) has_unshared: AtomicBool,
 }
 
 /// Who has to know of a connection before it is begun: landstrip's own proxies.
@@ -111,34 +117,6 @@ pub(crate) enum Reach {
 }
 
 impl Judge {
-    pub(crate) fn new(
-        rules: Arc<AddressRules>,
-        view: Arc<View>,
-        ruleset: Arc<OwnedFd>,
-        rights: Arc<Rights>,
-        traps: Arc<Traps>,
-        admission: Option<Arc<dyn Admission>>,
-        learning: Option<Arc<Learning>>,
-    ) -> Self {
-        // To learn, the broker has to see each message.
-        let sendmsg_gate = SendmsgGate::new(rules.unix.streams_send || learning.is_some());
-        Self {
-            rules,
-            view,
-            ruleset,
-            rights,
-            traps,
-            admission,
-            ports: Arc::default(),
-            own_paths: Arc::default(),
-            sendmsg_gate: Arc::new(sendmsg_gate),
-            held_sockets: Arc::default(),
-            has_unshared: Arc::default(),
-            learning,
-            permitted: None,
-        }
-    }
-
     /// Judges the address, and follows it to what it names where that is what decides.
     ///
     /// # Errors
@@ -230,7 +208,7 @@ impl Judge {
         peer: &Peer,
         verdict: AddressVerdict,
     ) -> io::Result<Option<&'static str>> {
-        let is_own = || self.own_paths.has(peer.identity());
+        let is_own = || self.own.paths.has(peer.identity());
         if is_own() {
             return Ok(None);
         }
@@ -245,7 +223,7 @@ impl Judge {
                 Err(errno) => return Err(errno),
             };
         }
-        self.held_sockets.wait_for_binding();
+        self.own.held.wait_for_binding();
         Ok((!is_own()).then_some(why))
     }
 
@@ -255,7 +233,7 @@ impl Judge {
         let Endpoint::Internet(address) = endpoint else { return None };
         let address = address::canonical(*address);
         let may_serve = self.rules.local_binding && self.rules.proxies.contains(&address);
-        may_serve.then(|| self.ports().hold(address, &self.held_sockets)).flatten()
+        may_serve.then(|| self.ports().hold(address, &self.own.held)).flatten()
     }
 
     pub(super) fn is_led(&self, to: SocketAddr) -> bool {
@@ -342,7 +320,7 @@ impl Judge {
     fn own_port(&self, address: SocketAddr) -> io::Result<HeldListener> {
         for _ in 0..LOOKS_MAX {
             let mut ports = self.ports();
-            if let Some(held) = ports.hold(address, &self.held_sockets) {
+            if let Some(held) = ports.hold(address, &self.own.held) {
                 return Ok(held);
             }
             // What the sandbox has closed just now is nobody else's.
@@ -350,7 +328,7 @@ impl Judge {
             drop(ports);
             let anybody_listens = || diag::anybody_listens(address);
             let somebody_does = anybody_listens() && {
-                self.held_sockets.release_closed();
+                self.own.held.release_closed();
                 anybody_listens()
             };
             if !somebody_does {
@@ -378,7 +356,7 @@ impl Judge {
         let rules = &*self.rules;
         match duplicate {
             Ok(socket) => Socket::of(socket, rules),
-            Err(Errno::PERM) if self.held_sockets.is_left(target, number) => Err(match operation {
+            Err(Errno::PERM) if self.own.held.is_left(target, number) => Err(match operation {
                 NetworkOperation::Connect => Errno::ISCONN,
                 NetworkOperation::Bind => Errno::INVAL,
             }),
@@ -395,7 +373,7 @@ impl Judge {
     /// The ports of the sandbox's own. Nothing is done with them that the command can make wait.
     pub(crate) fn ports(&self) -> MutexGuard<'_, OwnPorts> {
         // What it knows is compared with the kernel's truth whenever it is used.
-        lock(&self.ports)
+        lock(&self.own.ports)
     }
 
     /// The same once no connect of `socket`, or to it, is being begun. The command can have made that wait, so that
@@ -424,7 +402,7 @@ impl Judge {
     /// # Errors
     /// Returns [`Errno::CONNREFUSED`] if not.
     pub(crate) fn has(&self, held: &HeldListener) -> io::Result<()> {
-        let has = self.ports().has(held, &self.held_sockets);
+        let has = self.ports().has(held, &self.own.held);
         if has { Ok(()) } else { Err(Errno::CONNREFUSED) }
     }
 }

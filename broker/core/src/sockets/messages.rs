@@ -86,7 +86,7 @@ struct Sending<'a> {
 impl Sending<'_> {
     /// A duplicate of the target's socket, to send on.
     fn outlet(&self) -> io::Result<Outlet> {
-        let socket = self.judge.held_sockets.duplicate(self.request.target(), self.number)?;
+        let socket = self.judge.own.held.duplicate(self.request.target(), self.number)?;
         Outlet::of(socket, self.flags)
     }
 
@@ -240,7 +240,7 @@ impl Sending<'_> {
         }
         if let Some(to) = to.filter(|_| !udp::is_a_standard_stream(socket)) {
             let socket = udp::live(judge, request, (self.number, socket.as_fd()))?;
-            if let Some(held) = judge.held_sockets.datagrams.introduce(&socket, to)? {
+            if let Some(held) = judge.own.held.datagrams.introduce(&socket, to)? {
                 let outlet = Outlet::of(socket, self.flags)?;
                 return Ok(Receiver::Own { address, outlet, _held: held });
             }

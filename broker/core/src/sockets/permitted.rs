@@ -37,7 +37,7 @@ impl Judge {
 
     /// The same of a Unix socket that was reached.
     pub(super) fn note_peer(&self, target: Target, peer: &Peer) {
-        if !self.own_paths.has(peer.identity()) {
+        if !self.own.paths.has(peer.identity()) {
             self.note(target, Permitted::Peer(peer.name()));
         }
     }

@@ -63,7 +63,7 @@ impl Drop for NoNamedReceivers {
 
 impl SendmsgGate {
     /// `is_over` if the command has such a socket from the beginning.
-    pub(super) fn new(is_over: bool) -> Self {
+    pub(crate) fn new(is_over: bool) -> Self {
         let is_over = is_over || !Shortcut::SendmsgGate.is_open();
         Self(Arc::new(Mutex::new(State { is_over, ..State::default() })))
     }

@@ -78,7 +78,7 @@ pub(super) fn connect(
             "a datagram socket of the caller's",
         ));
     }
-    let own = &judge.held_sockets.datagrams;
+    let own = &judge.own.held.datagrams;
     if let Some(to) = own_port(judge, endpoint) {
         let socket = live(judge, request, (number, socket))?;
         let holder = Some((request.target().thread(), number));
@@ -142,10 +142,10 @@ pub(super) fn bind(
         // As bind(2) of what is bound.
         return Err(Errno::INVAL);
     }
-    let datagrams = &judge.held_sockets.datagrams;
+    let datagrams = &judge.own.held.datagrams;
     let bind = || replace(judge, request, (number, socket), (address, narrowed)).map(drop);
     let bound = take_when_free(request, bind, || {
-        judge.held_sockets.release_closed();
+        judge.own.held.release_closed();
         matches!(endpoint, Endpoint::Internet(wanted) if datagrams.is_leaving(wanted.port()))
     });
     if bound != Err(Errno::ADDRINUSE) {
@@ -169,7 +169,7 @@ pub(super) fn live(
     request: &Request<'_>,
     (number, socket): (TargetFd, BorrowedFd<'_>),
 ) -> io::Result<OwnedFd> {
-    if judge.held_sockets.datagrams.has(socket) {
+    if judge.own.held.datagrams.has(socket) {
         return io::fcntl_dupfd_cloexec(socket, 0);
     }
     let address = Address::unspecified(sockopt::socket_domain(socket)?);
@@ -219,7 +219,7 @@ fn replace(
         }
         bound
     };
-    let _binding = judge.held_sockets.begin_to_bind();
+    let _binding = judge.own.held.begin_to_bind();
     match Endpoint::parse(address.as_bytes())? {
         Endpoint::Internet(wanted) if wanted.port() != 0 => bind(&live, address)?,
         _ => bind_somewhere()?,
@@ -227,7 +227,7 @@ fn replace(
     live.put_in_place(by)?;
     // Known only now: it would be taken for one that the command has closed. What the command does with it
     // before, the broker judges as of a mute one.
-    if let Err(errno) = judge.held_sockets.add_datagram((target, number), &live) {
+    if let Err(errno) = judge.own.held.add_datagram((target, number), &live) {
         mute(&live)?;
         return Err(errno);
     }
@@ -239,7 +239,7 @@ pub(super) fn own_port(judge: &Judge, endpoint: &Endpoint) -> Option<SocketAddr>
     let Endpoint::Internet(address) = endpoint else { return None };
     let address = canonical(*address);
     let may_be = judge.rules.own_datagrams() && is_loopback(address.ip());
-    (may_be && judge.held_sockets.datagrams.is_reached(address)).then_some(address)
+    (may_be && judge.own.held.datagrams.is_reached(address)).then_some(address)
 }
 
 /// The error for what is sent to an address that is not the command's own. As from a host where nobody is there, if
@@ -265,14 +265,14 @@ pub(super) fn refuse_foreign(judge: &Judge, endpoint: &Endpoint) -> Errno {
 /// all the time.
 fn is_foreign(judge: &Judge, address: SocketAddr) -> bool {
     for _ in 0..TRIES {
-        let Some(before) = judge.held_sockets.datagrams.changes_elsewhere(address) else {
+        let Some(before) = judge.own.held.datagrams.changes_elsewhere(address) else {
             return false;
         };
         if !diag::anybody_receives(address) {
             return false;
         }
-        judge.held_sockets.wait_for_binding();
-        if judge.held_sockets.datagrams.changes_elsewhere(address) == Some(before) {
+        judge.own.held.wait_for_binding();
+        if judge.own.held.datagrams.changes_elsewhere(address) == Some(before) {
             return true;
         }
     }
