@@ -34,50 +34,21 @@ pub(super) fn number(socket: BorrowedFd<'_>, option: libc::c_int) -> io::Result<
 }
 
 /// By level, the options that tune a socket of UDP and can be set before it is bound.
-const TUNING: [(libc::c_int, &[libc::c_int]); 3] = [
-    (
-        libc::SOL_SOCKET,
-        &[
-            libc::SO_DONTROUTE,
-            libc::SO_BROADCAST,
-            libc::SO_PRIORITY,
-            libc::SO_RCVLOWAT,
-            libc::SO_RCVTIMEO,
-            libc::SO_SNDTIMEO,
-            libc::SO_TIMESTAMP,
-            libc::SO_TIMESTAMPNS,
-            libc::SO_TIMESTAMPING,
-            libc::SO_RXQ_OVFL,
-            libc::SO_PEEK_OFF,
-        ],
-    ),
-    (
-        libc::IPPROTO_IP,
-        &[
-            libc::IP_TOS,
-            libc::IP_TTL,
-            libc::IP_PKTINFO,
-            libc::IP_MTU_DISCOVER,
-            libc::IP_RECVERR,
-            libc::IP_RECVTTL,
-            libc::IP_RECVTOS,
-        ],
-    ),
-    (
-        libc::IPPROTO_IPV6,
-        &[
-            libc::IPV6_V6ONLY,
-            libc::IPV6_UNICAST_HOPS,
-            libc::IPV6_MTU_DISCOVER,
-            libc::IPV6_RECVERR,
-            libc::IPV6_RECVPKTINFO,
-            libc::IPV6_RECVHOPLIMIT,
-            libc::IPV6_RECVTCLASS,
-            libc::IPV6_TCLASS,
-            libc::IPV6_MULTICAST_HOPS,
-        ],
-    ),
-];
+#[rustfmt::skip]
+const TUNING: [(libc::c_int, &[libc::c_int]); 3] = {
+    use nix::libc::*;
+    [
+        (SOL_SOCKET, &[
+            SO_DONTROUTE, SO_BROADCAST, SO_PRIORITY, SO_RCVLOWAT, SO_RCVTIMEO, SO_SNDTIMEO, SO_TIMESTAMP, SO_TIMESTAMPNS,
+            SO_TIMESTAMPING, SO_RXQ_OVFL, SO_PEEK_OFF,
+        ]),
+        (IPPROTO_IP, &[IP_TOS, IP_TTL, IP_PKTINFO, IP_MTU_DISCOVER, IP_RECVERR, IP_RECVTTL, IP_RECVTOS]),
+        (IPPROTO_IPV6, &[
+            IPV6_V6ONLY, IPV6_UNICAST_HOPS, IPV6_MTU_DISCOVER, IPV6_RECVERR, IPV6_RECVPKTINFO, IPV6_RECVHOPLIMIT,
+            IPV6_RECVTCLASS, IPV6_TCLASS, IPV6_MULTICAST_HOPS,
+        ]),
+    ]
+};
 
 /// Sets on `to` what is set on `from`, a socket of UDP of the same family. What the kernel does not know, or
 /// does not let be set, is left out.
@@ -90,7 +61,8 @@ pub fn carry_over(from: BorrowedFd<'_>, to: BorrowedFd<'_>) {
         {
             let (value, length) = wanted;
             // SAFETY: the kernel reads the bytes that it has written for this option.
-            let _ = unsafe { set_bytes(to, level, name, &value[..length]) };
+            let _ =
+                unsafe { set_bytes(to, (level, name), value[..length].as_ptr().cast(), length) };
         }
     }
     for name in [libc::SO_RCVBUF, libc::SO_SNDBUF] {
@@ -127,24 +99,22 @@ pub(super) unsafe fn set<T>(
     option: libc::c_int,
     value: &T,
 ) -> io::Result<()> {
-    let size = libc::socklen_t::try_from(size_of::<T>()).map_err(|_| Errno::INVAL)?;
-    let (socket, value) = (socket.as_raw_fd(), std::ptr::from_ref(value).cast());
-    // SAFETY: the kernel reads no more than the value, which is what the caller says.
-    errno::result(unsafe { libc::setsockopt(socket, libc::SOL_SOCKET, option, value, size) })
+    let value = std::ptr::from_ref(value).cast();
+    // SAFETY: it is what the caller says.
+    unsafe { set_bytes(socket, (libc::SOL_SOCKET, option), value, size_of::<T>()) }
 }
 
-/// setsockopt(2) with the bytes of a value.
+/// setsockopt(2) of a level and an option.
 ///
 /// # Safety
-/// `value` is what the option takes.
+/// `value` is what the option takes, and has `size` bytes.
 unsafe fn set_bytes(
     socket: BorrowedFd<'_>,
-    level: libc::c_int,
-    option: libc::c_int,
-    value: &[u8],
+    (level, option): (libc::c_int, libc::c_int),
+    value: *const libc::c_void,
+    size: usize,
 ) -> io::Result<()> {
-    let size = libc::socklen_t::try_from(value.len()).map_err(|_| Errno::INVAL)?;
-    let (socket, value) = (socket.as_raw_fd(), value.as_ptr().cast());
+    let size = libc::socklen_t::try_from(size).map_err(|_| Errno::INVAL)?;
     // SAFETY: the kernel reads no more than the value, which is what the caller says.
-    errno::result(unsafe { libc::setsockopt(socket, level, option, value, size) })
+    errno::result(unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, value, size) })
 }
