@@ -14,6 +14,7 @@
 //! The states that are live in a directory, with the verdict, are its *zone*: they alone decide about all that
 //! is beneath. What moves between directories of one zone keeps its verdict.
 
+use std::borrow::Cow;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component as PathComponent, Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -421,22 +422,27 @@ impl Progress {
 impl Inside {
     fn of(states: &[State], set: &RuleSet) -> Self {
         let (mut named, mut others) = (QuickMap::<_, Named>::default(), Vec::new());
-        for state in states {
-            match set.rules[state.rule].pattern.component(state.position) {
+        let next = |state: &State| set.rules[state.rule].pattern.component(state.position);
+        // Rules that stand together mostly go on with the same name.
+        for alike in states.chunk_by(|one, other| next(one) == next(other)) {
+            match alike.first().and_then(next) {
                 Some(Component::Literal(name)) => {
-                    named.entry(Arc::clone(name)).or_default().0.push(*state);
+                    named.entry(Arc::clone(name)).or_default().0.extend_from_slice(alike);
                 }
-                _ => others.push(*state),
+                _ => others.extend_from_slice(alike),
             }
         }
         Self { named, others, unnamed: OnceLock::new() }
     }
 
     /// All that matter to a name that `own` spell out, in their order.
-    fn with(&self, own: &[State]) -> Vec<State> {
+    fn with<'a>(&self, own: &'a [State]) -> Cow<'a, [State]> {
+        if self.others.is_empty() {
+            return own.into();
+        }
         let mut all = [own, &self.others].concat();
         all.sort_by_key(|state| state.rule);
-        all
+        all.into()
     }
 }
 

@@ -18,8 +18,16 @@ use std::sync::Arc;
 pub struct Pattern {
     /// Of the components: a policy has hundreds of patterns, and each is looked up in several sets.
     hash: u64,
-    /// Shared by the copies that sets of rules have.
-    components: Arc<[Component]>,
+    /// All components but the last, shared by the patterns of what lies side by side.
+    stem: Arc<Stem>,
+    /// None of the root directory.
+    last: Option<Component>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Stem {
+    hash: u64,
+    components: Vec<Component>,
 }
 
 impl Hash for Pattern {
@@ -144,6 +152,7 @@ const DASH: u32 = b'-' as u32;
 
 /// Splits off the first UTF-8 character, or the first byte where there is none. Such a byte is told apart from
 /// every character by a value above the last one.
+#[inline]
 fn split_character(bytes: &[u8]) -> Option<(u32, &[u8])> {
     const ABOVE_UNICODE: u32 = 0x11_0000;
     let first = *bytes.first()?;
@@ -292,7 +301,7 @@ impl fmt::Display for Glob {
 
 impl fmt::Display for Pattern {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for component in &*self.components {
+        for component in self.components() {
             match component {
                 Component::Literal(name) => write!(out, "/{}", String::from_utf8_lossy(name))?,
                 Component::Glob(glob) => write!(out, "/{glob}")?,
@@ -317,14 +326,19 @@ impl Pattern {
         Pattern::beside(None, prefix, rest)
     }
 
-    /// The same as [`Pattern::new`], that shares the names with `other` that both begin with: most paths of a policy lie in a
-    /// few directories, and an allocation takes longer than to compare.
+    /// The same as [`Pattern::new`], that shares with `other` what both begin with: most paths of a policy lie in a few
+    /// directories, and an allocation takes longer than to compare.
     pub fn beside(other: Option<&Pattern>, prefix: &Path, rest: Vec<Component>) -> Pattern {
-        let bytes = prefix.as_os_str().as_bytes();
-        let names = bytes.split(|&byte| byte == b'/');
+        let names = prefix.as_os_str().as_bytes().split(|&byte| byte == b'/');
         let names = names.filter(|name| !name.is_empty() && *name != b"." && *name != b"..");
-        let mut others = other.map_or(&[][..], |other| &other.components).iter();
-        let mut components = Vec::with_capacity(bytes.len() / 8 + 2 + rest.len());
+        if rest.is_empty()
+            && let Some(other) = other
+            && let Some(last) = other.stem.rest_of(names.clone())
+        {
+            return Pattern::of(Arc::clone(&other.stem), Some(Component::Literal(last.into())));
+        }
+        let mut others = other.map_or(&[][..], |other| &other.stem.components).iter();
+        let mut components = Vec::with_capacity(prefix.as_os_str().len() / 8 + 2 + rest.len());
         components.extend(names.map(|name| match others.next() {
             Some(Component::Literal(same)) if **same == *name => Component::Literal(same.clone()),
             _ => Component::Literal(name.into()),
@@ -334,9 +348,21 @@ impl Pattern {
         if components.last() == Some(&Component::AnyDepth) {
             components.pop();
         }
+        let last = components.pop();
         let mut hasher = Quick::default();
         components.hash(&mut hasher);
-        Pattern { hash: hasher.finish(), components: components.into() }
+        Pattern::of(Arc::new(Stem { hash: hasher.finish(), components }), last)
+    }
+
+    fn of(stem: Arc<Stem>, last: Option<Component>) -> Pattern {
+        let mut hasher = Quick::default();
+        hasher.write_u64(stem.hash);
+        last.hash(&mut hasher);
+        Pattern { hash: hasher.finish(), stem, last }
+    }
+
+    fn components(&self) -> impl Iterator<Item = &Component> {
+        self.stem.components.iter().chain(&self.last)
     }
 
     /// The pattern of an absolute path with globs, none of them in front of a symbolic link.
@@ -351,7 +377,7 @@ impl Pattern {
     /// The path, if it stands for itself only.
     pub fn as_path(&self) -> Option<PathBuf> {
         let mut path = PathBuf::from("/");
-        for component in &*self.components {
+        for component in self.components() {
             let Component::Literal(name) = component else { return None };
             path.push(OsStr::from_bytes(name));
         }
@@ -360,26 +386,26 @@ impl Pattern {
 
     /// How many components there are; a position of that value has matched the whole pattern.
     pub fn length(&self) -> usize {
-        self.components.len()
+        self.stem.components.len() + usize::from(self.last.is_some())
     }
 
     /// The component that a name must match at `position`, if the pattern does not end there.
     pub fn component(&self, position: usize) -> Option<&Component> {
-        self.components.get(position)
+        let stem = &self.stem.components;
+        stem.get(position).or_else(|| self.last.as_ref().filter(|_| position == stem.len()))
     }
 
     /// Whether it has a `**` that begins inside of one of `trees`, so that there are places in that tree for which
     /// it does not stand.
     pub fn begins_inside(&self, trees: &[PathBuf]) -> bool {
         let any_depth = |component: &Component| *component == Component::AnyDepth;
-        let Some(end) = self.components.iter().position(any_depth) else { return false };
+        let Some(end) = self.components().position(any_depth) else { return false };
         // What no name can be singles out nothing by its name.
-        if matches!(self.components.last(), Some(Component::Literal(name)) if name.contains(&b'/'))
-        {
+        if matches!(&self.last, Some(Component::Literal(name)) if name.contains(&b'/')) {
             return false;
         }
         let mut beginning = PathBuf::from("/");
-        for component in &self.components[..end] {
+        for component in self.components().take(end) {
             let Component::Literal(name) = component else { return true };
             beginning.push(OsStr::from_bytes(name));
         }
@@ -388,13 +414,13 @@ impl Pattern {
 
     /// Whether it has no `**`, so that what it stands for is found without looking through a tree.
     pub fn has_fixed_depth(&self) -> bool {
-        !self.components.contains(&Component::AnyDepth)
+        self.components().all(|component| *component != Component::AnyDepth)
     }
 
     /// Whether it stands for the absolute path of these `names`, or something above that.
     pub fn covers(&self, names: &[&[u8]]) -> bool {
         if self.has_fixed_depth() {
-            let mut pairs = self.components.iter().zip(names);
+            let mut pairs = self.components().zip(names);
             return self.length() <= names.len() && pairs.all(|(part, name)| part.matches(name));
         }
         let (mut positions, mut next) = (Vec::new(), Vec::new());
@@ -418,7 +444,7 @@ impl Pattern {
     /// Whether it stands for something beneath `root`, at a known depth.
     pub fn leads_into(&self, root: &Pattern) -> bool {
         self.length() > root.length()
-            && self.components.starts_with(&root.components)
+            && self.components().zip(root.components()).all(|(own, its)| own == its)
             && self.has_fixed_depth()
     }
 
@@ -429,7 +455,7 @@ impl Pattern {
 
     /// The positions after going from `position` into `name`.
     pub fn advance(&self, position: usize, name: &[u8], mut reach: impl FnMut(usize)) {
-        match self.components.get(position) {
+        match self.component(position) {
             Some(Component::AnyDepth) => self.reach_through_any_depth(position, &mut reach),
             Some(component) if component.matches(name) => {
                 self.reach_through_any_depth(position + 1, &mut reach);
@@ -441,9 +467,24 @@ impl Pattern {
     /// `**` may stand for nothing, so that what follows it is reached too.
     fn reach_through_any_depth(&self, position: usize, reach: &mut impl FnMut(usize)) {
         reach(position);
-        if self.components.get(position) == Some(&Component::AnyDepth) {
+        if self.component(position) == Some(&Component::AnyDepth) {
             reach(position + 1);
         }
+    }
+}
+
+impl Stem {
+    /// The last of `names`, if these are the names here and one more.
+    fn rest_of<'a>(&self, mut names: impl Iterator<Item = &'a [u8]>) -> Option<&'a [u8]> {
+        let mut last = names.next()?;
+        for component in &self.components {
+            let next = names.next()?;
+            if !matches!(component, Component::Literal(same) if **same == *last) {
+                return None;
+            }
+            last = next;
+        }
+        names.next().is_none().then_some(last)
     }
 }
 
