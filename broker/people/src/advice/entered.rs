@@ -15,17 +15,19 @@ pub fn entered(policy: &Policy, work: &Path) -> Option<String> {
     let trees = files.allow_write.iter().map(|tree| tree.as_path()).filter(|tree| *tree != work);
     let is_kept = |tree: &&Path| covers(&files.deny_write, &tree.join(".git/config"));
     let mut names = Vec::new();
-    for tree in [work].into_iter().chain(trees).filter(is_kept) {
-        let Some(all) = submodules::find(tree) else {
+    for tree in [work].into_iter().chain(trees) {
+        let all = submodules::find(tree);
+        // To compare paths with all rules takes longer than to look whether there is a repository.
+        if all.as_ref().is_some_and(Vec::is_empty) || !is_kept(&tree) {
+            continue;
+        }
+        let Some(all) = all else {
             let shown = quote(&tree.to_string_lossy());
             return Some(format!(
                 "the index of git in {shown}, or of a submodule there, cannot be read: see what \"git ls-files --stage\" \
                  shows with mode 160000 before other commands of git"
             ));
         };
-        if all.is_empty() {
-            continue;
-        }
         let rules = Rules::new(files);
         for submodule in all {
             if submodule.git.is_some_and(|git| rules.access(&git.join("config")).write) {
