@@ -51,7 +51,9 @@ impl Written {
 }
 
 fn unite(list: &mut Vec<Item>, more: Vec<Item>) {
-    let mut known: QuickSet<&str> = list.iter().map(|item| &*item.text).collect();
+    let room = list.len() + more.len();
+    let mut known = QuickSet::with_capacity_and_hasher(room, Default::default());
+    known.extend(list.iter().map(|item| &*item.text));
     let is_new: Vec<bool> = more.iter().map(|item| known.insert(&item.text)).collect();
     list.extend(more.into_iter().zip(is_new).filter_map(|(item, is_new)| is_new.then_some(item)));
 }

@@ -39,15 +39,20 @@ fn node(lines: &mut Lines<'_>) -> Option<Node> {
     let value = match kind {
         "t" => Value::Text(text.to_owned()),
         "b" => Value::Bool(text.parse().ok()?),
-        "l" => {
-            Value::List((0..text.parse().ok()?).map(|_: usize| node(lines)).collect::<Option<_>>()?)
-        }
-        "o" => Value::Object(
-            (0..text.parse().ok()?).map(|_: usize| entry(lines)).collect::<Option<_>>()?,
-        ),
+        "l" => Value::List(several(text, || node(lines))?),
+        "o" => Value::Object(several(text, || entry(lines))?),
         _ => return None,
     };
     Some(Node { line, value })
+}
+
+fn several<T>(number: &str, mut next: impl FnMut() -> Option<T>) -> Option<Vec<T>> {
+    let number = number.parse().ok()?;
+    let mut all = Vec::with_capacity(number);
+    for _ in 0..number {
+        all.push(next()?);
+    }
+    Some(all)
 }
 
 fn entry(lines: &mut Lines<'_>) -> Option<Entry> {

@@ -185,14 +185,15 @@ impl Reader {
                     })
                     .collect())
             }
-            Value::List(items) => items
-                .into_iter()
-                .enumerate()
-                .map(|(index, item)| {
+            Value::List(items) => {
+                // Hundreds, in presets.
+                let mut list = Vec::with_capacity(items.len());
+                for (index, item) in items.into_iter().enumerate() {
                     let origin = self.origin_of_item(item.line, field.clone(), index);
-                    Self::item(item, origin)
-                })
-                .collect(),
+                    list.push(Self::item(item, origin)?);
+                }
+                Ok(list)
+            }
             _ => Err(self.mismatch(&node, &field, "an array of strings or a string")),
         }
     }

@@ -45,14 +45,9 @@ impl Memory {
 
     /// Follows from the longest front of `absolute` on that is known to lead to itself.
     fn follow(&mut self, absolute: &Path) -> (Located, Result<(), LocateError>) {
-        // Mostly that is all but the name.
-        if let Some((parent, name)) = split(absolute)
-            && name != "."
-            && name != ".."
-            && absolute.as_os_str().len() < MAX_LENGTH
-            && self.known.get(parent).is_some_and(|known| !matches!(known.found, Found::Link(_)))
-            && let Ok(Found::Missing | Found::Directory | Found::File | Found::Other) =
-                self.look(absolute)
+        if absolute.as_os_str().len() < MAX_LENGTH
+            && let Some(Found::Missing | Found::Directory | Found::File | Found::Other) =
+                self.look_beside(absolute)
         {
             return (Located::at(absolute), Ok(()));
         }
@@ -67,6 +62,20 @@ impl Memory {
             rest => located.follow(rest.unwrap_or(absolute), |path| self.look(path)),
         };
         (located, outcome)
+    }
+
+    /// What is at `path` if the directories on the way are known to lead to themselves, or to be missing.
+    fn look_beside(&mut self, path: &Path) -> Option<Found> {
+        let (parent, _) = split(path).filter(|(_, name)| *name != "." && *name != "..")?;
+        let above = match self.known.get(parent) {
+            Some(known) => known.found.clone(),
+            None => self.look_beside(Path::new(parent))?,
+        };
+        match above {
+            Found::Directory => self.look(path).ok(),
+            Found::Missing | Found::File | Found::Other => Some(Found::Missing),
+            Found::Link(_) => None,
+        }
     }
 
     /// The beginning of `path`, a canonical one, that lies right in a directory. What is not a directory yet on the
@@ -93,7 +102,11 @@ impl Memory {
         let parent =
             split(path).and_then(|(parent, name)| Some((self.known.get_mut(parent)?, name)));
         let found = match parent {
-            Some((parent, name)) => parent.look(path, name)?,
+            Some((parent, name)) => match parent.look(path, name)? {
+                // The listing says so again.
+                Found::Missing if parent.listing.is_some() => return Ok(Found::Missing),
+                found => found,
+            },
             None => locate::look(path)?,
         };
         let known = Known { found: found.clone(), looked_up: 0, listing: None };

@@ -168,14 +168,15 @@ impl Paths<'_> {
         denial: Denial,
         writable: &[Grant],
     ) -> Result<Vec<Pattern>, PolicyError> {
-        let (mut patterns, mut known) = (Vec::new(), QuickSet::default());
+        let InTrees { items, ways, removable } = in_trees(items, self.caller, &allowed(writable));
+        let mut patterns = Vec::with_capacity(items.len());
+        let mut known = QuickSet::with_capacity_and_hasher(items.len(), Default::default());
         let mut deny = |remarks: &mut Remarks, pattern: Pattern, item: &Item| {
             remarks.rule(denial.key(), &pattern, &item.origin);
             if known.insert(pattern.clone()) {
                 patterns.push(pattern);
             }
         };
-        let InTrees { items, ways, removable } = in_trees(items, self.caller, &allowed(writable));
         self.git_links.trees.extend(removable);
         for (item, way) in ways {
             deny(self.remarks, Pattern::literal(&way), item);

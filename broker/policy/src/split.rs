@@ -30,7 +30,10 @@ impl Split {
         if text.contains('\0') {
             return error("a path cannot contain a NUL byte");
         }
-        unexpanded::check(text).map_err(|message| item.origin.error(message))?;
+        let is_plain = text.bytes().all(is_plain);
+        if !is_plain {
+            unexpanded::check(text).map_err(|message| item.origin.error(message))?;
+        }
         let (start, relative) = match text.strip_prefix('~') {
             Some(rest) if rest.is_empty() || rest.starts_with('/') => match &caller.home {
                 Some(home) => (home.as_path(), rest),
@@ -42,7 +45,7 @@ impl Split {
             None if text.starts_with('/') => (Path::new("/"), text),
             None => (base, text),
         };
-        if !relative.is_empty() && !relative.contains(['*', '?', '[', '\\']) {
+        if !relative.is_empty() && (is_plain || !relative.contains(['*', '?', '[', '\\'])) {
             let name = relative.trim_start_matches('/');
             let mut prefix = PathBuf::with_capacity(start.as_os_str().len() + 1 + name.len());
             prefix.push(start);
@@ -66,4 +69,9 @@ impl Split {
         }
         Ok(split)
     }
+}
+
+/// Whether it means nothing but itself anywhere in a path, as nearly all do.
+fn is_plain(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"/._-~".contains(&byte)
 }
