@@ -1,9 +1,10 @@
 //! What the file rules mean on this machine, now: the ruleset for the command, and the view that the
 //! broker judges by.
 
+use super::grants::Builder;
 use super::ruleset;
 use crate::files::reserve::Reserve;
-use crate::files::view::{Added, Reads, View};
+use crate::files::view::{Added, Grants, Reads, View};
 use crate::report::failure::Failure;
 use kernel::features::Features;
 use kernel::identity::{Fronts, Identity, hold, identity};
@@ -27,23 +28,16 @@ pub(crate) fn compile(
     restrict_network: bool,
     reserve: impl FnOnce() -> Option<Reserve>,
 ) -> Result<(View, OwnedFd), Failure> {
-    let (mut grants, ruleset, mut reserve) =
-        ruleset::compile((files, &rules), mounts, features, restrict_network, reserve)?;
-    let mut held = Vec::new();
-    let roots = roots(&files.allow_write, &grants.writable, &mut held)?;
-    let inside = self::roots(&files.allow_write_inside, &grants.writable, &mut held)?.into_iter();
-    let openings: Vec<_> =
-        inside.filter(|(_, found)| found.is_none()).map(|(path, _)| path).collect();
-    // What the command makes there Landlock lets nobody read, but what it was told of before.
-    let missing = roots.iter().filter(|(_, found)| found.is_none()).map(|(path, _)| path);
-    let mut fronts = Fronts::default();
-    let ungranted: Vec<_> = missing
-        .chain(&openings)
-        .filter_map(|path| Some((path, fronts.nearest(path)?)))
-        .filter(|(_, above)| grants.unlistable.contains_key(*above))
-        .collect();
+    let granted = Granted::of((files, &rules), mounts, features, restrict_network);
+    // It is removed with what follows, whatever that is. It is made meanwhile, which can take as long.
+    let mut reserve = reserve();
+    let Granted { mut builder, roots, openings, ungranted, named, held } = granted?;
+    if let Some(reserve) = &reserve {
+        builder.grant_reserve(reserve)?;
+    }
+    let (mut grants, ruleset) = builder.finish();
     let can_wait = grants.reads == Reads::Exact && !files.hides_processes && !files.grow;
-    let above: BTreeSet<_> = ungranted.iter().map(|(_, above)| *above).collect();
+    let above: BTreeSet<_> = ungranted.iter().map(|(_, above)| above.as_path()).collect();
     let is_served = ungranted.is_empty()
         || can_wait
             && openings.is_empty()
@@ -61,7 +55,6 @@ pub(crate) fn compile(
     if files.hides_processes {
         grants.reads = Reads::More;
     }
-    let named = named_files(files, &rules, &mut held)?;
     let reserve = reserve.map(Arc::new);
     let brokers_truncation = !features.contains(Features::TRUNCATION);
     let git_links = files.git_links.clone();
@@ -79,6 +72,44 @@ pub(crate) fn compile(
         added: Added::default(),
     };
     Ok((view, ruleset))
+}
+
+/// All that does not depend on the reserve.
+struct Granted {
+    builder: Builder,
+    roots: Vec<(PathBuf, Option<Identity>)>,
+    openings: Vec<PathBuf>,
+    /// What the command makes there Landlock lets nobody read, but what it was told of before; with what is above.
+    ungranted: Vec<(PathBuf, PathBuf)>,
+    named: HashMap<Identity, Access>,
+    held: Vec<OwnedFd>,
+}
+
+impl Granted {
+    fn of(
+        (files, rules): (&Files, &Rules),
+        mounts: &[Mount],
+        features: Features,
+        restrict_network: bool,
+    ) -> Result<Self, Failure> {
+        let builder = ruleset::grant((files, rules), mounts, features, restrict_network)?;
+        let Grants { writable, unlistable, .. } = &builder.grants;
+        let mut held = Vec::new();
+        let roots = roots(&files.allow_write, writable, &mut held)?;
+        let inside = self::roots(&files.allow_write_inside, writable, &mut held)?.into_iter();
+        let openings: Vec<_> =
+            inside.filter(|(_, found)| found.is_none()).map(|(path, _)| path).collect();
+        let missing = roots.iter().filter(|(_, found)| found.is_none()).map(|(path, _)| path);
+        let mut fronts = Fronts::default();
+        let ungranted = missing
+            .chain(&openings)
+            .filter_map(|path| Some((path, fronts.nearest(path)?)))
+            .filter(|(_, above)| unlistable.contains_key(*above))
+            .map(|(path, above)| (path.clone(), above.to_owned()))
+            .collect();
+        let named = named_files(files, rules, &mut held)?;
+        Ok(Self { builder, roots, openings, ungranted, named, held })
+    }
 }
 
 /// The allowed paths, and the objects that they are at launch, if they are there: what was granted there, or

@@ -1,8 +1,6 @@
 //! The ruleset of the command: what Landlock handles, and what it is told to grant. Source: landlock(7).
 
 use super::grants::Builder;
-use crate::files::reserve::Reserve;
-use crate::files::view::Grants;
 use crate::report::failure::Failure;
 use common::landlock::RulesetAttributes;
 use kernel::features::Features;
@@ -10,17 +8,15 @@ use kernel::mounts::Mount;
 use kernel::ruleset::{self, FileAccess};
 use rules::files::Files;
 use rules::paths::Rules;
-use rustix::fd::OwnedFd;
 
-/// Compiles `rules`, those of `files`, into a ruleset for the command to enter; `restrict_network` also
-/// takes TCP away. What is in `reserve` then is granted too, which is returned. Landlock has these `features`.
-pub(crate) fn compile(
+/// A ruleset for the command to enter that grants what `rules`, those of `files`, let be used; `restrict_network` also
+/// takes TCP away. Landlock has these `features`.
+pub(super) fn grant(
     (files, rules): (&Files, &Rules),
     mounts: &[Mount],
     features: Features,
     restrict_network: bool,
-    reserve: impl FnOnce() -> Option<Reserve>,
-) -> Result<(Grants, OwnedFd, Option<Reserve>), Failure> {
+) -> Result<Builder, Failure> {
     let handled = handled(features);
     let attributes = RulesetAttributes {
         handled_access_fs: handled.bits(),
@@ -33,17 +29,10 @@ pub(crate) fn compile(
         Failure::Internal("platform", message)
     })?;
     let mut builder = Builder::new(ruleset, handled, mounts);
-    let granted = builder.grant_trees(rules, mounts);
-    // It is removed with what follows, whatever that is.
-    let reserve = reserve();
-    granted?;
-    if let Some(reserve) = &reserve {
-        builder.grant_reserve(reserve)?;
-    }
+    builder.grant_trees(rules, mounts)?;
     builder.grant_devices(files, rules)?;
     builder.grant_standard_streams()?;
-    let (grants, ruleset) = builder.finish();
-    Ok((grants, ruleset, reserve))
+    Ok(builder)
 }
 
 /// LANDLOCK_ACCESS_NET_BIND_TCP, LANDLOCK_ACCESS_NET_CONNECT_TCP
