@@ -8,6 +8,8 @@
 
 pub mod address;
 pub mod bound;
+#[cfg(all(target_arch = "x86_64", any(test, target_env = "musl")))]
+mod copy;
 pub mod credentials;
 pub mod cwd_guard;
 pub mod denied_syscalls;
