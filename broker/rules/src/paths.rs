@@ -125,6 +125,8 @@ struct Live {
 struct Inside {
     /// For the names that rules spell out.
     named: QuickMap<Arc<[u8]>, Named>,
+    /// All rules spell out the same, as on the way to the user's home: they are not put together once more.
+    is_alike: bool,
     /// The rules that go on with a glob.
     others: Vec<State>,
     /// For all other names, if there are no globs.
@@ -306,7 +308,10 @@ impl Progress {
         }
         let inside = self.live.inside.get_or_init(|| Inside::of(all, &self.set));
         match inside.named.get(name) {
-            Some((own, met)) => met.get_or_init(|| self.enter_by(&inside.with(own), name)).clone(),
+            Some((own, met)) => {
+                let own = if inside.is_alike { all } else { own };
+                met.get_or_init(|| self.enter_by(&inside.with(own), name)).clone()
+            }
             None if !inside.others.is_empty() => self.enter_by(&inside.others, name),
             None => inside.unnamed.get_or_init(|| self.enter_by(&[], name)).clone(),
         }
@@ -423,16 +428,21 @@ impl Inside {
     fn of(states: &[State], set: &RuleSet) -> Self {
         let (mut named, mut others) = (QuickMap::<_, Named>::default(), Vec::new());
         let next = |state: &State| set.rules[state.rule].pattern.component(state.position);
+        let mut is_alike = false;
         // Rules that stand together mostly go on with the same name.
         for alike in states.chunk_by(|one, other| next(one) == next(other)) {
             match alike.first().and_then(next) {
                 Some(Component::Literal(name)) => {
-                    named.entry(Arc::clone(name)).or_default().0.extend_from_slice(alike);
+                    is_alike = alike.len() == states.len();
+                    let (own, _) = named.entry(Arc::clone(name)).or_default();
+                    if !is_alike {
+                        own.extend_from_slice(alike);
+                    }
                 }
                 _ => others.extend_from_slice(alike),
             }
         }
-        Self { named, others, unnamed: OnceLock::new() }
+        Self { named, is_alike, others, unnamed: OnceLock::new() }
     }
 
     /// All that matter to a name that `own` spell out, in their order.
