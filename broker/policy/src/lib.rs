@@ -12,6 +12,7 @@ mod elsewhere;
 mod entered;
 pub mod error;
 pub mod expand;
+mod git_index;
 mod git_settings;
 pub mod harmless;
 pub mod keys;

@@ -114,21 +114,24 @@ impl Repositories {
     }
 }
 
-/// The first `limit` bytes of a regular file; nothing of what git could not read either, or of what is none: who opens
-/// a FIFO waits, and one may take the place of a file meanwhile.
+/// The first `limit` bytes of a regular file; nothing of what git could not read either, or of what is none.
 pub fn contents(path: &Path, limit: u64) -> Vec<u8> {
-    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
     let mut text = Vec::new();
-    if fs::metadata(path).is_ok_and(|found| found.is_file())
-        && let Ok(file) = File::options().read(true).custom_flags(flags).open(path)
-        && let Ok(found) = file.metadata()
-        && found.is_file()
-    {
+    if let Some(file) = regular(path) {
         // At once, where it grows not meanwhile: else the first reads are of 32 bytes.
-        text.reserve(usize::try_from(found.len().min(limit)).unwrap_or(0) + 1);
+        let size = file.metadata().map_or(0, |found| found.len());
+        text.reserve(usize::try_from(size.min(limit)).unwrap_or(0) + 1);
         let _ = file.take(limit).read_to_end(&mut text);
     }
     text
+}
+
+/// A regular file: who opens a FIFO waits, and one may take the place of a file meanwhile.
+pub(super) fn regular(path: &Path) -> Option<File> {
+    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
+    fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
+    let file = File::options().read(true).custom_flags(flags).open(path).ok()?;
+    file.metadata().is_ok_and(|found| found.is_file()).then_some(file)
 }
 
 #[cfg(test)]
