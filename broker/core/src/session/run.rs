@@ -5,7 +5,7 @@
 use super::launch::Tool;
 use super::launch_channel::{ChildMessage, LaunchChannel};
 use super::process_tree::ProcessTree;
-use super::scratch::Scratch;
+use super::scratch::{Scratch, remove_stale_beside};
 use crate::answer::answers::{Answerer, Judges};
 use crate::answer::worker_pool::WorkerPool;
 use crate::ask::{Job, attend_proxy};
@@ -48,7 +48,7 @@ pub(super) fn until_end(
         if ready.nothing
             && let Some(scratches) = chore.take()
         {
-            scratches.iter().for_each(|scratch| scratch.remove_stale_ones());
+            remove_stale_beside(scratches);
         }
         if ready.limits {
             return Ok(exit::FAILED);

@@ -180,14 +180,14 @@ impl Scratch {
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
+}
 
-    /// Has a thread remove some of what killed runs of this user left beside the directory: a disk that has much to do takes
-    /// seconds for it, in which signals have to be passed on.
-    pub(crate) fn remove_stale_ones(&self) {
-        if let Some(parent) = self.held.path.parent().map(Path::to_owned) {
-            let _ = spawn(SMALL_STACK, move || remove_stale(&parent));
-        }
-    }
+/// Has a thread remove some of what killed runs of this user left beside these directories: a disk that has much to do takes
+/// seconds for it, in which signals have to be passed on.
+pub(crate) fn remove_stale_beside(scratches: &[&Scratch]) {
+    let parents = scratches.iter().filter_map(|scratch| scratch.held.path.parent());
+    let parents: Vec<_> = parents.map(Path::to_owned).collect();
+    let _ = spawn(SMALL_STACK, move || parents.iter().for_each(|parent| remove_stale(parent)));
 }
 
 /// Of each allowed path that is missing the directory that it lies in, as far as there is one, if something in that
