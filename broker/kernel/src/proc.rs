@@ -102,7 +102,8 @@ impl Status {
     }
 
     /// Whether the thread sleeps, is stopped or has ended: then nothing that it was let through for before is still
-    /// to begin. What only waits for a processor is told as running.
+    /// to begin. What only waits for a processor is told as running, and who waits for a lock of the kernel's where those
+    /// can be waited for (PREEMPT_RT) as in an uninterruptible sleep.
     pub fn rests(&self) -> bool {
         self.state().is_some_and(|state| matches!(state, 'S' | 'T' | 't' | 'Z' | 'X'))
     }

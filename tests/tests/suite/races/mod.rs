@@ -8,6 +8,7 @@ mod datagrams;
 mod files;
 mod local;
 mod network;
+mod numbers;
 mod questions;
 mod signals;
 mod sockets;
