@@ -24,6 +24,8 @@ pub struct Files {
     pub controls: Vec<PathBuf>,
     /// Of processes outside nothing may be read in proc(5).
     pub hides_processes: bool,
+    /// All that is read is notified for reports: of processes outside nothing may be read there either.
+    pub watches_reads: bool,
     /// Rules may be added during the run.
     pub grow: bool,
     /// Denied paths that were no files when the policy was resolved, which no other name leads to.

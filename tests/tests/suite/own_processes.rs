@@ -33,13 +33,14 @@ impl Drop for Other {
     }
 }
 
-/// Policies under which the broker opens what is read.
-fn hiding(user: tests::User) -> [Sandbox; 3] {
+/// Policies under which the broker opens what is read, or looks at it.
+fn hiding(user: tests::User) -> [Sandbox; 4] {
     let of = |text| Sandbox::of(user).policy_json(text);
     [
         of(r#"{"processes": "own"}"#),
         of(r#"{"processes": "own", "filesystem": {"allowWrite": ["."]}}"#),
         Sandbox::of(user).allow_write(".").deny_read("secret"),
+        Sandbox::of(user).allow_write(".").deny_read("../outside/secret"),
     ]
 }
 
@@ -124,7 +125,7 @@ fn own_processes_are_read_and_listed() {
     // The shell holds both ends of two pipes: the child waits on one, and says by the other that it is there.
     let script = "mkfifo in out 2> /dev/null; exec 3<> in 4<> out; \
         sh -c 'echo; read gone' sh own-$$ <&3 >&4 & child=$!; read line <&4; \
-        tr '\\0' ' ' < /proc/$child/cmdline | grep -c own-$$; grep -c own- /proc/$child/task/$child/cmdline; \
+        tr '\\0' ' ' < /proc/$child/cmdline | grep -c own-$$; grep -c own- /proc/$child/task/$child/cmdline; grep -c stack /proc/$child/maps; \
         grep -c ^Name: /proc/$child/status /proc/self/status /proc/thread-self/status /proc/$$/task/$$/status; \
         grep -c stack /proc/self/maps; ls /proc/self/task | wc -l; ls /proc/self/fd | head -n 1; \
         ps -e -o args= | grep own-$$ | grep -vc grep; ps -e -o args= | grep -c 'ghp-argument-of-[s]omebody'; \
@@ -134,9 +135,9 @@ fn own_processes_are_read_and_listed() {
         let _other = Other::start();
         for sandbox in &hiding(user)[1..] {
             let outcome = sandbox.sh(script);
-            assert!(outcome.stdout.starts_with("1\n1\n/proc"), "{outcome:#?}");
+            assert!(outcome.stdout.starts_with("1\n1\n1\n/proc"), "{outcome:#?}");
             assert_eq!(outcome.stdout.matches("status:1").count(), 4, "{outcome:#?}");
-            let rest: Vec<_> = outcome.stdout.lines().skip(6).collect();
+            let rest: Vec<_> = outcome.stdout.lines().skip(7).collect();
             assert_eq!(
                 rest,
                 ["1", "1", "0", "1", "0", "found", "none", "top", "ended 143"],

@@ -13,6 +13,8 @@ pub(super) struct DeviceMounts {
     trees: Vec<PathBuf>,
     /// What is mounted in them and holds none.
     others: Vec<PathBuf>,
+    /// What shows processes, if that is the broker's to open.
+    processes: Vec<PathBuf>,
 }
 
 /// Where a path is with regard to them.
@@ -24,6 +26,8 @@ pub(super) enum Place {
     Above,
     /// It is a device, or holds nothing else.
     Inside,
+    /// What it tells depends on who asks.
+    OfProcesses,
 }
 
 /// Whether there are directories of devices beneath one of `paths`.
@@ -44,14 +48,23 @@ impl DeviceMounts {
         // What others have there is theirs.
         let others = others.filter(|mount| !mount.point.starts_with(memory::PLACE));
         let others = others.map(|mount| mount.point.clone()).collect();
-        Self { trees, others }
+        Self { trees, others, processes: Vec::new() }
+    }
+
+    /// Leaves what shows processes to the broker.
+    pub(super) fn without_processes(mut self, mounts: &[Mount]) -> Self {
+        let of_processes = mounts.iter().filter(|mount| mount.kind == "proc");
+        self.processes = of_processes.map(|mount| mount.point.clone()).collect();
+        self
     }
 
     pub(super) fn place(&self, path: &Path) -> Place {
         let within = |devices: &[PathBuf]| devices.iter().any(|place| path.starts_with(place));
         if within(&self.trees) && !within(&self.others) {
             Place::Inside
-        } else if self.trees.iter().any(|tree| tree.starts_with(path)) {
+        } else if within(&self.processes) {
+            Place::OfProcesses
+        } else if self.trees.iter().chain(&self.processes).any(|tree| tree.starts_with(path)) {
             Place::Above
         } else {
             Place::Outside

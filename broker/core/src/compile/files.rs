@@ -68,6 +68,7 @@ pub(crate) fn compile(
         openings,
         reserve,
         _held: Arc::new(held),
+        brokers_processes: files.watches_reads,
         grows: files.grow,
         added: Added::default(),
     };

@@ -114,8 +114,7 @@ type Found = (Rc<OwnedFd>, Rc<Result<Listed, Errno>>);
 
 impl Builder {
     /// Grants nothing yet.
-    pub(super) fn new(ruleset: OwnedFd, handled: FileAccess, mounts: &[Mount]) -> Self {
-        let places = DeviceMounts::among(mounts);
+    pub(super) fn new(ruleset: OwnedFd, handled: FileAccess, places: DeviceMounts) -> Self {
         let (grants, told, listed) = (Grants::default(), HashSet::new(), HashMap::new());
         let (linked, denied) = (Vec::new(), Vec::new());
         Self { ruleset, handled, grants, places, told, linked, denied, listed }
@@ -188,6 +187,8 @@ impl Builder {
                         self.grant_around_devices(visited, rules, &mut pending)?;
                     }
                     Place::Inside if kind == Kind::Read => self.grant_listing(&visited)?,
+                    // Noted, and left to the broker.
+                    Place::OfProcesses if kind == Kind::Read => drop(self.note(kind, &visited)?),
                     _ => self.grant_one(kind, visited)?,
                 }
             } else if kind == Kind::Read && allowed && is_shared(&visited, rules) {

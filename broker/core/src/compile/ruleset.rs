@@ -1,5 +1,6 @@
 //! The ruleset of the command: what Landlock handles, and what it is told to grant. Source: landlock(7).
 
+use super::device_mounts::DeviceMounts;
 use super::grants::Builder;
 use crate::report::failure::Failure;
 use common::landlock::RulesetAttributes;
@@ -28,7 +29,9 @@ pub(super) fn grant(
         let message = format!("this kernel cannot confine the command: {errno}");
         Failure::Internal("platform", message)
     })?;
-    let mut builder = Builder::new(ruleset, handled, mounts);
+    let places = DeviceMounts::among(mounts);
+    let places = if files.watches_reads { places.without_processes(mounts) } else { places };
+    let mut builder = Builder::new(ruleset, handled, places);
     builder.grant_trees(rules, mounts)?;
     builder.grant_devices(files, rules)?;
     builder.grant_standard_streams()?;

@@ -4,6 +4,7 @@
 //! performed only when the target is confirmed to wait still: by then it is certain that the arguments
 //! were its own. Where a call is let through, and why that is safe, [`LandlockReason`] says.
 
+use super::exceptions::Kind;
 use super::learning::Learning;
 use super::look::{self, Look, Observer};
 use super::metadata::{self, Prepared};
@@ -110,13 +111,11 @@ impl Judge {
     /// not see: the broker answers, whatever it finds.
     fn judge_read(&self, request: &Request<'_>, call: &FileCall) -> io::Result<Done> {
         let target = request.target();
-        let is_inside = |process| {
-            // The proxy counts: it has nothing to tell.
-            let own = self.rights.own();
-            own.is_ok_and(|own| Member::find(process, own, None).is_ok())
-        };
         let judge = || match *call {
-            FileCall::Open(arg, how) => opens::judge_read(&self.view, target, is_inside, arg, how),
+            FileCall::Open(arg, how) => {
+                let is_inside = |process| self.is_inside(process);
+                opens::judge_read(&self.view, target, is_inside, arg, how)
+            }
             FileCall::Truncate(arg, length) => {
                 opens::judge_own_truncate(&self.view, target, arg, length)
             }
@@ -129,6 +128,11 @@ impl Judge {
             self.traps.log(&format!("cannot act with the target's rights: {errno}"));
             Err(Errno::ACCESS)
         })
+    }
+
+    /// Whether a process is of the sandbox. The proxy counts: it has nothing to tell.
+    fn is_inside(&self, process: i32) -> bool {
+        self.rights.own().is_ok_and(|own| Member::find(process, own, None).is_ok())
     }
 
     /// Whether what a call names in /dev/shm has to be looked for before anything else: what is left to
@@ -273,12 +277,17 @@ impl Judge {
             self.report(&looks);
             return FileVerdict::Answer(Err(Errno::ACCESS));
         }
-        let Some(exception) = looks.iter().find_map(|look| exceptions::of(look, &self.view)) else {
+        let exception = |look| exceptions::of(look, &self.view, |process| self.is_inside(process));
+        let Some(exception) = looks.iter().find_map(exception) else {
             let wanted = looks.into_iter().filter(|look| look.is_worth_it(&self.traps));
             return FileVerdict::Continue(relied, wanted.collect());
         };
+        let open = || request.confirm().and_then(|confirmed| exception.open(confirmed));
         FileVerdict::Answer(match self.rights.are_those_of(request.target()) {
-            Ok(true) => request.confirm().and_then(|confirmed| exception.open(confirmed)),
+            Ok(true) => open(),
+            Ok(false) if exception.kind != Kind::Found => {
+                self.rights.with_those_of(request.target(), open)
+            }
             Ok(false) => Err(Errno::ACCESS),
             Err(errno) => Err(errno),
         })

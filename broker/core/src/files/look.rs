@@ -215,6 +215,12 @@ impl Look {
         path::split(&self.path).is_none_or(|(_, name)| view.names_exception(name))
     }
 
+    /// Whether the path starts in proc(5).
+    pub(super) fn starts_on_proc(&self) -> bool {
+        let kind = self.base().map(|base| fs::fstatfs(base).map(|found| found.f_type));
+        kind == Some(Ok(fs::PROC_SUPER_MAGIC)) || self.path.starts_with(b"/proc")
+    }
+
     /// Whether the last component is a symbolic link: one of another name can lead there.
     pub(super) fn names_link(&self) -> bool {
         // Slashes would lead through it.

@@ -234,12 +234,7 @@ pub(crate) fn judge_read(
     };
     let kind = object.kind();
     let name = object.name()?;
-    // The object is one process's, whatever has its number later; of one that has ended, nothing is told.
-    if let Some(process) = proc::owner(name.as_path())
-        && object.is_on_proc()?
-        && !target.has_thread(process)
-        && !is_inside(process)
-    {
+    if object.is_on_proc()? && is_hidden(target, name.as_path(), is_inside) {
         return Err(Errno::NOENT.into());
     }
     if how.flags.contains(OFlags::TMPFILE) {
@@ -307,10 +302,20 @@ fn denial(view: &View, object: &Object, name: &Path, wanted: Access) -> Option<D
     Some(Denial::file(operation, name))
 }
 
-/// Whether the target may see the file `name` of proc(5). Of other processes inside it may see what everyone
-/// may: the kernel would ask whether the broker may see more, not whether the target may.
-fn may_see(target: Target, name: &Path) -> bool {
-    const PUBLIC: [&str; 7] = ["cgroup", "cmdline", "comm", "loginuid", "stat", "statm", "status"];
+/// Whether `name`, which is held, is of a process outside. The object is one process's, whatever has its number later;
+/// of one that has ended, nothing is told.
+pub(super) fn is_hidden(target: Target, name: &Path, is_inside: impl Fn(i32) -> bool) -> bool {
+    proc::owner(name).is_some_and(|process| !target.has_thread(process) && !is_inside(process))
+}
+
+/// Whether the target may see the file `name` of proc(5). Of other processes inside it may see what everyone may, and
+/// what the kernel asks for no more about than whose the reader is (PTRACE_MODE_READ in ptrace(2)). Of what only a
+/// tracer may have, as memory, it would ask whether the broker may, of which all descend, not whether the target may.
+pub(super) fn may_see(target: Target, name: &Path) -> bool {
+    const SHOWN: [&str; 12] = [
+        "auxv", "cgroup", "cmdline", "comm", "environ", "limits", "loginuid", "maps", "smaps",
+        "stat", "statm", "status",
+    ];
     let Ok(inside) = name.strip_prefix("/proc") else { return false };
     match proc::owner(name) {
         None => true,
@@ -321,9 +326,9 @@ fn may_see(target: Target, name: &Path) -> bool {
             let thread = inside.iter().nth(1) == Some(OsStr::new("task"));
             match depth {
                 1 => true,
-                2 => thread || file.is_some_and(|file| PUBLIC.contains(&file)),
+                2 => thread || file.is_some_and(|file| SHOWN.contains(&file)),
                 3 => thread,
-                4 => thread && file.is_some_and(|file| PUBLIC.contains(&file)),
+                4 => thread && file.is_some_and(|file| SHOWN.contains(&file)),
                 _ => false,
             }
         }

@@ -46,6 +46,8 @@ pub struct View {
     /// The objects of `roots` and `named`, held: the number of one that is removed would soon be
     /// another's. What is granted, or usable always, Landlock holds.
     pub _held: Arc<Vec<OwnedFd>>,
+    /// What proc(5) holds Landlock lets nobody read.
+    pub brokers_processes: bool,
     /// Rules may be added during the run.
     pub(crate) grows: bool,
     /// What was added since the launch, of which Landlock was not told.
@@ -242,7 +244,9 @@ impl View {
 
     /// Whether there are files and directories that Landlock does not let be opened for reading though the rules do.
     pub(crate) fn has_exceptions(&self) -> bool {
-        !self.grants.unlistable.is_empty() || !self.grants.single_files.is_empty()
+        !self.grants.unlistable.is_empty()
+            || !self.grants.single_files.is_empty()
+            || self.brokers_processes
     }
 
     /// Whether `name` is the last component of one of them, wherever it is.

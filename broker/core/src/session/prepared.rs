@@ -143,7 +143,10 @@ impl Prepared {
         mut scratches: Scratches,
         reports: Reports,
     ) -> Result<Self, Failure> {
-        let Protected { policy, rules, written } = protected;
+        let Protected { mut policy, rules, written } = protected;
+        let files = &mut policy.files;
+        files.watches_reads =
+            reports == Reports::All && !files.deny_read.is_empty() && !demands.may_leave;
         let making = Scratch::for_reserve(&policy.files, &rules, reports != Reports::All);
         let waiting = &mut scratches.waiting;
         let reserve = || {

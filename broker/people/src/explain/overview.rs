@@ -313,9 +313,9 @@ fn protections(in_force: &InForce<'_>) -> Vec<Row> {
         (false, true) => "Landlock",
         _ => "Landlock and broker",
     };
-    let processes = match view.grants.reads {
-        Reads::More => "not traced or changed, and nothing of them is read in /proc",
-        _ => "not traced, read or changed",
+    let processes = match view.grants.reads == Reads::More || view.brokers_processes {
+        true => "not traced or changed, and nothing of them is read in /proc",
+        false => "not traced, read or changed",
     };
     let mut rows = vec![
         Row::new("content and names of files", "as the rules say").by(files),
