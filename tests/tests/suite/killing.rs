@@ -2,7 +2,7 @@
 
 use nix::libc;
 use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::unistd::{Pid, getpgid};
 use std::ffi::OsString;
 use std::fs;
 use std::io::Write;
@@ -266,7 +266,7 @@ fn nothing_outruns_the_guardian() {
 /// Daemons that gave up their parent, in groups and sessions of their own, joined and inherited; each holds standard
 /// output open.
 const DAEMONS: &str = r#"
-import os, signal, time
+import os, signal, socket, time
 read, write = os.pipe()
 def daemon(*steps):
     if os.fork() == 0:
@@ -291,18 +291,33 @@ def many_groups():
         os.waitpid(child, 0)
 daemon(); daemon(os.setsid); daemon(own_group); daemon(group_of_child); daemon(os.setsid, group_of_child); daemon(many_groups, own_group)
 for _ in range(6): os.read(read, 1)
+host, port = os.environ['http_proxy'].split('//')[1].strip('/').split(':')
+proxy = socket.create_connection((host, int(port))); proxy.sendall(b'CONNECT example.org:443 HTTP/1.1\r\n\r\n'); proxy.recv(1)
 print('ready', flush=True); time.sleep(100)
 "#;
 
-/// The guardian of a sandbox.
-fn guardian(broker: Pid) -> Option<Pid> {
-    let children = fs::read_to_string(format!("/proc/{broker}/task/{broker}/children")).unwrap();
+/// The process of a sandbox that has this name.
+fn helper(broker: Pid, name: &str) -> Option<Pid> {
+    // Each thread has children of its own.
+    let threads = fs::read_dir(format!("/proc/{broker}/task")).unwrap().flatten();
+    let children =
+        threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
+    let children: String = children.collect();
     let is_it = |child: &&str| {
-        fs::read_to_string(format!("/proc/{child}/comm"))
-            .is_ok_and(|name| name.trim() == "landstrip-guard")
+        fs::read_to_string(format!("/proc/{child}/comm")).is_ok_and(|comm| comm.trim() == name)
     };
     let found = children.split_whitespace().find(is_it)?;
     found.parse().ok().map(Pid::from_raw)
+}
+
+/// The same once there is one.
+fn found(broker: Pid, name: &str) -> Pid {
+    let mut found = None;
+    assert!(eventually(|| {
+        found = helper(broker, name);
+        found.is_some()
+    }));
+    found.unwrap()
 }
 
 fn has_ended(process: Pid) -> bool {
@@ -344,44 +359,51 @@ fn the_command_does_not_begin_without_the_broker() {
     });
 }
 
+/// One by one, together, all of a name as by pkill(1), and as a group.
 #[test]
 fn nothing_outlives_broker_and_guardian() {
-    let signal = |process, signal| kill(process, signal).expect("signal");
     for_each_user(|user| {
         let sandbox = Sandbox::of(user);
-        for order in 0..5 * repetitions(2) {
+        for order in 0..7 * repetitions(2) {
             let mut running = sandbox.spawn(["python3", "-c", DAEMONS]);
             running.expect("ready");
             let broker = Pid::from_raw(running.pid().cast_signed());
-            let mut found = None;
-            // It says who it is when it has begun.
-            assert!(eventually(|| {
-                found = guardian(broker);
-                found.is_some()
-            }));
-            let guardian = found.unwrap();
-            let both = [broker, guardian];
-            let (together, sequence) = match order % 5 {
+            // Each says who it is when it has begun.
+            let guardian = found(broker, "landstrip-guard");
+            let proxy = found(broker, "landstrip-proxy");
+            let (is_together, sequence) = match order % 7 {
                 0 => {
-                    signal(guardian, Signal::SIGKILL);
+                    kill(guardian, Signal::SIGKILL).expect("signal");
                     assert!(eventually(|| has_ended(guardian)));
-                    (false, &both[..1])
+                    (false, vec![broker])
                 }
-                // Neither does anything before it ends.
-                1 => (true, &both[..]),
-                2 => (true, &[guardian, broker][..]),
-                3 => (false, &both[..]),
-                _ => (false, &[guardian, broker][..]),
+                // None does anything before it ends.
+                1 => (true, vec![broker, guardian]),
+                2 => (true, vec![guardian, broker]),
+                3 => (false, vec![broker, guardian]),
+                4 => (false, vec![guardian, broker]),
+                5 => {
+                    let mut named = vec![broker, guardian, proxy];
+                    named.sort_by_key(|process| process.as_raw());
+                    (false, named)
+                }
+                _ => {
+                    let group = getpgid(Some(broker)).expect("a group");
+                    let guardians = getpgid(Some(guardian)).expect("a group");
+                    let groups = [group, guardians].map(|group| Pid::from_raw(-group.as_raw()));
+                    (false, groups.to_vec())
+                }
             };
-            for number in [Signal::SIGSTOP, Signal::SIGKILL].into_iter().skip((!together).into()) {
-                for process in sequence {
-                    // The guardian goes when the broker has gone.
+            for number in [Signal::SIGSTOP, Signal::SIGKILL].into_iter().skip((!is_together).into())
+            {
+                for process in &sequence {
+                    // The guardian and the proxy go when the broker has gone.
                     let sent = kill(*process, number);
-                    assert!(sent.is_ok() || order % 5 == 3, "{sent:?}");
+                    assert!(sent.is_ok() || [3, 5, 6].contains(&(order % 7)), "{sent:?}");
                 }
             }
             // Panics if anything keeps the output open.
-            assert_eq!(running.wait().signal, Some(Signal::SIGKILL as i32));
+            assert_eq!(running.wait().signal, Some(Signal::SIGKILL as i32), "{order}");
         }
     });
 }
