@@ -6,8 +6,6 @@ use std::io::{Read, Seek};
 
 /// The lengths of names of objects: SHA-1, SHA-256.
 const HASHES: [usize; 2] = [20, 32];
-/// A larger index is none.
-const SIZE_MAX: u64 = 1 << 28;
 /// How much is read at once, and most that an entry takes: what git writes there is a path (PATH_MAX).
 const PIECE: usize = 1 << 16;
 const ENTRY_MAX: usize = 1 << 13;
@@ -24,10 +22,11 @@ pub(super) struct Links {
     pub(super) base: Option<Vec<u8>>,
 }
 
-/// The submodules that `index` names; none if it is no index.
-pub(super) fn links(mut index: &File) -> Option<Links> {
+/// The submodules that `index` names; none if it is no index, or larger than what is `left` to be read.
+pub(super) fn links(mut index: &File, left: &mut u64) -> Option<Links> {
     let size = index.metadata().ok()?.len();
-    HASHES.into_iter().filter(|_| size <= SIZE_MAX).find_map(|hash| {
+    *left = left.checked_sub(size)?;
+    HASHES.into_iter().find_map(|hash| {
         index.rewind().ok()?;
         Pieces::of(index, size).links(hash)
     })

@@ -7,7 +7,8 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-/// How much of a file `.git` is read.
+/// How much of all indexes together, and of a file `.git`, is read.
+const INDEX_MAX: u64 = 1 << 28;
 const LINK_MAX: u64 = 1 << 12;
 /// Most submodules that are looked for: in submodules there are others.
 const SUBMODULES_MAX: usize = 1024;
@@ -27,9 +28,9 @@ pub fn find(top: &Path) -> Option<Vec<Submodule>> {
     let Some(git) = directory(&top.join(".git")) else { return Some(Vec::new()) };
     let mut usual = vec![git.join("modules")];
     let mut pending = vec![(top.to_owned(), git)];
-    let mut found = Vec::new();
+    let (mut found, mut left) = (Vec::new(), INDEX_MAX);
     while let Some((top, git)) = pending.pop() {
-        for name in names(&git)? {
+        for name in names(&git, &mut left)? {
             if found.len() == SUBMODULES_MAX {
                 return None;
             }
@@ -48,17 +49,17 @@ pub fn find(top: &Path) -> Option<Vec<Submodule>> {
 }
 
 /// The names of the submodules in the index of `repository`, as far as git would go there.
-fn names(repository: &Path) -> Option<Vec<Vec<u8>>> {
+fn names(repository: &Path, left: &mut u64) -> Option<Vec<Vec<u8>>> {
     let read = |name: &str| {
         let file = regular(&repository.join(name))?;
         file.metadata().is_ok_and(|found| found.len() > 0).then_some(file)
     };
     // What git could not read either names none.
     let Some(index) = read("index") else { return Some(Vec::new()) };
-    let Links { mut names, base } = links(&index)?;
+    let Links { mut names, base } = links(&index, left)?;
     if let Some(base) = base {
         let hexadecimal: String = base.iter().map(|byte| format!("{byte:02x}")).collect();
-        names.extend(links(&read(&format!("sharedindex.{hexadecimal}"))?)?.names);
+        names.extend(links(&read(&format!("sharedindex.{hexadecimal}"))?, left)?.names);
     }
     let is_beneath = |name: &Vec<u8>| {
         Path::new(OsStr::from_bytes(name))

@@ -360,12 +360,24 @@ fn a_repository_that_git_enters_by_itself_is_named_at_the_end() {
         let make = "git init -q sub; git -C sub commit -q --allow-empty -m x; ";
         let link = "git update-index --add --cacheinfo 160000,$(git -C sub rev-parse HEAD),sub";
         let known = "git status outside obeys the settings of repositories that the index names";
+        // All indexes together are as large as one may be, of which each is read: else a tree could make launches slow.
+        let many = |length: usize| {
+            let size = u32::try_from(length - 40).unwrap().to_be_bytes();
+            let size: String = size.iter().map(|byte| format!("\\0{byte:o}")).collect();
+            format!(
+                "for n in sub other; do git init -q $n; git -C $n commit -q --allow-empty -m x; git update-index --add \
+                 --cacheinfo 160000,$(git -C $n rev-parse HEAD),$n; rm -f $n/.git/index; \
+                 printf %b 'DIRC\\0\\0\\0\\02\\0\\0\\0\\0TREE{size}' > $n/.git/index; truncate -s {length} $n/.git/index; done"
+            )
+        };
         for (script, said) in [
             (format!("{make}{link}"), known),
             (format!("{make}git update-index --index-version 4; {link}"), known),
             (format!("{make}git update-index --split-index; {link}"), known),
             (format!("{make}{link}; git update-index --split-index; echo x > x; git add x"), known),
             (format!("{make}{link}; echo x > .git/index"), "cannot be read"),
+            (many(200 << 20), "cannot be read"),
+            (many(1000), known),
             (format!("{make}echo x > new; git add new"), ""),
             ("git commit -q --allow-empty -m x; echo x > main.c; git add .".to_owned(), ""),
             ("rm .git/index".to_owned(), ""),
