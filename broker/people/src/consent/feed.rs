@@ -17,7 +17,7 @@ const STACK: usize = 256 * 1024;
 /// Most that waits to be told, and most that a watcher is told of a run.
 const WAITING_MAX: usize = 256;
 const TOLD_MAX: usize = 4096;
-/// How long nobody is looked for where nobody watched.
+/// How long nobody else is looked for.
 const PAUSE: Duration = Duration::from_secs(1);
 /// How long the end of a run waits for what is to be told yet.
 const LAST_LIMIT: Duration = Duration::from_millis(200);
@@ -30,6 +30,13 @@ struct Feed {
     queue: SyncSender<Denial>,
     /// Whose other end goes when all was told.
     ended: Receiver<()>,
+}
+
+/// Who watches, and what that one was told.
+struct Watcher {
+    name: String,
+    wire: Wire,
+    told: HashSet<Denial>,
 }
 
 /// Tells a denial to whoever watches.
@@ -70,18 +77,32 @@ fn start() -> Option<Feed> {
 }
 
 fn tell_all(denials: &Receiver<Denial>) {
-    let mut told: Option<(Wire, HashSet<Denial>)> = None;
+    let mut watchers: Vec<Watcher> = Vec::new();
+    let mut looked = Instant::now();
     for denial in denials {
-        told = told.or_else(|| Some((watcher::find()?, HashSet::new())));
-        let Some((wire, known)) = &mut told else {
+        if watchers.is_empty() || looked.elapsed() >= PAUSE {
+            let is_known = |name: &str| watchers.iter().any(|watcher| watcher.name == name);
+            let found = watcher::find_others(&is_known);
+            let found: Vec<_> =
+                found.map(|(name, wire)| Watcher { name, wire, told: HashSet::new() }).collect();
+            watchers.extend(found);
+            looked = Instant::now();
+        }
+        if watchers.is_empty() {
             let pause = PAUSE.as_millis().try_into().unwrap_or(u64::MAX);
             PAUSED.store(now().saturating_add(pause), Ordering::Relaxed);
-            continue;
-        };
-        let report: Option<Value> = serde_json::from_str(&line(&denial.trap())).ok();
-        if known.len() < TOLD_MAX && known.insert(denial) && !wire.say(&json!({ "denied": report }))
-        {
-            told = None;
         }
+        watchers.retain_mut(|watcher| watcher.tell(&denial));
+    }
+}
+
+impl Watcher {
+    /// Whether it may be there still.
+    fn tell(&mut self, denial: &Denial) -> bool {
+        if self.told.len() >= TOLD_MAX || !self.told.insert(denial.clone()) {
+            return true;
+        }
+        let report: Option<Value> = serde_json::from_str(&line(&denial.trap())).ok();
+        self.wire.say(&json!({ "denied": report }))
     }
 }

@@ -62,11 +62,19 @@ impl Proof {
 
 /// Whoever watches, and hears from now on what is said; none if nobody does.
 pub(super) fn find() -> Option<Wire> {
-    place::of_watchers().find_map(|path| {
-        let entries = std::fs::read_dir(&path).ok()?.flatten();
-        let mut names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-        let place = place::open(&path)?;
-        names.find_map(|name| find_at(&place, &name))
+    find_others(&|_| false).next().map(|(_, wire)| wire)
+}
+
+/// All of them whose names are not known, with these.
+pub(super) fn find_others(is_known: &dyn Fn(&str) -> bool) -> impl Iterator<Item = (String, Wire)> {
+    place::of_watchers().flat_map(move |path| {
+        let entries = std::fs::read_dir(&path).into_iter().flatten().flatten();
+        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+        let place = place::open(&path);
+        names.filter(|name| !is_known(name)).filter_map(move |name| {
+            let wire = find_at(place.as_ref()?, &name)?;
+            Some((name, wire))
+        })
     })
 }
 
