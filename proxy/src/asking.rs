@@ -11,6 +11,7 @@ use crate::proxy::Proxy;
 use crate::rules::Verdict;
 use common::asking::{Asked, Decision, Outcome, Withdrawn};
 use rustix::fd::OwnedFd;
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::future::{pending, poll_fn};
 use std::io::ErrorKind;
@@ -22,12 +23,12 @@ use tokio::sync::oneshot::{self, Sender};
 
 tokio::task_local! {
     /// The client that is served, by which it is seen whether it still waits.
-    static CLIENT: Option<OwnedFd>;
+    static CLIENT: Cell<Option<OwnedFd>>;
 }
 
 /// Serves the client at the other end of `socket`.
 pub(crate) async fn of_client(socket: Option<OwnedFd>, served: impl Future<Output = ()>) {
-    CLIENT.scope(socket, served).await;
+    CLIENT.scope(Cell::new(socket), served).await;
 }
 
 /// The connections that wait.
@@ -109,16 +110,27 @@ impl Proxy {
     }
 }
 
+/// The client while it is watched, for who watches it next.
+struct Watched(Option<TcpStream>);
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        if let Some(Ok(socket)) = self.0.take().map(TcpStream::into_std) {
+            let _ = CLIENT.try_with(|client| client.set(Some(socket.into())));
+        }
+    }
+}
+
 /// Waits until the client has hung up.
 async fn client_gone() {
-    let socket = CLIENT.try_with(|socket| socket.as_ref()?.try_clone().ok()).ok().flatten();
-    let watched = socket.and_then(|socket| TcpStream::from_std(socket.into()).ok());
-    let Some(watched) = watched else { return pending().await };
-    while let Ok(ready) = watched.ready(Interest::READABLE).await {
+    let socket = CLIENT.try_with(Cell::take).ok().flatten();
+    let watched = Watched(socket.and_then(|socket| TcpStream::from_std(socket.into()).ok()));
+    let Some(stream) = &watched.0 else { return pending().await };
+    while let Ok(ready) = stream.ready(Interest::READABLE).await {
         if ready.is_read_closed() {
             return;
         }
         // What it sends meanwhile is read once it is answered.
-        let _ = watched.try_io(Interest::READABLE, || Err::<(), _>(ErrorKind::WouldBlock.into()));
+        let _ = stream.try_io(Interest::READABLE, || Err::<(), _>(ErrorKind::WouldBlock.into()));
     }
 }

@@ -39,7 +39,7 @@ fn child_of(pid: u32, name: &str) -> Option<u32> {
     found.map(|pid| pid.parse().unwrap())
 }
 
-fn proxy_of(running: &Running) -> u32 {
+pub(crate) fn proxy_of(running: &Running) -> u32 {
     child_of(running.pid(), "landstrip-proxy").expect("a running proxy")
 }
 

@@ -1,6 +1,8 @@
 //! Questions: what no rule allows waits for an answer, and only what was answered is done.
 
+mod always;
 mod hosts;
+mod parked;
 mod sockets;
 mod terminal;
 mod watch;

@@ -7,18 +7,18 @@ use std::os::unix::fs::PermissionsExt;
 use tests::{ESCAPED, Sandbox, Terminal, User, eventually, for_each_user};
 
 /// The end of every question.
-const KEYS: &str = "n no? ";
+pub(super) const KEYS: &str = "n no? ";
 /// What is typed to see how the terminal is set.
 const SETTINGS: &str = "stty -a | tr ' ' '\\n' | grep -x -- '-*\\(isig\\|icanon\\|echo\\|tostop\\)' | tr -d '\\n'; echo .\n";
 
-fn sandbox(user: User) -> Sandbox {
+pub(super) fn sandbox(user: User) -> Sandbox {
     let sandbox = Sandbox::of(user).allow_write(".").deny_write("../home/.npm/denied");
     sandbox.dir("home/.npm");
     sandbox
 }
 
 /// Starts `script` with questions, and waits for the first.
-fn ask(sandbox: &Sandbox, script: &str) -> Terminal {
+pub(super) fn ask(sandbox: &Sandbox, script: &str) -> Terminal {
     sandbox.file("work/script", script);
     let mut terminal = Terminal::of(sandbox);
     terminal.type_in("$L --ask terminal -- sh ./script; echo st\"\"atus=$?\n");
@@ -26,7 +26,7 @@ fn ask(sandbox: &Sandbox, script: &str) -> Terminal {
     terminal
 }
 
-fn is_there(sandbox: &Sandbox, name: &str) -> bool {
+pub(super) fn is_there(sandbox: &Sandbox, name: &str) -> bool {
     sandbox.path("home/.npm").join(name).exists()
 }
 
@@ -68,6 +68,51 @@ fn a_question_is_shown_answered_and_followed_as_recorded() {
     });
 }
 
+/// A name that ends its line, draws and turns round what stands beside it.
+const IMITATION: &str = "x\"\n  n no? y\r\u{1b}[2J\u{202e}";
+
+#[test]
+fn text_that_imitates_a_question_is_escaped_in_one_and_elsewhere_answers_nothing() {
+    for_each_user(|user| {
+        let sandbox = sandbox(user);
+        let script = format!(
+            "printf 'landstrip: is it all right?\\n  n no? '; read answer; echo \"heard $answer\"; echo x > ~/.npm/a
+             exec -a '{IMITATION}' bash -c 'echo x > ~/.npm/\"$0\"' '{IMITATION}'"
+        );
+        sandbox.file("work/script", script);
+        let mut terminal = Terminal::of(&sandbox);
+        terminal.type_in("$L --ask terminal -- bash ./script; echo st\"\"atus=$?\n");
+        terminal.expect(KEYS);
+        terminal.type_in("y\n");
+        terminal.expect("heard y\r\n");
+        terminal.expect("wants to change");
+        terminal.expect(KEYS);
+        assert!(!is_there(&sandbox, "a"), "{ESCAPED}");
+        terminal.type_in("n\n");
+        terminal.expect("\nstatus=1\r\n");
+        // One rule would allow both, and was refused.
+        assert_eq!(terminal.all().matches("wants to change").count(), 1, "{}", terminal.all());
+        assert_eq!(fs::read_dir(sandbox.path("home/.npm")).unwrap().count(), 0, "{ESCAPED}");
+
+        let sandbox = self::sandbox(user);
+        let script =
+            format!("exec -a '{IMITATION}' bash -c 'echo x > ~/.npm/\"$0\"' '{IMITATION}'");
+        sandbox.file("work/script", script);
+        let mut terminal = Terminal::of(&sandbox);
+        terminal.type_in("$L --ask terminal -- bash ./script; echo st\"\"atus=$?\n");
+        terminal.expect(KEYS);
+        let name = r#"x\"\n  n no? y\r\u{1b}[2J\u{202e}"#;
+        let shown = terminal.all();
+        assert!(shown.contains(&format!("/.npm/{name}\"\r\n")), "{shown}");
+        assert!(shown.contains(&format!("it calls itself \"{name}\" ")), "{shown}");
+        assert_eq!(shown.matches("\r\n  n no? ").count(), 1, "{shown}");
+        assert!(!shown.contains(['\u{1b}', '\u{202e}']), "{shown}");
+        terminal.type_in("y\n");
+        terminal.expect("\nstatus=0\r\n");
+        assert!(is_there(&sandbox, IMITATION));
+    });
+}
+
 #[test]
 fn an_answer_for_the_run_is_not_asked_for_again() {
     for_each_user(|user| {
@@ -78,74 +123,6 @@ fn an_answer_for_the_run_is_not_asked_for_again() {
         terminal.expect("\nstatus=2\r\n");
         assert_eq!(terminal.all().matches("wants to").count(), 1);
         assert_eq!(fs::read_dir(sandbox.path("home/.npm")).unwrap().count(), 3, "{ESCAPED}");
-    });
-}
-
-#[test]
-fn always_is_written_into_the_policy_after_its_line_was_shown() {
-    for_each_user(|user| {
-        let sandbox = sandbox(user);
-        let text = "# mine\nfilesystem:\n  allowWrite:\n    - .  # here\n  denyRead: [~/.ssh]\n";
-        let policy = sandbox.file("mine.yaml", text);
-        fs::set_permissions(&policy, Permissions::from_mode(0o640)).unwrap();
-        let sandbox = sandbox.options(["-p", policy.to_str().unwrap()]);
-        let mut terminal = ask(&sandbox, "echo x > ~/.npm/a && echo y > ~/.npm/denied");
-        terminal.type_in("a\n");
-        terminal.expect("  this is to be written:\r\n  \"    - \\\"~/.npm\\\"  # allowed on ");
-        terminal.expect("y write it, n ask again? ");
-        terminal.type_in("n\n");
-        terminal.expect(KEYS);
-        assert_eq!(sandbox.read("mine.yaml"), text);
-        terminal.type_in("a\n");
-        terminal.expect("n ask again? ");
-        terminal.type_in("y\n");
-        terminal.expect("mine.yaml\"\r\n");
-        terminal.expect("\nstatus=2\r\n");
-        let written = sandbox.read("mine.yaml");
-        let line = written.lines().find(|line| line.contains(".npm")).unwrap();
-        assert!(line.starts_with("    - \"~/.npm\"  # allowed on 20"), "{written}");
-        assert_eq!(written.replace(&format!("{line}\n"), ""), text);
-        assert_eq!(fs::metadata(&policy).unwrap().permissions().mode() & 0o777, 0o640);
-        assert!(!is_there(&sandbox, "denied"), "{ESCAPED}");
-        // And nothing is left where it was made, but what the directory is.
-        let left = fs::read_dir(sandbox.path("home/.cache/landstrip")).unwrap();
-        assert!(
-            left.flatten().all(|entry| !entry.file_name().to_string_lossy().contains("policy"))
-        );
-        sandbox.sh("echo z > ~/.npm/later").succeeds();
-    });
-}
-
-#[test]
-fn a_policy_is_not_written_that_others_can_change_or_that_nobody_can_tell_how() {
-    for_each_user(|user| {
-        for (text, mode, why) in [
-            ("filesystem:\n  allowWrite:\n    - .\n", 0o666, "others can change it"),
-            ("filesystem:\n  allowWrite: |\n    .\n", 0o600, "changed by hand only"),
-        ] {
-            let sandbox = sandbox(user);
-            let policy = sandbox.file("mine.yaml", text);
-            fs::set_permissions(&policy, Permissions::from_mode(mode)).unwrap();
-            let sandbox = sandbox.options(["-p", policy.to_str().unwrap()]);
-            let mut terminal = ask(&sandbox, "echo x > ~/.npm/a");
-            terminal.type_in("a\n");
-            terminal.expect(why);
-            terminal.expect(KEYS);
-            terminal.type_in("y\n");
-            terminal.expect("\nstatus=0\r\n");
-            assert_eq!(sandbox.read("mine.yaml"), text);
-            assert_eq!(sandbox.read("home/.npm/a"), "x\n");
-        }
-        // A preset cannot be written.
-        let sandbox = sandbox(user).without_policy().options(["-p", "agent"]);
-        let mut terminal = ask(&sandbox, "echo x > ~/notes");
-        assert!(!terminal.all().contains("a always"), "{}", terminal.all());
-        assert!(terminal.all().contains("not for always: no policy file is in force; name one"));
-        terminal.type_in("a\n");
-        terminal.expect("it cannot be written: ");
-        terminal.expect(KEYS);
-        terminal.type_in("n\n");
-        terminal.expect("\nstatus=2\r\n");
     });
 }
 

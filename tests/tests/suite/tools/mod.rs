@@ -9,6 +9,7 @@ mod long_runs;
 mod packages;
 mod programs;
 mod repository;
+mod screens;
 mod settings;
 mod signing;
 mod tls_servers;
