@@ -384,7 +384,7 @@ impl Sandbox {
     }
 
     /// The process to start for a command line; a shell opens the trap descriptor and becomes it.
-    pub(crate) fn command(&self, mut words: Vec<OsString>) -> Command {
+    pub fn command(&self, mut words: Vec<OsString>) -> Command {
         if self.trap {
             let script = r#"exec 3>"$0"; exec "$@""#;
             let trap = self.path("trap").into_os_string();

@@ -147,9 +147,22 @@ fn documents_link_to_what_is_there() {
 }
 
 /// The home in which the examples of `docs/harnesses.md` are used, and the policies that it tells.
-fn harness(user: User) -> (Sandbox, String) {
+pub(crate) fn harness(user: User) -> (Sandbox, String) {
     let text = document("docs/harnesses.md");
     let sandbox = home(user);
+    // Not every user may read the repository.
+    let mut copy = Command::new("cp");
+    copy.arg("-R").arg(repository().join("clients/python")).arg(sandbox.path("home/client"));
+    assert!(copy.status().unwrap().success());
+    for name in ["asking-harness", "mcp-server"] {
+        let example = fs::read_to_string(repository().join("examples").join(name)).unwrap();
+        sandbox.program(format!("home/bin/{name}"), &example);
+    }
+    let client = sandbox.path("home/client");
+    let sandbox = sandbox
+        .env("PYTHONPATH", client)
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .env("LANDSTRIP_PROGRAM", programs().landstrip());
     let policies = blocks(&text, "yaml");
     for (name, policy) in ["agent", "whole"].iter().zip(&policies) {
         sandbox.file(format!("home/.config/landstrip/{name}.yaml"), policy);

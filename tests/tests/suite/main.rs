@@ -32,6 +32,7 @@ mod explain;
 mod fifos;
 mod files;
 mod fuzzing;
+mod harnesses;
 mod jobs;
 mod kept;
 mod killing;
