@@ -62,7 +62,7 @@ fn measure(arguments: &[OsString]) -> Outcome<()> {
     let programs = built_programs(arguments)?;
     let name = format!("landstrip-bench-asking-{}", std::process::id());
     let ground = Ground(env::temp_dir().canonicalize()?.join(name));
-    for directory in ["", "work", "work/beside", "work/granted", "outside"] {
+    for directory in ["", "work", "work/beside", "work/granted", "home", "tmp"] {
         fs::create_dir(ground.0.join(directory))?;
     }
     for file in ["work/beside/file", "work/beside/denied", "work/granted/file"] {
@@ -106,6 +106,8 @@ fn start(ground: &Path, programs: Option<(&PathBuf, bool)>, parked: usize) -> Ou
         }
         command.arg("--").arg(&executable);
     }
+    // Beneath the caller's temporary directory nothing is asked about.
+    command.env("HOME", ground.join("home")).env("TMPDIR", ground.join("tmp"));
     let mut worker = Worker::start(command.arg(WORKER).current_dir(ground.join("work")))?;
     // What has begun has inherited it; nobody else is to.
     let mut questions = questions.map(|(ours, _)| ours);
@@ -126,7 +128,7 @@ fn work() -> Outcome<()> {
         if let Some(count) = line.strip_prefix("park ") {
             for number in 0..count.parse()? {
                 // It ends with the process.
-                thread::spawn(move || File::create(format!("../outside/{number}")));
+                thread::spawn(move || File::create(format!("../home/{number}")));
             }
             println!();
             continue;
