@@ -226,11 +226,10 @@ impl Paths<'_> {
             if self.memory.is_no_file(&located.path) {
                 self.no_files.insert(pattern.clone());
             }
-            let links = &mut self.git_links;
             if is_own {
-                links.denied.push(pattern.clone());
+                self.git_links.denied.push(pattern.clone());
             } else if denial == Denial::Write && text.ends_with(linked_trees::COMMON) {
-                links.common.push(pattern.clone());
+                self.git_links.common.push(pattern.clone());
             }
             deny(self.remarks, pattern, item);
             for link in located.links {

@@ -187,7 +187,6 @@ impl Builder {
                         self.grant_around_devices(visited, rules, &mut pending)?;
                     }
                     Place::Inside if kind == Kind::Read => self.grant_listing(&visited)?,
-                    // Noted, and left to the broker.
                     Place::OfProcesses if kind == Kind::Read => drop(self.note(kind, &visited)?),
                     _ => self.grant_one(kind, visited)?,
                 }
