@@ -5,6 +5,7 @@
 
 mod access;
 pub mod address;
+mod component;
 pub mod domains;
 pub mod files;
 pub mod git_links;

@@ -21,6 +21,7 @@ use std::sync::{Arc, OnceLock};
 
 pub use super::access::{Access, Names};
 use super::files::Files;
+pub use super::pattern::covers;
 use super::pattern::{Component, Pattern};
 use super::quick::QuickMap;
 use super::verdict::Verdict;
@@ -29,18 +30,6 @@ use super::verdict::Verdict;
 #[derive(Debug, Clone)]
 pub struct Rules {
     root: Cursor,
-}
-
-/// Whether one of `denials` stands for `path` or something above it; of what is not canonical nothing else is known.
-pub fn covers(denials: &[Pattern], path: &Path) -> bool {
-    let name = |component| match component {
-        PathComponent::Normal(name) => Some(Some(name.as_bytes())),
-        PathComponent::ParentDir => Some(None),
-        _ => None,
-    };
-    let names: Option<Vec<_>> = path.components().filter_map(name).collect();
-    let names = names.filter(|_| path.is_absolute());
-    denials.iter().any(|pattern| names.as_ref().is_none_or(|names| pattern.covers(names)))
 }
 
 /// What is known at one path: the verdicts, and the rules that may still change them further inside.
@@ -125,8 +114,6 @@ struct Live {
 struct Inside {
     /// For the names that rules spell out.
     named: QuickMap<Arc<[u8]>, Named>,
-    /// All rules spell out the same, as on the way to the user's home: they are not put together once more.
-    is_alike: bool,
     /// The rules that go on with a glob.
     others: Vec<State>,
     /// For all other names, if there are no globs.
@@ -308,10 +295,7 @@ impl Progress {
         }
         let inside = self.live.inside.get_or_init(|| Inside::of(all, &self.set));
         match inside.named.get(name) {
-            Some((own, met)) => {
-                let own = if inside.is_alike { all } else { own };
-                met.get_or_init(|| self.enter_by(&inside.with(own), name)).clone()
-            }
+            Some((own, met)) => met.get_or_init(|| self.enter_by(&inside.with(own), name)).clone(),
             None if !inside.others.is_empty() => self.enter_by(&inside.others, name),
             None => inside.unnamed.get_or_init(|| self.enter_by(&[], name)).clone(),
         }
@@ -428,21 +412,16 @@ impl Inside {
     fn of(states: &[State], set: &RuleSet) -> Self {
         let (mut named, mut others) = (QuickMap::<_, Named>::default(), Vec::new());
         let next = |state: &State| set.rules[state.rule].pattern.component(state.position);
-        let mut is_alike = false;
         // Rules that stand together mostly go on with the same name.
         for alike in states.chunk_by(|one, other| next(one) == next(other)) {
             match alike.first().and_then(next) {
                 Some(Component::Literal(name)) => {
-                    is_alike = alike.len() == states.len();
-                    let (own, _) = named.entry(Arc::clone(name)).or_default();
-                    if !is_alike {
-                        own.extend_from_slice(alike);
-                    }
+                    named.entry(Arc::clone(name)).or_default().0.extend_from_slice(alike);
                 }
                 _ => others.extend_from_slice(alike),
             }
         }
-        Self { named, is_alike, others, unnamed: OnceLock::new() }
+        Self { named, others, unnamed: OnceLock::new() }
     }
 
     /// All that matter to a name that `own` spell out, in their order.
