@@ -4,6 +4,7 @@
 use super::grants::Builder;
 use super::ruleset;
 use crate::files::reserve::Reserve;
+use crate::files::trees::Trees;
 use crate::files::view::{Added, Grants, Reads, View};
 use crate::report::failure::Failure;
 use kernel::features::Features;
@@ -117,7 +118,7 @@ impl Granted {
 /// what is there, which is added to `held`.
 fn roots(
     paths: &[PathBuf],
-    granted: &HashMap<PathBuf, Identity>,
+    granted: &Trees<Identity>,
     held: &mut Vec<OwnedFd>,
 ) -> Result<Vec<(PathBuf, Option<Identity>)>, Failure> {
     let mut roots = Vec::with_capacity(paths.len());

@@ -9,6 +9,7 @@ use super::device_mounts::{DeviceMounts, Place};
 use super::directories::{self, Listed, is_directory_now, list, open};
 use super::{executables, fold, hard_links};
 use crate::files::reserve::Reserve;
+use crate::files::trees::Trees;
 use crate::files::view::{Grants, Reads};
 use crate::report::failure::Failure;
 use kernel::identity::{Origin, hold, identity};
@@ -16,10 +17,10 @@ use kernel::mounts::Mount;
 use kernel::ruleset::{FileAccess, allow_beneath};
 use rules::paths::{Cursor, List, Names, Rules};
 use rules::pattern::Pattern;
+use rules::quick::QuickSet;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, FileType};
 use rustix::io::Errno;
-use std::collections::{HashMap, HashSet};
 use std::ffi::{CString, OsStr};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -100,13 +101,13 @@ pub(super) struct Builder {
     pub(super) grants: Grants,
     pub(super) places: DeviceMounts,
     /// Directories that are known to tell upper from lower case.
-    told: HashSet<PathBuf>,
+    told: QuickSet<PathBuf>,
     /// Files with other names that may be read, as long as it is not known whether by all of them.
     linked: Vec<PathBuf>,
     /// What may not be read.
     denied: Vec<PathBuf>,
     /// Those that were looked through: what is granted for writing mostly lies where reading has led already.
-    listed: HashMap<PathBuf, Found>,
+    listed: Trees<Found>,
 }
 
 /// A directory, and what is in it, or why that is not known.
@@ -115,7 +116,7 @@ type Found = (Rc<OwnedFd>, Rc<Result<Listed, Errno>>);
 impl Builder {
     /// Grants nothing yet.
     pub(super) fn new(ruleset: OwnedFd, handled: FileAccess, places: DeviceMounts) -> Self {
-        let (grants, told, listed) = (Grants::default(), HashSet::new(), HashMap::new());
+        let (grants, told, listed) = (Grants::default(), QuickSet::default(), Trees::default());
         let (linked, denied) = (Vec::new(), Vec::new());
         Self { ruleset, handled, grants, places, told, linked, denied, listed }
     }
@@ -165,8 +166,8 @@ impl Builder {
         kind: Kind,
         rules: &Rules,
         root: Rc<OwnedFd>,
-    ) -> Result<HashMap<PathBuf, Origin>, Failure> {
-        let mut on_the_way = HashMap::new();
+    ) -> Result<Trees<Origin>, Failure> {
+        let mut on_the_way = Trees::default();
         // A stack of its own: a tree may be deeper than the thread's stack.
         let mut pending = Vec::new();
         let cursor = rules.root();
@@ -425,7 +426,7 @@ impl Visited {
         self.cursor.read_basis().is_some_and(names)
     }
 
-    fn add_to(self, directories: &mut HashMap<PathBuf, Origin>) -> Result<(), Failure> {
+    fn add_to(self, directories: &mut Trees<Origin>) -> Result<(), Failure> {
         match Origin::of(&self.object) {
             Ok(origin) => {
                 directories.insert(self.path, origin);

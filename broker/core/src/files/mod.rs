@@ -21,7 +21,7 @@ pub(crate) mod reserve;
 pub(crate) mod shared;
 pub(crate) mod task;
 pub(crate) mod terminals;
-mod trees;
+pub(crate) mod trees;
 pub(crate) mod verdict;
 pub mod view;
 pub(crate) mod walk;

@@ -13,7 +13,7 @@
 //! alone has rules for them. Sources: mkdir(2), rename(2), acl(5), statx(2), ioctl_iflags(2).
 
 use super::entry::{Entry, has_default_acl};
-use super::trees::covers;
+use super::trees::{Trees, covers};
 use kernel::identity::{Identity, identity};
 use kernel::request::Confirmed;
 use kernel::self_proc::{own_link, path_of};
@@ -26,7 +26,6 @@ use rustix::fs::{
 };
 use rustix::io::{self, Errno};
 use rustix::process::{getegid, geteuid};
-use std::collections::HashMap;
 use std::iter;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError, RwLock};
@@ -59,7 +58,7 @@ pub(crate) struct Reserve {
     kin: Kin,
     waiting: Mutex<Vec<Waiting>>,
     /// Where they were put; which one it was shows whether it still is there.
-    placed: RwLock<HashMap<PathBuf, Identity>>,
+    placed: RwLock<Trees<Identity>>,
     /// Whether what could not be read is made of these alone.
     pub(super) serves_reads: bool,
 }

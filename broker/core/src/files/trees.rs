@@ -2,11 +2,14 @@
 
 use kernel::identity::Identity;
 use kernel::long_paths::identity_of;
-use std::collections::HashMap;
+use rules::quick::QuickMap;
 use std::path::{Path, PathBuf};
 
+/// By canonical paths: hundreds are looked up at a launch, and some for each call.
+pub(crate) type Trees<T> = QuickMap<PathBuf, T>;
+
 /// Whether one of the trees is still there and `path` lies in it.
-pub(super) fn covers(trees: &HashMap<PathBuf, Identity>, path: &Path) -> bool {
+pub(super) fn covers(trees: &Trees<Identity>, path: &Path) -> bool {
     /// Fewer than that are compared in less time than the names above a path are looked up in.
     const FEW: usize = 8;
     let is_there = |tree: &Path, object: &Identity| identity_of(tree) == Some(*object);

@@ -6,7 +6,7 @@
 //! path, and what is made in them later.
 
 use super::reserve::Reserve;
-use super::trees::covers;
+use super::trees::{Trees, covers};
 use kernel::identity::{Identity, Origin, identity};
 use kernel::long_paths::identity_of;
 use kernel::object::Object;
@@ -67,9 +67,9 @@ pub(crate) struct Added {
 #[derive(Debug, Default)]
 pub struct Grants {
     /// What the command may write, with all beneath, and the object that it was.
-    pub writable: HashMap<PathBuf, Identity>,
+    pub writable: Trees<Identity>,
     /// The same for what it may read, as far as the rules allow it.
-    pub readable: HashMap<PathBuf, Identity>,
+    pub readable: Trees<Identity>,
     /// Whether the rules let more be written than is granted: in the directories on the way to a path
     /// that may not be written, which a Landlock rule would open with all beneath.
     pub brokers_writes: bool,
@@ -77,13 +77,13 @@ pub struct Grants {
     pub reads: Reads,
     /// Directories on the way to a path that may not be read: they may be listed, but a Landlock
     /// rule for that would hold for all beneath. They can be too many to be held.
-    pub unlistable: HashMap<PathBuf, Origin>,
+    pub unlistable: Trees<Origin>,
     /// The names of files that are granted one by one, beside what may not be read.
     pub single_files: HashSet<OsString>,
     /// Usable whatever the rules say, and for what: standard devices, standard streams.
     pub always: HashMap<Identity, Access>,
     /// Devices that the policy names, or directories of them.
-    pub devices: HashMap<PathBuf, Identity>,
+    pub devices: Trees<Identity>,
 }
 
 /// What Landlock lets be read, beside what the rules do.
