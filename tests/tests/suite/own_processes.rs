@@ -89,6 +89,11 @@ fn nothing_is_read_of_processes_outside() {
                 assert!(refused.iter().any(|end| line.ends_with(end)), "{line} {outcome:#?}");
             }
             assert!(outcome.reports_of("Filesystem").is_empty(), "{outcome:#?}");
+            let name = format!("/proc/{pid}/cmdline");
+            let explain =
+                sandbox.command_line().into_iter().chain(["--explain".into(), name.into()]);
+            let told = sandbox.run_outside(explain).stdout;
+            assert!(told.contains("read     no   it tells of a process outside"), "{told}");
         }
         // Nothing else keeps it.
         let open = Sandbox::of(user).policy_json(r#"{"processes": "all"}"#);

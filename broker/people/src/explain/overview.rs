@@ -3,6 +3,7 @@
 use super::InForce;
 use super::answer::Rule;
 use super::directories::brokered;
+use super::paths::hides_processes;
 use landstrip_core::files::view::{Decider, Reads};
 use landstrip_core::session::launch::Change;
 use policy::keys::{Item, KEYS, Key, Value};
@@ -313,7 +314,7 @@ fn protections(in_force: &InForce<'_>) -> Vec<Row> {
         (false, true) => "Landlock",
         _ => "Landlock and broker",
     };
-    let processes = match view.grants.reads == Reads::More || view.brokers_processes {
+    let processes = match hides_processes(view) {
         true => "not traced or changed, and nothing of them is read in /proc",
         false => "not traced, read or changed",
     };

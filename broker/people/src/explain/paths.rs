@@ -5,6 +5,7 @@ use super::answer::{Answer, Layer, Rule};
 use kernel::identity::hold;
 use kernel::locate::locate;
 use kernel::object::Object;
+use kernel::proc;
 use landstrip_core::files::look;
 use landstrip_core::files::moves::{self, Beneath};
 use landstrip_core::files::view::{Decider, Reads, View};
@@ -15,6 +16,11 @@ use rustix::fs::{self, FileType};
 use rustix::io::Errno;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+
+/// Whether the command sees in proc(5) of its own processes alone.
+pub(super) fn hides_processes(view: &View) -> bool {
+    view.grants.reads == Reads::More || view.brokers_processes
+}
 
 /// What may be done with `word`, and the path that it leads to.
 pub(crate) fn about(in_force: &InForce<'_>, word: &Path) -> Result<(PathBuf, Vec<Answer>), String> {
@@ -99,8 +105,10 @@ impl Place<'_> {
 
     /// Who sees to reads.
     fn reader(&self) -> Layer {
+        let is_brokers = self.path.starts_with("/proc") && hides_processes(self.view());
         match self.view().grants.reads {
             Reads::More => Layer::Broker,
+            _ if is_brokers => Layer::Broker,
             Reads::Exact | Reads::Less => Layer::Landlock,
         }
     }
@@ -228,6 +236,10 @@ impl Subject<'_> {
         }
         if let Some(refused) = self.place.refused_read() {
             return refused;
+        }
+        // No process is inside yet.
+        if hides_processes(self.view()) && proc::owner(path).is_some() {
+            return Answer::no("read", Layer::Broker, "it tells of a process outside");
         }
         let rule = Rule::of(cursor.read_basis(), self.place.origins());
         if self.view().is_listable(path, &self.object) {
