@@ -10,7 +10,8 @@
 //!
 //! A thread that was let through chooses when to go on: with SCHED_IDLE beside busy threads it stands for a minute,
 //! while another thread gives up what the number named, and cycles the table until it is another's. So what is let
-//! through by registers is that which such a minute does not change:
+//! through by registers is that which such a minute does not change. Where something is held until the thread is past, that
+//! is seen by its sleep: the kernel finds what a number names before anything in the call can sleep (setpgid(2), shmat(2)).
 //!
 //! | call | let through with | what the number names after a minute |
 //! |---|---|---|
