@@ -45,8 +45,8 @@ impl Unit {
     pub(super) fn expected(self) -> &'static str {
         match self {
             Self::Bytes => "a number of bytes, or a size such as \"512MiB\" or \"2GiB\"",
-            Self::Count => "a number of processes, without quotes",
-            Self::Seconds => "a number of seconds, without quotes",
+            Self::Count => "a number of processes from 1",
+            Self::Seconds => "a number of seconds from 1",
         }
     }
 

@@ -45,7 +45,7 @@ const KEYS: [(&[&str], &str); 10] = [
     ),
 ];
 
-/// What to write instead of the key `name`.
+/// What to write instead of the key `name`, at any place.
 pub(super) fn instead(name: &str) -> Option<&'static str> {
     KEYS.iter().find(|(names, _)| names.contains(&name)).map(|(_, text)| *text)
 }

@@ -8,8 +8,8 @@
 //! set-up, is accepted and remembered for `--check`.
 
 use super::amounts::Unit;
-use super::elsewhere;
 use super::error::Origin;
+use super::meant;
 use super::nearest::near;
 use super::without::{TakenOut, Without};
 use rules::policy::Limits;
@@ -394,7 +394,7 @@ pub fn is_object(object: &str, name: &str) -> bool {
 /// What is wrong with the key `name` in `object`, where none of that name is known.
 pub fn unknown(name: &str, object: &str) -> String {
     let shown = shorten(name);
-    if let Some(text) = elsewhere::instead(name) {
+    if let Some(text) = meant::instead(name, object) {
         return format!("unknown key '{shown}': {text}");
     }
     let with_meaning = KEYS.iter().filter(|key| key.has_meaning()).map(Key::place);

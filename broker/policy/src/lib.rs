@@ -19,6 +19,7 @@ pub mod keys;
 mod linked_trees;
 mod listing;
 pub mod load;
+mod meant;
 mod merge;
 pub mod merged;
 mod moved;

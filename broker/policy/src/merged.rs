@@ -76,8 +76,8 @@ impl<'a> Merged<'a> {
             let is_for_shell =
                 |part: &OsStr| part == "~" || part.as_encoded_bytes().starts_with(b"$");
             let advice = match path.iter().any(is_for_shell) {
-                true => "; a shell expands '~' and '$', and neither in quotes",
-                false => "",
+                true => "; a shell expands '~' and '$', and neither in quotes".to_owned(),
+                false => preset_meant_by(path),
             };
             PolicyError::in_file(path, format!("cannot read policy: {}{advice}", reason(&error)))
         })?;
@@ -209,7 +209,8 @@ impl<'a> Merged<'a> {
             }
             false => {
                 let read = read_file(&path, Trust::Found).map_err(|cause| {
-                    error(format!("cannot read {}: {}", path.display(), reason(&cause)))
+                    let (cause, advice) = (reason(&cause), preset_meant_by(&path));
+                    error(format!("cannot read {}: {cause}{advice}", path.display()))
                 })?;
                 self.add_read(&path, read, Trust::Found)
             }
@@ -241,6 +242,12 @@ pub fn located(result: Result<Located, LocateError>, path: &Path) -> Result<Loca
 fn reason(error: &io::Error) -> String {
     let text = error.to_string();
     text.split_once(" (os error").map_or(text.as_str(), |(reason, _)| reason).to_owned()
+}
+
+/// What to say if a preset is called as this file is, but for its ending.
+fn preset_meant_by(path: &Path) -> String {
+    let name = path.file_stem().and_then(OsStr::to_str).unwrap_or_default();
+    presets::find(name).map_or(String::new(), |_| format!("; the preset is called '{name}'"))
 }
 
 /// Reads a file, which is returned if it is a regular one.

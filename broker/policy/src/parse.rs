@@ -5,6 +5,7 @@ use super::amounts::Unit;
 use super::document::{self, Entry, Format, Node, Value};
 use super::error::{Origin, PolicyError};
 use super::keys::{self, Item, Key, Setting, Written};
+use super::meant;
 use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
@@ -157,8 +158,15 @@ impl Reader {
         match node.value {
             Value::Object(entries) => Ok(entries),
             Value::Null | Value::Tilde => Ok(Vec::new()),
-            Value::Text(_) => Err(self.mismatch(&node, field, "an object, keys with ': '")),
-            _ => Err(self.mismatch(&node, field, "an object")),
+            _ => {
+                let keys =
+                    if matches!(node.value, Value::Text(_)) { ", keys with ': '" } else { "" };
+                let mut error = self.mismatch(&node, field, &format!("an object{keys}"));
+                if let Some(form) = meant::object(field) {
+                    error.message.push_str(&format!(": write '{form}'"));
+                }
+                Err(error)
+            }
         }
     }
 
@@ -273,7 +281,10 @@ impl Reader {
             _ => None,
         };
         let amount = amount.filter(|amount| (1..=unit.most()).contains(amount));
-        amount.map(Some).ok_or_else(|| self.mismatch(node, field, unit.expected()))
+        let is_quoted = matches!(&node.value, Value::Text(text) if text.parse::<u64>().is_ok());
+        let quotes = if is_quoted { ", without quotes" } else { "" };
+        let expected = || format!("{}{quotes}", unit.expected());
+        amount.map(Some).ok_or_else(|| self.mismatch(node, field, &expected()))
     }
 }
 
@@ -517,9 +528,9 @@ ignoreViolations:
                 "{\"limits\":{\"wallSeconds\":\"1\"}}",
                 1,
                 "limits.wallSeconds",
-                "a number of seconds, without quotes",
+                "a number of seconds from 1, without quotes",
             ),
-            (Format::Json, "{\"limits\":{\"cpu\":1}}", 1, "limits.cpu", "known here are"),
+            (Format::Json, "{\"limits\":{\"cpu\":1}}", 1, "limits.cpu", "write cpuSeconds"),
             (Format::Json, "{\"credentials\":{}}", 1, "credentials", "would add protection"),
             (Format::Json, "{\"network\":{},\n\"network\":{}}", 2, "", "duplicate key 'network'"),
         ] {

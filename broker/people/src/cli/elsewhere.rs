@@ -1,7 +1,7 @@
 //! Options of other sandboxes, and what is written here instead. Pure.
 
 /// bubblewrap's (bwrap(1)), firejail's (firejail(1)), Codex's and those that others have too.
-const OPTIONS: [(&[&str], &str); 10] = [
+const OPTIONS: [(&[&str], &str); 17] = [
     (
         &["ro-bind", "ro-bind-try", "read-only", "ro", "rox", "allow-read"],
         "everything may be read but filesystem.denyRead of a policy",
@@ -17,6 +17,9 @@ const OPTIONS: [(&[&str], &str); 10] = [
             "rwx",
             "whitelist",
             "add-dir",
+            "writable",
+            "write",
+            "w",
         ],
         "what may be written stands in filesystem.allowWrite of a policy",
     ),
@@ -27,7 +30,7 @@ const OPTIONS: [(&[&str], &str); 10] = [
         "leave it out: there is no network without network.allowedDomains or network.allowNetwork in a policy",
     ),
     (
-        &["share-net", "allow-net"],
+        &["share-net", "allow-net", "network", "online"],
         "write network.allowNetwork: true, or network.allowedDomains, into a policy",
     ),
     (
@@ -50,12 +53,28 @@ const OPTIONS: [(&[&str], &str); 10] = [
         ],
         "leave it out: nothing here needs namespaces, and the rest holds always",
     ),
-    (&["setenv"], "write environment.set into a policy, or env NAME=VALUE before the tool"),
+    (
+        &["setenv", "env", "e"],
+        "write environment.set into a policy, or env NAME=VALUE before the tool",
+    ),
     (
         &["unsetenv", "clearenv", "rmenv"],
         "write environment.deny or environment.allow into a policy",
     ),
     (&["chdir", "cwd", "C", "cd"], "the tool runs in the working directory; change it before"),
+    (&["preset"], "presets are policies: write -p agent"),
+    (
+        &["no-sandbox", "yolo", "dangerously-skip-permissions"],
+        "there is none: without a sandbox the tool is started without landstrip",
+    ),
+    (
+        &["allow-domain", "allow-domains", "allow-host", "allow-hosts", "domain"],
+        "write network.allowedDomains into a policy",
+    ),
+    (&["timeout", "t"], "write limits.wallSeconds into a policy"),
+    (&["user", "uid", "u", "group", "gid"], "the tool runs as who starts it"),
+    (&["json"], "write --trap-fd FD for reports, --explain=json, or --doctor=json"),
+    (&["quiet", "silent", "q"], "write --report none"),
 ];
 /// What Codex calls a mode.
 const MODES: (&[&str], &str) =
