@@ -87,10 +87,8 @@ fn of_user<T>(user: User, all: impl IntoIterator<Item = T>) -> impl Iterator<Ite
     all.into_iter().step_by(if user.is_root() { AS_ROOT } else { 1 })
 }
 
-#[test]
-fn the_line_as_it_stands_lets_the_command_pass() {
-    for_each_user(|user| {
-        let commands = [
+/// What is refused, and what the line then allows.
+const COMMANDS: &[&str] = &[
             "mkdir -p ~/.cargo/registry/index && touch ~/.cargo/registry/index/a",
             "touch ~/.npm/_logs",
             "mkdir -p ~/.cache/pip/http && touch ~/.cache/pip/http/a",
@@ -137,17 +135,39 @@ with sqlite3.connect(os.path.expanduser(\"~/notes.db\")) as notes: notes.execute
             "python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind(\"src/relative\")'",
             "python3 -c 'import socket; socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).bind(\"src/datagrams\")'",
             "python3 -c 'import socket; socket.socket(type=socket.SOCK_DGRAM).bind((\"127.0.0.1\", 0))'",
-        ];
-        let asked = [
-            "registry.invalid:443",
-            "registry.invalid:80",
-            "registry.invalid:8443",
-            "git.invalid:22",
-            "192.0.2.1:443",
-            "[2001:db8::1]:443",
-        ]
-        .map(ask);
-        for command in of_user(user, commands.map(str::to_owned).into_iter().chain(asked)) {
+
+    "mkdir -p ~/.cache/pypoetry/cache && touch ~/.cache/pypoetry/cache/a",
+    "mkdir -p ~/.cache/deno && touch ~/.cache/deno/a",
+    "mkdir -p ~/.cache/ccache && touch ~/.cache/ccache/a",
+    "python3 -m venv --without-pip env",
+    "git init -q other && git -C other -c user.name=n -c user.email=e commit -q --allow-empty -m x",
+    "install -d build/bin && install -m 755 /bin/true build/bin/program",
+    "dd if=/dev/zero of=disk bs=1k count=1 2>/dev/null",
+    "mkfifo pipe && rm pipe",
+    "sort -o sorted /etc/passwd",
+    "find /etc/passwd -exec cp {} copied ';'",
+    "awk '{ print > \"fields\" }' /etc/passwd",
+    "mkdir nested && ln -s /etc/passwd nested/link && rm nested/link",
+];
+/// Hosts that are asked for.
+const HOSTS: &[&str] = &[
+    "registry.invalid:443",
+    "registry.invalid:80",
+    "registry.invalid:8443",
+    "git.invalid:22",
+    "192.0.2.1:443",
+    "[2001:db8::1]:443",
+];
+/// A list that grows.
+const _: () = assert!(COMMANDS.len() + HOSTS.len() >= 60);
+
+#[test]
+fn the_line_as_it_stands_lets_the_command_pass() {
+    for_each_user(|user| {
+        let asked = HOSTS.iter().map(|host| ask(host));
+        for command in
+            of_user(user, COMMANDS.iter().map(|&command| command.to_owned()).chain(asked))
+        {
             passes(&Sandbox::of(user), &command, &["bash", "-c", &command]);
         }
         let probe = tests::programs().probe().into_os_string().into_string().unwrap();
@@ -233,6 +253,20 @@ fn what_a_rule_denies_is_told_by_the_rule_and_nothing_is_suggested() {
             assert_eq!(line(&outcome, "to allow this: "), None, "{command}: {outcome:#?}");
             assert_eq!(sandbox.read("work/src/.env"), "kept\n");
         }
+    });
+}
+
+/// It would have a later run allow what the link leads to.
+#[test]
+fn a_link_at_an_allowed_path_that_is_missing_is_refused_with_the_reason() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user).allow_write("link").allow_write("file");
+        let outcome = sandbox.sh("echo x > file && ln -s /etc/passwd link");
+        let what = "allowed, but what was missing becomes no symbolic link, and no more of it is made in one run \
+                    (run it again, or with --report all): ";
+        assert_eq!(line(outcome.fails(), what), Some("[\"./link\"]"), "{outcome:#?}");
+        assert_eq!(sandbox.read("work/file"), "x\n");
+        assert!(!sandbox.path("work/link").is_symlink(), "{}", tests::ESCAPED);
     });
 }
 
@@ -366,6 +400,7 @@ fn nothing_is_advised_that_programs_outside_run_or_obey_or_serve() {
             ".git/config",
             ".envrc",
             "~/.cache/p10k.zsh",
+            "~/.cache/pre-commit",
             "~/.cache/tool/x",
             "../outside/x",
             "/etc/landstrip-test",

@@ -218,7 +218,7 @@ impl Advice {
                 some(&self.not_so),
             ),
             (
-                "allowed, but no more of what is missing can be made in one run (run it again, or with --report all)",
+                "allowed, but what was missing becomes no symbolic link, and no more of it is made in one run (run it again, or with --report all)",
                 some(&self.used_up),
             ),
             (
@@ -275,6 +275,8 @@ impl Grounds<'_> {
                         advice.settings_of_git |=
                             *operation == FileOperation::Write && places::is_setting_of_git(path);
                         add(&mut advice.rules, key, rule);
+                        let ways = places::instead_of_denied(path).into_iter();
+                        ways.for_each(|way| push_new(&mut advice.instead, way));
                     }
                     None if self.missing.iter().any(|missing| missing == path) => {
                         advice.used_up.push(self.shown(path));

@@ -205,6 +205,15 @@ pub(super) fn instead(path: &Path) -> Option<(&'static str, &'static str)> {
     path.iter().find_map(of)
 }
 
+/// The same where a rule denies the path.
+pub(super) fn instead_of_denied(path: &Path) -> Option<(&'static str, &'static str)> {
+    match path.file_name()?.as_bytes() {
+        b".python-version" => Some(("for uv init", "--no-pin-python")),
+        b".git" if !path.exists() => Some(("for a new repository", "git init, run outside")),
+        _ => None,
+    }
+}
+
 /// Whether `path` lies in what the kernel shows of itself.
 pub(super) fn is_of_kernel(path: &Path) -> bool {
     KERNEL.iter().any(|tree| path.starts_with(tree))
