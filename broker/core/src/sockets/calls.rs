@@ -173,7 +173,7 @@ fn bind(
         _ => address,
     };
     let is_own = rules.local_binding && matches!(reach, Reach::Place(..));
-    let _binding = is_own.then(|| judge.own.held.begin_to_bind());
+    let binding = is_own.then(|| judge.own.held.begin_to_bind());
     let bind = || match &reach {
         // Landlock grants nothing: the directory that was judged is what confines it.
         Reach::Place(place, Decider::Broker) => place.bind_in_directory(by, &socket),
@@ -197,6 +197,8 @@ fn bind(
     {
         judge.traps.log(&format!("a socket of the command's own is not known: {errno}"));
     }
+    // It is known; what follows waits for the target.
+    drop(binding);
     judge.note_bind(target, (&socket, &endpoint, &reach));
     put_in_place(judge, by, number, &socket)
 }
@@ -278,12 +280,13 @@ fn listen(judge: &Judge, request: &Request<'_>, number: TargetFd, backlog: i32) 
         // A port of the kernel's choice is known only now.
         judge.must_be_alone(socket.local_address()?)?;
     }
+    // Before it listens: this waits for the target, and the ports for nobody.
+    put_in_place(judge, by, number, &socket)?;
     let mut ports = judge.ports_once_free(request, &socket)?;
     socket.listen(by, backlog, any_address)?;
     if let Ok(own) = socket.local_address() {
         judge.note(target, Permitted::Listen(own.port()));
     }
-    put_in_place(judge, by, number, &socket)?;
     if socket.is_internet() && !any_address {
         ports.add(target, number, &socket)?;
     }
