@@ -178,7 +178,7 @@ fn bind(
         // Landlock grants nothing: the directory that was judged is what confines it.
         Reach::Place(place, Decider::Broker) => place.bind_in_directory(by, &socket),
         // Only so its file is known afterwards.
-        Reach::Place(place, _) if is_own && place.has_subvolumes() => {
+        Reach::Place(place, _) if is_own && place.has_subvolumes => {
             place.bind_in_directory(by, &socket)
         }
         Reach::Place(place, Decider::Landlock) => place.bind(by, &socket, judge.ruleset.as_fd()),

@@ -63,7 +63,7 @@ pub(crate) fn connect(
     };
     let proxies = judge.admission.as_ref();
     let prepare =
-        |proxies: &Arc<dyn Admission>| proxies.prepare(endpoint, (socket.as_fd(), socket.waits()));
+        |proxies: &Arc<dyn Admission>| proxies.prepare(endpoint, (socket.as_fd(), socket.blocking));
     let started = proxies.map_or(Ok(Way::Past), prepare).and_then(|way| {
         let led = (way.address(), matches!(reach, Reach::Led));
         let started = begin(judge, (request, by), &socket, (&leads_to, endpoint), led);

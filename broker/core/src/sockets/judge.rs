@@ -175,7 +175,7 @@ impl Judge {
             (AddressVerdict::ByPath, Endpoint::UnixPath(path)) => {
                 let place = Place::resolve(target, path)?;
                 let listed = self.rules.local_binding || self.rules.unix.permit(&place.name());
-                let entry = place.entry();
+                let entry = &place.entry;
                 match (listed, self.view.entry(entry.directory(), entry.name())) {
                     (true, Some((_, decider))) => {
                         self.must_be_permitted(operation, || {

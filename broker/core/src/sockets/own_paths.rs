@@ -38,10 +38,10 @@ impl OwnPaths {
     /// Returns [`Errno::NOENT`] if its file is not there, and what sock_diag(7) returns.
     pub(crate) fn add(&self, socket: &Socket, place: &Place) -> io::Result<()> {
         // The path may have led elsewhere when it was bound: what was here before is another's.
-        if !place.was_free() {
+        if !place.was_free {
             return Err(Errno::NOENT);
         }
-        let entry = place.entry();
+        let entry = &place.entry;
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = fs::openat(entry.parent(), entry.last(), flags, Mode::empty())?;
         let file = Object::of(file)?;
@@ -49,7 +49,7 @@ impl OwnPaths {
         let device = fs::fstat(entry.parent())?.st_dev;
         let identity = file.identity();
         // Of files on one file system, or in one subvolume, no two have one number, as long as both are there.
-        let can_be = match place.has_subvolumes() {
+        let can_be = match place.has_subvolumes {
             true => identity.0 == device && bound.has_number_of(identity),
             false => bound.can_be(identity, device),
         };

@@ -51,7 +51,7 @@ impl Judge {
         let Some(learning) = &self.learning else { return };
         match (endpoint, reach, socket.local_address()) {
             (_, Reach::Place(place, _), _) => {
-                let (entry, name) = (place.entry(), place.name());
+                let (entry, name) = (&place.entry, place.name());
                 if !learning.view.may_change(entry.directory(), entry.name()) {
                     self.note(target, Permitted::Write(name.clone()));
                 }

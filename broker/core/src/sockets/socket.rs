@@ -40,9 +40,9 @@ pub(crate) enum Connecting {
 #[derive(Debug)]
 pub(crate) struct Socket {
     descriptor: OwnedFd,
-    family: AddressFamily,
+    pub(super) family: AddressFamily,
     /// The target waits in connect(2).
-    blocking: bool,
+    pub(super) blocking: bool,
     /// Where to put the socket: it is the broker's own, not a duplicate.
     replaces: Option<Slot>,
 }
@@ -210,11 +210,6 @@ impl Socket {
             }
         }
         net::listen(&self.descriptor, backlog)
-    }
-
-    /// Whether the target waits in connect(2).
-    pub(crate) fn waits(&self) -> bool {
-        self.blocking
     }
 
     /// Whether it is a socket of the internet.
@@ -406,11 +401,6 @@ impl Socket {
     ) -> io::Result<()> {
         let Some(Slot { number, close_on_exec }) = self.replaces else { return Ok(()) };
         by.replace(other, number, close_on_exec)
-    }
-
-    /// Its family.
-    pub(super) fn family(&self) -> AddressFamily {
-        self.family
     }
 }
 

@@ -157,7 +157,7 @@ pub(super) fn bind(
     let Endpoint::Internet(wanted) = endpoint else { return Err(Errno::ADDRINUSE) };
     let bound = mute.address_narrowed(*wanted)?;
     let holder = Some((request.target().thread(), number));
-    let own = datagrams.reopen(holder, (bound, mute.family())).ok_or(Errno::ADDRINUSE)?;
+    let own = datagrams.reopen(holder, (bound, mute.family)).ok_or(Errno::ADDRINUSE)?;
     carry_over(socket, own.as_fd());
     mute.put_other_in_place(by, own.as_fd())
 }

@@ -58,10 +58,13 @@ pub(crate) struct Place {
     base: OwnedFd,
     /// The path from there, as the target gets it back from getsockname(2).
     path: Vec<u8>,
-    entry: Entry,
-    /// Nothing had its name.
-    was_free: bool,
-    has_subvolumes: bool,
+    /// The entry that it becomes.
+    pub(super) entry: Entry,
+    /// Nothing had its name when it was judged.
+    pub(super) was_free: bool,
+    /// Its file system has subvolumes with devices of their own, which sock_diag(7) does not tell apart, and
+    /// with the same inode numbers (btrfs(5)).
+    pub(super) has_subvolumes: bool,
     umask: Mode,
 }
 
@@ -83,25 +86,9 @@ impl Place {
         Ok(Self { base, path: rest.to_vec(), entry, was_free, has_subvolumes, umask })
     }
 
-    /// Whether nothing had the name that the socket gets when it was judged.
-    pub(crate) fn was_free(&self) -> bool {
-        self.was_free
-    }
-
-    /// Whether its file system has subvolumes with devices of their own, which sock_diag(7) does not tell apart, and
-    /// with the same inode numbers (btrfs(5)).
-    pub(crate) fn has_subvolumes(&self) -> bool {
-        self.has_subvolumes
-    }
-
     /// The canonical path that the socket gets.
     pub(crate) fn name(&self) -> PathBuf {
         self.entry.path()
-    }
-
-    /// The entry that it becomes.
-    pub(crate) fn entry(&self) -> &Entry {
-        &self.entry
     }
 
     /// Binds `socket` to the entry of the directory that is held. The target gets the name in that
