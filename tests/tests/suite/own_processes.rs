@@ -102,6 +102,27 @@ fn nothing_is_read_of_processes_outside() {
     });
 }
 
+/// It descends from landstrip as the command does.
+#[test]
+fn the_proxy_is_outside() {
+    let script = "
+import os, socket
+host, port = os.environ['http_proxy'].split('//')[1].strip('/').split(':')
+proxy = socket.create_connection((host, int(port))); proxy.sendall(b'CONNECT example.org:443 HTTP/1.1\\r\\n\\r\\n'); proxy.recv(1)
+def name(process):
+    try: return open(f'/proc/{process}/comm').read().strip()
+    except OSError: return ''
+print(sorted({name(process) for process in os.listdir('/proc') if process.isdigit()}))";
+    for_each_user(|user| {
+        for sandbox in hiding(user) {
+            let outcome = sandbox.run(["/usr/bin/python3", "-c", script]);
+            assert_eq!(outcome.stdout, "['', 'python3']\n", "{outcome:#?}");
+        }
+        let outcome = Sandbox::of(user).policy_json("{}").run(["/usr/bin/python3", "-c", script]);
+        assert!(outcome.stdout.contains("'landstrip-proxy'"), "{outcome:#?}");
+    });
+}
+
 /// Whatever the policy says: the kernel asks for the right to trace.
 #[test]
 fn links_of_processes_outside_lead_nowhere() {

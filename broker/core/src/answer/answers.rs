@@ -131,6 +131,7 @@ impl Answerer {
             view: Arc::clone(&judges.view),
             shared: judges.shared.clone(),
             rights: Arc::clone(&rights),
+            proxy,
             umask: Arc::clone(&umask),
             traps: Arc::clone(traps),
             inherited: Arc::new(Inherited::look(meets_others)),
