@@ -102,6 +102,39 @@ fn nothing_is_read_of_processes_outside() {
     });
 }
 
+/// What is opened is what was looked at.
+#[test]
+fn a_path_that_changes_meanwhile_leads_to_no_process_outside() {
+    let script = "
+import ctypes, mmap, os, sys
+outside, own, tries = sys.argv[1].encode() + b'\\0', sys.argv[2].encode() + b'\\0', int(sys.argv[3])
+libc = ctypes.CDLL(None); memory = mmap.mmap(-1, 4096); path = ctypes.c_char.from_buffer(memory)
+memory[:len(outside)] = outside; writer = os.fork()
+while writer == 0:
+    memory[:len(own)] = own; memory[:len(outside)] = outside
+said = {'own': 0, 'outside': 0, 'refused': 0}
+for _ in range(tries):
+    file = libc.open(ctypes.byref(path), os.O_RDONLY)
+    if file < 0: said['refused'] += 1; continue
+    said['outside' if b'somebody-else' in os.read(file, 4096) else 'own'] += 1; os.close(file)
+os.kill(writer, 9); print(said)";
+    for_each_user(|user| {
+        let other = Other::start();
+        let outside = format!("/proc/{}/cmdline", other.0.id());
+        let tries = tests::race_tries(2000).to_string();
+        for own in ["/proc/self/status", "/etc/passwd"] {
+            let words = ["/usr/bin/python3", "-c", script, &outside, own, &tries];
+            for sandbox in hiding(user) {
+                let outcome = sandbox.run(words);
+                println!("{own}: {}", outcome.succeeds().stdout);
+                assert!(outcome.stdout.contains("'outside': 0"), "{outcome:#?}");
+            }
+            let outcome = Sandbox::of(user).policy_json("{}").run(words);
+            assert!(!outcome.succeeds().stdout.contains("'outside': 0"), "{outcome:#?}");
+        }
+    });
+}
+
 /// It descends from landstrip as the command does.
 #[test]
 fn the_proxy_is_outside() {
