@@ -112,6 +112,38 @@ for thread in threads: thread.join()
     });
 }
 
+#[test]
+fn the_same_rule_is_asked_for_once_at_a_time_however_many_calls_wait() {
+    const CALLS: usize = 8;
+    for_each_user(|user| {
+        for (answer, asked) in [("run", 1), ("deny", 1), ("once", CALLS)] {
+            let sandbox = sandbox(user);
+            sandbox.dir("home/.npm");
+            let script = format!(
+                "for i in $(seq {CALLS}); do (echo x > ~/.npm/$i && echo made || echo refused) 2>/dev/null & done; wait"
+            );
+            let (running, mut questions) = sandbox.ask(["sh", "-c", &script]);
+            let rule = json!(["filesystem.allowWrite", "~/.npm"]);
+            let mut seen = 0;
+            while let Some(line) = questions.line() {
+                if line["granted"] == rule {
+                    continue;
+                }
+                // No other comes before it is settled.
+                assert_eq!(line["advice"], rule, "{line}");
+                questions.settle(line["ask"].as_u64().unwrap(), answer);
+                seen += 1;
+            }
+            assert_eq!(seen, asked, "{answer}");
+            let word = if answer == "deny" { "refused" } else { "made" };
+            let outcome = running.wait();
+            assert_eq!(outcome.stdout.matches(word).count(), CALLS, "{answer}: {outcome:#?}");
+            let made = fs::read_dir(sandbox.path("home/.npm")).unwrap().count();
+            assert_eq!(made, if answer == "deny" { 0 } else { CALLS }, "{ESCAPED}{answer}");
+        }
+    });
+}
+
 /// The other end reads nothing, while there is more to ask than is kept for it.
 #[test]
 fn a_channel_that_stalls_refuses_what_does_not_fit_and_delays_nobody() {
