@@ -243,6 +243,7 @@ impl Counsel for Asking {
             let is_named = waiter.connection().is_some();
             (waiter, if is_named { Fate::Judged } else { Fate::Refused })
         }));
+        calls.extend(with_fate(open.take_resumed(), Fate::Judged));
         open.take_left(now).iter().for_each(|left| self.settled(left, End::Gone));
         for late in open.take_late(now) {
             self.settled(&late, End::Time);
@@ -258,9 +259,13 @@ impl Counsel for Asking {
     fn grant(&self, grant: Grant, add: &dyn Fn(&Addition) -> Result<bool, String>) {
         let Grant { rule, asked } = grant;
         let is_added = self.add_rule(&rule, asked.as_ref().map(|(_, denial)| denial), add);
-        if let Some((other, _)) = asked.filter(|(other, _)| !is_added && *other != rule) {
+        let Some((other, _)) = asked else { return };
+        if !is_added && other != rule {
             self.add_rule(&other, None, add);
         }
+        let mut open = lock(&self.open);
+        open.end_adding(&other);
+        self.tick(&open);
     }
 }
 

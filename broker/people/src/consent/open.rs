@@ -23,6 +23,10 @@ pub(super) struct Open<C> {
     denied: HashSet<Rule>,
     /// Rules that were added: what they do not help is not asked again.
     granted: HashSet<Rule>,
+    /// Rules that are being added, with the calls that came for them meanwhile.
+    adding: Vec<(Rule, Vec<C>)>,
+    /// The latter, once that is done.
+    resumed: Vec<C>,
     /// Calls that were judged before the rule was added that they would wait for.
     overtaken: Vec<C>,
     is_closed: bool,
@@ -59,6 +63,8 @@ impl<C> Default for Open<C> {
             questions: Vec::new(),
             denied: HashSet::new(),
             granted: HashSet::new(),
+            adding: Vec::new(),
+            resumed: Vec::new(),
             overtaken: Vec::new(),
             is_closed: false,
         }
@@ -80,7 +86,8 @@ impl<C> Open<C> {
 
     /// Whether a call may wait for this rule.
     pub(super) fn has_room(&self, rule: &Rule) -> bool {
-        let calls: usize = self.questions.iter().map(|question| question.calls.len()).sum();
+        let asked = self.questions.iter().map(|question| question.calls.len());
+        let calls: usize = asked.chain(self.adding.iter().map(|(_, calls)| calls.len())).sum();
         let is_asked = || self.questions.iter().any(|question| question.rule == *rule);
         let may_begin =
             || self.questions.len() < OPEN_MAX && self.denied.len() < REMEMBERED_MAX || is_asked();
@@ -94,14 +101,26 @@ impl<C> Open<C> {
         }
     }
 
+    /// Notes that it was tried to add `rule`, for which somebody was asked.
+    pub(super) fn end_adding(&mut self, rule: &Rule) {
+        if let Some(at) = self.adding.iter().position(|(known, _)| known == rule) {
+            self.resumed.extend(self.adding.swap_remove(at).1);
+        }
+    }
+
+    /// Takes the calls that are to be judged again, and asked about where a rule did not help them.
+    pub(super) fn take_resumed(&mut self) -> Vec<C> {
+        std::mem::take(&mut self.resumed)
+    }
+
     /// Takes the calls that are to be judged again without a question.
     pub(super) fn take_overtaken(&mut self) -> Vec<C> {
         std::mem::take(&mut self.overtaken)
     }
 
-    /// Whether some are.
+    /// Whether some of either are.
     pub(super) fn has_overtaken(&self) -> bool {
-        !self.overtaken.is_empty()
+        !self.overtaken.is_empty() || !self.resumed.is_empty()
     }
 
     /// Has `call` wait, until `deadline` if it is the first to be asked about. Returns the number of the question if
@@ -114,6 +133,10 @@ impl<C> Open<C> {
     ) -> Option<u64> {
         if self.granted.contains(rule) {
             self.overtaken.push(call);
+            return None;
+        }
+        if let Some((_, calls)) = self.adding.iter_mut().find(|(adding, _)| adding == rule) {
+            calls.push(call);
             return None;
         }
         if let Some(known) = self.questions.iter_mut().find(|question| question.rule == *rule) {
@@ -152,8 +175,10 @@ impl<C> Open<C> {
     pub(super) fn answer(&mut self, number: u64, answer: &Answer) -> Option<Settled<C>> {
         let is_it = |question: &Waiting<C>| question.number == number && question.is_shown;
         let settled = self.take_where(is_it).pop()?;
-        if *answer == Answer::Deny {
-            self.denied.insert(settled.rule.clone());
+        match answer {
+            Answer::Deny => _ = self.denied.insert(settled.rule.clone()),
+            Answer::Run(_) => self.adding.push((settled.rule.clone(), Vec::new())),
+            Answer::Once => {}
         }
         Some(settled)
     }
