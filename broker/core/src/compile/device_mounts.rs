@@ -26,7 +26,7 @@ pub(super) enum Place {
     Above,
     /// It is a device, or holds nothing else.
     Inside,
-    /// What it tells depends on who asks: it is noted, and left to the broker.
+    /// What it tells depends on who asks: the broker opens it.
     OfProcesses,
 }
 
