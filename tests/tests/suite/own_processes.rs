@@ -113,11 +113,13 @@ memory[:len(outside)] = outside; writer = os.fork()
 while writer == 0:
     memory[:len(own)] = own; memory[:len(outside)] = outside
 said = {'own': 0, 'outside': 0, 'refused': 0}
-for _ in range(tries):
+for attempt in range(tries + 1):
+    # At last it stays what it is.
+    if attempt == tries: os.kill(writer, 9); os.waitpid(writer, 0); memory[:len(outside)] = outside
     file = libc.open(ctypes.byref(path), os.O_RDONLY)
     if file < 0: said['refused'] += 1; continue
     said['outside' if b'somebody-else' in os.read(file, 4096) else 'own'] += 1; os.close(file)
-os.kill(writer, 9); print(said)";
+print(said)";
     for_each_user(|user| {
         let other = Other::start();
         let outside = format!("/proc/{}/cmdline", other.0.id());
