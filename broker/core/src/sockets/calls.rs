@@ -197,8 +197,7 @@ fn bind(
     {
         judge.traps.log(&format!("a socket of the command's own is not known: {errno}"));
     }
-    // It is known; what follows waits for the target.
-    drop(binding);
+    drop(binding); // What follows waits for the target.
     judge.note_bind(target, (&socket, &endpoint, &reach));
     put_in_place(judge, by, number, &socket)
 }
@@ -405,8 +404,7 @@ pub(crate) fn pass_over(judge: &Judge, level: i32, option: i32) -> RegisterVerdi
 
 /// Refuses a socket or a pair of this kind.
 pub(crate) fn refuse(judge: &Judge, kind: SocketKind) -> RegisterVerdict {
-    let name = judge.traps.sink().name_of_kind(kind);
-    let denial = Denial::Network(NetworkOperation::Connect, name);
+    let denial = Denial::Network(NetworkOperation::Connect, judge.traps.sink().name_of_kind(kind));
     judge.traps.report(denial, "socket family");
     RegisterVerdict::Return(Err(kind.refusal()))
 }
