@@ -7,7 +7,8 @@
 //! devices, but for shared memory, is granted like other trees. Sources: tty(4), pts(4), landlock(7).
 
 use super::device_mounts::{DEVICES, Place};
-use super::grants::{Builder, Kind};
+use super::grants::Builder;
+use super::kind::Kind;
 use crate::files::terminals;
 use crate::report::failure::Failure;
 use kernel::identity::{hold_followed, identity};

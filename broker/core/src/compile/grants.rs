@@ -7,6 +7,7 @@
 
 use super::device_mounts::{DeviceMounts, Place};
 use super::directories::{self, Listed, is_directory_now, list, open};
+use super::kind::Kind;
 use super::{executables, fold, hard_links};
 use crate::files::reserve::Reserve;
 use crate::files::trees::Trees;
@@ -25,56 +26,6 @@ use std::ffi::{CString, OsStr};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-
-/// Which of the two verdicts is granted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    Read,
-    Write,
-}
-
-impl Kind {
-    /// What the verdict means to Landlock. What can be read can be executed. Device nodes are never
-    /// made: one for a disk would undo every other rule.
-    pub(super) fn access(self) -> FileAccess {
-        match self {
-            Self::Read => FileAccess::READ_FILE | FileAccess::READ_DIR | FileAccess::EXECUTE,
-            Self::Write => {
-                FileAccess::WRITE_FILE
-                    | FileAccess::TRUNCATE
-                    | FileAccess::REMOVE_DIR
-                    | FileAccess::REMOVE_FILE
-                    | FileAccess::MAKE_DIR
-                    | FileAccess::MAKE_REG
-                    | FileAccess::MAKE_SYM
-                    | FileAccess::MAKE_FIFO
-                    | FileAccess::MAKE_SOCK
-                    | FileAccess::REFER
-            }
-        }
-    }
-
-    fn allowed(self, cursor: &Cursor) -> bool {
-        match self {
-            Self::Read => cursor.access().read,
-            Self::Write => cursor.access().write,
-        }
-    }
-
-    fn is_settled(self, cursor: &Cursor) -> bool {
-        match self {
-            Self::Read => cursor.read_settled(),
-            Self::Write => cursor.write_settled(),
-        }
-    }
-
-    fn names(self, cursor: &Cursor) -> Names {
-        match self {
-            Self::Read => cursor.read_names(),
-            Self::Write => cursor.write_names(),
-        }
-    }
-}
 
 /// An object that is still to be looked at.
 struct Pending {

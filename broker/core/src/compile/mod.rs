@@ -10,6 +10,7 @@ pub(crate) mod filter;
 mod fold;
 mod grants;
 mod hard_links;
+mod kind;
 pub mod notes;
 mod other_places;
 pub(crate) mod plan;
