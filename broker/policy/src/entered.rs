@@ -20,6 +20,9 @@ const OF_MISE: [&str; 7] = [
     "mise.toml",
     "mise/config.toml",
 ];
+/// What gives the text of a file to the shell, which obeys it after these.
+const READERS: [&str; 4] = ["awk", "cat", "grep", "sed"];
+const OBEYED: [&str; 4] = ["eval", "export $(", "export `", "source "];
 /// Most files that are read, and how much of each.
 const FILES_MAX: usize = 32;
 const LENGTH_MAX: u64 = 1 << 18;
@@ -34,13 +37,18 @@ const ENDS: [&str; 14] = [
     "bash", "cjs", "env", "envrc", "fish", "js", "lua", "mjs", "nix", "pl", "py", "rb", "sh", "zsh",
 ];
 
-/// What is loaded or run when somebody enters one of `trees`: files that may be missing, and programs that are there.
-/// Nothing that lies where `may_change` says no.
-pub(super) fn loaded(trees: &[PathBuf], may_change: impl Fn(&PathBuf) -> bool) -> Vec<PathBuf> {
+/// What is loaded or run when somebody with this `home` enters one of `trees`: files that may be missing, and programs that
+/// are there. Nothing that lies where `may_change` says no.
+pub(super) fn loaded(
+    trees: &[PathBuf],
+    home: Option<&Path>,
+    may_change: impl Fn(&PathBuf) -> bool,
+) -> Vec<PathBuf> {
+    let home = home.and_then(Path::to_str).unwrap_or("~");
     let all = trees.iter().flat_map(|tree| {
         let texts = OF_MISE.iter().map(|name| text_of(&tree.join(name)));
         let of_mise = texts.flat_map(|text| of_mise(&text, tree));
-        of_direnv(tree).into_iter().chain(of_mise.collect::<Vec<_>>())
+        of_direnv(tree, home).into_iter().chain(of_mise.collect::<Vec<_>>())
     });
     all.filter(|path| locate(path).is_ok_and(|at| may_change(&at.path))).collect()
 }
@@ -51,7 +59,7 @@ fn text_of(file: &Path) -> String {
 
 /// What .envrc of `tree` loads, with all that the loaded files do. Those are shell scripts, of which the commands that
 /// load something are known by their names, and other programs by the files that are named there.
-fn of_direnv(tree: &Path) -> Vec<PathBuf> {
+fn of_direnv(tree: &Path, home: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut pending = vec![tree.join(ITEM)];
     let mut read = Vec::new();
@@ -61,9 +69,10 @@ fn of_direnv(tree: &Path) -> Vec<PathBuf> {
         }
         // source_env(1) starts in the directory of the file.
         let above = file.parent().unwrap_or(tree).to_owned();
-        let text = text_of(&file);
+        let text = with_values(&text_of(&file), home);
         read.push(file);
         for line in text.lines().filter(|line| !line.trim_start().starts_with('#')) {
+            let is_obeyed = OBEYED.iter().any(|before| line.contains(before));
             for part in substituted(line).into_iter().chain([line]) {
                 let words = words_of(part);
                 for (at, word) in words.iter().enumerate() {
@@ -81,8 +90,19 @@ fn of_direnv(tree: &Path) -> Vec<PathBuf> {
                             found.push(named.clone());
                             pending.push(named);
                         }
+                        word if is_obeyed && READERS.contains(&word) => {
+                            found.extend(files(&above, arguments));
+                        }
+                        // Sets which settings Vim reads in this directory: direnv-stdlib(1), use vim.
+                        "vim" | "use_vim" => {
+                            found.push(above.join(arguments.next().unwrap_or(".vimrc.local")));
+                        }
                         word => {
-                            found.extend(described(word).iter().map(|name| above.join(name)));
+                            let there = arguments.clone().next().unwrap_or_default();
+                            let there = above.join(there.split('#').next().unwrap_or_default());
+                            for name in described(word) {
+                                found.extend([above.join(name), there.join(name)]);
+                            }
                             found.extend(run(&above, word, arguments));
                         }
                     }
@@ -168,17 +188,36 @@ fn quoted(line: &str) -> impl Iterator<Item = &str> {
     line.split(['"', '\'']).skip(1).step_by(2).filter(|name| !name.is_empty())
 }
 
-/// What is run because `word` is a path in the tree, or a program that runs the first of its `arguments`; of a pattern all
-/// that lies beside it.
-fn run<'a>(tree: &Path, word: &str, mut arguments: impl Iterator<Item = &'a str>) -> Vec<PathBuf> {
+/// A script of a shell with what it sets itself in the place of its variables, and `home` where that is meant.
+fn with_values(text: &str, home: &str) -> String {
+    let mut text =
+        text.replace("${HOME}", home).replace("$HOME", home).replace("~/", &format!("{home}/"));
+    let set = text.split([' ', '\t', '\n', ';']).filter_map(|word| word.split_once('='));
+    let is_name =
+        |name: &str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    let set =
+        set.map(|(name, value)| (name.to_owned(), value.trim_matches(['"', '\'']).to_owned()));
+    let mut set: Vec<_> =
+        set.filter(|(name, value)| is_name(name) && !value.contains(['$', '`'])).collect();
+    // The longest first: one name can be the beginning of another.
+    set.sort_by_key(|(name, _)| usize::MAX - name.len());
+    for (name, value) in set.iter().filter(|(name, _)| !name.is_empty()).take(FILES_MAX) {
+        text = text.replace(&format!("${{{name}}}"), value).replace(&format!("${name}"), value);
+    }
+    text
+}
+
+/// Those of `arguments` that are files in the tree.
+fn files<'a>(tree: &Path, arguments: impl Iterator<Item = &'a str>) -> Vec<PathBuf> {
+    arguments.map(|name| tree.join(name)).filter(|path| path.is_file()).collect()
+}
+
+/// What is run because `word` is a path in the tree, or a program that runs one of its `arguments`; of a pattern all that
+/// lies beside it.
+fn run<'a>(tree: &Path, word: &str, arguments: impl Iterator<Item = &'a str>) -> Vec<PathBuf> {
     let path = tree.join(word);
     if INTERPRETERS.iter().any(|name| path.file_name().is_some_and(|of| is_version_of(of, name))) {
-        let script = arguments.find(|argument| !argument.starts_with('-'));
-        return script
-            .map(|script| tree.join(script))
-            .filter(|path| path.is_file())
-            .into_iter()
-            .collect();
+        return files(tree, arguments);
     }
     if !word.contains('/') {
         return Vec::new();
@@ -218,13 +257,22 @@ mod tests {
         let text = "# source_env no\nexport A=b\ndotenv\nPATH_add bin\nsource_env_if_exists \".envrc.local\"\n\
                     [ -e f ] && . ./env/more.sh; eval \"$(tools/env --all)\"\nwatch_file tools/text\nsource_env sub\nuse flake .\n\
                     . \"$PWD/env/own\"; eval \"$(bash tools/text2)\" `python3.11 -u a.py`\nfor f in ${PWD}/env/*.sh; do . $f; done\n\
-                    X=tools/late.sh\nsource \"$(dirname \"$0\")/near\"\nuse devenv\n";
+                    X=tools/late.sh\nsource \"$(dirname \"$0\")/near\"\nuse devenv\n\
+                    . ~/t/of-home; D=own F=\"$D\"\nexport NAME=\"named\"; source \"${D}/inner\"; . $NAME\nuse vim\nuse flake ./nix#dev\n\
+                    export $(grep -v '^#' data.env | xargs)\neval \"$(cat data)\"; VERSION=$(cat told)\n";
         dir.file("t/.envrc", text);
         dir.file("t/.envrc.local", "dotenv_if_exists .env.local\nsource_env .envrc\n");
         dir.file("t/sub/.envrc", "use nix\n");
-        for name in
-            ["tools/text", "tools/text2", "a.py", "env/more.sh", "env/data", "tools/late.sh"]
-        {
+        for name in [
+            "tools/text",
+            "tools/text2",
+            "a.py",
+            "env/more.sh",
+            "env/data",
+            "tools/late.sh",
+            "data.env",
+            "data",
+        ] {
             dir.file(&format!("t/{name}"), "");
         }
         let program = dir.file("t/tools/env", "");
@@ -236,7 +284,7 @@ mod tests {
         dir.file("t/mise.toml", mise);
         let tree = dir.path("t");
         let trees = [tree.clone()];
-        let found = loaded(&trees, |_| true);
+        let found = loaded(&trees, Some(&dir.path("")), |_| true);
         let mut names: Vec<_> =
             found.iter().map(|path| path.strip_prefix(&tree).unwrap()).collect();
         names.sort();
@@ -250,6 +298,14 @@ mod tests {
             "env/more.sh",
             "tools/late.sh",
             "near",
+            "of-home",
+            "own/inner",
+            "named",
+            ".vimrc.local",
+            "nix/flake.nix",
+            "nix/flake.lock",
+            "data.env",
+            "data",
             "devenv.nix",
             "devenv.yaml",
             "devenv.lock",
@@ -273,6 +329,6 @@ mod tests {
         let mut expected = expected.map(Path::new);
         expected.sort();
         assert_eq!(names, expected);
-        assert!(loaded(&trees, |_| false).is_empty());
+        assert!(loaded(&trees, None, |_| false).is_empty());
     }
 }

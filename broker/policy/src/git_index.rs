@@ -115,7 +115,7 @@ impl<R: Read> Pieces<R> {
 /// versions of git would disagree.
 fn entry(bytes: &[u8], hash: usize, version: u32, name: &mut Vec<u8>) -> Option<(usize, bool)> {
     let mut begin = 40 + hash + 2;
-    let is_submodule = number(bytes, 24)? >> 12 == 0o16;
+    let is_submodule = number(bytes, 24)? >> 12 & 0xf == 0o16;
     let flags = u16::from_be_bytes(*bytes.get(begin - 2..)?.first_chunk()?);
     begin += if flags & EXTENDED != 0 { 2 } else { 0 };
     if version == 4 {
@@ -190,6 +190,9 @@ mod tests {
             let entries = [(0o100_644, "a"), (0o160_000, "deep/sub"), (0o120_000, "link")];
             let found = gitlinks(&index(&entries, b"", hash), hash);
             assert_eq!(found, Some((vec![b"deep/sub".to_vec()], None)));
+            // git looks at the kind alone (S_IFMT), whatever is above it.
+            let high = gitlinks(&index(&[(0o360_000, "sub")], b"", hash), hash);
+            assert_eq!(high, Some((vec![b"sub".to_vec()], None)));
             let tree = gitlinks(&index(&entries, b"TREE\0\0\0\x02ab", hash), hash);
             assert_eq!(tree, Some((vec![b"deep/sub".to_vec()], None)));
             assert_eq!(gitlinks(&index(&entries, b"link\0\0\0\x02ab", hash), hash), None);

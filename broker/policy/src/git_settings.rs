@@ -55,6 +55,15 @@ const PROGRAMS: [&str; 30] = [
     "uploadpack.packobjectshook",
 ];
 
+/// What names where to fetch from and push to; for most of these a name of a remote is usual.
+const REMOTES: [&[u8]; 5] = [
+    b"branch.pushremote",
+    b"branch.remote",
+    b"remote.pushdefault",
+    b"remote.pushurl",
+    b"remote.url",
+];
+
 /// What the settings of some files name, as paths that may be missing.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Named {
@@ -97,12 +106,15 @@ fn named_in(settings: Vec<PathBuf>, tops: &[PathBuf], home: Option<&Path>) -> Na
                 b"core.hookspath" => named.hooks.extend(paths(&value, tops, home)),
                 // Its hooks are copied into what is cloned or made later.
                 b"init.templatedir" => named.files.extend(paths(&value, tops, home)),
-                b"remote.url" | b"remote.pushurl" => match value.strip_prefix(b"ext::") {
-                    // A transport that runs what is named: git-remote-ext(1).
-                    Some(command) => named.files.extend(programs(command, tops, home)),
-                    // A push runs the hooks of a repository in the tree, as its settings have them.
-                    None => named.extend_by_repositories(paths(&value, tops, home)),
-                },
+                // A transport that runs what is named: git-remote-ext(1).
+                key if REMOTES.contains(&key) && value.starts_with(b"ext::") => {
+                    named.files.extend(programs(&value["ext::".len()..], tops, home));
+                }
+                // A push runs the hooks of a repository in the tree, as its settings have them.
+                key if REMOTES.contains(&key) => {
+                    let path = value.strip_prefix(b"file://").unwrap_or(&value);
+                    named.extend_by_repositories(paths(path, tops, home));
+                }
                 key if is_run(key) => named.files.extend(programs(&value, tops, home)),
                 _ => {}
             }
@@ -182,14 +194,15 @@ fn linked_hooks(directory: &Path) -> Vec<PathBuf> {
     links.map(|entry| entry.path()).collect()
 }
 
-/// The paths in what a shell runs.
+/// The paths in what a shell runs. A word without a slash is one where a file is called so, as a script that an
+/// interpreter is given.
 fn programs(value: &[u8], bases: &[PathBuf], home: Option<&Path>) -> Vec<PathBuf> {
     let words = words(value, b'.');
-    words
-        .iter()
-        .filter(|word| word.contains(&b'/'))
-        .flat_map(|word| paths(word, bases, home))
-        .collect()
+    let all = words.iter().flat_map(|word| {
+        let is_path = word.contains(&b'/');
+        paths(word, bases, home).into_iter().filter(move |path| is_path || path.is_file())
+    });
+    all.collect()
 }
 
 /// The paths that a value is, beneath each of `bases` if it is relative.

@@ -12,8 +12,8 @@ use std::path::{Component, Path, PathBuf};
 
 /// Caches of package managers and build tools, beneath the home, each by its manual: those whose name says nothing (a
 /// plugin of an editor's, a shell's prompt) are not known to be harmless. Builds outside trust what they find there, as
-/// those inside do; no program runs it merely because it starts.
-const CACHES: [&str; 65] = [
+/// those inside do; no program runs it merely because it starts. ~/.ccache is none: ccache reads its settings there.
+const CACHES: [&str; 64] = [
     ".bun/install/cache",
     ".cabal/packages",
     ".cache/Cypress",
@@ -54,7 +54,6 @@ const CACHES: [&str; 65] = [
     ".cargo/.package-cache-mutate",
     ".cargo/git",
     ".cargo/registry",
-    ".ccache",
     ".composer/cache",
     ".conda/pkgs",
     ".electron-gyp",

@@ -40,6 +40,7 @@ pub mod resolve;
 mod shell_words;
 mod split;
 pub mod submodules;
+mod subrepositories;
 mod trees;
 mod unexpanded;
 pub mod variables;

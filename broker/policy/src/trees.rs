@@ -7,7 +7,7 @@ use super::moved::{Moved, OTHERS};
 use super::reach::Allowed;
 use super::repositories::{self, Repositories};
 use super::submodules::Submodule;
-use super::{entered, git_settings, presets, submodules};
+use super::{entered, git_settings, presets, submodules, subrepositories};
 use rules::files::push_new;
 use rules::git_links::LinkedTree;
 use std::borrow::Cow;
@@ -84,7 +84,7 @@ pub(super) fn in_trees<'a>(
         found.extend(led.into_iter().map(|(text, path)| (item, text, path.into())));
     }
     if let Some(item) = items.iter().find(|item| is_in_trees(item) && item.text == entered::ITEM) {
-        let loaded = entered::loaded(&trees, may_change);
+        let loaded = entered::loaded(&trees, caller.home.as_deref(), may_change);
         found.extend(loaded.into_iter().map(|path| (item, ".", path.into())));
     }
     names.retain(may_change);
@@ -94,6 +94,7 @@ pub(super) fn in_trees<'a>(
         true => Cow::Borrowed(cwd),
         false => tree.clone().into(),
     };
+    let nested = subrepositories::find(&trees);
     for item in items {
         let text = item.text.as_str();
         if !is_in_trees(&item) {
@@ -103,6 +104,15 @@ pub(super) fn in_trees<'a>(
         let pretended =
             |tree: &&PathBuf| text != repositories::HEAD || !repositories::is_repository(tree);
         found.extend(trees.iter().filter(pretended).map(|tree| (item, text, held(tree))));
+        if text.starts_with(subrepositories::OF_MERCURIAL) {
+            let (there, absent): (Vec<_>, Vec<_>) =
+                nested.iter().partition(|top| top.join(subrepositories::OF_MERCURIAL).is_dir());
+            found.extend(there.into_iter().map(|top| (item, text, top.clone().into())));
+            if text == subrepositories::NAMES {
+                let new = subrepositories::NEW;
+                found.extend(absent.into_iter().map(|top| (item, new, top.clone().into())));
+            }
+        }
         if let Some(text) = text.strip_prefix(repositories::GIT) {
             found.extend(repositories.iter().map(|tree| (item, text, tree.clone().into())));
             found.extend(inner.iter().map(|top| (item, &*item.text, top.clone().into())));

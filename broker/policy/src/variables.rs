@@ -103,6 +103,8 @@ mod tests {
             ("L_URL", "jdbc:postgresql://h/d?user=u&password=p", false),
             ("M_URL", "https://h/d?access_token=t", false),
             ("N_URL", "https://h/d?token=&page=2", true),
+            ("Q_URL", "https://h/d?sv=1&sig=x", false),
+            ("R_URL", "https://h/d?config=x&design=y", true),
             ("O_URL", "Endpoint=sb://h/;SharedAccessKeyName=n;SharedAccessKey=k", false),
             ("P_URL", "https://h/tokens?author=a", true),
         ] {

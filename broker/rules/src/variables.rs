@@ -91,10 +91,9 @@ fn has_password(value: &[u8]) -> bool {
 
 /// Whether a parameter of a URL is a secret by its name.
 fn is_secret(parameter: &[u8]) -> bool {
-    const NAMES: [&[u8]; 7] =
-        [b"password", b"passwd", b"pwd", b"token", b"secret", b"apikey", b"accesskey"];
+    const NAMES: &str = "accesskey apikey passwd password pwd secret sig signature token";
     let Some(end) = parameter.iter().position(|&byte| byte == b'=') else { return false };
     let mut name = parameter[..end].to_ascii_lowercase();
     name.retain(|byte| !b"_-".contains(byte));
-    parameter.len() > end + 1 && NAMES.iter().any(|secret| name.ends_with(secret))
+    parameter.len() > end + 1 && NAMES.split(' ').any(|secret| name.ends_with(secret.as_bytes()))
 }

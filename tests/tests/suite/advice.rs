@@ -107,6 +107,7 @@ fn check_warns_of_what_is_never_advised() {
         };
         let writes = |path: &str| check(json!({ "filesystem": { "allowWrite": [path] } }));
         for path in [
+            "~/.ccache",
             "~/.vim",
             "~/.bashrc",
             "~/bin",

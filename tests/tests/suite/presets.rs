@@ -207,7 +207,7 @@ fn where_a_link_stands_in_place_of_a_repository_its_target_is_protected() {
 }
 
 /// Each with what would run it outside; `@` stands for a command that leaves a mark.
-const PLANTED: [(&str, &str, &str); 17] = [
+const PLANTED: [(&str, &str, &str); 20] = [
     (
         "a work tree without commondir",
         "mkdir -p .git/worktrees/w && cd .git/worktrees/w && mkdir refs objects && echo 'ref: refs/heads/x' > HEAD \
@@ -250,6 +250,17 @@ const PLANTED: [(&str, &str, &str); 17] = [
         "git status",
     ),
     ("a filter", "echo '@;cat' > tools/filter", "echo 4 > main.c; git add main.c"),
+    ("a filter without a directory", "echo '@;cat' > bare", "echo 4 > other.e; git add other.e"),
+    (
+        "a repository by its address",
+        "printf '#!/bin/sh\n@\n' > addressed/hooks/post-update; chmod +x addressed/hooks/*",
+        "git push -q addressed HEAD:refs/heads/y",
+    ),
+    (
+        "a repository that is pushed to by default",
+        "printf '#!/bin/sh\n@\n' > usual/hooks/post-update; chmod +x usual/hooks/*",
+        "git -c push.default=current push -q",
+    ),
     ("what shows a difference", "echo '@;cat' > tools/differ", "echo 4 > main.c; git diff"),
     ("what pages a status", "echo '@;cat' > tools/page", "script -qec 'git status' /dev/null"),
     (
@@ -291,6 +302,9 @@ fn nothing_is_planted_that_git_runs_outside() {
             echo '*.c filter=f diff=d' > .git/info/attributes; git config filter.f.clean 'sh ./tools/filter'
             printf '*.d filter=g\n' >> .git/info/attributes; git config filter.g.clean 'sh \"$(git rev-parse --show-toplevel)\"/tools/top'
             echo cat > tools/top; echo cat > tools/page; git config pager.status 'sh ./tools/page'
+            printf '*.e filter=h\n' >> .git/info/attributes; git config filter.h.clean 'sh bare'; echo cat > bare
+            git init -q --bare addressed; git remote add addressed file://$PWD/addressed
+            git init -q --bare usual; git config remote.pushDefault ./usual
             git init -q --bare near; git remote add near ./near; git config remote.far.url 'ext::sh tools/transport'; touch tools/transport
             git config --global init.templateDir $PWD/template; git config diff.d.command 'sh tools/differ'; git config credential.helper '!f() { sh tools/helper; }; f'
             git checkout -q -b other; for n in 1 2; do echo $n > main.c; git commit -qam $n; done; git checkout -q -
@@ -320,7 +334,9 @@ fn what_the_settings_of_a_directory_load_is_not_written() {
         sandbox.dir("work/env");
         sandbox.dir("work/tools");
         let envrc = "dotenv\nsource_env_if_exists .envrc.local\n. \"$PWD/env/more.sh\"\neval \"$(tools/env)\"\n\
-                     python3 tools/script\nfor f in env/*.bash; do . $f; done\nwatch_file package.json\n";
+                     python3 tools/script\nfor f in env/*.bash; do . $f; done\nwatch_file package.json\n\
+                     NAMED=named D=env\nsource $NAMED; source \"${D}/inner\"\n. ~/../work/of-home\nuse vim\n\
+                     export $(cat data | xargs)\nVERSION=$(cat version)\n";
         let mise = "[[env]]\n_.source = \"{{config_root}}/mise.sh\"\n_.file = [\n  \".env.mise\",\n]\n[tasks.x]\nfile = \"tools/task\"\n";
         for (name, text) in [
             ("env/more.sh", ""),
@@ -329,13 +345,15 @@ fn what_the_settings_of_a_directory_load_is_not_written() {
             ("tools/env", "#!/bin/sh\n"),
             ("tools/task", "#!/bin/sh\n"),
             ("package.json", "{}"),
+            ("data", ""),
+            ("version", ""),
         ] {
             sandbox.file(format!("work/{name}"), text);
         }
         sandbox.sh_outside("chmod 755 tools/env tools/task").succeeds();
-        let write = "all='.env .envrc.local env/more.sh env/other.bash tools/env tools/script mise.sh .env.mise'; \
+        let write = "all='.env .envrc.local env/more.sh env/other.bash tools/env tools/script mise.sh .env.mise named env/inner of-home .vimrc.local data'; \
                      for name in $all; do echo evil > $name; done; ln -sf evil .env; mv evil tools/env; rm -rf env; mkdir env; cat $all";
-        let work = "echo evil > evil; echo '{ }' > package.json && echo x > tools/task && echo x > .env.other && echo x > env/other";
+        let work = "echo evil > evil; echo '{ }' > package.json && echo x > tools/task && echo x > .env.other && echo x > env/other && echo x > version";
         for (is_loaded, preset) in [(true, "agent"), (true, "build"), (false, "agent")] {
             if is_loaded {
                 sandbox.file("work/.envrc", envrc);
@@ -346,7 +364,7 @@ fn what_the_settings_of_a_directory_load_is_not_written() {
             let is_safe = is_loaded && preset == "agent";
             assert!(!(is_safe && is_written), "ESCAPED: {preset}");
             assert_eq!(is_written, !is_safe, "{preset} {is_loaded}");
-            let restore = "rm -rf .env .env.mise .envrc .envrc.local mise.sh mise.toml evil env/* tools/env; mkdir -p env; \
+            let restore = "rm -rf .env .env.mise .envrc .envrc.local mise.sh mise.toml evil env/* tools/env named of-home .vimrc.local; mkdir -p env; : > data; \
                            : > env/more.sh; : > env/other.bash; : > tools/script; printf '#!/bin/sh\\n' > tools/env; chmod 755 tools/env";
             sandbox.sh_outside(restore).succeeds();
         }
@@ -373,6 +391,13 @@ fn a_repository_that_git_enters_by_itself_is_named_at_the_end() {
         for (script, said) in [
             (format!("{make}{link}"), known),
             (format!("{make}git update-index --index-version 4; {link}"), known),
+            // Of its mode git looks at the last bits alone.
+            (
+                format!(
+                    "{make}{link}; perl -0777 -pi -e 's/\\0\\0\\xe0\\0/\\0\\x01\\xe0\\0/' .git/index"
+                ),
+                known,
+            ),
             (format!("{make}git update-index --split-index; {link}"), known),
             (format!("{make}{link}; git update-index --split-index; echo x > x; git add x"), known),
             (format!("{make}{link}; echo x > .git/index"), "cannot be read"),
@@ -404,6 +429,50 @@ fn a_repository_that_git_enters_by_itself_is_named_at_the_end() {
         let further = format!("cd lib/sub; {make}{link}");
         let outcome = under(&sandbox, "agent", &further);
         assert!(outcome.succeeds().stderr.contains("\"lib/sub/sub\""), "{outcome:#?}");
+    });
+}
+
+/// `hg id` at the top asks each repository that .hgsub names, and runs what the settings there name.
+#[test]
+fn repositories_that_mercurial_enters_keep_their_settings() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        let make = "mkdir -p .hg sub/.hg free/.hg; echo sub = ../x > .hgsub; echo in = in > sub/.hgsub; echo was > sub/.hg/hgrc";
+        sandbox.sh_outside(make).succeeds();
+        let attack = "for name in .hgsub sub/.hgsub; do echo x = x >> $name; done
+            mkdir -p sub/in/.hg; for name in sub/.hg/hgrc sub/in/.hg/hgrc sub/.hg/sharedpath; do echo evil > $name; done
+            mv sub old; mkdir -p sub/.hg; echo evil > sub/.hg/hgrc; echo evil > new; mv new sub/.hg/hgrc";
+        let look = "grep -rl 'evil\\|x = x' .hgsub sub";
+        let work = "echo x > sub/new && mkdir -p sub/.hg/store sub/in && echo x > sub/.hg/store/x && echo x > sub/in/x && echo evil > free/.hg/hgrc";
+        under(&sandbox, "agent", attack);
+        let found = sandbox.sh_outside(look);
+        assert_eq!(found.stdout, "", "ESCAPED: {found:#?}");
+        under(&sandbox, "agent", work).succeeds();
+        under(&sandbox, "build", attack);
+        let found = sandbox.sh_outside(look).stdout;
+        assert!(found.contains(".hgsub") && found.contains("sub/.hg/hgrc"), "{found}");
+    });
+}
+
+/// What containers are given lies in /run: a directory of the test's own, in the place of this host's.
+#[test]
+fn what_a_container_is_given_is_not_read() {
+    for_each_user(|user| {
+        let sandbox = host(user);
+        let launcher = tests::programs().landstrip();
+        let flags = if user.is_root() { "" } else { "-Ur" };
+        let read = "cat /run/secrets/kubernetes.io/token /run/open";
+        let script = format!(
+            "exec unshare {flags} -m sh -c 'mount -t tmpfs none /run && mkdir -p /run/secrets/kubernetes.io && \
+             echo Secret > /run/secrets/kubernetes.io/token && echo open > /run/open && echo mounted; \
+             {0} -p agent -- sh -c \"{read}\"; echo; {0} -p build -- sh -c \"{read}\"'",
+            launcher.display()
+        );
+        let outcome = sandbox.sh_outside(&script);
+        let Some(found) = outcome.stdout.strip_prefix("mounted\n") else {
+            return tests::skipped("no mounts of its own");
+        };
+        assert_eq!(found, "open\n\nSecret\nopen\n", "ESCAPED: {outcome:#?}");
     });
 }
 
@@ -563,6 +632,12 @@ fn no_variable_tells_a_secret_and_those_of_git_stay_together() {
         "SENTRY_DSN",
         "X_CREDS",
         "X_APIKEY",
+        "X_CRED",
+        "X_PEM",
+        "X_PSW",
+        "X_PW",
+        "X_PWD",
+        "SLACK_WEBHOOK",
         "gh_token",
     ];
     let mut sandbox = secrets.iter().fold(sandbox, |sandbox, name| sandbox.env(*name, "Secret"));

@@ -119,7 +119,7 @@ with sqlite3.connect(os.path.expanduser(\"~/notes.db\")) as notes: notes.execute
             "mkdir -p ~/.bun/install/cache && touch ~/.bun/install/cache/a",
             "mkdir -p ~/.local/share/pnpm/store/v3 && touch ~/.local/share/pnpm/store/v3/a",
             "mkdir -p ~/.nuget/packages && touch ~/.nuget/packages/a",
-            "mkdir -p ~/.ccache && touch ~/.ccache/a",
+            "mkdir -p ~/.cache/ccache && touch ~/.cache/ccache/a",
             "mkdir -p ~/.composer/cache && touch ~/.composer/cache/a",
             "mkdir -p build/a/b && touch build/a/b/c && rm -r build",
             "cp -r src copies",

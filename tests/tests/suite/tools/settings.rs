@@ -27,6 +27,37 @@ const PLANTED: &[(&str, &str, &str, &str, &str)] = &[
         "hg status",
     ),
     (
+        ".hgsub",
+        "hg",
+        "hg init .; hg -q commit --config ui.allowemptycommit=True -u n -m x",
+        "hg init sub; printf '[extensions]\nx = %s/x.py\n' $PWD > sub/.hg/hgrc; \
+         echo 'import os; os.system(\"@\")' > x.py; echo sub = sub > .hgsub; hg add .hgsub",
+        "hg id",
+    ),
+    (
+        "a subrepository of .hgsub",
+        "hg",
+        "hg init .; hg init sub; echo sub = sub > .hgsub; hg add .hgsub; hg -q commit -u n -m x",
+        "printf '[extensions]\nx = %s/x.py\n' $PWD > sub/.hg/hgrc; echo 'import os; os.system(\"@\")' > x.py",
+        "hg id",
+    ),
+    (
+        ".ruby-version",
+        "rbenv",
+        "mkdir -p ~/.rbenv/versions/1/bin; ln -s /bin/true ~/.rbenv/versions/1/bin/ruby; echo 1 > .ruby-version",
+        "mkdir -p evil/bin; printf '#!/bin/sh\n@\n' > evil/bin/ruby; chmod +x evil/bin/ruby; \
+         echo ../../../work/evil > .ruby-version",
+        "rbenv exec ruby",
+    ),
+    (
+        "a variable in .envrc",
+        "direnv",
+        "mkdir -p ~/.config/direnv; printf '[whitelist]\nprefix = [\"/\"]\n' > ~/.config/direnv/direnv.toml; \
+         printf 'FILE_OF=settings\nsource $FILE_OF\n' > .envrc; touch settings",
+        "echo '@' > settings",
+        "direnv exec . true",
+    ),
+    (
         ".pre-commit-config.yaml",
         "pre-commit",
         "git init -q; git config user.name n; git config user.email e; echo 'repos: []' > .pre-commit-config.yaml; \

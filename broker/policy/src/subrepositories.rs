@@ -1,0 +1,62 @@
+//! The repositories that work trees of Mercurial name as their own: `hg id` at the top asks each that is there, and runs
+//! what its settings name. Reads the file system, changes nothing. Source: `hg help subrepos`.
+
+use super::repositories::{LENGTH_MAX, contents};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
+
+/// The directory of a repository, and how the items of a preset begin that are about those.
+pub(super) const OF_MERCURIAL: &str = ".hg";
+/// The file that names them.
+pub(super) const NAMES: &str = ".hgsub";
+/// The repository that one does not have yet, as a pattern: the directory that it is in may come and go.
+pub(super) const NEW: &str = "[.]hg";
+/// Most that are looked for: in these there are others.
+const FOUND_MAX: usize = 256;
+
+/// The tops of those that `trees` name, with theirs, whether they are there or not.
+pub(super) fn find(trees: &[PathBuf]) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut pending = trees.to_vec();
+    while let Some(top) = pending.pop() {
+        let text = contents(&top.join(NAMES), LENGTH_MAX);
+        let names = text.split(|&byte| byte == b'\n').filter_map(name);
+        for inner in names.map(|name| top.join(name)) {
+            if found.len() < FOUND_MAX && !found.contains(&inner) {
+                pending.push(inner.clone());
+                found.push(inner);
+            }
+        }
+    }
+    found
+}
+
+/// What a line names: a path beneath the top.
+fn name(line: &[u8]) -> Option<&Path> {
+    let line = Some(line).filter(|line| !line.starts_with(b"#"))?;
+    let end = line.iter().position(|&byte| byte == b'=')?;
+    let name = Path::new(OsStr::from_bytes(line[..end].trim_ascii()));
+    let is_beneath = |part: Component<'_>| matches!(part, Component::Normal(_));
+    (!name.as_os_str().is_empty() && name.components().all(is_beneath)).then_some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kernel::test_directory::TestDirectory;
+
+    #[test]
+    fn those_of_repositories_within_are_found_as_well() {
+        let dir = TestDirectory::new();
+        dir.file(
+            "t/.hgsub",
+            "# x = y\na/b = ../other\n../up = x\n/abs = x\nnone\n = x\n[subpaths]\nc=[git]x\n",
+        );
+        dir.file("t/a/b/.hgsub", "d = d\n");
+        let mut found = find(&[dir.path("t"), dir.path("missing")]);
+        found.sort();
+        let expected = ["t/a/b", "t/a/b/d", "t/c"].map(|name| dir.path(name));
+        assert_eq!(found, expected);
+    }
+}
