@@ -602,8 +602,7 @@ fn no_place_of_secrets_is_read_wherever_variables_move_it() {
         sandbox.sh_outside(&made).succeeds();
         sandbox.file("home/.config/other", "open");
         sandbox.file("outside/cargo/config.toml", "open");
-        let attack =
-            "cat ~/.config/other ../outside/cargo/config.toml; echo; grep -rsh Secret .. | sort";
+        let attack = "cat ~/.config/other ../outside/cargo/config.toml; echo; find .. -type f -exec grep -sh Secret {} + | sort";
         let inside = under(&sandbox, "agent", attack);
         assert!(inside.stdout.starts_with("openopen\n"), "{inside:#?}");
         assert!(!inside.stdout.contains("Secret"), "ESCAPED: {inside:#?}");
