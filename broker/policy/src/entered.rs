@@ -190,8 +190,9 @@ fn quoted(line: &str) -> impl Iterator<Item = &str> {
 
 /// A script of a shell with what it sets itself in the place of its variables, and `home` where that is meant.
 fn with_values(text: &str, home: &str) -> String {
-    let mut text =
-        text.replace("${HOME}", home).replace("$HOME", home).replace("~/", &format!("{home}/"));
+    let mut text = [("${HOME}", home), ("$HOME", home), ("~/", &format!("{home}/"))]
+        .into_iter()
+        .fold(text.to_owned(), |text, (name, value)| replaced(text, name, value));
     let set = text.split([' ', '\t', '\n', ';']).filter_map(|word| word.split_once('='));
     let is_name =
         |name: &str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
@@ -202,9 +203,16 @@ fn with_values(text: &str, home: &str) -> String {
     // The longest first: one name can be the beginning of another.
     set.sort_by_key(|(name, _)| usize::MAX - name.len());
     for (name, value) in set.iter().filter(|(name, _)| !name.is_empty()).take(FILES_MAX) {
-        text = text.replace(&format!("${{{name}}}"), value).replace(&format!("${name}"), value);
+        text = replaced(text, &format!("${{{name}}}"), value);
+        text = replaced(text, &format!("${name}"), value);
     }
     text
+}
+
+/// `text` with `value` wherever `name` stands, unless a script was made to grow by that.
+fn replaced(text: String, name: &str, value: &str) -> String {
+    let grown = text.matches(name).count().saturating_mul(value.len());
+    if grown as u64 > LENGTH_MAX { text } else { text.replace(name, value) }
 }
 
 /// Those of `arguments` that are files in the tree.
@@ -328,6 +336,8 @@ mod tests {
         ];
         let mut expected = expected.map(Path::new);
         expected.sort();
+        let grows = format!("A={} {}", "x".repeat(1 << 16), "$A".repeat(1 << 16));
+        assert_eq!(with_values(&grows, ""), grows);
         assert_eq!(names, expected);
         assert!(loaded(&trees, None, |_| false).is_empty());
     }

@@ -7,11 +7,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
 /// The directory of a repository, and how the items of a preset begin that are about those.
-pub(super) const OF_MERCURIAL: &str = ".hg";
+const OF_MERCURIAL: &str = ".hg";
 /// The file that names them.
-pub(super) const NAMES: &str = ".hgsub";
+const NAMES: &str = ".hgsub";
 /// The repository that one does not have yet, as a pattern: the directory that it is in may come and go.
-pub(super) const NEW: &str = "[.]hg";
+const NEW: &str = "[.]hg";
 /// Most that are looked for: in these there are others.
 const FOUND_MAX: usize = 256;
 
@@ -30,6 +30,18 @@ pub(super) fn find(trees: &[PathBuf]) -> Vec<PathBuf> {
         }
     }
     found
+}
+
+/// What `text`, an item of a preset, denies in those of `nested` as well, each with its top.
+pub(super) fn denied<'a>(text: &'a str, nested: &[PathBuf]) -> Vec<(&'a str, PathBuf)> {
+    if !text.starts_with(OF_MERCURIAL) {
+        return Vec::new();
+    }
+    let item = |top: &PathBuf| match top.join(OF_MERCURIAL).is_dir() {
+        true => Some((text, top.clone())),
+        false => (text == NAMES).then(|| (NEW, top.clone())),
+    };
+    nested.iter().filter_map(item).collect()
 }
 
 /// What a line names: a path beneath the top.

@@ -104,15 +104,8 @@ pub(super) fn in_trees<'a>(
         let pretended =
             |tree: &&PathBuf| text != repositories::HEAD || !repositories::is_repository(tree);
         found.extend(trees.iter().filter(pretended).map(|tree| (item, text, held(tree))));
-        if text.starts_with(subrepositories::OF_MERCURIAL) {
-            let (there, absent): (Vec<_>, Vec<_>) =
-                nested.iter().partition(|top| top.join(subrepositories::OF_MERCURIAL).is_dir());
-            found.extend(there.into_iter().map(|top| (item, text, top.clone().into())));
-            if text == subrepositories::NAMES {
-                let new = subrepositories::NEW;
-                found.extend(absent.into_iter().map(|top| (item, new, top.clone().into())));
-            }
-        }
+        let inside = subrepositories::denied(text, &nested).into_iter();
+        found.extend(inside.map(|(text, top)| (item, text, top.into())));
         if let Some(text) = text.strip_prefix(repositories::GIT) {
             found.extend(repositories.iter().map(|tree| (item, text, tree.clone().into())));
             found.extend(inner.iter().map(|top| (item, &*item.text, top.clone().into())));

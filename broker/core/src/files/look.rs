@@ -1,5 +1,5 @@
 //! What a call names that Landlock decides, copied and held before it is let through: for what Landlock does not let be
-//! opened though the rules do ([`super::exceptions`]), and for reports, which somebody outside of the core makes of it.
+//! opened though the rules do (`exceptions.rs`), and for reports, which somebody outside of the core makes of it.
 //!
 //! The arguments are copied before the call is let through and judged afterwards, while the target
 //! runs on. A target that changes them meanwhile deceives the report and nothing else.
