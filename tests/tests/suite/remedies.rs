@@ -262,8 +262,8 @@ fn a_link_at_an_allowed_path_that_is_missing_is_refused_with_the_reason() {
     for_each_user(|user| {
         let sandbox = Sandbox::of(user).allow_write("link").allow_write("file");
         let outcome = sandbox.sh("echo x > file && ln -s /etc/passwd link");
-        let what = "allowed, but what was missing becomes no symbolic link, and no more of it is made in one run \
-                    (run it again, or with --report all): ";
+        let what = "allowed, but no symbolic link is made where a path was missing, and no more of what is missing can be \
+                    made in one run (run it again, or with --report all): ";
         assert_eq!(line(outcome.fails(), what), Some("[\"./link\"]"), "{outcome:#?}");
         assert_eq!(sandbox.read("work/file"), "x\n");
         assert!(!sandbox.path("work/link").is_symlink(), "{}", tests::ESCAPED);

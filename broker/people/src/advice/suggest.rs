@@ -218,7 +218,7 @@ impl Advice {
                 some(&self.not_so),
             ),
             (
-                "allowed, but what was missing becomes no symbolic link, and no more of it is made in one run (run it again, or with --report all)",
+                "allowed, but no symbolic link is made where a path was missing, and no more of what is missing can be made in one run (run it again, or with --report all)",
                 some(&self.used_up),
             ),
             (

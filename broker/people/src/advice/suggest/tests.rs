@@ -107,7 +107,7 @@ fn nothing_is_suggested_that_opens_too_much() {
         // As it is called otherwise each time, and the working directory itself.
         ("/work/a.tmp.1", r#"not suggested, as it opens too much: filesystem.allowWrite += ["."]"#),
         ("/work", r#"not suggested, as it opens too much: filesystem.allowWrite += ["."]"#),
-        ("/home/u/.made", "allowed, but what was missing becomes no symbolic link"),
+        ("/home/u/.made", "allowed, but no symbolic link is made where a path was missing"),
         ("/home/u/.config/landstrip/policy.json", "denied by: landstrip, which protects"),
         ("/opt/landstrip/bin/landstrip", "denied by: landstrip, which protects"),
     ] {
