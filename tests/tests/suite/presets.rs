@@ -635,7 +635,6 @@ fn no_variable_tells_a_secret_and_those_of_git_stay_together() {
         "X_PEM",
         "X_PSW",
         "X_PW",
-        "X_PWD",
         "SLACK_WEBHOOK",
         "gh_token",
     ];
