@@ -24,6 +24,8 @@ struct Known {
     listing: Option<Box<Listing>>,
 }
 
+/// Longer paths, which a tree can name, are followed part by part: to look beside takes stack for each part.
+const NEAR: usize = 512;
 /// So many names are looked up one by one before their directory is listed.
 const FEW: usize = 6;
 
@@ -45,7 +47,7 @@ impl Memory {
 
     /// Follows from the longest front of `absolute` on that is known to lead to itself.
     fn follow(&mut self, absolute: &Path) -> (Located, Result<(), LocateError>) {
-        if absolute.as_os_str().len() < MAX_LENGTH
+        if absolute.as_os_str().len() < NEAR
             && let Some(Found::Missing | Found::Directory | Found::File | Found::Other) =
                 self.look_beside(absolute)
         {
