@@ -1,7 +1,5 @@
 //! What the matcher for files answers: what may be done, and which names inside could mean something else. Pure.
 
-use super::pattern::Component;
-
 /// What may be done with a path or an object, or is wanted of it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Access {
@@ -37,12 +35,9 @@ pub enum Names {
 }
 
 impl Names {
-    /// The names that components stand for.
-    pub(super) fn of<'a>(components: impl Iterator<Item = &'a Component>) -> Names {
-        let names = components.map(|component| match component {
-            Component::Literal(name) => Some(name.to_vec()),
-            _ => None,
-        });
+    /// These, none for any name.
+    pub(super) fn of<'a>(names: impl Iterator<Item = Option<&'a [u8]>>) -> Names {
+        let names = names.map(|name| name.map(<[u8]>::to_vec));
         let Some(mut names) = names.collect::<Option<Vec<_>>>() else { return Names::Any };
         names.sort();
         names.dedup();

@@ -17,5 +17,6 @@ pub mod policy;
 pub mod proxies;
 pub mod quick;
 pub mod socket;
+mod tree;
 pub mod variables;
 mod verdict;

@@ -71,7 +71,7 @@ impl Pattern {
             && let Some(other) = other
             && let Some(last) = other.stem.rest_of(names.clone())
         {
-            return Pattern::of(Arc::clone(&other.stem), Some(Component::Literal(last.into())));
+            return other.beside_it(last);
         }
         let mut others = other.map_or(&[][..], |other| &other.stem.components).iter();
         let mut components = Vec::with_capacity(prefix.as_os_str().len() / 8 + 2 + rest.len());
@@ -88,6 +88,11 @@ impl Pattern {
         let mut hasher = Quick::default();
         components.hash(&mut hasher);
         Pattern::of(Arc::new(Stem { hash: hasher.finish(), components }), last)
+    }
+
+    /// The pattern of the entry `name` that lies where this one's last does.
+    pub fn beside_it(&self, name: &[u8]) -> Pattern {
+        Pattern::of(Arc::clone(&self.stem), Some(Component::Literal(name.into())))
     }
 
     fn of(stem: Arc<Stem>, last: Option<Component>) -> Pattern {
@@ -118,6 +123,16 @@ impl Pattern {
             path.push(OsStr::from_bytes(name));
         }
         Some(path)
+    }
+
+    /// All components but the last, and that.
+    pub(super) fn parts(&self) -> (&[Component], Option<&Component>) {
+        (&self.stem.components, self.last.as_ref())
+    }
+
+    /// Whether it shares all components but the last with `other`; some that do are not known to.
+    pub(super) fn is_beside(&self, other: &Pattern) -> bool {
+        Arc::ptr_eq(&self.stem, &other.stem)
     }
 
     /// How many components there are; a position of that value has matched the whole pattern.
