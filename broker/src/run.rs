@@ -78,7 +78,7 @@ fn run_with(
         })
     });
     if !matches!(reports, Reports::Nothing)
-        && let Some(what) = entered(&prepared.policy, &caller.cwd)
+        && let Some(what) = entered(&prepared.policy, &caller)
     {
         people::reports::warn(collected, &what);
     }

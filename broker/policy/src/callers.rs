@@ -3,6 +3,7 @@
 
 use super::error::PolicyError;
 use super::remarks::Remarks;
+use super::submodules::Indexes;
 use common::domain::{Host, NAME_MAX};
 use proxy_url::{Protocol, Upstream};
 use rules::proxies::{CallerProxies, CallerProxy};
@@ -13,6 +14,7 @@ use std::ffi::OsStr;
 use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Why `~` means nothing.
 pub(super) const NO_HOME: &str = "'~' needs HOME, which is unset or not an absolute path: set HOME";
@@ -24,6 +26,8 @@ pub struct Caller {
     pub home: Option<PathBuf>,
     /// The working directory at launch, absolute.
     pub cwd: PathBuf,
+    /// The indexes of git that were read for it.
+    pub indexes: Arc<Indexes>,
     variables: Variables,
 }
 
@@ -67,7 +71,12 @@ impl Caller {
 
     fn of(cwd: PathBuf, variables: Variables) -> Caller {
         let home = variables.get("HOME").map(PathBuf::from);
-        Caller { home: home.filter(|home| home.is_absolute()), cwd, variables }
+        Caller {
+            home: home.filter(|home| home.is_absolute()),
+            cwd,
+            indexes: Arc::default(),
+            variables,
+        }
     }
 
     /// Where the denials of runs are kept.

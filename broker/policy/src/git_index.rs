@@ -7,7 +7,7 @@ use std::io::{Read, Seek};
 /// The lengths of names of objects: SHA-1, SHA-256.
 const HASHES: [usize; 2] = [20, 32];
 /// How much is read at once, and most that an entry takes: what git writes there is a path (PATH_MAX).
-const PIECE: usize = 1 << 16;
+const PIECE: usize = 1 << 14;
 const ENTRY_MAX: usize = 1 << 13;
 /// Flags of an entry: the length of its name, which is longer if all bits are set, and that there are more flags.
 const LENGTH: u16 = 0xfff;

@@ -4,6 +4,7 @@ use super::keys::Value::{
     Amount, Choice, Ignored, List, Lists, NotBuilt, Note, Port, Settings, Switch, Word,
 };
 use super::keys::{Item, KEYS, Value, Written};
+use super::presets;
 use rules::quick::QuickSet;
 
 impl Written {
@@ -51,6 +52,11 @@ impl Written {
 }
 
 fn unite(list: &mut Vec<Item>, more: Vec<Item>) {
+    // These have hundreds, and nothing twice.
+    if list.is_empty() && more.first().is_some_and(|item| presets::is_file(&item.origin.file)) {
+        *list = more;
+        return;
+    }
     let room = list.len() + more.len();
     let mut known = QuickSet::with_capacity_and_hasher(room, Default::default());
     known.extend(list.iter().map(|item| &*item.text));

@@ -96,10 +96,24 @@ impl Memory {
         !matches!(self.look(path), Ok(Found::File) | Err(_))
     }
 
+    /// Whether `directory`, a canonical path, is known to have no entry `name`.
+    pub(crate) fn is_missing_in(&self, directory: &Path, name: &OsStr) -> bool {
+        let listing = self.known.get(directory.as_os_str()).and_then(|at| at.listing.as_ref());
+        listing.is_some_and(|listing| listing.find(name) == Some(Found::Missing))
+    }
+
     /// What is at `path`, whose directory is canonical.
     pub(crate) fn look(&mut self, path: &Path) -> Result<Found, LocateError> {
         if let Some(known) = self.known.get(path.as_os_str()) {
             return Ok(known.found.clone());
+        }
+        // Most of what lies in no directory that was looked in has none at all.
+        if let Some((parent, _)) = split(path)
+            && path.as_os_str().len() < NEAR
+            && !self.known.contains_key(parent)
+            && let Found::Missing | Found::File | Found::Other = self.look(Path::new(parent))?
+        {
+            return Ok(Found::Missing);
         }
         let parent =
             split(path).and_then(|(parent, name)| Some((self.known.get_mut(parent)?, name)));

@@ -8,15 +8,18 @@ use super::linked_trees;
 use super::nearest::near;
 use super::path_memory::Memory;
 use super::remarks::Remarks;
-use super::split::Split;
+use super::split::{Split, is_plain};
 use super::trees::{InTrees, in_trees};
 use super::{origins, presets, reach, reopened, unexpanded};
 use kernel::locate::Located;
 use rules::files::Files;
 use rules::git_links::GitLinks;
 use rules::pattern::{Component, Pattern};
-use rules::quick::QuickSet;
+use rules::quick::{QuickMap, QuickSet};
+use std::borrow::Cow;
 use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// Resolves the lists of paths: the rules for files, and the sockets that may be used.
@@ -182,10 +185,20 @@ impl Paths<'_> {
             deny(self.remarks, Pattern::literal(&way), item);
         }
         let mut last: Option<Pattern> = None;
+        let mut places: QuickMap<&str, Beside<'_>> = QuickMap::default();
         for (item, text, tree) in items {
-            let Split { prefix, rest } = Split::of(item, text, &tree, self.caller)?;
             // Those of a preset are for whoever has them.
             let is_own = !presets::is_file(&item.origin.file);
+            let named = last_name(text).filter(|_| !is_own);
+            if let Some((above, name)) = named
+                && let Some(beside) = places.get(above)
+                && let Some(pattern) = beside.missing(name, &tree, &self.memory)
+            {
+                self.no_files.insert(pattern.clone());
+                deny(self.remarks, pattern, item);
+                continue;
+            }
+            let Split { prefix, rest } = Split::of(item, text, &tree, self.caller)?;
             let (located, is_whole) = match is_own {
                 true => (self.locate(&item.origin, &prefix)?, true),
                 false => self.memory.locate_as_far(&prefix),
@@ -223,6 +236,12 @@ impl Paths<'_> {
             }
             let pattern = Pattern::beside(last.as_ref(), &located.path, rest);
             last = Some(pattern.clone());
+            if let Some((above, name)) = named.filter(|_| located.links.is_empty())
+                && let Some(beside) =
+                    Beside::of(name, tree, &located.path, &pattern, &mut self.memory)
+            {
+                places.insert(above, beside);
+            }
             if self.memory.is_no_file(&located.path) {
                 self.no_files.insert(pattern.clone());
             }
@@ -337,6 +356,45 @@ impl Paths<'_> {
         }
         Ok(())
     }
+}
+
+/// A place that an item has led to without links: most of a preset's lie beside one another, and are missing.
+struct Beside<'a> {
+    tree: Cow<'a, Path>,
+    /// None where nothing can be.
+    directory: Option<PathBuf>,
+    pattern: Pattern,
+}
+
+impl<'a> Beside<'a> {
+    /// The place where `path` lies, which the name at its end calls so.
+    fn of(
+        name: &OsStr,
+        tree: Cow<'a, Path>,
+        path: &Path,
+        pattern: &Pattern,
+        memory: &mut Memory,
+    ) -> Option<Self> {
+        let directory = path.parent().filter(|_| path.file_name() == Some(name))?;
+        let is_there = memory.beneath_directory(path) == path;
+        let directory = is_there.then(|| directory.to_owned());
+        Some(Self { tree, directory, pattern: pattern.clone() })
+    }
+
+    /// What `name` stands for here in `tree`, if it is known to be missing.
+    fn missing(&self, name: &OsStr, tree: &Path, memory: &Memory) -> Option<Pattern> {
+        let is_missing = |directory: &PathBuf| memory.is_missing_in(directory, name);
+        let is_known = tree.as_os_str() == self.tree.as_os_str()
+            && self.directory.as_ref().is_none_or(is_missing);
+        is_known.then(|| self.pattern.beside_it(name.as_bytes()))
+    }
+}
+
+/// What leads to the last name of `text`, and that, if it means nothing but itself.
+fn last_name(text: &str) -> Option<(&str, &OsStr)> {
+    let (above, name) = text.split_at(text.rfind('/').map_or(0, |slash| slash + 1));
+    let is_name = !matches!(name, "" | "." | "..") && !name.starts_with('~');
+    (is_name && name.bytes().all(is_plain)).then_some((above, OsStr::new(name)))
 }
 
 impl Grant {

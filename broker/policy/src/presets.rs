@@ -58,7 +58,10 @@ pub fn is_file(file: &Path) -> bool {
 pub mod tests {
     #![allow(clippy::unwrap_used)]
     use super::super::document::{Format, parse};
+    use super::super::keys::{KEYS, Value};
+    use super::super::parse::read;
     use super::*;
+    use std::collections::HashSet;
 
     /// The text of a preset, in YAML.
     pub fn text(name: &str) -> String {
@@ -74,6 +77,20 @@ pub mod tests {
         }
         let files = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../presets"));
         assert_eq!(files.unwrap().count(), PRESETS.len());
+    }
+
+    #[test]
+    fn presets_say_nothing_twice() {
+        for (name, _) in PRESETS {
+            let mut written = read(find(name).unwrap(), &file(name)).unwrap();
+            for key in KEYS {
+                let Value::List(list) = key.value else { continue };
+                let mut known = HashSet::new();
+                for item in list(&mut written) {
+                    assert!(known.insert(item.text.clone()), "{} in {name}", item.text);
+                }
+            }
+        }
     }
 
     #[test]

@@ -72,6 +72,6 @@ impl Split {
 }
 
 /// Whether it means nothing but itself anywhere in a path, as nearly all do.
-fn is_plain(byte: u8) -> bool {
+pub(super) fn is_plain(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"/._-~".contains(&byte)
 }

@@ -3,9 +3,14 @@
 
 use super::git_index::{Links, links};
 use super::repositories::{contents, regular};
+use kernel::threads::lock;
 use std::ffi::OsStr;
+use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Mutex;
+use std::time::{Duration, UNIX_EPOCH};
 
 /// How much of all indexes together, and of a file `.git`, is read.
 const INDEX_MAX: u64 = 1 << 28;
@@ -23,14 +28,46 @@ pub struct Submodule {
     pub(super) is_usual: bool,
 }
 
-/// The submodules of the work tree at `top`, with theirs; nothing if an index of these cannot be read.
-pub fn find(top: &Path) -> Option<Vec<Submodule>> {
+/// What was read of indexes, for as long as they stay what they are: each is asked about as a run begins and as it ends.
+#[derive(Debug, Default)]
+pub struct Indexes(Mutex<Vec<(Version, Vec<Vec<u8>>)>>);
+
+/// What changes with what is in a file: its device, inode, size and time of change.
+type Version = (u64, u64, u64, i64, i64);
+
+/// How long ago a file must have changed that its time tells whether it does again: file systems count in ticks, and
+/// some in seconds.
+const TICK: Duration = Duration::from_secs(2);
+
+impl Indexes {
+    /// What `index` names, which `read` tells.
+    fn names(&self, index: &File, read: impl FnOnce() -> Option<Links>) -> Option<Links> {
+        let found = index.metadata().ok()?;
+        let version = (found.dev(), found.ino(), found.size(), found.ctime(), found.ctime_nsec());
+        let known = |(known, _): &&(Version, _)| *known == version;
+        if let Some((_, names)) = lock(&self.0).iter().find(known) {
+            return Some(Links { names: names.clone(), base: None });
+        }
+        let links = read()?;
+        let changed = Duration::new(found.ctime().try_into().unwrap_or(0), 0);
+        let is_old = UNIX_EPOCH.elapsed().is_ok_and(|now| now > changed + TICK);
+        // The names of one that is split lie in another file too.
+        if is_old && links.base.is_none() {
+            lock(&self.0).push((version, links.names.clone()));
+        }
+        Some(links)
+    }
+}
+
+/// The submodules of the work tree at `top`, with theirs; nothing if an index of these cannot be read. `indexes` are
+/// those that were read before.
+pub fn find(top: &Path, indexes: &Indexes) -> Option<Vec<Submodule>> {
     let Some(git) = directory(&top.join(".git")) else { return Some(Vec::new()) };
     let mut usual = vec![git.join("modules")];
     let mut pending = vec![(top.to_owned(), git)];
     let (mut found, mut left) = (Vec::new(), INDEX_MAX);
     while let Some((top, git)) = pending.pop() {
-        for name in names(&git, &mut left)? {
+        for name in names(&git, indexes, &mut left)? {
             if found.len() == SUBMODULES_MAX {
                 return None;
             }
@@ -49,14 +86,14 @@ pub fn find(top: &Path) -> Option<Vec<Submodule>> {
 }
 
 /// The names of the submodules in the index of `repository`, as far as git would go there.
-fn names(repository: &Path, left: &mut u64) -> Option<Vec<Vec<u8>>> {
+fn names(repository: &Path, indexes: &Indexes, left: &mut u64) -> Option<Vec<Vec<u8>>> {
     let read = |name: &str| {
         let file = regular(&repository.join(name))?;
         file.metadata().is_ok_and(|found| found.len() > 0).then_some(file)
     };
     // What git could not read either names none.
     let Some(index) = read("index") else { return Some(Vec::new()) };
-    let Links { mut names, base } = links(&index, left)?;
+    let Links { mut names, base } = indexes.names(&index, || links(&index, left))?;
     if let Some(base) = base {
         let hexadecimal: String = base.iter().map(|byte| format!("{byte:02x}")).collect();
         names.extend(links(&read(&format!("sharedindex.{hexadecimal}"))?, left)?.names);
@@ -78,4 +115,46 @@ fn directory(git: &Path) -> Option<PathBuf> {
     let text = contents(git, LINK_MAX);
     let target = text.strip_prefix(b"gitdir:")?.trim_ascii();
     git.parent()?.join(OsStr::from_bytes(target)).canonicalize().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use kernel::test_directory::TestDirectory;
+    use std::time::SystemTime;
+
+    #[test]
+    fn an_index_is_read_again_once_it_changed() {
+        let dir = TestDirectory::new();
+        let path = dir.file("index", "one");
+        let ctime = || path.metadata().unwrap().ctime();
+        // The time of change can be set by nobody.
+        let wait = || {
+            let old = |now: SystemTime| now.duration_since(UNIX_EPOCH).unwrap().as_secs();
+            while old(SystemTime::now()).cast_signed() <= ctime() + TICK.as_secs().cast_signed() {
+                std::thread::sleep(Duration::from_millis(100));
+            }
+        };
+        let indexes = Indexes::default();
+        let names = |index: &str| {
+            let read = || Some(Links { names: vec![index.into()], base: None });
+            indexes.names(&File::open(&path).unwrap(), read).unwrap().names
+        };
+        // It could change within the tick.
+        let (new, newer) = (names("new"), names("newer"));
+        let is_new = UNIX_EPOCH.elapsed().unwrap().as_secs().cast_signed() <= ctime() + 1;
+        assert!(new == [b"new"] && (newer == [b"newer"] || !is_new));
+        wait();
+        let old = names("old");
+        assert_eq!(names("not read"), old);
+        std::fs::write(&path, "two").unwrap();
+        assert_eq!(names("changed"), [b"changed"]);
+        let unread = |base| indexes.names(&File::open(&path).unwrap(), || base);
+        assert_eq!(unread(None), None);
+        wait();
+        let split = Links { names: Vec::new(), base: Some(vec![1]) };
+        assert!(unread(Some(split)).unwrap().base.is_some());
+        assert_eq!(names("with another base"), [b"with another base"]);
+    }
 }

@@ -6,7 +6,7 @@ use super::linked_trees::{self, Linked};
 use super::moved::{Moved, OTHERS};
 use super::reach::Allowed;
 use super::repositories::{self, Repositories};
-use super::submodules::Submodule;
+use super::submodules::{Indexes, Submodule};
 use super::{entered, git_settings, presets, submodules, subrepositories};
 use rules::files::push_new;
 use rules::git_links::LinkedTree;
@@ -72,7 +72,8 @@ pub(super) fn in_trees<'a>(
         trees.append(&mut linked.trees);
         names.append(&mut linked.names);
         found.extend(linked.denied.drain(..).map(|tree| (item, ".", tree.into())));
-        let (own, absent, too_many) = submodules_of(&trees, &mut names, may_change);
+        let (own, absent, too_many) =
+            submodules_of((&trees, &caller.indexes), &mut names, may_change);
         inner = own;
         repositories_of(&inner, &mut names)
             .into_iter()
@@ -117,7 +118,7 @@ pub(super) fn in_trees<'a>(
 /// The submodules of `trees`: those that have a repository of their own beside the usual ones, those that are not there,
 /// and those that are too many. The file that leads to a repository is added to `ways`.
 fn submodules_of(
-    trees: &[PathBuf],
+    (trees, indexes): (&[PathBuf], &Indexes),
     ways: &mut Vec<PathBuf>,
     may_change: impl Fn(&PathBuf) -> bool,
 ) -> (Vec<PathBuf>, Vec<PathBuf>, Vec<PathBuf>) {
@@ -126,7 +127,7 @@ fn submodules_of(
     tops.sort();
     tops.dedup();
     // What cannot be read, the end of the run tells of.
-    let all = tops.iter().filter_map(|top| submodules::find(top)).flatten();
+    let all = tops.iter().filter_map(|top| submodules::find(top, indexes)).flatten();
     for Submodule { top, is_usual, .. } in all.filter(|submodule| may_change(&submodule.top)) {
         let name = top.join(".git");
         let kind = name.symlink_metadata().map(|found| found.file_type());

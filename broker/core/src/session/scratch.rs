@@ -124,8 +124,9 @@ impl Scratch {
     /// A thread does it meanwhile, where there can be one: on ext4 it is a sixth of what a launch takes.
     pub(super) fn for_reserve(files: &Files, rules: &Rules, for_reads: bool) -> Option<Waiting> {
         let parents: Vec<_> = missing_beside_denied(files, rules).collect();
-        let beside = files.carved_root(rules).and_then(|root| Fronts::default().nearest(root));
-        let mount = parents.iter().copied().chain(beside).find_map(mount_of)?;
+        // That compares all with all.
+        let beside = || mount_of(Fronts::default().nearest(files.carved_root(rules)?)?);
+        let mount = parents.iter().find_map(|parent| mount_of(parent)).or_else(beside)?;
         let missing = parents.iter().filter(|parent| mount_of(parent) == Some(mount));
         // For no more are any made.
         let missing = missing.take(KEPT_MAX).count();

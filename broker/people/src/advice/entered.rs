@@ -3,20 +3,22 @@
 //! from adding one, so it is told. It changes nothing.
 
 use super::suggest::{list, quote};
+use policy::callers::Caller;
 use policy::submodules;
 use rules::paths::{Rules, covers};
 use rules::policy::Policy;
 use std::path::Path;
 
-/// What to say at the end of a run in `work`, if a policy protects the settings of the repository there or in another tree,
+/// What to say at the end of a run of `caller`, if a policy protects the settings of the repository there or in another tree,
 /// and git would enter others outside whose settings it does not protect.
-pub fn entered(policy: &Policy, work: &Path) -> Option<String> {
+pub fn entered(policy: &Policy, caller: &Caller) -> Option<String> {
+    let work = &*caller.cwd;
     let files = &policy.files;
     let trees = files.allow_write.iter().map(|tree| tree.as_path()).filter(|tree| *tree != work);
     let is_kept = |tree: &&Path| covers(&files.deny_write, &tree.join(".git/config"));
     let mut names = Vec::new();
     for tree in [work].into_iter().chain(trees) {
-        let all = submodules::find(tree);
+        let all = submodules::find(tree, &caller.indexes);
         // To compare paths with all rules takes longer than to look whether there is a repository.
         if all.as_ref().is_some_and(Vec::is_empty) || !is_kept(&tree) {
             continue;

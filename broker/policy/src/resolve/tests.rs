@@ -5,11 +5,14 @@ use std::os::unix::fs::symlink;
 
 use super::super::document::Format;
 use super::super::load::Source;
+use super::super::parse::read;
+use super::super::presets;
 use super::*;
 use kernel::test_directory::TestDirectory;
 use rules::files::push_new;
 use rules::paths::Rules;
 use rules::pattern::{Component, Pattern};
+use std::collections::HashSet;
 
 /// A home, a working directory, and the policies tried in them.
 struct Fixture {
@@ -202,6 +205,46 @@ fn denied_links_are_denied_as_links_and_as_targets() {
         policy.files.deny_read,
         ["work/real/f", "work/link", "work/gone", "work/broken"].map(|path| f.literal(path))
     );
+}
+
+#[test]
+fn what_a_preset_denies_lies_where_each_path_leads_by_itself() {
+    let f = Fixture::new();
+    for directory in ["real/gh", "real/gcloud", "home/.local", "home/.ssh", "aws", "home/.M2"] {
+        f.dir.directory(directory);
+    }
+    for file in ["home/.docker", "home/.netrc", "real/op", "home/.Kube"] {
+        f.dir.file(file, "");
+    }
+    for (target, link) in [("../real", ".config"), ("../aws", ".aws"), ("gone", ".vault-token")] {
+        symlink(target, f.dir.path("home").join(link)).unwrap();
+    }
+    let policy = f.resolve("extends: agent").unwrap();
+    let Files { deny_write, deny_read, no_files, .. } = &policy.files;
+    let mut written = read(presets::find("agent").unwrap(), Path::new("agent")).unwrap();
+    let home = f.dir.path("home");
+    let mut tried = 0;
+    for (items, found) in [
+        (std::mem::take(&mut written.deny_write), deny_write),
+        (std::mem::take(&mut written.deny_read), deny_read),
+    ] {
+        let found: HashSet<_> = found.iter().collect();
+        for Item { text, .. } in items {
+            let Some(name) = text.strip_prefix("~/").filter(|name| !name.contains(['*', '[']))
+            else {
+                continue;
+            };
+            let path = locate(&home.join(name)).unwrap().path;
+            assert!(found.contains(&Pattern::literal(&path)), "{text}: {}", path.display());
+            tried += 1;
+        }
+    }
+    assert!(tried > 400, "{tried}");
+    for path in no_files.iter().filter_map(Pattern::as_path) {
+        assert!(!path.is_file(), "{}", path.display());
+    }
+    assert!(no_files.contains(&f.literal("home/.ssh")));
+    assert!(!no_files.contains(&f.literal("home/.netrc")));
 }
 
 #[test]
