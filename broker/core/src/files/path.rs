@@ -67,6 +67,7 @@ pub(crate) fn resolve_unless(
         return Err(Lost::Granted);
     }
     let followed = |barred| walk::hold_by_kernel(base.as_fd(), path, follow, barred);
+    let is_of_proc = name.as_deref().is_none_or(|name| name.starts_with("/proc"));
     let found = match name {
         Some(name) => followed(ResolveFlags::NO_SYMLINKS).map(|found| (found, name)),
         None => Err(Errno::LOOP),
@@ -74,6 +75,8 @@ pub(crate) fn resolve_unless(
     let object = match found {
         Ok((found, name)) if is_granted(found.as_fd(), &name) => return Err(Lost::Granted),
         Ok((found, name)) => Object::found_by(found, name),
+        // There is no link on the way, and what is missing then the target does not find either.
+        Err(Errno::NOENT) if !is_of_proc => return Err(Errno::NOENT.into()),
         Err(Errno::LOOP) => match followed(ResolveFlags::NO_MAGICLINKS) {
             Ok(found) => match path_of(&found) {
                 Ok(path) if is_granted(found.as_fd(), &path) => return Err(Lost::Granted),
