@@ -196,10 +196,9 @@ impl Glob {
     /// Whether the glob matches the whole of `name`. Only the last star is ever tried again, since an earlier
     /// one could gain nothing: time is at most the product of both lengths, whatever the pattern.
     fn matches(&self, name: &[u8]) -> bool {
-        // Most names end otherwise; of ASCII alone a byte is a character.
-        if let Some(Token::One(last @ ..0x80)) = self.tokens.last()
-            && name.last().map(|byte| u32::from(*byte)) != Some(*last)
-        {
+        // Most names begin or end otherwise; of ASCII alone a byte is a character.
+        let differs = |token: Option<&Token>, byte: Option<&u8>| matches!(token, Some(Token::One(one @ ..0x80)) if byte.map(|&byte| byte.into()) != Some(*one));
+        if differs(self.tokens.first(), name.first()) || differs(self.tokens.last(), name.last()) {
             return false;
         }
         let mut rest = name;
