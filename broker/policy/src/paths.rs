@@ -32,7 +32,6 @@ pub(crate) fn resolve(
         caller,
         budget: expand::MAX_ENTRIES,
         memory: Memory::default(),
-        no_files: QuickSet::default(),
         git_links: GitLinks::default(),
         remarks,
     };
@@ -47,7 +46,7 @@ pub(crate) fn resolve(
     let deny_write = paths_of.denials(&written.deny_write, Denial::Write, &grants.write)?;
     let deny_read = paths_of.denials(&written.deny_read, Denial::Read, &grants.write)?;
     paths_of.drop_planted(&mut grants, &deny_write, &deny_read)?;
-    let (no_files, git_links) = (paths_of.no_files, paths_of.git_links);
+    let git_links = paths_of.git_links;
     if remarks.are_wanted() {
         let [writes, sockets] = [&grants.write, &grants.sockets].map(|grants| allowed(grants));
         reach::warn_of_outside(written, &writes, &sockets, caller, remarks);
@@ -68,7 +67,6 @@ pub(crate) fn resolve(
         allow_write_inside: paths(&grants.inside),
         deny_read,
         allow_read: paths(&grants.read),
-        no_files,
         git_links,
         ..Files::default()
     };
@@ -135,8 +133,6 @@ pub(super) struct Paths<'a> {
     /// What the allow globs may still look at.
     budget: usize,
     memory: Memory,
-    /// Denied paths that are no files.
-    no_files: QuickSet<Pattern>,
     git_links: GitLinks,
     remarks: &'a mut Remarks,
 }
@@ -194,8 +190,7 @@ impl Paths<'_> {
                 && let Some(beside) = places.get(above)
                 && let Some(pattern) = beside.missing(name, &tree, &self.memory)
             {
-                self.no_files.insert(pattern.clone());
-                deny(self.remarks, pattern, item);
+                deny(self.remarks, pattern.naming_no_file(true), item);
                 continue;
             }
             let Split { prefix, rest } = Split::of(item, text, &tree, self.caller)?;
@@ -228,9 +223,7 @@ impl Paths<'_> {
                 let above = self.memory.beneath_directory(&located.path);
                 if above != located.path {
                     let pattern = Pattern::beside(last.as_ref(), above, Vec::new());
-                    if self.memory.is_no_file(above) {
-                        self.no_files.insert(pattern.clone());
-                    }
+                    let pattern = pattern.naming_no_file(self.memory.is_no_file(above));
                     deny(self.remarks, pattern, item);
                 }
             }
@@ -242,9 +235,7 @@ impl Paths<'_> {
             {
                 places.insert(above, beside);
             }
-            if self.memory.is_no_file(&located.path) {
-                self.no_files.insert(pattern.clone());
-            }
+            let pattern = pattern.naming_no_file(self.memory.is_no_file(&located.path));
             if is_own {
                 self.git_links.denied.push(pattern.clone());
             } else if denial == Denial::Write && text.ends_with(linked_trees::COMMON) {

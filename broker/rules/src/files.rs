@@ -3,7 +3,6 @@
 use super::git_links::GitLinks;
 use super::paths::Rules;
 use super::pattern::Pattern;
-use super::quick::QuickSet;
 use std::path::{Path, PathBuf};
 
 /// What of the file system may be used. Each entry stands for a path with all beneath.
@@ -28,8 +27,6 @@ pub struct Files {
     pub watches_reads: bool,
     /// Rules may be added during the run.
     pub grow: bool,
-    /// Denied paths that were no files when the policy was resolved, which no other name leads to.
-    pub no_files: QuickSet<Pattern>,
     /// What may be done for linked work trees all the same.
     pub git_links: GitLinks,
 }
@@ -46,12 +43,6 @@ impl Files {
         let root = self.allow_write.iter().find(is_carved)?;
         let is_open = !rules.cursor(root)?.any_depth();
         is_open.then_some(root)
-    }
-
-    /// Of `denied`, one of the lists, the paths that may be files.
-    pub fn may_be_files<'a>(&'a self, denied: &'a [Pattern]) -> impl Iterator<Item = PathBuf> + 'a {
-        let may_be = denied.iter().filter(|pattern| !self.no_files.contains(pattern));
-        may_be.filter_map(Pattern::as_path)
     }
 
     /// Denies writing `path`, an absolute canonical one, and all beneath, whatever allows it.

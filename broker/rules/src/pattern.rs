@@ -13,7 +13,7 @@ use std::path::{Component as PathComponent, Path, PathBuf};
 use std::sync::Arc;
 
 /// An absolute path, component by component. It stands for what it names and, in a rule, all beneath.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Pattern {
     /// Of the components: a policy has hundreds of patterns, and each is looked up in several sets.
     hash: u64,
@@ -21,7 +21,17 @@ pub struct Pattern {
     stem: Arc<Stem>,
     /// None of the root directory.
     last: Option<Component>,
+    /// Nothing of that name was a file when the policy was resolved: known of many, and no part of what they stand for.
+    names_no_file: bool,
 }
+
+impl PartialEq for Pattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.hash == other.hash && self.stem == other.stem && self.last == other.last
+    }
+}
+
+impl Eq for Pattern {}
 
 #[derive(Debug, PartialEq, Eq)]
 struct Stem {
@@ -99,7 +109,17 @@ impl Pattern {
         let mut hasher = Quick::default();
         hasher.write_u64(stem.hash);
         last.hash(&mut hasher);
-        Pattern { hash: hasher.finish(), stem, last }
+        Pattern { hash: hasher.finish(), stem, last, names_no_file: false }
+    }
+
+    /// The same, which names no file if it `is_none`.
+    pub fn naming_no_file(self, is_none: bool) -> Pattern {
+        Pattern { names_no_file: is_none, ..self }
+    }
+
+    /// The path, if it stands for itself only and may be one of a file.
+    pub fn as_file(&self) -> Option<PathBuf> {
+        if self.names_no_file { None } else { self.as_path() }
     }
 
     fn components(&self) -> impl Iterator<Item = &Component> {

@@ -12,6 +12,7 @@ use kernel::identity::{Fronts, Identity, hold, identity};
 use kernel::mounts::Mount;
 use rules::files::Files;
 use rules::paths::{Access, Rules};
+use rules::pattern::Pattern;
 use rustix::fd::OwnedFd;
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
@@ -142,8 +143,8 @@ fn named_files(
     held: &mut Vec<OwnedFd>,
 ) -> Result<HashMap<Identity, Access>, Failure> {
     let mut named: HashMap<Identity, Access> = HashMap::new();
-    let write = files.may_be_files(&files.deny_write);
-    for path in write.chain(files.may_be_files(&files.deny_read)) {
+    let denied = files.deny_write.iter().chain(&files.deny_read);
+    for path in denied.filter_map(Pattern::as_file) {
         let Some((object, stat)) = look_at(&path)? else { continue };
         if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile {
             let here = rules.access(&path);

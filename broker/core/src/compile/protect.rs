@@ -68,7 +68,7 @@ pub(crate) fn protect(
 /// written.
 fn deny_other_names(files: &mut Files, mounts: &[Mount], notes: &mut Notes) {
     let named = [&files.deny_write, &files.deny_read]
-        .map(|list| files.may_be_files(list).collect::<Vec<_>>());
+        .map(|list| list.iter().filter_map(Pattern::as_file).collect::<Vec<_>>());
     let Files { allow_write, deny_write, deny_read, .. } = files;
     for ((list, patterns), named) in
         [("filesystem.denyWrite", deny_write), ("filesystem.denyRead", deny_read)]
