@@ -74,7 +74,7 @@ impl Node {
 #[derive(Debug, Default)]
 struct Children {
     named: QuickMap<Arc<[u8]>, usize>,
-    globs: Vec<(Component, usize)>,
+    globs: QuickMap<Component, usize>,
     any_depth: Option<usize>,
 }
 
@@ -128,13 +128,7 @@ impl<T> Tree<T> {
         let child = match component {
             Component::Literal(name) => *children.named.entry(Arc::clone(name)).or_insert(new),
             Component::AnyDepth => *children.any_depth.get_or_insert(new),
-            Component::Glob(_) => match children.globs.iter().find(|(glob, _)| glob == component) {
-                Some((_, child)) => *child,
-                None => {
-                    children.globs.push((component.clone(), new));
-                    new
-                }
-            },
+            Component::Glob(_) => *children.globs.entry(component.clone()).or_insert(new),
         };
         if child == new {
             let any_depth = *component == Component::AnyDepth;
@@ -222,7 +216,7 @@ impl<T> Tree<T> {
             let children = node.children.iter();
             let children = children.flat_map(|children| {
                 let named = children.named.iter().map(|(name, child)| (Some(&**name), *child));
-                named.chain(children.globs.iter().map(|(_, child)| (None, *child)))
+                named.chain(children.globs.values().map(|child| (None, *child)))
             });
             let on = children.filter(move |(_, child)| counts(*child)).map(|(name, _)| name);
             again.then_some(None).into_iter().chain(on)
