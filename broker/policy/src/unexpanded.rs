@@ -1,7 +1,8 @@
 //! What a shell, or another program, would have taken apart in a path, and nothing does in a policy: a rule for
 //! a file called `$HOME` protects nothing, and says nothing. Pure.
 
-/// Checks that `text`, an item of a list of paths, begins with no variable, and holds no other list and no URL.
+/// Checks that `text`, an item of a list of paths, begins with no variable and no drive, and holds no other list and
+/// no URL.
 /// Escaped by a backslash, `$` and `{` are meant as they are.
 ///
 /// # Errors
@@ -36,6 +37,14 @@ pub(crate) fn check(text: &str) -> Result<(), String> {
     if text.contains("://") {
         return Err(format!("'{text}' is a URL; write a path"));
     }
+    if let Some((drive, rest)) = on_a_drive(text) {
+        let drive = drive.to_ascii_lowercase();
+        let rest = rest.replace('\\', "/");
+        return Err(format!(
+            "'{text}' is a path of Windows: write the path that it has here, \
+             '/mnt/{drive}/{rest}' under WSL"
+        ));
+    }
     if text.contains(":~/") {
         return Err(format!(
             "a colon separates nothing in '{text}': write each path as an item of its own"
@@ -53,6 +62,14 @@ pub(crate) fn check(text: &str) -> Result<(), String> {
 
 fn is_name(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+/// The drive and what follows in `C:\...` or `C:/...`.
+fn on_a_drive(text: &str) -> Option<(char, &str)> {
+    let (drive, rest) = text.split_once(':')?;
+    let [letter] = drive.as_bytes() else { return None };
+    let rest = rest.strip_prefix(['\\', '/'])?;
+    letter.is_ascii_alphabetic().then_some((char::from(*letter), rest))
 }
 
 /// The name in a leading `$NAME` or `${NAME}`, and what follows.
@@ -128,6 +145,8 @@ mod tests {
             ("file:///etc/passwd", "is a URL"),
             ("~/.ssh:~/.aws", "each path as an item of its own"),
             ("a{b,{c,d}}", "nothing expands the braces"),
+            ("C:\\Users\\me", "'/mnt/c/Users/me' under WSL"),
+            ("d:/work", "'/mnt/d/work' under WSL"),
         ] {
             let error = check(text).unwrap_err();
             assert!(error.contains(instead), "{text}: {error}");
@@ -166,6 +185,11 @@ mod tests {
             "\\{a,b}",
             "{{uuid}}",
             "a{b\\}c,d",
+            "./C:\\Users",
+            "C:",
+            "C:x",
+            "CD:/x",
+            "a\\:b",
             "~/.ssh",
             "*.c",
         ] {

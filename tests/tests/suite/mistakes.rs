@@ -104,6 +104,12 @@ const POLICIES: &[(&str, &str, &[&str])] = &[
     ("a.yaml", "network:\n  allowedDomains: ['*']\n", &["network.allowNetwork lifts"]),
     ("a.yaml", "filesystem:\n  denyRead: ['!.env']\n", &["nothing negates"]),
     ("a.yaml", "filesystem:\n  denyRead: ['%HOME%/x']\n", &["write the path itself, '~'"]),
+    (
+        "a.yaml",
+        "filesystem:\n  allowWrite: ['C:\\Users\\me']\n",
+        &["write the path that it has here"],
+    ),
+    ("a.yaml", "filesystem:\n  denyRead: [D:/keys]\n", &["'/mnt/d/keys' under WSL"]),
     ("a.yaml", "network:\n  allowUnixSockets: ['@bus']\n", &["network.allowAllUnixSockets"]),
     ("a.yaml", "network:\n  allowedDomains: [10.0.0.0/8]\n", &["write each address"]),
     ("a.yaml", "network:\n  allowedDomains: [.a.org]\n", &["write '*.a.org'"]),
