@@ -38,6 +38,7 @@ pub(crate) const O_CREAT: u32 = 0o100;
 pub(crate) const O_TRUNC: u32 = 0o1000;
 pub(crate) const O_NONBLOCK: u32 = 0o4000;
 pub(crate) const O_ASYNC: u32 = 0o20_000;
+pub(crate) const O_NOCTTY: u32 = 0o400;
 pub(crate) const O_LARGEFILE: u32 = 0o100_000;
 /// That of x86 and that of aarch64, each of which is O_DIRECT on the other.
 pub(crate) const O_DIRECTORY: u32 = 0o200_000 | 0o40_000;

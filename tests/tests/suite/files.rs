@@ -452,6 +452,23 @@ fn listing_a_directory_that_contains_a_denied_path_works() {
     });
 }
 
+/// grep(1) opens the directory as it would a file, which nobody looks at but where reads are reported.
+#[test]
+fn what_contains_a_denied_path_is_searched_however_much_is_reported() {
+    for_each_user(|user| {
+        for report in ["all", "changes", "network", "none"] {
+            let sandbox = Sandbox::of(user).deny_read("~/.ssh").options(["--report", report]);
+            sandbox.dir("home/.ssh");
+            sandbox.file("home/.ssh/id", "found: Secret");
+            sandbox.file("home/notes", "found: open");
+            let outcome = sandbox.sh("grep -rh found ~; cd ~ && grep -rh found . ../home/notes");
+            assert_eq!(outcome.stdout, "found: open\n".repeat(3), "{report} {outcome:#?}");
+            let outside = sandbox.sh_outside("grep -rh found ~").stdout;
+            assert!(outside.contains("Secret") && outside.contains("open"), "{outside}");
+        }
+    });
+}
+
 #[test]
 fn devices_that_every_command_needs_are_usable() {
     for_each_user(|user| {

@@ -20,7 +20,7 @@ const MAKES: &str =
 macro_rules! by_mode {
     ($mode:expr) => {
         &[
-            when(READS_REPORTED, &[lacks($mode, R_OK | W_OK)], Allow),
+            when(When::is(Variant::REPORT_READS), &[lacks($mode, R_OK | W_OK)], Allow),
             when(LISTINGS, &[lacks($mode, R_OK | W_OK)], Allow),
             when(READS_ALLOWED, &[lacks($mode, W_OK)], Allow),
         ]
@@ -35,6 +35,7 @@ macro_rules! by_flags {
             case(&[any($flags, O_CREAT | O_TMPFILE_BIT), any($mode, SETS_ID)], Deny(EPERM)),
             case(&[masked($flags, !MUSL_ADDS, &[O_NOFOLLOW | O_CLOEXEC])], Notify),
             when(CHANGES_LEFT, &[masked($flags, O_ACCMODE, &[O_RDWR, O_ACCMODE])], Notify),
+            when(LISTINGS, &[is($flags, &[O_NOCTTY])], Notify),
             when(CHANGES_LEFT, &[lacks($flags, O_DIRECTORY)], Allow),
             when(LISTINGS, &[lacks($flags, O_WRITES | O_DIRECTORY)], Allow),
             when(READS_ALLOWED, &[lacks($flags, O_WRITES)], Allow),
@@ -135,7 +136,7 @@ pub(super) const ROWS: &[Row] = &[
     judge(
         &[unlinkat, renameat, renameat2, linkat],
         &[
-            when(CHANGES_LEFT, &[is(DIRECTORY, &[AT_FDCWD])], Notify),
+            when(CHANGES_LEFT, &[is(Arg(0, "dirfd"), &[AT_FDCWD])], Notify),
             when(CHANGES_LEFT, &[], Allow),
         ],
         Notify,
@@ -238,9 +239,9 @@ pub(super) const ROWS: &[Row] = &[
 /// Landlock does not judge what devices are asked.
 const NO_DEVICES: When = When::is(Variant::NO_DEVICES);
 
-const READS_REPORTED: When = When::is(Variant::REPORT_READS);
 const READS_ALLOWED: When = When::ALWAYS.unless(Variant::REPORT_READS.union(Variant::LISTINGS));
-/// Nobody asks for reports of reads. The broker lists the directories on the way to what is denied.
+/// Nobody asks for reports of reads. The broker lists the directories on the way to what is denied, which few programs
+/// open without O_DIRECTORY: grep(1) does what it is told to search, with O_NOCTTY alone.
 const LISTINGS: When = When::is(Variant::LISTINGS).unless(Variant::REPORT_READS);
 /// Nobody asks for reports of files, and Landlock knows all of the rules for them. Still the broker's are
 /// the command's own shared memory and terminals, which Landlock does not know: those are named by an absolute
@@ -248,7 +249,6 @@ const LISTINGS: When = When::is(Variant::LISTINGS).unless(Variant::REPORT_READS)
 /// openpty(3)).
 const CHANGES_LEFT: When =
     When::is(Variant::CHANGES_LEFT).unless(Variant::REPORT_READS.union(Variant::NO_TRUNCATION));
-const DIRECTORY: Arg = Arg(0, "dirfd");
 
 /// Any of these means that more than reading is asked for. O_ACCMODE 3 is write access too (open(2)).
 const O_WRITES: u32 = O_ACCMODE | O_CREAT | O_TRUNC | O_TMPFILE_BIT;
