@@ -31,6 +31,19 @@ fn list<'a>(key: &Key, written: &'a mut Written) -> Option<&'a mut Vec<Item>> {
     }
 }
 
+/// `text` without the brackets around one letter: presets write `[f]ish` where what leads there may be made.
+fn plain(text: &str) -> String {
+    let (mut plain, mut rest) = (String::new(), text);
+    while let Some((before, after)) = rest.split_once('[') {
+        plain.push_str(before);
+        let letter = after.split_once(']').filter(|(letter, _)| letter.chars().count() == 1);
+        let (letter, next) = letter.unwrap_or(("[", after));
+        plain.push_str(letter);
+        rest = next;
+    }
+    plain + rest
+}
+
 impl Reader {
     /// Reads the value of `without`: lists, in the objects that they stand in.
     pub(super) fn without(&self, node: Node) -> Result<Vec<Without>, PolicyError> {
@@ -74,9 +87,10 @@ impl Written {
             let Some((key, items)) = key.and_then(|key| Some((key, list(key, self)?))) else {
                 continue;
             };
-            let is_it = |item: &Item| item.text.trim() == text.trim();
+            let text = text.trim();
+            let is_it = |item: &Item| item.text.trim() == text || plain(item.text.trim()) == text;
             let Some(at) = items.iter().position(is_it) else {
-                let near = near(text.trim(), items.iter().map(|item| item.text.trim()));
+                let near = near(text, items.iter().map(|item| item.text.trim()));
                 let near = near.map(|near| format!("; did you mean '{near}'?")).unwrap_or_default();
                 let message =
                     format!("nothing that this policy extends has it in {}{near}", key.path);
@@ -86,5 +100,22 @@ impl Written {
             self.taken_out.push(TakenOut { key: key.path, rule, by: origin });
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn brackets_around_one_letter_need_not_be_written() {
+        for (text, expected) in [
+            ("~/.config/[f]ish", "~/.config/fish"),
+            (".a/[b]c/[d]*", ".a/bc/d*"),
+            ("[ab]c[d", "[ab]c[d"),
+            ("x[]]y", "x[]]y"),
+        ] {
+            assert_eq!(plain(text), expected);
+        }
     }
 }

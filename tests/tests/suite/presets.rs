@@ -775,7 +775,7 @@ fn a_repository_that_is_a_loop_of_links_stays_one() {
 /// What each package manager makes first in a home without any: archives that it reads and tools that it runs.
 #[test]
 fn package_managers_fill_their_caches_from_an_empty_home() {
-    const CACHES: [(&str, &str); 20] = [
+    const CACHES: [(&str, &str); 21] = [
         ("black", ".cache/black/24"),
         ("bun", ".bun/install/cache"),
         ("cargo", ".cargo/registry/index"),
@@ -787,6 +787,7 @@ fn package_managers_fill_their_caches_from_an_empty_home() {
         ("gopls", ".cache/gopls/x"),
         ("gradle", ".gradle/caches/8"),
         ("maven", ".m2/repository/org"),
+        ("next", ".config/nextjs-nodejs"),
         ("node-gyp", ".cache/node-gyp/20"),
         ("npm", ".npm/_cacache"),
         ("pip", ".cache/pip/http"),

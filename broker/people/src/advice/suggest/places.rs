@@ -52,8 +52,8 @@ impl Grounds<'_> {
     ) -> Option<(&'static str, String, Option<&Item>)> {
         let find = |key, rules: &[Pattern]| {
             let rule = rules.iter().find(|rule| covers(std::slice::from_ref(*rule), path))?;
-            let text =
-                rule.as_path().map_or_else(|| quote(&rule.to_string()), |path| self.shown(&path));
+            let pattern = || quote(&self.nearest(Path::new(&rule.to_string()), str::to_owned));
+            let text = rule.as_path().map_or_else(pattern, |path| self.shown(&path));
             Some((key, text, self.origins.item_of(key, rule)))
         };
         let (writes, reads) = self.written;
@@ -167,13 +167,17 @@ impl Grounds<'_> {
 
     /// The same without quotes: relative to the working directory or to the home where that is shorter.
     pub(in crate::advice) fn written(&self, place: &Path) -> String {
+        self.nearest(place, literal)
+    }
+
+    fn nearest(&self, place: &Path, write: fn(&str) -> String) -> String {
         let beneath = |base: Option<&Path>, sign: &str| {
-            let inner = literal(place.strip_prefix(base?).ok()?.to_str()?);
+            let inner = write(place.strip_prefix(base?).ok()?.to_str()?);
             Some(if inner.is_empty() { sign.to_owned() } else { format!("{sign}/{inner}") })
         };
         let work = Some(self.work).filter(|work| self.is_region(work));
         let text = beneath(work, ".").or_else(|| beneath(self.home, "~"));
-        text.unwrap_or_else(|| literal(&place.to_string_lossy()))
+        text.unwrap_or_else(|| write(&place.to_string_lossy()))
     }
 }
 

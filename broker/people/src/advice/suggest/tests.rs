@@ -196,7 +196,7 @@ fn what_a_rule_denies_is_told_by_the_rule() {
         (writes(&["/work/.env"]), r#"denied by: filesystem.denyWrite ["./.env"]"#),
         (
             writes(&["/work/a/b.key", "/work/c.key"]),
-            r#"denied by: filesystem.denyWrite ["/work/**/*.key"]"#,
+            r#"denied by: filesystem.denyWrite ["./**/*.key"]"#,
         ),
         (writes(&["/home/u/.ssh/config"]), r#"denied by: filesystem.denyRead ["~/.ssh"]"#),
         (
