@@ -8,7 +8,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use tests::{Sandbox, User, World, skipped};
+use tests::{Origin, Sandbox, User, World, skipped};
 
 /// What may be installed, in bytes.
 const SIZE_MAX: u64 = 7 << 20;
@@ -19,11 +19,16 @@ fn repository() -> &'static Path {
 
 /// The package whose name ends so.
 fn package(end: &str) -> Option<PathBuf> {
+    package_in("", end)
+}
+
+/// The same, of those in `part` of the directory.
+fn package_in(part: &str, end: &str) -> Option<PathBuf> {
     let Some(dist) = std::env::var_os("LANDSTRIP_DIST").map(PathBuf::from) else {
         skipped("no packages: make dist, and say by LANDSTRIP_DIST where they are");
         return None;
     };
-    let found = fs::read_dir(&dist).unwrap().map(|entry| entry.unwrap().path());
+    let found = fs::read_dir(dist.join(part)).unwrap().map(|entry| entry.unwrap().path());
     let mut found: Vec<_> = found.filter(|path| path.to_str().unwrap().ends_with(end)).collect();
     assert_eq!(found.len(), 1, "{}: {found:?}", dist.display());
     found.pop()
@@ -203,18 +208,56 @@ fn an_image_runs_by_its_containerfile() {
     assert_eq!(fs::read_to_string(container.world.path("work/built")).unwrap(), "built\n");
 }
 
-/// A home with both packages of npm in `node_modules`.
+/// What npm is told where `registry` is the one that it may ask.
+fn npm(registry: &Origin, words: &str) -> String {
+    let registry = format!("http://127.0.0.1:{}/", registry.port());
+    format!(
+        "cd ../home && npm_config_registry={registry} npm_config_update_notifier=false npm {words} --silent --no-audit --no-fund"
+    )
+}
+
+/// A home with the package of npm in `node_modules`, of which no registry was asked for anything.
 fn with_npm() -> Option<Sandbox> {
-    let own = package(&format!("/landstrip-{}.tgz", env!("CARGO_PKG_VERSION")))?;
-    let platform = package(&format!("64-{}.tgz", env!("CARGO_PKG_VERSION")))?;
+    let whole =
+        package(&format!("/landstrip-{}-linux-{}.tgz", env!("CARGO_PKG_VERSION"), of_npm()))?;
     let sandbox = Sandbox::new();
-    let install = format!(
-        "cd ../home && npm install --silent --offline --no-audit --no-fund {} {}",
-        own.display(),
-        platform.display()
-    );
-    sandbox.sh_outside(&install).succeeds();
+    let registry = Origin::with(|_| Vec::new());
+    sandbox.sh_outside(&npm(&registry, &format!("install {}", whole.display()))).succeeds();
+    assert_eq!(registry.requests(), [""; 0]);
     Some(sandbox)
+}
+
+/// What npm calls this architecture.
+fn of_npm() -> &'static str {
+    match std::env::consts::ARCH {
+        "x86_64" => "x64",
+        "aarch64" => "arm64",
+        other => other,
+    }
+}
+
+/// Where there is a registry, it is asked for the programs of each architecture, and does without those of others.
+#[test]
+fn packages_of_a_registry_of_npm_are_installed_together() {
+    let Some(own) =
+        package_in("registry", &format!("/landstrip-{}.tgz", env!("CARGO_PKG_VERSION")))
+    else {
+        return;
+    };
+    let platform = format!("/landstrip-linux-{}-{}.tgz", of_npm(), env!("CARGO_PKG_VERSION"));
+    let platform = package_in("registry", &platform).unwrap();
+    let sandbox = Sandbox::new();
+    let registry = Origin::with(|_| Vec::new());
+    let install = format!("install {} {}", own.display(), platform.display());
+    sandbox.sh_outside(&npm(&registry, &install)).succeeds();
+    let asked = registry.requests().join("\n");
+    let other = ["linux-x64", "linux-arm64"].into_iter().find(|name| !name.ends_with(of_npm()));
+    assert!(
+        asked.contains(other.unwrap()) && !asked.contains(&format!("-{} ", of_npm())),
+        "{asked}"
+    );
+    sandbox.sh_outside("../home/node_modules/.bin/landstrip -p build -- touch made").succeeds();
+    assert!(sandbox.path("work/made").exists());
 }
 
 #[test]
@@ -231,7 +274,7 @@ fn a_package_of_npm_is_installed_runs_and_is_removed() {
     denied.fails();
     assert!(sandbox.read("work/trap").starts_with(r#"{"Filesystem":["write","#), "{denied:?}");
     run("-p read-only -- sh -c 'kill -TERM $$'").exits(128 + 15);
-    sandbox.sh_outside("cd ../home && npm uninstall --silent --offline landstrip @landstrip/linux-x64 @landstrip/linux-arm64").succeeds();
+    sandbox.sh_outside("cd ../home && npm uninstall --silent --offline landstrip").succeeds();
     let left = listed(&sandbox.path("home/node_modules"));
     let of_npm = |path: &Path| path.is_dir() || path.ends_with(".package-lock.json");
     assert!(left.iter().all(|(path, _)| of_npm(path)), "{left:?}");
@@ -303,7 +346,7 @@ fn the_readme_s_commands_do_what_it_says_from_each_package() {
             .args(["-c", &told])
             .current_dir(dist)
             .env("npm_config_prefix", &place)
-            .env("npm_config_offline", "true");
+            .env("npm_config_registry", "http://127.0.0.1:9/");
         succeeds(&mut command);
         place
     };
@@ -405,9 +448,8 @@ fn packages_of_npm_run_no_script_and_download_nothing() {
             assert!(!text.contains(word) || asks && word == "node:net", "{name}: {word}");
         }
     }
-    let Some(own) = package(&format!("/landstrip-{}.tgz", env!("CARGO_PKG_VERSION"))) else {
-        return;
-    };
+    let own = package_in("registry", &format!("/landstrip-{}.tgz", env!("CARGO_PKG_VERSION")));
+    let Some(own) = own else { return };
     let mut files = succeeds(Command::new("tar").arg("-tzf").arg(own))
         .lines()
         .map(str::to_owned)
