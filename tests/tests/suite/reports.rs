@@ -6,7 +6,7 @@ use std::fs::{File, Permissions};
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
-use tests::{Outcome, Sandbox, eventually, for_each_user};
+use tests::{Outcome, Sandbox, Victim, eventually, for_each_user};
 
 /// Whether a Filesystem report names this operation and path.
 fn names(reports: &[Value], operation: &str, path: &str) -> bool {
@@ -390,6 +390,23 @@ fn a_program_that_loses_its_rights_is_named_if_the_command_failed() {
         assert_eq!(run(&["bash", "./others"]).exits(3).stderr, "");
         assert_eq!(run(&["./plain", "./elevated"]).exits(3).stderr, "");
         assert_eq!(run(&["sh", "-c", "./elevated || true"]).succeeds().stderr, "");
+    });
+}
+
+#[test]
+fn a_signal_to_a_process_outside_is_told_of_where_the_command_ends_with_it() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        let mut victim = Victim::of(user);
+        let kill = format!("kill {}", victim.pid());
+        let line =
+            "landstrip: signals reach the processes of this run alone: send others outside of it\n";
+        let outcome = sandbox.sh(&kill);
+        assert!(outcome.exits(1).stderr.ends_with(line), "{outcome:#?}");
+        let outcome = sandbox.sh(&format!("{kill}; exit 3"));
+        assert!(!outcome.exits(3).stderr.contains("landstrip"), "{outcome:#?}");
+        assert_eq!(sandbox.sh("sleep 100 & kill $!").succeeds().stderr, "");
+        assert!(victim.untouched(), "ESCAPED");
     });
 }
 

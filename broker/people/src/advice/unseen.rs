@@ -46,7 +46,10 @@ pub fn unseen(
             quote(&program)
         )
     });
-    let said: Vec<_> = [calls, elevated, reads, variables].into_iter().flatten().collect();
+    let signals = ends_with_a_signal(&line_of(tool)).then(|| {
+        "signals reach the processes of this run alone: send others outside of it".to_owned()
+    });
+    let said: Vec<_> = [calls, elevated, signals, reads, variables].into_iter().flatten().collect();
     (!said.is_empty() && !says_why(status)).then(|| said.join("; "))
 }
 
@@ -67,10 +70,34 @@ fn elevated(line: &str) -> Option<String> {
     programs.find(|word| places(word).into_iter().any(is_one)).map(str::to_owned)
 }
 
+/// Whether the last command of this line, or of a shell's within it, sends signals. Landlock refuses them, and tells nobody;
+/// were kill(2) notified, handlers of signals would interrupt it, which programs do not expect.
+fn ends_with_a_signal(line: &str) -> bool {
+    const SENDERS: [&str; 5] = ["fuser", "kill", "killall", "pkill", "skill"];
+    let mut depth = 0;
+    let mut before = ' ';
+    let is_outer = |character: &char| {
+        let opens = *character == '(' && (depth > 0 || before == '$');
+        before = *character;
+        depth += usize::from(opens);
+        let is_outer = depth == 0;
+        depth -= usize::from(*character == ')' && depth > 0);
+        is_outer
+    };
+    let outer: String = line.chars().filter(is_outer).collect();
+    let last = outer.rsplit(['\n', ';', '|', '&']).find(|command| !command.trim().is_empty());
+    let within = last.and_then(|command| command.rsplit(" -c ").next());
+    let program = within.and_then(program).and_then(|program| program.rsplit('/').next());
+    program.is_some_and(|program| SENDERS.contains(&program))
+}
+
 /// The program of one command of a shell, behind what may stand before it.
 fn program(command: &str) -> Option<&str> {
-    const BEFORE: [&str; 9] = ["!", "{", "do", "elif", "else", "exec", "if", "then", "while"];
-    command.split_whitespace().find(|word| !BEFORE.contains(word) && !word.contains('='))
+    const BEFORE: [&str; 10] =
+        ["!", "{", "do", "elif", "else", "exec", "if", "then", "while", "xargs"];
+    let stands_before =
+        |word: &str| BEFORE.contains(&word) || word.contains('=') || word.starts_with('-');
+    command.split_whitespace().find(|word| !stands_before(word))
 }
 
 /// Where a program is looked for.
@@ -119,4 +146,33 @@ fn instead(refused: &[&str]) -> &'static str {
 fn says_why(status: i32) -> bool {
     const BY_USER: [i32; 4] = [128 + 1, 128 + 2, 128 + 13, 128 + 15];
     status == exit::NOT_FOUND || BY_USER.contains(&status)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_sends_signals_last_is_found() {
+        for line in [
+            "kill 1",
+            "/bin/kill -9 1",
+            "sh -c kill $(lsof -ti :3000 | head -1)",
+            "bash -lc -c lsof -ti :3000 | xargs -r kill -9",
+            "sh -c cd x && pkill -f server;\n",
+        ] {
+            assert!(ends_with_a_signal(line), "{line}");
+        }
+        for line in [
+            "echo kill",
+            "sh -c server & p=$!; test; kill $p; exit 1",
+            "sh -c kill 1 || make",
+            "sh -c trap 'kill $p' EXIT; make test",
+            "make $(kill 1)",
+            "))((",
+            "",
+        ] {
+            assert!(!ends_with_a_signal(line), "{line}");
+        }
+    }
 }
