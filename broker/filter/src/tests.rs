@@ -116,15 +116,15 @@ const NOTIFIED: &[Syscall] = &[
     setxattrat, removexattrat, file_setattr, shmget, shmat, shmctl, semget, semop, semctl,
     semtimedop, msgget, msgsnd, msgrcv, msgctl, pivot_root, chroot, mount, umount2, setns, open_tree,
     open_tree_attr, move_mount, fsopen, fsconfig, fsmount, fspick, mount_setattr, bpf,
-    perf_event_open,
+    perf_event_open, syslog, vhangup, adjtimex, acct, settimeofday, swapon, swapoff, reboot,
+    sethostname, setdomainname, iopl, ioperm, init_module, delete_module, quotactl, clock_settime,
+    kexec_load, clock_adjtime, finit_module, kexec_file_load, quotactl_fd,
 ];
 
 #[rustfmt::skip]
 const REFUSED_EPERM: &[Syscall] = &[
-    syslog, vhangup, adjtimex, acct, settimeofday, swapon, swapoff, reboot, sethostname,
-    setdomainname, iopl, ioperm, init_module, delete_module, quotactl, clock_settime, kexec_load,
-    fanotify_init, fanotify_mark, name_to_handle_at, open_by_handle_at, clock_adjtime, finit_module,
-    kexec_file_load, userfaultfd, quotactl_fd, lsm_set_self_attr,
+    fanotify_init, fanotify_mark, name_to_handle_at, open_by_handle_at, userfaultfd,
+    lsm_set_self_attr,
 ];
 
 #[rustfmt::skip]

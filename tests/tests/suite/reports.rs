@@ -350,6 +350,14 @@ fn what_no_policy_allows_is_named_if_the_command_failed_and_nothing_else_was_ref
             (&["unshare", "-U", "true"][..], format!("unshare {namespaces}")),
             (&["chroot", "/", "true"], format!("chroot {namespaces}")),
             (
+                &["python3", "-c", "import socket; socket.sethostname(socket.gethostname())"],
+                "sethostname (administers the machine: run it outside)".to_owned(),
+            ),
+            (
+                &["python3", "-c", "import ctypes; exit(-ctypes.CDLL(None).klogctl(10, None, 0))"],
+                "syslog (the kernel's log: read it outside)".to_owned(),
+            ),
+            (
                 &["python3", "-c", &attach(&std::process::id().to_string())],
                 format!("ptrace {outside}"),
             ),

@@ -66,10 +66,10 @@ pub(super) const ROWS: &[Row] = &[
             delete_module, acct, quotactl, quotactl_fd, settimeofday, clock_settime, adjtimex,
             clock_adjtime, sethostname, setdomainname, iopl, ioperm, vhangup,
         ],
-        Deny(EPERM),
-        "administers the machine",
+        Notify,
+        "administers the machine: the broker refuses, and says so if the command fails",
     ),
-    row(&[syslog], Deny(EPERM), "reads and clears the kernel's log"),
+    row(&[syslog], Notify, "reads and clears the kernel's log: the broker refuses, and says so if the command fails"),
     row(
         &[
             uselib, ustat, sysfs, _sysctl, create_module, get_kernel_syms, query_module, nfsservctl,

@@ -133,12 +133,33 @@ fn script(line: &str) -> Option<String> {
 
 /// What to do instead.
 fn instead(refused: &[&str]) -> &'static str {
+    const SEPARATE: [&str; 15] = [
+        "chroot",
+        "clone",
+        "fsconfig",
+        "fsmount",
+        "fsopen",
+        "fspick",
+        "mount",
+        "mount_setattr",
+        "move_mount",
+        "open_tree",
+        "open_tree_attr",
+        "pivot_root",
+        "setns",
+        "umount2",
+        "unshare",
+    ];
     match refused {
         ["bpf"] | ["perf_event_open"] | ["bpf", "perf_event_open"] => {
             " (looks into the kernel: run it outside)"
         }
         ["ptrace"] => " (of a process outside: run it outside, or start the program inside)",
-        _ => " (namespaces and mounts: run it outside, or without a sandbox of its own)",
+        ["syslog"] => " (the kernel's log: read it outside)",
+        _ if refused.iter().any(|call| SEPARATE.contains(call)) => {
+            " (namespaces and mounts: run it outside, or without a sandbox of its own)"
+        }
+        _ => " (administers the machine: run it outside)",
     }
 }
 
