@@ -40,11 +40,12 @@ pub(crate) fn report_small_stack() {
     let _ = io::write(standard_error(), LINE.as_bytes());
 }
 
-/// What to do about a limit of the caller's that is too low.
+/// What to do about a limit of the caller's that is too low, or a program that is missing.
 fn advice(step: &str, errno: Errno) -> &'static str {
     match (step, errno) {
         (_, Errno::MFILE) => "too few descriptors are allowed: raise the limit (ulimit -n)",
         ("clone", Errno::AGAIN) => "no more processes are allowed: raise the limit (ulimit -u)",
+        (_, Errno::NOENT) if step.starts_with("execute") => "install all of landstrip",
         _ => "",
     }
 }

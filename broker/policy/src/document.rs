@@ -227,6 +227,9 @@ fn yaml_advice(text: &str) -> Option<&'static str> {
             Some("write a text that begins with such a character in quotes")
         }
         () if is("did not find expected key") => Some("indent a key as those beside it"),
+        () if is("hexadecimal number") || is("unknown escape") => {
+            Some("a backslash begins an escape in double quotes: write single quotes")
+        }
         () if is("quoted scalar") => Some("is a quote missing?"),
         () => None,
     }

@@ -32,6 +32,8 @@ pub struct Origins {
     pub written: Written,
     /// The rules for paths, sockets among them.
     pub paths: Vec<PathRule>,
+    /// Directories of which a lone `*` allows what is there at launch.
+    pub stars: Vec<PathBuf>,
 }
 
 /// The key of sockets, which are paths as well.

@@ -325,6 +325,17 @@ impl Paths<'_> {
         rest: Vec<Component>,
         grants: &mut Vec<Grant>,
     ) -> Result<(), PolicyError> {
+        if let Some(directory) = item.text.strip_suffix('*').filter(|_| rest.len() == 1)
+            && (directory.is_empty() || directory.ends_with('/'))
+        {
+            let all = Some(directory.trim_end_matches('/')).filter(|text| !text.is_empty());
+            let all = all.unwrap_or(if directory.is_empty() { "." } else { "/" });
+            let message = format!("stands for what is there at launch; '{all}' is all of it");
+            self.warn(&item.origin, &message);
+            if item.origin.key == "filesystem.allowWrite" {
+                self.remarks.star(prefix.path.clone());
+            }
+        }
         let found = expand(&prefix.path, rest, &mut self.budget)
             .map_err(|error| item.origin.error(error.to_string()))?;
         if found.matches.is_empty() {

@@ -102,6 +102,11 @@ impl Remarks {
         }
     }
 
+    /// What a lone `*` stands for is in this directory.
+    pub fn star(&mut self, directory: PathBuf) {
+        self.origins.stars.push(directory);
+    }
+
     /// Where the rules come from.
     pub fn origins(&self) -> &Origins {
         &self.origins

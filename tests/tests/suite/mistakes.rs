@@ -44,6 +44,8 @@ const POLICIES: &[(&str, &str, &[&str])] = &[
     ("a.yaml", "filesystem:\n  denyRead:\n    - *.key\n", &["write a glob in quotes"]),
     ("a.yaml", "filesystem:\n  denyRead: [~]\n", &["write '~' in quotes"]),
     ("a.yaml", "filesystem:\n  denyRead:\n    - !x\n", &["in quotes"]),
+    ("a.yaml", "filesystem:\n  denyRead: [\"C:\\Users\"]\n", &["write single quotes"]),
+    ("a.yaml", "filesystem:\n  denyRead: [\"a\\d\"]\n", &["write single quotes"]),
     ("a.yaml", "network:\n  allowNetwork: yes\n", &["expected true or false, found string"]),
     ("a.yaml", "filesystem: {}\n---\nnetwork: {}\n", &["more than one document"]),
     ("a.yaml", "filesystem:\n  - allowWrite: [.]\n", &["expected an object, found an array"]),
@@ -287,7 +289,7 @@ fn mistakes_in_the_surroundings() {
     };
     let alone = install("landstrip");
     let outcome = sandbox.run_outside([alone.as_str(), "touch", "made"]);
-    told(&sandbox, &outcome, POLICY, &["landstrip-broker beside landstrip"]);
+    told(&sandbox, &outcome, POLICY, &["landstrip-broker beside landstrip", "install all"]);
     install("landstrip-broker");
     let policy = sandbox.file("domains.json", r#"{"network":{"allowedDomains":["a.test"]}}"#);
     let connect = "exec 3<>/dev/tcp/127.0.0.1/${HTTP_PROXY##*:}; echo sent >&3; cat <&3; echo $?";
@@ -295,6 +297,29 @@ fn mistakes_in_the_surroundings() {
     let outcome = sandbox.run_outside([alone.as_str(), "-p", policy, "bash", "-c", connect]);
     assert_eq!(outcome.signal, None, "{outcome:#?}");
     assert!(outcome.stderr.contains("landstrip-proxy cannot be started: No such"), "{outcome:#?}");
+}
+
+#[test]
+fn a_star_that_allows_nothing_new_is_told_of() {
+    for (text, directory) in [("*", "."), ("../outside/*", "../outside")] {
+        let sandbox = Sandbox::new();
+        sandbox.file(format!("work/{directory}/there"), "");
+        let policy = format!("filesystem:\n  allowWrite: ['{text}']\n");
+        let policy = sandbox.file("a.yaml", policy).into_os_string().into_string().unwrap();
+        let make = |name: &str| {
+            let script = format!("echo x > {directory}/{name}");
+            sandbox.landstrip(["-p", &policy, "sh", "-c", &script])
+        };
+        make("there").succeeds();
+        let outcome = make("new");
+        let told = "'*' in filesystem.allowWrite stands for what is there at launch: the directory";
+        assert!(outcome.fails().stderr.contains(told), "{outcome:#?}");
+        let check = sandbox.landstrip(["-p", &policy, "--check"]);
+        let warned = format!("stands for what is there at launch; '{directory}' is all of it");
+        assert!(check.succeeds().stdout.contains(&warned), "{check:#?}");
+        let outcome = sandbox.landstrip(["-p", &policy, "touch", "/nowhere/made"]);
+        assert!(!outcome.fails().stderr.contains("'*'"), "{outcome:#?}");
+    }
 }
 
 #[test]

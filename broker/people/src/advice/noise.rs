@@ -33,7 +33,7 @@ pub fn is_noise_of_success(denial: &Denial) -> bool {
     match denial {
         Denial::File(_, path) => {
             let path = Path::new(OsStr::from_bytes(path));
-            is_history(path) || is_of_fontconfig(path)
+            is_history(path) || is_of_fontconfig(path) || is_of_memory_killer(path)
         }
         Denial::Network(NetworkOperation::Connect, target) => {
             target.starts_with(b"netlink ") || is_of_desktop(target)
@@ -101,6 +101,11 @@ fn is_of_fontconfig(path: &Path) -> bool {
         [".fontconfig", "fontconfig"].map(OsStr::new).contains(&part.as_os_str())
     };
     path.components().any(of)
+}
+
+/// How soon a process is killed where memory runs out, which browsers set for their own.
+fn is_of_memory_killer(path: &Path) -> bool {
+    path.starts_with("/proc") && path.ends_with("oom_score_adj")
 }
 
 /// The buses, the displays and the sound of the user's session.
@@ -176,6 +181,8 @@ mod tests {
             ("/var/cache/fontconfig", true),
             ("/home/u/.fontconfig/x.cache-8", true),
             ("/home/u/fonts", false),
+            ("/proc/12/oom_score_adj", true),
+            ("/home/u/oom_score_adj", false),
         ] {
             let denial = Denial::file(FileOperation::Write, Path::new(path));
             assert_eq!(is_noise_of_success(&denial), expected, "{path}");

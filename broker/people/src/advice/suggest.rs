@@ -344,6 +344,10 @@ impl Grounds<'_> {
     }
 
     fn advise_write(&self, path: &Path, advice: &mut Advice) {
+        if path.parent().is_some_and(|parent| self.origins.stars.iter().any(|star| star == parent))
+        {
+            push_new(&mut advice.instead, places::STAR);
+        }
         if let Some(place) = self.place(path) {
             advice.writes.extend(places::companions(&place).filter(|_| place == path));
             advice.writes.push(place);

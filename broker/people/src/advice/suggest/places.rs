@@ -40,6 +40,11 @@ pub(super) const MAKE_FIRST: (&str, &str) = (
     "for a tool that asks before it makes a directory that is allowed in there",
     "make that outside first (mkdir -p)",
 );
+/// What a lone `*` allows.
+pub(super) const STAR: (&str, &str) = (
+    "'*' in filesystem.allowWrite stands for what is there at launch",
+    "the directory itself, as in '.', allows what is new in it too",
+);
 /// What the kernel shows of itself.
 const KERNEL: [&str; 3] = ["/dev", "/proc", "/sys"];
 
