@@ -3,10 +3,12 @@
 //!
 //! A fork that would be one too many is refused where it is notified, so that processes are counted exactly; the rest
 //! is looked at by a thread, the more often the less is left. The kernel itself holds how long files are made
-//! (RLIMIT_FSIZE in setrlimit(2)). Nothing here confines: a run that is over is ended as any other.
+//! (RLIMIT_FSIZE in setrlimit(2)), and memory and processes where the run can have a control group of its own. Nothing
+//! here confines: a run that is over is ended as any other.
 
 use crate::domains::proxy::Proxy;
 use crate::report::failure::Failure;
+use kernel::cgroup::ControlGroup;
 use kernel::threads::{SMALL_STACK, lock, spawn};
 use kernel::usage::Members;
 use rules::policy::Limits;
@@ -14,6 +16,7 @@ use rustix::event::{self, EventfdFlags};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io;
 use rustix::process::{self, Pid, Resource, Rlimit, WaitStatus};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -30,6 +33,10 @@ const STATUS_OF_FILE_SIZE: i32 = common::exit::SIGNAL_BASE + 25;
 pub(crate) struct Watch {
     limits: Limits,
     proxy: Option<Arc<Proxy>>,
+    /// The control group that landstrip is in, if the command can write into none.
+    around: Option<PathBuf>,
+    /// The run's own, as long as it runs.
+    group: Mutex<Option<ControlGroup>>,
     /// The process that outlives the broker.
     guardian: OnceLock<Option<Pid>>,
     /// How many forks may be let through before processes are counted anew.
@@ -41,13 +48,14 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// One for the limits of a policy; none without any.
+    /// One for the limits of a policy; none without any. `around` is asked where a control group can be made.
     ///
     /// # Errors
     /// Returns the [`Failure`] for which the command and what it starts could not be counted.
     pub(crate) fn of(
         limits: Limits,
         proxy: Option<&Arc<Proxy>>,
+        around: impl FnOnce() -> Option<PathBuf>,
     ) -> Result<Option<Arc<Self>>, Failure> {
         if limits == Limits::default() {
             return Ok(None);
@@ -62,6 +70,8 @@ impl Watch {
         Ok(Some(Arc::new(Self {
             limits,
             proxy: proxy.cloned(),
+            around: around(),
+            group: Mutex::default(),
             guardian: OnceLock::new(),
             room: Mutex::new(0),
             passed: OnceLock::new(),
@@ -77,12 +87,24 @@ impl Watch {
     ) -> Result<(), Failure> {
         let _ = self.guardian.set(guardian);
         self.bound(command).map_err(|errno| Failure::system("limits", errno))?;
+        // Another run that begins may have taken an empty group for one that was left.
+        *lock(&self.group) = (0..3).find_map(|_| {
+            let group = self.make_group()?;
+            group.admit(command).map(|()| group)
+        });
         if (Limits { file_size: None, ..self.limits }) == Limits::default() {
             return Ok(());
         }
         let watch = Arc::clone(self);
         spawn(SMALL_STACK, move || watch.keep_looking())
             .map_err(|errno| Failure::system("thread", errno))
+    }
+
+    /// A control group that holds some of the limits, if one can be made.
+    pub(crate) fn make_group(&self) -> Option<ControlGroup> {
+        let Limits { memory, processes, .. } = self.limits;
+        let wanted = memory.or(processes).and(self.around.as_ref());
+        ControlGroup::below(wanted?, memory, processes)
     }
 
     /// Sets what the kernel itself holds the command to.
@@ -143,6 +165,7 @@ impl Watch {
     /// Compares what is used with the limits; returns how long nothing of that can be passed unseen for long, else the
     /// limit that was.
     fn look(&self, elapsed: Duration) -> Result<Duration, (&'static str, u64)> {
+        self.look_at_group()?;
         let Limits { memory, processes, cpu_seconds, wall_seconds, .. } = self.limits;
         let mut pause = Duration::MAX;
         if let Some(most) = wall_seconds {
@@ -168,6 +191,20 @@ impl Watch {
         Ok(pause)
     }
 
+    /// What the control group held the command to.
+    fn look_at_group(&self) -> Result<(), (&'static str, u64)> {
+        let Limits { memory, processes, .. } = self.limits;
+        let group = lock(&self.group);
+        let lacked = |what: fn(&ControlGroup) -> bool| group.as_ref().is_some_and(what);
+        match (memory, processes) {
+            (Some(most), _) if lacked(ControlGroup::lacked_memory) => Err(("limits.memory", most)),
+            (_, Some(most)) if lacked(ControlGroup::lacked_processes) => {
+                Err(("limits.processes", most))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Learns with which status the command ended.
     pub(crate) fn note_end(&self, status: WaitStatus) {
         const SIGXFSZ: i32 = 25;
@@ -178,8 +215,12 @@ impl Watch {
         }
     }
 
-    /// Why the run is over, if it is for a limit.
-    pub(crate) fn failure(&self) -> Option<Failure> {
+    /// Ends with the run, of which nothing is left; why it is over, if it is for a limit.
+    pub(crate) fn end(&self) -> Option<Failure> {
+        if let Err((limit, most)) = self.look_at_group() {
+            self.pass(limit, most);
+        }
+        *lock(&self.group) = None;
         self.passed.get().map(|(limit, most)| Failure::limit(limit, *most))
     }
 }

@@ -8,6 +8,7 @@
 
 pub mod address;
 pub mod bound;
+pub mod cgroup;
 #[cfg(all(target_arch = "x86_64", any(test, target_env = "musl")))]
 mod copy;
 pub mod credentials;

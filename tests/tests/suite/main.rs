@@ -18,6 +18,7 @@ mod clients;
 mod completions;
 mod container;
 mod control;
+mod control_groups;
 mod datagrams;
 mod deep;
 mod devices;

@@ -9,7 +9,9 @@ use crate::files::reserve::Reserve;
 use crate::files::shared::Shared;
 use crate::limits::Watch;
 use crate::report::failure::Failure;
+use kernel::cgroup;
 use kernel::features::Features;
+use kernel::mounts::Mount;
 use rules::address::{AddressRules, UnixRules};
 use rules::paths::Rules;
 use rules::policy::{Network, Policy};
@@ -34,7 +36,11 @@ pub(super) fn compile(
     let shared = memory.and_then(|path| Shared::of(path).ok()).map(Arc::new);
     let (addresses, view, ruleset) = (Arc::new(addresses), Arc::new(view), Arc::new(ruleset));
     let proxy = proxy.map(Arc::new);
-    let limits = Watch::of(policy.limits, proxy.as_ref())?;
+    // Where the policy names control groups, the command could write to that of the run.
+    let may_write = |mount: &Mount| files.allow_write.iter().any(|it| it.starts_with(&mount.point));
+    let is_safe = || !mounts.iter().any(|it| it.kind == "cgroup2" && may_write(it));
+    let around = || is_safe().then(|| cgroup::own(mounts)).flatten();
+    let limits = Watch::of(policy.limits, proxy.as_ref(), around)?;
     Ok(Judges {
         addresses,
         view,

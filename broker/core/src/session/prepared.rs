@@ -184,7 +184,7 @@ impl Prepared {
         let nothing_left = tree.end();
         judges.view.reserve.iter().for_each(|reserve| reserve.clear());
         // What was refused until then is told as well.
-        if let Some(over) = judges.limits.as_ref().and_then(|limits| limits.failure()) {
+        if let Some(over) = judges.limits.as_ref().and_then(|limits| limits.end()) {
             return Ok((over.status(), Err(over)));
         }
         Ok((status?, nothing_left.then_some(()).ok_or_else(Failure::left_behind)))

@@ -6,7 +6,7 @@ use landstrip_core::answer::answers::Judges;
 use landstrip_core::files::view::Reads;
 use landstrip_core::report::traps::Reports;
 use landstrip_core::session::launch::Watched;
-use rules::policy::Policy;
+use rules::policy::{Limits, Policy};
 use std::path::PathBuf;
 
 /// What follows from these rules and could surprise.
@@ -27,12 +27,7 @@ pub fn notes(judges: &Judges, policy: &Policy, reports: Reports, watched: Watche
         notes.push(text.to_owned());
     }
     notes.extend(unwatched(reports, watched));
-    notes.extend(policy.limits.memory.map(|_| {
-        "limits.memory is watched: the memory of processes counts, not what they keep in files of a tmpfs or in the \
-         kernel, which a control group around landstrip would count (cgroups(7)), and what is taken and given back within \
-         0.1 s can go unseen"
-            .to_owned()
-    }));
+    notes.extend(held(judges.held_limits(), &policy.limits));
     notes.extend(policy.limits.cpu_seconds.map(|_| {
         "limits.cpuSeconds is watched: the time of processes that ended and that nobody waited for does not count"
             .to_owned()
@@ -41,6 +36,27 @@ pub fn notes(judges: &Judges, policy: &Policy, reports: Reports, watched: Watche
         format!("ask.timeoutSeconds counts with --ask: what nobody answers within {seconds} s is refused")
     }));
     notes
+}
+
+/// Who holds the command to the limits that a control group can hold.
+fn held((memory, processes): (bool, bool), limits: &Limits) -> impl Iterator<Item = String> {
+    const BY_GROUP: &str = "is held by a control group of the run's own (cgroups(7)):";
+    let memory = limits.memory.map(|_| match memory {
+        true => format!(
+            "limits.memory {BY_GROUP} files in a tmpfs and memory of the kernel count, and nothing is swapped out"
+        ),
+        false => "limits.memory is watched: the memory of processes counts, not what they keep in files of a tmpfs or \
+             in the kernel, which a control group would count (cgroups(7)); none can be made here, and what is taken \
+             and given back within 0.1 s can go unseen"
+            .to_owned(),
+    });
+    let processes = limits.processes.map(|_| match processes {
+        true => format!("limits.processes {BY_GROUP} there are never more"),
+        false => "limits.processes is watched: of forks that are under way together some more can come before the run \
+             ends, for no control group can be made here (cgroups(7))"
+            .to_owned(),
+    });
+    memory.into_iter().chain(processes)
 }
 
 /// What comes of directories on the way to what may not be read: a line for those of a kind.
