@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 use std::ffi::OsString;
-use tests::{Sandbox, TcpPeer, UnixPeer, for_each_user, programs};
+use tests::{ESCAPED, Sandbox, TcpPeer, UnixPeer, for_each_user, programs};
 
 /// `landstrip -p POLICY -- COMMAND...` as words for an outer sandbox.
 fn inner(outer: &Sandbox, policy: &str, command: &[&str]) -> Vec<OsString> {
@@ -326,5 +326,88 @@ fn what_is_not_done_for_a_sandbox_of_its_command_s_own_is_reported() {
             outcome.all_allowed();
             assert!(outcome.traps.is_empty(), "{outcome:#?}");
         }
+    });
+}
+
+/// As agents confine commands without namespaces (Codex to 0.9x): a filter of its own that permits no addresses, then
+/// Landlock, which lets everything be read, and the working directory and /tmp be written.
+const AGENT: &str = r#"
+import ctypes, os, platform, struct, sys
+C = ctypes.CDLL(None, use_errno=True)
+SECCOMP, CONNECT = (317, 42) if platform.machine() == "x86_64" else (277, 203)
+def call(number, *words):
+    result = C.syscall(ctypes.c_long(number), *[ctypes.c_long(w) if isinstance(w, int) else w for w in words])
+    if result < 0:
+        raise OSError(ctypes.get_errno(), f"system call {number}")
+    return result
+PR_SET_NO_NEW_PRIVS, LOAD, EQUAL, RETURN, EPERM, ALLOW = 38, 0x20, 0x15, 0x06, 0x50001, 0x7fff0000
+C.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+steps = [(LOAD, 0, 0, 0), (EQUAL, 0, 1, CONNECT), (RETURN, 0, 0, EPERM), (RETURN, 0, 0, ALLOW)]
+program = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *step) for step in steps))
+call(SECCOMP, 1, 0, ctypes.create_string_buffer(struct.pack("@HQ", len(steps), ctypes.addressof(program))))
+READ, ALL, FILE = 0b1101, 0x1fff, 0b111
+ruleset = call(444, ctypes.create_string_buffer(struct.pack("=Q", ALL)), 8, 0)
+for path, access in ("/", READ), (os.getcwd(), ALL), ("/tmp", ALL), ("/dev/null", FILE):
+    try:
+        beneath = os.open(path, getattr(os, os.environ.get("OPEN_BY", "O_RDONLY")))
+    except OSError as error:
+        print("without a rule for", path, error.strerror)
+        continue
+    call(445, ruleset, 1, ctypes.create_string_buffer(struct.pack("=Qi", access, beneath)), 0)
+call(446, ruleset, 0)
+try:
+    os.execvp(sys.argv[1], sys.argv[1:])
+except OSError as error:
+    sys.exit(f"{sys.argv[1]}: {error.strerror}")
+"#;
+
+#[test]
+fn an_agent_s_own_landlock_and_filter_run_inside_and_the_line_says_what_they_cost() {
+    const LINE: &str = "landstrip: not done for a process with a sandbox, user or label of its own: run the tool \
+                        without its own sandbox";
+    for_each_user(|user| {
+        let peer = TcpPeer::new();
+        let sandbox = || Sandbox::of(user).allow_write(".");
+        let inside = |sandbox: &Sandbox, script: &str| {
+            let agent = sandbox.file("outside/agent.py", AGENT);
+            sandbox.run(["python3", agent.to_str().unwrap(), "sh", "-c", script])
+        };
+        // Both sandboxes hold, and what neither denies works.
+        let plain = sandbox().http_proxy_port(peer.port());
+        let probe = programs().probe().display().to_string();
+        let connect = format!("{probe} connect4 127.0.0.1 {}", peer.port());
+        let script = format!(
+            "mkdir new && echo x > new/made && mv new kept && cat kept/made
+             echo x > ../outside/made; echo x > ../home/made; {connect} || exit 7"
+        );
+        let outcome = inside(&plain, &script);
+        assert!(outcome.stdout.starts_with("x\n"), "{outcome:#?}");
+        assert_eq!(plain.read("work/kept/made"), "x\n");
+        assert!(!plain.path("outside/made").exists() && !plain.path("home/made").exists());
+        assert_eq!(peer.connections(), 0);
+        plain.sh(&connect).succeeds();
+        peer.reached();
+        // What the broker does, it does for no process with a sandbox of its own: that is said, and the way out.
+        let outcome = inside(&plain, "chmod 700 kept; exit 7");
+        assert!(outcome.exits(7).stderr.contains(LINE), "{outcome:#?}");
+        assert_eq!(unserved(&outcome.reports), ["write"]);
+        plain.sh("chmod 700 kept").succeeds();
+        // Where something in the root directory may not be read, Landlock does not let that be opened: the agent has no
+        // rule for it, and its command cannot start.
+        let text = r#"{"filesystem": {"allowWrite": ["."], "denyRead": ["../home/secret"]}, "report": {"reads": false}}"#;
+        let denied = sandbox().policy_json(text);
+        denied.file("home/secret", "TOPSECRET");
+        let outcome = inside(&denied, "echo begun");
+        assert!(
+            outcome.fails().stdout.contains("without a rule for / Permission denied"),
+            "{outcome:#?}"
+        );
+        assert!(outcome.stderr.contains("reads are not watched: --report all"), "{outcome:#?}");
+        // With one, it starts, and the broker lists no directory for it.
+        let denied = denied.env("OPEN_BY", "O_PATH");
+        let outcome = inside(&denied, "echo begun; cat ../home/secret; ls /");
+        assert_eq!(outcome.fails().stdout, "begun\n", "{ESCAPED}{outcome:#?}");
+        assert!(outcome.stderr.contains(LINE), "{outcome:#?}");
+        denied.sh("ls /").succeeds();
     });
 }

@@ -264,9 +264,16 @@ pub(crate) fn quote(text: &str) -> String {
     quoted
 }
 
+/// Whether this was refused for what the process is, which says nothing of what it asked for.
+pub(crate) fn is_unserved(denial: &Denial) -> bool {
+    let (Denial::File(_, target) | Denial::Network(_, target)) = denial else { return false };
+    target.starts_with(b"unknown (the process has a sandbox")
+}
+
 impl Grounds<'_> {
     fn advise(&self, denial: &Denial, advice: &mut Advice) {
         match denial {
+            denial if is_unserved(denial) => push_new(&mut advice.instead, places::OWN_SANDBOX),
             Denial::File(operation, path) => {
                 let path = Path::new(OsStr::from_bytes(path));
                 match self.rule(*operation, path) {

@@ -5,6 +5,7 @@
 use super::stream::Stream;
 use super::{names, query};
 use crate::advice::noise::is_noise;
+use crate::advice::suggest::is_unserved;
 use common::trap::FileOperation;
 use kernel::threads::lock;
 use landstrip_core::report::denials::{Denial, line};
@@ -148,6 +149,7 @@ impl Sink for Collected {
         }
         if self.reports() == Reports::Nothing
             || matches!(denial, Denial::File(operation, _) if !self.wants(operation))
+                && !(self.reports() == Reports::Changes && is_unserved(&denial))
             || self.ignores(&denial)
         {
             return;

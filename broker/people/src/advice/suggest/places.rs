@@ -10,6 +10,11 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+/// What the broker does for no process that confined itself, or became another user.
+pub(super) const OWN_SANDBOX: (&str, &str) = (
+    "not done for a process with a sandbox, user or label of its own",
+    "run the tool without its own sandbox, which this one stands in for",
+);
 /// More entries than that of one directory are named by it.
 const SIBLINGS_MAX: usize = 3;
 /// Programs that heed no TMPDIR, by how what they make is called: of what it is said, and what to do instead.

@@ -195,6 +195,11 @@ fn what_a_rule_denies_is_told_by_the_rule() {
     for (denials, expected) in [
         (writes(&["/work/.env"]), r#"denied by: filesystem.denyWrite ["./.env"]"#),
         (
+            writes(&["unknown (the process has a sandbox, user or label of its own)"]),
+            "not done for a process with a sandbox, user or label of its own: run the tool without its own sandbox, which \
+             this one stands in for",
+        ),
+        (
             writes(&["/work/a/b.key", "/work/c.key"]),
             r#"denied by: filesystem.denyWrite ["./**/*.key"]"#,
         ),
