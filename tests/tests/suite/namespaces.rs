@@ -2,6 +2,7 @@
 //! `docs/harnesses.md`. Left out, loudly, where these are not installed or make none.
 
 use std::ffi::OsString;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use tests::{Outcome, Sandbox, TcpPeer, for_each_user, programs, skipped};
 
@@ -77,17 +78,38 @@ fn a_remapped_work_space_in_bubblewrap_is_confined() {
     });
 }
 
+/// Has $1 become what every user may open as /dev/net/tun, as it is on most hosts, and nobody execute the rest there.
+const AS_NOBODY: &str = "mount --bind \"$1\" /dev/net/tun && cd \"$2\" && shift 2 &&
+    exec setpriv --reuid 65534 --regid 65534 --clear-groups env \"$@\"";
+
+/// What a command line of the user's begins with so that it may open /dev/net/tun, and who is to start it.
+fn with_tun(sandbox: &Sandbox) -> Option<(Sandbox, Vec<OsString>)> {
+    let starter = Sandbox::new();
+    let may = "test -r /dev/net/tun && test -w /dev/net/tun";
+    if sandbox.sh_outside(may).status == Some(0) {
+        return Some((
+            starter,
+            words(&["env", "-C"]).into_iter().chain([sandbox.path("work").into()]).collect(),
+        ));
+    }
+    let (tun, work) = (starter.path("tun"), sandbox.path("work"));
+    if starter.sh_outside("mknod -m 666 ../tun c 10 200 && test -e /dev/net/tun").status != Some(0)
+    {
+        skipped("this user may not open /dev/net/tun");
+        return None;
+    }
+    let mut all =
+        words(&["unshare", "--mount", "--propagation", "private", "sh", "-c", AS_NOBODY, "sh"]);
+    all.extend([tun.into(), work.into(), format!("HOME={}", sandbox.name("home")).into()]);
+    Some((starter, all))
+}
+
 #[test]
 fn a_network_of_pasta_and_files_in_bubblewrap_are_confined() {
     for_each_user(|user| {
-        let sandbox = Sandbox::of(user);
-        // It waits for ever where it may not open that.
-        if sandbox.sh_outside("test -r /dev/net/tun && test -w /dev/net/tun").status != Some(0) {
-            return skipped("this user may not open /dev/net/tun");
-        }
-        // Else it becomes another user, who has no right to the directories.
+        // As root it becomes another user else, who has no right to the directories.
         let own: &[&str] = if user.is_root() { &["--runas", "0", "--netns-only"] } else { &[] };
-        network_and_files_are_confined(&sandbox, &[&["pasta"], own, PASTA].concat());
+        network_and_files_are_confined(&Sandbox::of(user), &[&["pasta"], own, PASTA].concat());
     });
 }
 
@@ -103,8 +125,10 @@ fn a_network_of_slirp4netns_and_files_in_bubblewrap_are_confined() {
 
 /// Under landstrip in bubblewrap in a network that `network` makes.
 fn network_and_files_are_confined(sandbox: &Sandbox, network: &[&str]) {
-    let mut around = words(&[network, BUBBLEWRAP].concat());
-    if !is_there(sandbox, &around) {
+    let Some((starter, before)) = with_tun(sandbox) else { return };
+    let around = words(&[network, BUBBLEWRAP].concat()).into_iter();
+    let mut around: Vec<_> = before.iter().cloned().chain(around).collect();
+    if !is_there(&starter, &around) {
         return;
     }
     let work = sandbox.path("work");
@@ -118,12 +142,13 @@ fn network_and_files_are_confined(sandbox: &Sandbox, network: &[&str]) {
         "echo x > made; echo x > ../outside/made; echo reached > /dev/tcp/127.0.0.1/{} || exit 9",
         peer.port()
     );
-    run(sandbox, &around, policy, &script).exits(9);
+    run(&starter, &around, policy, &script).exits(9);
     peer.untouched();
     let made = ["work/made", "outside/made"].map(|name| sandbox.path(name).exists());
     assert_eq!(made, [true, false]);
+    assert_eq!(work.join("made").metadata().unwrap().uid(), sandbox.user().uid());
     // The same without that network.
-    run(sandbox, &[], policy, &script).exits(0);
+    run(&starter, &before, policy, &script).exits(0);
     peer.reached();
 }
 
