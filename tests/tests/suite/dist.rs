@@ -326,6 +326,107 @@ print(landstrip.program())
     assert!(new.iter().all(|(path, _)| path.is_dir()), "{new:?}");
 }
 
+/// A container of this host's programs in which nothing of landstrip is, but its packages in `/dist`.
+fn fresh(name: &str, of: &Path) -> Option<Container> {
+    let container = Container::of_this_host(name)?.with(of.parent().unwrap(), "/dist");
+    Some(container.env("HOME", "/tmp").env("PIP_DISABLE_PIP_VERSION_CHECK", "1").seconds(300))
+}
+
+/// Runs a shell's commands there, which install and use a package and print what the uses below do.
+fn installs_and_runs(container: &Container, script: &str) {
+    let output = container.run(&["bash", "-euc", script]);
+    let version = env!("CARGO_PKG_VERSION");
+    let expected = format!("landstrip {version}\n7 [\"/work/outside\"]\n");
+    assert_eq!(text(&output.stdout), expected, "{output:?}");
+    assert!(output.status.success(), "{output:?}");
+    let there =
+        ["project/made", "outside"].map(|it| container.world.path("work").join(it).exists());
+    assert_eq!(there, [true, false], "{output:?}");
+}
+
+#[test]
+fn pip_installs_the_wheel_in_a_fresh_container() {
+    let Some(wheel) = package(".whl") else { return };
+    let Some(container) = fresh("pip", &wheel) else { return };
+    if !container.run(&["/usr/bin/python3", "-m", "venv", "/work/venv"]).status.success() {
+        return skipped("/usr/bin/python3 has no venv with pip");
+    }
+    let script = r#"
+        mkdir project && cd project
+        ../venv/bin/pip install --quiet --no-index --no-compile /dist/*.whl
+        PATH=/work/venv/bin:$PATH
+        landstrip --version
+        python3 -B -c 'import json, landstrip
+result = landstrip.run(["sh", "-c", "touch made ../outside; exit 7"], policy="build")
+print(result.status, json.dumps([denial.target for denial in result.denials]))'
+        pip uninstall --quiet --yes landstrip && [ ! -e ../venv/bin/landstrip ]"#;
+    installs_and_runs(&container, script);
+}
+
+#[test]
+fn npm_installs_its_packages_in_a_fresh_container() {
+    let Some(own) = package(&format!("/landstrip-{}.tgz", env!("CARGO_PKG_VERSION"))) else {
+        return;
+    };
+    let Some(container) = fresh("npm", &own) else { return };
+    if !container.run(&["npm", "--version"]).status.success() {
+        return skipped("npm is not in /usr");
+    }
+    let script = r#"
+        mkdir project && cd project
+        export npm_config_cache=/work/cache
+        npm install --silent --offline --no-audit --no-fund --prefix .. /dist/landstrip-[0-9]*.tgz \
+            /dist/landstrip-linux-*.tgz
+        PATH=/work/node_modules/.bin:$PATH
+        landstrip --version
+        node -e 'require("landstrip").run(["sh", "-c", "touch made ../outside; exit 7"], { policy: "build" })
+            .then(({ status, denials }) => console.log(status, JSON.stringify(denials.map((it) => it.target))))' \
+            2>/dev/null
+        npm uninstall --silent --offline --prefix .. landstrip && [ ! -e ../node_modules/.bin/landstrip ]"#;
+    installs_and_runs(&container, script);
+}
+
+/// With what Cargo has fetched to build these tests.
+#[test]
+fn cargo_adds_the_crate_in_a_fresh_container() {
+    let Some(archive) = package("-linux.tar.gz") else { return };
+    let rustc = Command::new("rustc").args(["--print", "sysroot"]).output();
+    let (Ok(rustc), Some(home)) = (rustc, std::env::home_dir()) else {
+        return skipped("there is no rustc");
+    };
+    let home = std::env::var_os("CARGO_HOME").map_or(home.join(".cargo"), PathBuf::from);
+    let Some(container) = fresh("cargo", &archive) else { return };
+    let container = container
+        .with(text(&rustc.stdout).trim().as_ref(), "/rust")
+        .with(&home, "/cargo")
+        .with(repository(), "/landstrip")
+        .env("CARGO_HOME", "/work/cargo")
+        .env("PATH", "/rust/bin:/usr/bin");
+    let program = r#"
+        use landstrip_client::{Command, Policy};
+        fn main() {
+            let words = ["-c", "touch made ../outside; exit 7"];
+            let policy = Policy { extends: vec!["build".into()], ..Default::default() };
+            let command = Command::new("/work/programs/bin/landstrip", "sh").args(words).policy(policy).output();
+            let outcome = command.unwrap().outcome;
+            let denials: Vec<_> = outcome.denials.iter().map(|denial| &denial.target).collect();
+            println!("{} {denials:?}", outcome.status);
+        }"#;
+    container.world.file("work/main.rs", program);
+    let script = r#"
+        mkdir cargo programs && tar -xzf /dist/*-linux.tar.gz --strip-components=1 -C programs
+        ln -s /cargo/registry cargo
+        for settings in /cargo/config*; do [ ! -e $settings ] || cp $settings cargo; done
+        cargo new --quiet --vcs none user && cd user
+        cargo add --quiet --offline --path /landstrip/clients/rust
+        cp ../main.rs src
+        cargo build --quiet --offline
+        mkdir ../project && cd ../project
+        ../programs/bin/landstrip --version
+        ../user/target/debug/user"#;
+    installs_and_runs(&container, script);
+}
+
 /// From nothing to a policy of one's own, with nothing but what a package holds.
 #[test]
 fn the_readme_s_commands_do_what_it_says_from_each_package() {
