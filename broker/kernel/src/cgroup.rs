@@ -15,7 +15,7 @@ use std::io::Write;
 use std::path::{Component, Path, PathBuf};
 
 /// What the names of groups begin with.
-const NAME: &str = "landstrip-";
+const NAME: &str = "landstrip-run-";
 /// Which controllers the groups below have.
 const SUBTREE: &str = "cgroup.subtree_control";
 

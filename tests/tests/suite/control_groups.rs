@@ -127,7 +127,10 @@ fn a_fork_bomb_never_has_more_processes_than_it_may() {
         let few = "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do sleep 0.1 & done; wait; cat /proc/self/cgroup";
         let outcome = given.run(&sandbox, &["sh", "-c", few]);
         outcome.succeeds();
-        assert!(outcome.stdout.contains(&format!("/{}/landstrip-", given.name)), "{outcome:#?}");
+        assert!(
+            outcome.stdout.contains(&format!("/{}/landstrip-run-", given.name)),
+            "{outcome:#?}"
+        );
         given.is_as_it_was();
     });
 }
