@@ -119,11 +119,14 @@ fn is_of_desktop(target: &[u8]) -> bool {
         || path.starts_with("/run/user") && NAMES.iter().any(|begin| name.starts_with(begin))
 }
 
-/// The directories that a landstrip inside would use.
+/// The directories and control groups that a landstrip inside would use.
 fn is_of_landstrip(path: &Path) -> bool {
     let name = path.file_name().map(OsStr::as_bytes).unwrap_or_default();
     let is_shared = path.parent() == Some(Path::new("/dev/shm")) && name.starts_with(b"landstrip-");
-    is_shared || path.ends_with(".cache/landstrip")
+    let is_group = name == b"cgroup.subtree_control" || name.starts_with(b"landstrip-run-");
+    is_shared
+        || path.ends_with(".cache/landstrip")
+        || is_group && path.starts_with("/sys/fs/cgroup")
 }
 
 #[cfg(test)]
@@ -155,6 +158,10 @@ mod tests {
             ("/dev/shm/x/landstrip-0123456789abcdef", false),
             ("/home/u/.cache/landstrip", true),
             ("/home/u/landstrip", false),
+            ("/sys/fs/cgroup/a/cgroup.subtree_control", true),
+            ("/sys/fs/cgroup/landstrip-run-12-own", true),
+            ("/sys/fs/cgroup/a/pids.max", false),
+            ("/home/u/landstrip-run-12", false),
             ("/proc/self/mem", true),
             ("/proc/12/task/12/mem", true),
             ("/home/u/mem", false),
