@@ -61,6 +61,16 @@ function words(command) {
 const listed = ({ policy = [] }) => (Array.isArray(policy) ? policy : [policy]);
 const reported = ({ report }) => (report === undefined ? [] : ["--report", report]);
 
+/** A policy as JSON, which leaves out what it has no form for, or makes it null: then less would be enforced than is written. */
+function json(policy) {
+  return JSON.stringify(policy, (key, value) => {
+    if (["function", "symbol"].includes(typeof value) || (typeof value === "number" && !Number.isFinite(value))) {
+      throw new TypeError(`policy: the value of '${key}' has no form in JSON: ${String(value)}`);
+    }
+    return value;
+  });
+}
+
 /**
  * The launcher and its options, and the texts of those policies that are objects, each to be read from a descriptor,
  * of which the first is `descriptor`: a file would have a name by which another sandbox could rewrite it.
@@ -68,14 +78,14 @@ const reported = ({ report }) => (report === undefined ? [] : ["--report", repor
 function launch(options, descriptor) {
   const texts = [];
   const policies = listed(options).flatMap((one) => {
-    return ["--policy", isText(one) ? one : `/dev/fd/${descriptor + texts.push(JSON.stringify(one)) - 1}`];
+    return ["--policy", isText(one) ? one : `/dev/fd/${descriptor + texts.push(json(one)) - 1}`];
   });
   return { launcher: found(options.program), words: [...reported(options), ...policies], texts };
 }
 
 function wrap(command, options = {}) {
   const given = checked(options, [...OF_POLICY, "trapFd"]);
-  const policies = listed(given).flatMap((one) => ["--policy", isText(one) ? one : JSON.stringify(one)]);
+  const policies = listed(given).flatMap((one) => ["--policy", isText(one) ? one : json(one)]);
   const trap = given.trapFd === undefined ? [] : ["--trap-fd", String(given.trapFd)];
   return [found(given.program), ...trap, ...reported(given), ...policies, "--", ...words(command)];
 }
