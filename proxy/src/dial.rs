@@ -12,7 +12,7 @@ use crate::error::{DialError, UpstreamError};
 use crate::proxy::Proxy;
 use crate::rules::Verdict;
 use crate::upstream::{Purpose, Upstream};
-use common::address::{Class, classify, is_localhost};
+use common::address::{Class, classify, embedded, is_localhost};
 use rustix::io::Errno;
 use rustix::net::sockopt;
 use std::io;
@@ -173,7 +173,7 @@ fn is_of_this_host(host: &OwnedHost) -> bool {
 pub(crate) fn class_here(address: IpAddr) -> Class {
     match classify(address) {
         class @ (Class::Public | Class::Private) => {
-            if is_own(address) {
+            if is_own(address) || embedded(address).any(|inside| is_own(inside.into())) {
                 Class::Own
             } else {
                 class

@@ -251,6 +251,25 @@ fn an_address_that_a_route_makes_this_host_s_is_refused() {
     answers(&fetch("other.test"), UNREACHABLE);
 }
 
+/// A gateway of NAT64 would bring the packets back.
+#[test]
+fn an_address_that_holds_one_of_this_host_s_is_refused() {
+    if !is_root_for("a network namespace") {
+        return;
+    }
+    let sandbox = Sandbox::new().allow_domains(["*.test"]);
+    sandbox.file("resolv.conf", "nameserver 127.0.0.9\n");
+    let hosts = "64:ff9b::5db8:d822 own.test\n64:ff9b::5db8:d823 other.test\n2002:5db8:d822::1 older.test\n";
+    sandbox.file("hosts", hosts);
+    let network = "ip link set lo up; ip address add 93.184.216.34/32 dev lo;";
+    let fetch = |name: &str| with_files(&sandbox, network, "-mn", &get(&format!("{name}:8080")));
+    let outcome = fetch("own.test");
+    answers(&outcome, FORBIDDEN);
+    assert!(outcome.result("raw").contains("an address of this host"), "{outcome:#?}");
+    answers(&fetch("older.test"), FORBIDDEN);
+    answers(&fetch("other.test"), UNREACHABLE);
+}
+
 #[test]
 fn an_old_host_and_an_old_client_get_along() {
     for_each_user(|user| {
