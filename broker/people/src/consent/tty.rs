@@ -21,6 +21,10 @@ use std::fmt;
 pub(super) const INTERRUPT: u8 = 3;
 /// What that for a stop gives, usually Ctrl-Z, which ends a line as well.
 pub(super) const SUSPEND: u8 = 26;
+/// Has the terminal show what follows, whatever the command had it do: ends a title or another string that swallows text,
+/// the mode of a VT52, margins, updates that are held back, inserting and colours; wraps lines, and clears what stands below
+/// (ECMA-48, console_codes(4), ctlseqs.txt of xterm). Saves and restores the cursor, which setting margins moves.
+const SHOWING: &str = "\u{18}\u{1b}\\\u{1b}<\u{1b}7\u{1b}[r\u{1b}[?69l\u{1b}8\u{1b}[?6l\u{1b}[?7h\u{1b}[?2026l\u{1b}[4l\u{1b}[0m\u{1b}(B\u{f}\u{1b}[J";
 /// How long a terminal that takes nothing is waited for.
 const PATIENCE: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
@@ -31,6 +35,8 @@ pub(super) struct Tty {
     /// As they were at launch.
     settings: Termios,
     guardian: Option<Pid>,
+    /// What is written first; nothing where escape sequences mean nothing.
+    showing: &'static str,
 }
 
 /// The terminal as long as it is landstrip's.
@@ -100,7 +106,8 @@ impl Tty {
         let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = fs::open(c"/dev/tty", flags, Mode::empty())?;
         let settings = termios::tcgetattr(&file)?;
-        Ok(Self { file, settings, guardian })
+        let is_dumb = std::env::var_os("TERM").is_none_or(|kind| kind.is_empty() || kind == "dumb");
+        Ok(Self { file, settings, guardian, showing: if is_dumb { "" } else { SHOWING } })
     }
 
     /// Takes it from the command, whose descendants but `spared` stand still meanwhile.
@@ -126,7 +133,9 @@ impl Tty {
         };
         let settings = termios::tcgetattr(&self.file).map_err(failed).map_err(give_back)?;
         let taken = Taken { tty: self, settings, former, standstill, _told: told };
-        taken.prepare().map(|()| taken).map_err(failed)
+        taken.prepare().map_err(failed)?;
+        self.write(self.showing);
+        Ok(taken)
     }
 
     /// Writes `text`, whoever has the terminal.

@@ -71,6 +71,56 @@ fn a_question_is_shown_answered_and_followed_as_recorded() {
 /// A name that ends its line, draws and turns round what stands beside it.
 const IMITATION: &str = "x\"\n  n no? y\r\u{1b}[2J\u{202e}";
 
+/// What a terminal shows of `seen`: neither what belongs to a string, as a title, nor what is concealed.
+fn shown(seen: &str) -> String {
+    let (mut shown, mut rest, mut is_concealed) = (String::new(), seen, false);
+    while let Some(character) = rest.chars().next() {
+        let sequence = rest.strip_prefix('\u{1b}');
+        let end = match sequence.map(str::as_bytes) {
+            Some([b']' | b'P' | b'^' | b'_', ..]) => {
+                rest.find(['\u{7}', '\u{18}']).map_or(rest.len(), |at| at + 1)
+            }
+            Some([b'[', ..]) => {
+                let end =
+                    rest.find(|c: char| c.is_ascii_alphabetic()).map_or(rest.len(), |at| at + 1);
+                is_concealed = match &rest[..end] {
+                    "\u{1b}[8m" => true,
+                    "\u{1b}[0m" => false,
+                    _ => is_concealed,
+                };
+                end
+            }
+            Some(_) => 2,
+            None => {
+                shown.extend((!is_concealed).then_some(character));
+                character.len_utf8()
+            }
+        };
+        rest = rest.get(end..).unwrap_or_default();
+    }
+    shown
+}
+
+#[test]
+fn a_question_is_shown_whatever_the_command_had_the_terminal_do() {
+    for_each_user(|user| {
+        for hidden in ["\\033]2;", "\\033P1", "\\033_", "\\033^", "\\033[8m"] {
+            let sandbox = sandbox(user);
+            let script =
+                format!("printf 'wants to change ./work'; printf '{hidden}'; echo 1 > ~/.npm/a");
+            sandbox.file("work/script", script);
+            let mut terminal = Terminal::of(&sandbox);
+            terminal.type_in("TERM=xterm; $L --ask terminal -- sh ./script; echo st\"\"atus=$?\n");
+            terminal.expect(KEYS);
+            let shown = shown(&terminal.all());
+            assert!(shown.contains("/.npm/a\""), "{hidden}: {shown:?}");
+            terminal.type_in("no\n");
+            terminal.expect("status=2\r\n");
+            assert!(!is_there(&sandbox, "a"), "{ESCAPED}");
+        }
+    });
+}
+
 #[test]
 fn text_that_imitates_a_question_is_escaped_in_one_and_elsewhere_answers_nothing() {
     for_each_user(|user| {
