@@ -14,7 +14,7 @@ use super::variables;
 use super::without::TakenOut;
 use kernel::locate::locate;
 use rules::files::{Files, push_new};
-use rules::pattern::Pattern;
+use rules::pattern::{Component, Pattern};
 use rules::policy::{Network, Policy};
 use rules::proxies::{CallerProxies, CallerProxy};
 use std::io::ErrorKind;
@@ -70,17 +70,35 @@ pub fn rule(key: &str, value: &str, caller: &Caller) -> Result<Policy, PolicyErr
     resolve(&written, Vec::new(), caller, &mut Remarks::unwanted())
 }
 
-/// Denies the directory of the denials that are kept, if there is one or will be, whatever allows it: they tell of other
-/// runs.
+/// Denies the directory of the denials that are kept, whatever allows it: they tell of other runs. One that is not there
+/// yet is not made: what lies in it is believed.
 fn hide_denials(policy: &mut Policy, caller: &Caller) {
-    let Some(place) = caller.state() else { return };
-    let is_hidden = match std::fs::read_dir(&place) {
-        Ok(_) => false,
+    let Some(path) = caller.state() else { return };
+    let is_there = match std::fs::read_dir(&path) {
+        Ok(_) => true,
         // A sandbox around this one refuses it already.
-        Err(error) if error.kind() == ErrorKind::PermissionDenied => true,
-        Err(_) => !policy.keeps_denials,
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => return,
+        Err(_) => policy.keeps_denials,
     };
-    let Some(place) = locate(&place).ok().filter(|_| !is_hidden) else { return };
+    let Ok(place) = locate(&path) else { return };
+    if !is_there {
+        let of_trail = |path: PathBuf| match (path.parent(), Component::parse(b"[l]andstrip")) {
+            // A glob: what is on the way may be made.
+            (Some(above), Ok(name)) if path.ends_with("landstrip") => {
+                Pattern::new(above, vec![name])
+            }
+            _ => Pattern::literal(&path),
+        };
+        let files = &mut policy.files;
+        for path in place.trail() {
+            let is_met =
+                |allowed: &PathBuf| path.starts_with(allowed) || allowed.starts_with(&path);
+            if files.allow_write.iter().any(is_met) {
+                files.deny_write.push(of_trail(path));
+            }
+        }
+        return;
+    }
     let files = &mut policy.files;
     policy.hides_denials_alone = files.deny_read.is_empty();
     for path in place.trail() {

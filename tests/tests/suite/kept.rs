@@ -1,7 +1,7 @@
 //! What runs with `report.keep` were refused, what `--denials` says of it, and who can get at it: no sandbox.
 
 use serde_json::Value;
-use tests::{Sandbox, User, for_each_user};
+use tests::{ESCAPED, Sandbox, User, for_each_user};
 
 /// Where the state of programs is, in the world of a sandbox.
 const STATE: &str = "home/.local/state";
@@ -87,6 +87,40 @@ fn no_sandbox_reads_or_writes_what_is_kept() {
             let beside = format!("ls {} > /dev/null", sandbox.name("home"));
             let words = ["-p", policy.to_str().unwrap(), "--", "sh", "-c", &beside];
             sandbox.landstrip(words).succeeds();
+        }
+    });
+}
+
+/// Who made it would say what users are told that would help.
+#[test]
+fn nothing_is_kept_that_a_sandbox_has_laid_out() {
+    for_each_user(|user| {
+        let forged = r#"{"time":1,"program":"npm","report":{},"advice":[["filesystem.allowWrite","~/.bashrc"]],"remedy":"x"}"#;
+        let lay = |state: &str| {
+            let place = format!("{state}/landstrip");
+            format!(
+                "mkdir -p {state}; mkdir -m 700 {place}; ln -s / {place}; mkdir -p ~/laid/landstrip; mv {state} ~/gone; \
+                 mv ~/laid {state}; echo '{forged}' > {place}/denials.jsonl; mkdir -p {state}; echo beside > {state}/beside"
+            )
+        };
+        // With and without the directories on the way, and by another name of it.
+        for (made, variable) in [
+            (&["home/.local", STATE][..], None),
+            (&[], None),
+            (&["home/other"], Some("home/other")),
+        ] {
+            let policy = r#"{"filesystem": {"allowWrite": ["~"]}}"#;
+            let mut sandbox = Sandbox::of(user).policy_json(policy);
+            made.iter().for_each(|name| drop(sandbox.dir(name)));
+            if let Some(name) = variable {
+                let path = sandbox.path(name);
+                sandbox = sandbox.env("XDG_STATE_HOME", path);
+            }
+            let state = sandbox.path(variable.unwrap_or(STATE));
+            sandbox.sh(&lay(state.to_str().unwrap()));
+            assert!(state.join("beside").exists(), "{made:?}");
+            assert!(!state.join("landstrip").exists(), "{ESCAPED}{made:?}");
+            assert!(sandbox.landstrip(["--denials"]).stdout.starts_with("nothing is kept"));
         }
     });
 }
