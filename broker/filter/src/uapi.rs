@@ -59,6 +59,7 @@ pub(crate) const F_SETSIG: u32 = 10;
 pub(crate) const F_SETOWN_EX: u32 = 15;
 pub(crate) const F_SETLEASE: u32 = 1024;
 pub(crate) const F_NOTIFY: u32 = 1026;
+pub(crate) const F_SET_RW_HINT: u32 = 1036;
 /// Since Linux 6.19: a lease that directories have too.
 pub(crate) const F_SETDELEG: u32 = 1040;
 

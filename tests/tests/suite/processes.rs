@@ -266,6 +266,25 @@ fn a_lease_does_not_hold_up_writers_outside() {
     });
 }
 
+/// The kernel asks for the owner alone, and keeps it with the inode.
+#[test]
+fn no_write_hint_is_given_to_a_file_that_was_opened_to_read() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        sandbox.file("outside/file", "kept");
+        let path = sandbox.name("outside/file");
+        let told = format!("file hinted {path}");
+        let before = sandbox.probe_outside(&told);
+        sandbox
+            .probe(format!("file hint {path} + {told}"))
+            .refused("file-hint")
+            .allowed("file-hinted");
+        assert_eq!(sandbox.probe_outside(&told).stdout, before.stdout);
+        sandbox.probe_outside(format!("file hint {path}")).all_allowed();
+        assert_ne!(sandbox.probe_outside(&told).stdout, before.stdout);
+    });
+}
+
 #[test]
 fn the_broker_is_out_of_reach() {
     for_each_user(|user| {

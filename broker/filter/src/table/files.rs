@@ -15,6 +15,8 @@ const OPENS: &str = "opening for writing or creating, or as shm_open does; a pat
 const CHANGES: &str = "changes files by path: Landlock decides, a refusal is reported";
 const MAKES: &str =
     "makes a file by path, never one that runs as its owner; mkdir heeds no such bits: as mkdir";
+/// What fcntl(2) is asked to do.
+const FCNTL: Arg = Arg(1, "op");
 
 /// What is asked by access(2) and its kin, where `$mode` says it.
 macro_rules! by_mode {
@@ -76,21 +78,18 @@ pub(super) const ROWS: &[Row] = &[
         &[fcntl],
         &[
             case(
-                &[is(Arg(1, "op"), &[F_SETLEASE, F_NOTIFY, F_SETDELEG, F_SETOWN_EX])],
+                &[is(FCNTL, &[F_SETLEASE, F_NOTIFY, F_SET_RW_HINT, F_SETDELEG, F_SETOWN_EX])],
                 Deny(EPERM),
             ),
             // Zero is what it is without: SIGIO.
-            case(&[is(Arg(1, "op"), &[F_SETSIG]), is(Arg(2, "arg"), &[0])], Allow),
-            case(&[is(Arg(1, "op"), &[F_SETSIG])], Deny(EPERM)),
-            case(&[is(Arg(1, "op"), &[F_SETOWN])], Notify),
+            case(&[is(FCNTL, &[F_SETSIG]), is(Arg(2, "arg"), &[0])], Allow),
+            case(&[is(FCNTL, &[F_SETSIG])], Deny(EPERM)),
+            case(&[is(FCNTL, &[F_SETOWN])], Notify),
             // A terminal's foreground becomes its owner.
-            case(
-                &[is(Arg(1, "op"), &[F_SETFL]), any(Arg(2, "arg"), O_ASYNC)],
-                Notify,
-            ),
+            case(&[is(FCNTL, &[F_SETFL]), any(Arg(2, "arg"), O_ASYNC)], Notify),
         ],
         Allow,
-        "a lease or watch holds up others; owners outside are signalled, by F_SETSIG with what kills (CVE-2026-72183)",
+        "a lease or watch holds up others, a hint stays; owners outside are signalled, by F_SETSIG with what kills (CVE-2026-72183)",
     ),
     row(
         &[

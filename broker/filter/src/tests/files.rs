@@ -190,14 +190,14 @@ fn no_file_is_made_that_lends_the_rights_of_its_owner() {
 }
 
 #[test]
-fn no_leases_or_watches_on_files_of_others() {
+fn no_leases_watches_or_hints_on_files_of_others() {
     for variant in all_variants() {
         let filter = Filter::new(variant);
         // DUPFD to OFD_SETLKW; SETLEASE to ADD_SEALS, GET_RW_HINT and on.
         for command in (0..=40).chain(1020..=1060) {
             let expected = match command {
                 8 => NOTIFY,
-                10 | 15 | 1024 | 1026 | 1040 => EPERM,
+                10 | 15 | 1024 | 1026 | 1036 | 1040 => EPERM,
                 _ => ALLOW,
             };
             assert_eq!(filter.int_verdict(fcntl, [3, command, 1, 0, 0, 0]), expected, "{command}");

@@ -5,8 +5,11 @@ use crate::sys::{self, Result, addr, addr_mut, call, cstr};
 use crate::{say, tell};
 
 const AT: usize = libc::AT_FDCWD as usize;
-/// linux/fcntl.h; libc lacks it.
+// linux/fcntl.h; libc lacks them.
 const DN_CREATE: usize = 4;
+const F_GET_RW_HINT: i32 = 1035;
+const F_SET_RW_HINT: i32 = 1036;
+const RWH_WRITE_LIFE_EXTREME: u64 = 5;
 const MARK: &[u8] = b"pwned";
 
 pub(crate) fn run(op: &str, args: &[&str]) -> bool {
@@ -81,6 +84,15 @@ pub(crate) fn run(op: &str, args: &[&str]) -> bool {
             .and_then(|fd| fcntl(fd, libc::F_SETLEASE, libc::F_RDLCK as usize)),
         ("notify", [path]) => {
             open(path, libc::O_RDONLY).and_then(|fd| fcntl(fd, libc::F_NOTIFY, DN_CREATE))
+        }
+        ("hint", [path]) => open(path, libc::O_RDONLY)
+            .and_then(|fd| fcntl(fd, F_SET_RW_HINT, addr(&RWH_WRITE_LIFE_EXTREME))),
+        ("hinted", [path]) => {
+            let mut hint = 0_u64;
+            let fd = open(path, libc::O_RDONLY);
+            let result = fd.and_then(|fd| fcntl(fd, F_GET_RW_HINT, addr_mut(&mut hint)));
+            tell("file-hint-told", &hint.to_string());
+            result
         }
         ("fcntl-own", [path]) => open(path, libc::O_RDONLY).and_then(|fd| {
             fcntl(fd, libc::F_DUPFD_CLOEXEC, 9)?;
