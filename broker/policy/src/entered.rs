@@ -154,6 +154,7 @@ fn described(word: &str) -> &'static [&'static str] {
         }
         "devbox" => &["devbox.json", "devbox.lock"],
         "flox" => &[".flox"],
+        "pixi" => &["pixi.toml", "pixi.lock"],
         "guix" => &["guix.scm", "manifest.scm", "channels.scm"],
         _ => &[],
     }
@@ -265,7 +266,7 @@ mod tests {
         let text = "# source_env no\nexport A=b\ndotenv\nPATH_add bin\nsource_env_if_exists \".envrc.local\"\n\
                     [ -e f ] && . ./env/more.sh; eval \"$(tools/env --all)\"\nwatch_file tools/text\nsource_env sub\nuse flake .\n\
                     . \"$PWD/env/own\"; eval \"$(bash tools/text2)\" `python3.11 -u a.py`\nfor f in ${PWD}/env/*.sh; do . $f; done\n\
-                    X=tools/late.sh\nsource \"$(dirname \"$0\")/near\"\nuse devenv\n\
+                    X=tools/late.sh\nsource \"$(dirname \"$0\")/near\"\nuse devenv\neval \"$(pixi shell-hook)\"\n\
                     . ~/t/of-home; D=own F=\"$D\"\nexport NAME=\"named\"; source \"${D}/inner\"; . $NAME\nuse vim\nuse flake ./nix#dev\n\
                     export $(grep -v '^#' data.env | xargs)\neval \"$(cat data)\"; VERSION=$(cat told)\n";
         dir.file("t/.envrc", text);
@@ -319,6 +320,8 @@ mod tests {
             "devenv.lock",
             "devenv.local.nix",
             "devenv.local.yaml",
+            "pixi.toml",
+            "pixi.lock",
             "d.sh",
             "tools/env",
             "sub/.envrc",
