@@ -364,19 +364,17 @@ print(result.status, json.dumps([denial.target for denial in result.denials]))'
 }
 
 #[test]
-fn npm_installs_its_packages_in_a_fresh_container() {
-    let Some(own) = package(&format!("/landstrip-{}.tgz", env!("CARGO_PKG_VERSION"))) else {
-        return;
-    };
-    let Some(container) = fresh("npm", &own) else { return };
+fn npm_installs_its_package_in_a_fresh_container() {
+    let name = format!("/landstrip-{}-linux-{}.tgz", env!("CARGO_PKG_VERSION"), of_npm());
+    let Some(whole) = package(&name) else { return };
+    let Some(container) = fresh("npm", &whole) else { return };
     if !container.run(&["npm", "--version"]).status.success() {
         return skipped("npm is not in /usr");
     }
     let script = r#"
         mkdir project && cd project
         export npm_config_cache=/work/cache
-        npm install --silent --offline --no-audit --no-fund --prefix .. /dist/landstrip-[0-9]*.tgz \
-            /dist/landstrip-linux-*.tgz
+        npm install --silent --offline --no-audit --no-fund --prefix .. /dist/landstrip-*-linux-*.tgz
         PATH=/work/node_modules/.bin:$PATH
         landstrip --version
         node -e 'require("landstrip").run(["sh", "-c", "touch made ../outside; exit 7"], { policy: "build" })
