@@ -322,6 +322,8 @@ mod tests {
             "devenv.local.yaml",
             "pixi.toml",
             "pixi.lock",
+            "shell-hook/pixi.toml",
+            "shell-hook/pixi.lock",
             "d.sh",
             "tools/env",
             "sub/.envrc",

@@ -5,6 +5,7 @@
 
 pub mod amend;
 pub mod amounts;
+mod beside;
 pub mod callers;
 pub mod document;
 pub mod domains;

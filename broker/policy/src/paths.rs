@@ -1,5 +1,6 @@
 //! From written paths to canonical ones and patterns, against the file system as it is at launch.
 
+use super::beside::Places;
 use super::callers::Caller;
 use super::error::{Origin, PolicyError};
 use super::expand::{self, expand};
@@ -8,18 +9,15 @@ use super::linked_trees;
 use super::nearest::near;
 use super::path_memory::Memory;
 use super::remarks::Remarks;
-use super::split::{Split, is_plain};
+use super::split::Split;
 use super::trees::{InTrees, in_trees};
 use super::{origins, presets, reach, reopened, unexpanded};
 use kernel::locate::Located;
 use rules::files::Files;
 use rules::git_links::GitLinks;
 use rules::pattern::{Component, Pattern};
-use rules::quick::{QuickMap, QuickSet};
-use std::borrow::Cow;
+use rules::quick::QuickSet;
 use std::collections::HashSet;
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// Resolves the lists of paths: the rules for files, and the sockets that may be used.
@@ -181,16 +179,12 @@ impl Paths<'_> {
             deny(self.remarks, Pattern::literal(&way), item);
         }
         let mut last: Option<Pattern> = None;
-        let mut places: QuickMap<&str, Beside<'_>> = QuickMap::default();
+        let mut places = Places::default();
         for (item, text, tree) in items {
             // Those of a preset are for whoever has them.
             let is_own = !presets::is_file(&item.origin.file);
-            let named = last_name(text).filter(|_| !is_own);
-            if let Some((above, name)) = named
-                && let Some(beside) = places.get(above)
-                && let Some(pattern) = beside.missing(name, &tree, &self.memory)
-            {
-                deny(self.remarks, pattern.naming_no_file(true), item);
+            if !is_own && let Some(missing) = places.missing(text, &tree, &self.memory) {
+                deny(self.remarks, missing, item);
                 continue;
             }
             let Split { prefix, rest } = Split::of(item, text, &tree, self.caller)?;
@@ -202,9 +196,8 @@ impl Paths<'_> {
                 // Somebody made it lead nowhere: it stays what it is.
                 let names = located.links.iter().map(|link| link.path.as_path());
                 let end = nearest_name(&located.path).filter(|_| !located.of_process);
-                for name in names.chain(end) {
-                    deny(self.remarks, Pattern::literal(name), item);
-                }
+                let names = names.chain(end).map(Pattern::literal);
+                names.for_each(|name| deny(self.remarks, name, item));
                 continue;
             }
             if located.of_process {
@@ -219,21 +212,14 @@ impl Paths<'_> {
                     self.name_missing(item, &located.path);
                 }
             }
-            if !is_own && denial == Denial::Write && rest.is_empty() {
-                let above = self.memory.beneath_directory(&located.path);
-                if above != located.path {
-                    let pattern = Pattern::beside(last.as_ref(), above, Vec::new());
-                    let pattern = pattern.naming_no_file(self.memory.is_no_file(above));
-                    deny(self.remarks, pattern, item);
-                }
+            if !is_own && denial == Denial::Write && names_a_link {
+                let above = self.above(&located.path, last.as_ref());
+                above.into_iter().for_each(|above| deny(self.remarks, above, item));
             }
             let pattern = Pattern::beside(last.as_ref(), &located.path, rest);
             last = Some(pattern.clone());
-            if let Some((above, name)) = named.filter(|_| located.links.is_empty())
-                && let Some(beside) =
-                    Beside::of(name, tree, &located.path, &pattern, &mut self.memory)
-            {
-                places.insert(above, beside);
+            if !is_own && names_a_link && located.links.is_empty() {
+                places.add((text, tree), &located.path, &pattern, &mut self.memory);
             }
             let pattern = pattern.naming_no_file(self.memory.is_no_file(&located.path));
             if is_own {
@@ -251,6 +237,13 @@ impl Paths<'_> {
             }
         }
         Ok(patterns)
+    }
+
+    /// What is not a directory yet on the way to `path`, which must not become a file.
+    fn above(&mut self, path: &Path, beside: Option<&Pattern>) -> Option<Pattern> {
+        let above = self.memory.beneath_directory(path);
+        let pattern = (above != path).then(|| Pattern::beside(beside, above, Vec::new()))?;
+        Some(pattern.naming_no_file(self.memory.is_no_file(above)))
     }
 
     /// Says that a denied path is not there, which a mistyped one never is.
@@ -358,45 +351,6 @@ impl Paths<'_> {
         }
         Ok(())
     }
-}
-
-/// A place that an item has led to without links: most of a preset's lie beside one another, and are missing.
-struct Beside<'a> {
-    tree: Cow<'a, Path>,
-    /// None where nothing can be.
-    directory: Option<PathBuf>,
-    pattern: Pattern,
-}
-
-impl<'a> Beside<'a> {
-    /// The place where `path` lies, which the name at its end calls so.
-    fn of(
-        name: &OsStr,
-        tree: Cow<'a, Path>,
-        path: &Path,
-        pattern: &Pattern,
-        memory: &mut Memory,
-    ) -> Option<Self> {
-        let directory = path.parent().filter(|_| path.file_name() == Some(name))?;
-        let is_there = memory.beneath_directory(path) == path;
-        let directory = is_there.then(|| directory.to_owned());
-        Some(Self { tree, directory, pattern: pattern.clone() })
-    }
-
-    /// What `name` stands for here in `tree`, if it is known to be missing.
-    fn missing(&self, name: &OsStr, tree: &Path, memory: &Memory) -> Option<Pattern> {
-        let is_missing = |directory: &PathBuf| memory.is_missing_in(directory, name);
-        let is_known = tree.as_os_str() == self.tree.as_os_str()
-            && self.directory.as_ref().is_none_or(is_missing);
-        is_known.then(|| self.pattern.beside_it(name.as_bytes()))
-    }
-}
-
-/// What leads to the last name of `text`, and that, if it means nothing but itself.
-fn last_name(text: &str) -> Option<(&str, &OsStr)> {
-    let (above, name) = text.split_at(text.rfind('/').map_or(0, |slash| slash + 1));
-    let is_name = !matches!(name, "" | "." | "..") && !name.starts_with('~');
-    (is_name && name.bytes().all(is_plain)).then_some((above, OsStr::new(name)))
 }
 
 impl Grant {

@@ -89,12 +89,6 @@ impl Judges {
         self.shared.is_some()
     }
 
-    /// Which limits of the policy, of memory and of processes, a control group of the run's own would hold.
-    pub fn held_limits(&self) -> (bool, bool) {
-        let group = self.limits.as_ref().and_then(|limits| limits.make_group());
-        group.map_or((false, false), |group| group.holds())
-    }
-
     /// Whether each fork is notified, so that it can be counted.
     pub(crate) fn count_forks(&self) -> bool {
         self.limits.as_ref().is_some_and(|limits| limits.counts_forks())

@@ -72,3 +72,11 @@ pub(super) fn addresses(network: &Network, unix: UnixRules, proxy: Option<&Proxy
         unix,
     }
 }
+
+impl Judges {
+    /// Which limits of the policy, of memory and of processes, a control group of the run's own would hold.
+    pub fn held_limits(&self) -> (bool, bool) {
+        let group = self.limits.as_ref().and_then(|limits| limits.make_group());
+        group.map_or((false, false), |group| group.holds())
+    }
+}

@@ -89,7 +89,7 @@ pub(super) const ROWS: &[Row] = &[
             case(&[is(FCNTL, &[F_SETFL]), any(Arg(2, "arg"), O_ASYNC)], Notify),
         ],
         Allow,
-        "a lease or watch holds up others, a hint stays; owners outside are signalled, by F_SETSIG with what kills (CVE-2026-72183)",
+        "a lease or watch holds up others, a hint stays; owners outside are signalled, F_SETSIG with what kills (CVE-2026-72183)",
     ),
     row(
         &[

@@ -129,6 +129,12 @@ fn is_of_landstrip(path: &Path) -> bool {
         || is_group && path.starts_with("/sys/fs/cgroup")
 }
 
+/// Whether this was refused for what the process is, which says nothing of what it asked for.
+pub(crate) fn is_unserved(denial: &Denial) -> bool {
+    let (Denial::File(_, target) | Denial::Network(_, target)) = denial else { return false };
+    target.starts_with(b"unknown (the process has a sandbox")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -7,12 +7,13 @@
 
 mod hosts;
 mod places;
+mod values;
 
 use super::noise;
 use crate::reports::Remedies;
 use crate::reports::names::OPTION;
 use common::domain;
-use common::trap::{self, FileOperation, Mechanism, NetworkOperation, Trap};
+use common::trap::{FileOperation, Mechanism, NetworkOperation, Trap};
 use landstrip_core::report::denials::line;
 use landstrip_core::report::denials::{Denial, LOOKUP_OF};
 use policy::domains;
@@ -32,9 +33,8 @@ use std::path::{Path, PathBuf};
 
 use hosts::TOGETHER;
 pub(crate) use hosts::host;
-
-/// Most values that are suggested for one key.
-const VALUES_MAX: usize = 8;
+pub(super) use values::list;
+pub(crate) use values::quote;
 
 /// What remedies are found in view of.
 #[derive(Debug)]
@@ -250,30 +250,12 @@ impl Remedy {
     }
 }
 
-pub(super) fn list(values: &[String]) -> String {
-    let shown = values.iter().take(VALUES_MAX).map(String::as_str);
-    let rest = values.len().saturating_sub(VALUES_MAX);
-    let rest = (rest > 0).then(|| format!("and {rest} more"));
-    format!("[{}]", shown.chain(rest.as_deref()).collect::<Vec<_>>().join(", "))
-}
-
-pub(crate) fn quote(text: &str) -> String {
-    let mut quoted = String::new();
-    // Writing to a String cannot fail.
-    let _ = trap::string(&mut quoted, text.as_bytes());
-    quoted
-}
-
-/// Whether this was refused for what the process is, which says nothing of what it asked for.
-pub(crate) fn is_unserved(denial: &Denial) -> bool {
-    let (Denial::File(_, target) | Denial::Network(_, target)) = denial else { return false };
-    target.starts_with(b"unknown (the process has a sandbox")
-}
-
 impl Grounds<'_> {
     fn advise(&self, denial: &Denial, advice: &mut Advice) {
         match denial {
-            denial if is_unserved(denial) => push_new(&mut advice.instead, places::OWN_SANDBOX),
+            denial if noise::is_unserved(denial) => {
+                push_new(&mut advice.instead, places::OWN_SANDBOX)
+            }
             Denial::File(operation, path) => {
                 let path = Path::new(OsStr::from_bytes(path));
                 match self.rule(*operation, path) {

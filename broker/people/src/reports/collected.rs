@@ -5,7 +5,7 @@
 use super::stream::Stream;
 use super::{names, query};
 use crate::advice::noise::is_noise;
-use crate::advice::suggest::is_unserved;
+use crate::advice::noise::is_unserved;
 use common::trap::FileOperation;
 use kernel::threads::lock;
 use landstrip_core::report::denials::{Denial, line};
