@@ -213,7 +213,7 @@ impl Paths<'_> {
                 }
             }
             if !is_own && denial == Denial::Write && names_a_link {
-                let above = self.above(&located.path, last.as_ref());
+                let above = self.above(&located.path, last.as_ref(), writable);
                 above.into_iter().for_each(|above| deny(self.remarks, above, item));
             }
             let pattern = Pattern::beside(last.as_ref(), &located.path, rest);
@@ -239,10 +239,17 @@ impl Paths<'_> {
         Ok(patterns)
     }
 
-    /// What is not a directory yet on the way to `path`, which must not become a file.
-    fn above(&mut self, path: &Path, beside: Option<&Pattern>) -> Option<Pattern> {
+    /// What is not a directory yet on the way to `path` and must not become a file, which it could only in what is
+    /// `writable`: on the way to an allowed path nothing but directories are made.
+    fn above(
+        &mut self,
+        path: &Path,
+        beside: Option<&Pattern>,
+        writable: &[Grant],
+    ) -> Option<Pattern> {
         let above = self.memory.beneath_directory(path);
-        let pattern = (above != path).then(|| Pattern::beside(beside, above, Vec::new()))?;
+        let is_needed = above != path && writable.iter().any(|it| above.starts_with(&it.path));
+        let pattern = is_needed.then(|| Pattern::beside(beside, above, Vec::new()))?;
         Some(pattern.naming_no_file(self.memory.is_no_file(above)))
     }
 

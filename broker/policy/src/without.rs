@@ -31,7 +31,7 @@ fn list<'a>(key: &Key, written: &'a mut Written) -> Option<&'a mut Vec<Item>> {
     }
 }
 
-/// `text` without the brackets around one letter: presets write `[f]ish` where what leads there may be made.
+/// `text` without the brackets around one letter: presets write `.clinerules/[h]ooks` where what leads there may be made.
 fn plain(text: &str) -> String {
     let (mut plain, mut rest) = (String::new(), text);
     while let Some((before, after)) = rest.split_once('[') {
@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn brackets_around_one_letter_need_not_be_written() {
         for (text, expected) in [
-            ("~/.config/[f]ish", "~/.config/fish"),
+            (".clinerules/[h]ooks", ".clinerules/hooks"),
             (".a/[b]c/[d]*", ".a/bc/d*"),
             ("[ab]c[d", "[ab]c[d"),
             ("x[]]y", "x[]]y"),

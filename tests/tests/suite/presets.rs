@@ -814,6 +814,47 @@ fn package_managers_fill_their_caches_from_an_empty_home() {
     });
 }
 
+/// What leads there is denied by nothing but that it is not allowed.
+#[test]
+fn on_the_way_to_a_cache_nothing_but_directories_is_made() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        let script = "cd; ln -s . .config; echo x >.config; mkdir -p .config/nextjs-nodejs; \
+            mkdir .config/fish; ln -s . .config/git; echo x >.config/other; echo x >.config/nextjs-nodejs/ok";
+        under(&sandbox, "agent", script).succeeds();
+        let settings = sandbox.path("home/.config");
+        assert!(settings.is_dir() && !settings.is_symlink());
+        let there: Vec<_> =
+            settings.read_dir().unwrap().map(|it| it.unwrap().file_name()).collect();
+        assert_eq!(there, ["nextjs-nodejs"]);
+        assert!(settings.join("nextjs-nodejs/ok").exists());
+    });
+}
+
+/// Many keep their settings in a repository, and links to it in the home.
+#[test]
+fn settings_that_links_in_the_home_lead_to_are_not_written_in_the_repository_that_has_them() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        sandbox.dir("home/.config");
+        for name in ["git", "fish", "systemd", "tmux", "zsh", "autostart", "environment.d"] {
+            sandbox.dir(&format!("work/{name}"));
+            std::os::unix::fs::symlink(
+                sandbox.path(&format!("work/{name}")),
+                sandbox.path(&format!("home/.config/{name}")),
+            )
+            .unwrap();
+        }
+        let script = "for d in */; do echo x >$d/made; done; echo x >made";
+        under(&sandbox, "agent", script).succeeds();
+        let made = |it: &str| sandbox.path(&format!("work/{it}/made")).exists();
+        for name in ["git", "fish", "systemd", "tmux", "zsh", "autostart", "environment.d"] {
+            assert!(!made(name), "{name}");
+        }
+        assert!(made("."));
+    });
+}
+
 #[test]
 fn what_is_made_at_a_missing_cache_beside_keys_is_executed() {
     for_each_user(|user| {

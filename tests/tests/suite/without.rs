@@ -48,21 +48,19 @@ fn a_rule_that_is_taken_out_does_not_hold_and_those_beside_it_do() {
 
 #[test]
 fn a_rule_that_the_preset_writes_with_brackets_is_taken_out_by_its_name() {
-    for name in ["~/.config/fish", "~/.config/[f]ish"] {
+    for name in [".clinerules/hooks", ".clinerules/[h]ooks"] {
         let policy = format!(
-            "extends: agent\nfilesystem: {{allowWrite: [~/.config/fish]}}\nwithout: {{filesystem: {{denyWrite: ['{name}']}}}}\n"
+            "extends: agent\nfilesystem: {{allowWrite: [.]}}\nwithout: {{filesystem: {{denyWrite: ['{name}']}}}}\n"
         );
-        let script = "mkdir -p ~/.config/fish && echo x > ~/.config/fish/made";
+        let script = "mkdir -p .clinerules/hooks && echo x > .clinerules/hooks/made";
         let taken_out = sandbox(User::Caller, &policy);
         taken_out.sh(script).succeeds();
-        assert_eq!(taken_out.read("home/.config/fish/made"), "x\n");
+        assert_eq!(taken_out.read("work/.clinerules/hooks/made"), "x\n");
         let plain = sandbox(User::Caller, policy.split("without").next().unwrap());
         let outcome = plain.sh(script);
         outcome.fails();
-        assert!(
-            outcome.stderr.contains("denied by: filesystem.denyWrite [\"~/.config/[f]ish\"]"),
-            "{outcome:#?}"
-        );
+        let expected = "denied by: filesystem.denyWrite [\"./.clinerules/[h]ooks\"]";
+        assert!(outcome.stderr.contains(expected), "{outcome:#?}");
     }
 }
 
