@@ -15,7 +15,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::Mode;
 use rustix::io::{self, Errno};
-use rustix::process::{self, Pid, WaitOptions, WaitStatus};
+use rustix::process::{self, Pid, WaitId, WaitIdOptions, WaitOptions, WaitStatus};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -145,6 +145,12 @@ impl ProcessTree {
     /// Whether nothing is left of the command and what it started, beside `helper`. What it left behind the broker has
     /// adopted.
     pub(super) fn is_left_with(&self, helper: Option<Pid>) -> bool {
+        // The guardian is no child that is waited for so, and what is adopted is. To list the threads in /proc has the
+        // kernel take them out of there as this process ends, which can hold up who waits for it by milliseconds.
+        let any = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        if matches!(process::waitid(WaitId::All, any), Err(Errno::CHILD)) {
+            return true;
+        }
         let own = [helper, self.guardian];
         let children = proc::children(process::getpid().as_raw_pid());
         children.into_iter().all(|child| own.contains(&Some(child)))
