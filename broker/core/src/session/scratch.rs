@@ -20,6 +20,7 @@ use rules::policy::Policy;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, StatxFlags};
 use rustix::io::{self, Errno};
+use rustix::thread::{sched_getaffinity, sched_getcpu, sched_setaffinity, sched_yield};
 use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
 
@@ -140,14 +141,19 @@ impl Scratch {
         let temporary = temporary.into_iter().filter_map(|place| place()).filter_map(fitting);
         let temporary = temporary.map(|place| runs::holder(&place));
         let holders: Vec<_> = cache.into_iter().chain(temporary).collect();
+        let processor = sched_getcpu();
         let make = move || {
+            leave(processor);
             holders.iter().find_map(|holder| {
                 let scratch = Self::beneath(holder).ok()?;
                 let directory = scratch.held.directory.try_clone().ok()?;
                 Some((scratch, Reserve::fill(directory, missing, for_reads).ok()?))
             })
         };
-        thread::Builder::new().stack_size(SMALL_STACK).spawn(make).ok()
+        let making = thread::Builder::new().stack_size(SMALL_STACK).spawn(make).ok();
+        // It begins here, and goes on elsewhere.
+        sched_yield();
+        making
     }
 
     /// Makes the directory in `holder`, or says why not.
@@ -201,6 +207,16 @@ fn missing_beside_denied<'a>(files: &'a Files, rules: &'a Rules) -> impl Iterato
         (above != root).then_some(above)
     });
     above.filter(|above| rules.cursor(above).is_some_and(|cursor| !cursor.read_settled()))
+}
+
+/// Has this thread run on another processor than this one, if it may: the scheduler would have it wait for what it was
+/// started beside.
+fn leave(processor: usize) {
+    let Ok(mut others) = sched_getaffinity(None) else { return };
+    others.unset(processor);
+    if sched_getcpu() == processor && others.count() > 0 {
+        let _ = sched_setaffinity(None, &others);
+    }
 }
 
 /// The mount that `path` is on.
