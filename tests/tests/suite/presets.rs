@@ -838,16 +838,16 @@ fn settings_that_links_in_the_home_lead_to_are_not_written_in_the_repository_tha
         let sandbox = Sandbox::of(user);
         sandbox.dir("home/.config");
         for name in ["git", "fish", "systemd", "tmux", "zsh", "autostart", "environment.d"] {
-            sandbox.dir(&format!("work/{name}"));
+            sandbox.dir(format!("work/{name}"));
             std::os::unix::fs::symlink(
-                sandbox.path(&format!("work/{name}")),
-                sandbox.path(&format!("home/.config/{name}")),
+                sandbox.path(format!("work/{name}")),
+                sandbox.path(format!("home/.config/{name}")),
             )
             .unwrap();
         }
         let script = "for d in */; do echo x >$d/made; done; echo x >made";
         under(&sandbox, "agent", script).succeeds();
-        let made = |it: &str| sandbox.path(&format!("work/{it}/made")).exists();
+        let made = |it: &str| sandbox.path(format!("work/{it}/made")).exists();
         for name in ["git", "fish", "systemd", "tmux", "zsh", "autostart", "environment.d"] {
             assert!(!made(name), "{name}");
         }
