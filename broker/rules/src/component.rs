@@ -197,7 +197,10 @@ impl Glob {
     /// one could gain nothing: time is at most the product of both lengths, whatever the pattern.
     fn matches(&self, name: &[u8]) -> bool {
         // Most names begin or end otherwise; of ASCII alone a byte is a character.
-        let differs = |token: Option<&Token>, byte: Option<&u8>| matches!(token, Some(Token::One(one @ ..0x80)) if byte.map(|&byte| byte.into()) != Some(*one));
+        let differs = |token: Option<&Token>, byte: Option<&u8>| match token {
+            Some(Token::One(one @ ..0x80)) => byte.map(|byte| u32::from(*byte)) != Some(*one),
+            _ => false,
+        };
         if differs(self.tokens.first(), name.first()) || differs(self.tokens.last(), name.last()) {
             return false;
         }

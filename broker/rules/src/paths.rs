@@ -22,6 +22,7 @@ pub use super::access::{Access, Names};
 use super::files::Files;
 use super::pattern::Pattern;
 pub use super::pattern::covers;
+pub use super::tree::{Basis, List};
 use super::tree::{Effects, Places, Tree};
 use super::verdict::Verdict;
 
@@ -34,7 +35,7 @@ pub struct Rules {
 /// What is known at one path: the verdicts, and the rules that may still change them further inside.
 #[derive(Debug, Clone)]
 pub struct Cursor {
-    tree: Arc<Tree<List>>,
+    tree: Arc<Tree>,
     /// Where in the tree rules go on that may still count.
     places: Places,
     read: Progress,
@@ -45,20 +46,6 @@ pub struct Cursor {
     /// stands for and begins inside of what may be written.
     leads_on: bool,
 }
-
-/// Where a rule stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum List {
-    AllowWrite,
-    AllowWriteInside,
-    DenyWrite,
-    DenyRead,
-    AllowRead,
-    Controls,
-}
-
-/// The rule that a verdict rests on: its list, and what it stands for.
-pub type Basis<'a> = (List, &'a Pattern);
 
 /// What is known of one kind of access.
 #[derive(Debug, Clone, Copy)]
@@ -114,10 +101,10 @@ impl Rules {
 
     /// The cursor at the entry `name` of the directory that `cursor` stands at.
     pub fn enter(&self, cursor: &Cursor, name: &[u8]) -> Cursor {
-        let step = cursor.tree.enter(&cursor.places, name);
-        let inside = Cursor::judge(&cursor.tree, (cursor.read, cursor.write), step.places);
+        let (places, lead_on) = cursor.tree.enter(&cursor.places, name);
+        let inside = Cursor::judge(&cursor.tree, (cursor.read, cursor.write), places);
         let singles_out = Effects::DENY | Effects::CLOSE | Effects::KEEP | Effects::BEGINS_INSIDE;
-        let leads_on = (step.lead_on & cursor.write.live).intersects(singles_out);
+        let leads_on = (lead_on & cursor.write.live).intersects(singles_out);
         Cursor { leads_on, ..inside }
     }
 
@@ -146,11 +133,10 @@ impl Rules {
 
 impl Cursor {
     /// Applies the rules that end at `places` to the verdicts that hold further out.
-    fn judge(tree: &Arc<Tree<List>>, outside: (Progress, Progress), mut places: Places) -> Cursor {
+    fn judge(tree: &Arc<Tree>, (read, write): (Progress, Progress), mut places: Places) -> Cursor {
         let ends = |effect: Effects, live: Effects| {
             live.intersects(effect).then(|| tree.first(&places, effect)).flatten()
         };
-        let (read, write) = outside;
         let further = places.iter().map(|place| tree.beneath(*place)).collect();
         let kept = ends(Effects::KEEP, write.live);
         let read = read.apply_to_reads(|effect| ends(effect, read.live), further);
@@ -181,8 +167,7 @@ impl Cursor {
     }
 
     fn basis(&self, rule: Option<usize>) -> Option<Basis<'_>> {
-        let (list, pattern) = self.tree.rule(rule?);
-        Some((*list, pattern))
+        rule.map(|rule| self.tree.basis(rule))
     }
 
     /// Whether no rule further inside can change the verdict on reads.

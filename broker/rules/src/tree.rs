@@ -31,16 +31,30 @@ bitflags! {
     }
 }
 
-/// The rules, each with what its owner wants to know of it.
+/// Where a rule stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum List {
+    AllowWrite,
+    AllowWriteInside,
+    DenyWrite,
+    DenyRead,
+    AllowRead,
+    Controls,
+}
+
+/// The rule that a verdict rests on: its list, and what it stands for.
+pub type Basis<'a> = (List, &'a Pattern);
+
+/// The rules.
 #[derive(Debug)]
-pub(super) struct Tree<T> {
+pub(super) struct Tree {
     nodes: Vec<Node>,
-    rules: Vec<Rule<T>>,
+    rules: Vec<Rule>,
 }
 
 #[derive(Debug)]
-struct Rule<T> {
-    about: T,
+struct Rule {
+    list: List,
     effects: Effects,
     pattern: Pattern,
     /// The rule before it that ends at the same node.
@@ -81,28 +95,19 @@ struct Children {
 /// The nodes that a path has led to, none twice.
 pub(super) type Places = Vec<usize>;
 
-/// What a step finds.
-pub(super) struct Step {
-    pub(super) places: Places,
-    /// Effects of rules that name this entry and single out something beneath it, or begin inside of what may be
-    /// written and count it among those that their `**` stands for.
-    pub(super) lead_on: Effects,
-}
-
-impl<T> Tree<T> {
+impl Tree {
     /// A later one of `rules` counts less where several of one effect end.
-    pub(super) fn new(rules: impl Iterator<Item = (T, Effects, Pattern)>) -> Tree<T> {
-        let mut tree =
-            Tree { nodes: vec![Node::default()], rules: Vec::with_capacity(rules.size_hint().0) };
+    pub(super) fn new(rules: impl Iterator<Item = (List, Effects, Pattern)>) -> Tree {
+        let mut tree = Tree { nodes: vec![Node::default()], rules: Vec::new() };
         let mut stem_end = 0;
-        for (about, effects, pattern) in rules {
+        for (list, effects, pattern) in rules {
             let (stem, last) = pattern.parts();
             if !tree.rules.last().is_some_and(|rule| rule.pattern.is_beside(&pattern)) {
                 stem_end = stem.iter().fold(0, |node, component| tree.child(node, component));
             }
             let end = last.map_or(0, |component| tree.child(stem_end, component));
             let before = tree.nodes[end].last.replace(tree.rules.len());
-            tree.rules.push(Rule { about, effects, pattern, before });
+            tree.rules.push(Rule { list, effects, pattern, before });
         }
         // What is above stands before what is beneath.
         for index in (1..tree.nodes.len()).rev() {
@@ -155,23 +160,25 @@ impl<T> Tree<T> {
         }
     }
 
-    /// The step from `places` into the entry `name`.
-    pub(super) fn enter(&self, places: &[usize], name: &[u8]) -> Step {
-        let mut step = Step { places: Places::new(), lead_on: Effects::empty() };
+    /// The step from `places` into the entry `name`: where that leads, and the effects of rules that name this entry and
+    /// single out something beneath it, or begin inside of what may be written and count it among those that their `**`
+    /// stands for.
+    pub(super) fn enter(&self, places: &[usize], name: &[u8]) -> (Places, Effects) {
+        let (mut reached, mut lead_on) = (Places::new(), Effects::empty());
         for &place in places {
             let node = &self.nodes[place];
             let Some(children) = &node.children else { continue };
             if node.any_depth {
-                self.reach(place, &mut step.places);
-                step.lead_on |= node.beneath & Effects::BEGINS_INSIDE;
+                self.reach(place, &mut reached);
+                lead_on |= node.beneath & Effects::BEGINS_INSIDE;
             }
             let globs = children.globs.iter().filter(|(glob, _)| glob.matches(name));
             for child in children.named.get(name).into_iter().chain(globs.map(|(_, child)| child)) {
-                self.reach(*child, &mut step.places);
-                step.lead_on |= self.nodes[*child].all_beneath().difference(Effects::BEGINS_INSIDE);
+                self.reach(*child, &mut reached);
+                lead_on |= self.nodes[*child].all_beneath().difference(Effects::BEGINS_INSIDE);
             }
         }
-        step
+        (reached, lead_on)
     }
 
     /// The first of the rules with `effect` that end at `places`.
@@ -223,9 +230,8 @@ impl<T> Tree<T> {
         })
     }
 
-    /// What a rule is about, and what it stands for.
-    pub(super) fn rule(&self, rule: usize) -> (&T, &Pattern) {
-        let Rule { about, pattern, .. } = &self.rules[rule];
-        (about, pattern)
+    /// A rule, as a verdict rests on it.
+    pub(super) fn basis(&self, rule: usize) -> Basis<'_> {
+        (self.rules[rule].list, &self.rules[rule].pattern)
     }
 }
