@@ -2,6 +2,7 @@
 //! service manager delegates one. Skipped, loudly, where the kernel has no controllers for such groups (cgroups(7)), as in
 //! most containers and where the older kind is mounted; tests/machines/matrix has kernels with them.
 
+use crate::limits::{goes_over, limited};
 use std::fs;
 use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
@@ -79,19 +80,6 @@ impl Drop for Given {
         let gone = || fs::remove_dir(&self.path).is_ok();
         assert!(std::thread::panicking() || eventually(gone), "{:?}", self.groups());
     }
-}
-
-fn limited(user: User, limits: &str) -> Sandbox {
-    let policy = format!(r#"{{"filesystem": {{"allowWrite": ["."]}}, "limits": {{{limits}}}}}"#);
-    Sandbox::of(user).policy_json(policy)
-}
-
-#[track_caller]
-fn goes_over(outcome: &Outcome, limit: &str) {
-    outcome.exits(125);
-    let [report] = &outcome.reports[..] else { panic!("one report: {outcome:#?}") };
-    let said = ["source", "limit"].map(|key| report["Internal"][key].as_str());
-    assert_eq!(said, [Some("limits"), Some(limit)], "{outcome:#?}");
 }
 
 /// Waits for the file `go`, then forks in each of its processes without end.

@@ -3,14 +3,14 @@
 use tests::{Outcome, Sandbox, User, for_each_user};
 
 /// A sandbox with these limits, in JSON.
-fn limited(user: User, limits: &str) -> Sandbox {
+pub(crate) fn limited(user: User, limits: &str) -> Sandbox {
     let policy = format!(r#"{{"filesystem": {{"allowWrite": ["."]}}, "limits": {{{limits}}}}}"#);
     Sandbox::of(user).policy_json(policy)
 }
 
 /// Asserts that the run was ended for `limit`, and that landstrip says nothing else.
 #[track_caller]
-fn goes_over(outcome: &Outcome, limit: &str) {
+pub(crate) fn goes_over(outcome: &Outcome, limit: &str) {
     outcome.exits(125);
     let [report] = &outcome.reports[..] else { panic!("one report: {outcome:#?}") };
     let said = ["source", "limit"].map(|key| report["Internal"][key].as_str());

@@ -834,10 +834,12 @@ fn on_the_way_to_a_cache_nothing_but_directories_is_made() {
 /// Many keep their settings in a repository, and links to it in the home.
 #[test]
 fn settings_that_links_in_the_home_lead_to_are_not_written_in_the_repository_that_has_them() {
+    const SETTINGS: [&str; 7] =
+        ["git", "fish", "systemd", "tmux", "zsh", "autostart", "environment.d"];
     for_each_user(|user| {
         let sandbox = Sandbox::of(user);
         sandbox.dir("home/.config");
-        for name in ["git", "fish", "systemd", "tmux", "zsh", "autostart", "environment.d"] {
+        for name in SETTINGS {
             sandbox.dir(format!("work/{name}"));
             std::os::unix::fs::symlink(
                 sandbox.path(format!("work/{name}")),
@@ -848,7 +850,7 @@ fn settings_that_links_in_the_home_lead_to_are_not_written_in_the_repository_tha
         let script = "for d in */; do echo x >$d/made; done; echo x >made";
         under(&sandbox, "agent", script).succeeds();
         let made = |it: &str| sandbox.path(format!("work/{it}/made")).exists();
-        for name in ["git", "fish", "systemd", "tmux", "zsh", "autostart", "environment.d"] {
+        for name in SETTINGS {
             assert!(!made(name), "{name}");
         }
         assert!(made("."));
