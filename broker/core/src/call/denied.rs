@@ -6,9 +6,13 @@ use landstrip_filter::Syscall;
 use nix::libc;
 
 /// The flags of clone(2) that make namespaces.
-#[rustfmt::skip]
-const NAMESPACES: i32 = libc::CLONE_NEWNS | libc::CLONE_NEWCGROUP | libc::CLONE_NEWUTS | libc::CLONE_NEWIPC
-    | libc::CLONE_NEWUSER | libc::CLONE_NEWPID | libc::CLONE_NEWNET;
+const NAMESPACES: i32 = libc::CLONE_NEWNS
+    | libc::CLONE_NEWCGROUP
+    | libc::CLONE_NEWUTS
+    | libc::CLONE_NEWIPC
+    | libc::CLONE_NEWUSER
+    | libc::CLONE_NEWPID
+    | libc::CLONE_NEWNET;
 
 /// Whether `call` is one of these; a clone is, unless it is a fork.
 #[rustfmt::skip]

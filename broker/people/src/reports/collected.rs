@@ -4,8 +4,7 @@
 
 use super::stream::Stream;
 use super::{names, query};
-use crate::advice::noise::is_noise;
-use crate::advice::noise::is_unserved;
+use crate::advice::noise::{is_noise, is_unserved};
 use common::trap::FileOperation;
 use kernel::threads::lock;
 use landstrip_core::report::denials::{Denial, line};
