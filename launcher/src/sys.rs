@@ -191,7 +191,7 @@ struct FilterProgram {
 }
 
 /// seccomp(2), SECCOMP_SET_MODE_FILTER with a listener (Linux 5.0). Non-fatal signals wait until a
-/// received notification is answered (WAIT_KILLABLE_RECV, Linux 5.19).
+/// received notification is answered (WAIT_KILLABLE_RECV, Linux 5.19); before that, the broker knows repeated calls.
 ///
 /// # Errors
 /// Returns [`Errno::BUSY`] if a listener exists already, [`Errno::INVAL`] for a bad program or a
@@ -199,7 +199,11 @@ struct FilterProgram {
 pub(crate) fn seccomp_listener(program: &[u8]) -> io::Result<OwnedFd> {
     const NEW_LISTENER: usize = 1 << 3;
     const WAIT_KILLABLE_RECV: usize = 1 << 5;
-    seccomp(program, NEW_LISTENER | WAIT_KILLABLE_RECV).map(own)
+    let installed = match seccomp(program, NEW_LISTENER | WAIT_KILLABLE_RECV) {
+        Err(Errno::INVAL) => seccomp(program, NEW_LISTENER),
+        installed => installed,
+    };
+    installed.map(own)
 }
 
 /// seccomp(2), SECCOMP_SET_MODE_FILTER without a listener.

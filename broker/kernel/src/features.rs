@@ -178,20 +178,21 @@ pub fn try_listener() -> io::Result<()> {
 /// with it. Looked for when one could not be.
 pub fn missing_of_notification() -> Option<&'static str> {
     const GET_ACTION_AVAIL: u32 = 2;
-    const WAIT_KILLABLE_RECV: u64 = 1 << 5;
     let user_notif = 0x7fc0_0000_u32;
     let action = &raw const user_notif;
     // SAFETY: reads one action.
     let result = unsafe { libc::syscall(libc::SYS_seccomp, GET_ACTION_AVAIL, 0, action) };
-    if result != 0 {
-        return Some("seccomp user notification (CONFIG_SECCOMP_FILTER)");
-    }
+    (result != 0).then_some("seccomp user notification (CONFIG_SECCOMP_FILTER)")
+}
+
+/// Whether signals with a handler wait until a received call is answered (Linux 5.19).
+pub fn signals_wait() -> bool {
+    const WAIT_KILLABLE_RECV: u64 = 1 << 5;
     let flags = NEW_LISTENER | WAIT_KILLABLE_RECV;
     let none = std::ptr::null::<u8>();
     // SAFETY: the flags are looked at first, and a null pointer is no program.
     let result = unsafe { libc::syscall(libc::SYS_seccomp, SET_MODE_FILTER, flags, none) };
-    (result == -1 && errno::last() == Errno::INVAL)
-        .then_some("seccomp notifications that signals wait for (Linux 5.19)")
+    result != -1 || errno::last() != Errno::INVAL
 }
 
 #[cfg(test)]
@@ -220,6 +221,7 @@ mod tests {
         let unknown = RulesetAttributes { scoped: 1 << 63, ..RulesetAttributes::default() };
         assert_eq!(ruleset::create(&unknown).err(), Some(Errno::INVAL));
         assert_eq!(missing_of_notification(), None);
+        assert!(signals_wait());
         rustix::thread::set_no_new_privs(true).unwrap();
         // The thread that had one has ended with it.
         assert_eq!([try_listener(), try_listener()], [Ok(()); 2]);

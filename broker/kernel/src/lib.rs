@@ -42,6 +42,7 @@ pub mod pidfds;
 pub mod proc;
 pub mod processes;
 pub mod ptrace_capability;
+pub mod repetition;
 pub mod request;
 pub mod rights;
 pub mod ruleset;

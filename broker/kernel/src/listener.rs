@@ -5,6 +5,8 @@
 
 #![allow(unsafe_code)]
 
+use super::features;
+use super::repetition::{IsSame, Repetitions};
 use super::target::{TargetAddress, TargetFd};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -137,7 +139,7 @@ pub(super) enum Number {
 
 /// The descriptor of the filter's listener.
 #[derive(Clone, Debug)]
-pub struct Listener(Arc<OwnedFd>, Arc<Callers>);
+pub struct Listener(Arc<OwnedFd>, Arc<Callers>, Option<Arc<Repetitions>>);
 
 /// Whose calls came last.
 #[derive(Debug, Default)]
@@ -165,8 +167,9 @@ impl Callers {
 
 impl Listener {
     /// Takes the descriptor over.
-    pub fn new(descriptor: OwnedFd) -> Self {
-        let listener = Self(Arc::new(descriptor), Arc::default());
+    pub fn new(descriptor: OwnedFd, is_same: IsSame) -> Self {
+        let repetitions = (!features::signals_wait()).then(|| Arc::new(Repetitions::new(is_same)));
+        let listener = Self(Arc::new(descriptor), Arc::default(), repetitions);
         listener.wake(SYNC_WAKE_UP);
         listener
     }
@@ -196,6 +199,11 @@ impl Listener {
         }
         let thread = i32::try_from(raw.pid).ok().and_then(Pid::from_raw).ok_or(Errno::SRCH)?;
         Ok(Some(Notification { id: raw.id, thread, number: raw.number, arguments: raw.arguments }))
+    }
+
+    /// The calls that signals interrupted, where these do not wait for the answer.
+    pub(super) fn repetitions(&self) -> Option<&Repetitions> {
+        self.2.as_deref()
     }
 
     /// Whether the target still waits. Only then did what was read under its thread id before belong

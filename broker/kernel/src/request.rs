@@ -6,10 +6,11 @@
 //! target takes a [`Confirmed`], which nothing but that check makes; and the answer takes the request
 //! itself, so that there is one, given by who received it.
 
-use super::listener::{Listener, Number};
+use super::listener::{Listener, Notification, Number};
 use super::pidfds;
+use super::repetition::{Busy, Undelivered, says_done};
 use super::target::{Memory, Target, TargetAddress, TargetFd};
-use rustix::fd::BorrowedFd;
+use rustix::fd::{AsFd, BorrowedFd};
 use rustix::io::{self, Errno};
 use rustix::process::{self, Signal};
 use std::fmt;
@@ -29,10 +30,12 @@ pub const RESTART_UNHANDLED: Errno = Errno::from_raw_os_error(514);
 /// A call that waits.
 pub struct Request<'a> {
     listener: &'a Listener,
+    call: &'a Notification,
     /// Names the call to the kernel while it waits.
     id: u64,
     target: Target,
     pass_on: PassOn<'a>,
+    _busy: Option<Busy<'a>>,
 }
 
 /// Tells others whether a call still waits.
@@ -65,9 +68,11 @@ pub enum Wait {
 pub struct Confirmed<'a>(&'a Request<'a>);
 
 impl<'a> Request<'a> {
-    pub fn new(listener: &'a Listener, id: u64, target: Target, pass_on: PassOn<'a>) -> Self {
+    pub fn new(listener: &'a Listener, call: &'a Notification, pass_on: PassOn<'a>) -> Self {
+        let repetitions = listener.repetitions();
+        let _busy = repetitions.map(|repetitions| repetitions.begin(call.thread, pass_on));
         Target::begin();
-        Self { listener, id, target, pass_on }
+        Self { listener, call, id: call.id, target: Target::new(call.thread), pass_on, _busy }
     }
 
     pub fn target(&self) -> Target {
@@ -97,9 +102,13 @@ impl<'a> Request<'a> {
         if !(self.pass_on)(Wait::ForPeer) {
             return Err(Errno::AGAIN);
         }
-        let signalled = self.target.status().is_ok_and(|status| status.is_signalled());
-        let confirmed = self.confirm()?;
-        if signalled { Err(RESTART) } else { Ok(confirmed) }
+        let status = self.target.status().ok().filter(|status| !status.has_ended());
+        match (self.confirm(), status) {
+            // A signal has ended the wait already.
+            (Err(_), Some(_)) if self.listener.repetitions().is_some() => Err(RESTART),
+            (Ok(_), Some(status)) if status.is_signalled() => Err(RESTART),
+            (confirmed, _) => confirmed,
+        }
     }
 
     /// What has another thread receive, before this one does what can have to wait long. If there is no
@@ -111,20 +120,76 @@ impl<'a> Request<'a> {
     /// Lets the call through: the kernel decides its outcome, by registers that were judged, by the target's
     /// Landlock domain, or with no right at stake (access(2), sendmsg(2) to a peer). Returns whether the target was still there.
     pub fn let_through(self) -> bool {
-        self.listener.let_through(self.id)
+        match self.undelivered(|_| true) {
+            Some(undelivered) => self.deliver(undelivered),
+            None => self.listener.let_through(self.id),
+        }
     }
 
     /// Makes the call return the number in `result`.
     pub fn complete(self, result: io::Result<i32>) {
+        if result.is_err_and(says_done)
+            && let Some(undelivered) = self.undelivered(|_| true)
+        {
+            self.deliver(undelivered);
+        } else {
+            self.deliver(Undelivered::Result(result));
+        }
+    }
+
+    /// What reached nobody when the same call was done before.
+    fn undelivered(&self, is_wanted: impl Fn(&Undelivered) -> bool) -> Option<Undelivered> {
+        self.listener.repetitions()?.take(self.call, is_wanted)
+    }
+
+    /// Returns whether the target was still there.
+    fn deliver(self, what: Undelivered) -> bool {
+        let is_taken = match &what {
+            Undelivered::Result(result) => self.listener.complete(self.id, *result),
+            Undelivered::Given(number) => self.listener.complete(self.id, Ok(*number)),
+            Undelivered::Descriptor(descriptor, close_on_exec)
+            | Undelivered::End(descriptor, close_on_exec) => {
+                let number = Number::Answer;
+                match self.listener.add(self.id, descriptor.as_fd(), number, *close_on_exec) {
+                    Err(Errno::NOENT) => false,
+                    Err(errno) => return self.listener.complete(self.id, Err(errno)),
+                    Ok(_) => true,
+                }
+            }
+        };
         // Whoever was killed needs no answer.
-        let _ = self.listener.complete(self.id, result);
+        if let Some(repetitions) = self.listener.repetitions().filter(|_| !is_taken) {
+            repetitions.keep(self.call, what);
+        }
+        is_taken
+    }
+
+    /// Makes an open(2) return the number of a descriptor that the target was given.
+    pub fn complete_open(self, number: TargetFd) {
+        self.deliver(Undelivered::Given(number.raw()));
+    }
+
+    /// Completes a call that was done before, where nothing says so if it is done again: it counts each time, or gives
+    /// the target a descriptor.
+    ///
+    /// # Errors
+    /// Returns the request if it is to be judged.
+    pub fn repeat(self, counts: bool) -> Result<(), Self> {
+        let is_all = |kept: &Undelivered| match kept {
+            Undelivered::Given(_) | Undelivered::End(..) => true,
+            Undelivered::Result(_) => counts,
+            Undelivered::Descriptor(..) => false,
+        };
+        let Some(undelivered) = self.undelivered(is_all) else { return Err(self) };
+        self.deliver(undelivered);
+        Ok(())
     }
 
     /// Puts a duplicate of `descriptor` into the target, the number of which the call returns.
     ///
     /// # Errors
     /// Returns [`Errno::MFILE`] if the target may have no more, with the request, which is still to be
-    /// answered then.
+    /// answered then, and [`Errno::NOENT`] if it does not wait any more.
     pub fn hand_over(
         self,
         descriptor: BorrowedFd<'_>,
@@ -132,6 +197,17 @@ impl<'a> Request<'a> {
     ) -> Result<(), (Self, Errno)> {
         let result = self.listener.add(self.id, descriptor, Number::Answer, close_on_exec);
         result.map(drop).map_err(|errno| (self, errno))
+    }
+
+    /// Keeps a descriptor for the same call, made again: what it was to be given for can be done once only; for one
+    /// that had to be waited for, that is not even begun.
+    pub fn keep(&self, descriptor: BorrowedFd<'_>, close_on_exec: bool, is_end: bool) {
+        if let Some(repetitions) = self.listener.repetitions()
+            && let Ok(descriptor) = io::fcntl_dupfd_cloexec(descriptor, 3)
+        {
+            let kind = if is_end { Undelivered::End } else { Undelivered::Descriptor };
+            repetitions.keep(self.call, kind(descriptor, close_on_exec));
+        }
     }
 
     /// The same, with the call still to be answered. Returns the number there.

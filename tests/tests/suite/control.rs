@@ -334,7 +334,6 @@ fn a_kernel_that_cannot_confine_runs_nothing_and_the_reason_is_said() {
     // It tells its version, and takes no attributes.
     let attributes = "444:0:0xffffffff";
     let seccomp = &libc::SYS_seccomp.to_string();
-    let wait_killable = &format!("{seccomp}:1:{}", libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV);
     for (call, errno, words) in [
         (landlock_create, enosys, "built without Landlock"),
         (landlock_create, eopnotsupp, "Landlock is not enabled at boot"),
@@ -343,7 +342,6 @@ fn a_kernel_that_cannot_confine_runs_nothing_and_the_reason_is_said() {
         (landlock_restrict, enosys, "Landlock"),
         (seccomp, einval, "lacks seccomp user notification"),
         (seccomp, enosys, "lacks seccomp user notification"),
-        (wait_killable, einval, "lacks seccomp notifications that signals wait for (Linux 5.19)"),
         (seccomp, ebusy, "listener exists"),
         (seccomp, eperm, "listener"),
     ] {
@@ -362,6 +360,70 @@ fn a_kernel_that_cannot_confine_runs_nothing_and_the_reason_is_said() {
     let (sandbox, outcome) = landstrip_without("9999", enosys, &["touch", "made"]);
     outcome.succeeds();
     assert!(sandbox.path("work/made").exists());
+}
+
+/// Makes and removes entries beside a denied file while signals are handled all the time. The same call again has the
+/// same registers, as in C.
+const INTERRUPTED: &str = "
+import ctypes, os, signal, sys
+turns, restarts = int(sys.argv[1]), sys.argv[2] == 'restarts'
+handled, interrupted, wrong = 0, 0, {}
+def handle(*_):
+    global handled
+    handled += 1
+signal.signal(signal.SIGALRM, handle); signal.siginterrupt(signal.SIGALRM, not restarts)
+libc = ctypes.CDLL(None, use_errno=True)
+names = {name: ctypes.create_string_buffer(name.encode()) for name in ('d', 'd/g', 'd/s', 'f', 'g')}
+def call(function, *words):
+    global interrupted
+    words = [names.get(word, word) for word in words]
+    while True:
+        ctypes.set_errno(0); result = getattr(libc, function)(*words); error = ctypes.get_errno()
+        if result >= 0: return result
+        if error != 4: wrong[function, error] = wrong.get((function, error), 0) + 1; return result
+        interrupted += 1
+signal.setitimer(signal.ITIMER_REAL, 0.0005, 0.0005)
+for turn in range(turns):
+    call('mkdir', 'd', 0o700)
+    call('close', call('open', 'f', os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    call('rename', 'f', 'd/g'); call('link', 'd/g', 'f'); call('symlink', 'g', 'd/s'); call('unlink', 'd/s')
+    call('renameat2', -100, 'd/g', -100, 'f', 2)
+    call('unlink', 'd/g'); call('unlink', 'f'); call('rmdir', 'd')
+signal.setitimer(signal.ITIMER_REAL, 0)
+try: open('.env', 'w'); wrong['.env'] = 'written'
+except PermissionError: pass
+print(handled > 0, interrupted > 0, wrong, sorted(os.listdir()))
+";
+
+#[test]
+fn a_call_that_a_signal_interrupts_when_it_is_done_is_done_once_on_kernels_where_signals_do_not_wait()
+ {
+    let wait_killable = libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
+    let call = &format!("{}:1:{wait_killable}", libc::SYS_seccomp);
+    for_each_user(|user| {
+        for (ends, interrupted) in [("restarts", "False"), ("returns", "True")] {
+            let sandbox = Sandbox::of(user).allow_write(".").deny_write(".env");
+            sandbox.file("work/.env", "kept");
+            let mut words = vec![programs().probe().into_os_string()];
+            words.extend(["without".into(), call.into(), "22".into()]);
+            words.extend(sandbox.command_line());
+            words.extend(["python3", "-c", INTERRUPTED, "2000", ends].map(Into::into));
+            let outcome = sandbox.run_outside(words);
+            let expected = format!("True {interrupted} {{}} ['.env']\n");
+            assert!(outcome.succeeds().stdout.ends_with(&expected), "{outcome:#?}");
+            assert_eq!(std::fs::read_to_string(sandbox.path("work/.env")).unwrap(), "kept");
+        }
+    });
+}
+
+#[test]
+fn a_question_at_the_terminal_needs_a_kernel_where_signals_wait() {
+    let wait_killable = libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
+    let call = &format!("{}:1:{wait_killable}", libc::SYS_seccomp);
+    let (sandbox, outcome) =
+        landstrip_without(call, 22, &["--ask", "terminal", "--", "touch", "made"]);
+    outcome.is_error(2, "Usage", "--ask terminal needs Linux 5.19");
+    assert!(!sandbox.path("work/made").exists());
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::call::metadata::MetadataCall;
 use crate::domains::proxy::Proxy;
 use crate::files::look::Observer;
 use crate::files::shared::Shared;
-use crate::files::task::{After, Done, Opened};
+use crate::files::task::Done;
 use crate::files::verdict::{FileVerdict, LandlockReason};
 use crate::files::view::View;
 use crate::files::{self, learning::Learning};
@@ -33,26 +33,21 @@ use kernel::kill_on_exit::KillOnExit;
 use kernel::processes::{Member, ProcessChange};
 use kernel::request::{Request, Wait};
 use kernel::rights::Rights;
-use kernel::target::TargetFd;
 use kernel::terminal::Lent;
 use kernel::umask::Umask;
 use rules::address::AddressRules;
-use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{self, AtFlags, OFlags};
+use rustix::fd::OwnedFd;
+use rustix::fs;
 use rustix::io::{self, Errno};
 use rustix::process::{self, Pid};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, RwLock};
-use std::time::{Duration, Instant};
 use sysv::NOBODYS;
 
 /// In the place of what a process asks for that hides its memory from the broker.
 const HIDDEN: &[u8] = b"unknown (the process hides its memory)";
 /// In the place of what one asks for with whose rights the broker cannot act.
 const APART: &[u8] = b"unknown (the process has a sandbox, user or label of its own)";
-/// How long is waited for a thread that closes a file, and how long between two looks: it only has to be scheduled.
-const HAND_OVER_MAX: Duration = Duration::from_secs(1);
-const HAND_OVER_PAUSE: Duration = Duration::from_micros(50);
 
 /// What notifications are judged by.
 #[derive(Clone, Debug)]
@@ -110,7 +105,7 @@ pub(crate) struct Answerer {
     jobs: jobs::Judge,
     pub(super) traps: Arc<Traps>,
     /// How many threads are about to close a file that they give a target.
-    handing_over: AtomicUsize,
+    pub(super) handing_over: AtomicUsize,
 }
 
 impl Answerer {
@@ -176,6 +171,7 @@ impl Answerer {
         if !call.is_some_and(|call| call.leaves_paths()) {
             self.traps.catch_up();
         }
+        let Err(request) = request.repeat(call.is_some_and(|call| call.counts())) else { return };
         match call {
             Some(Call::Registers(call)) => match self.by_registers(&request, call) {
                 // CONTINUE: nothing can change the registers of a thread that waits.
@@ -329,51 +325,6 @@ impl Answerer {
             FileVerdict::Answer(Ok(Done::Opened(opened))) => self.hand_over(request, opened),
             FileVerdict::Answer(Ok(Done::Nothing)) => request.complete(Ok(0)),
             FileVerdict::Answer(Err(errno)) => request.complete(Err(errno)),
-        }
-    }
-
-    /// Gives the target a file that was opened for it; the number of the descriptor is the answer.
-    fn hand_over(&self, request: Request<'_>, opened: Opened) {
-        let waits =
-            matches!(opened.after, After::Truncate(_) | After::PipeEnd) || opened.may_be_executed();
-        let Opened { file, flags, after } = opened;
-        let close_on_exec = flags.contains(OFlags::CLOEXEC);
-        let (request, given) = if waits {
-            // The broker must not have it open any more when the target goes on. That takes two wake-ups
-            // more.
-            let number = request.give(file.as_fd(), close_on_exec);
-            drop(file);
-            (request, number)
-        } else {
-            self.handing_over.fetch_add(1, Ordering::SeqCst);
-            let result = request.hand_over(file.as_fd(), close_on_exec);
-            drop(file);
-            self.handing_over.fetch_sub(1, Ordering::SeqCst);
-            match result {
-                Ok(()) => return,
-                Err((request, errno)) => (request, Err(errno)),
-            }
-        };
-        let given = match (given, after) {
-            // The kernel takes the number of the descriptor first, and changes nothing if it cannot.
-            (Err(Errno::MFILE), After::Created(entry)) => {
-                let _ = request.confirm().and_then(|by| entry.remove(by, AtFlags::empty()));
-                Err(Errno::MFILE)
-            }
-            // The descriptor cannot be taken back: it stays if this fails, which it could only where
-            // files are opened for writing that then cannot be written.
-            (Ok(number), After::Truncate(writer)) => fs::ftruncate(writer, 0).map(|()| number),
-            (given, _) => given,
-        };
-        request.complete(given.map(TargetFd::raw));
-    }
-
-    /// Waits until no thread has a file open still that it has just given a target. That may have closed it by
-    /// now, and execute it once it is executable, which fails as long as anyone has it open for writing (ETXTBSY).
-    fn wait_for_hand_over(&self) {
-        let deadline = Instant::now() + HAND_OVER_MAX;
-        while self.handing_over.load(Ordering::SeqCst) > 0 && Instant::now() < deadline {
-            std::thread::sleep(HAND_OVER_PAUSE);
         }
     }
 

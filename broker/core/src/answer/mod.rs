@@ -40,5 +40,6 @@
 
 mod again;
 pub mod answers;
+mod hand_over;
 mod watch;
 pub(crate) mod worker_pool;

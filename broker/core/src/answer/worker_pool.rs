@@ -8,12 +8,11 @@
 use super::again::Round;
 use super::answers::Answerer;
 use super::watch::Watch;
-use crate::ask::{Job, Parked, Waiting};
+use crate::ask::{Job, Waiting};
 use crate::call::decode::Call;
 use crate::report::failure::Failure;
 use kernel::listener::Listener;
 use kernel::request::{Request, Wait};
-use kernel::target::Target;
 use kernel::threads::{SMALL_STACK, lock, spawn};
 use rustix::event::{self, EventfdFlags};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -62,7 +61,9 @@ impl WorkerPool {
     /// The pool that serves `listener`, once [`WorkerPool::start`] was called.
     pub(crate) fn new(listener: OwnedFd, answerer: Answerer) -> Arc<Self> {
         Arc::new(Self {
-            listener: Listener::new(listener),
+            listener: Listener::new(listener, |one, other| {
+                Call::decode(one) == Call::decode(other)
+            }),
             answerer,
             threads: Mutex::default(),
             vacancy: Condvar::new(),
@@ -124,9 +125,7 @@ impl WorkerPool {
                 match self.listener.receive() {
                     Ok(Some(notification)) => {
                         let pass_on = |wait| self.leave_vacancy(turn, wait);
-                        let target = Target::new(notification.thread);
-                        let request =
-                            Request::new(&self.listener, notification.id, target, &pass_on);
+                        let request = Request::new(&self.listener, &notification, &pass_on);
                         let call = Call::decode(&notification);
                         let round = Round::first(&notification);
                         if call.is_some_and(|call| call.can_wait()) && pass_on(Wait::Bounded) {
@@ -252,9 +251,7 @@ impl WorkerPool {
                     continue;
                 }
             };
-            let Parked { notification, .. } = &parked;
-            let target = Target::new(notification.thread);
-            let request = Request::new(&self.listener, notification.id, target, &pass_on);
+            let request = Request::new(&self.listener, &parked.notification, &pass_on);
             self.answerer.answer_again(request, &parked, fate);
         }
     }

@@ -389,6 +389,17 @@ impl Call {
         }
     }
 
+    /// Whether it does more when it is done twice, and nothing says then that it was done already.
+    pub(crate) fn counts(&self) -> bool {
+        match self {
+            Self::Ipc(call) => {
+                matches!(call, IpcCall::Operate(..) | IpcCall::Send(..) | IpcCall::Receive(..))
+            }
+            Self::File(FileCall::Rename(_, _, flags)) => flags.contains(RenameFlags::EXCHANGE),
+            _ => false,
+        }
+    }
+
     /// Whether answering it waits for connects that are being made, or starts a process. A connect or a
     /// message seldom has to wait, which shows when it is made.
     pub(crate) fn can_wait(&self) -> bool {

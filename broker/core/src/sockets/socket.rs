@@ -333,6 +333,9 @@ impl Socket {
             let by = look().map_err(|errno| interrupted(errno, deadline))?;
             std::thread::sleep(pause.max(crowd.pause()));
             pause = (pause * 2).min(QUEUE_PAUSE_MAX);
+            if !by.holds() {
+                continue;
+            }
             match self.start(by, address)? {
                 Connecting::Queue => {}
                 Connecting::Done | Connecting::Handshake => return Ok(()),

@@ -23,6 +23,7 @@ mod wire;
 use crate::cli::{Ask, Invocation};
 use always::PolicyFile;
 use channel::Channel;
+use kernel::features;
 use landstrip_core::ask::{Asking, Rule};
 use landstrip_core::report::denials::Denial;
 use landstrip_core::report::failure::Failure;
@@ -112,6 +113,12 @@ pub fn begin(
     };
     let (channel, prompter) = match ask {
         Ask::Over(number) => (Channel::take_over(number).map_err(|_| unusable(&number))?, None),
+        // A question there stops the job, which would end the call that is asked about.
+        Ask::Terminal if !features::signals_wait() => {
+            let message =
+                "--ask terminal needs Linux 5.19, where calls outlast a stop; --ask FD works here";
+            return Err(Failure::Usage(message.to_owned()));
+        }
         Ask::Terminal => {
             let (command, guardian) = (tree.command(), tree.guardian());
             let always = PolicyFile::of(&invocation.policies, caller);

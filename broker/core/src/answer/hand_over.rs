@@ -1,0 +1,79 @@
+//! Files that were opened for a target are put into its table of descriptors.
+
+use super::answers::Answerer;
+use crate::files::task::{After, Opened};
+use kernel::request::Request;
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{self, AtFlags, OFlags};
+use rustix::io::Errno;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// How long is waited for a thread that closes a file, and how long between two looks: it only has to be scheduled.
+const LIMIT: Duration = Duration::from_secs(1);
+const PAUSE: Duration = Duration::from_micros(50);
+
+impl Answerer {
+    /// Gives the target a file that was opened for it; the number of the descriptor is the answer.
+    pub(super) fn hand_over(&self, request: Request<'_>, opened: Opened) {
+        let waits =
+            matches!(opened.after, After::Truncate(_) | After::PipeEnd) || opened.may_be_executed();
+        let Opened { file, flags, after } = opened;
+        let close_on_exec = flags.contains(OFlags::CLOEXEC);
+        let (request, given) = if waits {
+            // The broker must not have it open any more when the target goes on. That takes two wake-ups
+            // more.
+            let number = request.give(file.as_fd(), close_on_exec);
+            if number == Err(Errno::NOENT) {
+                return keep(&request, &file, close_on_exec, &after);
+            }
+            drop(file);
+            (request, number)
+        } else {
+            self.handing_over.fetch_add(1, Ordering::SeqCst);
+            let result = request.hand_over(file.as_fd(), close_on_exec);
+            if let Err((request, Errno::NOENT)) = &result {
+                keep(request, &file, close_on_exec, &after);
+            }
+            drop(file);
+            self.handing_over.fetch_sub(1, Ordering::SeqCst);
+            match result {
+                Ok(()) | Err((_, Errno::NOENT)) => return,
+                Err((request, errno)) => (request, Err(errno)),
+            }
+        };
+        let given = match (given, after) {
+            // The kernel takes the number of the descriptor first, and changes nothing if it cannot.
+            (Err(Errno::MFILE), After::Created(entry)) => {
+                let _ = request.confirm().and_then(|by| entry.remove(by, AtFlags::empty()));
+                Err(Errno::MFILE)
+            }
+            // The descriptor cannot be taken back: it stays if this fails, which it could only where
+            // files are opened for writing that then cannot be written.
+            (Ok(number), After::Truncate(writer)) => fs::ftruncate(writer, 0).map(|()| number),
+            (given, _) => given,
+        };
+        match given {
+            Ok(number) => request.complete_open(number),
+            Err(errno) => request.complete(Err(errno)),
+        }
+    }
+
+    /// Waits until no thread has a file open still that it has just given a target. That may have closed it by
+    /// now, and execute it once it is executable, which fails as long as anyone has it open for writing (ETXTBSY).
+    pub(super) fn wait_for_hand_over(&self) {
+        let deadline = Instant::now() + LIMIT;
+        while self.handing_over.load(Ordering::SeqCst) > 0 && Instant::now() < deadline {
+            std::thread::sleep(PAUSE);
+        }
+    }
+}
+
+/// Keeps for the same call, made again, what cannot be opened so twice.
+fn keep(request: &Request<'_>, file: &OwnedFd, close_on_exec: bool, after: &After) {
+    match after {
+        After::PipeEnd => request.keep(file.as_fd(), close_on_exec, true),
+        After::Created(_) => request.keep(file.as_fd(), close_on_exec, false),
+        _ => {}
+    }
+}
