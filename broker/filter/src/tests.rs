@@ -80,7 +80,7 @@ const ALLOWED: &[Syscall] = &[
     rt_sigprocmask, rt_sigreturn, pread64, pwrite64, readv, writev, pipe, select,
     sched_yield, mremap, msync, mincore, madvise, dup, dup2, pause, nanosleep, getitimer, alarm,
     setitimer, getpid, sendfile, accept, recvfrom, recvmsg, shutdown, getsockname, getpeername,
-    getsockopt, fork, vfork, execve, exit, wait4, kill, uname, flock, fsync, fdatasync, ftruncate,
+    getsockopt, fork, vfork, execve, exit, wait4, kill, uname, fsync, fdatasync, ftruncate,
     getdents, getcwd, chdir, fchdir, readlink, gettimeofday, getrlimit, getrusage, sysinfo, times,
     getuid, getgid, geteuid, getegid, getppid, getpgrp, getgroups, getresuid,
     getresgid, getpgid, getsid, capget, rt_sigpending, rt_sigtimedwait, rt_sigqueueinfo,
@@ -144,7 +144,7 @@ const JUDGED: &[Syscall] = &[
     access, faccessat, faccessat2,
     setpriority, sched_setparam, sched_setscheduler, prctl, sched_setaffinity, ioprio_set,
     migrate_pages, openat, unshare, move_pages, prlimit64, sendmmsg, sched_setattr, seccomp,
-    landlock_restrict_self, setpgid, setsid, creat, mknod, mknodat,
+    landlock_restrict_self, setpgid, setsid, creat, mknod, mknodat, flock,
 ];
 
 #[test]
@@ -221,7 +221,7 @@ fn without_a_listener_only_what_landlock_decides_is_let_through() {
             let (before, now) = (asked.verdict(call, args), alone.verdict(call, args));
             let expected = match before {
                 NOTIFY if files.contains(&call) || own.contains(&call) => ALLOW,
-                NOTIFY if call == landlock_restrict_self || call == setsid => ALLOW,
+                NOTIFY if [landlock_restrict_self, setsid, flock].contains(&call) => ALLOW,
                 NOTIFY if call == setpgid && args[1] == 0 => ALLOW,
                 NOTIFY if sockets.contains(&call) => EACCES,
                 NOTIFY if ipc.contains(&call) => ENOSYS,

@@ -53,6 +53,8 @@ pub(crate) const S_ISGID: u32 = 0o2000;
 
 // include/uapi/linux/fcntl.h
 pub(crate) const AT_FDCWD: u32 = 0xffff_ff9c;
+pub(crate) const LOCK_NB: u32 = 4;
+pub(crate) const LOCK_UN: u32 = 8;
 pub(crate) const F_SETFL: u32 = 4;
 pub(crate) const F_SETOWN: u32 = 8;
 pub(crate) const F_SETSIG: u32 = 10;

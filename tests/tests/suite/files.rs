@@ -548,7 +548,7 @@ fn a_file_that_may_not_be_written_is_opened_to_be_locked() {
             let outside = sandbox.file("outside/file", "as it was");
             sandbox.file("work/denied", "");
             for path in [&*outside.to_string_lossy(), "denied", "made"] {
-                sandbox.run(["flock", path, "echo", "locked"]).succeeds();
+                sandbox.run(["flock", "-s", path, "echo", "locked"]).succeeds();
             }
             let missing = sandbox.name("outside/missing");
             sandbox.run(["flock", &missing, "echo", "locked"]).fails();

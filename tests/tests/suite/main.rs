@@ -42,6 +42,7 @@ mod learning;
 mod lifetime;
 mod limits;
 mod local;
+mod locks;
 mod matrix;
 mod mistakes;
 mod modes;

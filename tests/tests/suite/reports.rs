@@ -284,7 +284,7 @@ fn what_fails_outside_too_is_not_reported() {
             format!("python3 -c 'import os; os.rename(\"missing\", \"{out}/new\")'"),
             // An existing file is opened for reading, whatever O_CREAT says.
             format!(
-                "flock {there} true && python3 -c 'import os; os.open(\"{there}\", os.O_CREAT)'"
+                "flock -s {there} true && python3 -c 'import os; os.open(\"{there}\", os.O_CREAT)'"
             ),
         ] {
             let outcome = sandbox.sh(&format!("{script} 2>/dev/null; exit 1"));

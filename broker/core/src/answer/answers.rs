@@ -308,8 +308,7 @@ impl Answerer {
                 let _undecided = self.traps.undecided();
                 // CONTINUE: Landlock decides, which grants no more than the rules do, or nobody, of a call that only
                 // asks; for what it is relied on, the verdict says. A path that changes after the copy changes the
-                // report at most. If the answer is taken, the target waited until now, so that
-                // what was copied was its own.
+                // report at most. If the answer is taken, the target waited until now: what was copied was its own.
                 let (target, files) = (request.target(), self.latest_files());
                 if request.let_through() {
                     files.report(&looks);
@@ -368,6 +367,7 @@ impl Answerer {
             },
             RegisterCall::Signal(call) => self.signals.judge(request, &call),
             RegisterCall::Owner(number, call) => self.signals.judge_owner(request, number, call),
+            RegisterCall::Lock(number, how) => self.latest_files().lock(request, number, how),
             RegisterCall::JoinGroup(process, group) => self.jobs.join(request, process, group),
             RegisterCall::LeaveSession => self.jobs.leave_session(request),
             RegisterCall::Terminal(number, call) => self.jobs.control(request, number, call),

@@ -27,6 +27,7 @@
 //! | TIOCGPGRP | a descriptor | whatever it is: it only asks |
 //! | TIOCSCTTY | a descriptor | a terminal of the caller's that controls no session, at most: it signals the sandbox then, until that ends (`jobs`) |
 //! | PTRACE_ATTACH, PTRACE_SEIZE | the id of a thread | whichever it is: Landlock decides |
+//! | flock | a descriptor, where none can be duplicated | whatever it is: what may be read can be locked there, which is told |
 //! | F_SETFL, FIOASYNC | a descriptor, where none can be duplicated | whatever it is: Landlock decides who is signalled |
 //! | socket, socketpair, setsockopt | kinds and options | nothing that others have |
 //! | umask, setuid and its kin, capset, prctl, seccomp | nothing, or the caller | the same; no_new_privs is set |

@@ -65,6 +65,8 @@ pub(crate) enum RegisterCall {
     Signal(SignalCall),
     /// Signals of what happens on this descriptor: let through if they are to be for the caller's own process.
     Owner(TargetFd, OwnerCall),
+    /// flock of this descriptor, with LOCK_SH or LOCK_EX.
+    Lock(TargetFd, u32),
     /// fork, vfork, or clone of a process.
     Fork,
     /// setpgid: the process, and the group that it joins.
@@ -360,6 +362,7 @@ impl RegisterCall {
             }
             Syscall::ioctl if n.unsigned(1) == FIOASYNC => owner(OwnerCall::Switch(n.address(2))),
             Syscall::ioctl => Self::Terminal(n.descriptor(0), TerminalCall::decode(n)?),
+            Syscall::flock => Self::Lock(n.descriptor(0), n.unsigned(1)),
             Syscall::setsid => Self::LeaveSession,
             Syscall::setpgid => Self::JoinGroup(n.int(0), n.int(1)),
             call if denied::is_denied(call, n) => Self::Refused(call),

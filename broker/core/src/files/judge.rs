@@ -384,7 +384,7 @@ impl Judge {
 /// The object is held, so that its identity cannot change any more. Its name can: by then it was
 /// in a place that the command may write, and is only moved to another such place, because
 /// Landlock does not let it be moved out.
-fn metadata_refused(view: &View, object: &Object) -> io::Result<Option<PathBuf>> {
+pub(super) fn metadata_refused(view: &View, object: &Object) -> io::Result<Option<PathBuf>> {
     let name = object.name()?;
     // What never had a path belongs to those who hold it.
     if name.is_of_its_holders() {

@@ -64,7 +64,7 @@ impl Change {
 }
 
 /// What the target's descriptor `number` is of, and the flags that it is held with.
-fn held_by(target: Target, number: TargetFd) -> io::Result<(Object, OFlags)> {
+pub(super) fn held_by(target: Target, number: TargetFd) -> io::Result<(Object, OFlags)> {
     match target.duplicate(number) {
         // Without rights it changes nothing (open(2) on O_PATH).
         Ok(file) => match fs::fcntl_getfl(&file)? {

@@ -70,10 +70,17 @@ pub(super) const ROWS: &[Row] = &[
     ),
     row(&[sync, syncfs], Allow, "writes caches back, changes no content"),
     row(
-        &[close, close_range, dup, dup2, dup3, flock, pipe, pipe2],
+        &[close, close_range, dup, dup2, dup3, pipe, pipe2],
         Allow,
         "manages the caller's own descriptors",
     ),
+    judge(
+        &[flock],
+        &[case(&[masked(Arg(1, "op"), !LOCK_NB, &[LOCK_UN])], Allow)],
+        Notify,
+        "holds up others who lock the file, and asks for no right to write it",
+    )
+    .alone(Allow),
     judge(
         &[fcntl],
         &[

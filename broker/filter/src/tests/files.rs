@@ -206,6 +206,23 @@ fn no_leases_watches_or_hints_on_files_of_others() {
 }
 
 #[test]
+fn what_holds_up_others_who_lock_a_file_is_the_brokers_business() {
+    for variant in all_variants() {
+        let filter = Filter::new(variant);
+        // LOCK_SH, LOCK_EX and LOCK_UN, with LOCK_NB and without; LOCK_MAND, and what there is none of.
+        for (operation, expected) in
+            [(1, NOTIFY), (2, NOTIFY), (5, NOTIFY), (6, NOTIFY), (8, ALLOW), (12, ALLOW)]
+        {
+            assert_eq!(filter.int_verdict(flock, [3, operation, 0, 0, 0, 0]), expected);
+        }
+        for operation in [0, 3, 4, 9, 10, 24, 32, 96, 224] {
+            assert_eq!(filter.int_verdict(flock, [3, operation, 0, 0, 0, 0]), NOTIFY);
+        }
+    }
+    assert_eq!(Filter::new(Variant::ALONE).int_verdict(flock, [3, 2, 0, 0, 0, 0]), ALLOW);
+}
+
+#[test]
 fn the_signal_of_an_owner_is_sigio() {
     let filter = Filter::new(CLOSED);
     assert_eq!(filter.int_verdict(fcntl, [0, 10, 0, 0, 0, 0]), ALLOW);
