@@ -16,10 +16,15 @@ use people::cli::Invocation;
 use people::consent;
 use people::load::{Loaded, add, load};
 use people::observe::Reporter;
+use people::reports::Remedies;
 use people::reports::collected::{Collected, Wanted};
 use people::store;
 use policy::remarks::Remarks;
 use std::sync::Arc;
+
+/// In the place of what is looked for in the work tree once the command has ended.
+const NO_ANSWER: &str = "a file system that may be written, or the working directory is on, does not answer: nothing is advised, \
+    nor looked for in the work tree, and directories of this run are removed by a later one";
 
 /// Runs `tool` in the sandbox that `invocation` names, and ends what it leaves behind; returns its status.
 ///
@@ -72,17 +77,24 @@ fn run_with(
         Reports::Nothing => None,
         _ => unseen(status, tool, &prepared.policy, unwatched, &collected.refused()),
     };
-    people::reports::print(collected, status != 0, unseen, |denials| {
-        on_grounds((&prepared, &prepared.policy), &remarks, &caller, |grounds| {
+    // What can be advised, and what is left in the work tree, is looked for there.
+    let answers = prepared.file_systems_answer();
+    people::reports::print(collected, status != 0, unseen, |denials| match answers {
+        true => on_grounds((&prepared, &prepared.policy), &remarks, &caller, |grounds| {
             suggest::remedies(denials, grounds)
-        })
+        }),
+        false => Remedies::default(),
     });
+    let left = match answers {
+        true => entered(&prepared.policy, &caller),
+        false => Some(NO_ANSWER.to_owned()),
+    };
     if !matches!(reports, Reports::Nothing)
-        && let Some(what) = entered(&prepared.policy, &caller)
+        && let Some(what) = left
     {
         people::reports::warn(collected, &what);
     }
-    if prepared.policy.keeps_denials {
+    if prepared.policy.keeps_denials && answers {
         on_grounds((&prepared, &prepared.policy), &remarks, &caller, |grounds| {
             store::keep(&collected.reported(), tool, &caller, grounds);
         });

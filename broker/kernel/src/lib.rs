@@ -44,6 +44,7 @@ pub mod processes;
 pub mod ptrace_capability;
 pub mod repetition;
 pub mod request;
+pub mod responsive;
 pub mod rights;
 pub mod ruleset;
 pub mod self_proc;

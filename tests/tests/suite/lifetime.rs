@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use tests::{
     Sandbox, Snapshot, Terminal, User, at_once, copy_program, eventually, for_each_user,
-    is_root_for,
+    is_root_for, skipped,
 };
 
 #[test]
@@ -683,6 +683,43 @@ fn a_temporary_directory_that_cannot_be_removed_is_told_and_changes_no_status() 
     outcome.is_error(7, "Internal", "TMPDIR");
     assert!(outcome.stderr.contains(&path), "{outcome:#?}");
     assert!(!fs::exists(format!("{path}/removed")).unwrap(), "the rest is removed");
+}
+
+#[test]
+fn a_file_system_that_stops_answering_does_not_hold_up_the_end() {
+    for_each_user(|user| {
+        for (what, expected) in [("stalls", "True"), ("answers", "False")] {
+            let sandbox = with_temporary_directory(user);
+            sandbox.dir("work/mounted");
+            sandbox.file("work/fuse.py", include_str!("stalled_fuse.py"));
+            sandbox.file("wide.json", r#"{"filesystem":{"allowWrite":["mounted"]}}"#);
+            // The broker looks at nothing there while it runs.
+            let script = ": < mounted/file; (sleep 98765)& echo $TMPDIR; read line; exit 3";
+            let mut words =
+                if user.is_root() { vec!["unshare", "-m"] } else { vec!["unshare", "-Urm"] };
+            words.extend(["python3", "fuse.py", what]);
+            let mut words: Vec<OsString> = words.into_iter().map(Into::into).collect();
+            words.extend(sandbox.command_line());
+            words.extend(["-p", "../wide.json", "--", "sh", "-c", script].map(Into::into));
+            let outcome = sandbox.run_outside(words);
+            if outcome.stderr.contains("no mount") || outcome.stderr.contains("/dev/fuse") {
+                skipped("no file system in user space can be mounted");
+                return;
+            }
+            let (first, rest) = outcome.stdout.split_once('\n').unwrap();
+            assert_eq!(rest, format!("status 3\nleft 0 stalled {expected}\n"), "{outcome:#?}");
+            assert_eq!(
+                outcome.stderr.contains("does not answer"),
+                what == "stalls",
+                "{outcome:#?}"
+            );
+            // Then a later run removes it.
+            if what == "stalls" {
+                sandbox.sh(&until_gone(first)).succeeds();
+            }
+            assert!(first.contains("/tmp/") && !fs::exists(first).unwrap(), "{outcome:#?}");
+        }
+    });
 }
 
 /// A script that goes on until `path` is gone, or for so long that it will not go any more: a command

@@ -35,6 +35,8 @@ pub struct ProcessTree {
     guardian: Option<Pid>,
     /// It was told to go.
     guardian_is_dismissed: bool,
+    /// Something did not end, and is not waited for again.
+    gave_up: bool,
     /// The signal scope D0 is in force, as the launcher saw.
     scoped: bool,
     /// The signal that the command is stopped by.
@@ -67,6 +69,7 @@ impl ProcessTree {
             signals,
             guardian,
             guardian_is_dismissed: false,
+            gave_up: false,
             scoped,
             stopped_by: None,
             status: None,
@@ -165,7 +168,8 @@ impl ProcessTree {
             if self.all_reaped() {
                 break;
             }
-            if Instant::now() > deadline {
+            if self.gave_up || Instant::now() > deadline {
+                self.gave_up = true;
                 return false;
             }
             let limit = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
