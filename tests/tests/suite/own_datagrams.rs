@@ -3,6 +3,7 @@
 
 use crate::udp::{python, received};
 use serde_json::json;
+use std::ffi::OsString;
 use std::net::UdpSocket;
 use std::time::Duration;
 use tests::{Sandbox, User, eventually, for_each_user};
@@ -257,8 +258,64 @@ os.set_inheritable(s.fileno(), True); s.setblocking(True); there = s.getsockname
 if os.fork() == 0:
     c = socket.socket(2, socket.SOCK_DGRAM); c.sendto(b'child', there); say(c.recv(9)); os._exit(0)
 data, back = s.recvfrom(9); s.sendto(data.upper(), back); os.wait()
-one, two = socket.socketpair(); socket.send_fds(one, [b'x'], [s.fileno()]); t = socket.socket(fileno=socket.recv_fds(two, 1, 1)[1][0]); s.close()
-time.sleep(0.6); c = socket.socket(2, socket.SOCK_DGRAM); c.sendto(b'passed', there); say(t.recv(9))";
+t = socket.socket(fileno=os.dup(s.fileno())); s.close()
+time.sleep(0.6); c = socket.socket(2, socket.SOCK_DGRAM); c.sendto(b'kept', there); say(t.recv(9))";
         same_as_outside(user, script);
+    });
+}
+
+/// Starts two commands that have the ends of one pair as standard input. The first gives the second a socket; that one
+/// sends on it to a stranger, who says whether something came.
+const BETWEEN: &str = "
+import os, socket, subprocess, sys
+give, take, *words = sys.argv[1:]; at = words.index('then')
+udp = socket.socket(2, socket.SOCK_DGRAM); udp.bind(('127.0.0.1', 0))
+inbox = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM); inbox.bind('inbox'); os.chmod('inbox', 0o777)
+for kind, stranger in ('udp', udp), ('datagram', inbox), ('stream', None):
+    there = repr(stranger and (stranger.getsockname() if stranger is udp else os.path.abspath('inbox')))
+    one, two = socket.socketpair()
+    def start(line, script, word, end): return subprocess.Popen([*line, 'python3', '-c', script, word], stdin=end, stdout=subprocess.PIPE, text=True)
+    commands = start(words[:at], give, kind, one), start(words[at + 1:], take, there, two)
+    one.close(); two.close(); said = [command.communicate()[0].strip() for command in commands]
+    try: said.append(stranger.recv(9, socket.MSG_DONTWAIT).decode() if stranger else '')
+    except BlockingIOError: said.append('nothing came')
+    print(kind, *said)
+os.unlink('inbox')";
+
+const GIVE: &str = "
+import errno, socket, sys
+kind = sys.argv[1]; given = socket.socket(2 if kind == 'udp' else 1, 1 if kind == 'stream' else 2)
+if kind == 'udp': given.bind(('127.0.0.1', 0))
+try: socket.send_fds(socket.socket(fileno=0), [b'x'], [given.fileno()]); print('gave')
+except OSError as e: print(errno.errorcode[e.errno])";
+
+const TAKE: &str = "
+import socket, sys
+taken = [socket.socket(fileno=fd) for fd in socket.recv_fds(socket.socket(fileno=0), 9, 1)[1]]
+for s in taken: s.type == socket.SOCK_DGRAM and s.sendmsg([b'reached'], [], 0, eval(sys.argv[1]))
+print('took', len(taken))";
+
+/// The other run has made none itself, so that sendmsg(2) is let through there.
+#[test]
+fn no_other_run_gets_a_socket_of_which_each_message_is_judged() {
+    for_each_user(|user| {
+        let first = own(user);
+        let between = |lines: [Vec<OsString>; 2]| {
+            let words = ["python3", "-c", BETWEEN, GIVE, TAKE].map(OsString::from);
+            let lines = lines.join(&OsString::from("then"));
+            first.run_outside(words.into_iter().chain(lines)).stdout
+        };
+        let line = |sandbox: &Sandbox| [sandbox.command_line(), vec!["--".into()]].concat();
+        for second in [own(user), Sandbox::of(user)] {
+            assert_eq!(
+                between([line(&first), line(&second)]),
+                "udp EPERM took 0 nothing came\ndatagram EPERM took 0 nothing came\nstream gave took 1 \n"
+            );
+        }
+        let outside = between([Vec::new(), Vec::new()]);
+        assert_eq!(
+            outside,
+            "udp gave took 1 reached\ndatagram gave took 1 reached\nstream gave took 1 \n"
+        );
     });
 }

@@ -13,7 +13,7 @@ use kernel::credentials::Credentials;
 use kernel::request::Request;
 use kernel::target::Target;
 use nix::libc;
-use rules::address::Endpoint;
+use rules::address::{AddressRules, Endpoint};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, OFlags};
@@ -134,7 +134,9 @@ impl Outlet {
         })
     }
 
-    /// Copies the ancillary data of `message`, and takes the descriptors that it names.
+    /// Copies the ancillary data of `message`, and takes the descriptors that it names, but none that sends to whom a
+    /// message names by a right that `rules` give here alone: another run can have the other end, and sendmsg(2) is let
+    /// through there as long as it has made no such socket itself.
     ///
     /// The sender's process can only be the broker's, as everything that the receiver is told of it
     /// is by the kernel: the target has to have named its own. User and group are the target's, which `credentials`
@@ -142,12 +144,13 @@ impl Outlet {
     /// permit the real and saved ones, too (unix(7), scm_send in include/net/scm.h).
     ///
     /// # Errors
-    /// Returns what sendmsg(2) returns; [`Errno::ACCESS`] for a family that the broker does not know.
+    /// Returns what sendmsg(2) returns; [`Errno::ACCESS`] for a family that the broker does not know; [`Errno::PERM`]
+    /// for such a descriptor.
     pub(crate) fn control(
         &self,
         target: Target,
         message: &OutgoingMessage,
-        credentials: Option<&Credentials>,
+        (rules, credentials): (&AddressRules, Option<&Credentials>),
     ) -> io::Result<AncillaryBytes> {
         let mut bytes = message.control(target)?;
         let mut descriptors = Vec::new();
@@ -155,7 +158,11 @@ impl Outlet {
             let Ancillary { descriptors: theirs, mut sender } = Ancillary::parse(&bytes)?;
             let process = std::process::id().cast_signed();
             for number in theirs {
-                descriptors.push(target.duplicate(number)?);
+                let descriptor = target.duplicate(number)?;
+                if sends_by_judgement(&descriptor, rules) {
+                    return Err(Errno::PERM);
+                }
+                descriptors.push(descriptor);
             }
             if let Some(sender) = &mut sender {
                 let may_claim = |own: &Credentials| own.may_claim(sender.user, sender.group);
@@ -233,6 +240,17 @@ impl AsFd for Outlet {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.descriptor.as_fd()
     }
+}
+
+/// Whether `descriptor` is a socket of whose messages each is judged.
+fn sends_by_judgement(descriptor: impl AsFd, rules: &AddressRules) -> bool {
+    sockopt::socket_type(&descriptor) == Ok(SocketType::DGRAM)
+        && match sockopt::socket_domain(descriptor) {
+            Ok(AddressFamily::UNIX) => !rules.unix.all,
+            Ok(AddressFamily::INET | AddressFamily::INET6) => !rules.allow_network,
+            // Netlink: nobody but the kernel can be sent to.
+            _ => false,
+        }
 }
 
 /// Waits for room to send.

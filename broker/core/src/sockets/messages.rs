@@ -153,7 +153,9 @@ impl Sending<'_> {
         };
         let control = match socket.is_udp() && !self.judge.rules.allow_network {
             true => Outlet::no_control(),
-            false => socket.control(target, message, self.credentials.as_ref())?,
+            false => {
+                socket.control(target, message, (&self.judge.rules, self.credentials.as_ref()))?
+            }
         };
         match self.deliver(socket, message, (name, &control)) {
             // It is mute.
