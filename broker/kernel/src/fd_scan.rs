@@ -96,7 +96,7 @@ fn socket_behind(link: &Path) -> Option<u64> {
 /// become its children.
 fn descendants() -> (Vec<Pid>, bool) {
     let children = |process: Pid| proc::children(process.as_raw_pid());
-    let mut found = children(process::getpid());
+    let mut found = proc::children_of_run();
     let mut next = 0;
     while next < found.len() && found.len() < PROCESSES_MAX {
         found.extend(children(found[next]));

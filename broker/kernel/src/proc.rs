@@ -7,7 +7,7 @@ use common::memory;
 use rustix::fs::{self, Dir, Mode, OFlags};
 use rustix::io::{self, Errno};
 use rustix::param::linux_execfn;
-use rustix::process::Pid;
+use rustix::process::{self, Pid};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
@@ -216,6 +216,20 @@ pub fn children(process: i32) -> Vec<Pid> {
             ids.filter_map(|id| Pid::from_raw(id.parse().ok()?)).collect::<Vec<_>>()
         })
         .collect()
+}
+
+/// The children of this process that are of its run.
+pub fn children_of_run() -> Vec<Pid> {
+    let mut found = children(process::getpid().as_raw_pid());
+    found.retain(|child| is_of_run(*child));
+    found
+}
+
+/// Whether `process` was started by this one since that is landstrip, or by what it started: where Landlock scopes signals,
+/// no other can be signalled. A thread that acts for another user is told so of all.
+pub fn is_of_run(process: Pid) -> bool {
+    let is_refused = process::test_kill_process(process) == Err(Errno::PERM);
+    !is_refused || process::geteuid() != process::getuid()
 }
 
 /// The ids of all processes, in ascending order.

@@ -8,7 +8,7 @@ use super::credentials::Credentials;
 use super::errno;
 use super::identity::{Identity, identity};
 use super::pidfds;
-use super::proc::Status;
+use super::proc::{Status, is_of_run};
 use super::request::Confirmed;
 use super::signals::{self, Signal};
 use super::target::{Target, TargetAddress};
@@ -132,7 +132,9 @@ impl Member {
             let program = fs::stat(format!("/proc/{}/exe", first.as_raw_nonzero()));
             program.map_or(true, |program| identity(&program) == proxy)
         });
-        if is_proxy || !Status::of(first)?.credentials()?.is_filtered_as(command) {
+        // One that this process had before it was landstrip can have filters as well.
+        let is_of_command = is_of_run(first) && !is_proxy;
+        if !is_of_command || !Status::of(first)?.credentials()?.is_filtered_as(command) {
             return Err(Errno::PERM);
         }
         Ok(Self { id, process, handle, is_of_thread, status })

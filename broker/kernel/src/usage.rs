@@ -18,7 +18,7 @@ pub struct Members(Vec<Pid>);
 impl Members {
     /// What descends from this process, the broker, but for its own helpers.
     pub fn besides(helpers: &[Option<Pid>]) -> Self {
-        let mut found = proc::children(process::getpid().as_raw_pid());
+        let mut found = proc::children_of_run();
         found.retain(|child| !helpers.contains(&Some(*child)));
         // Who loses its parent meanwhile becomes a child of the broker's.
         let mut known: HashSet<_> = found.iter().copied().collect();

@@ -53,6 +53,36 @@ fn a_command_that_cannot_be_executed_gives_126_and_a_line() {
     });
 }
 
+/// Of a shell that gives way to landstrip, or has made one for a part of a pipeline.
+#[test]
+fn children_that_the_caller_has_had_before_are_neither_ended_nor_waited_for_nor_counted() {
+    let lives = |pid: &str| {
+        let pid = nix::unistd::Pid::from_raw(pid.parse().unwrap());
+        nix::sys::signal::kill(pid, None).is_ok()
+    };
+    for_each_user(|user| {
+        let counted = crate::limits::limited(user, r#""processes": 4"#);
+        for sandbox in [Sandbox::of(user), counted] {
+            let before =
+                "for i in 1 2 3 4 5 6; do sleep 1000 >/dev/null 2>&1 & echo $!; done; exec \"$@\"";
+            let inside = "sleep 1000 >/dev/null 2>&1 & echo $!";
+            let words = ["sh", "-c", before, "sh"].map(OsString::from).into_iter();
+            let words = words.chain(sandbox.command_line());
+            let outcome =
+                sandbox.run_outside(words.chain(["--", "sh", "-c", inside].map(Into::into)));
+            let pids: Vec<_> = outcome.stdout.lines().collect();
+            let [outside @ .., started] = &pids[..] else { panic!("{outcome:#?}") };
+            let all_live = outside.iter().all(|pid| lives(pid));
+            for pid in outside {
+                let pid = nix::unistd::Pid::from_raw(pid.parse().unwrap());
+                nix::sys::signal::kill(pid, Signal::SIGKILL).unwrap();
+            }
+            outcome.succeeds();
+            assert!(all_live && outside.len() == 6 && !lives(started), "{outcome:#?}");
+        }
+    });
+}
+
 /// It would lie in the command's working directory.
 #[test]
 fn nothing_of_the_broker_gets_into_a_core_dump() {

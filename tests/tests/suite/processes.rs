@@ -722,3 +722,50 @@ fn privileges_are_not_regained_through_setuid_programs() {
     let outcome = sandbox.run(["sh", "-c", "grep NoNewPrivs /proc/self/status"]);
     assert_eq!(outcome.stdout.trim(), "NoNewPrivs:\t1");
 }
+
+/// Has a child with a filter of its own, and is its words then, as a shell that gives way to them; the last word becomes
+/// the child's number. Says what became of the child.
+const GIVE_WAY: &str = "
+import ctypes, os, resource, signal, struct, sys
+libc = ctypes.CDLL(None); number = ctypes.c_ulong; read, write = os.pipe()
+command = os.fork()
+if command == 0:
+    ready, told = os.pipe(); child = os.fork()
+    if child == 0:
+        allow = ctypes.create_string_buffer(struct.pack('HBBI', 6, 0, 0, 0x7fff0000))
+        program = ctypes.create_string_buffer(struct.pack('HxxxxxxQ', 1, ctypes.addressof(allow)))
+        libc.prctl(38, *map(number, (1, 0, 0, 0))); assert libc.prctl(22, number(2), program, number(0), number(0)) == 0
+        os.write(told, b'x'); signal.pause()
+    os.read(ready, 1); os.write(write, str(child).encode())
+    os.execvp(sys.argv[1], [*sys.argv[1:], str(child)])
+os.waitpid(command, 0); child = int(os.read(read, 9))
+print('files', resource.prlimit(child, resource.RLIMIT_NOFILE)[0]); os.kill(child, 9)";
+
+const LIMIT: &str = "
+import os, resource, signal, sys
+own = os.fork()
+if own == 0: signal.pause()
+def change(process):
+    try: resource.prlimit(process, resource.RLIMIT_NOFILE, (64, 64)); return 'done'
+    except PermissionError: return 'refused'
+print(change(own), change(int(sys.argv[1])), flush=True); os.kill(own, 9)";
+
+#[test]
+fn a_child_that_the_caller_has_had_before_is_out_of_reach() {
+    for_each_user(|user| {
+        // Without a proxy, which would be told from the command by its program.
+        let sandbox = Sandbox::of(user).allow_network();
+        let ended = |line: Vec<std::ffi::OsString>| {
+            let before = ["python3", "-c", GIVE_WAY].map(Into::into).into_iter();
+            let change = ["python3", "-c", LIMIT].map(Into::into);
+            sandbox.run_outside(before.chain(line).chain(change)).stdout
+        };
+        let line = [sandbox.command_line(), vec!["--".into()]].concat();
+        let (inside, outside) = (ended(line), ended(Vec::new()));
+        assert!(
+            inside.starts_with("done refused\nfiles ") && !inside.ends_with(" 64\n"),
+            "{inside}"
+        );
+        assert_eq!(outside, "done done\nfiles 64\n");
+    });
+}

@@ -39,6 +39,8 @@ pub struct ProcessTree {
     gave_up: bool,
     /// The signal scope D0 is in force, as the launcher saw.
     scoped: bool,
+    /// Where it is not, the children that this process had before.
+    strangers: Vec<Pid>,
     /// The signal that the command is stopped by.
     stopped_by: Option<i32>,
     status: Option<WaitStatus>,
@@ -56,6 +58,9 @@ impl ProcessTree {
         // What is made for a target has the target's umask, which is computed.
         let umask = process::umask(Mode::empty());
         let guardian = Pid::from_raw(handover.guardian);
+        let children = || proc::children(process::getpid().as_raw_pid());
+        let mut strangers = if scoped { Vec::new() } else { children() };
+        strangers.retain(|child| ![Some(command), guardian].contains(&Some(*child)));
         let groups = Arc::new(KillOnExit::default());
         match groups.add(command) {
             // A sandbox around this one forbids it, and ends all itself when it ends.
@@ -71,6 +76,7 @@ impl ProcessTree {
             guardian_is_dismissed: false,
             gave_up: false,
             scoped,
+            strangers,
             stopped_by: None,
             status: None,
             umask,
@@ -155,8 +161,25 @@ impl ProcessTree {
             return true;
         }
         let own = [helper, self.guardian];
-        let children = proc::children(process::getpid().as_raw_pid());
-        children.into_iter().all(|child| own.contains(&Some(child)))
+        proc::children_of_run().into_iter().all(|child| own.contains(&Some(child)))
+    }
+
+    /// Whether the children that are left are all those that this process had before it was landstrip, as a shell that
+    /// executed it: who expects them to end waits for them.
+    fn is_left_with_strangers(&self) -> bool {
+        let own = [Some(process::getpid()), self.guardian];
+        let goes_on = |id: i32| {
+            let process = Pid::from_raw(id).filter(|process| !own.contains(&Some(*process)));
+            process.is_some_and(|process| {
+                proc::is_of_run(process)
+                    && proc::Status::of(process).is_ok_and(|it| !it.has_ended())
+            })
+        };
+        let children = || proc::children(process::getpid().as_raw_pid());
+        // That list can lack some that go on (proc_tid_children(5)), the one of all processes none.
+        self.scoped
+            && children().into_iter().any(|child| !proc::is_of_run(child))
+            && proc::processes().is_ok_and(|all| !all.into_iter().any(goes_on))
     }
 
     /// Ends everything that is left. Returns whether nothing is.
@@ -207,7 +230,8 @@ impl ProcessTree {
             // What it adopted and what it started, each thread its own. The children of those whom this
             // ends it adopts, and nobody forks any more: a fork asks the broker there, which has begun to
             // end them, or has gone. No id is another's: the broker alone reaps its children.
-            for child in proc::children(process::getpid().as_raw_pid()) {
+            let children = proc::children(process::getpid().as_raw_pid()).into_iter();
+            for child in children.filter(|child| !self.strangers.contains(child)) {
                 let _ = process::kill_process(child, process::Signal::KILL);
             }
         }
@@ -218,7 +242,7 @@ impl ProcessTree {
             match process::wait(WaitOptions::NOHANG) {
                 Ok(Some((pid, status))) if pid == self.command => self.status = Some(status),
                 Ok(Some(_)) | Err(Errno::INTR) => {}
-                Ok(None) => return false,
+                Ok(None) => return self.is_left_with_strangers(),
                 Err(_) => return true,
             }
         }
