@@ -331,7 +331,7 @@ fn a_policy_of_another_user_is_taken_only_where_it_was_named() {
 }
 
 /// What a run plants in `sub` of its work tree, so that the next run there fails: the name, and a script that makes it.
-const PLANTED: [(&str, &str); 14] = [
+const PLANTED: [(&str, &str); 15] = [
     (".git", "ln -s .git .git"),
     (".vscode", "ln -s .vscode .vscode"),
     (".claude", "ln -s one .claude; ln -s two one; ln -s ./one two"),
@@ -346,6 +346,7 @@ const PLANTED: [(&str, &str); 14] = [
     (".git", "touch file; ln -s file/inside .git"),
     (".cursor", "ln -s $(printf '\\377') .cursor"),
     (".exrc", "ln -s /proc/self/cwd .exrc"),
+    (".hgsub", "printf 'a\\0\\377 = x\\n' > .hgsub"),
 ];
 
 #[test]

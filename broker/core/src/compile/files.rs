@@ -161,7 +161,8 @@ fn named_files(
 fn look_at(path: &Path) -> Result<Option<(OwnedFd, Stat)>, Failure> {
     match hold(path) {
         Ok(found) => Ok(Some(found)),
-        Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) => Ok(None),
+        // EINVAL: no file has such a name, as one with NUL, which a file in a tree can name.
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS | Errno::INVAL) => Ok(None),
         Err(errno) => Err(Failure::platform("cannot look at", path, errno)),
     }
 }
