@@ -64,7 +64,8 @@ const reported = ({ report }) => (report === undefined ? [] : ["--report", repor
 /** A policy as JSON, which leaves out what it has no form for, or makes it null: then less would be enforced than is written. */
 function json(policy) {
   return JSON.stringify(policy, (key, value) => {
-    if (["function", "symbol"].includes(typeof value) || (typeof value === "number" && !Number.isFinite(value))) {
+    const isOther = ["function", "symbol"].includes(typeof value) || value instanceof Map || value instanceof Set;
+    if (isOther || (typeof value === "number" && !Number.isFinite(value))) {
       throw new TypeError(`policy: the value of '${key}' has no form in JSON: ${String(value)}`);
     }
     return value;

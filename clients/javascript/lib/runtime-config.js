@@ -93,18 +93,22 @@ const merged = (config, { network, filesystem, ...rest } = {}) => ({
   filesystem: { ...config.filesystem, ...filesystem },
 });
 
-/** The policy of a command in `directory`, which may connect to `more` hosts. */
+/** A path as a pattern that is nothing else. */
+const literal = (text) => text.replace(/[\\*?[\]{}]/g, "\\$&");
+
+/** The policy of a command that is made in `directory`, wherever it is started, and may connect to `more` hosts. */
 function policy({ network, filesystem, enableWeakerNestedSandbox }, directory, more = []) {
   const list = (object, name) => (object[name] ?? []).map((one) => entry(one, name));
   const protectedNames = DANGEROUS.filter((name) => name !== ".git/config" || !filesystem.allowGitConfig);
-  const dangerous = protectedNames.flatMap((name) => [path.join(directory, name), path.join(directory, "**", name), `~/${name}`]);
+  const places = [".", "./**", literal(directory), `${literal(directory)}/**`, "~"];
+  const dangerous = protectedNames.flatMap((name) => places.map((place) => `${place}/${name}`));
   const ports = ["httpProxyPort", "socksProxyPort"].filter((name) => network[name] !== undefined);
   return {
     ...(enableWeakerNestedSandbox === undefined ? {} : { enableWeakerNestedSandbox }),
     filesystem: {
       denyRead: list(filesystem, "denyRead"),
       allowRead: list(filesystem, "allowRead"),
-      allowWrite: [...getDefaultWritePaths().filter((name) => !name.startsWith("/dev/")), ...list(filesystem, "allowWrite")],
+      allowWrite: [...getDefaultWritePaths().filter((name) => !name.startsWith("/dev/")).map(literal), ...list(filesystem, "allowWrite")],
       denyWrite: [...list(filesystem, "denyWrite"), ...dangerous],
     },
     network: {

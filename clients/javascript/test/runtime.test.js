@@ -134,6 +134,29 @@ test("a configuration that cannot be kept is an error, and what has no effect is
   assert.match(stderr, /ripgrep has no effect with landstrip/);
 }));
 
+test("what runs outside later is protected wherever a command is made and started", within((world) => {
+  for (const name of ["[x]{a,b}*", "other"]) {
+    for (const started of ["here", "[x]{a,b}*", "other"]) {
+      const directories = ["[x]{a,b}*", "other"].map((one) => world.path(`work/${one}`));
+      for (const directory of directories) fs.mkdirSync(`${directory}/.git/hooks`, { recursive: true });
+      const { stdout } = ran(world, `${RUN}
+        process.chdir(${JSON.stringify(world.path(`work/${name}`))});
+        await SandboxManager.initialize({ ...CONFIG, filesystem: { ...CONFIG.filesystem, allowWrite: ["."], denyWrite: [] } });
+        const command = "for name in .git/hooks/evil .mcp.json sub/.mcp.json; do mkdir -p sub; echo x > $name; done; echo x > free; ls -a .git/hooks . sub";
+        const cwd = ${started === "here" ? "undefined" : JSON.stringify(world.path(`work/${started}`))};
+        const { argv, env } = await SandboxManager.wrapWithSandboxArgv(command, undefined, undefined, undefined, cwd);
+        console.log(spawnSync(argv[0], argv.slice(1), { env, encoding: "utf8" }).stdout);
+        await SandboxManager.reset();
+      `);
+      assert.ok(!/evil|mcp/.test(stdout), `ESCAPED: ${name}, ${started}: ${stdout}`);
+      assert.match(stdout, /^free$/m);
+      for (const directory of directories) fs.rmSync(directory, { recursive: true });
+      fs.rmSync(world.path("home"), { recursive: true });
+      fs.mkdirSync(world.path("home"));
+    }
+  }
+}));
+
 test("hosts can be allowed to one command, and a configuration is changed for later ones", within((world) => {
   const { stdout } = ran(world, `${RUN}
     import { readFileSync } from "node:fs";
