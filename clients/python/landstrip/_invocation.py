@@ -20,6 +20,9 @@ Policies = Union[_One, Sequence[_One], None]
 #: Which denials are reported: option --report of landstrip(1).
 Report = Literal["all", "changes", "network", "none"]
 
+#: As long as poll(2) waits, of which the unit is a millisecond: 24 days.
+TIMEOUT_MAX = 0x7FFFFFFF // 1000
+
 REPORTS = ("all", "changes", "network", "none")
 
 
@@ -37,8 +40,8 @@ def words(command: Command) -> List[str]:
 
 def check_limits(timeout: Optional[float], **functions: object) -> None:
     """What would be found wrong when the command runs already."""
-    if timeout is not None and not (isinstance(timeout, (int, float)) and timeout >= 0):
-        raise TypeError(f"timeout is a number of seconds, not {timeout!r}")
+    if timeout is not None and not (isinstance(timeout, (int, float)) and 0 <= timeout <= TIMEOUT_MAX):
+        raise TypeError(f"timeout is a number of seconds up to {TIMEOUT_MAX}, not {timeout!r}")
     for name, function in functions.items():
         if function is not None and not callable(function):
             raise TypeError(f"{name} is a function, not {function!r}")
@@ -127,7 +130,7 @@ def wrap(
     them, to be seen by other users of the host."""
     options: List[str] = []
     if trap_fd is not None:
-        if trap_fd < 3:
+        if not isinstance(trap_fd, int) or trap_fd < 3:
             raise ValueError("trap_fd is a descriptor of 3 or higher")
         options += ["--trap-fd", str(trap_fd)]
     options += _reported(report)

@@ -74,6 +74,7 @@ class Own(unittest.TestCase):
             {"program": "./landstrip"},
             {"timeout": "1"},
             {"timeout": -1},
+            {"timeout": float("inf")},
             {"on_denial": "print"},
             {"on_ask": "once"},
             {"cwd": self.world.path("none")},
