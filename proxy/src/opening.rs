@@ -147,6 +147,48 @@ fn without_cr(line: &[u8]) -> Vec<u8> {
     line.iter().copied().filter(|&byte| byte != b'\r').collect()
 }
 
+/// Other methods that llhttp knows, the parser of Node.js (its docs/api/http.md, http.METHODS; src/llhttp/constants.ts).
+const RARE: [&[u8]; 38] = [
+    b"ACL",
+    b"ANNOUNCE",
+    b"BIND",
+    b"CHECKOUT",
+    b"COPY",
+    b"DESCRIBE",
+    b"FLUSH",
+    b"GET_PARAMETER",
+    b"LINK",
+    b"LOCK",
+    b"M-SEARCH",
+    b"MERGE",
+    b"MKACTIVITY",
+    b"MKCALENDAR",
+    b"MKCOL",
+    b"MOVE",
+    b"NOTIFY",
+    b"PAUSE",
+    b"PLAY",
+    b"PRI",
+    b"PROPFIND",
+    b"PROPPATCH",
+    b"PURGE",
+    b"QUERY",
+    b"REBIND",
+    b"RECORD",
+    b"REDIRECT",
+    b"REPORT",
+    b"SEARCH",
+    b"SETUP",
+    b"SET_PARAMETER",
+    b"SOURCE",
+    b"SUBSCRIBE",
+    b"TEARDOWN",
+    b"UNBIND",
+    b"UNLINK",
+    b"UNLOCK",
+    b"UNSUBSCRIBE",
+];
+
 /// Whether `line` is a request without a version. Some servers take that for one of HTTP/0.9, and read on
 /// as of a later one. In lower case only what looks like a path or a URI is one: caches are asked so (`get key`).
 fn asks_without_version(line: &[u8]) -> bool {
@@ -156,6 +198,7 @@ fn asks_without_version(line: &[u8]) -> bool {
     let (rest, _) = words(rest);
     !rest.is_empty() && METHODS.contains(&method)
         || is_target(rest) && METHODS.iter().any(|known| method.eq_ignore_ascii_case(known))
+        || (is_target(rest) || rest == b"*") && RARE.contains(&method)
 }
 
 /// Whether `word` looks like a path or a URI.
@@ -254,6 +297,10 @@ mod tests {
             (b"SET /x 1/2\r\n", Opening::Http),
             (b"GET ?x\n", Opening::Http),
             (b"OPTIONS *\n", Opening::Http),
+            (b"PRI http://good@b/\r\n", Opening::Http),
+            (b"M-SEARCH *\r\n", Opening::Http),
+            (b"COPY a b\r\n", Opening::Other),
+            (b"search /x\r\n", Opening::Other),
             (b"GET\n", Opening::Other),
             (b"CONNECT\n", Opening::Other),
             (b"get key\r\n", Opening::Other),

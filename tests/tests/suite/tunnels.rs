@@ -339,7 +339,10 @@ fn what_some_server_takes_for_a_blank_does_not_hide_a_request() {
     let (port, seen) = answering_server("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello");
     let sandbox = sandbox_for(User::Caller, port);
     let tunnel = connect(&format!("good.localhost:{port}")).into_bytes();
-    let lines: [&[&[u8]]; 12] = [
+    let lines: [&[&[u8]]; 15] = [
+        &[b"PRI http://good.localhost@bad.localhost/\r", b"\r"],
+        &[b"PURGE http://bad.localhost/\r", b"\r"],
+        &[b"M-SEARCH *\r", b"\r\nGET / HTTP/1.1"],
         &[b"GET\r/x\rHTTP/1.1"],
         &[b"GET\r / HTTP/1.1"],
         &[b"G\rET / HTTP/1.1"],
