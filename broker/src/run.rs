@@ -101,5 +101,5 @@ fn run_with(
     }
     prepared.leave();
     std::mem::forget((remarks, caller));
-    ended.map(|()| status)
+    ended.inspect_err(|_| people::reports::show()).map(|()| status)
 }

@@ -3,13 +3,13 @@
 use crate::advice::launch;
 use crate::advice::noise::{can_matter_alone, is_noise_of_success};
 use crate::advice::suggest::looked_up;
-use crate::consent::feed;
+use crate::consent::{feed, tty};
 use collected::Collected;
 use common::trap::{FileOperation, Mechanism, Trap};
 use landstrip_core::report::denials::Denial;
 use landstrip_core::report::denials::line;
 use landstrip_core::report::failure::Failure;
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 
 pub mod collected;
 pub mod names;
@@ -79,7 +79,21 @@ pub fn print(
         text.push_str(&remedy(&shown).line.unwrap_or_default());
     }
     if !text.is_empty() {
-        let _ = std::io::stderr().write_all(text.as_bytes());
+        say(&text);
+    }
+}
+
+/// Prints `text` on standard error, so that it shows whatever the command had a terminal do.
+fn say(text: &str) {
+    show();
+    let _ = std::io::stderr().write_all(text.as_bytes());
+}
+
+/// Has standard error show what is printed next, if it is a terminal: a title without an end would swallow it.
+pub fn show() {
+    let mut stream = std::io::stderr();
+    if stream.is_terminal() {
+        let _ = stream.write_all(tty::showing().as_bytes());
     }
 }
 
@@ -87,7 +101,7 @@ pub fn print(
 pub fn warn(collected: &Collected, what: &str) {
     let pairs = [("source", &b"left"[..]), ("warning", what.as_bytes())];
     if !collected.write(|stream| stream.write(line(&Trap::Internal(&pairs)).as_bytes())) {
-        let _ = writeln!(std::io::stderr(), "landstrip: {what}");
+        say(&format!("landstrip: {what}\n"));
     }
 }
 

@@ -15,7 +15,7 @@ mod place;
 mod prompt;
 mod standstill;
 mod terminal;
-mod tty;
+pub(crate) mod tty;
 pub mod watch;
 mod watcher;
 mod wire;

@@ -122,6 +122,40 @@ fn a_question_is_shown_whatever_the_command_had_the_terminal_do() {
 }
 
 #[test]
+fn what_was_refused_is_shown_whatever_the_command_had_the_terminal_do() {
+    for_each_user(|user| {
+        for hidden in ["\\033]2;", "\\033P1", "\\033_", "\\033^", "\\033[8m"] {
+            for (limit, said) in
+                [("ulimit -n 64", "/.npm/a\""), ("while :; do :; done", "wallSeconds")]
+            {
+                let sandbox = sandbox(user);
+                let limits = sandbox.file("p.json", "{\"limits\":{\"wallSeconds\":1}}");
+                let script = format!("printf '{hidden}'; echo 1 > ~/.npm/a; {limit}; exit 1");
+                sandbox.file("work/script", script);
+                let mut terminal = Terminal::of(&sandbox);
+                let run = format!("$L -p {} -- sh ./script", limits.display());
+                terminal.type_in(&format!("TERM=xterm; {run}; echo st\"\"atus=$?\n"));
+                terminal.expect("status=1");
+                let shown = shown(&terminal.all());
+                assert!(shown.contains(said), "{hidden}: {shown:?}");
+                assert!(!is_there(&sandbox, "a"), "{ESCAPED}");
+            }
+        }
+        // Where escape sequences mean nothing, or nobody looks at them, none are written.
+        let sandbox = sandbox(user);
+        let mut terminal = Terminal::of(&sandbox);
+        terminal.type_in("$L -- sh -c 'echo 1 > ~/.npm/a'; echo st\"\"atus=$?\n");
+        terminal.expect("status=2");
+        assert!(terminal.all().contains("/.npm/a\"") && !terminal.all().contains('\u{1b}'));
+        let piped = sandbox.env("TERM", "xterm").sh("echo 1 > ~/.npm/a");
+        assert!(
+            piped.stderr.contains("/.npm/a\"") && !piped.stderr.contains('\u{1b}'),
+            "{piped:#?}"
+        );
+    });
+}
+
+#[test]
 fn text_that_imitates_a_question_is_escaped_in_one_and_elsewhere_answers_nothing() {
     for_each_user(|user| {
         let sandbox = sandbox(user);
