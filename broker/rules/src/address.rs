@@ -82,7 +82,11 @@ impl Endpoint {
         match self {
             Self::Internet(address) => address.to_string().into_bytes(),
             Self::UnixPath(path) => path.clone(),
-            Self::UnixAbstract(name) => [b"@", &name[..]].concat(),
+            // Programs that take the whole field for a name fill it up with NULs.
+            Self::UnixAbstract(name) => {
+                let end = name.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+                [b"@", &name[..end]].concat()
+            }
             Self::UnixUnnamed => b"unix".to_vec(),
             Self::Unspecified => b"unspecified".to_vec(),
             Self::Netlink => b"netlink".to_vec(),

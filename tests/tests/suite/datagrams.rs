@@ -182,6 +182,11 @@ print(tried(s.sendto, b'reached', '../outside/good'))"
         came(&peer, &good, (0, 1));
         sandbox.run_outside(python(&script)).succeeds();
         came(&peer, &good, (3, 2));
+        // A name that is filled up is not shown with what fills it up.
+        let filled = format!("tried(dgram().sendto, b'', '\\0{name}' + '\\0' * 60)");
+        let outcome = sandbox.run(python(&filled));
+        let report = serde_json::json!({ "Network": ["connect", format!("@{name}"), "seccomp"] });
+        assert!(outcome.traps.contains(&report), "{outcome:#?}");
     });
 }
 
