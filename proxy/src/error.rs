@@ -1,7 +1,8 @@
 //! Why the proxy gave up, and why it did not do what a client asked.
 
+use crate::dial::class_here;
 use crate::socks5::ConnectError;
-use common::address::{Class, classify, is_advisable_name};
+use common::address::{Class, is_advisable_name};
 use common::domain::HostError;
 use rustix::io::Errno;
 use std::io;
@@ -153,7 +154,7 @@ fn to_list(host: &str, port: u16) -> String {
     let text = host.trim_matches(['[', ']']);
     let is_advisable = text
         .parse()
-        .map_or(is_advisable_name(host), |address: IpAddr| classify(address).is_advisable());
+        .map_or(is_advisable_name(host), |address: IpAddr| class_here(address).is_advisable());
     match is_advisable {
         true => format!("to allow it, add \"{host}:{port}\" or \"{host}\" there"),
         false => "a rule for such an address is never advised".to_owned(),

@@ -2,6 +2,7 @@
 //! somebody wrote.
 
 use serde_json::{Value, json};
+use std::net::{IpAddr, UdpSocket};
 use tests::{Origin, Outcome, Sandbox, UnixPeer, User, for_each_user, free_port};
 
 /// What the policies have in common.
@@ -451,6 +452,13 @@ fn nothing_is_advised_that_programs_outside_run_or_obey_or_serve() {
     });
 }
 
+/// An address of this host that is not on loopback. Connecting a datagram socket sends nothing.
+fn own_address() -> Option<IpAddr> {
+    let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
+    socket.connect("198.51.100.1:9").ok()?;
+    Some(socket.local_addr().ok()?.ip())
+}
+
 /// A debugger, a container engine or a database runs commands for whoever reaches its port.
 #[test]
 fn no_port_of_this_host_is_advised_or_learned() {
@@ -477,6 +485,21 @@ fn no_port_of_this_host_is_advised_or_learned() {
             assert!(said.is_some_and(|said| said.contains(&server)), "{server}: {outcome:#?}");
         }
         assert_eq!(origin.requests(), [""; 0], "ESCAPED");
+        // One of an interface is advised by nobody either, the proxy included.
+        if let Some(own) = own_address() {
+            let get = format!("curl -sS http://{own}:{port}/; false");
+            for script in [get, format!("exec 3<>/dev/tcp/{own}/{port}")] {
+                let outcome = run(&[], &script);
+                assert!(!outcome.fails().stderr.contains("to allow this: "), "{outcome:#?}");
+                assert!(
+                    outcome.stderr.contains("not suggested, as the server there"),
+                    "{outcome:#?}"
+                );
+                assert!(!outcome.stdout.contains("to allow it"), "{outcome:#?}");
+            }
+            let foreign = run(&[], &ask("192.0.2.77:80"));
+            assert!(foreign.stderr.contains("network.allowedDomains += "), "{foreign:#?}");
+        }
         let draft = sandbox.name("outside/draft.yaml");
         let script = format!(
             "curl -sSf http://localhost:{port}/ && curl -sSf http://127.0.0.1:{port}/ && {connect} && : > ~/.npm/x"

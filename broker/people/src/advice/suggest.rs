@@ -1,4 +1,5 @@
-//! The remedy: what a policy would have to say for what was refused. Pure.
+//! The remedy: what a policy would have to say for what was refused. It asks which addresses are this host's, and is
+//! pure otherwise.
 //!
 //! Files are grouped into the directory that belongs to one program or purpose, so that forty files of a
 //! cache make one entry. What a deny rule names is somebody's decision: then the rule is named instead.
@@ -16,7 +17,6 @@ use common::domain;
 use common::trap::{FileOperation, Mechanism, NetworkOperation, Trap};
 use landstrip_core::report::denials::line;
 use landstrip_core::report::denials::{Denial, LOOKUP_OF};
-use policy::domains;
 use policy::harmless;
 use policy::keys::Item;
 use policy::origins::Origins;
@@ -174,7 +174,7 @@ impl Advice {
     /// Takes note of a host for which no rule is suggested.
     fn leave_out(&mut self, target: &str) {
         let values =
-            if domains::is_of_this_host(target) { &mut self.servers } else { &mut self.hosts };
+            if hosts::is_of_this_host(target) { &mut self.servers } else { &mut self.hosts };
         push_new(values, quote(target));
     }
 

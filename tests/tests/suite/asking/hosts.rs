@@ -195,13 +195,13 @@ fn an_address_is_asked_about_by_whichever_way_it_is_reached_and_none_of_this_hos
 HERE = {}
 say(http('127.0.0.2', HERE), http('localhost', HERE), http('x.localhost', HERE), direct('127.0.0.2', HERE))
 say(http('169.254.169.254', 80), http('0.0.0.0', 80), direct('169.254.169.254', 80))
-say(http('192.0.2.1', 81), direct('192.0.2.2', 81), direct('192.0.2.2', 81))
+say(http('198.51.100.1', 81), direct('198.51.100.2', 81), direct('198.51.100.2', 81))
 say(http('good.test'))
 ",
             forbidden.port()
         );
         let (running, mut questions) = ask(&sandbox, port, &script);
-        for target in ["192.0.2.1:81", "192.0.2.2:81"] {
+        for target in ["198.51.100.1:81", "198.51.100.2:81"] {
             let number = questions.expect_host(target, target);
             questions.settle(number, "deny");
         }

@@ -3,6 +3,8 @@
 use common::address;
 use common::domain::{self, Host};
 use common::proxy::stands_for_name;
+use policy::domains;
+use std::net::{IpAddr, UdpSocket};
 
 /// Hosts of which none is asked for alone: an index, and what it leads to.
 pub(super) const TOGETHER: [[&str; 2]; 3] = [
@@ -21,7 +23,9 @@ pub(crate) fn host(target: &str) -> Option<String> {
         Host::Name(name) => address::is_advisable_name(name),
         // One that stands for a name did so in this run alone.
         Host::Address(address) => {
-            address::classify(address).is_advisable() && !stands_for_name(address)
+            address::classify(address).is_advisable()
+                && !stands_for_name(address)
+                && !is_own(address)
         }
     };
     let port = domain::parse_port(port).filter(|_| is_advisable)?;
@@ -29,4 +33,19 @@ pub(crate) fn host(target: &str) -> Option<String> {
         80 | 443 => host.to_string(),
         _ => format!("{host}:{port}"),
     })
+}
+
+/// Whether `target`, with or without a port, names this host.
+pub(super) fn is_of_this_host(target: &str) -> bool {
+    let name = domain::split_port(target).0.as_bytes();
+    let is_own_host = |host| matches!(host, Host::Address(address) if is_own(address));
+    domains::is_of_this_host(target)
+        || Host::parse(name, &mut [0; domain::NAME_MAX]).is_ok_and(is_own_host)
+}
+
+/// Whether an interface of this host has `address`: to no other of these a socket can be bound (ip(7)).
+fn is_own(address: IpAddr) -> bool {
+    let can_bind = |address| UdpSocket::bind((address, 0)).is_ok();
+    let inside = address::embedded(address).map(IpAddr::V4);
+    address::classify(address).is_advisable() && inside.chain([address]).any(can_bind)
 }
