@@ -326,6 +326,55 @@ fn nothing_is_planted_that_git_runs_outside() {
     });
 }
 
+/// git writes through a link where one stands for its own files: each line of a start-up file could be an attack.
+#[test]
+fn no_link_leads_what_git_writes_out_of_the_repository() {
+    let places = [
+        "COMMIT_EDITMSG",
+        "index",
+        "packed-refs",
+        "logs/HEAD",
+        "worktrees/tree/COMMIT_EDITMSG",
+        "worktrees/tree/logs/HEAD",
+    ];
+    let link = "mkdir -p $(dirname $1); rm -f $1; ln -s $2 $1";
+    let later = "git branch -q 'y;evil'; git pack-refs --all; git add .; git commit -qm evil; git fetch -q . x; \
+                 cd ../outside/tree && git commit -q --allow-empty -m evil";
+    for_each_user(|user| {
+        for place in places {
+            for how in [
+                link,
+                "mkdir -p $(dirname $1); ln -s $2 link; mv -T link $1",
+                "mkdir -p $(dirname $1); ln -s $2 .git/.link; rm -f $1; ln -P .git/.link $1",
+                "mkdir d; ln -s $2 d/$(basename $1); rm -rf $(dirname $1); mv -T d $(dirname $1)",
+            ] {
+                if how != link && place != "logs/HEAD" {
+                    continue;
+                }
+                let written_under = |preset: &str| {
+                    let sandbox = host(user);
+                    let make =
+                        "git checkout -q -b x; git worktree add -q ../outside/tree; echo x > new";
+                    sandbox.sh_outside(make).succeeds();
+                    let target = sandbox.name("outside/new");
+                    under(&sandbox, preset, &format!("set -- .git/{place} {target}; {how}"));
+                    sandbox.sh_outside(later);
+                    sandbox.path("outside/new").exists()
+                };
+                assert!(!written_under("agent"), "ESCAPED: {place}: {how}");
+                assert!(written_under("build"), "{place}: {how}");
+            }
+        }
+        let sandbox = host(user);
+        let work = "set -e; git checkout -q -b y; echo x > new; git add .; git commit -qm y; git gc -q; git tag -a -m t t
+            git reflog expire --all; echo x >> new; git stash -q; git stash pop -q; git commit -qam z; git fetch -q . y
+            git worktree add -q tree; cd tree; git commit -q --allow-empty -m w; cd ..; git worktree remove tree; git gc -q
+            git config --get user.name; git reset -q --hard HEAD~; git rebase -q HEAD~; ln -s main.c link; git add .";
+        under(&sandbox, "agent", work).succeeds();
+        sandbox.sh_outside("git fsck --strict && git status && test -h link").succeeds();
+    });
+}
+
 /// What shells load because somebody enters a directory, beside the settings themselves.
 #[test]
 fn what_the_settings_of_a_directory_load_is_not_written() {
