@@ -33,8 +33,21 @@ const INTERPRETERS: [&str; 14] = [
     "bash", "bun", "dash", "deno", "fish", "ksh", "lua", "node", "perl", "php", "python", "ruby",
     "sh", "zsh",
 ];
-const ENDS: [&str; 14] = [
-    "bash", "cjs", "env", "envrc", "fish", "js", "lua", "mjs", "nix", "pl", "py", "rb", "sh", "zsh",
+const ENDS: [&str; 16] = [
+    "bash", "cjs", "env", "envrc", "fish", "jar", "js", "lua", "mjs", "nix", "pl", "py", "rb",
+    "sh", "so", "zsh",
+];
+/// Variables, and what the programs that heed them run or obey beneath what they name; nothing stands for that itself.
+/// Sources: bash(1), the manuals of Cargo, npm and Python, git(1), `kubectl config`, zshall(1).
+const SETTINGS: [(&str, &[&str]); 8] = [
+    ("BASH_ENV", &[""]),
+    ("CARGO_HOME", &["config", "config.toml"]),
+    ("GIT_CONFIG_GLOBAL", &[""]),
+    ("KUBECONFIG", &[""]),
+    ("NPM_CONFIG_USERCONFIG", &[""]),
+    ("PYTHONSTARTUP", &[""]),
+    ("ZDOTDIR", &[".zlogin", ".zlogout", ".zprofile", ".zshenv", ".zshrc"]),
+    ("npm_config_userconfig", &[""]),
 ];
 
 /// What is loaded or run when somebody with this `home` enters one of `trees`: files that may be missing, and programs that
@@ -99,8 +112,10 @@ fn of_direnv(tree: &Path, home: &str) -> Vec<PathBuf> {
                         }
                         word => {
                             let there = arguments.clone().next().unwrap_or_default();
-                            let there = above.join(there.split('#').next().unwrap_or_default());
-                            for name in described(word) {
+                            // path:./nix#dev, as `nix help flake` has it.
+                            let there = there.split('#').next().unwrap_or_default();
+                            let there = above.join(there.rsplit(':').next().unwrap_or_default());
+                            for name in described(word, begins(part, word)) {
                                 found.extend([above.join(name), there.join(name)]);
                             }
                             found.extend(run(&above, word, arguments));
@@ -144,9 +159,17 @@ fn of_mise(text: &str, tree: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The files that describe an environment, by the word that enters it.
-fn described(word: &str) -> &'static [&'static str] {
+/// Whether a command of `line` begins with `word`.
+fn begins(line: &str, word: &str) -> bool {
+    let mut commands = line.split([';', '&', '|']);
+    commands.any(|command| command.split_whitespace().next() == Some(word))
+}
+
+/// The files that describe an environment, or what is run, by the word that enters it, where a command begins with it.
+fn described(word: &str, begins: bool) -> &'static [&'static str] {
     match word.trim_start_matches("use_") {
+        "make" if begins => &["GNUmakefile", "Makefile", "makefile"],
+        "just" if begins => &[".justfile", "Justfile", "justfile"],
         "flake" | "print-dev-env" => &["flake.nix", "flake.lock"],
         "nix" => &["shell.nix", "default.nix"],
         "devenv" => {
@@ -221,9 +244,16 @@ fn files<'a>(tree: &Path, arguments: impl Iterator<Item = &'a str>) -> Vec<PathB
     arguments.map(|name| tree.join(name)).filter(|path| path.is_file()).collect()
 }
 
-/// What is run because `word` is a path in the tree, or a program that runs one of its `arguments`; of a pattern all that
-/// lies beside it.
-fn run<'a>(tree: &Path, word: &str, arguments: impl Iterator<Item = &'a str>) -> Vec<PathBuf> {
+/// What is run because `word` is a path in the tree, a variable that names one, or a program that runs one of its
+/// `arguments`; of a pattern all that lies beside it.
+fn run<'a>(tree: &Path, word: &str, mut arguments: impl Iterator<Item = &'a str>) -> Vec<PathBuf> {
+    if let Some((_, names)) = SETTINGS.iter().find(|(variable, _)| *variable == word) {
+        let place = arguments.next().filter(|place| !place.contains(UNKNOWN));
+        let Some(place) = place.map(|place| tree.join(place)) else { return Vec::new() };
+        let beneath = |name: &&str| if name.is_empty() { place.clone() } else { place.join(name) };
+        return names.iter().map(beneath).collect();
+    }
+    let word = without_option(word);
     let path = tree.join(word);
     if INTERPRETERS.iter().any(|name| path.file_name().is_some_and(|of| is_version_of(of, name))) {
         return files(tree, arguments);
@@ -236,7 +266,18 @@ fn run<'a>(tree: &Path, word: &str, arguments: impl Iterator<Item = &'a str>) ->
         let files = listed.flatten().take(FILES_MAX).map(|entry| entry.path());
         return files.filter(|path| is_script(path)).collect();
     }
-    Some(path).filter(|path| is_script(path)).into_iter().collect()
+    // Ruby takes its end for granted.
+    [path.with_extension("rb"), path].into_iter().filter(|path| is_script(path)).collect()
+}
+
+/// The path in an option that has one without a blank: `-r./x`, `-javaagent:x/y.jar`.
+fn without_option(word: &str) -> &str {
+    let Some(option) = word.strip_prefix('-') else { return word };
+    match (option.rsplit_once(':'), option.find(['.', '/'])) {
+        (Some((_, path)), _) => path,
+        (None, Some(at)) => &option[at..],
+        (None, None) => word,
+    }
 }
 
 /// Whether `program` is called `name`, with a version or without.
@@ -267,6 +308,8 @@ mod tests {
                     [ -e f ] && . ./env/more.sh; eval \"$(tools/env --all)\"\nwatch_file tools/text\nsource_env sub\nuse flake .\n\
                     . \"$PWD/env/own\"; eval \"$(bash tools/text2)\" `python3.11 -u a.py`\nfor f in ${PWD}/env/*.sh; do . $f; done\n\
                     X=tools/late.sh\nsource \"$(dirname \"$0\")/near\"\nuse devenv\neval \"$(pixi shell-hook)\"\n\
+                    export RUBYOPT=-r./tools/hook JAVA_TOOL_OPTIONS=\"-javaagent:tools/agent.jar\" CARGO_HOME=$PWD/cargo\n\
+                    pushd env; ./pushed; use flake path:./other#x; just env; x=$(make -s env)\necho just make\n\
                     . ~/t/of-home; D=own F=\"$D\"\nexport NAME=\"named\"; source \"${D}/inner\"; . $NAME\nuse vim\nuse flake ./nix#dev\n\
                     export $(grep -v '^#' data.env | xargs)\neval \"$(cat data)\"; VERSION=$(cat told)\n";
         dir.file("t/.envrc", text);
@@ -274,6 +317,7 @@ mod tests {
         dir.file("t/sub/.envrc", "use nix\n");
         for name in [
             "tools/text",
+            "tools/env",
             "tools/text2",
             "a.py",
             "env/more.sh",
@@ -281,11 +325,15 @@ mod tests {
             "tools/late.sh",
             "data.env",
             "data",
+            "tools/hook.rb",
+            "tools/agent.jar",
+            "env/pushed",
         ] {
             dir.file(&format!("t/{name}"), "");
         }
-        let program = dir.file("t/tools/env", "");
-        fs::set_permissions(program, fs::Permissions::from_mode(0o755)).unwrap();
+        for program in ["t/tools/env", "t/env/pushed"] {
+            fs::set_permissions(dir.path(program), fs::Permissions::from_mode(0o755)).unwrap();
+        }
         let mise = "min_version = \"x\"\nenv_file = '.env.mise'\n[env]\nMODE = \"production\"\n_.path = [\"./p\"]\n\
                     _.file = [\".a\",\n  { path = \".b\", redact = true },\n]\n_.source = 'c.sh'\nD = \"{{exec(command='tools/env')}}\"\n\
                     [env._]\nfile = '.e'\n[[env]]\n_.source = '{{config_root}}/d.sh'\n\
@@ -313,6 +361,25 @@ mod tests {
             ".vimrc.local",
             "nix/flake.nix",
             "nix/flake.lock",
+            "tools/hook.rb",
+            "tools/agent.jar",
+            "cargo/config",
+            "cargo/config.toml",
+            "env/pushed",
+            "other/flake.nix",
+            "other/flake.lock",
+            ".justfile",
+            "Justfile",
+            "justfile",
+            "env/.justfile",
+            "env/Justfile",
+            "env/justfile",
+            "GNUmakefile",
+            "Makefile",
+            "makefile",
+            "-s/GNUmakefile",
+            "-s/Makefile",
+            "-s/makefile",
             "data.env",
             "data",
             "devenv.nix",

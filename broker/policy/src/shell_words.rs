@@ -34,7 +34,7 @@ pub(super) fn words(value: &[u8], here: u8) -> Vec<Vec<u8>> {
         if let Some(directory) = entered.as_ref().filter(|_| word.contains(&b'/')) {
             words.push([directory, &b"/"[..], word].concat());
         }
-        if words.last().is_some_and(|before| before == b"cd") {
+        if words.last().is_some_and(|before| before == b"cd" || before == b"pushd") {
             entered = Some(word.to_owned());
         }
         words.push(word.to_owned());

@@ -385,7 +385,8 @@ fn what_the_settings_of_a_directory_load_is_not_written() {
         let envrc = "dotenv\nsource_env_if_exists .envrc.local\n. \"$PWD/env/more.sh\"\neval \"$(tools/env)\"\n\
                      python3 tools/script\nfor f in env/*.bash; do . $f; done\nwatch_file package.json\n\
                      NAMED=named D=env\nsource $NAMED; source \"${D}/inner\"\n. ~/../work/of-home\nuse vim\n\
-                     export $(cat data | xargs)\nVERSION=$(cat version)\n";
+                     export $(cat data | xargs)\nVERSION=$(cat version)\nexport RUBYOPT=-r./tools/hook JAVA_TOOL_OPTIONS=-javaagent:tools/x.jar\n\
+                     CARGO_HOME=$PWD/cargo\npushd env; ./entered\nuse flake path:./nix\njust env\necho make\n";
         let mise = "[[env]]\n_.source = \"{{config_root}}/mise.sh\"\n_.file = [\n  \".env.mise\",\n]\n[tasks.x]\nfile = \"tools/task\"\n";
         for (name, text) in [
             ("env/more.sh", ""),
@@ -396,13 +397,17 @@ fn what_the_settings_of_a_directory_load_is_not_written() {
             ("package.json", "{}"),
             ("data", ""),
             ("version", ""),
+            ("tools/hook.rb", ""),
+            ("tools/x.jar", ""),
+            ("env/entered", "#!/bin/sh\n"),
         ] {
             sandbox.file(format!("work/{name}"), text);
         }
-        sandbox.sh_outside("chmod 755 tools/env tools/task").succeeds();
-        let write = "all='.env .envrc.local env/more.sh env/other.bash tools/env tools/script mise.sh .env.mise named env/inner of-home .vimrc.local data'; \
+        sandbox.sh_outside("chmod 755 tools/env tools/task; mkdir cargo nix").succeeds();
+        let write = "all='.env .envrc.local env/more.sh env/other.bash tools/env tools/script mise.sh .env.mise named env/inner of-home .vimrc.local data \
+                     tools/hook.rb tools/x.jar cargo/config.toml env/entered nix/flake.nix justfile'; \
                      for name in $all; do echo evil > $name; done; ln -sf evil .env; mv evil tools/env; rm -rf env; mkdir env; cat $all";
-        let work = "echo evil > evil; echo '{ }' > package.json && echo x > tools/task && echo x > .env.other && echo x > env/other && echo x > version";
+        let work = "echo evil > evil; echo '{ }' > package.json && echo x > tools/task && echo x > .env.other && echo x > env/other && echo x > version && echo x: > Makefile && echo x > cargo/env";
         for (is_loaded, preset) in [(true, "agent"), (true, "build"), (false, "agent")] {
             if is_loaded {
                 sandbox.file("work/.envrc", envrc);
@@ -413,8 +418,8 @@ fn what_the_settings_of_a_directory_load_is_not_written() {
             let is_safe = is_loaded && preset == "agent";
             assert!(!(is_safe && is_written), "ESCAPED: {preset}");
             assert_eq!(is_written, !is_safe, "{preset} {is_loaded}");
-            let restore = "rm -rf .env .env.mise .envrc .envrc.local mise.sh mise.toml evil env/* tools/env named of-home .vimrc.local; mkdir -p env; : > data; \
-                           : > env/more.sh; : > env/other.bash; : > tools/script; printf '#!/bin/sh\\n' > tools/env; chmod 755 tools/env";
+            let restore = "rm -rf .env .env.mise .envrc .envrc.local mise.sh mise.toml evil env/* tools/env named of-home .vimrc.local cargo/* nix/* justfile; mkdir -p env; : > data; \
+                           : > env/more.sh; : > env/other.bash; : > tools/script; : > tools/hook.rb; : > tools/x.jar; : > env/entered; printf '#!/bin/sh\\n' > tools/env; chmod 755 tools/env";
             sandbox.sh_outside(restore).succeeds();
         }
     });

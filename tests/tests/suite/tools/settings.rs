@@ -98,6 +98,38 @@ const PLANTED: &[(&str, &str, &str, &str, &str)] = &[
         "direnv exec . true",
     ),
     (
+        "Makefile of .envrc",
+        "direnv",
+        "mkdir -p ~/.config/direnv; printf '[whitelist]\nprefix = [\"/\"]\n' > ~/.config/direnv/direnv.toml; \
+         echo 'eval \"$(make -s env)\"' > .envrc; echo env: > Makefile",
+        "printf 'env:\n\t@\n' > Makefile",
+        "direnv exec . true",
+    ),
+    (
+        "settings that .envrc names in a variable",
+        "direnv",
+        "mkdir -p ~/.config/direnv; printf '[whitelist]\nprefix = [\"/\"]\n' > ~/.config/direnv/direnv.toml; \
+         echo 'export GIT_CONFIG_GLOBAL=$PWD/settings' > .envrc; git init -q",
+        "printf '[core]\nfsmonitor = @;false\n' > settings",
+        "direnv exec . git status",
+    ),
+    (
+        "what .envrc has Ruby load",
+        "direnv",
+        "mkdir -p ~/.config/direnv; printf '[whitelist]\nprefix = [\"/\"]\n' > ~/.config/direnv/direnv.toml; \
+         echo 'export RUBYOPT=-r./hook' > .envrc; touch hook.rb",
+        "echo 'system(%q(@))' > hook.rb",
+        "direnv exec . ruby -e 0",
+    ),
+    (
+        ".node-version",
+        "mise",
+        ":",
+        "mkdir -p evil/bin; printf '#!/bin/sh\n@\n' > evil/bin/node; chmod +x evil/bin/node; \
+         echo path:$PWD/evil > .node-version",
+        "MISE_OFFLINE=1 MISE_IDIOMATIC_VERSION_FILE_ENABLE_TOOLS=node mise exec -- node",
+    ),
+    (
         "mise.toml",
         "mise",
         ":",
@@ -188,6 +220,45 @@ const PLANTED: &[(&str, &str, &str, &str, &str)] = &[
         "python3 -m pdb -c continue main.py",
     ),
     (".irbrc", "irb", ":", "echo 'system(%q(@))' > .irbrc", "echo exit | irb"),
+    ("_irbrc", "irb", ":", "echo 'system(%q(@))' > _irbrc", "echo exit | irb"),
+    ("irb.rc", "irb", ":", "echo 'system(%q(@))' > irb.rc", "echo exit | irb"),
+    (
+        ".config/irb/irbrc",
+        "irb",
+        ":",
+        "mkdir -p .config/irb; echo 'system(%q(@))' > .config/irb/irbrc",
+        "echo exit | irb",
+    ),
+    (
+        ".pdm.toml",
+        "pdm",
+        "printf '[project]\nname = \"a\"\nversion = \"1\"\nrequires-python = \">=3.8\"\n' > pyproject.toml",
+        "mkdir -p evil/bin; printf '#!/bin/sh\n@\n' > evil/bin/python; chmod +x evil/bin/python; \
+         printf '[python]\npath = \"%s\"\n' $PWD/evil/bin/python > .pdm.toml",
+        "pdm info",
+    ),
+    (
+        ".jedi",
+        "python3",
+        "echo 'import json' > main.py",
+        "mkdir -p evil/bin .jedi; printf '#!/bin/sh\n@\n' > evil/bin/python; chmod +x evil/bin/python; \
+         echo '[1, {\"path\": \".\", \"environment_path\": \"evil/bin/python\"}]' > .jedi/project.json",
+        "python3 -c 'import jedi; jedi.Script(path=\"main.py\").complete(1, 11)'",
+    ),
+    (
+        ".ctags.d",
+        "ctags-universal",
+        "touch main.c",
+        "mkdir .ctags.d; echo '-f FILE' > .ctags.d/x.ctags",
+        "ctags-universal main.c",
+    ),
+    (
+        ".ctags",
+        "ctags-exuberant",
+        "touch main.c",
+        "echo '-f FILE' > .ctags",
+        "ctags-exuberant main.c",
+    ),
     (".Rprofile", "R", ":", "echo 'system(\"@\")' > .Rprofile", "R --no-save -e 0"),
     (
         ".Renviron",
@@ -238,6 +309,15 @@ const PLANTED: &[(&str, &str, &str, &str, &str)] = &[
         "mkdir -p .yarn/releases; echo 'yarnPath: .yarn/releases/yarn.js' > .yarnrc.yml",
         "echo 'require(\"child_process\").execSync(\"@\")' > .yarn/releases/yarn.js",
         "yarn --version",
+    ),
+    (
+        ".corepack.env",
+        "corepack",
+        "echo '{\"packageManager\": \"yarn@4.1.0\"}' > package.json",
+        "d=evil/v1/yarn/4.1.0; mkdir -p $d; echo 'require(\"child_process\").execSync(\"@\")' > $d/yarn.js; \
+         echo '{\"locator\":{\"name\":\"yarn\",\"reference\":\"4.1.0\"},\"bin\":{\"yarn\":\"yarn.js\"},\"hash\":\"sha1.0\"}' \
+         > $d/.corepack; echo COREPACK_HOME=$PWD/evil > .corepack.env",
+        "corepack yarn --version",
     ),
     (
         ".bundle/config",
