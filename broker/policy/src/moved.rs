@@ -17,9 +17,11 @@ enum Value {
 use Value::{Directory, Files};
 
 /// Each variable, and what it stands for where it is not set.
-const VARIABLES: [(&str, &str, Value); 48] = [
+const VARIABLES: [(&str, &str, Value); 53] = [
+    ("ANSIBLE_VAULT_PASSWORD_FILE", "~/.vault_pass", Files),
     ("AWS_CONFIG_FILE", "~/.aws/config", Files),
     ("AWS_SHARED_CREDENTIALS_FILE", "~/.aws/credentials", Files),
+    ("AWS_WEB_IDENTITY_TOKEN_FILE", "~/.aws/token", Files),
     ("AZURE_CONFIG_DIR", "~/.azure", Directory),
     ("BOTO_CONFIG", "~/.boto", Files),
     ("BUNDLE_USER_CONFIG", "~/.bundle/config", Files),
@@ -28,6 +30,7 @@ const VARIABLES: [(&str, &str, Value); 48] = [
     ("CLOUDSDK_CONFIG", "~/.config/gcloud", Directory),
     ("CODEX_HOME", "~/.codex", Directory),
     ("COMPOSER_HOME", "~/.composer", Directory),
+    ("COPILOT_HOME", "~/.copilot", Directory),
     ("DBT_PROFILES_DIR", "~/.dbt", Directory),
     ("DOCKER_CONFIG", "~/.docker", Directory),
     ("GH_CONFIG_DIR", "~/.config/gh", Directory),
@@ -54,6 +57,7 @@ const VARIABLES: [(&str, &str, Value); 48] = [
     ("OCI_CLI_CONFIG_FILE", "~/.oci/config", Files),
     ("PASSWORD_STORE_DIR", "~/.password-store", Directory),
     ("PGPASSFILE", "~/.pgpass", Files),
+    ("PGSERVICEFILE", "~/.pg_service.conf", Files),
     ("PIP_CONFIG_FILE", "~/.config/pip/pip.conf", Files),
     ("PSQL_HISTORY", "~/.psql_history", Files),
     ("PYTHON_HISTORY", "~/.python_history", Files),
@@ -63,6 +67,7 @@ const VARIABLES: [(&str, &str, Value); 48] = [
     ("SOPS_AGE_KEY_FILE", "~/.config/sops/age/keys.txt", Files),
     ("SQLITE_HISTORY", "~/.sqlite_history", Files),
     ("TF_CLI_CONFIG_FILE", "~/.terraformrc", Files),
+    ("WGETRC", "~/.wgetrc", Files),
     ("XDG_CACHE_HOME", "~/.cache", Directory),
     ("XDG_CONFIG_HOME", "~/.config", Directory),
     ("XDG_DATA_HOME", "~/.local/share", Directory),
