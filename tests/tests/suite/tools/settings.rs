@@ -246,6 +246,13 @@ const PLANTED: &[(&str, &str, &str, &str, &str)] = &[
         "python3 -c 'import jedi; jedi.Script(path=\"main.py\").complete(1, 11)'",
     ),
     (
+        ".latexmkrc",
+        "latexmk",
+        "echo '\\documentclass{article}' > a.tex",
+        "echo 'system(q(@));' > .latexmkrc",
+        "latexmk -pdf a.tex",
+    ),
+    (
         ".ctags.d",
         "ctags-universal",
         "touch main.c",
