@@ -19,11 +19,10 @@ use crate::report::permitted::Witness;
 use crate::report::traps::{Reports, Traps};
 use kernel::responsive;
 use rules::address::AddressRules;
-use rules::memory;
 use rules::paths::Rules;
 use rules::policy::{Network, Policy};
 use rustix::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 /// The directories of a run that its policy calls for, and lets be written.
@@ -55,10 +54,19 @@ pub struct Prepared {
     pub private_temporary: bool,
     /// How many rules of denyWrite and denyRead were written.
     pub written: (usize, usize),
-    /// The device that the working directory is on.
-    here: u64,
-    /// Whether file systems answer, once that was asked.
+    /// What may be written, and the working directory, where a server could leave who asks without an answer.
+    served: Vec<PathBuf>,
+    /// Whether those answer, once that was asked.
     answer: OnceLock<bool>,
+}
+
+/// Of file systems without a block device, those that have no server (linux/magic.h): tmpfs, overlayfs, Btrfs.
+const WITHOUT_SERVER: [fs::FsWord; 3] = [0x0102_1994, 0x794c_7630, 0x9123_683e];
+
+/// Whether `place`, on `device`, is on a file system with a server: in user space, or on a network.
+fn is_served(place: &Path, device: u64) -> bool {
+    fs::major(device) == 0
+        && fs::statfs(place).is_ok_and(|found| !WITHOUT_SERVER.contains(&found.f_type))
 }
 
 impl Prepared {
@@ -165,9 +173,14 @@ impl Prepared {
         let memory = scratches.memory.as_ref();
         let judges = compile((&policy, rules), surroundings, demands.unix, proxy, memory, reserve)?;
         let private_temporary = scratches.temporary.is_some();
-        let (judges, answer) = (Arc::new(judges), OnceLock::new());
         let here = fs::stat(c".").map_or(0, |stat| stat.st_dev);
-        Ok(Self { policy, judges, scratches, private_temporary, written, here, answer })
+        let roots = judges.view.roots.iter();
+        let roots = roots.filter_map(|(root, found)| Some((root.as_path(), found.as_ref()?.0)));
+        let places = roots.chain([(Path::new("."), here)]);
+        let served = places.filter(|(place, device)| is_served(place, *device));
+        let served = served.map(|(place, _)| place.join(".git")).collect();
+        let (judges, answer) = (Arc::new(judges), OnceLock::new());
+        Ok(Self { policy, judges, scratches, private_temporary, written, served, answer })
     }
 
     /// Runs `tool`, and ends what it leaves behind; returns its status, and whether that could be ended.
@@ -203,21 +216,13 @@ impl Prepared {
     }
 
     /// Whether the file systems answer on which the command may write, or was started: else what is looked at there now
-    /// has this process wait for as long as their servers like. Those on block devices do.
+    /// has this process wait for as long as their servers like.
     pub fn file_systems_answer(&self) -> bool {
-        *self.answer.get_or_init(|| {
-            let roots = self.judges.view.roots.iter();
-            let roots = roots.filter_map(|(root, found)| Some((root.as_path(), found.as_ref()?.0)));
-            let all = roots.chain([(Path::new("."), self.here)]);
-            let apart = all.filter(|(root, device)| {
-                fs::major(*device) == 0 && !root.starts_with(memory::PLACE)
-            });
-            responsive::answer(apart.map(|(root, _)| root.join(".git")).collect())
-        })
+        *self.answer.get_or_init(|| responsive::answer(self.served.clone()))
     }
 
-    /// Removes the directories of the run, or leaves that to a later one if file systems do not answer. All else the kernel takes back at once as the process ends: to give it
-    /// back piece by piece takes 0.06 ms.
+    /// Removes the directories of the run, or leaves that to a later one if file systems do not answer. All else the
+    /// kernel takes back at once as the process ends: to give it back piece by piece takes 0.06 ms.
     pub fn leave(self) {
         let is_answered = self.file_systems_answer();
         let Self { policy, judges, scratches, .. } = self;
