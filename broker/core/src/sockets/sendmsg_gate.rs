@@ -5,6 +5,9 @@
 //! first one on the broker sends every message, and that one is given to the command only when nobody is left
 //! who was let through and may not have taken its descriptor yet.
 //!
+//! None comes from another run either, by a Unix socket between both: the broker of that one passes none on
+//! (`message_sender`). What others outside pass is theirs to answer for.
+//!
 //! Why it is worth that: a message that the broker sends names the broker as its sender's process (SCM_CREDENTIALS), by
 //! which programs such as Chromium find their children.
 //!
