@@ -82,6 +82,11 @@ impl Repetitions {
         }
     }
 
+    /// Keeps nothing of what `thread` has called.
+    pub(super) fn forget(&self, thread: Pid) {
+        lock(&self.kept).retain(|(_, call, _)| call.thread != thread);
+    }
+
     fn is_same(&self, one: &Notification, other: &Notification) -> bool {
         one.thread == other.thread && (self.is_same)(one, other)
     }
@@ -140,6 +145,9 @@ mod tests {
         }
         assert!(is_kept(Notification { id: 2, ..call(5, 83, 1) }));
         assert!(!is_kept(call(5, 83, 1)), "given once");
+        keep(call(5, 83, 1));
+        repetitions.forget(Pid::from_raw(5).unwrap());
+        assert!(!is_kept(call(5, 83, 1)), "forgotten");
         (0..200).for_each(|number| keep(call(5, number, 1)));
         assert_eq!((0..200).filter(|number| is_kept(call(5, *number, 1))).count(), KEPT_MAX);
     }

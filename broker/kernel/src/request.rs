@@ -164,6 +164,11 @@ impl<'a> Request<'a> {
         is_taken
     }
 
+    /// Forgets what was done for this thread and reached nobody: it gives up rights that it had then.
+    pub fn forget_earlier(&self) {
+        self.listener.repetitions().iter().for_each(|kept| kept.forget(self.call.thread));
+    }
+
     /// Makes an open(2) return the number of a descriptor that the target was given.
     pub fn complete_open(self, number: TargetFd) {
         self.deliver(Undelivered::Given(number.raw()));

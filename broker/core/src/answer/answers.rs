@@ -356,15 +356,19 @@ impl Answerer {
             // CONTINUE: the kernel decides on it, whatever memory holds, and no_new_privs is set. From now on
             // credentials are compared each time.
             RegisterCall::Credentials => {
+                request.forget_earlier();
                 self.rights.diverge();
                 RegisterVerdict::Continue
             }
             // CONTINUE: the kernel decides on it, and it can only restrict the caller. If another thread puts another
             // ruleset there meanwhile, the broker may do for it what that forbids.
-            RegisterCall::Domain(ruleset) => match self.rights.note_domain(request, ruleset) {
-                Ok(()) => RegisterVerdict::Continue,
-                Err(errno) => RegisterVerdict::Return(Err(errno)),
-            },
+            RegisterCall::Domain(ruleset) => {
+                request.forget_earlier();
+                match self.rights.note_domain(request, ruleset) {
+                    Ok(()) => RegisterVerdict::Continue,
+                    Err(errno) => RegisterVerdict::Return(Err(errno)),
+                }
+            }
             RegisterCall::Signal(call) => self.signals.judge(request, &call),
             RegisterCall::Owner(number, call) => self.signals.judge_owner(request, number, call),
             RegisterCall::Lock(number, how) => self.latest_files().lock(request, number, how),
