@@ -76,17 +76,18 @@ test("what onAsk throws, and what is no answer, ends the command and rejects", w
 }));
 
 test("a question is aborted when the run ends", within(async (options, world) => {
-  let aborted = null;
+  let hear;
+  const aborted = new Promise((resolve) => (hear = resolve));
   const child = spawn(["sh", "-c", "echo x > ~/.npm/a"], {
     ...options,
     onAsk: async ({ signal }) => {
       child.kill("SIGTERM");
       await once(signal, "abort");
-      aborted = signal.reason;
+      hear(signal.reason);
       throw new Error("nobody hears of this");
     },
   });
   assert.strictEqual((await child.result).status, 128 + 15);
-  assert.ok(["gone", "closed"].includes(aborted), aborted);
+  assert.ok(["gone", "closed"].includes(await aborted));
   assert.ok(!fs.existsSync(world.path("home/.npm/a")));
 }));
