@@ -22,12 +22,14 @@ def tried(flags):
 for restart in (False, True):
     signal.siginterrupt(signal.SIGALRM, not restart)
     for flags in (os.O_RDONLY, os.O_WRONLY):
-        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        # One that comes before the open interrupts nothing.
+        signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)
         if restart:
             # The handler runs, and the call goes on until the other end is there.
             other = threading.Timer(0.3, lambda: os.close(os.open('f', os.O_RDWR | os.O_NONBLOCK)))
             other.start(); fd = tried(flags); other.join(); print(fd > 2); os.close(fd)
         else: print(tried(flags))
+        signal.setitimer(signal.ITIMER_REAL, 0)
 ";
 
 #[test]
