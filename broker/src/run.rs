@@ -85,12 +85,12 @@ fn run_with(
         }),
         false => Remedies::default(),
     });
-    let left = match answers {
+    let left = || match answers {
         true => entered(&prepared.policy, &caller),
         false => Some(NO_ANSWER.to_owned()),
     };
     if !matches!(reports, Reports::Nothing)
-        && let Some(what) = left
+        && let Some(what) = left()
     {
         people::reports::warn(collected, &what);
     }
