@@ -2,7 +2,7 @@
 
 use std::net::TcpListener;
 use std::os::unix::ffi::OsStringExt;
-use tests::{Sandbox, Snapshot, User, copy_program, for_each_user, programs};
+use tests::{Outcome, Sandbox, Snapshot, User, copy_program, for_each_user, programs};
 
 #[test]
 fn the_policy_in_force_is_not_writable_from_inside() {
@@ -317,14 +317,24 @@ fn a_sandbox_inside_a_sandbox_is_enforced_or_refused_never_weaker() {
 
 /// Runs landstrip with `options` where a system call fails with `errno`, as on a kernel that lacks it; `call` is
 /// its number, or `NUMBER:INDEX:BITS` where that argument must have such a bit.
-fn landstrip_without(call: &str, errno: i32, options: &[&str]) -> (Sandbox, tests::Outcome) {
+fn landstrip_without(call: &str, errno: i32, options: &[&str]) -> (Sandbox, Outcome) {
     let sandbox = Sandbox::new().allow_write(".");
+    let outcome = run_without(&sandbox, (call, errno), options);
+    (sandbox, outcome)
+}
+
+/// The same in a sandbox of the caller's.
+fn run_without(sandbox: &Sandbox, (call, errno): (&str, i32), options: &[&str]) -> Outcome {
     let mut words = vec![programs().probe().into_os_string()];
     words.extend(["without".into(), call.into(), errno.to_string().into()]);
     words.extend(sandbox.command_line());
     words.extend(options.iter().map(Into::into));
-    let outcome = sandbox.run_outside(words);
-    (sandbox, outcome)
+    sandbox.run_outside(words)
+}
+
+/// The call that installs a filter for which handled signals wait (Linux 5.19).
+fn waiting_filter() -> String {
+    format!("{}:1:{}", libc::SYS_seccomp, libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV)
 }
 
 #[test]
@@ -399,17 +409,12 @@ print(handled > 0, interrupted > 0, sum(wrong.values()) < 20 and '.env written' 
 #[test]
 fn a_call_that_a_signal_interrupts_when_it_is_done_is_done_once_on_kernels_where_signals_do_not_wait()
  {
-    let wait_killable = libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
-    let call = &format!("{}:1:{wait_killable}", libc::SYS_seccomp);
     for_each_user(|user| {
         for (ends, interrupted) in [("restarts", "False"), ("returns", "True")] {
             let sandbox = Sandbox::of(user).allow_write(".").deny_write(".env");
             sandbox.file("work/.env", "kept");
-            let mut words = vec![programs().probe().into_os_string()];
-            words.extend(["without".into(), call.into(), "22".into()]);
-            words.extend(sandbox.command_line());
-            words.extend(["python3", "-c", INTERRUPTED, "3000", ends].map(Into::into));
-            let outcome = sandbox.run_outside(words);
+            let command = ["python3", "-c", INTERRUPTED, "3000", ends];
+            let outcome = run_without(&sandbox, (&waiting_filter(), libc::EINVAL), &command);
             let expected = format!("True {interrupted} True ['.env']\n");
             assert!(outcome.succeeds().stdout.ends_with(&expected), "{outcome:#?}");
             assert_eq!(std::fs::read_to_string(sandbox.path("work/.env")).unwrap(), "kept");
@@ -419,10 +424,8 @@ fn a_call_that_a_signal_interrupts_when_it_is_done_is_done_once_on_kernels_where
 
 #[test]
 fn a_question_at_the_terminal_needs_a_kernel_where_signals_wait() {
-    let wait_killable = libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
-    let call = &format!("{}:1:{wait_killable}", libc::SYS_seccomp);
-    let (sandbox, outcome) =
-        landstrip_without(call, 22, &["--ask", "terminal", "--", "touch", "made"]);
+    let options = ["--ask", "terminal", "--", "touch", "made"];
+    let (sandbox, outcome) = landstrip_without(&waiting_filter(), libc::EINVAL, &options);
     outcome.is_error(2, "Usage", "--ask terminal needs Linux 5.19");
     assert!(!sandbox.path("work/made").exists());
 }
