@@ -95,11 +95,10 @@ fn socket_behind(link: &Path) -> Option<u64> {
 /// The broker's descendants, and whether these are all: everything in the sandbox, since orphans
 /// become its children.
 fn descendants() -> (Vec<Pid>, bool) {
-    let children = |process: Pid| proc::children(process.as_raw_pid());
     let mut found = proc::children_of_run();
     let mut next = 0;
     while next < found.len() && found.len() < PROCESSES_MAX {
-        found.extend(children(found[next]));
+        found.extend(proc::children(found[next].as_raw_pid()));
         next += 1;
     }
     let all = next == found.len();

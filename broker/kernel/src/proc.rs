@@ -218,9 +218,14 @@ pub fn children(process: i32) -> Vec<Pid> {
         .collect()
 }
 
-/// The children of this process that are of its run.
+/// The children of this process.
+pub fn own_children() -> Vec<Pid> {
+    children(process::getpid().as_raw_pid())
+}
+
+/// Those of them that are of its run.
 pub fn children_of_run() -> Vec<Pid> {
-    let mut found = children(process::getpid().as_raw_pid());
+    let mut found = own_children();
     found.retain(|child| is_of_run(*child));
     found
 }

@@ -31,9 +31,6 @@ pub const RESTART_UNHANDLED: Errno = Errno::from_raw_os_error(514);
 pub struct Request<'a> {
     listener: &'a Listener,
     call: &'a Notification,
-    /// Names the call to the kernel while it waits.
-    id: u64,
-    target: Target,
     pass_on: PassOn<'a>,
     _busy: Option<Busy<'a>>,
 }
@@ -72,11 +69,11 @@ impl<'a> Request<'a> {
         let repetitions = listener.repetitions();
         let _busy = repetitions.map(|repetitions| repetitions.begin(call.thread, pass_on));
         Target::begin();
-        Self { listener, call, id: call.id, target: Target::new(call.thread), pass_on, _busy }
+        Self { listener, call, pass_on, _busy }
     }
 
     pub fn target(&self) -> Target {
-        self.target
+        Target::new(self.call.thread)
     }
 
     /// Checks that the target still waits.
@@ -84,12 +81,12 @@ impl<'a> Request<'a> {
     /// # Errors
     /// Returns [`Errno::SRCH`] if it does not: nobody gets the answer.
     pub fn confirm(&self) -> io::Result<Confirmed<'_>> {
-        if self.listener.is_waiting(self.id) { Ok(Confirmed(self)) } else { Err(Errno::SRCH) }
+        if self.listener.is_waiting(self.call.id) { Ok(Confirmed(self)) } else { Err(Errno::SRCH) }
     }
 
     /// What tells other threads whether the target still waits.
     pub fn sign(&self) -> Sign {
-        Sign { listener: self.listener.clone(), id: self.id }
+        Sign { listener: self.listener.clone(), id: self.call.id }
     }
 
     /// Whether something is still to be waited for: the target can be gone, or have got a signal. From
@@ -102,7 +99,7 @@ impl<'a> Request<'a> {
         if !(self.pass_on)(Wait::ForPeer) {
             return Err(Errno::AGAIN);
         }
-        let status = self.target.status().ok().filter(|status| !status.has_ended());
+        let status = self.target().status().ok().filter(|status| !status.has_ended());
         match (self.confirm(), status) {
             // A signal has ended the wait already.
             (Err(_), Some(_)) if self.listener.repetitions().is_some() => Err(RESTART),
@@ -122,7 +119,7 @@ impl<'a> Request<'a> {
     pub fn let_through(self) -> bool {
         match self.undelivered(|_| true) {
             Some(undelivered) => self.deliver(undelivered),
-            None => self.listener.let_through(self.id),
+            None => self.listener.let_through(self.call.id),
         }
     }
 
@@ -145,14 +142,14 @@ impl<'a> Request<'a> {
     /// Returns whether the target was still there.
     fn deliver(self, what: Undelivered) -> bool {
         let is_taken = match &what {
-            Undelivered::Result(result) => self.listener.complete(self.id, *result),
-            Undelivered::Given(number) => self.listener.complete(self.id, Ok(*number)),
+            Undelivered::Result(result) => self.listener.complete(self.call.id, *result),
+            Undelivered::Given(number) => self.listener.complete(self.call.id, Ok(*number)),
             Undelivered::Descriptor(descriptor, close_on_exec)
             | Undelivered::End(descriptor, close_on_exec) => {
                 let number = Number::Answer;
-                match self.listener.add(self.id, descriptor.as_fd(), number, *close_on_exec) {
+                match self.listener.add(self.call.id, descriptor.as_fd(), number, *close_on_exec) {
                     Err(Errno::NOENT) => false,
-                    Err(errno) => return self.listener.complete(self.id, Err(errno)),
+                    Err(errno) => return self.listener.complete(self.call.id, Err(errno)),
                     Ok(_) => true,
                 }
             }
@@ -174,6 +171,17 @@ impl<'a> Request<'a> {
         self.deliver(Undelivered::Given(number.raw()));
     }
 
+    /// Keeps a descriptor for the same call, made again: what it was to be given for can be done once only; for one
+    /// that had to be waited for, that is not even begun.
+    pub fn keep(&self, descriptor: BorrowedFd<'_>, close_on_exec: bool, is_end: bool) {
+        if let Some(repetitions) = self.listener.repetitions()
+            && let Ok(descriptor) = io::fcntl_dupfd_cloexec(descriptor, 3)
+        {
+            let kind = if is_end { Undelivered::End } else { Undelivered::Descriptor };
+            repetitions.keep(self.call, kind(descriptor, close_on_exec));
+        }
+    }
+
     /// Completes a call that was done before, where nothing says so if it is done again: it counts each time, or gives
     /// the target a descriptor.
     ///
@@ -181,9 +189,8 @@ impl<'a> Request<'a> {
     /// Returns the request if it is to be judged.
     pub fn repeat(self, counts: bool) -> Result<(), Self> {
         let is_all = |kept: &Undelivered| match kept {
-            Undelivered::Given(_) | Undelivered::End(..) => true,
             Undelivered::Result(_) => counts,
-            Undelivered::Descriptor(..) => false,
+            kept => matches!(kept, Undelivered::Given(_) | Undelivered::End(..)),
         };
         let Some(undelivered) = self.undelivered(is_all) else { return Err(self) };
         self.deliver(undelivered);
@@ -200,19 +207,8 @@ impl<'a> Request<'a> {
         descriptor: BorrowedFd<'_>,
         close_on_exec: bool,
     ) -> Result<(), (Self, Errno)> {
-        let result = self.listener.add(self.id, descriptor, Number::Answer, close_on_exec);
+        let result = self.listener.add(self.call.id, descriptor, Number::Answer, close_on_exec);
         result.map(drop).map_err(|errno| (self, errno))
-    }
-
-    /// Keeps a descriptor for the same call, made again: what it was to be given for can be done once only; for one
-    /// that had to be waited for, that is not even begun.
-    pub fn keep(&self, descriptor: BorrowedFd<'_>, close_on_exec: bool, is_end: bool) {
-        if let Some(repetitions) = self.listener.repetitions()
-            && let Ok(descriptor) = io::fcntl_dupfd_cloexec(descriptor, 3)
-        {
-            let kind = if is_end { Undelivered::End } else { Undelivered::Descriptor };
-            repetitions.keep(self.call, kind(descriptor, close_on_exec));
-        }
     }
 
     /// The same, with the call still to be answered. Returns the number there.
@@ -220,19 +216,22 @@ impl<'a> Request<'a> {
     /// # Errors
     /// Returns [`Errno::MFILE`] if the target may have no more.
     pub fn give(&self, descriptor: BorrowedFd<'_>, close_on_exec: bool) -> io::Result<TargetFd> {
-        self.listener.add(self.id, descriptor, Number::Free, close_on_exec)
+        self.listener.add(self.call.id, descriptor, Number::Free, close_on_exec)
     }
 }
 
 impl fmt::Debug for Request<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Request").field("id", &self.id).field("target", &self.target).finish()
+        f.debug_struct("Request")
+            .field("id", &self.call.id)
+            .field("target", &self.target())
+            .finish()
     }
 }
 
 impl Confirmed<'_> {
     pub fn target(self) -> Target {
-        self.0.target
+        self.0.target()
     }
 
     /// As [`Request::look_after`].
@@ -265,7 +264,7 @@ impl Confirmed<'_> {
         close_on_exec: bool,
     ) -> io::Result<()> {
         let number = Number::Given(number);
-        self.0.listener.add(self.0.id, descriptor, number, close_on_exec).map(drop)
+        self.0.listener.add(self.0.call.id, descriptor, number, close_on_exec).map(drop)
     }
 
     /// Writes `bytes` at `address` into the target's memory, which was taken before.

@@ -52,8 +52,7 @@ impl Judge {
         let target = request.target();
         let (file, flags) = held_by(target, number)?;
         if flags.contains(OFlags::PATH) {
-            let is_known = target::duplicates_are_refused();
-            return is_known.then_some(false).ok_or(Errno::ACCESS);
+            return if target::duplicates_are_refused() { Ok(false) } else { Err(Errno::ACCESS) };
         }
         let by = request.confirm()?;
         let writes = [OFlags::WRONLY, OFlags::RDWR].contains(&(flags & OFlags::RWMODE));

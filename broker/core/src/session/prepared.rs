@@ -18,6 +18,7 @@ use crate::report::failure::Failure;
 use crate::report::permitted::Witness;
 use crate::report::traps::{Reports, Traps};
 use kernel::responsive;
+use nix::libc::{BTRFS_SUPER_MAGIC, OVERLAYFS_SUPER_MAGIC, TMPFS_MAGIC};
 use rules::address::AddressRules;
 use rules::paths::Rules;
 use rules::policy::{Network, Policy};
@@ -60,8 +61,8 @@ pub struct Prepared {
     answer: OnceLock<bool>,
 }
 
-/// Of file systems without a block device, those that have no server (linux/magic.h): tmpfs, overlayfs, Btrfs.
-const WITHOUT_SERVER: [fs::FsWord; 3] = [0x0102_1994, 0x794c_7630, 0x9123_683e];
+/// Of file systems without a block device, those that have no server.
+const WITHOUT_SERVER: [fs::FsWord; 3] = [TMPFS_MAGIC, OVERLAYFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC];
 
 /// Whether `place`, on `device`, is on a file system with a server: in user space, or on a network.
 fn is_served(place: &Path, device: u64) -> bool {

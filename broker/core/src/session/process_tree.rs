@@ -58,8 +58,7 @@ impl ProcessTree {
         // What is made for a target has the target's umask, which is computed.
         let umask = process::umask(Mode::empty());
         let guardian = Pid::from_raw(handover.guardian);
-        let children = || proc::children(process::getpid().as_raw_pid());
-        let mut strangers = if scoped { Vec::new() } else { children() };
+        let mut strangers = if scoped { Vec::new() } else { proc::own_children() };
         strangers.retain(|child| ![Some(command), guardian].contains(&Some(*child)));
         let groups = Arc::new(KillOnExit::default());
         match groups.add(command) {
@@ -175,10 +174,9 @@ impl ProcessTree {
                     && proc::Status::of(process).is_ok_and(|it| !it.has_ended())
             })
         };
-        let children = || proc::children(process::getpid().as_raw_pid());
         // That list can lack some that go on (proc_tid_children(5)), the one of all processes none.
         self.scoped
-            && children().into_iter().any(|child| !proc::is_of_run(child))
+            && proc::own_children().into_iter().any(|child| !proc::is_of_run(child))
             && proc::processes().is_ok_and(|all| !all.into_iter().any(goes_on))
     }
 
@@ -230,7 +228,7 @@ impl ProcessTree {
             // What it adopted and what it started, each thread its own. The children of those whom this
             // ends it adopts, and nobody forks any more: a fork asks the broker there, which has begun to
             // end them, or has gone. No id is another's: the broker alone reaps its children.
-            let children = proc::children(process::getpid().as_raw_pid()).into_iter();
+            let children = proc::own_children().into_iter();
             for child in children.filter(|child| !self.strangers.contains(child)) {
                 let _ = process::kill_process(child, process::Signal::KILL);
             }

@@ -11,14 +11,12 @@ use kernel::object::Object;
 use kernel::request::Confirmed;
 use kernel::target::{Target, TargetFd};
 use kernel::vfork_helper::{in_vfork_child, restrict};
+use nix::libc;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, AtFlags, Mode};
 use rustix::io::{self, Errno};
 use rustix::process;
 use std::path::{Path, PathBuf};
-
-/// statfs(2).
-const BTRFS_SUPER_MAGIC: i64 = 0x9123_683e;
 
 /// The object that a path names, held so that it stays the one that was judged.
 #[derive(Debug)]
@@ -81,7 +79,7 @@ impl Place {
         let entry = Entry::resolve_from(target, &from.into(), rest)?;
         let found = fs::statat(entry.parent(), entry.last(), AtFlags::SYMLINK_NOFOLLOW);
         let was_free = found.err() == Some(Errno::NOENT);
-        let has_subvolumes = fs::fstatfs(entry.parent())?.f_type == BTRFS_SUPER_MAGIC;
+        let has_subvolumes = fs::fstatfs(entry.parent())?.f_type == libc::BTRFS_SUPER_MAGIC;
         let umask = target.status()?.umask()?;
         Ok(Self { base, path: rest.to_vec(), entry, was_free, has_subvolumes, umask })
     }

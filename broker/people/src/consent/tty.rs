@@ -25,14 +25,14 @@ pub(super) const SUSPEND: u8 = 26;
 /// the mode of a VT52, margins, updates that are held back, inserting and colours; wraps lines, and clears what stands below
 /// (ECMA-48, console_codes(4), ctlseqs.txt of xterm). Saves and restores the cursor, which setting margins moves.
 const SHOWING: &str = "\u{18}\u{1b}\\\u{1b}<\u{1b}7\u{1b}[r\u{1b}[?69l\u{1b}8\u{1b}[?6l\u{1b}[?7h\u{1b}[?2026l\u{1b}[4l\u{1b}[0m\u{1b}(B\u{f}\u{1b}[J";
+/// How long a terminal that takes nothing is waited for.
+const PATIENCE: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
+
 /// What has the caller's terminal show what is written to it; nothing where escape sequences mean nothing.
 pub(crate) fn showing() -> &'static str {
     let is_dumb = std::env::var_os("TERM").is_none_or(|kind| kind.is_empty() || kind == "dumb");
     if is_dumb { "" } else { SHOWING }
 }
-
-/// How long a terminal that takes nothing is waited for.
-const PATIENCE: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
 /// The controlling terminal.
 #[derive(Debug)]
