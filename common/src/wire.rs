@@ -323,7 +323,7 @@ impl Progress {
     }
 }
 
-/// Launcher to broker, as the broker's own name: `landstrip-broker:CONTROL:CHILD:SCOPE:GUARDIAN`.
+/// Launcher to broker, as the broker's own name: `landstrip-broker:CONTROL:CHILD:SCOPE:GUARDIAN:INPUT`.
 ///
 /// It replaces one pointer of the launcher's own argument vector, so that the vector needs no copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -337,6 +337,8 @@ pub struct Handover {
     /// Process that ends what the command started if the broker does not; 0 if there is none, because
     /// D0 is not in force.
     pub guardian: i32,
+    /// The standard input is a pipe that the caller has as its own, too, or the caller cannot be looked at.
+    pub shares_input: bool,
 }
 
 impl Handover {
@@ -344,8 +346,9 @@ impl Handover {
 
     /// Writes the text form, without NUL.
     pub fn write(&self, out: &mut impl Write) -> fmt::Result {
-        let Self { control, child, scope_errno, guardian } = self;
-        write!(out, "{}:{control}:{child}:{scope_errno}:{guardian}", Self::PREFIX)
+        let Self { control, child, scope_errno, guardian, shares_input } = self;
+        let input = i32::from(*shares_input);
+        write!(out, "{}:{control}:{child}:{scope_errno}:{guardian}:{input}", Self::PREFIX)
     }
 
     /// Parses the text form.
@@ -369,6 +372,7 @@ impl Handover {
             child: number()?,
             scope_errno: number()?,
             guardian: number()?,
+            shares_input: number()? != 0,
         };
         if fields.next().is_some() || handover.control < 3 || handover.child < 2 {
             return Err(WireError::Malformed);
@@ -492,18 +496,19 @@ mod tests {
 
     #[test]
     fn handover_survives_and_other_names_are_refused() {
-        let handover = Handover { control: 3, child: 42, scope_errno: 0, guardian: 43 };
+        let handover =
+            Handover { control: 3, child: 42, scope_errno: 0, guardian: 43, shares_input: true };
         let mut text = String::new();
         handover.write(&mut text).unwrap();
         assert_eq!(Handover::parse(&text), Ok(handover));
         for text in [
             "landstrip-broker",
-            "landstrip-broker:2:42:0:0",
-            "landstrip-broker:3:1:0:0",
-            "landstrip-broker:3:42:0",
-            "landstrip-broker:3:42:0:0:0",
-            "landstrip-broker:3:-4:0:0",
-            "landstrip:3:42:0",
+            "landstrip-broker:2:42:0:0:0",
+            "landstrip-broker:3:1:0:0:0",
+            "landstrip-broker:3:42:0:0",
+            "landstrip-broker:3:42:0:0:0:0",
+            "landstrip-broker:3:-4:0:0:0",
+            "landstrip:3:42:0:0:0",
         ] {
             assert_eq!(Handover::parse(text), Err(WireError::Malformed), "{text}");
         }

@@ -3,9 +3,11 @@
 #![allow(unsafe_code)]
 
 use common::trap::Trap;
+use core::ffi::CStr;
 use core::fmt::{self, Write};
 use rustix::fd::BorrowedFd;
 use rustix::io::{self, Errno};
+use rustix::process::Pid;
 
 /// A step that failed.
 pub(crate) struct Failure(pub &'static str, pub Errno);
@@ -68,6 +70,19 @@ impl Text {
 
     pub(crate) fn new() -> Self {
         Self { bytes: [0; Self::SIZE], length: 0 }
+    }
+
+    /// The path of `name` in proc(5) of `process`.
+    pub(crate) fn path_in(process: Pid, name: &str) -> Self {
+        let mut path = Self::new();
+        // There is room for it.
+        let _ = write!(path, "/proc/{}/{name}\0", process.as_raw_nonzero());
+        path
+    }
+
+    /// As a path, if it ends with NUL.
+    pub(crate) fn as_path(&self) -> io::Result<&CStr> {
+        CStr::from_bytes_with_nul(self.as_bytes()).map_err(|_| Errno::NAMETOOLONG)
     }
 
     pub(crate) fn as_bytes(&self) -> &[u8] {

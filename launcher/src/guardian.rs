@@ -16,8 +16,6 @@
 use crate::failure::Text;
 use crate::sys::{self, Stack};
 use crate::{confine, start};
-use core::ffi::CStr;
-use core::fmt::Write;
 use core::mem::MaybeUninit;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, Mode, OFlags, RawDir};
@@ -168,9 +166,7 @@ fn kill_traceable() -> io::Result<bool> {
 
 /// Whether `process` has a program and this one might trace it (ptrace(2), access mode checking).
 fn may_trace(process: Pid) -> bool {
-    let mut path = Text::new();
-    let written = write!(path, "/proc/{}/exe\0", process.as_raw_nonzero());
+    let path = Text::path_in(process, "exe");
     let mut target = [MaybeUninit::uninit(); 1];
-    let path = CStr::from_bytes_with_nul(path.as_bytes()).ok().filter(|_| written.is_ok());
-    path.is_some_and(|path| fs::readlinkat_raw(fs::CWD, path, &mut target[..]).is_ok())
+    path.as_path().is_ok_and(|path| fs::readlinkat_raw(fs::CWD, path, &mut target[..]).is_ok())
 }

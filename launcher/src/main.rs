@@ -58,6 +58,8 @@ fn launch(arguments: &Arguments) -> Result<core::convert::Infallible, Failure> {
     thread::set_no_new_privs(true).map_err(|e| Failure("no_new_privs", e))?;
     confine::drop_capabilities(confine::PTRACE_CAPABILITY)
         .map_err(|e| Failure("drop capabilities", e))?;
+    // In the domain the caller cannot be looked at.
+    let shares_input = start::shares_input();
     let scope = confine::enter_common_domain();
     let (ours, theirs) = control_sockets().map_err(|e| Failure("socketpair", e))?;
     let child =
@@ -70,7 +72,8 @@ fn launch(arguments: &Arguments) -> Result<core::convert::Infallible, Failure> {
         true => guardian::start(scope.is_ok()).map_err(|e| Failure("clone", e))?,
         false => 0,
     };
-    let handover = Handover { control: ours.as_raw_fd(), child, scope_errno, guardian };
+    let handover =
+        Handover { control: ours.as_raw_fd(), child, scope_errno, guardian, shares_input };
     broker::execute(arguments, &handover)
 }
 

@@ -2,13 +2,16 @@
 
 #![allow(unsafe_code)]
 
+use crate::failure::Text;
 use crate::vector::Vector;
 use common::wire::Strings;
 use core::ffi::{CStr, c_char};
 use core::ptr;
 use rustix::fd::BorrowedFd;
-use rustix::io;
+use rustix::fs::{self, FileType};
+use rustix::io::{self, Errno};
 use rustix::mm::{self, MapFlags, ProtFlags};
+use rustix::{process, stdio};
 
 /// Runs scripts without an interpreter line, as execvp(3) does.
 pub(crate) const SHELL: &CStr = c"/bin/sh";
@@ -117,4 +120,18 @@ pub(crate) fn streams() -> [BorrowedFd<'static>; 3] {
 fn name(variable: &[u8]) -> &[u8] {
     let end = variable.iter().position(|&b| b == b'=' || b == 0).unwrap_or(variable.len());
     &variable[..end]
+}
+
+/// Whether the standard input is a pipe that the caller has as its own, too, as a shell that reads its script there. It
+/// counts as that if the caller cannot be looked at.
+pub(crate) fn shares_input() -> bool {
+    // SAFETY: only looked at; whether it is open is part of what is asked.
+    let Ok(input) = fs::fstat(unsafe { stdio::stdin() }) else { return false };
+    let callers = || {
+        let caller = process::getppid().ok_or(Errno::SRCH)?;
+        fs::stat(Text::path_in(caller, "fd/0").as_path()?)
+    };
+    let is_pipe = FileType::from_raw_mode(input.st_mode) == FileType::Fifo;
+    let same = |other: fs::Stat| (other.st_dev, other.st_ino) == (input.st_dev, input.st_ino);
+    is_pipe && callers().map_or(true, same)
 }

@@ -5,9 +5,10 @@
 
 use super::errno;
 use super::identity::{Identity, identity};
+use super::object::{Name, Object};
 use nix::libc;
 use rustix::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
-use rustix::fs::{self, FileType};
+use rustix::fs::{self, FileType, OFlags};
 use rustix::io::{self, Errno, FdFlags};
 
 /// What the command can hold that nothing in the sandbox has opened.
@@ -32,6 +33,20 @@ impl Inherited {
     pub fn may_hold(&self, object: Identity) -> bool {
         self.gets_more || self.streams.contains(&object)
     }
+}
+
+/// The standard input, if it is a pipe without a name that was opened for reading alone.
+///
+/// # Errors
+/// Returns what fstat(2) or the look at its name in proc(5) does.
+pub fn input_pipe() -> io::Result<Option<Identity>> {
+    let stdin = std::io::stdin();
+    let mode = fs::fcntl_getfl(&stdin)?;
+    let input = Object::of(io::fcntl_dupfd_cloexec(&stdin, 3)?)?;
+    let is_pipe = input.kind() == FileType::Fifo
+        && mode & OFlags::RWMODE == OFlags::RDONLY
+        && matches!(input.name()?, Name::Nameless(_));
+    Ok(is_pipe.then_some(input.identity()))
 }
 
 /// Takes over the descriptor `number`, which was left open for this program and nothing else of it.

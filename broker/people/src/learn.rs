@@ -72,7 +72,7 @@ fn learn(
     let reports = invocation.reports.unwrap_or_default();
     collected.want(Wanted { reports, ..Wanted::default() });
     let traps = &Arc::new(Traps::of(collected.clone(), false));
-    let surroundings = Surroundings::look(child.is_scoped())?;
+    let surroundings = Surroundings::look(child.is_scoped(), child.shares_input())?;
     let Loaded { mut policy, remarks, caller, .. } = load(invocation, Remarks::unwanted())?;
     let base = Base {
         extends: to_extend(&invocation.policies, &caller).map_err(unusable)?,

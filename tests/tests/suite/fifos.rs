@@ -2,7 +2,7 @@
 
 use nix::sys::signal::Signal;
 use std::time::Duration;
-use tests::{Sandbox, User, eventually, for_each_user};
+use tests::{Sandbox, User, eventually, for_each_user, repetitions};
 
 /// Where the broker makes all opens for writing, and where it makes those for reading as well.
 fn brokered(user: User) -> [Sandbox; 2] {
@@ -101,6 +101,57 @@ fn both_ends_find_each_other_however_often() {
             let inside = sandbox.sh(script);
             let twin = Sandbox::of(user).sh_outside(script);
             assert_eq!(inside.succeeds().stdout, twin.stdout);
+        }
+    });
+}
+
+/// Tries to write a command into the pipe that is the standard input, and then uses what it may.
+const SPEAKS: &str = r#"
+import os, threading
+line = b"echo spoken >> spoken\n"
+def write(path, flags):
+    try: file = os.open(path, flags | os.O_NONBLOCK)
+    except OSError: return False
+    written = os.write(file, line); os.close(file); return written
+os.symlink("/proc/self/fd/0", "link"); held = os.open("/proc/self/fd/0", os.O_PATH); again = os.dup(0)
+paths = [f"/proc/{of}/fd/{fd}" for of in ("self", "thread-self", os.getpid(), os.getppid()) for fd in (0, held, again)]
+for path in ["/dev/stdin", "/dev/fd/0", "link", f"/proc/self/cwd/link", *paths]:
+    for flags in (os.O_WRONLY, os.O_RDWR, os.O_WRONLY | os.O_APPEND, os.O_RDWR | os.O_TRUNC, os.O_WRONLY | os.O_CREAT, 3):
+        write(path, flags)
+# One thread moves the link to where it may lead.
+open("plain", "wb").close()
+def move():
+    for turn in range(TURNS):
+        os.symlink(("plain", "/proc/self/fd/0")[turn % 2], "next"); os.rename("next", "link")
+mover = threading.Thread(target=move); mover.start()
+while mover.is_alive(): write("link", os.O_WRONLY)
+mover.join()
+# What is its own it may open either way, and files it makes and changes.
+r, w = os.pipe(); write(f"/proc/self/fd/{r}", os.O_WRONLY); print(os.read(r, 99) == line)
+os.symlink("made", "new"); print(write("new", os.O_WRONLY | os.O_CREAT) == len(line), open("made", "rb").read() == line)
+print(write("plain", os.O_RDWR | os.O_TRUNC) == len(line), os.stat("plain").st_size == len(line))
+print(os.open("/proc/self/fd/0", os.O_RDONLY) > 2)
+"#;
+
+#[test]
+fn a_shell_that_reads_its_script_from_a_pipe_runs_no_line_of_the_commands() {
+    for_each_user(|user| {
+        for sandbox in [Sandbox::of(user).allow_write(".")].into_iter().chain(brokered(user)) {
+            let turns = repetitions(400).to_string();
+            sandbox.file("work/speaks.py", SPEAKS.replace("TURNS", &turns));
+            let words = sandbox.command_line();
+            let inside: String =
+                words.iter().map(|word| format!("'{}' ", word.to_string_lossy())).collect();
+            sandbox.file("script", format!("{inside} -- python3 speaks.py\necho ran\n"));
+            let shared = sandbox.sh_outside("cat ../script | sh");
+            shared.succeeds();
+            let works = "True\nTrue True\nTrue True\nTrue\nran\n";
+            assert_eq!(shared.stdout, works, "{shared:#?}");
+            assert!(!sandbox.path("work/spoken").exists(), "{shared:#?}");
+            // Where the caller does not read there, nobody is spoken to but the tool.
+            let alone = sandbox
+                .sh_outside(&format!("echo | {inside} -- sh -c 'echo said > /dev/stdin; cat'"));
+            assert!(alone.stdout.contains("said"), "{alone:#?}");
         }
     });
 }

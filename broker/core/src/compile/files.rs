@@ -65,6 +65,7 @@ pub(crate) fn compile(
         git_links,
         grants: Arc::new(grants),
         brokers_truncation,
+        shared_input: None,
         named: Arc::new(named),
         roots,
         openings,

@@ -81,8 +81,11 @@ impl Judge {
             return FileVerdict::Answer(answer);
         }
         let truncates = view.brokers_truncation && opens::truncates_unseen(call);
-        if truncates || view.grants.reads == Reads::More && opens::may_read(call) {
-            return FileVerdict::Answer(self.judge_read(request, call));
+        if truncates
+            || view.grants.reads == Reads::More && opens::may_read(call)
+            || view.shared_input.is_some() && opens::writes_content(call)
+        {
+            return FileVerdict::Answer(self.judge_own(request, call));
         }
         let judged = match view.brokers_writes() {
             true => self.judge_change(request, call),
@@ -110,14 +113,14 @@ impl Judge {
         }
     }
 
-    /// An open that may read, where Landlock would let what is denied be read, or a truncation that it would
-    /// not see: the broker answers, whatever it finds.
-    fn judge_read(&self, request: &Request<'_>, call: &FileCall) -> io::Result<Done> {
+    /// An open or a truncation where Landlock would let be read or written what is denied: the broker answers,
+    /// whatever it finds.
+    fn judge_own(&self, request: &Request<'_>, call: &FileCall) -> io::Result<Done> {
         let target = request.target();
         let judge = || match *call {
             FileCall::Open(arg, how) => {
                 let is_inside = |process| self.is_inside(process);
-                opens::judge_read(&self.view, target, is_inside, arg, how)
+                opens::judge_own_open(&self.view, target, is_inside, arg, how)
             }
             FileCall::Truncate(arg, length) => {
                 opens::judge_own_truncate(&self.view, target, arg, length)

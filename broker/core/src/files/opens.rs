@@ -10,6 +10,7 @@
 //! according to who opens them. So devices are opened only if they are usable always, and of proc(5)
 //! what is the target's own or, of others inside, says nothing that a process keeps to itself.
 
+use super::entry::Entry;
 use super::look;
 use super::open::{self, Destination};
 use super::path;
@@ -43,6 +44,17 @@ pub(crate) fn may_read(call: &FileCall) -> bool {
     }
 }
 
+/// Whether the call writes to a file that is there, or can later.
+pub(crate) fn writes_content(call: &FileCall) -> bool {
+    match call {
+        FileCall::Open(_, how) => changes(how.flags),
+        FileCall::Truncate(..) => true,
+        FileCall::Create(..) | FileCall::Remove(..) | FileCall::Rename(..) | FileCall::Link(..) => {
+            false
+        }
+    }
+}
+
 /// Judges an open where Landlock lets nothing be opened that the rules do not, but not all that they do.
 pub(crate) fn judge_open(
     view: &View,
@@ -65,19 +77,10 @@ pub(crate) fn judge_open(
     };
     let object = match open::resolve(target, arg, &how, is_granted)? {
         Destination::Object(object) => object,
-        Destination::New(entry)
-            if writes_alone(&how) && view.may_make_git_link(entry.directory(), entry.name()) =>
-        {
-            return Ok(Task::MakeGitLink(entry, how).into());
-        }
         Destination::New(entry) => {
             let relied = relied_for(view.entry(entry.directory(), entry.name()));
-            let reserve = view.reserve.clone().filter(|_| {
-                view.needs_reserve(entry.directory())
-                    && view.settles(entry.directory(), entry.name())
-            });
-            let create = || Task::CreateFile(entry, how, reserve).into();
-            return Ok(relied.map_or_else(create, Judged::Landlock));
+            let relied = relied.filter(|_| !makes_git_link(view, &entry, &how));
+            return Ok(relied.map_or_else(|| create(view, entry, how).into(), Judged::Landlock));
         }
     };
     let kind = object.kind();
@@ -96,8 +99,22 @@ pub(crate) fn judge_open(
     Ok(relied.map_or_else(|| Task::Open(object, kind, how).into(), Judged::Landlock))
 }
 
-fn writes_alone(how: &OpenHow) -> bool {
+fn makes_git_link(view: &View, entry: &Entry, how: &OpenHow) -> bool {
     how.flags & OFlags::RWMODE == OFlags::WRONLY
+        && view.may_make_git_link(entry.directory(), entry.name())
+}
+
+/// Makes a new entry, which may be made.
+fn create(view: &View, entry: Entry, how: OpenHow) -> Task {
+    if makes_git_link(view, &entry, &how) {
+        return Task::MakeGitLink(entry, how);
+    }
+    let (directory, name) = (entry.directory(), entry.name());
+    let reserve = view
+        .reserve
+        .clone()
+        .filter(|_| view.needs_reserve(directory) && view.settles(directory, name));
+    Task::CreateFile(entry, how, reserve)
 }
 
 /// Judges a truncate to `length`.
@@ -206,9 +223,9 @@ fn reading(view: &View, target: Target, object: &Object) -> Result<Option<Landlo
 /// As the name of a file without one: no rule singles it out but one that denies all names.
 const UNNAMED: &str = "#";
 
-/// Judges an open that may read, where the broker judges reads. What proc(5) tells of processes for which `is_inside`
+/// Judges an open that Landlock does not decide about: the broker opens what it may. What proc(5) tells of processes for which `is_inside`
 /// says no is as if it were not there, as with `hidepid`: programs that list processes pass over those.
-pub(crate) fn judge_read(
+pub(crate) fn judge_own_open(
     view: &View,
     target: Target,
     is_inside: impl Fn(i32) -> bool,
@@ -223,8 +240,12 @@ pub(crate) fn judge_read(
     }
     let object = match open::resolve(target, arg, &how, |_| false)? {
         Destination::Object(object) => object,
-        Destination::New(entry) if view.may_change(entry.directory(), entry.name()) => {
-            return Ok(Task::CreateFile(entry, how, None));
+        Destination::New(entry)
+            if makes_git_link(view, &entry, &how)
+                || view.may_change(entry.directory(), entry.name())
+                    && view.grants_or_brokers(entry.directory()) =>
+        {
+            return Ok(create(view, entry, how));
         }
         Destination::New(entry) => return Ok(refuse_write(&entry.path())),
     };
@@ -270,7 +291,7 @@ fn is_permitted(
     }
     // Only a descriptor that the target holds, or its own process, leads there.
     if matches!(name, Name::Nameless(_)) {
-        return Ok(true);
+        return Ok(!wanted.write || view.shared_input != Some(object.identity()));
     }
     let path = name.as_path();
     match object.kind() {
@@ -290,7 +311,7 @@ fn is_permitted(
                 || view.is_readable(path)
                 || view.is_listable(path, object)
                 || view.is_replacement(path, object))
-            && (!wanted.write || view.is_writable(path))
+            && (!wanted.write || view.is_writable(path) && view.grants_or_brokers(path))
     }))
 }
 

@@ -46,6 +46,9 @@ pub struct View {
     /// The objects of `roots` and `named`, held: the number of one that is removed would soon be
     /// another's. What is granted, or usable always, Landlock holds.
     pub _held: Arc<Vec<OwnedFd>>,
+    /// A pipe that the command may read, and not write, because the caller reads it too. Landlock knows no pipes, so that
+    /// the broker opens all that is opened for writing.
+    pub shared_input: Option<Identity>,
     /// What proc(5) holds Landlock lets nobody read.
     pub brokers_processes: bool,
     /// Rules may be added during the run.
@@ -137,8 +140,13 @@ impl View {
         self.rules.access(path).write && self.is_rooted(path)
     }
 
-    /// Whether the command may write more than Landlock lets it.
+    /// Whether the command may write more, or less, than Landlock lets it.
     pub fn brokers_writes(&self) -> bool {
+        self.lets_write_more() || self.shared_input.is_some()
+    }
+
+    /// Whether the command may write more than Landlock lets it.
+    fn lets_write_more(&self) -> bool {
         let has_missing = || self.roots.iter().any(|(_, at_launch)| at_launch.is_none());
         self.grants.brokers_writes
             || !self.openings.is_empty()
@@ -253,6 +261,11 @@ impl View {
     pub(super) fn names_exception(&self, name: &OsStr) -> bool {
         self.grants.single_files.contains(name)
             || self.grants.unlistable.keys().any(|path| path.file_name() == Some(name))
+    }
+
+    /// Whether Landlock lets what is named `path` be written, or is not asked.
+    pub(super) fn grants_or_brokers(&self, path: &Path) -> bool {
+        self.lets_write_more() || self.is_granted(path)
     }
 
     /// Who decides about writing to the object that is named `path`, if it may be written.

@@ -28,8 +28,9 @@ pub(super) fn compile(
 ) -> Result<Judges, Failure> {
     let Policy { files, network, .. } = policy;
     let Surroundings { mounts, features, .. } = surroundings;
-    let (view, ruleset) =
+    let (mut view, ruleset) =
         compile_files((files, rules), mounts, *features, !network.allow_network, reserve)?;
+    view.shared_input = surroundings.shared_input;
     let addresses = addresses(network, unix, proxy.as_ref());
     // Where the policy denies to write there, nothing of it is the command's own.
     let memory = memory.map(Scratch::path).filter(|path| view.rules.access(path).write);

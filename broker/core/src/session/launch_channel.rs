@@ -36,6 +36,8 @@ pub struct LaunchChannel {
     process: Pid,
     /// The launcher has entered a Landlock domain that scopes signals.
     is_scoped: bool,
+    /// As [`Handover::shares_input`].
+    shares_input: bool,
     /// The plan and the ruleset, if they are not to be sent before the listener was taken.
     withheld: Option<(Vec<u8>, OwnedFd)>,
 }
@@ -49,7 +51,13 @@ impl LaunchChannel {
         let socket = inherited::take_over(handover.control)?;
         let process = Pid::from_raw(handover.child).ok_or(Errno::SRCH)?;
         let is_scoped = handover.scope_errno == 0;
-        Ok(Self { socket, process, is_scoped, withheld: None })
+        let shares_input = handover.shares_input;
+        Ok(Self { socket, process, is_scoped, shares_input, withheld: None })
+    }
+
+    /// As [`Handover::shares_input`].
+    pub fn shares_input(&self) -> bool {
+        self.shares_input
     }
 
     /// Whether it is in a Landlock domain that scopes signals, as the broker is.

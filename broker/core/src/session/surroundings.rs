@@ -7,6 +7,8 @@
 use crate::report::errno::strerror;
 use crate::report::failure::Failure;
 use kernel::features::Features;
+use kernel::identity::Identity;
+use kernel::inherited;
 use kernel::mounts::{self, Mount};
 use kernel::proc;
 use rustix::fs::{self, FileType, Mode, OFlags};
@@ -21,13 +23,15 @@ pub struct Surroundings {
     pub mounts: Vec<Mount>,
     /// A standard stream is a datagram socket, which sends to whom each message names.
     pub streams_send: bool,
+    /// A pipe that is the standard input, and that of the caller, too: whoever writes there speaks to the caller.
+    pub shared_input: Option<Identity>,
     /// What of Landlock there is.
     pub features: Features,
 }
 
 impl Surroundings {
-    /// Looks at all of it; `is_scoped` as [`Features::find`] takes it.
-    pub fn look(is_scoped: bool) -> Result<Self, Failure> {
+    /// Looks at all of it; `is_scoped` as [`Features::find`] takes it, and `shares_input` as the launcher found.
+    pub fn look(is_scoped: bool, shares_input: bool) -> Result<Self, Failure> {
         check_proc()?;
         let streams_send = check_streams()?;
         let mounts = mounts::all().map_err(|errno| unfit("/proc/self/mountinfo", errno))?;
@@ -35,7 +39,9 @@ impl Surroundings {
             let message = format!("this kernel cannot confine the command: {missing}");
             Failure::Internal("platform", message)
         })?;
-        Ok(Self { mounts, streams_send, features })
+        let input = if shares_input { inherited::input_pipe() } else { Ok(None) };
+        let shared_input = input.map_err(|errno| unfit("standard input", errno))?;
+        Ok(Self { mounts, streams_send, shared_input, features })
     }
 }
 
@@ -166,6 +172,6 @@ mod tests {
         ] {
             assert_eq!(is_of_own_namespace(status.as_bytes(), own), expected, "{status:?}");
         }
-        assert!(Surroundings::look(false).is_ok());
+        assert!(Surroundings::look(false, true).is_ok());
     }
 }

@@ -31,7 +31,7 @@ pub fn run(
     tree: &mut ProcessTree,
 ) -> Result<i32, Failure> {
     let style = Style::of_standard_output();
-    let surroundings = match Surroundings::look(child.is_scoped()) {
+    let surroundings = match Surroundings::look(child.is_scoped(), child.shares_input()) {
         Err(Failure::Internal("surroundings", wrong)) => Some(wrong),
         _ => None,
     };
@@ -57,7 +57,7 @@ fn attack(
     let collected = Collected::open(invocation.trap_fd, invocation.debug)?;
     let traps = Arc::new(Traps::of(collected.clone(), false));
     let bait = Bait::lay_out();
-    let surroundings = Surroundings::look(child.is_scoped())?;
+    let surroundings = Surroundings::look(child.is_scoped(), child.shares_input())?;
     let loaded = load(invocation, Remarks::wanted())?;
     let mut notes = loaded.notes();
     let Loaded { policy, reports, mut remarks, caller, .. } = loaded;
