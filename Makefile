@@ -58,10 +58,9 @@ uninstall:
 dist: all
 	packaging/dist target/$(TARGET)/release '$(DIST)'
 
-# With the landstrip that is installed.
-docs:
+docs: all
 	docs/check-links
-	docs/draw-session README.md >docs/session.svg
+	PATH="$(CURDIR)/target/$(TARGET)/release:$$PATH" docs/draw-session README.md >docs/session.svg
 	for table in session launch programs; do \
 		docs/plot-benchmark $$table tests/benches/agent.txt >docs/benchmark-$$table.svg || exit; done
 	docs/build-book target/book
