@@ -292,6 +292,20 @@ def locked(world):
     return {"TARGET": str(target)}
 
 
+def locks():
+    code = """
+import fcntl
+file = open(TARGET)
+fcntl.flock(file, fcntl.LOCK_EX)
+end = time.monotonic() + 10
+while not os.path.exists('seen') and time.monotonic() < end:
+    time.sleep(0.01)"""
+    yield Case(
+        "A program outside is held up", "by a lock on a file that may only be read", code,
+        lambda world: world.was_locked.is_set(), code, lambda world: world.was_locked.is_set(), setup=locked,
+    )
+
+
 def told():
     """What SECURITY.md says that landstrip does not protect against."""
     group = "What landstrip does not protect against"
@@ -306,17 +320,6 @@ def told():
         "loot(f'{os.stat(TARGET).st_size} bytes')", lambda world: f"{len(SECRET)} bytes".encode() in world.loot(),
         "loot(f'{os.stat(TARGET).st_size} bytes')", lambda world: f"{len(ORIGINAL)} bytes".encode() in world.loot(),
         setup=lambda world: names(world, "home/.ssh/id"), is_told=True,
-    )
-    lock = """
-import fcntl
-file = open(TARGET)
-fcntl.flock(file, fcntl.LOCK_EX)
-end = time.monotonic() + 10
-while not os.path.exists('seen') and time.monotonic() < end:
-    time.sleep(0.01)"""
-    yield Case(
-        group, "a file that may only be read is kept locked", lock, lambda world: world.was_locked.is_set(),
-        lock, lambda world: world.was_locked.is_set(), setup=locked, is_told=True,
     )
 
 
@@ -425,4 +428,5 @@ def cases():
     yield from ways_round()
     yield from reads()
     yield from executions()
+    yield from locks()
     yield from told()

@@ -235,6 +235,13 @@ def cases():
     yield Case("A process outside is changed", "a stop by ptrace", STOP, lambda world: world.was_traced.is_set(),
                OWN_SIGNAL, lambda world: b"done" in world.loot(), setup=victim_watched)
     yield from shared_cases()
+    yield Case(
+        "A process outside is spoken to", "a shell that reads its script from the pipe that is standard input",
+        "os.write(os.open('/proc/self/fd/0', os.O_WRONLY), f'echo spoken >{SPOKEN}\\n'.encode())",
+        lambda world: (world.top / "spoken").exists(),
+        "r, w = os.pipe()\nos.write(os.open(f'/proc/self/fd/{r}', os.O_WRONLY), b'done')\nloot(os.read(r, 9))",
+        lambda world: b"done" in world.loot(), setup=lambda world: {"SCRIPT": True, "SPOKEN": str(world.top / "spoken")},
+    )
     for name, start in {
         "in a session of its own": "if os.fork():\n    os._exit(0)\nos.setsid()\nif os.fork():\n    os._exit(0)\n",
         "with all signals ignored": "if os.fork():\n    os._exit(0)\nos.setsid()\nfor n in range(1, 65):\n    try:\n        signal.signal(n, signal.SIG_IGN)\n    except (OSError, ValueError):\n        pass\n",
