@@ -723,15 +723,21 @@ fn a_file_system_that_stops_answering_does_not_hold_up_the_end() {
             sandbox.dir("work/mounted");
             sandbox.file("work/fuse.py", include_str!("stalled_fuse.py"));
             sandbox.file("wide.json", r#"{"filesystem":{"allowWrite":["mounted"]}}"#);
+            // Who is root in a namespace has directories of its own.
+            let options = if user.is_root() { "-m" } else { "-Urm" };
+            let run = |before: &[&str], after: &[&str]| {
+                let words = |words: &[&str]| words.iter().map(OsString::from).collect::<Vec<_>>();
+                let apart = words(&["unshare", options]);
+                sandbox.run_outside(
+                    [apart, words(before), sandbox.command_line(), words(after)].concat(),
+                )
+            };
             // The broker looks at nothing there while it runs.
             let script = ": < mounted/file; (sleep 98765)& echo $TMPDIR; read line; exit 3";
-            let mut words =
-                if user.is_root() { vec!["unshare", "-m"] } else { vec!["unshare", "-Urm"] };
-            words.extend(["python3", "fuse.py", what]);
-            let mut words: Vec<OsString> = words.into_iter().map(Into::into).collect();
-            words.extend(sandbox.command_line());
-            words.extend(["-p", "../wide.json", "--", "sh", "-c", script].map(Into::into));
-            let outcome = sandbox.run_outside(words);
+            let outcome = run(
+                &["python3", "fuse.py", what],
+                &["-p", "../wide.json", "--", "sh", "-c", script],
+            );
             if ["no mount", "/dev/fuse", "unshare"].iter().any(|why| outcome.stderr.contains(why)) {
                 skipped("no file system in user space can be mounted");
                 return;
@@ -745,7 +751,7 @@ fn a_file_system_that_stops_answering_does_not_hold_up_the_end() {
             );
             // Then a later run removes it.
             if what == "stalls" {
-                sandbox.sh(&until_gone(first)).succeeds();
+                run(&[], &["--", "sh", "-c", &until_gone(first)]).succeeds();
             }
             assert!(first.contains("/tmp/") && !fs::exists(first).unwrap(), "{outcome:#?}");
         }
