@@ -51,6 +51,17 @@ impl<'a> Exchange<'a> {
         self.asked.text(self.always.as_ref().map(PolicyFile::name).map_err(String::as_str))
     }
 
+    /// What is shown where something else may have been drawn over it: all of the question, unless it was answered.
+    pub(super) fn again(&mut self) -> String {
+        match self.stage {
+            Stage::Asked | Stage::Shown(_) => {
+                self.stage = Stage::Asked;
+                format!("\n{}", self.question())
+            }
+            Stage::Ruled(..) | Stage::Over => String::new(),
+        }
+    }
+
     pub(super) fn is_over(&self) -> bool {
         match self.stage {
             Stage::Over => true,

@@ -24,6 +24,8 @@ const STACK: usize = 512 * 1024;
 /// How often it is looked whether the terminal can be had, and the command is to end.
 const INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 const NOW: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
+/// How often a question is shown again because the command did not stand still.
+const AGAIN_MAX: usize = 50;
 /// How often it is looked whether a command that was to stop has; one that does not heed that is asked about again.
 const STOPS_MAX: usize = 20;
 
@@ -56,6 +58,9 @@ struct Dialog {
 
 /// Where questions are shown, and answers typed.
 trait Place {
+    /// Another question is to be shown.
+    fn begin(&mut self) {}
+
     /// Shows `text` of question `number`.
     fn show(&mut self, number: u64, text: &str);
 
@@ -70,6 +75,8 @@ trait Place {
 enum Typed {
     Line(Vec<u8>),
     Nothing,
+    /// Something else may have been shown over the question: what is typed may be meant for that.
+    Again,
     Left(Left),
 }
 
@@ -82,14 +89,16 @@ enum Left {
     Gone,
     /// By the key for an interruption, usually Ctrl-C, or for a stop, Ctrl-Z.
     Key(Signal),
-    /// The command is to end.
-    Ending,
+    /// What is asked is refused, and why.
+    Refused(&'static str),
 }
 
 /// The terminal as long as it is landstrip's.
 struct Screen<'a> {
     tty: &'a Tty,
     taken: Taken<'a>,
+    /// How often something was shown again.
+    again: usize,
 }
 
 impl Prompter {
@@ -145,7 +154,7 @@ impl Dialog {
         match tty.take(&spared) {
             Ok(taken) => {
                 self.told = None;
-                self.ask_at(Screen { tty, taken })
+                self.ask_at(Screen { tty, taken, again: 0 })
             }
             Err(busy) => {
                 if self.told.replace(busy) != Some(busy) {
@@ -159,7 +168,7 @@ impl Dialog {
     /// Asks at the terminal, and gives it back.
     fn ask_at(&mut self, mut screen: Screen<'_>) -> Option<()> {
         let left = self.ask_all(&mut screen).or_else(|| (screen.tty.write("\n"), None).1)?;
-        let Screen { tty, taken } = screen;
+        let Screen { tty, taken, .. } = screen;
         match left {
             Left::Done => return Some(()),
             Left::Key(Signal::TSTP) => {
@@ -179,8 +188,8 @@ impl Dialog {
                 tty.write("^C\n");
                 taken.signal(self.run.command, signal);
             }
-            Left::Ending => {
-                tty.write("\nlandstrip: refused, as the command is to end\n");
+            Left::Refused(why) => {
+                tty.write(&format!("\nlandstrip: refused, as the command {why}\n"));
                 drop(taken);
             }
             Left::Gone => drop(taken),
@@ -196,11 +205,13 @@ impl Dialog {
         while let Some(asked) = self.waiting.front().cloned() {
             let number = asked.number;
             let mut exchange = Exchange::of(asked, &self.run.always);
+            place.begin();
             place.show(number, &format!("\n{}", exchange.question()));
             while !exchange.is_over() {
                 match place.typed(number, self.channel.as_fd()) {
                     Typed::Left(left) => return Some(left),
                     Typed::Nothing => {}
+                    Typed::Again => place.show(number, &exchange.again()),
                     Typed::Line(line) => {
                         let reply = exchange.heed(&line);
                         place.show(number, &reply.shown);
@@ -249,17 +260,30 @@ fn wait(sources: [BorrowedFd<'_>; 2]) -> io::Result<bool> {
 }
 
 impl Place for Screen<'_> {
+    fn begin(&mut self) {
+        self.taken.settle();
+    }
+
     fn show(&mut self, _: u64, text: &str) {
-        self.tty.write(text);
+        if !text.is_empty() {
+            self.taken.drop_typed();
+            self.tty.write(text);
+        }
     }
 
     fn typed(&mut self, _: u64, channel: BorrowedFd<'_>) -> Typed {
         let is_ready = wait([channel, self.taken.as_fd()]);
-        match is_ready.and_then(|is_ready| if is_ready { self.taken.read() } else { Ok(None) }) {
+        let read =
+            is_ready.and_then(|is_ready| if is_ready { self.taken.read() } else { Ok(None) });
+        let holds = self.taken.holds();
+        self.again += usize::from(!holds);
+        match read {
             Ok(Some(line)) if line.contains(&INTERRUPT) => Typed::Left(Left::Key(Signal::INT)),
             Ok(Some(line)) if line.contains(&SUSPEND) => Typed::Left(Left::Key(Signal::TSTP)),
+            Ok(_) if self.again > AGAIN_MAX => Typed::Left(Left::Refused("does not stand still")),
+            Ok(_) if !holds => Typed::Again,
             Ok(Some(line)) => Typed::Line(line),
-            Ok(None) if self.taken.is_to_end() => Typed::Left(Left::Ending),
+            Ok(None) if self.taken.is_to_end() => Typed::Left(Left::Refused("is to end")),
             Ok(None) => Typed::Nothing,
             Err(_) => Typed::Left(Left::Gone),
         }

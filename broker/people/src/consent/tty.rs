@@ -197,6 +197,26 @@ impl Taken<'_> {
         }
     }
 
+    /// Whether nobody was there but landstrip since the question was shown. If not, the terminal is made ready to show it
+    /// again.
+    pub(super) fn holds(&mut self) -> bool {
+        let holds = self.standstill.as_mut().is_none_or(Standstill::holds);
+        if !holds {
+            self.tty.write(self.tty.showing);
+        }
+        holds
+    }
+
+    /// Waits for those to stand still who were answered.
+    pub(super) fn settle(&mut self) {
+        let _ = self.standstill.as_mut().and_then(Standstill::stop_all);
+    }
+
+    /// Drops what was typed before something is shown: it is not meant for that.
+    pub(super) fn drop_typed(&self) {
+        let _ = termios::tcflush(&self.tty.file, QueueSelector::IFlush);
+    }
+
     /// Whether the command is to end, and waits for that.
     pub(super) fn is_to_end(&self) -> bool {
         self.standstill.as_ref().is_some_and(Standstill::is_to_end)

@@ -359,6 +359,78 @@ fn nothing_of_the_command_reads_the_answer_or_writes_beside_the_question() {
     });
 }
 
+/// Asks, and is continued by a timer whose signal is SIGCONT (timer_create(2)) while it is asked about: then it draws.
+const RESTLESS: &str = r#"
+import ctypes, os, signal, threading, time
+class Event(ctypes.Structure):
+    _fields_ = [('value', ctypes.c_void_p), ('signal', ctypes.c_int), ('notify', ctypes.c_int), ('rest', ctypes.c_int * 12)]
+class Setting(ctypes.Structure):
+    _fields_ = [('every', ctypes.c_long * 2), ('first', ctypes.c_long * 2)]
+libc = ctypes.CDLL(None, use_errno=True)
+signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+timer, event = ctypes.c_void_p(), Event(signal=signal.SIGCONT)
+assert libc.timer_create(1, ctypes.byref(event), ctypes.byref(timer)) == 0
+setting = Setting(first=(ctypes.c_long * 2)(4, 0))
+assert libc.timer_settime(timer, 0, ctypes.byref(setting), None) == 0
+def ask():
+    status = 0
+    try: open(os.path.expanduser('~/.npm/a'), 'w').write('x')
+    except OSError: status = 1
+    os._exit(status)
+begun = time.monotonic()
+threading.Thread(target=ask).start()
+while time.monotonic() < begun + 4: time.sleep(0.01)
+os.write(1, b'\r\x1b[2Jlandstrip: "ls" wants to change HARMLESS\r\n  n no? ')
+while True: time.sleep(1)
+"#;
+
+#[test]
+fn an_answer_to_what_the_command_drew_over_the_question_permits_nothing() {
+    for_each_user(|user| {
+        let sandbox = sandbox(user);
+        sandbox.file("work/restless.py", RESTLESS);
+        let mut terminal = Terminal::of(&sandbox);
+        terminal.type_in("$L --ask terminal -- python3 restless.py; echo st\"\"atus=$?\n");
+        terminal.expect("/.npm/a\"\r\n");
+        terminal.expect("HARMLESS");
+        terminal.type_in("y\n");
+        // It is asked anew, and that can be answered.
+        terminal.expect("/.npm/a\"\r\n");
+        terminal.expect(KEYS);
+        assert!(!is_there(&sandbox, "a"), "{ESCAPED}{}", terminal.all());
+        terminal.type_in("y\n");
+        terminal.expect("\nstatus=0\r\n");
+        assert!(is_there(&sandbox, "a"));
+    });
+}
+
+#[test]
+fn what_was_typed_before_a_question_is_no_answer_to_it() {
+    for_each_user(|user| {
+        let sandbox = sandbox(user);
+        let script =
+            "echo 1 > ~/.npm/a & echo 2 > ~/b & wait; echo $(ls ~ ~/.npm | grep -cx '[ab]') made";
+        let mut terminal = ask(&sandbox, script);
+        // Until the other one waits as well.
+        std::thread::sleep(std::time::Duration::from_secs(1));
+        terminal.type_in("n\ny\n");
+        terminal.expect("wants to change");
+        terminal.expect(KEYS);
+        let made = || is_there(&sandbox, "a") || sandbox.path("home/b").exists();
+        assert!(!made(), "{ESCAPED}{}", terminal.all());
+        // Shown again as well, should the other one have been late to stand still.
+        for _ in 0..20 {
+            terminal.type_in("y\n");
+            std::thread::sleep(std::time::Duration::from_millis(500));
+            if made() {
+                break;
+            }
+        }
+        terminal.expect("\n1 made\r\n");
+        terminal.expect("\nstatus=0\r\n");
+    });
+}
+
 #[test]
 fn a_job_in_the_background_asks_once_it_is_in_the_foreground() {
     for_each_user(|user| {
