@@ -15,6 +15,7 @@ use rustix::io::{self, Errno};
 use rustix::net::sockopt::socket_peercred;
 use rustix::net::{self, AddressFamily, SocketFlags, SocketType};
 use rustix::process::Signal;
+use rustix::termios::{QueueSelector, tcflush};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::io::Write;
@@ -132,6 +133,10 @@ impl Watch {
     fn add(&mut self, socket: OwnedFd, wanted: Option<i32>) {
         let (Ok(peer), Ok(proof)) = (socket_peercred(&socket), Proof::new()) else { return };
         let process = peer.pid.as_raw_pid();
+        // Who has not made its file yet may be none, and is not to keep out who is.
+        let is_full = self.runs.len() >= RUNS_MAX;
+        let stranger = self.runs.iter().position(|run| run.proof.is_some()).filter(|_| is_full);
+        stranger.into_iter().for_each(|at| drop(self.runs.remove(at)));
         if is_own(&socket)
             && wanted.is_none_or(|wanted| wanted == process)
             && self.runs.len() < RUNS_MAX
@@ -203,6 +208,8 @@ impl Watch {
         };
         let Some((process, question)) = first else { return };
         if self.shown.is_none() {
+            // What was typed before is not meant for it.
+            let _ = tcflush(std::io::stdin(), QueueSelector::IFlush);
             print(&format!("\nin run {process}"));
             self.shown = Some(question.turn);
         }

@@ -91,6 +91,33 @@ fn no_sandbox_is_heard_by_a_watcher() {
     });
 }
 
+/// Connects as often as it may, and says nothing.
+const CROWD: &str = r#"
+import glob, os, socket, time
+all = []
+for _ in range(200):
+    all.append(socket.socket(socket.AF_UNIX))
+    all[-1].connect(glob.glob(os.path.expanduser('~/.cache/landstrip/watch-*'))[0])
+open('crowded', 'w')
+while not os.path.exists('end'): time.sleep(0.05)
+"#;
+
+#[test]
+fn a_sandbox_that_connects_and_says_nothing_keeps_no_run_from_a_watcher() {
+    for_each_user(|user| {
+        let sandbox = sandbox(user).allow_all_unix_sockets();
+        sandbox.dir("home/.cache");
+        let mut watch = watch(&sandbox, "");
+        let crowd = sandbox.spawn(["python3", "-c", CROWD]);
+        assert!(eventually(|| sandbox.path("work/crowded").exists()));
+        let running = refused_all_the_time(&sandbox);
+        watch.expect(&format!("refused to write \"{}/a\"", sandbox.name("home")));
+        sandbox.file("work/end", "");
+        running.wait().succeeds();
+        crowd.wait().succeeds();
+    });
+}
+
 /// In a mount namespace, so that the directory is the test's own.
 #[test]
 fn runs_are_watched_from_the_directory_of_the_user_s_sockets_and_no_sandbox_writes_there() {
