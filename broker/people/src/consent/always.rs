@@ -71,10 +71,6 @@ impl PolicyFile {
     /// # Errors
     /// Returns why it cannot be done.
     pub(super) fn propose(&self, rule: &Rule, program: &str) -> Result<Proposal, String> {
-        // What is a pattern in a policy may name more another time.
-        if rule.value.contains(['*', '?', '[', '{']) {
-            return Err("the name is a pattern in a policy".to_owned());
-        }
         let (_, before) = self.read()?;
         let by_hand = "its lines are of a kind that is changed by hand only";
         let is_relative =
@@ -82,6 +78,10 @@ impl PolicyFile {
         let whole = self.directory.join(rule.value.trim_start_matches("./"));
         let whole = whole.to_str().ok_or("the path is not UTF-8")?;
         let rule = (rule.key.as_str(), if is_relative { whole } else { rule.value.as_str() });
+        // What is a pattern in a policy may name more another time, also by the name of the working directory.
+        if rule.1.contains(['*', '?', '[', '{']) || is_relative && whole.contains('\\') {
+            return Err("the name is a pattern in a policy".to_owned());
+        }
         let amended = amend(&before, self.format, rule, &comment(program)).ok_or(by_hand)?;
         Ok(Proposal { before, amended })
     }

@@ -3,7 +3,7 @@
 use super::terminal::{KEYS, ask, is_there, sandbox};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use tests::{ESCAPED, Sandbox, User, for_each_user, skipped};
+use tests::{ESCAPED, Sandbox, Terminal, User, for_each_user, skipped};
 
 #[test]
 fn always_is_written_into_the_policy_after_its_line_was_shown() {
@@ -59,6 +59,30 @@ fn a_policy_is_not_written_that_others_can_change_or_that_nobody_can_tell_how() 
             terminal.expect("\nstatus=0\r\n");
             assert_eq!(sandbox.read("mine.yaml"), text);
             assert_eq!(sandbox.read("home/.npm/a"), "x\n");
+        }
+    });
+}
+
+/// As a pattern it would name another directory.
+#[test]
+fn always_keeps_no_rule_that_the_working_directory_makes_a_pattern() {
+    for_each_user(|user| {
+        for (directory, status) in [("[x]", "cannot be written"), ("x", "this is to be written")] {
+            let sandbox = sandbox(user);
+            sandbox.dir(format!("work/{directory}"));
+            let text = "filesystem:\n  allowWrite: [~/.npm]\n";
+            let policy = sandbox.file("mine.yaml", text);
+            let sandbox = sandbox.options(["-p", policy.to_str().unwrap()]).without_policy();
+            let mut terminal = Terminal::of(&sandbox);
+            let run = "$L --ask terminal -- sh -c 'echo x > made'; echo st\"\"atus=$?\n";
+            terminal.type_in(&format!("cd '{directory}'; {run}"));
+            terminal.expect(KEYS);
+            terminal.type_in("a\n");
+            terminal.expect(status);
+            terminal.expect("? ");
+            terminal.type_in("\x03");
+            terminal.expect("status=");
+            assert_eq!(sandbox.read("mine.yaml"), text);
         }
     });
 }
