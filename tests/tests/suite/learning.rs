@@ -4,8 +4,8 @@ use std::fs;
 use std::net::{IpAddr, UdpSocket};
 use std::os::unix::fs::symlink;
 use tests::{
-    Origin, Outcome, Sandbox, Snapshot, TcpPeer, UnixPeer, User, copy_program, for_each_user,
-    skipped,
+    ESCAPED, Origin, Outcome, Sandbox, Snapshot, TcpPeer, UnixPeer, User, copy_program,
+    for_each_user, skipped,
 };
 
 /// Where the draft goes.
@@ -56,6 +56,36 @@ fn what_a_command_needed_is_a_policy_under_which_it_passes() {
         assert!(sandbox.read(DRAFT).contains("\"~/.cache/pip\"  # "), "{draft}");
         let policy = sandbox.name(DRAFT);
         sandbox.landstrip(["-p", &policy, "--", "touch", &sandbox.name("home/x")]).fails();
+    });
+}
+
+#[test]
+fn a_directory_that_was_there_and_a_link_are_not_learned_with_what_they_lead_to() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        for directory in ["home/projects", "home/projects/x", "home/.config"] {
+            sandbox.dir(directory);
+        }
+        sandbox.file("home/notes", "");
+        symlink(".config", sandbox.path("home/settings")).unwrap();
+        let script = "touch ~/projects; touch -h ~/settings; echo x > ~/notes
+            mkdir ~/projects/new; touch ~/projects/new";
+        learn(&sandbox, &[], script).succeeds();
+        let draft = sandbox.read(DRAFT);
+        for (rule, is_learned) in [
+            ("~/projects", false),
+            ("~/settings", false),
+            ("~/notes", true),
+            ("~/projects/new", true),
+        ] {
+            assert_eq!(draft.contains(&format!("- \"{rule}\"  #")), is_learned, "{rule}: {draft}");
+        }
+        let escape = "echo x > ~/projects/x/hook; echo x > ~/.config/x; echo y > ~/projects/new/b; cat ~/notes";
+        let outcome = under_draft(&sandbox, escape);
+        assert_eq!(outcome.stdout, "x\n", "{outcome:#?}");
+        let made = |name: &str| sandbox.path("home").join(name).exists();
+        assert!(!made("projects/x/hook") && !made(".config/x"), "{ESCAPED}{draft}");
+        assert!(made("projects/new/b"), "{draft}");
     });
 }
 

@@ -566,6 +566,36 @@ fn the_working_directory_is_not_advised_learned_or_granted_as_a_whole() {
     });
 }
 
+/// Whoever follows the line would let the hooks of other repositories be written, or what a link leads to.
+#[test]
+fn a_directory_that_holds_something_and_a_link_are_not_advised_by_their_own_name() {
+    for_each_user(|user| {
+        let sandbox = Sandbox::of(user);
+        for directory in ["home/empty", "home/projects", "home/projects/x", "home/.config"] {
+            sandbox.dir(directory);
+        }
+        sandbox.file("home/notes", "");
+        std::os::unix::fs::symlink(".config", sandbox.path("home/settings")).unwrap();
+        let policy = sandbox.file("p.json", "{\"filesystem\":{}}");
+        for (script, advised) in [
+            ("touch ~/projects", false),
+            ("chmod 700 ~/projects", false),
+            ("touch -h ~/settings", false),
+            ("rm ~/settings", false),
+            ("touch ~/empty", true),
+            ("touch ~/notes", true),
+            ("rm ~/notes", true),
+            ("mkdir ~/new", true),
+            ("echo x > ~/projects/x/new", true),
+        ] {
+            let outcome = sandbox.landstrip(["-p", policy.to_str().unwrap(), "sh", "-c", script]);
+            outcome.fails();
+            let said = line(&outcome, "to allow this: ");
+            assert_eq!(said.is_some(), advised, "{script}: {outcome:#?}");
+        }
+    });
+}
+
 #[test]
 fn a_directory_of_programs_behind_a_link_is_not_advised() {
     for_each_user(|user| {

@@ -78,7 +78,9 @@ impl Draft {
         let mut written = Vec::new();
         for (need, programs) in lessons.needs {
             match need {
-                Need::Write(path) => {
+                // All in the work tree and in caches is harmless.
+                Need::Further(path) if !grounds.is_region(&path) => draft.left_out.push(path),
+                Need::Write(path) | Need::Further(path) => {
                     match grounds.place_where(&path, |place| rules.access(place).write) {
                         Some(place) => written.push(Change { place, path, programs }),
                         None => draft.left_out.push(path),

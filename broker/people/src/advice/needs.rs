@@ -22,6 +22,8 @@ const NAME_MAX: usize = 24;
 pub enum Need {
     /// This path is changed.
     Write(PathBuf),
+    /// So is this one, which is a link, or a directory with something in it: a rule for it allows more than was done.
+    Further(PathBuf),
     /// `host:port`, through the proxy.
     Host(String),
     /// The same at an address of a local network.
@@ -81,6 +83,13 @@ impl Needs {
         let mut found = lock(&self.0);
         let program = found.number(name);
         found.add(need, Some(program));
+    }
+
+    /// Takes note of a change of `path`, which `leads_further` or does not. One that did not before is the command's own.
+    pub fn note_write(&self, target: Target, path: PathBuf, leads_further: bool) {
+        let write = Need::Write(path.clone());
+        let is_own = lock(&self.0).needs.contains_key(&write);
+        self.note(target, if leads_further && !is_own { Need::Further(path) } else { write });
     }
 
     /// Takes note of a server of the command's own.

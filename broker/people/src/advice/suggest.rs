@@ -33,6 +33,7 @@ use std::path::{Path, PathBuf};
 
 use hosts::TOGETHER;
 pub(crate) use hosts::host;
+pub(crate) use places::leads_further;
 pub(super) use values::list;
 pub(crate) use values::quote;
 
@@ -346,7 +347,7 @@ impl Grounds<'_> {
         } else if self.ground().is_temporary(path) {
             places::instead(path).into_iter().for_each(|way| push_new(&mut advice.instead, way));
             push_new(&mut advice.temporary, self.shown(path));
-        } else if self.ground().is_harmless(path) {
+        } else if self.ground().is_harmless(path) && !self.reaches_further(path) {
             // It is put in another one's place, or called otherwise each time; or it is all that there is here.
             let around = path.parent().filter(|_| path != self.work).unwrap_or(path);
             if self.is_allowed(around) {

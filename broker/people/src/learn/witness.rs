@@ -2,6 +2,7 @@
 
 use crate::advice::needs::{Need, Needs, Reached};
 use crate::advice::noise;
+use crate::advice::suggest::leads_further;
 use common::proxy;
 use common::trap::FileOperation;
 use kernel::diag::anybody_listens;
@@ -38,7 +39,8 @@ impl Witness for Reader {
                 let is_noise = noise::is_noise(&Denial::file(FileOperation::Write, &path));
                 let is_of_kernel = KERNEL.iter().any(|place| path.starts_with(place));
                 if path.is_absolute() && !is_of_kernel && !is_noise {
-                    self.needs.note(by, Need::Write(path));
+                    let leads_further = leads_further(&path);
+                    self.needs.note_write(by, path, leads_further);
                 }
             }
             Permitted::Connect { from, is_led: true, .. } => self.needs.note_client(by, from),

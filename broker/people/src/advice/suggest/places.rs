@@ -1,4 +1,5 @@
-//! Which path to allow so that another one can be written, and how a policy writes it. Pure.
+//! Which path to allow so that another one can be written, and how a policy writes it. Of the file system it asks what is
+//! there by that name, and nothing else.
 
 use super::{Grounds, quote};
 use common::trap::FileOperation;
@@ -77,7 +78,13 @@ impl Grounds<'_> {
 
     /// What to allow so that `path` can be written.
     pub(super) fn place(&self, path: &Path) -> Option<PathBuf> {
-        self.place_where(path, |_| true)
+        self.place_where(path, |place| !self.reaches_further(place))
+    }
+
+    /// Whether a rule for `place`, which is harmless by its own name, gives more than that: what lies in a directory of the
+    /// home, such as the hooks of repositories, or where a link leads.
+    pub(super) fn reaches_further(&self, place: &Path) -> bool {
+        place.is_symlink() || !self.is_region(place) && leads_further(place)
     }
 
     /// The same among the places that fit.
@@ -176,7 +183,7 @@ impl Grounds<'_> {
     }
 
     /// The same without quotes: relative to the working directory or to the home where that is shorter.
-    pub(in crate::advice) fn written(&self, place: &Path) -> String {
+    pub(crate) fn written(&self, place: &Path) -> String {
         self.nearest(place, literal)
     }
 
@@ -208,6 +215,12 @@ fn literal(path: &str) -> String {
         before = Some(character);
     }
     written
+}
+
+/// Whether `place` is a link, or a directory that holds something.
+pub(crate) fn leads_further(place: &Path) -> bool {
+    let is_empty = || place.read_dir().is_ok_and(|mut entries| entries.next().is_none());
+    place.is_symlink() || place.is_dir() && !is_empty()
 }
 
 /// What to do instead where a program wants this path, and of whom that is said.
