@@ -10,7 +10,8 @@ mod watch;
 use nix::sys::signal::Signal;
 use serde_json::json;
 use std::fs;
-use tests::{Sandbox, for_each_user};
+use std::os::unix::fs::PermissionsExt;
+use tests::{ESCAPED, Sandbox, for_each_user};
 
 /// A sandbox whose home has a cache that no rule allows.
 fn sandbox(user: tests::User) -> Sandbox {
@@ -425,6 +426,47 @@ fn a_question_waits_as_long_as_the_last_policy_says() {
             let shown = format!("{seconds} s, then what is asked about is refused");
             assert!(outcome.stdout.contains(&shown), "{outcome:#?}");
         }
+    });
+}
+
+#[test]
+fn what_other_runs_have_is_neither_asked_about_nor_granted() {
+    for_each_user(|user| {
+        let sandbox = sandbox(user);
+        let policy = sandbox.file("none.json", "{\"filesystem\":{\"allowWrite\":[]}}");
+        let sandbox = sandbox.without_policy().options(["-p", policy.to_str().unwrap()]);
+        let [cache, state] = ["work/cache", "work/state"].map(|name| sandbox.name(name));
+        let sandbox = sandbox.env("XDG_CACHE_HOME", cache).env("XDG_STATE_HOME", state);
+        for name in ["work/cache", "work/cache/landstrip", "work/state", "work/state/landstrip"] {
+            sandbox.dir(name);
+        }
+        for name in ["work/cache/landstrip", "work/state/landstrip"] {
+            fs::set_permissions(sandbox.path(name), fs::Permissions::from_mode(0o700)).unwrap();
+        }
+        let theirs = ["cache/landstrip/theirs", "state/landstrip/denials.jsonl"];
+        for name in theirs {
+            sandbox.file(format!("work/{name}"), "theirs");
+        }
+        let script = "echo x > cache/mine
+            for name in landstrip/theirs landstrip/new ../state/landstrip/denials.jsonl; do echo x > cache/$name; done
+            mv cache/landstrip cache/moved; true";
+        let (running, mut questions) = sandbox.ask(["sh", "-c", script]);
+        let number = questions.expect("write", &sandbox.name("work/cache/mine"));
+        for rule in ["./cache", "./cache/landstrip", "./cache/landstrip/theirs", "./state"] {
+            questions.say(&json!({ "grant": ["filesystem.allowWrite", rule] }));
+            let line = questions.line().unwrap();
+            assert_eq!(line["refused"][1], rule, "{ESCAPED}{line}");
+        }
+        questions.settle(number, "run");
+        let own = sandbox.name("work/cache/mine");
+        questions.then(&json!({ "granted": ["filesystem.allowWrite", own] }));
+        assert_eq!(questions.line(), None, "{ESCAPED}");
+        running.wait().succeeds();
+        assert_eq!(sandbox.read("work/cache/mine"), "x\n");
+        for name in theirs {
+            assert_eq!(sandbox.read(format!("work/{name}")), "theirs", "{ESCAPED}");
+        }
+        assert_eq!(fs::read_dir(sandbox.path("work/cache/landstrip")).unwrap().count(), 1);
     });
 }
 

@@ -52,7 +52,7 @@ pub fn holder_of_sockets() -> PathBuf {
 }
 
 /// All holders that runs of this user have, as far as this one can tell.
-pub(super) fn holders() -> impl Iterator<Item = PathBuf> {
+pub fn holders() -> impl Iterator<Item = PathBuf> {
     // It may be made later.
     let cache = cache().and_then(|cache| locate(&cache).ok());
     let cache = cache.map(|cache| holder_in_cache(&cache.path));

@@ -6,6 +6,7 @@ use common::domain;
 use common::trap::NetworkOperation;
 use landstrip_core::ask::{Addition, Rule};
 use landstrip_core::report::denials::Denial;
+use landstrip_core::compile::runs::holders;
 use policy::callers::Caller;
 use policy::harmless;
 use policy::origins::Origins;
@@ -15,6 +16,7 @@ use rules::domains::rule_for;
 use rules::files::Files;
 use rules::paths::covers;
 use rules::policy::{Network, Policy};
+use rules::pattern::Pattern;
 use rules::proxies::CallerProxies;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -41,7 +43,12 @@ pub(super) struct Book {
 
 impl Book {
     /// The rules beside `policy`, of which the first `written` ones of denyWrite and denyRead were written.
-    pub(super) fn new(policy: Policy, caller: Caller, written: (usize, usize)) -> Self {
+    pub(super) fn new(mut policy: Policy, caller: Caller, written: (usize, usize)) -> Self {
+        // What other runs have, and what was kept of them, is protected where it lies in what may be written at launch. What
+        // is granted later is not to reach it either.
+        let denials = caller.state().and_then(|place| locate(&place).ok());
+        let of_runs = holders().chain(denials.map(|place| place.path));
+        policy.files.deny_write.extend(of_runs.map(|place| Pattern::literal(&place)));
         let home = caller.home.as_ref().map(|home| home.canonicalize().unwrap_or(home.clone()));
         let temporary = std::fs::canonicalize(std::env::temp_dir()).unwrap_or_default();
         let settings = home.as_deref().map(linked_settings).unwrap_or_default();
