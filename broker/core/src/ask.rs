@@ -55,6 +55,8 @@ pub struct Parked {
     pub(crate) notification: Notification,
     /// What was answered with yes, for this call.
     pub(crate) granted: Vec<Denial>,
+    /// What was shown to be changed is what a rule would name: no link is made there, as by such a rule.
+    pub(crate) is_root: bool,
     sign: Sign,
 }
 
@@ -167,10 +169,13 @@ pub(crate) fn attend_proxy(proxy: &Proxy, asking: Option<&Asking>, traps: &Traps
 }
 
 impl Waiting {
-    /// Notes that what was asked was answered with yes.
-    pub fn permit(&mut self, denial: Denial) {
+    /// Notes that what was asked was answered with yes; of a change, whether its rule `is_root` of nothing else.
+    pub fn permit(&mut self, denial: Denial, is_root: bool) {
         match self {
-            Self::Call(call) => call.granted.push(denial),
+            Self::Call(call) => {
+                call.granted.push(denial);
+                call.is_root |= is_root;
+            }
             Self::Connection(_, granted) => *granted = Some(denial),
         }
     }
@@ -197,8 +202,9 @@ impl Parked {
     pub(crate) fn new(
         request: &Request<'_>,
         notification: &Notification,
-        granted: &[Denial],
+        (granted, is_root): (&[Denial], bool),
     ) -> Self {
-        Self { notification: *notification, granted: granted.to_vec(), sign: request.sign() }
+        let sign = request.sign();
+        Self { notification: *notification, granted: granted.to_vec(), is_root, sign }
     }
 }

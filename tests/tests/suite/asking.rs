@@ -429,6 +429,46 @@ fn a_question_waits_as_long_as_the_last_policy_says() {
     });
 }
 
+/// A policy that allows the path later would be followed to where the link leads.
+#[test]
+fn no_answer_lets_a_link_be_made_where_a_rule_would_stand() {
+    const WAYS: [&str; 4] = [
+        "ln -s ~/.bashrc ~/x",
+        "ln -s ~/.bashrc l; mv -T l ~/x; python3 -c 'import os; os.rename(\"l\", os.path.expanduser(\"~/x\"))'",
+        "ln -s ~/.bashrc l; ln -P l ~/x",
+        "ln -s ~/.bashrc l; echo x > ~/x; python3 -c 'import ctypes, os
+assert ctypes.CDLL(None).renameat2(-100, b\"l\", -100, os.path.expanduser(\"~/x\").encode(), 2) == 0'",
+    ];
+    for_each_user(|user| {
+        for answer in ["once", "run"] {
+            for way in WAYS {
+                let sandbox = sandbox(user);
+                sandbox.file("home/.bashrc", "");
+                let (running, mut questions) = sandbox.ask(["sh", "-c", way]);
+                while let Some(line) = questions.line() {
+                    if let Some(number) = line["ask"].as_u64() {
+                        questions.answer(number, answer);
+                    }
+                }
+                running.wait();
+                let made = sandbox.path("home/x");
+                assert!(!made.is_symlink(), "{ESCAPED}{answer}: {way}");
+            }
+        }
+        // Beneath what the rule names they can be made, and files at it.
+        let sandbox = sandbox(user);
+        let script = "ln -s there ~/.npm/x && echo x > ~/x";
+        let (running, mut questions) = sandbox.ask(["sh", "-c", script]);
+        for name in ["home/.npm/x", "home/x"] {
+            let number = questions.expect("write", &sandbox.name(name));
+            questions.settle(number, "once");
+        }
+        running.wait().succeeds();
+        assert!(sandbox.path("home/.npm/x").is_symlink());
+        assert_eq!(sandbox.read("home/x"), "x\n");
+    });
+}
+
 #[test]
 fn what_other_runs_have_is_neither_asked_about_nor_granted() {
     for_each_user(|user| {

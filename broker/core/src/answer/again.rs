@@ -31,6 +31,8 @@ pub(crate) struct Round<'a> {
     pub(crate) notification: &'a Notification,
     /// What was permitted to this call alone.
     granted: &'a [Denial],
+    /// See [`Parked`].
+    is_root: bool,
     /// Whether it may have to wait for an answer.
     may_ask: bool,
 }
@@ -38,7 +40,7 @@ pub(crate) struct Round<'a> {
 impl<'a> Round<'a> {
     /// The first.
     pub(crate) fn first(notification: &'a Notification) -> Self {
-        Self { notification, granted: &[], may_ask: true }
+        Self { notification, granted: &[], is_root: false, may_ask: true }
     }
 }
 
@@ -56,7 +58,7 @@ impl Answerer {
             Some(asking) if !paths.is_empty() => {
                 let mut files = lock(&asking.files).clone();
                 files.allow_write.extend_from_slice(&paths);
-                Arc::new(latest.with_view(latest.view.for_once(&files, paths)))
+                Arc::new(latest.with_view(latest.view.for_once(&files, paths, round.is_root)))
             }
             _ => latest,
         }
@@ -126,8 +128,12 @@ impl Answerer {
         // If what was answered did not help, it is not asked again.
         let may_ask = round.may_ask && !denials.iter().any(|d| round.granted.contains(d));
         let park = |asking: &Arc<Asking>| {
-            let call = Parked::new(request, round.notification, round.granted);
-            asking.counsel.park(request, call, &denials)
+            let granted = (round.granted, round.is_root);
+            asking.counsel.park(
+                request,
+                Parked::new(request, round.notification, granted),
+                &denials,
+            )
         };
         let is_parked =
             may_ask && !denials.is_empty() && self.judges.asking.as_ref().is_some_and(park);
@@ -139,11 +145,12 @@ impl Answerer {
 
     /// Answers a call that has waited, or has it wait again.
     pub(super) fn answer_again(&self, request: Request<'_>, parked: &Parked, fate: Fate) {
-        let Parked { notification, granted, .. } = parked;
+        let Parked { notification, granted, is_root, .. } = parked;
         if fate == Fate::Interrupted {
             return request.complete(Err(RESTART));
         }
-        let round = Round { notification, granted, may_ask: fate == Fate::Judged };
+        let may_ask = fate == Fate::Judged;
+        let round = Round { notification, granted, is_root: *is_root, may_ask };
         self.answer(request, Call::decode(notification), round);
     }
 

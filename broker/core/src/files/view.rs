@@ -64,6 +64,8 @@ pub(crate) struct Added {
     roots: Vec<Arc<OwnedFd>>,
     /// Paths that a single call may change, whatever is around them.
     once: Vec<PathBuf>,
+    /// They are what rules name.
+    are_roots: bool,
 }
 
 /// What Landlock was told, and what it could not be told.
@@ -128,10 +130,9 @@ impl View {
     }
 
     /// The same for a single call that may also change `once`, canonical paths, which `files` has.
-    pub(crate) fn for_once(&self, files: &Files, once: Vec<PathBuf>) -> Self {
-        let mut view = Self { rules: Rules::new(files), ..self.clone() };
-        view.added.once = once;
-        view
+    pub(crate) fn for_once(&self, files: &Files, once: Vec<PathBuf>, are_roots: bool) -> Self {
+        let added = Added { once, are_roots, ..self.added.clone() };
+        Self { rules: Rules::new(files), added, ..self.clone() }
     }
 
     /// Whether what is named `path` may be changed. The rules go by paths, access by the objects that
@@ -340,10 +341,12 @@ impl View {
         })
     }
 
-    /// Whether `path` is an allowed path that was missing at launch.
+    /// Whether `path` is an allowed path that was missing at launch, or by a rule for a single call.
     pub fn is_missing_root(&self, path: &Path) -> bool {
         let mut openings = self.openings.iter().filter(|path| self.rules.access(path).write);
-        self.missing_roots().any(|root| *root == path) || openings.any(|opening| *opening == path)
+        self.missing_roots().any(|root| *root == path)
+            || openings.any(|opening| *opening == path)
+            || self.added.are_roots && self.is_for_once(path)
     }
 
     /// Whether `path` leads to an allowed path that was missing at launch: such directories may be

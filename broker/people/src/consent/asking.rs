@@ -98,12 +98,13 @@ impl Asking {
         let Settled { rule, denial, mut calls, .. } = settled;
         let fate = if answer == Answer::Deny { Fate::Refused } else { Fate::Judged };
         let mut grant = None;
+        let is_root = self.book.names(&rule, &denial);
         // What is permitted is what was shown.
         let shown = calls.iter_mut().filter(|(_, asked)| *asked == denial);
         match answer {
-            Answer::Once => shown.take(1).for_each(permit),
+            Answer::Once => shown.take(1).for_each(|waiting| permit(waiting, is_root)),
             Answer::Run(wanted) => {
-                shown.for_each(permit);
+                shown.for_each(|waiting| permit(waiting, is_root));
                 let wanted = wanted.unwrap_or_else(|| rule.clone());
                 grant = Some(Grant { rule: wanted, asked: Some((rule, denial)) });
             }
@@ -270,8 +271,8 @@ impl Counsel for Asking {
 }
 
 /// Notes that what is asked was answered with yes.
-fn permit((waiter, asked): &mut Waiting) {
-    waiter.permit(asked.clone());
+fn permit((waiter, asked): &mut Waiting, is_root: bool) {
+    waiter.permit(asked.clone(), is_root);
 }
 
 /// These calls, for all of which the same follows.

@@ -4,9 +4,10 @@
 use crate::advice::suggest::{self, Grounds};
 use common::domain;
 use common::trap::NetworkOperation;
+use kernel::locate::locate;
 use landstrip_core::ask::{Addition, Rule};
-use landstrip_core::report::denials::Denial;
 use landstrip_core::compile::runs::holders;
+use landstrip_core::report::denials::Denial;
 use policy::callers::Caller;
 use policy::harmless;
 use policy::origins::Origins;
@@ -15,8 +16,8 @@ use policy::resolve;
 use rules::domains::rule_for;
 use rules::files::Files;
 use rules::paths::covers;
-use rules::policy::{Network, Policy};
 use rules::pattern::Pattern;
+use rules::policy::{Network, Policy};
 use rules::proxies::CallerProxies;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -167,6 +168,12 @@ impl Book {
             true => Err("a proxy of the caller's on this host has a password".to_owned()),
             false => Ok(Addition::Address(Denial::Network(NetworkOperation::Bind, Vec::new()))),
         }
+    }
+
+    /// Whether `rule` is for the path that was refused, not for one around it.
+    pub(super) fn names(&self, rule: &Rule, denial: &Denial) -> bool {
+        let Denial::File(_, path) = denial else { return false };
+        rule.value == self.grounds().written(Path::new(OsStr::from_bytes(path)))
     }
 
     /// Whether a socket can be made at `path`, as far as the rules of launch say.
