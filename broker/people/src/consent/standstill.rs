@@ -2,7 +2,8 @@
 //! typed, or writes beside what is shown. Stopped are descendants of the broker one by one, as they are found, until no
 //! other is found: who is to be stopped makes no child any more (fork(2) fails with a signal pending, and is made again).
 //!
-//! That a call waits is then no matter of SIGSTOP (`kernel::kill::UNHEEDED`).
+//! That a call waits is then no matter of SIGSTOP, nor of SIGCHLD, which tells parents of children that were stopped
+//! (`kernel::kill::UNHEEDED`).
 //!
 //! Whoever stands still can be continued without a hand of the command's: by a timer whose signal is SIGCONT
 //! (timer_create(2)), or because a process ends that had begun to (clone(2), PR_SET_PDEATHSIG, orphaned groups). None of that
@@ -47,7 +48,8 @@ struct Thread {
 impl Standstill {
     /// Stops all descendants of this process but `spared`. None if there are too many, or they do not stop.
     pub(super) fn begin(spared: &[Pid]) -> Option<Self> {
-        UNHEEDED.store(1 << (Signal::STOP.as_raw() - 1), Ordering::SeqCst);
+        let unheeded = [Signal::STOP, Signal::CHILD].map(|signal| 1 << (signal.as_raw() - 1));
+        UNHEEDED.store(unheeded.iter().sum(), Ordering::SeqCst);
         let (stopped, spared, threads) = (Vec::new(), spared.to_vec(), HashMap::new());
         let mut all = Self { stopped, spared, threads };
         all.stop_all()?;

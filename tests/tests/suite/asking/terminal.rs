@@ -404,6 +404,26 @@ fn an_answer_to_what_the_command_drew_over_the_question_permits_nothing() {
     });
 }
 
+/// Its children are stopped with it, of which a shell hears (SIGCHLD).
+#[test]
+fn a_shell_with_a_job_in_the_background_is_asked_about_once() {
+    for_each_user(|user| {
+        let sandbox = sandbox(user);
+        let script = "sleep 60 & sleep 0.5; echo 1 > ~/.npm/a; kill $!";
+        sandbox.file("work/script", script);
+        let mut terminal = Terminal::of(&sandbox);
+        terminal.type_in("$L --ask terminal -- bash ./script; echo st\"\"atus=$?\n");
+        terminal.expect(KEYS);
+        // Longer than a question stays for which nobody waits.
+        std::thread::sleep(std::time::Duration::from_secs(2));
+        terminal.type_in("y\n");
+        terminal.expect("\nstatus=0\r\n");
+        assert!(is_there(&sandbox, "a"));
+        let seen = terminal.all();
+        assert!(!seen.contains("the question is over"), "{seen}");
+    });
+}
+
 #[test]
 fn what_was_typed_before_a_question_is_no_answer_to_it() {
     for_each_user(|user| {
