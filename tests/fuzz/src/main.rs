@@ -22,8 +22,6 @@ mod control;
 mod destination;
 #[path = "../../../proxy/src/dial.rs"]
 mod dial;
-#[path = "../../../proxy/src/direct.rs"]
-mod direct;
 #[path = "../../../proxy/src/dns.rs"]
 mod dns;
 #[path = "../../../proxy/src/error.rs"]
@@ -32,8 +30,6 @@ mod error;
 mod files;
 #[path = "../../../proxy/src/forward.rs"]
 mod forward;
-#[path = "../../../proxy/src/gate.rs"]
-mod gate;
 #[path = "../../../proxy/src/headers.rs"]
 mod headers;
 #[path = "../../../proxy/src/http.rs"]

@@ -9,6 +9,7 @@ use paths::files::Files;
 use paths::paths::Rules;
 use paths::pattern::{Component, Pattern};
 use policy::document::Format;
+use std::cell::RefCell;
 use std::ffi::OsStr;
 use std::net::Ipv4Addr;
 use std::os::unix::ffi::OsStrExt;
@@ -38,7 +39,7 @@ pub(crate) fn paths(bytes: &[u8]) {
             .collect();
         let mut is_denied = false;
         for (pattern, list) in patterns.iter().zip(&written) {
-            let expected = (0..=names.len()).any(|end| stands_for(list, &names[..end]));
+            let expected = stand_for(list, &names);
             assert_eq!(pattern.covers(&names), expected, "{list:?} {names:?}");
             is_denied |= expected;
         }
@@ -54,18 +55,22 @@ fn components(line: &[u8]) -> Option<Vec<Component>> {
     names.map(|name| Component::parse(name).ok()).collect()
 }
 
-/// Whether the components stand for exactly these names, the slow way.
-fn stands_for(components: &[Component], names: &[&[u8]]) -> bool {
-    match (components, names) {
-        ([], []) => true,
-        ([Component::AnyDepth, rest @ ..], _) => {
-            stands_for(rest, names) || !names.is_empty() && stands_for(components, &names[1..])
+/// Whether the components match these names or a directory above: for each component in turn, the numbers of names that
+/// the components so far can match.
+fn stand_for(components: &[Component], names: &[&[u8]]) -> bool {
+    let mut counts = vec![true];
+    counts.resize(names.len() + 1, false);
+    for component in components {
+        let mut before = false;
+        for count in 0..counts.len() {
+            let stood = std::mem::replace(&mut before, counts[count]);
+            counts[count] = match component {
+                Component::AnyDepth => counts[count] || count > 0 && counts[count - 1],
+                component => stood && component.matches(names[count - 1]),
+            };
         }
-        ([first, rest @ ..], [name, others @ ..]) => {
-            first.matches(name) && stands_for(rest, others)
-        }
-        _ => false,
     }
+    counts.contains(&true)
 }
 
 /// A socket's address: what it is narrowed to is the same place.
@@ -150,9 +155,15 @@ pub(crate) fn policy(bytes: &[u8]) {
 
 /// The messages between the programs: what is understood can be written again, the same.
 pub(crate) fn wire(bytes: &[u8]) {
-    let mut buffer = vec![0; wire::MESSAGE_MAX];
+    thread_local! {
+        static BUFFER: RefCell<Vec<u8>> = RefCell::new(vec![0; wire::MESSAGE_MAX]);
+    }
+    BUFFER.with_borrow_mut(|buffer| rewritten(bytes, buffer));
+}
+
+fn rewritten(bytes: &[u8], buffer: &mut [u8]) {
     if let Ok(filter) = wire::Filter::decode(bytes) {
-        let length = filter.encode(&mut buffer).unwrap();
+        let length = filter.encode(buffer).unwrap();
         assert_eq!(&buffer[..length], bytes);
     }
     if let Ok(plan) = wire::Plan::decode(bytes) {
@@ -162,24 +173,24 @@ pub(crate) fn wire(bytes: &[u8]) {
         let (paths, changes) = (list(plan.paths), list(plan.environment));
         let paths: Vec<&[u8]> = paths.iter().map(Vec::as_slice).collect();
         let changes: Vec<&[u8]> = changes.iter().map(Vec::as_slice).collect();
-        let length = wire::Plan::encode(&mut buffer, plan.argv_index, &paths, &changes).unwrap();
+        let length = wire::Plan::encode(buffer, plan.argv_index, &paths, &changes).unwrap();
         assert_eq!(&buffer[..length], bytes);
     }
     let _ = proxy::Setup::decode(bytes);
     if let Ok(message) = proxy::Unknown::decode(bytes) {
-        let length = message.encode(&mut buffer).unwrap();
+        let length = message.encode(buffer).unwrap();
         assert_eq!(&buffer[..length], bytes);
     }
     if let Ok(message) = proxy::Refused::decode(bytes) {
-        let length = message.encode(&mut buffer).unwrap();
+        let length = message.encode(buffer).unwrap();
         assert_eq!(&buffer[..length], bytes);
     }
     if let Ok(message) = proxy::Reached::decode(bytes) {
-        let length = message.encode(&mut buffer).unwrap();
+        let length = message.encode(buffer).unwrap();
         assert_eq!(&buffer[..length], bytes);
     }
     if let Ok(message) = asking::Asked::decode(bytes) {
-        let length = message.encode(&mut buffer).unwrap();
+        let length = message.encode(buffer).unwrap();
         assert_eq!(&buffer[..length], bytes);
     }
     if let Ok(text) = std::str::from_utf8(bytes) {

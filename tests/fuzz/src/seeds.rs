@@ -2,7 +2,10 @@
 
 use crate::dns;
 use crate::streams::PORT;
+use common::asking::Asked;
+use common::proxy::{SETUP_MAX, Setup, Unlisted};
 use std::fs;
+use std::net::Ipv4Addr;
 use std::path::Path;
 
 /// Writes them into a directory.
@@ -26,16 +29,27 @@ fn of(parser: &str) -> Vec<Vec<u8>> {
             [&1_u16.to_ne_bytes()[..], b"\0abstract"].concat(),
             [&16_u16.to_ne_bytes()[..], &[0; 10]].concat(),
         ],
-        "http" => places().iter().flat_map(|place| requests(place)).collect(),
-        "socks" => places().iter().flat_map(|place| socks(place)).collect(),
+        "http" => in_pieces(places().iter().flat_map(|place| requests(place))),
+        "socks" => in_pieces(places().iter().flat_map(|place| socks(place))),
         "tls" => vec![[&[128], &hello("good.test")[..]].concat(), [&[64], &hello("good.test")[..], &hello("bad.test")].concat()],
-        "dns" => [dns::Kind::A, dns::Kind::Aaaa].map(|kind| dns::query(7, "good.test", kind)).to_vec(),
+        "dns" => [dns::Kind::A, dns::Kind::Aaaa]
+            .into_iter()
+            .flat_map(|kind| {
+                let query = dns::query(7, "good.test", kind);
+                let found = dns::Found::Address(Ipv4Addr::LOCALHOST);
+                let answer = dns::Query::read(&query).ok().map(|read| read.response(found));
+                [Some(query.clone()), answer]
+            })
+            .flatten()
+            .collect(),
         "policy" => vec![
             include_bytes!("../../examples/policy.json").to_vec(),
             include_bytes!("../../examples/policy.yaml").to_vec(),
             include_bytes!("../../../broker/presets/build.yaml").to_vec(),
         ],
         "wire" => vec![
+            setup(),
+            asked(),
             b"LSF3\0\0\0\0\x01\0\0\0\x06\0\0\0\0\0\xff\x7f".to_vec(),
             b"LSP1\x01\0\0\0\x01\0\x01\0/bin/true\0A=b\0".to_vec(),
             b"\x02\0\x01\xbbbad.test".to_vec(),
@@ -50,6 +64,11 @@ fn of(parser: &str) -> Vec<Vec<u8>> {
         ],
         _ => Vec::new(),
     }
+}
+
+/// Each in one piece, and in two.
+fn in_pieces(streams: impl Iterator<Item = Vec<u8>>) -> Vec<Vec<u8>> {
+    streams.flat_map(|stream| [0, 120].map(|cut| [&[cut], &stream[..]].concat())).collect()
 }
 
 fn places() -> Vec<String> {
@@ -74,6 +93,22 @@ fn requests(place: &str) -> [Vec<u8>; 6] {
         ),
     ]
     .map(String::into_bytes)
+}
+
+fn setup() -> Vec<u8> {
+    let mut packet = vec![0; SETUP_MAX];
+    let lists = [&["good.test:443"][..], &["*.bad.test"], &[], &["http://proxy.test"], &[], &[]];
+    let length = Setup::encode(&mut packet, Unlisted::Asked, lists).unwrap();
+    packet.truncate(length);
+    packet
+}
+
+fn asked() -> Vec<u8> {
+    let mut packet = vec![0; Asked::MAX];
+    let asked = Asked { number: 1, host: b"good.test", port: 443, client: 1 };
+    let length = asked.encode(&mut packet).unwrap();
+    packet.truncate(length);
+    packet
 }
 
 fn socks(place: &str) -> Vec<Vec<u8>> {
