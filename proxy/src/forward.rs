@@ -202,17 +202,36 @@ impl Host {
     /// The host that was asked for and judged, in the one spelling. Behind a literal there may be many
     /// names: one that is in the request was judged as well.
     fn host_field(&self, request: &Request<Incoming>) -> Result<HeaderValue, Failure> {
-        let named = request.headers().get(header::HOST);
-        if let (OwnedHost::Address(_), None, Some(named)) =
-            (&self.destination.host, request.uri().authority(), named)
-        {
-            return Ok(named.clone());
-        }
-        let host = match self.destination.port {
-            HTTP_PORT => self.destination.host.to_string(),
-            _ => self.destination.to_string(),
+        let named = match (&self.destination.host, request.uri().authority()) {
+            (OwnedHost::Address(_), None) => request.headers().get(header::HOST),
+            _ => None,
+        };
+        let host = match named {
+            Some(named) => judged_host(named, self.destination.port)?,
+            None => spelled(&self.destination),
         };
         HeaderValue::try_from(host).map_err(|_| Failure::Bad("the host is none"))
+    }
+}
+
+/// The host in a Host field as it was judged: at the port where the connection leads, whatever port it says. An empty
+/// one names none.
+fn judged_host(named: &HeaderValue, port: u16) -> Result<String, Failure> {
+    let none = || Failure::Bad("the host is none");
+    match named.to_str().map_err(|_| none())? {
+        "" => Ok(String::new()),
+        text => {
+            let named = Destination::parse(text, Some(port)).map_err(|_| none())?;
+            Ok(spelled(&Destination { port, ..named }))
+        }
+    }
+}
+
+/// `destination` as a Host field has it.
+fn spelled(destination: &Destination) -> String {
+    match destination.port {
+        HTTP_PORT => destination.host.to_string(),
+        _ => destination.to_string(),
     }
 }
 
@@ -256,4 +275,26 @@ fn address_upstream(
         request.headers_mut().insert(header::PROXY_AUTHORIZATION, value.clone());
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_is_passed_on_as_it_was_judged() {
+        for (named, port, expected) in [
+            ("good.test:8080", 8080, Some("good.test:8080")),
+            ("good.test", 8080, Some("good.test:8080")),
+            ("127.0.0.1:9", 8080, Some("127.0.0.1:8080")),
+            ("GOOD.test.:9", 80, Some("good.test")),
+            ("[::1]", 8080, Some("[::1]:8080")),
+            ("", 8080, Some("")),
+            ("good.test@bad.test", 8080, None),
+            ("good.test:0", 8080, None),
+        ] {
+            let spelled = judged_host(&HeaderValue::from_static(named), port).ok();
+            assert_eq!(spelled.as_deref(), expected, "{named}");
+        }
+    }
 }
