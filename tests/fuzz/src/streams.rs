@@ -24,7 +24,7 @@ const PERMITTED: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHO
 /// Longer than a tunnel waits for the rest of a first line.
 const PAUSE: Duration = Duration::from_millis(10);
 /// How long the proxy may take once the client has sent everything.
-const LIMIT: Duration = Duration::from_secs(1);
+const LIMIT: Duration = Duration::from_millis(100);
 
 /// The clock is paused: it advances to the next timer when all tasks wait.
 struct World {
