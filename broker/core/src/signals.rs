@@ -209,8 +209,9 @@ impl Judge {
             });
             let mut found: Vec<(i32, io::Result<Member>)> =
                 ids.filter(|id| !seen.contains(id)).map(|id| (id, self.find(id))).collect();
-            // After the others: it may end by it.
-            found.sort_by_key(|(id, _)| *id == own);
+            // Before the others: where handled signals interrupt calls (before Linux 5.19), the end of a child would let it
+            // go on, and end otherwise.
+            found.sort_by_key(|(id, _)| *id != own);
             let members = || found.iter().filter_map(|(_, member)| member.as_ref().ok());
             let is_last =
                 members().count() == 0 || members().any(|member| member.catches(signal.number()));
