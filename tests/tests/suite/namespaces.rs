@@ -84,14 +84,14 @@ const AS_NOBODY: &str = "mount --bind \"$1\" /dev/net/tun && cd \"$2\" && shift 
 
 /// What a command line of the user's begins with so that it may open /dev/net/tun, and who is to start it.
 fn with_tun(sandbox: &Sandbox) -> Option<(Sandbox, Vec<OsString>)> {
-    let starter = Sandbox::new();
     let may = "test -r /dev/net/tun && test -w /dev/net/tun";
     if sandbox.sh_outside(may).status == Some(0) {
         return Some((
-            starter,
+            Sandbox::of(sandbox.user()),
             words(&["env", "-C"]).into_iter().chain([sandbox.path("work").into()]).collect(),
         ));
     }
+    let starter = Sandbox::new();
     let (tun, work) = (starter.path("tun"), sandbox.path("work"));
     if starter.sh_outside("mknod -m 666 ../tun c 10 200 && test -e /dev/net/tun").status != Some(0)
     {
