@@ -8,7 +8,7 @@ use common::wire::Strings;
 use core::ffi::{CStr, c_char};
 use core::ptr;
 use rustix::fd::BorrowedFd;
-use rustix::fs::{self, FileType};
+use rustix::fs::{self, Access, FileType};
 use rustix::io::{self, Errno};
 use rustix::mm::{self, MapFlags, ProtFlags};
 use rustix::{process, stdio};
@@ -122,8 +122,8 @@ fn name(variable: &[u8]) -> &[u8] {
     &variable[..end]
 }
 
-/// Whether the standard input is a pipe that the caller has as its own, too, as a shell that reads its script there. It
-/// counts as that if the caller cannot be looked at.
+/// Whether the standard input is a pipe that this user may open for writing, and that the caller has as its own, too, as
+/// a shell that reads its script there. It counts as that if the caller cannot be looked at.
 pub(crate) fn shares_input() -> bool {
     // SAFETY: only looked at; whether it is open is part of what is asked.
     let Ok(input) = fs::fstat(unsafe { stdio::stdin() }) else { return false };
@@ -131,7 +131,8 @@ pub(crate) fn shares_input() -> bool {
         let caller = process::getppid().ok_or(Errno::SRCH)?;
         fs::stat(Text::path_in(caller, "fd/0").as_path()?)
     };
-    let is_pipe = FileType::from_raw_mode(input.st_mode) == FileType::Fifo;
+    let is_pipe = FileType::from_raw_mode(input.st_mode) == FileType::Fifo
+        && fs::access(c"/proc/self/fd/0", Access::WRITE_OK).is_ok();
     let same = |other: fs::Stat| (other.st_dev, other.st_ino) == (input.st_dev, input.st_ino);
     is_pipe && callers().map_or(true, same)
 }

@@ -255,7 +255,10 @@ pub(crate) fn judge_own_open(
     };
     let kind = object.kind();
     let name = object.name()?;
-    if object.is_on_proc()? && is_hidden(target, name.as_path(), is_inside) {
+    if view.grants.reads == Reads::More
+        && object.is_on_proc()?
+        && is_hidden(target, name.as_path(), is_inside)
+    {
         return Err(Errno::NOENT.into());
     }
     if how.flags.contains(OFlags::TMPFILE) {
