@@ -55,8 +55,8 @@ pub struct Parked {
     pub(crate) notification: Notification,
     /// What was answered with yes, for this call.
     pub(crate) granted: Vec<Denial>,
-    /// What was shown to be changed is what a rule would name: no link is made there, as by such a rule.
-    pub(crate) is_root: bool,
+    /// A rule would name what was shown, and nothing around it: no link is made there, as by such a rule.
+    pub(crate) is_named: bool,
     sign: Sign,
 }
 
@@ -169,12 +169,13 @@ pub(crate) fn attend_proxy(proxy: &Proxy, asking: Option<&Asking>, traps: &Traps
 }
 
 impl Waiting {
-    /// Notes that what was asked was answered with yes; of a change, whether its rule `is_root` of nothing else.
-    pub fn permit(&mut self, denial: Denial, is_root: bool) {
+    /// Notes that what was asked was answered with yes; of a change, whether it `is_named` by its rule, which may be for
+    /// more.
+    pub fn permit(&mut self, denial: Denial, is_named: bool) {
         match self {
             Self::Call(call) => {
                 call.granted.push(denial);
-                call.is_root |= is_root;
+                call.is_named |= is_named;
             }
             Self::Connection(_, granted) => *granted = Some(denial),
         }
@@ -202,9 +203,9 @@ impl Parked {
     pub(crate) fn new(
         request: &Request<'_>,
         notification: &Notification,
-        (granted, is_root): (&[Denial], bool),
+        (granted, is_named): (&[Denial], bool),
     ) -> Self {
         let sign = request.sign();
-        Self { notification: *notification, granted: granted.to_vec(), is_root, sign }
+        Self { notification: *notification, granted: granted.to_vec(), is_named, sign }
     }
 }

@@ -32,7 +32,7 @@ pub(crate) struct Round<'a> {
     /// What was permitted to this call alone.
     granted: &'a [Denial],
     /// See [`Parked`].
-    is_root: bool,
+    is_named: bool,
     /// Whether it may have to wait for an answer.
     may_ask: bool,
 }
@@ -40,7 +40,7 @@ pub(crate) struct Round<'a> {
 impl<'a> Round<'a> {
     /// The first.
     pub(crate) fn first(notification: &'a Notification) -> Self {
-        Self { notification, granted: &[], is_root: false, may_ask: true }
+        Self { notification, granted: &[], is_named: false, may_ask: true }
     }
 }
 
@@ -58,7 +58,7 @@ impl Answerer {
             Some(asking) if !paths.is_empty() => {
                 let mut files = lock(&asking.files).clone();
                 files.allow_write.extend_from_slice(&paths);
-                Arc::new(latest.with_view(latest.view.for_once(&files, paths, round.is_root)))
+                Arc::new(latest.with_view(latest.view.for_once(&files, paths, round.is_named)))
             }
             _ => latest,
         }
@@ -128,7 +128,7 @@ impl Answerer {
         // If what was answered did not help, it is not asked again.
         let may_ask = round.may_ask && !denials.iter().any(|d| round.granted.contains(d));
         let park = |asking: &Arc<Asking>| {
-            let granted = (round.granted, round.is_root);
+            let granted = (round.granted, round.is_named);
             asking.counsel.park(
                 request,
                 Parked::new(request, round.notification, granted),
@@ -145,12 +145,12 @@ impl Answerer {
 
     /// Answers a call that has waited, or has it wait again.
     pub(super) fn answer_again(&self, request: Request<'_>, parked: &Parked, fate: Fate) {
-        let Parked { notification, granted, is_root, .. } = parked;
+        let Parked { notification, granted, is_named, .. } = parked;
         if fate == Fate::Interrupted {
             return request.complete(Err(RESTART));
         }
         let may_ask = fate == Fate::Judged;
-        let round = Round { notification, granted, is_root: *is_root, may_ask };
+        let round = Round { notification, granted, is_named: *is_named, may_ask };
         self.answer(request, Call::decode(notification), round);
     }
 

@@ -6,6 +6,9 @@
 //! every open that can read is its own: none is let through. Where Landlock lets nothing be read that the
 //! rules do not, reads are let through but for what is new where nothing is granted.
 //!
+//! It knows no pipes. Where one is standard input, and the caller reads it, too, every open that can write is
+//! the broker's own: a path that was let through could lead to that pipe by then.
+//!
 //! A descriptor that the broker opened carries no restriction of the target's, and some files answer
 //! according to who opens them. So devices are opened only if they are usable always, and of proc(5)
 //! what is the target's own or, of others inside, says nothing that a process keeps to itself.
@@ -223,8 +226,9 @@ fn reading(view: &View, target: Target, object: &Object) -> Result<Option<Landlo
 /// As the name of a file without one: no rule singles it out but one that denies all names.
 const UNNAMED: &str = "#";
 
-/// Judges an open that Landlock does not decide about: the broker opens what it may. What proc(5) tells of processes for which `is_inside`
-/// says no is as if it were not there, as with `hidepid`: programs that list processes pass over those.
+/// Judges an open that Landlock does not decide about: the broker opens what it may. What proc(5) tells of processes for
+/// which `is_inside` says no is as if it were not there where all that is read is the broker's to open, as with `hidepid`:
+/// programs that list processes pass over those.
 pub(crate) fn judge_own_open(
     view: &View,
     target: Target,

@@ -65,7 +65,7 @@ pub(crate) struct Added {
     /// Paths that a single call may change, whatever is around them.
     once: Vec<PathBuf>,
     /// They are what rules name.
-    are_roots: bool,
+    are_named: bool,
 }
 
 /// What Landlock was told, and what it could not be told.
@@ -130,8 +130,8 @@ impl View {
     }
 
     /// The same for a single call that may also change `once`, canonical paths, which `files` has.
-    pub(crate) fn for_once(&self, files: &Files, once: Vec<PathBuf>, are_roots: bool) -> Self {
-        let added = Added { once, are_roots, ..self.added.clone() };
+    pub(crate) fn for_once(&self, files: &Files, once: Vec<PathBuf>, are_named: bool) -> Self {
+        let added = Added { once, are_named, ..self.added.clone() };
         Self { rules: Rules::new(files), added, ..self.clone() }
     }
 
@@ -346,7 +346,7 @@ impl View {
         let mut openings = self.openings.iter().filter(|path| self.rules.access(path).write);
         self.missing_roots().any(|root| *root == path)
             || openings.any(|opening| *opening == path)
-            || self.added.are_roots && self.is_for_once(path)
+            || self.added.are_named && self.is_for_once(path)
     }
 
     /// Whether `path` leads to an allowed path that was missing at launch: such directories may be

@@ -98,13 +98,13 @@ impl Asking {
         let Settled { rule, denial, mut calls, .. } = settled;
         let fate = if answer == Answer::Deny { Fate::Refused } else { Fate::Judged };
         let mut grant = None;
-        let is_root = self.book.names(&rule, &denial);
+        let is_named = self.book.names(&rule, &denial);
         // What is permitted is what was shown.
         let shown = calls.iter_mut().filter(|(_, asked)| *asked == denial);
         match answer {
-            Answer::Once => shown.take(1).for_each(|waiting| permit(waiting, is_root)),
+            Answer::Once => shown.take(1).for_each(|waiting| permit(waiting, is_named)),
             Answer::Run(wanted) => {
-                shown.for_each(|waiting| permit(waiting, is_root));
+                shown.for_each(|waiting| permit(waiting, is_named));
                 let wanted = wanted.unwrap_or_else(|| rule.clone());
                 grant = Some(Grant { rule: wanted, asked: Some((rule, denial)) });
             }
@@ -271,8 +271,8 @@ impl Counsel for Asking {
 }
 
 /// Notes that what is asked was answered with yes.
-fn permit((waiter, asked): &mut Waiting, is_root: bool) {
-    waiter.permit(asked.clone(), is_root);
+fn permit((waiter, asked): &mut Waiting, is_named: bool) {
+    waiter.permit(asked.clone(), is_named);
 }
 
 /// These calls, for all of which the same follows.
