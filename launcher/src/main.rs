@@ -55,11 +55,11 @@ extern "C" fn entry(stack: *mut usize) -> ! {
 /// Apart, since a small stack has no room for what it keeps.
 #[inline(never)]
 fn launch(arguments: &Arguments) -> Result<core::convert::Infallible, Failure> {
+    // With fewer capabilities than the caller has, or in the domain, it cannot be looked at.
+    let shares_input = start::shares_input();
     thread::set_no_new_privs(true).map_err(|e| Failure("no_new_privs", e))?;
     confine::drop_capabilities(confine::PTRACE_CAPABILITY)
         .map_err(|e| Failure("drop capabilities", e))?;
-    // In the domain the caller cannot be looked at.
-    let shares_input = start::shares_input();
     let scope = confine::enter_common_domain();
     let (ours, theirs) = control_sockets().map_err(|e| Failure("socketpair", e))?;
     let child =

@@ -35,7 +35,8 @@ fn examine(
 ) -> Result<Examined, Failure> {
     let collected = Collected::open(invocation.trap_fd, invocation.debug)?;
     let traps = Traps::of(collected.clone(), false);
-    let surroundings = Surroundings::look(child.is_scoped(), child.shares_input())?;
+    // A run that follows has a standard input of its own.
+    let surroundings = Surroundings::look(child.is_scoped(), false)?;
     let loaded = load(invocation, Remarks::wanted())?;
     let mut found = loaded.notes();
     let Loaded { policy, reports, mut remarks, caller, .. } = loaded;
