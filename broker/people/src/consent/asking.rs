@@ -7,7 +7,7 @@ use super::book::Book;
 use super::channel::Channel;
 use super::client;
 use super::lines;
-use super::open::{Open, Settled};
+use super::open::{OPEN_MAX, Open, Settled};
 use super::{Answer, Asker, End, Question, Said};
 use common::domain;
 use common::trap::{FileOperation, NetworkOperation};
@@ -37,6 +37,8 @@ use std::time::{Duration, Instant};
 const INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 /// Stack of a thread that looks who asks.
 const STACK: usize = 256 * 1024;
+/// How many threads may look at who connects: one for each question that may be open.
+const LOOKING_MAX: usize = OPEN_MAX;
 /// What Landlock was not told at launch it lets nobody execute.
 const NOT_EXECUTED: &str = "what is made there cannot be executed in this run";
 
@@ -52,6 +54,8 @@ pub(super) struct Asking {
     open: Arc<Mutex<Open<Waiting>>>,
     /// Where connections to hosts go.
     proxy: Option<Arc<Proxy>>,
+    /// Shared by the threads that look at who connects.
+    looking: Arc<()>,
     timer: OwnedFd,
     events: OwnedFd,
 }
@@ -73,8 +77,8 @@ impl Asking {
         for source in [timer.as_fd(), channel.events()] {
             epoll::add(&events, source, EventData::new_u64(0), EventFlags::IN)?;
         }
-        let (channel, open) = (Arc::new(channel), Arc::default());
-        Ok(Self { book, channel, limit, open, proxy, timer, events })
+        let (channel, open, looking) = (Arc::new(channel), Arc::default(), Arc::default());
+        Ok(Self { book, channel, limit, open, proxy, looking, timer, events })
     }
 
     /// What comes of something that was said. What is said to a question that is not open, nobody heeds.
@@ -208,9 +212,13 @@ impl Counsel for Asking {
         let asked = (rule.clone(), denial.clone());
         self.have_wait(waiter, (&rule, &denial), |_, number| {
             let (open, channel) = (Arc::clone(&self.open), Arc::clone(&self.channel));
-            let proxy = self.proxy.clone();
-            // What the process says of itself it can make wait.
+            let (proxy, looking) = (self.proxy.clone(), Arc::clone(&self.looking));
+            // What the process says of itself it can make wait, for longer than the question is open.
+            if Arc::strong_count(&looking) > 1 + LOOKING_MAX {
+                return false;
+            }
             let look = move || {
+                let _looking = looking;
                 let asker =
                     proxy.and_then(|proxy| client::asker(client, &proxy)).unwrap_or_default();
                 let (rule, denial) = &asked;
