@@ -68,12 +68,11 @@ impl<'a> Request<'a> {
     pub fn new(listener: &'a Listener, call: &'a Notification, pass_on: PassOn<'a>) -> Self {
         let repetitions = listener.repetitions();
         let _busy = repetitions.map(|repetitions| repetitions.begin(call.thread, pass_on));
-        Target::begin();
         Self { listener, call, pass_on, _busy }
     }
 
     pub fn target(&self) -> Target {
-        Target::new(self.call.thread)
+        Target { thread: self.call.thread, call: Some(self.call.id) }
     }
 
     /// Checks that the target still waits.

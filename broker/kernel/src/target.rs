@@ -25,14 +25,16 @@ use std::path::PathBuf;
 const PAGE: u64 = 4096;
 
 thread_local! {
-    /// The paths that were copied of the call that this thread answers, and where they lie.
-    static COPIED: RefCell<Vec<(Pid, TargetAddress, Vec<u8>)>> = const { RefCell::new(Vec::new()) };
+    /// The paths that were copied of a call, each with the id of that and where it lies.
+    static COPIED: RefCell<Vec<(u64, TargetAddress, Vec<u8>)>> = const { RefCell::new(Vec::new()) };
 }
 
 /// A thread that waits for an answer.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
-    thread: Pid,
+    pub(super) thread: Pid,
+    /// The id of the call that it waits in, which no other call has.
+    pub(super) call: Option<u64>,
 }
 
 /// The number of a descriptor in a target's table; it means nothing in the broker's.
@@ -101,7 +103,7 @@ pub fn may_read_memory(process: Pid) -> io::Result<()> {
 
 impl Target {
     pub fn new(thread: Pid) -> Self {
-        Self { thread }
+        Self { thread, call: None }
     }
 
     pub fn thread(&self) -> Pid {
@@ -163,23 +165,19 @@ impl Target {
     /// that a report alone can be of another copy.
     ///
     /// # Errors
-    /// Returns [`Errno::NAMETOOLONG`] if no NUL ends it within PATH_MAX, else as [`Target::read`].
+    /// Returns [`Errno::NAMETOOLONG`] if no NUL ends it within PATH_MAX, [`Errno::SRCH`] for what waits in no call,
+    /// else as [`Target::read`].
     pub fn read_path(&self, address: TargetAddress) -> io::Result<Vec<u8>> {
-        let is_it = |by: Pid, at: TargetAddress| by == self.thread && at == address;
-        let known = COPIED.with_borrow(|copied| {
-            copied.iter().find(|&&(by, at, _)| is_it(by, at)).map(|(.., path)| path.clone())
-        });
-        if let Some(path) = known {
-            return Ok(path);
-        }
-        let path = self.read_string(address, PATH_MAX, Errno::NAMETOOLONG)?;
-        COPIED.with_borrow_mut(|copied| copied.push((self.thread, address, path.clone())));
-        Ok(path)
-    }
-
-    /// Forgets what was copied of another call.
-    pub(super) fn begin() {
-        COPIED.with_borrow_mut(Vec::clear);
+        let call = self.call.ok_or(Errno::SRCH)?;
+        COPIED.with_borrow_mut(|copied| {
+            copied.retain(|&(of, ..)| of == call);
+            if let Some((.., path)) = copied.iter().find(|&&(_, at, _)| at == address) {
+                return Ok(path.clone());
+            }
+            let path = self.read_string(address, PATH_MAX, Errno::NAMETOOLONG)?;
+            copied.push((call, address, path.clone()));
+            Ok(path)
+        })
     }
 
     /// Copies the string at `address`, without its NUL; `limit` counts the NUL.
@@ -446,5 +444,24 @@ impl Memory {
             Ok(length) if length == bytes.len() => Ok(()),
             Ok(_) | Err(_) => Err(Errno::FAULT),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_path_is_copied_once_a_call_and_never_that_of_another() {
+        let mut memory = *b"first\0";
+        let at = TargetAddress::new(memory.as_ptr() as u64);
+        let of = |call| Target { thread: process::getpid(), call }.read_path(at);
+        assert_eq!(of(Some(1)).unwrap(), b"first");
+        memory = *b"other\0";
+        std::hint::black_box(&mut memory);
+        assert_eq!(of(Some(1)).unwrap(), b"first");
+        assert_eq!(of(Some(2)).unwrap(), b"other");
+        assert_eq!(of(None), Err(Errno::SRCH));
     }
 }
