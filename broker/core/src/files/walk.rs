@@ -45,6 +45,8 @@ impl From<Lost> for Errno {
     fn from(lost: Lost) -> Self {
         match lost {
             Lost::Errno(errno) => errno,
+            // Granted is said only to those who ask where Landlock grants, all below `judge_change`, which leaves such
+            // calls to it. Anyone else would get the refusal, not the object.
             Lost::Foreign | Lost::Granted => Self::ACCESS,
             Lost::NoEntry => Self::INVAL,
             Lost::Changed => Self::AGAIN,
