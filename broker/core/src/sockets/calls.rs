@@ -187,8 +187,7 @@ fn bind(
     };
     take_when_free(request, bind, || {
         judge.own.held.release_closed();
-        let is_leaving = |port| judge.ports().is_leaving(port, &judge.own.held);
-        matches!(endpoint, Endpoint::Internet(address) if is_leaving(address.port()))
+        matches!(endpoint, Endpoint::Internet(address) if judge.own.is_leaving(address.port()))
     })?;
     if let Reach::Place(place, _) = &reach
         && is_own

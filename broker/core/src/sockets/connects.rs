@@ -37,7 +37,7 @@ impl UnderWay {
     pub(crate) fn look_after(self, judge: &Judge) {
         let Self { socket, held, target, number } = self;
         let is_there = || if socket.is_at(target, number) { Ok(()) } else { Err(Errno::BADF) };
-        let ended = socket.wait(|| is_there().and(judge.has(&held)));
+        let ended = socket.wait(|| is_there().and(judge.own.has(&held)));
         judge.ports().finish(&socket, ended.is_ok());
     }
 }
@@ -153,7 +153,7 @@ fn connect_own(
         Ok(Connecting::Done) => return Connected::Done(socket.put_in_place(by)),
         Ok(_) => {
             // Given up by the sandbox, it is to be free.
-            let ended = socket.wait(|| request.look_after().map(drop).and(judge.has(&held)));
+            let ended = socket.wait(|| request.look_after().map(drop).and(judge.own.has(&held)));
             let Err(errno @ (RESTART | Errno::INTR)) = ended else {
                 // Nobody would look after it any more.
                 let was_ours = judge.ports().finish(socket, ended.is_ok());

@@ -63,7 +63,7 @@ pub(crate) struct Judge {
 #[derive(Debug, Default)]
 pub(crate) struct Own {
     /// The loopback ports that it listens on.
-    ports: Mutex<OwnPorts>,
+    pub(super) ports: Mutex<OwnPorts>,
     /// The pathname sockets.
     pub(super) paths: OwnPaths,
     /// Those that the broker holds.
@@ -233,7 +233,7 @@ impl Judge {
         let Endpoint::Internet(address) = endpoint else { return None };
         let address = address::canonical(*address);
         let may_serve = self.rules.local_binding && self.rules.proxies.contains(&address);
-        may_serve.then(|| self.ports().hold(address, &self.own.held)).flatten()
+        may_serve.then(|| self.own.hold(address)).flatten()
     }
 
     pub(super) fn is_led(&self, to: SocketAddr) -> bool {
@@ -319,13 +319,15 @@ impl Judge {
     /// The socket of the sandbox that listens on `address`.
     fn own_port(&self, address: SocketAddr) -> io::Result<HeldListener> {
         for _ in 0..LOOKS_MAX {
-            let mut ports = self.ports();
-            if let Some(held) = ports.hold(address, &self.own.held) {
+            let before = self.ports().changes;
+            if let Some(held) = self.own.hold(address) {
                 return Ok(held);
             }
-            // What the sandbox has closed just now is nobody else's.
-            let before = ports.changes_elsewhere(address).ok_or(Errno::CONNREFUSED)?;
-            drop(ports);
+            // What the sandbox has closed just now is nobody else's. If nothing changes until the end, none was known
+            // here since before, so that none came to be held after this.
+            if self.ports().is_held(address) {
+                return Err(Errno::CONNREFUSED);
+            }
             let anybody_listens = || diag::anybody_listens(address);
             let somebody_does = anybody_listens() && {
                 self.own.held.release_closed();
@@ -334,7 +336,7 @@ impl Judge {
             if !somebody_does {
                 return Err(Errno::CONNREFUSED);
             }
-            if self.ports().changes_elsewhere(address) == Some(before) {
+            if self.ports().changes == before {
                 break;
             }
         }
@@ -395,15 +397,6 @@ impl Judge {
             request.look_after()?;
             std::thread::sleep(PAUSE);
         }
-    }
-
-    /// Whether the sandbox still has what is held.
-    ///
-    /// # Errors
-    /// Returns [`Errno::CONNREFUSED`] if not.
-    pub(crate) fn has(&self, held: &HeldListener) -> io::Result<()> {
-        let has = self.ports().has(held, &self.own.held);
-        if has { Ok(()) } else { Err(Errno::CONNREFUSED) }
     }
 }
 

@@ -1,9 +1,9 @@
 //! The loopback ports that the sandbox itself listens on.
 //!
 //! Whether a port is the sandbox's own is asked of the kernel at every connect, never remembered:
-//! the listening socket is looked for among the descriptors of the sandbox's processes, compared by
-//! the cookie that it had when the broker made it listen (SO_COOKIE, unique until reboot), and held
-//! while the connect is under way. As long as it is held and listens, no other socket can be bound
+//! the listening socket is looked for among the descriptors of the sandbox's processes, without the lock, for there can
+//! be many; taken and compared with the lock, by the cookie that it had when the broker made it listen (SO_COOKIE,
+//! unique until reboot); and held while the connect is under way. As long as it is held and listens, no other socket can be bound
 //! to the address: SO_REUSEPORT is passed over, and what ends listening other than the last
 //! close, shutdown(2) and connect(2) to AF_UNSPEC, is the broker's to perform. Nor is a connect put
 //! off until later: the filter refuses TCP_FASTOPEN_CONNECT. It is held only
@@ -17,9 +17,11 @@
 
 use super::address_leases::{AddressLeases, Lease};
 use super::held_sockets::HeldSockets;
+use super::judge::Own;
 use super::socket::{Connecting, Socket};
 use kernel::fd_scan;
 use kernel::target::{Target, TargetFd};
+use kernel::threads::lock;
 use rules::address::{canonical, is_reached_at};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs;
@@ -48,7 +50,7 @@ pub(crate) struct OwnPorts {
     /// Those that are held.
     leases: AddressLeases,
     /// How often one came to be known, or was closed or given up.
-    changes: u64,
+    pub(super) changes: u64,
 }
 
 /// A connect that is being begun.
@@ -74,8 +76,7 @@ struct Listening {
     cookie: u64,
     inode: u64,
     /// Who holds it, under which number: a hint where to look.
-    holder: Pid,
-    number: TargetFd,
+    holder: (Pid, TargetFd),
 }
 
 /// A listening socket of the sandbox that cannot be closed as long as this lives.
@@ -104,7 +105,8 @@ impl OwnPorts {
         if self.known.len() >= PORTS_MAX {
             self.known.pop_front();
         }
-        self.known.push_back(Listening { address, cookie, inode, holder: target.thread(), number });
+        let holder = (target.thread(), number);
+        self.known.push_back(Listening { address, cookie, inode, holder });
         self.changes += 1;
         Ok(())
     }
@@ -207,78 +209,80 @@ impl OwnPorts {
         });
     }
 
-    /// Whether the sandbox itself still has what is held.
-    pub(crate) fn has(&mut self, held: &HeldListener, held_sockets: &HeldSockets) -> bool {
-        self.hold(held.address, held_sockets).is_some_and(|own| own.cookie == held.cookie)
+    /// Whether one that listens on `address`, a canonical one, is held, though it may have been closed.
+    pub(crate) fn is_held(&self, address: SocketAddr) -> bool {
+        self.leases.has(address)
     }
 
-    /// The socket of the sandbox that listens on `address`, a canonical one, if there is one.
-    pub(crate) fn hold(
+    fn at(&mut self, address: SocketAddr) -> Option<&mut Listening> {
+        self.known.iter_mut().find(|known| is_reached_at(known.address, address))
+    }
+
+    /// Holds what listens on `address`, if that is descriptor `holder.1` of `holder.0`, by default where it was last.
+    fn hold_at(
         &mut self,
         address: SocketAddr,
+        holder: Option<(Pid, TargetFd)>,
         held_sockets: &HeldSockets,
     ) -> Option<HeldListener> {
-        let at = self.known.iter().position(|known| is_reached_at(known.address, address))?;
-        let held = self.known.get_mut(at)?.hold(held_sockets, &mut self.leases);
-        if held.is_none() {
-            // Closed, or given up. If it is made to listen again, the broker is asked.
-            self.known.remove(at);
-            self.changes += 1;
-        }
-        held
-    }
-
-    /// How often a socket of the sandbox began or ended to listen, as far as that was seen; none if one of them
-    /// is held that listens on `address`, a canonical one, though it was closed.
-    pub(crate) fn changes_elsewhere(&self, address: SocketAddr) -> Option<u64> {
-        (!self.leases.has(address)).then_some(self.changes)
-    }
-
-    /// Whether one that listens on this port is still held though the sandbox has closed it.
-    pub(crate) fn is_leaving(&mut self, port: u16, held_sockets: &HeldSockets) -> bool {
-        let held: Vec<_> = self.leases.held().filter(|held| held.port() == port).collect();
-        held.into_iter().any(|held| self.hold(held, held_sockets).is_none())
+        let known = self.at(address)?;
+        let (process, number) = holder.unwrap_or(known.holder);
+        let socket = held_sockets.duplicate(Target::new(process), number).ok()?;
+        // Listening until the broker ends it.
+        Socket::listening_cookie(&socket).filter(|cookie| *cookie == known.cookie)?;
+        known.holder = (process, number);
+        let (address, cookie) = (known.address, known.cookie);
+        Some(HeldListener { address, cookie, socket, _lease: self.leases.begin(address) })
     }
 }
 
-impl Listening {
-    fn hold(
-        &mut self,
-        held_sockets: &HeldSockets,
-        leases: &mut AddressLeases,
-    ) -> Option<HeldListener> {
-        let at_holder = held_sockets.duplicate(Target::new(self.holder), self.number).ok();
-        let socket = at_holder.filter(|socket| self.is(socket));
-        let socket = socket.or_else(|| fd_scan::search(|| self.find(held_sockets)))?;
-        // Listening until the broker ends it.
-        let listens = sockopt::socket_acceptconn(&socket).unwrap_or(false);
-        let (address, cookie) = (self.address, self.cookie);
-        listens.then(|| HeldListener { address, cookie, socket, _lease: leases.begin(address) })
+impl Own {
+    /// Whether the sandbox itself still has what is held.
+    ///
+    /// # Errors
+    /// Returns [`Errno::CONNREFUSED`] if not.
+    pub(crate) fn has(&self, held: &HeldListener) -> io::Result<()> {
+        let own = self.hold(held.address).filter(|own| own.cookie == held.cookie);
+        own.map(drop).ok_or(Errno::CONNREFUSED)
     }
 
-    fn is(&self, socket: &OwnedFd) -> bool {
-        sockopt::socket_cookie(socket) == Ok(self.cookie)
-    }
-
-    /// Looks through the sandbox's processes: a socket is passed on by fork(2) and over other
-    /// sockets, and its holder may have gone, as happens when a server becomes a daemon.
-    fn find(&mut self, held_sockets: &HeldSockets) -> Option<OwnedFd> {
-        let mut found = None;
-        fd_scan::each_socket(|process, number, inode| {
-            if inode != self.inode {
-                return ControlFlow::Continue(());
+    /// The socket of the sandbox that listens on `address`, a canonical one, if there is one.
+    pub(crate) fn hold(&self, address: SocketAddr) -> Option<HeldListener> {
+        let (inode, before) = {
+            let mut ports = lock(&self.ports);
+            let held = ports.hold_at(address, None, &self.held);
+            if held.is_some() {
+                return held;
             }
-            let socket = held_sockets.duplicate(Target::new(process), number).ok();
-            match socket.filter(|socket| self.is(socket)) {
-                Some(socket) => {
-                    found = Some((process, number, socket));
-                    ControlFlow::Break(())
+            (ports.at(address)?.inode, ports.changes)
+        };
+        // A socket is passed on by fork(2) and over other sockets, and its holder may have gone, as happens when a
+        // server becomes a daemon. None is duplicated until it is known for this one: who looks meanwhile whether
+        // anybody listens would take what the sandbox closes then for another's.
+        let found = fd_scan::search(|| {
+            let mut found = None;
+            fd_scan::each_socket(|process, number, other| {
+                if other == inode {
+                    let holder = Some((process, number));
+                    found = lock(&self.ports).hold_at(address, holder, &self.held);
                 }
-                None => ControlFlow::Continue(()),
-            }
+                if found.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            });
+            found
         });
-        let (process, number, socket) = found?;
-        (self.holder, self.number) = (process, number);
-        Some(socket)
+        let mut ports = lock(&self.ports);
+        if found.is_none() && ports.changes == before {
+            // Closed, or given up. If it is made to listen again, the broker is asked.
+            ports.known.retain(|known| known.inode != inode);
+            ports.changes += 1;
+        }
+        found
+    }
+
+    /// Whether one that listens on this port is still held though the sandbox has closed it.
+    pub(crate) fn is_leaving(&self, port: u16) -> bool {
+        let held: Vec<_> =
+            lock(&self.ports).leases.held().filter(|held| held.port() == port).collect();
+        held.into_iter().any(|held| self.hold(held).is_none())
     }
 }
