@@ -12,7 +12,8 @@ use rustix::fd::{AsRawFd, BorrowedFd};
 use rustix::io::{self, Errno};
 use rustix::process::Pid;
 
-const STACK: usize = 64 * 1024;
+/// 64 KiB, as aligned as the ABI wants it.
+const STACK: usize = 64 * 1024 / size_of::<u128>();
 
 struct Job<W> {
     work: Option<W>,
@@ -33,22 +34,37 @@ pub fn in_vfork_child<W: FnOnce() -> io::Result<()>>(work: W) -> io::Result<()> 
 /// The same, and leaves the child to be reaped by [`kill::reap_clone`].
 pub(super) fn start<W: FnOnce() -> io::Result<()>>(work: W) -> io::Result<(Pid, io::Result<()>)> {
     let mut job = Job { work: Some(work), result: Err(Errno::ACCESS) };
-    // As aligned as the ABI wants it.
-    let mut stack = vec![0_u128; STACK / size_of::<u128>()];
-    let top = stack.as_mut_ptr_range().end.cast();
-    // No signal tells of its end: what reaps the command's processes overlooks it.
-    let flags = libc::CLONE_VM | libc::CLONE_FILES | libc::CLONE_VFORK;
-    let argument = (&raw mut job).cast();
-    // SAFETY: the stack and the job live until the child has ended, for which CLONE_VFORK waits;
-    // until then nothing else touches them. The one signal handler, which would run on both sides,
-    // does nothing.
-    let child = unsafe { libc::clone(run::<W>, top, flags, argument) };
-    let child = Pid::from_raw(child.max(0)).ok_or(Errno::AGAIN)?;
+    // SAFETY: the stack and the job live until the child has ended, for which CLONE_VFORK waits.
+    let child = unsafe { clone(&mut vec![0; STACK], &mut job, libc::CLONE_VFORK) }?;
     Ok((child, job.result))
 }
 
+/// The same without waiting for it. It can be left: nothing that it uses is given back.
+pub(super) fn leave<W: FnOnce() -> io::Result<()> + 'static>(work: W) -> io::Result<Pid> {
+    let job = Box::leak(Box::new(Job { work: Some(work), result: Err(Errno::ACCESS) }));
+    // SAFETY: the stack and the job live as long as this process.
+    unsafe { clone(vec![0; STACK].leak(), job, 0) }
+}
+
+/// Has a child do the job.
+///
+/// # Safety
+/// The stack and the job live until the child has ended, and nobody else touches them until then.
+unsafe fn clone<W: FnOnce() -> io::Result<()>>(
+    stack: &mut [u128],
+    job: &mut Job<W>,
+    mut flags: c_int,
+) -> io::Result<Pid> {
+    let top = stack.as_mut_ptr_range().end.cast();
+    // No signal tells of its end: what reaps the command's processes overlooks it.
+    flags |= libc::CLONE_VM | libc::CLONE_FILES;
+    // SAFETY: as the caller says. The one signal handler, which would run on both sides, does nothing.
+    let child = unsafe { libc::clone(run::<W>, top, flags, (&raw mut *job).cast()) };
+    Pid::from_raw(child.max(0)).ok_or(Errno::AGAIN)
+}
+
 extern "C" fn run<W: FnOnce() -> io::Result<()>>(job: *mut c_void) -> c_int {
-    // SAFETY: `in_vfork_child` passes a job of this type, which nothing else uses meanwhile.
+    // SAFETY: `clone` passes a job of this type, which nothing else uses meanwhile.
     let job = unsafe { &mut *job.cast::<Job<W>>() };
     if let Some(work) = job.work.take() {
         job.result = work();
