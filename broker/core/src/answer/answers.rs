@@ -97,7 +97,7 @@ pub(crate) struct Answerer {
     pub(super) files: RwLock<Arc<files::judge::Judge>>,
     pub(super) sockets: RwLock<Arc<sockets::judge::Judge>>,
     pub(super) judges: Judges,
-    rights: Arc<Rights>,
+    pub(super) rights: Arc<Rights>,
     umask: Arc<Umask>,
     /// The program of the proxy, which descends from the broker as the sandbox does.
     proxy: Option<Identity>,

@@ -3,7 +3,7 @@
 use super::answers::Answerer;
 use crate::files::task::{After, Opened};
 use kernel::request::Request;
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::AsFd;
 use rustix::fs::{self, AtFlags, OFlags};
 use rustix::io::Errno;
 use std::sync::atomic::Ordering;
@@ -20,34 +20,37 @@ impl Answerer {
             matches!(opened.after, After::Truncate(_) | After::PipeEnd) || opened.may_be_executed();
         let Opened { file, flags, after } = opened;
         let close_on_exec = flags.contains(OFlags::CLOEXEC);
-        let (request, given) = if waits {
+        self.handing_over.fetch_add(1, Ordering::SeqCst);
+        let handed = if waits {
             // The broker must not have it open any more when the target goes on. That takes two wake-ups
             // more.
-            let number = request.give(file.as_fd(), close_on_exec);
-            if number == Err(Errno::NOENT) {
-                return keep(&request, &file, close_on_exec, &after);
-            }
-            drop(file);
-            (request, number)
+            let given = request.give(file.as_fd(), close_on_exec);
+            Err((request, given))
         } else {
-            self.handing_over.fetch_add(1, Ordering::SeqCst);
-            let result = request.hand_over(file.as_fd(), close_on_exec);
-            if let Err((request, Errno::NOENT)) = &result {
-                keep(request, &file, close_on_exec, &after);
-            }
-            drop(file);
-            self.handing_over.fetch_sub(1, Ordering::SeqCst);
-            match result {
-                Ok(()) | Err((_, Errno::NOENT)) => return,
-                Err((request, errno)) => (request, Err(errno)),
-            }
+            let handed = request.hand_over(file.as_fd(), close_on_exec);
+            handed.map_err(|(request, errno)| (request, Err(errno)))
         };
-        let given = match (given, after) {
-            // The kernel takes the number of the descriptor first, and changes nothing if it cannot.
-            (Err(Errno::MFILE), After::Created(entry)) => {
-                let _ = request.confirm().and_then(|by| entry.remove(by, AtFlags::empty()));
-                Err(Errno::MFILE)
+        match (&handed, &after) {
+            // Kept for the same call, made again: what cannot be opened so twice.
+            (Err((request, Err(Errno::NOENT))), After::PipeEnd | After::Created(_)) => {
+                request.keep(file.as_fd(), close_on_exec, matches!(after, After::PipeEnd));
             }
+            // The kernel takes the number of the descriptor first, and changes nothing if it cannot. By now somebody
+            // can have put another file there, which stays. If that is done after the look, it is removed with the
+            // rights of the target, which could have removed it itself: it is permitted to make, and so to remove,
+            // what has this name.
+            (Err((request, Err(Errno::MFILE))), After::Created(entry)) if entry.leads_to(&file) => {
+                let remove = || entry.remove(request.confirm()?, AtFlags::empty());
+                let _ = self.rights.with_those_of(request.target(), remove);
+            }
+            _ => {}
+        }
+        drop(file);
+        self.handing_over.fetch_sub(1, Ordering::SeqCst);
+        let Err((request, given)) = handed else { return };
+        let given = match (given, after) {
+            // Nobody waits for an answer.
+            (Err(Errno::NOENT), _) => return,
             // The descriptor cannot be taken back: it stays if this fails, which it could only where
             // files are opened for writing that then cannot be written.
             (Ok(number), After::Truncate(writer)) => fs::ftruncate(writer, 0).map(|()| number),
@@ -66,14 +69,5 @@ impl Answerer {
         while self.handing_over.load(Ordering::SeqCst) > 0 && Instant::now() < deadline {
             std::thread::sleep(PAUSE);
         }
-    }
-}
-
-/// Keeps for the same call, made again, what cannot be opened so twice.
-fn keep(request: &Request<'_>, file: &OwnedFd, close_on_exec: bool, after: &After) {
-    match after {
-        After::PipeEnd => request.keep(file.as_fd(), close_on_exec, true),
-        After::Created(_) => request.keep(file.as_fd(), close_on_exec, false),
-        _ => {}
     }
 }

@@ -10,6 +10,7 @@
 use super::path::{self, Base};
 use super::walk::Lost;
 use crate::call::decode::PathArg;
+use kernel::identity::identity;
 use kernel::limits;
 use kernel::object::{Name, Object};
 use kernel::request::Confirmed;
@@ -140,6 +141,12 @@ impl Entry {
         Ok(object.found_in(parent, name))
     }
 
+    /// Whether `file` is what is there.
+    pub(crate) fn leads_to(&self, file: impl AsFd) -> bool {
+        let there = fs::statat(&self.parent, &self.last[..], AtFlags::SYMLINK_NOFOLLOW);
+        there.is_ok_and(|there| fs::fstat(file).is_ok_and(|of| identity(&of) == identity(&there)))
+    }
+
     /// The permission bits that what is made here gets. The broker's own umask is empty: where a
     /// directory has a default ACL, that takes the umask's place (umask(2), acl(5)).
     pub(crate) fn mode(&self, asked: u32, umask: Mode) -> Mode {
@@ -218,4 +225,28 @@ pub(crate) fn truncate(by: Confirmed<'_>, object: &Object, length: i64) -> io::R
     }
     nix::unistd::truncate(object.link().as_str(), length as libc::off_t)
         .map_err(|errno| Errno::from_raw_os_error(errno as i32))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use kernel::test_directory::TestDirectory;
+
+    #[test]
+    fn a_file_is_not_taken_for_another_in_its_place() {
+        let dir = TestDirectory::new();
+        dir.file("made", "");
+        dir.file("other", "");
+        let parent = Object::of(std::fs::File::open(dir.path(".")).unwrap().into()).unwrap();
+        let entry = Entry::of(parent, b"made".to_vec()).unwrap();
+        let made = std::fs::File::open(entry.path()).unwrap();
+        assert!(entry.leads_to(&made));
+        std::fs::rename(dir.path("other"), entry.path()).unwrap();
+        assert!(!entry.leads_to(&made));
+        std::fs::remove_file(entry.path()).unwrap();
+        assert!(!entry.leads_to(&made));
+        std::os::unix::fs::symlink("elsewhere", entry.path()).unwrap();
+        assert!(!entry.leads_to(&made));
+    }
 }
