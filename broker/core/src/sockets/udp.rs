@@ -68,15 +68,10 @@ pub(super) fn connect(
     address: &Address,
     endpoint: &Endpoint,
 ) -> io::Result<()> {
-    let is_inherited = is_a_standard_stream(socket);
     request.confirm()?;
-    if is_inherited {
-        return Err(refuse(
-            judge,
-            NetworkOperation::Connect,
-            endpoint,
-            "a datagram socket of the caller's",
-        ));
+    if is_a_standard_stream(socket) {
+        let why = "a datagram socket of the caller's";
+        return Err(refuse(judge, NetworkOperation::Connect, endpoint, why));
     }
     let own = &judge.own.held.datagrams;
     if let Some(to) = own_port(judge, endpoint) {
