@@ -16,7 +16,7 @@ use super::nested_landlock::{NestedLandlock, NestedLandlocks};
 use super::proc::Status;
 use super::request::Request;
 use super::target::{Target, TargetFd};
-use super::threads::lock;
+use super::threads::{CALL_STACK, lock};
 use rustix::io::{self, Errno};
 use rustix::thread::{self, CapabilitySets};
 use std::sync::{Mutex, OnceLock};
@@ -196,13 +196,13 @@ pub fn with<R: Send>(
     work: impl FnOnce() -> io::Result<R> + Send,
 ) -> io::Result<R> {
     std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().spawn_scoped(scope, || {
+        let builder = std::thread::Builder::new().stack_size(CALL_STACK);
+        let thread = builder.spawn_scoped(scope, || {
             take_on(credentials).map_err(|_| Errno::ACCESS)?;
             // What could not be taken on, or is not known here, shows.
             if of_this_thread()?.act_as(credentials) { work() } else { Err(Errno::ACCESS) }
         });
-        let result = thread.map_err(|_| Errno::AGAIN)?.join();
-        result.unwrap_or(Err(Errno::ACCESS))
+        thread.map_err(|_| Errno::AGAIN)?.join().unwrap_or(Err(Errno::ACCESS))
     })
 }
 

@@ -13,7 +13,7 @@ use crate::call::decode::Call;
 use crate::report::failure::Failure;
 use kernel::listener::Listener;
 use kernel::request::{Request, Wait};
-use kernel::threads::{SMALL_STACK, lock, spawn};
+use kernel::threads::{CALL_STACK, SMALL_STACK, lock, spawn};
 use rustix::event::{self, EventfdFlags};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::{self, Errno};
@@ -29,8 +29,6 @@ const THREADS_MAX: usize = WAITING_MAX + 256;
 const PARKED_MAX: usize = 8;
 /// Most threads that do what was answered to questions.
 const RESUMING_MAX: usize = 128;
-/// Stack of a thread: paths and socket addresses are on the heap.
-const STACK: usize = 256 * 1024;
 
 /// Those of one listener.
 #[derive(Debug)]
@@ -113,7 +111,7 @@ impl WorkerPool {
             return Err(Errno::AGAIN);
         }
         let pool = Arc::clone(self);
-        spawn(STACK, move || pool.work())?;
+        spawn(CALL_STACK, move || pool.work())?;
         threads.all += 1;
         Ok(())
     }
@@ -222,7 +220,7 @@ impl WorkerPool {
             pool.work_off(&job);
             pool.resuming.fetch_sub(1, Ordering::SeqCst);
         };
-        spawn(STACK, work).inspect_err(|_| _ = self.resuming.fetch_sub(1, Ordering::SeqCst))
+        spawn(CALL_STACK, work).inspect_err(|_| _ = self.resuming.fetch_sub(1, Ordering::SeqCst))
     }
 
     /// Adds the rule, then judges the calls again, one after the other: one that waits leaves the rest to another
