@@ -80,9 +80,11 @@ pub(crate) fn judge_open(
     };
     let object = match open::resolve(target, arg, &how, is_granted)? {
         Destination::Object(object) => object,
+        Destination::New(entry) if makes_git_link(view, &entry, &how) => {
+            return Ok(Task::MakeGitLink(entry, how).into());
+        }
         Destination::New(entry) => {
             let relied = relied_for(view.entry(entry.directory(), entry.name()));
-            let relied = relied.filter(|_| !makes_git_link(view, &entry, &how));
             return Ok(relied.map_or_else(|| create(view, entry, how).into(), Judged::Landlock));
         }
     };
@@ -107,16 +109,11 @@ fn makes_git_link(view: &View, entry: &Entry, how: &OpenHow) -> bool {
         && view.may_make_git_link(entry.directory(), entry.name())
 }
 
-/// Makes a new entry, which may be made.
+/// Makes a new entry, which may be made and is no link of git's.
 fn create(view: &View, entry: Entry, how: OpenHow) -> Task {
-    if makes_git_link(view, &entry, &how) {
-        return Task::MakeGitLink(entry, how);
-    }
     let (directory, name) = (entry.directory(), entry.name());
-    let reserve = view
-        .reserve
-        .clone()
-        .filter(|_| view.needs_reserve(directory) && view.settles(directory, name));
+    let is_fit = || view.needs_reserve(directory) && view.settles(directory, name);
+    let reserve = view.reserve.clone().filter(|_| is_fit());
     Task::CreateFile(entry, how, reserve)
 }
 
@@ -244,10 +241,12 @@ pub(crate) fn judge_own_open(
     }
     let object = match open::resolve(target, arg, &how, |_| false)? {
         Destination::Object(object) => object,
+        Destination::New(entry) if makes_git_link(view, &entry, &how) => {
+            return Ok(Task::MakeGitLink(entry, how));
+        }
         Destination::New(entry)
-            if makes_git_link(view, &entry, &how)
-                || view.may_change(entry.directory(), entry.name())
-                    && view.grants_or_brokers(entry.directory()) =>
+            if view.may_change(entry.directory(), entry.name())
+                && view.grants_or_brokers(entry.directory()) =>
         {
             return Ok(create(view, entry, how));
         }
