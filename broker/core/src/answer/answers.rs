@@ -6,7 +6,7 @@
 
 use super::again::{self, Round};
 use crate::ask::Asking;
-use crate::call::decode::{Call, MemoryCall, RegisterCall, RegisterVerdict};
+use crate::call::decode::{Call, RegisterCall, RegisterVerdict};
 use crate::call::metadata::MetadataCall;
 use crate::domains::proxy::Proxy;
 use crate::files::look::Observer;
@@ -180,7 +180,7 @@ impl Answerer {
                 }
                 RegisterVerdict::Return(result) => request.complete(result),
             },
-            Some(Call::Memory(MemoryCall::Socket(call))) => {
+            Some(Call::Socket(call)) => {
                 let pass_on = request.turn();
                 let sockets = self.latest_sockets();
                 let Some(verdict) = self.perform_or_park(&request, &call, round, &sockets) else {
@@ -205,7 +205,7 @@ impl Answerer {
                     }
                 }
             }
-            Some(Call::Memory(MemoryCall::Metadata(call))) => {
+            Some(Call::Metadata(call)) => {
                 self.change_metadata(request, &call, round);
             }
             Some(Call::File(call)) => {

@@ -30,7 +30,9 @@ pub(crate) enum Call {
     Registers(RegisterCall),
     /// Memory, or what a descriptor leads to, which another thread can change: it is performed or
     /// refused. sendmsg(2) alone is let through where neither matters ([`crate::sockets::sendmsg_gate`]).
-    Memory(MemoryCall),
+    Socket(SocketCall),
+    /// The same: a change of metadata, which Landlock does not know. None is let through.
+    Metadata(MetadataCall),
     /// A path: the broker's to do, or Landlock's to decide.
     File(FileCall),
     /// A path, of which only something is asked.
@@ -88,14 +90,6 @@ pub(crate) enum RegisterVerdict {
     Continue,
     /// It returns this, executed by the broker or refused.
     Return(io::Result<i32>),
-}
-
-/// A call that is decided by what lies in memory or behind a descriptor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum MemoryCall {
-    Socket(SocketCall),
-    /// A change of metadata, which Landlock does not know.
-    Metadata(MetadataCall),
 }
 
 /// A call on a socket.
@@ -216,10 +210,9 @@ impl Call {
     /// Reads the call off the notification; none if it is one that the filter should not notify.
     pub(crate) fn decode(n: &Notification) -> Option<Self> {
         let call = Syscall::of(n.number)?;
-        let metadata = || MetadataCall::decode(call, n).map(MemoryCall::Metadata);
-        let socket = || SocketCall::decode(call, n).map(MemoryCall::Socket);
         let file = FileCall::decode(call, n).map(Self::File);
-        file.or_else(|| metadata().or_else(socket).map(Self::Memory))
+        file.or_else(|| MetadataCall::decode(call, n).map(Self::Metadata))
+            .or_else(|| SocketCall::decode(call, n).map(Self::Socket))
             .or_else(|| Question::decode(call, n).map(Self::Question))
             .or_else(|| RegisterCall::decode(call, n).map(Self::Registers))
             .or_else(|| IpcCall::decode(call, n).map(Self::Ipc))
@@ -384,7 +377,7 @@ impl Call {
     pub(crate) fn leaves_paths(&self) -> bool {
         match self {
             Self::File(FileCall::Open(..)) | Self::Question(_) | Self::Ipc(_) => true,
-            Self::File(_) | Self::Memory(_) => false,
+            Self::File(_) | Self::Socket(_) | Self::Metadata(_) => false,
             Self::Registers(call) => !matches!(
                 call,
                 RegisterCall::Socket(..) | RegisterCall::Pair(_) | RegisterCall::Tune(..)
@@ -408,11 +401,11 @@ impl Call {
     pub(crate) fn can_wait(&self) -> bool {
         matches!(
             self,
-            Self::Memory(MemoryCall::Socket(
+            Self::Socket(
                 SocketCall::Address(AddressUse::Bind, ..)
                     | SocketCall::Listen(..)
                     | SocketCall::Shutdown(..)
-            ))
+            )
         )
     }
 }
@@ -517,7 +510,7 @@ mod tests {
         let call = decode(Syscall::fchmod, [garbage | 5, garbage | 0o644, 0, 0, 0, 0]);
         let expected =
             MetadataCall { subject: Subject::Descriptor(fd(5)), change: RawChange::Mode(0o644) };
-        assert_eq!(call, Some(Call::Memory(MemoryCall::Metadata(expected))));
+        assert_eq!(call, Some(Call::Metadata(expected)));
     }
 
     #[test]
@@ -531,8 +524,8 @@ mod tests {
             (Syscall::sendmsg, [3, 0x10, 0x40, 1, 2, 3], Messages::One(at(0x10))),
             (Syscall::sendmmsg, [3, 0x10, 7, 0x40, 1, 2], Messages::Several(at(0x10), 7)),
         ] {
-            let expected = MemoryCall::Socket(SocketCall::Send(fd(3), 0x40, what));
-            assert_eq!(decode(number, arguments), Some(Call::Memory(expected)));
+            let expected = SocketCall::Send(fd(3), 0x40, what);
+            assert_eq!(decode(number, arguments), Some(Call::Socket(expected)));
         }
     }
 
@@ -552,7 +545,7 @@ mod tests {
     fn unknown_flags_of_metadata_calls_name_nothing() {
         for number in [Syscall::fchmodat2, Syscall::utimensat] {
             let call = decode(number, [0, 1, 2, 0x800, 0, 0]);
-            let Some(Call::Memory(MemoryCall::Metadata(call))) = call else { panic!("{call:?}") };
+            let Some(Call::Metadata(call)) = call else { panic!("{call:?}") };
             assert_eq!(call.subject, Subject::Invalid);
         }
     }
@@ -564,6 +557,6 @@ mod tests {
             subject: Subject::Descriptor(fd(7)),
             change: RawChange::Timespec(at(0x30)),
         };
-        assert_eq!(call, Some(Call::Memory(MemoryCall::Metadata(expected))));
+        assert_eq!(call, Some(Call::Metadata(expected)));
     }
 }
