@@ -6,7 +6,9 @@
 //! unix(7), socket(7).
 
 use super::message::OutgoingMessage;
-use super::socket::{LOOK_INTERVAL, QUEUE_PAUSE, QUEUE_PAUSE_MAX, deadline, interrupted};
+use super::socket::{
+    LOOK_INTERVAL, QUEUE_PAUSE, QUEUE_PAUSE_MAX, deadline, has_room_within, interrupted,
+};
 use crate::call::ancillary::{Ancillary, Sender};
 use kernel::address::{self, Address};
 use kernel::credentials::Credentials;
@@ -14,7 +16,6 @@ use kernel::request::Request;
 use kernel::target::Target;
 use nix::libc;
 use rules::address::{AddressRules, Endpoint};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, OFlags};
 use rustix::io::{self, Errno};
@@ -278,12 +279,7 @@ impl Patience {
         }
         look().map_err(|errno| interrupted(errno, self.deadline))?;
         let limit = left.unwrap_or(LOOK_INTERVAL).min(LOOK_INTERVAL);
-        let mut fds = [PollFd::new(outlet, PollFlags::OUT)];
-        let ready = match poll(&mut fds, Timespec::try_from(limit).ok().as_ref()) {
-            Ok(count) => count > 0,
-            Err(Errno::INTR) => false,
-            Err(errno) => return Err(errno),
-        };
+        let ready = has_room_within(outlet, limit)?;
         // Then it is the receiver's queue that is full, and nothing tells when it has room.
         if ready && self.was_ready {
             std::thread::sleep(self.pause.min(limit));

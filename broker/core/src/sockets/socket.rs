@@ -351,7 +351,7 @@ impl Socket {
     /// `look` returns.
     pub(crate) fn wait(&self, look: impl Fn() -> io::Result<()>) -> io::Result<()> {
         // On loopback most connects are decided at once.
-        if self.is_decided_within(Duration::ZERO)? {
+        if has_room_within(self, Duration::ZERO)? {
             return Ok(());
         }
         let deadline = if self.blocking { deadline(&self.descriptor)? } else { None };
@@ -361,18 +361,9 @@ impl Socket {
             }
             look().map_err(|errno| interrupted(errno, deadline))?;
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-            if self.is_decided_within(left.unwrap_or(LOOK_INTERVAL).min(LOOK_INTERVAL))? {
+            if has_room_within(self, left.unwrap_or(LOOK_INTERVAL).min(LOOK_INTERVAL))? {
                 return Ok(());
             }
-        }
-    }
-
-    /// Whether it is decided by then. A signal ends the wait.
-    fn is_decided_within(&self, limit: Duration) -> io::Result<bool> {
-        let mut fds = [PollFd::new(&self.descriptor, PollFlags::OUT)];
-        match poll(&mut fds, Timespec::try_from(limit).ok().as_ref()) {
-            Err(Errno::INTR) => Ok(false),
-            ready => Ok(ready? > 0),
         }
     }
 
@@ -383,7 +374,7 @@ impl Socket {
 
     /// Whether a connect that is under way is decided; on loopback it usually is by now, or at once.
     pub(crate) fn is_decided(&self) -> bool {
-        self.is_decided_within(Duration::from_millis(1)).unwrap_or(false)
+        has_room_within(self, Duration::from_millis(1)).unwrap_or(false)
     }
 
     /// Whether it is the broker's own, to be put in the place of the target's.
@@ -410,6 +401,15 @@ impl Socket {
 fn is_unspecified_v6(address: &Address) -> bool {
     let endpoint = Endpoint::parse(address.as_bytes());
     matches!(endpoint, Ok(Endpoint::Internet(SocketAddr::V6(v6))) if v6.ip().is_unspecified())
+}
+
+/// Whether there is room to send by then, or a connect that is under way is decided. A signal ends the wait.
+pub(crate) fn has_room_within(socket: impl AsFd, limit: Duration) -> io::Result<bool> {
+    let mut fds = [PollFd::new(&socket, PollFlags::OUT)];
+    match poll(&mut fds, Timespec::try_from(limit).ok().as_ref()) {
+        Err(Errno::INTR) => Ok(false),
+        ready => Ok(ready? > 0),
+    }
 }
 
 /// When SO_SNDTIMEO ends a wait that starts now, if one is set (socket(7)).
